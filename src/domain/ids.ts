@@ -1,0 +1,64 @@
+/**
+ * The identifiers of Sibyl, as branded strings in their canonical form: ids, hashes and, inside the
+ * process, addresses are lower-case hex. Addresses leave the process in EIP-55 form (see
+ * `checksum-address.ts`); hex input is accepted in any case and brought into this form at the edge.
+ */
+
+declare const brand: unique symbol
+type Branded<Name extends string> = string & { readonly [brand]: Name }
+
+/** 32 bytes: the CTF condition id of the market. */
+export type MarketId = Branded<'MarketId'>
+/** 32 bytes: the EIP-712 digest that the trader signed. */
+export type OrderHash = Branded<'OrderHash'>
+/** 20 bytes, lower case. */
+export type Address = Branded<'Address'>
+/** `marketId-seq-fillIndex`. */
+export type TradeId = Branded<'TradeId'>
+/** An unsigned 64-bit integer as canonical decimal text, because JSON numbers stop at 2^53. */
+export type Uint64 = Branded<'Uint64'>
+/** The market's gapless sequence number of an event, from 1. */
+export type Sequence = number
+
+export const ZERO_ADDRESS = `0x${'0'.repeat(40)}` as Address
+export const UINT64_MAX = 2n ** 64n - 1n
+
+const ADDRESS = /^0x[0-9a-fA-F]{40}$/
+const BYTES32 = /^0x[0-9a-fA-F]{64}$/
+const DECIMAL = /^(?:0|[1-9][0-9]{0,19})$/
+
+export function parseAddress(text: string): Address | undefined {
+  return ADDRESS.test(text) ? (text.toLowerCase() as Address) : undefined
+}
+
+export function parseMarketId(text: string): MarketId | undefined {
+  return BYTES32.test(text) ? (text.toLowerCase() as MarketId) : undefined
+}
+
+export function parseOrderHash(text: string): OrderHash | undefined {
+  return BYTES32.test(text) ? (text.toLowerCase() as OrderHash) : undefined
+}
+
+/** Reads an unsigned 64-bit integer from decimal text; undefined for anything else. */
+export function parseUint64(text: string): Uint64 | undefined {
+  if (!DECIMAL.test(text)) return undefined
+  if (text.length === 20 && BigInt(text) > UINT64_MAX) return undefined
+  return text as Uint64
+}
+
+export function tradeId(marketId: MarketId, sequence: Sequence, fillIndex: number): TradeId {
+  return `${marketId}-${sequence}-${fillIndex}` as TradeId
+}
+
+const TRADE_ID = /^(0x[0-9a-f]{64})-([1-9][0-9]*)-(0|[1-9][0-9]*)$/
+
+export function parseTradeId(
+  text: string,
+): { marketId: MarketId; sequence: Sequence; fillIndex: number } | undefined {
+  const parts = TRADE_ID.exec(text)
+  if (parts === null) return undefined
+  const sequence = Number(parts[2])
+  const fillIndex = Number(parts[3])
+  if (!Number.isSafeInteger(sequence) || !Number.isSafeInteger(fillIndex)) return undefined
+  return { marketId: parts[1] as MarketId, sequence, fillIndex }
+}
