@@ -1,0 +1,40 @@
+/**
+ * The limits that belong to the design: what the spec fixes, and how much any queue, map or batch
+ * in the process may hold. What an operator may tune is in `config/` instead.
+ */
+
+/** An order must live at least this long after it is submitted. */
+export const ORDER_EXPIRATION_AHEAD_SEC_MIN = 60
+
+/** The largest request body. */
+export const BODY_BYTES_MAX = 64 * 1024
+
+/** Orders in one `POST /api/v1/orders/batch`. */
+export const BATCH_ORDERS_MAX = 100
+
+/** Requests that one side of a channel may have unanswered before it answers `full` itself. */
+export const CHANNEL_IN_FLIGHT_MAX = 16_384
+
+/** Messages of one `postMessage`; more wait for the next turn of the loop. */
+export const CHANNEL_BATCH_MAX = 1_024
+
+/** Commands that one market thread takes into one commit. */
+export const COMMIT_COMMANDS_MAX = 4_096
+
+/** Markets that one exchange holds open at once. */
+export const MARKETS_OPEN_MAX = 100_000
+
+/** Orders that rest in one market at once, both outcomes together. */
+export const ORDERS_PER_MARKET_MAX = 4_000_000
+
+/** Open orders of one trader in one market. */
+export const ORDERS_PER_TRADER_MAX = 10_000
+
+/** Fills of one incoming order; what remains of it after them rests or is refused. */
+export const FILLS_PER_ORDER_MAX = 10_000
+
+/** Trades listed by `GET /api/v1/trades/{marketId}`. */
+export const TRADES_LISTED_MAX = 100
+
+/** Rows the projector writes in one database transaction. */
+export const PROJECTION_ROWS_MAX = 2_000

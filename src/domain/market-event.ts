@@ -1,0 +1,120 @@
+/**
+ * What a market says. These events are the only truth about it: the log keeps them, recovery
+ * replays them, the database and the stream are derived from them. They are plain JSON data.
+ *
+ * Each event takes one number of its market's gapless `seq`. The size resting at a price follows
+ * from the events alone, without knowing any order: `OrderRested` adds `added`, a fill of
+ * `OrdersMatched` takes `size` from the side opposite to its taker, `OrderClosed` takes
+ * `remaining`, `MarketClosed` clears both books.
+ */
+
+import type { Address, MarketId, OrderHash, Sequence, TradeId } from './ids.ts'
+import type { CloseReason, Market } from './market.ts'
+import type { Price, Shares } from './money.ts'
+import type { Outcome, Side, VerifiedOrder } from './order.ts'
+import type { FaultySide } from './trade.ts'
+
+type Head<Type extends string> = {
+  readonly type: Type
+  readonly marketId: MarketId
+  readonly seq: Sequence
+  /** The market's clock when it happened; it never goes back. */
+  readonly atMs: number
+}
+
+export type MarketOpened = Head<'MarketOpened'> & { readonly market: Market }
+
+/**
+ * An order, or the remainder of one, came to rest. `order` is there when nothing before this event
+ * has told of it: a new order that did not match at once. `added` differs from `remaining` when a
+ * failed trade gave quantity back to an order that was still resting.
+ */
+export type OrderRested = Head<'OrderRested'> & {
+  readonly orderHash: OrderHash
+  readonly trader: Address
+  readonly side: Side
+  readonly outcome: Outcome
+  readonly price: Price
+  readonly size: Shares
+  readonly added: Shares
+  readonly remaining: Shares
+  readonly expiresAtSec: number
+  readonly placedAtMs: number
+  /** How many counter-orders it matched when it was placed: its first answer. */
+  readonly matches: number
+  readonly order?: VerifiedOrder
+}
+
+export type Fill = {
+  readonly makerHash: OrderHash
+  readonly maker: Address
+  /** The maker's price, which is the trade's price. */
+  readonly price: Price
+  readonly size: Shares
+  readonly makerRemaining: number
+}
+
+/** A new order met resting ones. Its fills are in the order of matching; the index names a trade. */
+export type OrdersMatched = Head<'OrdersMatched'> & {
+  readonly taker: VerifiedOrder
+  readonly takerRemaining: number
+  readonly fills: readonly Fill[]
+}
+
+export const ORDER_CLOSE_REASONS = [
+  'filled',
+  'cancelled',
+  'expired',
+  'unfunded',
+  'self-trade',
+] as const
+export type OrderCloseReason = (typeof ORDER_CLOSE_REASONS)[number]
+
+/** An order left the book, or was filled as it came. */
+export type OrderClosed = Head<'OrderClosed'> & {
+  readonly orderHash: OrderHash
+  readonly trader: Address
+  readonly side: Side
+  readonly outcome: Outcome
+  readonly price: Price
+  readonly reason: OrderCloseReason
+  /** What was still resting; 0 when filled. */
+  readonly remaining: number
+  readonly expiresAtSec: number
+  readonly placedAtMs: number
+  readonly matches: number
+}
+
+/** The market takes no more orders; every resting order ends with it. */
+export type MarketClosed = Head<'MarketClosed'> & { readonly reason: CloseReason }
+
+export type TradeSubmitted = Head<'TradeSubmitted'> & {
+  readonly tradeId: TradeId
+  readonly txHash: string
+}
+export type TradeConfirmed = Head<'TradeConfirmed'> & {
+  readonly tradeId: TradeId
+  readonly txHash: string
+}
+export type TradeFailed = Head<'TradeFailed'> & {
+  readonly tradeId: TradeId
+  readonly txHash: string
+  readonly reason: string
+  readonly fault: FaultySide
+}
+/** A reorg removed the transaction that had confirmed it. */
+export type TradeReverted = Head<'TradeReverted'> & {
+  readonly tradeId: TradeId
+  readonly txHash: string
+  readonly reason: string
+}
+
+export type TradeOutcome = TradeSubmitted | TradeConfirmed | TradeFailed | TradeReverted
+
+export type MarketEvent =
+  | MarketOpened
+  | OrderRested
+  | OrdersMatched
+  | OrderClosed
+  | MarketClosed
+  | TradeOutcome

@@ -1,0 +1,83 @@
+/**
+ * An order as the trader signed it, and the rules that its values must keep whatever book it is
+ * meant for. Signatures are checked elsewhere; this file knows values only.
+ */
+
+import { type Address, type MarketId, type OrderHash, type Uint64, ZERO_ADDRESS } from './ids.ts'
+import { ORDER_EXPIRATION_AHEAD_SEC_MIN } from './limits.ts'
+import { isPrice, isShares, type Price, type Shares } from './money.ts'
+import { type Rejection, reject } from './rejection.ts'
+
+export const BUY = 0
+export const SELL = 1
+/** 0 = BUY, 1 = SELL. */
+export type Side = typeof BUY | typeof SELL
+
+export const YES = 0
+export const NO = 1
+/** 0 = YES, 1 = NO. */
+export type Outcome = typeof YES | typeof NO
+
+export const OUTCOMES: readonly Outcome[] = [YES, NO]
+
+/** The nine fields of the EIP-712 type `Order`. */
+export type Order = {
+  readonly marketId: MarketId
+  readonly trader: Address
+  readonly side: Side
+  readonly outcome: Outcome
+  readonly price: Price
+  readonly size: Shares
+  readonly nonce: Uint64
+  readonly expiration: Uint64
+  readonly makerFeeRecipient: Address
+}
+
+/** A stablecoin permit that travels with an order; only its shape is known to be right. */
+export type PermitSignature = {
+  readonly nonce: Uint64
+  /** A decimal uint256. */
+  readonly value: string
+  readonly deadline: Uint64
+  readonly v: 27 | 28
+  readonly r: string
+  readonly s: string
+}
+
+/** An order whose signature recovered to its trader. Flat, because it crosses threads. */
+export type VerifiedOrder = Order & {
+  readonly orderHash: OrderHash
+  /** 65 bytes as 0x-hex, `v` 27 or 28. */
+  readonly signature: string
+  readonly permit?: PermitSignature
+}
+
+/** When the order ends, in Unix seconds; expirations beyond 2^53 never come, so they are clamped. */
+export function expiresAtSec(expiration: Uint64): number {
+  return expiration.length < 16
+    ? Number(expiration)
+    : Math.min(Number(expiration), Number.MAX_SAFE_INTEGER)
+}
+
+/** Everything that is wrong with the order's values at this time, in the order of its fields. */
+export function orderFlaws(order: Order, nowSec: number): Rejection[] {
+  const flaws: Rejection[] = []
+  if (!isPrice(order.price)) flaws.push(reject('PRICE_OUT_OF_RANGE', 'order.price'))
+  if (order.size <= 0) flaws.push(reject('SIZE_NOT_POSITIVE', 'order.size'))
+  else if (!isShares(order.size)) {
+    flaws.push(reject('INVALID_FIELD', 'order.size', 'size must be at most 9007199254740991'))
+  }
+  if (expiresAtSec(order.expiration) < nowSec + ORDER_EXPIRATION_AHEAD_SEC_MIN) {
+    flaws.push(reject('EXPIRATION_TOO_SOON', 'order.expiration'))
+  }
+  if (order.makerFeeRecipient !== ZERO_ADDRESS) {
+    flaws.push(
+      reject(
+        'INVALID_FIELD',
+        'order.makerFeeRecipient',
+        'makerFeeRecipient must be the zero address',
+      ),
+    )
+  }
+  return flaws
+}

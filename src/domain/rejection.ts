@@ -1,0 +1,53 @@
+/**
+ * A rejection is an expected answer: a value of a closed union, never thrown. The table from a
+ * rejection to an HTTP status and a sentence is in `front/errors.ts`.
+ */
+
+export const REJECTION_CODES = [
+  'INVALID_JSON',
+  'INVALID_FIELD',
+  'MISSING_FIELD',
+  'PRICE_OUT_OF_RANGE',
+  'SIZE_NOT_POSITIVE',
+  'EXPIRATION_TOO_SOON',
+  'INVALID_SIGNATURE',
+  'NOT_ORDER_OWNER',
+  'INSUFFICIENT_FUNDS',
+  'NOT_FOUND',
+  'MARKET_NOT_FOUND',
+  'ORDER_NOT_FOUND',
+  'ASSET_NOT_FOUND',
+  'METHOD_NOT_ALLOWED',
+  'BODY_TOO_LARGE',
+  'UNSUPPORTED_MEDIA_TYPE',
+  'MARKET_CLOSED',
+  'ORDER_CLOSED',
+  'RATE_LIMITED',
+  'OVERLOADED',
+  'OUTCOME_UNKNOWN',
+  'SETTLEMENT_BEHIND',
+  'CHAIN_UNAVAILABLE',
+  'INTERNAL',
+] as const
+
+export type RejectionCode = (typeof REJECTION_CODES)[number]
+
+export type Rejection = {
+  readonly rejected: RejectionCode
+  /** The path of the field at fault, as the client wrote it: `order.price`. */
+  readonly field?: string
+  /** A sentence for this case, where the code's own sentence says too little. */
+  readonly detail?: string
+}
+
+export function reject(rejected: RejectionCode, field?: string, detail?: string): Rejection {
+  return {
+    rejected,
+    ...(field === undefined ? {} : { field }),
+    ...(detail === undefined ? {} : { detail }),
+  }
+}
+
+export function isRejection(answer: unknown): answer is Rejection {
+  return typeof answer === 'object' && answer !== null && 'rejected' in answer
+}
