@@ -38,3 +38,12 @@ export const TRADES_LISTED_MAX = 100
 
 /** Rows the projector writes in one database transaction. */
 export const PROJECTION_ROWS_MAX = 2_000
+
+/** Orders of one task for the verify pool; more of one tick go out as several tasks. */
+export const VERIFY_BATCH_MAX = 32
+
+/** Orders that one front thread may have waiting for or in the verify pool. */
+export const VERIFY_HELD_MAX = 4_096
+
+/** Addresses whose checksummed form is remembered. */
+export const CHECKSUM_ADDRESSES_MAX = 32_768

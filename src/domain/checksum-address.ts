@@ -1,0 +1,41 @@
+/**
+ * Addresses in the form in which they leave the process: EIP-55, whose capitals are a checksum. The
+ * same few addresses go out over and over, so results are remembered, in bounded memory.
+ */
+
+import { keccak_256 } from '@noble/hashes/sha3.js'
+import type { Address } from './ids.ts'
+import { CHECKSUM_ADDRESSES_MAX } from './limits.ts'
+
+/**
+ * Two generations: when the young one is full it becomes the old one, and what is asked for again
+ * moves back. Addresses in use stay, and nothing has to be kept in order of use.
+ */
+let young = new Map<Address, string>()
+let old = new Map<Address, string>()
+
+export function checksumAddress(address: Address): string {
+  const known = young.get(address)
+  if (known !== undefined) return known
+  const text = old.get(address) ?? capitalise(address)
+  if (young.size >= CHECKSUM_ADDRESSES_MAX / 2) {
+    old = young
+    young = new Map()
+  }
+  young.set(address, text)
+  return text
+}
+
+/** A letter is a capital where the hash of the lower-case digits has a nibble of 8 or more. */
+function capitalise(address: Address): string {
+  const digits = address.slice(2)
+  const hash = keccak_256(new TextEncoder().encode(digits))
+  let text = '0x'
+  for (let index = 0; index < digits.length; index++) {
+    const byte = hash[index >> 1]!
+    const nibble = index % 2 === 0 ? byte >> 4 : byte & 0x0f
+    const digit = digits.charAt(index)
+    text += nibble >= 8 ? digit.toUpperCase() : digit
+  }
+  return text
+}
