@@ -1,0 +1,17 @@
+/**
+ * An example of a public exchange: copy it, or set the same in the environment. Secrets belong in
+ * the environment: SIBYL_DATABASE_URL has no value here.
+ */
+
+import type { Profile } from './settings.ts'
+
+export const production: Profile = {
+  profile: 'production',
+  front: { host: '0.0.0.0', port: 8080, threads: 2, corsOrigins: ['https://app.example.com'] },
+  auth: { bearer: true },
+  data: { dir: '/var/lib/sibyl' },
+  database: { queryThreads: 2 },
+  markets: { threads: 2, partitions: 64 },
+  verify: { threads: 4 },
+  log: { level: 'info', format: 'json' },
+}

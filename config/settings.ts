@@ -1,0 +1,393 @@
+/**
+ * Every setting of Sibyl: its name in the environment, its unit, its bounds and what it does. This
+ * is the only file that reads the environment. Values come from three places, the later one wins:
+ * `default.ts`, the profile (`devnet.ts` or `production.ts`, chosen by SIBYL_PROFILE), the
+ * environment. A wrong or unknown setting stops the start with one line that names it; the value of
+ * a secret is never shown.
+ */
+
+import Type, { type Static, type TSchema } from 'typebox'
+import { Errors } from 'typebox/value'
+import { defaults } from './default.ts'
+import { devnet } from './devnet.ts'
+import { production } from './production.ts'
+
+const Chain = Type.Object(
+  {
+    chainId: Type.Integer({ minimum: 1 }),
+    role: Type.Enum(['main', 'test']),
+    settlement: Type.String({ pattern: '^0x[0-9a-fA-F]{40}$' }),
+  },
+  { additionalProperties: false },
+)
+
+export const SettingsSchema = Type.Object({
+  profile: Type.String({
+    env: 'SIBYL_PROFILE',
+    description: 'Which set of values to start from: default, devnet or production.',
+  }),
+  service: Type.Object({
+    name: Type.String({
+      env: 'SIBYL_SERVICE_NAME',
+      minLength: 1,
+      maxLength: 40,
+      description: 'The name in messages that wallets sign.',
+    }),
+  }),
+  front: Type.Object({
+    host: Type.String({
+      env: 'SIBYL_HOST',
+      minLength: 1,
+      description: 'The address to listen on. 0.0.0.0 or :: is everybody.',
+    }),
+    port: Type.Integer({
+      env: 'SIBYL_PORT',
+      minimum: 0,
+      maximum: 65_535,
+      description: 'The port of HTTP and WebSocket. 0 takes a free one.',
+    }),
+    threads: Type.Integer({
+      env: 'SIBYL_FRONT_THREADS',
+      minimum: 1,
+      maximum: 64,
+      unit: 'threads',
+      description: 'Threads that share the port.',
+    }),
+    corsOrigins: Type.Array(Type.String(), {
+      env: 'SIBYL_CORS_ORIGINS',
+      maxItems: 100,
+      description: 'Origins that browsers may call from, separated by commas; * is any.',
+    }),
+    deadlineMs: Type.Integer({
+      env: 'SIBYL_REQUEST_DEADLINE_MS',
+      minimum: 100,
+      maximum: 120_000,
+      unit: 'ms',
+      description: 'A request that has no answer by then gets 503.',
+    }),
+    requestsInFlightMax: Type.Integer({
+      env: 'SIBYL_REQUESTS_IN_FLIGHT_MAX',
+      minimum: 1,
+      maximum: 1_000_000,
+      unit: 'requests',
+      description: 'Requests under way in one front thread; one more gets 503.',
+    }),
+  }),
+  auth: Type.Object({
+    bearer: Type.Boolean({
+      env: 'SIBYL_AUTH_BEARER',
+      description: 'Whether writes need a bearer token of a registered API key.',
+    }),
+    allowOpenWrites: Type.Boolean({
+      env: 'SIBYL_ALLOW_OPEN_WRITES',
+      description: 'Permits a start without bearer tokens on an address that others can reach.',
+    }),
+  }),
+  data: Type.Object({
+    dir: Type.String({
+      env: 'SIBYL_DATA_DIR',
+      minLength: 1,
+      description: 'The folder of the event log and of the SQLite database.',
+    }),
+  }),
+  database: Type.Object({
+    url: Type.String({
+      env: 'SIBYL_DATABASE_URL',
+      secret: true,
+      pattern: '^$|^mysql://|^sqlite:',
+      description: 'mysql://user:password@host:port/name; empty is SQLite in the data folder.',
+    }),
+    queryThreads: Type.Integer({
+      env: 'SIBYL_QUERY_THREADS',
+      minimum: 1,
+      maximum: 64,
+      unit: 'threads',
+      description: 'Threads for reads of the database, per front thread.',
+    }),
+  }),
+  markets: Type.Object({
+    threads: Type.Integer({
+      env: 'SIBYL_MARKET_THREADS',
+      minimum: 1,
+      maximum: 64,
+      unit: 'threads',
+      description: 'Threads that share the partitions of the log. May change between starts.',
+    }),
+    partitions: Type.Integer({
+      env: 'SIBYL_LOG_PARTITIONS',
+      minimum: 1,
+      maximum: 1_024,
+      unit: 'partitions',
+      description: 'Parts of the event log. Fixed when the data folder is created.',
+    }),
+    pins: Type.Record(Type.String(), Type.Integer({ minimum: 0 }), {
+      env: 'SIBYL_MARKET_PINS',
+      description: 'Markets with a partition of choice, as JSON: {"0x…": 3}.',
+    }),
+    mailboxMax: Type.Integer({
+      env: 'SIBYL_MARKET_MAILBOX_MAX',
+      minimum: 1,
+      maximum: 1_000_000,
+      unit: 'commands',
+      description: 'Commands that wait at one market thread; one more is answered OVERLOADED.',
+    }),
+    snapshotEvery: Type.Integer({
+      env: 'SIBYL_SNAPSHOT_EVERY',
+      minimum: 100,
+      maximum: 100_000_000,
+      unit: 'events',
+      description: 'Events of a market after which it is snapshotted again.',
+    }),
+  }),
+  matching: Type.Object({
+    selfTrade: Type.Enum(['allow', 'cancel-resting'], {
+      env: 'SIBYL_SELF_TRADE',
+      description: 'What happens when an order meets one of the same trader.',
+    }),
+  }),
+  verify: Type.Object({
+    threads: Type.Integer({
+      env: 'SIBYL_VERIFY_THREADS',
+      minimum: 1,
+      maximum: 64,
+      unit: 'threads',
+      description: 'Threads that recover the signers of orders, per front thread.',
+    }),
+  }),
+  chains: Type.Array(Chain, {
+    env: 'SIBYL_CHAINS',
+    maxItems: 16,
+    description: 'The chains that orders may settle on, as JSON.',
+  }),
+  demoMarkets: Type.Boolean({
+    env: 'SIBYL_DEMO_MARKETS',
+    description: 'Opens three markets to try things on, if there are none.',
+  }),
+  supervisor: Type.Object({
+    startTimeoutMs: Type.Integer({
+      env: 'SIBYL_START_TIMEOUT_MS',
+      minimum: 1_000,
+      maximum: 3_600_000,
+      unit: 'ms',
+      description: 'How long a thread may take to be ready; replaying a long log takes a while.',
+    }),
+    stopTimeoutMs: Type.Integer({
+      env: 'SIBYL_STOP_TIMEOUT_MS',
+      minimum: 100,
+      maximum: 600_000,
+      unit: 'ms',
+      description: 'How long a thread may take to finish its work when the exchange stops.',
+    }),
+    healthIntervalMs: Type.Integer({
+      env: 'SIBYL_HEALTH_INTERVAL_MS',
+      minimum: 50,
+      maximum: 600_000,
+      unit: 'ms',
+      description: 'How often each thread is asked how it is.',
+    }),
+    restartBackoffMs: Type.Integer({
+      env: 'SIBYL_RESTART_BACKOFF_MS',
+      minimum: 1,
+      maximum: 60_000,
+      unit: 'ms',
+      description: 'The pause before a dead thread is started again; it doubles each time.',
+    }),
+    restartBackoffMsMax: Type.Integer({
+      env: 'SIBYL_RESTART_BACKOFF_MS_MAX',
+      minimum: 1,
+      maximum: 600_000,
+      unit: 'ms',
+      description: 'The longest such pause.',
+    }),
+    restartsMax: Type.Integer({
+      env: 'SIBYL_RESTARTS_MAX',
+      minimum: 0,
+      maximum: 1_000,
+      unit: 'restarts',
+      description: 'Restarts of one thread within the window before the exchange gives up.',
+    }),
+    restartWindowMs: Type.Integer({
+      env: 'SIBYL_RESTART_WINDOW_MS',
+      minimum: 1_000,
+      maximum: 86_400_000,
+      unit: 'ms',
+      description: 'The window in which restarts are counted.',
+    }),
+  }),
+  log: Type.Object({
+    level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
+      env: 'SIBYL_LOG_LEVEL',
+      description: 'The least important messages to write.',
+    }),
+    format: Type.Enum(['auto', 'json', 'pretty'], {
+      env: 'SIBYL_LOG_FORMAT',
+      description: 'json, pretty, or auto: pretty on a terminal, json elsewhere.',
+    }),
+  }),
+})
+
+export type Settings = Static<typeof SettingsSchema>
+
+type PartialDeep<T> = T extends readonly unknown[]
+  ? T
+  : T extends object
+    ? { readonly [K in keyof T]?: PartialDeep<T[K]> }
+    : T
+
+/** What a profile may say: any part of the settings. */
+export type Profile = PartialDeep<Settings>
+
+/** One line that names the setting and says what is wrong with it. */
+export class SettingsError extends Error {}
+
+const PROFILES: Record<string, Profile> = { default: {}, devnet, production }
+
+/** A setting's own schema with what this file notes beside it. */
+type Leaf = TSchema & {
+  env: string
+  unit?: string
+  secret?: boolean
+  description: string
+  type?: string
+}
+
+/** The path of every setting (`front.port`) and its schema. */
+export function settingsList(): { path: string; leaf: Leaf }[] {
+  const list: { path: string; leaf: Leaf }[] = []
+  const walk = (schema: TSchema, path: string): void => {
+    const properties = (schema as { properties?: Record<string, TSchema> }).properties ?? {}
+    for (const [name, child] of Object.entries(properties)) {
+      const childPath = path === '' ? name : `${path}.${name}`
+      if ('env' in child) list.push({ path: childPath, leaf: child as Leaf })
+      else walk(child, childPath)
+    }
+  }
+  walk(SettingsSchema, '')
+  return list
+}
+
+export function loadSettings(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Settings {
+  const list = settingsList()
+  const known = new Map(list.map((entry) => [entry.leaf.env, entry]))
+  for (const name of Object.keys(env)) {
+    if (name.startsWith('SIBYL_') && !name.startsWith('SIBYL_TEST_') && !known.has(name)) {
+      throw new SettingsError(`${name}: there is no such setting`)
+    }
+  }
+  const profileName = env.SIBYL_PROFILE ?? 'devnet'
+  const profile = PROFILES[profileName]
+  if (profile === undefined) {
+    const names = Object.keys(PROFILES).join(', ')
+    throw new SettingsError(`SIBYL_PROFILE: must be one of ${names}, but it is "${profileName}"`)
+  }
+  const settings = structuredClone(defaults) as unknown as Record<string, unknown>
+  merge(settings, profile as Record<string, unknown>)
+  for (const { path, leaf } of list) {
+    const text = env[leaf.env]
+    if (text === undefined) continue
+    const value = parseText(text, leaf)
+    const problem = problemOf(leaf, value)
+    if (problem !== undefined) {
+      const shown = leaf.secret ? '' : `, but it is ${JSON.stringify(text)}`
+      throw new SettingsError(`${leaf.env}: ${problem}${shown}`)
+    }
+    put(settings, path, value)
+  }
+  for (const { path, leaf } of list) {
+    const problem = problemOf(leaf, get(settings, path))
+    if (problem !== undefined) throw new SettingsError(`${path} (${leaf.env}): ${problem}`)
+  }
+  const checked = settings as unknown as Settings
+  checkTogether(checked)
+  return checked
+}
+
+/** What no single setting shows. */
+function checkTogether(settings: Settings): void {
+  const { front, auth, markets } = settings
+  if (!auth.bearer && !auth.allowOpenWrites && !isLoopback(front.host)) {
+    throw new SettingsError(
+      `SIBYL_AUTH_BEARER: writes without tokens on ${front.host}, which others can reach, need ` +
+        'SIBYL_ALLOW_OPEN_WRITES=true',
+    )
+  }
+  for (const [market, partition] of Object.entries(markets.pins)) {
+    if (partition >= markets.partitions) {
+      throw new SettingsError(
+        `SIBYL_MARKET_PINS: ${market} is pinned to partition ${partition} of ${markets.partitions}`,
+      )
+    }
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
+}
+
+/** The settings as one may show them: secrets are replaced. */
+export function shownSettings(settings: Settings): Record<string, unknown> {
+  const shown: Record<string, unknown> = {}
+  for (const { path, leaf } of settingsList()) {
+    const value = get(settings as unknown as Record<string, unknown>, path)
+    shown[path] = leaf.secret && value !== '' ? '(set)' : value
+  }
+  return shown
+}
+
+function parseText(text: string, leaf: Leaf): unknown {
+  if (leaf.type === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : text
+  if (leaf.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
+  const items = (leaf as { items?: { type?: string } }).items
+  if (leaf.type === 'array' && items?.type === 'string') {
+    return text === '' ? [] : text.split(',').map((item) => item.trim())
+  }
+  if (leaf.type === 'array' || leaf.type === 'object') {
+    try {
+      return JSON.parse(text)
+    } catch {
+      return text
+    }
+  }
+  return text
+}
+
+function problemOf(leaf: Leaf, value: unknown): string | undefined {
+  const [first] = Errors(leaf, value)
+  if (first === undefined) return undefined
+  const { minimum, maximum } = leaf as { minimum?: number; maximum?: number }
+  const choices = (leaf as { enum?: unknown[] }).enum
+  const unit = leaf.unit === undefined ? '' : ` ${leaf.unit}`
+  if (leaf.type === 'integer') return `must be an integer from ${minimum} to ${maximum}${unit}`
+  if (leaf.type === 'boolean') return 'must be true or false'
+  if (choices !== undefined) return `must be one of ${choices.join(', ')}`
+  const where = first.instancePath === '' ? '' : ` at ${first.instancePath}`
+  return `${first.message}${where}`
+}
+
+function merge(into: Record<string, unknown>, from: Record<string, unknown>): void {
+  for (const [key, value] of Object.entries(from)) {
+    const present = into[key]
+    if (isPlain(present) && isPlain(value)) merge(present, value)
+    else into[key] = structuredClone(value)
+  }
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function get(settings: Record<string, unknown>, path: string): unknown {
+  let value: unknown = settings
+  for (const part of path.split('.')) value = isPlain(value) ? value[part] : undefined
+  return value
+}
+
+function put(settings: Record<string, unknown>, path: string, value: unknown): void {
+  const parts = path.split('.')
+  const last = parts.pop() ?? ''
+  let target = settings
+  for (const part of parts) target = target[part] as Record<string, unknown>
+  target[last] = value
+}

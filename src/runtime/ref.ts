@@ -1,0 +1,50 @@
+/**
+ * A stable reference to an actor on another thread. The channel behind it is replaced when the
+ * thread is restarted; whoever holds the reference does not notice more than `closed` answers in
+ * between.
+ */
+
+import type { Protocol } from './actor.ts'
+import type { Channel, Unanswered } from './channel.ts'
+
+export type Ref<P extends Protocol> = {
+  /** Asks and waits; resolves always. While the actor is away the answer is `closed`, at once. */
+  ask<K extends keyof P & string>(
+    type: K,
+    message: P[K]['takes'],
+    deadlineMs?: number,
+  ): Promise<P[K]['answers'] | Unanswered>
+  /** Says something that needs no answer; it is lost while the actor is away. */
+  tell<K extends keyof P & string>(type: K, message: P[K]['takes']): void
+  readonly isOpen: boolean
+}
+
+export type ReplaceableRef<P extends Protocol> = Ref<P> & {
+  /** Puts a new channel behind the reference and closes the old one. */
+  replace(channel: Channel<P>): void
+  close(): void
+}
+
+export function makeRef<P extends Protocol>(): ReplaceableRef<P> {
+  let channel: Channel<P> | undefined
+  return {
+    ask(type, message, deadlineMs) {
+      if (channel === undefined) return Promise.resolve({ unanswered: 'closed' })
+      return channel.ask(type, message, deadlineMs)
+    },
+    tell(type, message) {
+      channel?.tell(type, message)
+    },
+    get isOpen() {
+      return channel?.isOpen ?? false
+    },
+    replace(next) {
+      channel?.close()
+      channel = next
+    },
+    close() {
+      channel?.close()
+      channel = undefined
+    },
+  }
+}

@@ -1,0 +1,211 @@
+/**
+ * Runs a behaviour: takes commands from channels into a bounded mailbox, runs the handlers of one
+ * turn as a batch, makes the batch's events durable, and only then tells and answers.
+ *
+ * The order of a batch is always: prepare (look things up once for the whole batch), handle each
+ * command in the order of arrival, commit the events, say them, answer. While a commit is under way
+ * commands gather, so the slower the commit, the more share the next one; a command that is alone
+ * waits for nobody. A handler that throws is a bug and ends the thread: nothing of its batch was
+ * answered, so nothing is lost.
+ */
+
+import assert from 'node:assert/strict'
+import type { Behaviour, Context, Deferred, Message, Protocol } from './actor.ts'
+import type { Clock } from './clock.ts'
+
+/** Where an answer goes: a channel, or a test. */
+export type ReplyChannel = { reply(replyTo: number, answer: unknown): void }
+
+export type Command<P extends Protocol> = Message<P> & {
+  readonly channel: ReplyChannel | undefined
+  readonly replyTo: number
+}
+
+export type ServeOptions<State, P extends Protocol, Event> = {
+  readonly behaviour: Behaviour<State, P, Event>
+  /** The state a command is for, or an answer in its place (`{ answer }`): there is no such actor. */
+  readonly select: (command: Message<P>) => { state: State } | { answer: unknown }
+  readonly clock: Clock
+  /** Commands that wait; one more is answered with `full` at once. */
+  readonly mailboxMax: number
+  /** Commands of one batch. */
+  readonly batchMax: number
+  /** The answer to a command that finds the mailbox full. */
+  readonly full: unknown
+  readonly prepare?: (batch: readonly Command<P>[]) => void
+  /** Makes the events durable. When it fails nobody knows whether they are. */
+  readonly commit?: (events: readonly Event[]) => void | Promise<void>
+  /** After a failed commit: brings the state back to what is durable; its value answers the batch. */
+  readonly recover?: (error: unknown) => unknown
+  /** Passes the durable events on, before the answers leave. */
+  readonly say?: (events: readonly Event[]) => void
+}
+
+export type Served = {
+  /** Takes one command; answers by `channel.reply`. */
+  hear(type: string, message: unknown, replyTo: number, channel: ReplyChannel | undefined): void
+  /** Resolves when the mailbox is empty and no outside work is under way. */
+  drained(): Promise<void>
+  /** The number of commands that wait. */
+  readonly waiting: number
+}
+
+export function serve<State, P extends Protocol, Event = never>(
+  options: ServeOptions<State, P, Event>,
+): Served {
+  const { behaviour, clock, mailboxMax, batchMax } = options
+  let mailbox: Command<P>[] = []
+  let running = false
+  let planned = false
+  let outsideWork = 0
+  let nowMs = clock.nowMs()
+  let events: Event[] = []
+  let nextTicket = 1
+  const tickets = new Map<number, { channel: ReplyChannel | undefined; replyTo: number }>()
+  let current: Command<P> | undefined
+  const idleWaiters: (() => void)[] = []
+
+  const context: Context<P, Event> = {
+    get nowMs() {
+      return nowMs
+    },
+    emit(event) {
+      events.push(event)
+    },
+    pipe(work, ok, failed) {
+      outsideWork++
+      work.then(
+        (value) => returned(ok(value)),
+        (reason) => returned(failed(reason)),
+      )
+    },
+    after(delayMs, message) {
+      clock.after(delayMs, () => enqueue({ ...message, channel: undefined, replyTo: 0 }))
+    },
+    defer() {
+      assert(current !== undefined, 'defer is called inside a handler')
+      const deferred = nextTicket++
+      tickets.set(deferred, { channel: current.channel, replyTo: current.replyTo })
+      return { deferred }
+    },
+    answer(ticket, answer) {
+      const held = tickets.get(ticket.deferred)
+      assert(held !== undefined, 'a deferred answer is given once')
+      tickets.delete(ticket.deferred)
+      answers.push({ ...held, answer })
+    },
+  }
+  let answers: { channel: ReplyChannel | undefined; replyTo: number; answer: unknown }[] = []
+
+  function returned(message: Message<P>): void {
+    outsideWork--
+    enqueue({ ...message, channel: undefined, replyTo: 0 })
+  }
+
+  function enqueue(command: Command<P>): void {
+    mailbox.push(command)
+    if (running || planned) return
+    planned = true
+    setImmediate(turn)
+  }
+
+  function turn(): void {
+    planned = false
+    running = true
+    void runBatches()
+  }
+
+  async function runBatches(): Promise<void> {
+    while (mailbox.length > 0) {
+      const batch = mailbox.length <= batchMax ? mailbox : mailbox.slice(0, batchMax)
+      mailbox = mailbox.length <= batchMax ? [] : mailbox.slice(batchMax)
+      const committed = runBatch(batch)
+      if (committed !== undefined) await committed
+      // Between batches the loop turns once, so that new commands and timers get in.
+      if (mailbox.length > 0) await nextTurn()
+    }
+    running = false
+    if (outsideWork === 0) for (const done of idleWaiters.splice(0)) done()
+  }
+
+  function runBatch(batch: readonly Command<P>[]): Promise<void> | undefined {
+    nowMs = Math.max(nowMs, clock.nowMs())
+    options.prepare?.(batch)
+    for (const command of batch) {
+      const selected = options.select(command)
+      if ('answer' in selected) {
+        answers.push({ ...command, answer: selected.answer })
+        continue
+      }
+      const handler = behaviour[command.type]
+      assert(handler !== undefined, `no handler for ${command.type}`)
+      current = command
+      const answer = handler(selected.state, command.message, context)
+      if (!isDeferred(answer)) {
+        if (command.replyTo !== 0) {
+          answers.push({ channel: command.channel, replyTo: command.replyTo, answer })
+        }
+      }
+    }
+    current = undefined
+    const said = events
+    const given = answers
+    events = []
+    answers = []
+    if (said.length === 0 || options.commit === undefined) {
+      finish(said, given)
+      return undefined
+    }
+    let commit: void | Promise<void>
+    try {
+      commit = options.commit(said)
+    } catch (error) {
+      lose(error, given)
+      return undefined
+    }
+    if (commit === undefined) {
+      finish(said, given)
+      return undefined
+    }
+    return commit.then(
+      () => finish(said, given),
+      (error) => lose(error, given),
+    )
+  }
+
+  function finish(said: readonly Event[], given: typeof answers): void {
+    if (said.length > 0) options.say?.(said)
+    for (const { channel, replyTo, answer } of given) channel?.reply(replyTo, answer)
+  }
+
+  function lose(error: unknown, given: typeof answers): void {
+    if (options.recover === undefined) throw error
+    const answer = options.recover(error)
+    for (const { channel, replyTo } of given) channel?.reply(replyTo, answer)
+  }
+
+  return {
+    hear(type, message, replyTo, channel) {
+      if (mailbox.length >= mailboxMax) {
+        channel?.reply(replyTo, options.full)
+        return
+      }
+      enqueue({ type, message, replyTo, channel } as Command<P>)
+    },
+    drained() {
+      if (!running && !planned && outsideWork === 0) return Promise.resolve()
+      return new Promise((resolve) => idleWaiters.push(resolve))
+    },
+    get waiting() {
+      return mailbox.length
+    },
+  }
+}
+
+function isDeferred(answer: unknown): answer is Deferred {
+  return typeof answer === 'object' && answer !== null && 'deferred' in answer
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
