@@ -1,0 +1,97 @@
+/**
+ * Who signed a digest. Recovery on the curve is the most expensive step of an order by far, so it is
+ * native where the `secp256k1` package could be built, and WebAssembly elsewhere; both give the same
+ * answers. A recoverer keeps scratch bytes and therefore belongs to one thread.
+ */
+
+import { createRequire } from 'node:module'
+import type { Address } from '#domain/ids.ts'
+import type { KeccakEngine } from './keccak.ts'
+import { createSignatureBytes, readSignature, type SignatureFlaw } from './signature.ts'
+
+export type RecoveryEngine = {
+  readonly name: 'native secp256k1' | 'wasm secp256k1'
+  /** The uncompressed public key (65 bytes, valid until the next call), or none that fits. */
+  readonly recoverKey: (
+    digest: Uint8Array,
+    compact: Uint8Array,
+    recoveryId: 0 | 1,
+  ) => Uint8Array | undefined
+}
+
+/** The signer of a 32-byte digest by a 65-byte signature in hex, or what is wrong with it. */
+export type Recoverer = (digest: Uint8Array, signature: string) => Address | SignatureFlaw
+
+type NativeModule = {
+  ecdsaRecover(
+    compact: Uint8Array,
+    recoveryId: number,
+    digest: Uint8Array,
+    compressed: boolean,
+    output: Uint8Array,
+  ): Uint8Array
+}
+
+const PUBLIC_KEY_BYTES = 65
+
+export async function loadRecovery(): Promise<RecoveryEngine> {
+  return nativeRecovery() ?? (await wasmRecovery())
+}
+
+/** Undefined where the package is absent or was not built. */
+export function nativeRecovery(): RecoveryEngine | undefined {
+  const native = loadNative()
+  if (native === undefined) return undefined
+  const publicKey = Buffer.alloc(PUBLIC_KEY_BYTES)
+  return {
+    name: 'native secp256k1',
+    recoverKey: (digest, compact, recoveryId) => {
+      try {
+        return native.ecdsaRecover(compact, recoveryId, digest, false, publicKey)
+      } catch {
+        // Lengths and ranges were checked before: what it throws now is that no key fits.
+        return undefined
+      }
+    },
+  }
+}
+
+export async function wasmRecovery(): Promise<RecoveryEngine> {
+  const { instantiateSecp256k1 } = await import('@bitauth/libauth')
+  const wasm = await instantiateSecp256k1()
+  return {
+    name: 'wasm secp256k1',
+    recoverKey: (digest, compact, recoveryId) => {
+      const publicKey = wasm.recoverPublicKeyUncompressed(compact, recoveryId, digest)
+      return typeof publicKey === 'string' ? undefined : publicKey
+    },
+  }
+}
+
+export function createRecoverer(recovery: RecoveryEngine, keccak: KeccakEngine): Recoverer {
+  const bytes = createSignatureBytes()
+  return (digest, signature) => {
+    const recoveryId = readSignature(signature, bytes)
+    if (typeof recoveryId === 'object') return recoveryId
+    const publicKey = recovery.recoverKey(digest, bytes.compact, recoveryId)
+    if (publicKey === undefined) return { flaw: 'no key fits it' }
+    // The address is the end of the hash of the key, without the byte that marks its form.
+    return `0x${hex(keccak.keccak256(publicKey.subarray(1)), 12)}` as Address
+  }
+}
+
+/** Hex of the bytes from `start` on; without a copy where they are a Buffer, as native ones are. */
+export function hex(bytes: Uint8Array, start = 0): string {
+  return Buffer.isBuffer(bytes)
+    ? bytes.toString('hex', start)
+    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex', start)
+}
+
+function loadNative(): NativeModule | undefined {
+  try {
+    return createRequire(import.meta.url)('secp256k1/bindings.js')
+  } catch {
+    // An optional dependency that cannot be loaded is one that is not there.
+    return undefined
+  }
+}

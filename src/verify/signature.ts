@@ -1,0 +1,88 @@
+/**
+ * A signature as text, and the rules it must keep before any curve arithmetic: 65 bytes, `v` one of
+ * two values in either counting, `r` and `s` in range, and `s` in the lower half of the range. The
+ * last rule leaves each signature one form only: its mirror image would recover to the same key.
+ */
+
+/** Why a signature cannot be one; a sentence for the client, without the leading words. */
+export type SignatureFlaw = { readonly flaw: string }
+
+/** The bytes of the signature read last: `r` and `s` in the first 64, `v` in the last. */
+export type SignatureBytes = {
+  readonly all: Buffer
+  readonly compact: Uint8Array
+}
+
+const SIGNATURE_CHARS = 132
+const V_OFFSET = 64
+
+const ORDER = Buffer.from('fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141', 'hex')
+const HALF_ORDER = Buffer.from(
+  '7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0',
+  'hex',
+)
+const ZERO = Buffer.alloc(32)
+
+export function createSignatureBytes(): SignatureBytes {
+  const all = Buffer.alloc(65)
+  return { all, compact: all.subarray(0, V_OFFSET) }
+}
+
+/** Reads a signature into `into` and answers its recovery id, or what is wrong with it. */
+export function readSignature(signature: string, into: SignatureBytes): 0 | 1 | SignatureFlaw {
+  const { all } = into
+  // The decoder stops at the first character that is not hex, so its count proves them all.
+  if (
+    signature.length !== SIGNATURE_CHARS ||
+    !signature.startsWith('0x') ||
+    all.write(signature.slice(2), 'hex') !== all.length
+  ) {
+    return { flaw: `it must be 0x and 130 hex digits (65 bytes), not ${described(signature)}` }
+  }
+  const recoveryId = recoveryIdOf(all[V_OFFSET]!)
+  if (recoveryId === undefined) {
+    return { flaw: `v must be 0, 1, 27 or 28, not ${all[V_OFFSET]}` }
+  }
+  if (isZero(all, 0) || compare(all, 0, ORDER) >= 0) {
+    return { flaw: 'r must be above zero and below the order of the curve' }
+  }
+  if (isZero(all, 32) || compare(all, 32, ORDER) >= 0) {
+    return { flaw: 's must be above zero and below the order of the curve' }
+  }
+  if (compare(all, 32, HALF_ORDER) > 0) {
+    return {
+      flaw: 's must be in the lower half of its range: use the order of the curve minus s, and the other v',
+    }
+  }
+  return recoveryId
+}
+
+/** The one form in which a signature that was read without a flaw is kept: lower case, v 27 or 28. */
+export function normaliseSignature(signature: string): string {
+  const v = signature.slice(-2).toLowerCase()
+  const body = signature.slice(0, -2).toLowerCase()
+  return `${body}${v === '00' || v === '1b' ? '1b' : '1c'}`
+}
+
+function recoveryIdOf(v: number): 0 | 1 | undefined {
+  if (v === 27 || v === 0) return 0
+  if (v === 28 || v === 1) return 1
+  return undefined
+}
+
+function described(signature: string): string {
+  if (signature.length === SIGNATURE_CHARS) return 'other characters'
+  return signature.startsWith('0x')
+    ? `${signature.length - 2} digits`
+    : `${signature.length} characters without 0x`
+}
+
+/** The first byte decides nearly always, and deciding it here saves a call into native code. */
+function compare(bytes: Buffer, offset: number, bound: Buffer): number {
+  const difference = bytes[offset]! - bound[0]!
+  return difference !== 0 ? difference : bytes.compare(bound, 0, 32, offset, offset + 32)
+}
+
+function isZero(bytes: Buffer, offset: number): boolean {
+  return bytes[offset] === 0 && bytes.compare(ZERO, 0, 32, offset, offset + 32) === 0
+}
