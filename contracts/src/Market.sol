@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+import {Nonces} from "@openzeppelin/contracts/utils/Nonces.sol";
+import {Strings} from "@openzeppelin/contracts/utils/Strings.sol";
+import {CTHelpers} from "./CTHelpers.sol";
+import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
+import {
+    IOptimisticOracleV3,
+    IOptimisticOracleV3CallbackRecipient
+} from "./interfaces/IOptimisticOracleV3.sol";
+
+/// One binary market: the oracle of its condition, which it answers once, from UMA's optimistic
+/// oracle. Every market is a minimal clone of one implementation; the factory initialises it in the
+/// transaction that creates it.
+///
+/// The conversation, in order:
+///   expired -> propose -> [window passes | dispute -> arbitration] -> settle
+///   settled true  -> resolved: the condition's payouts are reported, holders redeem
+///   settled false -> expired again: anybody may propose again
+///
+/// Nothing here needs the operator: anybody can propose with a bond, anybody can dispute at the
+/// oracle, and anybody can settle, here or at the oracle directly. A quick market is resolved by the
+/// factory's operator from prices; should he disappear, it opens to the oracle like any other.
+contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
+    using SafeERC20 for IERC20;
+
+    struct Assertion {
+        bytes32 id;
+        /// Who signed the proposal.
+        address proposer;
+        /// Who paid the bond, and gets it back if the assertion holds.
+        address asserter;
+        bool outcome;
+        bool disputed;
+        uint64 assertionTime;
+        uint64 expirationTime;
+        uint256 bond;
+    }
+
+    struct Terms {
+        bytes32 questionId;
+        address maker;
+        uint64 expiration;
+        /// From when an outcome may be proposed at the oracle.
+        uint64 proposableFrom;
+        bool quick;
+        string question;
+        string description;
+    }
+
+    uint8 private constant YES = 0;
+    uint8 private constant NO = 1;
+    uint256 private constant OUTCOMES = 2;
+    /// How long after its window an assertion that cannot be settled stands in the way of another.
+    /// Arbitration takes days; but a bond whose winner the stablecoin has blocked can never be paid
+    /// out, and such an assertion must not hold the holders' money for ever.
+    uint64 public constant ABANDON_AFTER = 14 days;
+
+    bytes32 public constant PROPOSE_RESOLUTION_TYPEHASH = keccak256(
+        "ProposeResolution(address proposer,bool outcome,uint256 nonce,uint256 deadline)"
+    );
+    bytes32 public constant SETTLE_MARKET_TYPEHASH = keccak256(
+        "SettleMarket(address settler,uint8 winningOutcome,uint256 nonce,uint256 deadline)"
+    );
+
+    address public immutable factory;
+    IERC20 public immutable collateral;
+    IConditionalTokens public immutable conditionalTokens;
+    IOptimisticOracleV3 public immutable oracle;
+    /// The dispute window.
+    uint64 public immutable liveness;
+    uint256 private immutable _bondFloor;
+
+    Terms private _terms;
+    Assertion private _assertion;
+    /// The condition id: what the exchange calls the market.
+    bytes32 public marketId;
+    bool public resolved;
+    uint8 private _winningOutcome;
+
+    event ResolutionProposed(
+        bytes32 indexed marketId,
+        bytes32 indexed assertionId,
+        address indexed proposer,
+        address asserter,
+        bool outcome,
+        uint256 bond,
+        uint64 assertionTime,
+        uint64 expirationTime
+    );
+    event ResolutionDisputed(bytes32 indexed marketId, bytes32 indexed assertionId);
+    event ResolutionOverturned(bytes32 indexed marketId, bytes32 indexed assertionId);
+    /// The assertion could not be settled long after its window, and a new proposal replaced it.
+    event ResolutionAbandoned(bytes32 indexed marketId, bytes32 indexed assertionId);
+    /// `assertionId` is zero when a quick market was resolved by price.
+    event MarketResolved(
+        bytes32 indexed marketId, bytes32 indexed assertionId, uint8 winningOutcome
+    );
+    event MarketSettled(bytes32 indexed marketId, address indexed settler, uint8 winningOutcome);
+    /// The payouts did not reach the condition (out of gas). `reportPayouts` tries again.
+    event PayoutReportFailed(bytes32 indexed marketId);
+
+    error NotFactory(address caller);
+    error NotOracle(address caller);
+    error AlreadyInitialized();
+    error NotExpired(uint64 proposableFrom);
+    error AlreadyResolved(uint8 winningOutcome);
+    error NotResolved();
+    error AssertionActive(bytes32 assertionId);
+    error NoAssertion();
+    error OutcomeNotAsserted(uint8 winningOutcome);
+    error AssertionNotTrue(bytes32 assertionId);
+    error NotQuick();
+    error SignatureExpired(uint256 deadline);
+    error SignerMismatch(address signer, address expected);
+
+    constructor(
+        IERC20 collateral_,
+        IConditionalTokens conditionalTokens_,
+        IOptimisticOracleV3 oracle_,
+        uint64 liveness_,
+        uint256 bondFloor_
+    ) EIP712("SibylMarket", "1") {
+        factory = msg.sender;
+        collateral = collateral_;
+        conditionalTokens = conditionalTokens_;
+        oracle = oracle_;
+        liveness = liveness_;
+        _bondFloor = bondFloor_;
+    }
+
+    /// Called by the factory, once, right after the clone is made.
+    function initialize(Terms calldata terms_) external {
+        if (msg.sender != factory) revert NotFactory(msg.sender);
+        if (marketId != bytes32(0)) revert AlreadyInitialized();
+        _terms = terms_;
+        marketId = CTHelpers.getConditionId(address(this), terms_.questionId, OUTCOMES);
+        // The id is known beforehand and anybody may prepare a condition: who did so first has only
+        // paid for it, and must not be able to stop the market.
+        if (conditionalTokens.getOutcomeSlotCount(marketId) == 0) {
+            conditionalTokens.prepareCondition(address(this), terms_.questionId, OUTCOMES);
+        }
+    }
+
+    /// Proposes an outcome with the bond of the caller, who is the asserter.
+    function propose(bool outcome) external returns (bytes32) {
+        return _propose(msg.sender, msg.sender, outcome);
+    }
+
+    /// Proposes an outcome for `proposer`, who signed, with the bond of the caller: whoever pays the
+    /// bond is the asserter and gets it back.
+    function proposeResolution(
+        address proposer,
+        bool outcome,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    ) external returns (bytes32) {
+        _useProposal(proposer, outcome, deadline, v, r, s);
+        return _propose(proposer, msg.sender, outcome);
+    }
+
+    /// Proposes an outcome for `proposer`, who signed both the proposal and a permit of the
+    /// collateral for `bond()` with this market as the spender. The permit may already have been
+    /// used by somebody else: only the allowance counts.
+    function proposeResolutionWithBondPermit(
+        address proposer,
+        bool outcome,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s,
+        uint256 bondDeadline,
+        uint8 bondV,
+        bytes32 bondR,
+        bytes32 bondS
+    ) external returns (bytes32) {
+        _useProposal(proposer, outcome, deadline, v, r, s);
+        try IERC20Permit(address(collateral)).permit(
+            proposer, address(this), bond(), bondDeadline, bondV, bondR, bondS
+        ) {} catch {}
+        return _propose(proposer, proposer, outcome);
+    }
+
+    /// Settles the assertion for `settler`, who signed which outcome he expects to win. Reverts, and
+    /// leaves everything as it was, if the result is another.
+    function settleMarket(
+        address settler,
+        uint8 winningOutcome_,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    ) external {
+        bytes32 structHash = keccak256(
+            abi.encode(
+                SETTLE_MARKET_TYPEHASH, settler, winningOutcome_, _useNonce(settler), deadline
+            )
+        );
+        _requireSigned(structHash, settler, deadline, v, r, s);
+        bytes32 assertionId = _settleableAssertion();
+        if (winningOutcome_ != _code(_assertion.outcome)) {
+            revert OutcomeNotAsserted(winningOutcome_);
+        }
+        oracle.settleAssertion(assertionId);
+        if (!resolved) revert AssertionNotTrue(assertionId);
+        emit MarketSettled(marketId, settler, winningOutcome_);
+    }
+
+    /// Settles the assertion, whatever its result: the market is resolved, or, after a lost dispute,
+    /// open to proposals again.
+    function settle() external {
+        oracle.settleAssertion(_settleableAssertion());
+        if (resolved) emit MarketSettled(marketId, msg.sender, _winningOutcome);
+    }
+
+    /// Reports the payouts of a resolved market if that failed when it was resolved.
+    function reportPayouts() external {
+        if (!resolved) revert NotResolved();
+        conditionalTokens.reportPayouts(_terms.questionId, _payouts());
+    }
+
+    /// Called by the factory for its operator, who has the prices. Not while an assertion is open:
+    /// then the oracle decides.
+    function resolveQuick(uint8 winningOutcome_) external {
+        if (msg.sender != factory) revert NotFactory(msg.sender);
+        if (!_terms.quick) revert NotQuick();
+        if (resolved) revert AlreadyResolved(_winningOutcome);
+        if (_assertion.id != bytes32(0)) revert AssertionActive(_assertion.id);
+        if (block.timestamp < _terms.expiration) revert NotExpired(_terms.expiration);
+        _resolve(winningOutcome_, bytes32(0));
+    }
+
+    /// From the oracle this never reverts: that would lock the bond. An assertion that is not this
+    /// market's own (anybody can name any callback recipient) is ignored.
+    function assertionResolvedCallback(bytes32 assertionId, bool assertedTruthfully) external {
+        if (msg.sender != address(oracle)) revert NotOracle(msg.sender);
+        if (resolved || assertionId == bytes32(0) || assertionId != _assertion.id) return;
+        if (assertedTruthfully) {
+            _resolve(_code(_assertion.outcome), assertionId);
+        } else {
+            delete _assertion;
+            emit ResolutionOverturned(marketId, assertionId);
+        }
+    }
+
+    function assertionDisputedCallback(bytes32 assertionId) external {
+        if (msg.sender != address(oracle)) revert NotOracle(msg.sender);
+        if (resolved || assertionId == bytes32(0) || assertionId != _assertion.id) return;
+        _assertion.disputed = true;
+        emit ResolutionDisputed(marketId, assertionId);
+    }
+
+    /// The bond of a proposal: the configured one, or the oracle's minimum if that is higher.
+    function bond() public view returns (uint256) {
+        uint256 minimum = oracle.getMinimumBond(address(collateral));
+        return minimum > _bondFloor ? minimum : _bondFloor;
+    }
+
+    /// The open assertion, or the one that resolved the market; its id is zero if there is none.
+    function assertion() external view returns (Assertion memory) {
+        return _assertion;
+    }
+
+    function terms() external view returns (Terms memory) {
+        return _terms;
+    }
+
+    function winningOutcome() external view returns (uint8) {
+        if (!resolved) revert NotResolved();
+        return _winningOutcome;
+    }
+
+    /// What is asserted at the oracle, in words that a disputer can judge.
+    function claim(bool outcome) public view returns (bytes memory) {
+        return abi.encodePacked(
+            "The Sibyl market ",
+            Strings.toHexString(uint256(marketId), 32),
+            " asks: ",
+            _terms.question,
+            " Description: ",
+            _terms.description,
+            " The market expired at Unix time ",
+            Strings.toString(_terms.expiration),
+            ". The answer is ",
+            outcome ? "YES." : "NO."
+        );
+    }
+
+    function DOMAIN_SEPARATOR() external view returns (bytes32) {
+        return _domainSeparatorV4();
+    }
+
+    function _propose(address proposer, address payer, bool outcome)
+        private
+        returns (bytes32 assertionId)
+    {
+        _clearStaleAssertion();
+        if (resolved) revert AlreadyResolved(_winningOutcome);
+        if (_assertion.id != bytes32(0)) revert AssertionActive(_assertion.id);
+        if (block.timestamp < _terms.proposableFrom) revert NotExpired(_terms.proposableFrom);
+
+        uint256 amount = bond();
+        collateral.safeTransferFrom(payer, address(this), amount);
+        collateral.forceApprove(address(oracle), amount);
+        assertionId = oracle.assertTruth(
+            claim(outcome),
+            payer,
+            address(this),
+            address(0),
+            liveness,
+            collateral,
+            amount,
+            oracle.defaultIdentifier(),
+            marketId
+        );
+
+        uint64 time = uint64(block.timestamp);
+        _assertion = Assertion({
+            id: assertionId,
+            proposer: proposer,
+            asserter: payer,
+            outcome: outcome,
+            disputed: false,
+            assertionTime: time,
+            expirationTime: time + liveness,
+            bond: amount
+        });
+        emit ResolutionProposed(
+            marketId, assertionId, proposer, payer, outcome, amount, time, time + liveness
+        );
+    }
+
+    /// Gives up on an assertion that still cannot be settled `ABANDON_AFTER` its window. The attempt
+    /// to settle it comes first, so that a result that exists is never passed over.
+    function _clearStaleAssertion() private {
+        bytes32 stale = _assertion.id;
+        if (resolved || stale == bytes32(0)) return;
+        if (block.timestamp < _assertion.expirationTime + ABANDON_AFTER) return;
+        try oracle.settleAssertion(stale) {}
+        catch {
+            delete _assertion;
+            emit ResolutionAbandoned(marketId, stale);
+        }
+    }
+
+    function _settleableAssertion() private view returns (bytes32) {
+        if (resolved) revert AlreadyResolved(_winningOutcome);
+        if (_assertion.id == bytes32(0)) revert NoAssertion();
+        return _assertion.id;
+    }
+
+    function _resolve(uint8 outcome, bytes32 assertionId) private {
+        resolved = true;
+        _winningOutcome = outcome;
+        emit MarketResolved(marketId, assertionId, outcome);
+        try conditionalTokens.reportPayouts(_terms.questionId, _payouts()) {}
+        catch {
+            emit PayoutReportFailed(marketId);
+        }
+    }
+
+    function _payouts() private view returns (uint256[] memory payouts) {
+        payouts = new uint256[](OUTCOMES);
+        payouts[_winningOutcome] = 1;
+    }
+
+    function _code(bool outcome) private pure returns (uint8) {
+        return outcome ? YES : NO;
+    }
+
+    function _useProposal(
+        address proposer,
+        bool outcome,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    ) private {
+        bytes32 structHash = keccak256(
+            abi.encode(
+                PROPOSE_RESOLUTION_TYPEHASH, proposer, outcome, _useNonce(proposer), deadline
+            )
+        );
+        _requireSigned(structHash, proposer, deadline, v, r, s);
+    }
+
+    function _requireSigned(
+        bytes32 structHash,
+        address expected,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    ) private view {
+        if (block.timestamp > deadline) revert SignatureExpired(deadline);
+        (address signer,,) = ECDSA.tryRecover(_hashTypedDataV4(structHash), v, r, s);
+        if (signer == address(0) || signer != expected) revert SignerMismatch(signer, expected);
+    }
+}

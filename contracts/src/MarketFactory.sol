@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
+import {Clones} from "@openzeppelin/contracts/proxy/Clones.sol";
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {Strings} from "@openzeppelin/contracts/utils/Strings.sol";
+import {CTHelpers} from "./CTHelpers.sol";
+import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
+import {IOptimisticOracleV3} from "./interfaces/IOptimisticOracleV3.sol";
+import {Market} from "./Market.sol";
+
+/// Creates markets at addresses, and so with ids, that follow from what they are: a market from its
+/// maker and its text, a quick market from its asset, start and interval. Both can be computed before
+/// the transaction exists, so a quick market can be traded while it is being mined.
+///
+/// It holds nothing. Its operators create quick markets and resolve them by price; its makers create
+/// ordinary markets and have no part in resolving them.
+contract MarketFactory is Ownable2Step {
+    enum Category {
+        Defi,
+        Protocol,
+        Stablecoin,
+        General
+    }
+
+    struct QuickMarket {
+        /// Eight decimals of USD, the price at the start.
+        uint64 startPrice;
+        uint64 startTime;
+        uint64 endTime;
+        /// keccak256 of the name of the price source of `startPrice`.
+        bytes32 sourceHash;
+    }
+
+    uint256 private constant OUTCOMES = 2;
+    uint8 private constant YES = 0;
+    uint8 private constant NO = 1;
+    uint256 private constant QUESTION_BYTES_MAX = 1_024;
+    uint256 private constant DESCRIPTION_BYTES_MAX = 8_192;
+    uint256 private constant NAME_BYTES_MAX = 32;
+    uint32 private constant INTERVAL_MAX = 1 days;
+    /// How early before its start a quick market may be created.
+    uint64 private constant QUICK_LEAD = 1 hours;
+    /// How long after its end a quick market waits for the operator before anybody may propose its
+    /// outcome at the oracle.
+    uint64 public constant QUICK_FALLBACK = 7 days;
+
+    Market public immutable implementation;
+    IConditionalTokens public immutable conditionalTokens;
+
+    mapping(address account => bool) public isMaker;
+    mapping(address account => bool) public isOperator;
+    mapping(address market => bool) public isMarket;
+    mapping(address market => QuickMarket) public quickMarkets;
+
+    event MakerSet(address indexed account, bool allowed);
+    event OperatorSet(address indexed account, bool allowed);
+    event MarketCreated(
+        bytes32 indexed marketId,
+        address indexed market,
+        address indexed maker,
+        string question,
+        string description,
+        Category category,
+        uint64 expiration
+    );
+    event QuickMarketCreated(
+        bytes32 indexed marketId,
+        address indexed market,
+        string asset,
+        uint64 startTime,
+        uint64 endTime,
+        uint64 startPrice,
+        string source
+    );
+    event QuickMarketResolved(
+        bytes32 indexed marketId,
+        address indexed market,
+        uint8 winningOutcome,
+        uint64 startPrice,
+        uint64 endPrice,
+        string source
+    );
+
+    error NotMaker(address account);
+    error NotOperator(address account);
+    error ExpirationNotInFuture(uint64 expiration);
+    error InvalidText();
+    error InvalidInterval();
+    error StartTooFarAhead(uint64 startTime);
+    error PriceZero();
+    error MarketExists(address market);
+    error UnknownQuickMarket(address market);
+    error StrikeMismatch(uint64 startPrice, uint64 strike);
+    error OwnershipNotRenounceable();
+
+    constructor(
+        IERC20 collateral,
+        IConditionalTokens conditionalTokens_,
+        IOptimisticOracleV3 oracle,
+        uint64 liveness,
+        uint256 bondFloor,
+        address owner_,
+        address operator_,
+        address maker_
+    ) Ownable(owner_) {
+        conditionalTokens = conditionalTokens_;
+        implementation = new Market(collateral, conditionalTokens_, oracle, liveness, bondFloor);
+        _setOperator(operator_, true);
+        _setMaker(maker_, true);
+    }
+
+    function createMarket(
+        string calldata question,
+        string calldata description,
+        Category category,
+        uint64 expiration
+    ) external returns (address market, bytes32 marketId) {
+        if (!isMaker[msg.sender]) revert NotMaker(msg.sender);
+        if (expiration <= block.timestamp) revert ExpirationNotInFuture(expiration);
+        if (
+            bytes(question).length == 0 || bytes(question).length > QUESTION_BYTES_MAX
+                || bytes(description).length > DESCRIPTION_BYTES_MAX
+        ) revert InvalidText();
+
+        bytes32 questionId =
+            questionIdOf(msg.sender, question, description, category, expiration);
+        (market, marketId) = _deploy(
+            Market.Terms({
+                questionId: questionId,
+                maker: msg.sender,
+                expiration: expiration,
+                proposableFrom: expiration,
+                quick: false,
+                question: question,
+                description: description
+            })
+        );
+        emit MarketCreated(
+            marketId, market, msg.sender, question, description, category, expiration
+        );
+    }
+
+    /// Creates the market on whether `asset` will be at or above `startPrice` after `interval`
+    /// seconds. Its id depends on neither the price nor the source.
+    function createQuickMarket(
+        string calldata asset,
+        uint64 startTime,
+        uint32 interval,
+        uint64 startPrice,
+        string calldata source
+    ) external returns (address market, bytes32 marketId) {
+        _requireOperator();
+        if (!_isName(asset) || !_isName(source)) revert InvalidText();
+        if (interval == 0 || interval > INTERVAL_MAX) revert InvalidInterval();
+        if (startTime > block.timestamp + QUICK_LEAD) revert StartTooFarAhead(startTime);
+        if (startPrice == 0) revert PriceZero();
+
+        uint64 endTime = startTime + interval;
+        (market, marketId) = _deploy(
+            Market.Terms({
+                questionId: quickQuestionIdOf(asset, startTime, interval),
+                maker: msg.sender,
+                expiration: endTime,
+                proposableFrom: endTime + QUICK_FALLBACK,
+                quick: true,
+                question: string.concat(
+                    "Is the price of ", asset, " at or above its start price at the end?"
+                ),
+                description: string.concat(
+                    "Start price ",
+                    Strings.toString(startPrice),
+                    " (USD, 8 decimals) at Unix time ",
+                    Strings.toString(startTime),
+                    ", end at ",
+                    Strings.toString(endTime),
+                    ", source ",
+                    source,
+                    "."
+                )
+            })
+        );
+        quickMarkets[market] = QuickMarket(startPrice, startTime, endTime, keccak256(bytes(source)));
+        emit QuickMarketCreated(
+            marketId, market, asset, startTime, endTime, startPrice, source
+        );
+    }
+
+    /// Resolves a quick market from two prices of one source: YES if the end is at or above the
+    /// start. If it is the source of the strike, the start price has to be the strike; only another
+    /// source, when the strike's own cannot tell, brings its own two prices.
+    function resolveQuickMarket(
+        address market,
+        uint64 startPrice,
+        uint64 endPrice,
+        string calldata source
+    ) external {
+        _requireOperator();
+        QuickMarket memory quick = quickMarkets[market];
+        if (quick.startPrice == 0) revert UnknownQuickMarket(market);
+        if (!_isName(source)) revert InvalidText();
+        if (startPrice == 0 || endPrice == 0) revert PriceZero();
+        if (keccak256(bytes(source)) == quick.sourceHash && startPrice != quick.startPrice) {
+            revert StrikeMismatch(startPrice, quick.startPrice);
+        }
+        uint8 winningOutcome = endPrice >= startPrice ? YES : NO;
+        emit QuickMarketResolved(
+            Market(market).marketId(), market, winningOutcome, startPrice, endPrice, source
+        );
+        Market(market).resolveQuick(winningOutcome);
+    }
+
+    function setMaker(address account, bool allowed) external onlyOwner {
+        _setMaker(account, allowed);
+    }
+
+    function setOperator(address account, bool allowed) external onlyOwner {
+        _setOperator(account, allowed);
+    }
+
+    /// Without an owner a rogue operator could not be removed.
+    function renounceOwnership() public view override onlyOwner {
+        revert OwnershipNotRenounceable();
+    }
+
+    /// The address and id that `createMarket` will give, whether or not it has been called.
+    function predictMarket(
+        address maker,
+        string calldata question,
+        string calldata description,
+        Category category,
+        uint64 expiration
+    ) external view returns (address market, bytes32 marketId) {
+        return _predict(questionIdOf(maker, question, description, category, expiration));
+    }
+
+    /// The address and id that `createQuickMarket` will give, whether or not it has been called.
+    function predictQuickMarket(string calldata asset, uint64 startTime, uint32 interval)
+        external
+        view
+        returns (address market, bytes32 marketId)
+    {
+        return _predict(quickQuestionIdOf(asset, startTime, interval));
+    }
+
+    function questionIdOf(
+        address maker,
+        string calldata question,
+        string calldata description,
+        Category category,
+        uint64 expiration
+    ) public pure returns (bytes32) {
+        return keccak256(
+            abi.encode("market", maker, question, description, category, expiration)
+        );
+    }
+
+    function quickQuestionIdOf(string calldata asset, uint64 startTime, uint32 interval)
+        public
+        pure
+        returns (bytes32)
+    {
+        return keccak256(abi.encode("quick", asset, startTime, interval));
+    }
+
+    function _deploy(Market.Terms memory terms)
+        private
+        returns (address market, bytes32 marketId)
+    {
+        (market, marketId) = _predict(terms.questionId);
+        if (isMarket[market]) revert MarketExists(market);
+        isMarket[market] = true;
+        Clones.cloneDeterministic(address(implementation), terms.questionId);
+        Market(market).initialize(terms);
+    }
+
+    function _predict(bytes32 questionId)
+        private
+        view
+        returns (address market, bytes32 marketId)
+    {
+        market = Clones.predictDeterministicAddress(address(implementation), questionId);
+        marketId = CTHelpers.getConditionId(market, questionId, OUTCOMES);
+    }
+
+    function _requireOperator() private view {
+        if (!isOperator[msg.sender]) revert NotOperator(msg.sender);
+    }
+
+    function _isName(string calldata text) private pure returns (bool) {
+        return bytes(text).length > 0 && bytes(text).length <= NAME_BYTES_MAX;
+    }
+
+    function _setMaker(address account, bool allowed) private {
+        isMaker[account] = allowed;
+        emit MakerSet(account, allowed);
+    }
+
+    function _setOperator(address account, bool allowed) private {
+        isOperator[account] = allowed;
+        emit OperatorSet(account, allowed);
+    }
+}

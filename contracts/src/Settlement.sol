@@ -1,0 +1,592 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {IERC20Permit} from "@openzeppelin/contracts/token/ERC20/extensions/IERC20Permit.sol";
+import {IERC1155} from "@openzeppelin/contracts/token/ERC1155/IERC1155.sol";
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
+import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
+import {ReentrancyGuardTransient} from "@openzeppelin/contracts/utils/ReentrancyGuardTransient.sol";
+import {CTHelpers} from "./CTHelpers.sol";
+import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
+
+/// Settles matched trades between traders who signed orders, in batches, without ever holding their
+/// funds: the collateral goes from buyer to seller and the outcome tokens from seller to buyer in
+/// the same call, both or neither.
+///
+/// A batch lists each signed order once; fills refer to orders by index, so that an order which
+/// meets ten others is sent, hashed and recovered once. Three rules shape the code:
+///
+/// 1. A fill is first checked without any outside call. Then it runs in a call of this contract to
+///    itself with a fixed amount of gas, so that whatever a token or a receiver does, it can undo
+///    only that fill, burn only that gas, and return at most one word.
+/// 2. A fill that cannot be settled is reported with its reason and the side at fault, and the batch
+///    goes on. When too little gas is left to give a fill its full amount, the whole batch reverts:
+///    a fill is never reported as failed because the operator was short of gas.
+/// 3. The operator chooses what to match, and nothing else: every movement needs the signature of
+///    the trader who pays, within his price, size and time.
+///
+/// Worked example: Ann signs BUY 10 YES at 0.60, Bob signs SELL 4 YES at 0.55. A fill of 4 at 0.55
+/// moves 2.20 of collateral from Ann to Bob and 4 YES from Bob to Ann. Ann's order has 6 left.
+contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient {
+    struct Order {
+        bytes32 marketId;
+        address trader;
+        uint8 side;
+        uint8 outcome;
+        uint64 price;
+        uint64 size;
+        uint64 nonce;
+        uint64 expiration;
+        address makerFeeRecipient;
+    }
+
+    /// The signature in the compact form of ERC-2098: `vs` is `s` with the parity of `v` on top.
+    struct SignedOrder {
+        Order order;
+        bytes32 r;
+        bytes32 vs;
+    }
+
+    /// `buy` and `sell` are indices into the batch's orders; `seq` and `fillIndex` are the exchange's
+    /// number of the trade within its market.
+    struct Fill {
+        uint32 buy;
+        uint32 sell;
+        uint64 seq;
+        uint32 fillIndex;
+        uint64 price;
+        uint64 size;
+    }
+
+    /// An ERC-2612 permit of the collateral with this contract as the spender.
+    struct Permit {
+        address owner;
+        uint256 value;
+        uint256 deadline;
+        uint8 v;
+        bytes32 r;
+        bytes32 s;
+    }
+
+    struct OrderState {
+        uint64 filled;
+        /// When the trader's cancellation takes effect; zero if he has not cancelled.
+        uint64 cancelledFrom;
+    }
+
+    /// What the call that moves the funds is handed: everything checked and computed.
+    struct Execution {
+        bytes32 tradeId;
+        bytes32 marketId;
+        bytes32 buyHash;
+        bytes32 sellHash;
+        address buyer;
+        address seller;
+        uint8 outcome;
+        uint64 price;
+        uint64 size;
+        uint256 cost;
+        uint256 positionId;
+    }
+
+    /// The side that could not perform; `None` when neither is to blame.
+    enum Fault {
+        None,
+        Buyer,
+        Seller,
+        Both
+    }
+
+    enum Reason {
+        None,
+        AlreadySettled,
+        WrongSide,
+        MarketMismatch,
+        OutcomeMismatch,
+        SizeZero,
+        PriceOutOfRange,
+        PriceAboveBuyLimit,
+        PriceBelowSellLimit,
+        InvalidSignature,
+        FeeRecipientNotZero,
+        OrderExpired,
+        OrderCancelled,
+        OrderOverfilled,
+        MarketUnknown,
+        InsufficientCollateral,
+        InsufficientAllowance,
+        InsufficientShares,
+        SharesNotApproved,
+        BothUnfunded,
+        CollateralRefused,
+        SharesRefused
+    }
+
+    uint8 private constant BUY = 0;
+    uint8 private constant SELL = 1;
+    uint8 private constant OUTCOMES = 2;
+    uint256 private constant ONE = 1_000_000;
+
+    /// Gas of one fill's own call, and inside it of each of the two transfers. The rest pays for the
+    /// three storage slots a first fill writes. An honest fill needs about half of each.
+    uint256 public constant FILL_GAS = 300_000;
+    uint256 private constant TRANSFER_GAS = 100_000;
+    uint256 private constant PERMIT_GAS = 100_000;
+    uint256 private constant VIEW_GAS = 30_000;
+    /// What must be left before a fill: its own gas (the EVM keeps back one part in 64) and enough
+    /// to find out and report why it failed.
+    uint256 private constant GAS_BEFORE_FILL = (FILL_GAS * 64) / 63 + 150_000;
+
+    uint256 private constant CANCEL_DELAY_MAX = 7 days;
+
+    bytes32 public constant ORDER_TYPEHASH = keccak256(
+        "Order(bytes32 marketId,address trader,uint8 side,uint8 outcome,uint64 price,uint64 size,uint64 nonce,uint64 expiration,address makerFeeRecipient)"
+    );
+
+    IERC20 public immutable collateral;
+    IConditionalTokens public immutable conditionalTokens;
+    /// How long after its expiration an order's trades may still settle: they were matched in time.
+    uint64 public immutable settlementGrace;
+    /// How long after a cancellation on chain an order's trades may still settle. It is longer than
+    /// the grace, so that cancelling is never a free option against a match already made.
+    uint64 public immutable cancelDelay;
+
+    mapping(address account => bool) public isOperator;
+    mapping(bytes32 orderHash => OrderState) public orderState;
+    mapping(bytes32 tradeId => bool) public isSettled;
+
+    event OperatorSet(address indexed account, bool allowed);
+    event OrderCancelled(bytes32 indexed orderHash, address indexed trader, uint64 effectiveAt);
+    event TradeSettled(
+        bytes32 indexed tradeId,
+        address indexed buyer,
+        address indexed seller,
+        bytes32 marketId,
+        bytes32 buyHash,
+        bytes32 sellHash,
+        uint8 outcome,
+        uint64 price,
+        uint64 size,
+        uint256 cost
+    );
+    event TradeRejected(
+        bytes32 indexed tradeId,
+        bytes32 indexed buyHash,
+        bytes32 indexed sellHash,
+        Fault fault,
+        Reason reason
+    );
+
+    error NotOperator(address account);
+    error NotTrader(bytes32 orderHash);
+    error OnlySelf();
+    error OrderIndexOutOfRange(uint256 fill);
+    error TooLittleGas(uint256 fill);
+    error InvalidConfiguration();
+    error OwnershipNotRenounceable();
+    error CollateralMoveFailed();
+    error SharesMoveFailed();
+    error ProbePassed();
+    error ProbeFailed();
+
+    modifier onlySelf() {
+        if (msg.sender != address(this)) revert OnlySelf();
+        _;
+    }
+
+    constructor(
+        IERC20 collateral_,
+        IConditionalTokens conditionalTokens_,
+        address owner_,
+        address operator_,
+        uint64 settlementGrace_,
+        uint64 cancelDelay_
+    ) EIP712("SibylSettlement", "1") Ownable(owner_) {
+        if (
+            address(collateral_).code.length == 0 || address(conditionalTokens_).code.length == 0
+                || cancelDelay_ <= settlementGrace_ || cancelDelay_ > CANCEL_DELAY_MAX
+        ) revert InvalidConfiguration();
+        collateral = collateral_;
+        conditionalTokens = conditionalTokens_;
+        settlementGrace = settlementGrace_;
+        cancelDelay = cancelDelay_;
+        _setOperator(operator_, true);
+    }
+
+    /// Settles what can be settled of `fills`, in order, and reports the rest. Permits are tried
+    /// first and may fail (somebody else may have submitted them already): only the allowance that
+    /// is there when a fill runs counts.
+    function settle(
+        SignedOrder[] calldata orders,
+        Fill[] calldata fills,
+        Permit[] calldata permits
+    ) external nonReentrant whenNotPaused {
+        if (!isOperator[msg.sender]) revert NotOperator(msg.sender);
+        for (uint256 i = 0; i < permits.length; ++i) {
+            _tryPermit(permits[i]);
+        }
+        (bytes32[] memory hashes, bool[] memory signed) = _hashAndRecover(orders);
+        for (uint256 i = 0; i < fills.length; ++i) {
+            if (fills[i].buy >= orders.length || fills[i].sell >= orders.length) {
+                revert OrderIndexOutOfRange(i);
+            }
+            _settleFill(i, fills[i], orders, hashes, signed);
+        }
+    }
+
+    /// The part of a fill that touches storage and funds. It is external only so that it can run
+    /// under its own gas and be undone alone.
+    function executeFill(Execution calldata e) external onlySelf {
+        isSettled[e.tradeId] = true;
+        orderState[e.buyHash].filled += e.size;
+        orderState[e.sellHash].filled += e.size;
+
+        if (!_moveCollateral(e.buyer, e.seller, e.cost)) revert CollateralMoveFailed();
+        // Last, because it may call the buyer: at that point he has paid.
+        (bool moved,,) = _call(
+            address(conditionalTokens),
+            TRANSFER_GAS,
+            abi.encodeCall(
+                IERC1155.safeTransferFrom, (e.seller, e.buyer, e.positionId, e.size, "")
+            )
+        );
+        if (!moved) revert SharesMoveFailed();
+
+        emit TradeSettled(
+            e.tradeId,
+            e.buyer,
+            e.seller,
+            e.marketId,
+            e.buyHash,
+            e.sellHash,
+            e.outcome,
+            e.price,
+            e.size,
+            e.cost
+        );
+    }
+
+    /// Tells whether the collateral moves for `account` at all (a stablecoin may have blocked it),
+    /// by moving nothing from it to itself. Always reverts.
+    function probeCollateral(address account) external onlySelf {
+        if (_moveCollateral(account, account, 0)) revert ProbePassed();
+        revert ProbeFailed();
+    }
+
+    /// Withdraws the caller's orders. It takes effect after `cancelDelay`, so that trades that the
+    /// exchange has already matched still settle.
+    function cancelOrders(Order[] calldata orders) external {
+        uint64 effectiveAt = uint64(block.timestamp) + cancelDelay;
+        for (uint256 i = 0; i < orders.length; ++i) {
+            bytes32 orderHash = hashOrder(orders[i]);
+            if (orders[i].trader != msg.sender) revert NotTrader(orderHash);
+            OrderState storage state = orderState[orderHash];
+            if (state.cancelledFrom != 0) continue;
+            state.cancelledFrom = effectiveAt;
+            emit OrderCancelled(orderHash, msg.sender, effectiveAt);
+        }
+    }
+
+    function setOperator(address account, bool allowed) external onlyOwner {
+        _setOperator(account, allowed);
+    }
+
+    /// An operator may stop settlement in an emergency; only the owner may resume it.
+    function pause() external {
+        if (msg.sender != owner() && !isOperator[msg.sender]) revert NotOperator(msg.sender);
+        _pause();
+    }
+
+    function unpause() external onlyOwner {
+        _unpause();
+    }
+
+    /// Without an owner a rogue operator could not be removed.
+    function renounceOwnership() public view override onlyOwner {
+        revert OwnershipNotRenounceable();
+    }
+
+    /// The EIP-712 digest that the trader signs: the order's identity.
+    function hashOrder(Order calldata order) public view returns (bytes32) {
+        return MessageHashUtils.toTypedDataHash(_domainSeparatorV4(), _structHash(order));
+    }
+
+    function tradeIdOf(
+        bytes32 marketId,
+        uint64 seq,
+        uint32 fillIndex,
+        bytes32 buyHash,
+        bytes32 sellHash,
+        uint64 price,
+        uint64 size
+    ) public view returns (bytes32) {
+        return keccak256(
+            abi.encode(
+                block.chainid,
+                address(this),
+                marketId,
+                seq,
+                fillIndex,
+                buyHash,
+                sellHash,
+                price,
+                size
+            )
+        );
+    }
+
+    /// What a fill costs: price × size, rounded up to the next unit of collateral.
+    function costOf(uint64 price, uint64 size) public pure returns (uint256) {
+        return (uint256(price) * size + ONE - 1) / ONE;
+    }
+
+    function DOMAIN_SEPARATOR() external view returns (bytes32) {
+        return _domainSeparatorV4();
+    }
+
+    function _settleFill(
+        uint256 index,
+        Fill calldata fill,
+        SignedOrder[] calldata orders,
+        bytes32[] memory hashes,
+        bool[] memory signed
+    ) private {
+        Order calldata buy = orders[fill.buy].order;
+        Order calldata sell = orders[fill.sell].order;
+        Execution memory e;
+        e.buyHash = hashes[fill.buy];
+        e.sellHash = hashes[fill.sell];
+        e.marketId = buy.marketId;
+        e.price = fill.price;
+        e.size = fill.size;
+        e.tradeId = tradeIdOf(
+            e.marketId, fill.seq, fill.fillIndex, e.buyHash, e.sellHash, e.price, e.size
+        );
+
+        Fault fault;
+        Reason reason = _checkMatch(e, buy, sell);
+        if (reason == Reason.None) {
+            (fault, reason) = _checkOrders(e, buy, sell, signed[fill.buy], signed[fill.sell]);
+        }
+        if (reason == Reason.None) {
+            if (gasleft() < GAS_BEFORE_FILL) revert TooLittleGas(index);
+            e.buyer = buy.trader;
+            e.seller = sell.trader;
+            e.outcome = buy.outcome;
+            e.cost = costOf(e.price, e.size);
+            e.positionId = _positionId(e.marketId, e.outcome);
+            (bool done,, uint256 word) =
+                _call(address(this), FILL_GAS, abi.encodeCall(this.executeFill, (e)));
+            if (done) return;
+            (fault, reason) = _diagnose(e, bytes4(bytes32(word)));
+        }
+        emit TradeRejected(e.tradeId, e.buyHash, e.sellHash, fault, reason);
+    }
+
+    /// Whether the two orders and the fill belong together. What is wrong here is the operator's
+    /// doing: the traders are not at fault.
+    function _checkMatch(Execution memory e, Order calldata buy, Order calldata sell)
+        private
+        view
+        returns (Reason)
+    {
+        if (isSettled[e.tradeId]) return Reason.AlreadySettled;
+        if (buy.side != BUY || sell.side != SELL) return Reason.WrongSide;
+        if (buy.marketId != sell.marketId) return Reason.MarketMismatch;
+        if (buy.outcome != sell.outcome || buy.outcome >= OUTCOMES) return Reason.OutcomeMismatch;
+        if (e.size == 0) return Reason.SizeZero;
+        if (e.price == 0 || e.price >= ONE) return Reason.PriceOutOfRange;
+        if (e.price > buy.price) return Reason.PriceAboveBuyLimit;
+        if (e.price < sell.price) return Reason.PriceBelowSellLimit;
+        return Reason.None;
+    }
+
+    /// Whether each order is signed, in time, not cancelled, and has room for the fill.
+    function _checkOrders(
+        Execution memory e,
+        Order calldata buy,
+        Order calldata sell,
+        bool buySigned,
+        bool sellSigned
+    ) private view returns (Fault fault, Reason) {
+        fault = _fault(!buySigned, !sellSigned);
+        if (fault != Fault.None) return (fault, Reason.InvalidSignature);
+
+        fault = _fault(buy.makerFeeRecipient != address(0), sell.makerFeeRecipient != address(0));
+        if (fault != Fault.None) return (fault, Reason.FeeRecipientNotZero);
+
+        fault = _fault(_isExpired(buy), _isExpired(sell));
+        if (fault != Fault.None) return (fault, Reason.OrderExpired);
+
+        OrderState memory buyState = orderState[e.buyHash];
+        OrderState memory sellState = orderState[e.sellHash];
+        fault = _fault(_isCancelled(buyState), _isCancelled(sellState));
+        if (fault != Fault.None) return (fault, Reason.OrderCancelled);
+
+        fault = _fault(
+            uint256(buyState.filled) + e.size > buy.size,
+            uint256(sellState.filled) + e.size > sell.size
+        );
+        if (fault != Fault.None) return (fault, Reason.OrderOverfilled);
+        return (Fault.None, Reason.None);
+    }
+
+    /// Finds out why the funds did not move. The fill has been undone, so the state is what it was
+    /// before. Only asked on failure: a good fill does not pay for it.
+    function _diagnose(Execution memory e, bytes4 stage) private returns (Fault, Reason) {
+        address tokens = address(conditionalTokens);
+        if (
+            _read(tokens, abi.encodeCall(conditionalTokens.getOutcomeSlotCount, (e.marketId))) == 0
+        ) return (Fault.None, Reason.MarketUnknown);
+
+        Reason buyer = _buyerShortage(e);
+        Reason seller = _sellerShortage(e);
+        if (buyer != Reason.None && seller != Reason.None) {
+            return (Fault.Both, Reason.BothUnfunded);
+        }
+        if (buyer != Reason.None) return (Fault.Buyer, buyer);
+        if (seller != Reason.None) return (Fault.Seller, seller);
+
+        // Everything is there: either the buyer, who is called when he receives, refused the tokens,
+        if (stage == SharesMoveFailed.selector) return (Fault.Buyer, Reason.SharesRefused);
+        // or the collateral refused one of the two. When it refuses both it is the token's doing.
+        bool buyerRefused = !_probe(e.buyer);
+        bool sellerRefused = !_probe(e.seller);
+        if (buyerRefused == sellerRefused) return (Fault.None, Reason.CollateralRefused);
+        return (buyerRefused ? Fault.Buyer : Fault.Seller, Reason.CollateralRefused);
+    }
+
+    function _buyerShortage(Execution memory e) private view returns (Reason) {
+        address token = address(collateral);
+        if (_read(token, abi.encodeCall(IERC20.balanceOf, (e.buyer))) < e.cost) {
+            return Reason.InsufficientCollateral;
+        }
+        if (_read(token, abi.encodeCall(IERC20.allowance, (e.buyer, address(this)))) < e.cost) {
+            return Reason.InsufficientAllowance;
+        }
+        return Reason.None;
+    }
+
+    function _sellerShortage(Execution memory e) private view returns (Reason) {
+        address token = address(conditionalTokens);
+        if (_read(token, abi.encodeCall(IERC1155.balanceOf, (e.seller, e.positionId))) < e.size) {
+            return Reason.InsufficientShares;
+        }
+        if (
+            _read(token, abi.encodeCall(IERC1155.isApprovedForAll, (e.seller, address(this)))) == 0
+        ) return Reason.SharesNotApproved;
+        return Reason.None;
+    }
+
+    function _probe(address account) private returns (bool) {
+        (,, uint256 word) = _call(
+            address(this), TRANSFER_GAS + VIEW_GAS, abi.encodeCall(this.probeCollateral, (account))
+        );
+        return bytes4(bytes32(word)) == ProbePassed.selector;
+    }
+
+    function _hashAndRecover(SignedOrder[] calldata orders)
+        private
+        view
+        returns (bytes32[] memory hashes, bool[] memory signed)
+    {
+        bytes32 domainSeparator = _domainSeparatorV4();
+        hashes = new bytes32[](orders.length);
+        signed = new bool[](orders.length);
+        for (uint256 i = 0; i < orders.length; ++i) {
+            SignedOrder calldata o = orders[i];
+            bytes32 digest =
+                MessageHashUtils.toTypedDataHash(domainSeparator, _structHash(o.order));
+            (address signer,,) = ECDSA.tryRecover(digest, o.r, o.vs);
+            hashes[i] = digest;
+            signed[i] = signer != address(0) && signer == o.order.trader;
+        }
+    }
+
+    /// The ERC-1155 id of an outcome of a market. It takes some thousand gas to compute and a batch
+    /// asks for few different ones, so the answer is kept until the end of the transaction.
+    function _positionId(bytes32 marketId, uint8 outcome) private returns (uint256 id) {
+        bytes32 slot = keccak256(abi.encode(marketId, outcome));
+        assembly ("memory-safe") {
+            id := tload(slot)
+        }
+        if (id != 0) return id;
+        id = CTHelpers.getPositionId(
+            collateral, CTHelpers.getCollectionId(bytes32(0), marketId, 1 << outcome)
+        );
+        assembly ("memory-safe") {
+            tstore(slot, id)
+        }
+    }
+
+    function _tryPermit(Permit calldata p) private {
+        _call(
+            address(collateral),
+            PERMIT_GAS,
+            abi.encodeCall(
+                IERC20Permit.permit, (p.owner, address(this), p.value, p.deadline, p.v, p.r, p.s)
+            )
+        );
+    }
+
+    function _moveCollateral(address from, address to, uint256 amount) private returns (bool) {
+        (bool success, uint256 length, uint256 word) = _call(
+            address(collateral),
+            TRANSFER_GAS,
+            abi.encodeCall(IERC20.transferFrom, (from, to, amount))
+        );
+        // Some tokens return nothing when they succeed; others return false when they fail.
+        return success && (length == 0 || (length >= 32 && word == 1));
+    }
+
+    /// A call with a limit on its gas that copies at most one word of what it returns.
+    function _call(address target, uint256 gasLimit, bytes memory data)
+        private
+        returns (bool success, uint256 length, uint256 word)
+    {
+        assembly ("memory-safe") {
+            mstore(0x00, 0)
+            success := call(gasLimit, target, 0, add(data, 0x20), mload(data), 0x00, 0x20)
+            length := returndatasize()
+            word := mload(0x00)
+        }
+    }
+
+    /// A view with the same limits. What cannot be read counts as zero.
+    function _read(address target, bytes memory data) private view returns (uint256 word) {
+        bool success;
+        uint256 length;
+        assembly ("memory-safe") {
+            success := staticcall(VIEW_GAS, target, add(data, 0x20), mload(data), 0x00, 0x20)
+            length := returndatasize()
+            word := mload(0x00)
+        }
+        if (!success || length < 32) return 0;
+    }
+
+    function _structHash(Order calldata order) private pure returns (bytes32) {
+        return keccak256(abi.encode(ORDER_TYPEHASH, order));
+    }
+
+    function _isExpired(Order calldata order) private view returns (bool) {
+        return block.timestamp > uint256(order.expiration) + settlementGrace;
+    }
+
+    function _isCancelled(OrderState memory state) private view returns (bool) {
+        return state.cancelledFrom != 0 && block.timestamp >= state.cancelledFrom;
+    }
+
+    function _fault(bool buyer, bool seller) private pure returns (Fault) {
+        if (buyer) return seller ? Fault.Both : Fault.Buyer;
+        return seller ? Fault.Seller : Fault.None;
+    }
+
+    function _setOperator(address account, bool allowed) private {
+        isOperator[account] = allowed;
+        emit OperatorSet(account, allowed);
+    }
+}

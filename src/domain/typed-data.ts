@@ -1,0 +1,206 @@
+/**
+ * The typed data (EIP-712) of every signature of Sibyl: what the contracts verify, the exchange and
+ * the relayer check, the SDK signs and `/api/v1/config` publishes. Plain data, nothing is hashed or
+ * signed here.
+ */
+import { type Address, ZERO_ADDRESS } from './ids.ts'
+
+export type TypedDataField = { readonly name: string; readonly type: string }
+export type TypedDataTypes = { readonly [primaryType: string]: readonly TypedDataField[] }
+
+export type TypedDataDomain = {
+  readonly name: string
+  readonly version: string
+  readonly chainId: number
+  readonly verifyingContract: Address
+}
+
+/** How to read the nonce that a message needs: a view of `contract`, or of the market's own. */
+export type NonceSource = {
+  readonly contract?: Address
+  readonly function: string
+  readonly args: readonly string[]
+}
+
+/**
+ * One entry of `signatures` in `/api/v1/config`. The domain of what is signed for a single market
+ * has no `verifyingContract`: it is the market's `contractAddress`.
+ */
+export type SignatureScheme = {
+  readonly domain: Omit<TypedDataDomain, 'verifyingContract'> &
+    Partial<Pick<TypedDataDomain, 'verifyingContract'>>
+  readonly primaryType: string
+  readonly types: TypedDataTypes
+  readonly nonce?: NonceSource
+}
+
+export type SignatureName =
+  | 'order'
+  | 'ctfApproval'
+  | 'ctfRedemption'
+  | 'stablecoinPermit'
+  | 'proposeResolution'
+  | 'settleMarket'
+
+export const ORDER_TYPES = {
+  Order: [
+    { name: 'marketId', type: 'bytes32' },
+    { name: 'trader', type: 'address' },
+    { name: 'side', type: 'uint8' },
+    { name: 'outcome', type: 'uint8' },
+    { name: 'price', type: 'uint64' },
+    { name: 'size', type: 'uint64' },
+    { name: 'nonce', type: 'uint64' },
+    { name: 'expiration', type: 'uint64' },
+    { name: 'makerFeeRecipient', type: 'address' },
+  ],
+} as const
+
+export const APPROVAL_FOR_ALL_TYPES = {
+  ApprovalForAll: [
+    { name: 'owner', type: 'address' },
+    { name: 'operator', type: 'address' },
+    { name: 'approved', type: 'bool' },
+    { name: 'nonce', type: 'uint256' },
+    { name: 'deadline', type: 'uint256' },
+  ],
+} as const
+
+export const REDEEM_POSITIONS_TYPES = {
+  RedeemPositions: [
+    { name: 'owner', type: 'address' },
+    { name: 'collateralToken', type: 'address' },
+    { name: 'parentCollectionId', type: 'bytes32' },
+    { name: 'conditionId', type: 'bytes32' },
+    { name: 'indexSets', type: 'uint256[]' },
+    { name: 'nonce', type: 'uint256' },
+    { name: 'deadline', type: 'uint256' },
+  ],
+} as const
+
+export const PERMIT_TYPES = {
+  Permit: [
+    { name: 'owner', type: 'address' },
+    { name: 'spender', type: 'address' },
+    { name: 'value', type: 'uint256' },
+    { name: 'nonce', type: 'uint256' },
+    { name: 'deadline', type: 'uint256' },
+  ],
+} as const
+
+export const PROPOSE_RESOLUTION_TYPES = {
+  ProposeResolution: [
+    { name: 'proposer', type: 'address' },
+    { name: 'outcome', type: 'bool' },
+    { name: 'nonce', type: 'uint256' },
+    { name: 'deadline', type: 'uint256' },
+  ],
+} as const
+
+export const SETTLE_MARKET_TYPES = {
+  SettleMarket: [
+    { name: 'settler', type: 'address' },
+    { name: 'winningOutcome', type: 'uint8' },
+    { name: 'nonce', type: 'uint256' },
+    { name: 'deadline', type: 'uint256' },
+  ],
+} as const
+
+const MARKET_DOMAIN = { name: 'SibylMarket', version: '1' } as const
+
+export function settlementDomain(chainId: number, settlement: Address): TypedDataDomain {
+  return { name: 'SibylSettlement', version: '1', chainId, verifyingContract: settlement }
+}
+
+export function conditionalTokensDomain(
+  chainId: number,
+  conditionalTokens: Address,
+): TypedDataDomain {
+  return {
+    name: 'SibylConditionalTokens',
+    version: '1',
+    chainId,
+    verifyingContract: conditionalTokens,
+  }
+}
+
+export function marketDomain(chainId: number, market: Address): TypedDataDomain {
+  return { ...MARKET_DOMAIN, chainId, verifyingContract: market }
+}
+
+/**
+ * A stablecoin's own domain. Its name and version are the token's: the devnet's is "USD Coin" and
+ * version 1, the issuer's USDC is version 2.
+ */
+export type Stablecoin = {
+  readonly address: Address
+  readonly domainName: string
+  readonly domainVersion: string
+}
+
+export function stablecoinDomain(chainId: number, stablecoin: Stablecoin): TypedDataDomain {
+  return {
+    name: stablecoin.domainName,
+    version: stablecoin.domainVersion,
+    chainId,
+    verifyingContract: stablecoin.address,
+  }
+}
+
+/** Every signature of a chain, ready for any EIP-712 library. */
+export function signatureSchemes(chain: {
+  readonly chainId: number
+  readonly settlement: Address
+  readonly conditionalTokens: Address
+  readonly stablecoin: Stablecoin
+}): Readonly<Record<SignatureName, SignatureScheme>> {
+  const { chainId, settlement, conditionalTokens, stablecoin } = chain
+  const tokensDomain = conditionalTokensDomain(chainId, conditionalTokens)
+  const tokensNonce = { contract: conditionalTokens, function: 'nonces', args: ['owner'] }
+  return {
+    order: {
+      domain: settlementDomain(chainId, settlement),
+      primaryType: 'Order',
+      types: ORDER_TYPES,
+    },
+    ctfApproval: {
+      domain: tokensDomain,
+      primaryType: 'ApprovalForAll',
+      types: APPROVAL_FOR_ALL_TYPES,
+      nonce: tokensNonce,
+    },
+    ctfRedemption: {
+      domain: tokensDomain,
+      primaryType: 'RedeemPositions',
+      types: REDEEM_POSITIONS_TYPES,
+      nonce: tokensNonce,
+    },
+    stablecoinPermit: {
+      domain: stablecoinDomain(chainId, stablecoin),
+      primaryType: 'Permit',
+      types: PERMIT_TYPES,
+      nonce: { contract: stablecoin.address, function: 'nonces', args: ['owner'] },
+    },
+    proposeResolution: {
+      domain: { ...MARKET_DOMAIN, chainId },
+      primaryType: 'ProposeResolution',
+      types: PROPOSE_RESOLUTION_TYPES,
+      nonce: { function: 'nonces', args: ['proposer'] },
+    },
+    settleMarket: {
+      domain: { ...MARKET_DOMAIN, chainId },
+      primaryType: 'SettleMarket',
+      types: SETTLE_MARKET_TYPES,
+      nonce: { function: 'nonces', args: ['settler'] },
+    },
+  }
+}
+
+/** The type as EIP-712 writes it, for example `Permit(address owner,…)`: what the type hash hashes. */
+export function typeString(primaryType: string, types: TypedDataTypes): string {
+  const fields = types[primaryType] ?? []
+  return `${primaryType}(${fields.map(({ name, type }) => `${type} ${name}`).join(',')})`
+}
+
+/** The only fee recipient that orders may name in this version. */
+export const MAKER_FEE_RECIPIENT = ZERO_ADDRESS
