@@ -1,0 +1,158 @@
+/**
+ * Which orders expire when. Orders hang in buckets by the first base-32 digit in which their
+ * second differs from the wheel's own time: seconds of the near future have buckets of their own,
+ * later ones share wider buckets that are spread out once their time comes. Entering and leaving
+ * are O(1), an order moves a few times in its life, and no step looks at more than one order.
+ *
+ * Digits, with the wheel at second 1000 (31·32 + 8):
+ *   1003 = 31·32 + 11   differs in digit 0: bucket 11 of level 0, found at second 1003
+ *   1100 = 1·1024 + …   differs in digit 2: bucket 1 of level 2, spread out at second 1024
+ */
+
+import { DUE_BUCKET, DUE_NEXT, DUE_PREV, EXPIRES } from './order-record.ts'
+import { NIL, type RecordPool } from './record-pool.ts'
+
+/** Eleven digits of five bits hold every safe integer. */
+const LEVELS = 11
+/** The lower six digits, which is as many as 32-bit arithmetic holds comfortably. */
+const LOW = 2 ** 30
+
+export class ExpiryWheel {
+  readonly #pool: RecordPool
+  #heads: Int32Array | undefined
+  readonly #bits = new Int32Array(LEVELS)
+  #levels = 0
+  #nowLow = 0
+  #nowHigh = 0
+  /** The bucket being spread out over the levels below it; NIL when none is. */
+  #spreading = NIL
+
+  constructor(pool: RecordPool, nowSec: number) {
+    this.#pool = pool
+    this.#setNow(nowSec)
+  }
+
+  get nowSec(): number {
+    return this.#nowHigh * LOW + this.#nowLow
+  }
+
+  /** No order expires before this second; undefined when no order is in the wheel. */
+  get nextSec(): number | undefined {
+    if (this.#spreading !== NIL) return this.nowSec
+    if (this.#levels === 0) return undefined
+    return this.#start(lowest(this.#levels))
+  }
+
+  /** Hangs up an order by the expiration in its record. */
+  add(slot: number): void {
+    const expires = this.#pool.doublePage(slot)[(this.#pool.offset(slot) >> 1) + EXPIRES]!
+    // What is overdue goes where the wheel is now: it is the next to be found.
+    const second = Math.max(expires, this.nowSec)
+    const low = second % LOW
+    const high = (second - low) / LOW
+    let level = 0
+    let digit = 0
+    if (high !== this.#nowHigh) {
+      level = digitOf(high ^ this.#nowHigh)
+      digit = (high >>> (5 * level)) & 31
+      level += 6
+    } else {
+      if (low !== this.#nowLow) level = digitOf(low ^ this.#nowLow)
+      digit = (low >>> (5 * level)) & 31
+    }
+    this.#hang(slot, level, digit)
+  }
+
+  remove(slot: number): void {
+    const pool = this.#pool
+    const page = pool.page(slot)
+    const offset = pool.offset(slot)
+    const prev = page[offset + DUE_PREV]!
+    const next = page[offset + DUE_NEXT]!
+    if (next !== NIL) pool.writable(next)[pool.offset(next) + DUE_PREV] = prev
+    if (prev !== NIL) {
+      pool.writable(prev)[pool.offset(prev) + DUE_NEXT] = next
+      return
+    }
+    const bucket = page[offset + DUE_BUCKET]!
+    this.#heads![bucket] = next
+    if (next === NIL) this.#emptied(bucket)
+  }
+
+  /**
+   * One step towards `nowSec`: an order that has expired by then, which stays in the wheel until it
+   * is removed; NIL when nothing is left to find; or undefined when the step only moved an order.
+   */
+  step(nowSec: number): number | undefined {
+    if (this.#spreading !== NIL) {
+      const slot = this.#heads![this.#spreading]!
+      this.remove(slot)
+      this.add(slot)
+      return undefined
+    }
+    if (this.#levels === 0) {
+      if (nowSec > this.nowSec) this.#setNow(nowSec)
+      return NIL
+    }
+    const level = lowest(this.#levels)
+    const start = this.#start(level)
+    if (start > nowSec) {
+      // No bucket starts between, so all orders still differ from this time in the same digit.
+      if (nowSec > this.nowSec) this.#setNow(nowSec)
+      return NIL
+    }
+    const bucket = level * 32 + lowest(this.#bits[level]!)
+    if (level === 0) return this.#heads![bucket]!
+    this.#setNow(start)
+    this.#spreading = bucket
+    return undefined
+  }
+
+  #hang(slot: number, level: number, digit: number): void {
+    this.#heads ??= new Int32Array(LEVELS * 32).fill(NIL)
+    const bucket = level * 32 + digit
+    const head = this.#heads[bucket]!
+    const pool = this.#pool
+    const page = pool.writable(slot)
+    const offset = pool.offset(slot)
+    page[offset + DUE_PREV] = NIL
+    page[offset + DUE_NEXT] = head
+    page[offset + DUE_BUCKET] = bucket
+    if (head !== NIL) pool.writable(head)[pool.offset(head) + DUE_PREV] = slot
+    this.#heads[bucket] = slot
+    this.#bits[level]! |= 1 << digit
+    this.#levels |= 1 << level
+  }
+
+  #emptied(bucket: number): void {
+    const level = bucket >> 5
+    this.#bits[level]! &= ~(1 << (bucket & 31))
+    if (this.#bits[level] === 0) this.#levels &= ~(1 << level)
+    if (bucket === this.#spreading) this.#spreading = NIL
+  }
+
+  /** The first second of the first bucket of a level. */
+  #start(level: number): number {
+    const digit = lowest(this.#bits[level]!)
+    if (level >= 6) {
+      const shift = 5 * (level - 6)
+      return (((this.#nowHigh >>> shift) & ~31) | digit) * 2 ** shift * LOW
+    }
+    const shift = 5 * level
+    return this.#nowHigh * LOW + ((((this.#nowLow >>> shift) & ~31) | digit) << shift)
+  }
+
+  #setNow(nowSec: number): void {
+    this.#nowLow = nowSec % LOW
+    this.#nowHigh = (nowSec - this.#nowLow) / LOW
+  }
+}
+
+/** The highest base-32 digit that is not 0. */
+function digitOf(bits: number): number {
+  return Math.floor((31 - Math.clz32(bits)) / 5)
+}
+
+function lowest(bits: number): number {
+  return 31 - Math.clz32(bits & -bits)
+}

@@ -1,0 +1,64 @@
+/**
+ * A level: the orders at one price, first come first served, and the exact sum of what remains of
+ * them. The sum can pass 2^53, where doubles begin to skip integers, so it is kept as a low part
+ * below 2^53 and a count of carries.
+ */
+
+import { NIL, type RecordPool } from './record-pool.ts'
+
+/** A level has `2 ** LEVEL_SHIFT` words. */
+export const LEVEL_SHIFT = 3
+
+export const HEAD = 0
+export const TAIL = 1
+export const COUNT = 2
+const CARRY = 3
+/** The one double of a level, over words 4 and 5. */
+const LOW = 2
+
+const BASE = 2 ** 53
+
+/** A new level without orders. */
+export function openLevel(levels: RecordPool): number {
+  const level = levels.allocate()
+  const page = levels.page(level)
+  const offset = levels.offset(level)
+  page[offset + HEAD] = NIL
+  page[offset + TAIL] = NIL
+  page[offset + COUNT] = 0
+  page[offset + CARRY] = 0
+  levels.doublePage(level)[(offset >> 1) + LOW] = 0
+  return level
+}
+
+export function addToLevel(levels: RecordPool, level: number, quantity: number): void {
+  const doubles = levels.doublePage(level)
+  const at = (levels.offset(level) >> 1) + LOW
+  const low = doubles[at]!
+  const room = BASE - low
+  if (quantity < room) {
+    doubles[at] = low + quantity
+    return
+  }
+  doubles[at] = quantity - room
+  levels.page(level)[levels.offset(level) + CARRY]!++
+}
+
+export function takeFromLevel(levels: RecordPool, level: number, quantity: number): void {
+  const doubles = levels.doublePage(level)
+  const at = (levels.offset(level) >> 1) + LOW
+  const low = doubles[at]!
+  if (quantity <= low) {
+    doubles[at] = low - quantity
+    return
+  }
+  doubles[at] = BASE - (quantity - low)
+  levels.page(level)[levels.offset(level) + CARRY]!--
+}
+
+export function levelTotal(levels: RecordPool, level: number): bigint {
+  const offset = levels.offset(level)
+  const low = BigInt(levels.doublePage(level)[(offset >> 1) + LOW]!)
+  const carry = levels.page(level)[offset + CARRY]!
+  return carry === 0 ? low : low + (BigInt(carry) << 53n)
+}

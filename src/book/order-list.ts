@@ -1,0 +1,106 @@
+/**
+ * Orders that a book reports: copies of their records in one buffer that is filled again and again,
+ * so that a match makes no garbage. Texts are made only for what is read. A list stays as it is
+ * until whoever owns it passes it to the next operation, whatever becomes of the book.
+ */
+
+import type { Address, OrderHash } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { BUY, SELL, type Side } from '#domain/order.ts'
+import { ADDRESS_WORDS, HASH_WORDS, writeKey } from './key-words.ts'
+import {
+  EXPIRES,
+  HASH,
+  MATCHES,
+  PLACED,
+  PRICE_SIDE,
+  RECORD_SHIFT,
+  RECORD_WORDS,
+  REMAINING,
+  type RestingOrder,
+  readRecord,
+  SIZE,
+  TAKEN,
+  TRADER,
+} from './order-record.ts'
+import type { RecordPool } from './record-pool.ts'
+
+export class OrderList {
+  length = 0
+  #words = new Int32Array(8 * RECORD_WORDS)
+  #doubles = new Float64Array(this.#words.buffer)
+
+  clear(): void {
+    this.length = 0
+  }
+
+  /** Copies the record as it is now; `taken` is what a match took of it, 0 elsewhere. */
+  push(pool: RecordPool, slot: number, taken: number): void {
+    const to = this.length << RECORD_SHIFT
+    if (to === this.#words.length) this.#enlarge()
+    const from = pool.offset(slot)
+    const page = pool.page(slot)
+    const words = this.#words
+    for (let word = 0; word <= MATCHES; word++) words[to + word] = page[from + word]!
+    this.#doubles[(to >> 1) + TAKEN] = taken
+    this.length++
+  }
+
+  orderHash(index: number): OrderHash {
+    return writeKey(this.#words, this.#at(index) + HASH, HASH_WORDS) as OrderHash
+  }
+
+  trader(index: number): Address {
+    return writeKey(this.#words, this.#at(index) + TRADER, ADDRESS_WORDS) as Address
+  }
+
+  side(index: number): Side {
+    return (this.#words[this.#at(index) + PRICE_SIDE]! & 1) === 0 ? BUY : SELL
+  }
+
+  price(index: number): Price {
+    return (this.#words[this.#at(index) + PRICE_SIDE]! >> 1) as Price
+  }
+
+  size(index: number): Shares {
+    return this.#doubles[(this.#at(index) >> 1) + SIZE]! as Shares
+  }
+
+  /** What was left of the order after what is reported; 0 when it was filled. */
+  remaining(index: number): number {
+    return this.#doubles[(this.#at(index) >> 1) + REMAINING]!
+  }
+
+  /** What the match took of the order, at its price; 0 where nothing was traded. */
+  taken(index: number): Shares {
+    return this.#doubles[(this.#at(index) >> 1) + TAKEN]! as Shares
+  }
+
+  expiresAtSec(index: number): number {
+    return this.#doubles[(this.#at(index) >> 1) + EXPIRES]!
+  }
+
+  placedAtMs(index: number): number {
+    return this.#doubles[(this.#at(index) >> 1) + PLACED]!
+  }
+
+  matches(index: number): number {
+    return this.#words[this.#at(index) + MATCHES]!
+  }
+
+  order(index: number): RestingOrder {
+    return readRecord(this.#words, this.#doubles, this.#at(index))
+  }
+
+  #at(index: number): number {
+    if (index < 0 || index >= this.length) throw new RangeError(`no order ${index} in this list`)
+    return index << RECORD_SHIFT
+  }
+
+  #enlarge(): void {
+    const words = new Int32Array(2 * this.#words.length)
+    words.set(this.#words)
+    this.#words = words
+    this.#doubles = new Float64Array(words.buffer)
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * Where each field of a resting order lies in its record of 32 words, and the same order as plain
+ * data. A record holds everything about its order, so that a copy of it is a snapshot of it; this
+ * layout is what snapshots store, and changing it needs a new snapshot version.
+ */
+
+import type { Address, OrderHash } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { BUY, SELL, type Side } from '#domain/order.ts'
+import { ADDRESS_WORDS, HASH_WORDS, writeKey } from './key-words.ts'
+
+export type RestingOrder = {
+  readonly orderHash: OrderHash
+  readonly trader: Address
+  readonly side: Side
+  readonly price: Price
+  /** What the trader signed. */
+  readonly size: Shares
+  readonly remaining: Shares
+  readonly expiresAtSec: number
+  readonly placedAtMs: number
+  /** How many counter-orders it matched when it was placed. */
+  readonly matches: number
+}
+
+/** A record has `2 ** RECORD_SHIFT` words. */
+export const RECORD_SHIFT = 5
+export const RECORD_WORDS = 1 << RECORD_SHIFT
+
+/** Words of a record. The hash is first, because an index finds records by how they begin. */
+export const HASH = 0
+export const TRADER = 8
+/** Twice the price, plus the side. */
+export const PRICE_SIDE = 13
+export const PREV = 22
+export const NEXT = 23
+export const TRADER_PREV = 24
+export const TRADER_NEXT = 25
+export const DUE_PREV = 26
+export const DUE_NEXT = 27
+export const DUE_BUCKET = 28
+export const MATCHES = 29
+export const TRADER_SLOT = 30
+/** The slot itself while the order rests; the pool's own. */
+export const STATE = 31
+
+/** Doubles of a record, each over two words. */
+export const SIZE = 7
+export const REMAINING = 8
+export const EXPIRES = 9
+export const PLACED = 10
+/** Only in copies, where links mean nothing: how much of the order a match took. */
+export const TAKEN = 13
+
+/** The order of the record that begins at `offset`. */
+export function readRecord(words: Int32Array, doubles: Float64Array, offset: number): RestingOrder {
+  const priceSide = words[offset + PRICE_SIDE]!
+  const half = offset >> 1
+  return {
+    orderHash: writeKey(words, offset + HASH, HASH_WORDS) as OrderHash,
+    trader: writeKey(words, offset + TRADER, ADDRESS_WORDS) as Address,
+    side: (priceSide & 1) === 0 ? BUY : SELL,
+    price: (priceSide >> 1) as Price,
+    size: doubles[half + SIZE]! as Shares,
+    remaining: doubles[half + REMAINING]! as Shares,
+    expiresAtSec: doubles[half + EXPIRES]!,
+    placedAtMs: doubles[half + PLACED]!,
+    matches: words[offset + MATCHES]!,
+  }
+}

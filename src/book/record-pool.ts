@@ -1,0 +1,128 @@
+/**
+ * Memory for many small records of one size: pages of typed arrays, a free list, and no object per
+ * record. A pool starts with a few records and then grows by whole pages, so growing never copies
+ * more than one page. While it is frozen, a page is handed to its keeper before it first changes:
+ * that is how a snapshot stays exact while the book goes on.
+ */
+
+/** No record: the end of every list. */
+export const NIL = -1
+
+/** Records of one page, as a power of two. */
+const PAGE_SHIFT = 10
+export const PAGE_RECORDS = 1 << PAGE_SHIFT
+const PAGE_MASK = PAGE_RECORDS - 1
+const FIRST_PAGE_RECORDS = 8
+
+export class RecordPool {
+  /** The pages, once as 32-bit words and once as doubles over the same bytes. */
+  readonly words: Int32Array[] = []
+  readonly doubles: Float64Array[] = []
+  /** Slots that were ever taken; those above are untouched. */
+  used = 0
+  /** Records in use. */
+  live = 0
+
+  readonly #shift: number
+  readonly #state: number
+  readonly #recordsMax: number
+  #capacity = 0
+  #freeHead = NIL
+  #frozenPages = 0
+  #kept = new Uint8Array(0)
+  #keep: (page: number) => void = () => {}
+
+  /** A record has `2 ** shift` words; its last word is the pool's own. */
+  constructor(shift: number, recordsMax: number) {
+    this.#shift = shift
+    this.#state = (1 << shift) - 1
+    this.#recordsMax = recordsMax
+  }
+
+  get isFull(): boolean {
+    return this.live >= this.#recordsMax
+  }
+
+  /** Where the words of the record begin in `words[slot >> 10]`; its doubles begin at half of it. */
+  offset(slot: number): number {
+    return (slot & PAGE_MASK) << this.#shift
+  }
+
+  page(slot: number): Int32Array {
+    return this.words[slot >> PAGE_SHIFT]!
+  }
+
+  doublePage(slot: number): Float64Array {
+    return this.doubles[slot >> PAGE_SHIFT]!
+  }
+
+  /** The page of a record that is about to change. Nothing may be written that did not ask here. */
+  writable(slot: number): Int32Array {
+    const page = slot >> PAGE_SHIFT
+    if (page < this.#frozenPages && this.#kept[page] === 0) this.keepPage(page)
+    return this.words[page]!
+  }
+
+  /** A slot for a new record. Its words are whatever they were before. */
+  allocate(): number {
+    let slot = this.#freeHead
+    if (slot === NIL) {
+      slot = this.used
+      if (slot === this.#capacity) this.#grow()
+    }
+    const page = this.writable(slot)
+    const state = this.offset(slot) + this.#state
+    if (slot === this.#freeHead) this.#freeHead = -2 - page[state]!
+    else this.used++
+    page[state] = slot
+    this.live++
+    return slot
+  }
+
+  free(slot: number): void {
+    this.writable(slot)[this.offset(slot) + this.#state] = -2 - this.#freeHead
+    this.#freeHead = slot
+    this.live--
+  }
+
+  isLive(slot: number): boolean {
+    return slot < this.used && this.page(slot)[this.offset(slot) + this.#state]! >= 0
+  }
+
+  /** From now on every page that exists is passed to `keep` once, at the latest before it changes. */
+  freeze(keep: (page: number) => void): number {
+    this.#frozenPages = this.words.length
+    this.#kept = new Uint8Array(this.#frozenPages)
+    this.#keep = keep
+    return this.#frozenPages
+  }
+
+  keepPage(page: number): void {
+    if (this.#kept[page] !== 0) return
+    this.#kept[page] = 1
+    this.#keep(page)
+  }
+
+  thaw(): void {
+    this.#frozenPages = 0
+    this.#kept = new Uint8Array(0)
+    this.#keep = () => {}
+  }
+
+  #grow(): void {
+    if (this.#capacity < PAGE_RECORDS) {
+      if (this.#frozenPages > 0) this.keepPage(0)
+      const records = Math.max(FIRST_PAGE_RECORDS, this.#capacity * 4)
+      const page = new Int32Array(Math.min(records, PAGE_RECORDS) << this.#shift)
+      if (this.words.length > 0) page.set(this.words[0]!)
+      this.words[0] = page
+      this.doubles[0] = new Float64Array(page.buffer)
+      this.#capacity = page.length >> this.#shift
+      return
+    }
+    const page = new Int32Array(PAGE_RECORDS << this.#shift)
+    this.words.push(page)
+    this.doubles.push(new Float64Array(page.buffer))
+    this.#capacity += PAGE_RECORDS
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * A book as it was at one instant, written while the book goes on. The pages of its records are
+ * copied a few at a time; an order that is about to change has its page copied first. What comes
+ * out is a row of chunks of bounded size, in any order, each saying what it belongs to.
+ *
+ * A chunk: a header of 16 words (magic, version, number of the chunk, records in it, orders of the
+ * whole book, slots of the whole book, the expiry wheel's time as a double), then the records of
+ * `order-record.ts` as they lay in memory, little-endian.
+ */
+
+import assert from 'node:assert/strict'
+import { RECORD_WORDS, STATE } from './order-record.ts'
+import { PAGE_RECORDS, type RecordPool } from './record-pool.ts'
+
+const MAGIC = 0x6b6f6f62 // "book"
+const VERSION = 1
+const HEADER_WORDS = 16
+/** So many records that a chunk stays within 256 KiB with its header. */
+const CHUNK_RECORDS_MAX = 2047
+
+export class BookSnapshot {
+  /** Orders of the book at the instant of the snapshot. */
+  readonly orders: number
+  readonly #pool: RecordPool
+  readonly #slots: number
+  readonly #nowSec: number
+  readonly #pages: number
+  readonly #ready: Buffer[] = []
+  #nextPage = 0
+  #chunks = 0
+  #copied = 0
+  #open = new Int32Array(0)
+  #openRecords = 0
+  #done = false
+
+  constructor(pool: RecordPool, nowSec: number) {
+    this.#pool = pool
+    this.orders = pool.live
+    this.#slots = pool.used
+    this.#nowSec = nowSec
+    this.#pages = pool.freeze((page) => this.#copyPage(page))
+  }
+
+  /** Whether the last chunk has been handed out; the book is then free of the snapshot. */
+  get done(): boolean {
+    return this.#done
+  }
+
+  /**
+   * Copies at least `ordersMin` more orders (a page has 1,024) or all that are left, and hands out
+   * the chunks that are full by now.
+   */
+  copySome(ordersMin: number): Buffer[] {
+    if (this.#done) return []
+    const enough = this.#copied + ordersMin
+    // An empty page costs a look at each of its slots, so pages count too.
+    let pages = Math.ceil(ordersMin / PAGE_RECORDS) * 4
+    while (this.#nextPage < this.#pages && this.#copied < enough && pages-- > 0) {
+      this.#pool.keepPage(this.#nextPage++)
+    }
+    if (this.#nextPage === this.#pages) {
+      if (this.#openRecords > 0 || this.#chunks === 0) this.#closeChunk()
+      this.abandon()
+      assert.equal(this.#copied, this.orders, 'a snapshot holds every order once')
+    }
+    return this.#ready.splice(0)
+  }
+
+  /** Frees the book of a snapshot that nobody wants any more. */
+  abandon(): void {
+    if (this.#done) return
+    this.#done = true
+    this.#pool.thaw()
+  }
+
+  #copyPage(page: number): void {
+    const words = this.#pool.words[page]!
+    const slots = Math.min(PAGE_RECORDS, this.#slots - page * PAGE_RECORDS)
+    for (let slot = 0; slot < slots; ) {
+      if (words[slot * RECORD_WORDS + STATE]! < 0) {
+        slot++
+        continue
+      }
+      let end = slot + 1
+      while (end < slots && words[end * RECORD_WORDS + STATE]! >= 0) end++
+      this.#copyRun(words, slot, end)
+      slot = end
+    }
+  }
+
+  #copyRun(words: Int32Array, from: number, end: number): void {
+    let slot = from
+    while (slot < end) {
+      if (this.#openRecords === 0) this.#openChunk()
+      const room = this.#open.length / RECORD_WORDS - HEADER_WORDS / RECORD_WORDS
+      const count = Math.min(end - slot, room - this.#openRecords)
+      this.#open.set(
+        words.subarray(slot * RECORD_WORDS, (slot + count) * RECORD_WORDS),
+        HEADER_WORDS + this.#openRecords * RECORD_WORDS,
+      )
+      this.#openRecords += count
+      this.#copied += count
+      slot += count
+      if (this.#openRecords === room) this.#closeChunk()
+    }
+  }
+
+  #openChunk(): void {
+    const records = Math.min(CHUNK_RECORDS_MAX, this.orders - this.#copied)
+    this.#open = new Int32Array(HEADER_WORDS + records * RECORD_WORDS)
+  }
+
+  #closeChunk(): void {
+    if (this.#open.length === 0) this.#openChunk()
+    const header = this.#open
+    header[0] = MAGIC
+    header[1] = VERSION
+    header[2] = this.#chunks++
+    header[3] = this.#openRecords
+    header[4] = this.orders
+    header[5] = this.#slots
+    new Float64Array(header.buffer, 0, HEADER_WORDS / 2)[3] = this.#nowSec
+    this.#ready.push(Buffer.from(header.buffer, 0, header.byteLength))
+    this.#open = new Int32Array(0)
+    this.#openRecords = 0
+  }
+}
+
+export type SnapshotChunk = {
+  readonly number: number
+  readonly orders: number
+  readonly slots: number
+  readonly nowSec: number
+  readonly records: Int32Array
+}
+
+/** Reads one chunk. What is not a chunk of this version is a bug of whoever stored it. */
+export function readChunk(bytes: Uint8Array): SnapshotChunk {
+  // Bytes from a file or a database may begin anywhere; words may not.
+  const aligned = bytes.byteOffset % 8 === 0 ? bytes : Uint8Array.from(bytes)
+  assert.ok(aligned.byteLength >= HEADER_WORDS * 4, 'a snapshot chunk has a header')
+  assert.equal(aligned.byteLength % 4, 0, 'a snapshot chunk is whole')
+  const words = new Int32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength / 4)
+  assert.equal(words[0], MAGIC, 'a chunk of a book snapshot')
+  assert.equal(words[1], VERSION, 'a known snapshot version')
+  const records = words.subarray(HEADER_WORDS)
+  assert.equal(records.length, words[3]! * RECORD_WORDS, 'a snapshot chunk is whole')
+  const header = new Float64Array(aligned.buffer, aligned.byteOffset, HEADER_WORDS / 2)
+  return { number: words[2]!, orders: words[4]!, slots: words[5]!, nowSec: header[3]!, records }
+}

@@ -1,0 +1,62 @@
+/** The book as one would write it in ten minutes: two sorted arrays. Slow, obvious, the reference. */
+
+import type { MatchRules, Taker } from '#book/match.ts'
+import type { RestingOrder } from '#book/order-record.ts'
+import type { Shares } from '#domain/money.ts'
+import { BUY, type Side } from '#domain/order.ts'
+
+type Kept = { -readonly [Field in keyof RestingOrder]: RestingOrder[Field] }
+
+export class NaiveBook {
+  bids: Kept[] = []
+  asks: Kept[] = []
+
+  side(side: Side): Kept[] {
+    return side === BUY ? this.bids : this.asks
+  }
+
+  match(taker: Taker, rules: MatchRules) {
+    const makers = taker.side === BUY ? this.asks : this.bids
+    const result = { fills: [] as (Kept & { taken: number })[], expired: [] as Kept[] }
+    const selfTraded: Kept[] = []
+    let left: number = taker.size
+    let met = 0
+    const crosses = (maker: Kept | undefined): maker is Kept =>
+      maker !== undefined &&
+      (taker.side === BUY ? maker.price <= taker.price : maker.price >= taker.price)
+    while (left > 0 && met < rules.makersMax && crosses(makers[0])) {
+      const maker = makers[0]
+      met++
+      if (maker.expiresAtSec <= rules.nowSec) result.expired.push(makers.shift()!)
+      else if (rules.selfTrade === 'cancel-resting' && maker.trader === taker.trader) {
+        selfTraded.push(makers.shift()!)
+      } else {
+        const taken = Math.min(left, maker.remaining)
+        left -= taken
+        maker.remaining = (maker.remaining - taken) as Shares
+        result.fills.push({ ...maker, taken })
+        if (maker.remaining === 0) makers.shift()
+      }
+    }
+    return { ...result, selfTraded, left, limited: left > 0 && crosses(makers[0]) }
+  }
+
+  rest(order: RestingOrder): void {
+    const queue = this.side(order.side)
+    const worse = (other: Kept) =>
+      order.side === BUY ? other.price < order.price : other.price > order.price
+    const place = queue.findIndex(worse)
+    queue.splice(place === -1 ? queue.length : place, 0, { ...order })
+  }
+
+  find(orderHash: string): Kept | undefined {
+    return [...this.bids, ...this.asks].find((order) => order.orderHash === orderHash)
+  }
+
+  removeWhere(leaves: (order: Kept) => boolean): Kept[] {
+    const left = [...this.bids, ...this.asks].filter(leaves)
+    this.bids = this.bids.filter((order) => !leaves(order))
+    this.asks = this.asks.filter((order) => !leaves(order))
+    return left
+  }
+}

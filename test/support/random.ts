@@ -1,0 +1,53 @@
+/**
+ * Randomness that can be had again: a small generator made from a seed, and a wrapper that names
+ * the seed of a run that failed. `TEST_SEED=…` runs that seed again.
+ */
+
+export type Random = {
+  readonly seed: number
+  /** From 0 up to, not including, 1. */
+  next(): number
+  /** A whole number from `from` to `to`, both included. */
+  int(from: number, to: number): number
+  chance(share: number): boolean
+  pick<Item>(items: readonly Item[]): Item
+  /** `0x` and so many random bytes in hex. */
+  hex(bytes: number): string
+}
+
+/** A 32-bit counter whose every value is scrambled by shifts and multiplications. */
+export function randomFrom(seed: number): Random {
+  let counter = seed | 0
+  function word(): number {
+    counter = (counter + 0x6d2b79f5) | 0
+    let bits = Math.imul(counter ^ (counter >>> 16), 0x21f0aaad)
+    bits = Math.imul(bits ^ (bits >>> 15), 0x735a2d97)
+    return (bits ^ (bits >>> 15)) >>> 0
+  }
+  const next = () => (word() * 2 ** 21 + (word() >>> 11)) / 2 ** 53
+  return {
+    seed,
+    next,
+    int: (from, to) => from + Math.floor(next() * (to - from + 1)),
+    chance: (share) => word() < share * 2 ** 32,
+    pick: (items) => items[word() % items.length]!,
+    hex(bytes) {
+      let text = '0x'
+      while (text.length < 2 + 2 * bytes) text += word().toString(16).padStart(8, '0')
+      return text.slice(0, 2 + 2 * bytes)
+    },
+  }
+}
+
+/** Runs the body with each seed; what fails says with which. */
+export function withSeeds(seeds: readonly number[], body: (random: Random) => void): void {
+  const asked = process.env.TEST_SEED
+  for (const seed of asked === undefined ? seeds : [Number(asked)]) {
+    try {
+      body(randomFrom(seed))
+    } catch (error) {
+      if (error instanceof Error) error.message = `TEST_SEED=${seed}: ${error.message}`
+      throw error
+    }
+  }
+}
