@@ -15,8 +15,11 @@ export const BATCH_ORDERS_MAX = 100
 /** Requests that one side of a channel may have unanswered before it answers `full` itself. */
 export const CHANNEL_IN_FLIGHT_MAX = 16_384
 
-/** Messages of one `postMessage`; more wait for the next turn of the loop. */
-export const CHANNEL_BATCH_MAX = 1_024
+/**
+ * Messages of one `postMessage`. Larger batches save little more, and keep the other thread waiting
+ * while this one gathers.
+ */
+export const CHANNEL_BATCH_MAX = 128
 
 /** Commands that one market thread takes into one commit. */
 export const COMMIT_COMMANDS_MAX = 4_096

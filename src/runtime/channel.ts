@@ -12,6 +12,7 @@
  * `type, id, message`; id 0 expects no answer, and type 0 is an answer to request `id`.
  */
 
+import assert from 'node:assert/strict'
 import type { MessagePort } from 'node:worker_threads'
 import type { Protocol } from './actor.ts'
 
@@ -46,25 +47,80 @@ export type Hearing = {
   closed?(): void
 }
 
-type Waiting = { resolve: (answer: unknown) => void; dueMs: number }
-
 const ANSWER = 0
 
 /** How often deadlines are looked at; a deadline is kept within this much. */
-const SWEEP_MS = 50
+const SWEEP_MS = 25
+
+/**
+ * A request id is a slot, reused, and a generation, counted up at each use: an answer that comes
+ * after its deadline does not fit the slot's generation any more and finds nobody waiting. Both
+ * together stay a small integer, which is what makes them cheap.
+ */
+const SLOT_BITS = 16
+const SLOT_MASK = (1 << SLOT_BITS) - 1
+const GENERATION_MASK = (1 << 14) - 1
+
+/** Who waits for the answers: one slot each, freed slots first. */
+class WaitingRoom {
+  readonly #resolvers: (((answer: unknown) => void) | undefined)[] = []
+  readonly #generations: number[] = []
+  readonly #dueTicks: number[] = []
+  readonly #free: number[] = []
+  size = 0
+
+  enter(resolve: (answer: unknown) => void, dueTick: number): number {
+    const slot = this.#free.pop() ?? this.#resolvers.length
+    const generation = ((this.#generations[slot] ?? 0) + 1) & GENERATION_MASK
+    this.#resolvers[slot] = resolve
+    this.#generations[slot] = generation
+    this.#dueTicks[slot] = dueTick
+    this.size++
+    // One more than needed, because id 0 means that no answer is expected.
+    return ((generation << SLOT_BITS) | slot) + 1
+  }
+
+  leave(id: number): ((answer: unknown) => void) | undefined {
+    const slot = (id - 1) & SLOT_MASK
+    if (this.#generations[slot] !== (id - 1) >>> SLOT_BITS) return undefined
+    const resolve = this.#resolvers[slot]
+    if (resolve === undefined) return undefined
+    this.#vacate(slot)
+    return resolve
+  }
+
+  /** Those whose time has passed, or all. */
+  dismiss(untilTick: number): ((answer: unknown) => void)[] {
+    const dismissed: ((answer: unknown) => void)[] = []
+    for (let slot = 0; slot < this.#resolvers.length; slot++) {
+      const resolve = this.#resolvers[slot]
+      if (resolve === undefined || (this.#dueTicks[slot] ?? 0) > untilTick) continue
+      this.#vacate(slot)
+      dismissed.push(resolve)
+    }
+    return dismissed
+  }
+
+  #vacate(slot: number): void {
+    this.#resolvers[slot] = undefined
+    this.#free.push(slot)
+    this.size--
+  }
+}
 
 export class Channel<Out extends Protocol> {
   readonly #port: MessagePort
   readonly #options: ChannelOptions
   readonly #hearing: Hearing
-  readonly #waiting = new Map<number, Waiting>()
+  readonly #waiting = new WaitingRoom()
   #outbox: unknown[] = []
   #flushPlanned = false
-  #nextId = 1
   #open = true
+  #tick = 0
   #sweeper: NodeJS.Timeout | undefined
 
   constructor(port: MessagePort, options: ChannelOptions, hearing: Hearing) {
+    assert(options.inFlightMax <= SLOT_MASK, `at most ${SLOT_MASK} requests in flight`)
     this.#port = port
     this.#options = options
     this.#hearing = hearing
@@ -88,11 +144,10 @@ export class Channel<Out extends Protocol> {
   ): Promise<Out[K]['answers'] | Unanswered> {
     if (!this.#open) return Promise.resolve(CLOSED)
     if (this.#waiting.size >= this.#options.inFlightMax) return Promise.resolve(FULL)
-    const id = this.#nextId++
     if (this.#sweeper === undefined) this.#startSweeping()
+    const dueTick = this.#tick + 1 + Math.ceil(deadlineMs / SWEEP_MS)
     return new Promise((resolve) => {
-      this.#waiting.set(id, { resolve, dueMs: performance.now() + deadlineMs })
-      this.#send(type, id, message)
+      this.#send(type, this.#waiting.enter(resolve, dueTick), message)
     })
   }
 
@@ -138,11 +193,7 @@ export class Channel<Out extends Protocol> {
       const type = batch[i]
       const id = batch[i + 1] as number
       if (type === ANSWER) {
-        const waiting = this.#waiting.get(id)
-        // An answer that comes after its deadline finds nobody waiting.
-        if (waiting === undefined) continue
-        this.#waiting.delete(id)
-        waiting.resolve(batch[i + 2])
+        this.#waiting.leave(id)?.(batch[i + 2])
       } else {
         this.#hearing.heard(type as string, batch[i + 2], id)
       }
@@ -151,12 +202,8 @@ export class Channel<Out extends Protocol> {
 
   #startSweeping(): void {
     this.#sweeper = setInterval(() => {
-      const now = performance.now()
-      for (const [id, waiting] of this.#waiting) {
-        if (waiting.dueMs > now) continue
-        this.#waiting.delete(id)
-        waiting.resolve(LATE)
-      }
+      this.#tick++
+      for (const resolve of this.#waiting.dismiss(this.#tick)) resolve(LATE)
     }, SWEEP_MS)
     this.#sweeper.unref()
   }
@@ -166,9 +213,7 @@ export class Channel<Out extends Protocol> {
     this.#open = false
     this.#outbox = []
     clearInterval(this.#sweeper)
-    const waiting = [...this.#waiting.values()]
-    this.#waiting.clear()
-    for (const { resolve } of waiting) resolve(CLOSED)
+    for (const resolve of this.#waiting.dismiss(Number.POSITIVE_INFINITY)) resolve(CLOSED)
     this.#hearing.closed?.()
   }
 }

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import { MessageChannel, Worker } from 'node:worker_threads'
+import { Channel, type ChannelOptions, isUnanswered } from '#runtime/channel.ts'
+
+type Echo = { Echo: { takes: { n: number }; answers: { n: number } } }
+
+const OPTIONS: ChannelOptions = { inFlightMax: 100, batchMax: 64, deadlineMs: 60_000 }
+
+type Heard = { type: string; message: unknown; replyTo: number }
+
+function pair(options: Partial<ChannelOptions> = {}) {
+  const { port1, port2 } = new MessageChannel()
+  const heard: Heard[] = []
+  let hear: (heard: Heard) => void = () => {}
+  let closed = 0
+  const far = new Channel<Echo>(port2, OPTIONS, {
+    heard(type, message, replyTo) {
+      heard.push({ type, message, replyTo })
+      hear({ type, message, replyTo })
+    },
+  })
+  const near = new Channel<Echo>(
+    port1,
+    { ...OPTIONS, ...options },
+    { heard() {}, closed: () => closed++ },
+  )
+  return {
+    near,
+    far,
+    heard,
+    onHeard: (listener: (heard: Heard) => void) => {
+      hear = listener
+    },
+    closedCount: () => closed,
+  }
+}
+
+test('each request gets the answer that was meant for it, whatever the order of answers', async () => {
+  const { near, far, heard, onHeard } = pair()
+  onHeard(() => {
+    if (heard.length < 50) return
+    for (const { message, replyTo } of heard.toReversed()) far.reply(replyTo, message)
+  })
+  const answers = await Promise.all(Array.from({ length: 50 }, (_, n) => near.ask('Echo', { n })))
+  assert.deepEqual(
+    answers,
+    Array.from({ length: 50 }, (_, n) => ({ n })),
+  )
+  assert.equal(near.inFlight, 0)
+  near.close()
+})
+
+test('messages of one turn travel in one batch, and more than a batch in several', async () => {
+  const { port1, port2 } = new MessageChannel()
+  const batches: number[] = []
+  const all = new Promise<void>((resolve) => {
+    port2.on('message', (batch: unknown[]) => {
+      batches.push(batch.length / 3)
+      if (batches.reduce((a, b) => a + b) === 150) resolve()
+    })
+  })
+  const channel = new Channel<Echo>(port1, OPTIONS, { heard() {} })
+  for (let n = 0; n < 150; n++) channel.tell('Echo', { n })
+  await all
+  assert.deepEqual(batches, [64, 64, 22])
+  channel.close()
+})
+
+test('what is told before an answer is heard before it', async () => {
+  const { port1, port2 } = new MessageChannel()
+  const order: string[] = []
+  const near = new Channel<Echo>(port1, OPTIONS, { heard: (type) => order.push(type) })
+  const far = new Channel<Echo>(port2, OPTIONS, {
+    heard(_type, message, replyTo) {
+      far.tell('Echo', { n: 1 })
+      far.reply(replyTo, message)
+    },
+  })
+  await near.ask('Echo', { n: 0 }).then(() => order.push('answer'))
+  assert.deepEqual(order, ['Echo', 'answer'])
+  near.close()
+})
+
+test('one request too many is answered full at once and never sent', async () => {
+  const { near, heard, far, onHeard } = pair({ inFlightMax: 2 })
+  const first = near.ask('Echo', { n: 1 })
+  const second = near.ask('Echo', { n: 2 })
+  assert.deepEqual(await near.ask('Echo', { n: 3 }), { unanswered: 'full' })
+  onHeard(() => {
+    if (heard.length === 2) for (const { message, replyTo } of heard) far.reply(replyTo, message)
+  })
+  assert.deepEqual(await Promise.all([first, second]), [{ n: 1 }, { n: 2 }])
+  assert.equal(heard.length, 2)
+  near.close()
+})
+
+test('a request that nobody answers is late, and its answer afterwards disturbs nobody', async () => {
+  const { near, far, heard, onHeard } = pair()
+  const late = await near.ask('Echo', { n: 1 }, 30)
+  assert.deepEqual(late, { unanswered: 'late' })
+  assert.equal(near.inFlight, 0)
+  onHeard(({ message, replyTo }) => {
+    // The slot of the late request is in use again; only the new request may be answered.
+    far.reply(heard[0]?.replyTo ?? 0, { n: 999 })
+    far.reply(replyTo, message)
+  })
+  assert.deepEqual(await near.ask('Echo', { n: 2 }), { n: 2 })
+  near.close()
+})
+
+test('a closed channel answers what waits and what comes, and says so once', async () => {
+  const { near, far, closedCount } = pair()
+  const waiting = near.ask('Echo', { n: 1 })
+  far.close()
+  assert.deepEqual(await waiting, { unanswered: 'closed' })
+  assert.deepEqual(await near.ask('Echo', { n: 2 }), { unanswered: 'closed' })
+  near.tell('Echo', { n: 3 })
+  near.close()
+  assert.equal(closedCount(), 1)
+  assert.equal(near.isOpen, false)
+})
+
+test('a thread that is ended leaves no request without an answer', async () => {
+  const source = `
+    const { parentPort } = require('node:worker_threads')
+    parentPort.once('message', (port) => port.on('message', () => {}))`
+  const worker = new Worker(source, { eval: true })
+  const { port1, port2 } = new MessageChannel()
+  worker.postMessage(port2, [port2])
+  const channel = new Channel<Echo>(port1, OPTIONS, { heard() {} })
+  const requests = Array.from({ length: 80 }, (_, n) => channel.ask('Echo', { n }))
+  channel.flush()
+  await once(worker, 'online')
+  await worker.terminate()
+  const answers = await Promise.all(requests)
+  assert(answers.every((answer) => isUnanswered(answer) && answer.unanswered === 'closed'))
+})

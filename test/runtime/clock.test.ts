@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { simulatedClock, systemClock } from '#runtime/clock.ts'
+
+test('the simulated clock runs what is due in the order of time, then of asking', () => {
+  const clock = simulatedClock(1_000)
+  const ran: string[] = []
+  clock.after(20, () => ran.push(`b at ${clock.nowMs()}`))
+  clock.after(10, () => {
+    ran.push(`a at ${clock.nowMs()}`)
+    clock.after(5, () => ran.push(`nested at ${clock.nowMs()}`))
+  })
+  clock.after(20, () => ran.push(`c at ${clock.nowMs()}`))
+  clock.after(31, () => ran.push('too early'))
+  clock.advance(30)
+  assert.deepEqual(ran, ['a at 1010', 'nested at 1015', 'b at 1020', 'c at 1020'])
+  assert.equal(clock.nowMs(), 1_030)
+  assert.equal(clock.pending, 1)
+})
+
+test('a cancelled timer does not run', () => {
+  const clock = simulatedClock(0)
+  let ran = false
+  const cancel = clock.after(1, () => {
+    ran = true
+  })
+  cancel()
+  clock.advance(10)
+  assert.equal(ran, false)
+})
+
+test('the system clock tells Unix milliseconds and runs timers', async () => {
+  const before = Date.now()
+  assert(systemClock.nowMs() >= before)
+  const hold = setTimeout(() => {}, 60_000)
+  await new Promise<void>((resolve) => systemClock.after(1, resolve))
+  clearTimeout(hold)
+})

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Behaviour, Deferred } from '#runtime/actor.ts'
+import { simulatedClock } from '#runtime/clock.ts'
+import { type ServeOptions, serve } from '#runtime/serve.ts'
+
+type CounterProtocol = {
+  Add: { takes: { amount: number }; answers: { total: number } }
+  AddLater: { takes: { amount: Promise<number> }; answers: { total: number } | { failed: string } }
+  Arrived: { takes: { amount: number; ticket: Deferred }; answers: undefined }
+  Failed: { takes: { why: string; ticket: Deferred }; answers: undefined }
+  AddAfter: { takes: { amount: number; delayMs: number }; answers: undefined }
+  WhatTime: { takes: object; answers: { nowMs: number } }
+}
+type Added = { type: 'Added'; amount: number }
+type Counter = { total: number }
+
+const counter: Behaviour<Counter, CounterProtocol, Added> = {
+  Add(state, { amount }, context) {
+    state.total += amount
+    context.emit({ type: 'Added', amount })
+    return { total: state.total }
+  },
+  AddLater(_state, { amount }, context) {
+    const ticket = context.defer()
+    context.pipe(
+      amount,
+      (value) => ({ type: 'Arrived', message: { amount: value, ticket } }),
+      (reason) => ({ type: 'Failed', message: { why: String(reason), ticket } }),
+    )
+    return ticket
+  },
+  Arrived(state, { amount, ticket }, context) {
+    state.total += amount
+    context.emit({ type: 'Added', amount })
+    context.answer(ticket, { total: state.total })
+    return undefined
+  },
+  Failed(_state, { why, ticket }, context) {
+    context.answer(ticket, { failed: why })
+    return undefined
+  },
+  AddAfter(_state, { amount, delayMs }, context) {
+    context.after(delayMs, { type: 'Add', message: { amount } })
+    return undefined
+  },
+  WhatTime: (_state, _message, context) => ({ nowMs: context.nowMs }),
+}
+
+function served(options: Partial<ServeOptions<Counter, CounterProtocol, Added>> = {}) {
+  const state: Counter = { total: 0 }
+  const story: unknown[] = []
+  const clock = simulatedClock(1_000)
+  let waiting = new Map<number, (answer: unknown) => void>()
+  const channel = {
+    reply(replyTo: number, answer: unknown) {
+      story.push({ answered: answer })
+      waiting.get(replyTo)?.(answer)
+    },
+  }
+  const actor = serve<Counter, CounterProtocol, Added>({
+    behaviour: counter,
+    select: () => ({ state }),
+    clock,
+    mailboxMax: 10,
+    batchMax: 4,
+    full: { full: true },
+    commit: (events) => void story.push({ committed: events.length }),
+    say: (events) => void story.push({ said: events.length }),
+    ...options,
+  })
+  let next = 1
+  const ask = (type: keyof CounterProtocol, message: unknown): Promise<unknown> =>
+    new Promise((resolve) => {
+      waiting = waiting.set(next, resolve)
+      actor.hear(type, message, next++, channel)
+    })
+  return { actor, state, story, clock, ask }
+}
+
+test('a batch is committed, then said, then answered, in the order of arrival', async () => {
+  const { ask, story } = served()
+  await Promise.all([1, 2, 3].map((amount) => ask('Add', { amount })))
+  assert.deepEqual(story, [
+    { committed: 3 },
+    { said: 3 },
+    { answered: { total: 1 } },
+    { answered: { total: 3 } },
+    { answered: { total: 6 } },
+  ])
+})
+
+test('commands that come during a commit share the next one', async () => {
+  let release: () => void = () => {}
+  const commits: number[] = []
+  const { ask, actor } = served({
+    commit: (events) => {
+      commits.push(events.length)
+      return new Promise<void>((resolve) => {
+        release = resolve
+      })
+    },
+  })
+  const first = ask('Add', { amount: 1 })
+  while (commits.length === 0) await new Promise(setImmediate)
+  const others = [2, 3, 4].map((amount) => ask('Add', { amount }))
+  assert.equal(actor.waiting, 3)
+  release()
+  await first
+  while (commits.length === 1) await new Promise(setImmediate)
+  release()
+  assert.deepEqual(await Promise.all(others), [{ total: 3 }, { total: 6 }, { total: 10 }])
+  assert.deepEqual(commits, [1, 3])
+})
+
+test('a full mailbox answers at once and keeps what it has', async () => {
+  const { ask, state } = served()
+  const answers = await Promise.all(Array.from({ length: 12 }, () => ask('Add', { amount: 1 })))
+  assert.equal(answers.filter((answer) => JSON.stringify(answer) === '{"full":true}').length, 2)
+  assert.equal(state.total, 10)
+})
+
+test('after a failed commit the batch is answered with what recover says', async () => {
+  const { ask, story } = served({
+    commit: () => {
+      throw new Error('the disk is full')
+    },
+    recover: (error) => ({ unknown: (error as Error).message }),
+  })
+  const answers = await Promise.all([1, 2].map((amount) => ask('Add', { amount })))
+  assert.deepEqual(answers, [{ unknown: 'the disk is full' }, { unknown: 'the disk is full' }])
+  assert(!story.some((entry) => 'said' in (entry as object)))
+})
+
+test('both ends of outside work come back as messages and answer the deferred request', async () => {
+  const { ask, actor, state } = served()
+  assert.deepEqual(await ask('AddLater', { amount: Promise.resolve(5) }), { total: 5 })
+  const away = Promise.reject(new Error('away'))
+  away.catch(() => {})
+  assert.deepEqual(await ask('AddLater', { amount: away }), { failed: 'Error: away' })
+  await actor.drained()
+  assert.equal(state.total, 5)
+})
+
+test('drained waits for the mailbox and for outside work', async () => {
+  const { ask, actor, state } = served()
+  let finish: (amount: number) => void = () => {}
+  const work = ask('AddLater', {
+    amount: new Promise<number>((resolve) => {
+      finish = resolve
+    }),
+  })
+  let drained = false
+  const drain = actor.drained().then(() => {
+    drained = true
+  })
+  for (let i = 0; i < 5; i++) await new Promise(setImmediate)
+  assert.equal(drained, false)
+  finish(7)
+  await drain
+  await work
+  assert.equal(state.total, 7)
+})
+
+test('a timer sends the actor its message', async () => {
+  const { ask, clock, state, actor } = served()
+  await ask('AddAfter', { amount: 3, delayMs: 50 })
+  clock.advance(49)
+  await actor.drained()
+  assert.equal(state.total, 0)
+  clock.advance(1)
+  await actor.drained()
+  assert.equal(state.total, 3)
+})
+
+test('the time of an actor never goes back', async () => {
+  let nowMs = 1_000
+  const clock = { nowMs: () => nowMs, after: () => () => {} }
+  const { ask } = served({ clock })
+  assert.deepEqual(await ask('WhatTime', {}), { nowMs: 1_000 })
+  nowMs = 400
+  assert.deepEqual(await ask('WhatTime', {}), { nowMs: 1_000 })
+  nowMs = 1_001
+  assert.deepEqual(await ask('WhatTime', {}), { nowMs: 1_001 })
+})
+
+test('a command for no actor is answered in its place', async () => {
+  const { ask } = served({ select: () => ({ answer: { nobody: true } }) })
+  assert.deepEqual(await ask('Add', { amount: 1 }), { nobody: true })
+})

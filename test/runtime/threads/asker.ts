@@ -1,0 +1,47 @@
+/** A thread that asks the echo without a pause and counts what it hears; metrics tell the counts. */
+
+import { Channel, isUnanswered } from '#runtime/channel.ts'
+import { makeRef } from '#runtime/ref.ts'
+import { runThread } from '#runtime/thread.ts'
+
+type Echo = { Echo: { takes: { n: number }; answers: { n: number } } }
+
+const echo = makeRef<Echo>()
+const counts = { asked: 0, answered: 0, unanswered: 0, wrong: 0, connected: 0 }
+let going = true
+let askers: Promise<void>[] = []
+
+async function askAndAsk(): Promise<void> {
+  while (going) {
+    const n = counts.asked++
+    const answer = await echo.ask('Echo', { n })
+    if (isUnanswered(answer)) {
+      counts.unanswered++
+      await new Promise(setImmediate)
+    } else if (answer.n === n) counts.answered++
+    else counts.wrong++
+  }
+}
+
+runThread({
+  async start() {
+    askers = Array.from({ length: 32 }, askAndAsk)
+  },
+  connect(peer, port) {
+    if (peer !== 'echo') return
+    counts.connected++
+    const options = { inFlightMax: 100, batchMax: 128, deadlineMs: 5_000 }
+    echo.replace(new Channel<Echo>(port, options, { heard() {} }))
+  },
+  health: () => '',
+  async metrics() {
+    return [{ ...counts }]
+  },
+  async drain() {
+    going = false
+    await Promise.all(askers)
+  },
+  async stop() {
+    echo.close()
+  },
+})
