@@ -1,0 +1,174 @@
+/**
+ * What an order's verification costs beyond the bare recovery on the curve: orders per second
+ * through hash, hex, recovery and address on one thread, beside native `ecdsaRecover` alone on the
+ * same signatures in the same run. On the way it also shows the pool, with one thread and with one
+ * per core, and the share of the machine's bare rate that it reaches.
+ */
+
+import { createRequire } from 'node:module'
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { Piscina } from 'piscina'
+import type { Address, MarketId, Uint64 } from '#domain/ids.ts'
+import { ZERO_ADDRESS } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { BUY, type Order, SELL, YES } from '#domain/order.ts'
+import { createOrderHasher } from '#domain/order-hash.ts'
+import type { Rejection } from '#domain/rejection.ts'
+import { createBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
+import {
+  createOrderInspector,
+  type OrderInspection,
+  type SignedOrder,
+  verifiedOrder,
+} from '#verify/inspect-orders.ts'
+import { loadKeccak } from '#verify/keccak.ts'
+import { nativeRecovery } from '#verify/recover.ts'
+import type { VerifyWorkerData } from '../workers/verify.ts'
+import { median, quick, report, runBench } from './bench.ts'
+
+type Native = {
+  ecdsaSign(digest: Uint8Array, key: Uint8Array): { signature: Uint8Array; recid: number }
+  ecdsaRecover(
+    compact: Uint8Array,
+    recid: number,
+    digest: Uint8Array,
+    compressed: boolean,
+  ): Uint8Array
+  publicKeyCreate(key: Uint8Array, compressed: boolean): Uint8Array
+}
+type Bare = { digest: Uint8Array; signature: Uint8Array; recid: number }
+
+const ORDERS = quick ? 4_000 : 10_000
+const TRADERS = 100
+
+const recovery = nativeRecovery()
+if (recovery === undefined) throw new Error('this bench needs the native secp256k1 module')
+const native: Native = createRequire(import.meta.url)('secp256k1/bindings.js')
+const keccak = loadKeccak()
+const domain = { chainId: 31337, verifyingContract: `0x${'5a'.repeat(20)}` as Address }
+const { signed, bare } = signOrders(ORDERS)
+const inspectOrders = createOrderInspector([domain], recovery, keccak)
+
+const single = await runBench({
+  bench: 'verify',
+  unit: 'orders/s',
+  peer: 'native secp256k1.ecdsaRecover alone, one core',
+  bar: 0.85,
+  ours: () =>
+    rate(() => {
+      for (let from = 0; from < signed.length; from += 32) {
+        const batch = signed.slice(from, from + 32)
+        for (const [index, inspection] of inspectOrders(batch).entries()) {
+          mustBeVerified(verifiedOrder(batch[index]!, inspection))
+        }
+      }
+    }),
+  theirs: bareRate,
+})
+
+for (const threads of new Set([1, availableParallelism()])) {
+  const pool = new Piscina({
+    filename: fileURLToPath(new URL('../workers/verify.ts', import.meta.url)),
+    minThreads: threads,
+    maxThreads: threads,
+    concurrentTasksPerWorker: TASKS_PER_WORKER,
+    workerData: { domains: [domain] } satisfies VerifyWorkerData,
+  })
+  const engines: string = await pool.run(undefined, { name: 'engines' })
+  const batcher = createBatcher<SignedOrder, OrderInspection | Rejection>({
+    workers: threads,
+    run: (orders) => pool.run(orders, { name: 'inspectOrders' }),
+    deadlineMs: 60_000,
+    onFailure: (error) => {
+      throw error
+    },
+  })
+  const rates: number[] = []
+  let callerUs = 0
+  for (let round = 0; round < (quick ? 3 : 5); round++) {
+    const before = process.threadCpuUsage()
+    rates.push(await rateAsync(() => askAll(batcher.ask)))
+    const used = process.threadCpuUsage(before)
+    callerUs = (used.user + used.system) / signed.length
+  }
+  await batcher.close()
+  await pool.destroy()
+  const figure = median(rates)
+  const ofBare = (figure / single.peerFigure).toFixed(2)
+  process.stdout.write(
+    `pool of ${threads} (${engines}): ${Math.round(figure)} orders/s, ${ofBare} of the bare rate ` +
+      `of one core; the caller's thread spends ${callerUs.toFixed(1)} µs per order\n`,
+  )
+}
+report(single)
+
+/** A thousand requests are open at any time: enough to keep the pool busy, as a loaded front does. */
+async function askAll(
+  ask: (order: SignedOrder) => Promise<OrderInspection | Rejection>,
+): Promise<void> {
+  let next = 0
+  async function asker(): Promise<void> {
+    while (next < signed.length) {
+      const order = signed[next++]!
+      mustBeVerified(verifiedOrder(order, await ask(order)))
+    }
+  }
+  await Promise.all(Array.from({ length: 1_000 }, asker))
+}
+
+function bareRate(): number {
+  return rate(() => {
+    for (const { signature, recid, digest } of bare) {
+      native.ecdsaRecover(signature, recid, digest, false)
+    }
+  })
+}
+
+function rate(work: () => void): number {
+  const start = performance.now()
+  work()
+  return (ORDERS / (performance.now() - start)) * 1000
+}
+
+async function rateAsync(work: () => Promise<void>): Promise<number> {
+  const start = performance.now()
+  await work()
+  return (ORDERS / (performance.now() - start)) * 1000
+}
+
+function mustBeVerified(answer: object): void {
+  if ('rejected' in answer) throw new Error(`refused: ${JSON.stringify(answer)}`)
+}
+
+function signOrders(count: number): { signed: SignedOrder[]; bare: Bare[] } {
+  const hashOrder = createOrderHasher(domain, keccak.keccak256)
+  const traders = Array.from({ length: TRADERS }, (_, index) => {
+    const key = Buffer.alloc(32)
+    key.writeUInt32BE(index + 1, 28)
+    const hash = Buffer.from(keccak.keccak256(native.publicKeyCreate(key, false).subarray(1)))
+    return { key, address: `0x${hash.toString('hex', 12)}` as Address }
+  })
+  const orders: SignedOrder[] = []
+  const bareOnes: Bare[] = []
+  for (let index = 0; index < count; index++) {
+    const trader = traders[index % TRADERS]!
+    const order: Order = {
+      marketId: `0x${(index % 50).toString(16).padStart(64, 'c')}` as MarketId,
+      trader: trader.address,
+      side: index % 2 === 0 ? BUY : SELL,
+      outcome: YES,
+      price: (1 + ((index * 7919) % 999_999)) as Price,
+      size: (1_000_000 + index) as Shares,
+      nonce: String(9_000_000_000_000_000_000n + BigInt(index)) as Uint64,
+      expiration: '1893456000' as Uint64,
+      makerFeeRecipient: ZERO_ADDRESS,
+    }
+    const digest = hashOrder(order)
+    const { signature, recid } = native.ecdsaSign(digest, trader.key)
+    const text = Buffer.from(signature).toString('hex')
+    orders.push({ chainId: domain.chainId, order, signature: `0x${text}${recid ? '1c' : '1b'}` })
+    bareOnes.push({ digest, signature, recid })
+  }
+  return { signed: orders, bare: bareOnes }
+}
