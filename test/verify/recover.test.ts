@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { recoverAddress } from 'viem'
+import { sign } from 'viem/accounts'
+import { loadKeccak, nativeKeccak, portableKeccak } from '#verify/keccak.ts'
+import { createRecoverer, loadRecovery, nativeRecovery, wasmRecovery } from '#verify/recover.ts'
+import { bytesOf, CURVE_ORDER, signatureOf } from './signed-order.ts'
+
+const wasm = createRecoverer(await wasmRecovery(), portableKeccak)
+const fast = createRecoverer(await loadRecovery(), loadKeccak())
+
+const digests = fc
+  .uint8Array({ minLength: 32, maxLength: 32 })
+  .map((bytes) => `0x${Buffer.from(bytes).toString('hex')}` as const)
+const keys = fc
+  .bigInt({ min: 1n, max: CURVE_ORDER - 1n })
+  .map((key) => `0x${key.toString(16).padStart(64, '0')}` as const)
+
+test('every engine recovers the signer that viem recovers', async () => {
+  await fc.assert(
+    fc.asyncProperty(keys, digests, async (privateKey, hash) => {
+      const signature = await sign({ hash, privateKey, to: 'hex' })
+      const expected = (await recoverAddress({ hash, signature })).toLowerCase()
+      assert.equal(fast(bytesOf(hash), signature), expected)
+      assert.equal(wasm(bytesOf(hash), signature), expected)
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('the engines agree on bytes that nobody signed', () => {
+  const words = fc.oneof(
+    fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }),
+    fc.bigInt({ min: 1n, max: CURVE_ORDER / 2n }),
+    fc.constantFrom(0n, 1n, CURVE_ORDER / 2n, CURVE_ORDER / 2n + 1n, CURVE_ORDER - 1n, CURVE_ORDER),
+  )
+  fc.assert(
+    fc.property(digests, words, words, fc.integer({ min: 0, max: 30 }), (hash, r, s, v) => {
+      const signature = signatureOf({ r, s, v })
+      assert.deepEqual(fast(bytesOf(hash), signature), wasm(bytesOf(hash), signature))
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('the native keccak, where it is built, is keccak for any length', (t) => {
+  const native = nativeKeccak()
+  if (native === undefined) return t.skip('keccak was not built here')
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 600 }), (bytes) => {
+      const expected = portableKeccak.keccak256(bytes)
+      assert.ok(Buffer.from(native.keccak256(bytes)).equals(Buffer.from(expected)))
+    }),
+  )
+  return undefined
+})
+
+test('the fastest engine that is there is the one in use', async () => {
+  const native = nativeRecovery()
+  assert.equal((await loadRecovery()).name, native?.name ?? 'wasm secp256k1')
+  assert.equal(loadKeccak().name, nativeKeccak()?.name ?? 'portable keccak')
+})
