@@ -8,7 +8,7 @@
  * thread; beyond that requests wait here, where batches grow with the load. Everything has an end:
  * too many requests and late ones are answered `OVERLOADED`. A batch that fails (a worker died, or
  * one request in it is poison) is asked again, one request at a time, because the work has no
- * effects; a request that fails twice is answered `INTERNAL`, and only that one.
+ * effects and so the innocent get their answers; what fails again is answered `INTERNAL`.
  */
 
 import assert from 'node:assert/strict'
