@@ -1,0 +1,32 @@
+/**
+ * The logger of a thread: JSON lines where a machine reads them, readable lines on a terminal. Each
+ * thread has a child with its name. Secrets are cut out by name, wherever they stand.
+ */
+
+import { pino } from 'pino'
+import { build as pretty } from 'pino-pretty'
+import type { Settings } from './settings.ts'
+
+export type Log = {
+  trace(fields: object, message: string): void
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+  fatal(fields: object, message: string): void
+}
+
+const SECRETS = ['privateKey', 'apiPrivateKey', 'api_private_key', 'authorization', 'password']
+
+export function makeLog(settings: Settings['log'], thread: string, isTerminal: boolean): Log {
+  const readable = settings.format === 'pretty' || (settings.format === 'auto' && isTerminal)
+  const options = {
+    level: settings.level,
+    base: { thread },
+    redact: { paths: SECRETS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]) },
+  }
+  // Written in the calling thread and at once: a line about a crash must not be lost with it.
+  return readable
+    ? pino(options, pretty({ sync: true, ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l' }))
+    : pino(options, pino.destination({ fd: 1, sync: true }))
+}

@@ -1,0 +1,40 @@
+/**
+ * Which market belongs to which log partition, and which partition to which thread. The partition of
+ * a market must never change while its history is kept; the thread of a partition may change at
+ * every start.
+ */
+
+import type { MarketId } from '#domain/ids.ts'
+
+export type Topology = {
+  readonly partitions: number
+  readonly marketThreads: number
+  readonly pins: Readonly<Record<string, number>>
+}
+
+/** A market id is a hash already, so some of its bits are as good as any hash of it. */
+export function partitionOf(marketId: MarketId, topology: Topology): number {
+  const pinned = topology.pins[marketId]
+  if (pinned !== undefined) return pinned
+  return Number.parseInt(marketId.slice(-8), 16) % topology.partitions
+}
+
+export function threadOf(partition: number, topology: Topology): number {
+  return partition % topology.marketThreads
+}
+
+export function partitionsOf(thread: number, topology: Topology): number[] {
+  const owned: number[] = []
+  for (let partition = 0; partition < topology.partitions; partition++) {
+    if (threadOf(partition, topology) === thread) owned.push(partition)
+  }
+  return owned
+}
+
+export function marketThreadName(thread: number): string {
+  return `market-${thread}`
+}
+
+export function frontThreadName(thread: number): string {
+  return `front-${thread}`
+}

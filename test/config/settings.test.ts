@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { loadSettings, SettingsError, settingsList, shownSettings } from '#config/settings.ts'
+
+const WRONG: [string, Record<string, string>, RegExp][] = [
+  [
+    'a port that is no number',
+    { SIBYL_PORT: 'abc' },
+    /^SIBYL_PORT: must be an integer from 0 to 65535, but it is "abc"$/,
+  ],
+  ['a port out of range', { SIBYL_PORT: '70000' }, /^SIBYL_PORT: must be an integer/],
+  ['a fraction', { SIBYL_PORT: '1.5' }, /^SIBYL_PORT: must be an integer/],
+  [
+    'an empty number',
+    { SIBYL_FRONT_THREADS: '' },
+    /^SIBYL_FRONT_THREADS: must be an integer from 1 to 64 threads/,
+  ],
+  ['an unknown name', { SIBYL_PROT: '1' }, /^SIBYL_PROT: there is no such setting$/],
+  [
+    'a boolean in other words',
+    { SIBYL_AUTH_BEARER: 'yes' },
+    /^SIBYL_AUTH_BEARER: must be true or false, but it is "yes"$/,
+  ],
+  [
+    'an unknown level',
+    { SIBYL_LOG_LEVEL: 'loud' },
+    /^SIBYL_LOG_LEVEL: must be one of trace, debug/,
+  ],
+  [
+    'an unknown profile',
+    { SIBYL_PROFILE: 'prod' },
+    /^SIBYL_PROFILE: must be one of default, devnet, production/,
+  ],
+  ['broken JSON', { SIBYL_CHAINS: '[' }, /^SIBYL_CHAINS: /],
+  [
+    'a chain without address',
+    { SIBYL_CHAINS: '[{"chainId":1,"role":"main"}]' },
+    /^SIBYL_CHAINS: .*settlement/,
+  ],
+  [
+    'a pin beyond the partitions',
+    { SIBYL_MARKET_PINS: '{"0x01":8}' },
+    /^SIBYL_MARKET_PINS: 0x01 is pinned to partition 8 of 8$/,
+  ],
+  [
+    'open writes for everybody',
+    { SIBYL_HOST: '0.0.0.0' },
+    /^SIBYL_AUTH_BEARER: .*SIBYL_ALLOW_OPEN_WRITES/,
+  ],
+]
+
+for (const [what, env, expected] of WRONG) {
+  test(`${what} stops the start with one line that names it`, () => {
+    assert.throws(
+      () => loadSettings(env),
+      (error: Error) =>
+        error instanceof SettingsError &&
+        expected.test(error.message) &&
+        !error.message.includes('\n'),
+    )
+  })
+}
+
+test('the environment wins over the profile, the profile over the defaults', () => {
+  assert.equal(loadSettings({}).auth.bearer, false)
+  assert.equal(loadSettings({ SIBYL_PROFILE: 'default' }).auth.bearer, true)
+  assert.equal(loadSettings({ SIBYL_AUTH_BEARER: 'true' }).auth.bearer, true)
+  const settings = loadSettings({
+    SIBYL_PROFILE: 'production',
+    SIBYL_CORS_ORIGINS: 'https://a.example, https://b.example',
+    SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@db/sibyl',
+  })
+  assert.deepEqual(settings.front.corsOrigins, ['https://a.example', 'https://b.example'])
+  assert.equal(settings.front.host, '0.0.0.0')
+})
+
+test('a secret is never shown, neither when it is right nor when it is wrong', () => {
+  const settings = loadSettings({ SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@db/sibyl' })
+  assert(!JSON.stringify(shownSettings(settings)).includes('hunter2'))
+  assert.equal(shownSettings(settings)['database.url'], '(set)')
+  assert.throws(
+    () => loadSettings({ SIBYL_DATABASE_URL: 'postgres://sibyl:hunter2@db/sibyl' }),
+    (error: Error) =>
+      error.message.startsWith('SIBYL_DATABASE_URL: ') && !error.message.includes('hunter2'),
+  )
+})
+
+test('open writes on a public address are possible when they are asked for', () => {
+  const env = { SIBYL_HOST: '0.0.0.0', SIBYL_ALLOW_OPEN_WRITES: 'true' }
+  assert.equal(loadSettings(env).front.host, '0.0.0.0')
+})
+
+test('every setting has a name of its own, a sentence, and a unit where it is a number', () => {
+  const names = new Set<string>()
+  for (const { path, leaf } of settingsList()) {
+    assert.match(leaf.env, /^SIBYL_[A-Z0-9_]+$/, path)
+    assert(!names.has(leaf.env), `${leaf.env} twice`)
+    names.add(leaf.env)
+    assert.match(leaf.description, /^.*[.}]$/, path)
+    if (leaf.type === 'integer' && path !== 'front.port') assert(leaf.unit, `${path} has no unit`)
+  }
+})
+
+test('what one start changes in its settings does not reach the next', () => {
+  const first = loadSettings({})
+  first.front.corsOrigins.push('https://evil.example')
+  assert.deepEqual(loadSettings({}).front.corsOrigins, ['*'])
+})

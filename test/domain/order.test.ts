@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Fault } from '#domain/fault.ts'
+import { type Address, type MarketId, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { BUY, expiresAtSec, type Order, orderFlaws, YES } from '#domain/order.ts'
+import { isRejection, reject } from '#domain/rejection.ts'
+
+const NOW_SEC = 1_800_000_000
+const order: Order = {
+  marketId: `0x${'1'.repeat(64)}` as MarketId,
+  trader: `0x${'2'.repeat(40)}` as Address,
+  side: BUY,
+  outcome: YES,
+  price: 420_000 as Price,
+  size: 10_000_000 as Shares,
+  nonce: '1' as Uint64,
+  expiration: String(NOW_SEC + 60) as Uint64,
+  makerFeeRecipient: ZERO_ADDRESS,
+}
+
+test('a right order has no flaw', () => {
+  assert.deepEqual(orderFlaws(order, NOW_SEC), [])
+})
+
+const FLAWED: [string, Partial<Record<keyof Order, unknown>>, string, string][] = [
+  ['a price of 0', { price: 0 }, 'PRICE_OUT_OF_RANGE', 'order.price'],
+  ['a price of one', { price: 1_000_000 }, 'PRICE_OUT_OF_RANGE', 'order.price'],
+  ['a price with a fraction', { price: 1.5 }, 'PRICE_OUT_OF_RANGE', 'order.price'],
+  ['a size of 0', { size: 0 }, 'SIZE_NOT_POSITIVE', 'order.size'],
+  ['a size beyond the safe range', { size: 2 ** 53 }, 'INVALID_FIELD', 'order.size'],
+  [
+    'an expiration in 59 s',
+    { expiration: String(NOW_SEC + 59) },
+    'EXPIRATION_TOO_SOON',
+    'order.expiration',
+  ],
+  [
+    'a fee recipient',
+    { makerFeeRecipient: `0x${'3'.repeat(40)}` },
+    'INVALID_FIELD',
+    'order.makerFeeRecipient',
+  ],
+]
+
+for (const [what, change, code, field] of FLAWED) {
+  test(`${what} is a flaw that names its field`, () => {
+    const flaws = orderFlaws({ ...order, ...change } as Order, NOW_SEC)
+    assert.deepEqual(
+      flaws.map(({ rejected, field }) => [rejected, field]),
+      [[code, field]],
+    )
+  })
+}
+
+test('all flaws are told at once', () => {
+  const flaws = orderFlaws({ ...order, price: 0 as Price, size: 0 as Shares }, NOW_SEC)
+  assert.deepEqual(
+    flaws.map((flaw) => flaw.rejected),
+    ['PRICE_OUT_OF_RANGE', 'SIZE_NOT_POSITIVE'],
+  )
+})
+
+test('an expiration beyond what a number holds is clamped, not rounded up', () => {
+  assert.equal(expiresAtSec('18446744073709551615' as Uint64), Number.MAX_SAFE_INTEGER)
+  assert.equal(expiresAtSec('9007199254740991' as Uint64), Number.MAX_SAFE_INTEGER)
+  assert.equal(expiresAtSec('1800000060' as Uint64), 1_800_000_060)
+  assert.deepEqual(
+    orderFlaws({ ...order, expiration: '18446744073709551615' as Uint64 }, NOW_SEC),
+    [],
+  )
+})
+
+test('a rejection is a value, a fault is an error', () => {
+  assert.deepEqual(reject('NOT_FOUND'), { rejected: 'NOT_FOUND' })
+  assert(isRejection(reject('INVALID_FIELD', 'order.price', 'no')))
+  assert(!isRejection({ status: 'accepted' }) && !isRejection(null) && !isRejection('rejected'))
+  const cause = new Error('ECONNREFUSED')
+  const fault = new Fault('STORE_UNAVAILABLE', 'the database is away', { retryable: true, cause })
+  assert(fault instanceof Error)
+  assert.equal(fault.code, 'STORE_UNAVAILABLE')
+  assert.equal(fault.retryable, true)
+  assert.equal(fault.cause, cause)
+})
