@@ -1,0 +1,104 @@
+/** A route made ready to serve: validators compiled, fixed response lines joined, meter attached. */
+
+import { strict as assert } from 'node:assert'
+import type { HeaderLine } from './cors.ts'
+import { createMeter, type Meter } from './meters.ts'
+import type { Route } from './route.ts'
+import { compileValidator, type SchemaNode, type Validator } from './validate.ts'
+
+export const JSON_TYPE = 'application/json'
+
+export type CompiledRoute = {
+  readonly route: Route
+  /** The path as uWebSockets.js writes it, with `:name`. */
+  readonly pattern: string
+  readonly segments: readonly string[]
+  readonly params: Validator | undefined
+  readonly paramNames: readonly string[]
+  readonly query: Validator | undefined
+  readonly queryNames: ReadonlySet<string>
+  readonly queryRequired: boolean
+  readonly body: Validator | undefined
+  readonly bodyOptional: boolean
+  readonly headerNames: readonly string[]
+  readonly meter: Meter
+  /** The fixed lines of a response, by content type: the value of one `content-type` header. */
+  readonly heads: Map<string, string>
+  readonly jsonHead: string
+  readonly fixed: readonly HeaderLine[]
+}
+
+const NO_NAMES: ReadonlySet<string> = new Set()
+const API_POLICY = "default-src 'none'; frame-ancestors 'none'"
+
+export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): CompiledRoute {
+  const segments = route.path.split('/').slice(1)
+  const paramNames = segments.filter(isParameter).map((segment) => segment.slice(1, -1))
+  const params = 'params' in route ? route.params : undefined
+  assert.deepEqual(
+    Object.keys((params as SchemaNode | undefined)?.properties ?? {}).sort(),
+    [...paramNames].sort(),
+    `${route.path} and its params schema must name the same parameters`,
+  )
+  const query = route.query as SchemaNode | undefined
+  const answers = route.kind === undefined || route.kind === 'answer'
+  const body = answers ? route.body : undefined
+  assert.ok(body === undefined || route.method !== 'GET', `${route.path}: a GET takes no body`)
+  const fixed: HeaderLine[] = [
+    ['x-content-type-options', 'nosniff'],
+    ['cache-control', route.cacheControl ?? 'no-store'],
+    ['content-security-policy', route.contentSecurityPolicy ?? API_POLICY],
+    ...corsLines,
+  ]
+  const jsonHead = headBlock(JSON_TYPE, fixed)
+  return {
+    route,
+    pattern: route.path.replaceAll('{', ':').replaceAll('}', ''),
+    segments,
+    params: params === undefined ? undefined : compileValidator(params),
+    paramNames,
+    query: route.query === undefined ? undefined : compileValidator(route.query),
+    queryNames: query === undefined ? NO_NAMES : new Set(Object.keys(query.properties ?? {})),
+    queryRequired: (query?.required?.length ?? 0) > 0,
+    body: body === undefined ? undefined : compileValidator(body),
+    bodyOptional: answers && route.bodyOptional === true,
+    headerNames: route.headers ?? [],
+    meter: createMeter(route.method, route.path),
+    heads: new Map([[JSON_TYPE, jsonHead]]),
+    jsonHead,
+    fixed,
+  }
+}
+
+/**
+ * Each `writeHeader` is a call into native code, so the lines that never change go out as one. They
+ * follow the content type, whose line is written last.
+ */
+function headBlock(contentType: string, lines: readonly HeaderLine[]): string {
+  return [contentType, ...lines.map(([name, value]) => `${name}: ${value}`)].join('\r\n')
+}
+
+/** Content types come from routes, never from outside, so they are few. */
+export function headOf(compiled: CompiledRoute, contentType: string): string {
+  let head = compiled.heads.get(contentType)
+  if (head === undefined) {
+    assert.ok(compiled.heads.size < 16, 'a route has a handful of content types')
+    head = headBlock(contentType, compiled.fixed)
+    compiled.heads.set(contentType, head)
+  }
+  return head
+}
+
+export function isParameter(segment: string): boolean {
+  return segment.startsWith('{')
+}
+
+/** Whether the path of a request is one of this route, whatever its method. */
+export function matchesPath(compiled: CompiledRoute, segments: readonly string[]): boolean {
+  return (
+    compiled.segments.length === segments.length &&
+    compiled.segments.every((one, at) =>
+      isParameter(one) ? segments[at] !== '' : one === segments[at],
+    )
+  )
+}

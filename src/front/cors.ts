@@ -1,0 +1,40 @@
+/**
+ * Which browser pages may read the answers. With `*` the header is the same for all and is part of
+ * the fixed lines of every response; with a list, the page's origin is looked up and echoed.
+ */
+
+const EXPOSED =
+  'x-request-id, retry-after, etag, ratelimit, ratelimit-policy, ratelimit-limit, ratelimit-remaining, ratelimit-reset'
+const REQUEST_HEADERS = 'authorization, content-type, if-none-match, x-request-id'
+const PREFLIGHT_SECONDS = 600
+
+export type HeaderLine = readonly [name: string, value: string]
+
+export type Cors = {
+  /** Lines that every response carries. */
+  readonly fixed: readonly HeaderLine[]
+  /** Whether responses differ by the request's `Origin`. */
+  readonly byOrigin: boolean
+  readonly allows: (origin: string) => boolean
+  readonly preflight: (methods: string) => readonly HeaderLine[]
+}
+
+export function createCors(origins: readonly string[]): Cors {
+  const any = origins.includes('*')
+  const listed = new Set(origins)
+  const exposed: HeaderLine = ['access-control-expose-headers', EXPOSED]
+  return {
+    fixed: any
+      ? [['access-control-allow-origin', '*'], exposed]
+      : listed.size > 0
+        ? [['vary', 'origin'], exposed]
+        : [],
+    byOrigin: !any && listed.size > 0,
+    allows: (origin) => any || listed.has(origin),
+    preflight: (methods) => [
+      ['access-control-allow-methods', methods],
+      ['access-control-allow-headers', REQUEST_HEADERS],
+      ['access-control-max-age', String(PREFLIGHT_SECONDS)],
+    ],
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * The one table from a rejection to its HTTP status and sentence. No other file of the front knows
+ * which code has which status.
+ */
+
+import { BODY_BYTES_MAX } from '#domain/limits.ts'
+import type { Rejection, RejectionCode } from '#domain/rejection.ts'
+
+export type ErrorRow = {
+  readonly status: number
+  /** What is said when the rejection itself says nothing. */
+  readonly sentence: string
+  /** Sent as `Retry-After` where trying again later can help. */
+  readonly retryAfterSec?: number
+}
+
+export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
+  INVALID_JSON: { status: 400, sentence: 'the body is not valid JSON' },
+  INVALID_FIELD: { status: 400, sentence: 'a field is invalid' },
+  MISSING_FIELD: { status: 400, sentence: 'a required field is missing' },
+  PRICE_OUT_OF_RANGE: { status: 400, sentence: 'price must be 1 to 999999' },
+  SIZE_NOT_POSITIVE: { status: 400, sentence: 'size must be greater than 0' },
+  EXPIRATION_TOO_SOON: {
+    status: 400,
+    sentence: 'expiration must be at least 60 seconds in the future',
+  },
+  INVALID_SIGNATURE: { status: 400, sentence: 'invalid signature' },
+  NOT_ORDER_OWNER: { status: 403, sentence: 'the order belongs to another address' },
+  INSUFFICIENT_FUNDS: { status: 422, sentence: 'the trader lacks funds for this order' },
+  NOT_FOUND: { status: 404, sentence: 'there is nothing at this path' },
+  MARKET_NOT_FOUND: { status: 404, sentence: 'market not found' },
+  ORDER_NOT_FOUND: { status: 404, sentence: 'order not found' },
+  ASSET_NOT_FOUND: { status: 404, sentence: 'asset not found' },
+  METHOD_NOT_ALLOWED: { status: 405, sentence: 'this path does not take that method' },
+  REQUEST_TIMEOUT: { status: 408, sentence: 'the body did not arrive in time' },
+  BODY_TOO_LARGE: {
+    status: 413,
+    sentence: `the body must be at most ${BODY_BYTES_MAX} bytes`,
+  },
+  UNSUPPORTED_MEDIA_TYPE: {
+    status: 415,
+    sentence: 'send the body as Content-Type: application/json, in UTF-8',
+  },
+  MARKET_CLOSED: { status: 409, sentence: 'the market takes no more orders' },
+  ORDER_CLOSED: { status: 409, sentence: 'the order is not open any more' },
+  RATE_LIMITED: { status: 429, sentence: 'too many requests', retryAfterSec: 1 },
+  OVERLOADED: {
+    status: 503,
+    sentence: 'the service is busy, try again shortly',
+    retryAfterSec: 1,
+  },
+  OUTCOME_UNKNOWN: {
+    status: 503,
+    sentence: 'the outcome is unknown: send the same request again, it is safe',
+    retryAfterSec: 1,
+  },
+  SETTLEMENT_BEHIND: {
+    status: 503,
+    sentence: 'settlement is behind: only cancels are taken for now',
+    retryAfterSec: 5,
+  },
+  CHAIN_UNAVAILABLE: {
+    status: 503,
+    sentence: 'the chain cannot be reached',
+    retryAfterSec: 5,
+  },
+  INTERNAL: { status: 500, sentence: 'internal error' },
+}
+
+export type ErrorBody = {
+  readonly error: string
+  readonly code: RejectionCode
+  readonly field?: string
+}
+
+/** What the client reads. Internal errors never say more than that they happened. */
+export function sentenceOf(rejection: Rejection): string {
+  if (rejection.rejected === 'INTERNAL') return ERRORS.INTERNAL.sentence
+  if (rejection.detail !== undefined) return rejection.detail
+  if (rejection.field !== undefined) {
+    if (rejection.rejected === 'MISSING_FIELD') return `${rejection.field} is required`
+    if (rejection.rejected === 'INVALID_FIELD') return `${rejection.field} is invalid`
+  }
+  return ERRORS[rejection.rejected].sentence
+}
+
+export function errorBody(rejection: Rejection, sentence: string): ErrorBody {
+  return {
+    error: sentence,
+    code: rejection.rejected,
+    ...(rejection.field === undefined ? {} : { field: rejection.field }),
+  }
+}
+
+/** The shape that relayer paths answer with, for their routes to declare. */
+export function relayerErrorBody(
+  rejection: Rejection,
+  sentence: string,
+): { readonly success: false } & ErrorBody {
+  return { success: false, ...errorBody(rejection, sentence) }
+}

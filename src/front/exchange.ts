@@ -1,0 +1,196 @@
+/**
+ * One request on its way to one answer. It is over exactly once: answered, aborted by the client, or
+ * handed to a route that writes by itself. From then on nobody may touch `res`; that is the rule of
+ * uWebSockets.js whose breach ends the process, so `phase` is asked before every touch after an
+ * await.
+ */
+
+import type { HttpResponse } from 'uWebSockets.js'
+import type { Rejection } from '#domain/rejection.ts'
+import { type CompiledRoute, headOf, JSON_TYPE } from './compiled-route.ts'
+import type { Cors } from './cors.ts'
+import { ERRORS, errorBody, sentenceOf } from './errors.ts'
+import { writeJson } from './json.ts'
+import { record } from './meters.ts'
+import type { Principal } from './route.ts'
+import { statusLine } from './status-line.ts'
+
+/** What a rate limit says: whether the request may pass, and the lines its answer carries. */
+export type LimitVerdict = {
+  readonly allowed: boolean
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export type ExchangeRequest = {
+  path: unknown
+  query: unknown
+  body: unknown
+  readonly requestId: string
+  readonly deadlineAtMs: number
+  readonly headers: Record<string, string>
+  readonly ip: string
+  principal: Principal | undefined
+}
+
+export type Exchange = {
+  readonly res: HttpResponse
+  readonly compiled: CompiledRoute
+  readonly request: ExchangeRequest
+  readonly isHead: boolean
+  readonly startedAtMs: number
+  /** The page's origin where it may read the answer, else ''. */
+  readonly origin: string
+  readonly authorization: string
+  /** As they came, until validation turns them into values. */
+  readonly rawPath: Record<string, string>
+  readonly rawQuery: string
+  phase: 'open' | 'reading' | 'handling' | 'sending' | 'over'
+  /** Whether an abort handler is attached and the request counts as in flight. */
+  held: boolean
+  closeAfter: boolean
+  verdict: LimitVerdict | undefined
+  onGone: (() => void) | undefined
+}
+
+/** Bodies up to here are copied by the library at once; larger ones are sent as the client reads. */
+const COPIED_BYTES_MAX = 64 * 1024
+
+export type Sender = {
+  readonly sendRejection: (
+    exchange: Exchange,
+    rejection: Rejection,
+    headers?: Readonly<Record<string, string>>,
+  ) => void
+  readonly sendJson: (
+    exchange: Exchange,
+    status: number,
+    body: unknown,
+    headers?: Readonly<Record<string, string>>,
+  ) => void
+  readonly sendRaw: (
+    exchange: Exchange,
+    status: number,
+    raw: string | Uint8Array,
+    contentType: string,
+    headers?: Readonly<Record<string, string>>,
+  ) => void
+  readonly writeHead: (exchange: Exchange, status: number, head: string) => void
+}
+
+/**
+ * All functions must run corked: inside the request handler, a data callback, or `res.cork`. An
+ * answer that cannot leave at once is held; `release` is told when what was held is over.
+ */
+export function createSender(options: {
+  readonly cors: Cors
+  readonly hold: (exchange: Exchange) => void
+  readonly release: (exchange: Exchange) => void
+  readonly draining: () => boolean
+}): Sender {
+  const { cors, hold, release, draining } = options
+
+  function writeHead(exchange: Exchange, status: number, head: string): void {
+    const { res, request } = exchange
+    // 200 is what the library writes by itself.
+    if (status !== 200) res.writeStatus(statusLine(status))
+    res.writeHeader('content-type', head)
+    res.writeHeader('x-request-id', request.requestId)
+    if (cors.byOrigin && exchange.origin !== '') {
+      res.writeHeader('access-control-allow-origin', exchange.origin)
+    }
+    const { verdict } = exchange
+    if (verdict !== undefined) writeLines(res, verdict.headers)
+  }
+
+  function finished(exchange: Exchange, status: number): void {
+    exchange.phase = 'over'
+    if (exchange.held) release(exchange)
+    record(exchange.compiled.meter, status, (performance.now() - exchange.startedAtMs) / 1_000)
+  }
+
+  function sendRaw(
+    exchange: Exchange,
+    status: number,
+    raw: string | Uint8Array,
+    contentType: string,
+    headers?: Readonly<Record<string, string>>,
+  ): void {
+    const { res, compiled } = exchange
+    const head = contentType === JSON_TYPE ? compiled.jsonHead : headOf(compiled, contentType)
+    // Before the first byte is written, so that a bad line can still become a clean 500.
+    if (headers !== undefined) checkLines(headers)
+    writeHead(exchange, status, head)
+    if (headers !== undefined) writeLines(res, headers)
+    const closes = exchange.closeAfter || draining()
+    if (exchange.isHead || status === 204 || status === 304) {
+      // The library would announce a length of 0 by itself, so the true one is written by hand.
+      if (exchange.isHead) res.writeHeader('content-length', String(Buffer.byteLength(raw)))
+      res.endWithoutBody(undefined, closes)
+    } else if (raw.length > COPIED_BYTES_MAX && !closes) {
+      sendInPieces(exchange, status, typeof raw === 'string' ? Buffer.from(raw) : raw)
+      return
+    } else res.end(raw, closes)
+    finished(exchange, status)
+  }
+
+  /** Keeps one copy of a large body however slowly it is read. */
+  function sendInPieces(exchange: Exchange, status: number, bytes: Uint8Array): void {
+    const { res } = exchange
+    hold(exchange)
+    exchange.phase = 'sending'
+    const [, done] = res.tryEnd(bytes, bytes.length)
+    if (done) {
+      finished(exchange, status)
+      return
+    }
+    res.onWritable((offset) => {
+      const [flushed, sent] = res.tryEnd(bytes.subarray(offset), bytes.length)
+      if (sent) finished(exchange, status)
+      return flushed
+    })
+  }
+
+  function sendJson(
+    exchange: Exchange,
+    status: number,
+    body: unknown,
+    headers?: Readonly<Record<string, string>>,
+  ): void {
+    sendRaw(exchange, status, body === undefined ? '' : writeJson(body), JSON_TYPE, headers)
+  }
+
+  function sendRejection(
+    exchange: Exchange,
+    rejection: Rejection,
+    headers?: Readonly<Record<string, string>>,
+  ): void {
+    const { status, retryAfterSec } = ERRORS[rejection.rejected]
+    const shape = exchange.compiled.route.errorBody ?? errorBody
+    const body = shape(rejection, sentenceOf(rejection))
+    const retry =
+      retryAfterSec === undefined || exchange.verdict?.headers['retry-after'] !== undefined
+        ? headers
+        : { ...headers, 'retry-after': String(retryAfterSec) }
+    sendJson(
+      exchange,
+      status,
+      status === 500 ? { ...body, requestId: exchange.request.requestId } : body,
+      retry,
+    )
+  }
+
+  return { sendRejection, sendJson, sendRaw, writeHead }
+}
+
+const LINE_BREAK = /[\r\n\0]/
+
+/** A line break in a header would end it early; whoever let it come this far has a bug. */
+function checkLines(lines: Readonly<Record<string, string>>): void {
+  for (const name in lines) {
+    if (LINE_BREAK.test(lines[name]!)) throw new TypeError(`the value of ${name} breaks the line`)
+  }
+}
+
+function writeLines(res: HttpResponse, lines: Readonly<Record<string, string>>): void {
+  for (const name in lines) res.writeHeader(name, lines[name]!)
+}

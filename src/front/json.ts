@@ -1,0 +1,196 @@
+/**
+ * JSON in and out, exactly. `JSON.parse` alone rounds long integers, takes the last of two equal
+ * keys and nests without end; what it read is therefore checked against the text it was read from.
+ *
+ * Integers beyond 2^53 come out as `bigint`. A numeral with a fraction or an exponent comes out as
+ * NaN, also `1.0` and `1e3`: no request of Sibyl carries a number that is not written as an integer,
+ * so every schema refuses it under the name of its field.
+ */
+
+import { type Rejection, reject } from '#domain/rejection.ts'
+import { clipped, joined } from './field-path.ts'
+
+/** Deeper than any request body of the API. */
+export const JSON_DEPTH_MAX = 16
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COLON = 0x3a
+const COMMA = 0x2c
+const MINUS = 0x2d
+const ZERO = 0x30
+const NINE = 0x39
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+const OPEN_BRACKET = 0x5b
+const CLOSE_BRACKET = 0x5d
+
+/** Integers of so many characters are below 2^53 whatever their digits. */
+const SAFE_NUMERAL_LENGTH = 15
+/** The longest numeral worth keeping: the sign and digits of a 64-bit integer. */
+const NUMERAL_LENGTH_MAX = 21
+
+const INTEGER = /^-?(?:0|[1-9][0-9]*)$/
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+export type Parsed =
+  | { readonly value: unknown; readonly rejection: undefined }
+  | { readonly value: undefined; readonly rejection: Rejection }
+
+export function parseJson(bytes: ArrayBuffer | Uint8Array): Parsed {
+  let text: string
+  try {
+    text = decoder.decode(bytes)
+  } catch {
+    return refused(reject('INVALID_JSON', undefined, 'the body is not valid UTF-8'))
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    return refused(reject('INVALID_JSON', undefined, whereItBroke(error)))
+  }
+  const shape = readShape(text)
+  if (shape.depth > JSON_DEPTH_MAX) {
+    return refused(
+      reject('INVALID_JSON', undefined, `the body nests deeper than ${JSON_DEPTH_MAX} levels`),
+    )
+  }
+  if (countKeys(value) !== shape.keys) {
+    const field = firstDuplicate(text)
+    return refused(reject('INVALID_FIELD', field, `${field} is there more than once`))
+  }
+  if (shape.odd) value = JSON.parse(text, exactNumber as (key: string, value: unknown) => unknown)
+  return { value, rejection: undefined }
+}
+
+function refused(rejection: Rejection): Parsed {
+  return { value: undefined, rejection }
+}
+
+/** Serialises an answer. A bigint goes out as the JSON integer it is. */
+export function writeJson(value: unknown): string {
+  try {
+    return JSON.stringify(value)
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+    return JSON.stringify(value, (_key, part) => (typeof part === 'bigint' ? rawJson(part) : part))
+  }
+}
+
+/** Part of the same proposal as the reviver's source text; TypeScript's library lacks both. */
+const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => unknown }
+
+function rawJson(value: bigint): unknown {
+  return rawJSON(value.toString())
+}
+
+function exactNumber(_key: string, value: unknown, context: { source?: string }): unknown {
+  if (typeof value !== 'number') return value
+  const source = context.source ?? ''
+  if (source.length > NUMERAL_LENGTH_MAX || source === '-0' || !INTEGER.test(source)) {
+    return Number.NaN
+  }
+  return Number.isSafeInteger(value) ? value : BigInt(source)
+}
+
+type Shape = { readonly depth: number; readonly keys: number; readonly odd: boolean }
+
+/** Reads text that is known to be valid JSON: its depth, its keys, and whether a numeral is odd. */
+function readShape(text: string): Shape {
+  let depth = 0
+  let depthMax = 0
+  let keys = 0
+  let odd = false
+  const length = text.length
+  for (let at = 0; at < length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) at = closingQuote(text, at)
+    else if (code === COLON) keys++
+    else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
+      depth++
+      if (depth > depthMax) depthMax = depth
+    } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) depth--
+    else if (code === MINUS || (code >= ZERO && code <= NINE)) {
+      const start = at
+      let plain = code !== MINUS
+      for (at++; at < length; at++) {
+        const next = text.charCodeAt(at)
+        if (next >= ZERO && next <= NINE) continue
+        if (next === COMMA || next === CLOSE_BRACE || next === CLOSE_BRACKET || next <= 0x20) break
+        plain = false
+      }
+      if (!plain || at - start > SAFE_NUMERAL_LENGTH) odd = true
+      at--
+    }
+  }
+  return { depth: depthMax, keys, odd }
+}
+
+function closingQuote(text: string, opening: number): number {
+  let quote = text.indexOf('"', opening + 1)
+  while (text.charCodeAt(quote - 1) === BACKSLASH) {
+    let slashes = 1
+    while (text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes++
+    if (slashes % 2 === 0) break
+    quote = text.indexOf('"', quote + 1)
+  }
+  return quote
+}
+
+/** Equal keys of one object collapse when it is parsed, so a missing key is a repeated one. */
+function countKeys(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  let count = 0
+  if (Array.isArray(value)) {
+    for (const item of value) if (typeof item === 'object') count += countKeys(item)
+    return count
+  }
+  for (const key of Object.keys(value)) {
+    count++
+    const part = (value as Record<string, unknown>)[key]
+    if (typeof part === 'object') count += countKeys(part)
+  }
+  return count
+}
+
+/** An object with the keys seen so far, or an array. */
+type Level = { readonly keys: Set<string> | undefined; step: string | number }
+
+/** The path of the first key that its object has already; only called when there is one. */
+function firstDuplicate(text: string): string {
+  const levels: Level[] = []
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    const level = levels.at(-1)
+    if (code === OPEN_BRACE) levels.push({ keys: new Set(), step: '' })
+    else if (code === OPEN_BRACKET) levels.push({ keys: undefined, step: 0 })
+    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) levels.pop()
+    else if (code === COMMA && typeof level?.step === 'number') level.step++
+    else if (code === QUOTE) {
+      const closing = closingQuote(text, at)
+      let after = closing + 1
+      while (text.charCodeAt(after) <= 0x20) after++
+      if (text.charCodeAt(after) === COLON && level?.keys !== undefined) {
+        const key = JSON.parse(text.slice(at, closing + 1)) as string
+        level.step = key
+        if (level.keys.has(key)) return pathOf(levels)
+        level.keys.add(key)
+      }
+      at = closing
+    }
+  }
+  return ''
+}
+
+function pathOf(levels: readonly Level[]): string {
+  return clipped(levels.reduce((path, { step }) => joined(path, step), ''))
+}
+
+function whereItBroke(error: unknown): string {
+  const position = error instanceof Error ? /position (\d+)/.exec(error.message)?.[1] : undefined
+  return position === undefined
+    ? 'the body is not valid JSON'
+    : `the body is not valid JSON at position ${position}`
+}

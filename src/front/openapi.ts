@@ -1,0 +1,232 @@
+/**
+ * The OpenAPI 3.1 document, made from the route table alone: the schemas in it are those that check
+ * the requests. A schema with a `title` is listed once under its title and referred to.
+ */
+
+import { strict as assert } from 'node:assert'
+import { isDeepStrictEqual } from 'node:util'
+import type { TSchema } from 'typebox'
+import type { RejectionCode } from '#domain/rejection.ts'
+import { ERRORS, errorBody, sentenceOf } from './errors.ts'
+import type { AnswerRoute, Example, Route } from './route.ts'
+import { scalarOf } from './schemas.ts'
+import type { SchemaNode } from './validate.ts'
+
+export type DocumentInfo = {
+  readonly title: string
+  readonly version: string
+  readonly description?: string
+}
+
+type Json = Record<string, unknown>
+/** Where a value stands decides how a scalar of ours is written. */
+type Place = 'body' | 'text'
+
+export function openapiDocument(info: DocumentInfo, routes: readonly Route[]): Json {
+  const components: Record<string, Json> = {}
+  const document = new Map<string, Json>()
+  for (const route of routes) {
+    if (route.hidden === true) continue
+    const operations = document.get(route.path) ?? {}
+    operations[route.method.toLowerCase()] = operation(route, components)
+    document.set(route.path, operations)
+  }
+  return {
+    openapi: '3.1.0',
+    info,
+    servers: [{ url: '/' }],
+    paths: Object.fromEntries(document),
+    components: {
+      schemas: { ...components, Error: ERROR_SCHEMA },
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'base64url(payload).base64url(Ed25519 signature); needed on writes when the service asks for it.',
+        },
+      },
+    },
+  }
+}
+
+const ERROR_SCHEMA = {
+  type: 'object',
+  required: ['error', 'code'],
+  properties: {
+    error: { type: 'string', description: 'One sentence for people.' },
+    code: { type: 'string', description: 'Stable; match on this.' },
+    field: { type: 'string', description: 'The path of the field at fault.' },
+  },
+}
+
+function operation(route: Route, components: Record<string, Json>): Json {
+  const body = route.kind === undefined || route.kind === 'answer' ? route.body : undefined
+  return {
+    operationId: operationId(route),
+    summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
+    ...(route.tag === undefined ? {} : { tags: [route.tag] }),
+    ...(route.auth === 'write' ? { security: [{ bearer: [] }, {}] } : {}),
+    parameters: parameters(route, components),
+    ...(body === undefined ? {} : { requestBody: requestBody(route as AnswerRoute, components) }),
+    responses: { ...successes(route, components), ...failures(route) },
+  }
+}
+
+function operationId(route: Route): string {
+  const words = route.path.split(/[/{}._-]+/).filter((word) => word !== '')
+  return [route.method.toLowerCase(), ...words].join('-')
+}
+
+function parameters(route: Route, components: Record<string, Json>): Json[] {
+  const listed: Json[] = []
+  const params = 'params' in route ? route.params : undefined
+  for (const [place, schema] of [
+    ['path', params],
+    ['query', route.query],
+  ] as const) {
+    const node = schema as SchemaNode | undefined
+    for (const [name, part] of Object.entries(node?.properties ?? {})) {
+      const { description, ...rest } = written(part, 'text', components)
+      listed.push({
+        name,
+        in: place,
+        required: place === 'path' || (node?.required?.includes(name) ?? false),
+        ...(description === undefined ? {} : { description }),
+        schema: rest,
+      })
+    }
+  }
+  for (const name of route.headers ?? []) {
+    listed.push({ name, in: 'header', required: false, schema: { type: 'string' } })
+  }
+  return listed
+}
+
+function requestBody(route: AnswerRoute, components: Record<string, Json>): Json {
+  assert.ok(route.body !== undefined)
+  return {
+    required: route.bodyOptional !== true,
+    content: {
+      'application/json': {
+        schema: written(route.body, 'body', components),
+        ...(route.examples?.body === undefined ? {} : { examples: route.examples.body }),
+      },
+    },
+  }
+}
+
+function successes(route: Route, components: Record<string, Json>): Record<string, Json> {
+  if (route.kind === 'upgrade') return { 101: { description: 'Switched to WebSocket.' } }
+  if (route.kind === 'sse') {
+    const schema = written(route.event, 'body', components)
+    return {
+      200: { description: 'A stream of events.', content: { 'text/event-stream': { schema } } },
+    }
+  }
+  const responses: Record<string, Json> = {}
+  for (const [status, schema] of Object.entries(route.responses)) {
+    const examples = route.examples?.responses?.[Number(status)]
+    const description = (schema as { description?: string }).description ?? describedStatus(status)
+    responses[status] =
+      status === '204'
+        ? { description }
+        : {
+            description,
+            content: {
+              [route.produces ?? 'application/json']: {
+                schema: written(schema, 'body', components),
+                ...(examples === undefined ? {} : { examples }),
+              },
+            },
+          }
+  }
+  return responses
+}
+
+function describedStatus(status: string): string {
+  return status.startsWith('2') ? 'Done.' : 'Not done.'
+}
+
+/** Every code that can be answered, also those that the front answers for the route. */
+export function errorCodes(route: Route): RejectionCode[] {
+  const codes = new Set<RejectionCode>(route.errors ?? [])
+  const answers = route.kind === undefined || route.kind === 'answer'
+  if (('params' in route && route.params !== undefined) || route.query !== undefined) {
+    codes.add('INVALID_FIELD')
+    if ((route.query as SchemaNode | undefined)?.required !== undefined) codes.add('MISSING_FIELD')
+  }
+  if (answers && route.body !== undefined) {
+    for (const code of ['INVALID_JSON', 'INVALID_FIELD', 'MISSING_FIELD'] as const) codes.add(code)
+    for (const code of ['REQUEST_TIMEOUT', 'BODY_TOO_LARGE'] as const) codes.add(code)
+    codes.add('UNSUPPORTED_MEDIA_TYPE')
+  }
+  if (route.cost !== 'free') codes.add('RATE_LIMITED')
+  codes.add('INTERNAL')
+  codes.add('OVERLOADED')
+  if (route.method !== 'GET') codes.add('OUTCOME_UNKNOWN')
+  return [...codes]
+}
+
+function failures(route: Route): Record<string, Json> {
+  const byStatus = new Map<number, Record<string, Example>>()
+  for (const code of errorCodes(route)) {
+    const { status } = ERRORS[code]
+    const examples = byStatus.get(status) ?? {}
+    const rejection = { rejected: code }
+    const shape = route.errorBody ?? errorBody
+    examples[code] = { value: shape(rejection, sentenceOf(rejection)) }
+    byStatus.set(status, examples)
+  }
+  const responses: Record<string, Json> = {}
+  for (const [status, examples] of byStatus) {
+    const schema = { $ref: '#/components/schemas/Error' }
+    responses[String(status)] = {
+      description: Object.keys(examples).join(', '),
+      content: { 'application/json': { schema, examples } },
+    }
+  }
+  return responses
+}
+
+/** A schema as the document shows it: ours in words of JSON Schema, titled ones by reference. */
+function written(schema: TSchema, place: Place, components: Record<string, Json>): Json {
+  const scalar = scalarOf(schema)
+  if (scalar !== undefined) {
+    return { ...(place === 'body' ? scalar.inBody : scalar.inText), ...(schema as Json) }
+  }
+  const copy: Json = {}
+  for (const [key, value] of Object.entries(schema)) copy[key] = part(key, value, place, components)
+  const { title } = copy
+  if (typeof title !== 'string') return copy
+  const known = components[title]
+  assert.ok(
+    known === undefined || isDeepStrictEqual(known, copy),
+    `two different schemas are called ${title}`,
+  )
+  components[title] = copy
+  return { $ref: `#/components/schemas/${title}` }
+}
+
+function part(
+  key: string,
+  value: unknown,
+  place: Place,
+  components: Record<string, Json>,
+): unknown {
+  if (key === 'properties') {
+    const properties = value as Record<string, TSchema>
+    return Object.fromEntries(
+      Object.entries(properties).map(([name, one]) => [name, written(one, place, components)]),
+    )
+  }
+  if (key === 'items') return written(value as TSchema, place, components)
+  if (key === 'anyOf' || key === 'allOf' || key === 'oneOf') {
+    return (value as TSchema[]).map((one) => written(one, place, components))
+  }
+  if (key === 'additionalProperties' && typeof value === 'object') {
+    return written(value as TSchema, place, components)
+  }
+  return value
+}

@@ -1,0 +1,507 @@
+/**
+ * The way of a request, the same for every route: count it, limit it, read its body, authenticate,
+ * validate, handle, answer. A public GET whose handler answers at once stays in one call and attaches
+ * nothing; everything else is held: it has an abort handler, a deadline and a place among the
+ * requests in flight, whose number is bounded.
+ */
+
+import type { HttpRequest, HttpResponse, us_socket_context_t } from 'uWebSockets.js'
+import { strict as assert } from 'node:assert'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { Clock } from '#runtime/clock.ts'
+import { ipText } from './client-ip.ts'
+import { type CompiledRoute, headOf, JSON_TYPE } from './compiled-route.ts'
+import type { Cors } from './cors.ts'
+import { createSender, type Exchange, type LimitVerdict, type Sender } from './exchange.ts'
+import { parseJson } from './json.ts'
+import { decodedPart, type Query, readQuery } from './query.ts'
+import type {
+  Answer,
+  AuthClass,
+  CostClass,
+  Principal,
+  Responses,
+  RouteRequest,
+  Takeover,
+} from './route.ts'
+
+/** The part of a pino logger that the front uses. */
+export type Log = {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+/** What a limit or an authentication decides on. */
+export type Arrival = {
+  readonly requestId: string
+  readonly route: string
+  readonly auth: AuthClass
+  readonly cost: CostClass
+  readonly ip: string
+  /** The `Authorization` header, '' if there is none; read on `write` routes only. */
+  readonly authorization: string
+  readonly deadlineAtMs: number
+}
+
+export type Hooks = {
+  /**
+   * Called for every request that is not free, before its body is read, and once more with the
+   * principal after authentication. It answers at once: what it knows is in memory.
+   */
+  readonly limit?: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict | undefined
+  /** Called for `write` routes; without it everybody may write. */
+  readonly authenticate?: (
+    arrival: Arrival,
+  ) => Principal | Rejection | Promise<Principal | Rejection>
+}
+
+export type PipelineSettings = {
+  readonly bodyBytesMax: number
+  readonly deadlineMs: number
+  readonly requestsInFlightMax: number
+}
+
+export type Pipeline = {
+  readonly serve: (compiled: CompiledRoute, isHead: boolean) => Handler
+  readonly serveUpgrade: (compiled: CompiledRoute) => UpgradeHandler
+  /** Answers what no route takes. */
+  readonly refuse: (
+    compiled: CompiledRoute,
+    res: HttpResponse,
+    req: HttpRequest,
+    rejection: Rejection,
+    headers?: Record<string, string>,
+  ) => void
+  readonly preflight: (
+    compiled: CompiledRoute,
+    res: HttpResponse,
+    req: HttpRequest,
+    methods: string,
+  ) => void
+  readonly inFlight: () => number
+  /** From now on answers close their connection. Resolves when nothing is in flight any more. */
+  readonly drain: () => Promise<void>
+}
+
+type Handler = (res: HttpResponse, req: HttpRequest) => void
+type UpgradeHandler = (res: HttpResponse, req: HttpRequest, context: us_socket_context_t) => void
+
+/** How often deadlines are looked at; they are met with this slack. */
+const SWEEP_MS = 50
+/** An announced body beyond this is not read to its end; the connection is closed instead. */
+const DISCARDED_BYTES_MAX = 8 * 1024 * 1024
+
+const NOTHING: Readonly<Record<string, never>> = Object.freeze({})
+const JSON_MEDIA = /^application\/json(?:\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*;?\s*$/i
+const LENGTH = /^[0-9]{1,15}$/
+
+export function createPipeline(options: {
+  readonly settings: PipelineSettings
+  readonly cors: Cors
+  readonly hooks: Hooks
+  readonly log: Log
+  readonly clock: Clock
+  readonly requestIdOf: (fromClient: string) => string
+}): Pipeline {
+  const { settings, cors, hooks, log, clock, requestIdOf } = options
+  const { limit, authenticate } = hooks
+  const held = new Set<Exchange>()
+  let draining = false
+  let sweeping = false
+  let drained: (() => void) | undefined
+
+  const sender: Sender = createSender({ cors, hold, release, draining: () => draining })
+  const { sendRejection } = sender
+
+  function release(exchange: Exchange): void {
+    held.delete(exchange)
+    if (held.size === 0 && drained !== undefined) drained()
+  }
+
+  /** Attaches what a request needs that is not answered in this very call. */
+  function hold(exchange: Exchange): void {
+    if (exchange.held) return
+    exchange.held = true
+    held.add(exchange)
+    exchange.res.onAborted(() => gone(exchange))
+    if (!sweeping) {
+      sweeping = true
+      clock.after(SWEEP_MS, sweep)
+    }
+  }
+
+  function gone(exchange: Exchange): void {
+    if (exchange.phase === 'over') {
+      exchange.onGone?.()
+      return
+    }
+    exchange.phase = 'over'
+    exchange.compiled.meter.aborted += 1
+    release(exchange)
+  }
+
+  function sweep(): void {
+    const nowMs = clock.nowMs()
+    for (const exchange of held) {
+      if (exchange.request.deadlineAtMs <= nowMs) overdue(exchange)
+    }
+    sweeping = held.size > 0
+    if (sweeping) clock.after(SWEEP_MS, sweep)
+  }
+
+  function overdue(exchange: Exchange): void {
+    if (exchange.phase === 'reading') {
+      exchange.closeAfter = true
+      answerLater(exchange, reject('REQUEST_TIMEOUT'))
+    } else if (exchange.phase === 'handling') {
+      const { route } = exchange.compiled
+      log.warn(
+        { requestId: exchange.request.requestId, route: route.path },
+        'a request passed its deadline',
+      )
+      answerLater(exchange, reject(route.method === 'GET' ? 'OVERLOADED' : 'OUTCOME_UNKNOWN'))
+    }
+  }
+
+  function answerLater(exchange: Exchange, rejection: Rejection): void {
+    exchange.res.cork(() => sendRejection(exchange, rejection))
+  }
+
+  function begin(
+    compiled: CompiledRoute,
+    isHead: boolean,
+    res: HttpResponse,
+    req: HttpRequest,
+  ): Exchange {
+    const { route, headerNames, paramNames } = compiled
+    let headers: Record<string, string> = NOTHING
+    if (headerNames.length > 0) {
+      headers = {}
+      for (const name of headerNames) headers[name] = req.getHeader(name)
+    }
+    let rawPath: Record<string, string> = NOTHING
+    if (paramNames.length > 0) {
+      rawPath = {}
+      for (let at = 0; at < paramNames.length; at++) {
+        rawPath[paramNames[at]!] = req.getParameter(at) ?? ''
+      }
+    }
+    let origin = ''
+    if (cors.byOrigin) {
+      origin = req.getHeader('origin')
+      if (origin !== '' && !cors.allows(origin)) origin = ''
+    }
+    const needsIp = limit !== undefined || route.readsIp === true
+    return {
+      res,
+      compiled,
+      isHead,
+      startedAtMs: performance.now(),
+      origin,
+      authorization:
+        authenticate !== undefined && route.auth === 'write' ? req.getHeader('authorization') : '',
+      rawPath,
+      // The library answers undefined where its types say string.
+      rawQuery: req.getQuery() ?? '',
+      request: {
+        path: NOTHING,
+        query: NOTHING,
+        body: undefined,
+        requestId: requestIdOf(req.getHeader('x-request-id')),
+        deadlineAtMs: clock.nowMs() + (route.deadlineMs ?? settings.deadlineMs),
+        headers,
+        ip: needsIp ? ipText(res.getRemoteAddressAsText()) : '',
+        principal: undefined,
+      },
+      phase: 'open',
+      held: false,
+      closeAfter: false,
+      verdict: undefined,
+      onGone: undefined,
+    }
+  }
+
+  function serve(compiled: CompiledRoute, isHead: boolean): Handler {
+    return (res, req) => {
+      const exchange = begin(compiled, isHead, res, req)
+      try {
+        if (!admitted(exchange)) return
+        if (compiled.body === undefined) proceed(exchange)
+        else if (bodyIsWelcome(exchange, req)) readBody(exchange)
+      } catch (error) {
+        failed(exchange, error)
+      }
+    }
+  }
+
+  /** Refuses what is one too many before anything is spent on it. */
+  function admitted(exchange: Exchange): boolean {
+    if (held.size >= settings.requestsInFlightMax && exchange.compiled.route.cost !== 'free') {
+      sendRejection(exchange, reject('OVERLOADED'))
+      return false
+    }
+    return limit === undefined || withinLimit(exchange)
+  }
+
+  function withinLimit(exchange: Exchange): boolean {
+    const { cost } = exchange.compiled.route
+    if (limit === undefined || cost === 'free') return true
+    exchange.verdict = limit(arrivalOf(exchange), exchange.request.principal)
+    if (exchange.verdict === undefined || exchange.verdict.allowed) return true
+    sendRejection(exchange, reject('RATE_LIMITED'))
+    return false
+  }
+
+  function arrivalOf(exchange: Exchange): Arrival {
+    const { route } = exchange.compiled
+    const { requestId, ip, deadlineAtMs } = exchange.request
+    const { authorization } = exchange
+    const { auth, cost, path } = route
+    return { requestId, route: path, auth, cost, ip, authorization, deadlineAtMs }
+  }
+
+  function bodyIsWelcome(exchange: Exchange, req: HttpRequest): boolean {
+    const length = req.getHeader('content-length')
+    const chunked = req.getHeader('transfer-encoding') !== ''
+    const announced = LENGTH.test(length) ? Number(length) : 0
+    if (announced > settings.bodyBytesMax) {
+      // The rest of a body of reasonable length is read and thrown away, because closing on a
+      // client that still writes would cost it the answer.
+      exchange.closeAfter = announced > DISCARDED_BYTES_MAX
+      sendRejection(exchange, reject('BODY_TOO_LARGE'))
+      return false
+    }
+    if (announced > 0 || chunked) {
+      if (!JSON_MEDIA.test(req.getHeader('content-type'))) {
+        sendRejection(exchange, reject('UNSUPPORTED_MEDIA_TYPE'))
+        return false
+      }
+    }
+    return true
+  }
+
+  function readBody(exchange: Exchange): void {
+    let kept: Buffer[] | undefined
+    let bytes = 0
+    hold(exchange)
+    exchange.phase = 'reading'
+    exchange.res.onData((chunk, isLast) => {
+      if (exchange.phase !== 'reading') return
+      bytes += chunk.byteLength
+      if (bytes > settings.bodyBytesMax) {
+        kept = undefined
+        if (!isLast && bytes <= DISCARDED_BYTES_MAX) return
+        exchange.closeAfter = !isLast
+        sendRejection(exchange, reject('BODY_TOO_LARGE'))
+        return
+      }
+      if (!isLast) {
+        // The chunk's memory is the library's; it is only ours until this function returns.
+        kept ??= []
+        kept.push(Buffer.from(Buffer.from(chunk)))
+        return
+      }
+      try {
+        const whole = kept === undefined ? chunk : Buffer.concat([...kept, Buffer.from(chunk)])
+        if (takeBody(exchange, whole)) proceed(exchange)
+      } catch (error) {
+        failed(exchange, error)
+      }
+    })
+  }
+
+  function takeBody(exchange: Exchange, bytes: ArrayBuffer | Buffer): boolean {
+    if (bytes.byteLength === 0) {
+      if (exchange.compiled.bodyOptional) return true
+      sendRejection(exchange, reject('INVALID_JSON', undefined, 'a JSON body is required'))
+      return false
+    }
+    const { value, rejection } = parseJson(bytes)
+    if (rejection !== undefined) {
+      sendRejection(exchange, rejection)
+      return false
+    }
+    exchange.request.body = value
+    return true
+  }
+
+  function proceed(exchange: Exchange): void {
+    exchange.phase = 'handling'
+    if (authenticate === undefined || exchange.compiled.route.auth !== 'write') {
+      handle(exchange)
+      return
+    }
+    const answer = authenticate(arrivalOf(exchange))
+    if (answer instanceof Promise) later(exchange, answer, (late) => identified(exchange, late))
+    else identified(exchange, answer)
+  }
+
+  function identified(exchange: Exchange, answer: Principal | Rejection): void {
+    if (isRejection(answer)) {
+      sendRejection(exchange, answer)
+      return
+    }
+    exchange.request.principal = answer
+    if (withinLimit(exchange)) handle(exchange)
+  }
+
+  /** Goes on when the promise settles, unless the client has been answered or is gone by then. */
+  function later<T>(exchange: Exchange, promise: Promise<T>, next: (value: T) => void): void {
+    hold(exchange)
+    promise.then(
+      (value) => {
+        if (exchange.phase !== 'handling') return
+        exchange.res.cork(() => {
+          try {
+            next(value)
+          } catch (error) {
+            failed(exchange, error)
+          }
+        })
+      },
+      (error: unknown) => failed(exchange, error),
+    )
+  }
+
+  function handle(exchange: Exchange): void {
+    const rejection = flawOf(exchange)
+    if (rejection !== undefined) {
+      sendRejection(exchange, rejection)
+      return
+    }
+    const { route } = exchange.compiled
+    if (route.kind === 'sse') {
+      takeOver(exchange, route.open)
+      return
+    }
+    assert.ok(route.kind !== 'upgrade', 'an upgrade has its own way')
+    const answer = route.handle(exchange.request)
+    if (answer instanceof Promise) later(exchange, answer, (late) => send(exchange, late))
+    else send(exchange, answer)
+  }
+
+  /** Turns what came as text and JSON into the values that the schemas promise. */
+  function flawOf(exchange: Exchange): Rejection | undefined {
+    const { compiled, request, rawPath, rawQuery } = exchange
+    const { params, query, body } = compiled
+    if (params !== undefined) {
+      for (const name of compiled.paramNames) {
+        const value = decodedPart(rawPath[name]!)
+        if (value === undefined) {
+          return reject('INVALID_FIELD', name, `${name} is not valid percent-encoding`)
+        }
+        rawPath[name] = value
+      }
+      if (!params.fits(rawPath)) return params.flaw(rawPath)
+      params.normalise?.(rawPath)
+      request.path = rawPath
+    }
+    if (rawQuery !== '' || compiled.queryRequired) {
+      const values: Query = {}
+      const rejection = readQuery(rawQuery, compiled.queryNames, values)
+      if (rejection !== undefined) return rejection
+      if (query !== undefined) {
+        if (!query.fits(values)) return query.flaw(values)
+        query.normalise?.(values)
+        request.query = values
+      }
+    }
+    if (body !== undefined && (request.body !== undefined || !compiled.bodyOptional)) {
+      if (!body.fits(request.body)) return body.flaw(request.body)
+      body.normalise?.(request.body)
+    }
+    return undefined
+  }
+
+  function send(exchange: Exchange, answer: Answer<Responses>): void {
+    if (isRejection(answer)) sendRejection(exchange, answer)
+    else if ('raw' in answer) {
+      const { status, raw, contentType, headers } = answer
+      sender.sendRaw(exchange, status, raw, contentType ?? JSON_TYPE, headers)
+    } else sender.sendJson(exchange, answer.status, answer.body, answer.headers)
+  }
+
+  function takeOver(
+    exchange: Exchange,
+    open: (request: RouteRequest<unknown, unknown, undefined>, takeover: Takeover) => void,
+  ): void {
+    hold(exchange)
+    release(exchange)
+    exchange.phase = 'over'
+    open(exchange.request as RouteRequest<unknown, unknown, undefined>, {
+      res: exchange.res,
+      writeHead: (contentType: string) =>
+        sender.writeHead(exchange, 200, headOf(exchange.compiled, contentType)),
+      onAborted: (listener: () => void) => {
+        exchange.onGone = listener
+      },
+    })
+  }
+
+  function failed(exchange: Exchange, error: unknown): void {
+    log.error(
+      { requestId: exchange.request.requestId, route: exchange.compiled.route.path, err: error },
+      'a request failed',
+    )
+    if (exchange.phase === 'over' || exchange.phase === 'sending') return
+    answerLater(exchange, reject('INTERNAL'))
+  }
+
+  function serveUpgrade(compiled: CompiledRoute): UpgradeHandler {
+    return (res, req, context) => {
+      const { route } = compiled
+      assert.ok(route.kind === 'upgrade')
+      const exchange = begin(compiled, false, res, req)
+      const key = req.getHeader('sec-websocket-key')
+      const protocol = req.getHeader('sec-websocket-protocol')
+      const extensions = req.getHeader('sec-websocket-extensions')
+      const finish = (answer: object | Rejection): void => {
+        if (isRejection(answer)) {
+          sendRejection(exchange, answer)
+          return
+        }
+        exchange.phase = 'over'
+        if (exchange.held) release(exchange)
+        res.upgrade(answer, key, protocol, extensions, context)
+      }
+      try {
+        if (!admitted(exchange)) return
+        exchange.phase = 'handling'
+        const rejection = flawOf(exchange)
+        if (rejection !== undefined) {
+          sendRejection(exchange, rejection)
+          return
+        }
+        const answer = route.accept(exchange.request as RouteRequest<unknown, unknown, undefined>)
+        if (answer instanceof Promise) later(exchange, answer, finish)
+        else finish(answer)
+      } catch (error) {
+        failed(exchange, error)
+      }
+    }
+  }
+
+  return {
+    serve,
+    serveUpgrade,
+    refuse(compiled, res, req, rejection, headers) {
+      const exchange = begin(compiled, req.getMethod() === 'head', res, req)
+      sendRejection(exchange, rejection, headers)
+    },
+    preflight(compiled, res, req, methods) {
+      const exchange = begin(compiled, false, res, req)
+      const headers = Object.fromEntries(cors.preflight(methods))
+      sender.sendRaw(exchange, 204, '', JSON_TYPE, { allow: methods, ...headers })
+    },
+    inFlight: () => held.size,
+    drain() {
+      draining = true
+      if (held.size === 0) return Promise.resolve()
+      return new Promise((resolve) => {
+        drained = resolve
+      })
+    },
+  }
+}

@@ -1,0 +1,18 @@
+/**
+ * A request's name in answers and logs. A sane one from the client is kept, so that a trace can
+ * begin outside; otherwise it is made here, unique across threads and restarts.
+ */
+
+import { randomBytes } from 'node:crypto'
+
+const SANE = /^[A-Za-z0-9._-]{1,64}$/
+
+export function createRequestIds(): (fromClient: string) => string {
+  const prefix = randomBytes(6).toString('hex')
+  let count = 0
+  return (fromClient) => {
+    if (fromClient !== '' && SANE.test(fromClient)) return fromClient
+    count++
+    return `${prefix}-${count.toString(36)}`
+  }
+}

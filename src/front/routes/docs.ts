@@ -1,0 +1,130 @@
+/**
+ * A page that renders the OpenAPI document, from files of this installation only. Its scripts and
+ * styles are files of their own, so that the page lives under a strict content security policy.
+ */
+
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import Type from 'typebox'
+import { type AnswerRoute, type RawReply, route } from '../route.ts'
+
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const page = (title: string) => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<link rel="icon" href="docs/favicon.png">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+</head>
+<body>
+<div id="docs"></div>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/show.js"></script>
+</body>
+</html>
+`
+
+const SHOW = `window.SwaggerUIBundle({
+  url: 'openapi.json',
+  dom_id: '#docs',
+  deepLinking: true,
+  validatorUrl: null,
+  tryItOutEnabled: true,
+  displayRequestDuration: true,
+})
+`
+
+/** By the name under /docs. */
+const ASSETS = {
+  'swagger-ui.css': { file: 'swagger-ui.css', type: 'text/css; charset=utf-8' },
+  'swagger-ui-bundle.js': {
+    file: 'swagger-ui-bundle.js',
+    type: 'text/javascript; charset=utf-8',
+  },
+  'favicon.png': { file: 'favicon-32x32.png', type: 'image/png' },
+} as const
+
+const compress = promisify(gzip)
+
+type Asset = { readonly plain: Buffer; readonly zipped: Buffer }
+
+/** Read at the first request and kept: most fronts are never asked. */
+function lazily(load: () => Promise<Asset>): () => Promise<Asset> {
+  let asset: Promise<Asset> | undefined
+  return () => {
+    asset ??= load().catch((error: unknown) => {
+      asset = undefined
+      throw error
+    })
+    return asset
+  }
+}
+
+async function readAsset(file: string): Promise<Asset> {
+  const plain = await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${file}`)))
+  return { plain, zipped: await compress(plain) }
+}
+
+export function docs(title: string): AnswerRoute[] {
+  const html = page(title.replace(/[<&]/g, ''))
+  const asset = (name: string, type: string, load: () => Promise<Asset>): AnswerRoute =>
+    route({
+      method: 'GET',
+      path: `/docs/${name}`,
+      auth: 'public',
+      cost: 'free',
+      hidden: true,
+      summary: name,
+      headers: ['accept-encoding'],
+      cacheControl: 'public, max-age=3600',
+      produces: type,
+      responses: { 200: Type.String() },
+      async handle({ headers }): Promise<RawReply> {
+        const { plain, zipped } = await load()
+        return (headers['accept-encoding'] ?? '').includes('gzip')
+          ? {
+              status: 200,
+              raw: zipped,
+              contentType: type,
+              headers: { 'content-encoding': 'gzip', vary: 'accept-encoding' },
+            }
+          : { status: 200, raw: plain, contentType: type, headers: { vary: 'accept-encoding' } }
+      },
+    })
+  return [
+    route({
+      method: 'GET',
+      path: '/docs',
+      auth: 'public',
+      cost: 'free',
+      hidden: true,
+      summary: 'The documentation as a page',
+      contentSecurityPolicy: POLICY,
+      produces: 'text/html',
+      responses: { 200: Type.String() },
+      handle: () => ({
+        status: 200,
+        raw: html,
+        contentType: 'text/html; charset=utf-8',
+      }),
+    }),
+    asset(
+      'show.js',
+      'text/javascript; charset=utf-8',
+      lazily(async () => ({ plain: Buffer.from(SHOW), zipped: await compress(SHOW) })),
+    ),
+    ...Object.entries(ASSETS).map(([name, { file, type }]) =>
+      asset(
+        name,
+        type,
+        lazily(() => readAsset(file)),
+      ),
+    ),
+  ]
+}

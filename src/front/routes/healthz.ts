@@ -1,0 +1,19 @@
+/** Whether the thread answers at all; nothing behind it is asked. */
+
+import Type from 'typebox'
+import { type AnswerRoute, route } from '../route.ts'
+
+const ALIVE = { status: 200, raw: '{"status":"ok"}' }
+
+export function healthz(): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/healthz',
+    auth: 'public',
+    cost: 'free',
+    tag: 'operation',
+    summary: 'The process is alive',
+    responses: { 200: Type.Object({ status: Type.Literal('ok') }) },
+    handle: () => ALIVE,
+  })
+}

@@ -1,0 +1,20 @@
+/** The metrics of all threads, as Prometheus reads them. */
+
+import Type from 'typebox'
+import { type AnswerRoute, route } from '../route.ts'
+
+const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+
+export function metrics(collect: () => Promise<string>): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/metrics',
+    auth: 'public',
+    cost: 'free',
+    tag: 'operation',
+    summary: 'Metrics in the Prometheus text format',
+    produces: 'text/plain',
+    responses: { 200: Type.String() },
+    handle: async () => ({ status: 200, raw: await collect(), contentType: CONTENT_TYPE }),
+  })
+}

@@ -1,0 +1,154 @@
+/**
+ * The scalars of the API as TypeBox schemas. Each checks what came in, says in words what it
+ * expects, and carries how it is brought into the one form that the rest of Sibyl knows; the static
+ * type is that of the normalised value. `validate.ts` applies them.
+ */
+
+import Type, { type TSchema, type TUnsafe } from 'typebox'
+import { type Address, parseUint64, UINT64_MAX, type Uint64 } from '#domain/ids.ts'
+
+/** What a scalar schema carries beside its keywords; hidden from JSON. */
+export type Scalar = {
+  readonly normalise: (value: never) => unknown
+  readonly expects: string
+  /** How the OpenAPI document describes it where it arrives as JSON. */
+  readonly inBody: TSchema
+  /** … and where it arrives as text, in a path or a query. */
+  readonly inText: TSchema
+}
+
+const SCALAR = '~scalar'
+
+/** The scalar of a schema, also through `Type.Optional`. */
+export function scalarOf(schema: TSchema): Scalar | undefined {
+  return (schema as { [SCALAR]?: Scalar })[SCALAR]
+}
+
+export type ScalarOptions = {
+  readonly description?: string
+  readonly examples?: readonly unknown[]
+  readonly default?: unknown
+}
+
+function scalar<T>(
+  check: (value: unknown) => boolean,
+  meaning: {
+    readonly normalise: (value: never) => T
+    readonly expects: string
+    readonly inBody: TSchema
+    readonly inText?: TSchema
+  },
+  options: ScalarOptions,
+): TUnsafe<T> {
+  const schema = Type.Refine(Type.Unsafe<T>({ ...options }), check as (value: unknown) => boolean)
+  const value: Scalar = { ...meaning, inText: meaning.inText ?? meaning.inBody }
+  // Hidden, so that it stays out of the document, and configurable, so that TypeBox can copy it.
+  Object.defineProperty(schema, SCALAR, { value, configurable: true, writable: true })
+  return schema
+}
+
+const ADDRESS_PATTERN = '^0x[0-9a-fA-F]{40}$'
+const BYTES32_PATTERN = '^0x[0-9a-fA-F]{64}$'
+const DECIMAL_PATTERN = '^(0|[1-9][0-9]{0,19})$'
+const DECIMAL = new RegExp(DECIMAL_PATTERN)
+
+/** Hex of a fixed number of bytes, any case in, lower case out. */
+function hex<T extends string>(
+  pattern: string,
+  expects: string,
+  format: string,
+  options: ScalarOptions,
+): TUnsafe<T> {
+  const expression = new RegExp(pattern)
+  return scalar<T>(
+    (value) => typeof value === 'string' && expression.test(value),
+    {
+      normalise: (value: string) => value.toLowerCase() as T,
+      expects,
+      inBody: { type: 'string', format, pattern },
+    },
+    options,
+  )
+}
+
+/** 20 bytes of hex. */
+export function address(options: ScalarOptions = {}): TUnsafe<Address> {
+  return hex<Address>(ADDRESS_PATTERN, 'must be 0x and 40 hex characters', 'address', options)
+}
+
+/** 32 bytes of hex: a market id, an order hash, a transaction hash. */
+export function bytes32<T extends string = string>(options: ScalarOptions = {}): TUnsafe<T> {
+  return hex<T>(BYTES32_PATTERN, 'must be 0x and 64 hex characters', 'bytes32', options)
+}
+
+/** An unsigned 64-bit integer, as a JSON integer or as decimal text; canonical decimal text out. */
+export function uint64(options: ScalarOptions = {}): TUnsafe<Uint64> {
+  const text = { type: 'string', pattern: DECIMAL_PATTERN }
+  return scalar<Uint64>(
+    (value) => {
+      if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0
+      if (typeof value === 'bigint') return value >= 0n && value <= UINT64_MAX
+      return typeof value === 'string' && parseUint64(value) !== undefined
+    },
+    {
+      normalise: (value: number | bigint | string) => String(value) as Uint64,
+      expects: 'must be an integer from 0 to 18446744073709551615, as a number or a decimal string',
+      inBody: { anyOf: [{ type: 'integer', format: 'uint64', minimum: 0 }, text] },
+      inText: { type: 'integer', format: 'uint64', minimum: 0 },
+    },
+    options,
+  )
+}
+
+/** An integer that a JSON number carries exactly, also taken as decimal text; a number out. */
+export function safeInteger(
+  options: ScalarOptions & { readonly min?: number; readonly max?: number } = {},
+): TUnsafe<number> {
+  const { min = 0, max = Number.MAX_SAFE_INTEGER, ...rest } = options
+  const integer = { type: 'integer', minimum: min, maximum: max }
+  return scalar<number>(
+    (value) => {
+      if (typeof value === 'string') {
+        if (!DECIMAL.test(value)) return false
+      } else if (typeof value !== 'number') return false
+      const number = Number(value)
+      return Number.isSafeInteger(number) && number >= min && number <= max
+    },
+    {
+      normalise: (value: number | string) => Number(value),
+      expects: `must be an integer from ${min} to ${max}`,
+      inBody: { anyOf: [integer, { type: 'string', pattern: DECIMAL_PATTERN }] },
+      inText: integer,
+    },
+    rest,
+  )
+}
+
+/** `true` or `false`, in a query as text. */
+export function flag(options: ScalarOptions = {}): TUnsafe<boolean> {
+  return scalar<boolean>(
+    (value) => typeof value === 'boolean' || value === 'true' || value === 'false',
+    {
+      normalise: (value: boolean | string) => value === true || value === 'true',
+      expects: 'must be true or false',
+      inBody: { type: 'boolean' },
+    },
+    options,
+  )
+}
+
+/** One of a few words. */
+export function oneOf<const Words extends readonly string[]>(
+  words: Words,
+  options: ScalarOptions = {},
+): TUnsafe<Words[number]> {
+  return scalar<Words[number]>(
+    (value) => typeof value === 'string' && words.includes(value),
+    {
+      normalise: (value: Words[number]) => value,
+      expects: `must be one of ${words.join(', ')}`,
+      inBody: { type: 'string', enum: words },
+    },
+    options,
+  )
+}

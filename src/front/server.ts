@@ -1,0 +1,244 @@
+/**
+ * The HTTP front of one thread: a route table on a listening socket. Composition hands in the
+ * routes, what stands behind them, and the settings; the front knows HTTP and nothing of markets.
+ */
+
+import * as uws from 'uWebSockets.js'
+import {
+  App,
+  type HttpRequest,
+  type HttpResponse,
+  type RecognizedString,
+  type TemplatedApp,
+  type us_listen_socket,
+  us_listen_socket_close,
+  us_socket_local_port,
+} from 'uWebSockets.js'
+import { Registry } from 'prom-client'
+import { reject } from '#domain/rejection.ts'
+import { type Clock, systemClock } from '#runtime/clock.ts'
+import { type CompiledRoute, compileRoute, matchesPath } from './compiled-route.ts'
+import { createCors } from './cors.ts'
+import { registerMeters } from './meters.ts'
+import { type DocumentInfo, openapiDocument } from './openapi.ts'
+import { createPipeline, type Hooks, type Log } from './pipeline.ts'
+import { listenFault } from './port.ts'
+import { createRequestIds } from './request-id.ts'
+import { type AnswerRoute, type Route, route } from './route.ts'
+import { docs } from './routes/docs.ts'
+import { healthz } from './routes/healthz.ts'
+import { metrics } from './routes/metrics.ts'
+import { openapi } from './routes/openapi.ts'
+import { type Readiness, readyz } from './routes/readyz.ts'
+
+export type FrontSettings = {
+  readonly host: string
+  /** 0 takes a free one. */
+  readonly port: number
+  /** Lets other threads listen to the same port; claim it with `claimPort` first. Not with port 0. */
+  readonly sharePort?: boolean
+  /** Origins of browser pages that may read answers; `*` for all. */
+  readonly corsOrigins: readonly string[]
+  readonly bodyBytesMax: number
+  /** From the arrival of a request to its answer, where the route has no deadline of its own. */
+  readonly deadlineMs: number
+  /** Requests that may wait for a body or an answer at once; more are answered OVERLOADED. */
+  readonly requestsInFlightMax: number
+}
+
+export type FrontServices = Hooks & {
+  readonly readiness: () => Readiness | Promise<Readiness>
+  /** The text of `/metrics`; the registry of this thread alone if it is left out. */
+  readonly metrics?: () => Promise<string>
+}
+
+export type FrontOptions = {
+  readonly routes: readonly Route[]
+  readonly settings: FrontSettings
+  readonly services: FrontServices
+  readonly info: DocumentInfo
+  readonly log: Log
+  /** Where the front's own metrics are registered. */
+  readonly registry?: Registry
+  readonly clock?: Clock
+}
+
+export type Front = {
+  readonly port: number
+  readonly registry: Registry
+  /** The OpenAPI document of the whole table. */
+  readonly document: () => object
+  /** Sends to every WebSocket of this thread that subscribed to the topic. */
+  readonly publish: (topic: string, message: RecognizedString) => boolean
+  readonly inFlight: () => number
+  /**
+   * Stops listening, lets what is in flight finish for at most `drainMs`, then closes every
+   * connection. A thread must not exit before this has resolved.
+   */
+  readonly close: (options?: { readonly drainMs?: number }) => Promise<void>
+}
+
+const DRAIN_MS = 5_000
+const NO_UPGRADE = reject(
+  'INVALID_FIELD',
+  'upgrade',
+  'this path answers a WebSocket upgrade only: send Upgrade: websocket',
+)
+const EXCLUSIVE_PORT = 1
+const SHARED_PORT = 0
+
+/** What the library can do and its types leave out. */
+type Listening = {
+  listen(
+    host: string,
+    port: number,
+    options: number,
+    listening: (socket: us_listen_socket | false) => void,
+  ): void
+}
+const { _cfg: configure } = uws as unknown as { _cfg: (key: string) => void }
+
+export async function startFront(options: FrontOptions): Promise<Front> {
+  const { settings, services, info, log } = options
+  const clock = options.clock ?? systemClock
+  const registry = options.registry ?? new Registry()
+  const cors = createCors(settings.corsOrigins)
+
+  const table: Route[] = [
+    ...options.routes,
+    healthz(),
+    readyz(services.readiness),
+    metrics(services.metrics ?? (() => registry.metrics())),
+    openapi(() => JSON.stringify(document())),
+    ...docs(`${info.title} API`),
+  ]
+  const document = () => openapiDocument(info, table)
+  const compiled = table.map((one) => compileRoute(one, cors.fixed))
+  const unmatched = compileRoute(nowhere, cors.fixed)
+  const pipeline = createPipeline({
+    settings,
+    cors,
+    hooks: services,
+    log,
+    clock,
+    requestIdOf: createRequestIds(),
+  })
+
+  // The library's own banner says its name and version; this silences it for the thread's loop.
+  configure('silent')
+  const app = App()
+  let connections = 0
+  const countConnection = (_res: HttpResponse, change: number): void => {
+    connections += change
+  }
+  app.filter(countConnection)
+  for (const one of compiled) register(app, one, pipeline)
+  app.any('/*', (res, req) => answerUnrouted(res, req))
+  registerMeters(
+    registry,
+    [...compiled, unmatched].map(({ meter }) => meter),
+    {
+      inFlight: pipeline.inFlight,
+      connections: () => connections,
+    },
+  )
+
+  function answerUnrouted(res: HttpResponse, req: HttpRequest): void {
+    const segments = req.getUrl().split('/').slice(1)
+    const here = compiled.filter((one) => matchesPath(one, segments))
+    const first = here[0]
+    if (first === undefined) {
+      pipeline.refuse(unmatched, res, req, reject('NOT_FOUND'))
+      return
+    }
+    const methods = allowedMethods(here)
+    if (req.getMethod() === 'options') pipeline.preflight(first, res, req, methods)
+    else if (req.getMethod() === 'get' && first.route.kind === 'upgrade') {
+      pipeline.refuse(first, res, req, NO_UPGRADE, { upgrade: 'websocket' })
+    } else {
+      pipeline.refuse(first, res, req, reject('METHOD_NOT_ALLOWED'), { allow: methods })
+    }
+  }
+
+  const socket = await listen(app, settings)
+  const port = us_socket_local_port(socket as never)
+  let closing: Promise<void> | undefined
+
+  async function close(drainMs: number): Promise<void> {
+    us_listen_socket_close(socket)
+    let giveUp = (): void => undefined
+    const late = new Promise<void>((resolve) => {
+      giveUp = clock.after(drainMs, resolve)
+    })
+    await Promise.race([pipeline.drain(), late])
+    giveUp()
+    // The last answer may have come out of a callback of a socket; that one must return first.
+    await new Promise((resolve) => setImmediate(resolve))
+    app.close()
+  }
+
+  return {
+    port,
+    registry,
+    document,
+    publish: (topic, message) => app.publish(topic, message),
+    inFlight: pipeline.inFlight,
+    close({ drainMs = DRAIN_MS } = {}) {
+      closing ??= close(drainMs)
+      return closing
+    },
+  }
+}
+
+/** Stands in for a route where there is none, so that refusals are counted and shaped alike. */
+const nowhere: AnswerRoute = route({
+  method: 'GET',
+  path: '*',
+  auth: 'public',
+  cost: 'read',
+  summary: 'nothing',
+  responses: {},
+  handle: () => reject('NOT_FOUND'),
+})
+
+function register(
+  app: TemplatedApp,
+  compiled: CompiledRoute,
+  pipeline: ReturnType<typeof createPipeline>,
+): void {
+  const { pattern, route } = compiled
+  if (route.kind === 'upgrade') {
+    app.ws(pattern, { ...route.socket, upgrade: pipeline.serveUpgrade(compiled) })
+    return
+  }
+  const handler = pipeline.serve(compiled, false)
+  if (route.method === 'GET') {
+    app.get(pattern, handler)
+    if (route.kind !== 'sse') app.head(pattern, pipeline.serve(compiled, true))
+  } else if (route.method === 'POST') app.post(pattern, handler)
+  else if (route.method === 'PUT') app.put(pattern, handler)
+  else if (route.method === 'PATCH') app.patch(pattern, handler)
+  else app.del(pattern, handler)
+}
+
+function allowedMethods(here: readonly CompiledRoute[]): string {
+  const methods = new Set<string>(here.map(({ route }) => route.method))
+  if (here.some(({ route }) => route.method === 'GET' && route.kind !== 'sse')) methods.add('HEAD')
+  return [...methods, 'OPTIONS'].join(', ')
+}
+
+function listen(app: TemplatedApp, settings: FrontSettings): Promise<us_listen_socket> {
+  const { host, port } = settings
+  const mode = settings.sharePort === true ? SHARED_PORT : EXCLUSIVE_PORT
+  return new Promise((resolve, reject) => {
+    const listening = app as unknown as Listening
+    listening.listen(host, port, mode, (socket) => {
+      if (socket !== false) {
+        resolve(socket)
+        return
+      }
+      app.close()
+      reject(listenFault(host, port))
+    })
+  })
+}

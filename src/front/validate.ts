@@ -1,0 +1,148 @@
+/**
+ * Checks what came in against a schema, and brings it into canonical form: the only place where
+ * input is normalised. Schemas are compiled once, when the route table is read.
+ */
+
+import { strict as assert } from 'node:assert'
+import type { TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import { clipped, joined, pathOfPointer } from './field-path.ts'
+import { scalarOf } from './schemas.ts'
+
+export type Validator = {
+  /** Whether the value fits. */
+  readonly fits: (value: unknown) => boolean
+  /** Why it does not; only to be called with a value that does not fit. */
+  readonly flaw: (value: unknown) => Rejection
+  /** Brings a value that fits into canonical form, in place where it is an object. */
+  readonly normalise: ((value: unknown) => unknown) | undefined
+}
+
+/** JSON Schema as the walkers of this room read it. */
+export type SchemaNode = {
+  readonly type?: string
+  readonly properties?: Readonly<Record<string, TSchema>>
+  readonly required?: readonly string[]
+  readonly additionalProperties?: boolean | TSchema
+  readonly items?: TSchema
+  readonly anyOf?: readonly TSchema[]
+  readonly allOf?: readonly TSchema[]
+  readonly oneOf?: readonly TSchema[]
+}
+
+export function compileValidator(schema: TSchema): Validator {
+  assertClosed(schema, '')
+  const compiled = Compile(schema)
+  return {
+    fits: (value) => compiled.Check(value),
+    flaw: (value) => rejectionOf(schema, compiled.Errors(value) as readonly Flaw[]),
+    normalise: compileNormaliser(schema),
+  }
+}
+
+/** An input object that is open would let a misspelt field pass unseen. */
+function assertClosed(schema: TSchema, path: string): void {
+  const node = schema as SchemaNode
+  if (node.properties !== undefined) {
+    assert.equal(
+      node.additionalProperties,
+      false,
+      `the input object ${path || 'at the top'} must say additionalProperties: false`,
+    )
+    for (const [key, part] of Object.entries(node.properties)) assertClosed(part, joined(path, key))
+  }
+  if (node.items !== undefined) assertClosed(node.items, `${path}[]`)
+  for (const part of [...(node.anyOf ?? []), ...(node.allOf ?? []), ...(node.oneOf ?? [])]) {
+    assertClosed(part, path)
+    assert.equal(compileNormaliser(part), undefined, `no scalar of ours inside a union: ${path}`)
+  }
+}
+
+function compileNormaliser(schema: TSchema): ((value: unknown) => unknown) | undefined {
+  const scalar = scalarOf(schema)
+  if (scalar !== undefined) return scalar.normalise as (value: unknown) => unknown
+  const node = schema as SchemaNode
+  if (node.properties !== undefined) {
+    const steps: { key: string; normalise: (value: unknown) => unknown }[] = []
+    for (const [key, part] of Object.entries(node.properties)) {
+      const normalise = compileNormaliser(part)
+      if (normalise !== undefined) steps.push({ key, normalise })
+    }
+    if (steps.length === 0) return undefined
+    return (value) => {
+      const object = value as Record<string, unknown>
+      for (const { key, normalise } of steps) {
+        const part = object[key]
+        if (part !== undefined) object[key] = normalise(part)
+      }
+      return object
+    }
+  }
+  if (node.items !== undefined) {
+    const normalise = compileNormaliser(node.items)
+    if (normalise === undefined) return undefined
+    return (value) => (value as unknown[]).map(normalise)
+  }
+  return undefined
+}
+
+type Flaw = {
+  readonly keyword: string
+  readonly schemaPath: string
+  readonly instancePath: string
+  readonly message: string
+  readonly params: {
+    readonly requiredProperties?: readonly string[]
+    readonly additionalProperties?: readonly string[]
+    readonly allowedValue?: unknown
+    readonly type?: string | readonly string[]
+  }
+}
+
+function rejectionOf(schema: TSchema, flaws: readonly Flaw[]): Rejection {
+  const flaw = flaws[0]
+  assert.ok(flaw !== undefined, 'a value that does not fit has a flaw')
+  const path = pathOfPointer(flaw.instancePath)
+  if (flaw.keyword === 'required') {
+    const name = joined(path, flaw.params.requiredProperties?.[0] ?? '')
+    return reject('MISSING_FIELD', name, `${name} is required`)
+  }
+  if (flaw.keyword === 'additionalProperties' || flaw.schemaPath.endsWith('additionalProperties')) {
+    const name = clipped(
+      flaw.keyword === 'additionalProperties'
+        ? joined(path, flaw.params.additionalProperties?.[0] ?? '')
+        : path,
+    )
+    return reject('INVALID_FIELD', name, `${name} is not a field of this request`)
+  }
+  if (path === '') return reject('INVALID_FIELD', undefined, 'the body must be a JSON object')
+  return reject('INVALID_FIELD', path, `${path} ${expectation(schema, flaw, flaws)}`)
+}
+
+function expectation(schema: TSchema, flaw: Flaw, flaws: readonly Flaw[]): string {
+  if (flaw.keyword === '~refine') {
+    const scalar = scalarAt(schema, flaw.instancePath)
+    if (scalar !== undefined) return scalar.expects
+  }
+  const constants = flaws
+    .filter((one) => one.keyword === 'const' && one.instancePath === flaw.instancePath)
+    .map((one) => String(one.params.allowedValue))
+  if (constants.length > 0) return `must be one of ${constants.join(', ')}`
+  if (flaw.keyword === 'type') return `must be ${withArticle(String(flaw.params.type))}`
+  return flaw.message
+}
+
+function withArticle(type: string): string {
+  return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`
+}
+
+/** Follows a JSON pointer into the schema; only as deep as the schema goes. */
+function scalarAt(schema: TSchema, pointer: string): ReturnType<typeof scalarOf> {
+  let at: TSchema | undefined = schema
+  for (const step of pointer.split('/').slice(1)) {
+    const node: SchemaNode | undefined = at
+    at = node?.items ?? node?.properties?.[step]
+  }
+  return at === undefined ? undefined : scalarOf(at)
+}
