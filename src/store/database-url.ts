@@ -1,0 +1,81 @@
+/**
+ * Reads the address of a database: `sqlite:<path>` or `mysql://user:password@host:port/name`. It
+ * never puts an address, let alone its password, into an error.
+ */
+
+import { resolve } from 'node:path'
+import { Fault } from '#domain/fault.ts'
+
+export type DatabaseAddress =
+  | { readonly dialect: 'sqlite'; readonly path: string }
+  | {
+      readonly dialect: 'mysql'
+      readonly host: string
+      readonly port: number
+      readonly user: string
+      readonly password: string
+      readonly name: string
+      /** Whether the connection is encrypted and the server's certificate checked. */
+      readonly tls: boolean
+    }
+
+const SQLITE = 'sqlite:'
+
+export function parseDatabaseUrl(text: string): DatabaseAddress {
+  if (text.startsWith(SQLITE)) return { dialect: 'sqlite', path: sqlitePath(text) }
+  if (!/^mysql:\/\//.test(text)) throw invalid('it must start with sqlite: or mysql://')
+  let url: URL
+  try {
+    url = new URL(text)
+  } catch {
+    // The cause is left out on purpose: Node's error carries the whole address.
+    throw invalid('it is not a valid URL')
+  }
+  let name: string, user: string, password: string
+  try {
+    name = decodeURIComponent(url.pathname.slice(1))
+    user = decodeURIComponent(url.username)
+    password = decodeURIComponent(url.password)
+  } catch {
+    throw invalid('a % in it is not followed by two hex digits')
+  }
+  if (url.hostname === '') throw invalid('it names no host')
+  if (!/^[A-Za-z0-9_$-]{1,64}$/.test(name))
+    throw invalid('it must name one database after the host')
+  for (const key of url.searchParams.keys()) {
+    if (key !== 'tls') throw invalid('the only option it may carry is tls')
+  }
+  const tls = url.searchParams.get('tls') ?? 'false'
+  if (tls !== 'true' && tls !== 'false') throw invalid('tls must be true or false')
+  return {
+    dialect: 'mysql',
+    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: url.port === '' ? 3306 : Number(url.port),
+    user,
+    password,
+    name,
+    tls: tls === 'true',
+  }
+}
+
+/** The address as it may be shown: without the password. */
+export function describeDatabaseUrl(text: string): string {
+  const address = parseDatabaseUrl(text)
+  if (address.dialect === 'sqlite') return `${SQLITE}${address.path}`
+  return `mysql://${address.user}@${address.host}:${address.port}/${address.name}`
+}
+
+function sqlitePath(text: string): string {
+  const path = text.slice(SQLITE.length)
+  if (path === '') throw invalid('it names no file')
+  // Each thread would open a database of its own, and all would be lost at the end.
+  if (path.includes(':memory:')) throw invalid('a database in memory cannot be shared by threads')
+  if (path.startsWith('//')) throw invalid('a file is named as sqlite:path or sqlite:/path')
+  return resolve(path)
+}
+
+function invalid(why: string): Fault {
+  return new Fault('STORE_URL_INVALID', `the database address is wrong: ${why}`, {
+    retryable: false,
+  })
+}

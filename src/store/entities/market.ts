@@ -1,0 +1,29 @@
+/** The table `markets`: every market that was ever opened, its words and whether it still trades. */
+
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { Category, CloseReason } from '#domain/market.ts'
+
+export const MarketEntity = defineEntity({
+  name: 'Market',
+  tableName: 'markets',
+  properties: {
+    id: p.string().$type<MarketId>().fieldName('market_id').length(66).primary(),
+    chainId: p.bigint('number'),
+    question: p.text(),
+    description: p.text(),
+    category: p.string().$type<Category>().length(16),
+    contractAddress: p.string().$type<Address>().length(42),
+    maker: p.string().$type<Address>().length(42),
+    expiration: p.bigint('number').fieldName('expires_at_sec'),
+    createdAt: p.bigint('number').fieldName('created_at_sec'),
+    quick: p.boolean(),
+    openedAtMs: p.bigint('number'),
+    closeReason: p.string().$type<CloseReason>().length(16).nullable(),
+    closedAtMs: p.bigint('number').nullable(),
+    logPartition: p.integer(),
+    seq: p.bigint('number').fieldName('last_seq'),
+  },
+})
+
+export type MarketEntity = InferEntity<typeof MarketEntity>

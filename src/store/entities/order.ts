@@ -1,0 +1,40 @@
+/**
+ * The table `orders`: every order that was ever accepted, with the nine fields the trader signed and
+ * everything settlement needs to bring its fills on chain, and what has become of it.
+ */
+
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
+import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import type { Outcome, Side } from '#domain/order.ts'
+import type { OrderStatus } from '../rows.ts'
+
+export const OrderEntity = defineEntity({
+  name: 'Order',
+  tableName: 'orders',
+  properties: {
+    orderHash: p.string().$type<OrderHash>().length(66).primary(),
+    marketId: p.string().$type<MarketId>().length(66),
+    chainId: p.bigint('number'),
+    trader: p.string().$type<Address>().length(42),
+    side: p.integer().$type<Side>(),
+    outcome: p.integer().$type<Outcome>(),
+    price: p.integer().$type<Price>().fieldName('price_e6'),
+    size: p.bigint('number').$type<Shares>().fieldName('size_e6'),
+    nonce: p.string().$type<Uint64>().length(20),
+    expiration: p.string().$type<Uint64>().length(20),
+    expiresAtSec: p.bigint('number'),
+    makerFeeRecipient: p.string().$type<Address>().length(42),
+    signature: p.string().length(132),
+    permit: p.text().nullable(),
+    status: p.string().$type<OrderStatus>().length(16),
+    remaining: p.bigint('number').fieldName('remaining_e6'),
+    matches: p.integer(),
+    placedAtMs: p.bigint('number'),
+    updatedAtMs: p.bigint('number'),
+    logPartition: p.integer(),
+    seq: p.bigint('number').fieldName('last_seq'),
+  },
+})
+
+export type OrderEntity = InferEntity<typeof OrderEntity>

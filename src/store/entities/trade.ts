@@ -1,0 +1,41 @@
+/**
+ * The table `trades`: every fill and its way to the chain. Its key is the trade's own name, market,
+ * sequence and fill, so that a market's trades lie in the order in which they happened.
+ */
+
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
+import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import type { Outcome, Side } from '#domain/order.ts'
+import type { TradeStatus } from '#domain/trade.ts'
+
+export const TradeEntity = defineEntity({
+  name: 'Trade',
+  tableName: 'trades',
+  properties: {
+    marketId: p.string().$type<MarketId>().length(66).primary(),
+    seq: p.bigint('number').primary(),
+    fillIndex: p.integer().primary(),
+    chainId: p.bigint('number'),
+    outcome: p.integer().$type<Outcome>(),
+    price: p.integer().$type<Price>().fieldName('price_e6'),
+    size: p.bigint('number').$type<Shares>().fieldName('size_e6'),
+    cost: p.bigint('number').fieldName('cost_e6'),
+    buyer: p.string().$type<Address>().length(42),
+    seller: p.string().$type<Address>().length(42),
+    buyOrderHash: p.string().$type<OrderHash>().length(66),
+    sellOrderHash: p.string().$type<OrderHash>().length(66),
+    takerSide: p.integer().$type<Side>(),
+    matchedAtMs: p.bigint('number'),
+    status: p.string().$type<TradeStatus>().length(16),
+    /** Whether the chain has still to decide; it follows from the status and serves the index. */
+    pending: p.boolean(),
+    txHash: p.string().length(66).nullable(),
+    reason: p.string().length(1024).nullable(),
+    attempts: p.integer(),
+    failedAtMs: p.bigint('number').nullable(),
+    updatedAtMs: p.bigint('number'),
+  },
+})
+
+export type TradeEntity = InferEntity<typeof TradeEntity>

@@ -1,0 +1,91 @@
+/** Reads of markets. */
+
+import type { FilterQuery } from '@mikro-orm/core'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { Category, CloseReason, Market } from '#domain/market.ts'
+import { type Database, read } from './database.ts'
+import { MarketEntity } from './entities/market.ts'
+
+export type MarketRecord = Market & {
+  readonly openedAtMs: number
+  /** Both null while the market is open. */
+  readonly closeReason: CloseReason | null
+  readonly closedAtMs: number | null
+}
+
+export type MarketFilter = {
+  readonly chainId?: number
+  readonly category?: Category
+  /** Quick markets only, or all others only. */
+  readonly quick?: boolean
+  /** Only markets that expire later than this, in Unix seconds. */
+  readonly expiresAfterSec?: number
+  readonly limit: number
+}
+
+export async function marketById(
+  database: Database,
+  marketId: MarketId,
+): Promise<MarketRecord | undefined> {
+  const found = await read(database, (em) =>
+    em.findOne(MarketEntity, { id: marketId }, { disableIdentityMap: true }),
+  )
+  return found === null ? undefined : marketRecord(found)
+}
+
+/** The market with this contract; on several chains the same address may be several markets. */
+export async function marketsByContract(
+  database: Database,
+  contractAddress: Address,
+): Promise<MarketRecord[]> {
+  const found = await read(database, (em) =>
+    em.find(
+      MarketEntity,
+      { contractAddress },
+      { orderBy: { createdAt: 'desc', id: 'asc' }, disableIdentityMap: true, limit: 100 },
+    ),
+  )
+  return found.map(marketRecord)
+}
+
+/** Markets that fit the filter, the newest first. */
+export async function listMarkets(
+  database: Database,
+  filter: MarketFilter,
+): Promise<MarketRecord[]> {
+  const where: FilterQuery<MarketEntity> = {
+    ...(filter.chainId === undefined ? {} : { chainId: filter.chainId }),
+    ...(filter.category === undefined ? {} : { category: filter.category }),
+    // Both values where either will do: an index that leads with the flag then serves that as well.
+    quick: filter.quick ?? { $in: [false, true] },
+    ...(filter.expiresAfterSec === undefined
+      ? {}
+      : { expiration: { $gt: filter.expiresAfterSec } }),
+  }
+  const found = await read(database, (em) =>
+    em.find(MarketEntity, where, {
+      orderBy: { createdAt: 'desc', id: 'desc' },
+      limit: filter.limit,
+      disableIdentityMap: true,
+    }),
+  )
+  return found.map(marketRecord)
+}
+
+function marketRecord(row: MarketEntity): MarketRecord {
+  return {
+    id: row.id,
+    question: row.question,
+    description: row.description,
+    category: row.category,
+    contractAddress: row.contractAddress,
+    maker: row.maker,
+    expiration: row.expiration,
+    chainId: row.chainId,
+    createdAt: row.createdAt,
+    quick: row.quick,
+    openedAtMs: row.openedAtMs,
+    closeReason: row.closeReason ?? null,
+    closedAtMs: row.closedAtMs ?? null,
+  }
+}

@@ -1,0 +1,5 @@
+/** The migrations of the SQLite schema, in the order in which they run. Append only. */
+
+import { MarketsOrdersTrades } from './sqlite/001-markets-orders-trades.ts'
+
+export const sqliteMigrations = [{ name: '001-markets-orders-trades', class: MarketsOrdersTrades }]

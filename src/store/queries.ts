@@ -1,0 +1,121 @@
+/**
+ * The named queries of the query pool: one table of types from which the asking side, the answering
+ * side and the worker all follow. Only plain data crosses the thread, faults too.
+ */
+
+import { Fault } from '#domain/fault.ts'
+import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import { type Checkpoint, checkpoints } from './checkpoints.ts'
+import type { Database } from './database.ts'
+import {
+  listMarkets,
+  type MarketFilter,
+  type MarketRecord,
+  marketById,
+  marketsByContract,
+} from './markets.ts'
+import {
+  type OpenOrdersFilter,
+  type OrderRecord,
+  openOrdersOfTrader,
+  orderByHash,
+  ordersByHash,
+} from './orders.ts'
+import { storeFault } from './store-fault.ts'
+import {
+  failedTradesSince,
+  newestPendingTrades,
+  pendingTrades,
+  recentTrades,
+  type TradeRecord,
+  tradeById,
+  tradesByTransaction,
+  tradesOfUser,
+} from './trades.ts'
+
+type Counted = { trades: TradeRecord[]; count: number }
+
+export type Queries = {
+  marketById: { takes: { marketId: MarketId }; answers: MarketRecord | undefined }
+  marketsByContract: { takes: { contractAddress: Address }; answers: MarketRecord[] }
+  listMarkets: { takes: MarketFilter; answers: MarketRecord[] }
+  orderByHash: { takes: { orderHash: OrderHash }; answers: OrderRecord | undefined }
+  ordersByHash: { takes: { orderHashes: readonly OrderHash[] }; answers: OrderRecord[] }
+  openOrdersOfTrader: { takes: OpenOrdersFilter; answers: OrderRecord[] }
+  tradeById: { takes: { tradeId: TradeId }; answers: TradeRecord | undefined }
+  recentTrades: { takes: { marketId: MarketId; limit: number }; answers: TradeRecord[] }
+  tradesOfUser: {
+    takes: { user: Address; chainId: number; limit: number }
+    answers: TradeRecord[]
+  }
+  pendingTrades: { takes: { chainId?: number; limit: number }; answers: TradeRecord[] }
+  newestPendingTrades: { takes: { limit: number }; answers: Counted }
+  failedTradesSince: { takes: { sinceMs: number; limit: number }; answers: Counted }
+  tradesByTransaction: { takes: { txHash: string; limit: number }; answers: TradeRecord[] }
+  checkpoints: { takes: Record<string, never>; answers: Checkpoint[] }
+}
+
+export type QueryName = keyof Queries
+
+/** What travels to the pool. */
+export type QueryTask<Name extends QueryName = QueryName> = {
+  readonly query: Name
+  readonly args: Queries[Name]['takes']
+}
+
+/** What comes back from it. */
+export type QueryReply =
+  | { readonly ok: true; readonly answer: unknown }
+  | {
+      readonly ok: false
+      readonly code: string
+      readonly message: string
+      readonly retryable: boolean
+    }
+
+const answers: {
+  readonly [Name in QueryName]: (
+    database: Database,
+    args: Queries[Name]['takes'],
+  ) => Promise<Queries[Name]['answers']>
+} = {
+  marketById: (database, { marketId }) => marketById(database, marketId),
+  marketsByContract: (database, { contractAddress }) =>
+    marketsByContract(database, contractAddress),
+  listMarkets,
+  orderByHash: (database, { orderHash }) => orderByHash(database, orderHash),
+  ordersByHash: (database, { orderHashes }) => ordersByHash(database, orderHashes),
+  openOrdersOfTrader,
+  tradeById: (database, { tradeId }) => tradeById(database, tradeId),
+  recentTrades,
+  tradesOfUser,
+  pendingTrades,
+  newestPendingTrades,
+  failedTradesSince,
+  tradesByTransaction,
+  checkpoints: (database) => checkpoints(database),
+}
+
+/** Answers one task; it never throws for a fault, since no error crosses a thread whole. */
+export async function answerQuery<Name extends QueryName>(
+  open: () => Promise<Database>,
+  { query, args }: QueryTask<Name>,
+): Promise<QueryReply> {
+  try {
+    return { ok: true, answer: await answers[query](await open(), args) }
+  } catch (error) {
+    const { code, message, retryable } = storeFault(error)
+    return { ok: false, code, message, retryable }
+  }
+}
+
+/** Asks the pool, or whatever else runs a task; a fault over there is a fault here. */
+export async function askQuery<Name extends QueryName>(
+  pool: { run(task: QueryTask<Name>): Promise<unknown> },
+  query: Name,
+  args: Queries[Name]['takes'],
+): Promise<Queries[Name]['answers']> {
+  const reply = (await pool.run({ query, args })) as QueryReply
+  if (reply.ok) return reply.answer as Queries[Name]['answers']
+  throw new Fault(reply.code, reply.message, { retryable: reply.retryable })
+}

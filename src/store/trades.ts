@@ -1,0 +1,189 @@
+/**
+ * Reads of trades. Within a market trades lie in the order of `seq` and `fillIndex`, which is also
+ * the order of time, since a market's clock never goes back; across markets they are ordered by
+ * time, and equal times by `seq`, `fillIndex` and at last the market.
+ */
+
+import type { Address, MarketId, TradeId } from '#domain/ids.ts'
+import { tradeId } from '#domain/ids.ts'
+import type { Trade, TradeStatus } from '#domain/trade.ts'
+import { tradeKey } from './columns.ts'
+import { type Database, read } from './database.ts'
+import { TradeEntity } from './entities/trade.ts'
+
+export type TradeRecord = Trade & {
+  readonly chainId: number
+  /** What the buyer pays, in collateral of six decimals. */
+  readonly cost: number
+  readonly status: TradeStatus
+  /** Empty until the trade was first submitted. */
+  readonly txHash: string
+  /** Why it failed or was reverted, otherwise empty. */
+  readonly reason: string
+  /** How often it was submitted. */
+  readonly attempts: number
+  readonly failedAtMs: number | null
+  readonly updatedAtMs: number
+}
+
+export async function tradeById(database: Database, id: TradeId): Promise<TradeRecord | undefined> {
+  const { marketId, sequence, fillIndex } = tradeKey(id)
+  const found = await read(database, (em) =>
+    em.findOne(TradeEntity, { marketId, seq: sequence, fillIndex }, { disableIdentityMap: true }),
+  )
+  return found === null ? undefined : tradeRecord(found)
+}
+
+/** The trades of a market, the newest first. */
+export async function recentTrades(
+  database: Database,
+  filter: { readonly marketId: MarketId; readonly limit: number },
+): Promise<TradeRecord[]> {
+  const found = await read(database, (em) =>
+    em.find(
+      TradeEntity,
+      { marketId: filter.marketId },
+      {
+        orderBy: { seq: 'desc', fillIndex: 'desc' },
+        limit: filter.limit,
+        disableIdentityMap: true,
+      },
+    ),
+  )
+  return found.map(tradeRecord)
+}
+
+/** The trades of a user on a chain, the newest first; one with himself is there once. */
+export async function tradesOfUser(
+  database: Database,
+  filter: { readonly user: Address; readonly chainId: number; readonly limit: number },
+): Promise<TradeRecord[]> {
+  const { user, chainId, limit } = filter
+  // One index serves buyers, the other sellers; each gives the newest of its kind.
+  const [bought, sold] = await read(database, (em) =>
+    Promise.all([
+      em.find(TradeEntity, { buyer: user, chainId }, newest(limit)),
+      em.find(TradeEntity, { seller: user, chainId }, newest(limit)),
+    ]),
+  )
+  const all = new Map<TradeId, TradeRecord>()
+  for (const row of [...bought, ...sold]) {
+    const record = tradeRecord(row)
+    all.set(record.tradeId, record)
+  }
+  return [...all.values()].sort(newestFirst).slice(0, limit)
+}
+
+/** Trades that the chain has not decided about, the oldest first. */
+export async function pendingTrades(
+  database: Database,
+  filter: { readonly chainId?: number; readonly limit: number },
+): Promise<TradeRecord[]> {
+  const found = await read(database, (em) =>
+    em.find(
+      TradeEntity,
+      { pending: true, ...(filter.chainId === undefined ? {} : { chainId: filter.chainId }) },
+      {
+        orderBy: { matchedAtMs: 'asc', seq: 'asc', fillIndex: 'asc', marketId: 'asc' },
+        limit: filter.limit,
+        disableIdentityMap: true,
+      },
+    ),
+  )
+  return found.map(tradeRecord)
+}
+
+/** The newest trades that the chain has not decided about, and how many there are in all. */
+export async function newestPendingTrades(
+  database: Database,
+  filter: { readonly limit: number },
+): Promise<{ trades: TradeRecord[]; count: number }> {
+  const [found, count] = await read(database, (em) =>
+    Promise.all([
+      em.find(TradeEntity, { pending: true }, newest(filter.limit)),
+      em.count(TradeEntity, { pending: true }),
+    ]),
+  )
+  return { trades: found.map(tradeRecord), count }
+}
+
+/** The newest trades that failed at `sinceMs` or later, and how many there are in all. */
+export async function failedTradesSince(
+  database: Database,
+  filter: { readonly sinceMs: number; readonly limit: number },
+): Promise<{ trades: TradeRecord[]; count: number }> {
+  const where = { failedAtMs: { $gte: filter.sinceMs } }
+  const [found, count] = await read(database, (em) =>
+    Promise.all([
+      em.find(TradeEntity, where, {
+        orderBy: { failedAtMs: 'desc', seq: 'desc', fillIndex: 'desc', marketId: 'desc' },
+        limit: filter.limit,
+        disableIdentityMap: true,
+      }),
+      em.count(TradeEntity, where),
+    ]),
+  )
+  return { trades: found.map(tradeRecord), count }
+}
+
+/** The trades that were last submitted with this transaction, in the order of matching. */
+export async function tradesByTransaction(
+  database: Database,
+  filter: { readonly txHash: string; readonly limit: number },
+): Promise<TradeRecord[]> {
+  const found = await read(database, (em) =>
+    em.find(
+      TradeEntity,
+      { txHash: filter.txHash },
+      {
+        orderBy: { matchedAtMs: 'asc', seq: 'asc', fillIndex: 'asc', marketId: 'asc' },
+        limit: filter.limit,
+        disableIdentityMap: true,
+      },
+    ),
+  )
+  return found.map(tradeRecord)
+}
+
+function newest(limit: number) {
+  return {
+    orderBy: { matchedAtMs: 'desc', seq: 'desc', fillIndex: 'desc', marketId: 'desc' },
+    limit,
+    disableIdentityMap: true,
+  } as const
+}
+
+function newestFirst(a: TradeRecord, b: TradeRecord): number {
+  return (
+    b.matchedAtMs - a.matchedAtMs ||
+    b.seq - a.seq ||
+    b.fillIndex - a.fillIndex ||
+    (a.marketId < b.marketId ? 1 : -1)
+  )
+}
+
+function tradeRecord(row: TradeEntity): TradeRecord {
+  return {
+    tradeId: tradeId(row.marketId, row.seq, row.fillIndex),
+    marketId: row.marketId,
+    seq: row.seq,
+    fillIndex: row.fillIndex,
+    outcome: row.outcome,
+    price: row.price,
+    size: row.size,
+    buyer: row.buyer,
+    seller: row.seller,
+    buyOrderHash: row.buyOrderHash,
+    sellOrderHash: row.sellOrderHash,
+    takerSide: row.takerSide,
+    matchedAtMs: row.matchedAtMs,
+    chainId: row.chainId,
+    cost: row.cost,
+    status: row.status,
+    txHash: row.txHash ?? '',
+    reason: row.reason ?? '',
+    attempts: row.attempts,
+    failedAtMs: row.failedAtMs ?? null,
+    updatedAtMs: row.updatedAtMs,
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Gives a test a fresh database of either kind: a SQLite file in a folder of its own, or a MySQL or
+ * MariaDB database with a random name on the server that `SIBYL_TEST_MYSQL_URL` names. Both are gone
+ * when the test file ends. Where no server answers, its tests are skipped with the reason, unless
+ * `CI` or `SIBYL_REQUIRE_SERVICES` is set: then they fail.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { MikroORM } from '@mikro-orm/mysql'
+
+export const TEST_MYSQL_URL = process.env.SIBYL_TEST_MYSQL_URL ?? 'mysql://root@127.0.0.1:3306'
+
+const servicesRequired =
+  (process.env.CI ?? '') !== '' || (process.env.SIBYL_REQUIRE_SERVICES ?? '') !== ''
+
+export type TestDatabases = {
+  readonly dialect: 'sqlite' | 'mysql'
+  /** The address of a new, empty database. */
+  readonly fresh: () => Promise<string>
+}
+
+/** Runs the same tests against SQLite and against the server. */
+export async function onBothDatabases(
+  name: string,
+  tests: (databases: TestDatabases) => void,
+): Promise<void> {
+  describe(`${name}, on SQLite`, () => tests(sqliteDatabases()))
+  await onServerDatabase(name, tests)
+}
+
+/** Runs the tests against the server only. */
+export async function onServerDatabase(
+  name: string,
+  tests: (databases: TestDatabases) => void,
+): Promise<void> {
+  const missing = await missingServer()
+  if (missing === undefined) {
+    describe(`${name}, on MariaDB`, () => tests(serverDatabases()))
+    return
+  }
+  describe(`${name}, on MariaDB`, () => {
+    it('needs a MySQL or MariaDB server', { skip: servicesRequired ? false : missing }, () => {
+      throw new Error(missing)
+    })
+  })
+}
+
+/** Runs a statement on the server as its administrator. */
+export async function onServer<Row = unknown>(statement: string): Promise<Row[]> {
+  const orm = await MikroORM.init({
+    ...serverOptions(),
+    dbName: 'information_schema',
+    entities: [],
+    discovery: { warnWhenNoEntities: false },
+    ensureDatabase: false,
+    logger: () => {},
+    driverOptions: { connectTimeout: 3_000 },
+  })
+  try {
+    return (await orm.em.getConnection().execute(statement)) as Row[]
+  } finally {
+    await orm.close(true)
+  }
+}
+
+function sqliteDatabases(): TestDatabases {
+  const folder = mkdtempSync(join(tmpdir(), 'sibyl-store-'))
+  after(() => rmSync(folder, { recursive: true, force: true }))
+  return {
+    dialect: 'sqlite',
+    fresh: async () => `sqlite:${join(folder, `${randomBytes(6).toString('hex')}.db`)}`,
+  }
+}
+
+function serverDatabases(): TestDatabases {
+  const names: string[] = []
+  after(async () => {
+    for (const name of names) await onServer(`drop database if exists ${name}`)
+  })
+  return {
+    dialect: 'mysql',
+    fresh: async () => {
+      const name = `sibyl_test_${randomBytes(6).toString('hex')}`
+      names.push(name)
+      await onServer(`create database ${name}`)
+      const url = new URL(TEST_MYSQL_URL)
+      url.pathname = name
+      return url.href
+    },
+  }
+}
+
+async function missingServer(): Promise<string | undefined> {
+  try {
+    await onServer('select 1')
+    return undefined
+  } catch (error) {
+    const { host, port } = serverOptions()
+    const code = (error as { code?: string }).code ?? 'no answer'
+    return `no MySQL or MariaDB server at ${host}:${port} (${code}); set SIBYL_TEST_MYSQL_URL`
+  }
+}
+
+function serverOptions() {
+  const url = new URL(TEST_MYSQL_URL)
+  return {
+    host: url.hostname,
+    port: url.port === '' ? 3306 : Number(url.port),
+    user: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+  }
+}
