@@ -11,12 +11,9 @@
 import { keccak_256 } from '@noble/hashes/sha3.js'
 import { type Address, type OrderHash, UINT64_MAX, type Uint64 } from './ids.ts'
 import type { Order } from './order.ts'
+import { ORDER_TYPES, settlementDomain, typeString } from './typed-data.ts'
 
-export const ORDER_DOMAIN_NAME = 'SibylSettlement'
-export const ORDER_DOMAIN_VERSION = '1'
-export const ORDER_TYPE =
-  'Order(bytes32 marketId,address trader,uint8 side,uint8 outcome,uint64 price,uint64 size,' +
-  'uint64 nonce,uint64 expiration,address makerFeeRecipient)'
+const ORDER_TYPE = typeString('Order', ORDER_TYPES)
 const DOMAIN_TYPE =
   'EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)'
 
@@ -87,10 +84,11 @@ export function bytesToHex(bytes: Uint8Array): string {
 }
 
 function domainSeparator(domain: OrderDomain, keccak256: Keccak256): Uint8Array {
+  const { name, version } = settlementDomain(domain.chainId, domain.verifyingContract)
   const words = new Uint8Array(5 * WORD)
   words.set(keccak256(utf8(DOMAIN_TYPE)), 0)
-  words.set(keccak256(utf8(ORDER_DOMAIN_NAME)), 1 * WORD)
-  words.set(keccak256(utf8(ORDER_DOMAIN_VERSION)), 2 * WORD)
+  words.set(keccak256(utf8(name)), 1 * WORD)
+  words.set(keccak256(utf8(version)), 2 * WORD)
   writeSafeInteger(new DataView(words.buffer), 4 * WORD - 8, domain.chainId)
   writeHex(words, 4 * WORD + 12, domain.verifyingContract, 20)
   return keccak256(words)

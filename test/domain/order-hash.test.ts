@@ -1,33 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { hashTypedData } from 'viem'
+import { hashTypedData, type TypedDataDomain } from 'viem'
 import { type Address, type MarketId, UINT64_MAX, type Uint64 } from '#domain/ids.ts'
 import { PRICE_MAX, PRICE_MIN, type Price, type Shares, SIZE_MAX } from '#domain/money.ts'
 import type { Order, Outcome, Side } from '#domain/order.ts'
-import {
-  createOrderHasher,
-  ORDER_DOMAIN_NAME,
-  ORDER_DOMAIN_VERSION,
-  type OrderDomain,
-  orderHash,
-} from '#domain/order-hash.ts'
+import { createOrderHasher, type OrderDomain, orderHash } from '#domain/order-hash.ts'
+import { ORDER_TYPES, settlementDomain } from '#domain/typed-data.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import fixture from './order-vectors.json' with { type: 'json' }
-
-const types = {
-  Order: [
-    { name: 'marketId', type: 'bytes32' },
-    { name: 'trader', type: 'address' },
-    { name: 'side', type: 'uint8' },
-    { name: 'outcome', type: 'uint8' },
-    { name: 'price', type: 'uint64' },
-    { name: 'size', type: 'uint64' },
-    { name: 'nonce', type: 'uint64' },
-    { name: 'expiration', type: 'uint64' },
-    { name: 'makerFeeRecipient', type: 'address' },
-  ],
-} as const
 
 function hex(bytes: number): fc.Arbitrary<string> {
   return fc
@@ -69,13 +50,8 @@ const domains: fc.Arbitrary<OrderDomain> = fc.record({
 
 function viemHash(order: Order, domain: OrderDomain): string {
   return hashTypedData({
-    domain: {
-      name: ORDER_DOMAIN_NAME,
-      version: ORDER_DOMAIN_VERSION,
-      chainId: domain.chainId,
-      verifyingContract: domain.verifyingContract as `0x${string}`,
-    },
-    types,
+    domain: settlementDomain(domain.chainId, domain.verifyingContract) as TypedDataDomain,
+    types: ORDER_TYPES,
     primaryType: 'Order',
     message: {
       ...order,

@@ -1,0 +1,39 @@
+/**
+ * Amounts as people write them, read exactly. A decimal string counts whole units, '0.42'; a number
+ * or bigint counts the API's millionths, 420000. A number with a fraction is refused and never
+ * rounded: it is somebody's 0.42, or what is left of it.
+ */
+
+import { SibylError } from './sibyl-error.ts'
+
+export type Amount = string | number | bigint
+
+const DECIMALS = 6
+const DECIMAL = /^([0-9]{1,20})(?:\.([0-9]{1,20}))?$/
+
+/** The amount in millionths; throws `INVALID_FIELD` for what is not one exactly. */
+export function readAmount(field: string, amount: Amount): number {
+  const millionths = typeof amount === 'string' ? readDecimal(field, amount) : amount
+  const value = Number(millionths)
+  if (!Number.isInteger(value)) {
+    throw invalid(field, `${amount} is not an integer of 6 decimals; write it as text: '${amount}'`)
+  }
+  if (value > Number.MAX_SAFE_INTEGER) {
+    throw invalid(field, `${amount} is more than 9007199254.740991`)
+  }
+  return value
+}
+
+/** The digits are joined, not multiplied: '0.42' is 0 and 420000. */
+function readDecimal(field: string, text: string): bigint {
+  const [, whole, fraction = ''] = DECIMAL.exec(text) ?? []
+  if (whole === undefined) throw invalid(field, `'${text}' is not a decimal number like '0.42'`)
+  if (/[1-9]/.test(fraction.slice(DECIMALS))) {
+    throw invalid(field, `'${text}' has more than 6 decimals`)
+  }
+  return BigInt(whole + fraction.slice(0, DECIMALS).padEnd(DECIMALS, '0'))
+}
+
+function invalid(field: string, message: string): SibylError {
+  return new SibylError('INVALID_FIELD', `${field}: ${message}`, { field: `order.${field}` })
+}

@@ -1,0 +1,125 @@
+/**
+ * Makes an order of what a trader means, and refuses at once what the exchange would refuse. It
+ * sends nothing and signs nothing; who trades is known when it is signed.
+ */
+
+import { parseMarketId, parseUint64, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
+import { ORDER_EXPIRATION_AHEAD_SEC_MIN } from '#domain/limits.ts'
+import { isPrice, isShares, type Price, type Shares } from '#domain/money.ts'
+import {
+  BUY,
+  expiresAtSec,
+  NO,
+  type Order,
+  type Outcome,
+  SELL,
+  type Side,
+  YES,
+} from '#domain/order.ts'
+import type { RejectionCode } from '#domain/rejection.ts'
+import { type Amount, readAmount } from './amount.ts'
+import { SibylError } from './sibyl-error.ts'
+
+/** An order without its trader: the signer fills that in. */
+export type OrderDraft = Omit<Order, 'trader'>
+
+type Integer = string | number | bigint
+
+export type OrderIntent = {
+  readonly marketId: string
+  readonly side: 'buy' | 'sell'
+  readonly outcome: 'YES' | 'NO'
+  /** Of one share: '0.42', or 420000 in millionths. */
+  readonly price: Amount
+  /** In shares: '10' or '2.5', or 10000000 in millionths. */
+  readonly size: Amount
+  /** Any 64-bit number that tells this order from an equal one; random if left out. */
+  readonly nonce?: Integer
+  /** The clock, in Unix seconds, if it is not this machine's. */
+  readonly nowSec?: number
+} & (
+  | { /** Unix seconds. */ readonly expiration: Integer; readonly ttlSeconds?: never }
+  | {
+      /** Seconds from now. The server asks for 60 when the order arrives, so leave some more. */
+      readonly ttlSeconds: number
+      readonly expiration?: never
+    }
+)
+
+export function buildOrder(intent: OrderIntent): OrderDraft {
+  const marketId = parseMarketId(String(intent.marketId))
+  if (marketId === undefined) {
+    throw refuse('INVALID_FIELD', 'marketId', `'${intent.marketId}' is not 0x and 64 hex digits`)
+  }
+  return {
+    marketId,
+    side: readSide(intent.side),
+    outcome: readOutcome(intent.outcome),
+    price: readPrice(intent.price),
+    size: readSize(intent.size),
+    nonce: intent.nonce === undefined ? randomNonce() : readUint64('nonce', intent.nonce),
+    expiration: readExpiration(intent),
+    makerFeeRecipient: ZERO_ADDRESS,
+  }
+}
+
+function readSide(side: string): Side {
+  if (side === 'buy') return BUY
+  if (side === 'sell') return SELL
+  throw refuse('INVALID_FIELD', 'side', `'${side}' is neither 'buy' nor 'sell'`)
+}
+
+function readOutcome(outcome: string): Outcome {
+  if (outcome === 'YES') return YES
+  if (outcome === 'NO') return NO
+  throw refuse('INVALID_FIELD', 'outcome', `'${outcome}' is neither 'YES' nor 'NO'`)
+}
+
+function readPrice(amount: Amount): Price {
+  const price = readAmount('price', amount)
+  if (isPrice(price)) return price
+  const hint = typeof amount === 'string' ? '' : '; a number counts millionths'
+  throw refuse(
+    'PRICE_OUT_OF_RANGE',
+    'price',
+    `${amount} is not from '0.000001' to '0.999999'${hint}`,
+  )
+}
+
+function readSize(amount: Amount): Shares {
+  const size = readAmount('size', amount)
+  if (isShares(size)) return size
+  throw refuse('SIZE_NOT_POSITIVE', 'size', `${amount} is not above zero`)
+}
+
+function readExpiration(intent: OrderIntent): Uint64 {
+  const nowSec = intent.nowSec ?? Math.floor(Date.now() / 1000)
+  const { expiration, ttlSeconds } = intent
+  if ((expiration === undefined) === (ttlSeconds === undefined)) {
+    throw refuse('MISSING_FIELD', 'expiration', 'give either expiration or ttlSeconds')
+  }
+  const value = readUint64('expiration', expiration ?? nowSec + (ttlSeconds ?? 0))
+  if (expiresAtSec(value) < nowSec + ORDER_EXPIRATION_AHEAD_SEC_MIN) {
+    const least = `${ORDER_EXPIRATION_AHEAD_SEC_MIN} seconds ahead`
+    throw refuse('EXPIRATION_TOO_SOON', 'expiration', `${value} is not at least ${least}`)
+  }
+  return value
+}
+
+function readUint64(field: string, integer: Integer): Uint64 {
+  // A number beyond the safe range has been rounded already, whatever its digits say now.
+  const exact = typeof integer !== 'number' || Number.isSafeInteger(integer)
+  const value = exact ? parseUint64(String(integer)) : undefined
+  if (value !== undefined) return value
+  const rounded = !exact && Number.isInteger(integer)
+  const hint = rounded ? '; beyond 2^53 write it as text or as a bigint' : ''
+  throw refuse('INVALID_FIELD', field, `${integer} is not an integer from 0 to 2^64 − 1${hint}`)
+}
+
+function randomNonce(): Uint64 {
+  return String(crypto.getRandomValues(new BigUint64Array(1))[0]) as Uint64
+}
+
+function refuse(code: RejectionCode, field: string, message: string): SibylError {
+  return new SibylError(code, `${field}: ${message}`, { field: `order.${field}` })
+}

@@ -1,0 +1,141 @@
+/**
+ * Signs an order for one settlement contract; the result is the body of `POST /api/v1/orders` as it
+ * is. The signer may be a private key, a viem account or wallet client, or anything that signs typed
+ * data. Keys stay with the caller.
+ */
+
+import type { Hex } from 'viem'
+import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { type Address, parseAddress } from '#domain/ids.ts'
+import type { Order, PermitSignature } from '#domain/order.ts'
+import { type OrderDomain, orderHash } from '#domain/order-hash.ts'
+import { ORDER_TYPES, settlementDomain } from '#domain/typed-data.ts'
+import type { OrderDraft } from './build-order.ts'
+import { SibylError } from './sibyl-error.ts'
+
+/** The body of `POST /api/v1/orders`. */
+export type OrderSubmission = {
+  readonly order: Order
+  readonly signature: string
+  readonly permitSignature?: PermitSignature
+}
+
+/** What a wallet is asked to sign, and to show to its owner. */
+export type OrderTypedData = {
+  readonly domain: {
+    readonly name: string
+    readonly version: string
+    readonly chainId: number
+    readonly verifyingContract: Hex
+  }
+  readonly types: typeof ORDER_TYPES
+  readonly primaryType: 'Order'
+  readonly message: {
+    readonly marketId: Hex
+    readonly trader: Hex
+    readonly side: number
+    readonly outcome: number
+    readonly price: bigint
+    readonly size: bigint
+    readonly nonce: bigint
+    readonly expiration: bigint
+    readonly makerFeeRecipient: Hex
+  }
+}
+
+/** A viem local account, or any object of two members around another library's signer. */
+export type AccountSigner = {
+  readonly address: string
+  readonly signTypedData: (typedData: OrderTypedData) => Promise<string>
+}
+
+/** A viem wallet client that has its account. */
+export type WalletSigner = {
+  readonly account: { readonly address: string }
+  readonly signTypedData: (typedData: OrderTypedData) => Promise<string>
+}
+
+/** A private key as 0x and 64 hex digits, or one of the two. */
+export type OrderSigner = Hex | AccountSigner | WalletSigner
+
+const SIGNATURE = /^0x[0-9a-fA-F]{130}$/
+
+export async function signOrder(
+  draft: OrderDraft,
+  signer: OrderSigner,
+  domain: OrderDomain,
+): Promise<OrderSubmission> {
+  if (typeof signer === 'string') {
+    const account = accountOf(signer)
+    const order = orderOf(draft, account.address)
+    // A key needs no typed data to show to anybody, and our own hash is many times quicker.
+    const hash = hex(orderHash(order, domain))
+    return submission(order, await account.sign({ hash }))
+  }
+  const order = orderOf(draft, 'account' in signer ? signer.account.address : signer.address)
+  return submission(order, await signer.signTypedData(orderTypedData(order, domain)))
+}
+
+export function orderTypedData(order: Order, domain: OrderDomain): OrderTypedData {
+  const { name, version, chainId } = settlementDomain(domain.chainId, domain.verifyingContract)
+  return {
+    domain: { name, version, chainId, verifyingContract: hex(domain.verifyingContract) },
+    types: ORDER_TYPES,
+    primaryType: 'Order',
+    message: {
+      marketId: hex(order.marketId),
+      trader: hex(order.trader),
+      side: order.side,
+      outcome: order.outcome,
+      price: BigInt(order.price),
+      size: BigInt(order.size),
+      nonce: BigInt(order.nonce),
+      expiration: BigInt(order.expiration),
+      makerFeeRecipient: hex(order.makerFeeRecipient),
+    },
+  }
+}
+
+/** A key that cannot be one is never repeated in an error. */
+function accountOf(privateKey: Hex): PrivateKeyAccount {
+  try {
+    return privateKeyToAccount(privateKey)
+  } catch {
+    throw new SibylError('INVALID_FIELD', 'the private key is not 0x and 64 hex digits of a key')
+  }
+}
+
+function orderOf(draft: OrderDraft, signerAddress: string): Order {
+  const trader: Address | undefined = parseAddress(signerAddress)
+  if (trader === undefined) {
+    throw new SibylError('INVALID_FIELD', `the signer's address is '${signerAddress}'`, {
+      field: 'order.trader',
+    })
+  }
+  return {
+    marketId: draft.marketId,
+    trader,
+    side: draft.side,
+    outcome: draft.outcome,
+    price: draft.price,
+    size: draft.size,
+    nonce: draft.nonce,
+    expiration: draft.expiration,
+    makerFeeRecipient: draft.makerFeeRecipient,
+  }
+}
+
+/** Contract wallets sign in forms of their own; better said here than by the server. */
+function submission(order: Order, signature: string): OrderSubmission {
+  if (SIGNATURE.test(signature)) return { order, signature }
+  throw new SibylError(
+    'INVALID_SIGNATURE',
+    'the signer gave no 65-byte signature; contract wallets cannot sign orders',
+    { field: 'signature' },
+  )
+}
+
+/** The same text under viem's name for it. */
+function hex(text: string): Hex {
+  return text as Hex
+}
