@@ -156,6 +156,21 @@ test('a batch whose worker died is asked again, one by one', async () => {
   assert.deepEqual(await Promise.all(answers), ['answer 0', 'answer 1', 'answer 2'])
 })
 
+test('what was given up is not asked again when its worker dies', async (t) => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.after(() => mock.timers.reset())
+  const { batcher, tasks, askAll, endTurn, clock, settle } = createBench({ deadlineMs: 100 })
+  const answers = askAll(4)
+  endTurn()
+  clock.nowMs = 100
+  mock.timers.tick(100)
+  assert.deepEqual((await Promise.all(answers)).map(codeOf), Array(4).fill('OVERLOADED'))
+  for (const task of tasks.splice(0)) task.fail()
+  await settle()
+  assert.equal(tasks.length, 0)
+  await batcher.close()
+})
+
 test('poison fails alone, after a second attempt', async () => {
   const { tasks, failures, askAll, endTurn, settle } = createBench({ workers: 1 })
   const answers = askAll(4)
