@@ -3,7 +3,9 @@
  * the relayer check, the SDK signs and `/api/v1/config` publishes. Plain data, nothing is hashed or
  * signed here.
  */
-import { type Address, ZERO_ADDRESS } from './ids.ts'
+import type { Address } from './ids.ts'
+
+type Hex = `0x${string}`
 
 export type TypedDataField = { readonly name: string; readonly type: string }
 export type TypedDataTypes = { readonly [primaryType: string]: readonly TypedDataField[] }
@@ -12,7 +14,7 @@ export type TypedDataDomain = {
   readonly name: string
   readonly version: string
   readonly chainId: number
-  readonly verifyingContract: Address
+  readonly verifyingContract: Hex
 }
 
 /** How to read the nonce that a message needs: a view of `contract`, or of the market's own. */
@@ -109,7 +111,7 @@ export const SETTLE_MARKET_TYPES = {
 const MARKET_DOMAIN = { name: 'SibylMarket', version: '1' } as const
 
 export function settlementDomain(chainId: number, settlement: Address): TypedDataDomain {
-  return { name: 'SibylSettlement', version: '1', chainId, verifyingContract: settlement }
+  return { name: 'SibylSettlement', version: '1', chainId, verifyingContract: settlement as Hex }
 }
 
 export function conditionalTokensDomain(
@@ -120,12 +122,12 @@ export function conditionalTokensDomain(
     name: 'SibylConditionalTokens',
     version: '1',
     chainId,
-    verifyingContract: conditionalTokens,
+    verifyingContract: conditionalTokens as Hex,
   }
 }
 
 export function marketDomain(chainId: number, market: Address): TypedDataDomain {
-  return { ...MARKET_DOMAIN, chainId, verifyingContract: market }
+  return { ...MARKET_DOMAIN, chainId, verifyingContract: market as Hex }
 }
 
 /**
@@ -143,7 +145,7 @@ export function stablecoinDomain(chainId: number, stablecoin: Stablecoin): Typed
     name: stablecoin.domainName,
     version: stablecoin.domainVersion,
     chainId,
-    verifyingContract: stablecoin.address,
+    verifyingContract: stablecoin.address as Hex,
   }
 }
 
@@ -201,6 +203,3 @@ export function typeString(primaryType: string, types: TypedDataTypes): string {
   const fields = types[primaryType] ?? []
   return `${primaryType}(${fields.map(({ name, type }) => `${type} ${name}`).join(',')})`
 }
-
-/** The only fee recipient that orders may name in this version. */
-export const MAKER_FEE_RECIPIENT = ZERO_ADDRESS

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {IERC1155Receiver} from "@openzeppelin/contracts/token/ERC1155/IERC1155Receiver.sol";
+
+/// TEST ONLY. Code that a trader gives his own account (EIP-7702) to do harm when he is paid in
+/// outcome tokens.
+contract HostileReceiver {
+    enum Mode {
+        Accept,
+        Refuse,
+        RefuseHugely,
+        AnswerHugely,
+        AnswerWrongly,
+        BurnGas,
+        CallBack
+    }
+
+    Mode private _mode;
+    address private _target;
+    bytes private _data;
+
+    event CalledBack(bool success, bytes returned);
+
+    function arm(Mode mode, address target, bytes calldata data) external {
+        _mode = mode;
+        _target = target;
+        _data = data;
+    }
+
+    function supportsInterface(bytes4) external pure returns (bool) {
+        return true;
+    }
+
+    function onERC1155Received(address, address, uint256, uint256, bytes calldata)
+        external
+        returns (bytes4)
+    {
+        if (_mode == Mode.Refuse) revert("I do not want it");
+        if (_mode == Mode.RefuseHugely) {
+            assembly {
+                revert(0, 100000)
+            }
+        }
+        if (_mode == Mode.AnswerHugely) {
+            assembly {
+                return(0, 100000)
+            }
+        }
+        if (_mode == Mode.AnswerWrongly) return 0xdeadbeef;
+        if (_mode == Mode.BurnGas) {
+            while (true) {}
+        }
+        if (_mode == Mode.CallBack) {
+            (bool success, bytes memory returned) = _target.call(_data);
+            emit CalledBack(success, returned);
+        }
+        return IERC1155Receiver.onERC1155Received.selector;
+    }
+}

@@ -1,0 +1,772 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import fc from 'fast-check'
+import {
+  decodeFunctionResult,
+  encodeAbiParameters,
+  encodeFunctionData,
+  getAddress,
+  type Hex,
+  keccak256,
+  stringToHex,
+} from 'viem'
+import { costCeil, isPrice, isShares, PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
+import { ORDER_TYPES, typeString } from '#domain/typed-data.ts'
+import { ours } from './support/artifact.ts'
+import {
+  assertReverts,
+  eventsOf,
+  type Fault,
+  type Fill,
+  type Market,
+  NO,
+  type Reason,
+  type SignedOrder,
+  SETTINGS,
+  startWorld,
+  UNIT,
+  type World,
+  YES,
+  ZERO,
+} from './support/world.ts'
+
+const STAKE = 1_000n * UNIT
+
+let world: World
+let market: Market
+let restore: () => Promise<void>
+
+before(async () => {
+  world = await startWorld()
+  market = await world.createMarket()
+  await world.fund(world.ann, { collateral: STAKE })
+  await world.fund(world.bob, { shares: STAKE, market: market.id })
+})
+after(() => world.chain.close())
+beforeEach(async () => {
+  await restore?.()
+  restore = await world.chain.snapshot()
+})
+
+/** Ann buys and Bob sells YES, crossing at 0.55, each for 10. */
+async function crossing(): Promise<[SignedOrder, SignedOrder]> {
+  const { ann, bob, buy, sell } = world
+  return [
+    await buy(ann, market.id, { price: 600_000n, size: 10n * UNIT }),
+    await sell(bob, market.id, { price: 550_000n, size: 10n * UNIT }),
+  ]
+}
+
+const fillOf = (terms: Partial<Fill> = {}): Fill => ({
+  buy: 0,
+  sell: 1,
+  seq: 1n,
+  fillIndex: 0,
+  price: 550_000n,
+  size: 10n * UNIT,
+  ...terms,
+})
+
+async function assertHoldsNothing(): Promise<void> {
+  const { settlement, balance, shares } = world
+  assert.equal(await balance(settlement.address), 0n)
+  assert.equal(await shares(settlement.address, market.id, YES), 0n)
+  assert.equal(await shares(settlement.address, market.id, NO), 0n)
+}
+
+describe('a fill', () => {
+  test('moves collateral to the seller and shares to the buyer, and nothing else', async () => {
+    const { ann, bob, balance, shares, settlement, chain, owner, hashOrder, read } = world
+    const [buyOrder, sellOrder] = await crossing()
+    const receipt = await chain.send(owner, settlement, 'settle', [
+      [buyOrder, sellOrder],
+      [fillOf({ size: 4n * UNIT })],
+      [],
+    ])
+
+    assert.equal(await balance(ann.address), STAKE - 2_200_000n)
+    assert.equal(await balance(bob.address), 2_200_000n)
+    assert.equal(await shares(ann.address, market.id, YES), 4n * UNIT)
+    assert.equal(await shares(bob.address, market.id, YES), STAKE - 4n * UNIT)
+    assert.equal(await shares(bob.address, market.id, NO), STAKE)
+    await assertHoldsNothing()
+
+    const buyHash = hashOrder(buyOrder.order)
+    const sellHash = hashOrder(sellOrder.order)
+    const tradeId = keccak256(
+      encodeAbiParameters(
+        [
+          { type: 'uint256' },
+          { type: 'address' },
+          { type: 'bytes32' },
+          { type: 'uint64' },
+          { type: 'uint32' },
+          { type: 'bytes32' },
+          { type: 'bytes32' },
+          { type: 'uint64' },
+          { type: 'uint64' },
+        ],
+        [
+          BigInt(chain.id),
+          settlement.address,
+          market.id,
+          1n,
+          0,
+          buyHash,
+          sellHash,
+          550_000n,
+          4n * UNIT,
+        ],
+      ),
+    )
+    assert.deepEqual(eventsOf(receipt, settlement), [
+      {
+        eventName: 'TradeSettled',
+        args: {
+          tradeId,
+          buyer: ann.address,
+          seller: bob.address,
+          marketId: market.id,
+          buyHash,
+          sellHash,
+          outcome: YES,
+          price: 550_000n,
+          size: 4n * UNIT,
+          cost: 2_200_000n,
+        },
+      },
+    ])
+    assert.equal(await read(settlement, 'isSettled', [tradeId]), true)
+    assert.deepEqual(await read(settlement, 'orderState', [buyHash]), [4n * UNIT, 0n])
+    assert.deepEqual(await read(settlement, 'orderState', [sellHash]), [4n * UNIT, 0n])
+    assert.equal(
+      await read(settlement, 'tradeIdOf', [
+        market.id,
+        1n,
+        0,
+        buyHash,
+        sellHash,
+        550_000n,
+        4n * UNIT,
+      ]),
+      tradeId,
+    )
+  })
+
+  test('costs what domain/money.ts says, at the bounds and at random', async () => {
+    const { settlement, multicall, chain } = world
+    const sample = fc.sample(
+      fc.tuple(fc.integer({ min: PRICE_MIN, max: PRICE_MAX }), fc.maxSafeNat()),
+      { numRuns: 1_000, seed: 7 },
+    )
+    const cases = [
+      [PRICE_MIN, 1],
+      [PRICE_MIN, SIZE_MAX],
+      [PRICE_MAX, 1],
+      [PRICE_MAX, SIZE_MAX],
+      [500_000, 1],
+      [1, 1_000_000],
+      [1, 1_000_001],
+      [333_333, 3],
+      ...sample,
+    ] as const
+    const fits = cases.filter(([price, size]) => isPrice(price) && isShares(size))
+    const { result } = await chain.publicClient.simulateContract({
+      ...multicall,
+      functionName: 'aggregate3',
+      args: [
+        fits.map(([price, size]) => ({
+          target: settlement.address,
+          allowFailure: false,
+          callData: encodeFunctionData({
+            abi: settlement.abi,
+            functionName: 'costOf',
+            args: [BigInt(price), BigInt(size)],
+          }),
+        })),
+      ],
+    })
+    assert.ok(fits.length > 900)
+    fits.forEach(([price, size], index) => {
+      assert.ok(isPrice(price) && isShares(size))
+      const onChain = decodeFunctionResult({
+        abi: settlement.abi,
+        functionName: 'costOf',
+        data: result[index]!.returnData,
+      })
+      assert.equal(onChain, BigInt(costCeil(price, size)), `${price} × ${size}`)
+    })
+  })
+
+  test('works on the NO outcome, and never against the other outcome', async () => {
+    const { ann, bob, buy, sell, trade, shares } = world
+    const no = { price: 400_000n, size: UNIT, outcome: NO }
+    const verdict = await trade(await buy(ann, market.id, no), await sell(bob, market.id, no))
+    assert.equal(verdict.settled, true)
+    assert.equal(await shares(ann.address, market.id, NO), UNIT)
+    assert.equal(await shares(ann.address, market.id, YES), 0n)
+  })
+
+  test('between a trader and himself changes no balance', async () => {
+    const { bob, buy, sell, trade, fund, balance, shares } = world
+    await fund(bob, { collateral: STAKE })
+    const verdict = await trade(
+      await buy(bob, market.id, { price: 600_000n, size: UNIT }),
+      await sell(bob, market.id, { price: 500_000n, size: UNIT }),
+    )
+    assert.equal(verdict.settled, true)
+    assert.equal(await balance(bob.address), STAKE)
+    assert.equal(await shares(bob.address, market.id, YES), STAKE)
+  })
+
+  test('of many partial ones never fills an order beyond its size', async () => {
+    const { ann, bob, buy, sell, settle, read, settlement, hashOrder } = world
+    const buyOrder = await buy(ann, market.id, { price: 600_000n, size: 10n })
+    const sellOrder = await sell(bob, market.id, { price: 500_000n, size: 1_000n })
+    const fills = Array.from({ length: 8 }, (_, index) =>
+      fillOf({ seq: 9n, fillIndex: index, size: 3n }),
+    )
+    const verdicts = await settle([buyOrder, sellOrder], fills)
+    assert.deepEqual(
+      verdicts.map((verdict) => (verdict.settled ? 'settled' : verdict.reason)),
+      ['settled', 'settled', 'settled', ...Array(5).fill('OrderOverfilled')],
+    )
+    assert.ok(verdicts.every((verdict) => verdict.settled || verdict.fault === 'Buyer'))
+    const [last] = await settle([buyOrder, sellOrder], [fillOf({ seq: 10n, size: 1n })])
+    assert.equal(last?.settled, true)
+    assert.deepEqual(await read(settlement, 'orderState', [hashOrder(buyOrder.order)]), [10n, 0n])
+  })
+})
+
+describe('a fill is rejected alone, with its reason and the side at fault:', () => {
+  type Case = {
+    name: string
+    fault: Fault
+    reason: Reason
+    buy?: object
+    sell?: object
+    fill?: Partial<Fill>
+    prepare?: () => Promise<unknown>
+  }
+  const other: Hex = `0x${'11'.repeat(32)}`
+  const approveCollateral = (amount: bigint) => () =>
+    world.chain.send(world.ann, world.collateral, 'approve', [world.settlement.address, amount])
+  const approveShares = (approved: boolean) => () =>
+    world.chain.send(world.bob, world.conditionalTokens, 'setApprovalForAll', [
+      world.settlement.address,
+      approved,
+    ])
+  const cases: Case[] = [
+    { name: 'two buys', fault: 'None', reason: 'WrongSide', sell: { side: 0 } },
+    { name: 'two sells', fault: 'None', reason: 'WrongSide', buy: { side: 1 } },
+    { name: 'a side that is none', fault: 'None', reason: 'WrongSide', buy: { side: 2 } },
+    { name: 'two markets', fault: 'None', reason: 'MarketMismatch', sell: { marketId: other } },
+    { name: 'two outcomes', fault: 'None', reason: 'OutcomeMismatch', sell: { outcome: NO } },
+    {
+      name: 'an outcome that is none',
+      fault: 'None',
+      reason: 'OutcomeMismatch',
+      buy: { outcome: 2 },
+      sell: { outcome: 2 },
+    },
+    { name: 'nothing', fault: 'None', reason: 'SizeZero', fill: { size: 0n } },
+    {
+      name: 'a price of zero',
+      fault: 'None',
+      reason: 'PriceOutOfRange',
+      sell: { price: 0n },
+      fill: { price: 0n },
+    },
+    {
+      name: 'a price of one',
+      fault: 'None',
+      reason: 'PriceOutOfRange',
+      buy: { price: 1_000_000n },
+      fill: { price: 1_000_000n },
+    },
+    {
+      name: 'above the buyer’s limit',
+      fault: 'None',
+      reason: 'PriceAboveBuyLimit',
+      fill: { price: 600_001n },
+    },
+    {
+      name: 'below the seller’s limit',
+      fault: 'None',
+      reason: 'PriceBelowSellLimit',
+      fill: { price: 549_999n },
+    },
+    {
+      name: 'a fee recipient of the buyer',
+      fault: 'Buyer',
+      reason: 'FeeRecipientNotZero',
+      buy: { makerFeeRecipient: `0x${'22'.repeat(20)}` },
+    },
+    {
+      name: 'a fee recipient of the seller',
+      fault: 'Seller',
+      reason: 'FeeRecipientNotZero',
+      sell: { makerFeeRecipient: `0x${'22'.repeat(20)}` },
+    },
+    { name: 'a buy too small', fault: 'Buyer', reason: 'OrderOverfilled', buy: { size: 9n * UNIT } },
+    {
+      name: 'a sell too small',
+      fault: 'Seller',
+      reason: 'OrderOverfilled',
+      sell: { size: 9n * UNIT },
+    },
+    {
+      name: 'both too small',
+      fault: 'Both',
+      reason: 'OrderOverfilled',
+      buy: { size: 1n },
+      sell: { size: 1n },
+    },
+    {
+      name: 'a market that the chain does not know',
+      fault: 'None',
+      reason: 'MarketUnknown',
+      buy: { marketId: other },
+      sell: { marketId: other },
+    },
+    {
+      name: 'a buyer without collateral',
+      fault: 'Buyer',
+      reason: 'InsufficientCollateral',
+      prepare: () =>
+        world.chain.send(world.ann, world.collateral, 'transfer', [
+          world.carol.address,
+          STAKE - 5_499_999n,
+        ]),
+    },
+    {
+      name: 'a buyer without allowance',
+      fault: 'Buyer',
+      reason: 'InsufficientAllowance',
+      prepare: approveCollateral(5_499_999n),
+    },
+    {
+      name: 'a seller without shares',
+      fault: 'Seller',
+      reason: 'InsufficientShares',
+      buy: { size: 2_000n * UNIT, price: 10_000n },
+      sell: { size: 2_000n * UNIT, price: 10_000n },
+      fill: { size: 1_001n * UNIT, price: 10_000n },
+    },
+    {
+      name: 'a seller who has not approved',
+      fault: 'Seller',
+      reason: 'SharesNotApproved',
+      prepare: approveShares(false),
+    },
+    {
+      name: 'neither funded',
+      fault: 'Both',
+      reason: 'BothUnfunded',
+      prepare: async () => {
+        await approveShares(false)()
+        await approveCollateral(0n)()
+      },
+    },
+  ]
+  for (const { name, fault, reason, prepare, ...terms } of cases) {
+    test(`${name} (${reason}, ${fault})`, async () => {
+      const { ann, bob, buy, sell, settle, balance, shares } = world
+      await prepare?.()
+      const good = await crossing()
+      const annBefore = await balance(ann.address)
+      const bad = [
+        await buy(ann, market.id, { price: 600_000n, size: 10n * UNIT, ...terms.buy }),
+        await sell(bob, market.id, { price: 550_000n, size: 10n * UNIT, ...terms.sell }),
+      ]
+      const fills = [fillOf({ seq: 2n, ...terms.fill }), fillOf({ seq: 3n, buy: 2, sell: 3 })]
+      const [first, second] = await settle([...bad, ...good] as SignedOrder[], fills)
+      assert.ok(first && !first.settled)
+      assert.deepEqual([first.fault, first.reason], [fault, reason])
+      // The other fill of the batch settles unless the same trader's funds are what is missing.
+      assert.equal(second?.settled, prepare === undefined)
+      if (prepare !== undefined) {
+        assert.equal(await balance(ann.address), annBefore)
+        assert.equal(await shares(bob.address, market.id, YES), STAKE)
+      }
+      await assertHoldsNothing()
+    })
+  }
+
+  test('signatures that are not the traders’ (InvalidSignature)', async () => {
+    const { ann, bob, carol, buy, sell, sign, trade } = world
+    const terms = { price: 550_000n, size: UNIT }
+    const buyOrder = await buy(ann, market.id, terms)
+    const sellOrder = await sell(bob, market.id, terms)
+    const forgedBuy = await sign(carol, buyOrder.order)
+    const forgedSell = await sign(carol, sellOrder.order)
+    const tampered = { ...buyOrder, order: { ...buyOrder.order, price: 600_000n } }
+    const garbage = { ...buyOrder, r: `0x${'ff'.repeat(32)}` as Hex }
+    const highS = { ...buyOrder, vs: flipS(buyOrder.vs) }
+    const nobody = { ...garbage, order: { ...buyOrder.order, trader: ZERO } }
+    const cases: [SignedOrder, SignedOrder, Fault][] = [
+      [forgedBuy, sellOrder, 'Buyer'],
+      [buyOrder, forgedSell, 'Seller'],
+      [forgedBuy, forgedSell, 'Both'],
+      [tampered, sellOrder, 'Buyer'],
+      [garbage, sellOrder, 'Buyer'],
+      [highS, sellOrder, 'Buyer'],
+      [nobody, sellOrder, 'Buyer'],
+    ]
+    for (const [b, s, fault] of cases) {
+      const verdict = await trade(b, s)
+      assert.deepEqual(
+        verdict.settled ? 'settled' : [verdict.fault, verdict.reason],
+        [fault, 'InvalidSignature'],
+      )
+    }
+  })
+
+  test('expired orders, but only after the settlement grace (OrderExpired)', async () => {
+    const { ann, bob, buy, sell, trade, chain } = world
+    const now = await chain.now()
+    const terms = { price: 550_000n, size: 10n * UNIT }
+    const short = { ...terms, expiration: now + 100n }
+    const long = { ...terms, expiration: now + 100_000n }
+    const deadline = now + 100n + SETTINGS.settlementGraceSeconds
+    const shortBuy = await buy(ann, market.id, short)
+    const longSell = await sell(bob, market.id, long)
+    // The trade itself is mined one second after the block warped to.
+    await chain.warpTo(deadline - 1n)
+    assert.equal((await trade(shortBuy, longSell, { size: UNIT })).settled, true)
+    assert.equal(await chain.now(), deadline)
+    const late = await trade(shortBuy, longSell, { size: UNIT })
+    assert.deepEqual(!late.settled && [late.fault, late.reason], ['Buyer', 'OrderExpired'])
+    const shortSell = await sell(bob, market.id, short)
+    const longBuy = await buy(ann, market.id, long)
+    const lateSell = await trade(longBuy, shortSell)
+    assert.deepEqual(!lateSell.settled && lateSell.fault, 'Seller')
+    const both = await trade(shortBuy, shortSell)
+    assert.deepEqual(!both.settled && both.fault, 'Both')
+  })
+
+  test('orders cancelled on chain, but only after the delay (OrderCancelled)', async () => {
+    const { ann, bob, buy, sell, trade, chain, settlement, hashOrder, read } = world
+    const terms = { price: 550_000n, size: 10n * UNIT, expiration: (await chain.now()) + 100_000n }
+    const buyOrder = await buy(ann, market.id, terms)
+    const sellOrder = await sell(bob, market.id, terms)
+    const hash = hashOrder(buyOrder.order)
+    const receipt = await chain.send(ann, settlement, 'cancelOrders', [[buyOrder.order]])
+    const effectiveAt = (await chain.now()) + SETTINGS.cancelDelaySeconds
+    assert.deepEqual(eventsOf(receipt, settlement), [
+      {
+        eventName: 'OrderCancelled',
+        args: { orderHash: hash, trader: ann.address, effectiveAt },
+      },
+    ])
+
+    await chain.warpTo(effectiveAt - 2n)
+    assert.equal((await trade(buyOrder, sellOrder, { size: UNIT })).settled, true)
+    const late = await trade(buyOrder, sellOrder, { size: UNIT })
+    assert.deepEqual(!late.settled && [late.fault, late.reason], ['Buyer', 'OrderCancelled'])
+
+    // Cancelling again neither moves the time nor says so again.
+    const again = await chain.send(ann, settlement, 'cancelOrders', [[buyOrder.order]])
+    assert.deepEqual(eventsOf(again, settlement), [])
+    assert.deepEqual(await read(settlement, 'orderState', [hash]), [UNIT, effectiveAt])
+
+    await chain.send(bob, settlement, 'cancelOrders', [[sellOrder.order]])
+    await chain.warp(SETTINGS.cancelDelaySeconds)
+    const both = await trade(buyOrder, sellOrder, { size: UNIT })
+    assert.deepEqual(!both.settled && [both.fault, both.reason], ['Both', 'OrderCancelled'])
+  })
+
+  test('an order that somebody else tries to cancel stays', async () => {
+    const { carol, chain, settlement, hashOrder, trade } = world
+    const [buyOrder, sellOrder] = await crossing()
+    await assertReverts(
+      chain.send(carol, settlement, 'cancelOrders', [[buyOrder.order]]),
+      'NotTrader',
+      [hashOrder(buyOrder.order)],
+    )
+    assert.equal((await trade(buyOrder, sellOrder)).settled, true)
+  })
+})
+
+describe('a replay', () => {
+  test('of a fill, in its own batch or a later one, is refused (AlreadySettled)', async () => {
+    const { settle, balance, ann } = world
+    const orders = await crossing()
+    const fill = fillOf({ size: UNIT })
+    const [first, second] = await settle(orders, [fill, fill])
+    assert.equal(first?.settled, true)
+    assert.deepEqual(second && !second.settled && [second.fault, second.reason], [
+      'None',
+      'AlreadySettled',
+    ])
+    assert.equal(second?.tradeId, first?.tradeId)
+    const before = await balance(ann.address)
+    const [third] = await settle(orders, [fill])
+    assert.equal(third && !third.settled && third.reason, 'AlreadySettled')
+    assert.equal(await balance(ann.address), before)
+  })
+
+  test('of a rejected fill can settle once its cause is gone', async () => {
+    const { settle, chain, ann, collateral, settlement } = world
+    const orders = await crossing()
+    await chain.send(ann, collateral, 'approve', [settlement.address, 0n])
+    const [first] = await settle(orders, [fillOf()])
+    assert.equal(first?.settled, false)
+    await chain.send(ann, collateral, 'approve', [settlement.address, STAKE])
+    const [second] = await settle(orders, [fillOf()])
+    assert.equal(second?.settled, true)
+    assert.equal(second.tradeId, first?.tradeId)
+  })
+
+  test('of an order signed for another chain or another contract is refused', async () => {
+    const { ann, bob, sell, trade, chain, settlement } = world
+    const sellOrder = await sell(bob, market.id, { price: 550_000n, size: UNIT })
+    const domains = [
+      { chainId: chain.id + 1, verifyingContract: settlement.address },
+      { chainId: chain.id, verifyingContract: world.collateral.address },
+    ]
+    for (const domain of domains) {
+      const order = { ...sellOrder.order, side: 0, trader: ann.address }
+      const signature = await ann.signTypedData({
+        domain: { name: 'SibylSettlement', version: '1', ...domain },
+        types: ORDER_TYPES,
+        primaryType: 'Order',
+        message: order,
+      })
+      const { compact } = await import('./support/world.ts')
+      const verdict = await trade({ order, ...compact(signature) }, sellOrder)
+      assert.deepEqual(!verdict.settled && [verdict.fault, verdict.reason], [
+        'Buyer',
+        'InvalidSignature',
+      ])
+    }
+  })
+
+  test('on a chain that forked under another id needs new signatures', async () => {
+    const other = await startWorld({ chainId: 31_338 })
+    try {
+      const there = await other.createMarket()
+      await other.fund(other.ann, { collateral: STAKE })
+      await other.fund(other.bob, { shares: STAKE, market: there.id })
+      // The same addresses, the same market, the same order: only the chain id differs.
+      assert.equal(other.settlement.address, world.settlement.address)
+      const here = await crossing()
+      const orders = here.map((signed) => ({
+        ...signed,
+        order: { ...signed.order, marketId: there.id },
+      })) as [SignedOrder, SignedOrder]
+      const verdict = await other.trade(...orders)
+      assert.equal(!verdict.settled && verdict.reason, 'InvalidSignature')
+    } finally {
+      await other.chain.close()
+    }
+  })
+})
+
+describe('an order permit', () => {
+  const terms = { price: 500_000n, size: 2n * UNIT }
+
+  async function withoutAllowance(): Promise<[SignedOrder, SignedOrder]> {
+    const { ann, bob, buy, sell, chain, collateral, settlement } = world
+    await chain.send(ann, collateral, 'approve', [settlement.address, 0n])
+    return [await buy(ann, market.id, terms), await sell(bob, market.id, terms)]
+  }
+
+  test('lets a buyer pay who has approved nothing', async () => {
+    const { ann, settle, usdcPermit, settlement, read, collateral } = world
+    const orders = await withoutAllowance()
+    const permit = await usdcPermit(ann, settlement.address, 5n * UNIT)
+    const [verdict] = await settle(orders, [fillOf({ ...terms })], [permit])
+    assert.equal(verdict?.settled, true)
+    assert.equal(
+      await read(collateral, 'allowance', [ann.address, settlement.address]),
+      4n * UNIT,
+    )
+  })
+
+  test('that somebody has submitted before is no failure: the allowance counts', async () => {
+    const { ann, carol, settle, usdcPermit, settlement, chain, collateral } = world
+    const orders = await withoutAllowance()
+    const permit = await usdcPermit(ann, settlement.address, 5n * UNIT)
+    await chain.send(carol, collateral, 'permit', [
+      permit.owner,
+      settlement.address,
+      permit.value,
+      permit.deadline,
+      permit.v,
+      permit.r,
+      permit.s,
+    ])
+    const [verdict] = await settle(orders, [fillOf({ ...terms })], [permit, permit])
+    assert.equal(verdict?.settled, true)
+  })
+
+  test('that has lapsed, is forged or is for another spender leaves the buyer unfunded', async () => {
+    const { ann, bob, carol, settle, usdcPermit, settlement, chain } = world
+    const orders = await withoutAllowance()
+    const permits = [
+      await usdcPermit(ann, settlement.address, STAKE, { deadline: (await chain.now()) - 1n }),
+      { ...(await usdcPermit(carol, settlement.address, STAKE)), owner: ann.address },
+      await usdcPermit(ann, bob.address, STAKE),
+      await usdcPermit(ann, settlement.address, STAKE, { nonce: 7n }),
+    ]
+    const [verdict] = await settle(orders, [fillOf({ ...terms })], permits)
+    assert.deepEqual(verdict && !verdict.settled && [verdict.fault, verdict.reason], [
+      'Buyer',
+      'InsufficientAllowance',
+    ])
+  })
+})
+
+describe('roles', () => {
+  test('only an operator settles, and the owner decides who is one', async () => {
+    const { owner, carol, chain, settlement } = world
+    const call = () => chain.send(carol, settlement, 'settle', [[], [], []])
+    await assertReverts(call(), 'NotOperator', [carol.address])
+    await assertReverts(
+      chain.send(carol, settlement, 'setOperator', [carol.address, true]),
+      'OwnableUnauthorizedAccount',
+    )
+    const receipt = await chain.send(owner, settlement, 'setOperator', [carol.address, true])
+    assert.deepEqual(eventsOf(receipt, settlement), [
+      { eventName: 'OperatorSet', args: { account: carol.address, allowed: true } },
+    ])
+    await call()
+    await chain.send(owner, settlement, 'setOperator', [carol.address, false])
+    await assertReverts(call(), 'NotOperator', [carol.address])
+  })
+
+  test('an operator may pause, only the owner may resume; cancelling works all the while', async () => {
+    const { owner, ann, bob, carol, chain, settlement } = world
+    const [buyOrder] = await crossing()
+    await assertReverts(chain.send(bob, settlement, 'pause', []), 'NotOperator', [bob.address])
+    await chain.send(owner, settlement, 'setOperator', [carol.address, true])
+    const paused = await chain.send(carol, settlement, 'pause', [])
+    assert.deepEqual(eventsOf(paused, settlement), [
+      { eventName: 'Paused', args: { account: carol.address } },
+    ])
+    await assertReverts(chain.send(carol, settlement, 'settle', [[], [], []]), 'EnforcedPause')
+    await chain.send(ann, settlement, 'cancelOrders', [[buyOrder.order]])
+    await assertReverts(
+      chain.send(carol, settlement, 'unpause', []),
+      'OwnableUnauthorizedAccount',
+    )
+    const resumed = await chain.send(owner, settlement, 'unpause', [])
+    assert.equal(eventsOf(resumed, settlement)[0]?.eventName, 'Unpaused')
+    await chain.send(carol, settlement, 'settle', [[], [], []])
+  })
+
+  test('ownership moves in two steps and cannot be thrown away', async () => {
+    const { owner, carol, chain, settlement, read } = world
+    await assertReverts(
+      chain.send(owner, settlement, 'renounceOwnership', []),
+      'OwnershipNotRenounceable',
+    )
+    await chain.send(owner, settlement, 'transferOwnership', [carol.address])
+    assert.equal(await read(settlement, 'owner', []), owner.address)
+    await chain.send(carol, settlement, 'acceptOwnership', [])
+    assert.equal(await read(settlement, 'owner', []), carol.address)
+  })
+
+  test('nobody but the contract itself runs a fill’s inner calls', async () => {
+    const { owner, ann, chain, settlement } = world
+    const execution = {
+      tradeId: market.id,
+      marketId: market.id,
+      buyHash: market.id,
+      sellHash: market.id,
+      buyer: ann.address,
+      seller: owner.address,
+      outcome: 0,
+      price: 1n,
+      size: 1n,
+      cost: STAKE,
+      positionId: 0n,
+    }
+    await assertReverts(chain.send(owner, settlement, 'executeFill', [execution]), 'OnlySelf')
+    await assertReverts(chain.send(owner, settlement, 'probeCollateral', [ann.address]), 'OnlySelf')
+  })
+
+  test('a configuration that would break the promises is refused', async () => {
+    const { chain, owner, collateral, conditionalTokens } = world
+    const good = [
+      collateral.address,
+      conditionalTokens.address,
+      owner.address,
+      owner.address,
+      60n,
+      61n,
+    ] as unknown[]
+    const bad: [number, unknown][] = [
+      [0, owner.address],
+      [1, owner.address],
+      [5, 60n],
+      [5, 604_801n],
+    ]
+    await chain.deploy(owner, ours('Settlement'), good)
+    for (const [index, value] of bad) {
+      await assert.rejects(chain.deploy(owner, ours('Settlement'), good.with(index, value)))
+    }
+  })
+})
+
+describe('the batch', () => {
+  test('that names an order it does not carry reverts', async () => {
+    const { settle } = world
+    const orders = await crossing()
+    await assertReverts(settle(orders, [fillOf(), fillOf({ sell: 2 })]), 'OrderIndexOutOfRange', [
+      1n,
+    ])
+    await assertReverts(settle(orders, [fillOf({ buy: 2 })]), 'OrderIndexOutOfRange', [0n])
+  })
+
+  test('that is short of gas reverts: an honest fill is never rejected for it', async () => {
+    const { chain, owner, settlement, verdicts } = world
+    const orders = await crossing()
+    const fills = Array.from({ length: 5 }, (_, index) => fillOf({ fillIndex: index, size: UNIT }))
+    const args = [orders, fills, []] as const
+    await assertReverts(chain.send(owner, settlement, 'settle', args, { gas: 400_000n }), 'TooLittleGas', [0n])
+    let settledAt = 0n
+    for (let gas = 60_000n; gas <= 1_200_000n; gas += 20_000n) {
+      const undo = await chain.snapshot()
+      const data = encodeFunctionData({ abi: settlement.abi, functionName: 'settle', args })
+      const hash = (await chain
+        .request('eth_sendTransaction', [
+          { from: owner.address, to: settlement.address, data, gas: `0x${gas.toString(16)}` },
+        ])
+        .catch(() => undefined)) as Hex | undefined
+      if (hash !== undefined) {
+        const receipt = await chain.publicClient.getTransactionReceipt({ hash })
+        const outcome = verdicts(receipt)
+        assert.equal(outcome.length, 5)
+        assert.ok(outcome.every(({ settled }) => settled), `rejected with ${gas} gas`)
+        if (settledAt === 0n) settledAt = gas
+      }
+      await undo()
+    }
+    assert.ok(settledAt > 500_000n && settledAt < 1_200_000n)
+  })
+})
+
+test('the type that the contract hashes is the published one', async () => {
+  const { settlement, read } = world
+  assert.equal(
+    await read(settlement, 'ORDER_TYPEHASH', []),
+    keccak256(stringToHex(typeString('Order', ORDER_TYPES))),
+  )
+  const [order] = await crossing()
+  assert.equal(getAddress(order.order.trader), order.order.trader)
+  assert.equal(
+    await read(settlement, 'hashOrder', [order.order]),
+    world.hashOrder(order.order),
+  )
+})
+
+/** The other signature of the same message, with s in the upper half: OpenZeppelin refuses it. */
+function flipS(vs: Hex): Hex {
+  const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
+  const parity = BigInt(vs) >> 255n
+  const s = BigInt(vs) & ((1n << 255n) - 1n)
+  const flipped = (order - s) % (1n << 255n)
+  return `0x${(flipped | ((1n - parity) << 255n)).toString(16).padStart(64, '0')}`
+}

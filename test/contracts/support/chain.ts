@@ -1,0 +1,142 @@
+/**
+ * A chain of its own for one test file: Hardhat's EVM inside this process, one block per
+ * transaction, spoken to by viem as any node would be. Nothing listens on a port.
+ */
+import { fileURLToPath } from 'node:url'
+import { createHardhatRuntimeEnvironment } from 'hardhat/hre'
+import {
+  type Abi,
+  type Account,
+  type Chain as ChainDefinition,
+  type ContractFunctionArgs,
+  type ContractFunctionName,
+  createPublicClient,
+  createTestClient,
+  createWalletClient,
+  custom,
+  type Hex,
+  type PublicClient,
+  type TransactionReceipt,
+  type Transport,
+  type WalletClient,
+} from 'viem'
+import { type HDAccount, mnemonicToAccount } from 'viem/accounts'
+import { hardhat } from 'viem/chains'
+
+const PROJECT = fileURLToPath(new URL('../../../', import.meta.url))
+const MNEMONIC = 'test test test test test test test test test test test junk'
+const BLOCK_GAS = 60_000_000n
+
+export type Contract<A extends Abi = Abi> = { readonly address: Hex; readonly abi: A }
+
+export type Chain = {
+  readonly id: number
+  readonly publicClient: PublicClient<Transport, ChainDefinition>
+  /** Hardhat's well-known accounts: they have ether and their keys are here. */
+  account(index: number): HDAccount
+  wallet(account: Account): WalletClient<Transport, ChainDefinition, Account>
+  /** Sends a call and answers its receipt; a revert is thrown, decoded. */
+  send<A extends Abi, F extends ContractFunctionName<A, 'nonpayable' | 'payable'>>(
+    from: Account,
+    contract: Contract<A>,
+    functionName: F,
+    args: ContractFunctionArgs<A, 'nonpayable' | 'payable', F>,
+    options?: { gas?: bigint },
+  ): Promise<TransactionReceipt>
+  deploy(from: Account, artifact: { abi: Abi; bytecode: Hex }, args: unknown[]): Promise<Hex>
+  now(): Promise<bigint>
+  /** Moves the clock and mines a block there. */
+  warp(seconds: number | bigint): Promise<void>
+  warpTo(timestamp: bigint): Promise<void>
+  snapshot(): Promise<() => Promise<void>>
+  setCode(address: Hex, code: Hex): Promise<void>
+  request(method: string, params: unknown[]): Promise<unknown>
+  close(): Promise<void>
+}
+
+export async function startChain(options: { chainId?: number } = {}): Promise<Chain> {
+  const id = options.chainId ?? hardhat.id
+  const environment = await createHardhatRuntimeEnvironment(
+    {
+      networks: {
+        default: {
+          type: 'edr-simulated',
+          chainType: 'l1',
+          chainId: id,
+          hardfork: 'prague',
+          blockGasLimit: BLOCK_GAS,
+        },
+      },
+    },
+    {},
+    PROJECT,
+  )
+  const connection = await environment.network.connect()
+  const { provider } = connection
+  const definition: ChainDefinition = { ...hardhat, id }
+  const transport = custom(provider, { retryCount: 0 })
+  const publicClient = createPublicClient({ chain: definition, transport, cacheTime: 0 })
+  const test = createTestClient({ chain: definition, transport, mode: 'hardhat' })
+  const wallet = (account: Account) =>
+    createWalletClient({ chain: definition, transport, account })
+
+  const chain: Chain = {
+    id,
+    publicClient,
+    account: (index) => mnemonicToAccount(MNEMONIC, { addressIndex: index }),
+    wallet,
+    async send(from, contract, functionName, args, options) {
+      // The simulation is what decodes a revert; the node signs for its own accounts.
+      const call = {
+        address: contract.address,
+        abi: contract.abi as Abi,
+        functionName: functionName as string,
+        args: args as readonly unknown[],
+        account: from.address,
+        gas: options?.gas ?? 16_000_000n,
+      }
+      await publicClient.simulateContract(call)
+      const hash = await createWalletClient({ chain: definition, transport }).writeContract({
+        ...call,
+        chain: definition,
+      })
+      const receipt = await publicClient.getTransactionReceipt({ hash })
+      if (receipt.status !== 'success') throw new Error(`${String(functionName)} reverted`)
+      return receipt
+    },
+    async deploy(from, { abi, bytecode }, args) {
+      const hash = await createWalletClient({ chain: definition, transport }).deployContract({
+        abi,
+        bytecode,
+        args,
+        account: from.address,
+        chain: definition,
+        gas: 16_000_000n,
+      })
+      const { contractAddress } = await publicClient.getTransactionReceipt({ hash })
+      if (!contractAddress) throw new Error('the deployment has no address')
+      return contractAddress
+    },
+    async now() {
+      return (await publicClient.getBlock({ blockTag: 'latest' })).timestamp
+    },
+    async warp(seconds) {
+      await test.increaseTime({ seconds: Number(seconds) })
+      await test.mine({ blocks: 1 })
+    },
+    async warpTo(timestamp) {
+      await test.setNextBlockTimestamp({ timestamp })
+      await test.mine({ blocks: 1 })
+    },
+    async snapshot() {
+      const snapshotId = await test.snapshot()
+      return () => test.revert({ id: snapshotId })
+    },
+    async setCode(address, code) {
+      await test.setCode({ address, bytecode: code })
+    },
+    request: (method, params) => provider.request({ method, params }),
+    close: () => connection.close(),
+  }
+  return chain
+}
