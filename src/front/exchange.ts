@@ -123,9 +123,10 @@ export function createSender(options: {
     if (headers !== undefined) writeLines(res, headers)
     const closes = exchange.closeAfter || draining()
     if (exchange.isHead || status === 204 || status === 304) {
-      // The library would announce a length of 0 by itself, so the true one is written by hand.
+      // Given any argument, the library announces a length of its own and waits for the body; so
+      // the true length is written by hand, and such an answer cannot close its connection.
       if (exchange.isHead) res.writeHeader('content-length', String(Buffer.byteLength(raw)))
-      res.endWithoutBody(undefined, closes)
+      res.endWithoutBody()
     } else if (raw.length > COPIED_BYTES_MAX && !closes) {
       sendInPieces(exchange, status, typeof raw === 'string' ? Buffer.from(raw) : raw)
       return

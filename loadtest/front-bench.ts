@@ -1,0 +1,70 @@
+/**
+ * How much of the speed of uWebSockets.js is left after the front has done its work: a GET of a
+ * small JSON route through the whole route table (validated path and query, request id, metrics,
+ * security and CORS headers) beside a bare handler that sends the same body, both driven by the same
+ * generator in the same run. CPU time is that of each server's own process.
+ */
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { median, type Round, report, runBench } from './bench.ts'
+import type { ServerMessage } from './front-server.ts'
+import { chooseGenerator, runLoad } from './http-generator.ts'
+
+const CONNECTIONS = 64
+const PATH = `/api/v1/orderbook/0x${'5a'.repeat(32)}?depth=20`
+
+type Side = { readonly child: ChildProcess; readonly url: string; readonly cpuUs: number[] }
+
+function heard(child: ChildProcess): Promise<ServerMessage> {
+  return new Promise((resolve, reject) => {
+    child.once('message', (message) => resolve(message as ServerMessage))
+    child.once('exit', (code) => reject(new Error(`the server ended with ${code}`)))
+  })
+}
+
+async function start(kind: 'table' | 'bare'): Promise<Side> {
+  const child = fork(new URL('./front-server.ts', import.meta.url), [kind])
+  const message = await heard(child)
+  if (!('port' in message)) throw new Error('a server tells its port first')
+  return { child, url: `http://127.0.0.1:${message.port}${PATH}`, cpuUs: [] }
+}
+
+async function cpuMs(side: Side): Promise<number> {
+  const answer = heard(side.child)
+  side.child.send('cpu')
+  const message = await answer
+  if (!('cpuMs' in message)) throw new Error('a server answers with its CPU time')
+  return message.cpuMs
+}
+
+const generator = chooseGenerator()
+
+async function measure(side: Side, round: Round): Promise<number> {
+  const before = await cpuMs(side)
+  const seconds = round.warmup || round.quick ? 2 : 4
+  const result = await runLoad(generator, { url: side.url, connections: CONNECTIONS, seconds })
+  const spent = (await cpuMs(side)) - before
+  if (!round.warmup) side.cpuUs.push((spent * 1_000) / result.requests)
+  return result.requestsPerSec
+}
+
+const [ours, theirs] = await Promise.all([start('table'), start('bare')])
+try {
+  const result = await runBench({
+    bench: 'front',
+    unit: 'requests/s',
+    peer: 'a bare uWebSockets.js handler sending the same body',
+    bar: 0.7,
+    ours: (round) => measure(ours, round),
+    theirs: (round) => measure(theirs, round),
+  })
+  const [oursUs, theirsUs] = [median(ours.cpuUs), median(theirs.cpuUs)]
+  process.stdout.write(
+    `${generator}, ${CONNECTIONS} connections; server CPU per request: ` +
+      `front ${oursUs.toFixed(2)} µs, bare ${theirsUs.toFixed(2)} µs\n`,
+  )
+  report(result)
+} finally {
+  ours.child.disconnect()
+  theirs.child.disconnect()
+}
