@@ -1,0 +1,114 @@
+/**
+ * Reads records out of a partition's file, for its owner and for readers in other threads. Every
+ * row is checked, and so is its place: what lies between two rows, or behind the end, is a fault.
+ */
+
+import type BetterSqlite3 from 'better-sqlite3'
+import { Fault } from '#domain/fault.ts'
+import type { LogEvent, LogRecord } from './event-log.ts'
+import { type BatchRow, corrupt, decodeBatch, type RowHome, type Upcasters } from './record.ts'
+import { parseState, STATE_SELECT } from './schema.ts'
+
+export class BatchReader<Event extends LogEvent> {
+  readonly #home: RowHome
+  readonly #path: string
+  readonly #upcasters: Upcasters
+  readonly #db: BetterSqlite3.Database
+  readonly #state: BetterSqlite3.Statement
+  readonly #around: BetterSqlite3.Statement
+  readonly #at: BetterSqlite3.Statement
+  /** The row that the last read stopped within, so that the next read need not decode it again. */
+  #half: { first: number; records: LogRecord<Event>[] } | undefined
+
+  constructor(db: BetterSqlite3.Database, path: string, home: RowHome, upcasters: Upcasters) {
+    this.#db = db
+    this.#path = path
+    this.#home = home
+    this.#upcasters = upcasters
+    this.#state = db.prepare(STATE_SELECT)
+    const columns = 'first_offset, count, version, crc, payload'
+    this.#around = db.prepare(
+      `SELECT ${columns} FROM batches WHERE first_offset <= ? ORDER BY first_offset DESC LIMIT 1`,
+    )
+    this.#at = db.prepare(`SELECT ${columns} FROM batches WHERE first_offset = ?`)
+  }
+
+  lastOffset(): number {
+    return parseState(this.#state.get(), this.#path).lastOffset
+  }
+
+  read(fromOffset: number, limit: number): LogRecord<Event>[] {
+    if (limit <= 0) return []
+    const half = this.#half
+    this.#half = undefined
+    const records: LogRecord<Event>[] = []
+    let next = fromOffset
+    if (half !== undefined && next >= half.first && next < half.first + half.records.length) {
+      next = this.#take(half.records, half.first, next, limit, records)
+    }
+    if (records.length < limit) {
+      for (const row of this.#rows(next, limit - records.length)) {
+        const decoded = decodeBatch<Event>(this.#home, row, this.#upcasters)
+        next = this.#take(decoded, row.first_offset, next, limit, records)
+      }
+    }
+    return records
+  }
+
+  #take(
+    from: LogRecord<Event>[],
+    first: number,
+    next: number,
+    limit: number,
+    into: LogRecord<Event>[],
+  ): number {
+    const start = next - first
+    const end = Math.min(from.length, start + limit - into.length)
+    for (let index = start; index < end; index++) into.push(from[index]!)
+    if (end < from.length) this.#half = { first, records: from }
+    return first + end
+  }
+
+  /** The rows that hold `limit` records from an offset on, as one moment of the file saw them. */
+  #rows(fromOffset: number, limit: number): BatchRow[] {
+    const rows: BatchRow[] = []
+    // The owner may ask within a transaction of its own.
+    const own = !this.#db.inTransaction
+    if (own) this.#db.exec('BEGIN')
+    try {
+      const { firstOffset, lastOffset } = parseState(this.#state.get(), this.#path)
+      if (fromOffset < firstOffset) {
+        throw new Fault(
+          'LOG_TRUNCATED',
+          `${this.#path} begins at offset ${firstOffset}, asked was ${fromOffset}`,
+          { retryable: false },
+        )
+      }
+      if (fromOffset > lastOffset + 1) {
+        throw new Fault(
+          'LOG_BEYOND_END',
+          `${this.#path} ends at offset ${lastOffset}, asked was ${fromOffset}: ` +
+            'the reader has seen records that this log does not hold',
+          { retryable: false },
+        )
+      }
+      let next = fromOffset
+      while (next <= lastOffset && next - fromOffset < limit) {
+        const row = (next === fromOffset ? this.#around : this.#at).get(next) as
+          | BatchRow
+          | undefined
+        if (row === undefined || next >= row.first_offset + row.count) {
+          throw corrupt(`${this.#path}: offset ${next} is missing, the file goes to ${lastOffset}`)
+        }
+        rows.push(row)
+        next = row.first_offset + row.count
+      }
+      if (next > lastOffset + 1) {
+        throw corrupt(`${this.#path}: a batch goes on behind the last offset ${lastOffset}`)
+      }
+    } finally {
+      if (own) this.#db.exec('COMMIT')
+    }
+    return rows
+  }
+}

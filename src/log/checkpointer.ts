@@ -1,0 +1,47 @@
+/** Starts, asks and stops the thread that does the checkpoints of one writer's partitions. */
+
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+
+/** Places in the words that both threads share. */
+export const STOP = 0
+export const ASKED = 1
+
+export type CheckpointThreadData = {
+  readonly files: readonly string[]
+  readonly words: SharedArrayBuffer
+}
+
+export type Checkpointer = { ask(): void; stop(): Promise<void> }
+
+export function startCheckpointer(files: readonly string[]): Checkpointer {
+  const words = new SharedArrayBuffer(8)
+  const shared = new Int32Array(words)
+  const worker = new Worker(new URL('./checkpoint-thread.ts', import.meta.url), {
+    name: 'log-checkpoints',
+    workerData: { files, words } satisfies CheckpointThreadData,
+  })
+  worker.unref()
+  let ended = false
+  worker.once('exit', () => {
+    ended = true
+  })
+  // Without the thread the writer does the checkpoints itself: slower, and as safe.
+  worker.on('error', () => undefined)
+  return {
+    ask() {
+      Atomics.add(shared, ASKED, 1)
+      Atomics.notify(shared, ASKED)
+    },
+    async stop() {
+      if (ended) return
+      const exited = once(worker, 'exit')
+      worker.ref()
+      Atomics.store(shared, STOP, 1)
+      Atomics.add(shared, ASKED, 1)
+      Atomics.notify(shared, STOP)
+      Atomics.notify(shared, ASKED)
+      await exited
+    },
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * The 128 bytes of a closed order in its table. The layout never changes within a version of the
+ * table's rows; every field is at a fixed place, so that a hash is found without decoding the rest.
+ *
+ *   0 hash 32 | 32 market 32 | 64 trader 20 | 84 price u32 | 88 matches u32 | 92 reason u8
+ *   93 side u8 | 94 outcome u8 | 95 zero u8 | 96 placedAtMs f64 | 104 expiresAtSec f64
+ *   112 forgetAfterSec f64 | 120 size f64                                    (little-endian)
+ */
+
+import assert from 'node:assert/strict'
+import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import { ORDER_CLOSE_REASONS } from '#domain/market-event.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import type { Outcome, Side } from '#domain/order.ts'
+import type { ClosedOrder } from './event-log.ts'
+
+export const CLOSED_ORDER_BYTES = 128
+
+/** Their place in this list is what the table stores: new ones go to the end. */
+const REASONS = ['filled', 'cancelled', 'expired', 'unfunded', 'self-trade'] as const
+assert.deepEqual(REASONS, ORDER_CLOSE_REASONS, 'the stored reasons are those of the domain')
+
+export function encodeClosedOrders(orders: readonly ClosedOrder[]): Buffer {
+  const bytes = Buffer.alloc(orders.length * CLOSED_ORDER_BYTES)
+  let at = 0
+  for (const order of orders) {
+    bytes.write(order.orderHash.slice(2), at, 'hex')
+    bytes.write(order.marketId.slice(2), at + 32, 'hex')
+    bytes.write(order.trader.slice(2), at + 64, 'hex')
+    bytes.writeUInt32LE(order.price, at + 84)
+    bytes.writeUInt32LE(order.matches, at + 88)
+    bytes[at + 92] = REASONS.indexOf(order.reason)
+    bytes[at + 93] = order.side
+    bytes[at + 94] = order.outcome
+    bytes.writeDoubleLE(order.placedAtMs, at + 96)
+    bytes.writeDoubleLE(order.expiresAtSec, at + 104)
+    bytes.writeDoubleLE(order.forgetAfterSec, at + 112)
+    bytes.writeDoubleLE(order.size, at + 120)
+    at += CLOSED_ORDER_BYTES
+  }
+  return bytes
+}
+
+export function decodeClosedOrder(bytes: Buffer, at: number): ClosedOrder {
+  const reason = REASONS[bytes[at + 92] ?? REASONS.length]
+  assert(reason !== undefined, 'a checked row has a known reason')
+  return {
+    orderHash: `0x${bytes.toString('hex', at, at + 32)}` as OrderHash,
+    marketId: `0x${bytes.toString('hex', at + 32, at + 64)}` as MarketId,
+    trader: `0x${bytes.toString('hex', at + 64, at + 84)}` as Address,
+    side: bytes[at + 93] as Side,
+    outcome: bytes[at + 94] as Outcome,
+    price: bytes.readUInt32LE(at + 84) as Price,
+    size: bytes.readDoubleLE(at + 120) as Shares,
+    reason,
+    matches: bytes.readUInt32LE(at + 88),
+    placedAtMs: bytes.readDoubleLE(at + 96),
+    expiresAtSec: bytes.readDoubleLE(at + 104),
+    forgetAfterSec: bytes.readDoubleLE(at + 112),
+  }
+}
+
+export function forgetAfterSecAt(bytes: Buffer, at: number): number {
+  return bytes.readDoubleLE(at + 112)
+}
+
+/** The first four bytes of the hash, by which the index knows it. */
+export function fingerprintAt(bytes: Buffer, at: number): number {
+  return bytes.readUInt32BE(at)
+}
+
+export function fingerprintOf(hash: OrderHash): number {
+  return Number.parseInt(hash.slice(2, 10), 16)
+}
+
+/** Where the order with this hash begins in a row, or −1. */
+export function findClosedOrder(bytes: Buffer, hash: Buffer): number {
+  for (let at = 0; at < bytes.length; at += CLOSED_ORDER_BYTES) {
+    if (bytes.compare(hash, 0, 32, at, at + 32) === 0) return at
+  }
+  return -1
+}

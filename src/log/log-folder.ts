@@ -1,0 +1,177 @@
+/**
+ * The folder of the log: `log/` in the data folder, with `log.json`, and for each partition its
+ * database, its durable mark and its lock. It is created whole or not at all, the number of
+ * partitions never changes afterwards, and each partition has one writer at a time on the machine.
+ */
+
+import { randomUUID } from 'node:crypto'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { Fault } from '#domain/fault.ts'
+import { createMark } from './durable-mark.ts'
+import { createTables, FILE_FORMAT } from './schema.ts'
+
+/** More than a machine has use for; each partition is a file with a commit of its own. */
+export const PARTITIONS_MAX = 256
+
+/** Fewer system calls for a large batch than SQLite's 4096, and no dearer for a small one. */
+const PAGE_BYTES = 8_192
+
+export type LogIdentity = {
+  readonly format: number
+  readonly id: string
+  readonly partitions: number
+}
+
+export type PartitionPaths = {
+  readonly database: string
+  readonly wal: string
+  readonly mark: string
+  readonly lock: string
+}
+
+export function partitionPaths(dataDir: string, partition: number): PartitionPaths {
+  return pathsIn(join(dataDir, 'log'), partition)
+}
+
+function pathsIn(folder: string, partition: number): PartitionPaths {
+  const base = join(folder, `partition-${partition}`)
+  return {
+    database: `${base}.db`,
+    wal: `${base}.db-wal`,
+    mark: `${base}.mark`,
+    lock: `${base}.lock`,
+  }
+}
+
+/** Creates the log if the data folder has none; otherwise it must have this many partitions. */
+export function createLog(
+  dataDir: string,
+  partitions: number,
+  options: { pageBytes?: number } = {},
+): LogIdentity {
+  if (!Number.isInteger(partitions) || partitions < 1 || partitions > PARTITIONS_MAX) {
+    throw refused('LOG_PARTITIONS_DIFFER', `a log has 1 to ${PARTITIONS_MAX} partitions`)
+  }
+  const folder = join(dataDir, 'log')
+  if (!existsSync(folder))
+    createFolder(dataDir, folder, partitions, options.pageBytes ?? PAGE_BYTES)
+  const identity = readIdentity(dataDir)
+  if (identity.partitions !== partitions) {
+    throw refused(
+      'LOG_PARTITIONS_DIFFER',
+      `${folder} was created with ${identity.partitions} partitions and cannot be opened with ` +
+        `${partitions}: markets would look for their history in the wrong file`,
+    )
+  }
+  return identity
+}
+
+export function readIdentity(dataDir: string): LogIdentity {
+  const folder = join(dataDir, 'log')
+  const path = join(folder, 'log.json')
+  let identity: LogIdentity
+  try {
+    identity = JSON.parse(readFileSync(path, 'utf8')) as LogIdentity
+  } catch (error) {
+    throw refused('LOG_FOLDER_DAMAGED', `${path} is missing or cannot be read`, error)
+  }
+  const { format, id, partitions } = identity
+  if (format !== FILE_FORMAT) {
+    throw refused('LOG_FORMAT_UNKNOWN', `${path} has format ${format}, known is ${FILE_FORMAT}`)
+  }
+  if (typeof id !== 'string' || !Number.isInteger(partitions)) {
+    throw refused('LOG_FOLDER_DAMAGED', `${path} does not describe a log`)
+  }
+  for (let partition = 0; partition < partitions; partition++) {
+    const { database, mark } = pathsIn(folder, partition)
+    for (const file of [database, mark]) {
+      if (!existsSync(file)) {
+        throw refused('LOG_PARTITION_MISSING', `${file} is missing, and the log with it`)
+      }
+    }
+  }
+  return identity
+}
+
+/** Everything is made in a folder of another name and appears by one rename. */
+function createFolder(
+  dataDir: string,
+  folder: string,
+  partitions: number,
+  pageBytes: number,
+): void {
+  const id = randomUUID()
+  const draft = join(dataDir, `log.new-${id}`)
+  mkdirSync(draft, { recursive: true })
+  try {
+    for (let partition = 0; partition < partitions; partition++) {
+      const paths = pathsIn(draft, partition)
+      const db = new Database(paths.database)
+      db.pragma(`page_size = ${pageBytes}`)
+      db.pragma('journal_mode = WAL')
+      db.pragma('synchronous = FULL')
+      createTables(db, id, partition)
+      db.close()
+      createMark(paths.mark)
+    }
+    const identity: LogIdentity = { format: FILE_FORMAT, id, partitions }
+    writeFileSync(join(draft, 'log.json'), `${JSON.stringify(identity)}\n`, { flush: true })
+    syncFolder(draft)
+    renameSync(draft, folder)
+    syncFolder(dataDir)
+  } catch (error) {
+    rmSync(draft, { recursive: true, force: true })
+    // Another thread may have been first; then its folder is as good as ours.
+    if (!existsSync(join(folder, 'log.json'))) {
+      throw new Fault('LOG_CREATE_FAILED', `cannot create ${folder}`, {
+        retryable: true,
+        cause: error,
+      })
+    }
+  }
+}
+
+function syncFolder(path: string): void {
+  const file = openSync(path, 'r')
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+export type Lock = { release(): void }
+
+/**
+ * SQLite's own lock on a file made for it: the system drops it when the process dies, however it
+ * dies, and it also holds between threads of one process.
+ */
+export function lockPartition(paths: PartitionPaths): Lock {
+  const db = new Database(paths.lock, { timeout: 0 })
+  try {
+    db.exec('BEGIN EXCLUSIVE')
+  } catch (error) {
+    db.close()
+    throw new Fault('LOG_LOCKED', `${paths.database} is open for writing elsewhere`, {
+      retryable: true,
+      cause: error,
+    })
+  }
+  return { release: () => db.close() }
+}
+
+function refused(code: string, message: string, cause?: unknown): Fault {
+  return new Fault(code, message, { retryable: false, cause })
+}

@@ -1,0 +1,76 @@
+/**
+ * Follows the log from another thread than its writer's: the projector reads from its checkpoint on.
+ * It opens the files read-only, holds no view of them between two calls, and so never stops the
+ * writer or its checkpoints.
+ */
+
+import Database from 'better-sqlite3'
+import { Fault } from '#domain/fault.ts'
+import { BatchReader } from './batches.ts'
+import { readMark } from './durable-mark.ts'
+import type { LogEvent, LogReader } from './event-log.ts'
+import { partitionPaths, readIdentity } from './log-folder.ts'
+import { UPCASTERS, type Upcasters } from './record.ts'
+import { sqliteFault } from './sqlite-fault.ts'
+
+const BUSY_MS_MAX = 5_000
+
+type OpenFile<Event extends LogEvent> = {
+  readonly db: Database.Database
+  readonly reader: BatchReader<Event>
+}
+
+export function openLogReader<Event extends LogEvent>(
+  dataDir: string,
+  options: { readonly upcasters?: Upcasters } = {},
+): LogReader<Event> {
+  const identity = readIdentity(dataDir)
+  const files = new Map<number, OpenFile<Event>>()
+
+  const open = (partition: number): OpenFile<Event> => {
+    const known = files.get(partition)
+    if (known !== undefined) return known
+    const paths = partitionPaths(dataDir, partition)
+    // The mark first: the log may grow between the two, never shrink.
+    const mark = readMark(paths.mark)
+    const db = new Database(paths.database, {
+      readonly: true,
+      fileMustExist: true,
+      timeout: BUSY_MS_MAX,
+    })
+    try {
+      const home = { logId: identity.id, partition }
+      const upcasters = options.upcasters ?? UPCASTERS
+      const reader = new BatchReader<Event>(db, paths.database, home, upcasters)
+      if (reader.lastOffset() < mark) {
+        throw new Fault('LOG_LOST', `${paths.database} ends before its durable offset ${mark}`, {
+          retryable: false,
+        })
+      }
+      const file = { db, reader }
+      files.set(partition, file)
+      return file
+    } catch (error) {
+      db.close()
+      throw error
+    }
+  }
+  const reading = <Result>(partition: number, read: (reader: BatchReader<Event>) => Result) => {
+    try {
+      return read(open(partition).reader)
+    } catch (error) {
+      throw sqliteFault('LOG_READ_FAILED', partitionPaths(dataDir, partition).database, error)
+    }
+  }
+  return {
+    id: identity.id,
+    partitions: identity.partitions,
+    read: (partition, fromOffset, limit) =>
+      reading(partition, (reader) => reader.read(fromOffset, limit)),
+    lastOffset: (partition) => reading(partition, (reader) => reader.lastOffset()),
+    close: async () => {
+      for (const { db } of files.values()) db.close()
+      files.clear()
+    },
+  }
+}

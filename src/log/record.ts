@@ -1,0 +1,134 @@
+/**
+ * How a batch of events lies in the log: rows of at most a few megabytes, each a JSON array with one
+ * event per line, a version, and a CRC-32 over all that identifies the row and its bytes. It writes
+ * only the current version, and brings older ones up to it on reading.
+ */
+
+import assert from 'node:assert/strict'
+import { crc32 } from 'node:zlib'
+import { Fault } from '#domain/fault.ts'
+import type { LogEvent, LogRecord } from './event-log.ts'
+
+export const RECORD_VERSION = 1
+
+/** Rows are closed at this size, so that reading one back never needs more memory than a few. */
+const ROW_BYTES_MAX = 4 * 1024 * 1024
+const ROW_EVENTS_MAX = 4_096
+
+/** Turns an event of one version into one of the next. */
+export type Upcaster = (event: unknown) => unknown
+
+/** The upcasters by the version they take; there is one for every version below the current. */
+export type Upcasters = ReadonlyMap<number, Upcaster>
+
+export const UPCASTERS: Upcasters = new Map()
+
+export type BatchRow = {
+  readonly first_offset: number
+  readonly count: number
+  readonly version: number
+  readonly crc: number
+  readonly payload: Buffer
+}
+
+/** Which file a row belongs to; it is part of the checksum, so that rows cannot change places. */
+export type RowHome = { readonly logId: string; readonly partition: number }
+
+export function batchCrc(home: RowHome, row: Omit<BatchRow, 'crc'>): number {
+  const head = `batch/${home.logId}/${home.partition}/${row.first_offset}/${row.count}/${row.version}`
+  return crc32(row.payload, crc32(head))
+}
+
+const COMMA = 0x2c
+const NEWLINE = 0x0a
+const OPEN = 0x5b
+const CLOSE = 0x5d
+
+/** Encodes batches into one buffer of its own, which it hands out only until the next row. */
+export class BatchEncoder {
+  #buffer = Buffer.allocUnsafe(1024 * 1024)
+
+  /** Calls `each` with the rows of the batch, in order. The payload is valid during the call. */
+  encode(
+    home: RowHome,
+    firstOffset: number,
+    events: readonly LogEvent[],
+    each: (row: BatchRow) => void,
+  ): void {
+    let from = firstOffset
+    let count = 0
+    let length = 0
+    for (const event of events) {
+      const text = JSON.stringify(event)
+      length = this.#reserve(length, text.length * 3 + 4)
+      this.#buffer[length++] = count === 0 ? OPEN : COMMA
+      this.#buffer[length++] = NEWLINE
+      length += this.#buffer.write(text, length, 'utf8')
+      count++
+      if (length >= ROW_BYTES_MAX || count === ROW_EVENTS_MAX) {
+        each(this.#row(home, from, count, length))
+        from += count
+        count = 0
+        length = 0
+      }
+    }
+    if (count > 0) each(this.#row(home, from, count, length))
+  }
+
+  #row(home: RowHome, firstOffset: number, count: number, length: number): BatchRow {
+    this.#buffer[length] = NEWLINE
+    this.#buffer[length + 1] = CLOSE
+    const payload = this.#buffer.subarray(0, length + 2)
+    const row = { first_offset: firstOffset, count, version: RECORD_VERSION, payload }
+    return { ...row, crc: batchCrc(home, row) }
+  }
+
+  #reserve(length: number, more: number): number {
+    if (length + more > this.#buffer.length) {
+      const larger = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, length + more))
+      this.#buffer.copy(larger, 0, 0, length)
+      this.#buffer = larger
+    }
+    return length
+  }
+}
+
+/** The records of a row, brought to the current version. Anything that does not fit is a fault. */
+export function decodeBatch<Event extends LogEvent>(
+  home: RowHome,
+  row: BatchRow,
+  upcasters: Upcasters,
+): LogRecord<Event>[] {
+  if (batchCrc(home, row) !== row.crc) {
+    throw corrupt(`partition ${home.partition}: the batch at offset ${row.first_offset} is damaged`)
+  }
+  if (row.version > RECORD_VERSION) {
+    throw new Fault(
+      'LOG_VERSION_UNKNOWN',
+      `partition ${home.partition}: offset ${row.first_offset} has record version ${row.version}, ` +
+        `this program knows versions up to ${RECORD_VERSION}`,
+      { retryable: false },
+    )
+  }
+  const events: unknown = JSON.parse(row.payload.toString('utf8'))
+  assert(Array.isArray(events) && events.length === row.count, 'a checked batch has its events')
+  const records: LogRecord<Event>[] = new Array(row.count)
+  for (let index = 0; index < row.count; index++) {
+    let event: unknown = events[index]
+    for (let version = row.version; version < RECORD_VERSION; version++) {
+      const upcast = upcasters.get(version)
+      if (upcast === undefined) {
+        throw new Fault('LOG_VERSION_UNKNOWN', `no upcaster from record version ${version}`, {
+          retryable: false,
+        })
+      }
+      event = upcast(event)
+    }
+    records[index] = { offset: row.first_offset + index, event: event as Event }
+  }
+  return records
+}
+
+export function corrupt(message: string, cause?: unknown): Fault {
+  return new Fault('LOG_CORRUPT', message, { retryable: false, cause })
+}

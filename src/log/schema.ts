@@ -1,0 +1,96 @@
+/**
+ * The tables of a partition's file, and the one row that says what the file must contain. A file
+ * whose schema differs by a single character is refused.
+ *
+ * `state` counts every other table: how many rows, and the sum of their checksums. It is written
+ * with every transaction, so a row that was lost or appeared by damage is found at the next open.
+ */
+
+import { crc32 } from 'node:zlib'
+import type BetterSqlite3 from 'better-sqlite3'
+import { corrupt } from './record.ts'
+
+export const FILE_FORMAT = 1
+
+const TABLES = [
+  `CREATE TABLE state (id INTEGER PRIMARY KEY, json TEXT NOT NULL, crc INTEGER NOT NULL)`,
+  `CREATE TABLE batches (first_offset INTEGER PRIMARY KEY, count INTEGER NOT NULL, version INTEGER NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL)`,
+  `CREATE TABLE closed_orders (id INTEGER PRIMARY KEY, forget_min_sec INTEGER NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL)`,
+  `CREATE TABLE trade_status (market_id BLOB NOT NULL, seq INTEGER NOT NULL, fill INTEGER NOT NULL, status TEXT NOT NULL, tx_hash TEXT NOT NULL, at_ms INTEGER NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (market_id, seq, fill)) WITHOUT ROWID`,
+  `CREATE TABLE markets (market_id TEXT PRIMARY KEY, first_offset INTEGER NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID`,
+  `CREATE TABLE snapshots (market_id TEXT PRIMARY KEY, snapshot INTEGER NOT NULL, at_offset INTEGER NOT NULL, seq INTEGER NOT NULL, chunks INTEGER NOT NULL, bytes INTEGER NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID`,
+  `CREATE TABLE snapshot_chunks (id INTEGER PRIMARY KEY, crc INTEGER NOT NULL, payload BLOB NOT NULL)`,
+] as const
+
+/** How many rows a table has, and the sum of their checksums modulo 2^48. */
+export type Tally = { readonly rows: number; readonly sum: number }
+
+export const EMPTY: Tally = { rows: 0, sum: 0 }
+
+const MODULUS = 2 ** 48
+
+export function plus(tally: Tally, crc: number): Tally {
+  return { rows: tally.rows + 1, sum: (tally.sum + crc) % MODULUS }
+}
+
+export function minus(tally: Tally, crc: number): Tally {
+  return { rows: tally.rows - 1, sum: (tally.sum - crc + MODULUS) % MODULUS }
+}
+
+export type FileState = {
+  readonly format: number
+  readonly logId: string
+  readonly partition: number
+  readonly firstOffset: number
+  readonly lastOffset: number
+  readonly lastMs: number
+  readonly closedRowLast: number
+  readonly snapshotLast: number
+  readonly closed: Tally
+  readonly trades: Tally
+  readonly markets: Tally
+  readonly snapshots: Tally
+  readonly meta: Readonly<Record<string, string>>
+}
+
+export function createTables(db: BetterSqlite3.Database, logId: string, partition: number): void {
+  db.transaction(() => {
+    for (const table of TABLES) db.exec(table)
+    const json = JSON.stringify({
+      format: FILE_FORMAT,
+      logId,
+      partition,
+      firstOffset: 1,
+      lastOffset: 0,
+      lastMs: 0,
+      closedRowLast: 0,
+      snapshotLast: 0,
+      closed: EMPTY,
+      trades: EMPTY,
+      markets: EMPTY,
+      snapshots: EMPTY,
+      meta: {},
+    } satisfies FileState)
+    db.prepare('INSERT INTO state VALUES (1, ?, ?)').run(json, crc32(json))
+  })()
+}
+
+export function checkSchema(db: BetterSqlite3.Database, path: string): void {
+  const found = db
+    .prepare("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY rowid")
+    .pluck()
+    .all()
+  if (found.length !== TABLES.length || found.some((sql, index) => sql !== TABLES[index])) {
+    throw corrupt(`${path}: its tables are not those of a log partition`)
+  }
+}
+
+export const STATE_SELECT = 'SELECT json, crc FROM state WHERE id = 1'
+
+export function parseState(row: unknown, path: string): FileState {
+  const { json, crc } = (row ?? {}) as { json?: unknown; crc?: unknown }
+  if (typeof json !== 'string' || crc32(json) !== crc) {
+    throw corrupt(`${path}: the row that describes the file is damaged`)
+  }
+  return JSON.parse(json) as FileState
+}

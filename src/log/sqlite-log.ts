@@ -1,0 +1,107 @@
+/**
+ * The embedded event log: one SQLite file for each partition, in write-ahead mode, synced with every
+ * commit, one transaction for each batch. It composes what the other files of this room hold, and
+ * routes each call to its partition.
+ */
+
+import assert from 'node:assert/strict'
+import type { MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
+import { type Checkpointer, startCheckpointer } from './checkpointer.ts'
+import type { EventLog, LogBatch, LogEvent } from './event-log.ts'
+import { createLog, type Lock, lockPartition, partitionPaths } from './log-folder.ts'
+import { Partition } from './partition.ts'
+import { UPCASTERS, type Upcasters } from './record.ts'
+import { sqliteFault } from './sqlite-fault.ts'
+
+/** Closed orders that one partition keeps; about 16 bytes of memory each. */
+const CLOSED_ORDERS_MAX = 8_000_000
+
+export type SqliteLogOptions = {
+  readonly dataDir: string
+  /** How many partitions the data folder has; creates them if it has no log yet. */
+  readonly partitions: number
+  /** The partitions that this log writes; no other log may have them open for writing. */
+  readonly own: readonly number[]
+  readonly closedOrdersMax?: number
+  readonly partitionBytesMax?: number
+  /** Opens even a partition that has lost answered commands. For an operator, never by itself. */
+  readonly acceptLoss?: boolean
+  /** Does checkpoints in a thread of their own; on unless told otherwise. */
+  readonly checkpointThread?: boolean
+  readonly upcasters?: Upcasters
+  /** The page size of files that are created; tests make small ones. */
+  readonly pageBytes?: number
+}
+
+export function openSqliteLog<Event extends LogEvent>(options: SqliteLogOptions): EventLog<Event> {
+  const { dataDir, own } = options
+  const identity = createLog(
+    dataDir,
+    options.partitions,
+    options.pageBytes === undefined ? {} : { pageBytes: options.pageBytes },
+  )
+  const locks: Lock[] = []
+  const partitions = new Map<number, Partition<Event>>()
+  let checkpointer: Checkpointer | undefined
+  const release = () => {
+    for (const partition of partitions.values()) partition.close()
+    partitions.clear()
+    for (const lock of locks.splice(0)) lock.release()
+  }
+  try {
+    for (const number of own) {
+      assert(number >= 0 && number < identity.partitions, 'a log owns partitions that exist')
+      const paths = partitionPaths(dataDir, number)
+      locks.push(lockPartition(paths))
+      const partition = new Partition<Event>({
+        home: { logId: identity.id, partition: number },
+        paths,
+        upcasters: options.upcasters ?? UPCASTERS,
+        closedOrdersMax: options.closedOrdersMax ?? CLOSED_ORDERS_MAX,
+        ...(options.partitionBytesMax === undefined ? {} : { bytesMax: options.partitionBytesMax }),
+        acceptLoss: options.acceptLoss ?? false,
+        askCheckpoint: () => checkpointer?.ask(),
+      })
+      partitions.set(number, partition)
+    }
+  } catch (error) {
+    release()
+    throw sqliteFault('LOG_OPEN_FAILED', dataDir, error)
+  }
+  if (options.checkpointThread !== false && own.length > 0) {
+    checkpointer = startCheckpointer(own.map((number) => partitionPaths(dataDir, number).database))
+  }
+
+  const at = (number: number): Partition<Event> => {
+    const partition = partitions.get(number)
+    assert(partition !== undefined, `partition ${number} is open and owned by this log`)
+    return partition
+  }
+  return {
+    id: identity.id,
+    partitions: identity.partitions,
+    owned: [...own],
+    state: (partition) => at(partition).state(),
+    lastOffset: (partition) => at(partition).state().lastOffset,
+    read: (partition, fromOffset, limit) => at(partition).read(fromOffset, limit),
+    append: async (partition: number, batch: LogBatch<Event>) => at(partition).append(batch),
+    reopen: (partition) => at(partition).reopen(),
+    closedOrders: (partition, hashes: readonly OrderHash[]) => at(partition).closedOrders(hashes),
+    closedOrderRoom: (partition) => at(partition).closedOrderRoom(),
+    forgetClosed: (partition, nowSec, limit) => at(partition).forgetClosed(nowSec, limit),
+    tradeStatuses: (partition, ids: readonly TradeId[]) => at(partition).tradeStatuses(ids),
+    beginSnapshot: (partition, marketId: MarketId, atOffset, seq: Sequence) =>
+      at(partition).beginSnapshot(marketId, atOffset, seq),
+    snapshots: (partition) => at(partition).snapshots(),
+    readSnapshot: (partition, marketId: MarketId) => at(partition).readSnapshot(marketId),
+    truncationFloor: (partition) => at(partition).truncationFloor(),
+    truncate: (partition, belowOffset, projectedOffset, limit) =>
+      at(partition).truncate(belowOffset, projectedOffset, limit),
+    retireMarket: (partition, marketId: MarketId) => at(partition).retireMarket(marketId),
+    sweep: (partition, limit) => at(partition).sweep(limit),
+    close: async () => {
+      await checkpointer?.stop()
+      release()
+    },
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * Reads SQLite's write-ahead file before SQLite does, to tell a torn tail from a damaged middle. It
+ * only reads, and only the `-wal` file: opening and closing the database file itself would drop
+ * SQLite's locks on it in this process.
+ *
+ * SQLite takes the frames up to the first one whose checksum does not fit, and silently drops the
+ * rest. That is right after a power cut in the middle of a commit, and a catastrophe when a bit
+ * flipped further up, because commits that were answered would vanish. The difference shows: every
+ * commit is synced before the next begins, so at most one transaction can be unsynced. If frames of
+ * the same generation (the same salts) lie behind a commit frame behind the break, the break is
+ * damage.
+ *
+ * The file is a header of 32 bytes and frames of 24 bytes plus a page, numbers big-endian. A frame's
+ * header: page number, database size in pages (not 0 at a commit), two salts, two checksum words
+ * that continue from the frame before.
+ */
+
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import { corrupt } from './record.ts'
+
+const HEADER_BYTES = 32
+const FRAME_HEADER_BYTES = 24
+const MAGIC = 0x377f0682
+const FORMAT = 3_007_000
+
+export type WalScan = {
+  /** Frames that SQLite will accept, up to the last intact commit. */
+  readonly frames: number
+  /** Whether something of an unfinished commit lies behind them. */
+  readonly torn: boolean
+}
+
+export function scanWal(path: string): WalScan {
+  let file: number
+  try {
+    file = openSync(path, 'r')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { frames: 0, torn: false }
+    throw error
+  }
+  try {
+    return scan(path, file, fstatSync(file).size)
+  } finally {
+    closeSync(file)
+  }
+}
+
+function scan(path: string, file: number, size: number): WalScan {
+  const header = Buffer.alloc(HEADER_BYTES)
+  const read = readSync(file, header, 0, HEADER_BYTES, 0)
+  if (header.every((byte) => byte === 0)) return { frames: 0, torn: size > 0 }
+  const magic = header.readUInt32BE(0)
+  const swapped = magic === MAGIC + 1
+  const pageBytes = header.readUInt32BE(8)
+  const sum: Sum = [0, 0]
+  addToSum(sum, header.subarray(0, 24), swapped)
+  const whole =
+    read === HEADER_BYTES &&
+    (magic === MAGIC || swapped) &&
+    header.readUInt32BE(4) === FORMAT &&
+    pageBytes >= 512 &&
+    pageBytes <= 65_536 &&
+    (pageBytes & (pageBytes - 1)) === 0 &&
+    sum[0] === header.readUInt32BE(24) &&
+    sum[1] === header.readUInt32BE(28)
+  if (!whole) {
+    // The header is written and synced before any frame, within one sector. If less than all of it
+    // is there, nothing was ever committed through it; if it is there and wrong, it was damaged.
+    if (size < HEADER_BYTES) return { frames: 0, torn: true }
+    throw corrupt(`${path}: the header of the write-ahead file is damaged`)
+  }
+  const frameBytes = FRAME_HEADER_BYTES + pageBytes
+  const frame = Buffer.alloc(frameBytes)
+  let frames = 0
+  let committed = 0
+  let broken = false
+  let brokenCommits = 0
+  for (let at = HEADER_BYTES; at + FRAME_HEADER_BYTES <= size; at += frameBytes) {
+    const length = readSync(file, frame, 0, frameBytes, at)
+    const ours = length >= FRAME_HEADER_BYTES && frame.compare(header, 16, 24, 8, 16) === 0
+    const commits = frame.readUInt32BE(4) !== 0
+    if (!broken) {
+      if (ours && length === frameBytes && frame.readUInt32BE(0) !== 0) {
+        addToSum(sum, frame.subarray(0, 8), swapped)
+        addToSum(sum, frame.subarray(FRAME_HEADER_BYTES), swapped)
+        broken = sum[0] !== frame.readUInt32BE(16) || sum[1] !== frame.readUInt32BE(20)
+      } else {
+        broken = true
+      }
+      if (!broken) {
+        frames++
+        if (commits) committed = frames
+        continue
+      }
+    }
+    if (!ours) continue
+    if (brokenCommits > 0) {
+      throw corrupt(
+        `${path}: frame ${frames + 1} of the write-ahead file is damaged, and commits that were ` +
+          'made durable lie behind it; restore the file from a copy',
+      )
+    }
+    if (commits) brokenCommits++
+  }
+  return { frames: committed, torn: broken || committed < frames }
+}
+
+type Sum = [number, number]
+
+/** The checksum of SQLite's write-ahead file: two running sums over pairs of 32-bit words. */
+function addToSum(sum: Sum, bytes: Buffer, bigEndian: boolean): void {
+  let [first, second] = sum
+  for (let at = 0; at < bytes.length; at += 8) {
+    const one = bigEndian ? bytes.readUInt32BE(at) : bytes.readUInt32LE(at)
+    const two = bigEndian ? bytes.readUInt32BE(at + 4) : bytes.readUInt32LE(at + 4)
+    first = (first + one + second) >>> 0
+    second = (second + two + first) >>> 0
+  }
+  sum[0] = first
+  sum[1] = second
+}
