@@ -1,8 +1,10 @@
 /**
  * What an order's verification costs beyond the bare recovery on the curve: orders per second
  * through hash, hex, recovery and address on one thread, beside native `ecdsaRecover` alone on the
- * same signatures in the same run. On the way it also shows the pool, with one thread and with one
- * per core, and the share of the machine's bare rate that it reaches.
+ * same signatures in the same run. Both are counted in the thread's own CPU time, in short rounds
+ * that alternate, so that other programs on the machine disturb neither. Before that it shows the
+ * pool, with one thread and with one per core: orders per second by the clock, and what an order
+ * costs the process and the caller's thread in CPU time.
  */
 
 import { createRequire } from 'node:module'
@@ -40,6 +42,8 @@ type Native = {
 type Bare = { digest: Uint8Array; signature: Uint8Array; recid: number }
 
 const ORDERS = quick ? 4_000 : 10_000
+/** Orders of one round: a tenth of a second. */
+const ROUND_ORDERS = 500
 const TRADERS = 100
 
 const recovery = nativeRecovery()
@@ -52,20 +56,32 @@ const inspectOrders = createOrderInspector([domain], recovery, keccak)
 
 const single = await runBench({
   bench: 'verify',
-  unit: 'orders/s',
+  unit: 'orders per second of one core',
   peer: 'native secp256k1.ecdsaRecover alone, one core',
   bar: 0.85,
-  ours: () =>
-    rate(() => {
-      for (let from = 0; from < signed.length; from += 32) {
-        const batch = signed.slice(from, from + 32)
-        for (const [index, inspection] of inspectOrders(batch).entries()) {
-          mustBeVerified(verifiedOrder(batch[index]!, inspection))
+  rounds: quick ? 21 : 61,
+  warmups: 5,
+  ours: ({ index }) => {
+    const orders = roundOf(signed, index)
+    return coreRate(() => {
+      for (let from = 0; from < orders.length; from += 32) {
+        const batch = orders.slice(from, from + 32)
+        for (const [at, inspection] of inspectOrders(batch).entries()) {
+          mustBeVerified(verifiedOrder(batch[at]!, inspection))
         }
       }
-    }),
-  theirs: bareRate,
+    })
+  },
+  theirs: ({ index }) => {
+    const signatures = roundOf(bare, index)
+    return coreRate(() => {
+      for (const { signature, recid, digest } of signatures) {
+        native.ecdsaRecover(signature, recid, digest, false)
+      }
+    })
+  },
 })
+const recoverUs = 1_000_000 / single.peerFigure
 
 for (const threads of new Set([1, availableParallelism()])) {
   const pool = new Piscina({
@@ -85,20 +101,24 @@ for (const threads of new Set([1, availableParallelism()])) {
     },
   })
   const rates: number[] = []
-  let callerUs = 0
-  for (let round = 0; round < (quick ? 3 : 5); round++) {
-    const before = process.threadCpuUsage()
-    rates.push(await rateAsync(() => askAll(batcher.ask)))
-    const used = process.threadCpuUsage(before)
-    callerUs = (used.user + used.system) / signed.length
+  const callerUs: number[] = []
+  const processUs: number[] = []
+  for (let round = 0; round < (quick ? 4 : 8); round++) {
+    const caller = process.threadCpuUsage()
+    const whole = process.cpuUsage()
+    const start = performance.now()
+    await askAll(batcher.ask)
+    rates.push((ORDERS / (performance.now() - start)) * 1000)
+    callerUs.push(perOrder(process.threadCpuUsage(caller)))
+    processUs.push(perOrder(process.cpuUsage(whole)))
   }
   await batcher.close()
   await pool.destroy()
-  const figure = median(rates)
-  const ofBare = (figure / single.peerFigure).toFixed(2)
+  const multiple = (median(processUs) / recoverUs).toFixed(2)
   process.stdout.write(
-    `pool of ${threads} (${engines}): ${Math.round(figure)} orders/s, ${ofBare} of the bare rate ` +
-      `of one core; the caller's thread spends ${callerUs.toFixed(1)} µs per order\n`,
+    `pool of ${threads} (${engines}): ${Math.round(median(rates))} orders/s; CPU per order ` +
+      `${median(processUs).toFixed(0)} µs, ${multiple} of a bare recovery, of which the caller's ` +
+      `thread ${median(callerUs).toFixed(1)} µs\n`,
   )
 }
 report(single)
@@ -117,24 +137,21 @@ async function askAll(
   await Promise.all(Array.from({ length: 1_000 }, asker))
 }
 
-function bareRate(): number {
-  return rate(() => {
-    for (const { signature, recid, digest } of bare) {
-      native.ecdsaRecover(signature, recid, digest, false)
-    }
-  })
+/** The orders of a round; warm-ups count from below zero. */
+function roundOf<Item>(items: readonly Item[], index: number): readonly Item[] {
+  const from = ((index + ORDERS) * ROUND_ORDERS) % ORDERS
+  return items.slice(from, from + ROUND_ORDERS)
 }
 
-function rate(work: () => void): number {
-  const start = performance.now()
+function coreRate(work: () => void): number {
+  const before = process.threadCpuUsage()
   work()
-  return (ORDERS / (performance.now() - start)) * 1000
+  const { user, system } = process.threadCpuUsage(before)
+  return (ROUND_ORDERS / (user + system)) * 1_000_000
 }
 
-async function rateAsync(work: () => Promise<void>): Promise<number> {
-  const start = performance.now()
-  await work()
-  return (ORDERS / (performance.now() - start)) * 1000
+function perOrder({ user, system }: { user: number; system: number }): number {
+  return (user + system) / ORDERS
 }
 
 function mustBeVerified(answer: object): void {
