@@ -33,8 +33,11 @@ export const ORDERS_PER_MARKET_MAX = 4_000_000
 /** Open orders of one trader in one market. */
 export const ORDERS_PER_TRADER_MAX = 10_000
 
-/** Fills of one incoming order; what remains of it after them rests or is refused. */
-export const FILLS_PER_ORDER_MAX = 10_000
+/** Makers that one incoming order may meet; what remains of it after them is cancelled. */
+export const MAKERS_PER_ORDER_MAX = 10_000
+
+/** Makers that one `OrdersMatched` event tells of; more make several events. */
+export const MAKERS_PER_EVENT_MAX = 1_000
 
 /** Trades listed by `GET /api/v1/trades/{marketId}`. */
 export const TRADES_LISTED_MAX = 100

@@ -26,8 +26,8 @@ export type MarketOpened = Head<'MarketOpened'> & { readonly market: Market }
 
 /**
  * An order, or the remainder of one, came to rest. `order` is there when nothing before this event
- * has told of it: a new order that did not match at once. `added` differs from `remaining` when a
- * failed trade gave quantity back to an order that was still resting.
+ * has told of it: a new order that did not match at once. `returned` marks quantity that a failed
+ * trade gave back; `added` is less than `remaining` when its order was still resting.
  */
 export type OrderRested = Head<'OrderRested'> & {
   readonly orderHash: OrderHash
@@ -43,6 +43,7 @@ export type OrderRested = Head<'OrderRested'> & {
   /** How many counter-orders it matched when it was placed: its first answer. */
   readonly matches: number
   readonly order?: VerifiedOrder
+  readonly returned?: true
 }
 
 export type Fill = {
@@ -59,6 +60,8 @@ export type OrdersMatched = Head<'OrdersMatched'> & {
   readonly taker: VerifiedOrder
   readonly takerRemaining: number
   readonly fills: readonly Fill[]
+  /** The taker is not new: it is quantity that a failed trade gave back. */
+  readonly returned?: true
 }
 
 export const ORDER_CLOSE_REASONS = [
@@ -77,6 +80,7 @@ export type OrderClosed = Head<'OrderClosed'> & {
   readonly side: Side
   readonly outcome: Outcome
   readonly price: Price
+  readonly size: Shares
   readonly reason: OrderCloseReason
   /** What was still resting; 0 when filled. */
   readonly remaining: number

@@ -44,3 +44,15 @@ export type Context<P extends Protocol, Event> = {
   /** Gives the answer that was deferred; a second answer to the same ticket is a bug. */
   answer(ticket: Deferred, answer: unknown): void
 }
+
+/** The part of a context that a behaviour without outside work, timers or waiting needs. */
+export type PureContext<Event> = Pick<Context<never, Event>, 'nowMs' | 'emit'>
+
+/** A behaviour whose answers and events follow from its state, the message and the time alone. */
+export type PureBehaviour<State, P extends Protocol, Event = never> = {
+  readonly [K in keyof P]: (
+    state: State,
+    message: Readonly<P[K]['takes']>,
+    context: PureContext<Event>,
+  ) => P[K]['answers']
+}

@@ -1,0 +1,212 @@
+/** The house rules, as a test: who may import whom, where a library lives, how a file is named. */
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** What each room may import; `type:` marks rooms that only types may come from. */
+const ROOMS: Record<string, readonly string[]> = {
+  domain: [],
+  runtime: [],
+  book: ['domain'],
+  log: ['domain'],
+  chain: ['domain'],
+  store: ['domain'],
+  feeds: ['domain'],
+  verify: ['domain'],
+  client: ['domain'],
+  actors: [
+    'domain',
+    'book',
+    ...['runtime', 'log', 'store', 'chain', 'feeds', 'verify'].map((room) => `type:${room}`),
+  ],
+  front: ['domain', 'runtime', 'type:actors'],
+  devnet: ['domain', 'chain', 'client'],
+}
+
+/** The rooms where a library may be used; what is not listed may be used wherever it is needed. */
+const HOMES: Record<string, readonly string[]> = {
+  viem: ['chain', 'devnet', 'client'],
+  '@mikro-orm': ['store'],
+  'uWebSockets.js': ['front'],
+  piscina: ['runtime'],
+  comlink: ['runtime'],
+  typebox: ['front', 'config'],
+  pino: ['config'],
+  'pino-pretty': ['config'],
+  'better-sqlite3': ['log', 'store'],
+  secp256k1: ['verify'],
+  keccak: ['verify'],
+}
+
+type Import = { from: string; typeOnly: boolean }
+
+const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .split('\n')
+  .filter((file) => file !== '' && existsSync(join(root, file)))
+const sources = files.filter((file) => file.endsWith('.ts') && !file.includes('/artifacts/'))
+const text = (file: string): string => readFileSync(join(root, file), 'utf8')
+
+/** The room of a file in `src`, or the top-level folder of any other. */
+function roomOf(file: string): string {
+  const parts = file.split('/')
+  return parts[0] === 'src' && parts.length > 2 ? (parts[1] ?? '') : (parts[0] ?? '')
+}
+
+function importsOf(file: string): Import[] {
+  const found: Import[] = []
+  const statement = /^(?:import|export)\s+(type\s)?(?:([^'"]*?)\s+from\s+)?['"]([^'"]+)['"]/gms
+  for (const match of text(file).matchAll(statement)) {
+    const names = (match[2] ?? '').trim()
+    const inner = /^\{([^}]*)\}$/s.exec(names)?.[1]
+    const allTypes =
+      inner !== undefined &&
+      inner
+        .split(',')
+        .map((name) => name.trim())
+        .filter((name) => name !== '')
+        .every((name) => name.startsWith('type '))
+    found.push({ from: match[3] ?? '', typeOnly: match[1] !== undefined || allTypes })
+  }
+  for (const match of text(file).matchAll(/\bimport\(\s*['"]([^'"]+)['"]/g)) {
+    found.push({ from: match[1] ?? '', typeOnly: false })
+  }
+  return found
+}
+
+/** The room an import leads to, when it leads into this repository. */
+function roomOfImport(file: string, from: string): string | undefined {
+  if (from.startsWith('#')) return from.slice(1, from.indexOf('/'))
+  if (from.startsWith('.')) return roomOf(normalize(join(dirname(file), from)))
+  return undefined
+}
+
+test('rooms import only what the table allows', () => {
+  const wrong: string[] = []
+  for (const file of sources.filter((name) => name.startsWith('src/'))) {
+    const room = roomOf(file)
+    const allowed = ROOMS[room]
+    if (room === 'src') continue
+    assert(allowed !== undefined, `src/${room} is not in the table of rooms`)
+    for (const { from, typeOnly } of importsOf(file)) {
+      const target = roomOfImport(file, from)
+      if (target === undefined || target === room || allowed.includes(target)) continue
+      if (typeOnly && allowed.includes(`type:${target}`)) continue
+      wrong.push(`${file} imports ${from}`)
+    }
+  }
+  assert.deepEqual(wrong, [])
+})
+
+test('nothing in src, workers or config imports a test or a load test', () => {
+  const wrong: string[] = []
+  for (const file of sources.filter((name) => /^(src|workers|config|contracts)\//.test(name))) {
+    for (const { from } of importsOf(file)) {
+      if (['test', 'loadtest'].includes(roomOfImport(file, from) ?? ''))
+        wrong.push(`${file}: ${from}`)
+    }
+  }
+  assert.deepEqual(wrong, [])
+})
+
+test('another room is named by its subpath, not by a way through folders', () => {
+  const wrong: string[] = []
+  for (const file of sources.filter((name) => name.startsWith('src/'))) {
+    for (const { from } of importsOf(file)) {
+      if (from.startsWith('.') && roomOfImport(file, from) !== roomOf(file)) {
+        if (roomOf(file) !== 'src') wrong.push(`${file} imports ${from}`)
+      }
+    }
+  }
+  assert.deepEqual(wrong, [])
+})
+
+test('each library is used only where it is at home', () => {
+  const wrong: string[] = []
+  for (const file of sources.filter((name) => /^(src|config)\//.test(name))) {
+    for (const { from } of importsOf(file)) {
+      const library = from.startsWith('@')
+        ? from.split('/').slice(0, 2).join('/')
+        : (from.split('/')[0] ?? '')
+      const homes = HOMES[library] ?? HOMES[library.split('/')[0] ?? '']
+      const room = roomOf(file)
+      const exception = file === 'src/domain/order-hash.ts' && library === 'viem'
+      if (homes !== undefined && !homes.includes(room) && !exception) wrong.push(`${file}: ${from}`)
+    }
+  }
+  assert.deepEqual(wrong, [])
+})
+
+test('files are named in kebab-case after what they hold', () => {
+  const wrong = sources.filter((file) => {
+    const name = file.split('/').at(-1) ?? ''
+    return (
+      !/^[a-z0-9]+(-[a-z0-9]+)*(\.test)?\.ts$/.test(name) ||
+      /^(utils?|helpers?|index|common|misc)\.ts$/.test(name)
+    )
+  })
+  assert.deepEqual(wrong, [])
+})
+
+test('no file only passes on what others export', () => {
+  const wrong = sources.filter((file) =>
+    /^export\s+(?:type\s+)?(?:\*|\{[^}]*\})\s+from\s/m.test(text(file)),
+  )
+  assert.deepEqual(wrong, [])
+})
+
+test('every file of ours opens by saying what it is', () => {
+  const wrong = sources
+    .filter((file) => /^(src|workers|config|loadtest)\//.test(file))
+    .filter((file) => !text(file).startsWith('/**') && !text(file).startsWith('#!'))
+  assert.deepEqual(wrong, [])
+})
+
+test('the environment is read in one place', () => {
+  const wrong = sources
+    .filter((file) => /^(src|workers|config)\//.test(file) && file !== 'config/settings.ts')
+    .filter((file) => /\bprocess\.env\b/.test(text(file)))
+  assert.deepEqual(wrong, [])
+})
+
+test('a behaviour asks no clock, no chance and no environment', () => {
+  const wrong = sources
+    .filter((file) => file.startsWith('src/actors/') || file.startsWith('src/book/'))
+    .filter((file) =>
+      /\b(Date\.now|new Date\(\)|Math\.random|process\.env|performance\.now|await )\b/.test(
+        text(file).replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, ''),
+      ),
+    )
+  assert.deepEqual(wrong, [])
+})
+
+test('nothing unfinished is left, and every room says what it is for', () => {
+  const marks = new RegExp(['TO', 'DO|FIX', 'ME|X', 'XX'].join(''))
+  const wrong = sources.filter((file) => marks.test(text(file)))
+  assert.deepEqual(wrong, [])
+  const rooms = new Set(
+    sources
+      .filter((f) => f.startsWith('src/'))
+      .map((file) => dirname(file).split('/').slice(0, 2).join('/')),
+  )
+  rooms.delete('src')
+  for (const room of rooms) assert(existsSync(join(root, room, 'README.md')), `${room}/README.md`)
+})
+
+test('the lock file names no registry, and every dependency is pinned exactly', () => {
+  assert(!text('package-lock.json').includes('"resolved"'))
+  const manifest = JSON.parse(text('package.json')) as Record<string, Record<string, string>>
+  for (const group of ['dependencies', 'devDependencies', 'optionalDependencies']) {
+    for (const [name, version] of Object.entries(manifest[group] ?? {})) {
+      assert.match(version, /^(npm:[\w.@/-]+@)?\d+\.\d+\.\d+$/, `${group}: ${name}`)
+    }
+  }
+})
