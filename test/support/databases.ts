@@ -28,8 +28,10 @@ export async function onBothDatabases(
   name: string,
   tests: (databases: TestDatabases) => void,
 ): Promise<void> {
+  // The server is asked first: tests that are under way would keep its answer waiting.
+  const missing = await missingServer()
   describe(`${name}, on SQLite`, () => tests(sqliteDatabases()))
-  await onServerDatabase(name, tests)
+  describeOnServer(name, missing, tests)
 }
 
 /** Runs the tests against the server only. */
@@ -37,12 +39,16 @@ export async function onServerDatabase(
   name: string,
   tests: (databases: TestDatabases) => void,
 ): Promise<void> {
-  const missing = await missingServer()
-  if (missing === undefined) {
-    describe(`${name}, on MariaDB`, () => tests(serverDatabases()))
-    return
-  }
+  describeOnServer(name, await missingServer(), tests)
+}
+
+function describeOnServer(
+  name: string,
+  missing: string | undefined,
+  tests: (databases: TestDatabases) => void,
+): void {
   describe(`${name}, on MariaDB`, () => {
+    if (missing === undefined) return tests(serverDatabases())
     it('needs a MySQL or MariaDB server', { skip: servicesRequired ? false : missing }, () => {
       throw new Error(missing)
     })
