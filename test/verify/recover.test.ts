@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { recoverAddress } from 'viem'
 import { sign } from 'viem/accounts'
@@ -60,4 +62,26 @@ test('the fastest engine that is there is the one in use', async () => {
   const native = nativeRecovery()
   assert.equal((await loadRecovery()).name, native?.name ?? 'wasm secp256k1')
   assert.equal(loadKeccak().name, nativeKeccak()?.name ?? 'portable keccak')
+})
+
+test('where nothing native was built, the portable engines take over and say so', async () => {
+  // A process of its own, in which the native modules cannot be found.
+  const script = `
+    import { registerHooks } from 'node:module'
+    registerHooks({
+      resolve(specifier, context, next) {
+        if (specifier.endsWith('/bindings.js')) throw new Error('not built')
+        return next(specifier, context)
+      },
+    })
+    const { loadRecovery } = await import('#verify/recover.ts')
+    const { loadKeccak } = await import('#verify/keccak.ts')
+    process.stdout.write((await loadRecovery()).name + ', ' + loadKeccak().name)
+  `
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ['--input-type=module', '--eval', script],
+    { cwd: new URL('../../', import.meta.url) },
+  )
+  assert.equal(stdout, 'wasm secp256k1, portable keccak')
 })
