@@ -56,8 +56,7 @@ export async function listMarkets(
   const where: FilterQuery<MarketEntity> = {
     ...(filter.chainId === undefined ? {} : { chainId: filter.chainId }),
     ...(filter.category === undefined ? {} : { category: filter.category }),
-    // Both values where either will do: an index that leads with the flag then serves that as well.
-    quick: filter.quick ?? { $in: [false, true] },
+    ...(filter.quick === undefined ? {} : { quick: filter.quick }),
     ...(filter.expiresAfterSec === undefined
       ? {}
       : { expiration: { $gt: filter.expiresAfterSec } }),

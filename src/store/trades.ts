@@ -82,7 +82,7 @@ export async function pendingTrades(
   const found = await read(database, (em) =>
     em.find(
       TradeEntity,
-      { pending: true, ...(filter.chainId === undefined ? {} : { chainId: filter.chainId }) },
+      { pending: 1, ...(filter.chainId === undefined ? {} : { chainId: filter.chainId }) },
       {
         orderBy: { matchedAtMs: 'asc', seq: 'asc', fillIndex: 'asc', marketId: 'asc' },
         limit: filter.limit,
@@ -100,8 +100,8 @@ export async function newestPendingTrades(
 ): Promise<{ trades: TradeRecord[]; count: number }> {
   const [found, count] = await read(database, (em) =>
     Promise.all([
-      em.find(TradeEntity, { pending: true }, newest(filter.limit)),
-      em.count(TradeEntity, { pending: true }),
+      em.find(TradeEntity, { pending: 1 }, newest(filter.limit)),
+      em.count(TradeEntity, { pending: 1 }),
     ]),
   )
   return { trades: found.map(tradeRecord), count }

@@ -28,8 +28,8 @@ export const TradeEntity = defineEntity({
     takerSide: p.integer().$type<Side>(),
     matchedAtMs: p.bigint('number'),
     status: p.string().$type<TradeStatus>().length(16),
-    /** Whether the chain has still to decide; it follows from the status and serves the index. */
-    pending: p.boolean(),
+    /** 1 while the chain has still to decide; it follows from the status and serves an index. */
+    pending: p.integer().$type<0 | 1>(),
     txHash: p.string().length(66).nullable(),
     reason: p.string().length(1024).nullable(),
     attempts: p.integer(),

@@ -24,9 +24,9 @@ export class MarketsOrdersTrades extends Migration {
       log_partition integer not null,
       last_seq integer not null
     ) strict`)
-    this.addSql(
-      'create index if not exists markets_by_age on markets (quick, created_at_sec, market_id)',
-    )
+    this.addSql('create index if not exists markets_by_age on markets (created_at_sec, market_id)')
+    this.addSql(`create index if not exists markets_by_kind
+      on markets (quick, created_at_sec, market_id)`)
     this.addSql(`create index if not exists markets_by_chain
       on markets (chain_id, quick, created_at_sec, market_id)`)
     this.addSql(`create index if not exists markets_by_category
