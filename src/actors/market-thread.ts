@@ -15,7 +15,14 @@ import type { MarketEvent, TradeOutcome } from '#domain/market-event.ts'
 import { OUTCOMES } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { TradeStatus } from '#domain/trade.ts'
-import type { ClosedOrder, EventLog, LogBatch, SnapshotWriter, TradeState } from '#log/event-log.ts'
+import type {
+  Appended,
+  ClosedOrder,
+  EventLog,
+  LogBatch,
+  SnapshotWriter,
+  TradeState,
+} from '#log/event-log.ts'
 import type { Behaviour, Context, Message } from '#runtime/actor.ts'
 import {
   apply,
@@ -179,6 +186,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
   },
 
   Projected(thread, { partition, offset }) {
+    if (!thread.options.log.owned.includes(partition)) return undefined
     thread.projected.set(partition, offset)
     thread.truncatable.add(partition)
     return undefined
@@ -256,11 +264,11 @@ type PartitionBatch = {
 }
 
 /** Makes the events of a batch durable, one append per partition. */
-export async function commit(
+export function commit(
   thread: MarketThread,
   events: readonly MarketEvent[],
   nowMs: number,
-): Promise<void> {
+): Promise<Appended[]> {
   const batches = new Map<number, PartitionBatch>()
   for (const event of events) {
     const hosted = thread.markets.get(event.marketId)
@@ -276,20 +284,19 @@ export async function commit(
     if (hosted.eventsSinceSnapshot >= thread.options.snapshotEvery) thread.due.add(event.marketId)
   }
   thread.committing = true
-  try {
-    for (const [partition, batch] of batches) {
-      const append: LogBatch<MarketEvent> = {
-        events: batch.events,
-        nowMs,
-        closed: [...batch.closed.values()],
-        reopened: [...batch.reopened],
-        trades: [...batch.trades.values()],
-      }
-      await thread.options.log.append(partition, append)
+  const appends = [...batches].map(([partition, batch]) => {
+    const append: LogBatch<MarketEvent> = {
+      events: batch.events,
+      nowMs,
+      closed: [...batch.closed.values()],
+      reopened: [...batch.reopened],
+      trades: [...batch.trades.values()],
     }
-  } finally {
+    return thread.options.log.append(partition, append)
+  })
+  return Promise.all(appends).finally(() => {
     thread.committing = false
-  }
+  })
 }
 
 /** What the partition must remember of an event beside the event itself; the last word counts. */

@@ -360,7 +360,7 @@ function admit(
       taker: order,
       takerRemaining: left,
       fills: fillsOf(fills),
-      ...returned,
+      ...(matches > fills.length || origin.returned ? { known: true } : {}),
     })
     for (let index = 0; index < fills.length; index++) {
       if (fills.remaining(index) === 0) {

@@ -60,8 +60,8 @@ export type OrdersMatched = Head<'OrdersMatched'> & {
   readonly taker: VerifiedOrder
   readonly takerRemaining: number
   readonly fills: readonly Fill[]
-  /** The taker is not new: it is quantity that a failed trade gave back. */
-  readonly returned?: true
+  /** An event before this one has told of the taker: it goes on matching, or came back. */
+  readonly known?: true
 }
 
 export const ORDER_CLOSE_REASONS = [

@@ -3,8 +3,8 @@
 import { Piscina } from 'piscina'
 
 export type Pool = {
-  /** Rejects when the queue is full or the thread died; the caller decides what that means. */
-  run(task: unknown): Promise<unknown>
+  /** Calls the export `name` of the entry. Rejects when the queue is full or the thread died. */
+  run(task: unknown, name: string): Promise<unknown>
   close(): Promise<void>
   readonly waiting: number
 }
@@ -26,7 +26,7 @@ export function makePool(options: {
     workerData: options.data,
   })
   return {
-    run: (task) => piscina.run(task),
+    run: (task, name) => piscina.run(task, { name }),
     close: () => piscina.destroy(),
     get waiting() {
       return piscina.queueSize

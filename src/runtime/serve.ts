@@ -34,7 +34,7 @@ export type ServeOptions<State, P extends Protocol, Event> = {
   readonly full: unknown
   readonly prepare?: (batch: readonly Command<P>[]) => void
   /** Makes the events durable. When it fails nobody knows whether they are. */
-  readonly commit?: (events: readonly Event[]) => void | Promise<void>
+  readonly commit?: (events: readonly Event[]) => undefined | Promise<unknown>
   /** After a failed commit: brings the state back to what is durable; its value answers the batch. */
   readonly recover?: (error: unknown) => unknown
   /** Passes the durable events on, before the answers leave. */
@@ -156,7 +156,7 @@ export function serve<State, P extends Protocol, Event = never>(
       finish(said, given)
       return undefined
     }
-    let commit: void | Promise<void>
+    let commit: undefined | Promise<unknown>
     try {
       commit = options.commit(said)
     } catch (error) {

@@ -1,0 +1,33 @@
+/** What the main thread hands to each worker, and what all channels of the exchange have in common. */
+
+import { CHANNEL_BATCH_MAX, CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
+import type { ChannelOptions } from '#runtime/channel.ts'
+import type { Settings } from './settings.ts'
+import type { Topology } from './topology.ts'
+
+export type ThreadData = {
+  readonly name: string
+  /** Which of its kind it is. */
+  readonly index: number
+  readonly settings: Settings
+  readonly isTerminal: boolean
+  /** The port that all fronts share, once main has claimed it. */
+  readonly port: number
+}
+
+export function channelOptions(settings: Settings): ChannelOptions {
+  return {
+    inFlightMax: CHANNEL_IN_FLIGHT_MAX,
+    batchMax: CHANNEL_BATCH_MAX,
+    deadlineMs: settings.front.deadlineMs,
+  }
+}
+
+export function topologyOf({ markets }: Settings): Topology {
+  return { partitions: markets.partitions, marketThreads: markets.threads, pins: markets.pins }
+}
+
+/** SQLite in the data folder unless the settings name a database. */
+export function databaseUrlOf({ database, data }: Settings): string {
+  return database.url === '' ? `sqlite:${data.dir}/sibyl.db` : database.url
+}

@@ -1,0 +1,151 @@
+/** A market thread: its partitions of the log, the markets in them, and the timers they need. */
+
+import { randomInt } from 'node:crypto'
+import { workerData } from 'node:worker_threads'
+import { Histogram, Registry } from 'prom-client'
+import {
+  commit,
+  forget,
+  housekeep,
+  type MarketNews,
+  type MarketThread,
+  type MarketThreadProtocol,
+  marketsToExpire,
+  marketThread,
+  newMarketThread,
+  prepare,
+  recover,
+} from '#actors/market-thread.ts'
+import type { StoreProtocol } from '#actors/store.ts'
+import { makeLog } from '#config/logging.ts'
+import { channelOptions, type ThreadData, topologyOf } from '#config/thread-data.ts'
+import { partitionOf, partitionsOf } from '#config/topology.ts'
+import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { reject } from '#domain/rejection.ts'
+import type { EventLog } from '#log/event-log.ts'
+import { openSqliteLog } from '#log/sqlite-log.ts'
+import { Channel } from '#runtime/channel.ts'
+import { type Served, serve } from '#runtime/serve.ts'
+import { runThread } from '#runtime/thread.ts'
+
+/** How often expired orders are looked for, and how often what is long past is forgotten. */
+const EXPIRE_EVERY_MS = 250
+const FORGET_EVERY_MS = 1_000
+
+const { name, index, settings, isTerminal } = workerData as ThreadData
+const log = makeLog(settings.log, name, isTerminal)
+const topology = topologyOf(settings)
+const registry = new Registry()
+registry.setDefaultLabels({ thread: name })
+const commitSeconds = new Histogram({
+  name: 'sibyl_market_commit_seconds',
+  help: 'Time to make a batch of commands durable',
+  buckets: [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1],
+  registers: [registry],
+})
+
+let events: EventLog<MarketEvent>
+let thread: MarketThread
+let served: Served
+const readers = new Set<Channel<MarketNews>>()
+const stores = new Set<Channel<StoreProtocol>>()
+const timers: NodeJS.Timeout[] = []
+let keepingHouse = false
+let stopped = false
+
+function keepHouse(): void {
+  keepingHouse = !stopped && housekeep(thread)
+  if (keepingHouse) setImmediate(keepHouse)
+}
+
+function wakeHousekeeping(): void {
+  if (keepingHouse || (thread.due.size === 0 && thread.truncatable.size === 0)) return
+  keepingHouse = true
+  setImmediate(keepHouse)
+}
+
+async function start(): Promise<void> {
+  const own = partitionsOf(index, topology)
+  events = openSqliteLog<MarketEvent>({
+    dataDir: settings.data.dir,
+    partitions: topology.partitions,
+    own,
+  })
+  thread = newMarketThread({
+    log: events,
+    partitionOf: (marketId) => partitionOf(marketId, topology),
+    rules: { selfTrade: settings.matching.selfTrade },
+    seed: randomInt(2 ** 31),
+    snapshotEvery: settings.markets.snapshotEvery,
+  })
+  // The clock of a market never goes back, not even when the machine's does between two starts.
+  const lastMs = Math.max(0, ...own.map((partition) => events.state(partition).lastMs))
+  const clock = {
+    nowMs: () => Math.max(lastMs, Date.now()),
+    after: () => () => {},
+  }
+  served = serve<MarketThread, MarketThreadProtocol, MarketEvent>({
+    behaviour: marketThread,
+    select: () => ({ state: thread }),
+    clock,
+    mailboxMax: settings.markets.mailboxMax,
+    batchMax: COMMIT_COMMANDS_MAX,
+    full: reject('OVERLOADED'),
+    prepare: (batch) => prepare(thread, batch),
+    commit: (said) => {
+      const begunMs = performance.now()
+      return commit(thread, said, said.at(-1)?.atMs ?? clock.nowMs()).then(() => {
+        commitSeconds.observe((performance.now() - begunMs) / 1_000)
+      })
+    },
+    recover: (error) => {
+      log.error({ err: error }, 'an append failed; going back to what the log holds')
+      const views = recover(thread)
+      for (const reader of readers) reader.tell('MarketsReloaded', { views })
+      return reject('OUTCOME_UNKNOWN')
+    },
+    say: (said) => {
+      for (const reader of readers) reader.tell('MarketEvents', { events: said })
+      const offsets = events.owned.map((part) => [part, events.lastOffset(part)] as const)
+      for (const store of stores) store.tell('Appended', { offsets })
+      wakeHousekeeping()
+    },
+  })
+  timers.push(
+    setInterval(() => {
+      for (const marketId of marketsToExpire(thread, clock.nowMs())) {
+        served.hear('Expire', { marketId }, 0, undefined)
+      }
+      wakeHousekeeping()
+    }, EXPIRE_EVERY_MS),
+    setInterval(() => forget(thread, clock.nowMs()), FORGET_EVERY_MS),
+  )
+  log.info({ partitions: own, markets: thread.markets.size }, 'markets are open')
+}
+
+runThread({
+  start,
+  connect(peer, port) {
+    const channel = new Channel<MarketNews & StoreProtocol>(port, channelOptions(settings), {
+      heard: (type, message, replyTo) => served.hear(type, message, replyTo, channel),
+      closed() {
+        readers.delete(channel)
+        stores.delete(channel)
+      },
+    })
+    if (peer === 'store') stores.add(channel)
+    else readers.add(channel)
+  },
+  health: () => '',
+  metrics: () => registry.getMetricsAsJSON(),
+  drain: () => served.drained(),
+  async stop() {
+    stopped = true
+    for (const timer of timers) clearInterval(timer)
+    await served.drained()
+    thread.job?.writer.abort()
+    for (const channel of new Set([...readers, ...stores])) channel.close()
+    await events.close()
+  },
+})

@@ -1,0 +1,109 @@
+/** The store thread: the projector on the logs, and the only connection that writes. */
+
+import { workerData } from 'node:worker_threads'
+import { Gauge, Registry } from 'prom-client'
+import type { MarketThreadProtocol } from '#actors/market-thread.ts'
+import {
+  newStore,
+  type Projected,
+  type StoreProtocol,
+  type StoreState,
+  store,
+} from '#actors/store.ts'
+import { makeLog } from '#config/logging.ts'
+import { channelOptions, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { reject } from '#domain/rejection.ts'
+import type { LogReader } from '#log/event-log.ts'
+import { openLogReader } from '#log/log-reader.ts'
+import { Channel } from '#runtime/channel.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { type Served, serve } from '#runtime/serve.ts'
+import { runThread } from '#runtime/thread.ts'
+import { claimLog } from '#store/checkpoints.ts'
+import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
+import { project } from '#store/project.ts'
+
+/** The store also looks by itself, in case nobody told it. */
+const LOOK_EVERY_MS = 1_000
+const MAILBOX_MAX = 10_000
+
+const { name, settings, isTerminal } = workerData as ThreadData
+const log = makeLog(settings.log, name, isTerminal)
+const registry = new Registry()
+registry.setDefaultLabels({ thread: name })
+
+let database: Database
+let reader: LogReader<MarketEvent>
+let state: StoreState
+let served: Served
+let lookTimer: NodeJS.Timeout
+const channels = new Set<Channel<MarketThreadProtocol>>()
+
+function behind(): number {
+  let events = 0
+  for (const { appended, projected } of state.partitions.values()) events += appended - projected
+  return events
+}
+
+function health(): string {
+  if (state.refused !== '') return state.refused
+  const faults = [...state.partitions.values()].map(({ fault }) => fault)
+  return faults.find((fault) => fault !== '') ?? ''
+}
+
+runThread({
+  async start() {
+    database = await openDatabase(databaseUrlOf(settings))
+    reader = openLogReader<MarketEvent>(settings.data.dir)
+    const checkpoints = await claimLog(database, {
+      logId: reader.id,
+      partitions: reader.partitions,
+    })
+    state = newStore(reader, (batch) => project(database, batch), checkpoints)
+    served = serve<StoreState, StoreProtocol, Projected>({
+      behaviour: store,
+      select: () => ({ state }),
+      clock: systemClock,
+      mailboxMax: MAILBOX_MAX,
+      batchMax: MAILBOX_MAX,
+      full: reject('OVERLOADED'),
+      say(said) {
+        for (const { partition, offset } of said) {
+          for (const channel of channels) channel.tell('Projected', { partition, offset })
+        }
+      },
+    })
+    new Gauge({
+      name: 'sibyl_projection_behind_events',
+      help: 'Events that are durable and not yet in the database',
+      registers: [registry],
+      collect() {
+        this.set(behind())
+      },
+    })
+    const look = () => served.hear('Look', {}, 0, undefined)
+    look()
+    lookTimer = setInterval(look, LOOK_EVERY_MS)
+    log.info({ behind: behind() }, 'the projection follows the log')
+  },
+  connect(_peer, port) {
+    const channel = new Channel<MarketThreadProtocol>(port, channelOptions(settings), {
+      heard: (type, message, replyTo) => served.hear(type, message, replyTo, channel),
+      closed: () => channels.delete(channel),
+    })
+    channels.add(channel)
+  },
+  health,
+  metrics: () => registry.getMetricsAsJSON(),
+  async drain() {
+    served.hear('Look', {}, 0, undefined)
+    await served.drained()
+  },
+  async stop() {
+    clearInterval(lookTimer)
+    for (const channel of channels) channel.close()
+    await reader.close()
+    await closeDatabase(database)
+  },
+})
