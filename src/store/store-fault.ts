@@ -3,6 +3,7 @@
  * its code and its sentence, and neither ever holds the password of an address.
  */
 
+import { AssertionError } from 'node:assert/strict'
 import { Fault } from '#domain/fault.ts'
 
 /** The connection, not the statement, was at fault: on another connection it may well succeed. */
@@ -36,7 +37,6 @@ const BUSY = new Set([
   'ER_DISK_FULL',
   'ER_RECORD_FILE_FULL',
   'ER_OPTION_PREVENTS_STATEMENT',
-  'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION',
 ])
 
 const CONSTRAINT = new Set([
@@ -63,6 +63,8 @@ const CONNECTION_LOST_NUMBERS = new Set([1053, 1152, 1158, 1159, 1160, 1161, 118
 
 export function storeFault(error: unknown): Fault {
   if (error instanceof Fault) return error
+  // A broken assertion is a bug of ours, not the database's.
+  if (error instanceof AssertionError) throw error
   const { code, errno, message } = described(error)
   if (
     isConnectionLost(error) ||
@@ -71,7 +73,9 @@ export function storeFault(error: unknown): Fault {
   ) {
     return fault('STORE_UNAVAILABLE', 'the database is not available', true)
   }
-  if (/queue limit|pool is closed|no connections available/i.test(message)) {
+  if (
+    /queue limit|pool is closed|no connections available|directory does not exist/i.test(message)
+  ) {
     return fault('STORE_UNAVAILABLE', 'the database is not available', true)
   }
   if (CONSTRAINT.has(code) || code.startsWith('SQLITE_CONSTRAINT')) {
