@@ -126,5 +126,7 @@ function writeArtifacts(files: Map<string, string>): void {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const files = compileContracts()
   writeArtifacts(files)
-  console.log(`contracts: ${[...files.keys()].filter((name) => name.endsWith('.json')).length} compiled`)
+  console.log(
+    `contracts: ${[...files.keys()].filter((name) => name.endsWith('.json')).length} compiled`,
+  )
 }

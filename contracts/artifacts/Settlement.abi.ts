@@ -759,6 +759,16 @@ export const settlementAbi = [
         "internalType": "bytes32",
         "name": "tradeId",
         "type": "bytes32"
+      },
+      {
+        "internalType": "bytes32",
+        "name": "buyHash",
+        "type": "bytes32"
+      },
+      {
+        "internalType": "bytes32",
+        "name": "sellHash",
+        "type": "bytes32"
       }
     ],
     "name": "isSettled",

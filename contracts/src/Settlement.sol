@@ -72,10 +72,15 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         bytes32 s;
     }
 
+    /// One slot per order. A trade has to be remembered so that it never settles twice, and a slot of
+    /// its own would be a fifth of its cost. So the first trade of an order is remembered in the
+    /// order's slot, which is written anyway: by the low 152 bits of its id, compared only with trades
+    /// of the same order. A trade that finds both its orders' places taken gets a slot.
     struct OrderState {
         uint64 filled;
         /// When the trader's cancellation takes effect; zero if he has not cancelled.
-        uint64 cancelledFrom;
+        uint40 cancelledFrom;
+        uint152 firstTrade;
     }
 
     /// What the call that moves the funds is handed: everything checked and computed.
@@ -156,8 +161,9 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     uint64 public immutable cancelDelay;
 
     mapping(address account => bool) public isOperator;
-    mapping(bytes32 orderHash => OrderState) public orderState;
-    mapping(bytes32 tradeId => bool) public isSettled;
+    mapping(bytes32 orderHash => OrderState) private _orders;
+    /// Settled trades that are not the first of either of their orders.
+    mapping(bytes32 tradeId => bool) private _settledLater;
 
     event OperatorSet(address indexed account, bool allowed);
     event OrderCancelled(bytes32 indexed orderHash, address indexed trader, uint64 effectiveAt);
@@ -241,9 +247,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     /// The part of a fill that touches storage and funds. It is external only so that it can run
     /// under its own gas and be undone alone.
     function executeFill(Execution calldata e) external onlySelf {
-        isSettled[e.tradeId] = true;
-        orderState[e.buyHash].filled += e.size;
-        orderState[e.sellHash].filled += e.size;
+        _record(e);
 
         if (!_moveCollateral(e.buyer, e.seller, e.cost)) revert CollateralMoveFailed();
         // Last, because it may call the buyer: at that point he has paid.
@@ -280,11 +284,11 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     /// Withdraws the caller's orders. It takes effect after `cancelDelay`, so that trades that the
     /// exchange has already matched still settle.
     function cancelOrders(Order[] calldata orders) external {
-        uint64 effectiveAt = uint64(block.timestamp) + cancelDelay;
+        uint40 effectiveAt = uint40(block.timestamp + cancelDelay);
         for (uint256 i = 0; i < orders.length; ++i) {
             bytes32 orderHash = hashOrder(orders[i]);
             if (orders[i].trader != msg.sender) revert NotTrader(orderHash);
-            OrderState storage state = orderState[orderHash];
+            OrderState storage state = _orders[orderHash];
             if (state.cancelledFrom != 0) continue;
             state.cancelledFrom = effectiveAt;
             emit OrderCancelled(orderHash, msg.sender, effectiveAt);
@@ -339,6 +343,24 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         );
     }
 
+    function orderState(bytes32 orderHash)
+        external
+        view
+        returns (uint64 filled, uint64 cancelledFrom)
+    {
+        OrderState memory state = _orders[orderHash];
+        return (state.filled, state.cancelledFrom);
+    }
+
+    /// Whether a trade has settled. The hashes are those of its two orders.
+    function isSettled(bytes32 tradeId, bytes32 buyHash, bytes32 sellHash)
+        public
+        view
+        returns (bool)
+    {
+        return _isSettled(tradeId, _orders[buyHash], _orders[sellHash]);
+    }
+
     /// What a fill costs: price × size, rounded up to the next unit of collateral.
     function costOf(uint64 price, uint64 size) public pure returns (uint256) {
         return (uint256(price) * size + ONE - 1) / ONE;
@@ -368,7 +390,9 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         );
 
         Fault fault;
-        Reason reason = _checkMatch(e, buy, sell);
+        Reason reason;
+        if (isSettled(e.tradeId, e.buyHash, e.sellHash)) reason = Reason.AlreadySettled;
+        else reason = _checkMatch(e, buy, sell);
         if (reason == Reason.None) {
             (fault, reason) = _checkOrders(e, buy, sell, signed[fill.buy], signed[fill.sell]);
         }
@@ -391,10 +415,9 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     /// doing: the traders are not at fault.
     function _checkMatch(Execution memory e, Order calldata buy, Order calldata sell)
         private
-        view
+        pure
         returns (Reason)
     {
-        if (isSettled[e.tradeId]) return Reason.AlreadySettled;
         if (buy.side != BUY || sell.side != SELL) return Reason.WrongSide;
         if (buy.marketId != sell.marketId) return Reason.MarketMismatch;
         if (buy.outcome != sell.outcome || buy.outcome >= OUTCOMES) return Reason.OutcomeMismatch;
@@ -422,8 +445,8 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         fault = _fault(_isExpired(buy), _isExpired(sell));
         if (fault != Fault.None) return (fault, Reason.OrderExpired);
 
-        OrderState memory buyState = orderState[e.buyHash];
-        OrderState memory sellState = orderState[e.sellHash];
+        OrderState memory buyState = _orders[e.buyHash];
+        OrderState memory sellState = _orders[e.sellHash];
         fault = _fault(_isCancelled(buyState), _isCancelled(sellState));
         if (fault != Fault.None) return (fault, Reason.OrderCancelled);
 
@@ -433,6 +456,32 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         );
         if (fault != Fault.None) return (fault, Reason.OrderOverfilled);
         return (Fault.None, Reason.None);
+    }
+
+    /// Writes down the fill: how much of each order is filled, and that the trade has settled.
+    function _record(Execution calldata e) private {
+        OrderState memory buyState = _orders[e.buyHash];
+        OrderState memory sellState = _orders[e.sellHash];
+        buyState.filled += e.size;
+        sellState.filled += e.size;
+        uint152 mark = _mark(e.tradeId);
+        if (sellState.firstTrade == 0) sellState.firstTrade = mark;
+        else if (buyState.firstTrade == 0) buyState.firstTrade = mark;
+        else _settledLater[e.tradeId] = true;
+        _orders[e.buyHash] = buyState;
+        _orders[e.sellHash] = sellState;
+    }
+
+    /// Looks in each of the three places where `_record` may have put the trade.
+    function _isSettled(bytes32 tradeId, OrderState memory buyState, OrderState memory sellState)
+        private
+        view
+        returns (bool)
+    {
+        uint152 mark = _mark(tradeId);
+        if (sellState.firstTrade == mark || buyState.firstTrade == mark) return true;
+        if (sellState.firstTrade == 0 || buyState.firstTrade == 0) return false;
+        return _settledLater[tradeId];
     }
 
     /// Finds out why the funds did not move. The fill has been undone, so the state is what it was
@@ -578,6 +627,10 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
 
     function _isCancelled(OrderState memory state) private view returns (bool) {
         return state.cancelledFrom != 0 && block.timestamp >= state.cancelledFrom;
+    }
+
+    function _mark(bytes32 tradeId) private pure returns (uint152) {
+        return uint152(uint256(tradeId));
     }
 
     function _fault(bool buyer, bool seller) private pure returns (Fault) {

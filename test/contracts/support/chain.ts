@@ -77,8 +77,7 @@ export async function startChain(options: { chainId?: number } = {}): Promise<Ch
   const transport = custom(provider, { retryCount: 0 })
   const publicClient = createPublicClient({ chain: definition, transport, cacheTime: 0 })
   const test = createTestClient({ chain: definition, transport, mode: 'hardhat' })
-  const wallet = (account: Account) =>
-    createWalletClient({ chain: definition, transport, account })
+  const wallet = (account: Account) => createWalletClient({ chain: definition, transport, account })
 
   const chain: Chain = {
     id,

@@ -6,10 +6,10 @@ import assert from 'node:assert/strict'
 import {
   type Abi,
   BaseError,
-  ContractFunctionRevertedError,
   type ContractFunctionArgs,
   type ContractFunctionName,
   type ContractFunctionReturnType,
+  ContractFunctionRevertedError,
   decodeEventLog,
   type Hex,
   hashTypedData,
@@ -247,9 +247,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
       }
       if (log.eventName === 'TradeRejected') {
         const { tradeId, fault, reason } = log.args
-        return [
-          { settled: false, tradeId, fault: FAULTS[fault]!, reason: REASONS[reason]! },
-        ]
+        return [{ settled: false, tradeId, fault: FAULTS[fault]!, reason: REASONS[reason]! }]
       }
       return []
     })
@@ -268,7 +266,8 @@ function wordsOf(chain: Chain, deployment: Deployment) {
     terms: Partial<Fill> = {},
   ): Promise<Verdict> => {
     salt += 1n
-    const size = buy.order.size < sell.order.size ? buy.order.size : sell.order.size
+    let size = buy.order.size
+    if (sell.order.size < size) size = sell.order.size
     const fill = { buy: 0, sell: 1, seq: salt, fillIndex: 0, price: sell.order.price, size }
     const [verdict] = await settle([buy, sell], [{ ...fill, ...terms }])
     assert.ok(verdict)

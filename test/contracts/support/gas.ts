@@ -1,0 +1,106 @@
+/**
+ * What a fill costs in batches of 1, 10 and 50. The same fifty trades, from the same state, are
+ * settled in batches of each size; the figure is all gas of all transactions over fifty.
+ */
+import assert from 'node:assert/strict'
+import type { HDAccount } from 'viem/accounts'
+import type { Fill, SignedOrder, World } from './world.ts'
+import { UNIT } from './world.ts'
+
+export const BATCHES = [1, 10, 50] as const
+const TRADES = 50
+
+type Trade = { buy: SignedOrder; sell: SignedOrder; size: bigint; price: bigint }
+export type Flow = { name: string; trades: Trade[] }
+export type GasRow = { flow: string; gasPerFill: number[]; ratio: number }
+
+/** Three flows between the best and the worst case for sharing within a batch. */
+export async function gasFlows(world: World): Promise<Flow[]> {
+  const market = await world.createMarket()
+  const traders = Array.from({ length: 2 * TRADES }, (_, index) => world.chain.account(20 + index))
+  for (const trader of traders) {
+    await world.chain.request('hardhat_setBalance', [trader.address, '0xde0b6b3a7640000'])
+    await world.chain.request('hardhat_impersonateAccount', [trader.address])
+    await world.fund(trader, { collateral: 1_000n * UNIT, shares: 1_000n * UNIT, market: market.id })
+  }
+  const at = (index: number): HDAccount => traders[index % traders.length]!
+  const buy = (trader: HDAccount, size: bigint) =>
+    world.buy(trader, market.id, { price: 600_000n, size })
+  const sell = (trader: HDAccount, size: bigint) =>
+    world.sell(trader, market.id, { price: 500_000n, size })
+  const price = 500_000n
+
+  const sweepTaker = await buy(at(0), BigInt(TRADES) * UNIT)
+  const sweep: Trade[] = []
+  for (let i = 1; i <= TRADES; i += 1) {
+    sweep.push({ buy: sweepTaker, sell: await sell(at(i), UNIT), size: UNIT, price })
+  }
+
+  // Ten traders; each incoming order meets three to four resting ones, of which the last is left
+  // partly filled: what price-time priority gives for orders of similar size.
+  const mixed: Trade[] = []
+  let resting = await sell(at(1), 5n * UNIT)
+  let restingLeft = 5n * UNIT
+  for (let taker = 0; mixed.length < TRADES; taker += 1) {
+    const incoming = await buy(at(taker % 5), 15n * UNIT)
+    let left = 15n * UNIT
+    while (left > 0n && mixed.length < TRADES) {
+      const size = left < restingLeft ? left : restingLeft
+      mixed.push({ buy: incoming, sell: resting, size, price })
+      left -= size
+      restingLeft -= size
+      if (restingLeft === 0n) {
+        restingLeft = BigInt(4 + (mixed.length % 3)) * UNIT
+        resting = await sell(at(5 + (mixed.length % 5)), restingLeft)
+      }
+    }
+  }
+
+  const strangers: Trade[] = []
+  for (let i = 0; i < TRADES; i += 1) {
+    const [b, s] = [await buy(at(2 * i), UNIT), await sell(at(2 * i + 1), UNIT)]
+    strangers.push({ buy: b, sell: s, size: UNIT, price })
+  }
+
+  return [
+    { name: 'one taker sweeps fifty resting orders', trades: sweep },
+    { name: 'ten traders, orders that meet several', trades: mixed },
+    { name: 'a hundred strangers, one trade each', trades: strangers },
+  ]
+}
+
+export async function measure(world: World, flow: Flow): Promise<GasRow> {
+  const gasPerFill: number[] = []
+  for (const batch of BATCHES) {
+    const undo = await world.chain.snapshot()
+    let gas = 0n
+    for (let from = 0; from < flow.trades.length; from += batch) {
+      const [orders, fills] = pack(flow.trades.slice(from, from + batch), from)
+      const receipt = await world.chain.send(world.owner, world.settlement, 'settle', [
+        orders,
+        fills,
+        [],
+      ])
+      assert.ok(world.verdicts(receipt).every(({ settled }) => settled))
+      assert.equal(world.verdicts(receipt).length, fills.length)
+      gas += receipt.gasUsed
+    }
+    gasPerFill.push(Math.round(Number(gas) / flow.trades.length))
+    await undo()
+  }
+  return { flow: flow.name, gasPerFill, ratio: gasPerFill.at(-1)! / gasPerFill[0]! }
+}
+
+/** Each order once, fills by index: what the settlement actor sends. */
+function pack(trades: Trade[], from: number): [SignedOrder[], Fill[]] {
+  const orders = [...new Set(trades.flatMap(({ buy, sell }) => [buy, sell]))]
+  const fills = trades.map(({ buy, sell, size, price }, index) => ({
+    buy: orders.indexOf(buy),
+    sell: orders.indexOf(sell),
+    seq: BigInt(1_000 + from + index),
+    fillIndex: 0,
+    price,
+    size,
+  }))
+  return [orders, fills]
+}
