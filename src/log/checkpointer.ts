@@ -14,27 +14,33 @@ export type CheckpointThreadData = {
 
 export type Checkpointer = { ask(): void; stop(): Promise<void> }
 
-export function startCheckpointer(files: readonly string[]): Checkpointer {
+/** The thread itself starts with the first request: a log that is hardly written needs none. */
+export function createCheckpointer(files: readonly string[]): Checkpointer {
   const words = new SharedArrayBuffer(8)
   const shared = new Int32Array(words)
-  const worker = new Worker(new URL('./checkpoint-thread.ts', import.meta.url), {
-    name: 'log-checkpoints',
-    workerData: { files, words } satisfies CheckpointThreadData,
-  })
-  worker.unref()
+  let worker: Worker | undefined
   let ended = false
-  worker.once('exit', () => {
-    ended = true
-  })
-  // Without the thread the writer does the checkpoints itself: slower, and as safe.
-  worker.on('error', () => undefined)
+  const start = () => {
+    worker = new Worker(new URL('./checkpoint-thread.ts', import.meta.url), {
+      name: 'log-checkpoints',
+      workerData: { files, words } satisfies CheckpointThreadData,
+    })
+    worker.unref()
+    worker.once('exit', () => {
+      ended = true
+    })
+    // Without the thread the writer does the checkpoints itself: slower, and as safe.
+    worker.on('error', () => undefined)
+  }
   return {
     ask() {
+      if (ended) return
+      if (worker === undefined) start()
       Atomics.add(shared, ASKED, 1)
       Atomics.notify(shared, ASKED)
     },
     async stop() {
-      if (ended) return
+      if (worker === undefined || ended) return
       const exited = once(worker, 'exit')
       worker.ref()
       Atomics.store(shared, STOP, 1)

@@ -32,11 +32,11 @@ export class DurableMark {
   }
 }
 
-export function createMark(path: string): void {
+export function createMark(path: string, offset = 0): void {
   const file = openSync(path, 'wx')
   try {
     const bytes = Buffer.alloc(BYTES)
-    encode(bytes, 0)
+    encode(bytes, offset)
     writeSync(file, bytes, 0, BYTES, 0)
     fsyncSync(file)
   } finally {

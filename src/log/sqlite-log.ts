@@ -6,7 +6,7 @@
 
 import assert from 'node:assert/strict'
 import type { MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
-import { type Checkpointer, startCheckpointer } from './checkpointer.ts'
+import { type Checkpointer, createCheckpointer } from './checkpointer.ts'
 import type { EventLog, LogBatch, LogEvent } from './event-log.ts'
 import { createLog, type Lock, lockPartition, partitionPaths } from './log-folder.ts'
 import { Partition } from './partition.ts'
@@ -69,7 +69,7 @@ export function openSqliteLog<Event extends LogEvent>(options: SqliteLogOptions)
     throw sqliteFault('LOG_OPEN_FAILED', dataDir, error)
   }
   if (options.checkpointThread !== false && own.length > 0) {
-    checkpointer = startCheckpointer(own.map((number) => partitionPaths(dataDir, number).database))
+    checkpointer = createCheckpointer(own.map((number) => partitionPaths(dataDir, number).database))
   }
 
   const at = (number: number): Partition<Event> => {

@@ -1,0 +1,213 @@
+/**
+ * A writer is killed; then its files are cut at every byte of the last batch, and bits are flipped
+ * wherever there are any. Each time the log opens with exactly the whole batches up to some point,
+ * or refuses; and if the mark says that a batch was durable, it never opens without it.
+ */
+
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { Fault } from '#domain/fault.ts'
+import { createMark } from '#log/durable-mark.ts'
+import type { EventLog } from '#log/event-log.ts'
+import { partitionPaths } from '#log/log-folder.ts'
+import { openSqliteLog } from '#log/sqlite-log.ts'
+import { randomFrom } from '../support/random.ts'
+import { contentOf, flowOf, type Noted } from './flow.ts'
+
+const SEED = Number(process.env.TEST_SEED ?? 20_260_801)
+const BATCHES = 5
+
+/** In memory where there is such a folder: thousands of opens would each wait for the disk. */
+const memory = '/dev/shm'
+const folder = mkdtempSync(join(existsSync(memory) ? memory : tmpdir(), 'sibyl-log-damage-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+
+type Files = { database: Buffer; wal: Buffer; mark: Buffer }
+
+const flow = flowOf(SEED, BATCHES)
+const dataDir = join(folder, 'killed')
+const paths = partitionPaths(dataDir, 0)
+const expected = await contentAfterEachBatch()
+const written = writeAndKill()
+const killed: Files = {
+  database: readFileSync(paths.database),
+  wal: readFileSync(paths.wal),
+  mark: readFileSync(paths.mark),
+}
+const earlierMark = markOf(written[BATCHES - 2]!.lastOffset)
+const noMark = markOf(0)
+/** Where the frames of each batch begin and end in the write-ahead file. */
+const ends = written.map((batch) => batch.walBytes)
+const lastBegin = ends[BATCHES - 2]!
+const lastEnd = ends[BATCHES - 1]!
+
+function open(dir: string): EventLog<Noted> {
+  return openSqliteLog<Noted>({
+    dataDir: dir,
+    partitions: 1,
+    own: [0],
+    pageBytes: 512,
+    checkpointThread: false,
+  })
+}
+
+/** `expected[k]` is what a log holds after k batches. */
+async function contentAfterEachBatch(): Promise<string[]> {
+  const log = open(join(folder, 'reference'))
+  const contents = [contentOf(log, 0, flow)]
+  for (const batch of flow.batches) {
+    await log.append(0, batch)
+    contents.push(contentOf(log, 0, flow))
+  }
+  await log.close()
+  return contents
+}
+
+function writeAndKill(): { lastOffset: number; walBytes: number }[] {
+  const writer = fileURLToPath(new URL('./killed-writer.ts', import.meta.url))
+  const child = spawnSync(process.execPath, [writer, dataDir, `${SEED}`, `${BATCHES}`], {
+    encoding: 'utf8',
+  })
+  assert.equal(child.signal, 'SIGKILL', child.stderr)
+  return child.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+}
+
+function markOf(offset: number): Buffer {
+  const path = join(folder, `mark-${offset}`)
+  rmSync(path, { force: true })
+  createMark(path, offset)
+  return readFileSync(path)
+}
+
+/** How many batches the log of these files holds, or the code with which it refuses. */
+async function opened(
+  files: Partial<Files>,
+  expectedContents = expected,
+): Promise<number | string> {
+  rmSync(`${paths.database}-shm`, { force: true })
+  writeFileSync(paths.database, files.database ?? killed.database)
+  writeFileSync(paths.wal, files.wal ?? killed.wal)
+  writeFileSync(paths.mark, files.mark ?? killed.mark)
+  let log: EventLog<Noted> | undefined
+  try {
+    log = open(dataDir)
+    const content = contentOf(log, 0, flow)
+    const batches = expectedContents.indexOf(content)
+    assert.notEqual(batches, -1, `seed ${SEED}: neither a whole prefix nor refused: ${content}`)
+    return batches
+  } catch (error) {
+    if (error instanceof Fault) return error.code
+    throw error
+  } finally {
+    await log?.close()
+  }
+}
+
+function flipped(bytes: Buffer, at: number, bit: number): Buffer {
+  const copy = Buffer.from(bytes)
+  copy[at] = copy[at]! ^ (1 << bit)
+  return copy
+}
+
+function tally(counts: Map<number | string, number>, verdict: number | string): void {
+  counts.set(verdict, (counts.get(verdict) ?? 0) + 1)
+}
+
+test('a killed writer loses nothing', async () => {
+  assert.equal(await opened({}), BATCHES)
+})
+
+test('a last batch cut at any byte before it was known durable is dropped whole', async () => {
+  for (let length = lastBegin; length < lastEnd; length++) {
+    const verdict = await opened({ wal: killed.wal.subarray(0, length), mark: earlierMark })
+    assert.equal(verdict, BATCHES - 1, `cut at ${length}`)
+  }
+  assert.equal(await opened({ mark: earlierMark }), BATCHES)
+})
+
+test('a last batch that was known durable and is cut is refused', async () => {
+  for (let length = lastBegin; length < lastEnd; length += 13) {
+    assert.equal(await opened({ wal: killed.wal.subarray(0, length) }), 'LOG_LOST', `at ${length}`)
+  }
+})
+
+test('a write-ahead file cut anywhere gives whole batches, and none that was known durable goes', async () => {
+  for (let length = 0; length < lastBegin; length += 61) {
+    const wal = killed.wal.subarray(0, length)
+    const whole = ends.filter((end) => end <= length).length
+    assert.equal(await opened({ wal, mark: noMark }), whole, `cut at ${length}`)
+    assert.equal(await opened({ wal }), 'LOG_LOST', `cut at ${length}`)
+  }
+})
+
+test('a bit flipped in the write-ahead file never changes or hides what was durable', async (t) => {
+  const random = randomFrom(SEED)
+  const counts = new Map<number | string, number>()
+  for (let at = 0; at < killed.wal.length; at += random.int(1, 47)) {
+    const bit = random.int(0, 7)
+    const wal = flipped(killed.wal, at, bit)
+    const marked = await opened({ wal })
+    assert(marked === BATCHES || typeof marked === 'string', `bit ${bit} of ${at}: ${marked}`)
+    tally(counts, marked)
+    const unmarked = await opened({ wal, mark: noMark })
+    if (at < ends[BATCHES - 3]! && at >= 32) {
+      // Two later commits lie behind it: even without a mark it is no torn tail.
+      assert.equal(unmarked, 'LOG_CORRUPT', `bit ${bit} of ${at}`)
+    }
+    tally(counts, unmarked)
+  }
+  t.diagnostic(`seed ${SEED}: ${JSON.stringify([...counts])}`)
+})
+
+test('a bit flipped in the database file is found, or lies where nothing is', async (t) => {
+  assert.equal(await opened({}), BATCHES)
+  const log = open(dataDir)
+  const writer = log.beginSnapshot(0, flow.markets[0]!, 3, 1)
+  for (let chunk = 0; chunk < 3; chunk++) writer.writeChunk(Buffer.alloc(700, chunk))
+  writer.commit()
+  const content = contentOf(log, 0, flow)
+  await log.close()
+  const files: Files = {
+    database: readFileSync(paths.database),
+    wal: Buffer.alloc(0),
+    mark: readFileSync(paths.mark),
+  }
+  const random = randomFrom(SEED + 1)
+  const counts = new Map<number | string, number>()
+  for (let at = 0; at < files.database.length; at += random.int(1, 31)) {
+    const bit = random.int(0, 7)
+    const database = flipped(files.database, at, bit)
+    tally(counts, await opened({ ...files, database }, [content]))
+  }
+  assert((counts.get('LOG_CORRUPT') ?? 0) > 100)
+  t.diagnostic(`seed ${SEED}: ${JSON.stringify([...counts])}`)
+})
+
+test('a write-ahead file that is gone is noticed', async () => {
+  assert.equal(await opened({ wal: Buffer.alloc(0) }), 'LOG_LOST')
+})
+
+test('a damaged mark is refused, and an operator can open without it', async () => {
+  assert.equal(await opened({ mark: flipped(killed.mark, 7, 0) }), 'LOG_CORRUPT')
+  const log = openSqliteLog<Noted>({ dataDir, partitions: 1, own: [0], acceptLoss: true })
+  assert.equal(contentOf(log, 0, flow), expected[BATCHES])
+  await log.close()
+})
+
+test('an operator who accepts the loss gets the whole batches that are left, and a new mark', async () => {
+  assert.equal(await opened({ wal: killed.wal.subarray(0, lastBegin + 100) }), 'LOG_LOST')
+  const log = openSqliteLog<Noted>({ dataDir, partitions: 1, own: [0], acceptLoss: true })
+  assert.equal(contentOf(log, 0, flow), expected[BATCHES - 1])
+  await log.close()
+  const again = open(dataDir)
+  assert.equal(contentOf(again, 0, flow), expected[BATCHES - 1])
+  await again.close()
+})

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { Fault } from '#domain/fault.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { LogEvent } from '#log/event-log.ts'
+import {
+  BatchEncoder,
+  type BatchRow,
+  batchCrc,
+  decodeBatch,
+  RECORD_VERSION,
+  UPCASTERS,
+} from '#log/record.ts'
+
+type Fixture = {
+  logId: string
+  partition: number
+  firstOffset: number
+  count: number
+  version: number
+  crc: number
+  payload: string
+  events: MarketEvent[]
+}
+
+const fixture = (version: number): Fixture =>
+  JSON.parse(readFileSync(new URL(`./fixtures/record-v${version}.json`, import.meta.url), 'utf8'))
+
+function rowOf({ firstOffset, count, version, crc, payload }: Fixture): BatchRow {
+  const bytes = Buffer.from(payload, 'utf8')
+  return { first_offset: firstOffset, count, version, crc, payload: bytes }
+}
+
+for (let version = 1; version <= RECORD_VERSION; version++) {
+  test(`records of version ${version} read as they were written`, () => {
+    const stored = fixture(version)
+    const records = decodeBatch<MarketEvent>(stored, rowOf(stored), UPCASTERS)
+    assert.deepEqual(
+      records,
+      stored.events.map((event, index) => ({ offset: stored.firstOffset + index, event })),
+    )
+  })
+}
+
+test('the encoder writes the current version exactly as its fixture has it', () => {
+  const stored = fixture(RECORD_VERSION)
+  const rows: BatchRow[] = []
+  new BatchEncoder().encode(stored, stored.firstOffset, stored.events, (row) => {
+    rows.push({ ...row, payload: Buffer.from(row.payload) })
+  })
+  assert.deepEqual(rows, [rowOf(stored)])
+})
+
+test('an older version is brought up by its upcaster, and by none it is refused', () => {
+  const home = { logId: 'old', partition: 3 }
+  const payload = Buffer.from('[\n{"kind":"Noted","market":"0x1","seq":1}\n]')
+  const row = { first_offset: 8, count: 1, version: 0, payload }
+  const stored = { ...row, crc: batchCrc(home, row) }
+  const upcasters = new Map([
+    [
+      0,
+      (event: unknown) => {
+        const { kind, market, seq } = event as { kind: string; market: string; seq: number }
+        return { type: kind, marketId: market, seq }
+      },
+    ],
+  ])
+  assert.deepEqual(decodeBatch<LogEvent>(home, stored, upcasters), [
+    { offset: 8, event: { type: 'Noted', marketId: '0x1', seq: 1 } },
+  ])
+  const unknown = (error: unknown) => error instanceof Fault && error.code === 'LOG_VERSION_UNKNOWN'
+  assert.throws(() => decodeBatch(home, stored, new Map()), unknown)
+  const newer = { ...row, version: RECORD_VERSION + 1 }
+  assert.throws(
+    () => decodeBatch(home, { ...newer, crc: batchCrc(home, newer) }, UPCASTERS),
+    unknown,
+  )
+})
+
+test('a row is refused when anything about it has changed', () => {
+  const stored = fixture(1)
+  const row = rowOf(stored)
+  const payload = Buffer.from(row.payload)
+  payload[40] = payload[40]! ^ 4
+  const changed: BatchRow[] = [
+    { ...row, first_offset: row.first_offset + 1 },
+    { ...row, count: row.count - 1 },
+    { ...row, version: 0 },
+    { ...row, crc: row.crc ^ 1 },
+    { ...row, payload },
+  ]
+  const corrupt = (error: unknown) => error instanceof Fault && error.code === 'LOG_CORRUPT'
+  for (const each of changed) assert.throws(() => decodeBatch(stored, each, UPCASTERS), corrupt)
+  const elsewhere = { ...stored, partition: stored.partition + 1 }
+  assert.throws(() => decodeBatch(elsewhere, row, UPCASTERS), corrupt)
+})

@@ -1,0 +1,436 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import { Fault } from '#domain/fault.ts'
+import type { MarketId, OrderHash } from '#domain/ids.ts'
+import { tradeId } from '#domain/ids.ts'
+import type { EventLog, LogRecord } from '#log/event-log.ts'
+import { createLog, partitionPaths } from '#log/log-folder.ts'
+import { openLogReader } from '#log/log-reader.ts'
+import { openSqliteLog, type SqliteLogOptions } from '#log/sqlite-log.ts'
+import { randomFrom } from '../support/random.ts'
+import { closedOrder, contentOf, flowOf, marketNamed, type Noted, notes } from './flow.ts'
+
+const NOW = 1_790_000_000_000
+const random = randomFrom(7)
+const market = marketNamed(random)
+const other = marketNamed(random)
+const note = notes(market)
+
+let dataDir: string
+let opened: EventLog<Noted>[]
+
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'sibyl-log-'))
+  opened = []
+})
+afterEach(async () => {
+  for (const log of opened) await log.close()
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+function open(options: Partial<SqliteLogOptions> = {}): EventLog<Noted> {
+  const log = openSqliteLog<Noted>({
+    dataDir,
+    partitions: 2,
+    own: [0],
+    checkpointThread: false,
+    ...options,
+  })
+  opened.push(log)
+  return log
+}
+
+async function reopened(log: EventLog<Noted>): Promise<EventLog<Noted>> {
+  await close(log)
+  return open()
+}
+
+async function close(log: EventLog<Noted>): Promise<void> {
+  opened = opened.filter((each) => each !== log)
+  await log.close()
+}
+
+function range(from: number, to: number): number[] {
+  return Array.from({ length: to - from + 1 }, (_, index) => from + index)
+}
+
+async function appendNotes(log: EventLog<Noted>, from: number, to: number) {
+  return log.append(0, { events: range(from, to).map(note), nowMs: NOW + to })
+}
+
+function offsets(records: readonly LogRecord<Noted>[]): number[] {
+  return records.map((record) => record.offset)
+}
+
+function fault(code: string) {
+  return (error: unknown) => {
+    assert(error instanceof Fault, `${error}`)
+    assert.equal(error.code, code)
+    return true
+  }
+}
+
+test('what is appended is read back in order, from any offset and in any portions', async () => {
+  let log = open()
+  assert.deepEqual(log.state(0), {
+    partition: 0,
+    firstOffset: 1,
+    lastOffset: 0,
+    lastMs: 0,
+    meta: {},
+  })
+  assert.deepEqual(log.read(0, 1, 10), [])
+  assert.deepEqual(await appendNotes(log, 1, 3), { firstOffset: 1, lastOffset: 3 })
+  assert.deepEqual(await appendNotes(log, 4, 4), { firstOffset: 4, lastOffset: 4 })
+  assert.deepEqual(await appendNotes(log, 5, 30), { firstOffset: 5, lastOffset: 30 })
+  for (const again of [false, true]) {
+    if (again) log = await reopened(log)
+    for (const portion of [1, 2, 7, 100]) {
+      const events: Noted[] = []
+      for (let next = 1; next <= 30; ) {
+        const records = log.read(0, next, portion)
+        assert.deepEqual(offsets(records), range(next, Math.min(30, next + portion - 1)))
+        events.push(...records.map((record) => record.event))
+        next += records.length
+      }
+      assert.deepEqual(events, range(1, 30).map(note))
+    }
+    assert.deepEqual(offsets(log.read(0, 6, 2)), [6, 7])
+    assert.deepEqual(log.read(0, 31, 5), [])
+    assert.throws(() => log.read(0, 32, 5), fault('LOG_BEYOND_END'))
+  }
+})
+
+test('a batch larger than a row is one transaction and reads as one run of offsets', async () => {
+  const log = open()
+  const big = { ...note(1), note: 'x'.repeat(1_500_000) }
+  const events = [big, ...range(2, 9_000).map(note), { ...big, seq: 9_001 }, { ...big, seq: 9_002 }]
+  assert.deepEqual(await log.append(0, { events, nowMs: NOW }), {
+    firstOffset: 1,
+    lastOffset: 9_002,
+  })
+  const records = [...log.read(0, 1, 5_000), ...log.read(0, 5_001, 5_000)]
+  assert.deepEqual(
+    records.map((record) => record.event),
+    events,
+  )
+})
+
+test('the clock and the values of the owner survive, and the clock never goes back', async () => {
+  let log = open()
+  await log.append(0, { events: [], nowMs: NOW, meta: { a: '1', b: '2' } })
+  await log.append(0, { events: [note(1)], nowMs: NOW - 5, meta: { b: '3' } })
+  log = await reopened(log)
+  const { lastMs, meta, lastOffset } = log.state(0)
+  assert.deepEqual(
+    { lastMs, meta, lastOffset },
+    { lastMs: NOW, meta: { a: '1', b: '3' }, lastOffset: 1 },
+  )
+})
+
+test('a closed order is found by its whole hash, before and after opening again', async () => {
+  let log = open()
+  const orders = range(1, 300).map(() => closedOrder(random, market))
+  // The same first half, so that the index takes it for a seen one and the row must tell.
+  const twin = `${orders[5]!.orderHash.slice(0, 34)}${'0'.repeat(32)}` as OrderHash
+  await log.append(0, { events: [note(1)], nowMs: NOW, closed: orders.slice(0, 200) })
+  await log.append(0, { events: [note(2)], nowMs: NOW, closed: orders.slice(200) })
+  for (const again of [false, true]) {
+    if (again) log = await reopened(log)
+    const asked = [...orders.map((order) => order.orderHash), twin, random.hex(32) as OrderHash]
+    assert.deepEqual(log.closedOrders(0, asked), [...orders, undefined, undefined])
+  }
+})
+
+test('an order that is open again is no longer closed, and can be closed anew', async () => {
+  let log = open()
+  const orders = range(1, 3).map(() => closedOrder(random, market))
+  const hashes = orders.map((order) => order.orderHash)
+  const again = { ...orders[1]!, reason: 'cancelled' as const, matches: 9 }
+  await log.append(0, { events: [note(1)], nowMs: NOW, closed: orders })
+  await log.append(0, { events: [note(2)], nowMs: NOW, reopened: hashes.slice(1) })
+  assert.deepEqual(log.closedOrders(0, hashes), [orders[0], undefined, undefined])
+  await log.append(0, { events: [note(3)], nowMs: NOW, closed: [again] })
+  // Closing what is closed replaces it; the row that held it alone goes.
+  await log.append(0, { events: [note(4)], nowMs: NOW, closed: [{ ...again, matches: 10 }] })
+  for (const reopen of [false, true]) {
+    if (reopen) log = await reopened(log)
+    assert.deepEqual(log.closedOrders(0, hashes), [orders[0], { ...again, matches: 10 }, undefined])
+  }
+})
+
+test('closed orders are forgotten after their time, in small steps', async () => {
+  let log = open({ closedOrdersMax: 1_000 })
+  const orders = range(1, 100).map((number) => closedOrder(random, market, 1_000 + (number % 10)))
+  for (let from = 0; from < 100; from += 5) {
+    await log.append(0, {
+      events: [note(from + 1)],
+      nowMs: NOW,
+      closed: orders.slice(from, from + 5),
+    })
+  }
+  assert.equal(log.closedOrderRoom(0), 900)
+  const hashes = orders.map((order) => order.orderHash)
+  let forgotten = 0
+  for (let steps = 1; ; steps++) {
+    const step = log.forgetClosed(0, 1_004, 3)
+    forgotten += step.forgotten
+    if (!step.passed) continue
+    assert.equal(steps, 7)
+    break
+  }
+  assert.equal(forgotten, 40)
+  assert.equal(log.closedOrderRoom(0), 940)
+  for (const again of [false, true]) {
+    if (again) log = await reopened(log)
+    const kept = orders.map((order) => (order.forgetAfterSec < 1_004 ? undefined : order))
+    assert.deepEqual(log.closedOrders(0, hashes), kept)
+  }
+  while (!log.forgetClosed(0, 5_000, 64).passed);
+  assert.deepEqual(
+    log.closedOrders(0, hashes).filter((order) => order !== undefined),
+    [],
+  )
+})
+
+test('the last status of a trade is known', async () => {
+  let log = open()
+  const first = {
+    tradeId: tradeId(market, 3, 0),
+    status: 'submitted',
+    txHash: '0x1',
+    atMs: NOW,
+  } as const
+  const second = { ...first, tradeId: tradeId(market, 3, 1) } as const
+  await log.append(0, { events: [note(1)], nowMs: NOW, trades: [first, second] })
+  const confirmed = { ...first, status: 'confirmed', atMs: NOW + 1 } as const
+  await log.append(0, { events: [note(2)], nowMs: NOW, trades: [confirmed] })
+  for (const again of [false, true]) {
+    if (again) log = await reopened(log)
+    const asked = [second.tradeId, first.tradeId, tradeId(other, 3, 0)]
+    assert.deepEqual(log.tradeStatuses(0, asked), [second, confirmed, undefined])
+  }
+})
+
+test('a snapshot is seen when it is complete, and replaces the one before', async () => {
+  let log = open()
+  await appendNotes(log, 1, 10)
+  const chunks = (value: number, count: number) =>
+    range(1, count).map((at) => Buffer.alloc(5_000, value + at))
+  const take = (value: number, count: number, atOffset: number) => {
+    const writer = log.beginSnapshot(0, market, atOffset, atOffset)
+    for (const chunk of chunks(value, count)) writer.writeChunk(chunk)
+    return writer
+  }
+  const stored = () => {
+    const snapshot = log.readSnapshot(0, market)
+    return snapshot && { meta: snapshot.meta, chunks: [...snapshot.chunks] }
+  }
+  const first = take(0, 3, 4)
+  assert.equal(stored(), undefined)
+  first.commit()
+  const meta = { marketId: market, atOffset: 4, seq: 4, chunks: 3, bytes: 15_000 }
+  assert.deepEqual(stored(), { meta, chunks: chunks(0, 3) })
+  take(50, 4, 6)
+  log = await reopened(log)
+  assert.deepEqual(stored(), { meta, chunks: chunks(0, 3) }, 'the unfinished one is not seen')
+  take(60, 2, 7).abort()
+  take(100, 2, 9).commit()
+  log = await reopened(log)
+  assert.deepEqual(log.snapshots(0), [{ ...meta, atOffset: 9, seq: 9, chunks: 2, bytes: 10_000 }])
+  assert.deepEqual(stored()?.chunks, chunks(100, 2))
+  while (log.sweep(0, 2) > 0);
+  assert.equal(log.sweep(0, 2), 0)
+  assert.deepEqual(stored()?.chunks, chunks(100, 2))
+})
+
+test('truncation stops at the projector, at what a market needs, and at the last batch', async () => {
+  let log = open()
+  for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
+  const otherNote = notes(other)
+  await log.append(0, { events: [otherNote(1)], nowMs: NOW })
+  await appendNotes(log, 41, 44)
+  const truncated = (below: number, projected: number, limit = 1_000) =>
+    log.truncate(0, below, projected, limit)
+  assert.deepEqual(log.truncationFloor(0), { offset: 1, marketId: market })
+  assert.equal(truncated(40, 45).removed, 0, 'the market has no snapshot')
+  log.beginSnapshot(0, market, 45, 44).commit()
+  assert.deepEqual(log.truncationFloor(0), { offset: 41, marketId: other })
+  assert.deepEqual(truncated(40, 10), { firstOffset: 9, removed: 8, more: false })
+  assert.deepEqual(truncated(30, 45, 5), { firstOffset: 13, removed: 4, more: true })
+  assert.deepEqual(truncated(30, 45), { firstOffset: 29, removed: 16, more: false })
+  assert.deepEqual(truncated(100, 100), { firstOffset: 41, removed: 12, more: false })
+  log = await reopened(log)
+  assert.throws(() => log.read(0, 40, 1), fault('LOG_TRUNCATED'))
+  assert.deepEqual(log.read(0, 41, 1), [{ offset: 41, event: otherNote(1) }])
+  log.retireMarket(0, other)
+  assert.deepEqual(log.truncationFloor(0), { offset: 46 })
+  assert.deepEqual(truncated(100, 100), { firstOffset: 42, removed: 1, more: false })
+  log = await reopened(log)
+  assert.deepEqual(offsets(log.read(0, 42, 10)), [42, 43, 44, 45])
+  assert.deepEqual(await appendNotes(log, 45, 45), { firstOffset: 46, lastOffset: 46 })
+})
+
+test('a retired market leaves nothing behind', async () => {
+  let log = open()
+  const trades = range(1, 9).map((seq) => {
+    return {
+      tradeId: tradeId(market, seq, 0),
+      status: 'confirmed',
+      txHash: '0x',
+      atMs: NOW,
+    } as const
+  })
+  await log.append(0, { events: range(1, 9).map(note), nowMs: NOW, trades })
+  const writer = log.beginSnapshot(0, market, 9, 9)
+  writer.writeChunk(Buffer.alloc(10))
+  writer.commit()
+  log.retireMarket(0, market)
+  assert.equal(log.sweep(0, 4), 4)
+  log = await reopened(log)
+  assert.deepEqual(log.snapshots(0), [])
+  assert.equal(log.sweep(0, 100), 6)
+  assert.equal(log.sweep(0, 100), 0)
+  assert.deepEqual(log.tradeStatuses(0, [trades[8]!.tradeId]), [undefined])
+})
+
+test('a failed append says so, and after reopening the log is what it was', async () => {
+  const flow = flowOf(11, 3)
+  const log = open({ partitionBytesMax: 400_000 })
+  await log.append(0, flow.batches[0]!)
+  const before = contentOf(log, 0, flow)
+  const huge = { ...flow.batches[1]!, events: [{ ...note(1), note: 'x'.repeat(500_000) }] }
+  await assert.rejects(log.append(0, huge), (error: unknown) => {
+    assert(error instanceof Fault && error.code === 'LOG_APPEND_FAILED' && error.retryable)
+    assert.match(error.message, /full/)
+    return true
+  })
+  await assert.rejects(log.append(0, flow.batches[1]!), fault('LOG_APPEND_FAILED'))
+  assert.throws(() => log.read(0, 1, 1), fault('LOG_NEEDS_REOPEN'))
+  assert.equal(log.reopen(0).lastOffset, flow.batches[0]!.events.length)
+  assert.equal(contentOf(log, 0, flow), before)
+  await log.append(0, flow.batches[1]!)
+  const after = contentOf(log, 0, flow)
+  assert.equal(contentOf(await reopened(log), 0, flow), after)
+})
+
+test('an event that is not plain data is a bug and leaves nothing in the log', async () => {
+  const log = open()
+  await appendNotes(log, 1, 2)
+  const bug = { ...note(3), note: 1n as unknown as string }
+  await assert.rejects(log.append(0, { events: [bug], nowMs: NOW }), TypeError)
+  assert.equal(log.reopen(0).lastOffset, 2)
+})
+
+test('a data folder keeps its number of partitions, and all of them', async () => {
+  const log = open({ own: [0, 1] })
+  await log.append(1, { events: [note(1)], nowMs: NOW })
+  await close(log)
+  assert.throws(() => open({ partitions: 3 }), fault('LOG_PARTITIONS_DIFFER'))
+  const { database } = partitionPaths(dataDir, 1)
+  renameSync(database, `${database}.away`)
+  assert.throws(() => open(), fault('LOG_PARTITION_MISSING'))
+  assert.throws(() => openLogReader(dataDir), fault('LOG_PARTITION_MISSING'))
+  renameSync(`${database}.away`, database)
+  // The file of another partition in its place is not taken for it.
+  const own = partitionPaths(dataDir, 0).database
+  const mine = readFileSync(own)
+  writeFileSync(own, readFileSync(database))
+  assert.throws(() => open(), fault('LOG_CORRUPT'))
+  writeFileSync(own, mine)
+  const json = join(dataDir, 'log', 'log.json')
+  const identity = readFileSync(json, 'utf8')
+  writeFileSync(json, identity.replace('"format":1', '"format":2'))
+  assert.throws(() => open(), fault('LOG_FORMAT_UNKNOWN'))
+  rmSync(json)
+  assert.throws(() => open(), fault('LOG_FOLDER_DAMAGED'))
+  writeFileSync(json, identity)
+  assert.equal(open({ own: [0, 1] }).lastOffset(1), 1)
+})
+
+test('creating a log twice gives the same log', () => {
+  const first = createLog(dataDir, 2)
+  assert.deepEqual(createLog(dataDir, 2), first)
+})
+
+test('a partition has one writer, within the process and beyond', async () => {
+  const log = open()
+  assert.throws(() => open(), fault('LOG_LOCKED'))
+  const second = open({ own: [1] })
+  await second.append(1, { events: [note(1)], nowMs: NOW })
+  const rival = fileURLToPath(new URL('./rival-writer.ts', import.meta.url))
+  const child = spawn(process.execPath, [rival, dataDir, '2', '0'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const [answer] = await once(child.stdout.setEncoding('utf8'), 'data')
+  assert.equal(answer.trim(), 'LOG_LOCKED')
+  await once(child, 'exit')
+  await appendNotes(log, 1, 2)
+})
+
+test('a writer that is killed leaves no lock behind', async () => {
+  createLog(dataDir, 2)
+  const rival = fileURLToPath(new URL('./rival-writer.ts', import.meta.url))
+  const child = spawn(process.execPath, [rival, dataDir, '2', '0'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const [answer] = await once(child.stdout.setEncoding('utf8'), 'data')
+  assert.equal(answer.trim(), 'open')
+  assert.throws(() => open(), fault('LOG_LOCKED'))
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  assert.equal(open().state(0).lastOffset, 1)
+})
+
+test('a thread that ends without closing leaves no lock behind', async () => {
+  createLog(dataDir, 2)
+  const worker = new Worker(new URL('./rival-writer.ts', import.meta.url), {
+    argv: [dataDir, '2', '0'],
+  })
+  const [message] = await once(worker, 'message')
+  assert.equal(message, 'open')
+  assert.throws(() => open(), fault('LOG_LOCKED'))
+  await worker.terminate()
+  assert.equal(open().state(0).lastOffset, 1)
+})
+
+test('a reader in another thread follows the log while it is written', async () => {
+  const log = open({ checkpointThread: true })
+  const text = 'y'.repeat(3_000)
+  const follower = new Worker(new URL('./follower.ts', import.meta.url), {
+    workerData: { dataDir, until: 4_000 },
+  })
+  const done = once(follower, 'message')
+  for (let from = 1; from <= 4_000; from += 20) {
+    const events = range(from, from + 19).map((seq) => ({ ...note(seq), note: text }))
+    await log.append(0, { events, nowMs: NOW })
+    if (from % 200 === 1) await new Promise((resolve) => setImmediate(resolve))
+  }
+  const [seen] = await done
+  assert.deepEqual(seen, { read: 4_000, gaps: 0 })
+  const reader = openLogReader<Noted>(dataDir)
+  assert.equal(reader.id, log.id)
+  assert.equal(reader.lastOffset(0), 4_000)
+  assert.equal(reader.lastOffset(1), 0)
+  assert.deepEqual(reader.read(0, 4_001, 10), [])
+  assert.equal(reader.read(0, 3_999, 10).length, 2)
+  await reader.close()
+})
+
+test('markets of other partitions are no business of this one', async () => {
+  const log = open({ own: [0, 1] })
+  await log.append(0, { events: [note(1)], nowMs: NOW })
+  await log.append(1, { events: [notes(other)(1)], nowMs: NOW + 1 })
+  assert.deepEqual(
+    [0, 1].map((partition) => log.read(partition, 1, 5).map((record) => record.event.marketId)),
+    [[market], [other]] satisfies MarketId[][],
+  )
+  assert.throws(() => open({ own: [2] }), assert.AssertionError)
+})
