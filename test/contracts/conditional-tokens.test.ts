@@ -16,11 +16,7 @@ import {
   stringToHex,
   type TransactionReceipt,
 } from 'viem'
-import {
-  APPROVAL_FOR_ALL_TYPES,
-  REDEEM_POSITIONS_TYPES,
-  typeString,
-} from '#domain/typed-data.ts'
+import { APPROVAL_FOR_ALL_TYPES, REDEEM_POSITIONS_TYPES, typeString } from '#domain/typed-data.ts'
 import { gnosis, ours } from './support/artifact.ts'
 import type { Contract } from './support/chain.ts'
 import {
@@ -134,7 +130,9 @@ function reasonOf(error: unknown): string {
       ? error.walk((inner) => inner instanceof ContractFunctionRevertedError)
       : undefined
   if (!(revert instanceof ContractFunctionRevertedError)) throw error
-  return revert.reason ?? revert.signature ?? 'revert'
+  // Without a reason the node puts words of its own there, which differ with the compiler's opcode.
+  const silent = /without a reason|invalid opcode/.test(revert.reason ?? '')
+  return silent ? 'revert' : (revert.reason ?? revert.signature ?? 'revert')
 }
 
 describe('beside the original', () => {
@@ -161,9 +159,7 @@ describe('beside the original', () => {
     await same('getCollectionId', [`0x${'ff'.repeat(32)}`, ZERO_BYTES32, 1n])
     await same('getCollectionId', [parents[1], ZERO_BYTES32, MAX_UINT256])
     // A collection and its own negation sum to the point at infinity.
-    const own = BigInt(
-      (await same('getCollectionId', [ZERO_BYTES32, parents[1], 1n])) as Hex,
-    )
+    const own = BigInt((await same('getCollectionId', [ZERO_BYTES32, parents[1], 1n])) as Hex)
     const negated = numberToHex(own ^ (1n << 254n), { size: 32 })
     assert.equal(await same('getCollectionId', [negated, parents[1], 1n]), ZERO_BYTES32)
   })
@@ -206,7 +202,10 @@ describe('beside the original', () => {
     await expectRevert(many, ann, 'prepareCondition', [ann.address, question, 1n])
     await expectRevert('condition not prepared yet', ann, 'splitPosition', top([1n, 2n], 1n))
     await expectRevert('condition not prepared yet', ann, 'mergePositions', top([1n, 2n], 1n))
-    await expectRevert('condition not prepared or found', ann, 'reportPayouts', [question, [1n, 0n]])
+    await expectRevert('condition not prepared or found', ann, 'reportPayouts', [
+      question,
+      [1n, 0n],
+    ])
     await expectOk(bob, 'prepareCondition', [ann.address, question, 3n])
     await expectOk(bob, 'prepareCondition', [ann.address, question, 2n])
     await expectRevert('condition already prepared', bob, 'prepareCondition', [
@@ -233,30 +232,14 @@ describe('beside the original', () => {
       'TransferBatch',
       'PositionSplit',
     ])
-    await expectRevert(
-      'SafeMath: subtraction overflow',
-      ann,
-      'splitPosition',
-      top([2n, 4n], 601n),
-    )
+    await expectRevert('SafeMath: subtraction overflow', ann, 'splitPosition', top([2n, 4n], 601n))
     await expectOk(ann, 'mergePositions', top([2n, 4n], 100n))
     await expectOk(ann, 'mergePositions', top([1n, 6n], 300n))
-    await expectRevert(
-      'SafeMath: subtraction overflow',
-      ann,
-      'mergePositions',
-      top([1n, 6n], 701n),
-    )
+    await expectRevert('SafeMath: subtraction overflow', ann, 'mergePositions', top([1n, 6n], 701n))
 
     // Nested: one outcome of the three, split again on the other condition.
     const parent = (await same('getCollectionId', [ZERO_BYTES32, condition, 1n])) as Hex
-    const nested = (partition: bigint[], amount: bigint) => [
-      usdc,
-      parent,
-      other,
-      partition,
-      amount,
-    ]
+    const nested = (partition: bigint[], amount: bigint) => [usdc, parent, other, partition, amount]
     assert.deepEqual(await expectOk(ann, 'splitPosition', nested([1n, 2n], 200n)), [
       'TransferSingle',
       'TransferBatch',
@@ -274,7 +257,10 @@ describe('beside the original', () => {
     // Transfers and approvals.
     const positions = await Promise.all(
       [1n, 2n, 4n, 6n].map(async (set) =>
-        same('getPositionId', [usdc, await same('getCollectionId', [ZERO_BYTES32, condition, set])]),
+        same('getPositionId', [
+          usdc,
+          await same('getCollectionId', [ZERO_BYTES32, condition, set]),
+        ]),
       ),
     )
     const [first, second] = positions
@@ -291,13 +277,7 @@ describe('beside the original', () => {
     await same('isApprovedForAll', [ann.address, bob.address])
     await expectOk(bob, 'safeTransferFrom', [ann.address, bob.address, first, 30n, '0x1234'])
     assert.deepEqual(
-      await expectOk(bob, 'safeBatchTransferFrom', [
-        ann.address,
-        bob.address,
-        [first],
-        [5n],
-        '0x',
-      ]),
+      await expectOk(bob, 'safeBatchTransferFrom', [ann.address, bob.address, [first], [5n], '0x']),
       ['TransferBatch'],
     )
     await expectOk(bob, 'safeBatchTransferFrom', [
@@ -311,13 +291,12 @@ describe('beside the original', () => {
     const nowhere = 'ERC1155: target address must be non-zero'
     await expectRevert(nowhere, ann, 'safeTransferFrom', [ann.address, ZERO, first, 1n, '0x'])
     await expectRevert(nowhere, ann, 'safeBatchTransferFrom', [ann.address, ZERO, [], [], '0x'])
-    await expectRevert('ERC1155: IDs and values must have same lengths', ann, 'safeBatchTransferFrom', [
-      ann.address,
-      bob.address,
-      [first],
-      [],
-      '0x',
-    ])
+    await expectRevert(
+      'ERC1155: IDs and values must have same lengths',
+      ann,
+      'safeBatchTransferFrom',
+      [ann.address, bob.address, [first], [], '0x'],
+    )
     await expectRevert('SafeMath: subtraction overflow', bob, 'safeTransferFrom', [
       bob.address,
       ann.address,
@@ -329,7 +308,10 @@ describe('beside the original', () => {
     const refused = await both(ann, 'safeTransferFrom', [ann.address, usdc, first, 1n, '0x'])
     assert.ok('reverted' in refused)
     await same('balanceOf', [ZERO, first])
-    await same('balanceOfBatch', [[ann.address, ZERO], [first, first]])
+    await same('balanceOfBatch', [
+      [ann.address, ZERO],
+      [first, first],
+    ])
     await same('balanceOfBatch', [[ann.address], []])
     for (const id of ['0xd9b67a26', '0x01ffc9a7', '0x0e89341c', '0xffffffff']) {
       await same('supportsInterface', [id])
@@ -342,14 +324,22 @@ describe('beside the original', () => {
       id,
       sets,
     ]
-    await expectRevert('result for condition not received yet', ann, 'redeemPositions', redeem([1n]))
+    await expectRevert(
+      'result for condition not received yet',
+      ann,
+      'redeemPositions',
+      redeem([1n]),
+    )
     await expectRevert(many, ann, 'reportPayouts', [question, [1n]])
     await expectRevert('payout is all zeroes', ann, 'reportPayouts', [question, [0n, 0n, 0n]])
     await expectRevert('SafeMath: addition overflow', ann, 'reportPayouts', [
       question,
       [MAX_UINT256, 1n, 0n],
     ])
-    await expectRevert('condition not prepared or found', bob, 'reportPayouts', [question, [1n, 0n]])
+    await expectRevert('condition not prepared or found', bob, 'reportPayouts', [
+      question,
+      [1n, 0n],
+    ])
     await expectOk(ann, 'reportPayouts', [question, [1n, 2n, 4n]])
     await expectRevert('payout denominator already set', ann, 'reportPayouts', [
       question,
@@ -418,11 +408,14 @@ describe('beside the original', () => {
     for (const { id } of conditions) {
       parents.push((await same('getCollectionId', [ZERO_BYTES32, id, 1n])) as Hex)
     }
+    for (const { oracle, question, slots } of conditions.slice(1)) {
+      await both(ann, 'prepareCondition', [oracle.address, question, BigInt(slots)])
+    }
     const positions = new Set<bigint>()
     const partitions = [[1n, 2n], [3n, 12n], [1n, 2n, 12n], [4n, 8n], [1n, 14n], [1n, 1n], [2n]]
     let succeeded = 0
     let reverted = 0
-    for (let step = 0; step < 300; step += 1) {
+    for (let step = 0; step < 400; step += 1) {
       const who = pick(people)
       const { id, oracle, question, slots } = pick(conditions)
       const parent = pick(parents)
@@ -519,7 +512,10 @@ describe('an approval by signature', () => {
     const sign = (overrides: Parameters<typeof signApproval>[3]) =>
       signApproval(ann, settlement.address, true, overrides)
     await assertReverts(submit(await sign({ chainId: 1 })), 'PermitSignerMismatch')
-    await assertReverts(submit(await sign({ contract: collateral.address })), 'PermitSignerMismatch')
+    await assertReverts(
+      submit(await sign({ contract: collateral.address })),
+      'PermitSignerMismatch',
+    )
     await assertReverts(submit(await sign({ nonce: 1n })), 'PermitSignerMismatch')
     const late = (await chain.now()) - 1n
     await assertReverts(submit(await sign({ deadline: late })), 'PermitExpired', [late])

@@ -14,6 +14,7 @@ import {
   createTestClient,
   createWalletClient,
   custom,
+  getAddress,
   type Hex,
   type PublicClient,
   type TransactionReceipt,
@@ -114,7 +115,7 @@ export async function startChain(options: { chainId?: number } = {}): Promise<Ch
       })
       const { contractAddress } = await publicClient.getTransactionReceipt({ hash })
       if (!contractAddress) throw new Error('the deployment has no address')
-      return contractAddress
+      return getAddress(contractAddress)
     },
     async now() {
       return (await publicClient.getBlock({ blockTag: 'latest' })).timestamp

@@ -21,7 +21,11 @@ export async function gasFlows(world: World): Promise<Flow[]> {
   for (const trader of traders) {
     await world.chain.request('hardhat_setBalance', [trader.address, '0xde0b6b3a7640000'])
     await world.chain.request('hardhat_impersonateAccount', [trader.address])
-    await world.fund(trader, { collateral: 1_000n * UNIT, shares: 1_000n * UNIT, market: market.id })
+    await world.fund(trader, {
+      collateral: 1_000n * UNIT,
+      shares: 1_000n * UNIT,
+      market: market.id,
+    })
   }
   const at = (index: number): HDAccount => traders[index % traders.length]!
   const buy = (trader: HDAccount, size: bigint) =>
@@ -45,7 +49,8 @@ export async function gasFlows(world: World): Promise<Flow[]> {
     const incoming = await buy(at(taker % 5), 15n * UNIT)
     let left = 15n * UNIT
     while (left > 0n && mixed.length < TRADES) {
-      const size = left < restingLeft ? left : restingLeft
+      let size = left
+      if (restingLeft < size) size = restingLeft
       mixed.push({ buy: incoming, sell: resting, size, price })
       left -= size
       restingLeft -= size
