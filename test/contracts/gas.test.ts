@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, before, test } from 'node:test'
+import { gasFlows, measure } from './support/gas.ts'
+import { startWorld, type World } from './support/world.ts'
+
+let world: World
+before(async () => {
+  world = await startWorld()
+})
+after(() => world.chain.close())
+
+test('a fill in a batch of 50 costs at most 0.6 of a fill alone, and the README says what', async () => {
+  const readme = readFileSync(new URL('../../contracts/README.md', import.meta.url), 'utf8')
+  const rows = []
+  for (const flow of await gasFlows(world)) rows.push(await measure(world, flow))
+  for (const { flow, gasPerFill, ratio } of rows) {
+    // Strangers share nothing but the transaction: most of their gas is storage of their own.
+    assert.ok(ratio <= (flow.includes('strangers') ? 0.8 : 0.6), `${flow}: ${ratio.toFixed(3)}`)
+    const line = readme.split('\n').find((text) => text.startsWith(`| ${flow} |`))
+    assert.ok(line, `contracts/README.md has no row for ${flow}`)
+    const told = line
+      .split('|')
+      .slice(2, 5)
+      .map((text) => Number(text.replaceAll(/[ ,]/g, '')))
+    gasPerFill.forEach((gas, index) => {
+      // The number of zero bytes in signatures moves the figures a little.
+      assert.ok(Math.abs(gas - told[index]!) < 1_000, `${flow}: ${gas}, README ${told[index]}`)
+    })
+  }
+})

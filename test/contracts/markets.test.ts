@@ -1,0 +1,367 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import type { Hex } from 'viem'
+import { marketAbi } from '../../contracts/artifacts/Market.abi.ts'
+import { ours } from './support/artifact.ts'
+import {
+  assertReverts,
+  eventsOf,
+  type Market,
+  NO,
+  SETTINGS,
+  startWorld,
+  UNIT,
+  type World,
+  YES,
+  ZERO_BYTES32,
+} from './support/world.ts'
+
+const INTERVAL = 900
+const STRIKE = 6_000_000_000_000n
+const FALLBACK = 7n * 86_400n
+
+let world: World
+let restore: (() => Promise<void>) | undefined
+
+before(async () => {
+  world = await startWorld()
+})
+after(() => world.chain.close())
+beforeEach(async () => {
+  await restore?.()
+  restore = await world.chain.snapshot()
+})
+
+describe('a market', () => {
+  async function terms() {
+    const expiration = (await world.chain.now()) + 3_600n
+    return ['Will it rain?', 'By the gauge.', 1, expiration] as const
+  }
+
+  test('is created where and as it was predicted, with its condition prepared', async () => {
+    const { maker, chain, factory, conditionalTokens, read } = world
+    const args = await terms()
+    const [address, id] = await read(factory, 'predictMarket', [maker.address, ...args])
+    const receipt = await chain.send(maker, factory, 'createMarket', args)
+    assert.deepEqual(eventsOf(receipt, factory), [
+      {
+        eventName: 'MarketCreated',
+        args: {
+          marketId: id,
+          market: address,
+          maker: maker.address,
+          question: args[0],
+          description: args[1],
+          category: args[2],
+          expiration: args[3],
+        },
+      },
+    ])
+    const market = { address, abi: marketAbi }
+    assert.equal(await read(factory, 'isMarket', [address]), true)
+    assert.equal(await read(market, 'marketId', []), id)
+    const { questionId, ...rest } = await read(market, 'terms', [])
+    assert.deepEqual(rest, {
+      maker: maker.address,
+      expiration: args[3],
+      proposableFrom: args[3],
+      quick: false,
+      question: args[0],
+      description: args[1],
+    })
+    assert.equal(await read(conditionalTokens, 'getConditionId', [address, questionId, 2n]), id)
+    assert.equal(await read(conditionalTokens, 'getOutcomeSlotCount', [id]), 2n)
+  })
+
+  test('cannot be stopped by somebody who prepares its condition first', async () => {
+    const { maker, carol, chain, factory, conditionalTokens, read } = world
+    const args = await terms()
+    const [address, id] = await read(factory, 'predictMarket', [maker.address, ...args])
+    const questionId = await read(factory, 'questionIdOf', [maker.address, ...args])
+    await chain.send(carol, conditionalTokens, 'prepareCondition', [address, questionId, 2n])
+    await chain.send(maker, factory, 'createMarket', args)
+    assert.equal(await read({ address, abi: marketAbi }, 'marketId', []), id)
+  })
+
+  test('is refused: not a maker, in the past, without words, too many words, twice', async () => {
+    const { owner, maker, carol, chain, factory } = world
+    const [question, description, category, expiration] = await terms()
+    const create = (
+      from: World['ann'],
+      q: string = question,
+      d: string = description,
+      e = expiration,
+    ) => chain.send(from, factory, 'createMarket', [q, d, category, e])
+    await assertReverts(create(carol), 'NotMaker', [carol.address])
+    const now = await chain.now()
+    await assertReverts(create(maker, question, description, now), 'ExpirationNotInFuture', [now])
+    await assertReverts(create(maker, ''), 'InvalidText')
+    await assertReverts(create(maker, 'a'.repeat(1_025)), 'InvalidText')
+    await assertReverts(create(maker, question, 'a'.repeat(8_193)), 'InvalidText')
+    await create(maker)
+    await assertReverts(create(maker), 'MarketExists')
+    const receipt = await chain.send(owner, factory, 'setMaker', [carol.address, true])
+    assert.deepEqual(eventsOf(receipt, factory), [
+      { eventName: 'MakerSet', args: { account: carol.address, allowed: true } },
+    ])
+    // The same words of another maker are another market.
+    await create(carol)
+  })
+
+  test('with the longest words still fits into a transaction and a claim', async () => {
+    const { maker, chain, factory, read } = world
+    const expiration = (await chain.now()) + 3_600n
+    const args = ['q'.repeat(1_024), 'd'.repeat(8_192), 3, expiration] as const
+    const [address] = await read(factory, 'predictMarket', [maker.address, ...args])
+    const receipt = await chain.send(maker, factory, 'createMarket', args)
+    assert.ok(receipt.gasUsed < 12_000_000n)
+    const claim = await read({ address, abi: marketAbi }, 'claim', [false])
+    assert.ok(claim.length > 2 * 9_216)
+  })
+
+  test('is initialised and resolved by price through its factory only', async () => {
+    const { ann, maker, chain, factory, createMarket, read } = world
+    const market = await createMarket()
+    const terms = await read(market, 'terms', [])
+    await assertReverts(chain.send(ann, market, 'initialize', [terms]), 'NotFactory', [ann.address])
+    await assertReverts(chain.send(maker, market, 'resolveQuick', [0]), 'NotFactory')
+    const implementation = {
+      address: await read(factory, 'implementation', []),
+      abi: marketAbi,
+    }
+    await assertReverts(chain.send(ann, implementation, 'initialize', [terms]), 'NotFactory')
+    // Not even the factory does it twice, or to a market that is not quick.
+    await chain.request('hardhat_impersonateAccount', [factory.address])
+    await chain.request('hardhat_setBalance', [factory.address, '0xde0b6b3a7640000'])
+    const asFactory = { address: factory.address, type: 'json-rpc' } as const
+    await assertReverts(chain.send(asFactory, market, 'initialize', [terms]), 'AlreadyInitialized')
+    await assertReverts(chain.send(asFactory, market, 'resolveQuick', [0]), 'NotQuick')
+  })
+})
+
+describe('a quick market', () => {
+  async function predicted(asset = 'BTC'): Promise<Market & { startTime: bigint }> {
+    const startTime = (await world.chain.now()) + 5n
+    const [address, id] = await world.read(world.factory, 'predictQuickMarket', [
+      asset,
+      startTime,
+      INTERVAL,
+    ])
+    const expiration = startTime + BigInt(INTERVAL)
+    return { address, id, abi: marketAbi, expiration, startTime }
+  }
+
+  const create = (market: { startTime: bigint }, asset = 'BTC', strike = STRIKE, source = 'pyth') =>
+    world.chain.send(world.quickOperator, world.factory, 'createQuickMarket', [
+      asset,
+      market.startTime,
+      INTERVAL,
+      strike,
+      source,
+    ])
+
+  /** The factory passes the market's own errors on, so they are decoded too. */
+  const resolve = (market: Market, start: bigint, end: bigint, source = 'pyth') => {
+    const errors = marketAbi.filter(({ type }) => type === 'error')
+    const abi = [...world.factory.abi, ...errors] as unknown as World['factory']['abi']
+    return world.chain.send(
+      world.quickOperator,
+      { address: world.factory.address, abi },
+      'resolveQuickMarket',
+      [market.address, start, end, source],
+    )
+  }
+
+  test('has its id before it exists, so orders can be signed for it and settle later', async () => {
+    const { ann, bob, buy, sell, trade, fund } = world
+    const market = await predicted()
+    const terms = { price: 500_000n, size: UNIT }
+    const buyOrder = await buy(ann, market.id, terms)
+    const sellOrder = await sell(bob, market.id, terms)
+    await fund(ann, { collateral: UNIT })
+    const early = await trade(buyOrder, sellOrder)
+    assert.deepEqual(!early.settled && [early.fault, early.reason], ['None', 'MarketUnknown'])
+    const receipt = await create(market)
+    assert.deepEqual(eventsOf(receipt, world.factory), [
+      {
+        eventName: 'QuickMarketCreated',
+        args: {
+          marketId: market.id,
+          market: market.address,
+          asset: 'BTC',
+          startTime: market.startTime,
+          endTime: market.expiration,
+          startPrice: STRIKE,
+          source: 'pyth',
+        },
+      },
+    ])
+    await fund(bob, { shares: UNIT, market: market.id })
+    assert.equal((await trade(buyOrder, sellOrder)).settled, true)
+  })
+
+  for (const [name, end, outcome] of [
+    ['above', STRIKE + 1n, YES],
+    ['equal', STRIKE, YES],
+    ['below', STRIKE - 1n, NO],
+  ] as const) {
+    test(`ends ${outcome === YES ? 'YES' : 'NO'} when the end price is ${name}`, async () => {
+      const { bob, chain, factory, fund, read, balance, conditionalTokens, collateral } = world
+      const market = await predicted()
+      await create(market)
+      await fund(bob, { shares: UNIT, market: market.id })
+      await assertReverts(resolve(market, STRIKE, end), 'NotExpired', [market.expiration])
+      await chain.warpTo(market.expiration)
+      const receipt = await resolve(market, STRIKE, end)
+      assert.deepEqual(eventsOf(receipt, factory), [
+        {
+          eventName: 'QuickMarketResolved',
+          args: {
+            marketId: market.id,
+            market: market.address,
+            winningOutcome: outcome,
+            startPrice: STRIKE,
+            endPrice: end,
+            source: 'pyth',
+          },
+        },
+      ])
+      assert.deepEqual(eventsOf(receipt, market), [
+        {
+          eventName: 'MarketResolved',
+          args: { marketId: market.id, assertionId: ZERO_BYTES32, winningOutcome: outcome },
+        },
+      ])
+      assert.equal(await read(market, 'winningOutcome', []), outcome)
+      await chain.send(bob, conditionalTokens, 'redeemPositions', [
+        collateral.address,
+        ZERO_BYTES32,
+        market.id,
+        [1n << BigInt(outcome)],
+      ])
+      assert.equal(await balance(bob.address), UNIT)
+      await assertReverts(resolve(market, STRIKE, end), 'AlreadyResolved', [outcome])
+    })
+  }
+
+  test('keeps its strike: only another source brings a start price of its own', async () => {
+    const { chain, read } = world
+    const market = await predicted()
+    await create(market)
+    await chain.warpTo(market.expiration)
+    await assertReverts(resolve(market, STRIKE - 5n, STRIKE), 'StrikeMismatch', [
+      STRIKE - 5n,
+      STRIKE,
+    ])
+    await resolve(market, STRIKE + 9n, STRIKE + 8n, 'binance')
+    assert.equal(await read(market, 'winningOutcome', []), NO)
+  })
+
+  test('is refused: strangers, names, intervals, starts, prices, twice', async () => {
+    const { carol, quickOperator, owner, chain, factory } = world
+    const market = await predicted()
+    const { startTime } = market
+    const good = ['BTC', startTime, INTERVAL, STRIKE, 'pyth'] as const
+    type Args = typeof good
+    const submit = (args: Args, from: World['ann'] = quickOperator) =>
+      chain.send(from, factory, 'createQuickMarket', args)
+    await assertReverts(submit(good, carol), 'NotOperator', [carol.address])
+    const bad: [number, unknown, string][] = [
+      [0, '', 'InvalidText'],
+      [0, 'B'.repeat(33), 'InvalidText'],
+      [4, '', 'InvalidText'],
+      [2, 0, 'InvalidInterval'],
+      [2, 86_401, 'InvalidInterval'],
+      [1, startTime + 3_700n, 'StartTooFarAhead'],
+      [3, 0n, 'PriceZero'],
+    ]
+    for (const [index, value, error] of bad) {
+      await assertReverts(submit(good.with(index, value as never) as unknown as Args), error)
+    }
+    await submit(good)
+    await assertReverts(submit(good), 'MarketExists', [market.address])
+    await chain.warpTo(market.expiration)
+    const ordinary = await world.createMarket()
+    await assertReverts(resolve(ordinary, 1n, 1n), 'UnknownQuickMarket', [ordinary.address])
+    await assertReverts(resolve(market, 0n, 1n), 'PriceZero')
+    await assertReverts(resolve(market, STRIKE, 0n), 'PriceZero')
+    await assertReverts(resolve(market, STRIKE, STRIKE, ''), 'InvalidText')
+    const args = [market.address, STRIKE, STRIKE, 'pyth'] as const
+    await assertReverts(chain.send(carol, factory, 'resolveQuickMarket', args), 'NotOperator', [
+      carol.address,
+    ])
+    const receipt = await chain.send(owner, factory, 'setOperator', [carol.address, true])
+    assert.equal(eventsOf(receipt, factory)[0]?.eventName, 'OperatorSet')
+    await chain.send(carol, factory, 'resolveQuickMarket', args)
+  })
+
+  test('opens to the oracle when the operator has disappeared', async () => {
+    const { ann, chain, collateral, fund, read } = world
+    const market = await predicted()
+    await create(market)
+    await fund(ann, { collateral: 2n * SETTINGS.bond })
+    await chain.send(ann, collateral, 'approve', [market.address, 2n * SETTINGS.bond])
+    await chain.warpTo(market.expiration)
+    const opens = market.expiration + FALLBACK
+    await assertReverts(chain.send(ann, market, 'propose', [true]), 'NotExpired', [opens])
+    await chain.warpTo(opens)
+    await chain.send(ann, market, 'propose', [false])
+    const { id } = await read(market, 'assertion', [])
+    // Once the question is with the oracle, the operator has no say.
+    await assertReverts(resolve(market, STRIKE, STRIKE), 'AssertionActive', [id])
+    await chain.warp(SETTINGS.disputeSeconds)
+    await chain.send(ann, market, 'settle', [])
+    assert.equal(await read(market, 'winningOutcome', []), NO)
+    const claim = Buffer.from((await read(market, 'claim', [false])).slice(2), 'hex').toString()
+    assert.match(claim, /price of BTC at or above .*Start price 6000000000000 .*source pyth/)
+  })
+})
+
+describe('the factory', () => {
+  test('is owned in two steps, cannot be disowned, and lets only its owner set roles', async () => {
+    const { owner, carol, chain, factory, read } = world
+    for (const name of ['setMaker', 'setOperator'] as const) {
+      await assertReverts(
+        chain.send(carol, factory, name, [carol.address, true]),
+        'OwnableUnauthorizedAccount',
+      )
+    }
+    await assertReverts(
+      chain.publicClient.readContract({
+        ...factory,
+        functionName: 'renounceOwnership',
+        account: owner.address,
+      }),
+      'OwnershipNotRenounceable',
+    )
+    await chain.send(owner, factory, 'transferOwnership', [carol.address])
+    await chain.send(carol, factory, 'acceptOwnership', [])
+    assert.equal(await read(factory, 'owner', []), carol.address)
+  })
+})
+
+test('the test stablecoin is minted by its owner only and has six decimals', async () => {
+  const { ann, owner, chain, collateral, read, balance } = world
+  await assertReverts(
+    chain.send(ann, collateral, 'mint', [ann.address, 1n]),
+    'OwnableUnauthorizedAccount',
+  )
+  const before = await balance(ann.address)
+  await chain.send(owner, collateral, 'mint', [ann.address, 1n])
+  assert.equal(await balance(ann.address), before + 1n)
+  assert.equal(await read(collateral, 'decimals', []), 6)
+})
+
+test('every contract fits the chain’s size limit', () => {
+  for (const name of [
+    'ConditionalTokens',
+    'Settlement',
+    'MarketFactory',
+    'Market',
+    'Multicall',
+    'TestUSDC',
+  ]) {
+    const code: Hex = ours(name).deployedBytecode
+    assert.ok(code.length / 2 - 1 <= 24_576, name)
+  }
+})
