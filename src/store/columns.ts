@@ -15,21 +15,24 @@ import type { MarketRow, OrderChange, OrderRow } from './rows.ts'
 
 export type Value = string | number | null
 
-export const MARKET_COLUMNS = [
-  'market_id',
-  'chain_id',
-  'question',
-  'description',
-  'category',
-  'contract_address',
-  'maker',
-  'expires_at_sec',
-  'created_at_sec',
-  'quick',
-  'opened_at_ms',
-  'log_partition',
-  'last_seq',
-] as const
+/** Columns in their order, and how a value of each is written: bytes given as 0x-hex, or as it is. */
+export type Columns = Readonly<Record<string, 'hex' | 'int' | 'text'>>
+
+export const MARKET_COLUMNS: Columns = {
+  market_id: 'hex',
+  chain_id: 'int',
+  question: 'text',
+  description: 'text',
+  category: 'text',
+  contract_address: 'hex',
+  maker: 'hex',
+  expires_at_sec: 'int',
+  created_at_sec: 'int',
+  quick: 'int',
+  opened_at_ms: 'int',
+  log_partition: 'int',
+  last_seq: 'int',
+}
 
 export function marketValues({ market, seq, atMs }: MarketRow, partition: number): Value[] {
   return [
@@ -49,29 +52,29 @@ export function marketValues({ market, seq, atMs }: MarketRow, partition: number
   ]
 }
 
-export const ORDER_COLUMNS = [
-  'order_hash',
-  'market_id',
-  'chain_id',
-  'trader',
-  'side',
-  'outcome',
-  'price_e6',
-  'size_e6',
-  'nonce',
-  'expiration',
-  'expires_at_sec',
-  'maker_fee_recipient',
-  'signature',
-  'permit',
-  'status',
-  'remaining_e6',
-  'matches',
-  'placed_at_ms',
-  'updated_at_ms',
-  'log_partition',
-  'last_seq',
-] as const
+export const ORDER_COLUMNS: Columns = {
+  order_hash: 'hex',
+  market_id: 'hex',
+  chain_id: 'int',
+  trader: 'hex',
+  side: 'int',
+  outcome: 'int',
+  price_e6: 'int',
+  size_e6: 'int',
+  nonce: 'text',
+  expiration: 'text',
+  expires_at_sec: 'int',
+  maker_fee_recipient: 'hex',
+  signature: 'hex',
+  permit: 'text',
+  status: 'text',
+  remaining_e6: 'int',
+  matches: 'int',
+  placed_at_ms: 'int',
+  updated_at_ms: 'int',
+  log_partition: 'int',
+  last_seq: 'int',
+}
 
 export function orderValues(row: OrderRow, chainId: number, partition: number): Value[] {
   const { order } = row
@@ -101,33 +104,41 @@ export function orderValues(row: OrderRow, chainId: number, partition: number): 
 }
 
 /** What can change about an order, its key last. */
+export const ORDER_CHANGE_COLUMNS: Columns = {
+  status: 'text',
+  remaining_e6: 'int',
+  updated_at_ms: 'int',
+  last_seq: 'int',
+  order_hash: 'hex',
+}
+
 export function orderChangeValues(change: OrderChange): Value[] {
   return [change.status, change.remaining, change.atMs, change.seq, change.orderHash]
 }
 
-export const TRADE_COLUMNS = [
-  'market_id',
-  'seq',
-  'fill_index',
-  'chain_id',
-  'outcome',
-  'price_e6',
-  'size_e6',
-  'cost_e6',
-  'buyer',
-  'seller',
-  'buy_order_hash',
-  'sell_order_hash',
-  'taker_side',
-  'matched_at_ms',
-  'status',
-  'pending',
-  'tx_hash',
-  'reason',
-  'attempts',
-  'failed_at_ms',
-  'updated_at_ms',
-] as const
+export const TRADE_COLUMNS: Columns = {
+  market_id: 'hex',
+  seq: 'int',
+  fill_index: 'int',
+  chain_id: 'int',
+  outcome: 'int',
+  price_e6: 'int',
+  size_e6: 'int',
+  cost_e6: 'int',
+  buyer: 'hex',
+  seller: 'hex',
+  buy_order_hash: 'hex',
+  sell_order_hash: 'hex',
+  taker_side: 'int',
+  matched_at_ms: 'int',
+  status: 'text',
+  pending: 'int',
+  tx_hash: 'hex',
+  reason: 'text',
+  attempts: 'int',
+  failed_at_ms: 'int',
+  updated_at_ms: 'int',
+}
 
 export function tradeValues(trade: CollapsedBatch['trades'][number], chainId: number): Value[] {
   const { state } = trade
@@ -157,6 +168,19 @@ export function tradeValues(trade: CollapsedBatch['trades'][number], chainId: nu
 }
 
 /** What can change about a trade, its key last. */
+export const TRADE_CHANGE_COLUMNS: Columns = {
+  status: 'text',
+  pending: 'int',
+  tx_hash: 'hex',
+  reason: 'text',
+  attempts: 'int',
+  failed_at_ms: 'int',
+  updated_at_ms: 'int',
+  market_id: 'hex',
+  seq: 'int',
+  fill_index: 'int',
+}
+
 export function tradeChangeValues(change: CollapsedBatch['tradeChanges'][number]): Value[] {
   const { marketId, sequence, fillIndex } = tradeKey(change.tradeId)
   return [

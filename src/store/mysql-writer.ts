@@ -7,7 +7,16 @@
 import type { QueryResult, Transaction } from '@mikro-orm/core'
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
 import type { BulkWriter } from './bulk-writer.ts'
-import { MARKET_COLUMNS, ORDER_COLUMNS, TRADE_COLUMNS, type Value } from './columns.ts'
+import {
+  type Columns,
+  MARKET_COLUMNS,
+  ORDER_CHANGE_COLUMNS,
+  ORDER_COLUMNS,
+  TRADE_CHANGE_COLUMNS,
+  TRADE_COLUMNS,
+  type Value,
+} from './columns.ts'
+import { hexDigits } from './hex.ts'
 
 /** Rows of one statement: a few hundred kilobytes, well below the smallest default packet limit. */
 const ROWS_MAX = 500
@@ -20,25 +29,25 @@ const UPDATE_ORDERS = `update json_table(?, '$[*]' columns (
     remaining_e6 bigint path '$[1]',
     updated_at_ms bigint path '$[2]',
     last_seq bigint path '$[3]',
-    order_hash char(66) character set ascii collate ascii_bin path '$[4]'
-  )) as c straight_join orders as o on o.order_hash = c.order_hash
+    order_hash char(64) character set ascii path '$[4]'
+  )) as c straight_join orders as o on o.order_hash = unhex(c.order_hash)
   set o.status = c.status, o.remaining_e6 = c.remaining_e6,
     o.updated_at_ms = c.updated_at_ms, o.last_seq = c.last_seq`
 
 const UPDATE_TRADES = `update json_table(?, '$[*]' columns (
     status varchar(16) character set ascii path '$[0]',
     pending int path '$[1]',
-    tx_hash char(66) character set ascii path '$[2]',
+    tx_hash char(64) character set ascii path '$[2]',
     reason varchar(1024) character set utf8mb4 path '$[3]',
     attempts int path '$[4]',
     failed_at_ms bigint path '$[5]',
     updated_at_ms bigint path '$[6]',
-    market_id char(66) character set ascii collate ascii_bin path '$[7]',
+    market_id char(64) character set ascii path '$[7]',
     seq bigint path '$[8]',
     fill_index int path '$[9]'
   )) as c straight_join trades as t
-    on t.market_id = c.market_id and t.seq = c.seq and t.fill_index = c.fill_index
-  set t.status = c.status, t.pending = c.pending, t.tx_hash = coalesce(c.tx_hash, t.tx_hash),
+    on t.market_id = unhex(c.market_id) and t.seq = c.seq and t.fill_index = c.fill_index
+  set t.status = c.status, t.pending = c.pending, t.tx_hash = coalesce(unhex(c.tx_hash), t.tx_hash),
     t.reason = c.reason, t.attempts = t.attempts + c.attempts, t.failed_at_ms = c.failed_at_ms,
     t.updated_at_ms = c.updated_at_ms`
 
@@ -46,32 +55,61 @@ export async function mysqlWriter(
   connection: AbstractSqlConnection,
   transaction: Transaction,
 ): Promise<BulkWriter> {
+  const platform = connection.getPlatform()
   const run = async (sql: string, values: readonly unknown[]) => {
     const result = await connection.execute<QueryResult>(sql, values, 'run', transaction)
     return result.affectedRows
   }
-  const insert = (table: string, columns: readonly string[], rowsMax: number) => {
-    const row = `(${columns.map(() => '?').join(',')})`
-    const head = `insert into ${table} (${columns.join(', ')}) values `
+  const literal = (value: Value, isHex: boolean): string => {
+    if (value === null) return 'null'
+    if (typeof value === 'number') return String(value)
+    return isHex ? `0x${hexDigits(value)}` : String(platform.quoteValue(value))
+  }
+  const insert = (table: string, columns: Columns, rowsMax: number) => {
+    const head = `insert into ${table} (${Object.keys(columns).join(', ')}) values `
+    const isHex = Object.values(columns).map((kind) => kind === 'hex')
     return async (rows: readonly Value[][]) => {
+      let before: Promise<unknown> = Promise.resolve()
       for (let start = 0; start < rows.length; start += rowsMax) {
-        const part = rows.slice(start, start + rowsMax)
-        await run(head + Array(part.length).fill(row).join(','), part.flat())
+        let sql = head
+        const end = Math.min(start + rowsMax, rows.length)
+        for (let row = start; row < end; row++) {
+          const values = rows[row]!
+          sql += row === start ? '(' : ',('
+          for (let column = 0; column < isHex.length; column++) {
+            if (column > 0) sql += ','
+            sql += literal(values[column]!, isHex[column]!)
+          }
+          sql += ')'
+        }
+        await before
+        before = run(sql, [])
       }
+      await before
     }
   }
-  const update = (sql: string) => async (changes: readonly Value[][]) => {
-    let found = 0
-    for (let start = 0; start < changes.length; start += ROWS_MAX) {
-      found += await run(sql, [JSON.stringify(changes.slice(start, start + ROWS_MAX))])
+  const update = (sql: string, columns: Columns) => {
+    const isHex = Object.values(columns).map((kind) => kind === 'hex')
+    return async (changes: readonly Value[][]) => {
+      let found = 0
+      for (let start = 0; start < changes.length; start += ROWS_MAX) {
+        const part = changes
+          .slice(start, start + ROWS_MAX)
+          .map((change) =>
+            change.map((value, column) =>
+              isHex[column] && value !== null ? hexDigits(value as string) : value,
+            ),
+          )
+        found += await run(sql, [JSON.stringify(part)])
+      }
+      return found
     }
-    return found
   }
   return {
     insertMarkets: insert('markets', MARKET_COLUMNS, MARKETS_MAX),
     insertOrders: insert('orders', ORDER_COLUMNS, ROWS_MAX),
     insertTrades: insert('trades', TRADE_COLUMNS, ROWS_MAX),
-    updateOrders: update(UPDATE_ORDERS),
-    updateTrades: update(UPDATE_TRADES),
+    updateOrders: update(UPDATE_ORDERS, ORDER_CHANGE_COLUMNS),
+    updateTrades: update(UPDATE_TRADES, TRADE_CHANGE_COLUMNS),
   }
 }

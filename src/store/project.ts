@@ -20,6 +20,7 @@ import {
   tradeValues,
 } from './columns.ts'
 import { type Database, transact } from './database.ts'
+import { bytesOf, hexOf } from './hex.ts'
 import { mysqlWriter } from './mysql-writer.ts'
 import type { MarketChange, ProjectionBatch } from './rows.ts'
 import { sqliteWriter } from './sqlite-writer.ts'
@@ -113,14 +114,14 @@ async function chainIds(
   for (const { marketId } of batch.trades) if (!known.has(marketId)) unknown.add(marketId)
   if (unknown.size > 0) {
     const ids = [...unknown]
-    const found = await connection.execute<{ market_id: MarketId; chain_id: number | string }[]>(
+    const found = await connection.execute<{ market_id: Buffer; chain_id: number | string }[]>(
       `select market_id, chain_id from markets where market_id in (${ids.map(() => '?').join(',')})`,
-      ids,
+      ids.map(bytesOf),
       'all',
       transaction,
     )
     expectAll('markets', ids.length, found.length)
-    for (const row of found) known.set(row.market_id, Number(row.chain_id))
+    for (const row of found) known.set(hexOf(row.market_id) as MarketId, Number(row.chain_id))
   }
   return (marketId) => {
     const chainId = known.get(marketId)
@@ -139,7 +140,7 @@ async function closeMarket(
     connection,
     transaction,
     'update markets set close_reason = ?, closed_at_ms = ?, last_seq = ? where market_id = ?',
-    [closed, atMs, seq, marketId],
+    [closed, atMs, seq, bytesOf(marketId)],
   )
   expectAll('markets', 1, found)
   await run(
@@ -147,7 +148,7 @@ async function closeMarket(
     transaction,
     `update orders set status = 'market-closed', updated_at_ms = ?, last_seq = ?
       where market_id = ? and status = 'open'`,
-    [atMs, seq, marketId],
+    [atMs, seq, bytesOf(marketId)],
   )
 }
 
@@ -165,7 +166,7 @@ async function run(
   connection: AbstractSqlConnection,
   transaction: Transaction,
   sql: string,
-  values: readonly (string | number)[],
+  values: readonly (string | number | Buffer)[],
 ): Promise<number> {
   const result = await connection.execute<QueryResult>(sql, values, 'run', transaction)
   return result.affectedRows

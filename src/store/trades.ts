@@ -1,7 +1,7 @@
 /**
  * Reads of trades. Within a market trades lie in the order of `seq` and `fillIndex`, which is also
  * the order of time, since a market's clock never goes back; across markets they are ordered by
- * time, and equal times by `seq`, `fillIndex` and at last the market.
+ * time, and equal times by `seq` and `fillIndex`.
  */
 
 import type { Address, MarketId, TradeId } from '#domain/ids.ts'
@@ -84,7 +84,7 @@ export async function pendingTrades(
       TradeEntity,
       { pending: 1, ...(filter.chainId === undefined ? {} : { chainId: filter.chainId }) },
       {
-        orderBy: { matchedAtMs: 'asc', seq: 'asc', fillIndex: 'asc', marketId: 'asc' },
+        orderBy: { matchedAtMs: 'asc', seq: 'asc', fillIndex: 'asc' },
         limit: filter.limit,
         disableIdentityMap: true,
       },
@@ -116,7 +116,7 @@ export async function failedTradesSince(
   const [found, count] = await read(database, (em) =>
     Promise.all([
       em.find(TradeEntity, where, {
-        orderBy: { failedAtMs: 'desc', seq: 'desc', fillIndex: 'desc', marketId: 'desc' },
+        orderBy: { failedAtMs: 'desc', seq: 'desc', fillIndex: 'desc' },
         limit: filter.limit,
         disableIdentityMap: true,
       }),
@@ -136,7 +136,7 @@ export async function tradesByTransaction(
       TradeEntity,
       { txHash: filter.txHash },
       {
-        orderBy: { matchedAtMs: 'asc', seq: 'asc', fillIndex: 'asc', marketId: 'asc' },
+        orderBy: { matchedAtMs: 'asc', seq: 'asc', fillIndex: 'asc' },
         limit: filter.limit,
         disableIdentityMap: true,
       },
@@ -147,19 +147,14 @@ export async function tradesByTransaction(
 
 function newest(limit: number) {
   return {
-    orderBy: { matchedAtMs: 'desc', seq: 'desc', fillIndex: 'desc', marketId: 'desc' },
+    orderBy: { matchedAtMs: 'desc', seq: 'desc', fillIndex: 'desc' },
     limit,
     disableIdentityMap: true,
   } as const
 }
 
 function newestFirst(a: TradeRecord, b: TradeRecord): number {
-  return (
-    b.matchedAtMs - a.matchedAtMs ||
-    b.seq - a.seq ||
-    b.fillIndex - a.fillIndex ||
-    (a.marketId < b.marketId ? 1 : -1)
-  )
+  return b.matchedAtMs - a.matchedAtMs || b.seq - a.seq || b.fillIndex - a.fillIndex
 }
 
 function tradeRecord(row: TradeEntity): TradeRecord {

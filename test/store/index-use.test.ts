@@ -73,6 +73,7 @@ async function fill(database: Database): Promise<void> {
           category: index % 10 === 0 ? 'defi' : 'general',
           quick: index % 4 !== 0,
           createdAt: 1_700_000_000 + index,
+          description: 'as long as descriptions are '.repeat(20),
         }),
         seq: 1,
         atMs: START_MS,

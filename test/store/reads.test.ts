@@ -57,7 +57,7 @@ async function tell(database: Database): Promise<void> {
         trade(10, 0, { matchedAtMs: atMs }),
         trade(11, 0, { matchedAtMs: atMs + 1, buyer: address('eve'), seller: address('ann') }),
         trade(12, 0, { matchedAtMs: atMs + 1, buyer: address('ann'), seller: address('ann') }),
-        trade(3, 0, { marketId: n, matchedAtMs: atMs }),
+        trade(6, 0, { marketId: n, matchedAtMs: atMs }),
         trade(4, 0, { marketId: n, matchedAtMs: atMs, buyer: address('eve') }),
         trade(9, 0, { marketId: far, matchedAtMs: atMs + 5 }),
       ],
@@ -96,10 +96,10 @@ await onBothDatabases('reads', (databases) => {
         'm-12-0',
         'm-11-0',
         'm-10-0',
+        'n-6-0',
         'm-3-10',
         'm-3-2',
         'm-3-1',
-        'n-3-0',
         'm-3-0',
         'm-2-0',
       ]
@@ -136,11 +136,11 @@ await onBothDatabases('reads', (databases) => {
       )
       const oldest = [
         'm-2-0',
-        'n-3-0',
         'm-3-1',
         'm-3-2',
         'm-3-10',
         'n-4-0',
+        'n-6-0',
         'm-11-0',
         'm-12-0',
         'far-9-0',
@@ -198,7 +198,7 @@ await onBothDatabases('reads', (databases) => {
       await project(
         database,
         batch(2, 3, {
-          tradeChanges: [trade(3, 2), trade(2, 0), trade(3, 0, { marketId: n })].map(
+          tradeChanges: [trade(3, 2), trade(2, 0), trade(6, 0, { marketId: n })].map(
             ({ tradeId }) => ({
               tradeId,
               status: 'submitted' as const,
@@ -210,7 +210,7 @@ await onBothDatabases('reads', (databases) => {
         }),
       )
       const found = await tradesByTransaction(database, { txHash: id('tx'), limit: 100 })
-      assert.deepEqual(named(found), ['m-2-0', 'n-3-0', 'm-3-2'])
+      assert.deepEqual(named(found), ['m-2-0', 'm-3-2', 'n-6-0'])
       assert.deepEqual(await tradesByTransaction(database, { txHash: id('tz'), limit: 9 }), [])
     })
   })

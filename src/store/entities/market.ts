@@ -3,18 +3,19 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Category, CloseReason } from '#domain/market.ts'
+import { HexType } from '../hex.ts'
 
 export const MarketEntity = defineEntity({
   name: 'Market',
   tableName: 'markets',
   properties: {
-    id: p.string().$type<MarketId>().fieldName('market_id').length(66).primary(),
+    id: p.type(HexType).$type<MarketId>().fieldName('market_id').length(32).primary(),
     chainId: p.bigint('number'),
     question: p.text(),
     description: p.text(),
     category: p.string().$type<Category>().length(16),
-    contractAddress: p.string().$type<Address>().length(42),
-    maker: p.string().$type<Address>().length(42),
+    contractAddress: p.type(HexType).$type<Address>().length(20),
+    maker: p.type(HexType).$type<Address>().length(20),
     expiration: p.bigint('number').fieldName('expires_at_sec'),
     createdAt: p.bigint('number').fieldName('created_at_sec'),
     quick: p.boolean(),

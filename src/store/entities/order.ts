@@ -7,16 +7,17 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
+import { HexType } from '../hex.ts'
 import type { OrderStatus } from '../rows.ts'
 
 export const OrderEntity = defineEntity({
   name: 'Order',
   tableName: 'orders',
   properties: {
-    orderHash: p.string().$type<OrderHash>().length(66).primary(),
-    marketId: p.string().$type<MarketId>().length(66),
+    orderHash: p.type(HexType).$type<OrderHash>().length(32).primary(),
+    marketId: p.type(HexType).$type<MarketId>().length(32),
     chainId: p.bigint('number'),
-    trader: p.string().$type<Address>().length(42),
+    trader: p.type(HexType).$type<Address>().length(20),
     side: p.integer().$type<Side>(),
     outcome: p.integer().$type<Outcome>(),
     price: p.integer().$type<Price>().fieldName('price_e6'),
@@ -24,8 +25,8 @@ export const OrderEntity = defineEntity({
     nonce: p.string().$type<Uint64>().length(20),
     expiration: p.string().$type<Uint64>().length(20),
     expiresAtSec: p.bigint('number'),
-    makerFeeRecipient: p.string().$type<Address>().length(42),
-    signature: p.string().length(132),
+    makerFeeRecipient: p.type(HexType).$type<Address>().length(20),
+    signature: p.type(HexType).length(65),
     permit: p.text().nullable(),
     status: p.string().$type<OrderStatus>().length(16),
     remaining: p.bigint('number').fieldName('remaining_e6'),

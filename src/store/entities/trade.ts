@@ -8,12 +8,13 @@ import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
+import { HexType } from '../hex.ts'
 
 export const TradeEntity = defineEntity({
   name: 'Trade',
   tableName: 'trades',
   properties: {
-    marketId: p.string().$type<MarketId>().length(66).primary(),
+    marketId: p.type(HexType).$type<MarketId>().length(32).primary(),
     seq: p.bigint('number').primary(),
     fillIndex: p.integer().primary(),
     chainId: p.bigint('number'),
@@ -21,16 +22,16 @@ export const TradeEntity = defineEntity({
     price: p.integer().$type<Price>().fieldName('price_e6'),
     size: p.bigint('number').$type<Shares>().fieldName('size_e6'),
     cost: p.bigint('number').fieldName('cost_e6'),
-    buyer: p.string().$type<Address>().length(42),
-    seller: p.string().$type<Address>().length(42),
-    buyOrderHash: p.string().$type<OrderHash>().length(66),
-    sellOrderHash: p.string().$type<OrderHash>().length(66),
+    buyer: p.type(HexType).$type<Address>().length(20),
+    seller: p.type(HexType).$type<Address>().length(20),
+    buyOrderHash: p.type(HexType).$type<OrderHash>().length(32),
+    sellOrderHash: p.type(HexType).$type<OrderHash>().length(32),
     takerSide: p.integer().$type<Side>(),
     matchedAtMs: p.bigint('number'),
     status: p.string().$type<TradeStatus>().length(16),
     /** 1 while the chain has still to decide; it follows from the status and serves an index. */
     pending: p.integer().$type<0 | 1>(),
-    txHash: p.string().length(66).nullable(),
+    txHash: p.type(HexType).length(32).nullable(),
     reason: p.string().length(1024).nullable(),
     attempts: p.integer(),
     failedAtMs: p.bigint('number').nullable(),

@@ -1,0 +1,43 @@
+/**
+ * Hashes, ids, addresses and signatures lie in the database as bytes: half the size of their hex, and
+ * so are the indexes that most of the writing goes into. Everywhere else they are 0x-hex.
+ */
+
+import assert from 'node:assert/strict'
+import { Type } from '@mikro-orm/core'
+
+const HEX = /^0x(?:[0-9a-f]{2})+$/
+
+/** The digits alone; nothing else than lower-case hex of whole bytes comes through. */
+export function hexDigits(hex: string): string {
+  assert(HEX.test(hex), 'ids, hashes, addresses and signatures must be lower-case 0x-hex')
+  return hex.slice(2)
+}
+
+export function bytesOf(hex: string): Buffer {
+  return Buffer.from(hexDigits(hex), 'hex')
+}
+
+export function hexOf(bytes: Uint8Array): string {
+  return `0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`
+}
+
+/** The property type of such a column. */
+export class HexType extends Type<string, Buffer> {
+  override convertToDatabaseValue(hex: string): Buffer {
+    // The ORM sends null through as well, whatever the types say.
+    return hex === null || hex === undefined ? hex : bytesOf(hex)
+  }
+
+  override convertToJSValue(bytes: Buffer): string {
+    return bytes === null || bytes === undefined ? bytes : hexOf(bytes)
+  }
+
+  override compareAsType(): string {
+    return 'string'
+  }
+
+  override getColumnType(property: { length?: number }): string {
+    return `binary(${property.length ?? 32})`
+  }
+}
