@@ -45,6 +45,7 @@ import {
   corrupt,
   decodeBatch,
   type RowHome,
+  rowCrc,
   type Upcasters,
 } from './record.ts'
 import {
@@ -776,7 +777,10 @@ function loadTrades(
     const marketId = `0x${row.market_id.toString('hex')}` as MarketId
     const tradeId = `${marketId}-${row.seq}-${row.fill}` as TradeId
     const { status, tx_hash: txHash, at_ms: atMs } = row
-    if (tradeCrc(home, { tradeId, status, txHash, atMs }) !== row.crc) {
+    const whole =
+      Buffer.isBuffer(row.market_id) &&
+      tradeCrc(home, { tradeId, status, txHash, atMs }) === row.crc
+    if (!whole) {
       throw corrupt(`${path}: a row of the trade statuses is damaged`)
     }
     tally = plus(tally, row.crc)
@@ -799,16 +803,16 @@ function checkClosedRow(home: RowHome, row: ClosedRow): void {
 }
 
 function closedCrc(home: RowHome, id: number, forgetMinSec: number, payload: Buffer): number {
-  return crc32(payload, crc32(`closed/${home.logId}/${home.partition}/${id}/${forgetMinSec}`))
+  return rowCrc('closed_orders', home, [id, forgetMinSec], payload)
 }
 
 function marketCrc(home: RowHome, marketId: MarketId, firstOffset: number): number {
-  return crc32(`market/${home.logId}/${home.partition}/${marketId}/${firstOffset}`)
+  return rowCrc('markets', home, [marketId, firstOffset])
 }
 
 function tradeCrc(home: RowHome, trade: TradeState): number {
   const { tradeId, status, txHash, atMs } = trade
-  return crc32(`trade/${home.logId}/${home.partition}/${tradeId}/${status}/${txHash}/${atMs}`)
+  return rowCrc('trade_status', home, [tradeId, status, txHash, atMs])
 }
 
 function tradeKey(tradeId: TradeId): [Buffer, number, number] {

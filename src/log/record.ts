@@ -34,9 +34,26 @@ export type BatchRow = {
 /** Which file a row belongs to; it is part of the checksum, so that rows cannot change places. */
 export type RowHome = { readonly logId: string; readonly partition: number }
 
+/**
+ * The checksum of a row: its table, its home, its fields with their types, and its bytes. The types
+ * matter, because one flipped bit makes SQLite give bytes for a text of the same content.
+ */
+export function rowCrc(
+  table: string,
+  home: RowHome,
+  fields: readonly (string | number)[],
+  payload?: Buffer,
+): number {
+  const head = crc32(JSON.stringify([table, home.logId, home.partition, ...fields]))
+  if (payload === undefined) return head
+  return Buffer.isBuffer(payload) ? crc32(payload, head) : NO_CRC
+}
+
+/** No checksum is negative, so that a stored one can never equal it. */
+const NO_CRC = -1
+
 export function batchCrc(home: RowHome, row: Omit<BatchRow, 'crc'>): number {
-  const head = `batch/${home.logId}/${home.partition}/${row.first_offset}/${row.count}/${row.version}`
-  return crc32(row.payload, crc32(head))
+  return rowCrc('batches', home, [row.first_offset, row.count, row.version], row.payload)
 }
 
 const COMMA = 0x2c

@@ -4,11 +4,10 @@
  * was replaced, aborted or cut short by a crash, and are swept away in small steps.
  */
 
-import { crc32 } from 'node:zlib'
 import type BetterSqlite3 from 'better-sqlite3'
 import type { MarketId } from '#domain/ids.ts'
 import type { Snapshot, SnapshotMeta } from './event-log.ts'
-import { corrupt, type RowHome } from './record.ts'
+import { corrupt, type RowHome, rowCrc } from './record.ts'
 import { EMPTY, plus, type Tally } from './schema.ts'
 
 /** A chunk's key is its snapshot's number times this, plus its place. */
@@ -83,12 +82,9 @@ export class SnapshotTable {
   }
 
   row(snapshot: number, meta: SnapshotMeta): SnapshotRow {
-    const { logId, partition } = this.#home
     const { marketId, atOffset, seq, chunks, bytes } = meta
-    const crc = crc32(
-      `snapshot/${logId}/${partition}/${snapshot}/${marketId}/${atOffset}/${seq}/${chunks}/${bytes}`,
-    )
-    return { snapshot, meta, crc }
+    const fields = [snapshot, marketId, atOffset, seq, chunks, bytes]
+    return { snapshot, meta, crc: rowCrc('snapshots', this.#home, fields) }
   }
 
   get(marketId: MarketId): SnapshotRow | undefined {
@@ -167,7 +163,6 @@ export class SnapshotTable {
   }
 
   #chunkCrc(snapshot: number, place: number, payload: Buffer): number {
-    const { logId, partition } = this.#home
-    return crc32(payload, crc32(`chunk/${logId}/${partition}/${snapshot}/${place}`))
+    return rowCrc('snapshot_chunks', this.#home, [snapshot, place], payload)
   }
 }
