@@ -4,7 +4,7 @@ import { strict as assert } from 'node:assert'
 import type { HeaderLine } from './cors.ts'
 import { createMeter, type Meter } from './meters.ts'
 import type { Route } from './route.ts'
-import { compileValidator, type SchemaNode, type Validator } from './validate.ts'
+import { compileParameters, compileValidator, type Parameter, type Validator } from './validate.ts'
 
 export const JSON_TYPE = 'application/json'
 
@@ -13,10 +13,10 @@ export type CompiledRoute = {
   /** The path as uWebSockets.js writes it, with `:name`. */
   readonly pattern: string
   readonly segments: readonly string[]
-  readonly params: Validator | undefined
-  readonly paramNames: readonly string[]
-  readonly query: Validator | undefined
-  readonly queryNames: ReadonlySet<string>
+  /** In the order of the path. */
+  readonly params: readonly Parameter[]
+  readonly query: readonly Parameter[]
+  /** Whether the query must be looked at even where there is none. */
   readonly queryRequired: boolean
   readonly body: Validator | undefined
   readonly bodyOptional: boolean
@@ -28,19 +28,18 @@ export type CompiledRoute = {
   readonly fixed: readonly HeaderLine[]
 }
 
-const NO_NAMES: ReadonlySet<string> = new Set()
 const API_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): CompiledRoute {
   const segments = route.path.split('/').slice(1)
   const paramNames = segments.filter(isParameter).map((segment) => segment.slice(1, -1))
-  const params = 'params' in route ? route.params : undefined
+  const params = compileParameters('params' in route ? route.params : undefined)
   assert.deepEqual(
-    Object.keys((params as SchemaNode | undefined)?.properties ?? {}).sort(),
+    params.map(({ name }) => name).sort(),
     [...paramNames].sort(),
     `${route.path} and its params schema must name the same parameters`,
   )
-  const query = route.query as SchemaNode | undefined
+  const query = compileParameters(route.query)
   const answers = route.kind === undefined || route.kind === 'answer'
   const body = answers ? route.body : undefined
   assert.ok(body === undefined || route.method !== 'GET', `${route.path}: a GET takes no body`)
@@ -55,11 +54,13 @@ export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): Co
     route,
     pattern: route.path.replaceAll('{', ':').replaceAll('}', ''),
     segments,
-    params: params === undefined ? undefined : compileValidator(params),
-    paramNames,
-    query: route.query === undefined ? undefined : compileValidator(route.query),
-    queryNames: query === undefined ? NO_NAMES : new Set(Object.keys(query.properties ?? {})),
-    queryRequired: (query?.required?.length ?? 0) > 0,
+    params: paramNames.map((name) => {
+      const parameter = params.find((one) => one.name === name)
+      assert.ok(parameter !== undefined, `${route.path} has no schema for ${name}`)
+      return parameter
+    }),
+    query,
+    queryRequired: query.some(({ required }) => required),
     body: body === undefined ? undefined : compileValidator(body),
     bodyOptional: answers && route.bodyOptional === true,
     headerNames: route.headers ?? [],

@@ -6,6 +6,7 @@
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
+import { performance } from 'node:perf_hooks'
 import type { Rejection } from '#domain/rejection.ts'
 import { type CompiledRoute, headOf, JSON_TYPE } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
@@ -42,7 +43,7 @@ export type Exchange = {
   readonly origin: string
   readonly authorization: string
   /** As they came, until validation turns them into values. */
-  readonly rawPath: Record<string, string>
+  readonly rawPath: readonly string[]
   readonly rawQuery: string
   phase: 'open' | 'reading' | 'handling' | 'sending' | 'over'
   /** Whether an abort handler is attached and the request counts as in flight. */

@@ -7,6 +7,7 @@
 
 import type { HttpRequest, HttpResponse, us_socket_context_t } from 'uWebSockets.js'
 import { strict as assert } from 'node:assert'
+import { performance } from 'node:perf_hooks'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { ipText } from './client-ip.ts'
@@ -14,7 +15,7 @@ import { type CompiledRoute, headOf, JSON_TYPE } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
 import { createSender, type Exchange, type LimitVerdict, type Sender } from './exchange.ts'
 import { parseJson } from './json.ts'
-import { decodedPart, type Query, readQuery } from './query.ts'
+import { readParameter, readQuery, type Values } from './query.ts'
 import type {
   Answer,
   AuthClass,
@@ -94,6 +95,7 @@ const SWEEP_MS = 50
 const DISCARDED_BYTES_MAX = 8 * 1024 * 1024
 
 const NOTHING: Readonly<Record<string, never>> = Object.freeze({})
+const NO_PATH: readonly string[] = []
 const JSON_MEDIA = /^application\/json(?:\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*;?\s*$/i
 const LENGTH = /^[0-9]{1,15}$/
 
@@ -110,6 +112,8 @@ export function createPipeline(options: {
   const held = new Set<Exchange>()
   let draining = false
   let sweeping = false
+  let wallMs = 0
+  let wallReadAtMs = Number.NEGATIVE_INFINITY
   let drained: (() => void) | undefined
 
   const sender: Sender = createSender({ cors, hold, release, draining: () => draining })
@@ -169,24 +173,33 @@ export function createPipeline(options: {
     exchange.res.cork(() => sendRejection(exchange, rejection))
   }
 
+  /** The wall clock to the millisecond, read once in each. */
+  function wallClock(steadyMs: number): number {
+    if (steadyMs - wallReadAtMs >= 1) {
+      wallMs = clock.nowMs()
+      wallReadAtMs = steadyMs
+    }
+    return wallMs
+  }
+
   function begin(
     compiled: CompiledRoute,
     isHead: boolean,
     res: HttpResponse,
     req: HttpRequest,
   ): Exchange {
-    const { route, headerNames, paramNames } = compiled
+    const startedAtMs = performance.now()
+    const { route, headerNames, params } = compiled
     let headers: Record<string, string> = NOTHING
     if (headerNames.length > 0) {
       headers = {}
       for (const name of headerNames) headers[name] = req.getHeader(name)
     }
-    let rawPath: Record<string, string> = NOTHING
-    if (paramNames.length > 0) {
-      rawPath = {}
-      for (let at = 0; at < paramNames.length; at++) {
-        rawPath[paramNames[at]!] = req.getParameter(at) ?? ''
-      }
+    let rawPath: readonly string[] = NO_PATH
+    if (params.length > 0) {
+      const path: string[] = []
+      for (let at = 0; at < params.length; at++) path.push(req.getParameter(at) ?? '')
+      rawPath = path
     }
     let origin = ''
     if (cors.byOrigin) {
@@ -198,7 +211,7 @@ export function createPipeline(options: {
       res,
       compiled,
       isHead,
-      startedAtMs: performance.now(),
+      startedAtMs,
       origin,
       authorization:
         authenticate !== undefined && route.auth === 'write' ? req.getHeader('authorization') : '',
@@ -210,7 +223,7 @@ export function createPipeline(options: {
         query: NOTHING,
         body: undefined,
         requestId: requestIdOf(req.getHeader('x-request-id')),
-        deadlineAtMs: clock.nowMs() + (route.deadlineMs ?? settings.deadlineMs),
+        deadlineAtMs: wallClock(startedAtMs) + (route.deadlineMs ?? settings.deadlineMs),
         headers,
         ip: needsIp ? ipText(res.getRemoteAddressAsText()) : '',
         principal: undefined,
@@ -386,27 +399,19 @@ export function createPipeline(options: {
   function flawOf(exchange: Exchange): Rejection | undefined {
     const { compiled, request, rawPath, rawQuery } = exchange
     const { params, query, body } = compiled
-    if (params !== undefined) {
-      for (const name of compiled.paramNames) {
-        const value = decodedPart(rawPath[name]!)
-        if (value === undefined) {
-          return reject('INVALID_FIELD', name, `${name} is not valid percent-encoding`)
-        }
-        rawPath[name] = value
+    if (params.length > 0) {
+      const values: Values = {}
+      for (let at = 0; at < params.length; at++) {
+        const rejection = readParameter(params[at]!, rawPath[at]!, values)
+        if (rejection !== undefined) return rejection
       }
-      if (!params.fits(rawPath)) return params.flaw(rawPath)
-      params.normalise?.(rawPath)
-      request.path = rawPath
+      request.path = values
     }
     if (rawQuery !== '' || compiled.queryRequired) {
-      const values: Query = {}
-      const rejection = readQuery(rawQuery, compiled.queryNames, values)
+      const values: Values = {}
+      const rejection = readQuery(rawQuery, query, values)
       if (rejection !== undefined) return rejection
-      if (query !== undefined) {
-        if (!query.fits(values)) return query.flaw(values)
-        query.normalise?.(values)
-        request.query = values
-      }
+      request.query = values
     }
     if (body !== undefined && (request.body !== undefined || !compiled.bodyOptional)) {
       if (!body.fits(request.body)) return body.flaw(request.body)

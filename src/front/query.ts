@@ -1,18 +1,20 @@
 /**
- * Reads a query string into the parameters that a route knows. A parameter that it does not know,
+ * Reads path and query into the parameters that a route knows. A parameter that it does not know,
  * or that is there twice, is refused: a misspelt filter must not look like no filter.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { clipped } from './field-path.ts'
+import type { Parameter } from './validate.ts'
 
-export type Query = Record<string, string>
+/** Parameters by name, in canonical form. */
+export type Values = Record<string, unknown>
 
 /** Returns the rejection, or undefined after filling `into`. */
 export function readQuery(
   text: string,
-  known: ReadonlySet<string>,
-  into: Query,
+  parameters: readonly Parameter[],
+  into: Values,
 ): Rejection | undefined {
   const length = text.length
   for (let start = 0; start < length; ) {
@@ -21,35 +23,64 @@ export function readQuery(
     if (end > start) {
       let equals = text.indexOf('=', start)
       if (equals === -1 || equals > end) equals = end
-      const name = decoded(text.slice(start, equals))
-      const value = equals === end ? '' : decoded(text.slice(equals + 1, end))
-      if (name === undefined) return reject('INVALID_FIELD', undefined, 'the query is malformed')
-      if (!known.has(name)) return unknownParameter(name)
-      if (value === undefined) {
-        return reject('INVALID_FIELD', name, `${name} is not valid percent-encoding`)
-      }
+      const parameter = parameterAt(text, start, equals, parameters)
+      if (parameter === undefined) return unknownParameter(text.slice(start, equals))
+      const { name } = parameter
       if (into[name] !== undefined) {
         return reject('INVALID_FIELD', name, `${name} is there more than once`)
       }
-      into[name] = value
+      const written = equals === end ? '' : text.slice(equals + 1, end)
+      const rejection = readParameter(parameter, spaced(written), into)
+      if (rejection !== undefined) return rejection
     }
     start = end + 1
+  }
+  for (const { name, required } of parameters) {
+    if (required && into[name] === undefined) return reject('MISSING_FIELD', name)
   }
   return undefined
 }
 
-function unknownParameter(name: string): Rejection {
-  const field = clipped(name)
+/** Decodes, checks and normalises one parameter. */
+export function readParameter(
+  parameter: Parameter,
+  written: string,
+  into: Values,
+): Rejection | undefined {
+  const { name, fits, flaw, normalise } = parameter
+  const value = decoded(written)
+  if (value === undefined) {
+    return reject('INVALID_FIELD', name, `${name} is not valid percent-encoding`)
+  }
+  if (!fits(value)) return flaw(value)
+  into[name] = normalise === undefined ? value : normalise(value)
+  return undefined
+}
+
+function parameterAt(
+  text: string,
+  start: number,
+  end: number,
+  parameters: readonly Parameter[],
+): Parameter | undefined {
+  for (const parameter of parameters) {
+    const { name } = parameter
+    if (name.length === end - start && text.startsWith(name, start)) return parameter
+  }
+  const written = decoded(spaced(text.slice(start, end)))
+  return parameters.find(({ name }) => name === written)
+}
+
+function unknownParameter(written: string): Rejection {
+  const field = clipped(decoded(spaced(written)) ?? written)
   return reject('INVALID_FIELD', field, `${field} is not a parameter of this path`)
 }
 
-function decoded(text: string): string | undefined {
-  const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text
-  return decodedPart(spaced)
+function spaced(text: string): string {
+  return text.includes('+') ? text.replaceAll('+', ' ') : text
 }
 
-/** Percent-decodes a path segment or a query part; undefined when it cannot be. */
-export function decodedPart(text: string): string | undefined {
+function decoded(text: string): string | undefined {
   if (!text.includes('%')) return text
   try {
     return decodeURIComponent(text)

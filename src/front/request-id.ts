@@ -13,6 +13,6 @@ export function createRequestIds(): (fromClient: string) => string {
   return (fromClient) => {
     if (fromClient !== '' && SANE.test(fromClient)) return fromClient
     count++
-    return `${prefix}-${count.toString(36)}`
+    return `${prefix}-${count}`
   }
 }

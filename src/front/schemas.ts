@@ -9,6 +9,7 @@ import { type Address, parseUint64, UINT64_MAX, type Uint64 } from '#domain/ids.
 
 /** What a scalar schema carries beside its keywords; hidden from JSON. */
 export type Scalar = {
+  readonly check: (value: unknown) => boolean
   readonly normalise: (value: never) => unknown
   readonly expects: string
   /** How the OpenAPI document describes it where it arrives as JSON. */
@@ -40,8 +41,8 @@ function scalar<T>(
   },
   options: ScalarOptions,
 ): TUnsafe<T> {
-  const schema = Type.Refine(Type.Unsafe<T>({ ...options }), check as (value: unknown) => boolean)
-  const value: Scalar = { ...meaning, inText: meaning.inText ?? meaning.inBody }
+  const schema = Type.Refine(Type.Unsafe<T>({ ...options }), check)
+  const value: Scalar = { check, ...meaning, inText: meaning.inText ?? meaning.inBody }
   // Hidden, so that it stays out of the document, and configurable, so that TypeBox can copy it.
   Object.defineProperty(schema, SCALAR, { value, configurable: true, writable: true })
   return schema

@@ -41,6 +41,34 @@ export function compileValidator(schema: TSchema): Validator {
   }
 }
 
+/** One parameter of a path or a query. They are checked one by one, as they are read. */
+export type Parameter = {
+  readonly name: string
+  readonly required: boolean
+  readonly fits: (value: string) => boolean
+  readonly flaw: (value: string) => Rejection
+  readonly normalise: ((value: string) => unknown) | undefined
+}
+
+export function compileParameters(schema: TSchema | undefined): Parameter[] {
+  if (schema === undefined) return []
+  assertClosed(schema, '')
+  const { properties = {}, required = [] } = schema as SchemaNode
+  return Object.entries(properties).map(([name, part]) => {
+    const compiled = Compile(part)
+    return {
+      name,
+      required: required.includes(name),
+      fits: scalarOf(part)?.check ?? ((value) => compiled.Check(value)),
+      flaw: (value) => {
+        const expected = expectation(part, compiled.Errors(value) as readonly Flaw[])
+        return reject('INVALID_FIELD', name, `${name} ${expected}`)
+      },
+      normalise: compileNormaliser(part),
+    }
+  })
+}
+
 /** An input object that is open would let a misspelt field pass unseen. */
 function assertClosed(schema: TSchema, path: string): void {
   const node = schema as SchemaNode
@@ -116,11 +144,15 @@ function rejectionOf(schema: TSchema, flaws: readonly Flaw[]): Rejection {
     )
     return reject('INVALID_FIELD', name, `${name} is not a field of this request`)
   }
-  if (path === '') return reject('INVALID_FIELD', undefined, 'the body must be a JSON object')
-  return reject('INVALID_FIELD', path, `${path} ${expectation(schema, flaw, flaws)}`)
+  const expected = expectation(schema, flaws)
+  if (path === '') return reject('INVALID_FIELD', undefined, `the body ${expected}`)
+  return reject('INVALID_FIELD', path, `${path} ${expected}`)
 }
 
-function expectation(schema: TSchema, flaw: Flaw, flaws: readonly Flaw[]): string {
+/** What the value of the first flaw should have been, as the rest of a sentence. */
+function expectation(schema: TSchema, flaws: readonly Flaw[]): string {
+  const flaw = flaws[0]
+  assert.ok(flaw !== undefined, 'a value that does not fit has a flaw')
   if (flaw.keyword === '~refine') {
     const scalar = scalarAt(schema, flaw.instancePath)
     if (scalar !== undefined) return scalar.expects

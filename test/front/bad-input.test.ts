@@ -173,7 +173,7 @@ test('query parameters that are unknown, repeated, malformed or missing', async 
     ['limit=-1', 'INVALID_FIELD', 'limit'],
     ['limit=1e1', 'INVALID_FIELD', 'limit'],
     ['limit=%31%zz', 'INVALID_FIELD', 'limit'],
-    ['%zz=1', 'INVALID_FIELD'],
+    ['%zz=1', 'INVALID_FIELD', '%zz'],
     ['limit=99999999999999999999999', 'INVALID_FIELD', 'limit'],
     ['side=BUY', 'INVALID_FIELD', 'side'],
     ['quick=1', 'INVALID_FIELD', 'quick'],
