@@ -14,12 +14,12 @@ import type { Address, OrderHash } from '#domain/ids.ts'
 import { isPrice, isShares, type Price, type Shares } from '#domain/money.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
 import { ExpiryWheel } from './expiry-wheel.ts'
-import { KeyIndex } from './key-index.ts'
-import { ADDRESS_WORDS, HASH_WORDS, readKey } from './key-words.ts'
+import { ADDRESS_WORDS, HASH_WORDS, readKey, tagOfText, tagOfWords, writeKey } from './key-words.ts'
 import {
   addToLevel,
   COUNT,
   HEAD,
+  LEVEL_KEY,
   LEVEL_SHIFT,
   levelTotal,
   openLevel,
@@ -30,11 +30,13 @@ import type { OrderList } from './order-list.ts'
 import {
   EXPIRES,
   HASH,
+  LEVEL,
   MATCHES,
   NEXT,
   PLACED,
   PREV,
   PRICE_SIDE,
+  PRICE_SIDE_MASK,
   RECORD_SHIFT,
   RECORD_WORDS,
   REMAINING,
@@ -42,14 +44,16 @@ import {
   readRecord,
   SIZE,
   STATE,
+  sideOf,
   TRADER,
   TRADER_NEXT,
   TRADER_PREV,
   TRADER_SLOT,
 } from './order-record.ts'
-import { PriceLadder } from './price-ladder.ts'
+import { PriceSet } from './price-set.ts'
 import { NIL, RecordPool } from './record-pool.ts'
 import { BookSnapshot, readChunk } from './snapshot.ts'
+import { TagIndex } from './tag-index.ts'
 
 export type BookOptions = {
   /** Orders that may rest at once. */
@@ -71,6 +75,12 @@ const TRADER_HEAD = 5
 const TRADER_TAIL = 6
 const TRADER_COUNT = 7
 
+/**
+ * The texts of hashes are kept for the lowest slots, which a book uses first and again: it saves
+ * making them for every fill. For all slots they would be a million objects for the collector.
+ */
+const TEXTS_MAX = 65_536
+
 export class Book {
   readonly #ordersMax: number
   readonly #seed: number
@@ -78,10 +88,17 @@ export class Book {
   #orders!: RecordPool
   #levels!: RecordPool
   #traders!: RecordPool
-  #byHash!: KeyIndex
-  #byTrader!: KeyIndex
-  #bids!: PriceLadder
-  #asks!: PriceLadder
+  /** The text of each trader's address, by his slot: made once, wanted in every report. */
+  #addresses!: Address[]
+  #texts!: (OrderHash | undefined)[]
+  #byHash!: TagIndex
+  #byTrader!: TagIndex
+  #byPrice!: TagIndex
+  #bids!: PriceSet
+  #asks!: PriceSet
+  /** The slots of the best levels, NIL where a side is empty. */
+  #bestBidLevel = NIL
+  #bestAskLevel = NIL
   #wheel!: ExpiryWheel
   #snapshot: BookSnapshot | undefined
 
@@ -135,18 +152,17 @@ export class Book {
     if (this.crosses(side, price)) assert.fail('an order that crosses the book cannot rest')
     const orders = this.#orders
     if (orders.isFull) return false
-    const key = this.#key
-    readKey(order.orderHash, key, HASH_WORDS)
-    const tag = this.#byHash.tag(key, 0)
-    if (this.#byHash.find(tag, key) !== NIL) assert.fail(`${order.orderHash} rests already`)
+    const tag = tagOfText(order.orderHash, this.#seed)
+    if (this.#slotOf(tag, order.orderHash) !== NIL) assert.fail(`${order.orderHash} rests already`)
 
     const slot = orders.allocate()
+    this.#byHash.add(tag, slot)
+    if (slot < TEXTS_MAX) this.#texts[slot] = order.orderHash
     const words = orders.page(slot)
     const offset = orders.offset(slot)
+    const key = this.#key
+    readKey(order.orderHash, key, HASH_WORDS)
     for (let word = 0; word < HASH_WORDS; word++) words[offset + HASH + word] = key[word]!
-    this.#byHash.add(tag, slot)
-    readKey(order.trader, key, ADDRESS_WORDS)
-    for (let word = 0; word < ADDRESS_WORDS; word++) words[offset + TRADER + word] = key[word]!
     words[offset + PRICE_SIDE] = price * 2 + side
     words[offset + MATCHES] = matches
     const doubles = orders.doublePage(slot)
@@ -156,8 +172,8 @@ export class Book {
     doubles[half + EXPIRES] = expiresAtSec
     doubles[half + PLACED] = placedAtMs
 
-    this.#joinLevel(slot, side, price, remaining)
-    this.#joinTrader(slot)
+    this.#joinLevel(slot, this.#openLevel(price * 2 + side), remaining)
+    this.#joinTrader(slot, this.#openTrader(order.trader))
     this.#wheel.add(slot)
     return true
   }
@@ -166,14 +182,14 @@ export class Book {
   cancel(orderHash: OrderHash): RestingOrder | undefined {
     const slot = this.locate(orderHash)
     if (slot === NIL) return undefined
-    const order = this.read(slot)
+    const order = this.read(slot, orderHash)
     this.remove(slot)
     return order
   }
 
   find(orderHash: OrderHash): RestingOrder | undefined {
     const slot = this.locate(orderHash)
-    return slot === NIL ? undefined : this.read(slot)
+    return slot === NIL ? undefined : this.read(slot, orderHash)
   }
 
   /**
@@ -193,7 +209,7 @@ export class Book {
       assert.fail(`${quantity} given back to an order that misses ${missing}`)
     }
     doubles[at] = doubles[at]! + quantity
-    addToLevel(this.#levels, this.#levelOf(words[offset + PRICE_SIDE]!), quantity)
+    addToLevel(this.#levels, words[offset + LEVEL]!, quantity)
     return doubles[at]!
   }
 
@@ -206,7 +222,7 @@ export class Book {
       const slot = this.#wheel.step(nowSec)
       if (slot === undefined) continue
       if (slot === NIL) return true
-      into.push(this.#orders, slot, 0)
+      this.report(slot, 0, into)
       this.remove(slot)
     }
     const next = this.#wheel.nextSec
@@ -221,17 +237,17 @@ export class Book {
 
   /** The exact sum of what rests at a price. */
   levelSize(side: Side, price: Price): bigint {
-    const level = this.#ladder(side).at(price)
+    const level = this.#levelAt(price * 2 + side)
     return level === NIL ? 0n : levelTotal(this.#levels, level)
   }
 
   /** The best levels of a side, best first. */
   depth(side: Side, levelsMax = Number.POSITIVE_INFINITY): Level[] {
-    const ladder = this.#ladder(side)
+    const prices = this.#prices(side)
     const levels: Level[] = []
-    for (let price = ladder.best; price !== 0; price = ladder.next(price)) {
+    for (let price = prices.best; price !== 0; price = prices.next(price)) {
       if (levels.length >= levelsMax) break
-      const level = ladder.at(price)
+      const level = this.#levelAt(price * 2 + side)
       const orders = this.#levels.page(level)[this.#levels.offset(level) + COUNT]!
       levels.push({ price: price as Price, size: levelTotal(this.#levels, level), orders })
     }
@@ -298,6 +314,7 @@ export class Book {
         const page = this.#orders.page(slot)
         const offset = this.#orders.offset(slot)
         for (let word = 0; word < PREV; word++) image[filled + word] = page[offset + word]!
+        image[filled + PRICE_SIDE]! &= PRICE_SIDE_MASK
         image[filled + PREV] = page[offset + MATCHES]!
         filled += IMAGE_WORDS
         if (filled < image.length) continue
@@ -310,25 +327,29 @@ export class Book {
 
   /** The slot of a resting order, NIL when it does not rest. */
   locate(orderHash: OrderHash): number {
-    readKey(orderHash, this.#key, HASH_WORDS)
-    return this.#byHash.find(this.#byHash.tag(this.#key, 0), this.#key)
+    return this.#slotOf(tagOfText(orderHash, this.#seed), orderHash)
   }
 
-  read(slot: number): RestingOrder {
+  /** The order in a slot; its hash need not be made into text again where it is at hand. */
+  read(slot: number, orderHash?: OrderHash): RestingOrder {
     const orders = this.#orders
-    return readRecord(orders.page(slot), orders.doublePage(slot), orders.offset(slot))
+    const words = orders.page(slot)
+    const offset = orders.offset(slot)
+    const trader = this.#addresses[words[offset + TRADER_SLOT]!]!
+    const hash = orderHash ?? this.#textOf(slot) ?? writeKey(words, offset + HASH, HASH_WORDS)
+    return readRecord(words, orders.doublePage(slot), offset, trader, hash as OrderHash)
   }
 
   /** Copies the order into a list, with what a match took of it. */
   report(slot: number, taken: number, into: OrderList): void {
-    into.push(this.#orders, slot, taken)
+    const trader = this.#addresses[this.traderSlotOf(slot)]!
+    into.push(this.#orders, slot, taken, trader, this.#textOf(slot))
   }
 
   /** The order that is first in line on a side, NIL when the side is empty. */
   bestOrder(side: Side): number {
-    const ladder = this.#ladder(side)
-    if (ladder.best === 0) return NIL
-    const level = ladder.at(ladder.best)
+    const level = side === BUY ? this.#bestBidLevel : this.#bestAskLevel
+    if (level === NIL) return NIL
     return this.#levels.page(level)[this.#levels.offset(level) + HEAD]!
   }
 
@@ -342,8 +363,12 @@ export class Book {
 
   /** What stands for the trader while he has orders in this book; NIL when he has none. */
   traderSlot(trader: Address): number {
-    readKey(trader, this.#key, ADDRESS_WORDS)
-    return this.#byTrader.find(this.#byTrader.tag(this.#key, 0), this.#key)
+    const tag = tagOfText(trader, this.#seed)
+    let owner = this.#byTrader.find(tag)
+    while (owner !== NIL && this.#addresses[owner] !== trader) {
+      owner = this.#byTrader.findNext(tag, owner)
+    }
+    return owner
   }
 
   traderSlotOf(slot: number): number {
@@ -360,7 +385,7 @@ export class Book {
     const left = doubles[at]! - quantity
     if (quantity <= 0 || left < 0) assert.fail(`${quantity} taken from ${doubles[at]}`)
     doubles[at] = left
-    takeFromLevel(this.#levels, this.#levelOf(words[offset + PRICE_SIDE]!), quantity)
+    takeFromLevel(this.#levels, words[offset + LEVEL]!, quantity)
   }
 
   /** Takes an order out of all four structures. */
@@ -369,33 +394,79 @@ export class Book {
     this.#leaveLevel(slot)
     this.#leaveTrader(slot)
     this.#wheel.remove(slot)
-    const tag = this.#byHash.tag(orders.page(slot), orders.offset(slot) + HASH)
+    const tag = tagOfWords(orders.page(slot), orders.offset(slot) + HASH, this.#seed)
     this.#byHash.remove(tag, slot)
     orders.free(slot)
   }
 
-  #ladder(side: Side): PriceLadder {
+  #slotOf(tag: number, orderHash: OrderHash): number {
+    let slot = this.#byHash.find(tag)
+    while (slot !== NIL && !this.#hasHash(slot, orderHash)) slot = this.#byHash.findNext(tag, slot)
+    return slot
+  }
+
+  /** The text of an order's hash, where it is kept. */
+  #textOf(slot: number): OrderHash | undefined {
+    return slot < this.#texts.length ? this.#texts[slot] : undefined
+  }
+
+  #hasHash(slot: number, orderHash: OrderHash): boolean {
+    const text = this.#textOf(slot)
+    if (text !== undefined) return text === orderHash
+    const key = this.#key
+    readKey(orderHash, key, HASH_WORDS)
+    return sameKey(key, 0, this.#orders.page(slot), this.#orders.offset(slot) + HASH, HASH_WORDS)
+  }
+
+  #prices(side: Side): PriceSet {
     return side === BUY ? this.#bids : this.#asks
   }
 
-  #levelOf(priceSide: number): number {
-    return ((priceSide & 1) === BUY ? this.#bids : this.#asks).at(priceSide >> 1)
+  /** The level of a price and side; NIL when nothing rests there. */
+  #levelAt(priceSide: number): number {
+    return this.#byPrice.find(levelTag(priceSide))
   }
 
-  #joinLevel(slot: number, side: Side, price: number, remaining: number): void {
+  /** The level of a price and side, opened if need be. */
+  #openLevel(priceSide: number): number {
+    const known = this.#levelAt(priceSide)
+    if (known !== NIL) return known
+    const level = openLevel(this.#levels, priceSide)
+    this.#byPrice.add(levelTag(priceSide), level)
+    const side = sideOf(priceSide)
+    const prices = this.#prices(side)
+    const price = priceSide >> 1
+    prices.add(price)
+    if (prices.best === price) this.#setBestLevel(side, level)
+    return level
+  }
+
+  #closeLevel(level: number, priceSide: number): void {
+    this.#byPrice.remove(levelTag(priceSide), level)
+    this.#levels.free(level)
+    const side = sideOf(priceSide)
+    const prices = this.#prices(side)
+    const price = priceSide >> 1
+    const wasBest = prices.best === price
+    prices.remove(price)
+    if (!wasBest) return
+    this.#setBestLevel(side, prices.best === 0 ? NIL : this.#levelAt(prices.best * 2 + side))
+  }
+
+  #setBestLevel(side: Side, level: number): void {
+    if (side === BUY) this.#bestBidLevel = level
+    else this.#bestAskLevel = level
+  }
+
+  #joinLevel(slot: number, level: number, remaining: number): void {
     const orders = this.#orders
     const levels = this.#levels
-    const ladder = this.#ladder(side)
-    let level = ladder.at(price)
-    if (level === NIL) {
-      level = openLevel(levels)
-      ladder.put(price, level)
-    }
     const page = levels.page(level)
     const at = levels.offset(level)
     const tail = page[at + TAIL]!
-    const words = orders.writable(slot)
+    const words = orders.page(slot)
     const offset = orders.offset(slot)
+    words[offset + LEVEL] = level
     words[offset + PREV] = tail
     words[offset + NEXT] = NIL
     if (tail === NIL) page[at + HEAD] = slot
@@ -410,34 +481,34 @@ export class Book {
     const levels = this.#levels
     const words = orders.page(slot)
     const offset = orders.offset(slot)
-    const priceSide = words[offset + PRICE_SIDE]!
-    const level = this.#levelOf(priceSide)
+    const level = words[offset + LEVEL]!
     const page = levels.page(level)
     const at = levels.offset(level)
+    const count = page[at + COUNT]! - 1
+    if (count === 0) {
+      this.#closeLevel(level, page[at + LEVEL_KEY]!)
+      return
+    }
+    page[at + COUNT] = count
     const prev = words[offset + PREV]!
     const next = words[offset + NEXT]!
     if (prev === NIL) page[at + HEAD] = next
     else orders.writable(prev)[orders.offset(prev) + NEXT] = next
     if (next === NIL) page[at + TAIL] = prev
     else orders.writable(next)[orders.offset(next) + PREV] = prev
-    page[at + COUNT]!--
-    if (page[at + COUNT] !== 0) {
-      takeFromLevel(levels, level, orders.doublePage(slot)[(offset >> 1) + REMAINING]!)
-      return
-    }
-    this.#ladder((priceSide & 1) === BUY ? BUY : SELL).drop(priceSide >> 1)
-    levels.free(level)
+    takeFromLevel(levels, level, orders.doublePage(slot)[(offset >> 1) + REMAINING]!)
   }
 
-  /** Enters the order at the end of its trader's list; the record knows the address. */
-  #joinTrader(slot: number): void {
+  /** Enters the order at the end of its trader's list. */
+  #joinTrader(slot: number, owner: number): void {
     const orders = this.#orders
     const traders = this.#traders
-    const words = orders.writable(slot)
+    const words = orders.page(slot)
     const offset = orders.offset(slot)
-    const owner = this.#ownerOf(words, offset)
     const page = traders.page(owner)
     const at = traders.offset(owner)
+    for (let word = 0; word < ADDRESS_WORDS; word++)
+      words[offset + TRADER + word] = page[at + word]!
     const tail = page[at + TRADER_TAIL]!
     words[offset + TRADER_SLOT] = owner
     words[offset + TRADER_PREV] = tail
@@ -448,22 +519,37 @@ export class Book {
     page[at + TRADER_COUNT]!++
   }
 
-  /** The trader of an order, who is entered when this is his first. */
-  #ownerOf(words: Int32Array, offset: number): number {
-    const traders = this.#traders
-    const key = this.#key
-    for (let word = 0; word < ADDRESS_WORDS; word++) key[word] = words[offset + TRADER + word]!
-    const tag = this.#byTrader.tag(key, 0)
-    const known = this.#byTrader.find(tag, key)
+  /** The slot of the trader, who is entered when this is his first order. */
+  #openTrader(trader: Address): number {
+    const known = this.traderSlot(trader)
     if (known !== NIL) return known
-    const owner = traders.allocate()
-    const page = traders.page(owner)
-    const at = traders.offset(owner)
-    for (let word = 0; word < ADDRESS_WORDS; word++) page[at + word] = key[word]!
+    readKey(trader, this.#key, ADDRESS_WORDS)
+    return this.#addTrader(trader, this.#key, 0)
+  }
+
+  /** The same by the address in a restored record. */
+  #reopenTrader(words: Int32Array, offset: number): number {
+    const tag = tagOfWords(words, offset, this.#seed)
+    const traders = this.#traders
+    let owner = this.#byTrader.find(tag)
+    while (owner !== NIL) {
+      const page = traders.page(owner)
+      if (sameKey(words, offset, page, traders.offset(owner), ADDRESS_WORDS)) return owner
+      owner = this.#byTrader.findNext(tag, owner)
+    }
+    return this.#addTrader(writeKey(words, offset, ADDRESS_WORDS) as Address, words, offset)
+  }
+
+  #addTrader(trader: Address, words: Int32Array, offset: number): number {
+    const owner = this.#traders.allocate()
+    const page = this.#traders.page(owner)
+    const at = this.#traders.offset(owner)
+    for (let word = 0; word < ADDRESS_WORDS; word++) page[at + word] = words[offset + word]!
     page[at + TRADER_HEAD] = NIL
     page[at + TRADER_TAIL] = NIL
     page[at + TRADER_COUNT] = 0
-    this.#byTrader.add(tag, owner)
+    this.#addresses[owner] = trader
+    this.#byTrader.add(tagOfWords(page, at, this.#seed), owner)
     return owner
   }
 
@@ -483,14 +569,14 @@ export class Book {
     else orders.writable(next)[orders.offset(next) + TRADER_PREV] = prev
     page[at + TRADER_COUNT]!--
     if (page[at + TRADER_COUNT] !== 0) return
-    this.#byTrader.remove(this.#byTrader.tag(page, at), owner)
+    this.#byTrader.remove(tagOfWords(page, at, this.#seed), owner)
     traders.free(owner)
   }
 
   *#slots(side: Side): Generator<number, void, undefined> {
-    const ladder = this.#ladder(side)
-    for (let price = ladder.best; price !== 0; price = ladder.next(price)) {
-      const level = ladder.at(price)
+    const prices = this.#prices(side)
+    for (let price = prices.best; price !== 0; price = prices.next(price)) {
+      const level = this.#levelAt(price * 2 + side)
       let slot = this.#levels.page(level)[this.#levels.offset(level) + HEAD]!
       while (slot !== NIL) {
         yield slot
@@ -503,10 +589,15 @@ export class Book {
     this.#orders = new RecordPool(RECORD_SHIFT, this.#ordersMax)
     this.#levels = new RecordPool(LEVEL_SHIFT, this.#ordersMax)
     this.#traders = new RecordPool(TRADER_SHIFT, this.#ordersMax)
-    this.#byHash = new KeyIndex(this.#orders, HASH_WORDS, this.#seed)
-    this.#byTrader = new KeyIndex(this.#traders, ADDRESS_WORDS, this.#seed)
-    this.#bids = new PriceLadder(true)
-    this.#asks = new PriceLadder(false)
+    this.#addresses = []
+    this.#texts = []
+    this.#byHash = new TagIndex()
+    this.#byTrader = new TagIndex()
+    this.#byPrice = new TagIndex()
+    this.#bids = new PriceSet(true)
+    this.#asks = new PriceSet(false)
+    this.#bestBidLevel = NIL
+    this.#bestAskLevel = NIL
     this.#wheel = new ExpiryWheel(this.#orders, nowSec)
   }
 
@@ -537,6 +628,7 @@ export class Book {
       }
     }
     assert.equal(orders.live, expected, 'all chunks of the snapshot')
+    this.#texts = new Array(Math.min(orders.used, TEXTS_MAX)).fill(undefined)
     for (let slot = 0; slot < orders.used; slot++) this.#rejoin(slot, moved)
   }
 
@@ -548,13 +640,8 @@ export class Book {
     const words = orders.page(slot)
     const offset = orders.offset(slot)
 
-    const priceSide = words[offset + PRICE_SIDE]!
-    const ladder = this.#ladder((priceSide & 1) === BUY ? BUY : SELL)
-    let level = ladder.at(priceSide >> 1)
-    if (level === NIL) {
-      level = openLevel(levels)
-      ladder.put(priceSide >> 1, level)
-    }
+    const level = this.#openLevel(words[offset + PRICE_SIDE]! & PRICE_SIDE_MASK)
+    words[offset + LEVEL] = level
     const page = levels.page(level)
     const at = levels.offset(level)
     if (relink(words, offset + PREV, moved) === NIL) page[at + HEAD] = slot
@@ -562,7 +649,7 @@ export class Book {
     page[at + COUNT]!++
     addToLevel(levels, level, orders.doublePage(slot)[(offset >> 1) + REMAINING]!)
 
-    const owner = this.#ownerOf(words, offset)
+    const owner = this.#reopenTrader(words, offset + TRADER)
     words[offset + TRADER_SLOT] = owner
     const ends = traders.page(owner)
     const end = traders.offset(owner)
@@ -570,13 +657,32 @@ export class Book {
     if (relink(words, offset + TRADER_PREV, moved) === NIL) ends[end + TRADER_HEAD] = slot
     if (relink(words, offset + TRADER_NEXT, moved) === NIL) ends[end + TRADER_TAIL] = slot
 
-    this.#byHash.add(this.#byHash.tag(words, offset + HASH), slot)
+    this.#byHash.add(tagOfWords(words, offset + HASH, this.#seed), slot)
     this.#wheel.add(slot)
   }
 }
 
 /** The words of a record up to its links, and its matches. */
 const IMAGE_WORDS = PREV + 1
+
+/** A tag that no other level has: each step of making it can be undone. */
+function levelTag(priceSide: number): number {
+  const tag = Math.imul(priceSide, 0x9e3779b1)
+  return tag ^ (tag >>> 15)
+}
+
+function sameKey(
+  a: Int32Array,
+  aOffset: number,
+  b: Int32Array,
+  bOffset: number,
+  count: number,
+): boolean {
+  for (let word = 0; word < count; word++) {
+    if (a[aOffset + word] !== b[bOffset + word]) return false
+  }
+  return true
+}
 
 /** Points a link of a restored record to where its order is now. */
 function relink(words: Int32Array, at: number, moved: Int32Array): number {

@@ -9,7 +9,14 @@
  *   1100 = 1·1024 + …   differs in digit 2: bucket 1 of level 2, spread out at second 1024
  */
 
-import { DUE_BUCKET, DUE_NEXT, DUE_PREV, EXPIRES } from './order-record.ts'
+import {
+  DUE_NEXT,
+  DUE_PREV,
+  DUE_SHIFT,
+  EXPIRES,
+  PRICE_SIDE,
+  PRICE_SIDE_MASK,
+} from './order-record.ts'
 import { NIL, type RecordPool } from './record-pool.ts'
 
 /** Eleven digits of five bits hold every safe integer. */
@@ -48,8 +55,8 @@ export class ExpiryWheel {
     const expires = this.#pool.doublePage(slot)[(this.#pool.offset(slot) >> 1) + EXPIRES]!
     // What is overdue goes where the wheel is now: it is the next to be found.
     const second = Math.max(expires, this.nowSec)
-    const low = second % LOW
-    const high = (second - low) / LOW
+    const high = Math.floor(second / LOW)
+    const low = second - high * LOW
     let level = 0
     let digit = 0
     if (high !== this.#nowHigh) {
@@ -74,7 +81,7 @@ export class ExpiryWheel {
       pool.writable(prev)[pool.offset(prev) + DUE_NEXT] = next
       return
     }
-    const bucket = page[offset + DUE_BUCKET]!
+    const bucket = page[offset + PRICE_SIDE]! >>> DUE_SHIFT
     this.#heads![bucket] = next
     if (next === NIL) this.#emptied(bucket)
   }
@@ -117,7 +124,8 @@ export class ExpiryWheel {
     const offset = pool.offset(slot)
     page[offset + DUE_PREV] = NIL
     page[offset + DUE_NEXT] = head
-    page[offset + DUE_BUCKET] = bucket
+    page[offset + PRICE_SIDE] =
+      (page[offset + PRICE_SIDE]! & PRICE_SIDE_MASK) | (bucket << DUE_SHIFT)
     if (head !== NIL) pool.writable(head)[pool.offset(head) + DUE_PREV] = slot
     this.#heads[bucket] = slot
     this.#bits[level]! |= 1 << digit
@@ -143,8 +151,8 @@ export class ExpiryWheel {
   }
 
   #setNow(nowSec: number): void {
-    this.#nowLow = nowSec % LOW
-    this.#nowHigh = (nowSec - this.#nowLow) / LOW
+    this.#nowHigh = Math.floor(nowSec / LOW)
+    this.#nowLow = nowSec - this.#nowHigh * LOW
   }
 }
 

@@ -9,20 +9,23 @@ import { NIL, type RecordPool } from './record-pool.ts'
 /** A level has `2 ** LEVEL_SHIFT` words. */
 export const LEVEL_SHIFT = 3
 
-export const HEAD = 0
-export const TAIL = 1
-export const COUNT = 2
-const CARRY = 3
+/** Twice the price, plus the side. It is first, because an index finds records by how they begin. */
+export const LEVEL_KEY = 0
+export const HEAD = 1
+export const TAIL = 2
+export const COUNT = 3
 /** The one double of a level, over words 4 and 5. */
 const LOW = 2
+const CARRY = 6
 
 const BASE = 2 ** 53
 
 /** A new level without orders. */
-export function openLevel(levels: RecordPool): number {
+export function openLevel(levels: RecordPool, key: number): number {
   const level = levels.allocate()
   const page = levels.page(level)
   const offset = levels.offset(level)
+  page[offset + LEVEL_KEY] = key
   page[offset + HEAD] = NIL
   page[offset + TAIL] = NIL
   page[offset + COUNT] = 0

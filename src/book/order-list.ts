@@ -6,22 +6,23 @@
 
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import { BUY, SELL, type Side } from '#domain/order.ts'
-import { ADDRESS_WORDS, HASH_WORDS, writeKey } from './key-words.ts'
+import type { Side } from '#domain/order.ts'
+import { HASH_WORDS, writeKey } from './key-words.ts'
 import {
   EXPIRES,
   HASH,
   MATCHES,
   PLACED,
   PRICE_SIDE,
+  priceOf,
   RECORD_SHIFT,
   RECORD_WORDS,
   REMAINING,
   type RestingOrder,
   readRecord,
   SIZE,
+  sideOf,
   TAKEN,
-  TRADER,
 } from './order-record.ts'
 import type { RecordPool } from './record-pool.ts'
 
@@ -29,37 +30,50 @@ export class OrderList {
   length = 0
   #words = new Int32Array(8 * RECORD_WORDS)
   #doubles = new Float64Array(this.#words.buffer)
+  readonly #traders: Address[] = []
+  /** The texts of hashes that are known; the others are made when they are read. */
+  readonly #hashes: (OrderHash | undefined)[] = []
 
   clear(): void {
     this.length = 0
   }
 
   /** Copies the record as it is now; `taken` is what a match took of it, 0 elsewhere. */
-  push(pool: RecordPool, slot: number, taken: number): void {
+  push(
+    pool: RecordPool,
+    slot: number,
+    taken: number,
+    trader: Address,
+    orderHash: OrderHash | undefined,
+  ): void {
     const to = this.length << RECORD_SHIFT
     if (to === this.#words.length) this.#enlarge()
     const from = pool.offset(slot)
     const page = pool.page(slot)
     const words = this.#words
     for (let word = 0; word <= MATCHES; word++) words[to + word] = page[from + word]!
+    this.#traders[this.length] = trader
+    this.#hashes[this.length] = orderHash
     this.#doubles[(to >> 1) + TAKEN] = taken
     this.length++
   }
 
   orderHash(index: number): OrderHash {
-    return writeKey(this.#words, this.#at(index) + HASH, HASH_WORDS) as OrderHash
+    const at = this.#at(index)
+    return this.#hashes[index] ?? (writeKey(this.#words, at + HASH, HASH_WORDS) as OrderHash)
   }
 
   trader(index: number): Address {
-    return writeKey(this.#words, this.#at(index) + TRADER, ADDRESS_WORDS) as Address
+    this.#at(index)
+    return this.#traders[index]!
   }
 
   side(index: number): Side {
-    return (this.#words[this.#at(index) + PRICE_SIDE]! & 1) === 0 ? BUY : SELL
+    return sideOf(this.#words[this.#at(index) + PRICE_SIDE]!)
   }
 
   price(index: number): Price {
-    return (this.#words[this.#at(index) + PRICE_SIDE]! >> 1) as Price
+    return priceOf(this.#words[this.#at(index) + PRICE_SIDE]!)
   }
 
   size(index: number): Shares {
@@ -89,7 +103,13 @@ export class OrderList {
   }
 
   order(index: number): RestingOrder {
-    return readRecord(this.#words, this.#doubles, this.#at(index))
+    return readRecord(
+      this.#words,
+      this.#doubles,
+      this.#at(index),
+      this.trader(index),
+      this.orderHash(index),
+    )
   }
 
   #at(index: number): number {

@@ -7,7 +7,6 @@
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
-import { ADDRESS_WORDS, HASH_WORDS, writeKey } from './key-words.ts'
 
 export type RestingOrder = {
   readonly orderHash: OrderHash
@@ -30,15 +29,18 @@ export const RECORD_WORDS = 1 << RECORD_SHIFT
 /** Words of a record. The hash is first, because an index finds records by how they begin. */
 export const HASH = 0
 export const TRADER = 8
-/** Twice the price, plus the side. */
+/** The side in bit 0, the price in the 20 bits above it, the bucket of the expiry wheel above. */
 export const PRICE_SIDE = 13
+export const PRICE_SIDE_MASK = (1 << 21) - 1
+export const DUE_SHIFT = 21
 export const PREV = 22
 export const NEXT = 23
 export const TRADER_PREV = 24
 export const TRADER_NEXT = 25
 export const DUE_PREV = 26
 export const DUE_NEXT = 27
-export const DUE_BUCKET = 28
+/** The slot of its level. */
+export const LEVEL = 28
 export const MATCHES = 29
 export const TRADER_SLOT = 30
 /** The slot itself while the order rests; the pool's own. */
@@ -52,15 +54,29 @@ export const PLACED = 10
 /** Only in copies, where links mean nothing: how much of the order a match took. */
 export const TAKEN = 13
 
-/** The order of the record that begins at `offset`. */
-export function readRecord(words: Int32Array, doubles: Float64Array, offset: number): RestingOrder {
+export function priceOf(priceSide: number): Price {
+  return ((priceSide & PRICE_SIDE_MASK) >> 1) as Price
+}
+
+export function sideOf(priceSide: number): Side {
+  return (priceSide & 1) === 0 ? BUY : SELL
+}
+
+/** The order of the record that begins at `offset`, whose texts the caller knows. */
+export function readRecord(
+  words: Int32Array,
+  doubles: Float64Array,
+  offset: number,
+  trader: Address,
+  orderHash: OrderHash,
+): RestingOrder {
   const priceSide = words[offset + PRICE_SIDE]!
   const half = offset >> 1
   return {
-    orderHash: writeKey(words, offset + HASH, HASH_WORDS) as OrderHash,
-    trader: writeKey(words, offset + TRADER, ADDRESS_WORDS) as Address,
-    side: (priceSide & 1) === 0 ? BUY : SELL,
-    price: (priceSide >> 1) as Price,
+    orderHash,
+    trader,
+    side: sideOf(priceSide),
+    price: priceOf(priceSide),
     size: doubles[half + SIZE]! as Shares,
     remaining: doubles[half + REMAINING]! as Shares,
     expiresAtSec: doubles[half + EXPIRES]!,

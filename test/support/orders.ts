@@ -71,7 +71,7 @@ export function sell(outcome: 'YES' | 'NO'): OrderBuilder {
 }
 
 export function traderNamed(name: string): Address {
-  return `0x${hexOf(name).padStart(40, '0')}` as Address
+  return `0x${hexOf(name).padEnd(40, '0')}` as Address
 }
 
 export function hashNamed(name: string): OrderHash {

@@ -1,13 +1,10 @@
 /**
- * Finds the record of a key: an extendible hash table over a pool whose records begin with their
- * key. It grows by splitting one small segment at a time, so no insertion ever moves more than a
- * few thousand entries, however many orders rest.
- *
- * The tags are mixed with a seed that the caller chooses. Order hashes are chosen by traders, and
- * without a seed a patient one could have all of his fall into one place.
+ * Finds slots by a tag of 32 bits: an extendible hash table. It grows by splitting one small segment
+ * at a time, so no insertion ever moves more than a few thousand entries, however many orders rest.
+ * Different keys may have one tag; whoever asks compares the keys and asks for the next slot.
  */
 
-import { NIL, type RecordPool } from './record-pool.ts'
+import { NIL } from './record-pool.ts'
 
 const SEGMENT_CELLS_MIN = 8
 const SEGMENT_CELLS_MAX = 4096
@@ -22,38 +19,32 @@ type Segment = {
   cells: Int32Array
 }
 
-export class KeyIndex {
-  readonly #pool: RecordPool
-  readonly #keyWords: number
-  readonly #seed: number
+export class TagIndex {
   #depth = 0
   #directory: Segment[] = [segment(0, SEGMENT_CELLS_MIN)]
 
-  constructor(pool: RecordPool, keyWords: number, seed: number) {
-    this.#pool = pool
-    this.#keyWords = keyWords
-    this.#seed = seed
-  }
-
-  /** The tag of the key that begins at `offset`. */
-  tag(words: Int32Array, offset: number): number {
-    let tag = Math.imul(this.#seed ^ words[offset]!, 0x9e3779b1)
-    tag = Math.imul(tag ^ (tag >>> 15) ^ words[offset + 1]!, 0x85ebca77)
-    tag = Math.imul(tag ^ (tag >>> 13) ^ words[offset + 2]!, 0xc2b2ae3d)
-    tag = Math.imul(tag ^ (tag >>> 15) ^ words[offset + 3]!, 0x27d4eb2f)
-    return tag ^ (tag >>> 16)
-  }
-
-  find(tag: number, key: Int32Array): number {
+  /** The first slot with this tag, NIL when there is none. */
+  find(tag: number): number {
     const { cells, mask } = this.#segmentOf(tag)
     for (let at = tag & mask; ; at = (at + 1) & mask) {
       const entry = cells[2 * at + 1]!
       if (entry === 0) return NIL
-      if (cells[2 * at] === tag && this.#holds(entry - 1, key)) return entry - 1
+      if (cells[2 * at] === tag) return entry - 1
     }
   }
 
-  /** Enters a slot whose key is not in the index yet. */
+  /** The slot with this tag that follows one that `find` gave. */
+  findNext(tag: number, slot: number): number {
+    const { cells, mask } = this.#segmentOf(tag)
+    let at = tag & mask
+    while (cells[2 * at + 1] !== slot + 1) at = (at + 1) & mask
+    for (at = (at + 1) & mask; ; at = (at + 1) & mask) {
+      const entry = cells[2 * at + 1]!
+      if (entry === 0) return NIL
+      if (cells[2 * at] === tag) return entry - 1
+    }
+  }
+
   add(tag: number, slot: number): void {
     let home = this.#segmentOf(tag)
     while (home.count * 8 >= (home.mask + 1) * 5) {
@@ -85,20 +76,11 @@ export class KeyIndex {
     return this.#directory[(tag >>> 1) >>> (31 - this.#depth)]!
   }
 
-  #holds(slot: number, key: Int32Array): boolean {
-    const words = this.#pool.page(slot)
-    const offset = this.#pool.offset(slot)
-    for (let word = 0; word < this.#keyWords; word++) {
-      if (words[offset + word] !== key[word]) return false
-    }
-    return true
-  }
-
   #enlarge(full: Segment): void {
     const cells = full.mask + 1
     if (cells < SEGMENT_CELLS_MAX || full.depth === DEPTH_MAX) {
       const larger = segment(full.depth, cells * 2)
-      move(full, () => larger)
+      move(full, larger, larger)
       full.mask = larger.mask
       full.cells = larger.cells
       return
@@ -106,7 +88,7 @@ export class KeyIndex {
     const depth = full.depth + 1
     const low = segment(depth, cells)
     const high = segment(depth, cells)
-    move(full, (tag) => (((tag >>> 1) >>> (31 - depth)) & 1 ? high : low))
+    move(full, low, high)
     if (depth > this.#depth) {
       this.#directory = this.#directory.flatMap((entry) => [entry, entry])
       this.#depth = depth
@@ -131,11 +113,12 @@ function insert(into: Segment, tag: number, entry: number): void {
   into.count++
 }
 
-function move(from: Segment, target: (tag: number) => Segment): void {
+/** Moves all entries to the segment for their next leading bit. */
+function move(from: Segment, low: Segment, high: Segment): void {
   for (let at = 0; at <= from.mask; at++) {
     const entry = from.cells[2 * at + 1]!
     if (entry === 0) continue
     const tag = from.cells[2 * at]!
-    insert(target(tag), tag, entry)
+    insert(((tag >>> 1) >>> (30 - from.depth)) & 1 ? high : low, tag, entry)
   }
 }
