@@ -11,6 +11,7 @@ export type ThreadData = {
   readonly index: number
   readonly settings: Settings
   readonly isTerminal: boolean
+  readonly version: string
   /** The port that all fronts share, once main has claimed it. */
   readonly port: number
 }

@@ -39,6 +39,8 @@ export type SupervisorOptions = {
   /** Restarts of one thread within `restartWindowMs` before the supervisor gives up. */
   readonly restartsMax: number
   readonly restartWindowMs: number
+  /** The main thread's own metrics, told with those of the threads. */
+  readonly ownMetrics?: () => Promise<object[]>
   /** A thread cannot be kept alive: the exchange has to stop. */
   readonly onGivingUp: (thread: string, why: string) => void
 }
@@ -50,7 +52,7 @@ export type SupervisorLog = {
 }
 
 export type Supervisor = {
-  /** Starts every thread and resolves when all are ready. */
+  /** Starts every thread and resolves when all are ready, or when it was stopped meanwhile. */
   start(): Promise<void>
   /** Drains and stops every thread; true when all of them ended by themselves in time. */
   stop(): Promise<boolean>
@@ -80,6 +82,7 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   const { clock, log } = options
   let stopping = false
   let stopHealth: () => void = () => {}
+  let starting = Promise.resolve()
   const threads = new Map<string, Supervised>()
   for (const spec of options.specs) {
     threads.set(spec.name, {
@@ -252,7 +255,8 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       const asked = (control.metrics() as Promise<object[]>).catch(() => undefined)
       return inTime(asked, options.healthIntervalMs)
     })
-    return (await Promise.all(answers)).filter((answer) => answer !== undefined)
+    const own = options.ownMetrics === undefined ? [] : [options.ownMetrics()]
+    return (await Promise.all([...own, ...answers])).filter((answer) => answer !== undefined)
   }
 
   async function stopThread(thread: Supervised): Promise<boolean> {
@@ -284,13 +288,21 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   return {
-    async start() {
-      for (const thread of threads.values()) await startThread(thread)
-      planHealthCheck()
+    start() {
+      starting = (async () => {
+        for (const thread of threads.values()) {
+          if (stopping) return
+          await startThread(thread)
+        }
+        if (!stopping) planHealthCheck()
+      })()
+      return starting
     },
     async stop() {
       stopping = true
       stopHealth()
+      // A thread that is just starting cannot be told to stop; whoever started it hears a failure.
+      await starting.catch(() => {})
       let clean = true
       for (const thread of [...threads.values()].reverse()) {
         clean = (await stopThread(thread)) && clean

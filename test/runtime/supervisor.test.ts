@@ -131,3 +131,11 @@ test('a thread that hangs is ended and started again', async () => {
   await eventually(() => assert(lines.includes('echo is back')))
   assert.equal(await supervisor.stop(), true)
 })
+
+test('a stop during the start ends what has started and starts nothing more', async () => {
+  const { supervisor } = supervisorOf([echo, asker])
+  const started = supervisor.start()
+  assert.equal(await supervisor.stop(), true)
+  await started
+  assert(!Object.values(supervisor.health()).some(({ ready }) => ready))
+})

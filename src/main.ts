@@ -1,0 +1,142 @@
+/**
+ * Boot on one page. The main thread reads the settings, prepares the database, starts the threads
+ * and watches them; it carries no traffic.
+ */
+
+import { mkdirSync, readFileSync } from 'node:fs'
+import { cpus } from 'node:os'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import { makeLog } from '#config/logging.ts'
+import { loadSettings, type Settings, SettingsError, shownSettings } from '#config/settings.ts'
+import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
+import { frontThreadName, marketThreadName } from '#config/topology.ts'
+import { claimPort } from '#front/port.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { makeSupervisor, type ThreadSpec } from '#runtime/supervisor.ts'
+import { closeDatabase, openDatabase } from '#store/database.ts'
+import { describeDatabaseUrl } from '#store/database-url.ts'
+import { migrate } from '#store/migrate.ts'
+import { banner } from './banner.ts'
+
+const NODE_MAJOR = 22
+
+try {
+  await boot()
+} catch (error) {
+  // Settings, a taken port, an absent database: one line for whoever started it, and no stack.
+  const message = error instanceof Error ? error.message : String(error)
+  process.stderr.write(`sibyl: ${message}\n`)
+  process.exitCode = 1
+}
+
+async function boot(): Promise<void> {
+  // 1. The right runtime: the native parts are built for one major version.
+  const major = Number(process.versions.node.split('.')[0])
+  if (major !== NODE_MAJOR) {
+    throw new SettingsError(
+      `this is Node ${process.versions.node}, Sibyl needs Node ${NODE_MAJOR}: use npm start, which brings it`,
+    )
+  }
+
+  // 2. The settings. `--settings` shows them and ends.
+  const settings = loadSettings()
+  if (process.argv.includes('--settings')) {
+    for (const [path, value] of Object.entries(shownSettings(settings))) {
+      process.stdout.write(`${path} = ${JSON.stringify(value)}\n`)
+    }
+    return
+  }
+  const isTerminal = process.stdout.isTTY === true
+  const log = makeLog(settings.log, 'main', isTerminal)
+  const version = versionOf()
+
+  // 3. The data folder and the database, brought to the newest shape.
+  mkdirSync(settings.data.dir, { recursive: true })
+  const databaseUrl = databaseUrlOf(settings)
+  const database = await openDatabase(databaseUrl)
+  const migrations = await migrate(database).finally(() => closeDatabase(database))
+  log.info({ migrations }, `the database is ${describeDatabaseUrl(databaseUrl)}`)
+
+  // 4. The port, before anything else is started in vain.
+  const port = await claimPort(settings.front.host, settings.front.port)
+
+  // 5. The threads, in the order in which they need each other, and in reverse when they stop.
+  const registry = new Registry()
+  registry.setDefaultLabels({ thread: 'main' })
+  collectDefaultMetrics({ register: registry })
+  const supervisor = makeSupervisor({
+    specs: threadSpecs(settings, { isTerminal, port, version }),
+    clock: systemClock,
+    log,
+    ...settings.supervisor,
+    ownMetrics: () => registry.getMetricsAsJSON(),
+    onGivingUp: (thread, why) => {
+      process.stderr.write(`sibyl: ${thread} cannot be kept alive: ${why}\n`)
+      process.exitCode = 1
+      void stop('a thread failed')
+    },
+  })
+  let stopping: Promise<void> | undefined
+  function stop(why: string): Promise<void> {
+    stopping ??= (async () => {
+      log.info({ why }, 'stopping')
+      const clean = await supervisor.stop()
+      if (!clean) process.exitCode = 1
+      log.info({ clean }, 'stopped')
+    })()
+    return stopping
+  }
+
+  // 6. Signals: the first one stops in good order, a second one at once.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      // Ending the process by itself would abort in the threads that are still open.
+      if (stopping !== undefined) process.kill(process.pid, 'SIGKILL')
+      void stop(signal)
+    })
+  }
+
+  try {
+    await supervisor.start()
+  } catch (error) {
+    await stop('the start failed')
+    throw error
+  }
+  if (stopping !== undefined) return
+
+  // 7. Tell the person in front of it what there is.
+  process.stdout.write(banner({ settings, version, port, databaseUrl, cores: cpus().length }))
+}
+
+function threadSpecs(
+  settings: Settings,
+  common: Pick<ThreadData, 'isTerminal' | 'port' | 'version'>,
+): ThreadSpec[] {
+  const numbers = (count: number) => Array.from({ length: count }, (_, index) => index)
+  const marketNames = numbers(settings.markets.threads).map(marketThreadName)
+  const spec = (
+    kind: string,
+    name: string,
+    index: number,
+    links: readonly string[],
+    terminable: boolean,
+  ): ThreadSpec => ({
+    name,
+    entry: new URL(`../workers/${kind}.ts`, import.meta.url),
+    data: { ...common, name, index, settings } satisfies ThreadData,
+    links,
+    terminable,
+  })
+  return [
+    ...marketNames.map((name, index) => spec('market', name, index, [], true)),
+    spec('store', 'store', 0, marketNames, true),
+    ...numbers(settings.front.threads).map((index) =>
+      spec('front', frontThreadName(index), index, [...marketNames, 'store'], false),
+    ),
+  ]
+}
+
+function versionOf(): string {
+  const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}
