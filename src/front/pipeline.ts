@@ -435,14 +435,20 @@ export function createPipeline(options: {
     hold(exchange)
     release(exchange)
     exchange.phase = 'over'
-    open(exchange.request as RouteRequest<unknown, unknown, undefined>, {
-      res: exchange.res,
-      writeHead: (contentType: string) =>
-        sender.writeHead(exchange, 200, headOf(exchange.compiled, contentType)),
-      onAborted: (listener: () => void) => {
-        exchange.onGone = listener
-      },
-    })
+    try {
+      open(exchange.request as RouteRequest<unknown, unknown, undefined>, {
+        res: exchange.res,
+        writeHead: (contentType: string) =>
+          sender.writeHead(exchange, 200, headOf(exchange.compiled, contentType)),
+        onAborted: (listener: () => void) => {
+          exchange.onGone = listener
+        },
+      })
+    } catch (error) {
+      // Nobody knows what has been written by now, so the connection is all that can be ended.
+      failed(exchange, error)
+      exchange.res.close()
+    }
   }
 
   function failed(exchange: Exchange, error: unknown): void {

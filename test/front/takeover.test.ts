@@ -51,6 +51,32 @@ test('server-sent events are checked like any route and then written by the rout
   await gone.promise
 })
 
+test('a stream that fails to open hangs up, and nobody else notices', async (t) => {
+  const { url, lines } = await startTestFront(
+    t,
+    {},
+    {
+      routes: [
+        sseRoute({
+          kind: 'sse',
+          method: 'GET',
+          path: '/broken',
+          auth: 'public',
+          cost: 'read',
+          summary: 'Broken',
+          event: Type.Object({}),
+          open() {
+            throw new Error('no stream today')
+          },
+        }),
+      ],
+    },
+  )
+  await assert.rejects(fetch(`${url}/broken`))
+  assert.equal(lines.length, 1)
+  assert.equal((await fetch(`${url}/healthz`)).status, 200)
+})
+
 test('a WebSocket is checked like any route and then upgraded', async (t) => {
   const { front, url } = await startTestFront(
     t,
