@@ -242,7 +242,7 @@ async function measureSqlite(): Promise<BenchResult> {
   }
 }
 
-async function measureServer(): Promise<BenchResult> {
+async function measureServer(): Promise<BenchResult | undefined> {
   const url = new URL(process.env.SIBYL_TEST_MYSQL_URL ?? 'mysql://root@127.0.0.1:3306')
   const name = `sibyl_bench_${randomBytes(4).toString('hex')}`
   const server = await MikroORM.init({
@@ -254,19 +254,27 @@ async function measureServer(): Promise<BenchResult> {
     entities: [],
     discovery: { warnWhenNoEntities: false },
     ensureDatabase: false,
+    logger: () => {},
   })
   try {
-    await server.em.getConnection().execute(`create database ${name}`)
-    url.pathname = name
-    return await measure('on MariaDB', url.href, 1.2)
+    await server.connect()
+    if (!(await server.isConnected())) {
+      process.stderr.write(`no server at ${url.host}: only SQLite is measured\n`)
+      return undefined
+    }
+    const connection = server.em.getConnection()
+    await connection.execute(`create database ${name}`)
+    try {
+      url.pathname = name
+      return await measure('on MariaDB', url.href, 1.2)
+    } finally {
+      await connection.execute(`drop database ${name}`)
+    }
   } finally {
-    await server.em.getConnection().execute(`drop database if exists ${name}`)
     await server.close(true)
   }
 }
 
-const results = [await measureSqlite(), await measureServer()]
-// The last line is the result that is nearer to its bar; the other is shown before it.
-const [worse, better] = results.toSorted((a, b) => a.ratio / a.bar - b.ratio / b.bar)
-process.stdout.write(`${JSON.stringify(better)}\n`)
-if (worse !== undefined) report(worse)
+const results = [await measureSqlite(), await measureServer()].filter((each) => each !== undefined)
+// The last line is the result that is nearest to its bar; any other is shown before it.
+for (const result of results.toSorted((a, b) => b.ratio / b.bar - a.ratio / a.bar)) report(result)

@@ -1,6 +1,7 @@
+/** What the projection asks of a dialect: to write lists of rows inside its open transaction. */
+
 import type { Value } from './columns.ts'
 
-/** Writes lists of rows inside a transaction; how, is the dialect's own matter. */
 export type BulkWriter = {
   readonly insertMarkets: (rows: readonly Value[][]) => Promise<void>
   readonly insertOrders: (rows: readonly Value[][]) => Promise<void>

@@ -9,7 +9,7 @@ import { CheckpointEntity } from './entities/checkpoint.ts'
 
 export type Checkpoint = {
   readonly partition: number
-  /** 0 before the first batch; the meaning of other values is the log's. */
+  /** The offset of the last record that was applied; 0 before the first. */
   readonly offset: number
 }
 

@@ -15,7 +15,10 @@ export function hexDigits(hex: string): string {
 }
 
 export function bytesOf(hex: string): Buffer {
-  return Buffer.from(hexDigits(hex), 'hex')
+  const bytes = Buffer.from(hex.slice(2), 'hex')
+  // Node stops at the first character that is not hex, so the length tells; it is the quicker check.
+  assert(hex.startsWith('0x') && bytes.length * 2 === hex.length - 2, 'expected 0x-hex')
+  return bytes
 }
 
 export function hexOf(bytes: Uint8Array): string {
