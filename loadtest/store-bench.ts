@@ -33,7 +33,7 @@ import type { OrderChange, OrderRow, ProjectionBatch } from '#store/rows.ts'
 import { type BenchResult, quick, report, runBench } from './bench.ts'
 
 const LOG_ID = 'bench'
-const BATCHES = quick ? 5 : 20
+const BATCHES = quick ? 3 : 20
 /** Of every ten rows of a batch five are new orders, three are trades, two are changed orders. */
 const ORDERS = PROJECTION_ROWS_MAX * 0.5
 const TRADES = PROJECTION_ROWS_MAX * 0.3
