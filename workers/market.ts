@@ -5,7 +5,6 @@ import { workerData } from 'node:worker_threads'
 import { Histogram, Registry } from 'prom-client'
 import {
   commit,
-  forget,
   housekeep,
   type MarketNews,
   type MarketThread,
@@ -15,6 +14,8 @@ import {
   newMarketThread,
   prepare,
   recover,
+  tidy,
+  viewsOf,
 } from '#actors/market-thread.ts'
 import type { StoreProtocol } from '#actors/store.ts'
 import { makeLog } from '#config/logging.ts'
@@ -29,9 +30,9 @@ import { Channel } from '#runtime/channel.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import { runThread } from '#runtime/thread.ts'
 
-/** How often expired orders are looked for, and how often what is long past is forgotten. */
+/** How often expired orders are looked for, and how often what is long past. */
 const EXPIRE_EVERY_MS = 250
-const FORGET_EVERY_MS = 1_000
+const TIDY_EVERY_MS = 1_000
 
 const { name, index, settings, isTerminal } = workerData as ThreadData
 const log = makeLog(settings.log, name, isTerminal)
@@ -65,6 +66,14 @@ function wakeHousekeeping(): void {
   setImmediate(keepHouse)
 }
 
+/** Goes back to what the log holds, and tells everybody who follows. */
+function reload(): void {
+  if (recover(thread)) log.warn({ markets: thread.markets.size }, 'the markets were reloaded')
+  else log.error({ why: thread.away }, 'the event log cannot be opened; trying again')
+  const views = viewsOf(thread)
+  for (const reader of readers) reader.tell('MarketsReloaded', { views })
+}
+
 async function start(): Promise<void> {
   const own = partitionsOf(index, topology)
   events = openSqliteLog<MarketEvent>({
@@ -85,9 +94,11 @@ async function start(): Promise<void> {
     nowMs: () => Math.max(lastMs, Date.now()),
     after: () => () => {},
   }
+  const here = { state: thread }
+  const away = { answer: reject('OVERLOADED', undefined, 'the event log cannot be written') }
   served = serve<MarketThread, MarketThreadProtocol, MarketEvent>({
     behaviour: marketThread,
-    select: () => ({ state: thread }),
+    select: () => (thread.away === '' ? here : away),
     clock,
     mailboxMax: settings.markets.mailboxMax,
     batchMax: COMMIT_COMMANDS_MAX,
@@ -101,8 +112,7 @@ async function start(): Promise<void> {
     },
     recover: (error) => {
       log.error({ err: error }, 'an append failed; going back to what the log holds')
-      const views = recover(thread)
-      for (const reader of readers) reader.tell('MarketsReloaded', { views })
+      reload()
       return reject('OUTCOME_UNKNOWN')
     },
     say: (said) => {
@@ -119,7 +129,13 @@ async function start(): Promise<void> {
       }
       wakeHousekeeping()
     }, EXPIRE_EVERY_MS),
-    setInterval(() => forget(thread, clock.nowMs()), FORGET_EVERY_MS),
+    setInterval(() => {
+      if (thread.away !== '') reload()
+      tidy(thread, clock.nowMs())
+      if (thread.trouble !== '')
+        log.warn({ why: thread.trouble }, 'a snapshot or truncation failed')
+      wakeHousekeeping()
+    }, TIDY_EVERY_MS),
   )
   log.info({ partitions: own, markets: thread.markets.size }, 'markets are open')
 }
@@ -137,7 +153,7 @@ runThread({
     if (peer === 'store') stores.add(channel)
     else readers.add(channel)
   },
-  health: () => '',
+  health: () => thread.away,
   metrics: () => registry.getMetricsAsJSON(),
   drain: () => served.drained(),
   async stop() {

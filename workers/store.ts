@@ -9,6 +9,7 @@ import {
   type StoreProtocol,
   type StoreState,
   store,
+  whyBehind,
 } from '#actors/store.ts'
 import { makeLog } from '#config/logging.ts'
 import { channelOptions, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
@@ -38,6 +39,7 @@ let reader: LogReader<MarketEvent>
 let state: StoreState
 let served: Served
 let lookTimer: NodeJS.Timeout
+let stopped = false
 const channels = new Set<Channel<MarketThreadProtocol>>()
 
 function behind(): number {
@@ -46,21 +48,14 @@ function behind(): number {
   return events
 }
 
-function health(): string {
-  if (state.refused !== '') return state.refused
-  const faults = [...state.partitions.values()].map(({ fault }) => fault)
-  return faults.find((fault) => fault !== '') ?? ''
-}
-
 runThread({
   async start() {
     database = await openDatabase(databaseUrlOf(settings))
     reader = openLogReader<MarketEvent>(settings.data.dir)
-    const checkpoints = await claimLog(database, {
-      logId: reader.id,
-      partitions: reader.partitions,
+    state = newStore(reader, {
+      claim: (from) => claimLog(database, from),
+      write: (batch) => project(database, batch),
     })
-    state = newStore(reader, (batch) => project(database, batch), checkpoints)
     served = serve<StoreState, StoreProtocol, Projected>({
       behaviour: store,
       select: () => ({ state }),
@@ -82,10 +77,12 @@ runThread({
         this.set(behind())
       },
     })
-    const look = () => served.hear('Look', {}, 0, undefined)
+    const look = () => {
+      if (!stopped) served.hear('Look', {}, 0, undefined)
+    }
     look()
     lookTimer = setInterval(look, LOOK_EVERY_MS)
-    log.info({ behind: behind() }, 'the projection follows the log')
+    log.info({ partitions: reader.partitions }, 'the projection follows the log')
   },
   connect(_peer, port) {
     const channel = new Channel<MarketThreadProtocol>(port, channelOptions(settings), {
@@ -93,14 +90,19 @@ runThread({
       closed: () => channels.delete(channel),
     })
     channels.add(channel)
+    // A market thread that has just started does not know how far the database is.
+    for (const [partition, { projected }] of state.partitions) {
+      channel.tell('Projected', { partition, offset: projected })
+    }
   },
-  health,
+  health: () => whyBehind(state),
   metrics: () => registry.getMetricsAsJSON(),
   async drain() {
     served.hear('Look', {}, 0, undefined)
     await served.drained()
   },
   async stop() {
+    stopped = true
     clearInterval(lookTimer)
     for (const channel of channels) channel.close()
     await reader.close()

@@ -8,24 +8,33 @@
 import assert from 'node:assert/strict'
 import { Book } from '#book/book.ts'
 import type { BookSnapshot } from '#book/snapshot.ts'
-import type { Address, MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
+import { Fault } from '#domain/fault.ts'
+import {
+  type Address,
+  type MarketId,
+  type OrderHash,
+  parseTradeId,
+  type Sequence,
+  type TradeId,
+} from '#domain/ids.ts'
 import { MARKETS_OPEN_MAX, ORDERS_PER_MARKET_MAX } from '#domain/limits.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
-import type { MarketEvent, TradeOutcome } from '#domain/market-event.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
 import { OUTCOMES } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
-import type { TradeStatus } from '#domain/trade.ts'
 import type {
   Appended,
   ClosedOrder,
   EventLog,
   LogBatch,
+  SnapshotMeta,
   SnapshotWriter,
   TradeState,
 } from '#log/event-log.ts'
 import type { Behaviour, Context, Message } from '#runtime/actor.ts'
 import {
   apply,
+  bookOptions,
   type MarketProtocol,
   type MarketRules,
   type MarketState,
@@ -68,11 +77,16 @@ export type MarketThreadOptions = {
   readonly snapshotEvery: number
 }
 
-type Hosted = { state: MarketState; partition: number; eventsSinceSnapshot: number }
+type Hosted = {
+  state: MarketState
+  readonly partition: number
+  eventsSinceSnapshot: number
+  /** Up to where its newest snapshot goes. */
+  snapshot: Pick<SnapshotMeta, 'seq' | 'atOffset'> | undefined
+}
 
 type SnapshotJob = {
   readonly hosted: Hosted
-  readonly seq: Sequence
   readonly writer: SnapshotWriter
   readonly books: BookSnapshot[]
 }
@@ -81,7 +95,14 @@ export type MarketThread = {
   readonly markets: Map<MarketId, Hosted>
   readonly recall: Recall
   readonly options: MarketThreadOptions
+  /** By partition: the last offset that the database holds. */
   readonly projected: Map<number, number>
+  /** Partitions that remember as many closed orders as they can. */
+  readonly crowded: Set<number>
+  /** Why the log cannot be opened at present; empty when it can. No market is here meanwhile. */
+  away: string
+  /** What last went wrong with a snapshot or a truncation; markets go on without. */
+  trouble: string
   committing: boolean
   job: SnapshotJob | undefined
   /** Markets that have said enough to deserve a new snapshot. */
@@ -98,6 +119,9 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
     recall: { closed: new Map(), trades: new Map() },
     options,
     projected: new Map(),
+    crowded: new Set(),
+    away: '',
+    trouble: '',
     committing: false,
     job: undefined,
     due: new Set(),
@@ -122,19 +146,23 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     const { market: opened } = message
     let hosted = thread.markets.get(opened.id)
     if (hosted === undefined) {
-      assert(thread.markets.size < MARKETS_OPEN_MAX, 'too many markets')
-      hosted = host(thread, opened, thread.options.partitionOf(opened.id))
+      const partition = thread.options.partitionOf(opened.id)
+      if (!thread.options.log.owned.includes(partition)) return reject('MARKET_NOT_FOUND')
+      // A market that is over may have been here before, and its history may be gone.
+      if (opened.expiration <= Math.floor(context.nowMs / 1_000)) return reject('MARKET_CLOSED')
+      if (thread.markets.size >= MARKETS_OPEN_MAX) return reject('OVERLOADED')
+      hosted = host(thread, opened, partition)
     }
     return market.OpenMarket(hosted.state, message, context)
   },
 
   PlaceOrder(thread, message, context) {
-    const { marketId } = message.order
-    const partition = thread.markets.get(marketId)?.partition
-    if (partition !== undefined && thread.options.log.closedOrderRoom(partition) <= 0) {
+    const hosted = thread.markets.get(message.order.marketId)
+    if (hosted === undefined) return reject('MARKET_NOT_FOUND')
+    if (thread.crowded.has(hosted.partition)) {
       return reject('OVERLOADED', undefined, 'the log remembers as many orders as it can')
     }
-    return inMarket(thread, marketId, (state) => market.PlaceOrder(state, message, context))
+    return market.PlaceOrder(hosted.state, message, context)
   },
 
   CancelOrder(thread, message, context) {
@@ -182,13 +210,11 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
   },
 
   Markets(thread) {
-    return { views: [...thread.markets.values()].map(({ state }) => viewOf(state)) }
+    return { views: viewsOf(thread) }
   },
 
   Projected(thread, { partition, offset }) {
-    if (!thread.options.log.owned.includes(partition)) return undefined
-    thread.projected.set(partition, offset)
-    thread.truncatable.add(partition)
+    if (thread.options.log.owned.includes(partition)) thread.projected.set(partition, offset)
     return undefined
   },
 }
@@ -196,7 +222,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
 function host(thread: MarketThread, opened: Market, partition: number): Hosted {
   const { rules, seed, ordersMax = ORDERS_PER_MARKET_MAX } = thread.options
   const state = newMarket(opened, { ...rules, seed, ordersMax }, thread.recall)
-  const hosted = { state, partition, eventsSinceSnapshot: 0 }
+  const hosted: Hosted = { state, partition, eventsSinceSnapshot: 0, snapshot: undefined }
   thread.markets.set(opened.id, hosted)
   return hosted
 }
@@ -210,6 +236,8 @@ export function prepare(
   const { closed, trades } = thread.recall
   closed.clear()
   trades.clear()
+  thread.crowded.clear()
+  if (thread.away !== '') return
   const hashes = new Map<number, OrderHash[]>()
   const tradeIds = new Map<number, TradeId[]>()
   for (const command of batch) {
@@ -222,6 +250,7 @@ export function prepare(
         break
       case 'ReportTrade': {
         const { marketId, report } = command.message
+        if (parseTradeId(report.tradeId)?.marketId !== marketId) break
         gather(thread, tradeIds, marketId, report.tradeId)
         gather(thread, hashes, marketId, report.buy.orderHash)
         gather(thread, hashes, marketId, report.sell.orderHash)
@@ -232,6 +261,7 @@ export function prepare(
     }
   }
   for (const [partition, wanted] of hashes) {
+    if (log.closedOrderRoom(partition) <= 0) thread.crowded.add(partition)
     for (const found of log.closedOrders(partition, wanted)) {
       if (found !== undefined) closed.set(found.orderHash, found)
     }
@@ -279,7 +309,7 @@ export function commit(
       batches.set(hosted.partition, batch)
     }
     batch.events.push(event)
-    remember(thread, batch, event)
+    remember(thread.recall, batch, event)
     hosted.eventsSinceSnapshot++
     if (hosted.eventsSinceSnapshot >= thread.options.snapshotEvery) thread.due.add(event.marketId)
   }
@@ -299,33 +329,29 @@ export function commit(
   })
 }
 
-/** What the partition must remember of an event beside the event itself; the last word counts. */
-function remember(thread: MarketThread, batch: PartitionBatch, event: MarketEvent): void {
+/**
+ * What the partition must remember of an event beside the event itself. The batch is over, so what
+ * is recalled of a hash or a trade now is the last word on it.
+ */
+function remember(recall: Recall, batch: PartitionBatch, event: MarketEvent): void {
   switch (event.type) {
     case 'OrderClosed': {
-      const hosted = thread.markets.get(event.marketId)
-      const { orderHash, marketId, trader, side, outcome, price, size, reason } = event
-      const { matches, placedAtMs, expiresAtSec } = event
-      const marketEndSec = hosted?.state.market.expiration ?? expiresAtSec
-      const forgetAfterSec = Math.min(expiresAtSec, marketEndSec)
-      const life = { orderHash, marketId, trader, side, outcome, price, size, reason }
-      const first = { matches, placedAtMs, expiresAtSec }
-      batch.closed.set(orderHash, { ...life, ...first, forgetAfterSec })
-      batch.reopened.delete(orderHash)
+      const closed = recall.closed.get(event.orderHash)
+      if (closed !== undefined) batch.closed.set(event.orderHash, closed)
       break
     }
     case 'OrderRested':
-      if (event.returned && event.added === event.remaining) {
+      if (event.returned && !recall.closed.has(event.orderHash)) {
         batch.reopened.add(event.orderHash)
-        batch.closed.delete(event.orderHash)
       }
       break
     case 'TradeSubmitted':
     case 'TradeConfirmed':
     case 'TradeFailed':
     case 'TradeReverted': {
-      const { tradeId, txHash, atMs } = event
-      batch.trades.set(tradeId, { tradeId, status: STATUS_OF[event.type], txHash, atMs })
+      const trade = recall.trades.get(event.tradeId)
+      assert(trade !== undefined, `${event.tradeId} was told of and is not recalled`)
+      batch.trades.set(event.tradeId, trade)
       break
     }
     default:
@@ -333,26 +359,38 @@ function remember(thread: MarketThread, batch: PartitionBatch, event: MarketEven
   }
 }
 
-const STATUS_OF: Record<TradeOutcome['type'], TradeStatus> = {
-  TradeSubmitted: 'submitted',
-  TradeConfirmed: 'confirmed',
-  TradeFailed: 'failed',
-  TradeReverted: 'reverted',
-}
-
-/** After a failed append: back to what the log holds. Answers every market as it is now. */
-export function recover(thread: MarketThread): MarketView[] {
+/**
+ * After a failed append: drops everything and goes back to what the log holds. Answers whether the
+ * log could be opened; if it could not, `away` says why, no market is here, and it is to be tried
+ * again. A log that is damaged is no such case: that fault is thrown.
+ */
+export function recover(thread: MarketThread): boolean {
   thread.recall.closed.clear()
   thread.recall.trades.clear()
-  thread.job?.writer.abort()
   thread.job = undefined
   thread.due.clear()
   thread.markets.clear()
-  for (const partition of thread.options.log.owned) {
-    thread.options.log.reopen(partition)
-    loadPartition(thread, partition)
+  try {
+    for (const partition of thread.options.log.owned) {
+      thread.options.log.reopen(partition)
+      loadPartition(thread, partition)
+    }
+    thread.away = ''
+  } catch (error) {
+    goAway(thread, error)
   }
-  return [...thread.markets.values()].map(({ state }) => viewOf(state))
+  return thread.away === ''
+}
+
+function goAway(thread: MarketThread, error: unknown): void {
+  if (!(error instanceof Fault && error.retryable)) throw error
+  thread.markets.clear()
+  thread.away = error.message
+}
+
+/** Every market as a reader sees it. */
+export function viewsOf(thread: MarketThread): MarketView[] {
+  return Array.from(thread.markets.values(), ({ state }) => viewOf(state))
 }
 
 /** Records read at once on recovery. */
@@ -360,9 +398,10 @@ const REPLAY_BATCH = 4_096
 
 function loadPartition(thread: MarketThread, partition: number): void {
   const { log } = thread.options
-  for (const meta of log.snapshots(partition)) restore(thread, partition, meta.marketId)
-  const { firstOffset, lastOffset } = log.state(partition)
-  for (let offset = firstOffset; offset <= lastOffset; ) {
+  for (const meta of log.snapshots(partition)) restore(thread, partition, meta)
+  const { lastOffset } = log.state(partition)
+  // What lies before is in the snapshots, and only waits for the database to have it.
+  for (let offset = log.truncationFloor(partition).offset; offset <= lastOffset; ) {
     const records = log.read(partition, offset, REPLAY_BATCH)
     assert(records.length > 0, `partition ${partition} ends before ${lastOffset}`)
     for (const { event } of records) replay(thread, partition, event)
@@ -376,7 +415,7 @@ function replay(thread: MarketThread, partition: number, event: MarketEvent): vo
     assert(event.type === 'MarketOpened', `${event.marketId} begins with ${event.type}`)
     hosted = host(thread, event.market, partition)
   }
-  // What a snapshot already holds is in the log until it is truncated.
+  // A snapshot may hold more of its market than another market still needs of the log.
   if (event.seq <= hosted.state.seq) return
   apply(hosted.state, event)
   hosted.eventsSinceSnapshot++
@@ -389,13 +428,14 @@ type SnapshotHead = {
   readonly seq: Sequence
   readonly closed: CloseReason | null
   readonly updatedAtMs: number
+  readonly unsettled: number
 }
 
 /** A book's chunk is stored behind eight bytes, of which the first is the outcome. */
 const OUTCOME_BYTES = 8
 
-function restore(thread: MarketThread, partition: number, marketId: MarketId): void {
-  const snapshot = thread.options.log.readSnapshot(partition, marketId)
+function restore(thread: MarketThread, partition: number, meta: SnapshotMeta): void {
+  const snapshot = thread.options.log.readSnapshot(partition, meta.marketId)
   assert(snapshot !== undefined)
   let head: SnapshotHead | undefined
   const chunks: [Uint8Array[], Uint8Array[]] = [[], []]
@@ -411,66 +451,117 @@ function restore(thread: MarketThread, partition: number, marketId: MarketId): v
   }
   assert(head !== undefined)
   const hosted = host(thread, head.market, partition)
-  const { seed, ordersMax } = hosted.state.rules
-  const restored: MarketState = {
+  const options = bookOptions(hosted.state.rules)
+  hosted.snapshot = meta
+  hosted.state = {
     ...hosted.state,
     seq: head.seq,
     closed: head.closed ?? undefined,
     updatedAtMs: head.updatedAtMs,
-    books: [
-      Book.restore(chunks[0], { ordersMax, seed }),
-      Book.restore(chunks[1], { ordersMax, seed }),
-    ],
+    unsettled: head.unsettled,
+    books: [Book.restore(chunks[0], options), Book.restore(chunks[1], options)],
   }
-  thread.markets.set(marketId, { ...hosted, state: restored })
 }
 
 /** Orders that one step of a snapshot copies: a fraction of a millisecond. */
-const SNAPSHOT_STEP_ORDERS = 4_096
+const SNAPSHOT_STEP_ORDERS = 2_048
 /** Records that one step removes. */
 const TRUNCATE_STEP = 20_000
+/** A quiet market is snapshotted too once it keeps so many times `snapshotEvery` from truncation. */
+const QUIET_TIMES = 4
 
 /**
  * One short step of what can wait: a part of a snapshot, or of a truncation. It must run between
  * batches. Answers whether there is more to do.
  */
 export function housekeep(thread: MarketThread): boolean {
+  if (thread.away !== '') return false
   if (thread.committing) return true
-  if (thread.job !== undefined) return stepSnapshot(thread, thread.job)
-  const [marketId] = thread.due
-  if (marketId !== undefined) {
-    thread.due.delete(marketId)
-    beginSnapshot(thread, marketId)
-    return true
-  }
-  const [partition] = thread.truncatable
+  const partition = thread.job?.hosted.partition ?? nextPartition(thread)
   if (partition === undefined) return false
-  const { log } = thread.options
-  const floor = log.truncationFloor(partition).offset
-  const projected = thread.projected.get(partition) ?? 0
-  const { more } = log.truncate(partition, floor, projected, TRUNCATE_STEP)
-  if (!more) thread.truncatable.delete(partition)
-  return more || thread.truncatable.size > 0
+  return attempt(thread, partition, () => step(thread, partition))
 }
 
-function beginSnapshot(thread: MarketThread, marketId: MarketId): void {
-  const hosted = thread.markets.get(marketId)
-  if (hosted === undefined) return
+/**
+ * Does what markets can go on without. A fault ends it for now, and is kept for whoever asks how the
+ * thread is; it may have taken the partition's file with it, so the file is opened again.
+ */
+function attempt(thread: MarketThread, partition: number, work: () => boolean): boolean {
+  try {
+    const more = work()
+    thread.trouble = ''
+    return more
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    thread.trouble = error.message
+  }
+  for (const book of thread.job?.books ?? []) book.abandon()
+  thread.job?.writer.abort()
+  thread.job = undefined
+  thread.due.clear()
+  thread.truncatable.clear()
+  try {
+    thread.options.log.reopen(partition)
+  } catch (error) {
+    goAway(thread, error)
+  }
+  return false
+}
+
+function nextPartition(thread: MarketThread): number | undefined {
+  for (const marketId of thread.due) {
+    const hosted = thread.markets.get(marketId)
+    if (hosted !== undefined) return hosted.partition
+    thread.due.delete(marketId)
+  }
+  const [partition] = thread.truncatable
+  return partition
+}
+
+function step(thread: MarketThread, partition: number): boolean {
+  if (thread.job !== undefined) return stepSnapshot(thread, thread.job)
+  const [marketId] = thread.due
+  const hosted = marketId === undefined ? undefined : thread.markets.get(marketId)
+  if (marketId !== undefined && hosted !== undefined) {
+    thread.due.delete(marketId)
+    beginSnapshot(thread, hosted)
+    return true
+  }
+  return stepTruncation(thread, partition)
+}
+
+function stepTruncation(thread: MarketThread, partition: number): boolean {
+  const { log, snapshotEvery } = thread.options
+  const floor = log.truncationFloor(partition)
+  const projected = thread.projected.get(partition) ?? 0
+  const { more } = log.truncate(partition, floor.offset, projected, TRUNCATE_STEP)
+  if (more) return true
+  thread.truncatable.delete(partition)
+  const kept = log.state(partition).lastOffset - floor.offset
+  if (floor.marketId !== undefined && kept >= QUIET_TIMES * snapshotEvery) {
+    thread.due.add(floor.marketId)
+  }
+  return thread.due.size > 0 || thread.truncatable.size > 0
+}
+
+function beginSnapshot(thread: MarketThread, hosted: Hosted): void {
   const { state, partition } = hosted
   const { log } = thread.options
   const { lastOffset } = log.state(partition)
-  const writer = log.beginSnapshot(partition, marketId, lastOffset, state.seq)
+  const writer = log.beginSnapshot(partition, state.market.id, lastOffset, state.seq)
   const head: SnapshotHead = {
     version: 1,
     market: state.market,
     seq: state.seq,
     closed: state.closed ?? null,
     updatedAtMs: state.updatedAtMs,
+    unsettled: state.unsettled,
   }
-  writer.writeChunk(Buffer.from(JSON.stringify(head)))
-  hosted.eventsSinceSnapshot = 0
+  // Nothing may happen to the market between the head and the moment its books are held.
   const books = state.books.map((book) => book.beginSnapshot())
-  thread.job = { hosted, seq: state.seq, writer, books }
+  thread.job = { hosted, writer, books }
+  hosted.eventsSinceSnapshot = 0
+  writer.writeChunk(Buffer.from(JSON.stringify(head)))
 }
 
 function stepSnapshot(thread: MarketThread, job: SnapshotJob): boolean {
@@ -478,14 +569,15 @@ function stepSnapshot(thread: MarketThread, job: SnapshotJob): boolean {
     const book = job.books[outcome]
     if (book === undefined || book.done) continue
     for (const chunk of book.copySome(SNAPSHOT_STEP_ORDERS)) {
-      const marked = Buffer.alloc(OUTCOME_BYTES + chunk.byteLength)
+      const marked = Buffer.allocUnsafe(OUTCOME_BYTES + chunk.byteLength)
+      marked.fill(0, 0, OUTCOME_BYTES)
       marked[0] = outcome
       chunk.copy(marked, OUTCOME_BYTES)
       job.writer.writeChunk(marked)
     }
     return true
   }
-  job.writer.commit()
+  job.hosted.snapshot = job.writer.commit()
   thread.job = undefined
   thread.truncatable.add(job.hosted.partition)
   return true
@@ -510,12 +602,54 @@ export function marketsToExpire(thread: MarketThread, nowMs: number): MarketId[]
 
 /** Rows of closed orders that one step looks at. */
 const FORGET_STEP = 2_000
+/** Markets that one step unloads. */
+const UNLOAD_STEP = 10
 
-/** One short step per partition through what may be forgotten by now. */
-export function forget(thread: MarketThread, nowMs: number): void {
-  if (thread.committing) return
+/**
+ * Looks, from time to time, for what may go: closed orders that are long past, records that the
+ * database has, markets that are over. To be called between batches.
+ */
+export function tidy(thread: MarketThread, nowMs: number): void {
   for (const partition of thread.options.log.owned) {
-    thread.options.log.forgetClosed(partition, Math.floor(nowMs / 1_000), FORGET_STEP)
-    thread.options.log.sweep(partition, FORGET_STEP)
+    if (thread.committing || thread.away !== '') return
+    attempt(thread, partition, () => tidyPartition(thread, partition, Math.floor(nowMs / 1_000)))
+  }
+}
+
+function tidyPartition(thread: MarketThread, partition: number, nowSec: number): boolean {
+  const { log } = thread.options
+  // By the durable clock: after a restart no time before it comes again, so nothing that was
+  // forgotten can be placed a second time, whatever the machine's clock does.
+  const durableSec = Math.floor(log.state(partition).lastMs / 1_000)
+  log.forgetClosed(partition, durableSec, FORGET_STEP)
+  log.sweep(partition, FORGET_STEP)
+  unload(thread, partition, nowSec)
+  if ((thread.projected.get(partition) ?? 0) >= log.state(partition).firstOffset) {
+    thread.truncatable.add(partition)
+  }
+  return false
+}
+
+/**
+ * Unloads markets that are over: resolved, with every trade settled. Each gets a last snapshot, so
+ * that its events can be truncated; once they are, nothing of it is left to replay, and it goes. Not
+ * before its expiration, since only then no order for it can come again.
+ */
+function unload(thread: MarketThread, partition: number, nowSec: number): void {
+  const { log } = thread.options
+  let unloaded = 0
+  for (const [marketId, hosted] of thread.markets) {
+    const { state, snapshot } = hosted
+    if (hosted.partition !== partition) continue
+    if (state.closed !== 'resolved' || state.unsettled > 0) continue
+    if (state.market.expiration > nowSec || thread.job?.hosted === hosted) continue
+    if (snapshot?.seq !== state.seq) {
+      thread.due.add(marketId)
+    } else if (log.state(partition).firstOffset > snapshot.atOffset) {
+      log.retireMarket(partition, marketId)
+      thread.markets.delete(marketId)
+      thread.due.delete(marketId)
+      if (++unloaded === UNLOAD_STEP) return
+    }
   }
 }

@@ -14,18 +14,24 @@ import { parseTradeId } from '#domain/ids.ts'
 import {
   MAKERS_PER_EVENT_MAX,
   MAKERS_PER_ORDER_MAX,
-  ORDER_EXPIRATION_AHEAD_SEC_MIN,
   ORDERS_PER_TRADER_MAX,
 } from '#domain/limits.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
-import type { Fill, MarketEvent, OrderCloseReason } from '#domain/market-event.ts'
-import type { Shares } from '#domain/money.ts'
+import type {
+  Fill,
+  MarketEvent,
+  OrderCloseReason,
+  OrderRested,
+  OrdersMatched,
+} from '#domain/market-event.ts'
+import { isShares, type Shares } from '#domain/money.ts'
 import {
   BUY,
   expiresAtSec,
   NO,
   OUTCOMES,
   type Outcome,
+  orderFlaws,
   SELL,
   type Side,
   type VerifiedOrder,
@@ -77,7 +83,7 @@ export type TradeReport = {
 }
 
 export type MarketProtocol = {
-  OpenMarket: { takes: { market: Market }; answers: { seq: Sequence } }
+  OpenMarket: { takes: { market: Market }; answers: { seq: Sequence } | Rejection }
   PlaceOrder: { takes: { order: VerifiedOrder }; answers: OrderAccepted | Rejection }
   CancelOrder: {
     /** `trader` is whose orders the caller may cancel; anybody's when it is left out. */
@@ -101,7 +107,10 @@ export type MarketProtocol = {
   }
 }
 
-/** What the partition's file knows about the hashes and trades of the batch under way. */
+/**
+ * What is known about the hashes and trades of the batch under way: what the partition's file says
+ * of them, and on top of it what the batch itself has made of them so far.
+ */
 export type Recall = {
   readonly closed: Map<OrderHash, ClosedOrder>
   readonly trades: Map<TradeId, TradeState>
@@ -113,12 +122,15 @@ export type MarketState = {
   seq: Sequence
   closed: CloseReason | undefined
   updatedAtMs: number
+  /** Trades that the chain has neither confirmed nor refused. */
+  unsettled: number
   readonly rules: MarketRules
   readonly recall: Recall
 }
 
 export type MarketRules = {
   readonly selfTrade: SelfTrade
+  /** Orders that may rest in both books together. */
   readonly ordersMax: number
   /** Keeps traders from choosing hashes that collide in the books' indices. */
   readonly seed: number
@@ -127,91 +139,102 @@ export type MarketRules = {
 type MarketContext = PureContext<MarketEvent>
 
 export function newMarket(market: Market, rules: MarketRules, recall: Recall): MarketState {
-  const options = { ordersMax: rules.ordersMax, seed: rules.seed }
   return {
     market,
-    books: [new Book(options), new Book(options)],
+    books: [new Book(bookOptions(rules)), new Book(bookOptions(rules))],
     seq: 0,
     closed: undefined,
     updatedAtMs: 0,
+    unsettled: 0,
     rules,
     recall,
   }
 }
 
+/** A book has room beyond what new orders may take: what a failed trade gives back must fit too. */
+export function bookOptions({ ordersMax, seed }: MarketRules): { ordersMax: number; seed: number } {
+  return { ordersMax: 2 * ordersMax, seed }
+}
+
 export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   OpenMarket(state, _message, context) {
     if (state.seq === 0) {
-      emit(state, context, { type: 'MarketOpened', market: state.market })
+      emit(state, context, {
+        type: 'MarketOpened',
+        marketId: state.market.id,
+        seq: 1,
+        atMs: context.nowMs,
+        market: state.market,
+      })
     }
     return { seq: state.seq }
   },
 
   PlaceOrder(state, { order }, context) {
     const nowSec = secondsOf(context.nowMs)
-    const seen = firstAnswer(state, order.orderHash, nowSec, context)
+    const seen = firstAnswer(state, order, nowSec, context)
     if (seen !== undefined) return seen
     if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
-    if (expiresAtSec(order.expiration) < nowSec + ORDER_EXPIRATION_AHEAD_SEC_MIN) {
-      return reject('EXPIRATION_TOO_SOON', 'order.expiration')
+    const flaw = orderFlaws(order, nowSec)[0]
+    if (flaw !== undefined) return flaw
+    const [yes, no] = state.books
+    if (yes.count + no.count >= state.rules.ordersMax) {
+      return reject('OVERLOADED', undefined, 'the books of this market are full')
     }
-    const book = state.books[order.outcome]
-    if (book.isFull) return reject('OVERLOADED', undefined, 'the book of this market is full')
-    if (book.countOf(order.trader) >= ORDERS_PER_TRADER_MAX) {
-      const detail = `the trader has ${ORDERS_PER_TRADER_MAX} open orders on this outcome`
+    if (yes.countOf(order.trader) + no.countOf(order.trader) >= ORDERS_PER_TRADER_MAX) {
+      const detail = `the trader has ${ORDERS_PER_TRADER_MAX} open orders in this market`
       return reject('RATE_LIMITED', 'order.trader', detail)
     }
-    const matches = admit(state, order, order.size, { placedAtMs: context.nowMs }, context)
-    return {
-      orderHash: order.orderHash,
-      status: 'accepted',
-      matches,
-      timestamp: secondsOf(context.nowMs),
+    const matches = admit(state, order, order.size, undefined, context)
+    if (matches === 0 && matched.limited) {
+      // Nothing has been said of the order, so it can simply be refused.
+      return reject('OVERLOADED', undefined, 'too many orders that ended stand in its way')
     }
+    return { orderHash: order.orderHash, status: 'accepted', matches, timestamp: nowSec }
   },
 
   CancelOrder(state, { orderHash, side, trader }, context) {
     const nowSec = secondsOf(context.nowMs)
+    const closed = state.recall.closed.get(orderHash)
+    if (closed !== undefined && closed.marketId === state.market.id && closed.side === side) {
+      const foreign = trader !== undefined && closed.trader !== trader
+      return reject(foreign ? 'NOT_ORDER_OWNER' : 'ORDER_CLOSED')
+    }
+    if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
     for (const outcome of OUTCOMES) {
       const resting = state.books[outcome].find(orderHash)
       if (resting === undefined || resting.side !== side) continue
       if (trader !== undefined && resting.trader !== trader) return reject('NOT_ORDER_OWNER')
-      const expired = resting.expiresAtSec <= nowSec
-      state.books[outcome].cancel(orderHash)
-      close(state, outcome, resting, expired ? 'expired' : 'cancelled', context)
-      return expired ? reject('ORDER_CLOSED') : { status: 'cancelled', orderHash }
+      const cancelled = withdraw(state, outcome, resting, context) === 'cancelled'
+      return cancelled ? { status: 'cancelled', orderHash } : reject('ORDER_CLOSED')
     }
-    const closed = state.recall.closed.get(orderHash)
-    if (closed !== undefined && closed.marketId === state.market.id && closed.side === side) {
-      if (trader !== undefined && closed.trader !== trader) return reject('NOT_ORDER_OWNER')
-      return reject('ORDER_CLOSED')
-    }
-    if (state.closed !== undefined) return reject('MARKET_CLOSED')
     return reject('ORDER_NOT_FOUND')
   },
 
   CancelOrders(state, { trader, orderHashes }, context) {
     const cancelled: OrderHash[] = []
+    if (closedBy(state, secondsOf(context.nowMs), context)) return { orderHashes: cancelled }
     const wanted = orderHashes === undefined ? undefined : new Set(orderHashes)
     for (const outcome of OUTCOMES) {
       for (const resting of state.books[outcome].ordersOf(trader)) {
         if (wanted !== undefined && !wanted.has(resting.orderHash)) continue
-        state.books[outcome].cancel(resting.orderHash)
-        close(state, outcome, resting, 'cancelled', context)
-        cancelled.push(resting.orderHash)
+        const reason = withdraw(state, outcome, resting, context)
+        if (reason === 'cancelled') cancelled.push(resting.orderHash)
       }
     }
     return { orderHashes: cancelled }
   },
 
   CloseMarket(state, { reason }, context) {
-    if (state.closed === undefined) endMarket(state, reason, context)
+    // An expired market is resolved later; that is the last word.
+    const news = state.closed === undefined || (reason === 'resolved' && state.closed !== reason)
+    if (news) endMarket(state, reason, context)
     return { seq: state.seq }
   },
 
   Expire(state, _message, context) {
     const nowSec = secondsOf(context.nowMs)
-    if (state.closed !== undefined || closedBy(state, nowSec, context)) return undefined
+    if (closedBy(state, nowSec, context)) return undefined
     for (const outcome of OUTCOMES) {
       expired.clear()
       state.books[outcome].expire(nowSec, EXPIRE_STEPS_MAX, expired)
@@ -225,14 +248,15 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   },
 
   ReportTrade(state, { report }, context) {
-    const place = parseTradeId(report.tradeId)
-    if (place === undefined || place.marketId !== state.market.id || place.sequence > state.seq) {
-      return reject('NOT_FOUND', 'tradeId')
-    }
+    const flaw = reportFlaw(state, report)
+    if (flaw !== undefined) return flaw
     const before = state.recall.trades.get(report.tradeId)
     const status = before?.status ?? 'matched'
     const told = status === report.status && before?.txHash === report.txHash
     if (told || !mayBecome(status, report.status)) return { status }
+    if (report.status === 'failed' && isOverdrawn(state, report)) {
+      return reject('INVALID_FIELD', 'report.size', 'more than has been traded')
+    }
     recordTrade(state, report, context)
     if (report.status === 'failed') undoTrade(state, report, context)
     return { status: report.status }
@@ -250,41 +274,51 @@ function secondsOf(ms: number): number {
   return Math.floor(ms / 1_000)
 }
 
-type EventBody = MarketEvent extends infer Event
-  ? Event extends MarketEvent
-    ? Omit<Event, 'marketId' | 'seq' | 'atMs'>
-    : never
-  : never
+/** Says that something happened. Its effect on the books is the caller's. */
+function emit(state: MarketState, context: MarketContext, event: MarketEvent): void {
+  note(state, event)
+  context.emit(event)
+}
 
-function emit(state: MarketState, context: MarketContext, body: EventBody): void {
-  state.seq++
-  state.updatedAtMs = context.nowMs
-  context.emit({
-    ...body,
-    marketId: state.market.id,
-    seq: state.seq,
-    atMs: context.nowMs,
-  } as MarketEvent)
+/** What every event changes, whether it is said now or read back from the log. */
+function note(state: MarketState, event: MarketEvent): void {
+  if (event.seq !== state.seq + 1) {
+    assert.fail(`market ${state.market.id}: event ${event.seq} comes after ${state.seq}`)
+  }
+  state.seq = event.seq
+  state.updatedAtMs = event.atMs
+  switch (event.type) {
+    case 'OrdersMatched':
+      state.unsettled += event.fills.length
+      break
+    case 'TradeConfirmed':
+    case 'TradeFailed':
+      state.unsettled--
+      break
+    case 'TradeReverted':
+      state.unsettled++
+      break
+    default:
+      break
+  }
 }
 
 /** The answer that an order got when it was first seen; undefined when it is new. */
 function firstAnswer(
   state: MarketState,
-  orderHash: OrderHash,
+  { orderHash, outcome }: VerifiedOrder,
   nowSec: number,
   context: MarketContext,
 ): OrderAccepted | Rejection | undefined {
-  for (const outcome of OUTCOMES) {
-    const resting = state.books[outcome].find(orderHash)
-    if (resting === undefined) continue
-    if (resting.expiresAtSec > nowSec) return acceptedBefore(resting)
-    state.books[outcome].cancel(orderHash)
-    close(state, outcome, resting, 'expired', context)
-    return reject('ORDER_CLOSED')
-  }
   const closed = state.recall.closed.get(orderHash)
-  if (closed === undefined) return undefined
-  return closed.reason === 'filled' ? acceptedBefore(closed) : reject('ORDER_CLOSED')
+  if (closed !== undefined) {
+    return closed.reason === 'filled' ? acceptedBefore(closed) : reject('ORDER_CLOSED')
+  }
+  const resting = state.books[outcome].find(orderHash)
+  if (resting === undefined) return undefined
+  if (resting.expiresAtSec > nowSec) return acceptedBefore(resting)
+  withdraw(state, outcome, resting, context)
+  return reject('ORDER_CLOSED')
 }
 
 function acceptedBefore(order: {
@@ -312,62 +346,55 @@ function closedBy(state: MarketState, nowSec: number, context: MarketContext): b
 function endMarket(state: MarketState, reason: CloseReason, context: MarketContext): void {
   state.closed = reason
   for (const book of state.books) book.clear()
-  emit(state, context, { type: 'MarketClosed', reason })
+  emit(state, context, {
+    type: 'MarketClosed',
+    marketId: state.market.id,
+    seq: state.seq + 1,
+    atMs: context.nowMs,
+    reason,
+  })
 }
 
-/** What an order carries on from an earlier life, when a failed trade gives it back. */
-type Origin = { readonly placedAtMs: number; readonly matches?: number; readonly returned?: true }
+/** Takes a resting order out: as cancelled, or as expired if that has happened before. */
+function withdraw(
+  state: MarketState,
+  outcome: Outcome,
+  resting: RestingOrder,
+  context: MarketContext,
+): OrderCloseReason {
+  const past = resting.expiresAtSec <= secondsOf(context.nowMs)
+  const reason = past ? 'expired' : 'cancelled'
+  state.books[outcome].cancel(resting.orderHash)
+  close(state, outcome, resting, resting.orderHash, reason, context)
+  return reason
+}
 
 /**
  * Matches the quantity and rests what remains; answers how many makers it met. The events are in
- * the order in which replaying them never crosses a book: removals, fills, then what rests.
+ * the order in which replaying them never crosses a book: removals, fills, then what rests. `first`
+ * is what an order that a failed trade gives back was when it was placed.
  */
 function admit(
   state: MarketState,
   order: VerifiedOrder,
   quantity: Shares,
-  origin: Origin,
+  first: ClosedOrder | undefined,
   context: MarketContext,
 ): number {
   const { outcome } = order
-  const book = state.books[outcome]
-  const returned = origin.returned === undefined ? {} : { returned: origin.returned }
-  let left: number = quantity
-  let met = 0
-  let matches = 0
-  do {
-    const taker = {
-      trader: order.trader,
-      side: order.side,
-      price: order.price,
-      size: left as Shares,
-    }
-    const rules = {
-      nowSec: secondsOf(context.nowMs),
-      selfTrade: state.rules.selfTrade,
-      makersMax: MAKERS_PER_EVENT_MAX,
-    }
-    match(book, taker, rules, matched)
-    closeAll(state, outcome, matched.expired, 'expired', context)
-    closeAll(state, outcome, matched.selfTraded, 'self-trade', context)
-    left = matched.left
-    const { fills } = matched
-    met += fills.length + matched.expired.length + matched.selfTraded.length
-    if (fills.length === 0) continue
-    matches += fills.length
-    emit(state, context, {
-      type: 'OrdersMatched',
-      taker: order,
-      takerRemaining: left,
-      fills: fillsOf(fills),
-      ...(matches > fills.length || origin.returned ? { known: true } : {}),
-    })
-    for (let index = 0; index < fills.length; index++) {
-      if (fills.remaining(index) === 0) {
-        close(state, outcome, fills.order(index), 'filled', context)
-      }
-    }
-  } while (matched.limited && met < MAKERS_PER_ORDER_MAX)
+  const taker = { trader: order.trader, side: order.side, price: order.price, size: quantity }
+  const rules = {
+    nowSec: secondsOf(context.nowMs),
+    selfTrade: state.rules.selfTrade,
+    makersMax: MAKERS_PER_ORDER_MAX,
+  }
+  match(state.books[outcome], taker, rules, matched)
+  const { fills, left, limited } = matched
+  closeAll(state, outcome, matched.expired, 'expired', context)
+  closeAll(state, outcome, matched.selfTraded, 'self-trade', context)
+  const matches = fills.length
+  if (matches > 0) tellFills(state, order, quantity, first !== undefined, context)
+  if (limited && matches === 0 && first === undefined) return 0
 
   const life = {
     orderHash: order.orderHash,
@@ -377,59 +404,163 @@ function admit(
     size: order.size,
     remaining: left as Shares,
     expiresAtSec: expiresAtSec(order.expiration),
-    placedAtMs: origin.placedAtMs,
-    matches: origin.matches ?? matches,
+    placedAtMs: first?.placedAtMs ?? context.nowMs,
+    matches: first?.matches ?? matches,
   }
   if (left === 0) {
-    close(state, outcome, life, 'filled', context)
-  } else if (matched.limited) {
+    close(state, outcome, life, order.orderHash, 'filled', context)
+  } else if (limited) {
     // It met as many makers as one order may, so it cannot rest without crossing the book.
-    close(state, outcome, { ...life, remaining: 0 }, 'cancelled', context)
+    close(state, outcome, { ...life, remaining: 0 }, order.orderHash, 'cancelled', context)
   } else {
-    assert(book.rest(life), 'there is room for the order, it was checked before')
-    state.recall.closed.delete(order.orderHash)
-    emit(state, context, {
-      type: 'OrderRested',
-      ...life,
-      outcome,
-      added: left as Shares,
-      ...(matches === 0 && origin.returned === undefined ? { order } : {}),
-      ...returned,
+    assert(state.books[outcome].rest(life), 'there is room for the order, it was checked before')
+    tellRest(state, life, outcome, left as Shares, context, {
+      order: matches === 0 && first === undefined ? order : undefined,
+      returned: first !== undefined,
     })
   }
   return matches
 }
 
-function fillsOf(list: OrderList): Fill[] {
-  const fills: Fill[] = []
-  for (let index = 0; index < list.length; index++) {
-    fills.push({
-      makerHash: list.orderHash(index),
-      maker: list.trader(index),
-      price: list.price(index),
-      size: list.taken(index),
-      makerRemaining: list.remaining(index),
-    })
+/** Tells of the fills in `matched`, in as many events as they need, and of the makers they ended. */
+function tellFills(
+  state: MarketState,
+  taker: VerifiedOrder,
+  quantity: Shares,
+  known: boolean,
+  context: MarketContext,
+): void {
+  const list = matched.fills
+  let left: number = quantity
+  for (let from = 0; from < list.length; from += MAKERS_PER_EVENT_MAX) {
+    const to = Math.min(list.length, from + MAKERS_PER_EVENT_MAX)
+    const fills: Fill[] = []
+    for (let index = from; index < to; index++) {
+      const size = list.taken(index)
+      left -= size
+      fills.push({
+        makerHash: list.orderHash(index),
+        maker: list.trader(index),
+        price: list.price(index),
+        size,
+        makerRemaining: list.remaining(index),
+      })
+    }
+    const event: OrdersMatched = {
+      type: 'OrdersMatched',
+      marketId: state.market.id,
+      seq: state.seq + 1,
+      atMs: context.nowMs,
+      taker,
+      takerRemaining: left,
+      fills,
+    }
+    emit(state, context, known || from > 0 ? { ...event, known: true } : event)
+    for (let index = from; index < to; index++) {
+      const { makerHash, makerRemaining } = fills[index - from]!
+      if (makerRemaining === 0) closeOne(state, taker.outcome, list, index, makerHash, context)
+    }
   }
-  return fills
 }
+
+/** Says that an order rests, whole, in part, or with what came back to it. */
+function tellRest(
+  state: MarketState,
+  resting: RestingOrder,
+  outcome: Outcome,
+  added: Shares,
+  context: MarketContext,
+  more: { readonly order: VerifiedOrder | undefined; readonly returned: boolean },
+): void {
+  const event: OrderRested = {
+    type: 'OrderRested',
+    marketId: state.market.id,
+    seq: state.seq + 1,
+    atMs: context.nowMs,
+    orderHash: resting.orderHash,
+    trader: resting.trader,
+    side: resting.side,
+    outcome,
+    price: resting.price,
+    size: resting.size,
+    added,
+    remaining: resting.remaining,
+    expiresAtSec: resting.expiresAtSec,
+    placedAtMs: resting.placedAtMs,
+    matches: resting.matches,
+  }
+  if (more.order !== undefined) emit(state, context, { ...event, order: more.order })
+  else if (more.returned) emit(state, context, { ...event, returned: true })
+  else emit(state, context, event)
+}
+
+/** What is told and remembered of an order that ends. */
+type Ending = Omit<RestingOrder, 'orderHash' | 'remaining'> & { readonly remaining: number }
 
 /** Says that an order, already out of the book, has ended, and remembers its first answer. */
 function close(
   state: MarketState,
   outcome: Outcome,
-  order: Omit<RestingOrder, 'remaining'> & { readonly remaining: number },
+  order: Ending,
+  orderHash: OrderHash,
   reason: OrderCloseReason,
   context: MarketContext,
 ): void {
-  const { orderHash, trader, side, price, size, remaining } = order
-  const { expiresAtSec, placedAtMs, matches } = order
-  const life = { orderHash, trader, side, outcome, price, size, reason }
-  const first = { expiresAtSec, placedAtMs, matches }
-  emit(state, context, { type: 'OrderClosed', ...life, remaining, ...first })
-  const forgetAfterSec = Math.min(expiresAtSec, state.market.expiration)
   const marketId = state.market.id
-  state.recall.closed.set(orderHash, { ...life, ...first, marketId, forgetAfterSec })
+  const { trader, side, price, size, remaining, expiresAtSec, placedAtMs, matches } = order
+  emit(state, context, {
+    type: 'OrderClosed',
+    marketId,
+    seq: state.seq + 1,
+    atMs: context.nowMs,
+    orderHash,
+    trader,
+    side,
+    outcome,
+    price,
+    size,
+    reason,
+    remaining,
+    expiresAtSec,
+    placedAtMs,
+    matches,
+  })
+  state.recall.closed.set(orderHash, {
+    orderHash,
+    marketId,
+    trader,
+    side,
+    outcome,
+    price,
+    size,
+    reason,
+    matches,
+    placedAtMs,
+    expiresAtSec,
+    forgetAfterSec: Math.min(expiresAtSec, state.market.expiration),
+  })
+}
+
+/** A maker that a match has used up. */
+function closeOne(
+  state: MarketState,
+  outcome: Outcome,
+  list: OrderList,
+  index: number,
+  orderHash: OrderHash,
+  context: MarketContext,
+): void {
+  const ending: Ending = {
+    trader: list.trader(index),
+    side: list.side(index),
+    price: list.price(index),
+    size: list.size(index),
+    remaining: 0,
+    expiresAtSec: list.expiresAtSec(index),
+    placedAtMs: list.placedAtMs(index),
+    matches: list.matches(index),
+  }
+  close(state, outcome, ending, orderHash, 'filled', context)
 }
 
 function closeAll(
@@ -440,17 +571,35 @@ function closeAll(
   context: MarketContext,
 ): void {
   for (let index = 0; index < list.length; index++) {
-    close(state, outcome, list.order(index), reason, context)
+    const order = list.order(index)
+    close(state, outcome, order, order.orderHash, reason, context)
   }
+}
+
+/** A report that cannot be about a trade of this market; whoever sent it is wrong. */
+function reportFlaw(state: MarketState, report: TradeReport): Rejection | undefined {
+  const { tradeId, buy, sell } = report
+  const place = parseTradeId(tradeId)
+  if (place === undefined || place.marketId !== state.market.id || place.sequence > state.seq) {
+    return reject('NOT_FOUND', 'report.tradeId')
+  }
+  const pair = buy.side === BUY && sell.side === SELL && buy.outcome === sell.outcome
+  const here = buy.marketId === state.market.id && sell.marketId === state.market.id
+  return pair && here ? undefined : reject('INVALID_FIELD', 'report', 'not a pair of this market')
+}
+
+/** Whether more would go back to an order than it ever lost. */
+function isOverdrawn(state: MarketState, { buy, sell, size }: TradeReport): boolean {
+  const gone = ({ outcome, orderHash, size: whole }: VerifiedOrder): number =>
+    whole - (state.books[outcome].find(orderHash)?.remaining ?? 0)
+  return !isShares(size) || size > Math.min(gone(buy), gone(sell))
 }
 
 /** Where a trade may go from where it is. Failed is final: its quantity is back in the book. */
 function mayBecome(from: TradeStatus, to: TradeStatus): boolean {
   switch (to) {
     case 'submitted':
-      return from === 'matched' || from === 'submitted' || from === 'reverted'
     case 'confirmed':
-      return from === 'matched' || from === 'submitted' || from === 'reverted'
     case 'failed':
       return from === 'matched' || from === 'submitted' || from === 'reverted'
     case 'reverted':
@@ -462,13 +611,21 @@ function mayBecome(from: TradeStatus, to: TradeStatus): boolean {
 
 function recordTrade(state: MarketState, report: TradeReport, context: MarketContext): void {
   const { tradeId, txHash, reason, fault, status } = report
-  if (status === 'submitted') emit(state, context, { type: 'TradeSubmitted', tradeId, txHash })
-  if (status === 'confirmed') emit(state, context, { type: 'TradeConfirmed', tradeId, txHash })
-  if (status === 'failed') {
-    emit(state, context, { type: 'TradeFailed', tradeId, txHash, reason, fault })
+  const head = { marketId: state.market.id, seq: state.seq + 1, atMs: context.nowMs }
+  switch (status) {
+    case 'submitted':
+      emit(state, context, { type: 'TradeSubmitted', ...head, tradeId, txHash })
+      break
+    case 'confirmed':
+      emit(state, context, { type: 'TradeConfirmed', ...head, tradeId, txHash })
+      break
+    case 'failed':
+      emit(state, context, { type: 'TradeFailed', ...head, tradeId, txHash, reason, fault })
+      break
+    case 'reverted':
+      emit(state, context, { type: 'TradeReverted', ...head, tradeId, txHash, reason })
+      break
   }
-  if (status === 'reverted')
-    emit(state, context, { type: 'TradeReverted', tradeId, txHash, reason })
   state.recall.trades.set(tradeId, { tradeId, status, txHash, atMs: context.nowMs })
 }
 
@@ -479,7 +636,7 @@ function recordTrade(state: MarketState, report: TradeReport, context: MarketCon
  */
 function undoTrade(state: MarketState, report: TradeReport, context: MarketContext): void {
   const { fault, buy, sell } = report
-  if (state.closed !== undefined) return
+  if (closedBy(state, secondsOf(context.nowMs), context)) return
   const atFault = new Set<Address>()
   if (fault === 'buyer' || fault === 'both') atFault.add(buy.trader)
   if (fault === 'seller' || fault === 'both') atFault.add(sell.trader)
@@ -487,7 +644,7 @@ function undoTrade(state: MarketState, report: TradeReport, context: MarketConte
     for (const outcome of OUTCOMES) {
       for (const resting of state.books[outcome].ordersOf(trader)) {
         state.books[outcome].cancel(resting.orderHash)
-        close(state, outcome, resting, 'unfunded', context)
+        close(state, outcome, resting, resting.orderHash, 'unfunded', context)
       }
     }
   }
@@ -506,28 +663,20 @@ function giveBack(
   quantity: Shares,
   context: MarketContext,
 ): void {
-  const nowSec = secondsOf(context.nowMs)
-  if (expiresAtSec(order.expiration) <= nowSec) return
+  if (expiresAtSec(order.expiration) <= secondsOf(context.nowMs)) return
   const book = state.books[order.outcome]
-  const resting = book.find(order.orderHash)
-  if (resting !== undefined) {
-    const remaining = book.grow(order.orderHash, quantity)
-    assert(remaining !== undefined)
-    emit(state, context, {
-      type: 'OrderRested',
-      ...resting,
-      remaining: remaining as Shares,
-      outcome: order.outcome,
-      added: quantity,
-      returned: true,
-    })
+  const remaining = book.grow(order.orderHash, quantity)
+  if (remaining !== undefined) {
+    const resting = book.find(order.orderHash)
+    assert(resting !== undefined)
+    const returned = { order: undefined, returned: true }
+    tellRest(state, resting, order.outcome, quantity, context, returned)
     return
   }
   const closed = state.recall.closed.get(order.orderHash)
   if (closed?.reason !== 'filled' || book.isFull) return
   state.recall.closed.delete(order.orderHash)
-  const origin = { placedAtMs: closed.placedAtMs, matches: closed.matches, returned: true } as const
-  admit(state, order, quantity, origin, context)
+  admit(state, order, quantity, closed, context)
 }
 
 export function viewOf(state: MarketState): MarketView {
@@ -559,16 +708,13 @@ export function openOrdersOf(state: MarketState, trader: Address, nowSec: number
  * did that said it.
  */
 export function apply(state: MarketState, event: MarketEvent): void {
-  assert.equal(event.seq, state.seq + 1, `market ${state.market.id}: the events have a gap`)
-  state.seq = event.seq
-  state.updatedAtMs = event.atMs
+  note(state, event)
   switch (event.type) {
     case 'OrderRested': {
       const book = state.books[event.outcome]
       if (event.added < event.remaining) {
-        const remaining = book.grow(event.orderHash, event.added)
-        assert.equal(remaining, event.remaining)
-      } else assert(book.rest(event))
+        assert.equal(book.grow(event.orderHash, event.added), event.remaining)
+      } else assert(book.rest(event), 'there was room when the order came to rest')
       break
     }
     case 'OrdersMatched': {
@@ -582,7 +728,10 @@ export function apply(state: MarketState, event: MarketEvent): void {
       break
     }
     case 'OrderClosed':
-      if (event.remaining > 0) state.books[event.outcome].cancel(event.orderHash)
+      if (event.remaining > 0) {
+        const resting = state.books[event.outcome].cancel(event.orderHash)
+        assert.equal(resting?.remaining, event.remaining, `${event.orderHash} was closed`)
+      }
       break
     case 'MarketClosed':
       state.closed = event.reason
@@ -598,6 +747,8 @@ export function stateHashOf(state: MarketState): string {
   return [
     state.market.id,
     state.seq,
+    state.updatedAtMs,
+    state.unsettled,
     state.closed ?? 'open',
     state.books[YES].stateHash(),
     state.books[NO].stateHash(),

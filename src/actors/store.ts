@@ -5,12 +5,14 @@
  * and when it is back the projection catches up.
  */
 
+import { Fault } from '#domain/fault.ts'
 import { tradeId } from '#domain/ids.ts'
 import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { BUY } from '#domain/order.ts'
 import type { LogReader, LogRecord } from '#log/event-log.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
+import type { Checkpoint } from '#store/checkpoints.ts'
 import type {
   MarketChange,
   MarketRow,
@@ -39,7 +41,9 @@ export type StoreProtocol = {
   }
   /** Looks at the logs themselves, whatever was told. */
   Look: { takes: object; answers: undefined }
-  ProjectionStatus: { takes: object; answers: { partitions: ProjectionStatus[] } }
+  ProjectionStatus: { takes: object; answers: { partitions: ProjectionStatus[]; why: string } }
+  Claimed: { takes: { checkpoints: readonly Checkpoint[] }; answers: undefined }
+  ClaimFailed: { takes: { why: string; retry: boolean }; answers: undefined }
   BatchWritten: { takes: { partition: number; to: number }; answers: undefined }
   BatchFailed: { takes: { partition: number; why: string; retry: boolean }; answers: undefined }
 }
@@ -58,10 +62,21 @@ export type PartitionProgress = {
   fault: string
 }
 
+/** What the store needs of the database. */
+export type StoreDatabase = {
+  /** Claims the database for the log, and answers how far it has come. */
+  readonly claim: (log: { logId: string; partitions: number }) => Promise<readonly Checkpoint[]>
+  readonly write: (batch: ProjectionBatch) => Promise<unknown>
+}
+
 export type StoreState = {
   readonly log: LogReader<MarketEvent>
-  readonly write: (batch: ProjectionBatch) => Promise<unknown>
+  readonly database: StoreDatabase
+  /** Empty until the database has been claimed. */
   readonly partitions: Map<number, PartitionProgress>
+  claiming: boolean
+  /** Why the last claim failed; empty when it did not. */
+  fault: string
   /** Set when the database contradicts the log: more writing would only hide it. */
   refused: string
 }
@@ -69,16 +84,8 @@ export type StoreState = {
 /** How long to wait before a failed write is tried again. */
 const RETRY_MS = 500
 
-export function newStore(
-  log: LogReader<MarketEvent>,
-  write: StoreState['write'],
-  checkpoints: readonly { partition: number; offset: number }[],
-): StoreState {
-  const partitions = new Map<number, PartitionProgress>()
-  for (const { partition, offset } of checkpoints) {
-    partitions.set(partition, { projected: offset, appended: offset, writing: false, fault: '' })
-  }
-  return { log, write, partitions, refused: '' }
+export function newStore(log: LogReader<MarketEvent>, database: StoreDatabase): StoreState {
+  return { log, database, partitions: new Map(), claiming: false, fault: '', refused: '' }
 }
 
 type StoreContext = Context<StoreProtocol, Projected>
@@ -95,8 +102,11 @@ export const store: Behaviour<StoreState, StoreProtocol, Projected> = {
   },
 
   Look(state, _message, context) {
+    if (state.partitions.size === 0) claim(state, context)
     for (const [partition, progress] of state.partitions) {
-      progress.appended = Math.max(progress.appended, state.log.lastOffset(partition))
+      const last = readLog(state, progress, context, () => state.log.lastOffset(partition))
+      if (last === undefined) continue
+      progress.appended = Math.max(progress.appended, last)
       writeNext(state, partition, progress, context)
     }
     return undefined
@@ -105,9 +115,27 @@ export const store: Behaviour<StoreState, StoreProtocol, Projected> = {
   ProjectionStatus(state) {
     const partitions = [...state.partitions].map(([partition, progress]) => {
       const { projected, appended, fault } = progress
-      return { partition, projected, appended, fault: state.refused || fault }
+      return { partition, projected, appended, fault }
     })
-    return { partitions }
+    return { partitions, why: whyBehind(state) }
+  },
+
+  Claimed(state, { checkpoints }, context) {
+    state.claiming = false
+    state.fault = ''
+    for (const { partition, offset } of checkpoints) {
+      const progress = { projected: offset, appended: offset, writing: false, fault: '' }
+      state.partitions.set(partition, progress)
+      context.emit({ type: 'Projected', partition, offset })
+    }
+    return store.Look(state, {}, context)
+  },
+
+  ClaimFailed(state, { why, retry }, context) {
+    state.claiming = false
+    state.fault = why
+    again(state, why, retry, context)
+    return undefined
   },
 
   BatchWritten(state, { partition, to }, context) {
@@ -126,10 +154,33 @@ export const store: Behaviour<StoreState, StoreProtocol, Projected> = {
     if (progress === undefined) return undefined
     progress.writing = false
     progress.fault = why
-    if (retry) context.after(RETRY_MS, { type: 'Look', message: {} })
-    else state.refused = why
+    again(state, why, retry, context)
     return undefined
   },
+}
+
+/** Why the projection does not follow; empty when it does. */
+export function whyBehind(state: StoreState): string {
+  if (state.refused !== '') return state.refused
+  for (const { fault } of state.partitions.values()) if (fault !== '') return fault
+  return state.fault
+}
+
+/** Tries again later, or never, when trying again cannot help. */
+function again(state: StoreState, why: string, retry: boolean, context: StoreContext): void {
+  if (retry) context.after(RETRY_MS, { type: 'Look', message: {} })
+  else state.refused = why
+}
+
+function claim(state: StoreState, context: StoreContext): void {
+  if (state.claiming || state.refused !== '') return
+  state.claiming = true
+  const { id: logId, partitions } = state.log
+  context.pipe(
+    state.database.claim({ logId, partitions }),
+    (checkpoints) => ({ type: 'Claimed', message: { checkpoints } }),
+    (error) => ({ type: 'ClaimFailed', message: failureOf(error) }),
+  )
 }
 
 function writeNext(
@@ -139,20 +190,52 @@ function writeNext(
   context: StoreContext,
 ): void {
   if (progress.writing || state.refused !== '' || progress.projected >= progress.appended) return
-  const records = state.log.read(partition, progress.projected + 1, PROJECTION_ROWS_MAX)
-  const last = records.at(-1)
-  if (last === undefined) return
-  progress.writing = true
-  const batch = derive(state.log.id, partition, progress.projected, records)
-  context.pipe(
-    state.write(batch),
-    () => ({ type: 'BatchWritten', message: { partition, to: batch.to } }),
-    (error) => {
-      const { message, retryable } = error as { message?: string; retryable?: boolean }
-      const why = message ?? String(error)
-      return { type: 'BatchFailed', message: { partition, why, retry: retryable === true } }
-    },
+  const from = progress.projected
+  const records = readLog(state, progress, context, () =>
+    state.log.read(partition, from + 1, PROJECTION_ROWS_MAX),
   )
+  if (records === undefined || records.length === 0) return
+  progress.writing = true
+  const batch = derive(state.log.id, partition, from, withinRows(records))
+  context.pipe(
+    state.database.write(batch),
+    () => ({ type: 'BatchWritten', message: { partition, to: batch.to } }),
+    (error) => ({ type: 'BatchFailed', message: { partition, ...failureOf(error) } }),
+  )
+}
+
+/** Reads the log, which is outside too: a fault of it is treated like one of the database. */
+function readLog<Result>(
+  state: StoreState,
+  progress: PartitionProgress,
+  context: StoreContext,
+  read: () => Result,
+): Result | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    progress.fault = error.message
+    again(state, error.message, error.retryable, context)
+    return undefined
+  }
+}
+
+function failureOf(error: unknown): { why: string; retry: boolean } {
+  if (error instanceof Fault) return { why: error.message, retry: error.retryable }
+  return { why: String(error), retry: false }
+}
+
+/** So many of the records, at least one, that the rows they touch fit into one transaction. */
+export function withinRows(
+  records: readonly LogRecord<MarketEvent>[],
+): readonly LogRecord<MarketEvent>[] {
+  let rows = 0
+  for (const [index, { event }] of records.entries()) {
+    rows += event.type === 'OrdersMatched' ? 1 + 2 * event.fills.length : 1
+    if (rows > PROJECTION_ROWS_MAX) return records.slice(0, Math.max(1, index))
+  }
+  return records
 }
 
 /** The rows and changes that follow from events, in their order. */
