@@ -17,8 +17,12 @@ type Side = { readonly child: ChildProcess; readonly url: string; readonly cpuUs
 
 function heard(child: ChildProcess): Promise<ServerMessage> {
   return new Promise((resolve, reject) => {
-    child.once('message', (message) => resolve(message as ServerMessage))
-    child.once('exit', (code) => reject(new Error(`the server ended with ${code}`)))
+    const ended = (code: number | null): void => reject(new Error(`the server ended with ${code}`))
+    child.once('exit', ended)
+    child.once('message', (message) => {
+      child.off('exit', ended)
+      resolve(message as ServerMessage)
+    })
   })
 }
 
