@@ -30,6 +30,17 @@ try {
 }
 
 async function boot(): Promise<void> {
+  // 0. Signals: the first one stops in good order, a second one at once.
+  let stop: (why: string) => Promise<void> = async () => process.exit(0)
+  let stopping = false
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      // Ending the process by itself would abort in the threads that are still open.
+      if (stopping) process.kill(process.pid, 'SIGKILL')
+      void stop(signal)
+    })
+  }
+
   // 1. The right runtime: the native parts are built for one major version.
   const major = Number(process.versions.node.split('.')[0])
   if (major !== NODE_MAJOR) {
@@ -76,35 +87,26 @@ async function boot(): Promise<void> {
       void stop('a thread failed')
     },
   })
-  let stopping: Promise<void> | undefined
-  function stop(why: string): Promise<void> {
-    stopping ??= (async () => {
+  let stopped: Promise<void> | undefined
+  stop = (why) => {
+    stopping = true
+    stopped ??= (async () => {
       log.info({ why }, 'stopping')
       const clean = await supervisor.stop()
       if (!clean) process.exitCode = 1
       log.info({ clean }, 'stopped')
     })()
-    return stopping
+    return stopped
   }
-
-  // 6. Signals: the first one stops in good order, a second one at once.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      // Ending the process by itself would abort in the threads that are still open.
-      if (stopping !== undefined) process.kill(process.pid, 'SIGKILL')
-      void stop(signal)
-    })
-  }
-
   try {
     await supervisor.start()
   } catch (error) {
     await stop('the start failed')
     throw error
   }
-  if (stopping !== undefined) return
+  if (stopping) return
 
-  // 7. Tell the person in front of it what there is.
+  // 6. Tell the person in front of it what there is.
   process.stdout.write(banner({ settings, version, port, databaseUrl, cores: cpus().length }))
 }
 

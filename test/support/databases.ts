@@ -2,7 +2,7 @@
  * Gives a test a fresh database of either kind: a SQLite file in a folder of its own, or a MySQL or
  * MariaDB database with a random name on the server that `SIBYL_TEST_MYSQL_URL` names. Both are gone
  * when the test file ends. Where no server answers, its tests are skipped with the reason, unless
- * `CI` or `SIBYL_REQUIRE_SERVICES` is set: then they fail.
+ * `CI` or `SIBYL_TEST_REQUIRE_SERVICES` is set: then they fail.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -15,7 +15,7 @@ import { MikroORM } from '@mikro-orm/mysql'
 export const TEST_MYSQL_URL = process.env.SIBYL_TEST_MYSQL_URL ?? 'mysql://root@127.0.0.1:3306'
 
 const servicesRequired =
-  (process.env.CI ?? '') !== '' || (process.env.SIBYL_REQUIRE_SERVICES ?? '') !== ''
+  (process.env.CI ?? '') !== '' || (process.env.SIBYL_TEST_REQUIRE_SERVICES ?? '') !== ''
 
 export type TestDatabases = {
   readonly dialect: 'sqlite' | 'mysql'
