@@ -1,0 +1,17 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { fuzz } from './support/fuzz.ts'
+
+/** A sample on every run; `npm run contracts:fuzz` makes the hundred thousand. */
+const CALLS = 5_000
+
+test('random calls do what the model says, to the last unit', async (t) => {
+  const seed = Number(process.env.SIBYL_TEST_SEED ?? Date.now() % 2 ** 31)
+  t.diagnostic(`seed ${seed}`)
+  const report = await fuzz({ seed, calls: CALLS })
+  t.diagnostic(JSON.stringify(report))
+  assert.ok(report.calls >= CALLS)
+  // A run that mostly rejects, or never does, tests nothing.
+  assert.ok(report.settled > report.fills * 0.2, `${report.settled} settled`)
+  assert.ok(Object.keys(report.rejected).length >= 8, Object.keys(report.rejected).join())
+})

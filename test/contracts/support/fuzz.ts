@@ -1,0 +1,601 @@
+/**
+ * Random calls against the model. Each fill of a batch is one call of the contract to itself and is
+ * predicted and compared one by one; around them traders fund, spend, approve, revoke, cancel,
+ * permit, split, merge and redeem, strangers try what they may not, and the clock moves.
+ *
+ * Checked after every transaction: what became of each fill, exactly. Checked every few transactions
+ * and at the end: every balance, allowance, approval and filled amount; that collateral is neither
+ * created nor lost; that no order is filled beyond its size; that the settlement contract holds
+ * nothing. Nobody's balance can differ from the model's, which moves funds by genuine signatures only.
+ */
+import assert from 'node:assert/strict'
+import {
+  decodeFunctionResult,
+  encodeAbiParameters,
+  encodeFunctionData,
+  type Hex,
+  keccak256,
+  numberToHex,
+  slice,
+  toEventSelector,
+} from 'viem'
+import { sign as signHash } from 'viem/accounts'
+import {
+  amount,
+  type Expected,
+  holding,
+  type KnownOrder,
+  type ModelFill,
+  move,
+  newModel,
+  settleInModel,
+  UNLIMITED,
+} from './model.ts'
+import { seeded } from './random.ts'
+import {
+  compact,
+  FAULTS,
+  type Order,
+  type Permit,
+  REASONS,
+  SETTINGS,
+  type SignedOrder,
+  startWorld,
+  UNIT,
+  ZERO,
+  ZERO_BYTES32,
+} from './world.ts'
+
+export type FuzzReport = {
+  seed: number
+  calls: number
+  fills: number
+  settled: number
+  rejected: Record<string, number>
+  otherCalls: Record<string, number>
+  transactions: number
+  stateChecks: number
+  seconds: number
+}
+
+type Signed = KnownOrder & { readonly signed: SignedOrder }
+type Rpc = { status: Hex; logs: { address: Hex; topics: Hex[]; data: Hex }[] }
+
+const TRADERS = 8
+const BATCH_MAX = 40
+const POOL_MIN = 60
+const MARKET_LIFE_CALLS = 8_000
+const CHECK_EVERY = 40
+const GAS = numberToHex(30_000_000)
+const FIRST_DEPOSIT = 50_000n * UNIT
+
+export async function fuzz(options: {
+  seed: number
+  calls: number
+  log?: (line: string) => void
+}): Promise<FuzzReport> {
+  const started = performance.now()
+  const random = seeded(options.seed)
+  const world = await startWorld()
+  const { chain, settlement, collateral, conditionalTokens, multicall, owner } = world
+  const model = newModel({
+    grace: SETTINGS.settlementGraceSeconds,
+    cancelDelay: SETTINGS.cancelDelaySeconds,
+  })
+  const report: FuzzReport = {
+    seed: options.seed,
+    calls: 0,
+    fills: 0,
+    settled: 0,
+    rejected: {},
+    otherCalls: {},
+    transactions: 0,
+    stateChecks: 0,
+    seconds: 0,
+  }
+  const traders = Array.from({ length: TRADERS }, (_, index) => chain.account(10 + index))
+  const keys = new Map(
+    traders.map((trader) => [trader.address, `0x${hex(trader.getHdKey().privateKey)}` as Hex]),
+  )
+  const stranger = chain.account(4)
+  const tokenNonces = new Map<Hex, bigint>()
+  const permitNonces = new Map<Hex, bigint>()
+  let minted = 0n
+  let now = await chain.now()
+  let nonce = 0n
+  let seq = 0n
+  let pool: Signed[] = []
+  let past: ModelFill[] = []
+  let markets: { id: Hex; question: Hex; positions: [bigint, bigint] }[] = []
+
+  const settledTopic = toEventSelector(
+    'TradeSettled(bytes32,address,address,bytes32,bytes32,bytes32,uint8,uint64,uint64,uint256)',
+  )
+  const rejectedTopic = toEventSelector('TradeRejected(bytes32,bytes32,bytes32,uint8,uint8)')
+
+  /** Sends a transaction in a block whose time is known beforehand; undefined if it reverted. */
+  async function send(from: Hex, to: Hex, data: Hex): Promise<Rpc | undefined> {
+    report.transactions += 1
+    await chain.request('evm_setNextBlockTimestamp', [numberToHex(now)])
+    let hash: Hex
+    try {
+      hash = (await chain.request('eth_sendTransaction', [{ from, to, data, gas: GAS }])) as Hex
+    } catch {
+      return undefined
+    }
+    return (await chain.request('eth_getTransactionReceipt', [hash])) as Rpc
+  }
+
+  /** One call that is not a fill: sends it and asserts that it succeeds exactly if it should. */
+  async function call(name: string, from: Hex, to: Hex, data: Hex, succeeds = true) {
+    report.calls += 1
+    report.otherCalls[name] = (report.otherCalls[name] ?? 0) + 1
+    now += BigInt(1 + random.below(20))
+    const receipt = await send(from, to, data)
+    assert.equal(receipt !== undefined, succeeds, `${name}, seed ${options.seed}`)
+  }
+
+  const usdc = (functionName: 'mint' | 'transfer' | 'approve', args: [Hex, bigint]) =>
+    encodeFunctionData({ abi: collateral.abi, functionName, args })
+  const setFor = (functionName: 'splitPosition' | 'mergePositions', id: Hex, value: bigint) =>
+    encodeFunctionData({
+      abi: conditionalTokens.abi,
+      functionName,
+      args: [collateral.address, ZERO_BYTES32, id, [1n, 2n], value],
+    })
+
+  async function deposit(trader: Hex, value: bigint): Promise<void> {
+    await call('mint', owner.address, collateral.address, usdc('mint', [trader, value]))
+    model.collateral.set(trader, amount(model.collateral, trader) + value)
+    minted += value
+  }
+
+  async function split(trader: Hex, id: Hex, value: bigint): Promise<void> {
+    const possible = amount(model.collateral, trader) >= value && model.markets.has(id)
+    const data = setFor('splitPosition', id, value)
+    await call('split', trader, conditionalTokens.address, data, possible)
+    if (!possible) return
+    move<Hex>(model.collateral, trader, conditionalTokens.address, value)
+    for (const outcome of [0, 1]) {
+      const key = holding(trader, id, outcome)
+      model.shares.set(key, amount(model.shares, key) + value)
+    }
+  }
+
+  async function merge(trader: Hex, id: Hex, value: bigint): Promise<void> {
+    const keysOf = [0, 1].map((outcome) => holding(trader, id, outcome))
+    const possible = keysOf.every((key) => amount(model.shares, key) >= value)
+    const data = setFor('mergePositions', id, value)
+    await call('merge', trader, conditionalTokens.address, data, possible)
+    if (!possible) return
+    for (const key of keysOf) model.shares.set(key, amount(model.shares, key) - value)
+    move<Hex>(model.collateral, conditionalTokens.address, trader, value)
+  }
+
+  async function openMarkets(): Promise<void> {
+    markets = []
+    for (let i = 0; i < 2; i += 1) {
+      nonce += 1n
+      const question = keccak256(numberToHex(nonce, { size: 32 }))
+      const prepare = encodeFunctionData({
+        abi: conditionalTokens.abi,
+        functionName: 'prepareCondition',
+        args: [owner.address, question, 2n],
+      })
+      await call('prepareCondition', owner.address, conditionalTokens.address, prepare)
+      const id = await world.read(conditionalTokens, 'getConditionId', [
+        owner.address,
+        question,
+        2n,
+      ])
+      const positions = await Promise.all([world.positionId(id, 0), world.positionId(id, 1)])
+      model.markets.add(id)
+      markets.push({ id, question, positions: positions as [bigint, bigint] })
+      for (const { address } of traders) {
+        await split(address, id, amount(model.collateral, address) / BigInt(4 + random.below(4)))
+      }
+    }
+    pool = []
+    past = []
+  }
+
+  /** The oracle answers, everybody redeems by signature, and the tokens hold nothing any more. */
+  async function closeMarkets(): Promise<void> {
+    for (const { id, question } of markets) {
+      const winner = random.below(2)
+      const reportPayouts = encodeFunctionData({
+        abi: conditionalTokens.abi,
+        functionName: 'reportPayouts',
+        args: [question, winner === 0 ? [1n, 0n] : [0n, 1n]],
+      })
+      await call('reportPayouts', owner.address, conditionalTokens.address, reportPayouts)
+      for (const trader of traders) {
+        const tokenNonce = amount(tokenNonces, trader.address)
+        const args = await world.signRedemption(trader, id, {
+          deadline: now + 1_000n,
+          nonce: tokenNonce,
+        })
+        const data = encodeFunctionData({
+          abi: conditionalTokens.abi,
+          functionName: 'redeemPositionsWithPermit',
+          args,
+        })
+        await call('redeem', stranger.address, conditionalTokens.address, data)
+        if (random.chance(0.2)) {
+          await call('redeem replay', stranger.address, conditionalTokens.address, data, false)
+        }
+        tokenNonces.set(trader.address, tokenNonce + 1n)
+        const payout = amount(model.shares, holding(trader.address, id, winner))
+        for (const outcome of [0, 1]) model.shares.delete(holding(trader.address, id, outcome))
+        move<Hex>(model.collateral, conditionalTokens.address, trader.address, payout)
+      }
+    }
+    await checkState()
+    assert.equal(amount(model.collateral, conditionalTokens.address), 0n)
+    for (const { id } of markets) model.markets.delete(id)
+  }
+
+  async function newOrder(): Promise<Signed> {
+    const trader = random.pick(traders)
+    nonce += 1n
+    const unknown = random.chance(0.005)
+    const side = random.below(2)
+    const order: Order = {
+      marketId: unknown ? keccak256(numberToHex(nonce)) : random.pick(markets).id,
+      trader: trader.address,
+      side,
+      outcome: random.below(2),
+      price: BigInt(side === 0 ? 999_999 - random.below(600_000) : 1 + random.below(600_000)),
+      size: randomSize(),
+      nonce,
+      expiration: now + BigInt(60 + random.below(40_000)),
+      makerFeeRecipient: ZERO,
+    }
+    const hash = world.hashOrder(order)
+    const forged = random.chance(0.03)
+    const signer = forged ? random.pick(traders) : trader
+    const signature = await signHash({ hash, privateKey: keys.get(signer.address)!, to: 'hex' })
+    const genuine = signer.address === trader.address
+    return { order, hash, genuine, signed: { order, ...compact(signature) } }
+  }
+
+  /** Mostly everyday sizes, sometimes a single unit and sometimes far more than anybody has. */
+  function randomSize(): bigint {
+    if (random.chance(0.05)) return BigInt(1 + random.below(20))
+    if (random.chance(0.02)) return BigInt(Number.MAX_SAFE_INTEGER - random.below(100))
+    return BigInt(1 + random.below(300_000_000))
+  }
+
+  /** A fill that mostly crosses, and sometimes is wrong in one of the ways it can be. */
+  function newFill(): ModelFill {
+    if (past.length > 0 && random.chance(0.06)) return random.pick(past)
+    const open = ({ hash, order }: Signed) => amount(model.filled, hash) < order.size
+    const sells = pool.filter((known) => known.order.side === 1 && open(known))
+    let sell = random.pick(pool)
+    let buy = random.pick(pool)
+    for (let tries = random.chance(0.04) ? 0 : 10; tries > 0 && sells.length > 0; tries -= 1) {
+      sell = random.pick(sells)
+      const { marketId, outcome, price } = sell.order
+      const buys = pool.filter(
+        (known) =>
+          known.order.side === 0 &&
+          known.order.marketId === marketId &&
+          known.order.outcome === outcome &&
+          known.order.price >= price &&
+          open(known),
+      )
+      if (buys.length === 0) continue
+      buy = random.pick(buys)
+      break
+    }
+    seq += 1n
+    const spread = Number(buy.order.price - sell.order.price)
+    let price = sell.order.price + BigInt(spread > 0 ? random.below(spread + 1) : 0)
+    if (random.chance(0.02)) price = BigInt(random.below(1_000_100))
+    const room = [buy, sell].map(({ hash, order }) => order.size - amount(model.filled, hash))
+    let size = randomSize()
+    for (const left of room) if (left < size) size = left
+    if (random.chance(0.03)) size = randomSize()
+    if (random.chance(0.005)) size = 0n
+    return { buy, sell, seq, fillIndex: random.below(3), price, size: size < 0n ? 0n : size }
+  }
+
+  function tradeIdOf({ buy, sell, seq: number, fillIndex, price, size }: ModelFill): Hex {
+    return keccak256(
+      encodeAbiParameters(TRADE_ID, [
+        BigInt(chain.id),
+        settlement.address,
+        buy.order.marketId,
+        number,
+        fillIndex,
+        buy.hash,
+        sell.hash,
+        price,
+        size,
+      ]),
+    )
+  }
+
+  async function randomPermit(): Promise<Permit> {
+    const trader = random.pick(traders)
+    const late = random.chance(0.15)
+    const wrongNonce = random.chance(0.1)
+    const forged = random.chance(0.1)
+    const value = random.chance(0.3) ? UNLIMITED : BigInt(random.below(2_000_000_000))
+    const current = amount(permitNonces, trader.address)
+    const signer = forged ? stranger : trader
+    const permit = await world.usdcPermit(signer, settlement.address, value, {
+      deadline: late ? now - 1n : now + 10n,
+      nonce: wrongNonce ? current + 1n : current,
+    })
+    if (!late && !wrongNonce && !forged) {
+      permitNonces.set(trader.address, current + 1n)
+      model.allowance.set(trader.address, value)
+    }
+    return { ...permit, owner: trader.address }
+  }
+
+  async function settleBatch(): Promise<void> {
+    // What can never settle again leaves most of the time, so that it is tried but does not pile up.
+    const stale = ({ hash, order, genuine }: Signed) =>
+      !genuine ||
+      amount(model.filled, hash) === order.size ||
+      order.expiration + model.grace < now ||
+      now >= (model.cancelledFrom.get(hash) ?? UNLIMITED)
+    pool = pool.filter((known) => !random.chance(stale(known) ? 0.7 : 0.03))
+    for (let i = random.below(8); i > 0; i -= 1) pool.push(await newOrder())
+    while (pool.length < POOL_MIN) pool.push(await newOrder())
+    now += BigInt(random.chance(0.01) ? 8_000 : 1 + random.below(15))
+    const permits: Permit[] = []
+    if (random.chance(0.2)) permits.push(await randomPermit())
+
+    const batch: ModelFill[] = []
+    const expected: { tradeId: Hex; result: Expected }[] = []
+    for (let i = 1 + random.below(BATCH_MAX); i > 0; i -= 1) {
+      const fill = newFill()
+      const tradeId = tradeIdOf(fill)
+      batch.push(fill)
+      expected.push({ tradeId, result: settleInModel(model, fill, tradeId, now) })
+    }
+    const orders = [...new Set(batch.flatMap(({ buy, sell }) => [buy, sell]))] as Signed[]
+    const data = encodeFunctionData({
+      abi: settlement.abi,
+      functionName: 'settle',
+      args: [
+        orders.map(({ signed }) => signed),
+        batch.map(({ buy, sell, ...fill }) => ({
+          ...fill,
+          buy: orders.indexOf(buy as Signed),
+          sell: orders.indexOf(sell as Signed),
+        })),
+        permits,
+      ],
+    })
+    const receipt = await send(owner.address, settlement.address, data)
+    assert.ok(receipt, `the batch reverted, seed ${options.seed}`)
+    assert.deepEqual(verdictsOf(receipt), expected, `seed ${options.seed}`)
+    for (const { result } of expected) {
+      report.calls += 1
+      report.fills += 1
+      if (result.settled) report.settled += 1
+      else {
+        const name = `${result.reason} (${result.fault})`
+        report.rejected[name] = (report.rejected[name] ?? 0) + 1
+      }
+    }
+    past.push(...batch.slice(0, 4))
+    if (past.length > 400) past = past.slice(200)
+  }
+
+  function verdictsOf({ logs }: Rpc): { tradeId: Hex; result: Expected }[] {
+    return logs.flatMap(({ address, topics, data }): { tradeId: Hex; result: Expected }[] => {
+      if (address !== settlement.address.toLowerCase()) return []
+      const [topic, tradeId] = topics as [Hex, Hex]
+      const word = (index: number) => slice(data, 32 * index, 32 * index + 32)
+      if (topic === settledTopic) {
+        return [{ tradeId, result: { settled: true, cost: BigInt(word(6)) } }]
+      }
+      assert.equal(topic, rejectedTopic)
+      const fault = FAULTS[Number(word(0))]!
+      const reason = REASONS[Number(word(1))]!
+      return [{ tradeId, result: { settled: false, fault, reason } }]
+    })
+  }
+
+  /** Something else that a trader or a stranger does. */
+  async function otherCall(): Promise<void> {
+    const broken = traders.filter(
+      ({ address }) =>
+        !model.approved.has(address) || amount(model.allowance, address) < 1_000n * UNIT,
+    )
+    const heals = broken.length > 0 && random.chance(0.6)
+    const trader = random.pick(heals ? broken : traders).address
+    const { id } = random.pick(markets)
+    const value = BigInt(random.below(500_000_000))
+    const kind = heals ? (model.approved.has(trader) ? 3 : 5) : random.below(9)
+    if (kind === 0) return deposit(trader, value)
+    if (kind === 1) return split(trader, id, value)
+    if (kind === 2) return merge(trader, id, value)
+    if (kind === 3) {
+      const allowance = random.chance(0.7) ? UNLIMITED : value
+      const data = usdc('approve', [settlement.address, allowance])
+      await call('approve', trader, collateral.address, data)
+      model.allowance.set(trader, allowance)
+    } else if (kind === 4) {
+      const to = random.pick(traders).address
+      const all = amount(model.collateral, trader)
+      const sent = random.chance(0.4) ? all : value
+      const data = usdc('transfer', [to, sent])
+      await call('transfer', trader, collateral.address, data, all >= sent)
+      if (all >= sent) move(model.collateral, trader, to, sent)
+    } else if (kind === 5) {
+      const approved = random.chance(0.85)
+      const data = encodeFunctionData({
+        abi: conditionalTokens.abi,
+        functionName: 'setApprovalForAll',
+        args: [settlement.address, approved],
+      })
+      await call('setApprovalForAll', trader, conditionalTokens.address, data)
+      if (approved) model.approved.add(trader)
+      else model.approved.delete(trader)
+    } else if (kind === 6 && pool.length > 0) {
+      const { order, hash } = random.pick(pool)
+      const own = order.trader === trader || random.chance(0.7)
+      const from = own ? order.trader : trader
+      const data = encodeFunctionData({
+        abi: settlement.abi,
+        functionName: 'cancelOrders',
+        args: [[order]],
+      })
+      await call('cancelOrders', from, settlement.address, data, own)
+      if (own && !model.cancelledFrom.has(hash)) {
+        model.cancelledFrom.set(hash, now + model.cancelDelay)
+      }
+    } else if (kind === 7) {
+      const data = encodeFunctionData({
+        abi: settlement.abi,
+        functionName: 'settle',
+        args: [[], [], []],
+      })
+      await call('settle by a stranger', trader, settlement.address, data, false)
+    } else {
+      const data = encodeFunctionData({
+        abi: settlement.abi,
+        functionName: 'probeCollateral',
+        args: [trader],
+      })
+      await call('inner call by a stranger', trader, settlement.address, data, false)
+    }
+  }
+
+  /** Compares everything the chain holds with the model. */
+  async function checkState(): Promise<void> {
+    report.stateChecks += 1
+    const questions: { data: Hex; to: Hex; expected: bigint; what: string }[] = []
+    const ask = (to: Hex, data: Hex, expected: bigint, what: string) =>
+      questions.push({ to, data, expected, what })
+    const balanceOf = (who: Hex) =>
+      encodeFunctionData({ abi: collateral.abi, functionName: 'balanceOf', args: [who] })
+    const sharesOf = (who: Hex, position: bigint) =>
+      encodeFunctionData({
+        abi: conditionalTokens.abi,
+        functionName: 'balanceOf',
+        args: [who, position],
+      })
+    for (const { address } of traders) {
+      ask(collateral.address, balanceOf(address), amount(model.collateral, address), 'collateral')
+      const allowance = encodeFunctionData({
+        abi: collateral.abi,
+        functionName: 'allowance',
+        args: [address, settlement.address],
+      })
+      ask(collateral.address, allowance, amount(model.allowance, address), 'allowance')
+      for (const { id, positions } of markets) {
+        positions.forEach((position, outcome) => {
+          const held = amount(model.shares, holding(address, id, outcome))
+          ask(conditionalTokens.address, sharesOf(address, position), held, 'shares')
+        })
+      }
+    }
+    const locked = amount(model.collateral, conditionalTokens.address)
+    ask(collateral.address, balanceOf(conditionalTokens.address), locked, 'locked')
+    ask(collateral.address, balanceOf(settlement.address), 0n, 'held by the settlement')
+    for (const { positions } of markets) {
+      for (const position of positions) {
+        const data = sharesOf(settlement.address, position)
+        ask(conditionalTokens.address, data, 0n, 'shares held by the settlement')
+      }
+    }
+    for (const { hash, order } of pool) {
+      const filled = amount(model.filled, hash)
+      assert.ok(filled <= order.size)
+      const data = encodeFunctionData({
+        abi: settlement.abi,
+        functionName: 'orderState',
+        args: [hash],
+      })
+      ask(settlement.address, data, filled, 'filled')
+    }
+    let total = 0n
+    for (const value of model.collateral.values()) total += value
+    assert.equal(total, minted, 'collateral created or lost')
+
+    const answer = (await chain.request('eth_call', [
+      {
+        to: multicall.address,
+        gas: numberToHex(50_000_000),
+        data: encodeFunctionData({
+          abi: multicall.abi,
+          functionName: 'aggregate3',
+          args: [
+            questions.map(({ to, data }) => ({ target: to, allowFailure: false, callData: data })),
+          ],
+        }),
+      },
+      'latest',
+    ])) as Hex
+    const results = decodeFunctionResult({
+      abi: multicall.abi,
+      functionName: 'aggregate3',
+      data: answer,
+    })
+    results.forEach(({ returnData }, index) => {
+      const { expected, what } = questions[index]!
+      assert.equal(BigInt(slice(returnData, 0, 32)), expected, `${what}, seed ${options.seed}`)
+    })
+  }
+
+  try {
+    for (const { address } of traders) {
+      await deposit(address, FIRST_DEPOSIT)
+      for (const spender of [settlement.address, conditionalTokens.address]) {
+        const data = usdc('approve', [spender, UNLIMITED])
+        await call('approve', address, collateral.address, data)
+      }
+      model.allowance.set(address, UNLIMITED)
+      const data = encodeFunctionData({
+        abi: conditionalTokens.abi,
+        functionName: 'setApprovalForAll',
+        args: [settlement.address, true],
+      })
+      await call('setApprovalForAll', address, conditionalTokens.address, data)
+      model.approved.add(address)
+    }
+    let nextMarkets = 0
+    let batches = 0
+    while (report.calls < options.calls) {
+      if (report.calls >= nextMarkets) {
+        if (markets.length > 0) await closeMarkets()
+        await openMarkets()
+        nextMarkets = report.calls + MARKET_LIFE_CALLS
+        options.log?.(`${report.calls} calls, ${report.settled} settled`)
+      }
+      await settleBatch()
+      batches += 1
+      if (random.chance(0.7)) await otherCall()
+      if (batches % CHECK_EVERY === 0) await checkState()
+    }
+    await closeMarkets()
+  } finally {
+    await chain.close()
+  }
+  report.seconds = Math.round((performance.now() - started) / 100) / 10
+  return report
+}
+
+const TRADE_ID = [
+  { type: 'uint256' },
+  { type: 'address' },
+  { type: 'bytes32' },
+  { type: 'uint64' },
+  { type: 'uint32' },
+  { type: 'bytes32' },
+  { type: 'bytes32' },
+  { type: 'uint64' },
+  { type: 'uint64' },
+] as const
+
+function hex(bytes: Uint8Array | null): string {
+  assert.ok(bytes)
+  return Buffer.from(bytes).toString('hex')
+}
