@@ -774,13 +774,11 @@ function loadTrades(
   let tally = EMPTY
   const rows = db.prepare('SELECT * FROM trade_status').iterate()
   for (const row of rows as Iterable<TradeRow & { market_id: Buffer; seq: number; fill: number }>) {
-    const marketId = `0x${row.market_id.toString('hex')}` as MarketId
-    const tradeId = `${marketId}-${row.seq}-${row.fill}` as TradeId
     const { status, tx_hash: txHash, at_ms: atMs } = row
-    const whole =
-      Buffer.isBuffer(row.market_id) &&
-      tradeCrc(home, { tradeId, status, txHash, atMs }) === row.crc
-    if (!whole) {
+    const key = Buffer.isBuffer(row.market_id) ? row.market_id.toString('hex') : 'no bytes'
+    const marketId = `0x${key}` as MarketId
+    const tradeId = `${marketId}-${row.seq}-${row.fill}` as TradeId
+    if (tradeCrc(home, { tradeId, status, txHash, atMs }) !== row.crc) {
       throw corrupt(`${path}: a row of the trade statuses is damaged`)
     }
     tally = plus(tally, row.crc)

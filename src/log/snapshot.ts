@@ -9,6 +9,7 @@ import type { MarketId } from '#domain/ids.ts'
 import type { Snapshot, SnapshotMeta } from './event-log.ts'
 import { corrupt, type RowHome, rowCrc } from './record.ts'
 import { EMPTY, plus, type Tally } from './schema.ts'
+import { sqliteFault } from './sqlite-fault.ts'
 
 /** A chunk's key is its snapshot's number times this, plus its place. */
 const CHUNKS_MAX = 1_000_000
@@ -102,15 +103,21 @@ export class SnapshotTable {
 
   *#chunks({ snapshot, meta }: SnapshotRow): Generator<Buffer> {
     for (let place = 0; place < meta.chunks; place++) {
-      const chunk = this.#selectChunk.get(snapshot * CHUNKS_MAX + place) as
-        | { crc: number; payload: Buffer }
-        | undefined
+      const chunk = this.#chunk(snapshot * CHUNKS_MAX + place)
       if (chunk === undefined || this.#chunkCrc(snapshot, place, chunk.payload) !== chunk.crc) {
         throw corrupt(
           `${this.#path}: chunk ${place} of the snapshot of ${meta.marketId} is damaged or missing`,
         )
       }
       yield chunk.payload
+    }
+  }
+
+  #chunk(id: number): { crc: number; payload: Buffer } | undefined {
+    try {
+      return this.#selectChunk.get(id) as { crc: number; payload: Buffer } | undefined
+    } catch (error) {
+      throw sqliteFault('LOG_READ_FAILED', this.#path, error)
     }
   }
 
