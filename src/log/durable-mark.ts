@@ -47,16 +47,17 @@ export function createMark(path: string, offset = 0): void {
 export function readMark(path: string): number {
   const bytes = Buffer.alloc(BYTES)
   const file = openSync(path, 'r')
-  let length: number
   try {
-    length = readSync(file, bytes, 0, BYTES, 0)
+    // A reader in another thread may meet the writer in the middle of a write; it looks again.
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const length = readSync(file, bytes, 0, BYTES, 0)
+      const whole = length === BYTES && crc32(bytes.subarray(0, 12)) === bytes.readUInt32BE(12)
+      if (whole) return Number(bytes.readBigUInt64BE(0))
+    }
   } finally {
     closeSync(file)
   }
-  if (length !== BYTES || crc32(bytes.subarray(0, 12)) !== bytes.readUInt32BE(12)) {
-    throw corrupt(`${path}: the durable mark is damaged`)
-  }
-  return Number(bytes.readBigUInt64BE(0))
+  throw corrupt(`${path}: the durable mark is damaged`)
 }
 
 function encode(bytes: Buffer, offset: number): void {
