@@ -129,6 +129,17 @@ export const marketAbi = [
     "type": "error"
   },
   {
+    "inputs": [
+      {
+        "internalType": "address",
+        "name": "payer",
+        "type": "address"
+      }
+    ],
+    "name": "NotPayer",
+    "type": "error"
+  },
+  {
     "inputs": [],
     "name": "NotQuick",
     "type": "error"
@@ -805,73 +816,41 @@ export const marketAbi = [
         "internalType": "bytes32",
         "name": "s",
         "type": "bytes32"
+      },
+      {
+        "components": [
+          {
+            "internalType": "address",
+            "name": "payer",
+            "type": "address"
+          },
+          {
+            "internalType": "uint256",
+            "name": "deadline",
+            "type": "uint256"
+          },
+          {
+            "internalType": "uint8",
+            "name": "v",
+            "type": "uint8"
+          },
+          {
+            "internalType": "bytes32",
+            "name": "r",
+            "type": "bytes32"
+          },
+          {
+            "internalType": "bytes32",
+            "name": "s",
+            "type": "bytes32"
+          }
+        ],
+        "internalType": "struct Market.BondPermit",
+        "name": "bondPermit",
+        "type": "tuple"
       }
     ],
     "name": "proposeResolution",
-    "outputs": [
-      {
-        "internalType": "bytes32",
-        "name": "",
-        "type": "bytes32"
-      }
-    ],
-    "stateMutability": "nonpayable",
-    "type": "function"
-  },
-  {
-    "inputs": [
-      {
-        "internalType": "address",
-        "name": "proposer",
-        "type": "address"
-      },
-      {
-        "internalType": "bool",
-        "name": "outcome",
-        "type": "bool"
-      },
-      {
-        "internalType": "uint256",
-        "name": "deadline",
-        "type": "uint256"
-      },
-      {
-        "internalType": "uint8",
-        "name": "v",
-        "type": "uint8"
-      },
-      {
-        "internalType": "bytes32",
-        "name": "r",
-        "type": "bytes32"
-      },
-      {
-        "internalType": "bytes32",
-        "name": "s",
-        "type": "bytes32"
-      },
-      {
-        "internalType": "uint256",
-        "name": "bondDeadline",
-        "type": "uint256"
-      },
-      {
-        "internalType": "uint8",
-        "name": "bondV",
-        "type": "uint8"
-      },
-      {
-        "internalType": "bytes32",
-        "name": "bondR",
-        "type": "bytes32"
-      },
-      {
-        "internalType": "bytes32",
-        "name": "bondS",
-        "type": "bytes32"
-      }
-    ],
-    "name": "proposeResolutionWithBondPermit",
     "outputs": [
       {
         "internalType": "bytes32",

@@ -43,6 +43,15 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         uint256 bond;
     }
 
+    /// An ERC-2612 permit of the collateral by `payer`, for `bond()`, with this market as the spender.
+    struct BondPermit {
+        address payer;
+        uint256 deadline;
+        uint8 v;
+        bytes32 r;
+        bytes32 s;
+    }
+
     struct Terms {
         bytes32 questionId;
         address maker;
@@ -117,6 +126,7 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
     error OutcomeNotAsserted(uint8 winningOutcome);
     error AssertionNotTrue(bytes32 assertionId);
     error NotQuick();
+    error NotPayer(address payer);
     error SignatureExpired(uint256 deadline);
     error SignerMismatch(address signer, address expected);
 
@@ -153,40 +163,28 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         return _propose(msg.sender, msg.sender, outcome);
     }
 
-    /// Proposes an outcome for `proposer`, who signed, with the bond of the caller: whoever pays the
-    /// bond is the asserter and gets it back.
+    /// Proposes an outcome for `proposer`, who signed. The bond comes from him or from the caller,
+    /// and whoever pays it is the asserter and gets it back. The permit may be left out (`v` zero) or
+    /// may already have been used by somebody else: only the allowance counts.
     function proposeResolution(
         address proposer,
         bool outcome,
         uint256 deadline,
         uint8 v,
         bytes32 r,
-        bytes32 s
-    ) external returns (bytes32) {
-        _useProposal(proposer, outcome, deadline, v, r, s);
-        return _propose(proposer, msg.sender, outcome);
-    }
-
-    /// Proposes an outcome for `proposer`, who signed both the proposal and a permit of the
-    /// collateral for `bond()` with this market as the spender. The permit may already have been
-    /// used by somebody else: only the allowance counts.
-    function proposeResolutionWithBondPermit(
-        address proposer,
-        bool outcome,
-        uint256 deadline,
-        uint8 v,
-        bytes32 r,
         bytes32 s,
-        uint256 bondDeadline,
-        uint8 bondV,
-        bytes32 bondR,
-        bytes32 bondS
+        BondPermit calldata bondPermit
     ) external returns (bytes32) {
-        _useProposal(proposer, outcome, deadline, v, r, s);
-        try IERC20Permit(address(collateral)).permit(
-            proposer, address(this), bond(), bondDeadline, bondV, bondR, bondS
-        ) {} catch {}
-        return _propose(proposer, proposer, outcome);
+        bytes32 structHash = keccak256(
+            abi.encode(
+                PROPOSE_RESOLUTION_TYPEHASH, proposer, outcome, _useNonce(proposer), deadline
+            )
+        );
+        _requireSigned(structHash, proposer, deadline, v, r, s);
+        address payer = bondPermit.payer;
+        if (payer != proposer && payer != msg.sender) revert NotPayer(payer);
+        if (bondPermit.v != 0) _tryPermit(bondPermit);
+        return _propose(proposer, payer, outcome);
     }
 
     /// Settles the assertion for `settler`, who signed which outcome he expects to win. Reverts, and
@@ -376,20 +374,10 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         return outcome ? YES : NO;
     }
 
-    function _useProposal(
-        address proposer,
-        bool outcome,
-        uint256 deadline,
-        uint8 v,
-        bytes32 r,
-        bytes32 s
-    ) private {
-        bytes32 structHash = keccak256(
-            abi.encode(
-                PROPOSE_RESOLUTION_TYPEHASH, proposer, outcome, _useNonce(proposer), deadline
-            )
-        );
-        _requireSigned(structHash, proposer, deadline, v, r, s);
+    function _tryPermit(BondPermit calldata p) private {
+        try IERC20Permit(address(collateral)).permit(
+            p.payer, address(this), bond(), p.deadline, p.v, p.r, p.s
+        ) {} catch {}
     }
 
     function _requireSigned(

@@ -397,12 +397,12 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
             (fault, reason) = _checkOrders(e, buy, sell, signed[fill.buy], signed[fill.sell]);
         }
         if (reason == Reason.None) {
-            if (gasleft() < GAS_BEFORE_FILL) revert TooLittleGas(index);
             e.buyer = buy.trader;
             e.seller = sell.trader;
             e.outcome = buy.outcome;
             e.cost = costOf(e.price, e.size);
             e.positionId = _positionId(e.marketId, e.outcome);
+            if (gasleft() < GAS_BEFORE_FILL) revert TooLittleGas(index);
             (bool done,, uint256 word) =
                 _call(address(this), FILL_GAS, abi.encodeCall(this.executeFill, (e)));
             if (done) return;

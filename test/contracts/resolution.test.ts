@@ -66,7 +66,7 @@ async function propose(proposer: World['ann'], outcome: boolean, on: Market = ma
   const { chain, relayer, signProposal, bondPermit } = world
   const proposal = await signProposal(proposer, on, outcome)
   const permit = await bondPermit(proposer, on)
-  return chain.send(relayer, on, 'proposeResolutionWithBondPermit', [...proposal, ...permit])
+  return chain.send(relayer, on, 'proposeResolution', [...proposal, permit])
 }
 
 async function settleBySignature(settler: World['ann'], outcome: number, on: Market = market) {
@@ -294,12 +294,12 @@ describe('a market’s life', () => {
 })
 
 describe('a proposal', () => {
-  test('is paid by the relayer where no permit comes, and then the relayer is the asserter', async () => {
-    const { ann, relayer, chain, collateral, signProposal } = world
+  test('is paid by the relayer where the proposer has no bond, and then the relayer is the asserter', async () => {
+    const { ann, relayer, chain, signProposal, bondPermit } = world
     await tradedAndExpired()
-    await chain.send(relayer, collateral, 'approve', [market.address, BOND])
-    const args = await signProposal(ann, market, true)
-    await chain.send(relayer, market, 'proposeResolution', args)
+    const permit = await bondPermit(relayer, market)
+    const proposal = await signProposal(ann, market, true)
+    await chain.send(relayer, market, 'proposeResolution', [...proposal, permit])
     const open = await assertion()
     assert.deepEqual([open.proposer, open.asserter], [ann.address, relayer.address])
     await assertBalances({ ann: STAKE - 40n * UNIT, relayer: STAKE - BOND })
@@ -323,22 +323,23 @@ describe('a proposal', () => {
       s,
     ])
     const proposal = await signProposal(ann, market, true)
-    const args = [...proposal, deadline, v, r, s] as const
-    await chain.send(relayer, market, 'proposeResolutionWithBondPermit', args)
+    const bond = { payer: ann.address, deadline, v, r, s }
+    await chain.send(relayer, market, 'proposeResolution', [...proposal, bond])
     assert.equal((await assertion()).asserter, ann.address)
   })
 
   test('with a bond permit that is not the proposer’s takes nobody’s money', async () => {
     const { ann, bob, relayer, chain, signProposal, bondPermit } = world
     await tradedAndExpired()
-    const args = [
-      ...(await signProposal(ann, market, true)),
-      ...(await bondPermit(bob, market)),
-    ] as const
-    await assertReverts(
-      chain.send(relayer, market, 'proposeResolutionWithBondPermit', args),
-      toFunctionSelector('ERC20InsufficientAllowance(address,uint256,uint256)'),
-    )
+    const proposal = await signProposal(ann, market, true)
+    const bobs = await bondPermit(bob, market)
+    const submit = (bond: typeof bobs) =>
+      chain.send(relayer, market, 'proposeResolution', [...proposal, bond])
+    // Bob neither proposes nor calls.
+    await assertReverts(submit(bobs), 'NotPayer', [bob.address])
+    const broke = toFunctionSelector('ERC20InsufficientAllowance(address,uint256,uint256)')
+    await assertReverts(submit({ ...bobs, payer: ann.address }), broke)
+    await assertReverts(submit({ ...bobs, payer: relayer.address, v: 0 }), broke)
   })
 
   test('is refused before expiry, while one is open, and once resolved', async () => {
@@ -363,7 +364,12 @@ describe('a proposal', () => {
     await tradedAndExpired()
     await chain.send(relayer, collateral, 'approve', [market.address, STAKE])
     type Args = Awaited<ReturnType<typeof signProposal>>
-    const submit = (args: Args) => chain.send(relayer, market, 'proposeResolution', args)
+    const nothing = { deadline: 0n, v: 0, r: ZERO_BYTES32, s: ZERO_BYTES32 }
+    const submit = (args: Args) =>
+      chain.send(relayer, market, 'proposeResolution', [
+        ...args,
+        { payer: relayer.address, ...nothing },
+      ])
     const good = await signProposal(ann, market, true)
     await assertReverts(
       submit([bob.address, ...good.slice(1)] as unknown as Args),

@@ -176,8 +176,8 @@ function wordsOf(chain: Chain, deployment: Deployment) {
   const shares = async (address: Hex, marketId: Hex, outcome: number) =>
     read(conditionalTokens, 'balanceOf', [address, await positionId(marketId, outcome)])
 
-  const createMarket = async (lifeSeconds = 86_400n): Promise<Market> => {
-    const expiration = (await chain.now()) + lifeSeconds
+  const createMarket = async (fixed: { expiration?: bigint } = {}): Promise<Market> => {
+    const expiration = fixed.expiration ?? (await chain.now()) + 86_400n
     salt += 1n
     const args = [`Will it rain on day ${salt}?`, 'By the city gauge.', 3, expiration] as const
     const [address, id] = await read(factory, 'predictMarket', [maker.address, ...args])
@@ -387,9 +387,11 @@ function wordsOf(chain: Chain, deployment: Deployment) {
     return [account.address, winningOutcome, deadline, v, r, s] as const
   }
 
-  const bondPermit = async (account: HDAccount, market: Market) => {
-    const permit = await usdcPermit(account, market.address, await read(market, 'bond', []))
-    return [permit.deadline, permit.v, permit.r, permit.s] as const
+  /** A permit for the market's bond by whoever pays it. */
+  const bondPermit = async (payer: HDAccount, market: Market) => {
+    const permit = await usdcPermit(payer, market.address, await read(market, 'bond', []))
+    const { deadline, v, r, s } = permit
+    return { payer: payer.address, deadline, v, r, s }
   }
 
   return {
