@@ -1,0 +1,132 @@
+/**
+ * A market thread without a thread: the host of markets on a real log in a folder of its own, fed
+ * batch by batch. It can be stopped and started again on the same folder, as a process would be.
+ */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { stateHashOf } from '#actors/market.ts'
+import {
+  commit,
+  housekeep,
+  type MarketThread,
+  type MarketThreadProtocol,
+  marketThread,
+  newMarketThread,
+  prepare,
+  recover,
+  tidy,
+} from '#actors/market-thread.ts'
+import { partitionOf } from '#config/topology.ts'
+import type { MarketId } from '#domain/ids.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { OUTCOMES } from '#domain/order.ts'
+import { openSqliteLog, type SqliteLogOptions } from '#log/sqlite-log.ts'
+import type { Message } from '#runtime/actor.ts'
+import { aMarket, START_SEC } from './market-fixture.ts'
+
+export type Command = Message<MarketThreadProtocol>
+
+export type HostOptions = Partial<SqliteLogOptions> & {
+  readonly snapshotEvery?: number
+  readonly nowMs?: number
+}
+
+/** Runs a test with a data folder that is gone afterwards. */
+export function inFolder(name: string, body: (dataDir: string, t: TestContext) => Promise<void>) {
+  test(name, async (t) => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-actors-'))
+    try {
+      await body(dataDir, t)
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  })
+}
+
+export const marketId = (n: number): MarketId => `0x${n.toString(16).padStart(64, '0')}` as MarketId
+
+export const open = (n: number, more = {}): Command => ({
+  type: 'OpenMarket',
+  message: { market: aMarket({ id: marketId(n), ...more }) },
+})
+
+export function startHost(dataDir: string, options: HostOptions = {}) {
+  const partitions = options.partitions ?? 2
+  const { snapshotEvery = 1_000_000, nowMs: fromMs = START_SEC * 1_000, ...log } = options
+  const topology = { partitions, marketThreads: 1, pins: {} }
+  const events = openSqliteLog<MarketEvent>({
+    dataDir,
+    partitions,
+    own: Array.from({ length: partitions }, (_, partition) => partition),
+    checkpointThread: false,
+    ...log,
+  })
+  const thread: MarketThread = newMarketThread({
+    log: events,
+    partitionOf: (id) => partitionOf(id, topology),
+    rules: { selfTrade: 'allow' },
+    ordersMax: 100_000,
+    seed: 7,
+    snapshotEvery,
+  })
+  let nowMs = fromMs
+  let said: MarketEvent[] = []
+
+  return {
+    thread,
+    log: events,
+    /** Moves the clock to so many seconds after the start. */
+    at(seconds: number) {
+      nowMs = (START_SEC + seconds) * 1_000
+    },
+    /** One batch: looked up, handled, made durable, answered. Throws what the append throws. */
+    async run(...batch: Command[]): Promise<unknown[]> {
+      prepare(thread, batch)
+      said = []
+      const context = {
+        nowMs,
+        emit: (event: MarketEvent) => void said.push(event),
+        pipe: never,
+        after: never,
+        defer: never,
+        answer: never,
+      }
+      const answers = batch.map(({ type, message }) =>
+        marketThread[type](thread, message as never, context),
+      )
+      if (said.length > 0) await commit(thread, said, nowMs)
+      return answers
+    },
+    get said() {
+      return said
+    },
+    recover: () => recover(thread),
+    /** All the housekeeping there is; answers how many steps it took. */
+    keepHouse(): number {
+      let steps = 1
+      while (housekeep(thread)) steps++
+      return steps
+    },
+    tidy: () => tidy(thread, nowMs),
+    hashes(): Record<string, string> {
+      const hashes: Record<string, string> = {}
+      for (const [id, { state }] of thread.markets) hashes[id] = stateHashOf(state)
+      return hashes
+    },
+    resting(): number {
+      let count = 0
+      for (const { state } of thread.markets.values()) {
+        for (const outcome of OUTCOMES) count += state.books[outcome].count
+      }
+      return count
+    },
+    stop: () => events.close(),
+  }
+}
+
+function never(): never {
+  throw new Error('a market needs none of this')
+}
