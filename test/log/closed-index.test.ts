@@ -1,3 +1,5 @@
+/** The index of closed hashes beside a map that does the same plainly. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ClosedIndex } from '#log/closed-index.ts'

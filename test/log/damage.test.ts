@@ -89,19 +89,20 @@ function markOf(offset: number): Buffer {
 }
 
 /** How many batches the log of these files holds, or the code with which it refuses. */
-async function opened(
-  files: Partial<Files>,
-  expectedContents = expected,
-): Promise<number | string> {
+async function opened(files: Partial<Files>, contents = expected): Promise<number | string> {
   rmSync(`${paths.database}-shm`, { force: true })
   writeFileSync(paths.database, files.database ?? killed.database)
   writeFileSync(paths.wal, files.wal ?? killed.wal)
   writeFileSync(paths.mark, files.mark ?? killed.mark)
+  return verdict(contents)
+}
+
+async function verdict(contents: readonly string[]): Promise<number | string> {
   let log: EventLog<Noted> | undefined
   try {
     log = open(dataDir)
     const content = contentOf(log, 0, flow)
-    const batches = expectedContents.indexOf(content)
+    const batches = contents.indexOf(content)
     assert.notEqual(batches, -1, `seed ${SEED}: neither a whole prefix nor refused: ${content}`)
     return batches
   } catch (error) {
@@ -118,8 +119,8 @@ function flipped(bytes: Buffer, at: number, bit: number): Buffer {
   return copy
 }
 
-function tally(counts: Map<number | string, number>, verdict: number | string): void {
-  counts.set(verdict, (counts.get(verdict) ?? 0) + 1)
+function tally(counts: Map<number | string, number>, found: number | string): void {
+  counts.set(found, (counts.get(found) ?? 0) + 1)
 }
 
 test('a killed writer loses nothing', async () => {
@@ -128,8 +129,8 @@ test('a killed writer loses nothing', async () => {
 
 test('a last batch cut at any byte before it was known durable is dropped whole', async () => {
   for (let length = lastBegin; length < lastEnd; length++) {
-    const verdict = await opened({ wal: killed.wal.subarray(0, length), mark: earlierMark })
-    assert.equal(verdict, BATCHES - 1, `cut at ${length}`)
+    const left = await opened({ wal: killed.wal.subarray(0, length), mark: earlierMark })
+    assert.equal(left, BATCHES - 1, `cut at ${length}`)
   }
   assert.equal(await opened({ mark: earlierMark }), BATCHES)
 })
@@ -213,7 +214,7 @@ test('a bit flipped in any byte of a closed hash is found when the log is opened
   assert(places > 3)
 })
 
-test('a row that is gone is missed when the log is opened', async () => {
+test('a row that is gone is missed', async () => {
   for (const table of ['closed_orders', 'trade_status', 'markets', 'snapshots', 'batches']) {
     assert.equal(await opened({}), BATCHES)
     const log = open(dataDir)
@@ -225,7 +226,7 @@ test('a row that is gone is missed when the log is opened', async () => {
       .run()
     db.close()
     assert.equal(changes, 1)
-    assert.throws(() => open(dataDir), { code: 'LOG_CORRUPT' }, table)
+    assert.equal(await verdict([]), 'LOG_CORRUPT', table)
   }
 })
 

@@ -1,3 +1,5 @@
+/** How records are written and read, in this version and in every earlier one. */
+
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'

@@ -1,3 +1,5 @@
+/** The log as its owner and its readers use it, on real files, with real threads and processes. */
+
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
