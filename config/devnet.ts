@@ -7,5 +7,9 @@ export const devnet: Profile = {
   front: { corsOrigins: ['*'] },
   auth: { bearer: false },
   demoMarkets: true,
+  // The local chain's id, and where the first contract of its first account stands.
+  chains: [
+    { chainId: 31_337, role: 'test', settlement: '0x5FbDB2315678afecb367f032d93F642f64180aa3' },
+  ],
   log: { level: 'warn' },
 }

@@ -6,14 +6,14 @@ import { describeDatabaseUrl } from '#store/database-url.ts'
 export function banner(run: {
   readonly settings: Settings
   readonly version: string
-  readonly port: number
+  readonly url: string
   readonly databaseUrl: string
   readonly cores: number
+  /** Which implementations recover the signers of orders. */
+  readonly signatures: string
 }): string {
-  const { settings, version, port } = run
+  const { settings, version, url } = run
   const { front, markets, verify, database } = settings
-  const host = front.host === '0.0.0.0' || front.host === '::' ? 'localhost' : front.host
-  const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
   const threads = [
     `${front.threads} front`,
     `${markets.threads} market`,
@@ -27,9 +27,11 @@ export function banner(run: {
     `  threads    ${threads}, on ${run.cores} cores`,
     `  data       ${settings.data.dir} (event log in ${markets.partitions} partitions)`,
     `  database   ${describeDatabaseUrl(run.databaseUrl)}`,
+    `  signatures ${run.signatures}`,
     `  writes     ${settings.auth.bearer ? 'need a bearer token' : 'are open to everybody'}`,
     '',
     '  Try it:',
+    `    curl ${url}/api/v1/markets`,
     `    curl ${url}/readyz`,
     `    open ${url}/docs in a browser`,
     '',

@@ -16,9 +16,12 @@ import { makeSupervisor, type ThreadSpec } from '#runtime/supervisor.ts'
 import { closeDatabase, openDatabase } from '#store/database.ts'
 import { describeDatabaseUrl } from '#store/database-url.ts'
 import { migrate } from '#store/migrate.ts'
+import { loadKeccak } from '#verify/keccak.ts'
+import { loadRecovery } from '#verify/recover.ts'
 import { banner } from './banner.ts'
 
 const NODE_MAJOR = 22
+const READY_POLL_MS = 20
 
 try {
   await boot()
@@ -106,8 +109,22 @@ async function boot(): Promise<void> {
   }
   if (stopping) return
 
-  // 6. Tell the person in front of it what there is.
-  process.stdout.write(banner({ settings, version, port, databaseUrl, cores: cpus().length }))
+  // 6. Ready for traffic, as a client sees it.
+  const url = urlOf(settings.front.host, port)
+  await untilReady(url, () => stopping)
+  if (stopping) return
+
+  // 7. Tell the person in front of it what there is.
+  process.stdout.write(
+    banner({
+      settings,
+      version,
+      url,
+      databaseUrl,
+      cores: cpus().length,
+      signatures: `${(await loadRecovery()).name}, ${loadKeccak().name}`,
+    }),
+  )
 }
 
 function threadSpecs(
@@ -136,6 +153,20 @@ function threadSpecs(
       spec('front', frontThreadName(index), index, [...marketNames, 'store'], false),
     ),
   ]
+}
+
+function urlOf(host: string, port: number): string {
+  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
+}
+
+async function untilReady(url: string, givenUp: () => boolean): Promise<void> {
+  while (!givenUp()) {
+    const ready = await fetch(`${url}/readyz`).catch(() => undefined)
+    await ready?.body?.cancel()
+    if (ready?.ok) return
+    await new Promise((resolve) => setTimeout(resolve, READY_POLL_MS))
+  }
 }
 
 function versionOf(): string {

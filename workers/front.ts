@@ -1,21 +1,58 @@
 /** A front thread: the HTTP server with its routes, and the references to what stands behind it. */
 
-import { workerData } from 'node:worker_threads'
+import { type MessagePort, workerData } from 'node:worker_threads'
 import type { Remote } from 'comlink'
 import { AggregatorRegistry, Registry } from 'prom-client'
+import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
 import { makeLog } from '#config/logging.ts'
-import type { ThreadData } from '#config/thread-data.ts'
+import { channelOptions, databaseUrlOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
+import { marketThreadName, partitionOf, threadOf } from '#config/topology.ts'
+import type { Address } from '#domain/ids.ts'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
+import type { Rejection } from '#domain/rejection.ts'
+import { makeBoard } from '#front/market-board.ts'
+import { makeGateway } from '#front/market-gateway.ts'
+import { makeOrderDesk, type OrderVerifier } from '#front/order-desk.ts'
+import type { Route } from '#front/route.ts'
+import { cancelOrder } from '#front/routes/cancel-order.ts'
+import { config } from '#front/routes/config.ts'
+import { listMarkets } from '#front/routes/list-markets.ts'
+import { listOrders, listUserOrders } from '#front/routes/list-orders.ts'
+import { listTrades } from '#front/routes/list-trades.ts'
+import { orderbook } from '#front/routes/orderbook.ts'
+import { placeOrder } from '#front/routes/place-order.ts'
+import { placeOrders } from '#front/routes/place-orders.ts'
 import type { Readiness } from '#front/routes/readyz.ts'
+import { validateOrder } from '#front/routes/validate-order.ts'
 import { type Front, startFront } from '#front/server.ts'
+import { Channel, isUnanswered } from '#runtime/channel.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { makePool, type Pool } from '#runtime/pool.ts'
+import { makeRef } from '#runtime/ref.ts'
 import { type Home, runThread } from '#runtime/thread.ts'
+import { askQuery } from '#store/queries.ts'
+import { createBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
+import { type OrderInspection, type SignedOrder, verifiedOrder } from '#verify/inspect-orders.ts'
+
+/** Tasks that wait for a free thread of a pool; one more is refused. */
+const POOL_QUEUE_MAX = 10_000
 
 const { name, settings, isTerminal, port, version } = workerData as ThreadData
 const log = makeLog(settings.log, name, isTerminal)
+const topology = topologyOf(settings)
 const registry = new Registry()
 registry.setDefaultLabels({ thread: name })
 
+const board = makeBoard()
+const threads = Array.from({ length: topology.marketThreads }, () =>
+  makeRef<MarketThreadProtocol>(),
+)
+/** The market threads whose markets are on the board as they are now. */
+const loaded = new Set<number>()
+
 let front: Front | undefined
+let verifyPool: Pool
+let queryPool: Pool
 
 // A worker that exits while its app is open takes the whole process down, so even after a bug the
 // app is closed first. The supervisor then starts the thread again.
@@ -24,9 +61,110 @@ process.once('uncaughtException', (error) => {
   void (front?.close({ drainMs: 0 }) ?? Promise.resolve()).finally(() => process.exit(1))
 })
 
+function followThread(index: number, peerPort: MessagePort): void {
+  const ref = threads[index]
+  if (ref === undefined) return
+  const hearers: { [K in keyof MarketNews]: (message: MarketNews[K]['takes']) => void } = {
+    MarketEvents({ events }) {
+      if (!board.follow(events)) void load(index)
+    },
+    MarketsReloaded({ views }) {
+      for (const view of views) board.load(view)
+    },
+  }
+  const channel = new Channel<MarketThreadProtocol>(peerPort, channelOptions(settings), {
+    heard: (type, message) => hearers[type as keyof MarketNews](message as never),
+    closed: () => loaded.delete(index),
+  })
+  ref.replace(channel)
+  void load(index)
+}
+
+async function load(index: number): Promise<void> {
+  const answer = await threads[index]?.ask('Markets', {})
+  if (answer === undefined || isUnanswered(answer)) return
+  for (const view of answer.views) board.load(view)
+  loaded.add(index)
+}
+
+function makeVerifier(): OrderVerifier {
+  const batcher = createBatcher<SignedOrder, OrderInspection | Rejection>({
+    workers: settings.verify.threads,
+    run: (orders) =>
+      verifyPool.run(orders, 'inspectOrders') as Promise<(OrderInspection | Rejection)[]>,
+    deadlineMs: settings.front.deadlineMs,
+    onFailure: (error) => log.error({ err: error }, 'a verify task failed'),
+  })
+  return {
+    inspect: (signed) => batcher.ask(signed),
+    verified: (signed, inspection, permit) => verifiedOrder(signed, inspection, permit),
+  }
+}
+
+function routes(): Route[] {
+  const gateway = makeGateway(threads, (marketId) =>
+    threadOf(partitionOf(marketId, topology), topology),
+  )
+  const desk = makeOrderDesk({
+    board,
+    gateway,
+    verifier: makeVerifier(),
+    clock: systemClock,
+    isLoaded: () => loaded.size === threads.length,
+  })
+  const facts = {
+    name: settings.service.name,
+    version,
+    bearer: settings.auth.bearer,
+    deadlineMs: settings.front.deadlineMs,
+    chains: settings.chains.map((chain) => ({
+      ...chain,
+      settlement: chain.settlement.toLowerCase() as Address,
+    })),
+  }
+  return [
+    placeOrder(desk),
+    placeOrders(desk),
+    validateOrder(desk),
+    listOrders({ board, gateway }),
+    listUserOrders({ board, gateway }),
+    cancelOrder(gateway),
+    orderbook(board),
+    listMarkets(board),
+    listTrades({
+      board,
+      storedTrades: (marketId, limit) =>
+        askQuery({ run: (task) => queryPool.run(task, 'answer') }, 'recentTrades', {
+          marketId,
+          limit,
+        }),
+    }),
+    config(facts, systemClock),
+  ]
+}
+
 async function start(home: Remote<Home>): Promise<void> {
+  const pool = { queueMax: POOL_QUEUE_MAX }
+  verifyPool = makePool({
+    ...pool,
+    entry: new URL('./verify.ts', import.meta.url),
+    threads: settings.verify.threads,
+    concurrentPerThread: TASKS_PER_WORKER,
+    data: {
+      domains: settings.chains.map(({ chainId, settlement }) => ({
+        chainId,
+        verifyingContract: settlement.toLowerCase() as Address,
+      })),
+    },
+  })
+  queryPool = makePool({
+    ...pool,
+    entry: new URL('./query.ts', import.meta.url),
+    threads: settings.database.queryThreads,
+    data: { databaseUrl: databaseUrlOf(settings) },
+  })
   front = await startFront({
-    routes: [],
+    routes: routes(),
     settings: {
       host: settings.front.host,
       port,
@@ -44,19 +182,31 @@ async function start(home: Remote<Home>): Promise<void> {
     log,
     registry,
   })
-  log.info({ port: front.port }, 'the front listens')
+  const engines = await verifyPool.run(undefined, 'engines')
+  log.info({ port: front.port }, `the front listens; signatures by ${engines}`)
 }
 
 async function readiness(home: Remote<Home>): Promise<Readiness> {
-  const threads = Object.entries(await home.threads())
-  return Object.fromEntries(threads.map(([thread, { ready, why }]) => [thread, { ok: ready, why }]))
+  const all = Object.entries(await home.threads())
+  const checks = all.map(([thread, { ready, why }]) => [thread, { ok: ready, why }] as const)
+  const missing = threads.length - loaded.size
+  const markets = { ok: missing === 0, why: missing === 0 ? '' : `${missing} threads are loading` }
+  return { ...Object.fromEntries(checks), markets }
 }
 
 runThread({
   start,
-  connect() {},
-  health: () => '',
+  connect(peer, peerPort) {
+    const index = threads.findIndex((_, thread) => marketThreadName(thread) === peer)
+    if (index >= 0) followThread(index, peerPort)
+    else peerPort.close()
+  },
+  health: () => (loaded.size === threads.length ? '' : 'some markets are not loaded'),
   metrics: () => registry.getMetricsAsJSON(),
   drain: async () => front?.close(),
-  stop: async () => front?.close(),
+  async stop() {
+    await front?.close()
+    for (const ref of threads) ref.close()
+    await Promise.all([verifyPool.close(), queryPool.close()])
+  },
 })

@@ -18,9 +18,11 @@ import {
   viewsOf,
 } from '#actors/market-thread.ts'
 import type { StoreProtocol } from '#actors/store.ts'
+import { demoMarkets } from '#config/demo-markets.ts'
 import { makeLog } from '#config/logging.ts'
 import { channelOptions, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { partitionOf, partitionsOf } from '#config/topology.ts'
+import type { Address } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
@@ -137,7 +139,19 @@ async function start(): Promise<void> {
       wakeHousekeeping()
     }, TIDY_EVERY_MS),
   )
+  openDemoMarkets(own, clock.nowMs())
   log.info({ partitions: own, markets: thread.markets.size }, 'markets are open')
+}
+
+/** On the devnet: the demo markets of these partitions, unless a start before has opened them. */
+function openDemoMarkets(own: readonly number[], nowMs: number): void {
+  const [chain] = settings.chains
+  if (!settings.demoMarkets || chain === undefined) return
+  const maker = chain.settlement.toLowerCase() as Address
+  for (const market of demoMarkets(chain.chainId, maker, Math.floor(nowMs / 1_000))) {
+    if (thread.markets.has(market.id) || !own.includes(partitionOf(market.id, topology))) continue
+    served.hear('OpenMarket', { market }, 0, undefined)
+  }
 }
 
 runThread({

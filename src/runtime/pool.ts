@@ -24,6 +24,8 @@ export function makePool(options: {
     maxQueue: options.queueMax,
     concurrentTasksPerWorker: options.concurrentPerThread ?? 1,
     workerData: options.data,
+    // Waiting by Atomics would stop a worker's own event loop, and with it its connections.
+    atomics: 'disabled',
   })
   return {
     run: (task, name) => piscina.run(task, { name }),

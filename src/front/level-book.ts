@@ -1,0 +1,127 @@
+/**
+ * The levels of one outcome's book as the front shows them: the total size at each price, best
+ * first. It is kept from events and holds no orders. Totals are exact: a number while it is safe, a
+ * bigint beyond.
+ */
+
+import assert from 'node:assert/strict'
+import { BUY, type Side } from '#domain/order.ts'
+
+export type Total = number | bigint
+export type ShownLevel = readonly [price: number, total: Total]
+
+export class LevelBook {
+  readonly #sides: readonly [Levels, Levels] = [new Levels(true), new Levels(false)]
+
+  add(side: Side, price: number, size: number): void {
+    this.#sides[side].change(price, size)
+  }
+
+  take(side: Side, price: number, size: number): void {
+    this.#sides[side].change(price, -size)
+  }
+
+  clear(): void {
+    for (const levels of this.#sides) levels.clear()
+  }
+
+  /** Puts whole levels in, as a market told them. */
+  load(side: Side, levels: readonly ShownLevel[]): void {
+    for (const [price, total] of levels) this.#sides[side].set(price, total)
+  }
+
+  /** Best first. */
+  levels(side: Side): ShownLevel[] {
+    return this.#sides[side].list()
+  }
+
+  /** The best price of a side; 0 when it is empty. */
+  best(side: Side): number {
+    return this.#sides[side].best
+  }
+
+  get bestAsk(): number {
+    return this.best(1)
+  }
+}
+
+/** Prices in a sorted array, the best last, so that most changes happen at its end. */
+class Levels {
+  readonly #descending: boolean
+  readonly #prices: number[] = []
+  readonly #totals = new Map<number, Total>()
+
+  constructor(descending: boolean) {
+    this.#descending = descending
+  }
+
+  get best(): number {
+    return this.#prices.at(-1) ?? 0
+  }
+
+  change(price: number, by: number): void {
+    this.set(price, plus(this.#totals.get(price) ?? 0, by))
+  }
+
+  set(price: number, total: Total): void {
+    assert(total >= 0, `less than nothing at ${price}`)
+    const known = this.#totals.has(price)
+    if (total === 0 || total === 0n) {
+      if (!known) return
+      this.#totals.delete(price)
+      this.#prices.splice(this.#position(price), 1)
+      return
+    }
+    this.#totals.set(price, total)
+    if (!known) this.#prices.splice(this.#position(price), 0, price)
+  }
+
+  clear(): void {
+    this.#prices.length = 0
+    this.#totals.clear()
+  }
+
+  list(): ShownLevel[] {
+    const list: ShownLevel[] = []
+    for (let index = this.#prices.length - 1; index >= 0; index--) {
+      const price = this.#prices[index] ?? 0
+      list.push([price, this.#totals.get(price) ?? 0])
+    }
+    return list
+  }
+
+  /** Where the price stands, or would stand. */
+  #position(price: number): number {
+    let low = 0
+    let high = this.#prices.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const at = this.#prices[middle] ?? 0
+      const before = this.#descending ? at < price : at > price
+      if (before) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}
+
+export function plus(a: Total, b: Total): Total {
+  if (typeof a === 'number' && typeof b === 'number') {
+    const sum = a + b
+    if (Number.isSafeInteger(sum)) return sum
+  }
+  const sum = BigInt(a) + BigInt(b)
+  return sum <= Number.MAX_SAFE_INTEGER ? Number(sum) : sum
+}
+
+/** Both outcomes' levels of one side, merged by price. */
+export function mergedLevels(books: readonly LevelBook[], side: Side): ShownLevel[] {
+  const totals = new Map<number, Total>()
+  for (const book of books) {
+    for (const [price, total] of book.levels(side)) {
+      totals.set(price, plus(totals.get(price) ?? 0, total))
+    }
+  }
+  const worseFirst = side === BUY ? -1 : 1
+  return [...totals].sort(([a], [b]) => (a - b) * worseFirst)
+}

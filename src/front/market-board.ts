@@ -1,0 +1,220 @@
+/**
+ * What a front knows about the markets: their words, their levels, their latest trades. It is fed by
+ * the events of the market threads, which come before the answers they belong to, so that whoever
+ * was answered sees what he did. It decides nothing.
+ */
+
+import type { MarketView } from '#actors/market.ts'
+import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
+import { tradeId } from '#domain/ids.ts'
+import { TRADES_LISTED_MAX } from '#domain/limits.ts'
+import type { CloseReason, Market } from '#domain/market.ts'
+import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
+import { BUY, NO, type Outcome, SELL, YES } from '#domain/order.ts'
+import type { Trade, TradeStatus } from '#domain/trade.ts'
+import { LevelBook, mergedLevels, type ShownLevel } from './level-book.ts'
+
+export type ShownTrade = Trade & { readonly status: TradeStatus; readonly txHash: string }
+
+export type ShownMarket = {
+  readonly market: Market
+  seq: Sequence
+  closed: CloseReason | undefined
+  updatedAtMs: number
+  books: readonly [LevelBook, LevelBook]
+  /** The latest trades that this front has heard of, oldest first. */
+  readonly trades: Map<TradeId, ShownTrade>
+  /** The orderbook as JSON, by outcome and for both together, until it changes. */
+  readonly written: [yes: string, no: string, both: string]
+}
+
+export type MarketBoard = {
+  readonly markets: ReadonlyMap<MarketId, ShownMarket>
+  /** Takes a market as its thread tells it, in place of whatever was known. */
+  load(view: MarketView): void
+  /** Takes events; false when some are missing and the thread must be asked again. */
+  follow(events: readonly MarketEvent[]): boolean
+}
+
+export function makeBoard(): MarketBoard {
+  const markets = new Map<MarketId, ShownMarket>()
+  return {
+    markets,
+    load(view) {
+      const shown = markets.get(view.market.id) ?? newMarket(view.market)
+      if (view.seq < shown.seq) return
+      shown.seq = view.seq
+      shown.closed = view.closed
+      shown.updatedAtMs = view.updatedAtMs
+      shown.books = [new LevelBook(), new LevelBook()]
+      for (const outcome of [YES, NO] as const) {
+        shown.books[outcome].load(BUY, view.bids[outcome])
+        shown.books[outcome].load(SELL, view.asks[outcome])
+      }
+      shown.written.fill('')
+      markets.set(view.market.id, shown)
+    },
+    follow(events) {
+      let whole = true
+      for (const event of events) {
+        let shown = markets.get(event.marketId)
+        if (shown === undefined) {
+          // Events of a market that is not loaded yet are in the view that is on its way.
+          if (event.type !== 'MarketOpened') continue
+          shown = newMarket(event.market)
+          markets.set(event.marketId, shown)
+        }
+        if (event.seq <= shown.seq) continue
+        if (event.seq !== shown.seq + 1) {
+          whole = false
+          continue
+        }
+        follow(shown, event)
+      }
+      return whole
+    },
+  }
+}
+
+function newMarket(market: Market): ShownMarket {
+  return {
+    market,
+    seq: 0,
+    closed: undefined,
+    updatedAtMs: 0,
+    books: [new LevelBook(), new LevelBook()],
+    trades: new Map(),
+    written: ['', '', ''],
+  }
+}
+
+function follow(shown: ShownMarket, event: MarketEvent): void {
+  shown.seq = event.seq
+  shown.updatedAtMs = event.atMs
+  switch (event.type) {
+    case 'OrderRested':
+      shown.books[event.outcome].add(event.side, event.price, event.added)
+      forgetWritten(shown, event.outcome)
+      break
+    case 'OrdersMatched': {
+      const { outcome, side } = event.taker
+      const makers = side === BUY ? SELL : BUY
+      for (const { price, size } of event.fills) shown.books[outcome].take(makers, price, size)
+      rememberTrades(shown, event)
+      forgetWritten(shown, outcome)
+      break
+    }
+    case 'OrderClosed':
+      if (event.remaining > 0) {
+        shown.books[event.outcome].take(event.side, event.price, event.remaining)
+      }
+      forgetWritten(shown, event.outcome)
+      break
+    case 'MarketClosed':
+      shown.closed = event.reason
+      for (const book of shown.books) book.clear()
+      shown.written.fill('')
+      break
+    case 'TradeSubmitted':
+      settle(shown, event.tradeId, 'submitted', event.txHash)
+      break
+    case 'TradeConfirmed':
+      settle(shown, event.tradeId, 'confirmed', event.txHash)
+      break
+    case 'TradeFailed':
+      settle(shown, event.tradeId, 'failed', event.txHash)
+      break
+    case 'TradeReverted':
+      settle(shown, event.tradeId, 'reverted', event.txHash)
+      break
+    case 'MarketOpened':
+      break
+  }
+}
+
+function forgetWritten(shown: ShownMarket, outcome: Outcome): void {
+  shown.written[outcome] = ''
+  shown.written[2] = ''
+}
+
+function rememberTrades(shown: ShownMarket, event: OrdersMatched): void {
+  const { taker, marketId, seq, atMs } = event
+  const buys = taker.side === BUY
+  for (const [fillIndex, fill] of event.fills.entries()) {
+    const id = tradeId(marketId, seq, fillIndex)
+    shown.trades.set(id, {
+      tradeId: id,
+      marketId,
+      seq,
+      fillIndex,
+      outcome: taker.outcome,
+      price: fill.price,
+      size: fill.size,
+      buyer: buys ? taker.trader : fill.maker,
+      seller: buys ? fill.maker : taker.trader,
+      buyOrderHash: buys ? taker.orderHash : fill.makerHash,
+      sellOrderHash: buys ? fill.makerHash : taker.orderHash,
+      takerSide: taker.side,
+      matchedAtMs: atMs,
+      status: 'matched',
+      txHash: '',
+    })
+  }
+  for (const id of shown.trades.keys()) {
+    if (shown.trades.size <= TRADES_LISTED_MAX) break
+    shown.trades.delete(id)
+  }
+}
+
+function settle(shown: ShownMarket, id: TradeId, status: TradeStatus, txHash: string): void {
+  const trade = shown.trades.get(id)
+  if (trade === undefined) return
+  shown.trades.set(id, { ...trade, status, txHash: txHash || trade.txHash })
+}
+
+/** The orderbook of one outcome, or of both together, as JSON; written once per change. */
+export function orderbookJson(shown: ShownMarket, outcome: Outcome | undefined): string {
+  const slot = outcome ?? 2
+  const known = shown.written[slot]
+  if (known !== '') return known
+  const bids =
+    outcome === undefined ? mergedLevels(shown.books, BUY) : shown.books[outcome].levels(BUY)
+  const asks =
+    outcome === undefined ? mergedLevels(shown.books, SELL) : shown.books[outcome].levels(SELL)
+  const json = snapshotJson(shown.market.id, bids, asks, shown.updatedAtMs, shown.seq)
+  shown.written[slot] = json
+  return json
+}
+
+export function emptyOrderbookJson(marketId: MarketId): string {
+  return snapshotJson(marketId, [], [], 0, 0)
+}
+
+/** By hand, because a total may be a bigint that must be written as the integer it is. */
+function snapshotJson(
+  marketId: MarketId,
+  bids: readonly ShownLevel[],
+  asks: readonly ShownLevel[],
+  updatedAtMs: number,
+  seq: Sequence,
+): string {
+  const lastUpdate = Math.floor(updatedAtMs / 1_000)
+  const levels = (list: readonly ShownLevel[]): string =>
+    list.map(([price, total]) => `{"price":${price},"size":${total}}`).join(',')
+  return `{"marketId":"${marketId}","bids":[${levels(bids)}],"asks":[${levels(asks)}],"lastUpdate":${lastUpdate},"seq":${seq}}`
+}
+
+/** The front's trades and the database's, each once, newest first. */
+export function latestTrades(
+  shown: ShownMarket | undefined,
+  stored: readonly ShownTrade[],
+  limit: number,
+): ShownTrade[] {
+  const all = new Map<TradeId, ShownTrade>()
+  for (const trade of stored) all.set(trade.tradeId, trade)
+  // The front has heard everything about its own trades; the database may lag behind.
+  for (const [id, trade] of shown?.trades ?? []) all.set(id, trade)
+  return [...all.values()]
+    .sort((a, b) => b.matchedAtMs - a.matchedAtMs || b.seq - a.seq || b.fillIndex - a.fillIndex)
+    .slice(0, limit)
+}

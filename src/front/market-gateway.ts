@@ -1,0 +1,87 @@
+/**
+ * The front's way to the market threads: finds the thread of a market, asks, and turns a missing
+ * answer into the rejection that tells a client what to do.
+ */
+
+import type { OpenOrder, OrderAccepted, OrderCancelled } from '#actors/market.ts'
+import type { MarketThreadProtocol } from '#actors/market-thread.ts'
+import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import type { Side, VerifiedOrder } from '#domain/order.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
+import type { Ref } from '#runtime/ref.ts'
+
+export type MarketRef = Ref<MarketThreadProtocol>
+
+export type MarketGateway = {
+  place(order: VerifiedOrder, deadlineMs: number): Promise<OrderAccepted | Rejection>
+  cancel(
+    order: { marketId: MarketId; orderHash: OrderHash; side: Side; trader?: Address },
+    deadlineMs: number,
+  ): Promise<OrderCancelled | Rejection>
+  /** Cancels all open orders of the trader, in one market or in all of these. */
+  cancelAll(
+    trader: Address,
+    markets: Iterable<MarketId>,
+    deadlineMs: number,
+  ): Promise<OrderHash[] | Rejection>
+  /** Open orders of a trader, in one market or in all. */
+  openOrders(
+    trader: Address,
+    marketId: MarketId | undefined,
+    deadlineMs: number,
+  ): Promise<OpenOrder[] | Rejection>
+}
+
+export function makeGateway(
+  threads: readonly MarketRef[],
+  threadOf: (marketId: MarketId) => number,
+): MarketGateway {
+  const refOf = (marketId: MarketId): MarketRef => {
+    const ref = threads[threadOf(marketId)]
+    if (ref === undefined) throw new Error(`no thread for ${marketId}`)
+    return ref
+  }
+  return {
+    async place(order, deadlineMs) {
+      const answer = await refOf(order.marketId).ask('PlaceOrder', { order }, deadlineMs)
+      return isUnanswered(answer) ? writeFailure(answer) : answer
+    },
+    async cancel(order, deadlineMs) {
+      const answer = await refOf(order.marketId).ask('CancelOrder', order, deadlineMs)
+      return isUnanswered(answer) ? writeFailure(answer) : answer
+    },
+    async cancelAll(trader, markets, deadlineMs) {
+      const answers = await Promise.all(
+        [...markets].map((marketId) =>
+          refOf(marketId).ask('CancelOrders', { marketId, trader }, deadlineMs),
+        ),
+      )
+      const cancelled: OrderHash[] = []
+      for (const answer of answers) {
+        if (isUnanswered(answer)) return writeFailure(answer)
+        if (isRejection(answer)) return answer
+        cancelled.push(...answer.orderHashes)
+      }
+      return cancelled
+    },
+    async openOrders(trader, marketId, deadlineMs) {
+      const asked = marketId === undefined ? threads : [refOf(marketId)]
+      const message = marketId === undefined ? { trader } : { trader, marketId }
+      const answers = await Promise.all(
+        asked.map((thread) => thread.ask('OpenOrders', message, deadlineMs)),
+      )
+      const orders: OpenOrder[] = []
+      for (const answer of answers) {
+        if (isUnanswered(answer)) return reject('OVERLOADED')
+        orders.push(...answer.orders)
+      }
+      return orders
+    },
+  }
+}
+
+/** Only `full` is said before anything was sent; otherwise nobody knows what became of it. */
+function writeFailure({ unanswered }: Unanswered): Rejection {
+  return unanswered === 'full' ? reject('OVERLOADED') : reject('OUTCOME_UNKNOWN')
+}

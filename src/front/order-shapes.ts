@@ -1,0 +1,144 @@
+/** The shapes of orders in the API: as they are submitted, as they are answered, as they are listed. */
+
+import Type, { type Static } from 'typebox'
+import type { OpenOrder, OrderAccepted } from '#actors/market.ts'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { MarketId, OrderHash } from '#domain/ids.ts'
+import { BATCH_ORDERS_MAX } from '#domain/limits.ts'
+import type { Order, PermitSignature } from '#domain/order.ts'
+import { REJECTION_CODES } from '#domain/rejection.ts'
+import { address, bytes32, oneOf, safeInteger, uint64 } from './schemas.ts'
+
+const closed = { additionalProperties: false } as const
+
+const UINT256_DECIMAL = '^(0|[1-9][0-9]{0,77})$'
+const HEX_32_BYTES = '^0x[0-9a-fA-F]{64}$'
+
+export const OrderInput = Type.Object(
+  {
+    marketId: bytes32<MarketId>({ description: 'The market' }),
+    trader: address({ description: 'The wallet that signs' }),
+    side: safeInteger({ max: 1, description: '0 = BUY, 1 = SELL' }),
+    outcome: safeInteger({ max: 1, description: '0 = YES, 1 = NO' }),
+    price: safeInteger({ description: '6 decimals, 1 to 999999' }),
+    size: safeInteger({ description: 'Shares, 6 decimals, greater than 0' }),
+    nonce: uint64({ description: 'Any number that tells this order from an equal one' }),
+    expiration: uint64({ description: 'Unix seconds, at least 60 seconds ahead' }),
+    makerFeeRecipient: address({ description: 'The zero address' }),
+  },
+  closed,
+)
+
+export const PermitInput = Type.Object(
+  {
+    nonce: uint64({ description: 'The permit nonce on chain' }),
+    value: Type.String({ pattern: UINT256_DECIMAL, description: 'The amount, as decimal text' }),
+    deadline: uint64({ description: 'Unix seconds' }),
+    v: safeInteger({ max: 28, description: '27 or 28; 0 and 1 are taken too' }),
+    r: Type.String({ pattern: HEX_32_BYTES }),
+    s: Type.String({ pattern: HEX_32_BYTES }),
+  },
+  closed,
+)
+
+export const OrderSubmission = Type.Object(
+  {
+    order: OrderInput,
+    signature: Type.String({
+      maxLength: 200,
+      description: 'The 65-byte EIP-712 signature as hex',
+    }),
+    permitSignature: Type.Optional(PermitInput),
+  },
+  closed,
+)
+export type OrderSubmission = Static<typeof OrderSubmission>
+
+/** Each item is checked on its own, so that one bad order does not take the others down. */
+export const OrderBatch = Type.Object(
+  { orders: Type.Array(Type.Unknown(), { minItems: 1, maxItems: BATCH_ORDERS_MAX }) },
+  closed,
+)
+
+/** The order of a submission that fits its schema. */
+export function orderOf(submission: OrderSubmission): Order {
+  return submission.order as Order
+}
+
+/** The permit of a submission, `v` as 27 or 28; undefined when its `v` is none of the four. */
+export function permitOf(
+  permit: NonNullable<OrderSubmission['permitSignature']>,
+): PermitSignature | undefined {
+  const v = permit.v < 2 ? permit.v + 27 : permit.v
+  if (v !== 27 && v !== 28) return undefined
+  return { ...permit, v, r: permit.r.toLowerCase(), s: permit.s.toLowerCase() }
+}
+
+export const AcceptedOrder = Type.Object({
+  orderHash: Type.String({ description: 'The EIP-712 digest that was signed' }),
+  status: Type.Literal('accepted'),
+  matches: Type.Integer({ description: 'Counter-orders matched at once' }),
+  timestamp: Type.Integer({ description: 'Unix seconds' }),
+  duplicate: Type.Optional(Type.Literal(true, { description: 'The same order had been accepted' })),
+})
+
+export function acceptedBody(accepted: OrderAccepted): Static<typeof AcceptedOrder> {
+  return accepted
+}
+
+export const ErrorShape = Type.Object({
+  error: Type.String(),
+  code: Type.Enum([...REJECTION_CODES]),
+  field: Type.Optional(Type.String()),
+})
+
+export const OpenOrderShape = Type.Object({
+  orderHash: Type.String(),
+  marketId: Type.String(),
+  side: Type.Integer({ description: '0 = BUY, 1 = SELL' }),
+  outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
+  price: Type.Integer(),
+  size: Type.Integer({ description: 'As signed, 6 decimals' }),
+  remainingSize: Type.Integer(),
+  filled: Type.Integer(),
+  timestamp: Type.Integer({ description: 'When it was placed, Unix seconds' }),
+  expiration: Type.Integer({ description: 'Unix seconds' }),
+  chainId: Type.Integer(),
+  trader: Type.String(),
+})
+
+export const OpenOrders = Type.Object({
+  orders: Type.Array(OpenOrderShape),
+  count: Type.Integer(),
+})
+
+/** Oldest first, so that a list does not jump when orders are added. */
+export function openOrdersBody(
+  orders: readonly OpenOrder[],
+  chainIdOf: (marketId: MarketId) => number,
+): Static<typeof OpenOrders> {
+  const sorted = orders.toSorted(
+    (a, b) => a.placedAtMs - b.placedAtMs || (a.orderHash < b.orderHash ? -1 : 1),
+  )
+  return {
+    orders: sorted.map((order) => ({
+      orderHash: order.orderHash,
+      marketId: order.marketId,
+      side: order.side,
+      outcome: order.outcome,
+      price: order.price,
+      size: order.size,
+      remainingSize: order.remaining,
+      filled: order.size - order.remaining,
+      timestamp: Math.floor(order.placedAtMs / 1_000),
+      expiration: order.expiresAtSec,
+      chainId: chainIdOf(order.marketId),
+      trader: checksumAddress(order.trader),
+    })),
+    count: sorted.length,
+  }
+}
+
+export const sideName = () => oneOf(['buy', 'sell'], { description: 'The side of the order' })
+export const orderHashParam = () => bytes32<OrderHash>({ description: 'The order hash' })
+export const marketIdParam = () => bytes32<MarketId>({ description: 'The market id' })

@@ -1,0 +1,107 @@
+/** `GET /api/v1/config`: everything an integrator would otherwise hard-code. */
+
+import Type from 'typebox'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { Address } from '#domain/ids.ts'
+import {
+  BATCH_ORDERS_MAX,
+  BODY_BYTES_MAX,
+  ORDER_EXPIRATION_AHEAD_SEC_MIN,
+  ORDERS_PER_TRADER_MAX,
+  TRADES_LISTED_MAX,
+} from '#domain/limits.ts'
+import { PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
+import { ORDER_TYPES, settlementDomain } from '#domain/typed-data.ts'
+import type { Clock } from '#runtime/clock.ts'
+import { type AnswerRoute, route } from '../route.ts'
+
+export type ConfigFacts = {
+  readonly name: string
+  readonly version: string
+  readonly bearer: boolean
+  readonly deadlineMs: number
+  readonly chains: readonly {
+    readonly chainId: number
+    readonly role: 'main' | 'test'
+    readonly settlement: Address
+  }[]
+}
+
+const TOKEN_SECONDS = 300
+
+const Signature = Type.Object({
+  domain: Type.Object({
+    name: Type.String(),
+    version: Type.String(),
+    chainId: Type.Integer(),
+    verifyingContract: Type.Optional(Type.String()),
+  }),
+  primaryType: Type.String(),
+  types: Type.Record(
+    Type.String(),
+    Type.Array(Type.Object({ name: Type.String(), type: Type.String() })),
+  ),
+})
+
+export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
+  const chains = facts.chains.map(({ chainId, role, settlement }) => {
+    const domain = settlementDomain(chainId, settlement)
+    const verifyingContract = checksumAddress(settlement)
+    const order = { domain: { ...domain, verifyingContract }, primaryType: 'Order' }
+    return {
+      chainId,
+      role,
+      contracts: { settlement: verifyingContract },
+      signatures: { order: { ...order, types: { Order: [...ORDER_TYPES.Order] } } },
+    }
+  })
+  const limits = {
+    priceMin: PRICE_MIN,
+    priceMax: PRICE_MAX,
+    sizeMin: 1,
+    sizeMax: SIZE_MAX,
+    expirationAheadSecondsMin: ORDER_EXPIRATION_AHEAD_SEC_MIN,
+    bodyBytesMax: BODY_BYTES_MAX,
+    batchOrdersMax: BATCH_ORDERS_MAX,
+    openOrdersPerOutcomeMax: ORDERS_PER_TRADER_MAX,
+    tradesListedMax: TRADES_LISTED_MAX,
+    requestDeadlineMs: facts.deadlineMs,
+  }
+  const auth = {
+    bearer: facts.bearer,
+    tokenSeconds: TOKEN_SECONDS,
+    registerMessage: `Register API key for ${facts.name}: <address>`,
+  }
+  const service = { name: facts.name, version: facts.version }
+  const bodyAt = (serverTime: number) => ({ service, serverTime, auth, limits, chains })
+  return route({
+    method: 'GET',
+    path: '/api/v1/config',
+    auth: 'public',
+    cost: 'read',
+    tag: 'operation',
+    summary: 'Chains, contracts, what is signed, and every limit',
+    responses: {
+      200: Type.Object({
+        service: Type.Object({ name: Type.String(), version: Type.String() }),
+        serverTime: Type.Integer({ description: 'Unix seconds' }),
+        auth: Type.Object({
+          bearer: Type.Boolean(),
+          tokenSeconds: Type.Integer(),
+          registerMessage: Type.String(),
+        }),
+        limits: Type.Record(Type.String(), Type.Integer()),
+        chains: Type.Array(
+          Type.Object({
+            chainId: Type.Integer(),
+            role: Type.Enum(['main', 'test']),
+            contracts: Type.Record(Type.String(), Type.String()),
+            signatures: Type.Record(Type.String(), Signature),
+          }),
+        ),
+      }),
+    },
+    examples: { responses: { 200: { 'this exchange': { value: bodyAt(1_800_000_000) } } } },
+    handle: () => ({ status: 200, body: bodyAt(Math.floor(clock.nowMs() / 1_000)) }),
+  })
+}

@@ -1,0 +1,42 @@
+/** `POST /api/v1/orders`: a signed order enters its market. */
+
+import { isRejection } from '#domain/rejection.ts'
+import type { OrderDesk } from '../order-desk.ts'
+import { ACCEPTED_EXAMPLE, SUBMISSION_EXAMPLE } from '../order-examples.ts'
+import { AcceptedOrder, acceptedBody, OrderSubmission } from '../order-shapes.ts'
+import { type AnswerRoute, route } from '../route.ts'
+
+export function placeOrder(desk: OrderDesk): AnswerRoute {
+  return route({
+    method: 'POST',
+    path: '/api/v1/orders',
+    auth: 'write',
+    cost: 'write',
+    tag: 'orders',
+    summary: 'Place a signed order',
+    description:
+      'Matches at once what can be matched; the rest stays on the book. The same signed order ' +
+      'again is answered with the first answer and `duplicate: true`.',
+    body: OrderSubmission,
+    responses: { 200: AcceptedOrder },
+    errors: [
+      'PRICE_OUT_OF_RANGE',
+      'SIZE_NOT_POSITIVE',
+      'EXPIRATION_TOO_SOON',
+      'INVALID_SIGNATURE',
+      'MARKET_NOT_FOUND',
+      'MARKET_CLOSED',
+      'ORDER_CLOSED',
+      'OVERLOADED',
+      'OUTCOME_UNKNOWN',
+    ],
+    examples: {
+      body: { 'a buy of YES': SUBMISSION_EXAMPLE },
+      responses: { 200: { accepted: ACCEPTED_EXAMPLE } },
+    },
+    async handle({ body, deadlineAtMs }) {
+      const answer = await desk.place(body, deadlineAtMs)
+      return isRejection(answer) ? answer : { status: 200, body: acceptedBody(answer) }
+    },
+  })
+}
