@@ -11,8 +11,8 @@ import {ERC1155Ledger} from "./ERC1155Ledger.sol";
 
 /// Outcome tokens backed by collateral: the Gnosis Conditional Tokens with the same functions, ids,
 /// events and revert reasons, plus the two operations that a holder without gas needs by signature:
-/// approving an operator and redeeming. It has no owner and no privileged caller: only a condition's
-/// oracle, which is part of the condition's id, decides what its outcomes pay.
+/// approving an operator and redeeming. It has no owner and no privileged caller: only a
+/// condition's oracle, which is part of the condition's id, decides what its outcomes pay.
 ///
 /// Worked example: Ann splits 100 USDC on a condition with two outcomes and holds 100 of each
 /// outcome token. The oracle reports [1, 0]. Ann redeems index sets [1, 2]: 100 for the first

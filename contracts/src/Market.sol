@@ -25,8 +25,8 @@ import {
 ///   settled false -> expired again: anybody may propose again
 ///
 /// Nothing here needs the operator: anybody can propose with a bond, anybody can dispute at the
-/// oracle, and anybody can settle, here or at the oracle directly. A quick market is resolved by the
-/// factory's operator from prices; should he disappear, it opens to the oracle like any other.
+/// oracle, and anybody can settle, here or at the oracle directly. A quick market is resolved by
+/// the factory's operator from prices; should he disappear, it opens to the oracle like any other.
 contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
     using SafeERC20 for IERC20;
 
@@ -43,7 +43,8 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         uint256 bond;
     }
 
-    /// An ERC-2612 permit of the collateral by `payer`, for `bond()`, with this market as the spender.
+    /// An ERC-2612 permit of the collateral by `payer`, for `bond()`, with this market as the
+    /// spender.
     struct BondPermit {
         address payer;
         uint256 deadline;
@@ -164,8 +165,8 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
     }
 
     /// Proposes an outcome for `proposer`, who signed. The bond comes from him or from the caller,
-    /// and whoever pays it is the asserter and gets it back. The permit may be left out (`v` zero) or
-    /// may already have been used by somebody else: only the allowance counts.
+    /// and whoever pays it is the asserter and gets it back. The permit may be left out (`v` zero)
+    /// or may already have been used by somebody else: only the allowance counts.
     function proposeResolution(
         address proposer,
         bool outcome,
@@ -187,8 +188,8 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         return _propose(proposer, payer, outcome);
     }
 
-    /// Settles the assertion for `settler`, who signed which outcome he expects to win. Reverts, and
-    /// leaves everything as it was, if the result is another.
+    /// Settles the assertion for `settler`, who signed which outcome he expects to win. Reverts,
+    /// and leaves everything as it was, if the result is another.
     function settleMarket(
         address settler,
         uint8 winningOutcome_,
@@ -212,8 +213,8 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         emit MarketSettled(marketId, settler, winningOutcome_);
     }
 
-    /// Settles the assertion, whatever its result: the market is resolved, or, after a lost dispute,
-    /// open to proposals again.
+    /// Settles the assertion, whatever its result: the market is resolved, or, after a lost
+    /// dispute, open to proposals again.
     function settle() external {
         oracle.settleAssertion(_settleableAssertion());
         if (resolved) emit MarketSettled(marketId, msg.sender, _winningOutcome);
@@ -336,8 +337,8 @@ contract Market is EIP712, Nonces, IOptimisticOracleV3CallbackRecipient {
         );
     }
 
-    /// Gives up on an assertion that still cannot be settled `ABANDON_AFTER` its window. The attempt
-    /// to settle it comes first, so that a result that exists is never passed over.
+    /// Gives up on an assertion that still cannot be settled `ABANDON_AFTER` its window. The
+    /// attempt to settle it comes first, so that a result that exists is never passed over.
     function _clearStaleAssertion() private {
         bytes32 stale = _assertion.id;
         if (resolved || stale == bytes32(0)) return;

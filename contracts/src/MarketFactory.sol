@@ -11,11 +11,11 @@ import {IOptimisticOracleV3} from "./interfaces/IOptimisticOracleV3.sol";
 import {Market} from "./Market.sol";
 
 /// Creates markets at addresses, and so with ids, that follow from what they are: a market from its
-/// maker and its text, a quick market from its asset, start and interval. Both can be computed before
-/// the transaction exists, so a quick market can be traded while it is being mined.
+/// maker and its text, a quick market from its asset, start and interval. Both can be computed
+/// before the transaction exists, so a quick market can be traded while it is being mined.
 ///
-/// It holds nothing. Its operators create quick markets and resolve them by price; its makers create
-/// ordinary markets and have no part in resolving them.
+/// It holds nothing. Its operators create quick markets and resolve them by price; its makers
+/// create ordinary markets and have no part in resolving them.
 contract MarketFactory is Ownable2Step {
     enum Category {
         Defi,
@@ -181,7 +181,8 @@ contract MarketFactory is Ownable2Step {
                 )
             })
         );
-        quickMarkets[market] = QuickMarket(startPrice, startTime, endTime, keccak256(bytes(source)));
+        quickMarkets[market] =
+            QuickMarket(startPrice, startTime, endTime, keccak256(bytes(source)));
         emit QuickMarketCreated(
             marketId, market, asset, startTime, endTime, startPrice, source
         );

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// Several calls in one transaction, with the `aggregate3` of Multicall3. Redemptions by permit need
-/// nothing else: they are authorised by signatures, so it does not matter who calls.
+/// Several calls in one transaction, with the `aggregate3` of Multicall3. Redemptions by permit
+/// need nothing else: they are authorised by signatures, so it does not matter who calls.
 ///
 /// It keeps nothing and must never be given an allowance or an approval: anybody can make it call
 /// anything. Unlike Multicall3 it refuses ether, which nobody could get back.

@@ -23,9 +23,9 @@ import {IConditionalTokens} from "./interfaces/IConditionalTokens.sol";
 /// 1. A fill is first checked without any outside call. Then it runs in a call of this contract to
 ///    itself with a fixed amount of gas, so that whatever a token or a receiver does, it can undo
 ///    only that fill, burn only that gas, and return at most one word.
-/// 2. A fill that cannot be settled is reported with its reason and the side at fault, and the batch
-///    goes on. When too little gas is left to give a fill its full amount, the whole batch reverts:
-///    a fill is never reported as failed because the operator was short of gas.
+/// 2. A fill that cannot be settled is reported with its reason and the side at fault, and the
+///    batch goes on. When too little gas is left to give a fill its full amount, the whole batch
+///    reverts: a fill is never reported as failed because the operator was short of gas.
 /// 3. The operator chooses what to match, and nothing else: every movement needs the signature of
 ///    the trader who pays, within his price, size and time.
 ///
@@ -51,8 +51,8 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         bytes32 vs;
     }
 
-    /// `buy` and `sell` are indices into the batch's orders; `seq` and `fillIndex` are the exchange's
-    /// number of the trade within its market.
+    /// `buy` and `sell` are indices into the batch's orders; `seq` and `fillIndex` are the
+    /// exchange's number of the trade within its market.
     struct Fill {
         uint32 buy;
         uint32 sell;
@@ -72,10 +72,10 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         bytes32 s;
     }
 
-    /// One slot per order. A trade has to be remembered so that it never settles twice, and a slot of
-    /// its own would be a fifth of its cost. So the first trade of an order is remembered in the
-    /// order's slot, which is written anyway: by the low 152 bits of its id, compared only with trades
-    /// of the same order. A trade that finds both its orders' places taken gets a slot.
+    /// One slot per order. A trade has to be remembered so that it never settles twice, and a slot
+    /// of its own would be a fifth of its cost. So the first trade of an order is remembered in the
+    /// order's slot, which is written anyway: by the low 152 bits of its id, compared only with
+    /// trades of the same order. A trade that finds both its orders' places taken gets a slot.
     struct OrderState {
         uint64 filled;
         /// When the trader's cancellation takes effect; zero if he has not cancelled.
@@ -136,8 +136,8 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     uint8 private constant OUTCOMES = 2;
     uint256 private constant ONE = 1_000_000;
 
-    /// Gas of one fill's own call, and inside it of each of the two transfers. The rest pays for the
-    /// three storage slots a first fill writes. An honest fill needs about half of each.
+    /// Gas of one fill's own call, and inside it of each of the two transfers. The rest pays for
+    /// the three storage slots a first fill writes. An honest fill needs about half of each.
     uint256 public constant FILL_GAS = 300_000;
     uint256 private constant TRANSFER_GAS = 100_000;
     uint256 private constant PERMIT_GAS = 100_000;
@@ -500,7 +500,8 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         if (buyer != Reason.None) return (Fault.Buyer, buyer);
         if (seller != Reason.None) return (Fault.Seller, seller);
 
-        // Everything is there: either the buyer, who is called when he receives, refused the tokens,
+        // Everything is there: either the buyer, who is called when he receives, refused the
+        // tokens,
         if (stage == SharesMoveFailed.selector) return (Fault.Buyer, Reason.SharesRefused);
         // or the collateral refused one of the two. When it refuses both it is the token's doing.
         bool buyerRefused = !_probe(e.buyer);

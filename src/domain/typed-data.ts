@@ -198,7 +198,7 @@ export function signatureSchemes(chain: {
   }
 }
 
-/** The type as EIP-712 writes it, for example `Permit(address owner,…)`: what the type hash hashes. */
+/** The type as EIP-712 writes it, `Permit(address owner,…)`: what the type hash is the hash of. */
 export function typeString(primaryType: string, types: TypedDataTypes): string {
   const fields = types[primaryType] ?? []
   return `${primaryType}(${fields.map(({ name, type }) => `${type} ${name}`).join(',')})`

@@ -489,7 +489,7 @@ describe('an approval by signature', () => {
     assert.equal(await read(conditionalTokens, 'nonces', [ann.address]), 2n)
   })
 
-  test('is refused when replayed, late, tampered with, or for another chain or contract', async () => {
+  test('is refused when replayed, late, changed, or for another chain or contract', async () => {
     const { ann, bob, relayer, chain, settlement, conditionalTokens, collateral, signApproval } =
       world
     type Signed = Awaited<ReturnType<typeof signApproval>>

@@ -1,6 +1,6 @@
 /**
- * Whole lives of markets on UMA's real optimistic oracle, balances exact at each step, and every way
- * in which a resolution can be refused.
+ * Whole lives of markets on UMA's real optimistic oracle, balances exact at each step, and every
+ * way in which a resolution can be refused.
  */
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
@@ -224,7 +224,7 @@ describe('a market’s life', () => {
     assert.equal(await redeem(carol), 0n)
   })
 
-  test('disputed and overturned: expired again, proposed again, settled the other way', async () => {
+  test('disputed and overturned: expired again, proposed again, settled otherwise', async () => {
     const { ann, bob, carol, relayer, chain, balance, read, store } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -294,7 +294,7 @@ describe('a market’s life', () => {
 })
 
 describe('a proposal', () => {
-  test('is paid by the relayer where the proposer has no bond, and then the relayer is the asserter', async () => {
+  test('is paid by the relayer for who has no bond, and the relayer is the asserter', async () => {
     const { ann, relayer, chain, signProposal, bondPermit } = world
     await tradedAndExpired()
     const permit = await bondPermit(relayer, market)
@@ -452,7 +452,7 @@ describe('the oracle’s callbacks', () => {
     ])
   })
 
-  test('about an assertion that is not the market’s own change nothing and do not revert', async () => {
+  test('about a foreign assertion change nothing and do not revert', async () => {
     const { ann, carol, chain, oracle, collateral, read } = world
     await tradedAndExpired()
     await propose(ann, true)
@@ -488,7 +488,7 @@ describe('the oracle’s callbacks', () => {
     assert.equal(await read(market, 'resolved', []), false)
   })
 
-  test('record the result even if the tokens refuse the report, which is made up for later', async () => {
+  test('record the result even if the tokens refuse the report for now', async () => {
     const { owner, chain, oracle, collateral, quickOperator, maker, read, fund, ann } = world
     const tokens: Contract<typeof stubbornTokensAbi> = {
       address: await chain.deploy(owner, ours('test/StubbornTokens'), []),

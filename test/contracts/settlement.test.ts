@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import fc from 'fast-check'
 import {
+  type BaseError,
   decodeFunctionResult,
   encodeAbiParameters,
   encodeFunctionData,
@@ -9,6 +10,7 @@ import {
   type Hex,
   keccak256,
   stringToHex,
+  toFunctionSelector,
 } from 'viem'
 import { costCeil, isPrice, isShares, PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
 import { ORDER_TYPES, typeString } from '#domain/typed-data.ts'
@@ -17,10 +19,12 @@ import {
   assertReverts,
   compact,
   eventsOf,
+  FAULTS,
   type Fault,
   type Fill,
   type Market,
   NO,
+  REASONS,
   type Reason,
   SETTINGS,
   type SignedOrder,
@@ -513,15 +517,28 @@ describe('a replay', () => {
   })
 
   test('of a rejected fill can settle once its cause is gone', async () => {
-    const { settle, chain, ann, collateral, settlement } = world
+    const { settle, chain, ann, owner, collateral, settlement, verdicts, hashOrder } = world
     const orders = await crossing()
     await chain.send(ann, collateral, 'approve', [settlement.address, 0n])
-    const [first] = await settle(orders, [fillOf()])
+    const receipt = await chain.send(owner, settlement, 'settle', [orders, [fillOf()], []])
+    const [first] = verdicts(receipt)
     assert.equal(first?.settled, false)
+    assert.deepEqual(eventsOf(receipt, settlement), [
+      {
+        eventName: 'TradeRejected',
+        args: {
+          tradeId: first.tradeId,
+          buyHash: hashOrder(orders[0].order),
+          sellHash: hashOrder(orders[1].order),
+          fault: FAULTS.indexOf('Buyer'),
+          reason: REASONS.indexOf('InsufficientAllowance'),
+        },
+      },
+    ])
     await chain.send(ann, collateral, 'approve', [settlement.address, STAKE])
     const [second] = await settle(orders, [fillOf()])
     assert.equal(second?.settled, true)
-    assert.equal(second.tradeId, first?.tradeId)
+    assert.equal(second.tradeId, first.tradeId)
   })
 
   test('of an order signed for another chain or another contract is refused', async () => {
@@ -613,7 +630,7 @@ describe('an order permit', () => {
     assert.equal(verdict?.settled, true)
   })
 
-  test('that has lapsed, is forged or is for another spender leaves the buyer unfunded', async () => {
+  test('that has lapsed, is forged or names another spender leaves the buyer short', async () => {
     const { ann, bob, carol, settle, usdcPermit, settlement, chain } = world
     const orders = await withoutAllowance()
     const permits = [
@@ -648,7 +665,7 @@ describe('roles', () => {
     await assertReverts(call(), 'NotOperator', [carol.address])
   })
 
-  test('an operator may pause, only the owner may resume; cancelling works all the while', async () => {
+  test('an operator may pause, only the owner may resume; cancelling always works', async () => {
     const { owner, ann, bob, carol, chain, settlement } = world
     const [buyOrder] = await crossing()
     await assertReverts(chain.send(bob, settlement, 'pause', []), 'NotOperator', [bob.address])
@@ -718,7 +735,12 @@ describe('roles', () => {
     ]
     await chain.deploy(owner, ours('Settlement'), good)
     for (const [index, value] of bad) {
-      await assert.rejects(chain.deploy(owner, ours('Settlement'), good.with(index, value)))
+      const attempt = chain.deploy(owner, ours('Settlement'), good.with(index, value))
+      await assert.rejects(attempt, (error: BaseError) => {
+        const { data } = error.walk((cause) => 'data' in (cause as object)) as { data?: Hex }
+        assert.equal(data, toFunctionSelector('InvalidConfiguration()'))
+        return true
+      })
     }
   })
 })

@@ -32,12 +32,16 @@ test('the type strings are the published ones', () => {
     ]),
   )
   assert.deepEqual(strings, {
-    order:
-      'Order(bytes32 marketId,address trader,uint8 side,uint8 outcome,uint64 price,uint64 size,uint64 nonce,uint64 expiration,address makerFeeRecipient)',
+    order: [
+      'Order(bytes32 marketId,address trader,uint8 side,uint8 outcome,uint64 price,uint64 size',
+      'uint64 nonce,uint64 expiration,address makerFeeRecipient)',
+    ].join(),
     ctfApproval:
       'ApprovalForAll(address owner,address operator,bool approved,uint256 nonce,uint256 deadline)',
-    ctfRedemption:
-      'RedeemPositions(address owner,address collateralToken,bytes32 parentCollectionId,bytes32 conditionId,uint256[] indexSets,uint256 nonce,uint256 deadline)',
+    ctfRedemption: [
+      'RedeemPositions(address owner,address collateralToken,bytes32 parentCollectionId',
+      'bytes32 conditionId,uint256[] indexSets,uint256 nonce,uint256 deadline)',
+    ].join(),
     stablecoinPermit:
       'Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)',
     proposeResolution:

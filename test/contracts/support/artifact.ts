@@ -1,4 +1,4 @@
-/** Reads compiled contracts: ours, and the original ones that the tests compare with or stand on. */
+/** Reads compiled contracts: ours, and the original ones that the tests compare or stand on. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Abi, Hex } from 'viem'

@@ -1,6 +1,6 @@
 /**
- * Deploys UMA's oracle and Sibyl's contracts, in the order that their constructors need. It knows no
- * more of the chain than `deploy` and `send`, so that a devnet can use it as it is.
+ * Deploys UMA's oracle and Sibyl's contracts, in the order that their constructors need. It knows
+ * no more of the chain than `deploy` and `send`, so that a devnet can use it as it is.
  */
 import { type Abi, type Account, type Hex, padHex, stringToHex } from 'viem'
 import { conditionalTokensAbi } from '../../../contracts/artifacts/ConditionalTokens.abi.ts'
@@ -95,8 +95,8 @@ export async function deployAll(chain: Deployer, settings: Settings): Promise<De
 }
 
 /**
- * UMA's real OptimisticOracleV3, with its mock in the place of the token holders' vote. The oracle's
- * constructor reads the finder's entries, so it comes last.
+ * UMA's real OptimisticOracleV3, with its mock in the place of the token holders' vote. The
+ * oracle's constructor reads the finder's entries, so it comes last.
  */
 export async function deployOracle(
   chain: Deployer,

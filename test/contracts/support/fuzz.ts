@@ -3,10 +3,11 @@
  * predicted and compared one by one; around them traders fund, spend, approve, revoke, cancel,
  * permit, split, merge and redeem, strangers try what they may not, and the clock moves.
  *
- * Checked after every transaction: what became of each fill, exactly. Checked every few transactions
- * and at the end: every balance, allowance, approval and filled amount; that collateral is neither
- * created nor lost; that no order is filled beyond its size; that the settlement contract holds
- * nothing. Nobody's balance can differ from the model's, which moves funds by genuine signatures only.
+ * Checked after every transaction: what became of each fill, exactly. Checked every few
+ * transactions and at the end: every balance, allowance, approval and filled amount; that
+ * collateral is neither created nor lost; that no order is filled beyond its size; that the
+ * settlement contract holds nothing. Nobody's balance can differ from the model's, which moves
+ * funds by genuine signatures only.
  */
 import assert from 'node:assert/strict'
 import {
@@ -336,7 +337,8 @@ export async function fuzz(options: {
   }
 
   async function settleBatch(): Promise<void> {
-    // What can never settle again leaves most of the time, so that it is tried but does not pile up.
+    // What can never settle again leaves most of the time, so that it is tried but does not pile
+    // up.
     const stale = ({ hash, order, genuine }: Signed) =>
       !genuine ||
       amount(model.filled, hash) === order.size ||

@@ -1,5 +1,5 @@
-/** `npm run contracts:gas`: prints the gas table of `contracts/README.md`. */
-import { gasFlows, measure } from './gas.ts'
+/** `npm run contracts:gas`: prints the gas tables of `contracts/README.md`. */
+import { gasFlows, measure, measureOperations } from './gas.ts'
 import { startWorld } from './world.ts'
 
 const world = await startWorld()
@@ -9,5 +9,9 @@ for (const flow of await gasFlows(world)) {
   const { gasPerFill, ratio } = await measure(world, flow)
   const figures = gasPerFill.map((gas) => gas.toLocaleString('en')).join(' | ')
   console.log(`| ${flow.name} | ${figures} | ${ratio.toFixed(2)} |`)
+}
+console.log('\n| operation | gas |\n|---|---|')
+for (const [name, gas] of await measureOperations(world)) {
+  console.log(`| ${name} | ${gas.toLocaleString('en')} |`)
 }
 await world.chain.close()

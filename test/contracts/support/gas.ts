@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import type { HDAccount } from 'viem/accounts'
+import { marketAbi } from '../../../contracts/artifacts/Market.abi.ts'
 import type { Fill, SignedOrder, World } from './world.ts'
 import { UNIT } from './world.ts'
 
@@ -95,6 +96,86 @@ export async function measure(world: World, flow: Flow): Promise<GasRow> {
     await undo()
   }
   return { flow: flow.name, gasPerFill, ratio: gasPerFill.at(-1)! / gasPerFill[0]! }
+}
+
+/** What the other operations cost, for those who pay gas for others. */
+export async function measureOperations(world: World): Promise<[string, bigint][]> {
+  const { chain, ann, relayer, maker, quickOperator, owner } = world
+  const { factory, settlement, conditionalTokens, collateral } = world
+  const rows: [string, bigint][] = []
+  const measured = (name: string, receipt: { gasUsed: bigint }) =>
+    rows.push([name, receipt.gasUsed])
+
+  const expiration = (await chain.now()) + 600n
+  const words = ['Will ETH close above 5,000 USD on Friday?', 'By the closing price.', 0] as const
+  const args = [...words, expiration] as const
+  const [address, id] = await world.read(factory, 'predictMarket', [maker.address, ...args])
+  measured('`createMarket`', await chain.send(maker, factory, 'createMarket', args))
+  const market = { address, id, abi: marketAbi, expiration }
+  const start = (await chain.now()) + 1n
+  const [quick] = await world.read(factory, 'predictQuickMarket', ['BTC', start, 60])
+  const quickArgs = ['BTC', start, 60, 6_000_000_000_000n, 'pyth'] as const
+  measured(
+    '`createQuickMarket`',
+    await chain.send(quickOperator, factory, 'createQuickMarket', quickArgs),
+  )
+  await world.fund(ann, { collateral: 1_000n * UNIT, shares: UNIT, market: id })
+  const order = await world.buy(ann, id, { price: 1n, size: 1n })
+  measured(
+    '`cancelOrders`, one',
+    await chain.send(ann, settlement, 'cancelOrders', [[order.order]]),
+  )
+  const approval = await world.signApproval(ann, owner.address, true)
+  measured(
+    '`setApprovalForAllWithPermit`',
+    await chain.send(relayer, conditionalTokens, 'setApprovalForAllWithPermit', [
+      ann.address,
+      owner.address,
+      true,
+      approval.deadline,
+      approval.v,
+      approval.r,
+      approval.s,
+    ]),
+  )
+  const permit = await world.usdcPermit(ann, relayer.address, UNIT)
+  measured(
+    '`permit` of the stablecoin',
+    await chain.send(relayer, collateral, 'permit', [
+      ann.address,
+      relayer.address,
+      UNIT,
+      permit.deadline,
+      permit.v,
+      permit.r,
+      permit.s,
+    ]),
+  )
+  await chain.warpTo(expiration)
+  measured(
+    '`resolveQuickMarket`',
+    await chain.send(quickOperator, factory, 'resolveQuickMarket', [
+      quick,
+      6_000_000_000_000n,
+      6_000_000_000_001n,
+      'pyth',
+    ]),
+  )
+  const proposal = await world.signProposal(ann, market, true)
+  const bond = await world.bondPermit(ann, market)
+  measured(
+    '`proposeResolution` with a bond permit',
+    await chain.send(relayer, market, 'proposeResolution', [...proposal, bond]),
+  )
+  await chain.warp(7_200)
+  const settling = await world.signSettlement(ann, market, 0)
+  measured('`settleMarket`', await chain.send(relayer, market, 'settleMarket', settling))
+  const redemption = await world.signRedemption(ann, id)
+  measured(
+    '`redeemPositionsWithPermit`, both outcomes',
+    await chain.send(relayer, conditionalTokens, 'redeemPositionsWithPermit', redemption),
+  )
+  return rows
 }
 
 /** Each order once, fills by index: what the settlement actor sends. */

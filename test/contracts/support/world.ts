@@ -108,7 +108,7 @@ export const SETTINGS = {
 
 export type World = Awaited<ReturnType<typeof startWorld>>
 
-/** Accounts as on the devnet: #0 owns and settles, #1 relays, #2 quick markets, #3 makes markets. */
+/** Accounts as on the devnet: #0 owns, settles; #1 relays; #2 quick markets; #3 makes markets. */
 export async function startWorld(overrides: Partial<Settings> & { chainId?: number } = {}) {
   const chain = await startChain(
     overrides.chainId === undefined ? {} : { chainId: overrides.chainId },
