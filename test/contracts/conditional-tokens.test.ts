@@ -615,6 +615,20 @@ describe('a redemption by signature', () => {
     )
   })
 
+  test('goes through a multicall that viem itself can read with', async () => {
+    const { ann, bob, chain, collateral, multicall, balance } = world
+    const results = await chain.publicClient.multicall({
+      multicallAddress: multicall.address,
+      contracts: [ann, bob].map(({ address }) => ({
+        ...collateral,
+        functionName: 'balanceOf' as const,
+        args: [address] as const,
+      })),
+      allowFailure: false,
+    })
+    assert.deepEqual(results, [await balance(ann.address), await balance(bob.address)])
+  })
+
   const encode = (args: Awaited<ReturnType<World['signRedemption']>>): Hex =>
     encodeFunctionData({
       abi: world.conditionalTokens.abi,

@@ -211,7 +211,7 @@ describe('a buyer whose account has hostile code', () => {
     const outcome = verdicts(receipt)
     assert.equal(outcome.length, 50)
     assert.ok(outcome.every((verdict: Verdict) => !verdict.settled && verdict.fault === 'Buyer'))
-    assert.ok(receipt.gasUsed < 50n * GAS_PER_BAD_FILL_MAX)
+    assert.ok(receipt.gasUsed < 50n * GAS_PER_BAD_FILL_MAX, `${receipt.gasUsed} gas`)
     assert.ok(receipt.gasUsed < 16_777_216n, 'EIP-7825’s limit for a transaction')
   })
 })

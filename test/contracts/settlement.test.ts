@@ -237,7 +237,11 @@ describe('a fill', () => {
       ['settled', 'settled', 'settled', ...Array(5).fill('OrderOverfilled')],
     )
     assert.ok(verdicts.every((verdict) => verdict.settled || verdict.fault === 'Buyer'))
-    const [last] = await settle([buyOrder, sellOrder], [fillOf({ seq: 10n, size: 1n })])
+    const [beyond, last] = await settle(
+      [buyOrder, sellOrder],
+      [fillOf({ seq: 10n, size: 2n }), fillOf({ seq: 11n, size: 1n })],
+    )
+    assert.equal(beyond?.settled === false && beyond.reason, 'OrderOverfilled')
     assert.equal(last?.settled, true)
     assert.deepEqual(await read(settlement, 'orderState', [hashOrder(buyOrder.order)]), [10n, 0n])
   })
@@ -787,6 +791,21 @@ describe('the batch', () => {
       await undo()
     }
     assert.ok(settledAt > 500_000n && settledAt < 1_200_000n)
+  })
+
+  test('settles whole with exactly the gas that the node estimates', async () => {
+    const { chain, owner, settlement, verdicts } = world
+    const orders = await crossing()
+    const fills = Array.from({ length: 5 }, (_, index) => fillOf({ fillIndex: index, size: UNIT }))
+    const args = [orders, fills, []] as const
+    const gas = await chain.publicClient.estimateContractGas({
+      ...settlement,
+      functionName: 'settle',
+      args,
+      account: owner.address,
+    })
+    const receipt = await chain.send(owner, settlement, 'settle', args, { gas })
+    assert.equal(verdicts(receipt).filter(({ settled }) => settled).length, 5)
   })
 })
 

@@ -296,7 +296,9 @@ export async function fuzz(options: {
     const room = [buy, sell].map(({ hash, order }) => order.size - amount(model.filled, hash))
     let size = randomSize()
     for (const left of room) if (left < size) size = left
-    if (random.chance(0.03)) size = randomSize()
+    if (random.chance(0.02)) size = randomSize()
+    // One unit too much for one of the two, or for both.
+    if (random.chance(0.02)) size = random.pick(room) + 1n
     if (random.chance(0.005)) size = 0n
     return { buy, sell, seq, fillIndex: random.below(3), price, size: size < 0n ? 0n : size }
   }
