@@ -520,6 +520,24 @@ describe('a replay', () => {
     assert.equal(await balance(ann.address), before)
   })
 
+  test('is refused wherever the trade is kept: in either order’s slot or its own', async () => {
+    const { settle, read, settlement, hashOrder } = world
+    const orders = await crossing()
+    const fills = [0, 1, 2, 3].map((fillIndex) => fillOf({ fillIndex, size: UNIT }))
+    const settled = await settle(orders, fills)
+    assert.ok(settled.every((verdict) => verdict.settled))
+    const again = await settle(orders, fills)
+    assert.deepEqual(
+      again.map((verdict) => verdict.settled || verdict.reason),
+      Array(4).fill('AlreadySettled'),
+    )
+    const [buyHash, sellHash] = orders.map(({ order }) => hashOrder(order)) as [Hex, Hex]
+    for (const { tradeId } of settled) {
+      assert.equal(await read(settlement, 'isSettled', [tradeId, buyHash, sellHash]), true)
+    }
+    assert.equal(await read(settlement, 'isSettled', [buyHash, buyHash, sellHash]), false)
+  })
+
   test('of a rejected fill can settle once its cause is gone', async () => {
     const { settle, chain, ann, owner, collateral, settlement, verdicts, hashOrder } = world
     const orders = await crossing()

@@ -68,6 +68,7 @@ const POOL_MIN = 60
 const MARKET_LIFE_CALLS = 8_000
 const CHECK_EVERY = 40
 const GAS = numberToHex(30_000_000)
+const UNKNOWN_MARKET = keccak256('0x')
 const FIRST_DEPOSIT = 50_000n * UNIT
 
 export async function fuzz(options: {
@@ -239,10 +240,10 @@ export async function fuzz(options: {
   async function newOrder(): Promise<Signed> {
     const trader = random.pick(traders)
     nonce += 1n
-    const unknown = random.chance(0.005)
+    const unknown = random.chance(0.02)
     const side = random.below(2)
     const order: Order = {
-      marketId: unknown ? keccak256(numberToHex(nonce)) : random.pick(markets).id,
+      marketId: unknown ? UNKNOWN_MARKET : random.pick(markets).id,
       trader: trader.address,
       side,
       outcome: random.below(2),
@@ -343,6 +344,7 @@ export async function fuzz(options: {
     // up.
     const stale = ({ hash, order, genuine }: Signed) =>
       !genuine ||
+      order.marketId === UNKNOWN_MARKET ||
       amount(model.filled, hash) === order.size ||
       order.expiration + model.grace < now ||
       now >= (model.cancelledFrom.get(hash) ?? UNLIMITED)
