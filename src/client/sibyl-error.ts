@@ -4,23 +4,57 @@
  */
 
 import type { RejectionCode } from '#domain/rejection.ts'
+import type { OrderSubmission } from './sign-order.ts'
+
+/**
+ * The server's codes, and four of the SDK's own: no answer came, none came in time, the answer was
+ * none of Sibyl's, or somebody called it off.
+ */
+export type ErrorCode =
+  | RejectionCode
+  | 'NETWORK'
+  | 'TIMEOUT'
+  | 'UNEXPECTED_ANSWER'
+  | 'ABORTED'
+  | (string & {})
+
+export type ErrorDetails = {
+  readonly field?: string | undefined
+  readonly status?: number | undefined
+  readonly requestId?: string | undefined
+  readonly attempts?: number
+  readonly outcomeUnknown?: boolean
+  readonly submission?: OrderSubmission
+  readonly cause?: unknown
+}
 
 export class SibylError extends Error {
-  readonly code: RejectionCode | (string & {})
+  readonly code: ErrorCode
   /** The path of the field at fault, as in the request: `order.price`. */
   readonly field: string | undefined
-  /** The HTTP status; none where nothing was sent. */
+  /** The HTTP status; none where nothing was sent or nothing came back. */
   readonly status: number | undefined
+  /** What the server calls this request in its log. */
+  readonly requestId: string | undefined
+  /** How often the request was sent; 0 where the SDK itself refused. */
+  readonly attempts: number
+  /** Whether it may have been carried out although it failed; sending the same again is safe. */
+  readonly outcomeUnknown: boolean
+  /**
+   * The signed order of a `place` that failed: submit it again when nobody knows its outcome.
+   * Signing the intent anew would make another order.
+   */
+  readonly submission: OrderSubmission | undefined
 
-  constructor(
-    code: RejectionCode | (string & {}),
-    message: string,
-    details: { field?: string; status?: number; cause?: unknown } = {},
-  ) {
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
     this.name = 'SibylError'
     this.code = code
     this.field = details.field
     this.status = details.status
+    this.requestId = details.requestId
+    this.attempts = details.attempts ?? 0
+    this.outcomeUnknown = details.outcomeUnknown ?? false
+    this.submission = details.submission
   }
 }

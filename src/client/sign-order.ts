@@ -7,17 +7,28 @@
 import type { Hex } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { type Address, parseAddress } from '#domain/ids.ts'
-import type { Order, PermitSignature } from '#domain/order.ts'
+import type { Order } from '#domain/order.ts'
 import { type OrderDomain, orderHash } from '#domain/order-hash.ts'
 import { ORDER_TYPES, settlementDomain } from '#domain/typed-data.ts'
 import type { OrderDraft } from './build-order.ts'
 import { SibylError } from './sibyl-error.ts'
 
+/** A stablecoin permit as the API takes it; `v` may be 27 or 28, 0 or 1. */
+export type PermitInput = {
+  readonly nonce: string | number
+  /** A uint256 as decimal text. */
+  readonly value: string
+  readonly deadline: string | number
+  readonly v: number
+  readonly r: string
+  readonly s: string
+}
+
 /** The body of `POST /api/v1/orders`. */
 export type OrderSubmission = {
   readonly order: Order
   readonly signature: string
-  readonly permitSignature?: PermitSignature
+  readonly permitSignature?: PermitInput
 }
 
 /** What a wallet is asked to sign, and to show to its owner. */
@@ -72,8 +83,13 @@ export async function signOrder(
     const hash = hex(orderHash(order, domain))
     return submission(order, await account.sign({ hash }))
   }
-  const order = orderOf(draft, 'account' in signer ? signer.account.address : signer.address)
+  const order = orderOf(draft, signerAddress(signer))
   return submission(order, await signer.signTypedData(orderTypedData(order, domain)))
+}
+
+export function signerAddress(signer: OrderSigner): string {
+  if (typeof signer === 'string') return accountOf(signer).address
+  return 'account' in signer ? signer.account.address : signer.address
 }
 
 export function orderTypedData(order: Order, domain: OrderDomain): OrderTypedData {

@@ -1,0 +1,133 @@
+/**
+ * What the API answers, as types. Integers are numbers, exact because the server never lets them
+ * leave the safe range, except the totals of a book's levels: those are bigint.
+ */
+
+import type { ErrorCode } from './sibyl-error.ts'
+
+export type PlacedOrder = {
+  /** The EIP-712 digest: the order's identity. */
+  readonly orderHash: string
+  readonly status: 'accepted'
+  /** How many resting orders it met at once. */
+  readonly matches: number
+  /** Unix seconds. */
+  readonly timestamp: number
+  /** There when the same signed order had been accepted before; this is the first answer again. */
+  readonly duplicate?: true
+}
+
+export type CancelledOrder = { readonly status: 'cancelled'; readonly orderHash: string }
+
+export type CancelledOrders = {
+  readonly status: 'cancelled'
+  readonly orderHashes: readonly string[]
+  readonly count: number
+}
+
+export type ValidatedOrder = {
+  readonly valid: boolean
+  /** The digest that the server hashed; null when the values cannot be hashed. */
+  readonly orderHash: string | null
+  /** Who signed that digest; null when the signature is nobody's. */
+  readonly recovered: string | null
+  /** Everything that is wrong with it. */
+  readonly errors: readonly {
+    readonly code: ErrorCode
+    readonly error: string
+    readonly field?: string
+  }[]
+}
+
+export type OpenOrder = {
+  readonly orderHash: string
+  readonly marketId: string
+  readonly trader: string
+  /** 0 = BUY, 1 = SELL. */
+  readonly side: 0 | 1
+  /** 0 = YES, 1 = NO. */
+  readonly outcome: 0 | 1
+  readonly price: number
+  readonly size: number
+  readonly remainingSize: number
+  readonly filled: number
+  readonly timestamp: number
+  readonly expiration: number
+  readonly chainId: number
+}
+
+export type Market = {
+  readonly id: string
+  readonly question: string
+  readonly description: string
+  readonly category: 'defi' | 'protocol' | 'stablecoin' | 'general'
+  readonly contractAddress: string
+  readonly maker: string
+  readonly expiration: number
+  readonly chainId: number
+  readonly resolved: boolean
+  /** The best YES ask; 0 when there is none. */
+  readonly bestAskPrice: number
+  readonly createdAt: number
+}
+
+export type Level = {
+  readonly price: number
+  /** The sum over all orders at the price, which may exceed 2^53. */
+  readonly size: bigint
+}
+
+export type Orderbook = {
+  readonly marketId: string
+  /** Best first. */
+  readonly bids: readonly Level[]
+  /** Best first. */
+  readonly asks: readonly Level[]
+  readonly lastUpdate: number
+  readonly seq: number
+}
+
+export type Trade = {
+  readonly tradeId: string
+  readonly price: number
+  readonly size: number
+  readonly buyer: string
+  readonly seller: string
+  readonly outcome: 0 | 1
+  readonly timestamp: number
+  /** Empty until there is one. */
+  readonly txHash: string
+  readonly status: 'matched' | 'submitted' | 'confirmed' | 'failed' | 'reverted'
+  readonly seq: number
+}
+
+export type SignatureScheme = {
+  readonly domain: {
+    readonly name: string
+    readonly version: string
+    readonly chainId: number
+    readonly verifyingContract?: string
+  }
+  readonly primaryType: string
+  readonly types: Readonly<
+    Record<string, readonly { readonly name: string; readonly type: string }[]>
+  >
+}
+
+export type Config = {
+  readonly service: { readonly name: string; readonly version: string }
+  /** Unix seconds, when it was asked. */
+  readonly serverTime: number
+  readonly auth: {
+    readonly bearer: boolean
+    readonly tokenSeconds: number
+    readonly registerMessage: string
+  }
+  readonly limits: Readonly<Record<string, number>>
+  readonly chains: readonly {
+    readonly chainId: number
+    readonly role: 'main' | 'test'
+    readonly contracts: Readonly<Record<string, string>>
+    readonly signatures: Readonly<Record<string, SignatureScheme>>
+  }[]
+}

@@ -1,0 +1,361 @@
+/**
+ * The SDK's client: signs orders for the exchange behind a URL, sends them, and reads what it
+ * shows. It keeps no state but the exchange's configuration, and no key: the signer is the caller's.
+ */
+
+import { type Address, parseAddress } from '#domain/ids.ts'
+import { BATCH_ORDERS_MAX, BODY_BYTES_MAX } from '#domain/limits.ts'
+import type { OrderDomain } from '#domain/order-hash.ts'
+import type {
+  CancelledOrder,
+  CancelledOrders,
+  Config,
+  Market,
+  OpenOrder,
+  Orderbook,
+  PlacedOrder,
+  Trade,
+  ValidatedOrder,
+} from './answers.ts'
+import { buildOrder, type OrderIntent } from './build-order.ts'
+import { SibylError } from './sibyl-error.ts'
+import {
+  type OrderSigner,
+  type OrderSubmission,
+  type PermitInput,
+  signerAddress,
+  signOrder,
+} from './sign-order.ts'
+import { type CallOptions, createTransport, type HeaderLines } from './transport.ts'
+
+export type ClientOptions = {
+  /** Where the exchange is: `http://127.0.0.1:8080`. */
+  readonly url: string
+  /** Who signs orders. Reading needs none. */
+  readonly signer?: OrderSigner
+  /** Which chain orders are for, where the exchange knows several. */
+  readonly chainId?: number
+  /** What orders are bound to, for callers that do not leave this to the exchange's word. */
+  readonly domain?: OrderDomain
+  /** Headers of each attempt, such as an `Authorization` with a fresh token. */
+  readonly headers?: () => HeaderLines | Promise<HeaderLines>
+  /** How long one attempt may take. */
+  readonly timeoutMs?: number
+  /** How often a request is sent again when that is safe and can help. */
+  readonly retries?: number
+  /** The pause before the first retry; it doubles each time. */
+  readonly backoffMs?: number
+  readonly fetch?: typeof fetch
+}
+
+/** What became of one order of a batch. */
+export type BatchResult =
+  | { readonly ok: true; readonly placed: PlacedOrder; readonly submission: OrderSubmission }
+  | { readonly ok: false; readonly error: SibylError; readonly submission: OrderSubmission }
+
+export type PlaceIntent = OrderIntent & {
+  /** A stablecoin permit that goes with the order. */
+  readonly permitSignature?: PermitInput
+}
+
+export type Orders = {
+  /** Builds and signs, and sends nothing. Keep the result, and a crash of your own costs nothing. */
+  sign(intent: PlaceIntent): Promise<OrderSubmission>
+  /** Builds, signs and submits. What fails carries the signed order as `error.submission`. */
+  place(intent: PlaceIntent, options?: CallOptions): Promise<PlacedOrder>
+  submit(submission: OrderSubmission, options?: CallOptions): Promise<PlacedOrder>
+  placeBatch(intents: readonly PlaceIntent[], options?: CallOptions): Promise<BatchResult[]>
+  /** Any number of orders, in as many requests as they need; the results are in the same order. */
+  submitBatch(
+    submissions: readonly OrderSubmission[],
+    options?: CallOptions,
+  ): Promise<BatchResult[]>
+  /** Asks what the exchange would say; places nothing. */
+  validate(submission: OrderSubmission, options?: CallOptions): Promise<ValidatedOrder>
+  /**
+   * Cancels one order. When an attempt was lost on the way and sent again, `ORDER_CLOSED` may mean
+   * that the lost one did it: `error.attempts` tells.
+   */
+  cancel(
+    order: {
+      readonly orderHash: string
+      readonly marketId: string
+      readonly side?: 'buy' | 'sell'
+    },
+    options?: CallOptions,
+  ): Promise<CancelledOrder>
+  /** Cancels all open orders of the token's address, in one market or in all; needs a token. */
+  cancelAll(where?: { readonly market?: string }, options?: CallOptions): Promise<CancelledOrders>
+  /** Open orders of a trader, the signer if none is named. */
+  list(
+    filter?: { readonly trader?: string; readonly market?: string },
+    options?: CallOptions,
+  ): Promise<OpenOrder[]>
+  /** Open orders of a user in all markets of one chain. */
+  listOfUser(
+    user: { readonly address?: string; readonly chainId?: number },
+    options?: CallOptions,
+  ): Promise<OpenOrder[]>
+}
+
+export type Client = {
+  readonly orders: Orders
+  markets(
+    filter?: { readonly chainId?: number; readonly quick?: boolean },
+    options?: CallOptions,
+  ): Promise<Market[]>
+  /** The book of one outcome, or of both merged by price. */
+  orderbook(marketId: string, outcome?: 'YES' | 'NO', options?: CallOptions): Promise<Orderbook>
+  /** Up to 100, newest first. */
+  trades(marketId: string, options?: CallOptions): Promise<Trade[]>
+  /** Asked once and kept; `config({ fresh: true })` asks again. */
+  config(options?: CallOptions & { readonly fresh?: boolean }): Promise<Config>
+}
+
+const TIMEOUT_MS = 15_000
+const RETRIES = 5
+const BACKOFF_MS = 100
+
+type BatchAnswer = {
+  readonly results: readonly (
+    | PlacedOrder
+    | { readonly error: string; readonly code: string; readonly field?: string }
+  )[]
+}
+
+export function createClient(options: ClientOptions): Client {
+  const send = createTransport({
+    url: options.url,
+    headers: options.headers,
+    timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+    retries: options.retries ?? RETRIES,
+    backoffMs: options.backoffMs ?? BACKOFF_MS,
+    fetch: options.fetch ?? ((input, init) => fetch(input, init)),
+  })
+  let known: Promise<Config> | undefined
+
+  function config({ fresh = false, ...call }: CallOptions & { fresh?: boolean } = {}) {
+    if (known === undefined || fresh) {
+      const asked = send<Config>({ method: 'GET', path: '/api/v1/config' }, call)
+      known = asked
+      // A failure is told to whoever asked, and not kept.
+      asked.catch(() => {
+        if (known === asked) known = undefined
+      })
+    }
+    return known
+  }
+
+  function signer(): OrderSigner {
+    if (options.signer !== undefined) return options.signer
+    throw new SibylError('MISSING_FIELD', 'createClient was given no signer', { field: 'signer' })
+  }
+
+  /** The chain that orders are for. */
+  async function chain(call?: CallOptions): Promise<Config['chains'][number]> {
+    const { chains } = await config(call)
+    const found =
+      options.chainId === undefined && chains.length === 1
+        ? chains[0]
+        : chains.find(({ chainId }) => chainId === options.chainId)
+    if (found !== undefined) return found
+    const ids = chains.map(({ chainId }) => chainId).join(', ')
+    throw new SibylError('INVALID_FIELD', `give createClient a chainId that is one of ${ids}`, {
+      field: 'chainId',
+    })
+  }
+
+  async function domain(): Promise<OrderDomain> {
+    if (options.domain !== undefined) return options.domain
+    const { chainId, contracts } = await chain()
+    const verifyingContract: Address | undefined = parseAddress(contracts.settlement ?? '')
+    if (verifyingContract !== undefined) return { chainId, verifyingContract }
+    throw new SibylError('UNEXPECTED_ANSWER', `chain ${chainId} has no settlement contract`)
+  }
+
+  async function sign({ permitSignature, ...intent }: PlaceIntent): Promise<OrderSubmission> {
+    const draft = buildOrder(intent as OrderIntent)
+    const signed = await signOrder(draft, signer(), await domain())
+    return permitSignature === undefined ? signed : { ...signed, permitSignature }
+  }
+
+  function submit(body: OrderSubmission, call?: CallOptions): Promise<PlacedOrder> {
+    return send<PlacedOrder>({ method: 'POST', path: '/api/v1/orders', body }, call)
+  }
+
+  /** One request; what the exchange was too busy for is sent once more by the caller. */
+  async function submitSome(
+    orders: readonly OrderSubmission[],
+    call: CallOptions | undefined,
+  ): Promise<BatchResult[]> {
+    const path = '/api/v1/orders/batch'
+    try {
+      const { results } = await send<BatchAnswer>({ method: 'POST', path, body: { orders } }, call)
+      return orders.map((submission, at) => {
+        const result = results[at]
+        if (result === undefined) {
+          const message = `${path}: ${results.length} results for ${orders.length} orders`
+          return failure(submission, 'UNEXPECTED_ANSWER', message)
+        }
+        if (!('code' in result)) return { ok: true, placed: result, submission }
+        return failure(submission, result.code, result.error, result.field)
+      })
+    } catch (error) {
+      // The whole request failed, so each of its orders did, for the same reason.
+      if (!(error instanceof SibylError)) throw error
+      return orders.map((submission) => ({
+        ok: false,
+        error: withSubmission(error, submission),
+        submission,
+      }))
+    }
+  }
+
+  async function submitBatch(
+    submissions: readonly OrderSubmission[],
+    call?: CallOptions,
+  ): Promise<BatchResult[]> {
+    const results: BatchResult[] = []
+    for (const some of requestsOf(submissions)) results.push(...(await submitSome(some, call)))
+    // Single orders know how to wait and to be sent again.
+    for (const [at, result] of results.entries()) {
+      if (result.ok || !PASSING_CODES.has(result.error.code) || result.error.status !== undefined) {
+        continue
+      }
+      results[at] = await submit(result.submission, call).then(
+        (placed) => ({ ok: true, placed, submission: result.submission }),
+        (error: unknown) => {
+          if (!(error instanceof SibylError)) throw error
+          return {
+            ok: false,
+            error: withSubmission(error, result.submission),
+            submission: result.submission,
+          }
+        },
+      )
+    }
+    return results
+  }
+
+  const trader = (address: string | undefined): string => address ?? signerAddress(signer())
+
+  return {
+    orders: {
+      sign,
+      submit,
+      submitBatch,
+      async place(intent, call) {
+        const submission = await sign(intent)
+        try {
+          return await submit(submission, call)
+        } catch (error) {
+          throw error instanceof SibylError ? withSubmission(error, submission) : error
+        }
+      },
+      async placeBatch(intents, call) {
+        const submissions: OrderSubmission[] = []
+        for (const intent of intents) submissions.push(await sign(intent))
+        return submitBatch(submissions, call)
+      },
+      validate: (body, call) =>
+        send({ method: 'POST', path: '/api/v1/orders/validate', body }, call),
+      cancel: ({ orderHash, marketId, side }, call) =>
+        send(
+          {
+            method: 'DELETE',
+            path: `/api/v1/orders/${encodeURIComponent(orderHash)}`,
+            query: { marketId, side },
+          },
+          call,
+        ),
+      cancelAll: ({ market } = {}, call) =>
+        send({ method: 'DELETE', path: '/api/v1/orders', query: { market } }, call),
+      async list(filter = {}, call) {
+        const query = { trader: trader(filter.trader), market: filter.market }
+        const path = '/api/v1/orders'
+        const { orders } = await send<{ orders: OpenOrder[] }>({ method: 'GET', path, query }, call)
+        return orders
+      },
+      async listOfUser({ address, chainId }, call) {
+        const user = encodeURIComponent(trader(address))
+        const query = { chain_id: chainId ?? (await chain(call)).chainId }
+        const path = `/api/v1/users/${user}/orders`
+        const { orders } = await send<{ orders: OpenOrder[] }>({ method: 'GET', path, query }, call)
+        return orders
+      },
+    },
+    async markets({ chainId, quick } = {}, call) {
+      const query = { chain_id: chainId, quick }
+      const path = '/api/v1/markets'
+      const { markets } = await send<{ markets: Market[] }>({ method: 'GET', path, query }, call)
+      return markets
+    },
+    async orderbook(marketId, outcome, call) {
+      const path = `/api/v1/orderbook/${encodeURIComponent(marketId)}`
+      const book = await send<OrderbookJson>({ method: 'GET', path, query: { outcome } }, call)
+      return { ...book, bids: book.bids.map(exactLevel), asks: book.asks.map(exactLevel) }
+    },
+    async trades(marketId, call) {
+      const path = `/api/v1/trades/${encodeURIComponent(marketId)}`
+      const { trades } = await send<{ trades: Trade[] }>({ method: 'GET', path }, call)
+      return trades
+    },
+    config,
+  }
+}
+
+/** Said of one order in a batch, these may be different a moment later. */
+const PASSING_CODES: ReadonlySet<string> = new Set(['OVERLOADED', 'OUTCOME_UNKNOWN'])
+
+/** A size beyond 2^53 was read as text. */
+type LevelJson = { readonly price: number; readonly size: number | string }
+type OrderbookJson = Omit<Orderbook, 'bids' | 'asks'> & {
+  readonly bids: readonly LevelJson[]
+  readonly asks: readonly LevelJson[]
+}
+
+function exactLevel({ price, size }: LevelJson): { price: number; size: bigint } {
+  return { price, size: BigInt(size) }
+}
+
+/** Cuts the orders into requests that the exchange takes: so many orders, so many bytes. */
+function requestsOf(submissions: readonly OrderSubmission[]): OrderSubmission[][] {
+  const requests: OrderSubmission[][] = []
+  let bytes = 0
+  for (const submission of submissions) {
+    const length = JSON.stringify(submission).length + 1
+    const last = requests.at(-1)
+    if (
+      last === undefined ||
+      last.length === BATCH_ORDERS_MAX ||
+      bytes + length > BODY_BYTES_MAX - BATCH_FRAME_BYTES
+    ) {
+      requests.push([submission])
+      bytes = length
+    } else {
+      last.push(submission)
+      bytes += length
+    }
+  }
+  return requests
+}
+
+/** `{"orders":[]}`, and some room. */
+const BATCH_FRAME_BYTES = 64
+
+function failure(
+  submission: OrderSubmission,
+  code: string,
+  message: string,
+  field?: string,
+): BatchResult {
+  const outcomeUnknown = code === 'OUTCOME_UNKNOWN' || code === 'UNEXPECTED_ANSWER'
+  const details = { field, attempts: 1, outcomeUnknown, submission }
+  return { ok: false, error: new SibylError(code, message, details), submission }
+}
+
+function withSubmission(error: SibylError, submission: OrderSubmission): SibylError {
+  const { field, status, requestId, attempts, outcomeUnknown, cause } = error
+  const details = { field, status, requestId, attempts, outcomeUnknown, cause, submission }
+  return new SibylError(error.code, error.message, details)
+}

@@ -1,0 +1,192 @@
+/**
+ * Sends one request of the SDK and brings back its answer or a `SibylError`. What is sent again is
+ * only what is safe to send again: every write of the API is idempotent, and a refusal of the server
+ * is final unless it says that trying later helps.
+ */
+
+import { parseExactJson } from './exact-json.ts'
+import { SibylError } from './sibyl-error.ts'
+
+export type TransportOptions = {
+  readonly url: string
+  /** For each attempt of its own, because a token serves once. */
+  readonly headers: (() => HeaderLines | Promise<HeaderLines>) | undefined
+  readonly timeoutMs: number
+  readonly retries: number
+  readonly backoffMs: number
+  readonly fetch: typeof fetch
+}
+
+export type HeaderLines = Readonly<Record<string, string>>
+
+export type CallOptions = {
+  /** Calls the request off, and the retries of it. What was sent may still be carried out. */
+  readonly signal?: AbortSignal
+  /** For each attempt, instead of the client's. */
+  readonly timeoutMs?: number
+}
+
+export type Request = {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly path: string
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
+  readonly body?: object
+}
+
+export type Transport = <Answer>(request: Request, options?: CallOptions) => Promise<Answer>
+
+/** A pause that the server asks for beyond this is left to the caller. */
+const PAUSE_MS_MAX = 30_000
+const BACKOFF_MS_MAX = 5_000
+
+export function createTransport(options: TransportOptions): Transport {
+  const base = options.url.replace(/\/+$/, '')
+
+  async function attempt(request: Request, url: string, call: CallOptions): Promise<Attempt> {
+    const timeout = AbortSignal.timeout(call.timeoutMs ?? options.timeoutMs)
+    const signal = call.signal === undefined ? timeout : AbortSignal.any([timeout, call.signal])
+    const headers = await options.headers?.()
+    try {
+      const response = await options.fetch(url, {
+        method: request.method,
+        headers: {
+          accept: 'application/json',
+          ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        signal,
+        ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+      })
+      return { response, text: await response.text() }
+    } catch (error) {
+      if (call.signal?.aborted === true) return { failure: 'ABORTED', cause: call.signal.reason }
+      return { failure: timeout.aborted ? 'TIMEOUT' : 'NETWORK', cause: error }
+    }
+  }
+
+  return async <Answer>(request: Request, call: CallOptions = {}): Promise<Answer> => {
+    const url = `${base}${request.path}${queryText(request.query)}`
+    // What one attempt left open stays open until a later one is decided.
+    let unsure = false
+    for (let attempts = 1; ; attempts++) {
+      if (call.signal?.aborted === true) throw calledOff(request, attempts - 1, unsure, call.signal)
+      const result = await attempt(request, url, call)
+      const read = readAttempt(request, result, attempts, unsure)
+      if (!(read instanceof SibylError)) return read.answer as Answer
+      unsure = read.outcomeUnknown
+      const pauseMs = attempts > options.retries ? undefined : pauseAfter(read, result, attempts)
+      if (pauseMs === undefined) throw read
+      await pause(pauseMs, call.signal)
+    }
+  }
+
+  /** How long to wait before the next attempt; undefined when another one cannot help. */
+  function pauseAfter(error: SibylError, result: Attempt, attempts: number): number | undefined {
+    const backoffMs = Math.min(BACKOFF_MS_MAX, options.backoffMs * 2 ** (attempts - 1))
+    // Clients that failed together must not come back together.
+    const jitteredMs = backoffMs * (0.5 + Math.random() / 2)
+    if ('failure' in result) return result.failure === 'ABORTED' ? undefined : jitteredMs
+    const askedMs = retryAfterMs(result.response)
+    const helps =
+      error.status === 429
+        ? askedMs !== undefined
+        : error.code === 'OVERLOADED' ||
+          error.code === 'OUTCOME_UNKNOWN' ||
+          // A proxy in between that could not reach the service, or lost it.
+          (error.code === 'UNEXPECTED_ANSWER' && GATEWAY_STATUSES.has(error.status ?? 0))
+    if (!helps || (askedMs ?? 0) > PAUSE_MS_MAX) return undefined
+    return Math.max(jitteredMs, askedMs ?? 0)
+  }
+}
+
+const GATEWAY_STATUSES = new Set([502, 503, 504])
+
+type Attempt =
+  | { readonly response: Response; readonly text: string }
+  | { readonly failure: 'NETWORK' | 'TIMEOUT' | 'ABORTED'; readonly cause: unknown }
+
+function readAttempt(
+  request: Request,
+  result: Attempt,
+  attempts: number,
+  unsure: boolean,
+): { readonly answer: unknown } | SibylError {
+  const what = `${request.method} ${request.path}`
+  if ('failure' in result) {
+    const { failure, cause } = result
+    const details = { attempts, outcomeUnknown: true, cause }
+    return new SibylError(failure, `${what}: ${WORDS[failure]}`, details)
+  }
+  const { response, text } = result
+  const requestId = response.headers.get('x-request-id') ?? undefined
+  const { status } = response
+  const outcomeUnknown = status >= 500 || (unsure && status === 429)
+  const details = { status, requestId, attempts, outcomeUnknown }
+  let body: unknown
+  try {
+    body = parseExactJson(text)
+  } catch (cause) {
+    const message = `${what}: status ${status} without JSON`
+    return new SibylError('UNEXPECTED_ANSWER', message, { ...details, cause })
+  }
+  if (response.ok) return { answer: body }
+  const { error, code, field } = (body ?? {}) as Partial<Record<string, unknown>>
+  if (typeof error !== 'string' || typeof code !== 'string') {
+    return new SibylError('UNEXPECTED_ANSWER', `${what}: status ${status}`, details)
+  }
+  return new SibylError(code, error, {
+    ...details,
+    outcomeUnknown: REFUSED_CODES.has(code) ? unsure : outcomeUnknown,
+    field: typeof field === 'string' ? field : undefined,
+  })
+}
+
+/** Said before anything was done. */
+const REFUSED_CODES = new Set(['OVERLOADED', 'SETTLEMENT_BEHIND', 'CHAIN_UNAVAILABLE'])
+
+const WORDS = {
+  NETWORK: 'the service could not be reached, or the connection broke',
+  TIMEOUT: 'no answer came in time',
+  ABORTED: 'called off',
+} as const
+
+/** In milliseconds; a date is read too, since a proxy may write one. */
+function retryAfterMs(response: Response): number | undefined {
+  const text = response.headers.get('retry-after')
+  if (text === null) return undefined
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000
+  const atMs = Date.parse(text)
+  return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - Date.now())
+}
+
+function queryText(query: Request['query']): string {
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) params.set(name, String(value))
+  }
+  const text = params.toString()
+  return text === '' ? '' : `?${text}`
+}
+
+/** Ends early when the signal aborts; the next attempt then says so. */
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    signal?.addEventListener('abort', done)
+  })
+}
+
+function calledOff(
+  request: Request,
+  attempts: number,
+  outcomeUnknown: boolean,
+  signal: AbortSignal,
+): SibylError {
+  const message = `${request.method} ${request.path}: ${WORDS.ABORTED}`
+  return new SibylError('ABORTED', message, { attempts, outcomeUnknown, cause: signal.reason })
+}

@@ -1,0 +1,156 @@
+/**
+ * A real exchange for tests: `node src/main.ts` as a child process on a free port, with a data
+ * folder of its own that is removed in the end. A test that fails shows what the child wrote.
+ */
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const OPEN = /is open \(\w+\) at (http:\/\/\S+)/
+/** The end of the output that a failure shows. */
+const OUTPUT_CHARS_MAX = 20_000
+
+export type Environment = Readonly<Record<string, string>>
+
+export type Exchange = {
+  /** Where the running child listens; another one after each start. */
+  readonly url: string
+  readonly dataDir: string
+  /** What the children have written so far, the end of it. */
+  readonly output: () => string
+  /** Ends the child by a signal; done when it is gone. */
+  readonly kill: (signal?: NodeJS.Signals) => Promise<void>
+  /** Stops it in good order, and asserts that it says so by its exit code. */
+  readonly stop: () => Promise<void>
+  /** Starts a child again on the same data folder; the one before must be gone. */
+  readonly start: (environment?: Environment) => Promise<void>
+  /** Kills what runs and removes the folder. */
+  readonly dispose: () => Promise<void>
+}
+
+type Child = { readonly process: ChildProcess; readonly exited: Promise<string> }
+
+const running = new Set<ChildProcess>()
+// A test run that dies must not leave exchanges behind.
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
+export type ExchangeOptions = {
+  readonly environment?: Environment
+  /** Puts something into the data folder before the first start. */
+  readonly prepare?: (dataDir: string) => Promise<void>
+}
+
+/** Starts an exchange that ends with the test and serves its subtests. */
+export async function startExchange(
+  t: TestContext,
+  options: ExchangeOptions = {},
+): Promise<Exchange> {
+  const exchange = await openExchange(options)
+  let failed = false
+  t.afterEach((subtest) => {
+    failed ||= 'error' in subtest && subtest.error != null
+  })
+  t.after(async () => {
+    await exchange.dispose()
+    failed ||= t.error != null
+    if (failed) process.stderr.write(`the exchange wrote:\n${exchange.output()}\n`)
+  })
+  return exchange
+}
+
+/** Starts an exchange that its caller disposes of. */
+export async function openExchange(options: ExchangeOptions = {}): Promise<Exchange> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'sibyl-exchange-'))
+  let environment = options.environment ?? {}
+  let child: Child | undefined
+  let url = ''
+  let output = ''
+
+  async function start(): Promise<void> {
+    assert.equal(child, undefined, 'the exchange before this one is gone')
+    const started = Promise.withResolvers<string>()
+    const node = spawn(process.execPath, ['src/main.ts'], {
+      cwd: ROOT,
+      env: {
+        ...withoutSettings(process.env),
+        SIBYL_PORT: '0',
+        SIBYL_DATA_DIR: dataDir,
+        SIBYL_LOG_FORMAT: 'json',
+        ...environment,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    running.add(node)
+    let said = ''
+    const hear = (chunk: Buffer): void => {
+      output = (output + chunk.toString()).slice(-OUTPUT_CHARS_MAX)
+      if (url !== '') return
+      said += chunk.toString()
+      const found = OPEN.exec(said)?.[1]
+      if (found !== undefined) started.resolve(found)
+    }
+    url = ''
+    node.stdout.on('data', hear)
+    node.stderr.on('data', hear)
+    const exited = new Promise<string>((resolve) => {
+      node.once('exit', (code, signal) => {
+        running.delete(node)
+        child = undefined
+        const how = signal ?? `code ${code}`
+        started.reject(new Error(`the exchange ended with ${how} while starting:\n${output}`))
+        resolve(how)
+      })
+    })
+    child = { process: node, exited }
+    url = await started.promise
+  }
+
+  async function kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    child?.process.kill(signal)
+    await child?.exited
+  }
+
+  async function dispose(): Promise<void> {
+    await kill()
+    await rm(dataDir, { recursive: true, force: true })
+  }
+
+  try {
+    await options.prepare?.(dataDir)
+    await start()
+  } catch (error) {
+    await dispose()
+    throw error
+  }
+  return {
+    get url() {
+      return url
+    },
+    dataDir,
+    output: () => output,
+    kill,
+    async stop() {
+      assert.ok(child !== undefined, 'the exchange runs')
+      child.process.kill('SIGTERM')
+      assert.equal(await child.exited, 'code 0', output)
+    },
+    async start(next) {
+      environment = next ?? environment
+      await start()
+    },
+    dispose,
+  }
+}
+
+/** Settings of whoever runs the tests are not those of the test. */
+function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('SIBYL_')))
+}
