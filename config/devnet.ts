@@ -6,6 +6,7 @@ export const devnet: Profile = {
   profile: 'devnet',
   front: { corsOrigins: ['*'] },
   auth: { bearer: false },
+  limits: { enabled: false },
   demoMarkets: true,
   // The local chain's id, and where the first contract of its first account stands.
   chains: [

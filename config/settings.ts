@@ -72,6 +72,11 @@ export const SettingsSchema = Type.Object({
       unit: 'requests',
       description: 'Requests under way in one front thread; one more gets 503.',
     }),
+    trustedProxies: Type.Array(Type.String({ pattern: '^[0-9a-fA-F.:]+(/[0-9]{1,3})?$' }), {
+      env: 'SIBYL_TRUSTED_PROXIES',
+      maxItems: 100,
+      description: 'Addresses or ranges of proxies whose X-Forwarded-For is believed.',
+    }),
   }),
   auth: Type.Object({
     bearer: Type.Boolean({
@@ -81,6 +86,79 @@ export const SettingsSchema = Type.Object({
     allowOpenWrites: Type.Boolean({
       env: 'SIBYL_ALLOW_OPEN_WRITES',
       description: 'Permits a start without bearer tokens on an address that others can reach.',
+    }),
+    singleUseNonce: Type.Boolean({
+      env: 'SIBYL_SINGLE_USE_NONCE',
+      description: 'Whether a token can be used once only.',
+    }),
+    noncesMax: Type.Integer({
+      env: 'SIBYL_NONCES_MAX',
+      minimum: 1_000,
+      maximum: 100_000_000,
+      unit: 'tokens',
+      description: 'Used tokens of the last five minutes that are remembered, 24 bytes each.',
+    }),
+  }),
+  limits: Type.Object({
+    enabled: Type.Boolean({
+      env: 'SIBYL_LIMITS',
+      description: 'Whether requests are limited by rate.',
+    }),
+    bucketsMax: Type.Integer({
+      env: 'SIBYL_LIMIT_BUCKETS_MAX',
+      minimum: 1_000,
+      maximum: 100_000_000,
+      unit: 'buckets',
+      description: 'IP ranges and keys that can be drawing at once, 24 bytes each.',
+    }),
+    ipPerSecond: Type.Integer({
+      env: 'SIBYL_LIMIT_IP_PER_SECOND',
+      minimum: 1,
+      maximum: 10_000_000,
+      unit: 'units/s',
+      description: 'What an IPv4 address or an IPv6 /64 may spend per second.',
+    }),
+    ipBurst: Type.Integer({
+      env: 'SIBYL_LIMIT_IP_BURST',
+      minimum: 1,
+      maximum: 100_000_000,
+      unit: 'units',
+      description: 'What it may spend at once.',
+    }),
+    keyPerSecond: Type.Integer({
+      env: 'SIBYL_LIMIT_KEY_PER_SECOND',
+      minimum: 1,
+      maximum: 10_000_000,
+      unit: 'units/s',
+      description: 'What an API key may spend per second.',
+    }),
+    keyBurst: Type.Integer({
+      env: 'SIBYL_LIMIT_KEY_BURST',
+      minimum: 1,
+      maximum: 100_000_000,
+      unit: 'units',
+      description: 'What it may spend at once.',
+    }),
+    readCost: Type.Integer({
+      env: 'SIBYL_COST_READ',
+      minimum: 0,
+      maximum: 1_000_000,
+      unit: 'units',
+      description: 'The price of a read.',
+    }),
+    writeCost: Type.Integer({
+      env: 'SIBYL_COST_WRITE',
+      minimum: 0,
+      maximum: 1_000_000,
+      unit: 'units',
+      description: 'The price of a write, of a check, and of each order of a batch.',
+    }),
+    registrationCost: Type.Integer({
+      env: 'SIBYL_COST_REGISTRATION',
+      minimum: 0,
+      maximum: 1_000_000,
+      unit: 'units',
+      description: 'The price of registering or revoking a key.',
     }),
   }),
   data: Type.Object({

@@ -1,6 +1,7 @@
 /** What the main thread hands to each worker, and what all channels of the exchange have in common. */
 
 import { CHANNEL_BATCH_MAX, CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
+import type { SharedTableMemory } from '#front/shared-table.ts'
 import type { ChannelOptions } from '#runtime/channel.ts'
 import type { Settings } from './settings.ts'
 import type { Topology } from './topology.ts'
@@ -14,6 +15,10 @@ export type ThreadData = {
   readonly version: string
   /** The port that all fronts share, once main has claimed it. */
   readonly port: number
+  readonly startedAtMs: number
+  /** Memory that all fronts share: which tokens were used, and who may send how much. */
+  readonly nonces: SharedTableMemory
+  readonly buckets: SharedTableMemory
 }
 
 export function channelOptions(settings: Settings): ChannelOptions {

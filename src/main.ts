@@ -3,6 +3,7 @@
  * and watches them; it carries no traffic.
  */
 
+import { randomUUID } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { collectDefaultMetrics, Registry } from 'prom-client'
@@ -11,6 +12,7 @@ import { loadSettings, type Settings, SettingsError, shownSettings } from '#conf
 import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { frontThreadName, marketThreadName } from '#config/topology.ts'
 import { claimPort } from '#front/port.ts'
+import { makeSharedTable } from '#front/shared-table.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeSupervisor, type ThreadSpec } from '#runtime/supervisor.ts'
 import { closeDatabase, openDatabase } from '#store/database.ts'
@@ -79,7 +81,14 @@ async function boot(): Promise<void> {
   registry.setDefaultLabels({ thread: 'main' })
   collectDefaultMetrics({ register: registry })
   const supervisor = makeSupervisor({
-    specs: threadSpecs(settings, { isTerminal, port, version }),
+    specs: threadSpecs(settings, {
+      isTerminal,
+      port,
+      version,
+      startedAtMs: systemClock.nowMs(),
+      nonces: makeSharedTable(settings.auth.noncesMax, randomUUID()),
+      buckets: makeSharedTable(settings.limits.bucketsMax, randomUUID()),
+    }),
     clock: systemClock,
     log,
     ...settings.supervisor,
@@ -129,7 +138,7 @@ async function boot(): Promise<void> {
 
 function threadSpecs(
   settings: Settings,
-  common: Pick<ThreadData, 'isTerminal' | 'port' | 'version'>,
+  common: Omit<ThreadData, 'name' | 'index' | 'settings'>,
 ): ThreadSpec[] {
   const numbers = (count: number) => Array.from({ length: count }, (_, index) => index)
   const marketNames = numbers(settings.markets.threads).map(marketThreadName)

@@ -3,18 +3,25 @@
 import { type MessagePort, workerData } from 'node:worker_threads'
 import type { Remote } from 'comlink'
 import { AggregatorRegistry, Registry } from 'prom-client'
+import type { ApiKeysProtocol } from '#actors/api-keys.ts'
 import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
 import { makeLog } from '#config/logging.ts'
 import { channelOptions, databaseUrlOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { marketThreadName, partitionOf, threadOf } from '#config/topology.ts'
 import type { Address } from '#domain/ids.ts'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
-import type { Rejection } from '#domain/rejection.ts'
+import { isRejection, type Rejection } from '#domain/rejection.ts'
+import { makeAuthenticator } from '#front/auth.ts'
+import { makeKeyDesk } from '#front/key-desk.ts'
+import { makeLimiter } from '#front/limits.ts'
 import { makeBoard } from '#front/market-board.ts'
 import { makeGateway } from '#front/market-gateway.ts'
+import { makeNonceLedger } from '#front/nonce-ledger.ts'
 import { makeOrderDesk, type OrderVerifier } from '#front/order-desk.ts'
 import type { Route } from '#front/route.ts'
+import { registerApiKey, revokeApiKey } from '#front/routes/api-keys.ts'
 import { cancelOrder } from '#front/routes/cancel-order.ts'
+import { cancelOrders } from '#front/routes/cancel-orders.ts'
 import { config } from '#front/routes/config.ts'
 import { listMarkets } from '#front/routes/list-markets.ts'
 import { listOrders, listUserOrders } from '#front/routes/list-orders.ts'
@@ -30,25 +37,35 @@ import { systemClock } from '#runtime/clock.ts'
 import { makePool, type Pool } from '#runtime/pool.ts'
 import { makeRef } from '#runtime/ref.ts'
 import { type Home, runThread } from '#runtime/thread.ts'
-import { askQuery } from '#store/queries.ts'
+import { askQuery, type Queries, type QueryName } from '#store/queries.ts'
 import { createBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
 import { type OrderInspection, type SignedOrder, verifiedOrder } from '#verify/inspect-orders.ts'
 
 /** Tasks that wait for a free thread of a pool; one more is refused. */
 const POOL_QUEUE_MAX = 10_000
 
-const { name, settings, isTerminal, port, version } = workerData as ThreadData
+const data = workerData as ThreadData
+/** The pause before a market thread that could not tell its markets is asked again. */
+const LOAD_AGAIN_MS = 100
+
+const { name, settings, isTerminal, port, version } = data
 const log = makeLog(settings.log, name, isTerminal)
 const topology = topologyOf(settings)
 const registry = new Registry()
 registry.setDefaultLabels({ thread: name })
 
-const board = makeBoard()
+const board = makeBoard({
+  isWhole: () => known.size === threads.length,
+  isCurrent: () => loaded.size === threads.length,
+})
 const threads = Array.from({ length: topology.marketThreads }, () =>
   makeRef<MarketThreadProtocol>(),
 )
+const store = makeRef<ApiKeysProtocol>()
 /** The market threads whose markets are on the board as they are now. */
 const loaded = new Set<number>()
+/** The market threads that have told their markets at least once. */
+const known = new Set<number>()
 
 let front: Front | undefined
 let verifyPool: Pool
@@ -81,10 +98,16 @@ function followThread(index: number, peerPort: MessagePort): void {
 }
 
 async function load(index: number): Promise<void> {
-  const answer = await threads[index]?.ask('Markets', {})
-  if (answer === undefined || isUnanswered(answer)) return
+  const ref = threads[index]
+  const answer = await ref?.ask('Markets', {})
+  if (answer === undefined || isUnanswered(answer) || isRejection(answer)) {
+    // Too busy, or its log is away. When the thread is gone, its next one is asked instead.
+    if (ref?.isOpen === true) setTimeout(() => void load(index), LOAD_AGAIN_MS).unref()
+    return
+  }
   for (const view of answer.views) board.load(view)
   loaded.add(index)
+  known.add(index)
 }
 
 function makeVerifier(): OrderVerifier {
@@ -101,6 +124,37 @@ function makeVerifier(): OrderVerifier {
   }
 }
 
+const query: <Name extends QueryName>(
+  name: Name,
+  args: Queries[Name]['takes'],
+) => Promise<Queries[Name]['answers']> = (name, args) =>
+  askQuery({ run: (task) => queryPool.run(task, 'answer') }, name, args)
+
+const findKey = (id: string) => query('apiKeyById', { id })
+
+const authenticator = makeAuthenticator({
+  findKey,
+  nonces: makeNonceLedger(data.nonces),
+  singleUse: settings.auth.singleUseNonce,
+  nowMs: systemClock.nowMs,
+  startedAtMs: data.startedAtMs,
+})
+
+const limiter = settings.limits.enabled
+  ? makeLimiter(settings.limits, data.buckets, systemClock.nowMs)
+  : undefined
+
+const keyDesk = makeKeyDesk({
+  service: settings.service.name,
+  store,
+  findKey,
+  async recoverSigner(message, signature) {
+    const signer = await verifyPool.run({ message, signature }, 'recoverMessageSigner')
+    return (signer as Address | null) ?? undefined
+  },
+  nowMs: systemClock.nowMs,
+})
+
 function routes(): Route[] {
   const gateway = makeGateway(threads, (marketId) =>
     threadOf(partitionOf(marketId, topology), topology),
@@ -110,7 +164,6 @@ function routes(): Route[] {
     gateway,
     verifier: makeVerifier(),
     clock: systemClock,
-    isLoaded: () => loaded.size === threads.length,
   })
   const facts = {
     name: settings.service.name,
@@ -124,20 +177,19 @@ function routes(): Route[] {
   }
   return [
     placeOrder(desk),
-    placeOrders(desk),
+    placeOrders(desk, limiter?.drawWrites),
     validateOrder(desk),
     listOrders({ board, gateway }),
     listUserOrders({ board, gateway }),
     cancelOrder(gateway),
+    cancelOrders({ board, gateway }),
+    registerApiKey(keyDesk, systemClock.nowMs, settings.service.name),
+    revokeApiKey(keyDesk, authenticator, settings.service.name),
     orderbook(board),
     listMarkets(board),
     listTrades({
       board,
-      storedTrades: (marketId, limit) =>
-        askQuery({ run: (task) => queryPool.run(task, 'answer') }, 'recentTrades', {
-          marketId,
-          limit,
-        }),
+      storedTrades: (marketId, limit) => query('recentTrades', { marketId, limit }),
     }),
     config(facts, systemClock),
   ]
@@ -173,8 +225,14 @@ async function start(home: Remote<Home>): Promise<void> {
       bodyBytesMax: BODY_BYTES_MAX,
       deadlineMs: settings.front.deadlineMs,
       requestsInFlightMax: settings.front.requestsInFlightMax,
+      trustedProxies: settings.front.trustedProxies,
     },
     services: {
+      authenticate: ({ auth, authorization }) =>
+        auth === 'token' || settings.auth.bearer
+          ? authenticator.identify(authorization)
+          : undefined,
+      ...(limiter === undefined ? {} : { limit: limiter.limit }),
       readiness: () => readiness(home),
       metrics: async () => AggregatorRegistry.aggregate(await home.metrics()).metrics(),
     },
@@ -199,14 +257,14 @@ runThread({
   connect(peer, peerPort) {
     const index = threads.findIndex((_, thread) => marketThreadName(thread) === peer)
     if (index >= 0) followThread(index, peerPort)
-    else peerPort.close()
+    else store.replace(new Channel(peerPort, channelOptions(settings), { heard() {} }))
   },
   health: () => (loaded.size === threads.length ? '' : 'some markets are not loaded'),
   metrics: () => registry.getMetricsAsJSON(),
   drain: async () => front?.close(),
   async stop() {
     await front?.close()
-    for (const ref of threads) ref.close()
+    for (const ref of [...threads, store]) ref.close()
     await Promise.all([verifyPool.close(), queryPool.close()])
   },
 })

@@ -2,6 +2,7 @@
 
 import { workerData } from 'node:worker_threads'
 import { Gauge, Registry } from 'prom-client'
+import { type ApiKeysProtocol, type ApiKeysState, apiKeys } from '#actors/api-keys.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import {
   newStore,
@@ -13,6 +14,7 @@ import {
 } from '#actors/store.ts'
 import { makeLog } from '#config/logging.ts'
 import { channelOptions, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
+import { marketThreadName } from '#config/topology.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
 import type { LogReader } from '#log/event-log.ts'
@@ -21,6 +23,7 @@ import { Channel } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import { runThread } from '#runtime/thread.ts'
+import { registerApiKey, revokeApiKey } from '#store/api-keys.ts'
 import { claimLog } from '#store/checkpoints.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
 import { project } from '#store/project.ts'
@@ -38,9 +41,20 @@ let database: Database
 let reader: LogReader<MarketEvent>
 let state: StoreState
 let served: Served
+let keys: Served
 let lookTimer: NodeJS.Timeout
 let stopped = false
 const channels = new Set<Channel<MarketThreadProtocol>>()
+
+/** The fronts, which have keys registered and revoked here. */
+const desks = new Set<Channel<never>>()
+const marketNames = new Set(
+  Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),
+)
+const keyWriter: ApiKeysState = {
+  register: (key, activeMax) => registerApiKey(database, key, activeMax),
+  revoke: (id, atMs) => revokeApiKey(database, id, atMs),
+}
 
 function behind(): number {
   let events = 0
@@ -69,6 +83,14 @@ runThread({
         }
       },
     })
+    keys = serve<ApiKeysState, ApiKeysProtocol>({
+      behaviour: apiKeys,
+      select: () => ({ state: keyWriter }),
+      clock: systemClock,
+      mailboxMax: MAILBOX_MAX,
+      batchMax: MAILBOX_MAX,
+      full: reject('OVERLOADED'),
+    })
     new Gauge({
       name: 'sibyl_projection_behind_events',
       help: 'Events that are durable and not yet in the database',
@@ -84,7 +106,15 @@ runThread({
     lookTimer = setInterval(look, LOOK_EVERY_MS)
     log.info({ partitions: reader.partitions }, 'the projection follows the log')
   },
-  connect(_peer, port) {
+  connect(peer, port) {
+    if (!marketNames.has(peer)) {
+      const desk: Channel<never> = new Channel<never>(port, channelOptions(settings), {
+        heard: (type, message, replyTo) => keys.hear(type, message, replyTo, desk),
+        closed: () => desks.delete(desk),
+      })
+      desks.add(desk)
+      return
+    }
     const channel = new Channel<MarketThreadProtocol>(port, channelOptions(settings), {
       heard: (type, message, replyTo) => served.hear(type, message, replyTo, channel),
       closed: () => channels.delete(channel),
@@ -99,12 +129,12 @@ runThread({
   metrics: () => registry.getMetricsAsJSON(),
   async drain() {
     served.hear('Look', {}, 0, undefined)
-    await served.drained()
+    await Promise.all([served.drained(), keys.drained()])
   },
   async stop() {
     stopped = true
     clearInterval(lookTimer)
-    for (const channel of channels) channel.close()
+    for (const channel of [...channels, ...desks]) channel.close()
     await reader.close()
     await closeDatabase(database)
   },

@@ -53,3 +53,6 @@ export const VERIFY_HELD_MAX = 4_096
 
 /** Addresses whose checksummed form is remembered. */
 export const CHECKSUM_ADDRESSES_MAX = 32_768
+
+/** Active API keys of one address; one more revokes the oldest. */
+export const API_KEYS_PER_ADDRESS_MAX = 20

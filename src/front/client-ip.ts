@@ -1,10 +1,60 @@
-/** The peer's address as text, with IPv4 written as IPv4 also on a dual-stack socket. */
+/**
+ * Who a request comes from: the peer, or, behind a proxy that is trusted, the last address of
+ * `X-Forwarded-For` that is not itself a trusted proxy. Whatever stands further left was written by
+ * the client and proves nothing.
+ */
+
+import { BlockList, isIP, isIPv6 } from 'node:net'
 
 const MAPPED = '0000:0000:0000:0000:0000:ffff:'
 
+/** The peer's address as text, with IPv4 written as IPv4 also on a dual-stack socket. */
 export function ipText(raw: ArrayBuffer): string {
   const text = Buffer.from(raw).toString('latin1')
   if (!text.startsWith(MAPPED)) return text
   const hex = text.slice(MAPPED.length).replace(':', '')
   return [0, 2, 4, 6].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)).join('.')
+}
+
+export type ClientIp = (peer: string, forwardedFor: string) => string
+
+/** `trusted` holds addresses and ranges: `10.0.0.1`, `10.0.0.0/8`, `::1`. */
+export function makeClientIp(trusted: readonly string[]): ClientIp {
+  if (trusted.length === 0) return (peer) => peer
+  const proxies = new BlockList()
+  for (const entry of trusted) {
+    const [address = '', bits] = entry.split('/')
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4'
+    if (bits === undefined) proxies.addAddress(address, family)
+    else proxies.addSubnet(address, Number(bits), family)
+  }
+  const isTrusted = (ip: string) => proxies.check(ip, isIPv6(ip) ? 'ipv6' : 'ipv4')
+  return (peer, forwardedFor) => {
+    if (forwardedFor === '' || !isTrusted(peer)) return peer
+    const hops = forwardedFor.split(',')
+    let client = peer
+    for (let at = hops.length - 1; at >= 0; at--) {
+      const hop = (hops[at] ?? '').trim()
+      if (isIP(hop) === 0) return client
+      client = hop
+      if (!isTrusted(hop)) return client
+    }
+    return client
+  }
+}
+
+/** What limits count by: an IPv4 address, or the /64 that an IPv6 address is in. */
+export function limitedRange(ip: string): string {
+  if (!isIPv6(ip)) return ip
+  const [head = '', tail] = ip.split('::')
+  const groups = head === '' ? [] : head.split(':')
+  if (tail !== undefined) {
+    const after = tail === '' ? [] : tail.split(':')
+    while (groups.length + after.length < 8) groups.push('0')
+    groups.push(...after)
+  }
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`
 }

@@ -34,15 +34,26 @@ export type MarketBoard = {
   load(view: MarketView): void
   /** Takes events; false when some are missing and the thread must be asked again. */
   follow(events: readonly MarketEvent[]): boolean
+} & Completeness
+
+/** How much the board may say about what it does not hold. */
+export type Completeness = {
+  /** Whether every market thread has told its markets once; before that a list would lack some. */
+  isWhole(): boolean
+  /** Whether every thread is followed now; else a market that is not here may still exist. */
+  isCurrent(): boolean
 }
 
-export function makeBoard(): MarketBoard {
+export function makeBoard(completeness: Completeness): MarketBoard {
   const markets = new Map<MarketId, ShownMarket>()
   return {
     markets,
+    ...completeness,
     load(view) {
       const shown = markets.get(view.market.id) ?? newMarket(view.market)
       if (view.seq < shown.seq) return
+      // Between what was heard and this view may lie trades that only the database can tell.
+      if (view.seq > shown.seq) shown.trades.clear()
       shown.seq = view.seq
       shown.closed = view.closed
       shown.updatedAtMs = view.updatedAtMs

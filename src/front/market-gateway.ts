@@ -60,7 +60,11 @@ export function makeGateway(
       const cancelled: OrderHash[] = []
       for (const answer of answers) {
         if (isUnanswered(answer)) return writeFailure(answer)
-        if (isRejection(answer)) return answer
+        if (isRejection(answer)) {
+          // A market that is over and gone from its thread has no orders left to cancel.
+          if (answer.rejected === 'MARKET_NOT_FOUND') continue
+          return answer
+        }
         cancelled.push(...answer.orderHashes)
       }
       return cancelled
@@ -73,7 +77,8 @@ export function makeGateway(
       )
       const orders: OpenOrder[] = []
       for (const answer of answers) {
-        if (isUnanswered(answer)) return reject('OVERLOADED')
+        // A rejection is not in the protocol's table: the thread is full, or its log is away.
+        if (isUnanswered(answer) || isRejection(answer)) return reject('OVERLOADED')
         orders.push(...answer.orders)
       }
       return orders

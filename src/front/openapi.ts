@@ -110,7 +110,7 @@ function requestBody(route: AnswerRoute, components: Record<string, Json>): Json
     required: route.bodyOptional !== true,
     content: {
       'application/json': {
-        schema: written(route.body, 'body', components),
+        schema: written(route.shownBody ?? route.body, 'body', components),
         ...(route.examples?.body === undefined ? {} : { examples: route.examples.body }),
       },
     },

@@ -4,13 +4,22 @@
  */
 
 import type { OrderAccepted } from '#actors/market.ts'
-import type { Address, OrderHash } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { type Order, orderFlaws, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { MarketBoard } from './market-board.ts'
 import type { MarketGateway } from './market-gateway.ts'
-import { type OrderSubmission, orderOf, permitOf } from './order-shapes.ts'
+import { OrderSubmission, orderOf, permitOf } from './order-shapes.ts'
+import { compileValidator } from './validate.ts'
+
+/** What one submission must look like, for those who check it themselves. */
+export const submissionShape = compileValidator(OrderSubmission)
+
+/** Brings a body that fits into canonical form. */
+export function submissionOf(body: unknown): OrderSubmission {
+  return (submissionShape.normalise?.(body) ?? body) as OrderSubmission
+}
 
 export type SignedOrder = {
   readonly chainId: number
@@ -44,8 +53,8 @@ export type OrderCheck = {
 
 export type OrderDesk = {
   place(submission: OrderSubmission, deadlineAtMs: number): Promise<OrderAccepted | Rejection>
-  /** Every failure at once; places nothing. */
-  check(submission: OrderSubmission): Promise<OrderCheck>
+  /** Every failure of anything that claims to be a submission; places nothing. */
+  check(submission: unknown): Promise<OrderCheck>
 }
 
 export function makeOrderDesk(parts: {
@@ -53,23 +62,31 @@ export function makeOrderDesk(parts: {
   readonly gateway: MarketGateway
   readonly verifier: OrderVerifier
   readonly clock: Clock
-  /** Whether the board has every market; before that nobody can say that one does not exist. */
-  readonly isLoaded: () => boolean
 }): OrderDesk {
-  const { board, gateway, verifier, clock, isLoaded } = parts
+  const { board, gateway, verifier, clock } = parts
+
+  const nowSec = () => Math.floor(clock.nowMs() / 1_000)
 
   /** Everything that can be said without a signature. */
   function flawsOf(submission: OrderSubmission): Rejection[] {
-    const flaws = orderFlaws(orderOf(submission), Math.floor(clock.nowMs() / 1_000))
+    const flaws = orderFlaws(orderOf(submission), nowSec())
     const { permitSignature } = submission
     if (permitSignature !== undefined && permitOf(permitSignature) === undefined) {
       const detail = 'permitSignature.v must be 27 or 28, or 0 or 1'
       flaws.push(reject('INVALID_FIELD', 'permitSignature.v', detail))
     }
     if (!board.markets.has(orderOf(submission).marketId)) {
-      flaws.push(isLoaded() ? reject('MARKET_NOT_FOUND', 'order.marketId') : reject('OVERLOADED'))
+      flaws.push(
+        board.isCurrent() ? reject('MARKET_NOT_FOUND', 'order.marketId') : reject('OVERLOADED'),
+      )
     }
     return flaws
+  }
+
+  function isOver(marketId: MarketId): boolean {
+    const shown = board.markets.get(marketId)
+    if (shown === undefined) return false
+    return shown.closed !== undefined || shown.market.expiration <= nowSec()
   }
 
   function signedOf(submission: OrderSubmission): SignedOrder | undefined {
@@ -80,7 +97,9 @@ export function makeOrderDesk(parts: {
 
   return {
     async place(submission, deadlineAtMs) {
-      const [flaw] = flawsOf(submission)
+      // Time is the market's to judge: an order that it has accepted before is answered as it was
+      // then, also when its end is near by now.
+      const flaw = flawsOf(submission).find(({ rejected }) => rejected !== 'EXPIRATION_TOO_SOON')
       if (flaw !== undefined) return flaw
       const signed = signedOf(submission)
       if (signed === undefined) return reject('MARKET_NOT_FOUND', 'order.marketId')
@@ -90,22 +109,38 @@ export function makeOrderDesk(parts: {
       const permit = permitSignature === undefined ? undefined : permitOf(permitSignature)
       const verified = verifier.verified(signed, inspection, permit)
       if (isRejection(verified)) return verified
-      return gateway.place(verified, Math.max(1, deadlineAtMs - clock.nowMs()))
+      const answer = await gateway.place(verified, Math.max(1, deadlineAtMs - clock.nowMs()))
+      // A market that is over may be gone from its thread; everybody else still knows it.
+      const isGone = isRejection(answer) && answer.rejected === 'MARKET_NOT_FOUND'
+      return isGone && isOver(verified.marketId) ? reject('MARKET_CLOSED') : answer
     },
 
-    async check(submission) {
+    async check(body) {
+      const misfits = submissionShape.flaws(body)
+      if (misfits.length > 0) return invalid(misfits)
+      const submission = submissionOf(body)
       const errors = flawsOf(submission)
-      const shown = board.markets.get(orderOf(submission).marketId)
-      if (shown?.closed !== undefined) errors.push(reject('MARKET_CLOSED', 'order.marketId'))
+      if (isOver(orderOf(submission).marketId)) {
+        errors.push(reject('MARKET_CLOSED', 'order.marketId'))
+      }
       const signed = signedOf(submission)
-      if (signed === undefined) return { valid: false, orderHash: null, recovered: null, errors }
+      if (signed === undefined || !isHashable(signed.order)) return invalid(errors)
       const inspection = await verifier.inspect(signed)
       if (isRejection(inspection)) {
-        return { valid: false, orderHash: null, recovered: null, errors: [...errors, inspection] }
+        return invalid([...errors, inspection])
       }
       const { orderHash, recovered, flaw } = inspection
       if (flaw !== null) errors.push(reject('INVALID_SIGNATURE', 'signature', flaw))
       return { valid: errors.length === 0, orderHash, recovered, errors }
     },
   }
+}
+
+function invalid(errors: readonly Rejection[]): OrderCheck {
+  return { valid: false, orderHash: null, recovered: null, errors }
+}
+
+/** A digest is made of unsigned integers; nobody can have signed anything else. */
+function isHashable({ price, size }: Order): boolean {
+  return price >= 0 && size >= 0
 }

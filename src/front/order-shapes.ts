@@ -5,9 +5,10 @@ import type { OpenOrder, OrderAccepted } from '#actors/market.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
 import { BATCH_ORDERS_MAX } from '#domain/limits.ts'
+import { PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
 import type { Order, PermitSignature } from '#domain/order.ts'
 import { REJECTION_CODES } from '#domain/rejection.ts'
-import { address, bytes32, oneOf, safeInteger, uint64 } from './schemas.ts'
+import { address, bytes32, oneOf, ruledInteger, safeInteger, uint64 } from './schemas.ts'
 
 const closed = { additionalProperties: false } as const
 
@@ -20,8 +21,8 @@ export const OrderInput = Type.Object(
     trader: address({ description: 'The wallet that signs' }),
     side: safeInteger({ max: 1, description: '0 = BUY, 1 = SELL' }),
     outcome: safeInteger({ max: 1, description: '0 = YES, 1 = NO' }),
-    price: safeInteger({ description: '6 decimals, 1 to 999999' }),
-    size: safeInteger({ description: 'Shares, 6 decimals, greater than 0' }),
+    price: ruledInteger({ min: PRICE_MIN, max: PRICE_MAX }, { description: '6 decimals' }),
+    size: ruledInteger({ min: 1, max: SIZE_MAX }, { description: 'Shares, 6 decimals' }),
     nonce: uint64({ description: 'Any number that tells this order from an equal one' }),
     expiration: uint64({ description: 'Unix seconds, at least 60 seconds ahead' }),
     makerFeeRecipient: address({ description: 'The zero address' }),
@@ -44,19 +45,21 @@ export const PermitInput = Type.Object(
 export const OrderSubmission = Type.Object(
   {
     order: OrderInput,
-    signature: Type.String({
-      maxLength: 200,
-      description: 'The 65-byte EIP-712 signature as hex',
-    }),
+    signature: Type.String({ description: 'The 65-byte EIP-712 signature as hex' }),
     permitSignature: Type.Optional(PermitInput),
   },
   closed,
 )
 export type OrderSubmission = Static<typeof OrderSubmission>
 
+const batchSize = { minItems: 1, maxItems: BATCH_ORDERS_MAX }
+
 /** Each item is checked on its own, so that one bad order does not take the others down. */
-export const OrderBatch = Type.Object(
-  { orders: Type.Array(Type.Unknown(), { minItems: 1, maxItems: BATCH_ORDERS_MAX }) },
+export const OrderBatch = Type.Object({ orders: Type.Array(Type.Unknown(), batchSize) }, closed)
+
+/** What each item should be, for the document. */
+export const ShownOrderBatch = Type.Object(
+  { orders: Type.Array(OrderSubmission, batchSize) },
   closed,
 )
 
@@ -102,7 +105,9 @@ export const OpenOrderShape = Type.Object({
   remainingSize: Type.Integer(),
   filled: Type.Integer(),
   timestamp: Type.Integer({ description: 'When it was placed, Unix seconds' }),
-  expiration: Type.Integer({ description: 'Unix seconds' }),
+  expiration: Type.Integer({
+    description: 'Unix seconds; 9007199254740991 for anything later than that',
+  }),
   chainId: Type.Integer(),
   trader: Type.String(),
 })
@@ -112,14 +117,15 @@ export const OpenOrders = Type.Object({
   count: Type.Integer(),
 })
 
-/** Oldest first, so that a list does not jump when orders are added. */
+/**
+ * Oldest first, so that a list does not jump when orders are added. Those of one millisecond stay as
+ * their market told them, in the order in which they came to rest.
+ */
 export function openOrdersBody(
   orders: readonly OpenOrder[],
   chainIdOf: (marketId: MarketId) => number,
 ): Static<typeof OpenOrders> {
-  const sorted = orders.toSorted(
-    (a, b) => a.placedAtMs - b.placedAtMs || (a.orderHash < b.orderHash ? -1 : 1),
-  )
+  const sorted = orders.toSorted((a, b) => a.placedAtMs - b.placedAtMs)
   return {
     orders: sorted.map((order) => ({
       orderHash: order.orderHash,

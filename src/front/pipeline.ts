@@ -8,9 +8,10 @@
 import type { HttpRequest, HttpResponse, us_socket_context_t } from 'uWebSockets.js'
 import { strict as assert } from 'node:assert'
 import { performance } from 'node:perf_hooks'
+import { Fault } from '#domain/fault.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
-import { ipText } from './client-ip.ts'
+import { ipText, makeClientIp } from './client-ip.ts'
 import { type CompiledRoute, headOf, JSON_TYPE } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
 import { createSender, type Exchange, type LimitVerdict, type Sender } from './exchange.ts'
@@ -41,7 +42,7 @@ export type Arrival = {
   readonly auth: AuthClass
   readonly cost: CostClass
   readonly ip: string
-  /** The `Authorization` header, '' if there is none; read on `write` routes only. */
+  /** The `Authorization` header, '' if there is none; read on `write` and `token` routes only. */
   readonly authorization: string
   readonly deadlineAtMs: number
 }
@@ -52,16 +53,21 @@ export type Hooks = {
    * principal after authentication. It answers at once: what it knows is in memory.
    */
   readonly limit?: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict | undefined
-  /** Called for `write` routes; without it everybody may write. */
+  /**
+   * Called for `write` and `token` routes; without it everybody may write. Undefined lets a request
+   * through that nobody has to answer for.
+   */
   readonly authenticate?: (
     arrival: Arrival,
-  ) => Principal | Rejection | Promise<Principal | Rejection>
+  ) => Principal | undefined | Rejection | Promise<Principal | undefined | Rejection>
 }
 
 export type PipelineSettings = {
   readonly bodyBytesMax: number
   readonly deadlineMs: number
   readonly requestsInFlightMax: number
+  /** Addresses whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies?: readonly string[]
 }
 
 export type Pipeline = {
@@ -99,6 +105,10 @@ const NO_PATH: readonly string[] = []
 const JSON_MEDIA = /^application\/json(?:\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*;?\s*$/i
 const LENGTH = /^[0-9]{1,15}$/
 
+function takesToken(auth: AuthClass): boolean {
+  return auth === 'write' || auth === 'token'
+}
+
 export function createPipeline(options: {
   readonly settings: PipelineSettings
   readonly cors: Cors
@@ -109,6 +119,7 @@ export function createPipeline(options: {
 }): Pipeline {
   const { settings, cors, hooks, log, clock, requestIdOf } = options
   const { limit, authenticate } = hooks
+  const clientIp = makeClientIp(settings.trustedProxies ?? [])
   const held = new Set<Exchange>()
   let draining = false
   let sweeping = false
@@ -214,7 +225,7 @@ export function createPipeline(options: {
       startedAtMs,
       origin,
       authorization:
-        authenticate !== undefined && route.auth === 'write' ? req.getHeader('authorization') : '',
+        authenticate !== undefined && takesToken(route.auth) ? req.getHeader('authorization') : '',
       rawPath,
       // The library answers undefined where its types say string.
       rawQuery: req.getQuery() ?? '',
@@ -225,7 +236,9 @@ export function createPipeline(options: {
         requestId: requestIdOf(req.getHeader('x-request-id')),
         deadlineAtMs: wallClock(startedAtMs) + (route.deadlineMs ?? settings.deadlineMs),
         headers,
-        ip: needsIp ? ipText(res.getRemoteAddressAsText()) : '',
+        ip: needsIp
+          ? clientIp(ipText(res.getRemoteAddressAsText()), req.getHeader('x-forwarded-for'))
+          : '',
         principal: undefined,
       },
       phase: 'open',
@@ -342,7 +355,7 @@ export function createPipeline(options: {
 
   function proceed(exchange: Exchange): void {
     exchange.phase = 'handling'
-    if (authenticate === undefined || exchange.compiled.route.auth !== 'write') {
+    if (authenticate === undefined || !takesToken(exchange.compiled.route.auth)) {
       handle(exchange)
       return
     }
@@ -351,13 +364,13 @@ export function createPipeline(options: {
     else identified(exchange, answer)
   }
 
-  function identified(exchange: Exchange, answer: Principal | Rejection): void {
+  function identified(exchange: Exchange, answer: Principal | undefined | Rejection): void {
     if (isRejection(answer)) {
       sendRejection(exchange, answer)
       return
     }
     exchange.request.principal = answer
-    if (withinLimit(exchange)) handle(exchange)
+    if (answer === undefined || withinLimit(exchange)) handle(exchange)
   }
 
   /** Goes on when the promise settles, unless the client has been answered or is gone by then. */
@@ -457,7 +470,9 @@ export function createPipeline(options: {
       'a request failed',
     )
     if (exchange.phase === 'over' || exchange.phase === 'sending') return
-    answerLater(exchange, reject('INTERNAL'))
+    // What is away outside may be back soon; everything else is a bug.
+    const away = error instanceof Fault && error.retryable
+    answerLater(exchange, reject(away ? 'OVERLOADED' : 'INTERNAL'))
   }
 
   function serveUpgrade(compiled: CompiledRoute): UpgradeHandler {

@@ -10,8 +10,11 @@ import type { Rejection, RejectionCode } from '#domain/rejection.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** P, W and R of the endpoint table: open to all, bearer token, wallet signature in the body. */
-export type AuthClass = 'public' | 'write' | 'wallet'
+/**
+ * P, W and R of the endpoint table: open to all, bearer token where the exchange asks for one,
+ * wallet signature in the body; and `token`, for what always needs a bearer token.
+ */
+export type AuthClass = 'public' | 'write' | 'token' | 'wallet'
 
 /** Which bucket a request is paid from. */
 export type CostClass = 'free' | 'read' | 'write' | 'registration'
@@ -30,7 +33,7 @@ export type RouteRequest<Path = unknown, Query = unknown, Body = unknown> = {
   readonly headers: Readonly<Record<string, string>>
   /** The peer's address; '' unless the route declared `readsIp` or limits are on. */
   readonly ip: string
-  /** Set on `write` routes when bearer authentication is on. */
+  /** Set on `token` routes, and on `write` routes when bearer authentication is on. */
   readonly principal: Principal | undefined
 }
 
@@ -103,6 +106,8 @@ export type RouteDefinition<
   readonly params?: Path
   readonly query?: Query
   readonly body?: Body
+  /** What the document says of the body where the handler checks more of it than `body` does. */
+  readonly shownBody?: TSchema
   /** Whether the body may be left out; the handler then sees undefined. */
   readonly bodyOptional?: boolean
   readonly responses: R

@@ -52,6 +52,7 @@ const ADDRESS_PATTERN = '^0x[0-9a-fA-F]{40}$'
 const BYTES32_PATTERN = '^0x[0-9a-fA-F]{64}$'
 const DECIMAL_PATTERN = '^(0|[1-9][0-9]{0,19})$'
 const DECIMAL = new RegExp(DECIMAL_PATTERN)
+const SIGNED_DECIMAL = /^-?(0|[1-9][0-9]{0,19})$/
 
 /** Hex of a fixed number of bytes, any case in, lower case out. */
 function hex<T extends string>(
@@ -122,6 +123,31 @@ export function safeInteger(
       inText: integer,
     },
     rest,
+  )
+}
+
+/**
+ * An integer whose range is a rule with a code of its own: any safe integer passes here, so that the
+ * rule can name it, while the document tells the range.
+ */
+export function ruledInteger(
+  range: { readonly min: number; readonly max: number },
+  options: ScalarOptions = {},
+): TUnsafe<number> {
+  const integer = { type: 'integer', minimum: range.min, maximum: range.max }
+  return scalar<number>(
+    (value) =>
+      typeof value === 'string'
+        ? SIGNED_DECIMAL.test(value) && Number.isSafeInteger(Number(value))
+        : Number.isSafeInteger(value),
+    {
+      // Adding 0 makes the zero of '-0' the usual one.
+      normalise: (value: number | string) => Number(value) + 0,
+      expects: `must be an integer from ${range.min} to ${range.max}`,
+      inBody: { anyOf: [integer, { type: 'string', pattern: DECIMAL_PATTERN }] },
+      inText: integer,
+    },
+    options,
   )
 }
 

@@ -44,6 +44,8 @@ export type FrontSettings = {
   readonly deadlineMs: number
   /** Requests that may wait for a body or an answer at once; more are answered OVERLOADED. */
   readonly requestsInFlightMax: number
+  /** Addresses of proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies?: readonly string[]
 }
 
 export type FrontServices = Hooks & {

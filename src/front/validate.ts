@@ -6,15 +6,21 @@
 import { strict as assert } from 'node:assert'
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
+import { Settings } from 'typebox/system'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { clipped, joined, pathOfPointer } from './field-path.ts'
 import { scalarOf } from './schemas.ts'
+
+// Enough for every field of a body; the library's own limit is too low to tell all of them.
+Settings.Set({ maxErrors: 64 })
 
 export type Validator = {
   /** Whether the value fits. */
   readonly fits: (value: unknown) => boolean
   /** Why it does not; only to be called with a value that does not fit. */
   readonly flaw: (value: unknown) => Rejection
+  /** Everything that does not fit, each field once; none when the value fits. */
+  readonly flaws: (value: unknown) => Rejection[]
   /** Brings a value that fits into canonical form, in place where it is an object. */
   readonly normalise: ((value: unknown) => unknown) | undefined
 }
@@ -37,6 +43,7 @@ export function compileValidator(schema: TSchema): Validator {
   return {
     fits: (value) => compiled.Check(value),
     flaw: (value) => rejectionOf(schema, compiled.Errors(value) as readonly Flaw[]),
+    flaws: (value) => rejectionsOf(schema, compiled.Errors(value) as readonly Flaw[]),
     normalise: compileNormaliser(schema),
   }
 }
@@ -147,6 +154,23 @@ function rejectionOf(schema: TSchema, flaws: readonly Flaw[]): Rejection {
   const expected = expectation(schema, flaws)
   if (path === '') return reject('INVALID_FIELD', undefined, `the body ${expected}`)
   return reject('INVALID_FIELD', path, `${path} ${expected}`)
+}
+
+function rejectionsOf(schema: TSchema, flaws: readonly Flaw[]): Rejection[] {
+  const byField = new Map<string | undefined, Rejection>()
+  for (const [at, flaw] of flaws.entries()) {
+    // One flaw names all properties that are missing, or too many, in one object.
+    const { requiredProperties, additionalProperties } = flaw.params
+    const each = [
+      ...(requiredProperties ?? []).map((name) => ({ requiredProperties: [name] })),
+      ...(additionalProperties ?? []).map((name) => ({ additionalProperties: [name] })),
+    ]
+    for (const params of each.length === 0 ? [flaw.params] : each) {
+      const rejection = rejectionOf(schema, [{ ...flaw, params }, ...flaws.slice(at + 1)])
+      if (!byField.has(rejection.field)) byField.set(rejection.field, rejection)
+    }
+  }
+  return [...byField.values()]
 }
 
 /** What the value of the first flaw should have been, as the rest of a sentence. */

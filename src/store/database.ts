@@ -15,6 +15,7 @@ import type {
 } from '@mikro-orm/mysql'
 import type { SqliteConnection } from '@mikro-orm/sqlite'
 import { type DatabaseAddress, parseDatabaseUrl } from './database-url.ts'
+import { ApiKeyEntity } from './entities/api-key.ts'
 import { CheckpointEntity } from './entities/checkpoint.ts'
 import { MarketEntity } from './entities/market.ts'
 import { OrderEntity } from './entities/order.ts'
@@ -109,7 +110,7 @@ export async function ormOptions(
   connectionsMax: number,
 ): Promise<Partial<Options<AbstractSqlDriver>>> {
   const common: Partial<Options<AbstractSqlDriver>> = {
-    entities: [MarketEntity, OrderEntity, TradeEntity, CheckpointEntity],
+    entities: [MarketEntity, OrderEntity, TradeEntity, CheckpointEntity, ApiKeyEntity],
     ensureDatabase: false,
     debug: false,
     logger: () => {},

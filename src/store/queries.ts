@@ -3,8 +3,10 @@
  * side and the worker all follow. Only plain data crosses the thread, faults too.
  */
 
+import type { ApiKey } from '#domain/api-key.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import { apiKeyById } from './api-keys.ts'
 import { type Checkpoint, checkpoints } from './checkpoints.ts'
 import type { Database } from './database.ts'
 import {
@@ -36,6 +38,7 @@ import {
 type Counted = { trades: TradeRecord[]; count: number }
 
 export type Queries = {
+  apiKeyById: { takes: { id: string }; answers: ApiKey | undefined }
   marketById: { takes: { marketId: MarketId }; answers: MarketRecord | undefined }
   marketsByContract: { takes: { contractAddress: Address }; answers: MarketRecord[] }
   listMarkets: { takes: MarketFilter; answers: MarketRecord[] }
@@ -79,6 +82,7 @@ const answers: {
     args: Queries[Name]['takes'],
   ) => Promise<Queries[Name]['answers']>
 } = {
+  apiKeyById: (database, { id }) => apiKeyById(database, id),
   marketById: (database, { marketId }) => marketById(database, marketId),
   marketsByContract: (database, { contractAddress }) =>
     marketsByContract(database, contractAddress),

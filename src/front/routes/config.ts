@@ -63,7 +63,7 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
     expirationAheadSecondsMin: ORDER_EXPIRATION_AHEAD_SEC_MIN,
     bodyBytesMax: BODY_BYTES_MAX,
     batchOrdersMax: BATCH_ORDERS_MAX,
-    openOrdersPerOutcomeMax: ORDERS_PER_TRADER_MAX,
+    openOrdersPerMarketMax: ORDERS_PER_TRADER_MAX,
     tradesListedMax: TRADES_LISTED_MAX,
     requestDeadlineMs: facts.deadlineMs,
   }

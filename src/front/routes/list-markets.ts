@@ -4,6 +4,7 @@ import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { CATEGORIES } from '#domain/market.ts'
 import { YES } from '#domain/order.ts'
+import { reject } from '#domain/rejection.ts'
 import type { MarketBoard, ShownMarket } from '../market-board.ts'
 import { MARKET_ID, TRADER } from '../order-examples.ts'
 import { type AnswerRoute, route } from '../route.ts'
@@ -83,6 +84,7 @@ export function listMarkets(board: MarketBoard): AnswerRoute {
       },
     },
     handle({ query }) {
+      if (!board.isWhole()) return reject('OVERLOADED')
       const shown = [...board.markets.values()]
         .filter(({ market }) => query.quick === true || !market.quick)
         .filter(({ market }) => query.chain_id === undefined || market.chainId === query.chain_id)

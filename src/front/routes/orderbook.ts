@@ -2,6 +2,7 @@
 
 import Type from 'typebox'
 import { NO, type Outcome, YES } from '#domain/order.ts'
+import { reject } from '#domain/rejection.ts'
 import { emptyOrderbookJson, type MarketBoard, orderbookJson } from '../market-board.ts'
 import { MARKET_ID } from '../order-examples.ts'
 import { marketIdParam } from '../order-shapes.ts'
@@ -57,7 +58,10 @@ export function orderbook(board: MarketBoard): AnswerRoute {
     },
     handle({ path, query }) {
       const shown = board.markets.get(path.marketId)
-      if (shown === undefined) return { status: 200, raw: emptyOrderbookJson(path.marketId) }
+      if (shown === undefined) {
+        if (!board.isCurrent()) return reject('OVERLOADED')
+        return { status: 200, raw: emptyOrderbookJson(path.marketId) }
+      }
       const outcome = query.outcome === undefined ? undefined : OUTCOME_OF[query.outcome]
       return { status: 200, raw: orderbookJson(shown, outcome) }
     },

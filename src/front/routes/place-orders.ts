@@ -1,23 +1,24 @@
 /** `POST /api/v1/orders/batch`: many orders in one request, each answered on its own. */
 
 import Type from 'typebox'
-import { isRejection, type Rejection } from '#domain/rejection.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '../errors.ts'
-import type { OrderDesk } from '../order-desk.ts'
+import { type OrderDesk, submissionOf, submissionShape } from '../order-desk.ts'
 import { ACCEPTED_EXAMPLE, SUBMISSION_EXAMPLE } from '../order-examples.ts'
 import {
   AcceptedOrder,
   acceptedBody,
   ErrorShape,
   OrderBatch,
-  OrderSubmission,
+  ShownOrderBatch,
 } from '../order-shapes.ts'
-import { type AnswerRoute, route } from '../route.ts'
-import { compileValidator } from '../validate.ts'
+import { type AnswerRoute, type Principal, route } from '../route.ts'
 
-const submission = compileValidator(OrderSubmission)
-
-export function placeOrders(desk: OrderDesk): AnswerRoute {
+export function placeOrders(
+  desk: OrderDesk,
+  /** Pays for the orders beyond the first, which the request itself has paid for. */
+  drawWrites?: (ip: string, principal: Principal | undefined, writes: number) => boolean,
+): AnswerRoute {
   return route({
     method: 'POST',
     path: '/api/v1/orders/batch',
@@ -27,6 +28,7 @@ export function placeOrders(desk: OrderDesk): AnswerRoute {
     summary: 'Place up to 100 signed orders',
     description: 'Results are in the order of the request; one bad order does not stop the others.',
     body: OrderBatch,
+    shownBody: ShownOrderBatch,
     responses: {
       200: Type.Object({
         results: Type.Array(Type.Union([AcceptedOrder, ErrorShape])),
@@ -49,22 +51,22 @@ export function placeOrders(desk: OrderDesk): AnswerRoute {
         },
       },
     },
-    async handle({ body, deadlineAtMs }) {
+    readsIp: drawWrites !== undefined,
+    async handle({ body, deadlineAtMs, ip, principal }) {
+      if (drawWrites?.(ip, principal, body.orders.length - 1) === false) {
+        return reject('RATE_LIMITED')
+      }
       const results = await Promise.all(
         body.orders.map(async (item) => {
-          const answer = submission.fits(item)
-            ? await desk.place(normalised(item), deadlineAtMs)
-            : submission.flaw(item)
+          const answer = submissionShape.fits(item)
+            ? await desk.place(submissionOf(item), deadlineAtMs)
+            : submissionShape.flaw(item)
           return isRejection(answer) ? errorOf(answer) : acceptedBody(answer)
         }),
       )
       return { status: 200, body: { results, count: results.length } }
     },
   })
-}
-
-function normalised(item: unknown): OrderSubmission {
-  return (submission.normalise?.(item) ?? item) as OrderSubmission
 }
 
 function errorOf(rejection: Rejection) {

@@ -18,7 +18,8 @@ export function validateOrder(desk: OrderDesk): AnswerRoute {
     summary: 'Check an order without placing it',
     description:
       'Tells everything that is wrong with the order, the digest the server hashed, and who signed it.',
-    body: OrderSubmission,
+    body: Type.Unknown(),
+    shownBody: OrderSubmission,
     responses: {
       200: Type.Object({
         valid: Type.Boolean(),

@@ -1,5 +1,9 @@
 /** The migrations of the MySQL and MariaDB schema, in the order in which they run. Append only. */
 
 import { MarketsOrdersTrades } from './mysql/001-markets-orders-trades.ts'
+import { ApiKeys } from './mysql/002-api-keys.ts'
 
-export const mysqlMigrations = [{ name: '001-markets-orders-trades', class: MarketsOrdersTrades }]
+export const mysqlMigrations = [
+  { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
+  { name: '002-api-keys', class: ApiKeys },
+]

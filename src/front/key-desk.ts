@@ -1,0 +1,96 @@
+/** Registering and revoking API keys, as their routes need it. */
+
+import { generateKeyPairSync, randomUUID } from 'node:crypto'
+import type { ApiKeysProtocol } from '#actors/api-keys.ts'
+import { type ApiKey, registerMessage, revokeMessage } from '#domain/api-key.ts'
+import { type Address, parseAddress } from '#domain/ids.ts'
+import { API_KEYS_PER_ADDRESS_MAX } from '#domain/limits.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { isUnanswered } from '#runtime/channel.ts'
+import type { Ref } from '#runtime/ref.ts'
+
+export type NewKey = { readonly id: string; readonly privateKey: string }
+
+export type KeyDesk = {
+  register(request: {
+    readonly address: string
+    readonly signature: string
+    readonly name: string
+    readonly expiresAtSec: number | null
+  }): Promise<NewKey | Rejection>
+  /** Revokes with the wallet's signature. */
+  revokeBySignature(
+    id: string,
+    address: string,
+    signature: string,
+  ): Promise<{ readonly id: string } | Rejection>
+  /** Revokes a key whose own token was shown. */
+  revoke(id: string): Promise<{ readonly id: string } | Rejection>
+}
+
+export function makeKeyDesk(parts: {
+  readonly service: string
+  readonly store: Ref<ApiKeysProtocol>
+  readonly findKey: (id: string) => Promise<ApiKey | undefined>
+  /** Who signed a text as wallets do; undefined when the signature is none. */
+  readonly recoverSigner: (message: string, signature: string) => Promise<Address | undefined>
+  readonly nowMs: () => number
+}): KeyDesk {
+  const { service, store, findKey, recoverSigner, nowMs } = parts
+
+  async function signedBy(message: string, address: string, signature: string): Promise<boolean> {
+    return (await recoverSigner(message, signature)) === parseAddress(address)
+  }
+
+  async function revoke(id: string): Promise<{ readonly id: string } | Rejection> {
+    const answer = await store.ask('RevokeApiKey', { id, atMs: nowMs() })
+    if (isUnanswered(answer)) return reject('OVERLOADED')
+    if (isRejection(answer)) return answer
+    return answer.revoked ? { id } : reject('NOT_FOUND', 'id', 'there is no such API key')
+  }
+
+  return {
+    async register({ address, signature, name, expiresAtSec }) {
+      const owner = parseAddress(address)
+      if (owner === undefined) return reject('INVALID_FIELD', 'address')
+      if (!(await signedBy(registerMessage(service, address), address, signature))) {
+        return reject('UNAUTHORIZED_INVALID_SIGNATURE', 'signature')
+      }
+      const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+      const key: ApiKey = {
+        id: randomUUID(),
+        address: owner,
+        name,
+        publicKey: hexOf(publicKey.export({ format: 'jwk' }).x),
+        createdAtMs: nowMs(),
+        expiresAtSec,
+        revokedAtMs: null,
+      }
+      const answer = await store.ask('RegisterApiKey', {
+        key,
+        activeMax: API_KEYS_PER_ADDRESS_MAX,
+      })
+      // A key whose fate is unknown was never handed out: asking again makes another one.
+      if (isUnanswered(answer)) return reject('OVERLOADED')
+      if (isRejection(answer)) return answer
+      return { id: key.id, privateKey: hexOf(privateKey.export({ format: 'jwk' }).d) }
+    },
+
+    async revokeBySignature(id, address, signature) {
+      const key = await findKey(id)
+      if (key === undefined) return reject('NOT_FOUND', 'id', 'there is no such API key')
+      const message = revokeMessage(service, id, address)
+      const owned = key.address === parseAddress(address)
+      if (!owned || !(await signedBy(message, address, signature))) {
+        return reject('UNAUTHORIZED_INVALID_SIGNATURE', 'signature')
+      }
+      return revoke(id)
+    },
+
+    revoke,
+  }
+}
+
+function hexOf(base64url: string | undefined): string {
+  return Buffer.from(base64url ?? '', 'base64url').toString('hex')
+}

@@ -1,0 +1,29 @@
+/**
+ * Which tokens have been used, across all front threads. A nonce is kept for exactly the rest of its
+ * token's life, in memory of fixed size.
+ */
+
+import { SharedTable, type SharedTableMemory } from './shared-table.ts'
+
+export type NonceLedger = {
+  /** Records the use of a token: `used` when it had been used, `full` when there is no room. */
+  use(keyId: string, nonce: string, untilSec: number, nowSec: number): 'first' | 'used' | 'full'
+}
+
+export function makeNonceLedger(memory: SharedTableMemory): NonceLedger {
+  const table = new SharedTable(memory)
+  return {
+    use(keyId, nonce, untilSec, nowSec) {
+      let used = false
+      const room = table.update(
+        `${keyId}:${nonce}`,
+        (keptUntilSec) => {
+          used = keptUntilSec > nowSec
+          return used ? undefined : untilSec
+        },
+        (keptUntilSec) => keptUntilSec <= nowSec,
+      )
+      return used ? 'used' : room ? 'first' : 'full'
+    },
+  }
+}

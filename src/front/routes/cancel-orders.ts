@@ -1,0 +1,67 @@
+/** `DELETE /api/v1/orders`: all open orders of the token's address, in one market or in all. */
+
+import Type from 'typebox'
+import { isRejection, reject } from '#domain/rejection.ts'
+import type { MarketBoard } from '../market-board.ts'
+import type { MarketGateway } from '../market-gateway.ts'
+import { ORDER_HASH } from '../order-examples.ts'
+import { marketIdParam } from '../order-shapes.ts'
+import { type AnswerRoute, route } from '../route.ts'
+import { address } from '../schemas.ts'
+
+export function cancelOrders(parts: {
+  readonly board: MarketBoard
+  readonly gateway: MarketGateway
+}): AnswerRoute {
+  return route({
+    method: 'DELETE',
+    path: '/api/v1/orders',
+    auth: 'token',
+    cost: 'write',
+    tag: 'orders',
+    summary: 'Cancel all of your open orders',
+    description: 'Always needs a bearer token, and covers the orders of its address only.',
+    query: Type.Object(
+      {
+        market: Type.Optional(marketIdParam()),
+        trader: Type.Optional(
+          address({ description: 'The token’s own address, for those who like to say it' }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+    responses: {
+      200: Type.Object({
+        status: Type.Literal('cancelled'),
+        orderHashes: Type.Array(Type.String()),
+        count: Type.Integer(),
+      }),
+    },
+    errors: ['NOT_ORDER_OWNER', 'MARKET_NOT_FOUND', 'OVERLOADED', 'OUTCOME_UNKNOWN'],
+    examples: {
+      responses: {
+        200: {
+          'one order': {
+            value: { status: 'cancelled', orderHashes: [ORDER_HASH], count: 1 },
+          },
+        },
+      },
+    },
+    async handle({ query, principal, deadlineAtMs }) {
+      if (principal === undefined) return reject('UNAUTHORIZED_MISSING_HEADER')
+      const { market, trader = principal.address } = query
+      if (trader !== principal.address) return reject('NOT_ORDER_OWNER', 'trader')
+      if (market !== undefined && !parts.board.markets.has(market)) {
+        return reject('MARKET_NOT_FOUND', 'market')
+      }
+      const markets = market === undefined ? parts.board.markets.keys() : [market]
+      const leftMs = Math.max(1, deadlineAtMs - Date.now())
+      const orderHashes = await parts.gateway.cancelAll(trader, markets, leftMs)
+      if (isRejection(orderHashes)) return orderHashes
+      return {
+        status: 200,
+        body: { status: 'cancelled' as const, orderHashes, count: orderHashes.length },
+      }
+    },
+  })
+}
