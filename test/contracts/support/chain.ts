@@ -64,7 +64,7 @@ export async function startChain(options: { chainId?: number } = {}): Promise<Ch
           type: 'edr-simulated',
           chainType: 'l1',
           chainId: id,
-          hardfork: 'prague',
+          hardfork: 'osaka',
           blockGasLimit: BLOCK_GAS,
         },
       },

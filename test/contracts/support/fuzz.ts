@@ -67,7 +67,7 @@ const BATCH_MAX = 40
 const POOL_MIN = 60
 const MARKET_LIFE_CALLS = 8_000
 const CHECK_EVERY = 40
-const GAS = numberToHex(30_000_000)
+const GAS = numberToHex(16_777_216)
 const UNKNOWN_MARKET = keccak256('0x')
 const FIRST_DEPOSIT = 50_000n * UNIT
 
