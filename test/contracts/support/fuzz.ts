@@ -529,7 +529,7 @@ export async function fuzz(options: {
     const answer = (await chain.request('eth_call', [
       {
         to: multicall.address,
-        gas: numberToHex(50_000_000),
+        gas: GAS,
         data: encodeFunctionData({
           abi: multicall.abi,
           functionName: 'aggregate3',
