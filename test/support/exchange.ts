@@ -56,14 +56,19 @@ export async function startExchange(
   const exchange = await openExchange(options)
   let failed = false
   t.afterEach((subtest) => {
-    failed ||= 'error' in subtest && subtest.error != null
+    failed ||= hasFailed(subtest)
   })
   t.after(async () => {
     await exchange.dispose()
-    failed ||= t.error != null
+    failed ||= hasFailed(t)
     if (failed) process.stderr.write(`the exchange wrote:\n${exchange.output()}\n`)
   })
   return exchange
+}
+
+/** The types of the test runner do not know of the error that a context carries. */
+function hasFailed(context: object): boolean {
+  return 'error' in context && context.error != null
 }
 
 /** Starts an exchange that its caller disposes of. */

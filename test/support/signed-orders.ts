@@ -1,0 +1,57 @@
+/** Orders that are signed for the devnet, field by field, also wrong ones. */
+
+import { privateKeyToAccount } from 'viem/accounts'
+import { type OrderSubmission, signOrder } from '#client/sign-order.ts'
+import type { Address, MarketId, Uint64 } from '#domain/ids.ts'
+import { ZERO_ADDRESS } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import type { Order } from '#domain/order.ts'
+import type { OrderDomain } from '#domain/order-hash.ts'
+
+export const DEVNET: OrderDomain = {
+  chainId: 31_337,
+  verifyingContract: '0x5FbDB2315678afecb367f032d93F642f64180aa3' as Address,
+}
+
+export type TestTrader = {
+  readonly key: `0x${string}`
+  /** As the API writes it. */
+  readonly address: string
+}
+
+/** Key number n of the curve: short, and nobody's. */
+export function traderNumbered(number: number): TestTrader {
+  const key = `0x${number.toString(16).padStart(64, '0')}` as const
+  return { key, address: privateKeyToAccount(key).address }
+}
+
+let nonces = 0
+
+export type SigningOptions = {
+  readonly trader?: TestTrader
+  readonly domain?: OrderDomain
+  /** Who the order says it is from, where that is not who signs. */
+  readonly claims?: string
+}
+
+/** A buy of one YES at 0.50 for an hour, unless the fields say otherwise. */
+export async function signedOrder(
+  marketId: MarketId,
+  fields: Partial<Record<keyof Order, number | string>> = {},
+  { trader = traderNumbered(11), domain = DEVNET, claims }: SigningOptions = {},
+): Promise<OrderSubmission> {
+  const draft = {
+    marketId,
+    side: 0,
+    outcome: 0,
+    price: 500_000 as Price,
+    size: 1_000_000 as Shares,
+    nonce: String(++nonces) as Uint64,
+    expiration: String(Math.floor(Date.now() / 1_000) + 3_600) as Uint64,
+    makerFeeRecipient: ZERO_ADDRESS,
+    ...fields,
+  } as Omit<Order, 'trader'>
+  const submission = await signOrder(draft, trader.key, domain)
+  if (claims === undefined) return submission
+  return { ...submission, order: { ...submission.order, trader: claims.toLowerCase() as Address } }
+}
