@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { eventually } from '../support/eventually.ts'
+import { startExchange } from '../support/exchange.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Runs the exchange until it ends by itself, and tells what it said. */
+function runToEnd(
+  environment: Record<string, string>,
+  args: readonly string[] = [],
+): Promise<{ code: number; said: string }> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-start-'))
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, ['src/main.ts', ...args], {
+      cwd: ROOT,
+      env: { PATH: process.env.PATH ?? '', SIBYL_DATA_DIR: dataDir, ...environment },
+    })
+    let said = ''
+    const hear = (chunk: Buffer): void => {
+      said += chunk.toString()
+    }
+    child.stdout.on('data', hear)
+    child.stderr.on('data', hear)
+    child.once('close', (code) => {
+      rmSync(dataDir, { recursive: true, force: true })
+      resolve({ code: code ?? -1, said })
+    })
+  })
+}
+
+test('a start says where everything is and what to try; SIGTERM ends it with 0', async (t) => {
+  const exchange = await startExchange(t)
+  const { url } = exchange
+  await eventually(() => {
+    for (const words of ['Sibyl', url, 'threads', 'database', 'signatures', 'curl', '/docs']) {
+      assert(exchange.output().includes(words), `the banner says ${words}`)
+    }
+  })
+  const ready = (await (await fetch(`${url}/readyz`)).json()) as { status: string }
+  assert.equal(ready.status, 'ready')
+  await exchange.stop()
+})
+
+test('a stop finishes what is under way and leaves nothing, with connections open', async (t) => {
+  const exchange = await startExchange(t, { environment: { SIBYL_FRONT_THREADS: '2' } })
+  const requests = Array.from({ length: 20 }, () => fetch(`${exchange.url}/api/v1/markets`))
+  const answers = await Promise.all(requests)
+  assert(answers.every(({ status }) => status === 200))
+  // The bodies are not read yet: the connections of the pool are open.
+  await exchange.stop()
+})
+
+test('an exchange starts again on its data and finds its markets', async (t) => {
+  const exchange = await startExchange(t)
+  const markets = async () => (await fetch(`${exchange.url}/api/v1/markets`)).json()
+  const before = await markets()
+  await exchange.stop()
+  await exchange.start()
+  assert.deepEqual(await markets(), before)
+  await exchange.stop()
+})
+
+test('a wrong setting stops the start with one line', async () => {
+  const { code, said } = await runToEnd({ SIBYL_PORT: 'eighty' })
+  assert.equal(code, 1)
+  assert.equal(said, 'sibyl: SIBYL_PORT: must be an integer from 0 to 65535, but it is "eighty"\n')
+})
+
+test('a port that is taken stops the start with one line', async () => {
+  const server = createServer()
+  const port = await new Promise<number>((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port))
+  })
+  const { code, said } = await runToEnd({ SIBYL_PORT: String(port) })
+  server.close()
+  assert.equal(code, 1)
+  assert.equal(said, `sibyl: cannot listen on 127.0.0.1:${port}: the port is in use\n`)
+})
+
+test('a database that is away stops the start with one line, without its password', async () => {
+  const { code, said } = await runToEnd({
+    SIBYL_PORT: '0',
+    SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@127.0.0.1:1/sibyl',
+  })
+  assert.equal(code, 1)
+  assert.match(said, /^sibyl: [^\n]+\n$/)
+  assert(!said.includes('hunter2'))
+})
+
+test('a second exchange on the same data is refused, and the first goes on', async (t) => {
+  const exchange = await startExchange(t)
+  const { code, said } = await runToEnd({
+    SIBYL_PORT: '0',
+    SIBYL_DATA_DIR: exchange.dataDir,
+    SIBYL_LOG_LEVEL: 'silent',
+  })
+  assert.equal(code, 1)
+  assert.match(said, /^sibyl: market-0 did not start: [^\n]+\n$/)
+  assert.equal((await fetch(`${exchange.url}/readyz`)).status, 200)
+})
+
+test('the settings can be shown, and secrets are not', async () => {
+  const environment = { SIBYL_DATABASE_URL: 'mysql://a:hunter2@b/c' }
+  const { code, said } = await runToEnd(environment, ['--settings'])
+  assert.equal(code, 0)
+  assert.match(said, /^front\.port = 8080$/m)
+  assert.match(said, /^database\.url = "\(set\)"$/m)
+})
