@@ -1,0 +1,24 @@
+/**
+ * A bare uWebSockets.js server that answers every GET with the bytes it was sent: the limit that the
+ * read benchmarks compare with. It ends when its parent does.
+ */
+
+import { App, us_socket_local_port } from 'uWebSockets.js'
+
+let body = ''
+
+const app = App()
+app.get('/*', (res) => {
+  res.cork(() => {
+    res.writeHeader('content-type', 'application/json').end(body)
+  })
+})
+process.on('message', (bytes: string) => {
+  body = bytes
+  process.send?.('ready')
+})
+process.on('disconnect', () => app.close())
+app.listen('127.0.0.1', 0, (socket) => {
+  if (socket === false) throw new Error('no port to listen on')
+  process.send?.(us_socket_local_port(socket))
+})
