@@ -202,6 +202,6 @@ test('the SDK reaches for nothing that a browser lacks', async () => {
     assert.doesNotMatch(source, /\b(Buffer|process)\b\s*[.(]/, url.pathname)
   }
   await visit(new URL('../../src/client/sign-order.ts', import.meta.url))
-  await visit(new URL('../../src/client/build-order.ts', import.meta.url))
+  await visit(new URL('../../src/client/client.ts', import.meta.url))
   assert.ok(seen.size > 8)
 })

@@ -1,0 +1,298 @@
+import assert from 'node:assert/strict'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { type ClientOptions, createClient } from '#client/client.ts'
+import { parseExactJson } from '#client/exact-json.ts'
+import { SibylError } from '#client/sibyl-error.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { DEVNET, signedOrder, traderNumbered } from '../support/signed-orders.ts'
+
+const MARKET = `0x${'ab'.repeat(32)}` as MarketId
+const HASH = `0x${'cd'.repeat(32)}`
+const ACCEPTED = { orderHash: HASH, status: 'accepted', matches: 0, timestamp: 1_800_000_000 }
+const ann = traderNumbered(31)
+
+type Said = {
+  status?: number
+  body?: unknown
+  text?: string
+  headers?: Record<string, string>
+  /** Breaks the connection instead of answering. */
+  breaks?: true
+  /** Never answers. */
+  hangs?: true
+}
+type Heard = { method: string; path: string; headers: IncomingMessage['headers']; body: string }
+
+/** A server on a real socket that says what it is told, in this order; the last for ever. */
+async function scripted(t: TestContext, script: Said[], options: Partial<ClientOptions> = {}) {
+  const heard: Heard[] = []
+  const server = createServer((request, response) => {
+    let body = ''
+    request.on('data', (chunk: Buffer) => {
+      body += chunk.toString()
+    })
+    request.on('end', () => {
+      const { method = '', url: path = '', headers } = request
+      heard.push({ method, path, headers, body })
+      answer(response, script[Math.min(heard.length, script.length) - 1] ?? {})
+    })
+  })
+  function answer(response: ServerResponse, said: Said): void {
+    if (said.hangs) return
+    if (said.breaks) {
+      response.destroy()
+      return
+    }
+    response.writeHead(said.status ?? 200, {
+      'content-type': 'application/json',
+      'x-request-id': 'r-1',
+      ...said.headers,
+    })
+    response.end(said.text ?? JSON.stringify(said.body ?? ACCEPTED))
+  }
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  const url = `http://127.0.0.1:${port}`
+  return { heard, url, client: createClient({ url, backoffMs: 1, domain: DEVNET, ...options }) }
+}
+
+async function failure(promise: Promise<unknown>): Promise<SibylError> {
+  const error = await promise.then(
+    () => assert.fail('it did not fail'),
+    (reason: unknown) => reason,
+  )
+  assert.ok(error instanceof SibylError, String(error))
+  return error
+}
+
+const overloaded: Said = { status: 503, body: { error: 'busy', code: 'OVERLOADED' } }
+const unknown: Said = { status: 503, body: { error: 'unknown', code: 'OUTCOME_UNKNOWN' } }
+
+test('what is safe to send again is sent again, the same bytes', async (t) => {
+  const script: Said[] = [
+    { breaks: true },
+    overloaded,
+    unknown,
+    { status: 429, body: { error: 'slow', code: 'RATE_LIMITED' }, headers: { 'retry-after': '0' } },
+    { status: 502, text: '<html>bad gateway</html>' },
+    {},
+  ]
+  const { client, heard } = await scripted(t, script)
+  const submission = await signedOrder(MARKET)
+  assert.deepEqual(await client.orders.submit(submission), ACCEPTED)
+  assert.equal(heard.length, script.length)
+  assert.equal(new Set(heard.map(({ body }) => body)).size, 1)
+  assert.deepEqual(JSON.parse(heard[0]!.body), submission)
+})
+
+test('a refusal is final and typed', async (t) => {
+  const refusals: [status: number, code: string][] = [
+    [400, 'PRICE_OUT_OF_RANGE'],
+    [401, 'UNAUTHORIZED_TOKEN_EXPIRED'],
+    [404, 'MARKET_NOT_FOUND'],
+    [409, 'ORDER_CLOSED'],
+    [422, 'INSUFFICIENT_FUNDS'],
+    [429, 'RATE_LIMITED'],
+    [503, 'SETTLEMENT_BEHIND'],
+    [500, 'INTERNAL'],
+  ]
+  for (const [status, code] of refusals) {
+    const body = { error: 'no', code, field: 'order.price' }
+    const { client, heard } = await scripted(t, [{ status, body }])
+    const error = await failure(client.orders.submit(await signedOrder(MARKET)))
+    assert.deepEqual(
+      [error.status, error.code, error.message, error.field, error.requestId, error.attempts],
+      [status, code, 'no', 'order.price', 'r-1', 1],
+    )
+    assert.equal(heard.length, 1, code)
+    assert.equal(error.outcomeUnknown, code === 'INTERNAL', code)
+  }
+})
+
+test('giving up says how often it was tried and whether the order may be in', async (t) => {
+  const cases: [script: Said[], code: string, outcomeUnknown: boolean][] = [
+    [[overloaded], 'OVERLOADED', false],
+    [[unknown], 'OUTCOME_UNKNOWN', true],
+    [[{ breaks: true }], 'NETWORK', true],
+    // The first attempt may have got through, whatever the later ones heard.
+    [[{ breaks: true }, overloaded], 'OVERLOADED', true],
+    [[{ status: 504, text: '' }], 'UNEXPECTED_ANSWER', true],
+  ]
+  for (const [script, code, outcomeUnknown] of cases) {
+    const { client, heard } = await scripted(t, script, { retries: 2, signer: ann.key })
+    const intent = { marketId: MARKET, side: 'buy', outcome: 'YES' } as const
+    const error = await failure(
+      client.orders.place({ ...intent, price: '0.5', size: '1', ttlSeconds: 100 }),
+    )
+    assert.deepEqual(
+      [error.code, error.attempts, error.outcomeUnknown, heard.length],
+      [code, 3, outcomeUnknown, 3],
+    )
+    assert.deepEqual(error.submission, JSON.parse(heard[0]!.body), 'it can be submitted again')
+  }
+})
+
+test('a server that does not answer is left after the timeout', async (t) => {
+  const { client, heard } = await scripted(t, [{ hangs: true }, {}], { timeoutMs: 100 })
+  assert.deepEqual(await client.orders.submit(await signedOrder(MARKET)), ACCEPTED)
+  assert.equal(heard.length, 2)
+  const silent = await scripted(t, [{ hangs: true }], { timeoutMs: 50, retries: 0 })
+  const error = await failure(silent.client.markets())
+  assert.deepEqual([error.code, error.status, error.attempts], ['TIMEOUT', undefined, 1])
+})
+
+test('nobody there is a NETWORK error', async () => {
+  const client = createClient({ url: 'http://127.0.0.1:1', retries: 1, backoffMs: 1 })
+  const error = await failure(client.markets())
+  assert.deepEqual([error.code, error.attempts], ['NETWORK', 2])
+})
+
+test('a signal calls a request off, also between two attempts', async (t) => {
+  const { client } = await scripted(t, [{ hangs: true }])
+  const during = new AbortController()
+  const asked = client.markets({}, { signal: during.signal })
+  during.abort(new Error('enough'))
+  const error = await failure(asked)
+  assert.deepEqual([error.code, (error.cause as Error).message], ['ABORTED', 'enough'])
+
+  const later: Said = {
+    status: 503,
+    body: { error: 'busy', code: 'OVERLOADED' },
+    headers: { 'retry-after': '20' },
+  }
+  const between = new AbortController()
+  const waiting = await scripted(t, [later], {
+    fetch: async (input, init) => {
+      const response = await fetch(input, init)
+      setImmediate(() => between.abort())
+      return response
+    },
+  })
+  const stopped = await failure(waiting.client.markets({}, { signal: between.signal }))
+  assert.deepEqual([stopped.code, stopped.attempts], ['ABORTED', 1])
+
+  const before = await failure(client.markets({}, { signal: AbortSignal.abort() }))
+  assert.deepEqual([before.code, before.attempts], ['ABORTED', 0])
+})
+
+test('a pause that is too long to wait for is left to the caller', async (t) => {
+  const patient: Said = { ...overloaded, headers: { 'retry-after': '3600' } }
+  const { client, heard } = await scripted(t, [patient])
+  assert.equal((await failure(client.markets())).code, 'OVERLOADED')
+  assert.equal(heard.length, 1)
+})
+
+test('headers are asked for anew at each attempt', async (t) => {
+  let tokens = 0
+  const { client, heard } = await scripted(t, [overloaded, unknown, {}], {
+    headers: async () => ({ authorization: `Bearer ${++tokens}` }),
+  })
+  await client.orders.cancel({ orderHash: HASH, marketId: MARKET, side: 'sell' })
+  assert.deepEqual(
+    heard.map(({ headers }) => headers.authorization),
+    ['Bearer 1', 'Bearer 2', 'Bearer 3'],
+  )
+  assert.equal(heard[0]?.method, 'DELETE')
+  assert.equal(heard[0]?.path, `/api/v1/orders/${HASH}?marketId=${MARKET}&side=sell`)
+  assert.equal(heard[0]?.headers['content-type'], undefined)
+})
+
+test('all orders of a token are cancelled in one market or in all', async (t) => {
+  const body = { status: 'cancelled', orderHashes: [HASH], count: 1 }
+  const { client, heard } = await scripted(t, [{ body }])
+  assert.deepEqual(await client.orders.cancelAll(), body)
+  await client.orders.cancelAll({ market: MARKET })
+  assert.deepEqual(
+    heard.map(({ method, path }) => `${method} ${path}`),
+    ['DELETE /api/v1/orders', `DELETE /api/v1/orders?market=${MARKET}`],
+  )
+})
+
+test('orders of a batch that the exchange was too busy for are sent once more', async (t) => {
+  const [one, two, three] = await Promise.all([
+    signedOrder(MARKET),
+    signedOrder(MARKET),
+    signedOrder(MARKET),
+  ])
+  const refused = { error: 'no', code: 'MARKET_CLOSED' }
+  const results = [ACCEPTED, { error: 'busy', code: 'OVERLOADED' }, refused]
+  const { client, heard } = await scripted(t, [{ body: { results, count: 3 } }, unknown, {}])
+  const answers = await client.orders.submitBatch([one, two, three])
+  assert.deepEqual(
+    answers.map((answer) => (answer.ok ? answer.placed.status : answer.error.code)),
+    ['accepted', 'accepted', 'MARKET_CLOSED'],
+  )
+  assert.deepEqual(
+    heard.map(({ path }) => path),
+    ['/api/v1/orders/batch', '/api/v1/orders', '/api/v1/orders'],
+  )
+  assert.deepEqual(JSON.parse(heard[2]!.body), two)
+})
+
+test('a batch that is lost whole fails order by order', async (t) => {
+  const submission = await signedOrder(MARKET)
+  const { client } = await scripted(t, [{ breaks: true }], { retries: 0 })
+  const [result] = await client.orders.submitBatch([submission])
+  assert.ok(result?.ok === false)
+  assert.deepEqual([result.error.code, result.error.outcomeUnknown], ['NETWORK', true])
+  assert.equal(result.error.submission, submission)
+  assert.deepEqual(await client.orders.submitBatch([]), [])
+})
+
+test('integers beyond 2^53 are read exactly, digits in texts are left alone', async (t) => {
+  const text = `{"marketId":"${MARKET}","bids":[{"price":2,"size":18446744073709551617},{"price":1,"size":5}],"asks":[{"price":3,"size":9007199254740991}],"lastUpdate":1,"seq":2}`
+  const { client } = await scripted(t, [{ text }])
+  const { bids, asks } = await client.orderbook(MARKET)
+  assert.deepEqual(bids, [
+    { price: 2, size: 18_446_744_073_709_551_617n },
+    { price: 1, size: 5n },
+  ])
+  assert.deepEqual(asks, [{ price: 3, size: 9_007_199_254_740_991n }])
+  const odd =
+    '{"a\\"1":"say \\\\\\" 12345678901234567890 \\\\","n":-9007199254740993,"m":[9007199254740991]}'
+  assert.deepEqual(parseExactJson(odd), {
+    'a"1': 'say \\" 12345678901234567890 \\',
+    n: '-9007199254740993',
+    m: [9_007_199_254_740_991],
+  })
+})
+
+test('the configuration is asked for once, and again after a failure', async (t) => {
+  const config = {
+    chains: [{ chainId: 31_337, contracts: { settlement: DEVNET.verifyingContract } }],
+  }
+  const { heard, url } = await scripted(t, [{ status: 500, body: {} }, { body: config }])
+  const client = createClient({ url, retries: 0, signer: ann.key })
+  assert.equal((await failure(client.config())).code, 'UNEXPECTED_ANSWER')
+  const intent = { marketId: MARKET, side: 'buy', outcome: 'YES', price: 1, size: 1 } as const
+  const submissions = await Promise.all([
+    client.orders.sign({ ...intent, ttlSeconds: 100 }),
+    client.orders.sign({ ...intent, ttlSeconds: 100 }),
+  ])
+  assert.equal(heard.length, 2)
+  assert.notEqual(submissions[0].order.nonce, submissions[1].order.nonce)
+  await client.config({ fresh: true })
+  assert.equal(heard.length, 3)
+})
+
+test('what needs a signer says so, and a domain of the caller is not asked for', async (t) => {
+  const { client } = await scripted(t, [{}])
+  const intent = { marketId: MARKET, side: 'buy', outcome: 'YES', price: 1, size: 1 } as const
+  const error = await failure(client.orders.place({ ...intent, ttlSeconds: 100 }))
+  assert.deepEqual([error.code, error.field, error.attempts], ['MISSING_FIELD', 'signer', 0])
+  assert.equal((await failure(client.orders.list())).field, 'signer')
+
+  const pinned = { chainId: 1, verifyingContract: `0x${'12'.repeat(20)}` as Address }
+  const other = await scripted(t, [{}], { signer: ann.key, domain: pinned })
+  await other.client.orders.place({ ...intent, ttlSeconds: 100 })
+  assert.deepEqual(
+    other.heard.map(({ path }) => path),
+    ['/api/v1/orders'],
+  )
+})
