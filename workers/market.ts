@@ -17,6 +17,7 @@ import {
   tidy,
   viewsOf,
 } from '#actors/market-thread.ts'
+import type { PackedEvent } from '#actors/packed-event.ts'
 import type { StoreProtocol } from '#actors/store.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
 import { makeLog } from '#config/logging.ts'
@@ -48,12 +49,14 @@ const commitSeconds = new Histogram({
   registers: [registry],
 })
 
-let events: EventLog<MarketEvent>
+let events: EventLog<PackedEvent>
 let thread: MarketThread
 let served: Served
 const readers = new Set<Channel<MarketNews>>()
 const stores = new Set<Channel<StoreProtocol>>()
 const timers: NodeJS.Timeout[] = []
+/** What the newest commit made durable. */
+let rows: Uint8Array[] = []
 let keepingHouse = false
 let stopped = false
 
@@ -78,7 +81,7 @@ function reload(): void {
 
 async function start(): Promise<void> {
   const own = partitionsOf(index, topology)
-  events = openSqliteLog<MarketEvent>({
+  events = openSqliteLog<PackedEvent>({
     dataDir: settings.data.dir,
     partitions: topology.partitions,
     own,
@@ -108,7 +111,8 @@ async function start(): Promise<void> {
     prepare: (batch) => prepare(thread, batch),
     commit: (said) => {
       const begunMs = performance.now()
-      return commit(thread, said, said.at(-1)?.atMs ?? clock.nowMs()).then(() => {
+      return commit(thread, said, said.at(-1)?.atMs ?? clock.nowMs()).then((appended) => {
+        rows = appended.flatMap((each) => each.rows)
         commitSeconds.observe((performance.now() - begunMs) / 1_000)
       })
     },
@@ -117,8 +121,8 @@ async function start(): Promise<void> {
       reload()
       return reject('OUTCOME_UNKNOWN')
     },
-    say: (said) => {
-      for (const reader of readers) reader.tell('MarketEvents', { events: said })
+    say: () => {
+      for (const reader of readers) reader.tell('MarketEvents', { rows })
       const offsets = events.owned.map((part) => [part, events.lastOffset(part)] as const)
       for (const store of stores) store.tell('Appended', { offsets })
       wakeHousekeeping()

@@ -2,8 +2,16 @@
 
 import { workerData } from 'node:worker_threads'
 import { Gauge, Registry } from 'prom-client'
-import { type ApiKeysProtocol, type ApiKeysState, apiKeys } from '#actors/api-keys.ts'
+import {
+  type ApiKeysProtocol,
+  type ApiKeysState,
+  apiKeys,
+  type KeyNews,
+  type KeysRevoked,
+  newApiKeys,
+} from '#actors/api-keys.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
+import type { PackedEvent } from '#actors/packed-event.ts'
 import {
   newStore,
   type Projected,
@@ -15,7 +23,6 @@ import {
 import { makeLog } from '#config/logging.ts'
 import { channelOptions, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { marketThreadName } from '#config/topology.ts'
-import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
@@ -38,7 +45,7 @@ const registry = new Registry()
 registry.setDefaultLabels({ thread: name })
 
 let database: Database
-let reader: LogReader<MarketEvent>
+let reader: LogReader<PackedEvent>
 let state: StoreState
 let served: Served
 let keys: Served
@@ -47,14 +54,14 @@ let stopped = false
 const channels = new Set<Channel<MarketThreadProtocol>>()
 
 /** The fronts, which have keys registered and revoked here. */
-const desks = new Set<Channel<never>>()
+const desks = new Set<Channel<KeyNews>>()
 const marketNames = new Set(
   Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),
 )
-const keyWriter: ApiKeysState = {
+const keyWriter = newApiKeys({
   register: (key, activeMax) => registerApiKey(database, key, activeMax),
   revoke: (id, atMs) => revokeApiKey(database, id, atMs),
-}
+})
 
 function behind(): number {
   let events = 0
@@ -65,7 +72,7 @@ function behind(): number {
 runThread({
   async start() {
     database = await openDatabase(databaseUrlOf(settings))
-    reader = openLogReader<MarketEvent>(settings.data.dir)
+    reader = openLogReader<PackedEvent>(settings.data.dir)
     state = newStore(reader, {
       claim: (from) => claimLog(database, from),
       write: (batch) => project(database, batch),
@@ -83,13 +90,16 @@ runThread({
         }
       },
     })
-    keys = serve<ApiKeysState, ApiKeysProtocol>({
+    keys = serve<ApiKeysState, ApiKeysProtocol, KeysRevoked>({
       behaviour: apiKeys,
       select: () => ({ state: keyWriter }),
       clock: systemClock,
       mailboxMax: MAILBOX_MAX,
       batchMax: MAILBOX_MAX,
       full: reject('OVERLOADED'),
+      say(said) {
+        for (const news of said) for (const desk of desks) desk.tell('KeysRevoked', news)
+      },
     })
     new Gauge({
       name: 'sibyl_projection_behind_events',
@@ -108,7 +118,7 @@ runThread({
   },
   connect(peer, port) {
     if (!marketNames.has(peer)) {
-      const desk: Channel<never> = new Channel<never>(port, channelOptions(settings), {
+      const desk: Channel<KeyNews> = new Channel<KeyNews>(port, channelOptions(settings), {
         heard: (type, message, replyTo) => keys.hear(type, message, replyTo, desk),
         closed: () => desks.delete(desk),
       })

@@ -46,6 +46,7 @@ import {
   type Recall,
   viewOf,
 } from './market.ts'
+import { type PackedEvent, pack, unpack } from './packed-event.ts'
 
 /** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
 export type MarketThreadProtocol = MarketProtocol & {
@@ -62,13 +63,14 @@ export type MarketThreadProtocol = MarketProtocol & {
 
 /** What a market thread tells those who follow it. */
 export type MarketNews = {
-  MarketEvents: { takes: { events: readonly MarketEvent[] }; answers: undefined }
+  /** Events, as `packed-event.ts` reads them: the very bytes that are durable. */
+  MarketEvents: { takes: { rows: readonly Uint8Array[] }; answers: undefined }
   /** The thread went back to what its log holds; what was told before may not be true any more. */
   MarketsReloaded: { takes: { views: readonly MarketView[] }; answers: undefined }
 }
 
 export type MarketThreadOptions = {
-  readonly log: EventLog<MarketEvent>
+  readonly log: EventLog<PackedEvent>
   readonly partitionOf: (marketId: MarketId) => number
   readonly rules: Omit<MarketRules, 'seed' | 'ordersMax'>
   readonly ordersMax?: number
@@ -287,7 +289,7 @@ function gather<Id>(
 }
 
 type PartitionBatch = {
-  events: MarketEvent[]
+  events: PackedEvent[]
   closed: Map<OrderHash, ClosedOrder>
   reopened: Set<OrderHash>
   trades: Map<TradeId, TradeState>
@@ -308,16 +310,17 @@ export function commit(
       batch = { events: [], closed: new Map(), reopened: new Set(), trades: new Map() }
       batches.set(hosted.partition, batch)
     }
-    batch.events.push(event)
+    batch.events.push(pack(event))
     remember(thread.recall, batch, event)
     hosted.eventsSinceSnapshot++
     if (hosted.eventsSinceSnapshot >= thread.options.snapshotEvery) thread.due.add(event.marketId)
   }
   thread.committing = true
   const appends = [...batches].map(([partition, batch]) => {
-    const append: LogBatch<MarketEvent> = {
+    const append: LogBatch<PackedEvent> = {
       events: batch.events,
       nowMs,
+      wantsRows: true,
       closed: [...batch.closed.values()],
       reopened: [...batch.reopened],
       trades: [...batch.trades.values()],
@@ -404,7 +407,7 @@ function loadPartition(thread: MarketThread, partition: number): void {
   for (let offset = log.truncationFloor(partition).offset; offset <= lastOffset; ) {
     const records = log.read(partition, offset, REPLAY_BATCH)
     assert(records.length > 0, `partition ${partition} ends before ${lastOffset}`)
-    for (const { event } of records) replay(thread, partition, event)
+    for (const { event } of records) replay(thread, partition, unpack(event))
     offset += records.length
   }
 }

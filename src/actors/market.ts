@@ -177,14 +177,8 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
     const flaw = orderFlaws(order, nowSec)[0]
     if (flaw !== undefined) return flaw
-    const [yes, no] = state.books
-    if (yes.count + no.count >= state.rules.ordersMax) {
-      return reject('OVERLOADED', undefined, 'the books of this market are full')
-    }
-    if (yes.countOf(order.trader) + no.countOf(order.trader) >= ORDERS_PER_TRADER_MAX) {
-      const detail = `the trader has ${ORDERS_PER_TRADER_MAX} open orders in this market`
-      return reject('RATE_LIMITED', 'order.trader', detail)
-    }
+    const crowded = crowdedFor(state, order.trader)
+    if (crowded !== undefined) return crowded
     const matches = admit(state, order, order.size, undefined, context)
     if (matches === 0 && matched.limited) {
       // Nothing has been said of the order, so it can simply be refused.
@@ -202,10 +196,13 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     }
     if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
     for (const outcome of OUTCOMES) {
-      const resting = state.books[outcome].find(orderHash)
-      if (resting === undefined || resting.side !== side) continue
+      const book = state.books[outcome]
+      const slot = book.locate(orderHash)
+      if (slot < 0) continue
+      const resting = book.read(slot, orderHash)
+      if (resting.side !== side) break
       if (trader !== undefined && resting.trader !== trader) return reject('NOT_ORDER_OWNER')
-      const cancelled = withdraw(state, outcome, resting, context) === 'cancelled'
+      const cancelled = withdraw(state, outcome, slot, resting, context) === 'cancelled'
       return cancelled ? { status: 'cancelled', orderHash } : reject('ORDER_CLOSED')
     }
     return reject('ORDER_NOT_FOUND')
@@ -218,7 +215,8 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     for (const outcome of OUTCOMES) {
       for (const resting of state.books[outcome].ordersOf(trader)) {
         if (wanted !== undefined && !wanted.has(resting.orderHash)) continue
-        const reason = withdraw(state, outcome, resting, context)
+        const slot = state.books[outcome].locate(resting.orderHash)
+        const reason = withdraw(state, outcome, slot, resting, context)
         if (reason === 'cancelled') cancelled.push(resting.orderHash)
       }
     }
@@ -314,10 +312,11 @@ function firstAnswer(
   if (closed !== undefined) {
     return closed.reason === 'filled' ? acceptedBefore(closed) : reject('ORDER_CLOSED')
   }
-  const resting = state.books[outcome].find(orderHash)
-  if (resting === undefined) return undefined
+  const slot = state.books[outcome].locate(orderHash)
+  if (slot < 0) return undefined
+  const resting = state.books[outcome].read(slot, orderHash)
   if (resting.expiresAtSec > nowSec) return acceptedBefore(resting)
-  withdraw(state, outcome, resting, context)
+  withdraw(state, outcome, slot, resting, context)
   return reject('ORDER_CLOSED')
 }
 
@@ -333,6 +332,20 @@ function acceptedBefore(order: {
     timestamp: secondsOf(order.placedAtMs),
     duplicate: true,
   }
+}
+
+/** Why there is no room for one more order of this trader; undefined when there is. */
+function crowdedFor({ books, rules }: MarketState, trader: Address): Rejection | undefined {
+  const [yes, no] = books
+  const count = yes.count + no.count
+  if (count >= rules.ordersMax) {
+    return reject('OVERLOADED', undefined, 'the books of this market are full')
+  }
+  // Nobody has more orders than there are, and looking a trader up costs more than this.
+  if (count < ORDERS_PER_TRADER_MAX) return undefined
+  if (yes.countOf(trader) + no.countOf(trader) < ORDERS_PER_TRADER_MAX) return undefined
+  const detail = `the trader has ${ORDERS_PER_TRADER_MAX} open orders in this market`
+  return reject('RATE_LIMITED', 'order.trader', detail)
 }
 
 /** Whether the market takes no orders; it closes here when its time has come. */
@@ -359,12 +372,13 @@ function endMarket(state: MarketState, reason: CloseReason, context: MarketConte
 function withdraw(
   state: MarketState,
   outcome: Outcome,
+  slot: number,
   resting: RestingOrder,
   context: MarketContext,
 ): OrderCloseReason {
   const past = resting.expiresAtSec <= secondsOf(context.nowMs)
   const reason = past ? 'expired' : 'cancelled'
-  state.books[outcome].cancel(resting.orderHash)
+  state.books[outcome].remove(slot)
   close(state, outcome, resting, resting.orderHash, reason, context)
   return reason
 }
@@ -413,7 +427,8 @@ function admit(
     // It met as many makers as one order may, so it cannot rest without crossing the book.
     close(state, outcome, { ...life, remaining: 0 }, order.orderHash, 'cancelled', context)
   } else {
-    assert(state.books[outcome].rest(life), 'there is room for the order, it was checked before')
+    const rests = state.books[outcome].rest(life, life.remaining, life.matches)
+    assert(rests, 'there is room for the order, it was checked before')
     tellRest(state, life, outcome, left as Shares, context, {
       order: matches === 0 && first === undefined ? order : undefined,
       returned: first !== undefined,
@@ -714,7 +729,10 @@ export function apply(state: MarketState, event: MarketEvent): void {
       const book = state.books[event.outcome]
       if (event.added < event.remaining) {
         assert.equal(book.grow(event.orderHash, event.added), event.remaining)
-      } else assert(book.rest(event), 'there was room when the order came to rest')
+      } else {
+        const rests = book.rest(event, event.remaining, event.matches)
+        assert(rests, 'there was room when the order came to rest')
+      }
       break
     }
     case 'OrdersMatched': {

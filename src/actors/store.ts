@@ -10,7 +10,7 @@ import { tradeId } from '#domain/ids.ts'
 import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { BUY } from '#domain/order.ts'
-import type { LogReader, LogRecord } from '#log/event-log.ts'
+import type { LogReader } from '#log/event-log.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 import type { Checkpoint } from '#store/checkpoints.ts'
 import type {
@@ -22,6 +22,7 @@ import type {
   TradeChange,
   TradeRow,
 } from '#store/rows.ts'
+import { type PackedEvent, unpack } from './packed-event.ts'
 
 export type ProjectionStatus = {
   readonly partition: number
@@ -70,7 +71,7 @@ export type StoreDatabase = {
 }
 
 export type StoreState = {
-  readonly log: LogReader<MarketEvent>
+  readonly log: LogReader<PackedEvent>
   readonly database: StoreDatabase
   /** Empty until the database has been claimed. */
   readonly partitions: Map<number, PartitionProgress>
@@ -84,7 +85,7 @@ export type StoreState = {
 /** How long to wait before a failed write is tried again. */
 const RETRY_MS = 500
 
-export function newStore(log: LogReader<MarketEvent>, database: StoreDatabase): StoreState {
+export function newStore(log: LogReader<PackedEvent>, database: StoreDatabase): StoreState {
   return { log, database, partitions: new Map(), claiming: false, fault: '', refused: '' }
 }
 
@@ -196,7 +197,8 @@ function writeNext(
   )
   if (records === undefined || records.length === 0) return
   progress.writing = true
-  const batch = derive(state.log.id, partition, from, withinRows(records))
+  const events = withinRows(records.map(({ event }) => unpack(event)))
+  const batch = derive(state.log.id, partition, from, events)
   context.pipe(
     state.database.write(batch),
     () => ({ type: 'BatchWritten', message: { partition, to: batch.to } }),
@@ -226,24 +228,22 @@ function failureOf(error: unknown): { why: string; retry: boolean } {
   return { why: String(error), retry: false }
 }
 
-/** So many of the records, at least one, that the rows they touch fit into one transaction. */
-export function withinRows(
-  records: readonly LogRecord<MarketEvent>[],
-): readonly LogRecord<MarketEvent>[] {
+/** So many of the events, at least one, that the rows they touch fit into one transaction. */
+export function withinRows(events: readonly MarketEvent[]): readonly MarketEvent[] {
   let rows = 0
-  for (const [index, { event }] of records.entries()) {
+  for (const [index, event] of events.entries()) {
     rows += event.type === 'OrdersMatched' ? 1 + 2 * event.fills.length : 1
-    if (rows > PROJECTION_ROWS_MAX) return records.slice(0, Math.max(1, index))
+    if (rows > PROJECTION_ROWS_MAX) return events.slice(0, Math.max(1, index))
   }
-  return records
+  return events
 }
 
-/** The rows and changes that follow from events, in their order. */
+/** The rows and changes that follow from the events behind an offset, in their order. */
 export function derive(
   logId: string,
   partition: number,
   from: number,
-  records: readonly LogRecord<MarketEvent>[],
+  events: readonly MarketEvent[],
 ): ProjectionBatch {
   const markets: MarketRow[] = []
   const marketChanges: MarketChange[] = []
@@ -251,7 +251,7 @@ export function derive(
   const orderChanges: OrderChange[] = []
   const trades: TradeRow[] = []
   const tradeChanges: TradeChange[] = []
-  for (const { event } of records) {
+  for (const event of events) {
     const { marketId, seq, atMs } = event
     switch (event.type) {
       case 'MarketOpened':
@@ -332,7 +332,7 @@ export function derive(
       }
     }
   }
-  const to = from + records.length
+  const to = from + events.length
   return {
     logId,
     partition,

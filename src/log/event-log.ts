@@ -62,12 +62,19 @@ export type LogBatch<Event extends LogEvent> = {
   /** Orders that were closed and are open again, after a trade of theirs failed. */
   readonly reopened?: readonly OrderHash[]
   readonly trades?: readonly TradeState[]
+  /** Answers the bytes too, for whoever passes the events on. */
+  readonly wantsRows?: true
   /** A few small values of the owner, kept with the partition. */
   readonly meta?: Readonly<Record<string, string>>
 }
 
 /** The offsets that an append made durable; of an append without events, `last` is `first` − 1. */
-export type Appended = { readonly firstOffset: number; readonly lastOffset: number }
+export type Appended = {
+  readonly firstOffset: number
+  readonly lastOffset: number
+  /** The events as they lie in the log, each row a JSON array, if the batch wanted them. */
+  readonly rows: readonly Uint8Array[]
+}
 
 export type PartitionState = {
   readonly partition: number

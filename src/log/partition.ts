@@ -157,11 +157,14 @@ export class Partition<Event extends LogEvent> {
       ...(batch.meta === undefined ? {} : { meta: { ...file.state.meta, ...batch.meta } }),
     }
     let bytes = 0
+    const rows: Uint8Array[] = []
     try {
       file.begin.run()
       this.#encoder.encode(home, firstOffset, batch.events, (row) => {
         file.insertBatch.run(row.first_offset, row.count, row.version, row.crc, row.payload)
         bytes += row.payload.length
+        // A copy: the encoder's own buffer is good only until the next row.
+        if (batch.wantsRows) rows.push(new Uint8Array(row.payload))
       })
       state = this.#addMarkets(file, batch.events, firstOffset, newMarkets, state)
       for (const hash of batch.reopened ?? []) {
@@ -190,7 +193,7 @@ export class Partition<Event extends LogEvent> {
       file.tradeOrphans.delete(marketId)
     }
     this.#wrote(file, bytes)
-    return { firstOffset, lastOffset }
+    return { firstOffset, lastOffset, rows }
   }
 
   #addMarkets(

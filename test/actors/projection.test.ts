@@ -5,7 +5,6 @@ import { tradeId } from '#domain/ids.ts'
 import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
-import type { LogRecord } from '#log/event-log.ts'
 import type { OrderChange, ProjectionBatch } from '#store/rows.ts'
 import { buy, sell } from '../support/orders.ts'
 import { type Random, withSeeds } from '../support/random.ts'
@@ -57,15 +56,10 @@ function update<Value>(table: Map<string, Value>, key: string, value: Value): vo
   table.set(key, value)
 }
 
-function recordsOf(events: readonly MarketEvent[]): LogRecord<MarketEvent>[] {
-  return events.map((event, index) => ({ offset: index + 1, event }))
-}
-
 function projected(events: readonly MarketEvent[], random: Random): Tables {
   const tables = new Tables()
-  const records = recordsOf(events)
-  for (let from = 0; from < records.length; ) {
-    const part = records.slice(from, from + random.int(1, 40))
+  for (let from = 0; from < events.length; ) {
+    const part = events.slice(from, from + random.int(1, 40))
     tables.take(derive('log', 3, from, part))
     from += part.length
   }
@@ -119,7 +113,7 @@ test('a trade row names buyer and seller whoever was the taker', () => {
   market.place(buy('YES').at(0.5).size(1).by('ann').named('b'))
   market.place(buy('NO').at(0.6).size(2).by('ann').named('b2'))
   market.place(sell('NO').at(0.5).size(1).by('bob').named('s2'))
-  const { trades } = derive('log', 0, 0, recordsOf(market.events))
+  const { trades } = derive('log', 0, 0, market.events)
   const [bought, sold] = trades
   assert(bought !== undefined && sold !== undefined)
   for (const trade of trades) {
@@ -141,11 +135,11 @@ test('a batch is cut where its rows would be too many for one transaction, never
   for (const taker of ['t1', 't2', 't3']) {
     market.place(buy('YES').at(0.4).size(makers).named(taker))
   }
-  const matches = recordsOf(market.events).filter(({ event }) => event.type === 'OrdersMatched')
+  const matches = market.events.filter((event) => event.type === 'OrdersMatched')
   assert.equal(matches.length, 3)
   assert.equal(withinRows(matches).length, 1, 'each touches more than half of what may be touched')
   assert.equal(withinRows(matches.slice(0, 1)).length, 1)
-  const small = recordsOf(market.events.slice(0, PROJECTION_ROWS_MAX))
+  const small = market.events.slice(0, PROJECTION_ROWS_MAX)
   assert(withinRows(small).length < small.length)
   assert.equal(withinRows(small.slice(0, 100)).length, 100)
 })

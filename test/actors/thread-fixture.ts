@@ -19,6 +19,7 @@ import {
   recover,
   tidy,
 } from '#actors/market-thread.ts'
+import type { PackedEvent } from '#actors/packed-event.ts'
 import { partitionOf } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -57,7 +58,7 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
   const partitions = options.partitions ?? 2
   const { snapshotEvery = 1_000_000, nowMs: fromMs = START_SEC * 1_000, ...log } = options
   const topology = { partitions, marketThreads: 1, pins: {} }
-  const events = openSqliteLog<MarketEvent>({
+  const events = openSqliteLog<PackedEvent>({
     dataDir,
     partitions,
     own: Array.from({ length: partitions }, (_, partition) => partition),

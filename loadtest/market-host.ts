@@ -1,0 +1,114 @@
+/**
+ * A real market thread for measurements: `workers/market.ts` on a log in a folder of its own, with a
+ * channel from the measuring thread, as a front has one.
+ */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MessageChannel, Worker } from 'node:worker_threads'
+import { proxy, type Remote, transfer, wrap } from 'comlink'
+import type { MarketThreadProtocol } from '#actors/market-thread.ts'
+import { readRows } from '#actors/packed-event.ts'
+import { loadSettings } from '#config/settings.ts'
+import { channelOptions, type ThreadData } from '#config/thread-data.ts'
+import { Channel, isUnanswered } from '#runtime/channel.ts'
+import { endpointOf } from '#runtime/endpoint.ts'
+import type { ThreadControl } from '#runtime/thread.ts'
+import type { FlowCommand } from './market-flow.ts'
+
+export type MarketHost = {
+  readonly channel: Channel<MarketThreadProtocol>
+  readonly control: Remote<ThreadControl>
+  readonly heard: { events: number }
+  /** Seconds of CPU that the thread has used. */
+  cpuSeconds(): Promise<number>
+  /** Seconds and number of the commits so far. */
+  commits(): Promise<{ seconds: number; count: number }>
+  stop(): Promise<void>
+}
+
+export async function startMarketHost(
+  env: Readonly<Record<string, string>> = {},
+  dataDir = mkdtempSync(join(tmpdir(), 'sibyl-bench-')),
+  keep = false,
+): Promise<MarketHost> {
+  const settings = loadSettings({
+    SIBYL_DATA_DIR: dataDir,
+    SIBYL_LOG_LEVEL: 'warn',
+    SIBYL_REQUEST_DEADLINE_MS: '120000',
+    ...env,
+  })
+  const data: Pick<ThreadData, 'name' | 'index' | 'settings' | 'isTerminal'> = {
+    name: 'market-0',
+    index: 0,
+    settings,
+    isTerminal: false,
+  }
+  const worker = new Worker(new URL('../workers/market.ts', import.meta.url), { workerData: data })
+  worker.on('error', (error) => {
+    throw error
+  })
+  const control = wrap<ThreadControl>(endpointOf(worker))
+  const exited = new Promise((resolve) => worker.once('exit', resolve))
+  await control.start(proxy({ threads: () => ({}), metrics: async () => [] }))
+  const { port1, port2 } = new MessageChannel()
+  const heard = { events: 0 }
+  const channel = new Channel<MarketThreadProtocol>(port1, channelOptions(settings), {
+    heard(type, message) {
+      if (type !== 'MarketEvents') return
+      heard.events += readRows((message as { rows: Uint8Array[] }).rows).length
+    },
+  })
+  // Comlink's type of a transfer list knows the browser's ports only.
+  await control.connect('front-0', transfer(port2, [port2 as unknown as Transferable]))
+  return {
+    channel,
+    control,
+    heard,
+    async cpuSeconds() {
+      const { user, system } = await worker.cpuUsage()
+      return (user + system) / 1e6
+    },
+    async commits() {
+      const metrics = (await control.metrics()) as unknown as {
+        name: string
+        values: { metricName?: string; value: number }[]
+      }[]
+      const commit = metrics.find(({ name }) => name === 'sibyl_market_commit_seconds')
+      const value = (name: string) =>
+        commit?.values.find(
+          ({ metricName }) => metricName === `sibyl_market_commit_seconds_${name}`,
+        )?.value ?? 0
+      return { seconds: value('sum'), count: value('count') }
+    },
+    async stop() {
+      await control.drain()
+      channel.close()
+      await control.stop()
+      await exited
+      if (!keep) rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Sends the commands with so many under way at once; answers the seconds it took. */
+export async function sendAll(
+  host: MarketHost,
+  commands: readonly FlowCommand[],
+  inFlight: number,
+): Promise<number> {
+  let sent = 0
+  const startMs = performance.now()
+  const sender = async (): Promise<void> => {
+    while (sent < commands.length) {
+      const { type, message } = commands[sent++]!
+      const answer = await host.channel.ask(type, message)
+      if (isUnanswered(answer) || 'rejected' in answer) {
+        throw new Error(`${type} was answered ${JSON.stringify(answer)}`)
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: inFlight }, sender))
+  return (performance.now() - startMs) / 1_000
+}

@@ -1,0 +1,250 @@
+/**
+ * The short form of what a market says. Three kinds of events make nearly all of it; with every name and every
+ * repeated field spelled out they cost the market thread more than matching does. So to the log and
+ * to the readers they travel as rows: their fields in a fixed order. All others stay as they are.
+ *
+ * The order of a row never changes. A new field goes to the end, and a row without it stays readable.
+ */
+
+import assert from 'node:assert/strict'
+import { type MarketId, type Sequence, ZERO_ADDRESS } from '#domain/ids.ts'
+import type {
+  Fill,
+  MarketEvent,
+  OrderClosed,
+  OrderRested,
+  OrdersMatched,
+} from '#domain/market-event.ts'
+import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
+
+type Cell = string | number | PermitSignature
+
+type Row<Type extends string> = {
+  readonly type: Type
+  readonly marketId: MarketId
+  readonly seq: Sequence
+  readonly row: readonly Cell[]
+}
+
+type Frequent = OrderRested | OrdersMatched | OrderClosed
+
+/** What the log carries and what readers are told. */
+export type PackedEvent =
+  | Row<'OrderRested'>
+  | Row<'OrdersMatched'>
+  | Row<'OrderClosed'>
+  | Exclude<MarketEvent, Frequent>
+
+export function pack(event: MarketEvent): PackedEvent {
+  const { type, marketId, seq } = event
+  switch (type) {
+    case 'OrderRested':
+      return { type, marketId, seq, row: restedRow(event) }
+    case 'OrdersMatched':
+      return { type, marketId, seq, row: matchedRow(event) }
+    case 'OrderClosed':
+      return { type, marketId, seq, row: closedRow(event) }
+    default:
+      return event
+  }
+}
+
+/** The events of rows of the log, as a market thread passes them on. */
+export function readRows(rows: readonly Uint8Array[]): MarketEvent[] {
+  const events: MarketEvent[] = []
+  for (const { buffer, byteOffset, byteLength } of rows) {
+    const text = Buffer.from(buffer, byteOffset, byteLength).toString('utf8')
+    for (const event of JSON.parse(text) as PackedEvent[]) events.push(unpack(event))
+  }
+  return events
+}
+
+export function unpack(event: PackedEvent): MarketEvent {
+  switch (event.type) {
+    case 'OrderRested':
+      return readRested(event)
+    case 'OrdersMatched':
+      return readMatched(event)
+    case 'OrderClosed':
+      return readClosed(event)
+    default:
+      return event
+  }
+}
+
+/** Stands for what is nearly always the same: the zero address, and no permit. */
+const USUAL = 0
+
+function restedRow(event: OrderRested): Cell[] {
+  const row: Cell[] = [
+    event.atMs,
+    event.orderHash,
+    event.trader,
+    event.side,
+    event.outcome,
+    event.price,
+    event.size,
+    event.added,
+    event.remaining,
+    event.expiresAtSec,
+    event.placedAtMs,
+    event.matches,
+    event.returned ? 1 : 0,
+  ]
+  if (event.order !== undefined) addSigned(row, event.order)
+  return row
+}
+
+const RESTED_CELLS = 13
+
+function readRested({ type, marketId, seq, row }: Row<'OrderRested'>): OrderRested {
+  assert(row.length === RESTED_CELLS || row.length === RESTED_CELLS + SIGNED_CELLS, type)
+  const rested = {
+    type,
+    marketId,
+    seq,
+    atMs: row[0],
+    orderHash: row[1],
+    trader: row[2],
+    side: row[3],
+    outcome: row[4],
+    price: row[5],
+    size: row[6],
+    added: row[7],
+    remaining: row[8],
+    expiresAtSec: row[9],
+    placedAtMs: row[10],
+    matches: row[11],
+  } as OrderRested
+  if (row.length > RESTED_CELLS) {
+    return { ...rested, order: readOrder(rested, row, RESTED_CELLS) }
+  }
+  return row[12] === 1 ? { ...rested, returned: true } : rested
+}
+
+function closedRow(event: OrderClosed): Cell[] {
+  return [
+    event.atMs,
+    event.orderHash,
+    event.trader,
+    event.side,
+    event.outcome,
+    event.price,
+    event.size,
+    event.reason,
+    event.remaining,
+    event.expiresAtSec,
+    event.placedAtMs,
+    event.matches,
+  ]
+}
+
+const CLOSED_CELLS = 12
+
+function readClosed({ type, marketId, seq, row }: Row<'OrderClosed'>): OrderClosed {
+  assert.equal(row.length, CLOSED_CELLS, type)
+  return {
+    type,
+    marketId,
+    seq,
+    atMs: row[0],
+    orderHash: row[1],
+    trader: row[2],
+    side: row[3],
+    outcome: row[4],
+    price: row[5],
+    size: row[6],
+    reason: row[7],
+    remaining: row[8],
+    expiresAtSec: row[9],
+    placedAtMs: row[10],
+    matches: row[11],
+  } as OrderClosed
+}
+
+function matchedRow({ atMs, taker, takerRemaining, fills, known }: OrdersMatched): Cell[] {
+  const row: Cell[] = [
+    atMs,
+    taker.orderHash,
+    taker.trader,
+    taker.side,
+    taker.outcome,
+    taker.price,
+    taker.size,
+    takerRemaining,
+    known ? 1 : 0,
+  ]
+  addSigned(row, taker)
+  for (const { makerHash, maker, price, size, makerRemaining } of fills) {
+    row.push(makerHash, maker, price, size, makerRemaining)
+  }
+  return row
+}
+
+const TAKER_CELLS = 9
+const FILL_CELLS = 5
+
+function readMatched({ type, marketId, seq, row }: Row<'OrdersMatched'>): OrdersMatched {
+  const firstFill = TAKER_CELLS + SIGNED_CELLS
+  assert((row.length - firstFill) % FILL_CELLS === 0 && row.length > firstFill, type)
+  const fills: Fill[] = []
+  for (let at = firstFill; at < row.length; at += FILL_CELLS) {
+    fills.push({
+      makerHash: row[at],
+      maker: row[at + 1],
+      price: row[at + 2],
+      size: row[at + 3],
+      makerRemaining: row[at + 4],
+    } as Fill)
+  }
+  const known = {
+    marketId,
+    orderHash: row[1],
+    trader: row[2],
+    side: row[3],
+    outcome: row[4],
+    price: row[5],
+    size: row[6],
+  } as KnownFields
+  const matched = {
+    type,
+    marketId,
+    seq,
+    atMs: row[0],
+    taker: readOrder(known, row, TAKER_CELLS),
+    takerRemaining: row[7],
+    fills,
+  } as OrdersMatched
+  return row[8] === 1 ? { ...matched, known: true } : matched
+}
+
+/** What only the chain needs of an order. */
+function addSigned(row: Cell[], order: VerifiedOrder): void {
+  const { nonce, expiration, makerFeeRecipient, signature, permit } = order
+  const recipient = makerFeeRecipient === ZERO_ADDRESS ? USUAL : makerFeeRecipient
+  row.push(nonce, expiration, recipient, signature, permit ?? USUAL)
+}
+
+const SIGNED_CELLS = 5
+
+type SignedField = 'nonce' | 'expiration' | 'makerFeeRecipient' | 'signature' | 'permit'
+type KnownFields = Omit<VerifiedOrder, SignedField>
+
+function readOrder(known: KnownFields, row: readonly Cell[], from: number): VerifiedOrder {
+  const recipient = row[from + 2]
+  const permit = row[from + 4]
+  const order = {
+    marketId: known.marketId,
+    trader: known.trader,
+    side: known.side,
+    outcome: known.outcome,
+    price: known.price,
+    size: known.size,
+    nonce: row[from],
+    expiration: row[from + 1],
+    makerFeeRecipient: recipient === USUAL ? ZERO_ADDRESS : recipient,
+    orderHash: known.orderHash,
+    signature: row[from + 3],
+  } as VerifiedOrder
+  return permit === USUAL ? order : { ...order, permit: permit as PermitSignature }
+}
