@@ -14,7 +14,7 @@ import type { Address, OrderHash } from '#domain/ids.ts'
 import { isPrice, isShares, type Price, type Shares } from '#domain/money.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
 import { ExpiryWheel } from './expiry-wheel.ts'
-import { ADDRESS_WORDS, HASH_WORDS, readKey, tagOfText, tagOfWords, writeKey } from './key-words.ts'
+import { ADDRESS_WORDS, HASH_WORDS, readKey, sameKey, tagOf, writeKey } from './key-words.ts'
 import {
   addToLevel,
   COUNT,
@@ -33,6 +33,7 @@ import {
   LEVEL,
   MATCHES,
   NEXT,
+  type OrderTerms,
   PLACED,
   PREV,
   PRICE_SIDE,
@@ -134,43 +135,35 @@ export class Book {
   }
 
   /**
-   * Rests an order, or what a match left of it, behind all others at its price. Answers false when
-   * the book is full. The order must not cross the book: match it first.
+   * Rests an order, or the `remaining` of it that a match left after so many `matches`, behind all
+   * others at its price. Answers false when the book is full. The order must not cross the book:
+   * match it first.
    */
-  rest(order: RestingOrder): boolean {
-    const { side, price, size, remaining, expiresAtSec, placedAtMs, matches } = order
-    if (!isPrice(price)) assert.fail(`a price of 1 to 999999, not ${price}`)
-    if (!isShares(size)) assert.fail(`a size of 1 to 2^53 - 1, not ${size}`)
-    if (!isShares(remaining) || remaining > size) assert.fail(`${remaining} remains of ${size}`)
-    if (!Number.isSafeInteger(expiresAtSec) || expiresAtSec < 0) {
-      assert.fail(`an expiration in whole seconds, not ${expiresAtSec}`)
-    }
-    if (!Number.isSafeInteger(placedAtMs) || placedAtMs < 0) {
-      assert.fail(`a time in whole milliseconds, not ${placedAtMs}`)
-    }
-    if ((matches | 0) !== matches || matches < 0) assert.fail(`a number of matches: ${matches}`)
+  rest(order: OrderTerms, remaining: Shares, matches: number): boolean {
+    checkTerms(order, remaining, matches)
+    const { side, price } = order
     if (this.crosses(side, price)) assert.fail('an order that crosses the book cannot rest')
     const orders = this.#orders
     if (orders.isFull) return false
-    const tag = tagOfText(order.orderHash, this.#seed)
-    if (this.#slotOf(tag, order.orderHash) !== NIL) assert.fail(`${order.orderHash} rests already`)
+    const key = this.#key
+    readKey(order.orderHash, key, HASH_WORDS)
+    const tag = tagOf(key, 0, this.#seed)
+    if (this.#slotOf(tag) !== NIL) assert.fail(`${order.orderHash} rests already`)
 
     const slot = orders.allocate()
     this.#byHash.add(tag, slot)
     if (slot < TEXTS_MAX) this.#texts[slot] = order.orderHash
     const words = orders.page(slot)
     const offset = orders.offset(slot)
-    const key = this.#key
-    readKey(order.orderHash, key, HASH_WORDS)
     for (let word = 0; word < HASH_WORDS; word++) words[offset + HASH + word] = key[word]!
     words[offset + PRICE_SIDE] = price * 2 + side
     words[offset + MATCHES] = matches
     const doubles = orders.doublePage(slot)
     const half = offset >> 1
-    doubles[half + SIZE] = size
+    doubles[half + SIZE] = order.size
     doubles[half + REMAINING] = remaining
-    doubles[half + EXPIRES] = expiresAtSec
-    doubles[half + PLACED] = placedAtMs
+    doubles[half + EXPIRES] = order.expiresAtSec
+    doubles[half + PLACED] = order.placedAtMs
 
     this.#joinLevel(slot, this.#openLevel(price * 2 + side), remaining)
     this.#joinTrader(slot, this.#openTrader(order.trader))
@@ -327,7 +320,8 @@ export class Book {
 
   /** The slot of a resting order, NIL when it does not rest. */
   locate(orderHash: OrderHash): number {
-    return this.#slotOf(tagOfText(orderHash, this.#seed), orderHash)
+    readKey(orderHash, this.#key, HASH_WORDS)
+    return this.#slotOf(tagOf(this.#key, 0, this.#seed))
   }
 
   /** The order in a slot; its hash need not be made into text again where it is at hand. */
@@ -363,12 +357,8 @@ export class Book {
 
   /** What stands for the trader while he has orders in this book; NIL when he has none. */
   traderSlot(trader: Address): number {
-    const tag = tagOfText(trader, this.#seed)
-    let owner = this.#byTrader.find(tag)
-    while (owner !== NIL && this.#addresses[owner] !== trader) {
-      owner = this.#byTrader.findNext(tag, owner)
-    }
-    return owner
+    readKey(trader, this.#key, ADDRESS_WORDS)
+    return this.#ownerOf(this.#key, 0)
   }
 
   traderSlotOf(slot: number): number {
@@ -394,28 +384,38 @@ export class Book {
     this.#leaveLevel(slot)
     this.#leaveTrader(slot)
     this.#wheel.remove(slot)
-    const tag = tagOfWords(orders.page(slot), orders.offset(slot) + HASH, this.#seed)
+    const tag = tagOf(orders.page(slot), orders.offset(slot) + HASH, this.#seed)
     this.#byHash.remove(tag, slot)
     orders.free(slot)
   }
 
-  #slotOf(tag: number, orderHash: OrderHash): number {
+  /** The slot of the order whose hash and tag have been read. */
+  #slotOf(tag: number): number {
+    const orders = this.#orders
     let slot = this.#byHash.find(tag)
-    while (slot !== NIL && !this.#hasHash(slot, orderHash)) slot = this.#byHash.findNext(tag, slot)
+    while (slot !== NIL) {
+      if (sameKey(this.#key, 0, orders.page(slot), orders.offset(slot) + HASH, HASH_WORDS)) break
+      slot = this.#byHash.findNext(tag, slot)
+    }
     return slot
+  }
+
+  /** The slot of the trader whose address begins at `offset`; NIL when he has no orders. */
+  #ownerOf(words: Int32Array, offset: number): number {
+    const traders = this.#traders
+    const tag = tagOf(words, offset, this.#seed)
+    let owner = this.#byTrader.find(tag)
+    while (owner !== NIL) {
+      const page = traders.page(owner)
+      if (sameKey(words, offset, page, traders.offset(owner), ADDRESS_WORDS)) break
+      owner = this.#byTrader.findNext(tag, owner)
+    }
+    return owner
   }
 
   /** The text of an order's hash, where it is kept. */
   #textOf(slot: number): OrderHash | undefined {
     return slot < this.#texts.length ? this.#texts[slot] : undefined
-  }
-
-  #hasHash(slot: number, orderHash: OrderHash): boolean {
-    const text = this.#textOf(slot)
-    if (text !== undefined) return text === orderHash
-    const key = this.#key
-    readKey(orderHash, key, HASH_WORDS)
-    return sameKey(key, 0, this.#orders.page(slot), this.#orders.offset(slot) + HASH, HASH_WORDS)
   }
 
   #prices(side: Side): PriceSet {
@@ -522,22 +522,7 @@ export class Book {
   /** The slot of the trader, who is entered when this is his first order. */
   #openTrader(trader: Address): number {
     const known = this.traderSlot(trader)
-    if (known !== NIL) return known
-    readKey(trader, this.#key, ADDRESS_WORDS)
-    return this.#addTrader(trader, this.#key, 0)
-  }
-
-  /** The same by the address in a restored record. */
-  #reopenTrader(words: Int32Array, offset: number): number {
-    const tag = tagOfWords(words, offset, this.#seed)
-    const traders = this.#traders
-    let owner = this.#byTrader.find(tag)
-    while (owner !== NIL) {
-      const page = traders.page(owner)
-      if (sameKey(words, offset, page, traders.offset(owner), ADDRESS_WORDS)) return owner
-      owner = this.#byTrader.findNext(tag, owner)
-    }
-    return this.#addTrader(writeKey(words, offset, ADDRESS_WORDS) as Address, words, offset)
+    return known === NIL ? this.#addTrader(trader, this.#key, 0) : known
   }
 
   #addTrader(trader: Address, words: Int32Array, offset: number): number {
@@ -549,7 +534,7 @@ export class Book {
     page[at + TRADER_TAIL] = NIL
     page[at + TRADER_COUNT] = 0
     this.#addresses[owner] = trader
-    this.#byTrader.add(tagOfWords(page, at, this.#seed), owner)
+    this.#byTrader.add(tagOf(page, at, this.#seed), owner)
     return owner
   }
 
@@ -569,7 +554,7 @@ export class Book {
     else orders.writable(next)[orders.offset(next) + TRADER_PREV] = prev
     page[at + TRADER_COUNT]!--
     if (page[at + TRADER_COUNT] !== 0) return
-    this.#byTrader.remove(tagOfWords(page, at, this.#seed), owner)
+    this.#byTrader.remove(tagOf(page, at, this.#seed), owner)
     traders.free(owner)
   }
 
@@ -649,7 +634,11 @@ export class Book {
     page[at + COUNT]!++
     addToLevel(levels, level, orders.doublePage(slot)[(offset >> 1) + REMAINING]!)
 
-    const owner = this.#reopenTrader(words, offset + TRADER)
+    let owner = this.#ownerOf(words, offset + TRADER)
+    if (owner === NIL) {
+      const trader = writeKey(words, offset + TRADER, ADDRESS_WORDS) as Address
+      owner = this.#addTrader(trader, words, offset + TRADER)
+    }
     words[offset + TRADER_SLOT] = owner
     const ends = traders.page(owner)
     const end = traders.offset(owner)
@@ -657,7 +646,7 @@ export class Book {
     if (relink(words, offset + TRADER_PREV, moved) === NIL) ends[end + TRADER_HEAD] = slot
     if (relink(words, offset + TRADER_NEXT, moved) === NIL) ends[end + TRADER_TAIL] = slot
 
-    this.#byHash.add(tagOfWords(words, offset + HASH, this.#seed), slot)
+    this.#byHash.add(tagOf(words, offset + HASH, this.#seed), slot)
     this.#wheel.add(slot)
   }
 }
@@ -665,23 +654,25 @@ export class Book {
 /** The words of a record up to its links, and its matches. */
 const IMAGE_WORDS = PREV + 1
 
+/** Whoever brings an order has checked it; what comes here wrong is a bug. */
+function checkTerms(order: OrderTerms, remaining: number, matches: number): void {
+  const { price, size, expiresAtSec, placedAtMs } = order
+  if (!isPrice(price)) assert.fail(`a price of 1 to 999999, not ${price}`)
+  if (!isShares(size)) assert.fail(`a size of 1 to 2^53 - 1, not ${size}`)
+  if (!isShares(remaining) || remaining > size) assert.fail(`${remaining} remains of ${size}`)
+  if (!Number.isSafeInteger(expiresAtSec) || expiresAtSec < 0) {
+    assert.fail(`an expiration in whole seconds, not ${expiresAtSec}`)
+  }
+  if (!Number.isSafeInteger(placedAtMs) || placedAtMs < 0) {
+    assert.fail(`a time in whole milliseconds, not ${placedAtMs}`)
+  }
+  if ((matches | 0) !== matches || matches < 0) assert.fail(`a number of matches, not ${matches}`)
+}
+
 /** A tag that no other level has: each step of making it can be undone. */
 function levelTag(priceSide: number): number {
   const tag = Math.imul(priceSide, 0x9e3779b1)
   return tag ^ (tag >>> 15)
-}
-
-function sameKey(
-  a: Int32Array,
-  aOffset: number,
-  b: Int32Array,
-  bOffset: number,
-  count: number,
-): boolean {
-  for (let word = 0; word < count; word++) {
-    if (a[aOffset + word] !== b[bOffset + word]) return false
-  }
-  return true
 }
 
 /** Points a link of a restored record to where its order is now. */

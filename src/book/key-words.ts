@@ -4,7 +4,7 @@
  *
  * Every command brings a hash as text, so reading it is a good part of what an operation costs: the
  * characters are copied out at once and converted four at a time, which is three times as fast as
- * asking the text for each. To find a key, six of its bytes make a tag. Traders choose their hashes
+ * asking the text for each. To find a key, eight of its bytes make a tag. Traders choose their hashes
  * and addresses, so the tag is mixed with a seed: nobody can have all of his fall into one place.
  */
 
@@ -68,34 +68,23 @@ export function writeKey(words: Int32Array, offset: number, count: number): stri
   return text.latin1Slice(2, 2 * at)
 }
 
-/** The tag of a key in text, from its first six bytes. */
-export function tagOfText(key: string, seed: number): number {
-  let low = 0
-  for (let at = 0; at < 8; at++) low = (low << 4) | digitAt(key, 2 + at)
-  let high = 0
-  for (let at = 8; at < 12; at++) high = (high << 4) | digitAt(key, 2 + at)
-  return mix(low, high, seed)
-}
-
-/** The same tag of the key in the words from `offset`. */
-export function tagOfWords(words: Int32Array, offset: number, seed: number): number {
-  return mix(swapped(words[offset]!), swapped(words[offset + 1]!) >>> 16, seed)
-}
-
-function mix(low: number, high: number, seed: number): number {
-  let tag = Math.imul(low ^ seed, 0x9e3779b1)
-  tag = Math.imul(tag ^ (tag >>> 15) ^ high, 0x85ebca77)
+/** The tag of the key that begins at `offset`, from its first eight bytes. */
+export function tagOf(words: Int32Array, offset: number, seed: number): number {
+  let tag = Math.imul(words[offset]! ^ seed, 0x9e3779b1)
+  tag = Math.imul(tag ^ (tag >>> 15) ^ words[offset + 1]!, 0x85ebca77)
   tag = Math.imul(tag ^ (tag >>> 13) ^ seed, 0xc2b2ae3d)
   return tag ^ (tag >>> 16)
 }
 
-function digitAt(key: string, at: number): number {
-  const code = key.charCodeAt(at)
-  return (code & 15) + 9 * (code >> 6)
-}
-
-/** The word with its bytes in the other order. */
-function swapped(word: number): number {
-  const swappedPairs = ((word & 0x00ff00ff) << 8) | ((word >>> 8) & 0x00ff00ff)
-  return (swappedPairs << 16) | (swappedPairs >>> 16)
+export function sameKey(
+  a: Int32Array,
+  aOffset: number,
+  b: Int32Array,
+  bOffset: number,
+  count: number,
+): boolean {
+  for (let word = 0; word < count; word++) {
+    if (a[aOffset + word] !== b[bOffset + word]) return false
+  }
+  return true
 }

@@ -8,16 +8,20 @@ import type { Address, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
 
-export type RestingOrder = {
+/** What stays the same while an order rests. */
+export type OrderTerms = {
   readonly orderHash: OrderHash
   readonly trader: Address
   readonly side: Side
   readonly price: Price
   /** What the trader signed. */
   readonly size: Shares
-  readonly remaining: Shares
   readonly expiresAtSec: number
   readonly placedAtMs: number
+}
+
+export type RestingOrder = OrderTerms & {
+  readonly remaining: Shares
   /** How many counter-orders it matched when it was placed. */
   readonly matches: number
 }

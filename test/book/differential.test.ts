@@ -8,7 +8,7 @@ import { OrderList } from '#book/order-list.ts'
 import type { RestingOrder } from '#book/order-record.ts'
 import type { BookSnapshot } from '#book/snapshot.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
-import { PRICE_MAX, type Price, SIZE_MAX, type Shares } from '#domain/money.ts'
+import { PRICE_MAX, type Price, type Shares, SIZE_MAX } from '#domain/money.ts'
 import { BUY, SELL } from '#domain/order.ts'
 import { NaiveBook } from '../support/naive-book.ts'
 import { type Random, withSeeds } from '../support/random.ts'
@@ -151,7 +151,7 @@ class Pair {
     const matches = expected.fills.length
     const remainder = { ...order, remaining: expected.left as Shares, matches }
     const full = this.#naive.bids.length + this.#naive.asks.length === this.#flow.restingMax
-    assert.equal(this.#book.rest(remainder), !full)
+    assert.equal(this.#book.rest(order, remainder.remaining, matches), !full)
     if (full) return
     this.#naive.rest(remainder)
     const { bestBid, bestAsk } = this.#book
@@ -187,7 +187,7 @@ class Pair {
     if (random.chance(0.3)) return
     const overdue = this.#naive.removeWhere((order) => order.expiresAtSec <= this.#nowSec)
     this.#list.clear()
-    while (!this.#book.expire(this.#nowSec, random.int(1, 50), this.#list)) continue
+    while (!this.#book.expire(this.#nowSec, random.int(1, 50), this.#list));
     const found = Array.from({ length: this.#list.length }, (_, index) => this.#list.order(index))
     const byHash = (a: RestingOrder, b: RestingOrder) => (a.orderHash < b.orderHash ? -1 : 1)
     overdue.sort(byHash)

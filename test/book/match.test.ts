@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Book } from '#book/book.ts'
+import { MatchResult, type MatchRules, match } from '#book/match.ts'
+import { ONE, type Shares } from '#domain/money.ts'
+import { BUY, SELL } from '#domain/order.ts'
+import { buy, nameOf, type OrderBuilder, sell } from '../support/orders.ts'
+
+const NOW_SEC = 1_000
+
+/** Places orders one after the other, as a market does, and answers what the last one met. */
+function place(book: Book, orders: readonly OrderBuilder[], rules: Partial<MatchRules> = {}) {
+  const result = new MatchResult()
+  for (const order of orders) {
+    const resting = order.resting()
+    match(book, resting, { nowSec: NOW_SEC, selfTrade: 'allow', makersMax: 100, ...rules }, result)
+    if (result.left === 0 || result.limited) continue
+    assert.ok(book.rest(resting, result.left as Shares, result.fills.length))
+  }
+  return result
+}
+
+/** `a 10 @0.41 (0 left)` for each fill. */
+function fillsOf({ fills }: MatchResult): string[] {
+  return Array.from({ length: fills.length }, (_, index) => {
+    const [taken, price] = [fills.taken(index) / ONE, fills.price(index) / ONE]
+    return `${nameOf(fills.orderHash(index))} ${taken} @${price} (${fills.remaining(index) / ONE} left)`
+  })
+}
+
+/** A book as a small table: a line for each level, best first, its orders in the order of time. */
+function tableOf(book: Book): string[] {
+  const lines: string[] = []
+  for (const side of [SELL, BUY] as const) {
+    const levels = new Map<number, string[]>()
+    for (const order of book.orders(side)) {
+      const names = levels.get(order.price) ?? []
+      levels.set(order.price, names)
+      names.push(`${nameOf(order.orderHash)} ${order.remaining / ONE}`)
+    }
+    const word = side === BUY ? 'buy ' : 'sell'
+    for (const [price, names] of levels) lines.push(`${word} ${price / ONE}: ${names.join(', ')}`)
+  }
+  return lines
+}
+
+function newBook(): Book {
+  return new Book({ ordersMax: 1_000 })
+}
+
+const asks = [
+  sell('YES').at(0.42).size(5).named('b').until(NOW_SEC),
+  sell('YES').at(0.45).size(50).named('d'),
+  sell('YES').at(0.42).size(20).named('c'),
+  sell('YES').at(0.41).size(10).named('a'),
+]
+
+test('the worked example: price before time, the expired are removed, the rest may rest', () => {
+  const book = newBook()
+  place(book, asks)
+  const result = place(book, [buy('YES').at(0.43).size(40).named('t')])
+  assert.deepEqual(fillsOf(result), ['a 10 @0.41 (0 left)', 'c 20 @0.42 (0 left)'])
+  assert.equal(nameOf(result.expired.orderHash(0)), 'b')
+  assert.equal(result.left, 10 * ONE)
+  assert.deepEqual(tableOf(book), ['sell 0.45: d 50', 'buy  0.43: t 10'])
+  assert.equal(book.find(buy('YES').named('t').resting().orderHash)?.matches, 2)
+})
+
+test("the taker pays the maker's price", () => {
+  const book = newBook()
+  place(book, [sell('YES').at(0.3).size(1).named('a')])
+  const result = place(book, [buy('YES').at(0.9).size(1).named('t')])
+  assert.deepEqual(fillsOf(result), ['a 1 @0.3 (0 left)'])
+
+  place(book, [buy('YES').at(0.7).size(1).named('b')])
+  const sale = place(book, [sell('YES').at(0.1).size(1).named('u')])
+  assert.deepEqual(fillsOf(sale), ['b 1 @0.7 (0 left)'])
+  assert.deepEqual(tableOf(book), [])
+})
+
+test('who came first at a price is served first', () => {
+  const book = newBook()
+  place(book, [
+    buy('YES').at(0.5).size(3).named('a'),
+    buy('YES').at(0.5).size(3).named('b'),
+    buy('YES').at(0.5).size(3).named('c'),
+  ])
+  const result = place(book, [sell('YES').at(0.5).size(4).named('t')])
+  assert.deepEqual(fillsOf(result), ['a 3 @0.5 (0 left)', 'b 1 @0.5 (2 left)'])
+  assert.deepEqual(tableOf(book), ['buy  0.5: b 2, c 3'])
+})
+
+test('a partly filled maker keeps its place', () => {
+  const book = newBook()
+  place(book, [sell('YES').at(0.5).size(3).named('a'), sell('YES').at(0.5).size(3).named('b')])
+  place(book, [buy('YES').at(0.5).size(1).named('t')])
+  place(book, [buy('YES').at(0.5).size(1).named('u')])
+  assert.deepEqual(tableOf(book), ['sell 0.5: a 1, b 3'])
+})
+
+test('orders whose prices do not meet both rest', () => {
+  const book = newBook()
+  place(book, [sell('YES').at(0.51).size(1).named('a'), buy('YES').at(0.5).size(2).named('b')])
+  assert.deepEqual(tableOf(book), ['sell 0.51: a 1', 'buy  0.5: b 2'])
+  assert.deepEqual([book.bestBid, book.bestAsk], [500_000, 510_000])
+})
+
+test('an order expires in the second it names', () => {
+  const book = newBook()
+  place(book, [
+    sell('YES')
+      .at(0.5)
+      .size(1)
+      .named('a')
+      .until(NOW_SEC + 1),
+  ])
+  const taker = [buy('YES').at(0.5).size(1).named('t')]
+  assert.equal(place(book, taker, { nowSec: NOW_SEC + 1 }).expired.length, 1)
+  assert.deepEqual(tableOf(book), ['buy  0.5: t 1'])
+})
+
+test('with self trades allowed a trader may meet himself', () => {
+  const book = newBook()
+  place(book, [sell('YES').at(0.5).size(1).named('a').by('ann')])
+  const result = place(book, [buy('YES').at(0.5).size(1).named('t').by('ann')])
+  assert.deepEqual(fillsOf(result), ['a 1 @0.5 (0 left)'])
+})
+
+test('with cancel-resting his resting orders go and the next one is met', () => {
+  const book = newBook()
+  place(book, [
+    sell('YES').at(0.4).size(1).named('a').by('ann'),
+    sell('YES').at(0.4).size(2).named('b').by('bob'),
+    sell('YES').at(0.5).size(3).named('c').by('ann'),
+  ])
+  const taker = [buy('YES').at(0.5).size(5).named('t').by('ann')]
+  const result = place(book, taker, { selfTrade: 'cancel-resting' })
+  assert.deepEqual(fillsOf(result), ['b 2 @0.4 (0 left)'])
+  assert.deepEqual(
+    [0, 1].map((index) => nameOf(result.selfTraded.orderHash(index))),
+    ['a', 'c'],
+  )
+  assert.equal(result.selfTraded.remaining(1), 3 * ONE)
+  assert.deepEqual(tableOf(book), ['buy  0.5: t 3'])
+})
+
+test('a match ends after so many makers and says so', () => {
+  const book = newBook()
+  place(book, asks)
+  const taker = [buy('YES').at(0.9).size(80).named('t')]
+  const result = place(book, taker, { makersMax: 2 })
+  assert.deepEqual(fillsOf(result), ['a 10 @0.41 (0 left)'])
+  assert.equal(result.expired.length, 1)
+  assert.equal(result.limited, true)
+  assert.equal(result.left, 70 * ONE)
+  assert.throws(() => book.rest(buy('YES').at(0.9).resting(), ONE as Shares, 0), /crosses/)
+})
+
+test('a match that just fits its limit is not limited', () => {
+  const book = newBook()
+  place(book, [sell('YES').at(0.5).size(1).named('a')])
+  assert.equal(place(book, [buy('YES').at(0.5).size(1)], { makersMax: 1 }).limited, false)
+})
+
+test('what a match reports stays while the book goes on', () => {
+  const book = newBook()
+  place(book, [sell('YES').at(0.5).size(1).named('a').by('ann').placedAt(7_000)])
+  const result = place(book, [buy('YES').at(0.5).size(1).named('t')])
+  place(book, [sell('YES').at(0.6).size(9).named('z').by('zoe')])
+  const expected = sell('YES').at(0.5).size(1).named('a').by('ann').placedAt(7_000)
+  assert.deepEqual(result.fills.order(0), { ...expected.resting(), remaining: 0 })
+})

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Book } from '#book/book.ts'
+import type { Address, OrderHash } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { BUY, SELL, type Side } from '#domain/order.ts'
+import { buy, hashNamed, sell, traderNamed } from '../support/orders.ts'
+import { randomFrom } from '../support/random.ts'
+
+const options = { ordersMax: 20_000 }
+const random = randomFrom(11)
+const traders = Array.from({ length: 300 }, () => random.hex(20) as Address)
+const terms = Array.from({ length: 9_000 }, () => {
+  const side: Side = random.chance(0.5) ? BUY : SELL
+  return {
+    orderHash: random.hex(32) as OrderHash,
+    trader: random.pick(traders),
+    side,
+    price: (side === BUY ? random.int(1, 400) : random.int(500, 900)) as Price,
+    size: 10 as Shares,
+    expiresAtSec: random.int(0, 1e9),
+    placedAtMs: random.int(0, 1e12),
+  }
+})
+
+function filled(count: number): Book {
+  const book = new Book(options)
+  for (const order of terms.slice(0, count)) book.rest(order, 10 as Shares, 0)
+  return book
+}
+
+function all(book: Book): Buffer[] {
+  return book.beginSnapshot().copySome(Number.MAX_SAFE_INTEGER)
+}
+
+test('an empty book has one chunk and comes back empty', () => {
+  const chunks = all(new Book(options))
+  assert.equal(chunks.length, 1)
+  assert.equal(Book.restore(chunks, options).count, 0)
+})
+
+test('a small book has a small snapshot, and no chunk is larger than 256 KiB', () => {
+  const small = new Book(options)
+  const order = buy('YES').resting()
+  small.rest(order, order.remaining, 0)
+  assert.deepEqual(
+    all(small).map((chunk) => chunk.byteLength),
+    [64 + 128],
+  )
+  const chunks = all(filled(9_000))
+  assert.ok(chunks.length > 4)
+  for (const chunk of chunks) assert.ok(chunk.byteLength <= 256 * 1024)
+})
+
+test('a snapshot is the book at its beginning, whatever happens until it is done', () => {
+  const book = filled(5_000)
+  const before = book.stateHash()
+  const lists = traders.map((trader) => book.ordersOf(trader))
+  const snapshot = book.beginSnapshot()
+  const chunks: Buffer[] = []
+  let next = 5_000
+  let gone = 0
+  while (!snapshot.done) {
+    for (let each = 0; each < 700 && next < 9_000; each++) book.rest(terms[next++]!, 9 as Shares, 0)
+    for (let each = 0; each < 300; each++)
+      book.cancel(terms[gone++ * 7]?.orderHash ?? hashNamed('x'))
+    book.take(book.bestOrder(BUY), 1)
+    chunks.push(...snapshot.copySome(1))
+  }
+  assert.notEqual(book.stateHash(), before)
+  const restored = Book.restore(chunks.toReversed(), options)
+  assert.equal(restored.stateHash(), before)
+  assert.deepEqual(
+    traders.map((trader) => restored.ordersOf(trader)),
+    lists,
+  )
+})
+
+test('clearing a book does not take its orders from a snapshot under way', () => {
+  const book = filled(3_000)
+  const before = book.stateHash()
+  const snapshot = book.beginSnapshot()
+  book.clear()
+  for (const order of terms.slice(4_000, 6_000)) book.rest(order, 1 as Shares, 0)
+  const chunks: Buffer[] = []
+  while (!snapshot.done) chunks.push(...snapshot.copySome(100))
+  assert.equal(Book.restore(chunks, options).stateHash(), before)
+  assert.equal(book.count, 2_000)
+})
+
+test('one snapshot at a time; an abandoned one makes room for the next', () => {
+  const book = filled(2_000)
+  const first = book.beginSnapshot()
+  assert.throws(() => book.beginSnapshot(), /under way/)
+  first.abandon()
+  assert.deepEqual(first.copySome(1), [])
+  assert.equal(Book.restore(all(book), options).stateHash(), book.stateHash())
+})
+
+test('a restored book trades on where the other was', () => {
+  const book = new Book(options)
+  for (const order of [sell('YES').named('a').by('ann'), sell('YES').named('b').by('bob')]) {
+    book.rest(order.resting(), order.resting().remaining, 2)
+  }
+  const restored = Book.restore(all(book), options)
+  assert.equal(restored.find(hashNamed('a'))?.matches, 2)
+  assert.equal(restored.countOf(traderNamed('bob')), 1)
+  assert.equal(restored.read(restored.bestOrder(SELL)).orderHash, hashNamed('a'))
+  assert.deepEqual(restored.depth(SELL), book.depth(SELL))
+  assert.equal(restored.cancel(hashNamed('a'))?.trader, traderNamed('ann'))
+})
+
+test('chunks may lie anywhere in memory', () => {
+  const book = filled(100)
+  const [chunk] = all(book)
+  const shifted = Buffer.alloc(chunk!.byteLength + 1)
+  chunk!.copy(shifted, 1)
+  assert.equal(Book.restore([shifted.subarray(1)], options).stateHash(), book.stateHash())
+})
+
+test('a snapshot that is not whole is refused', () => {
+  const chunks = all(filled(5_000))
+  const other = all(filled(4_000))
+  const truncated = chunks.with(0, chunks[0]!.subarray(0, 1_000))
+  const wrongVersion = Buffer.from(chunks[0]!)
+  wrongVersion.writeInt32LE(99, 4)
+  assert.throws(() => Book.restore(chunks.slice(1), options), /all chunks/)
+  assert.throws(() => Book.restore([], options), /all chunks/)
+  assert.throws(() => Book.restore([...chunks, chunks[0]!], options), /each chunk once/)
+  assert.throws(() => Book.restore([...chunks.slice(1), other[0]!], options), /one snapshot/)
+  assert.throws(() => Book.restore(truncated, options), /whole/)
+  assert.throws(() => Book.restore([Buffer.from('nothing')], options), /header/)
+  assert.throws(() => Book.restore(chunks.with(0, wrongVersion), options), /version/)
+  assert.throws(() => Book.restore(chunks, { ordersMax: 4_999 }), /room/)
+})
