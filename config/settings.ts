@@ -6,8 +6,10 @@
  * a secret is never shown.
  */
 
+import { isIP } from 'node:net'
 import Type, { type Static, type TSchema } from 'typebox'
 import { Errors } from 'typebox/value'
+import { BATCH_ORDERS_MAX } from '#domain/limits.ts'
 import { defaults } from './default.ts'
 import { devnet } from './devnet.ts'
 import { production } from './production.ts'
@@ -72,6 +74,22 @@ export const SettingsSchema = Type.Object({
       unit: 'requests',
       description: 'Requests under way in one front thread; one more gets 503.',
     }),
+    connectionsMax: Type.Integer({
+      env: 'SIBYL_CONNECTIONS_MAX',
+      minimum: 1,
+      maximum: 10_000_000,
+      unit: 'connections',
+      description: 'Connections to one front thread; one more gets 503 and is closed.',
+    }),
+    connectionsPerIpMax: Type.Integer({
+      env: 'SIBYL_CONNECTIONS_PER_IP_MAX',
+      minimum: 1,
+      maximum: 10_000_000,
+      unit: 'connections',
+      description:
+        'Connections of one IPv4 address or IPv6 /64 to all threads, while limits are on and the ' +
+        'system is Linux; found out within seconds. Then new ones get 429 and are closed.',
+    }),
     trustedProxies: Type.Array(Type.String({ pattern: '^[0-9a-fA-F.:]+(/[0-9]{1,3})?$' }), {
       env: 'SIBYL_TRUSTED_PROXIES',
       maxItems: 100,
@@ -96,7 +114,7 @@ export const SettingsSchema = Type.Object({
       minimum: 1_000,
       maximum: 100_000_000,
       unit: 'tokens',
-      description: 'Used tokens of the last five minutes that are remembered, 24 bytes each.',
+      description: 'Used tokens of the last five minutes that are remembered, 48 bytes each.',
     }),
   }),
   limits: Type.Object({
@@ -109,7 +127,7 @@ export const SettingsSchema = Type.Object({
       minimum: 1_000,
       maximum: 100_000_000,
       unit: 'buckets',
-      description: 'IP ranges and keys that can be drawing at once, 24 bytes each.',
+      description: 'IP ranges and keys that can be drawing at once, 48 bytes each.',
     }),
     ipPerSecond: Type.Integer({
       env: 'SIBYL_LIMIT_IP_PER_SECOND',
@@ -159,6 +177,13 @@ export const SettingsSchema = Type.Object({
       maximum: 1_000_000,
       unit: 'units',
       description: 'The price of registering or revoking a key.',
+    }),
+    connectionCost: Type.Integer({
+      env: 'SIBYL_COST_CONNECTION',
+      minimum: 0,
+      maximum: 1_000_000,
+      unit: 'units',
+      description: 'The price of opening a connection.',
     }),
   }),
   data: Type.Object({
@@ -384,12 +409,27 @@ export function loadSettings(
 
 /** What no single setting shows. */
 function checkTogether(settings: Settings): void {
-  const { front, auth, markets } = settings
+  const { front, auth, limits, markets } = settings
   if (!auth.bearer && !auth.allowOpenWrites && !isLoopback(front.host)) {
     throw new SettingsError(
       `SIBYL_AUTH_BEARER: writes without tokens on ${front.host}, which others can reach, need ` +
         'SIBYL_ALLOW_OPEN_WRITES=true',
     )
+  }
+  for (const [name, burst] of [
+    ['SIBYL_LIMIT_IP_BURST', limits.ipBurst],
+    ['SIBYL_LIMIT_KEY_BURST', limits.keyBurst],
+  ] as const) {
+    const dearest = Math.max(limits.writeCost * BATCH_ORDERS_MAX, limits.registrationCost)
+    if (limits.enabled && burst < dearest) {
+      throw new SettingsError(`${name}: ${burst} never pays for a request that costs ${dearest}`)
+    }
+  }
+  for (const proxy of front.trustedProxies) {
+    const [address = '', bits = '0'] = proxy.split('/')
+    if (isIP(address) === 0 || Number(bits) > (isIP(address) === 4 ? 32 : 128)) {
+      throw new SettingsError(`SIBYL_TRUSTED_PROXIES: ${proxy} is no address and no range`)
+    }
   }
   for (const [market, partition] of Object.entries(markets.pins)) {
     if (partition >= markets.partitions) {

@@ -3,8 +3,9 @@
 import { type MessagePort, workerData } from 'node:worker_threads'
 import type { Remote } from 'comlink'
 import { AggregatorRegistry, Registry } from 'prom-client'
-import type { ApiKeysProtocol } from '#actors/api-keys.ts'
+import type { ApiKeysProtocol, KeyNews } from '#actors/api-keys.ts'
 import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
+import { readRows } from '#actors/packed-event.ts'
 import { makeLog } from '#config/logging.ts'
 import { channelOptions, databaseUrlOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { marketThreadName, partitionOf, threadOf } from '#config/topology.ts'
@@ -82,8 +83,8 @@ function followThread(index: number, peerPort: MessagePort): void {
   const ref = threads[index]
   if (ref === undefined) return
   const hearers: { [K in keyof MarketNews]: (message: MarketNews[K]['takes']) => void } = {
-    MarketEvents({ events }) {
-      if (!board.follow(events)) void load(index)
+    MarketEvents({ rows }) {
+      if (!board.follow(readRows(rows))) void load(index)
     },
     MarketsReloaded({ views }) {
       for (const view of views) board.load(view)
@@ -95,6 +96,19 @@ function followThread(index: number, peerPort: MessagePort): void {
   })
   ref.replace(channel)
   void load(index)
+}
+
+function followStore(peerPort: MessagePort): void {
+  const hearers: { [K in keyof KeyNews]: (message: KeyNews[K]['takes']) => void } = {
+    KeysRevoked: ({ ids }) => authenticator.revoked(ids),
+  }
+  store.replace(
+    new Channel(peerPort, channelOptions(settings), {
+      heard: (type, message) => hearers[type as keyof KeyNews](message as never),
+    }),
+  )
+  // What the store before this one said last may not have arrived.
+  authenticator.unheard()
 }
 
 async function load(index: number): Promise<void> {
@@ -136,13 +150,11 @@ const authenticator = makeAuthenticator({
   findKey,
   nonces: makeNonceLedger(data.nonces),
   singleUse: settings.auth.singleUseNonce,
-  nowMs: systemClock.nowMs,
+  clock: systemClock,
   startedAtMs: data.startedAtMs,
 })
 
-const limiter = settings.limits.enabled
-  ? makeLimiter(settings.limits, data.buckets, systemClock.nowMs)
-  : undefined
+const limiter = settings.limits.enabled ? makeLimiter(settings.limits, data.buckets) : undefined
 
 const keyDesk = makeKeyDesk({
   service: settings.service.name,
@@ -169,7 +181,11 @@ function routes(): Route[] {
     name: settings.service.name,
     version,
     bearer: settings.auth.bearer,
+    singleUse: settings.auth.singleUseNonce,
     deadlineMs: settings.front.deadlineMs,
+    rates: settings.limits.enabled
+      ? { ...settings.limits, connectionsPerIpMax: settings.front.connectionsPerIpMax }
+      : undefined,
     chains: settings.chains.map((chain) => ({
       ...chain,
       settlement: chain.settlement.toLowerCase() as Address,
@@ -177,7 +193,7 @@ function routes(): Route[] {
   }
   return [
     placeOrder(desk),
-    placeOrders(desk, limiter?.drawWrites),
+    placeOrders(desk),
     validateOrder(desk),
     listOrders({ board, gateway }),
     listUserOrders({ board, gateway }),
@@ -226,13 +242,17 @@ async function start(home: Remote<Home>): Promise<void> {
       deadlineMs: settings.front.deadlineMs,
       requestsInFlightMax: settings.front.requestsInFlightMax,
       trustedProxies: settings.front.trustedProxies,
+      connectionsMax: settings.front.connectionsMax,
+      ...(settings.limits.enabled
+        ? { connectionsPerIpMax: settings.front.connectionsPerIpMax }
+        : {}),
     },
     services: {
       authenticate: ({ auth, authorization }) =>
         auth === 'token' || settings.auth.bearer
           ? authenticator.identify(authorization)
           : undefined,
-      ...(limiter === undefined ? {} : { limit: limiter.limit }),
+      ...limiter,
       readiness: () => readiness(home),
       metrics: async () => AggregatorRegistry.aggregate(await home.metrics()).metrics(),
     },
@@ -257,7 +277,7 @@ runThread({
   connect(peer, peerPort) {
     const index = threads.findIndex((_, thread) => marketThreadName(thread) === peer)
     if (index >= 0) followThread(index, peerPort)
-    else store.replace(new Channel(peerPort, channelOptions(settings), { heard() {} }))
+    else followStore(peerPort)
   },
   health: () => (loaded.size === threads.length ? '' : 'some markets are not loaded'),
   metrics: () => registry.getMetricsAsJSON(),

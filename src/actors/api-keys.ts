@@ -1,64 +1,109 @@
 /**
  * Registers and revokes API keys. It lives beside the projector, because the store is the only
- * writer of the database, and answers once the database has it.
+ * writer of the database; it writes one change after the other, since the limit of keys per address
+ * counts those before, answers once the database has it, and tells the fronts what is revoked.
  */
 
 import type { ApiKey } from '#domain/api-key.ts'
+import { API_KEY_WRITES_WAITING_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Behaviour, Context, Deferred } from '#runtime/actor.ts'
 
+/** A change that its asker does not wait for any more is not made: `untilMs` is when that is. */
 export type ApiKeysProtocol = {
   RegisterApiKey: {
-    takes: { key: ApiKey; activeMax: number }
+    takes: { key: ApiKey; activeMax: number; untilMs: number }
     answers: { revoked: readonly string[] } | Rejection
   }
-  RevokeApiKey: { takes: { id: string; atMs: number }; answers: { revoked: boolean } | Rejection }
-  KeyWritten: { takes: { ticket: Deferred; answer: object }; answers: undefined }
+  RevokeApiKey: {
+    takes: { id: string; atMs: number; untilMs: number }
+    answers: { revoked: readonly string[] } | Rejection
+  }
+  KeyWritten: { takes: { ticket: Deferred; revoked: readonly string[] }; answers: undefined }
   KeyFailed: { takes: { ticket: Deferred; retry: boolean }; answers: undefined }
+}
+
+/** What the fronts are told. */
+export type KeyNews = {
+  KeysRevoked: { takes: { ids: readonly string[] }; answers: undefined }
+}
+export type KeysRevoked = { readonly ids: readonly string[] }
+
+type Change = {
+  readonly ticket: Deferred
+  readonly untilMs: number
+  /** Resolves with the keys that are revoked by it. */
+  readonly write: () => Promise<readonly string[]>
 }
 
 export type ApiKeysState = {
   readonly register: (key: ApiKey, activeMax: number) => Promise<readonly string[]>
   readonly revoke: (id: string, atMs: number) => Promise<boolean>
+  readonly waiting: Change[]
+  writing: boolean
 }
 
-type KeysContext = Context<ApiKeysProtocol, never>
+export function newApiKeys(writer: Pick<ApiKeysState, 'register' | 'revoke'>): ApiKeysState {
+  return { ...writer, waiting: [], writing: false }
+}
 
-export const apiKeys: Behaviour<ApiKeysState, ApiKeysProtocol> = {
-  RegisterApiKey(state, { key, activeMax }, context) {
-    return answerLater(
-      context,
-      state.register(key, activeMax).then((revoked) => ({ revoked })),
+type KeysContext = Context<ApiKeysProtocol, KeysRevoked>
+
+export const apiKeys: Behaviour<ApiKeysState, ApiKeysProtocol, KeysRevoked> = {
+  RegisterApiKey(state, { key, activeMax, untilMs }, context) {
+    return inTurn(state, context, untilMs, () => state.register(key, activeMax))
+  },
+
+  RevokeApiKey(state, { id, atMs, untilMs }, context) {
+    return inTurn(state, context, untilMs, () =>
+      state.revoke(id, atMs).then((found) => (found ? [id] : [])),
     )
   },
 
-  RevokeApiKey(state, { id, atMs }, context) {
-    return answerLater(
-      context,
-      state.revoke(id, atMs).then((revoked) => ({ revoked })),
-    )
-  },
-
-  KeyWritten(_state, { ticket, answer }, context) {
-    context.answer(ticket, answer)
+  KeyWritten(state, { ticket, revoked }, context) {
+    if (revoked.length > 0) context.emit({ ids: revoked })
+    context.answer(ticket, { revoked })
+    writeNext(state, context)
     return undefined
   },
 
-  KeyFailed(_state, { ticket, retry }, context) {
+  KeyFailed(state, { ticket, retry }, context) {
     context.answer(ticket, reject(retry ? 'OVERLOADED' : 'INTERNAL'))
+    writeNext(state, context)
     return undefined
   },
 }
 
-function answerLater(context: KeysContext, work: Promise<object>): Deferred {
+function inTurn(
+  state: ApiKeysState,
+  context: KeysContext,
+  untilMs: number,
+  write: Change['write'],
+): Deferred | Rejection {
+  if (state.waiting.length >= API_KEY_WRITES_WAITING_MAX) return reject('OVERLOADED')
   const ticket = context.defer()
-  context.pipe(
-    work,
-    (answer) => ({ type: 'KeyWritten', message: { ticket, answer } }),
-    (error) => ({
-      type: 'KeyFailed',
-      message: { ticket, retry: (error as { retryable?: boolean }).retryable === true },
-    }),
-  )
+  state.waiting.push({ ticket, untilMs, write })
+  if (!state.writing) writeNext(state, context)
   return ticket
+}
+
+function writeNext(state: ApiKeysState, context: KeysContext): void {
+  state.writing = false
+  for (let next = state.waiting.shift(); next !== undefined; next = state.waiting.shift()) {
+    const { ticket, untilMs, write } = next
+    if (untilMs <= context.nowMs) {
+      context.answer(ticket, reject('OVERLOADED'))
+      continue
+    }
+    state.writing = true
+    context.pipe(
+      write(),
+      (revoked) => ({ type: 'KeyWritten', message: { ticket, revoked } }),
+      (error) => ({
+        type: 'KeyFailed',
+        message: { ticket, retry: (error as { retryable?: boolean }).retryable === true },
+      }),
+    )
+    return
+  }
 }

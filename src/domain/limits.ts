@@ -56,3 +56,15 @@ export const CHECKSUM_ADDRESSES_MAX = 32_768
 
 /** Active API keys of one address; one more revokes the oldest. */
 export const API_KEYS_PER_ADDRESS_MAX = 20
+
+/** How long a bearer token is good for, from its `ts`. */
+export const TOKEN_LIFE_SEC = 300
+
+/** Registrations and revocations of API keys that wait for the database. */
+export const API_KEY_WRITES_WAITING_MAX = 256
+
+/** How far ahead of ours the clock of a token's maker may be. */
+export const TOKEN_AHEAD_SEC_MAX = 60
+
+/** Characters of the name that an owner gives to an API key. */
+export const API_KEY_NAME_CHARS_MAX = 100

@@ -3,20 +3,26 @@
  * registered Ed25519 key. The checks run in the order of the published table, so that a client always
  * learns the first thing to fix. A nonce is recorded only after the signature fits: nobody can use up
  * a token that he could not have made.
+ *
+ * Keys are kept in memory for a second. Revocations are told by the store besides, at once; so a
+ * database that is slow or away does not lock out whoever was known when it went.
  */
 
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
-import type { ApiKey } from '#domain/api-key.ts'
+import { API_KEY_ID, type ApiKey } from '#domain/api-key.ts'
+import { Fault } from '#domain/fault.ts'
+import { TOKEN_AHEAD_SEC_MAX, TOKEN_LIFE_SEC } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
+import type { Clock } from '#runtime/clock.ts'
 import type { NonceLedger } from './nonce-ledger.ts'
 import type { Principal } from './route.ts'
 
-/** How long a token is good for, from its `ts`. */
-export const TOKEN_LIFE_SEC = 300
-/** How far ahead of ours a client's clock may be. */
-const AHEAD_SEC_MAX = 60
-/** How long a key is taken from memory: a revocation is in force within this time. */
+/** How long a key is taken from memory without asking. */
 const KEY_FRESH_MS = 1_000
+/** How long a request waits for the database to confirm a key that is known. */
+const KEY_PATIENCE_MS = 500
+/** How long a key that was known stays in force while the database cannot be asked. */
+const KEY_GRACE_MS = 600_000
 /** Keys kept in memory by one front. */
 const KEYS_CACHED_MAX = 10_000
 const PAYLOAD_CHARS_MAX = 1_024
@@ -26,38 +32,92 @@ export type TokenPayload = { readonly kid: string; readonly ts: number; readonly
 export type Authenticator = {
   /** The owner of the token in the header, or why it is none. */
   identify(authorization: string): Promise<Principal | Rejection>
+  /** The store has revoked these. */
+  revoked(ids: readonly string[]): void
+  /** The store may have revoked something without our hearing it. */
+  unheard(): void
 }
 
 export type AuthenticatorOptions = {
+  /** Throws a retryable `Fault` while nobody can be asked. */
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
   readonly nonces: NonceLedger
   readonly singleUse: boolean
-  readonly nowMs: () => number
+  readonly clock: Clock
   /** Tokens from before are expired: nobody knows any more which of them were used. */
   readonly startedAtMs: number
 }
 
-type CachedKey = { readonly key: ApiKey; readonly publicKey: KeyObject; readonly askedAtMs: number }
+type KnownKey = { readonly key: ApiKey; readonly publicKey: KeyObject; readonly askedAtMs: number }
+type Asking = { readonly askedAtMs: number; readonly answer: Promise<KnownKey | undefined> }
 
 export function makeAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const { findKey, nonces, nowMs } = options
+  const { findKey, nonces, clock } = options
   const firstSec = Math.ceil(options.startedAtMs / 1_000)
-  const cache = new Map<string, CachedKey>()
+  const known = new Map<string, KnownKey>()
+  /** Never more than there are requests in flight. */
+  const asking = new Map<string, Asking>()
+  let heardSinceMs = Number.NEGATIVE_INFINITY
+  let revokedAtMs = Number.NEGATIVE_INFINITY
 
-  async function keyOf(id: string): Promise<CachedKey | undefined> {
-    const askedAtMs = nowMs()
-    const known = cache.get(id)
-    if (known !== undefined && askedAtMs - known.askedAtMs < KEY_FRESH_MS) return known
+  async function keyOf(id: string): Promise<KnownKey | undefined> {
+    const nowMs = clock.nowMs()
+    const kept = known.get(id)
+    if (kept !== undefined && nowMs - kept.askedAtMs < KEY_FRESH_MS) return kept
+    const asked = asking.get(id)
+    if (asked !== undefined && nowMs - asked.askedAtMs < KEY_FRESH_MS) return asked.answer
+    const found = ask(id, nowMs)
+    const mayWait = kept !== undefined && nowMs - kept.askedAtMs <= KEY_GRACE_MS
+    const mine = { askedAtMs: nowMs, answer: mayWait ? withGrace(id, found) : found }
+    asking.set(id, mine)
+    const done = (): void => {
+      if (asking.get(id) === mine) asking.delete(id)
+    }
+    found.then(done, done)
+    return mine.answer
+  }
+
+  async function ask(id: string, askedAtMs: number): Promise<KnownKey | undefined> {
     const key = await findKey(id)
-    cache.delete(id)
-    if (key === undefined) return undefined
-    const found = { key, publicKey: known?.publicKey ?? publicKeyOf(key.publicKey), askedAtMs }
-    cache.set(id, found)
-    for (const oldest of cache.keys()) {
-      if (cache.size <= KEYS_CACHED_MAX) break
-      cache.delete(oldest)
+    const kept = known.get(id)
+    const found =
+      key === undefined
+        ? undefined
+        : { key, publicKey: kept?.publicKey ?? publicKeyOf(key.publicKey), askedAtMs }
+    // What was read before a revocation was heard may be older than it.
+    if (askedAtMs <= revokedAtMs || (kept !== undefined && kept.askedAtMs > askedAtMs)) return found
+    known.delete(id)
+    if (found !== undefined) known.set(id, found)
+    for (const oldest of known.keys()) {
+      if (known.size <= KEYS_CACHED_MAX) break
+      known.delete(oldest)
     }
     return found
+  }
+
+  /** The answer, or the key as it is known when the answer does not come. */
+  async function withGrace(
+    id: string,
+    answer: Promise<KnownKey | undefined>,
+  ): Promise<KnownKey | undefined> {
+    const inForce = (): KnownKey | undefined => {
+      const kept = known.get(id)
+      return kept !== undefined && kept.askedAtMs >= heardSinceMs ? kept : undefined
+    }
+    let stopWaiting = (): void => undefined
+    const patience = new Promise<'late'>((resolve) => {
+      stopWaiting = clock.after(KEY_PATIENCE_MS, () => resolve('late'))
+    })
+    try {
+      const first = await Promise.race([answer, patience])
+      return first === 'late' ? (inForce() ?? (await answer)) : first
+    } catch (error) {
+      const kept = error instanceof Fault && error.retryable ? inForce() : undefined
+      if (kept === undefined) throw error
+      return kept
+    } finally {
+      stopWaiting()
+    }
   }
 
   return {
@@ -67,11 +127,11 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
       const parts = readToken(token)
       if (parts === undefined) return reject('UNAUTHORIZED_INVALID_TOKEN')
       const { payload, payloadBytes, segment, signature } = parts
-      const nowSec = Math.floor(nowMs() / 1_000)
-      if (payload.ts > nowSec + AHEAD_SEC_MAX) return reject('UNAUTHORIZED_INVALID_TOKEN')
+      const nowSec = Math.floor(clock.nowMs() / 1_000)
+      if (payload.ts > nowSec + TOKEN_AHEAD_SEC_MAX) return reject('UNAUTHORIZED_INVALID_TOKEN')
       if (payload.ts <= nowSec - TOKEN_LIFE_SEC) return reject('UNAUTHORIZED_TOKEN_EXPIRED')
       if (options.singleUse && payload.ts < firstSec) return reject('UNAUTHORIZED_TOKEN_EXPIRED')
-      const found = await keyOf(payload.kid)
+      const found = API_KEY_ID.test(payload.kid) ? await keyOf(payload.kid) : undefined
       if (found === undefined) return reject('UNAUTHORIZED_KEY_NOT_FOUND')
       const { key, publicKey } = found
       if (key.revokedAtMs !== null) return reject('UNAUTHORIZED_KEY_INACTIVE')
@@ -92,6 +152,18 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
       }
       return { keyId: key.id, address: key.address }
     },
+
+    revoked(ids) {
+      revokedAtMs = clock.nowMs()
+      for (const id of ids) {
+        known.delete(id)
+        asking.delete(id)
+      }
+    },
+
+    unheard() {
+      heardSinceMs = clock.nowMs()
+    },
   }
 }
 
@@ -109,7 +181,7 @@ type TokenParts = {
 }
 
 function readToken(token: string): TokenParts | undefined {
-  const segments = token.split('.')
+  const segments = token.split('.', 3)
   const [segment = '', signed = ''] = segments
   if (segments.length !== 2 || segment.length > PAYLOAD_CHARS_MAX) return undefined
   const payloadBytes = fromBase64Url(segment)
@@ -134,8 +206,9 @@ function readPayload(bytes: Buffer): TokenPayload | undefined {
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   const { kid, ts, n } = value as Record<string, unknown>
-  if (typeof kid !== 'string' || kid === '' || kid.length > 64) return undefined
-  if (typeof ts !== 'number' || !Number.isSafeInteger(ts) || ts < 0) return undefined
+  if (typeof kid !== 'string') return undefined
+  // A time before 1970 is an integer like any other, and expired.
+  if (typeof ts !== 'number' || !Number.isInteger(ts)) return undefined
   if (typeof n !== 'string' || !/^[0-9a-fA-F]{32}$/.test(n)) return undefined
   return { kid, ts, n }
 }

@@ -7,6 +7,7 @@
 import { BlockList, isIP, isIPv6 } from 'node:net'
 
 const MAPPED = '0000:0000:0000:0000:0000:ffff:'
+const MAPPED_DOTTED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 
 /** The peer's address as text, with IPv4 written as IPv4 also on a dual-stack socket. */
 export function ipText(raw: ArrayBuffer): string {
@@ -16,11 +17,9 @@ export function ipText(raw: ArrayBuffer): string {
   return [0, 2, 4, 6].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)).join('.')
 }
 
-export type ClientIp = (peer: string, forwardedFor: string) => string
-
 /** `trusted` holds addresses and ranges: `10.0.0.1`, `10.0.0.0/8`, `::1`. */
-export function makeClientIp(trusted: readonly string[]): ClientIp {
-  if (trusted.length === 0) return (peer) => peer
+export function makeTrust(trusted: readonly string[]): (ip: string) => boolean {
+  if (trusted.length === 0) return () => false
   const proxies = new BlockList()
   for (const entry of trusted) {
     const [address = '', bits] = entry.split('/')
@@ -28,16 +27,24 @@ export function makeClientIp(trusted: readonly string[]): ClientIp {
     if (bits === undefined) proxies.addAddress(address, family)
     else proxies.addSubnet(address, Number(bits), family)
   }
-  const isTrusted = (ip: string) => proxies.check(ip, isIPv6(ip) ? 'ipv6' : 'ipv4')
+  return (ip) => proxies.check(ip, isIPv6(ip) ? 'ipv6' : 'ipv4')
+}
+
+/** `forwardedFor` is called only where the peer is trusted; several header lines are one list. */
+export type ClientIp = (peer: string, forwardedFor: () => string) => string
+
+export function makeClientIp(trusted: readonly string[]): ClientIp {
+  if (trusted.length === 0) return (peer) => peer
+  const isTrusted = makeTrust(trusted)
   return (peer, forwardedFor) => {
-    if (forwardedFor === '' || !isTrusted(peer)) return peer
-    const hops = forwardedFor.split(',')
+    if (!isTrusted(peer)) return peer
+    const hops = forwardedFor().split(',')
     let client = peer
     for (let at = hops.length - 1; at >= 0; at--) {
       const hop = (hops[at] ?? '').trim()
       if (isIP(hop) === 0) return client
-      client = hop
-      if (!isTrusted(hop)) return client
+      client = MAPPED_DOTTED.exec(hop)?.[1] ?? hop
+      if (!isTrusted(client)) return client
     }
     return client
   }

@@ -45,6 +45,8 @@ export type Exchange = {
   /** As they came, until validation turns them into values. */
   readonly rawPath: readonly string[]
   readonly rawQuery: string
+  /** A body that waits for its sender to be known before it is parsed. */
+  bytes: Buffer | undefined
   phase: 'open' | 'reading' | 'handling' | 'sending' | 'over'
   /** Whether an abort handler is attached and the request counts as in flight. */
   held: boolean
@@ -171,7 +173,9 @@ export function createSender(options: {
     const body = shape(rejection, sentenceOf(rejection))
     const retry =
       retryAfterSec === undefined || exchange.verdict?.headers['retry-after'] !== undefined
-        ? headers
+        ? status === 401
+          ? { ...headers, 'www-authenticate': 'Bearer' }
+          : headers
         : { ...headers, 'retry-after': String(retryAfterSec) }
     sendJson(
       exchange,

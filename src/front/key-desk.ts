@@ -1,8 +1,11 @@
-/** Registering and revoking API keys, as their routes need it. */
+/**
+ * Registering and revoking API keys, as their routes need it. The private half of a new key goes
+ * into the answer to its owner and nowhere else.
+ */
 
 import { generateKeyPairSync, randomUUID } from 'node:crypto'
 import type { ApiKeysProtocol } from '#actors/api-keys.ts'
-import { type ApiKey, registerMessage, revokeMessage } from '#domain/api-key.ts'
+import { API_KEY_ID, type ApiKey, registerMessage, revokeMessage } from '#domain/api-key.ts'
 import { type Address, parseAddress } from '#domain/ids.ts'
 import { API_KEYS_PER_ADDRESS_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -17,15 +20,17 @@ export type KeyDesk = {
     readonly signature: string
     readonly name: string
     readonly expiresAtSec: number | null
+    readonly deadlineAtMs: number
   }): Promise<NewKey | Rejection>
   /** Revokes with the wallet's signature. */
-  revokeBySignature(
-    id: string,
-    address: string,
-    signature: string,
-  ): Promise<{ readonly id: string } | Rejection>
+  revokeBySignature(request: {
+    readonly id: string
+    readonly address: string
+    readonly signature: string
+    readonly deadlineAtMs: number
+  }): Promise<{ readonly id: string } | Rejection>
   /** Revokes a key whose own token was shown. */
-  revoke(id: string): Promise<{ readonly id: string } | Rejection>
+  revoke(id: string, deadlineAtMs: number): Promise<{ readonly id: string } | Rejection>
 }
 
 export function makeKeyDesk(parts: {
@@ -42,15 +47,20 @@ export function makeKeyDesk(parts: {
     return (await recoverSigner(message, signature)) === parseAddress(address)
   }
 
-  async function revoke(id: string): Promise<{ readonly id: string } | Rejection> {
-    const answer = await store.ask('RevokeApiKey', { id, atMs: nowMs() })
+  async function revoke(
+    id: string,
+    deadlineAtMs: number,
+  ): Promise<{ readonly id: string } | Rejection> {
+    const atMs = nowMs()
+    const message = { id, atMs, untilMs: deadlineAtMs }
+    const answer = await store.ask('RevokeApiKey', message, Math.max(1, deadlineAtMs - atMs))
     if (isUnanswered(answer)) return reject('OVERLOADED')
     if (isRejection(answer)) return answer
-    return answer.revoked ? { id } : reject('NOT_FOUND', 'id', 'there is no such API key')
+    return answer.revoked.includes(id) ? { id } : noSuchKey()
   }
 
   return {
-    async register({ address, signature, name, expiresAtSec }) {
+    async register({ address, signature, name, expiresAtSec, deadlineAtMs }) {
       const owner = parseAddress(address)
       if (owner === undefined) return reject('INVALID_FIELD', 'address')
       if (!(await signedBy(registerMessage(service, address), address, signature))) {
@@ -66,29 +76,32 @@ export function makeKeyDesk(parts: {
         expiresAtSec,
         revokedAtMs: null,
       }
-      const answer = await store.ask('RegisterApiKey', {
-        key,
-        activeMax: API_KEYS_PER_ADDRESS_MAX,
-      })
+      const message = { key, activeMax: API_KEYS_PER_ADDRESS_MAX, untilMs: deadlineAtMs }
+      const leftMs = Math.max(1, deadlineAtMs - nowMs())
+      const answer = await store.ask('RegisterApiKey', message, leftMs)
       // A key whose fate is unknown was never handed out: asking again makes another one.
       if (isUnanswered(answer)) return reject('OVERLOADED')
       if (isRejection(answer)) return answer
       return { id: key.id, privateKey: hexOf(privateKey.export({ format: 'jwk' }).d) }
     },
 
-    async revokeBySignature(id, address, signature) {
-      const key = await findKey(id)
-      if (key === undefined) return reject('NOT_FOUND', 'id', 'there is no such API key')
+    async revokeBySignature({ id, address, signature, deadlineAtMs }) {
+      const key = API_KEY_ID.test(id) ? await findKey(id) : undefined
+      if (key === undefined) return noSuchKey()
       const message = revokeMessage(service, id, address)
       const owned = key.address === parseAddress(address)
       if (!owned || !(await signedBy(message, address, signature))) {
         return reject('UNAUTHORIZED_INVALID_SIGNATURE', 'signature')
       }
-      return revoke(id)
+      return revoke(id, deadlineAtMs)
     },
 
     revoke,
   }
+}
+
+function noSuchKey(): Rejection {
+  return reject('NOT_FOUND', 'id', 'there is no such API key')
 }
 
 function hexOf(base64url: string | undefined): string {

@@ -20,21 +20,36 @@ export type LimitSettings = {
   readonly readCost: number
   readonly writeCost: number
   readonly registrationCost: number
+  readonly connectionCost: number
 }
 
 export type Limiter = {
   /** Draws what a request costs: from its IP's bucket on arrival, from its key's once it is known. */
   readonly limit: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict
-  /** Draws for further writes of a request whose size shows only in its body. */
-  readonly drawWrites: (ip: string, principal: Principal | undefined, writes: number) => boolean
+  /** Draws so many times the cost more, from both: for what shows in the body only. */
+  readonly limitMore: (
+    arrival: Arrival,
+    principal: Principal | undefined,
+    times: number,
+  ) => LimitVerdict
+  /** Draws what opening a connection costs. */
+  readonly limitConnection: (ip: string) => LimitVerdict
 }
 
-type Draw = { readonly allowed: boolean; readonly remaining: number; readonly waitMs: number }
+type Bucket = { readonly name: string; readonly perSecond: number; readonly burst: number }
+
+/** Sums of fractions are a little off; so much of a unit is forgiven. */
+const FORGIVEN = 0.001
+
+/** Never goes back, and is the same in all threads. */
+export function steadyMs(): number {
+  return Number(process.hrtime.bigint()) / 1_000_000
+}
 
 export function makeLimiter(
   settings: LimitSettings,
   memory: SharedTableMemory,
-  nowMs: () => number,
+  nowMs: () => number = steadyMs,
 ): Limiter {
   const table = new SharedTable(memory)
   const costs: Record<CostClass, number> = {
@@ -44,57 +59,59 @@ export function makeLimiter(
     registration: settings.registrationCost,
   }
 
-  function draw(bucket: string, perSecond: number, burst: number, cost: number): Draw {
-    const now = nowMs()
+  function draw({ name, perSecond, burst }: Bucket, cost: number): LimitVerdict {
     const unitMs = 1_000 / perSecond
     const capacityMs = burst * unitMs
-    let answer: Draw = { allowed: true, remaining: burst, waitMs: 0 }
+    let allowed = true
+    let spentMs = 0
+    let waitMs = 0
     table.update(
-      bucket,
+      name,
       (fullAtMs) => {
-        const next = Math.max(fullAtMs, now) + cost * unitMs
-        const allowed = next - now <= capacityMs
-        const kept = allowed ? next : fullAtMs
-        const remaining = Math.max(0, Math.floor((capacityMs - (kept - now)) / unitMs))
-        answer = { allowed, remaining, waitMs: allowed ? 0 : next - now - capacityMs }
-        return allowed ? next : undefined
+        // Read inside the lock, so that time is never behind what another thread recorded.
+        const now = nowMs()
+        const beforeMs = Math.max(0, fullAtMs - now)
+        const afterMs = beforeMs + cost * unitMs
+        allowed = afterMs <= capacityMs + FORGIVEN * unitMs
+        spentMs = allowed ? afterMs : beforeMs
+        waitMs = allowed ? 0 : afterMs - capacityMs
+        return allowed ? now + afterMs : undefined
       },
-      (fullAtMs) => fullAtMs <= now,
+      // In a set that is full, the bucket that has been drawn from least gives way: whoever crowds
+      // the table gains what that one had spent, and nobody is refused for a stranger's sake.
+      () => true,
     )
-    // A table without room for one more bucket lets the request pass: it is crowded by others, and
-    // refusing everybody new would do their work for them.
-    return answer
+    const remaining = Math.max(0, Math.floor(burst - spentMs / unitMs + FORGIVEN))
+    return {
+      allowed,
+      headers: {
+        'ratelimit-limit': String(burst),
+        'ratelimit-remaining': String(remaining),
+        'ratelimit-reset': String(Math.ceil(spentMs / 1_000)),
+        ...(allowed ? {} : { 'retry-after': String(Math.max(1, Math.ceil(waitMs / 1_000))) }),
+      },
+    }
   }
 
-  const ofIp = (ip: string, cost: number) =>
-    draw(`ip ${limitedRange(ip)}`, settings.ipPerSecond, settings.ipBurst, cost)
-  const ofKey = (principal: Principal, cost: number) =>
-    draw(`key ${principal.keyId}`, settings.keyPerSecond, settings.keyBurst, cost)
+  const ofIp = (ip: string): Bucket => ({
+    name: `ip ${limitedRange(ip)}`,
+    perSecond: settings.ipPerSecond,
+    burst: settings.ipBurst,
+  })
+  const ofKey = ({ keyId }: Principal): Bucket => ({
+    name: `key ${keyId}`,
+    perSecond: settings.keyPerSecond,
+    burst: settings.keyBurst,
+  })
 
   return {
-    limit({ ip, cost }, principal) {
-      return principal === undefined
-        ? verdictOf(ofIp(ip, costs[cost]), settings.ipPerSecond, settings.ipBurst)
-        : verdictOf(ofKey(principal, costs[cost]), settings.keyPerSecond, settings.keyBurst)
+    limit: ({ ip, cost }, principal) =>
+      draw(principal === undefined ? ofIp(ip) : ofKey(principal), costs[cost]),
+    limitMore({ ip, cost }, principal, times) {
+      const verdict = draw(ofIp(ip), costs[cost] * times)
+      if (!verdict.allowed || principal === undefined) return verdict
+      return draw(ofKey(principal), costs[cost] * times)
     },
-    drawWrites(ip, principal, writes) {
-      const cost = writes * settings.writeCost
-      if (!ofIp(ip, cost).allowed) return false
-      return principal === undefined || ofKey(principal, cost).allowed
-    },
-  }
-}
-
-function verdictOf(draw: Draw, perSecond: number, burst: number): LimitVerdict {
-  const waitSec = Math.max(1, Math.ceil(draw.waitMs / 1_000))
-  const resetSec = Math.ceil((burst - draw.remaining) / perSecond)
-  return {
-    allowed: draw.allowed,
-    headers: {
-      'ratelimit-limit': String(burst),
-      'ratelimit-remaining': String(draw.remaining),
-      'ratelimit-reset': String(resetSec),
-      ...(draw.allowed ? {} : { 'retry-after': String(waitSec) }),
-    },
+    limitConnection: (ip) => draw(ofIp(ip), settings.connectionCost),
   }
 }

@@ -1,6 +1,7 @@
 /**
  * Which tokens have been used, across all front threads. A nonce is kept for exactly the rest of its
- * token's life, in memory of fixed size.
+ * token's life, in memory of fixed size; without room for one more, a token is refused rather than
+ * forgotten.
  */
 
 import { SharedTable, type SharedTableMemory } from './shared-table.ts'

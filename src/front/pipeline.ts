@@ -53,6 +53,12 @@ export type Hooks = {
    * principal after authentication. It answers at once: what it knows is in memory.
    */
   readonly limit?: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict | undefined
+  /** Called besides where a body asks for several things at once: so many more than one. */
+  readonly limitMore?: (
+    arrival: Arrival,
+    principal: Principal | undefined,
+    times: number,
+  ) => LimitVerdict | undefined
   /**
    * Called for `write` and `token` routes; without it everybody may write. Undefined lets a request
    * through that nobody has to answer for.
@@ -105,6 +111,15 @@ const NO_PATH: readonly string[] = []
 const JSON_MEDIA = /^application\/json(?:\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*;?\s*$/i
 const LENGTH = /^[0-9]{1,15}$/
 
+/** All lines of the header as one list: the library's own look-up knows the first line only. */
+function forwardedFor(req: HttpRequest): string {
+  const lines: string[] = []
+  req.forEach((name, value) => {
+    if (name === 'x-forwarded-for') lines.push(value)
+  })
+  return lines.join(',')
+}
+
 function takesToken(auth: AuthClass): boolean {
   return auth === 'write' || auth === 'token'
 }
@@ -118,7 +133,7 @@ export function createPipeline(options: {
   readonly requestIdOf: (fromClient: string) => string
 }): Pipeline {
   const { settings, cors, hooks, log, clock, requestIdOf } = options
-  const { limit, authenticate } = hooks
+  const { limit, limitMore, authenticate } = hooks
   const clientIp = makeClientIp(settings.trustedProxies ?? [])
   const held = new Set<Exchange>()
   let draining = false
@@ -236,11 +251,10 @@ export function createPipeline(options: {
         requestId: requestIdOf(req.getHeader('x-request-id')),
         deadlineAtMs: wallClock(startedAtMs) + (route.deadlineMs ?? settings.deadlineMs),
         headers,
-        ip: needsIp
-          ? clientIp(ipText(res.getRemoteAddressAsText()), req.getHeader('x-forwarded-for'))
-          : '',
+        ip: needsIp ? clientIp(ipText(res.getRemoteAddressAsText()), () => forwardedFor(req)) : '',
         principal: undefined,
       },
+      bytes: undefined,
       phase: 'open',
       held: false,
       closeAfter: false,
@@ -271,20 +285,31 @@ export function createPipeline(options: {
     return limit === undefined || withinLimit(exchange)
   }
 
-  function withinLimit(exchange: Exchange): boolean {
-    const { cost } = exchange.compiled.route
+  function withinLimit(exchange: Exchange, cost = exchange.compiled.route.cost): boolean {
     if (limit === undefined || cost === 'free') return true
-    exchange.verdict = limit(arrivalOf(exchange), exchange.request.principal)
-    if (exchange.verdict === undefined || exchange.verdict.allowed) return true
+    return passes(exchange, limit(arrivalOf(exchange, cost), exchange.request.principal))
+  }
+
+  /** Pays for the rest of a body that asks for several things at once. */
+  function restWithinLimit(exchange: Exchange): boolean {
+    const { route } = exchange.compiled
+    if (limitMore === undefined || !('times' in route) || route.times === undefined) return true
+    const { body, principal } = exchange.request
+    const more = route.times(body as never) - 1
+    return more <= 0 || passes(exchange, limitMore(arrivalOf(exchange), principal, more))
+  }
+
+  function passes(exchange: Exchange, verdict: LimitVerdict | undefined): boolean {
+    exchange.verdict = verdict
+    if (verdict === undefined || verdict.allowed) return true
     sendRejection(exchange, reject('RATE_LIMITED'))
     return false
   }
 
-  function arrivalOf(exchange: Exchange): Arrival {
-    const { route } = exchange.compiled
+  function arrivalOf(exchange: Exchange, cost = exchange.compiled.route.cost): Arrival {
     const { requestId, ip, deadlineAtMs } = exchange.request
     const { authorization } = exchange
-    const { auth, cost, path } = route
+    const { auth, path } = exchange.compiled.route
     return { requestId, route: path, auth, cost, ip, authorization, deadlineAtMs }
   }
 
@@ -331,7 +356,11 @@ export function createPipeline(options: {
       }
       try {
         const whole = kept === undefined ? chunk : Buffer.concat([...kept, Buffer.from(chunk)])
-        if (takeBody(exchange, whole)) proceed(exchange)
+        if (asksWho(exchange)) {
+          // Nothing of a stranger's body is looked at; and the chunk is gone after an await.
+          exchange.bytes = kept === undefined ? Buffer.from(Buffer.from(chunk)) : (whole as Buffer)
+          proceed(exchange)
+        } else if (takeBody(exchange, whole)) proceed(exchange)
       } catch (error) {
         failed(exchange, error)
       }
@@ -353,9 +382,13 @@ export function createPipeline(options: {
     return true
   }
 
+  function asksWho(exchange: Exchange): boolean {
+    return authenticate !== undefined && takesToken(exchange.compiled.route.auth)
+  }
+
   function proceed(exchange: Exchange): void {
     exchange.phase = 'handling'
-    if (authenticate === undefined || !takesToken(exchange.compiled.route.auth)) {
+    if (authenticate === undefined || !asksWho(exchange)) {
       handle(exchange)
       return
     }
@@ -370,7 +403,10 @@ export function createPipeline(options: {
       return
     }
     exchange.request.principal = answer
-    if (answer === undefined || withinLimit(exchange)) handle(exchange)
+    if (answer !== undefined && !withinLimit(exchange)) return
+    const { bytes } = exchange
+    exchange.bytes = undefined
+    if (bytes === undefined || takeBody(exchange, bytes)) handle(exchange)
   }
 
   /** Goes on when the promise settles, unless the client has been answered or is gone by then. */
@@ -397,6 +433,7 @@ export function createPipeline(options: {
       sendRejection(exchange, rejection)
       return
     }
+    if (!restWithinLimit(exchange)) return
     const { route } = exchange.compiled
     if (route.kind === 'sse') {
       takeOver(exchange, route.open)
@@ -514,10 +551,11 @@ export function createPipeline(options: {
     serveUpgrade,
     refuse(compiled, res, req, rejection, headers) {
       const exchange = begin(compiled, req.getMethod() === 'head', res, req)
-      sendRejection(exchange, rejection, headers)
+      if (withinLimit(exchange, 'read')) sendRejection(exchange, rejection, headers)
     },
     preflight(compiled, res, req, methods) {
       const exchange = begin(compiled, false, res, req)
+      if (!withinLimit(exchange, 'read')) return
       const headers = Object.fromEntries(cors.preflight(methods))
       sender.sendRaw(exchange, 204, '', JSON_TYPE, { allow: methods, ...headers })
     },

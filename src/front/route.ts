@@ -81,6 +81,8 @@ type Described = {
   readonly tag?: string
   /** Codes it answers by itself; those of validation, limits and overload are added by the front. */
   readonly errors?: readonly RejectionCode[]
+  /** Examples of rejections, where a code alone says too little. */
+  readonly shownErrors?: readonly Rejection[]
   /** Request headers the handler reads, in lower case. */
   readonly headers?: readonly string[]
   readonly readsIp?: boolean
@@ -108,6 +110,8 @@ export type RouteDefinition<
   readonly body?: Body
   /** What the document says of the body where the handler checks more of it than `body` does. */
   readonly shownBody?: TSchema
+  /** How often the cost is due where the body asks for several things at once. */
+  readonly times?: (body: Static<Body>) => number
   /** Whether the body may be left out; the handler then sees undefined. */
   readonly bodyOptional?: boolean
   readonly responses: R

@@ -78,6 +78,20 @@ export function address(options: ScalarOptions = {}): TUnsafe<Address> {
   return hex<Address>(ADDRESS_PATTERN, 'must be 0x and 40 hex characters', 'address', options)
 }
 
+/** 20 bytes of hex that stay as they are written, where a signature covers their text. */
+export function addressKeepingCase(options: ScalarOptions = {}): TUnsafe<string> {
+  const expression = new RegExp(ADDRESS_PATTERN)
+  return scalar<string>(
+    (value) => typeof value === 'string' && expression.test(value),
+    {
+      normalise: (value: string) => value,
+      expects: 'must be 0x and 40 hex characters',
+      inBody: { type: 'string', format: 'address', pattern: ADDRESS_PATTERN },
+    },
+    options,
+  )
+}
+
 /** 32 bytes of hex: a market id, an order hash, a transaction hash. */
 export function bytes32<T extends string = string>(options: ScalarOptions = {}): TUnsafe<T> {
   return hex<T>(BYTES32_PATTERN, 'must be 0x and 64 hex characters', 'bytes32', options)

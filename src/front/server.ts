@@ -17,8 +17,13 @@ import {
 import { Registry } from 'prom-client'
 import { reject } from '#domain/rejection.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
+import { ipText, makeTrust } from './client-ip.ts'
 import { type CompiledRoute, compileRoute, matchesPath } from './compiled-route.ts'
+import { type ConnectionSettings, makeConnectionGate, type Refusal } from './connection-gate.ts'
 import { createCors } from './cors.ts'
+import { countPeers } from './count-peers.ts'
+import { ERRORS, errorBody, sentenceOf } from './errors.ts'
+import type { LimitVerdict } from './exchange.ts'
 import { registerMeters } from './meters.ts'
 import { type DocumentInfo, openapiDocument } from './openapi.ts'
 import { createPipeline, type Hooks, type Log } from './pipeline.ts'
@@ -30,8 +35,9 @@ import { healthz } from './routes/healthz.ts'
 import { metrics } from './routes/metrics.ts'
 import { openapi } from './routes/openapi.ts'
 import { type Readiness, readyz } from './routes/readyz.ts'
+import { statusLine } from './status-line.ts'
 
-export type FrontSettings = {
+export type FrontSettings = Partial<ConnectionSettings> & {
   readonly host: string
   /** 0 takes a free one. */
   readonly port: number
@@ -49,6 +55,8 @@ export type FrontSettings = {
 }
 
 export type FrontServices = Hooks & {
+  /** Pays for a new connection. */
+  readonly limitConnection?: (ip: string) => LimitVerdict
   readonly readiness: () => Readiness | Promise<Readiness>
   /** The text of `/metrics`; the registry of this thread alone if it is left out. */
   readonly metrics?: () => Promise<string>
@@ -129,11 +137,22 @@ export async function startFront(options: FrontOptions): Promise<Front> {
   // The library's own banner says its name and version; this silences it for the thread's loop.
   configure('silent')
   const app = App()
-  let connections = 0
-  const countConnection = (_res: HttpResponse, change: number): void => {
-    connections += change
+  const gate = makeConnectionGate({
+    settings: { connectionsMax: Number.POSITIVE_INFINITY, ...settings },
+    isTrusted: makeTrust(settings.trustedProxies ?? []),
+    limit: services.limitConnection,
+    count: () => countPeers(port),
+    nowMs: clock.nowMs,
+  })
+  const watchConnection = (res: HttpResponse, change: number): void => {
+    if (change < 0) {
+      gate.closed()
+      return
+    }
+    const refusal = gate.opened(ipText(res.getRemoteAddressAsText()))
+    if (refusal !== undefined) turnAway(res, refusal, unmatched)
   }
-  app.filter(countConnection)
+  app.filter(watchConnection)
   for (const one of compiled) register(app, one, pipeline)
   app.any('/*', (res, req) => answerUnrouted(res, req))
   registerMeters(
@@ -141,7 +160,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
     [...compiled, unmatched].map(({ meter }) => meter),
     {
       inFlight: pipeline.inFlight,
-      connections: () => connections,
+      connections: gate.open,
     },
   )
 
@@ -190,6 +209,15 @@ export async function startFront(options: FrontOptions): Promise<Front> {
       return closing
     },
   }
+}
+
+/** Answers a connection before it has asked anything, and ends it. */
+function turnAway(res: HttpResponse, refusal: Refusal, { jsonHead }: CompiledRoute): void {
+  const { rejection, headers } = refusal
+  res.writeStatus(statusLine(ERRORS[rejection.rejected].status))
+  res.writeHeader('content-type', jsonHead)
+  for (const name in headers) res.writeHeader(name, headers[name]!)
+  res.end(JSON.stringify(errorBody(rejection, sentenceOf(rejection))), true)
 }
 
 /** Stands in for a route where there is none, so that refusals are counted and shaped alike. */

@@ -7,18 +7,25 @@
  * whose double is 0 is free. Keys are hashed with a secret, so that nobody can crowd one set.
  */
 
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 const RECORD_WORDS = 6
-const SET_RECORDS = 16
+/** Large sets fill evenly: at half of the room in use, one set in two million is full. */
+const SET_RECORDS = 64
+const SLACK = 2
 /** One word of lock, one of padding, so that doubles stay aligned. */
 const SET_WORDS = 2 + RECORD_WORDS * SET_RECORDS
 
+const SPINS_MAX = 1_000
+const NAP_MS = 1
+/** A set that stays locked for so long was left so by a thread that died in it. */
+const ABANDONED_MS = 2_000
+
 export type SharedTableMemory = { readonly words: SharedArrayBuffer; readonly secret: string }
 
-/** Room for at least so many records. */
-export function makeSharedTable(recordsMin: number, secret: string): SharedTableMemory {
-  const sets = Math.max(1, Math.ceil(recordsMin / SET_RECORDS))
+/** Room for so many records whatever sets they fall into, and for twice as many if they fall well. */
+export function makeSharedTable(records: number, secret: string): SharedTableMemory {
+  const sets = Math.max(1, Math.ceil((records * SLACK) / SET_RECORDS))
   return { words: new SharedArrayBuffer(sets * SET_WORDS * 4), secret }
 }
 
@@ -27,7 +34,6 @@ export class SharedTable {
   readonly #doubles: Float64Array
   readonly #sets: number
   readonly #secret: string
-  readonly #digest = new Int32Array(8)
 
   constructor(memory: SharedTableMemory) {
     this.#words = new Int32Array(memory.words)
@@ -38,58 +44,84 @@ export class SharedTable {
 
   /**
    * Runs `update` with the double that is kept for the key, 0 if there is none, and keeps what it
-   * returns; undefined changes nothing. Where the key is new and its set is full, `makeRoom` is asked
-   * which double of the set may go: it gets each and returns whether that one is dispensable.
-   * Answers false when there was no room.
+   * returns; undefined changes nothing. Where the key is new and its set is full, `dispensable` is
+   * asked whether the record with the lowest double may go. Answers false when there was no room.
    */
   update(
     key: string,
     update: (value: number) => number | undefined,
-    dispensable: (value: number) => boolean,
+    dispensable: (lowest: number) => boolean,
   ): boolean {
-    const digest = this.#digest
-    createHash('sha256')
-      .update(this.#secret)
-      .update(key)
-      .digest()
-      .copy(new Uint8Array(digest.buffer))
-    const base = ((digest[4]! >>> 0) % this.#sets) * SET_WORDS
+    // As text, because making a buffer costs twice what the hash does.
+    const digest = hash('sha256', this.#secret + key, 'binary')
+    const a = wordAt(digest, 0)
+    const b = wordAt(digest, 4)
+    const c = wordAt(digest, 8)
+    const d = wordAt(digest, 12)
+    const base = ((wordAt(digest, 16) >>> 0) % this.#sets) * SET_WORDS
+    const words = this.#words
+    const doubles = this.#doubles
     this.#lock(base)
     try {
-      let free = -1
+      let lowestAt = -1
+      let lowest = Number.POSITIVE_INFINITY
       for (let record = 0; record < SET_RECORDS; record++) {
         const at = base + 2 + record * RECORD_WORDS
-        const value = this.#doubles[(at + 4) >> 1]!
-        if (value !== 0 && this.#holds(at, digest)) {
+        const value = doubles[(at + 4) >> 1]!
+        if (
+          value !== 0 &&
+          words[at] === a &&
+          words[at + 1] === b &&
+          words[at + 2] === c &&
+          words[at + 3] === d
+        ) {
           const next = update(value)
-          if (next !== undefined) this.#doubles[(at + 4) >> 1] = next
+          if (next !== undefined) doubles[(at + 4) >> 1] = next
           return true
         }
-        if (free < 0 && (value === 0 || dispensable(value))) free = at
+        if (value < lowest) {
+          lowest = value
+          lowestAt = at
+        }
+        // Records are never freed, so behind the first free one there are only free ones.
+        if (value === 0) break
       }
-      if (free < 0) return false
+      if (lowest !== 0 && !dispensable(lowest)) return false
       const next = update(0)
       if (next === undefined) return true
-      for (let word = 0; word < 4; word++) this.#words[free + word] = digest[word]!
-      this.#doubles[(free + 4) >> 1] = next
+      words[lowestAt] = a
+      words[lowestAt + 1] = b
+      words[lowestAt + 2] = c
+      words[lowestAt + 3] = d
+      doubles[(lowestAt + 4) >> 1] = next
       return true
     } finally {
-      Atomics.store(this.#words, base, 0)
+      Atomics.store(words, base, 0)
     }
   }
 
-  #holds(at: number, digest: Int32Array): boolean {
-    const words = this.#words
-    return (
-      words[at] === digest[0] &&
-      words[at + 1] === digest[1] &&
-      words[at + 2] === digest[2] &&
-      words[at + 3] === digest[3]
-    )
-  }
-
-  /** Spins: a set is never held longer than it takes to look at its records. */
+  /**
+   * A set is held for less than a microsecond, so whoever finds it taken spins. On a crowded machine
+   * the holder may have lost its core meanwhile; then this thread sleeps a little to give it back.
+   */
   #lock(base: number): void {
-    while (Atomics.compareExchange(this.#words, base, 0, 1) !== 0);
+    const words = this.#words
+    for (let spins = 0; spins < SPINS_MAX; spins++) {
+      if (Atomics.compareExchange(words, base, 0, 1) === 0) return
+    }
+    const giveUpAtMs = performance.now() + ABANDONED_MS
+    while (Atomics.compareExchange(words, base, 0, 1) !== 0) {
+      if (performance.now() > giveUpAtMs) return
+      Atomics.wait(words, base, 1, NAP_MS)
+    }
   }
+}
+
+function wordAt(bytes: string, at: number): number {
+  return (
+    bytes.charCodeAt(at) |
+    (bytes.charCodeAt(at + 1) << 8) |
+    (bytes.charCodeAt(at + 2) << 16) |
+    (bytes.charCodeAt(at + 3) << 24)
+  )
 }

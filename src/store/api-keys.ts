@@ -41,8 +41,9 @@ export async function registerApiKey(
     )
     const active = await connection.execute<{ key_id: string }[]>(
       `select key_id from api_keys where address = ? and revoked_at_ms is null
+        and (expires_at_sec is null or expires_at_sec > ?)
         order by created_at_ms desc, key_id desc`,
-      [key.address],
+      [key.address, Math.floor(key.createdAtMs / 1_000)],
       'all',
       transaction,
     )

@@ -1,16 +1,16 @@
 /** `POST /api/v1/api-keys` and `DELETE /api/v1/api-keys/{id}`: keys that speak for a wallet. */
 
 import Type from 'typebox'
+import { API_KEY_NAME_CHARS_MAX, API_KEYS_PER_ADDRESS_MAX } from '#domain/limits.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
 import type { Authenticator } from '../auth.ts'
 import type { KeyDesk } from '../key-desk.ts'
 import { TRADER } from '../order-examples.ts'
 import { type AnswerRoute, route } from '../route.ts'
-import { safeInteger } from '../schemas.ts'
+import { addressKeepingCase, safeInteger } from '../schemas.ts'
 
 // The wallet signs the address as it is written here, so its case must survive.
-const addressAsWritten = () =>
-  Type.String({ pattern: '^0x[0-9a-fA-F]{40}$', description: 'The wallet' })
+const addressAsWritten = () => addressKeepingCase({ description: 'The wallet' })
 const walletSignature = () =>
   Type.String({ maxLength: 200, description: 'personal_sign of the message, 65 bytes as hex' })
 const closed = { additionalProperties: false } as const
@@ -26,13 +26,13 @@ export function registerApiKey(desk: KeyDesk, nowMs: () => number, service: stri
     summary: 'Register an API key',
     description:
       `The wallet signs \`Register API key for ${service}: <address>\`, the address as in the ` +
-      'field. The private key is in the answer and nowhere else. An address has up to 20 active ' +
-      'keys; one more revokes its oldest.',
+      'field. The private key is in the answer and nowhere else. An address has up to ' +
+      `${API_KEYS_PER_ADDRESS_MAX} active keys; one more revokes its oldest.`,
     body: Type.Object(
       {
         address: addressAsWritten(),
         signature: walletSignature(),
-        name: Type.Optional(Type.String({ maxLength: 100 })),
+        name: Type.Optional(Type.String({ maxLength: API_KEY_NAME_CHARS_MAX })),
         expiresAt: Type.Optional(safeInteger({ description: 'Unix seconds' })),
       },
       closed,
@@ -61,7 +61,7 @@ export function registerApiKey(desk: KeyDesk, nowMs: () => number, service: stri
         },
       },
     },
-    async handle({ body }) {
+    async handle({ body, deadlineAtMs }) {
       const { address, signature, name = '', expiresAt } = body
       if (expiresAt !== undefined && expiresAt * 1_000 <= nowMs()) {
         return reject('INVALID_FIELD', 'expiresAt', 'expiresAt must be in the future')
@@ -71,6 +71,7 @@ export function registerApiKey(desk: KeyDesk, nowMs: () => number, service: stri
         signature,
         name,
         expiresAtSec: expiresAt ?? null,
+        deadlineAtMs,
       })
       if (isRejection(key)) return key
       return {
@@ -128,15 +129,15 @@ export function revokeApiKey(
         },
       },
     },
-    async handle({ path, body, headers }) {
+    async handle({ path, body, headers, deadlineAtMs }) {
       let revoked: Awaited<ReturnType<KeyDesk['revoke']>>
       if (body !== undefined) {
-        revoked = await desk.revokeBySignature(path.id, body.address, body.signature)
+        revoked = await desk.revokeBySignature({ id: path.id, ...body, deadlineAtMs })
       } else {
         const principal = await authenticator.identify(headers.authorization ?? '')
         if (isRejection(principal)) return principal
         if (principal.keyId !== path.id) return reject('NOT_KEY_OWNER')
-        revoked = await desk.revoke(path.id)
+        revoked = await desk.revoke(path.id, deadlineAtMs)
       }
       if (isRejection(revoked)) return revoked
       return {

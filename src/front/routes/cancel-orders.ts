@@ -1,6 +1,7 @@
 /** `DELETE /api/v1/orders`: all open orders of the token's address, in one market or in all. */
 
 import Type from 'typebox'
+import type { MarketId } from '#domain/ids.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
 import type { MarketBoard } from '../market-board.ts'
 import type { MarketGateway } from '../market-gateway.ts'
@@ -54,9 +55,15 @@ export function cancelOrders(parts: {
       if (market !== undefined && !parts.board.markets.has(market)) {
         return reject('MARKET_NOT_FOUND', 'market')
       }
-      const markets = market === undefined ? parts.board.markets.keys() : [market]
-      const leftMs = Math.max(1, deadlineAtMs - Date.now())
-      const orderHashes = await parts.gateway.cancelAll(trader, markets, leftMs)
+      const leftMs = () => Math.max(1, deadlineAtMs - Date.now())
+      let markets: Iterable<MarketId> = market === undefined ? [] : [market]
+      if (market === undefined) {
+        // There may be many markets; only those where the trader has orders are asked to cancel.
+        const open = await parts.gateway.openOrders(trader, undefined, leftMs())
+        if (isRejection(open)) return open
+        markets = new Set(open.map(({ marketId }) => marketId))
+      }
+      const orderHashes = await parts.gateway.cancelAll(trader, markets, leftMs())
       if (isRejection(orderHashes)) return orderHashes
       return {
         status: 200,

@@ -1,25 +1,36 @@
 /** `GET /api/v1/config`: everything an integrator would otherwise hard-code. */
 
 import Type from 'typebox'
+import { registerMessage, revokeMessage } from '#domain/api-key.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address } from '#domain/ids.ts'
 import {
+  API_KEY_NAME_CHARS_MAX,
+  API_KEYS_PER_ADDRESS_MAX,
   BATCH_ORDERS_MAX,
   BODY_BYTES_MAX,
+  MAKERS_PER_ORDER_MAX,
   ORDER_EXPIRATION_AHEAD_SEC_MIN,
   ORDERS_PER_TRADER_MAX,
+  TOKEN_AHEAD_SEC_MAX,
+  TOKEN_LIFE_SEC,
   TRADES_LISTED_MAX,
 } from '#domain/limits.ts'
 import { PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
 import { ORDER_TYPES, settlementDomain } from '#domain/typed-data.ts'
 import type { Clock } from '#runtime/clock.ts'
+import type { LimitSettings } from '../limits.ts'
 import { type AnswerRoute, route } from '../route.ts'
 
 export type ConfigFacts = {
   readonly name: string
   readonly version: string
   readonly bearer: boolean
+  /** Whether a token serves once only. */
+  readonly singleUse: boolean
   readonly deadlineMs: number
+  /** The rate limits in force, if any. */
+  readonly rates: (LimitSettings & { readonly connectionsPerIpMax: number }) | undefined
   readonly chains: readonly {
     readonly chainId: number
     readonly role: 'main' | 'test'
@@ -27,7 +38,9 @@ export type ConfigFacts = {
   }[]
 }
 
-const TOKEN_SECONDS = 300
+/** What the library takes of a request before its body. */
+const HEADER_BYTES_MAX = 4_096
+const HEADERS_MAX = 100
 
 const Signature = Type.Object({
   domain: Type.Object({
@@ -65,12 +78,21 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
     batchOrdersMax: BATCH_ORDERS_MAX,
     openOrdersPerMarketMax: ORDERS_PER_TRADER_MAX,
     tradesListedMax: TRADES_LISTED_MAX,
+    makersPerOrderMax: MAKERS_PER_ORDER_MAX,
     requestDeadlineMs: facts.deadlineMs,
+    headerBytesMax: HEADER_BYTES_MAX,
+    headersMax: HEADERS_MAX,
+    apiKeysPerAddressMax: API_KEYS_PER_ADDRESS_MAX,
+    apiKeyNameLengthMax: API_KEY_NAME_CHARS_MAX,
+    tokenAheadSecondsMax: TOKEN_AHEAD_SEC_MAX,
+    ...(facts.rates === undefined ? {} : rateLimits(facts.rates)),
   }
   const auth = {
     bearer: facts.bearer,
-    tokenSeconds: TOKEN_SECONDS,
-    registerMessage: `Register API key for ${facts.name}: <address>`,
+    tokenSeconds: TOKEN_LIFE_SEC,
+    singleUse: facts.singleUse,
+    registerMessage: registerMessage(facts.name, '<address>'),
+    revokeMessage: revokeMessage(facts.name, '<id>', '<address>'),
   }
   const service = { name: facts.name, version: facts.version }
   const bodyAt = (serverTime: number) => ({ service, serverTime, auth, limits, chains })
@@ -88,7 +110,9 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
         auth: Type.Object({
           bearer: Type.Boolean(),
           tokenSeconds: Type.Integer(),
+          singleUse: Type.Boolean({ description: 'Whether a token serves for one request only' }),
           registerMessage: Type.String(),
+          revokeMessage: Type.String(),
         }),
         limits: Type.Record(Type.String(), Type.Integer()),
         chains: Type.Array(
@@ -104,4 +128,18 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
     examples: { responses: { 200: { 'this exchange': { value: bodyAt(1_800_000_000) } } } },
     handle: () => ({ status: 200, body: bodyAt(Math.floor(clock.nowMs() / 1_000)) }),
   })
+}
+
+function rateLimits(rates: NonNullable<ConfigFacts['rates']>): Record<string, number> {
+  return {
+    ipUnitsPerSecond: rates.ipPerSecond,
+    ipUnitsBurst: rates.ipBurst,
+    keyUnitsPerSecond: rates.keyPerSecond,
+    keyUnitsBurst: rates.keyBurst,
+    readUnits: rates.readCost,
+    writeUnits: rates.writeCost,
+    registrationUnits: rates.registrationCost,
+    connectionUnits: rates.connectionCost,
+    connectionsPerIpMax: rates.connectionsPerIpMax,
+  }
 }

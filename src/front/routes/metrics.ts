@@ -10,7 +10,8 @@ export function metrics(collect: () => Promise<string>): AnswerRoute {
     method: 'GET',
     path: '/metrics',
     auth: 'public',
-    cost: 'free',
+    // All threads are asked, so it costs like anything else.
+    cost: 'read',
     tag: 'operation',
     summary: 'Metrics in the Prometheus text format',
     produces: 'text/plain',

@@ -1,10 +1,10 @@
 /** `POST /api/v1/orders/batch`: many orders in one request, each answered on its own. */
 
 import Type from 'typebox'
-import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '../errors.ts'
 import { type OrderDesk, submissionOf, submissionShape } from '../order-desk.ts'
-import { ACCEPTED_EXAMPLE, SUBMISSION_EXAMPLE } from '../order-examples.ts'
+import { ACCEPTED_EXAMPLE, BATCH_EXAMPLE } from '../order-examples.ts'
 import {
   AcceptedOrder,
   acceptedBody,
@@ -12,13 +12,9 @@ import {
   OrderBatch,
   ShownOrderBatch,
 } from '../order-shapes.ts'
-import { type AnswerRoute, type Principal, route } from '../route.ts'
+import { type AnswerRoute, route } from '../route.ts'
 
-export function placeOrders(
-  desk: OrderDesk,
-  /** Pays for the orders beyond the first, which the request itself has paid for. */
-  drawWrites?: (ip: string, principal: Principal | undefined, writes: number) => boolean,
-): AnswerRoute {
+export function placeOrders(desk: OrderDesk): AnswerRoute {
   return route({
     method: 'POST',
     path: '/api/v1/orders/batch',
@@ -36,14 +32,14 @@ export function placeOrders(
       }),
     },
     examples: {
-      body: { 'two orders': { value: { orders: [SUBMISSION_EXAMPLE.value, {}] } } },
+      body: { 'two orders': BATCH_EXAMPLE },
       responses: {
         200: {
           'one of two': {
             value: {
               results: [
                 ACCEPTED_EXAMPLE.value,
-                { error: 'order is required', code: 'MISSING_FIELD', field: 'order' },
+                { error: 'market not found', code: 'MARKET_NOT_FOUND', field: 'order.marketId' },
               ],
               count: 2,
             },
@@ -51,11 +47,8 @@ export function placeOrders(
         },
       },
     },
-    readsIp: drawWrites !== undefined,
-    async handle({ body, deadlineAtMs, ip, principal }) {
-      if (drawWrites?.(ip, principal, body.orders.length - 1) === false) {
-        return reject('RATE_LIMITED')
-      }
+    times: ({ orders }) => orders.length,
+    async handle({ body, deadlineAtMs }) {
       const results = await Promise.all(
         body.orders.map(async (item) => {
           const answer = submissionShape.fits(item)

@@ -1,0 +1,45 @@
+/**
+ * Counts the connections to one of our ports by the IP range they come from, as the kernel lists
+ * them for all threads of the process. Only Linux has such a list; elsewhere nobody can tell.
+ */
+
+import { readFile } from 'node:fs/promises'
+import { ipText, limitedRange } from './client-ip.ts'
+
+const LISTS = ['/proc/self/net/tcp', '/proc/self/net/tcp6']
+const ESTABLISHED = '01'
+
+export async function countPeers(port: number): Promise<Map<string, number> | undefined> {
+  const lists = await Promise.all(
+    LISTS.map((path) => readFile(path, 'latin1').catch(() => undefined)),
+  )
+  if (lists[0] === undefined && lists[1] === undefined) return undefined
+  const byIp = new Map<string, number>()
+  for (const list of lists) if (list !== undefined) countIn(list, port, byIp)
+  const byRange = new Map<string, number>()
+  for (const [raw, count] of byIp) {
+    const range = limitedRange(addressOf(raw))
+    byRange.set(range, (byRange.get(range) ?? 0) + count)
+  }
+  return byRange
+}
+
+/** A line begins with its number, our address, the peer's and the state: `0: 0100007F:1F90 … 01`. */
+function countIn(list: string, port: number, byIp: Map<string, number>): void {
+  const ours = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  for (const line of list.split('\n')) {
+    const [, local = '', peer = '', state] = line.trim().split(/\s+/, 4)
+    if (state !== ESTABLISHED || !local.endsWith(ours)) continue
+    const ip = peer.slice(0, peer.indexOf(':'))
+    byIp.set(ip, (byIp.get(ip) ?? 0) + 1)
+  }
+}
+
+/** The kernel writes each 32-bit word of an address with its lowest byte first. */
+function addressOf(raw: string): string {
+  const words = raw.match(/.{8}/g) ?? []
+  const bytes = Buffer.concat(words.map((word) => Buffer.from(word, 'hex').reverse()))
+  if (bytes.length === 4) return bytes.join('.')
+  const groups = bytes.toString('hex').match(/.{4}/g) ?? []
+  return ipText(new Uint8Array(Buffer.from(groups.join(':'), 'latin1')).buffer)
+}
