@@ -6,7 +6,7 @@
 import { strict as assert } from 'node:assert'
 import { isDeepStrictEqual } from 'node:util'
 import type { TSchema } from 'typebox'
-import type { RejectionCode } from '#domain/rejection.ts'
+import { REJECTION_CODES, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
 import { ERRORS, errorBody, sentenceOf } from './errors.ts'
 import type { AnswerRoute, Example, Route } from './route.ts'
 import { scalarOf } from './schemas.ts'
@@ -57,6 +57,7 @@ const ERROR_SCHEMA = {
     error: { type: 'string', description: 'One sentence for people.' },
     code: { type: 'string', description: 'Stable; match on this.' },
     field: { type: 'string', description: 'The path of the field at fault.' },
+    requestId: { type: 'string', description: 'With status 500: what to ask the operator about.' },
   },
 }
 
@@ -162,6 +163,9 @@ export function errorCodes(route: Route): RejectionCode[] {
     for (const code of ['REQUEST_TIMEOUT', 'BODY_TOO_LARGE'] as const) codes.add(code)
     codes.add('UNSUPPORTED_MEDIA_TYPE')
   }
+  if (route.auth === 'write' || route.auth === 'token') {
+    for (const code of UNAUTHORIZED_CODES) codes.add(code)
+  }
   if (route.cost !== 'free') codes.add('RATE_LIMITED')
   codes.add('INTERNAL')
   codes.add('OVERLOADED')
@@ -169,25 +173,54 @@ export function errorCodes(route: Route): RejectionCode[] {
   return [...codes]
 }
 
+const UNAUTHORIZED_CODES = REJECTION_CODES.filter((code) => code.startsWith('UNAUTHORIZED_'))
+
 function failures(route: Route): Record<string, Json> {
   const byStatus = new Map<number, Record<string, Example>>()
   for (const code of errorCodes(route)) {
     const { status } = ERRORS[code]
     const examples = byStatus.get(status) ?? {}
-    const rejection = { rejected: code }
+    const rejection = shownRejection(route, code)
     const shape = route.errorBody ?? errorBody
-    examples[code] = { value: shape(rejection, sentenceOf(rejection)) }
+    const body = shape(rejection, sentenceOf(rejection))
+    examples[code] = { value: status === 500 ? { ...body, requestId: SHOWN_REQUEST_ID } : body }
     byStatus.set(status, examples)
   }
   const responses: Record<string, Json> = {}
   for (const [status, examples] of byStatus) {
     const schema = { $ref: '#/components/schemas/Error' }
+    const canRetry = Object.keys(examples).some(
+      (code) => ERRORS[code as RejectionCode].retryAfterSec !== undefined,
+    )
     responses[String(status)] = {
       description: Object.keys(examples).join(', '),
+      ...(canRetry ? { headers: { 'Retry-After': RETRY_AFTER } } : {}),
       content: { 'application/json': { schema, examples } },
     }
   }
   return responses
+}
+
+const SHOWN_REQUEST_ID = 'b7c2-1'
+const RETRY_AFTER = {
+  description: 'Seconds after which trying again can help.',
+  schema: { type: 'integer', minimum: 0 },
+}
+
+/** The route's own example of a rejection, or one that names a field it has. */
+function shownRejection(route: Route, code: RejectionCode): Rejection {
+  const own = route.shownErrors?.find(({ rejected }) => rejected === code)
+  if (own !== undefined) return own
+  const params = 'params' in route ? route.params : undefined
+  const answers = route.kind === undefined || route.kind === 'answer'
+  const inputs = [route.query, answers ? (route.shownBody ?? route.body) : undefined, params]
+  for (const input of inputs) {
+    const { properties = {}, required = [] } = (input ?? {}) as SchemaNode
+    const name = code === 'MISSING_FIELD' ? required[0] : Object.keys(properties)[0]
+    const named = code === 'MISSING_FIELD' || code === 'INVALID_FIELD'
+    if (named && name !== undefined) return reject(code, name)
+  }
+  return reject(code)
 }
 
 /** A schema as the document shows it: ours in words of JSON Schema, titled ones by reference. */

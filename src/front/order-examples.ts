@@ -1,6 +1,7 @@
 /** Examples of orders for the OpenAPI document. They have the right shape; nobody signed them. */
 
 import { ZERO_ADDRESS } from '#domain/ids.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
 
 export const MARKET_ID = '0x2f0ad4b1b8f4a6f7c1e1a9b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f6'
 export const TRADER = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
@@ -22,9 +23,49 @@ export const SUBMISSION_EXAMPLE = {
   value: { order, signature: `0x${'5d'.repeat(64)}1b` },
 }
 
+export const SUBMISSION_WITH_PERMIT_EXAMPLE = {
+  value: {
+    ...SUBMISSION_EXAMPLE.value,
+    permitSignature: {
+      nonce: 0,
+      value: '4200000',
+      deadline: 1_900_000_000,
+      v: 27,
+      r: `0x${'5d'.repeat(32)}`,
+      s: `0x${'3e'.repeat(32)}`,
+    },
+  },
+}
+
+export const BATCH_EXAMPLE = {
+  value: {
+    orders: [
+      SUBMISSION_EXAMPLE.value,
+      { ...SUBMISSION_EXAMPLE.value, order: { ...order, marketId: `0x${'0'.repeat(64)}` } },
+    ],
+  },
+}
+
 export const ACCEPTED_EXAMPLE = {
   value: { orderHash: ORDER_HASH, status: 'accepted', matches: 1, timestamp: 1_800_000_000 },
 }
+
+export const DUPLICATE_EXAMPLE = { value: { ...ACCEPTED_EXAMPLE.value, duplicate: true } }
+
+/** How an order is refused, with the field that each rejection names. */
+export const ORDER_REJECTIONS: readonly Rejection[] = [
+  reject('INVALID_FIELD', 'order.side', 'order.side must be an integer from 0 to 1'),
+  reject('MISSING_FIELD', 'order.nonce'),
+  reject('PRICE_OUT_OF_RANGE', 'order.price'),
+  reject('SIZE_NOT_POSITIVE', 'order.size'),
+  reject('EXPIRATION_TOO_SOON', 'order.expiration'),
+  reject(
+    'INVALID_SIGNATURE',
+    'signature',
+    `invalid signature: recovered 0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC, expected ${TRADER}; the digest hashed is ${ORDER_HASH}`,
+  ),
+  reject('MARKET_NOT_FOUND', 'order.marketId'),
+]
 
 export const OPEN_ORDERS_EXAMPLE = {
   value: {

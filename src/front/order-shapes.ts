@@ -27,7 +27,7 @@ export const OrderInput = Type.Object(
     expiration: uint64({ description: 'Unix seconds, at least 60 seconds ahead' }),
     makerFeeRecipient: address({ description: 'The zero address' }),
   },
-  closed,
+  { ...closed, title: 'Order' },
 )
 
 export const PermitInput = Type.Object(
@@ -39,7 +39,7 @@ export const PermitInput = Type.Object(
     r: Type.String({ pattern: HEX_32_BYTES }),
     s: Type.String({ pattern: HEX_32_BYTES }),
   },
-  closed,
+  { ...closed, title: 'PermitSignature' },
 )
 
 export const OrderSubmission = Type.Object(
@@ -48,7 +48,7 @@ export const OrderSubmission = Type.Object(
     signature: Type.String({ description: 'The 65-byte EIP-712 signature as hex' }),
     permitSignature: Type.Optional(PermitInput),
   },
-  closed,
+  { ...closed, title: 'OrderSubmission' },
 )
 export type OrderSubmission = Static<typeof OrderSubmission>
 
@@ -77,13 +77,18 @@ export function permitOf(
   return { ...permit, v, r: permit.r.toLowerCase(), s: permit.s.toLowerCase() }
 }
 
-export const AcceptedOrder = Type.Object({
-  orderHash: Type.String({ description: 'The EIP-712 digest that was signed' }),
-  status: Type.Literal('accepted'),
-  matches: Type.Integer({ description: 'Counter-orders matched at once' }),
-  timestamp: Type.Integer({ description: 'Unix seconds' }),
-  duplicate: Type.Optional(Type.Literal(true, { description: 'The same order had been accepted' })),
-})
+export const AcceptedOrder = Type.Object(
+  {
+    orderHash: Type.String({ description: 'The EIP-712 digest that was signed' }),
+    status: Type.Literal('accepted'),
+    matches: Type.Integer({ description: 'Counter-orders matched at once' }),
+    timestamp: Type.Integer({ description: 'Unix seconds' }),
+    duplicate: Type.Optional(
+      Type.Literal(true, { description: 'The same order had been accepted' }),
+    ),
+  },
+  { title: 'AcceptedOrder' },
+)
 
 export function acceptedBody(accepted: OrderAccepted): Static<typeof AcceptedOrder> {
   return accepted
@@ -95,22 +100,25 @@ export const ErrorShape = Type.Object({
   field: Type.Optional(Type.String()),
 })
 
-export const OpenOrderShape = Type.Object({
-  orderHash: Type.String(),
-  marketId: Type.String(),
-  side: Type.Integer({ description: '0 = BUY, 1 = SELL' }),
-  outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
-  price: Type.Integer(),
-  size: Type.Integer({ description: 'As signed, 6 decimals' }),
-  remainingSize: Type.Integer(),
-  filled: Type.Integer(),
-  timestamp: Type.Integer({ description: 'When it was placed, Unix seconds' }),
-  expiration: Type.Integer({
-    description: 'Unix seconds; 9007199254740991 for anything later than that',
-  }),
-  chainId: Type.Integer(),
-  trader: Type.String(),
-})
+export const OpenOrderShape = Type.Object(
+  {
+    orderHash: Type.String(),
+    marketId: Type.String(),
+    side: Type.Integer({ description: '0 = BUY, 1 = SELL' }),
+    outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
+    price: Type.Integer(),
+    size: Type.Integer({ description: 'As signed, 6 decimals' }),
+    remainingSize: Type.Integer(),
+    filled: Type.Integer(),
+    timestamp: Type.Integer({ description: 'When it was placed, Unix seconds' }),
+    expiration: Type.Integer({
+      description: 'Unix seconds; 9007199254740991 for anything later than that',
+    }),
+    chainId: Type.Integer(),
+    trader: Type.String(),
+  },
+  { title: 'OpenOrder' },
+)
 
 export const OpenOrders = Type.Object({
   orders: Type.Array(OpenOrderShape),

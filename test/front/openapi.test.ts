@@ -81,6 +81,7 @@ test('says which errors a route can answer, each with an example', () => {
   assert.deepEqual(Object.keys(operation.responses).sort(), [
     '200',
     '400',
+    '401',
     '408',
     '409',
     '413',

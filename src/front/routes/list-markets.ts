@@ -10,19 +10,22 @@ import { MARKET_ID, TRADER } from '../order-examples.ts'
 import { type AnswerRoute, route } from '../route.ts'
 import { flag, safeInteger } from '../schemas.ts'
 
-export const MarketShape = Type.Object({
-  id: Type.String(),
-  question: Type.String(),
-  description: Type.String(),
-  category: Type.Enum([...CATEGORIES]),
-  contractAddress: Type.String(),
-  maker: Type.String(),
-  expiration: Type.Integer({ description: 'Unix seconds' }),
-  chainId: Type.Integer(),
-  resolved: Type.Boolean(),
-  bestAskPrice: Type.Integer({ description: 'Best YES ask, 6 decimals; 0 when there is none' }),
-  createdAt: Type.Integer({ description: 'Unix seconds' }),
-})
+export const MarketShape = Type.Object(
+  {
+    id: Type.String(),
+    question: Type.String(),
+    description: Type.String(),
+    category: Type.Enum([...CATEGORIES]),
+    contractAddress: Type.String(),
+    maker: Type.String(),
+    expiration: Type.Integer({ description: 'Unix seconds' }),
+    chainId: Type.Integer(),
+    resolved: Type.Boolean(),
+    bestAskPrice: Type.Integer({ description: 'Best YES ask, 6 decimals; 0 when there is none' }),
+    createdAt: Type.Integer({ description: 'Unix seconds' }),
+  },
+  { title: 'Market' },
+)
 
 export function marketBody({ market, closed, books }: ShownMarket): Static<typeof MarketShape> {
   return {

@@ -9,18 +9,21 @@ import { MARKET_ID, TRADER } from '../order-examples.ts'
 import { marketIdParam } from '../order-shapes.ts'
 import { type AnswerRoute, route } from '../route.ts'
 
-const TradeShape = Type.Object({
-  tradeId: Type.String(),
-  price: Type.Integer(),
-  size: Type.Integer(),
-  buyer: Type.String(),
-  seller: Type.String(),
-  outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
-  timestamp: Type.Integer({ description: 'Unix seconds' }),
-  txHash: Type.String({ description: 'Empty until it is on its way to the chain' }),
-  status: Type.String({ description: 'matched, submitted, confirmed, failed or reverted' }),
-  seq: Type.Integer(),
-})
+const TradeShape = Type.Object(
+  {
+    tradeId: Type.String(),
+    price: Type.Integer(),
+    size: Type.Integer(),
+    buyer: Type.String(),
+    seller: Type.String(),
+    outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
+    timestamp: Type.Integer({ description: 'Unix seconds' }),
+    txHash: Type.String({ description: 'Empty until it is on its way to the chain' }),
+    status: Type.String({ description: 'matched, submitted, confirmed, failed or reverted' }),
+    seq: Type.Integer({ description: 'The market’s sequence; trades of one order share it' }),
+  },
+  { title: 'Trade' },
+)
 
 export function listTrades(parts: {
   readonly board: MarketBoard

@@ -9,10 +9,13 @@ import { marketIdParam } from '../order-shapes.ts'
 import { type AnswerRoute, route } from '../route.ts'
 import { oneOf } from '../schemas.ts'
 
-const Level = Type.Object({
-  price: Type.Integer({ description: '6 decimals' }),
-  size: Type.Integer({ description: 'Everything at this price, 6 decimals' }),
-})
+const Level = Type.Object(
+  {
+    price: Type.Integer({ description: '6 decimals' }),
+    size: Type.Integer({ description: 'Everything at this price, 6 decimals; may exceed 2^53' }),
+  },
+  { title: 'Level' },
+)
 
 const OUTCOME_OF: Record<'YES' | 'NO' | '0' | '1', Outcome> = { YES, NO, 0: YES, 1: NO }
 

@@ -2,7 +2,13 @@
 
 import { isRejection } from '#domain/rejection.ts'
 import type { OrderDesk } from '../order-desk.ts'
-import { ACCEPTED_EXAMPLE, SUBMISSION_EXAMPLE } from '../order-examples.ts'
+import {
+  ACCEPTED_EXAMPLE,
+  DUPLICATE_EXAMPLE,
+  ORDER_REJECTIONS,
+  SUBMISSION_EXAMPLE,
+  SUBMISSION_WITH_PERMIT_EXAMPLE,
+} from '../order-examples.ts'
 import { AcceptedOrder, acceptedBody, OrderSubmission } from '../order-shapes.ts'
 import { type AnswerRoute, route } from '../route.ts'
 
@@ -27,12 +33,17 @@ export function placeOrder(desk: OrderDesk): AnswerRoute {
       'MARKET_NOT_FOUND',
       'MARKET_CLOSED',
       'ORDER_CLOSED',
+      'RATE_LIMITED',
       'OVERLOADED',
       'OUTCOME_UNKNOWN',
     ],
+    shownErrors: ORDER_REJECTIONS,
     examples: {
-      body: { 'a buy of YES': SUBMISSION_EXAMPLE },
-      responses: { 200: { accepted: ACCEPTED_EXAMPLE } },
+      body: {
+        'a buy of YES': SUBMISSION_EXAMPLE,
+        'with a permit': SUBMISSION_WITH_PERMIT_EXAMPLE,
+      },
+      responses: { 200: { accepted: ACCEPTED_EXAMPLE, 'the same again': DUPLICATE_EXAMPLE } },
     },
     async handle({ body, deadlineAtMs }) {
       const answer = await desk.place(body, deadlineAtMs)

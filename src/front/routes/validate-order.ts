@@ -35,6 +35,21 @@ export function validateOrder(desk: OrderDesk): AnswerRoute {
           'nothing wrong': {
             value: { valid: true, orderHash: ORDER_HASH, recovered: TRADER, errors: [] },
           },
+          'two failures': {
+            value: {
+              valid: false,
+              orderHash: ORDER_HASH,
+              recovered: TRADER,
+              errors: [
+                {
+                  error: 'expiration must be at least 60 seconds in the future',
+                  code: 'EXPIRATION_TOO_SOON',
+                  field: 'order.expiration',
+                },
+                { error: 'market not found', code: 'MARKET_NOT_FOUND', field: 'order.marketId' },
+              ],
+            },
+          },
         },
       },
     },
