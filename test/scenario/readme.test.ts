@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createClient } from '#client/client.ts'
+import { startExchange } from '../support/exchange.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const run = promisify(execFile)
+
+/** The code blocks of a section of the README, by language. */
+async function blocks(section: string, language: string): Promise<string[]> {
+  const readme = await readFile(join(ROOT, 'README.md'), 'utf8')
+  const [, text = ''] = readme.split(`## ${section}\n`)
+  const [own = ''] = text.split('\n## ')
+  return [...own.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs'))].map(
+    ([, code]) => code!,
+  )
+}
+
+test('the examples of the README run as they are written', async (t) => {
+  const exchange = await startExchange(t)
+  const here = (code: string): string => code.replaceAll('http://127.0.0.1:8080', exchange.url)
+  // As `npx node` would: the runtime of the project, whatever node runs npm.
+  const env = {
+    ...process.env,
+    PATH: [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter),
+  }
+  const [trade, otherSigner, ...rest] = await blocks('First trade', 'ts')
+  assert.ok(trade !== undefined && otherSigner !== undefined && rest.length === 0)
+
+  await t.test('the first trade', async () => {
+    const arguments_ = ['--input-type=module-typescript', '-e', here(trade)]
+    const { stdout } = await run('node', arguments_, { cwd: ROOT, env })
+    assert.match(stdout, /bob met 1 order/)
+    assert.match(stdout, /price: 420000,\s+size: 4000000/)
+    assert.match(stdout, /size: 6000000n/)
+    const client = createClient({ url: exchange.url })
+    const [market] = await client.markets()
+    assert.equal((await client.trades(market!.id)).length, 1)
+    const { bids, asks } = await client.orderbook(market!.id)
+    assert.deepEqual([bids, asks], [[], []], 'what was left was cancelled')
+  })
+
+  await t.test('another signer', async () => {
+    const arguments_ = ['--input-type=module-typescript', '-e', here(otherSigner)]
+    const { stdout } = await run('node', arguments_, { cwd: ROOT, env })
+    assert.match(stdout, /status: 'accepted'/)
+  })
+
+  await t.test('curl', async (subtest) => {
+    const [script] = await blocks('First trade', 'sh')
+    assert.ok(script !== undefined)
+    const hasCurl = await run('curl', ['--version']).then(
+      () => true,
+      () => false,
+    )
+    if (!hasCurl) return subtest.skip('curl is not installed')
+    const folder = await mkdtemp(join(tmpdir(), 'sibyl-readme-'))
+    subtest.after(() => rm(folder, { recursive: true }))
+    // The file that the example leaves behind goes elsewhere.
+    const elsewhere = here(script).replaceAll('order.json', join(folder, 'order.json'))
+    const direct = elsewhere.replace('npx node', 'node')
+    const { stdout } = await run('sh', ['-e', '-c', direct], { cwd: ROOT, env })
+    const [, checked, placed] = /^(\{.*?\})(\{.*\})$/s.exec(stdout.trim()) ?? []
+    assert.equal((JSON.parse(checked ?? '') as { valid: boolean }).valid, true)
+    assert.equal((JSON.parse(placed ?? '') as { status: string }).status, 'accepted')
+  })
+})
