@@ -1,0 +1,187 @@
+/**
+ * API keys of a wallet: registered by its signature, kept where the caller says, revoked. The
+ * private key of a new one is in the answer and nowhere else.
+ */
+
+import type { Hex } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import { registerMessage, revokeMessage } from '#domain/api-key.ts'
+import type { Config } from './answers.ts'
+import { SibylError } from './sibyl-error.ts'
+import { type ApiKeyPair, withApiKey } from './tokens.ts'
+import { createTransport, type Transport } from './transport.ts'
+
+export type StoredApiKey = ApiKeyPair & {
+  /** The wallet it speaks for. */
+  readonly address: string
+  /** Unix seconds; never if it is left out. */
+  readonly expiresAt?: number
+}
+
+type SignMessage = (parameters: { readonly message: string }) => Promise<string>
+
+/** A private key, a viem account or wallet client, or any object that signs texts as wallets do. */
+export type MessageSigner =
+  | Hex
+  | { readonly address: string; readonly signMessage: SignMessage }
+  | { readonly account: { readonly address: string }; readonly signMessage: SignMessage }
+
+export type ApiKeyOptions = {
+  /** Where the exchange is: `http://127.0.0.1:8080`. */
+  readonly url: string
+  readonly timeoutMs?: number
+  readonly fetch?: typeof fetch
+}
+
+export type NewApiKey = {
+  /** What its owner calls it. */
+  readonly name?: string
+  /** Unix seconds. */
+  readonly expiresAt?: number
+}
+
+/** Where a key is kept between runs; a browser's `localStorage` is one. */
+export type KeyStorage = {
+  getItem(name: string): string | null | Promise<string | null>
+  setItem(name: string, value: string): unknown
+  removeItem(name: string): unknown
+}
+
+const TIMEOUT_MS = 15_000
+const RETRIES = 5
+const BACKOFF_MS = 100
+/** A key that expires within this is not worth opening. */
+const EXPIRING_SEC = 60
+
+/** Registers a new key for the signer's wallet. */
+export async function registerApiKey(
+  options: ApiKeyOptions,
+  signer: MessageSigner,
+  { name, expiresAt }: NewApiKey = {},
+): Promise<StoredApiKey> {
+  const { address, sign } = readSigner(signer)
+  const signature = await sign(registerMessage(await serviceName(options), address))
+  // Sent once only: an answer that is lost has its key with it, and each attempt makes another.
+  const send = transport(options, 0)
+  const answer = await send<{ readonly api_key_id: string; readonly api_private_key: string }>({
+    method: 'POST',
+    path: '/api/v1/api-keys',
+    body: {
+      address,
+      signature,
+      ...(name === undefined ? {} : { name }),
+      ...(expiresAt === undefined ? {} : { expiresAt }),
+    },
+  })
+  return {
+    id: answer.api_key_id,
+    privateKey: answer.api_private_key,
+    address,
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+  }
+}
+
+/** The key that is kept for the signer's wallet at this exchange, or a new one that is kept then. */
+export async function openApiKey(
+  options: ApiKeyOptions,
+  signer: MessageSigner,
+  storage: KeyStorage,
+  details: NewApiKey = {},
+): Promise<StoredApiKey> {
+  const place = placeOf(options, readSigner(signer).address)
+  const kept = readKept(await storage.getItem(place))
+  if (
+    kept !== undefined &&
+    (kept.expiresAt ?? Number.POSITIVE_INFINITY) > nowSec() + EXPIRING_SEC
+  ) {
+    return kept
+  }
+  const key = await registerApiKey(options, signer, details)
+  await storage.setItem(place, JSON.stringify(key))
+  return key
+}
+
+/** Revokes with a token of the key itself. */
+export async function revokeApiKey(options: ApiKeyOptions, key: ApiKeyPair): Promise<void> {
+  const { fetch: sendOne } = withApiKey(options, key)
+  const send = transport(sendOne === undefined ? options : { ...options, fetch: sendOne }, RETRIES)
+  await send({ method: 'DELETE', path: `/api/v1/api-keys/${encodeURIComponent(key.id)}` })
+}
+
+/** Revokes with the wallet, also where the private key of the key is lost. */
+export async function revokeApiKeyByWallet(
+  options: ApiKeyOptions,
+  id: string,
+  signer: MessageSigner,
+): Promise<void> {
+  const { address, sign } = readSigner(signer)
+  const signature = await sign(revokeMessage(await serviceName(options), id, address))
+  const path = `/api/v1/api-keys/${encodeURIComponent(id)}`
+  await transport(options, RETRIES)({ method: 'DELETE', path, body: { address, signature } })
+}
+
+/** Forgets the key that is kept for a wallet; revoke it first. */
+export async function forgetApiKey(
+  options: ApiKeyOptions,
+  address: string,
+  storage: KeyStorage,
+): Promise<void> {
+  await storage.removeItem(placeOf(options, address))
+}
+
+/** Only the name comes from the exchange: nobody signs a whole text of a stranger's choice. */
+async function serviceName(options: ApiKeyOptions): Promise<string> {
+  const config = await transport(
+    options,
+    RETRIES,
+  )<Config>({ method: 'GET', path: '/api/v1/config' })
+  return config.service.name
+}
+
+function transport({ url, timeoutMs, ...options }: ApiKeyOptions, retries: number): Transport {
+  return createTransport({
+    url,
+    headers: undefined,
+    timeoutMs: timeoutMs ?? TIMEOUT_MS,
+    retries,
+    backoffMs: BACKOFF_MS,
+    fetch: options.fetch ?? ((input, init) => fetch(input, init)),
+  })
+}
+
+function readSigner(signer: MessageSigner): {
+  readonly address: string
+  readonly sign: (message: string) => Promise<string>
+} {
+  if (typeof signer !== 'string') {
+    const address = 'account' in signer ? signer.account.address : signer.address
+    return { address, sign: (message) => signer.signMessage({ message }) }
+  }
+  try {
+    const account = privateKeyToAccount(signer)
+    return { address: account.address, sign: (message) => account.signMessage({ message }) }
+  } catch {
+    // A key that cannot be one is never repeated in an error.
+    throw new SibylError('INVALID_FIELD', 'the private key is not 0x and 64 hex digits of a key')
+  }
+}
+
+function placeOf({ url }: ApiKeyOptions, address: string): string {
+  return `sibyl api key ${url.replace(/\/+$/, '')} ${address.toLowerCase()}`
+}
+
+/** What somebody else put there counts as nothing. */
+function readKept(text: string | null): StoredApiKey | undefined {
+  if (text === null) return undefined
+  try {
+    const { id, privateKey, address } = JSON.parse(text) as Partial<StoredApiKey>
+    const whole = [id, privateKey, address].every((part) => typeof part === 'string')
+    return whole ? (JSON.parse(text) as StoredApiKey) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function nowSec(): number {
+  return Math.floor(Date.now() / 1_000)
+}

@@ -1,0 +1,101 @@
+/**
+ * Bearer tokens of an API key: minted here, one for each request that writes, and attached by
+ * themselves. The private key never leaves the process; only signatures of it do.
+ */
+
+import { signAsync } from '@noble/ed25519'
+import type { ClientOptions } from './client.ts'
+import { SibylError } from './sibyl-error.ts'
+
+export type ApiKeyPair = {
+  readonly id: string
+  /** The 32-byte seed as 64 hex digits, as registration answers it. */
+  readonly privateKey: string
+}
+
+const PRIVATE_KEY = /^(?:0x)?([0-9a-fA-F]{64})$/
+const NONCE_BYTES = 16
+/** `Date` counts whole seconds and is as old as the way here; less than this is no difference. */
+const SKEW_MS_MIN = 5_000
+/** Refusals that another clock would have spared. */
+const CLOCK_CODES: ReadonlySet<unknown> = new Set([
+  'UNAUTHORIZED_TOKEN_EXPIRED',
+  'UNAUTHORIZED_INVALID_TOKEN',
+])
+
+/** A token for one request, as of the given time. */
+export async function mintToken(key: ApiKeyPair, nowMs: number): Promise<string> {
+  const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES))
+  const payload = { kid: key.id, ts: Math.floor(nowMs / 1_000), n: hexOf(nonce) }
+  const bytes = new TextEncoder().encode(JSON.stringify(payload))
+  const signature = await signAsync(bytes, seedOf(key))
+  return `${base64url(bytes)}.${base64url(signature)}`
+}
+
+/**
+ * The options of a client that speaks for the key: `createClient(withApiKey(options, key))`. Reads
+ * carry no token. The exchange's clock is learned from its answers, so a clock of this machine that
+ * is off costs one more attempt, once.
+ */
+export function withApiKey(options: ClientOptions, key: ApiKeyPair): ClientOptions {
+  seedOf(key)
+  const send = options.fetch ?? ((input, init) => fetch(input, init))
+  let skewMs = 0
+
+  async function sendWithToken(input: RequestInfo | URL, init: RequestInit): Promise<Response> {
+    const headers = new Headers(init.headers)
+    headers.set('authorization', `Bearer ${await mintToken(key, Date.now() + skewMs)}`)
+    return send(input, { ...init, headers })
+  }
+
+  /** Whether the exchange's clock turned out to differ from what was taken for it. */
+  function learnClock(response: Response): boolean {
+    const atMs = Date.parse(response.headers.get('date') ?? '')
+    if (Number.isNaN(atMs)) return false
+    const seenMs = atMs - Date.now()
+    const before = skewMs
+    // Within the bound the machine's own clock is the finer one.
+    skewMs = Math.abs(seenMs) < SKEW_MS_MIN ? 0 : seenMs
+    return Math.abs(skewMs - before) >= SKEW_MS_MIN
+  }
+
+  return {
+    ...options,
+    fetch: async (input, init = {}) => {
+      const method = init.method ?? 'GET'
+      if (method === 'GET' || method === 'HEAD') {
+        const response = await send(input, init)
+        learnClock(response)
+        return response
+      }
+      const response = await sendWithToken(input, init)
+      if (!learnClock(response) || response.status !== 401) return response
+      // Nothing was done for a token that was refused, so the request may be made again.
+      const refusal = (await response.clone().json()) as { readonly code?: unknown }
+      return CLOCK_CODES.has(refusal.code) ? sendWithToken(input, init) : response
+    },
+  }
+}
+
+/** A key that cannot be one is never repeated in an error. */
+function seedOf({ privateKey }: ApiKeyPair): Uint8Array {
+  const hex = PRIVATE_KEY.exec(privateKey)?.[1]
+  if (hex === undefined) {
+    throw new SibylError('INVALID_FIELD', 'the private key of the API key is not 64 hex digits')
+  }
+  return Uint8Array.from({ length: 32 }, (_, at) =>
+    Number.parseInt(hex.slice(at * 2, at * 2 + 2), 16),
+  )
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** Without padding. */
+function base64url(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '')
+}
