@@ -87,10 +87,8 @@ export async function crashOverHttp(options: {
     await exchange.stop()
     return report
   } catch (error) {
-    if (error instanceof Error) {
-      error.message = `TEST_SEED=${options.seed}: ${error.message}\n${exchange.output()}`
-    }
-    throw error
+    const message = `TEST_SEED=${options.seed}: ${error}\n${exchange.output()}`
+    throw new Error(message, { cause: error })
   } finally {
     await exchange.dispose()
   }

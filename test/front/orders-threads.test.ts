@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createClient } from '#client/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { startExchange } from '../support/exchange.ts'
+import { demoMarketIds } from '../support/seeded-markets.ts'
+import { signedOrder, traderNumbered } from '../support/signed-orders.ts'
+
+const ann = traderNumbered(61)
+const bob = traderNumbered(62)
+const markets = demoMarketIds()
+
+/** Each request on a connection of its own, so that the kernel deals them out to all fronts. */
+const dealt: typeof fetch = (input, init) =>
+  fetch(input, { ...init, headers: { ...init?.headers, connection: 'close' } })
+
+test('several fronts and several market threads are one exchange', async (t) => {
+  const exchange = await startExchange(t, {
+    environment: { SIBYL_FRONT_THREADS: '2', SIBYL_MARKET_THREADS: '3', SIBYL_VERIFY_THREADS: '1' },
+  })
+  const client = createClient({ url: exchange.url, fetch: dealt })
+  const listed: string[] = []
+  for (let round = 0; round < 8; round++) {
+    for (const market of markets) {
+      const order = await signedOrder(market, { price: 100_000 + round }, { trader: ann })
+      const { orderHash } = await client.orders.submit(order)
+      listed.push(orderHash)
+      // Markets are asked themselves, so it does not matter which front is.
+      const open = await client.orders.list({ trader: ann.address })
+      assert.deepEqual(open.map((one) => one.orderHash).sort(), listed.toSorted())
+      assert.equal((await client.orders.submit(order)).duplicate, true)
+    }
+  }
+  const hit = await Promise.all(
+    markets.map(async (market) => {
+      const sale = { side: 1, price: 100_000, size: 2_500_000 }
+      return client.orders.submit(await signedOrder(market, sale, { trader: bob }))
+    }),
+  )
+  assert.deepEqual(
+    hit.map(({ matches }) => matches),
+    [3, 3, 3],
+  )
+
+  const levels = [5, 4, 3, 2, 1, 0].map((round) => ({
+    price: 100_000 + round,
+    size: round === 5 ? 500_000n : 1_000_000n,
+  }))
+  /** Every front comes to show the same, whichever of them took the orders. */
+  const readBack = async (url: string) => {
+    const reader = createClient({ url, fetch: dealt })
+    for (const market of markets) {
+      for (let connection = 0; connection < 6; connection++) {
+        await eventually(async () => {
+          assert.deepEqual((await reader.orderbook(market, 'YES')).bids, levels)
+          const trades = await reader.trades(market)
+          assert.deepEqual(
+            trades.map(({ price, size }) => [price, size]),
+            [
+              [100_005, 500_000],
+              [100_006, 1_000_000],
+              [100_007, 1_000_000],
+            ],
+          )
+        })
+      }
+    }
+  }
+  await readBack(exchange.url)
+
+  // The threads of the next start are others; partitions keep their markets.
+  await exchange.stop()
+  await exchange.start({ SIBYL_FRONT_THREADS: '1', SIBYL_MARKET_THREADS: '2' })
+  await readBack(exchange.url)
+  await exchange.stop()
+})
