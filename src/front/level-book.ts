@@ -30,9 +30,14 @@ export class LevelBook {
     for (const [price, total] of levels) this.#sides[side].set(price, total)
   }
 
-  /** Best first. */
-  levels(side: Side): ShownLevel[] {
-    return this.#sides[side].list()
+  /** Best first; all, or so many of them. */
+  levels(side: Side, count?: number): ShownLevel[] {
+    return this.#sides[side].list(count)
+  }
+
+  /** What rests at the price; 0 when nothing does. */
+  total(side: Side, price: number): Total {
+    return this.#sides[side].total(price)
   }
 
   /** The best price of a side; 0 when it is empty. */
@@ -81,9 +86,14 @@ class Levels {
     this.#totals.clear()
   }
 
-  list(): ShownLevel[] {
+  total(price: number): Total {
+    return this.#totals.get(price) ?? 0
+  }
+
+  list(count = this.#prices.length): ShownLevel[] {
     const list: ShownLevel[] = []
-    for (let index = this.#prices.length - 1; index >= 0; index--) {
+    const end = Math.max(0, this.#prices.length - count)
+    for (let index = this.#prices.length - 1; index >= end; index--) {
       const price = this.#prices[index] ?? 0
       list.push([price, this.#totals.get(price) ?? 0])
     }

@@ -44,7 +44,14 @@ export type Completeness = {
   isCurrent(): boolean
 }
 
-export function makeBoard(completeness: Completeness): MarketBoard {
+/** Who is told what the board has taken in, at once and in order. */
+export type BoardListener = {
+  followed(shown: ShownMarket, event: MarketEvent): void
+  /** `missed` when the view holds something that no event before it has told. */
+  loaded(shown: ShownMarket, missed: boolean): void
+}
+
+export function makeBoard(completeness: Completeness, listener?: BoardListener): MarketBoard {
   const markets = new Map<MarketId, ShownMarket>()
   return {
     markets,
@@ -53,7 +60,8 @@ export function makeBoard(completeness: Completeness): MarketBoard {
       const shown = markets.get(view.market.id) ?? newMarket(view.market)
       if (view.seq < shown.seq) return
       // Between what was heard and this view may lie trades that only the database can tell.
-      if (view.seq > shown.seq) shown.trades.clear()
+      const missed = view.seq > shown.seq
+      if (missed) shown.trades.clear()
       shown.seq = view.seq
       shown.closed = view.closed
       shown.updatedAtMs = view.updatedAtMs
@@ -64,6 +72,7 @@ export function makeBoard(completeness: Completeness): MarketBoard {
       }
       shown.written.fill('')
       markets.set(view.market.id, shown)
+      listener?.loaded(shown, missed)
     },
     follow(events) {
       let whole = true
@@ -81,6 +90,7 @@ export function makeBoard(completeness: Completeness): MarketBoard {
           continue
         }
         follow(shown, event)
+        listener?.followed(shown, event)
       }
       return whole
     },
