@@ -67,14 +67,12 @@ function importsOf(file: string): Import[] {
   for (const match of text(file).matchAll(statement)) {
     const names = (match[2] ?? '').trim()
     const inner = /^\{([^}]*)\}$/s.exec(names)?.[1]
-    const allTypes =
-      inner !== undefined &&
-      inner
-        .split(',')
-        .map((name) => name.trim())
-        .filter((name) => name !== '')
-        .every((name) => name.startsWith('type '))
-    found.push({ from: match[3] ?? '', typeOnly: match[1] !== undefined || allTypes })
+    const allTypes = inner
+      ?.split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== '')
+      .every((name) => name.startsWith('type '))
+    found.push({ from: match[3] ?? '', typeOnly: match[1] !== undefined || allTypes === true })
   }
   for (const match of text(file).matchAll(/\bimport\(\s*['"]([^'"]+)['"]/g)) {
     found.push({ from: match[1] ?? '', typeOnly: false })
