@@ -1,11 +1,13 @@
 /** API keys: registered, found, revoked. Only the store thread registers and revokes. */
 
-import type { ApiKey } from '#domain/api-key.ts'
+import { API_KEY_ID, type ApiKey } from '#domain/api-key.ts'
 import type { Address } from '#domain/ids.ts'
 import { type Database, read, transact } from './database.ts'
 import { ApiKeyEntity } from './entities/api-key.ts'
 
 export async function apiKeyById(database: Database, id: string): Promise<ApiKey | undefined> {
+  // A server takes letters beyond ASCII for an error, and overlooks white space at the end.
+  if (!API_KEY_ID.test(id)) return undefined
   const row = await read(database, (em) =>
     em.findOne(ApiKeyEntity, { id }, { disableIdentityMap: true }),
   )

@@ -11,7 +11,7 @@ import { ok, type Principal, route } from '#front/route.ts'
 import type { FrontSettings } from '#front/server.ts'
 import { makeSharedTable } from '#front/shared-table.ts'
 import { eventually } from '../support/eventually.ts'
-import { randomFrom, withSeeds } from '../support/random.ts'
+import { withSeeds } from '../support/random.ts'
 import {
   closed,
   openRaw,
@@ -332,12 +332,4 @@ test('who holds too many connections opens no more until some are gone', async (
   assert.equal(gate.open(), 6)
   gate.closed()
   assert.equal(gate.open(), 5)
-})
-
-test('the seed of a bucket’s name does not matter', () => {
-  const random = randomFrom(5)
-  for (let round = 0; round < 20; round++) {
-    const { limit } = makeLimiter(LIMITS, makeSharedTable(10, random.hex(8)), () => 1)
-    assert.equal(limit(ARRIVAL, undefined).headers['ratelimit-remaining'], '499')
-  }
 })

@@ -44,6 +44,8 @@ process.once('exit', () => {
 
 export type ExchangeOptions = {
   readonly environment?: Environment
+  /** How much of what the children write is kept, from its end. */
+  readonly outputCharsMax?: number
   /** Puts something into the data folder before the first start. */
   readonly prepare?: (dataDir: string) => Promise<void>
 }
@@ -96,7 +98,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
     running.add(node)
     let said = ''
     const hear = (chunk: Buffer): void => {
-      output = (output + chunk.toString()).slice(-OUTPUT_CHARS_MAX)
+      output = (output + chunk.toString()).slice(-(options.outputCharsMax ?? OUTPUT_CHARS_MAX))
       if (url !== '') return
       said += chunk.toString()
       const found = OPEN.exec(said)?.[1]

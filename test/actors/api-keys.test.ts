@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type ApiKeysProtocol, apiKeys, type KeysRevoked, newApiKeys } from '#actors/api-keys.ts'
+import type { ApiKey } from '#domain/api-key.ts'
+import type { Address } from '#domain/ids.ts'
+import { API_KEY_WRITES_WAITING_MAX } from '#domain/limits.ts'
+import { simulatedClock } from '#runtime/clock.ts'
+import { serve } from '#runtime/serve.ts'
+import { eventually } from '../support/eventually.ts'
+
+const KEY: ApiKey = {
+  id: 'a',
+  address: `0x${'11'.repeat(20)}` as Address,
+  name: '',
+  publicKey: '',
+  createdAtMs: 0,
+  expiresAtSec: null,
+  revokedAtMs: null,
+}
+
+function start() {
+  const clock = simulatedClock(1_000)
+  const said: string[] = []
+  const writes: { what: string; end: PromiseWithResolvers<unknown> }[] = []
+  const write = (what: string) => {
+    const end = Promise.withResolvers<unknown>()
+    writes.push({ what, end })
+    return end.promise
+  }
+  const state = newApiKeys({
+    register: (key) => write(`register ${key.id}`) as Promise<string[]>,
+    revoke: (id) => write(`revoke ${id}`) as Promise<boolean>,
+  })
+  const served = serve<typeof state, ApiKeysProtocol, KeysRevoked>({
+    behaviour: apiKeys,
+    select: () => ({ state }),
+    clock,
+    mailboxMax: 10_000,
+    batchMax: 10_000,
+    full: 'full',
+    say: (news) => said.push(...news.map(({ ids }) => `revoked ${ids.join()}`)),
+  })
+  const channel = {
+    reply: (id: number, answer: unknown) => said.push(`${id}: ${JSON.stringify(answer)}`),
+  }
+  let asked = 0
+  const ask = (type: string, message: object) => served.hear(type, message, ++asked, channel)
+  const begun = (count: number) => eventually(() => assert.equal(writes.length, count))
+  const heard = (count: number) => eventually(() => assert.equal(said.length, count))
+  return { ask, begun, heard, writes, said, clock }
+}
+
+const register = (id: string, untilMs = 5_000) => ({ key: { ...KEY, id }, activeMax: 20, untilMs })
+
+test('changes are written one after the other, and what is revoked is told before the answer', async () => {
+  const { ask, begun, heard, writes, said } = start()
+  ask('RegisterApiKey', register('a'))
+  ask('RevokeApiKey', { id: 'b', atMs: 1, untilMs: 5_000 })
+  ask('RevokeApiKey', { id: 'c', atMs: 1, untilMs: 5_000 })
+  await begun(1)
+  writes[0]?.end.resolve(['old'])
+  await begun(2)
+  writes[1]?.end.resolve(true)
+  await begun(3)
+  writes[2]?.end.resolve(false)
+  await heard(5)
+  assert.deepEqual(
+    writes.map(({ what }) => what),
+    ['register a', 'revoke b', 'revoke c'],
+  )
+  assert.deepEqual(said, [
+    'revoked old',
+    '1: {"revoked":["old"]}',
+    'revoked b',
+    '2: {"revoked":["b"]}',
+    '3: {"revoked":[]}',
+  ])
+})
+
+test('what its asker has given up is not written', async () => {
+  const { ask, begun, heard, writes, said, clock } = start()
+  ask('RegisterApiKey', register('slow'))
+  ask('RegisterApiKey', register('late', 2_000))
+  ask('RegisterApiKey', register('patient', 9_000))
+  await begun(1)
+  clock.advance(2_000)
+  writes[0]?.end.resolve([])
+  await begun(2)
+  assert.equal(writes[1]?.what, 'register patient')
+  writes[1]?.end.resolve([])
+  await heard(3)
+  assert.deepEqual(said, ['1: {"revoked":[]}', '2: {"rejected":"OVERLOADED"}', '3: {"revoked":[]}'])
+})
+
+test('a failure is answered and does not stop those behind it', async () => {
+  const { ask, begun, heard, writes, said } = start()
+  ask('RegisterApiKey', register('a'))
+  ask('RegisterApiKey', register('b'))
+  ask('RegisterApiKey', register('c'))
+  await begun(1)
+  writes[0]?.end.reject(Object.assign(new Error('away'), { retryable: true }))
+  await begun(2)
+  writes[1]?.end.reject(new Error('a bug'))
+  await begun(3)
+  writes[2]?.end.resolve([])
+  await heard(3)
+  assert.deepEqual(said, [
+    '1: {"rejected":"OVERLOADED"}',
+    '2: {"rejected":"INTERNAL"}',
+    '3: {"revoked":[]}',
+  ])
+})
+
+test('more than may wait are refused at once', async () => {
+  const { ask, begun, heard, said } = start()
+  for (let at = 0; at < API_KEY_WRITES_WAITING_MAX + 2; at++)
+    ask('RegisterApiKey', register(`${at}`))
+  await begun(1)
+  await heard(1)
+  assert.deepEqual(said, [`${API_KEY_WRITES_WAITING_MAX + 2}: {"rejected":"OVERLOADED"}`])
+})

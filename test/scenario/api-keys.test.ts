@@ -1,0 +1,542 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { Agent, request } from 'node:http'
+import { type TestContext, test } from 'node:test'
+import { privateKeyToAccount } from 'viem/accounts'
+import {
+  forgetApiKey,
+  openApiKey,
+  registerApiKey,
+  revokeApiKey,
+  revokeApiKeyByWallet,
+} from '#client/api-keys.ts'
+import { createClient } from '#client/client.ts'
+import { type ApiKeyPair, mintToken, withApiKey } from '#client/tokens.ts'
+import { registerMessage, revokeMessage } from '#domain/api-key.ts'
+import { onServer, TEST_MYSQL_URL } from '../support/databases.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Exchange, openExchange, startExchange } from '../support/exchange.ts'
+import { demoMarketIds } from '../support/seeded-markets.ts'
+import { signedOrder, traderNumbered } from '../support/signed-orders.ts'
+
+const THREADS = 2
+const BEARER = { SIBYL_AUTH_BEARER: 'true', SIBYL_FRONT_THREADS: String(THREADS) }
+const [MARKET, MARKET_TOO] = demoMarketIds()
+assert.ok(MARKET !== undefined && MARKET_TOO !== undefined)
+const ann = traderNumbered(11)
+const bob = traderNumbered(12)
+const annWallet = privateKeyToAccount(ann.key)
+const bobWallet = privateKeyToAccount(bob.key)
+
+type Answer = {
+  readonly status: number
+  readonly body: Record<string, unknown>
+  readonly front: string
+}
+
+/** One request on a connection of the agent's; the prefix of its id tells which thread answered. */
+function send(
+  agent: Agent,
+  method: string,
+  url: string,
+  headers: Record<string, string> = {},
+  body?: string,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    // Node frames the body of a DELETE by itself only when it is told its length.
+    const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+    const options = { method, agent, headers: { ...headers, ...length } }
+    const sent = request(url, options, (response) => {
+      let text = ''
+      response.on('data', (chunk: Buffer) => {
+        text += chunk
+      })
+      response.on('end', () => {
+        const front = String(response.headers['x-request-id']).split('-')[0] ?? ''
+        resolve({ status: response.statusCode ?? 0, body: JSON.parse(text), front })
+      })
+    })
+    sent.once('error', reject)
+    sent.end(body)
+  })
+}
+
+/** A connection to each front thread; the kernel chooses, so as many are opened as it takes. */
+async function agentsOfAllFronts(t: TestContext, url: string): Promise<Agent[]> {
+  const byFront = new Map<string, Agent>()
+  await eventually(async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    t.after(() => agent.destroy())
+    const { front } = await send(agent, 'GET', `${url}/healthz`)
+    if (!byFront.has(front)) byFront.set(front, agent)
+    assert.equal(byFront.size, THREADS, 'connections to every front thread')
+  })
+  return [...byFront.values()]
+}
+
+const JSON_BODY = { 'content-type': 'application/json' }
+
+async function post(
+  url: string,
+  body: unknown,
+): Promise<{ status: number; body: Record<string, unknown> }> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: JSON_BODY,
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+}
+
+const authorized = async (key: ApiKeyPair) => ({
+  authorization: `Bearer ${await mintToken(key, Date.now())}`,
+})
+
+test('API keys of a real exchange with two front threads', async (t) => {
+  const exchange = await startExchange(t, { environment: BEARER })
+  const { url } = exchange
+  const keys = `${url}/api/v1/api-keys`
+  const register = async (address: string, wallet = annWallet, fields: object = {}) => ({
+    address,
+    signature: await wallet.signMessage({ message: registerMessage('Sibyl', address) }),
+    ...fields,
+  })
+
+  await t.test('a wallet registers a key by its signature', async () => {
+    const { status, body } = await post(
+      keys,
+      await register(ann.address, annWallet, { name: 'bot' }),
+    )
+    assert.equal(status, 200)
+    const { success, api_key_id, api_private_key, message } = body
+    assert.equal(success, true)
+    assert.match(String(api_key_id), /^[0-9a-f-]{36}$/)
+    assert.match(String(api_private_key), /^[0-9a-f]{64}$/)
+    assert.match(String(message), /private key/)
+  })
+
+  await t.test('the address is signed exactly as it is written', async () => {
+    const lower = ann.address.toLowerCase()
+    assert.equal((await post(keys, await register(lower))).status, 200)
+    const crossed = { ...(await register(ann.address)), address: lower }
+    assert.deepEqual(await post(keys, crossed), {
+      status: 401,
+      body: {
+        error: 'invalid signature',
+        code: 'UNAUTHORIZED_INVALID_SIGNATURE',
+        field: 'signature',
+      },
+    })
+  })
+
+  const good = await register(ann.address)
+  const wrong: [string, unknown, number, string, string?][] = [
+    [
+      'the signature of another wallet',
+      await register(ann.address, bobWallet),
+      401,
+      'UNAUTHORIZED_INVALID_SIGNATURE',
+      'signature',
+    ],
+    [
+      'another address',
+      { ...good, address: bob.address },
+      401,
+      'UNAUTHORIZED_INVALID_SIGNATURE',
+      'signature',
+    ],
+    [
+      'another message',
+      {
+        ...good,
+        signature: await annWallet.signMessage({ message: registerMessage('Other', ann.address) }),
+      },
+      401,
+      'UNAUTHORIZED_INVALID_SIGNATURE',
+      'signature',
+    ],
+    [
+      'a signature that is none',
+      { ...good, signature: '0x1234' },
+      401,
+      'UNAUTHORIZED_INVALID_SIGNATURE',
+      'signature',
+    ],
+    [
+      'a signature of zeros',
+      { ...good, signature: `0x${'00'.repeat(65)}` },
+      401,
+      'UNAUTHORIZED_INVALID_SIGNATURE',
+      'signature',
+    ],
+    ['no signature', { address: ann.address }, 400, 'MISSING_FIELD', 'signature'],
+    ['no address', { signature: good.signature }, 400, 'MISSING_FIELD', 'address'],
+    ['half an address', { ...good, address: '0x1234' }, 400, 'INVALID_FIELD', 'address'],
+    ['an address that is a number', { ...good, address: 7 }, 400, 'INVALID_FIELD', 'address'],
+    ['a name that is too long', { ...good, name: 'x'.repeat(101) }, 400, 'INVALID_FIELD', 'name'],
+    ['an end in the past', { ...good, expiresAt: 1_000 }, 400, 'INVALID_FIELD', 'expiresAt'],
+    ['an end that is no time', { ...good, expiresAt: 'soon' }, 400, 'INVALID_FIELD', 'expiresAt'],
+    ['a field that does not exist', { ...good, admin: true }, 400, 'INVALID_FIELD', 'admin'],
+    ['no JSON', '{', 400, 'INVALID_JSON'],
+  ]
+  for (const [what, body, status, code, field] of wrong) {
+    await t.test(`${what} registers nothing`, async () => {
+      const answer = await post(keys, body)
+      assert.deepEqual([answer.status, answer.body.code, answer.body.field], [status, code, field])
+    })
+  }
+
+  await t.test('reads and checks need no token, writes do', async () => {
+    const order = await signedOrder(MARKET)
+    assert.equal((await fetch(`${url}/api/v1/markets`)).status, 200)
+    assert.equal((await post(`${url}/api/v1/orders/validate`, order)).status, 200)
+    for (const path of ['orders', 'orders/batch']) {
+      assert.deepEqual(await post(`${url}/api/v1/${path}`, order), {
+        status: 401,
+        body: { error: 'missing authorization header', code: 'UNAUTHORIZED_MISSING_HEADER' },
+      })
+    }
+  })
+
+  await t.test('a token is used once, whichever thread it comes to', async () => {
+    const agents = await agentsOfAllFronts(t, url)
+    const key = await registerApiKey({ url }, annWallet)
+    for (const first of agents) {
+      const headers = await authorized(key)
+      const target: string = `${url}/api/v1/orders?market=${MARKET}`
+      assert.equal((await send(first, 'DELETE', target, headers)).status, 200)
+      for (const agent of agents) {
+        const { status, body } = await send(agent, 'DELETE', target, headers)
+        const used = { error: 'token already used', code: 'UNAUTHORIZED_TOKEN_USED' }
+        assert.deepEqual([status, body], [401, used])
+      }
+    }
+  })
+
+  await t.test('a revoked key is refused by every thread at once', async () => {
+    const agents = await agentsOfAllFronts(t, url)
+    const key = await registerApiKey({ url }, annWallet)
+    const target: string = `${url}/api/v1/orders?market=${MARKET}`
+    for (const agent of agents) {
+      assert.equal((await send(agent, 'DELETE', target, await authorized(key))).status, 200)
+    }
+    await revokeApiKey({ url }, key)
+    const answeredAtMs = Date.now()
+    for (const agent of agents) {
+      await eventually(
+        async () => {
+          const { status, body } = await send(agent, 'DELETE', target, await authorized(key))
+          const inactive = { error: 'API key is inactive', code: 'UNAUTHORIZED_KEY_INACTIVE' }
+          assert.deepEqual([status, body], [401, inactive])
+        },
+        Math.max(1, answeredAtMs + 1_000 - Date.now()),
+      )
+    }
+  })
+
+  await t.test(
+    'a wallet revokes its keys without their private half, and nobody else’s',
+    async () => {
+      const key = await registerApiKey({ url }, annWallet)
+      const path = `${keys}/${key.id}`
+      const agent = new Agent()
+      t.after(() => agent.destroy())
+      const signed = async (wallet: typeof annWallet, id = key.id) =>
+        JSON.stringify({
+          address: wallet.address,
+          signature: await wallet.signMessage({
+            message: revokeMessage('Sibyl', id, wallet.address),
+          }),
+        })
+      const otherKey = await registerApiKey({ url }, annWallet)
+      for (const [what, body] of [
+        ['another wallet', await signed(bobWallet)],
+        ['a signature for another key', await signed(annWallet, otherKey.id)],
+      ] as const) {
+        const { status, body: answer } = await send(agent, 'DELETE', path, JSON_BODY, body)
+        assert.deepEqual([status, answer.code], [401, 'UNAUTHORIZED_INVALID_SIGNATURE'], what)
+      }
+      const foreign = await send(agent, 'DELETE', path, await authorized(otherKey))
+      assert.deepEqual([foreign.status, foreign.body.code], [403, 'NOT_KEY_OWNER'])
+      const nobody = await send(agent, 'DELETE', path)
+      assert.deepEqual([nobody.status, nobody.body.code], [401, 'UNAUTHORIZED_MISSING_HEADER'])
+      const unknown = await send(
+        agent,
+        'DELETE',
+        `${keys}/%D0%BA`,
+        JSON_BODY,
+        await signed(annWallet),
+      )
+      assert.equal(unknown.status, 404)
+      await revokeApiKeyByWallet({ url }, key.id, annWallet)
+      await revokeApiKeyByWallet({ url }, key.id, annWallet)
+      const after = await send(agent, 'DELETE', `${url}/api/v1/orders`, await authorized(key))
+      assert.equal(after.body.code, 'UNAUTHORIZED_KEY_INACTIVE')
+    },
+  )
+
+  await t.test('a key ends at its time', async () => {
+    const expiresAt = Math.floor(Date.now() / 1_000) + 2
+    const key = await registerApiKey({ url }, bobWallet, { expiresAt })
+    const client = createClient(withApiKey({ url }, key))
+    await client.orders.cancelAll()
+    await eventually(() =>
+      assert.rejects(client.orders.cancelAll(), {
+        status: 401,
+        code: 'UNAUTHORIZED_KEY_EXPIRED',
+        message: 'API key has expired',
+      }),
+    )
+  })
+
+  await t.test('the twenty-first key revokes the oldest', async () => {
+    const wallet = privateKeyToAccount(traderNumbered(13).key)
+    const made: ApiKeyPair[] = []
+    for (let at = 0; at < 21; at++) made.push(await registerApiKey({ url }, wallet))
+    const outcomes = await Promise.all(
+      made.map((key) =>
+        createClient(withApiKey({ url }, key))
+          .orders.cancelAll()
+          .then(
+            () => 'active',
+            (error: { code: string }) => error.code,
+          ),
+      ),
+    )
+    assert.deepEqual(outcomes, ['UNAUTHORIZED_KEY_INACTIVE', ...Array<string>(20).fill('active')])
+  })
+
+  await t.test('any key may submit anybody’s order, and cancel its own only', async () => {
+    const annClient = createClient(withApiKey({ url }, await registerApiKey({ url }, annWallet)))
+    const bobClient = createClient(withApiKey({ url }, await registerApiKey({ url }, bobWallet)))
+    const byAnn = await signedOrder(MARKET, { price: 100_000 }, { trader: ann })
+    const byAnnToo = await signedOrder(MARKET_TOO, { price: 100_001 }, { trader: ann })
+    const byBob = await signedOrder(MARKET, { price: 100_002 }, { trader: bob })
+    const { orderHash } = await bobClient.orders.submit(byAnn)
+    const [too, bobs] = await annClient.orders.submitBatch([byAnnToo, byBob])
+    assert.ok(too?.ok && bobs?.ok)
+    const refused = {
+      status: 403,
+      code: 'NOT_ORDER_OWNER',
+      message: 'the order belongs to another address',
+    }
+    await assert.rejects(bobClient.orders.cancel({ orderHash, marketId: MARKET }), refused)
+    await assert.rejects(
+      annClient.orders.cancel({ orderHash: bobs.placed.orderHash, marketId: MARKET }),
+      refused,
+    )
+    const agent = new Agent()
+    t.after(() => agent.destroy())
+    const key = await registerApiKey({ url }, bobWallet)
+    const foreign = `${url}/api/v1/orders?trader=${ann.address}`
+    const answer = await send(agent, 'DELETE', foreign, await authorized(key))
+    assert.deepEqual([answer.status, answer.body.code], [403, 'NOT_ORDER_OWNER'])
+
+    assert.deepEqual((await bobClient.orders.cancelAll()).orderHashes, [bobs.placed.orderHash])
+    assert.equal((await annClient.orders.list({ trader: ann.address })).length, 2)
+    const one = await annClient.orders.cancelAll({ market: MARKET_TOO })
+    assert.deepEqual(one.orderHashes, [too.placed.orderHash])
+    assert.equal(
+      (await annClient.orders.cancel({ orderHash, marketId: MARKET })).status,
+      'cancelled',
+    )
+    assert.equal((await annClient.orders.cancelAll()).count, 0)
+  })
+
+  await t.test('the SDK keeps a key, and sets its clock by the exchange’s', async () => {
+    const kept = new Map<string, string>()
+    const storage = {
+      getItem: (name: string) => kept.get(name) ?? null,
+      setItem: (name: string, value: string) => kept.set(name, value),
+      removeItem: (name: string) => kept.delete(name),
+    }
+    const key = await openApiKey({ url }, annWallet, storage, { name: 'kept' })
+    assert.deepEqual(await openApiKey({ url: `${url}/` }, ann.key, storage), key)
+    await forgetApiKey({ url }, ann.address, storage)
+    assert.equal(kept.size, 0)
+
+    const trueNow = Date.now
+    for (const offMs of [-3_600_000, 3_600_000]) {
+      let sent = 0
+      const client = createClient(
+        withApiKey(
+          {
+            url,
+            fetch: (input, init) => {
+              sent++
+              return fetch(input, init)
+            },
+          },
+          key,
+        ),
+      )
+      t.mock.method(Date, 'now', () => trueNow() + offMs)
+      try {
+        await client.orders.cancelAll()
+        assert.equal(sent, 2, 'one attempt to learn the time')
+        await client.orders.cancelAll()
+        assert.equal(sent, 3)
+      } finally {
+        t.mock.restoreAll()
+      }
+    }
+  })
+
+  await t.test('after a restart old tokens are expired, keys are as they were', async () => {
+    const key = await registerApiKey({ url }, annWallet)
+    const revoked = await registerApiKey({ url }, annWallet)
+    await revokeApiKey({ url }, revoked)
+    const before = await authorized(key)
+    await exchange.kill()
+    await exchange.start()
+    const agent = new Agent()
+    t.after(() => agent.destroy())
+    const target = `${exchange.url}/api/v1/orders`
+    const late = await send(agent, 'DELETE', target, before)
+    assert.deepEqual(late.body, { error: 'token expired', code: 'UNAUTHORIZED_TOKEN_EXPIRED' })
+    assert.equal((await send(agent, 'DELETE', target, await authorized(key))).status, 200)
+    const dead = await send(agent, 'DELETE', target, await authorized(revoked))
+    assert.equal(dead.body.code, 'UNAUTHORIZED_KEY_INACTIVE')
+  })
+})
+
+test('the limits of a real exchange are those it tells', async (t) => {
+  const exchange = await startExchange(t, {
+    environment: {
+      ...BEARER,
+      SIBYL_LIMITS: 'true',
+      SIBYL_LIMIT_IP_PER_SECOND: '1',
+      SIBYL_LIMIT_IP_BURST: '1000',
+      SIBYL_COST_CONNECTION: '0',
+    },
+  })
+  const { url } = exchange
+  const config = (await (await fetch(`${url}/api/v1/config`)).json()) as {
+    limits: Record<string, number>
+    auth: Record<string, unknown>
+  }
+  assert.equal(config.limits.ipUnitsBurst, 1_000)
+  assert.equal(config.limits.writeUnits, 5)
+  assert.equal(config.limits.apiKeysPerAddressMax, 20)
+  assert.deepEqual(config.auth, {
+    bearer: true,
+    tokenSeconds: 300,
+    singleUse: true,
+    registerMessage: 'Register API key for Sibyl: <address>',
+    revokeMessage: 'Revoke API key <id> for Sibyl: <address>',
+  })
+  const agents = await agentsOfAllFronts(t, url)
+  const order = JSON.stringify(await signedOrder(MARKET))
+  const path = `${url}/api/v1/orders/validate`
+  const statuses = new Map<number, number>()
+  for (let round = 0; round < 240; round++) {
+    const agent = agents[round % agents.length]!
+    const { status } = await send(agent, 'POST', path, JSON_BODY, order)
+    statuses.set(status, (statuses.get(status) ?? 0) + 1)
+  }
+  // 1,000 units pay for 200 checks on both threads together, and a few more as time goes by.
+  assert.ok((statuses.get(200) ?? 0) >= 190 && (statuses.get(200) ?? 0) < 235, [...statuses].join())
+  assert.ok((statuses.get(429) ?? 0) > 0)
+  assert.equal((await fetch(`${url}/healthz`)).status, 200)
+})
+
+async function tradeAndMisbehave(url: string): Promise<string[]> {
+  const secrets: string[] = []
+  const keep = (text: string): string => {
+    secrets.push(text)
+    return text
+  }
+  const headers = async (key: ApiKeyPair) => {
+    const token = keep(await mintToken(key, Date.now()))
+    return { authorization: `Bearer ${token}` }
+  }
+  const [annKey, bobKey] = await Promise.all([
+    registerApiKey({ url }, annWallet, { name: 'one' }),
+    registerApiKey({ url }, bobWallet),
+  ])
+  for (const { privateKey } of [annKey, bobKey]) keep(privateKey)
+  const agent = new Agent({ keepAlive: true })
+  const write = async (key: ApiKeyPair, method: string, path: string, body?: string) =>
+    send(agent, method, `${url}${path}`, { ...JSON_BODY, ...(await headers(key)) }, body)
+  const sale = await signedOrder(MARKET!, { side: 1, price: 400_000 }, { trader: ann })
+  const purchase = await signedOrder(MARKET!, { price: 400_000, size: 2_000_000 }, { trader: bob })
+  assert.equal((await write(annKey, 'POST', '/api/v1/orders', JSON.stringify(sale))).status, 200)
+  const bought = await write(bobKey, 'POST', '/api/v1/orders', JSON.stringify(purchase))
+  assert.equal(bought.body.matches, 1)
+  const cancel = `/api/v1/orders/${bought.body.orderHash}?marketId=${MARKET}`
+  assert.equal((await write(annKey, 'DELETE', cancel)).status, 403)
+  assert.equal((await write(bobKey, 'DELETE', cancel)).status, 200)
+  for (const body of ['{', '[]', '{"order":{}}', 'x'.repeat(70_000), '{"api_private_key":"y"}']) {
+    await write(annKey, 'POST', '/api/v1/orders', body)
+    await write(annKey, 'POST', '/api/v1/api-keys', body)
+  }
+  const token = await headers(annKey)
+  for (const authorization of [token.authorization.slice(0, -2), `${token.authorization}=`, 'x']) {
+    await send(agent, 'DELETE', `${url}/api/v1/orders`, { authorization })
+  }
+  await send(agent, 'DELETE', `${url}/api/v1/orders`, { authorization: annKey.privateKey })
+  await revokeApiKey({ url }, annKey)
+  await revokeApiKeyByWallet({ url }, bobKey.id, bobWallet)
+  await write(annKey, 'DELETE', '/api/v1/orders')
+  agent.destroy()
+  return secrets
+}
+
+test('nothing secret is in the logs of a full run, not even at the lowest level', async (t) => {
+  const password = randomBytes(12).toString('hex')
+  const database = `sibyl_test_${randomBytes(6).toString('hex')}`
+  const served = await onServer(`create database ${database}`).then(
+    () => true,
+    () => false,
+  )
+  if (served) {
+    await onServer(`create user '${database}'@'%' identified by '${password}'`)
+    await onServer(`grant all on ${database}.* to '${database}'@'%'`)
+  } else t.diagnostic('no MySQL or MariaDB server: the password of a database is not looked for')
+  t.after(async () => {
+    if (!served) return
+    await onServer(`drop database if exists ${database}`)
+    await onServer(`drop user if exists '${database}'@'%'`)
+  })
+  const address = new URL(TEST_MYSQL_URL)
+  address.username = database
+  address.password = password
+  address.pathname = database
+  const environment = {
+    ...BEARER,
+    SIBYL_LOG_LEVEL: 'trace',
+    ...(served ? { SIBYL_DATABASE_URL: address.href } : {}),
+  }
+  const exchange: Exchange = await startExchange(t, { environment, outputCharsMax: 50_000_000 })
+  const secrets = await tradeAndMisbehave(exchange.url)
+  if (served) {
+    // The database turns its user away while the exchange runs, so that faults are logged, too.
+    await onServer(`alter user '${database}'@'%' identified by 'another'`)
+    const connections = await onServer<{ id: number }>(
+      `select id from information_schema.processlist where user = '${database}'`,
+    )
+    for (const { id } of connections) await onServer(`kill ${id}`).catch(() => undefined)
+    const { url } = exchange
+    await assert.rejects(registerApiKey({ url }, annWallet), { name: 'SibylError' })
+    await onServer(`alter user '${database}'@'%' identified by '${password}'`)
+  }
+  await exchange.stop()
+  let said = exchange.output()
+  if (served) {
+    address.password = `${password}x`
+    const failed = openExchange({
+      environment: { ...environment, SIBYL_DATABASE_URL: address.href },
+    })
+    await assert.rejects(failed, (error: Error) => {
+      said += error.message
+      return true
+    })
+    secrets.push(password)
+  }
+  assert.ok(said.split('\n').length > 5, 'the exchange has written something')
+  for (const secret of secrets) {
+    const at = said.indexOf(secret)
+    assert.equal(at, -1, `a secret is in the log: ${said.slice(Math.max(0, at - 200), at + 20)}`)
+  }
+  for (const { key } of [ann, bob]) assert.ok(!said.includes(key.slice(2)))
+})
