@@ -54,7 +54,7 @@ export type OrderCheck = {
 export type OrderDesk = {
   place(submission: OrderSubmission, deadlineAtMs: number): Promise<OrderAccepted | Rejection>
   /** Every failure of anything that claims to be a submission; places nothing. */
-  check(submission: unknown): Promise<OrderCheck>
+  check(submission: unknown): Promise<OrderCheck | Rejection>
 }
 
 export function makeOrderDesk(parts: {
@@ -120,6 +120,8 @@ export function makeOrderDesk(parts: {
       if (misfits.length > 0) return invalid(misfits)
       const submission = submissionOf(body)
       const errors = flawsOf(submission)
+      const passing = errors.find(isPassing)
+      if (passing !== undefined) return passing
       if (isOver(orderOf(submission).marketId)) {
         errors.push(reject('MARKET_CLOSED', 'order.marketId'))
       }
@@ -127,13 +129,18 @@ export function makeOrderDesk(parts: {
       if (signed === undefined || !isHashable(signed.order)) return invalid(errors)
       const inspection = await verifier.inspect(signed)
       if (isRejection(inspection)) {
-        return invalid([...errors, inspection])
+        // Too busy to tell is no fault of the order's.
+        return isPassing(inspection) ? inspection : invalid([...errors, inspection])
       }
       const { orderHash, recovered, flaw } = inspection
       if (flaw !== null) errors.push(reject('INVALID_SIGNATURE', 'signature', flaw))
       return { valid: errors.length === 0, orderHash, recovered, errors }
     },
   }
+}
+
+function isPassing({ rejected }: Rejection): boolean {
+  return rejected === 'OVERLOADED' || rejected === 'INTERNAL'
 }
 
 function invalid(errors: readonly Rejection[]): OrderCheck {

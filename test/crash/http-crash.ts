@@ -35,7 +35,7 @@ export type CrashReport = {
 }
 
 /** What is known of one order. */
-type Life = {
+export type Life = {
   readonly submission: OrderSubmission
   readonly orderHash: OrderHash
   readonly marketId: MarketId
@@ -58,16 +58,7 @@ export async function crashOverHttp(options: {
   readonly onRound?: (round: number, report: CrashReport) => void
 }): Promise<CrashReport> {
   const random = randomFrom(options.seed)
-  const report: CrashReport = {
-    kills: 0,
-    accepted: 0,
-    unanswered: 0,
-    unansweredButIn: 0,
-    cancelled: 0,
-    cancelsUnanswered: 0,
-    trades: 0,
-    recoveriesMs: [],
-  }
+  const report = newReport()
   const environment = options.environment ?? {}
   const exchange = await openExchange({ environment })
   const lives: Life[] = []
@@ -94,7 +85,20 @@ export async function crashOverHttp(options: {
   }
 }
 
-async function makeOrders(random: Random, count: number): Promise<Life[]> {
+export function newReport(): CrashReport {
+  return {
+    kills: 0,
+    accepted: 0,
+    unanswered: 0,
+    unansweredButIn: 0,
+    cancelled: 0,
+    cancelsUnanswered: 0,
+    trades: 0,
+    recoveriesMs: [],
+  }
+}
+
+export async function makeOrders(random: Random, count: number): Promise<Life[]> {
   const lives: Life[] = []
   for (let at = 0; at < count; at++) {
     const marketId = random.pick(markets)
@@ -186,8 +190,8 @@ function assertLost(error: unknown, isKilled: boolean): void {
 }
 
 /** Everything of the last round, asked of the process that came after. */
-async function holdToAnswers(
-  exchange: Exchange,
+export async function holdToAnswers(
+  exchange: Pick<Exchange, 'url'>,
   lives: readonly Life[],
   report: CrashReport,
 ): Promise<void> {
@@ -234,8 +238,8 @@ async function inLanes<Item>(
 }
 
 /** In the end: the lists, the books and the database tell one story, and no share is lost in it. */
-async function settleAccounts(
-  exchange: Exchange,
+export async function settleAccounts(
+  exchange: Pick<Exchange, 'url' | 'dataDir'>,
   lives: readonly Life[],
   report: CrashReport,
 ): Promise<void> {

@@ -2,6 +2,7 @@
 
 import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
+import { isRejection } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '../errors.ts'
 import type { OrderDesk } from '../order-desk.ts'
 import { ORDER_HASH, SUBMISSION_EXAMPLE, TRADER } from '../order-examples.ts'
@@ -54,7 +55,9 @@ export function validateOrder(desk: OrderDesk): AnswerRoute {
       },
     },
     async handle({ body }) {
-      const { valid, orderHash, recovered, errors } = await desk.check(body)
+      const check = await desk.check(body)
+      if (isRejection(check)) return check
+      const { valid, orderHash, recovered, errors } = check
       return {
         status: 200,
         body: {

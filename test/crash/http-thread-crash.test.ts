@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { createClient } from '#client/client.ts'
+import { SibylError } from '#client/sibyl-error.ts'
+import { loadSettings } from '#config/settings.ts'
+import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
+import { claimPort } from '#front/port.ts'
+import { makeSharedTable } from '#front/shared-table.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { makeSupervisor, type Supervisor } from '#runtime/supervisor.ts'
+import { closeDatabase, openDatabase } from '#store/database.ts'
+import { migrate } from '#store/migrate.ts'
+import { eventually } from '../support/eventually.ts'
+import { randomFrom } from '../support/random.ts'
+import { holdToAnswers, type Life, makeOrders, newReport, settleAccounts } from './http-crash.ts'
+
+const KILLS = 3
+const ORDERS_PER_KILL = 60
+const LANES = 8
+
+type Running = { readonly url: string; readonly dataDir: string; readonly supervisor: Supervisor }
+
+/** The threads of an exchange under a supervisor of the test's own, so that it can kill one. */
+async function startThreads(t: TestContext): Promise<Running> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'sibyl-threads-'))
+  const settings = loadSettings({
+    SIBYL_PORT: '0',
+    SIBYL_DATA_DIR: dataDir,
+    SIBYL_LOG_LEVEL: 'silent',
+    SIBYL_RESTART_BACKOFF_MS: '1',
+  })
+  const database = await openDatabase(databaseUrlOf(settings))
+  await migrate(database).finally(() => closeDatabase(database))
+  const port = await claimPort(settings.front.host, 0)
+  const common = {
+    index: 0,
+    settings,
+    isTerminal: false,
+    version: 'test',
+    port,
+    startedAtMs: systemClock.nowMs(),
+    nonces: makeSharedTable(settings.auth.noncesMax, randomUUID()),
+    buckets: makeSharedTable(settings.limits.bucketsMax, randomUUID()),
+  }
+  const thread = (kind: string, name: string, links: string[]) => ({
+    name,
+    entry: new URL(`../../workers/${kind}.ts`, import.meta.url),
+    data: { ...common, name } satisfies ThreadData,
+    links,
+    terminable: kind !== 'front',
+  })
+  const silent = { info: () => {}, warn: () => {}, error: () => {} }
+  const supervisor = makeSupervisor({
+    specs: [
+      thread('market', 'market-0', []),
+      thread('store', 'store', ['market-0']),
+      thread('front', 'front-0', ['market-0', 'store']),
+    ],
+    clock: systemClock,
+    log: silent,
+    ...settings.supervisor,
+    onGivingUp: (name, why) => assert.fail(`${name}: ${why}`),
+  })
+  t.after(async () => {
+    await supervisor.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+  await supervisor.start()
+  const url = `http://127.0.0.1:${port}`
+  await untilReady(url)
+  return { url, dataDir, supervisor }
+}
+
+async function untilReady(url: string): Promise<void> {
+  await eventually(async () => {
+    const { status } = await fetch(`${url}/readyz`)
+    assert.equal(status, 200)
+  }, 120_000)
+}
+
+test('a market thread that dies under load costs nobody more than a 503', async (t) => {
+  const { url, dataDir, supervisor } = await startThreads(t)
+  const random = randomFrom(Number(process.env.TEST_SEED ?? 4_711))
+  const client = createClient({ url, retries: 0, timeoutMs: 60_000 })
+  const report = newReport()
+  const lives: Life[] = []
+  const heard = new Map<string, number>()
+
+  for (let kill = 0; kill < KILLS; kill++) {
+    const batch = await makeOrders(random, ORDERS_PER_KILL)
+    const killAt = random.int(5, ORDERS_PER_KILL / 2)
+    const queue = [...batch]
+    let answers = 0
+    const lane = async (): Promise<void> => {
+      for (let life = queue.shift(); life !== undefined; life = queue.shift()) {
+        const word = await client.orders.submit(life.submission).then(
+          ({ matches, timestamp }) => {
+            life.answer = { matches, timestamp }
+            return 'accepted'
+          },
+          (error: unknown) => {
+            assert.ok(error instanceof SibylError)
+            assert.equal(error.status, 503, `${error.code}: ${error.message}`)
+            return error.code
+          },
+        )
+        heard.set(word, (heard.get(word) ?? 0) + 1)
+        if (++answers === killAt) await supervisor.kill('market-0')
+      }
+    }
+    await Promise.all(Array.from({ length: LANES }, lane))
+    report.kills++
+    await untilReady(url)
+    lives.push(...batch)
+    await holdToAnswers({ url }, batch, report)
+  }
+  t.diagnostic(`${JSON.stringify(Object.fromEntries(heard))}, seed ${random.seed}`)
+  assert.deepEqual(
+    [...heard.keys()].filter(
+      (word) => !['accepted', 'OUTCOME_UNKNOWN', 'OVERLOADED'].includes(word),
+    ),
+    [],
+  )
+  assert.ok((heard.get('OUTCOME_UNKNOWN') ?? 0) > 0, 'somebody noticed the kills')
+  await settleAccounts({ url, dataDir }, lives, report)
+})
