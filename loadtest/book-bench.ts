@@ -28,6 +28,10 @@ const RULES = { nowSec: NOW_SEC, selfTrade: 'allow', makersMax: 10_000 } as cons
 const ORDERS_MAX = 2_000_000
 /** Commands of one message. */
 const BATCH = 128
+/** What one operation of a recording takes. */
+const HASH_BYTES = 66
+const TEXT_BYTES = HASH_BYTES + 42
+const NUMBERS = 5
 
 /** What the peer's own types, which it does not ship correctly, would say. */
 type PeerBook = {
@@ -132,25 +136,76 @@ function place(book: Book, order: OrderTerms, result: MatchResult): Fill[] {
 const result = new MatchResult()
 
 /**
- * Runs a flow and answers operations per second. Each batch is cloned first, off the clock, because
- * commands reach a market as fresh objects and texts, just read from a message. The clock is the
- * thread's own processor time: both books only compute, and a busy machine may interrupt either.
+ * A flow on record: the texts of all operations in one buffer and their numbers in another. What is
+ * played from it is made of fresh objects and texts, as commands are that were just read from a
+ * message, and is made off the clock.
  */
-function clocked<Call>(flow: readonly Call[], run: (batch: readonly Call[]) => void): number {
-  let microseconds = 0
-  for (let from = 0; from < flow.length; from += BATCH) {
-    const batch = structuredClone(flow.slice(from, from + BATCH))
-    const began = process.threadCpuUsage()
-    run(batch)
-    const used = process.threadCpuUsage(began)
-    microseconds += used.user + used.system
+class Recording<Call> {
+  readonly #calls: number
+  readonly #texts: Buffer
+  readonly #numbers: Float64Array
+  readonly #call: (operation: Operation) => Call
+
+  constructor(flow: readonly Operation[], call: (operation: Operation) => Call) {
+    this.#calls = flow.length
+    this.#texts = Buffer.alloc(flow.length * TEXT_BYTES)
+    this.#numbers = new Float64Array(flow.length * NUMBERS)
+    this.#call = call
+    for (const [index, { place, cancel }] of flow.entries()) {
+      this.#texts.write(place === undefined ? cancel : place.orderHash, index * TEXT_BYTES)
+      if (place === undefined) continue
+      this.#texts.write(place.trader, index * TEXT_BYTES + HASH_BYTES)
+      const { side, price, size, expiresAtSec, placedAtMs } = place
+      this.#numbers.set([side, price, size, expiresAtSec, placedAtMs], index * NUMBERS)
+    }
   }
-  return flow.length / (microseconds / 1_000_000)
+
+  /**
+   * Plays the flow in batches and answers operations per second. The clock is the thread's own
+   * processor time: both books only compute, and a busy machine may interrupt either.
+   */
+  play(run: (batch: readonly Call[]) => void): number {
+    let microseconds = 0
+    for (let from = 0; from < this.#calls; from += BATCH) {
+      const batch: Call[] = []
+      for (let index = from; index < Math.min(from + BATCH, this.#calls); index++) {
+        batch.push(this.#call(this.#operation(index)))
+      }
+      const began = process.threadCpuUsage()
+      run(batch)
+      const used = process.threadCpuUsage(began)
+      microseconds += used.user + used.system
+    }
+    return this.#calls / (microseconds / 1_000_000)
+  }
+
+  #operation(index: number): Operation {
+    const at = index * TEXT_BYTES
+    const orderHash = this.#texts.toString('latin1', at, at + HASH_BYTES) as OrderHash
+    const number = (which: number) => this.#numbers[index * NUMBERS + which]!
+    if (number(1) === 0) return { cancel: orderHash }
+    const trader = this.#texts.toString('latin1', at + HASH_BYTES, at + TEXT_BYTES) as Address
+    return {
+      place: {
+        orderHash,
+        trader,
+        side: number(0) === BUY ? BUY : SELL,
+        price: number(1) as Price,
+        size: number(2) as Shares,
+        expiresAtSec: number(3),
+        placedAtMs: number(4),
+      },
+    }
+  }
 }
 
-function runOurs(book: Book, flow: readonly Operation[]): number {
+function ourCalls(flow: readonly Operation[]): Recording<Operation> {
+  return new Recording(flow, (operation) => operation)
+}
+
+function runOurs(book: Book, flow: Recording<Operation>): number {
   let fills = 0
-  const rate = clocked(flow, (batch) => {
+  const rate = flow.play((batch) => {
     for (const { place: order, cancel } of batch) {
       if (order !== undefined) fills += place(book, order, result).length
       else if (book.cancel(cancel) === undefined) assert.fail('cancels meet an order')
@@ -160,8 +215,8 @@ function runOurs(book: Book, flow: readonly Operation[]): number {
   return rate
 }
 
-function runPeer(book: PeerBook, flow: readonly PeerCall[]): number {
-  return clocked(flow, (batch) => {
+function runPeer(book: PeerBook, flow: Recording<PeerCall>): number {
+  return flow.play((batch) => {
     for (const { limit, cancel } of batch) {
       if (limit === undefined) book.cancel(cancel)
       else if (book.limit(limit).err !== null) assert.fail('the peer takes every order')
@@ -172,8 +227,8 @@ function runPeer(book: PeerBook, flow: readonly PeerCall[]): number {
 type PeerOrder = { side: 'buy' | 'sell'; id: string; size: number; price: number }
 type PeerCall = { limit: PeerOrder; cancel?: never } | { limit?: never; cancel: string }
 
-function peerCalls(flow: readonly Operation[]): PeerCall[] {
-  return flow.map((operation) => {
+function peerCalls(flow: readonly Operation[]): Recording<PeerCall> {
+  return new Recording(flow, (operation) => {
     if (operation.place === undefined) return { cancel: operation.cancel }
     const { orderHash, side, price, size } = operation.place
     return { limit: { side: side === BUY ? 'buy' : 'sell', id: orderHash, size, price } }
@@ -193,8 +248,8 @@ function besidePeer(levels: number): Bench {
   const recorder = new Recorder(levels, levels)
   const first = recorder.resting(10_000)
   const flow = recorder.flow(quick ? 100_000 : 200_000)
-  const firstCalls = peerCalls(first)
-  const calls = peerCalls(flow)
+  const [ourFirst, peerFirst] = [ourCalls(first), peerCalls(first)]
+  const [ourFlow, peerFlow] = [ourCalls(flow), peerCalls(flow)]
   let checked: Book | undefined
   return {
     bench: `book, ${levels} price levels`,
@@ -204,14 +259,14 @@ function besidePeer(levels: number): Bench {
     warmups: 3,
     ours() {
       const book = new Book({ ordersMax: ORDERS_MAX })
-      runOurs(book, first)
+      runOurs(book, ourFirst)
       checked = book
-      return runOurs(book, flow)
+      return runOurs(book, ourFlow)
     },
     theirs() {
       const peer = new PeerOrderBook()
-      runPeer(peer, firstCalls)
-      const rate = runPeer(peer, calls)
+      runPeer(peer, peerFirst)
+      const rate = runPeer(peer, peerFlow)
       if (checked !== undefined) sameDepth(checked, peer)
       return rate
     },
@@ -225,8 +280,8 @@ function largeBesideSmall(): Bench {
   const sized = (orders: number) => {
     const recorder = new Recorder(7, 10_000)
     const book = new Book({ ordersMax: ORDERS_MAX })
-    runOurs(book, recorder.resting(orders))
-    const flows = Array.from({ length: rounds + 1 }, () => recorder.flow(perRound))
+    runOurs(book, ourCalls(recorder.resting(orders)))
+    const flows = Array.from({ length: rounds + 1 }, () => ourCalls(recorder.flow(perRound)))
     return (round: number) => runOurs(book, flows[round + 1]!)
   }
   const large = sized(1_000_000)

@@ -111,7 +111,6 @@ export class RecordPool {
 
   #grow(): void {
     if (this.#capacity < PAGE_RECORDS) {
-      if (this.#frozenPages > 0) this.keepPage(0)
       const records = Math.max(FIRST_PAGE_RECORDS, this.#capacity * 4)
       const page = new Int32Array(Math.min(records, PAGE_RECORDS) << this.#shift)
       if (this.words.length > 0) page.set(this.words[0]!)
