@@ -21,6 +21,7 @@ import {
   HEAD,
   LEVEL_KEY,
   LEVEL_SHIFT,
+  levelAt,
   levelTotal,
   openLevel,
   TAIL,
@@ -43,6 +44,7 @@ import {
   REMAINING,
   type RestingOrder,
   readRecord,
+  recordAt,
   SIZE,
   STATE,
   sideOf,
@@ -52,7 +54,7 @@ import {
   TRADER_SLOT,
 } from './order-record.ts'
 import { PriceSet } from './price-set.ts'
-import { NIL, RecordPool } from './record-pool.ts'
+import { NIL, PAGE_MASK, RecordPool } from './record-pool.ts'
 import { BookSnapshot, readChunk } from './snapshot.ts'
 import { TagIndex } from './tag-index.ts'
 
@@ -154,7 +156,7 @@ export class Book {
     this.#byHash.add(tag, slot)
     if (slot < TEXTS_MAX) this.#texts[slot] = order.orderHash
     const words = orders.page(slot)
-    const offset = orders.offset(slot)
+    const offset = recordAt(slot)
     for (let word = 0; word < HASH_WORDS; word++) words[offset + HASH + word] = key[word]!
     words[offset + PRICE_SIDE] = price * 2 + side
     words[offset + MATCHES] = matches
@@ -194,7 +196,7 @@ export class Book {
     if (slot === NIL) return undefined
     const orders = this.#orders
     const words = orders.writable(slot)
-    const offset = orders.offset(slot)
+    const offset = recordAt(slot)
     const doubles = orders.doublePage(slot)
     const at = (offset >> 1) + REMAINING
     const missing = doubles[(offset >> 1) + SIZE]! - doubles[at]!
@@ -241,7 +243,7 @@ export class Book {
     for (let price = prices.best; price !== 0; price = prices.next(price)) {
       if (levels.length >= levelsMax) break
       const level = this.#levelAt(price * 2 + side)
-      const orders = this.#levels.page(level)[this.#levels.offset(level) + COUNT]!
+      const orders = this.#levels.page(level)[levelAt(level) + COUNT]!
       levels.push({ price: price as Price, size: levelTotal(this.#levels, level), orders })
     }
     return levels
@@ -252,10 +254,10 @@ export class Book {
     const found: RestingOrder[] = []
     const owner = this.traderSlot(trader)
     if (owner === NIL) return found
-    let slot = this.#traders.page(owner)[this.#traders.offset(owner) + TRADER_HEAD]!
+    let slot = this.#traders.page(owner)[traderAt(owner) + TRADER_HEAD]!
     while (slot !== NIL && found.length < ordersMax) {
       found.push(this.read(slot))
-      slot = this.#orders.page(slot)[this.#orders.offset(slot) + TRADER_NEXT]!
+      slot = this.#orders.page(slot)[recordAt(slot) + TRADER_NEXT]!
     }
     return found
   }
@@ -264,7 +266,7 @@ export class Book {
   countOf(trader: Address): number {
     const owner = this.traderSlot(trader)
     if (owner === NIL) return 0
-    return this.#traders.page(owner)[this.#traders.offset(owner) + TRADER_COUNT]!
+    return this.#traders.page(owner)[traderAt(owner) + TRADER_COUNT]!
   }
 
   /** The orders of a side in price-time priority. The book must not change meanwhile. */
@@ -305,7 +307,7 @@ export class Book {
     for (const side of [BUY, SELL] as const) {
       for (const slot of this.#slots(side)) {
         const page = this.#orders.page(slot)
-        const offset = this.#orders.offset(slot)
+        const offset = recordAt(slot)
         for (let word = 0; word < PREV; word++) image[filled + word] = page[offset + word]!
         image[filled + PRICE_SIDE]! &= PRICE_SIDE_MASK
         image[filled + PREV] = page[offset + MATCHES]!
@@ -328,7 +330,7 @@ export class Book {
   read(slot: number, orderHash?: OrderHash): RestingOrder {
     const orders = this.#orders
     const words = orders.page(slot)
-    const offset = orders.offset(slot)
+    const offset = recordAt(slot)
     const trader = this.#addresses[words[offset + TRADER_SLOT]!]!
     const hash = orderHash ?? this.#textOf(slot) ?? writeKey(words, offset + HASH, HASH_WORDS)
     return readRecord(words, orders.doublePage(slot), offset, trader, hash as OrderHash)
@@ -344,15 +346,15 @@ export class Book {
   bestOrder(side: Side): number {
     const level = side === BUY ? this.#bestBidLevel : this.#bestAskLevel
     if (level === NIL) return NIL
-    return this.#levels.page(level)[this.#levels.offset(level) + HEAD]!
+    return this.#levels.page(level)[levelAt(level) + HEAD]!
   }
 
   remainingOf(slot: number): number {
-    return this.#orders.doublePage(slot)[(this.#orders.offset(slot) >> 1) + REMAINING]!
+    return this.#orders.doublePage(slot)[(recordAt(slot) >> 1) + REMAINING]!
   }
 
   expiresAtSecOf(slot: number): number {
-    return this.#orders.doublePage(slot)[(this.#orders.offset(slot) >> 1) + EXPIRES]!
+    return this.#orders.doublePage(slot)[(recordAt(slot) >> 1) + EXPIRES]!
   }
 
   /** What stands for the trader while he has orders in this book; NIL when he has none. */
@@ -362,14 +364,14 @@ export class Book {
   }
 
   traderSlotOf(slot: number): number {
-    return this.#orders.page(slot)[this.#orders.offset(slot) + TRADER_SLOT]!
+    return this.#orders.page(slot)[recordAt(slot) + TRADER_SLOT]!
   }
 
   /** Takes quantity from a resting order. One of which nothing remains must be removed at once. */
   take(slot: number, quantity: number): void {
     const orders = this.#orders
     const words = orders.writable(slot)
-    const offset = orders.offset(slot)
+    const offset = recordAt(slot)
     const doubles = orders.doublePage(slot)
     const at = (offset >> 1) + REMAINING
     const left = doubles[at]! - quantity
@@ -384,7 +386,7 @@ export class Book {
     this.#leaveLevel(slot)
     this.#leaveTrader(slot)
     this.#wheel.remove(slot)
-    const tag = tagOf(orders.page(slot), orders.offset(slot) + HASH, this.#seed)
+    const tag = tagOf(orders.page(slot), recordAt(slot) + HASH, this.#seed)
     this.#byHash.remove(tag, slot)
     orders.free(slot)
   }
@@ -394,7 +396,7 @@ export class Book {
     const orders = this.#orders
     let slot = this.#byHash.find(tag)
     while (slot !== NIL) {
-      if (sameKey(this.#key, 0, orders.page(slot), orders.offset(slot) + HASH, HASH_WORDS)) break
+      if (sameKey(this.#key, 0, orders.page(slot), recordAt(slot) + HASH, HASH_WORDS)) break
       slot = this.#byHash.findNext(tag, slot)
     }
     return slot
@@ -407,7 +409,7 @@ export class Book {
     let owner = this.#byTrader.find(tag)
     while (owner !== NIL) {
       const page = traders.page(owner)
-      if (sameKey(words, offset, page, traders.offset(owner), ADDRESS_WORDS)) break
+      if (sameKey(words, offset, page, traderAt(owner), ADDRESS_WORDS)) break
       owner = this.#byTrader.findNext(tag, owner)
     }
     return owner
@@ -462,15 +464,15 @@ export class Book {
     const orders = this.#orders
     const levels = this.#levels
     const page = levels.page(level)
-    const at = levels.offset(level)
+    const at = levelAt(level)
     const tail = page[at + TAIL]!
     const words = orders.page(slot)
-    const offset = orders.offset(slot)
+    const offset = recordAt(slot)
     words[offset + LEVEL] = level
     words[offset + PREV] = tail
     words[offset + NEXT] = NIL
     if (tail === NIL) page[at + HEAD] = slot
-    else orders.writable(tail)[orders.offset(tail) + NEXT] = slot
+    else orders.writable(tail)[recordAt(tail) + NEXT] = slot
     page[at + TAIL] = slot
     page[at + COUNT]!++
     addToLevel(levels, level, remaining)
@@ -480,10 +482,10 @@ export class Book {
     const orders = this.#orders
     const levels = this.#levels
     const words = orders.page(slot)
-    const offset = orders.offset(slot)
+    const offset = recordAt(slot)
     const level = words[offset + LEVEL]!
     const page = levels.page(level)
-    const at = levels.offset(level)
+    const at = levelAt(level)
     const count = page[at + COUNT]! - 1
     if (count === 0) {
       this.#closeLevel(level, page[at + LEVEL_KEY]!)
@@ -493,9 +495,9 @@ export class Book {
     const prev = words[offset + PREV]!
     const next = words[offset + NEXT]!
     if (prev === NIL) page[at + HEAD] = next
-    else orders.writable(prev)[orders.offset(prev) + NEXT] = next
+    else orders.writable(prev)[recordAt(prev) + NEXT] = next
     if (next === NIL) page[at + TAIL] = prev
-    else orders.writable(next)[orders.offset(next) + PREV] = prev
+    else orders.writable(next)[recordAt(next) + PREV] = prev
     takeFromLevel(levels, level, orders.doublePage(slot)[(offset >> 1) + REMAINING]!)
   }
 
@@ -504,9 +506,9 @@ export class Book {
     const orders = this.#orders
     const traders = this.#traders
     const words = orders.page(slot)
-    const offset = orders.offset(slot)
+    const offset = recordAt(slot)
     const page = traders.page(owner)
-    const at = traders.offset(owner)
+    const at = traderAt(owner)
     for (let word = 0; word < ADDRESS_WORDS; word++)
       words[offset + TRADER + word] = page[at + word]!
     const tail = page[at + TRADER_TAIL]!
@@ -514,7 +516,7 @@ export class Book {
     words[offset + TRADER_PREV] = tail
     words[offset + TRADER_NEXT] = NIL
     if (tail === NIL) page[at + TRADER_HEAD] = slot
-    else orders.writable(tail)[orders.offset(tail) + TRADER_NEXT] = slot
+    else orders.writable(tail)[recordAt(tail) + TRADER_NEXT] = slot
     page[at + TRADER_TAIL] = slot
     page[at + TRADER_COUNT]!++
   }
@@ -528,7 +530,7 @@ export class Book {
   #addTrader(trader: Address, words: Int32Array, offset: number): number {
     const owner = this.#traders.allocate()
     const page = this.#traders.page(owner)
-    const at = this.#traders.offset(owner)
+    const at = traderAt(owner)
     for (let word = 0; word < ADDRESS_WORDS; word++) page[at + word] = words[offset + word]!
     page[at + TRADER_HEAD] = NIL
     page[at + TRADER_TAIL] = NIL
@@ -542,16 +544,16 @@ export class Book {
     const orders = this.#orders
     const traders = this.#traders
     const words = orders.page(slot)
-    const offset = orders.offset(slot)
+    const offset = recordAt(slot)
     const owner = words[offset + TRADER_SLOT]!
     const page = traders.page(owner)
-    const at = traders.offset(owner)
+    const at = traderAt(owner)
     const prev = words[offset + TRADER_PREV]!
     const next = words[offset + TRADER_NEXT]!
     if (prev === NIL) page[at + TRADER_HEAD] = next
-    else orders.writable(prev)[orders.offset(prev) + TRADER_NEXT] = next
+    else orders.writable(prev)[recordAt(prev) + TRADER_NEXT] = next
     if (next === NIL) page[at + TRADER_TAIL] = prev
-    else orders.writable(next)[orders.offset(next) + TRADER_PREV] = prev
+    else orders.writable(next)[recordAt(next) + TRADER_PREV] = prev
     page[at + TRADER_COUNT]!--
     if (page[at + TRADER_COUNT] !== 0) return
     this.#byTrader.remove(tagOf(page, at, this.#seed), owner)
@@ -562,10 +564,10 @@ export class Book {
     const prices = this.#prices(side)
     for (let price = prices.best; price !== 0; price = prices.next(price)) {
       const level = this.#levelAt(price * 2 + side)
-      let slot = this.#levels.page(level)[this.#levels.offset(level) + HEAD]!
+      let slot = this.#levels.page(level)[levelAt(level) + HEAD]!
       while (slot !== NIL) {
         yield slot
-        slot = this.#orders.page(slot)[this.#orders.offset(slot) + NEXT]!
+        slot = this.#orders.page(slot)[recordAt(slot) + NEXT]!
       }
     }
   }
@@ -607,7 +609,7 @@ export class Book {
         assert.ok(!orders.isFull, 'a book that has room for the snapshot')
         const slot = orders.allocate()
         const words = orders.page(slot)
-        const offset = orders.offset(slot)
+        const offset = recordAt(slot)
         for (let word = 0; word < STATE; word++) words[offset + word] = chunk.records[from + word]!
         moved[chunk.records[from + STATE]!] = slot
       }
@@ -623,12 +625,12 @@ export class Book {
     const levels = this.#levels
     const traders = this.#traders
     const words = orders.page(slot)
-    const offset = orders.offset(slot)
+    const offset = recordAt(slot)
 
     const level = this.#openLevel(words[offset + PRICE_SIDE]! & PRICE_SIDE_MASK)
     words[offset + LEVEL] = level
     const page = levels.page(level)
-    const at = levels.offset(level)
+    const at = levelAt(level)
     if (relink(words, offset + PREV, moved) === NIL) page[at + HEAD] = slot
     if (relink(words, offset + NEXT, moved) === NIL) page[at + TAIL] = slot
     page[at + COUNT]!++
@@ -641,7 +643,7 @@ export class Book {
     }
     words[offset + TRADER_SLOT] = owner
     const ends = traders.page(owner)
-    const end = traders.offset(owner)
+    const end = traderAt(owner)
     ends[end + TRADER_COUNT]!++
     if (relink(words, offset + TRADER_PREV, moved) === NIL) ends[end + TRADER_HEAD] = slot
     if (relink(words, offset + TRADER_NEXT, moved) === NIL) ends[end + TRADER_TAIL] = slot
@@ -667,6 +669,11 @@ function checkTerms(order: OrderTerms, remaining: number, matches: number): void
     assert.fail(`a time in whole milliseconds, not ${placedAtMs}`)
   }
   if ((matches | 0) !== matches || matches < 0) assert.fail(`a number of matches, not ${matches}`)
+}
+
+/** Where the words of a trader begin in their page. */
+function traderAt(owner: number): number {
+  return (owner & PAGE_MASK) << TRADER_SHIFT
 }
 
 /** A tag that no other level has: each step of making it can be undone. */

@@ -16,6 +16,7 @@ import {
   EXPIRES,
   PRICE_SIDE,
   PRICE_SIDE_MASK,
+  recordAt,
 } from './order-record.ts'
 import { NIL, type RecordPool } from './record-pool.ts'
 
@@ -52,7 +53,7 @@ export class ExpiryWheel {
 
   /** Hangs up an order by the expiration in its record. */
   add(slot: number): void {
-    const expires = this.#pool.doublePage(slot)[(this.#pool.offset(slot) >> 1) + EXPIRES]!
+    const expires = this.#pool.doublePage(slot)[(recordAt(slot) >> 1) + EXPIRES]!
     // What is overdue goes where the wheel is now: it is the next to be found.
     const second = Math.max(expires, this.nowSec)
     const high = Math.floor(second / LOW)
@@ -73,12 +74,12 @@ export class ExpiryWheel {
   remove(slot: number): void {
     const pool = this.#pool
     const page = pool.page(slot)
-    const offset = pool.offset(slot)
+    const offset = recordAt(slot)
     const prev = page[offset + DUE_PREV]!
     const next = page[offset + DUE_NEXT]!
-    if (next !== NIL) pool.writable(next)[pool.offset(next) + DUE_PREV] = prev
+    if (next !== NIL) pool.writable(next)[recordAt(next) + DUE_PREV] = prev
     if (prev !== NIL) {
-      pool.writable(prev)[pool.offset(prev) + DUE_NEXT] = next
+      pool.writable(prev)[recordAt(prev) + DUE_NEXT] = next
       return
     }
     const bucket = page[offset + PRICE_SIDE]! >>> DUE_SHIFT
@@ -121,12 +122,12 @@ export class ExpiryWheel {
     const head = this.#heads[bucket]!
     const pool = this.#pool
     const page = pool.writable(slot)
-    const offset = pool.offset(slot)
+    const offset = recordAt(slot)
     page[offset + DUE_PREV] = NIL
     page[offset + DUE_NEXT] = head
     page[offset + PRICE_SIDE] =
       (page[offset + PRICE_SIDE]! & PRICE_SIDE_MASK) | (bucket << DUE_SHIFT)
-    if (head !== NIL) pool.writable(head)[pool.offset(head) + DUE_PREV] = slot
+    if (head !== NIL) pool.writable(head)[recordAt(head) + DUE_PREV] = slot
     this.#heads[bucket] = slot
     this.#bits[level]! |= 1 << digit
     this.#levels |= 1 << level

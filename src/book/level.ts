@@ -4,7 +4,7 @@
  * below 2^53 and a count of carries.
  */
 
-import { NIL, type RecordPool } from './record-pool.ts'
+import { NIL, PAGE_MASK, type RecordPool } from './record-pool.ts'
 
 /** A level has `2 ** LEVEL_SHIFT` words. */
 export const LEVEL_SHIFT = 3
@@ -20,11 +20,16 @@ const CARRY = 6
 
 const BASE = 2 ** 53
 
+/** Where the words of a level begin in its page. */
+export function levelAt(level: number): number {
+  return (level & PAGE_MASK) << LEVEL_SHIFT
+}
+
 /** A new level without orders. */
 export function openLevel(levels: RecordPool, key: number): number {
   const level = levels.allocate()
   const page = levels.page(level)
-  const offset = levels.offset(level)
+  const offset = levelAt(level)
   page[offset + LEVEL_KEY] = key
   page[offset + HEAD] = NIL
   page[offset + TAIL] = NIL
@@ -36,7 +41,7 @@ export function openLevel(levels: RecordPool, key: number): number {
 
 export function addToLevel(levels: RecordPool, level: number, quantity: number): void {
   const doubles = levels.doublePage(level)
-  const at = (levels.offset(level) >> 1) + LOW
+  const at = (levelAt(level) >> 1) + LOW
   const low = doubles[at]!
   const room = BASE - low
   if (quantity < room) {
@@ -44,23 +49,23 @@ export function addToLevel(levels: RecordPool, level: number, quantity: number):
     return
   }
   doubles[at] = quantity - room
-  levels.page(level)[levels.offset(level) + CARRY]!++
+  levels.page(level)[levelAt(level) + CARRY]!++
 }
 
 export function takeFromLevel(levels: RecordPool, level: number, quantity: number): void {
   const doubles = levels.doublePage(level)
-  const at = (levels.offset(level) >> 1) + LOW
+  const at = (levelAt(level) >> 1) + LOW
   const low = doubles[at]!
   if (quantity <= low) {
     doubles[at] = low - quantity
     return
   }
   doubles[at] = BASE - (quantity - low)
-  levels.page(level)[levels.offset(level) + CARRY]!--
+  levels.page(level)[levelAt(level) + CARRY]!--
 }
 
 export function levelTotal(levels: RecordPool, level: number): bigint {
-  const offset = levels.offset(level)
+  const offset = levelAt(level)
   const low = BigInt(levels.doublePage(level)[(offset >> 1) + LOW]!)
   const carry = levels.page(level)[offset + CARRY]!
   return carry === 0 ? low : low + (BigInt(carry) << 53n)

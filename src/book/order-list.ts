@@ -20,6 +20,7 @@ import {
   REMAINING,
   type RestingOrder,
   readRecord,
+  recordAt,
   SIZE,
   sideOf,
   TAKEN,
@@ -48,7 +49,7 @@ export class OrderList {
   ): void {
     const to = this.length << RECORD_SHIFT
     if (to === this.#words.length) this.#enlarge()
-    const from = pool.offset(slot)
+    const from = recordAt(slot)
     const page = pool.page(slot)
     const words = this.#words
     for (let word = 0; word <= MATCHES; word++) words[to + word] = page[from + word]!

@@ -7,6 +7,7 @@
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
+import { PAGE_MASK } from './record-pool.ts'
 
 /** What stays the same while an order rests. */
 export type OrderTerms = {
@@ -57,6 +58,11 @@ export const EXPIRES = 9
 export const PLACED = 10
 /** Only in copies, where links mean nothing: how much of the order a match took. */
 export const TAKEN = 13
+
+/** Where the words of a record begin in its page; its doubles begin at half of it. */
+export function recordAt(slot: number): number {
+  return (slot & PAGE_MASK) << RECORD_SHIFT
+}
 
 export function priceOf(priceSide: number): Price {
   return ((priceSide & PRICE_SIDE_MASK) >> 1) as Price

@@ -11,7 +11,7 @@ export const NIL = -1
 /** Records of one page, as a power of two. */
 const PAGE_SHIFT = 10
 export const PAGE_RECORDS = 1 << PAGE_SHIFT
-const PAGE_MASK = PAGE_RECORDS - 1
+export const PAGE_MASK = PAGE_RECORDS - 1
 const FIRST_PAGE_RECORDS = 8
 
 export class RecordPool {
@@ -43,11 +43,7 @@ export class RecordPool {
     return this.live >= this.#recordsMax
   }
 
-  /** Where the words of the record begin in `words[slot >> 10]`; its doubles begin at half of it. */
-  offset(slot: number): number {
-    return (slot & PAGE_MASK) << this.#shift
-  }
-
+  /** The page of a record; the kind of record knows where in it the record begins. */
   page(slot: number): Int32Array {
     return this.words[slot >> PAGE_SHIFT]!
   }
@@ -71,7 +67,7 @@ export class RecordPool {
       if (slot === this.#capacity) this.#grow()
     }
     const page = this.writable(slot)
-    const state = this.offset(slot) + this.#state
+    const state = this.#stateAt(slot)
     if (slot === this.#freeHead) this.#freeHead = -2 - page[state]!
     else this.used++
     page[state] = slot
@@ -80,13 +76,9 @@ export class RecordPool {
   }
 
   free(slot: number): void {
-    this.writable(slot)[this.offset(slot) + this.#state] = -2 - this.#freeHead
+    this.writable(slot)[this.#stateAt(slot)] = -2 - this.#freeHead
     this.#freeHead = slot
     this.live--
-  }
-
-  isLive(slot: number): boolean {
-    return slot < this.used && this.page(slot)[this.offset(slot) + this.#state]! >= 0
   }
 
   /** From now on every page that exists is passed to `keep` once, at the latest before it changes. */
@@ -107,6 +99,10 @@ export class RecordPool {
     this.#frozenPages = 0
     this.#kept = new Uint8Array(0)
     this.#keep = () => {}
+  }
+
+  #stateAt(slot: number): number {
+    return ((slot & PAGE_MASK) << this.#shift) + this.#state
   }
 
   #grow(): void {
