@@ -374,3 +374,75 @@ inFolder('a resolved market whose trades are settled is unloaded for good', asyn
   assert.deepEqual(await host.run(open(1)), [{ rejected: 'MARKET_CLOSED' }])
   await host.stop()
 })
+
+inFolder(
+  'a log that cannot be opened is waited for, one that is damaged is not',
+  async (dataDir) => {
+    let fault: Fault | undefined
+    const host = startHost(dataDir, {
+      partitions: 1,
+      between: (log) => ({
+        ...log,
+        append: (partition, batch) =>
+          fault === undefined ? log.append(partition, batch) : Promise.reject(fault),
+        reopen(partition) {
+          if (fault !== undefined) throw fault
+          return log.reopen(partition)
+        },
+      }),
+    })
+    await host.run(open(1), place(1, buy('YES').named('a')))
+    const before = host.hashes()
+    fault = new Fault('LOG_OPEN_FAILED', 'the disk is full', { retryable: true })
+    await assert.rejects(host.run(place(1, buy('YES').named('b'))), /the disk is full/)
+    assert.equal(host.recover(), false)
+    assert.equal(host.thread.away, 'the disk is full')
+    assert.deepEqual(await host.run(place(1, buy('YES').named('b'))), [
+      { rejected: 'MARKET_NOT_FOUND' },
+    ])
+    host.tidy()
+    assert.equal(host.keepHouse(), 1)
+    fault = new Fault('LOG_CORRUPT', 'a page is damaged', { retryable: false })
+    assert.throws(() => host.recover(), /a page is damaged/)
+    fault = undefined
+    assert.equal(host.recover(), true)
+    assert.equal(host.thread.away, '')
+    assert.deepEqual(host.hashes(), before)
+    await host.stop()
+  },
+)
+
+inFolder('a snapshot that cannot be written costs the market nothing', async (dataDir) => {
+  let full = true
+  const host = startHost(dataDir, {
+    partitions: 1,
+    snapshotEvery: 5,
+    between: (log) => ({
+      ...log,
+      beginSnapshot(...args) {
+        const writer = log.beginSnapshot(...args)
+        const writeChunk = (bytes: Uint8Array) => {
+          if (full) throw new Fault('LOG_WRITE_FAILED', 'the disk is full', { retryable: true })
+          writer.writeChunk(bytes)
+        }
+        return { ...writer, writeChunk }
+      },
+    }),
+  })
+  await host.run(open(1))
+  const fill = async (from: number) => {
+    for (let n = from; n < from + 10; n++) {
+      await host.run(place(1, buy('YES').at(0.1).named(`n${n}`)))
+    }
+    host.keepHouse()
+  }
+  await fill(0)
+  assert.equal(host.thread.trouble, 'the disk is full')
+  assert.equal(host.resting(), 10)
+  full = false
+  await fill(10)
+  assert.equal(host.thread.trouble, '')
+  assert.equal(host.log.snapshots(0).length, 1)
+  assert.equal(host.resting(), 20)
+  await host.stop()
+})

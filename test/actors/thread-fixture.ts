@@ -24,13 +24,18 @@ import { partitionOf } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { OUTCOMES } from '#domain/order.ts'
+import type { EventLog } from '#log/event-log.ts'
 import { openSqliteLog, type SqliteLogOptions } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
 import { aMarket, START_SEC } from './market-fixture.ts'
 
 export type Command = Message<MarketThreadProtocol>
 
+type Log = EventLog<PackedEvent>
+
 export type HostOptions = Partial<SqliteLogOptions> & {
+  /** Puts something between the host and its log. */
+  readonly between?: (log: Log) => Log
   readonly snapshotEvery?: number
   readonly nowMs?: number
 }
@@ -57,14 +62,16 @@ export const open = (n: number, more = {}): Command => ({
 export function startHost(dataDir: string, options: HostOptions = {}) {
   const partitions = options.partitions ?? 2
   const { snapshotEvery = 1_000_000, nowMs: fromMs = START_SEC * 1_000, ...log } = options
+  const { between = (own: Log) => own } = options
   const topology = { partitions, marketThreads: 1, pins: {} }
-  const events = openSqliteLog<PackedEvent>({
+  const own = openSqliteLog<PackedEvent>({
     dataDir,
     partitions,
     own: Array.from({ length: partitions }, (_, partition) => partition),
     checkpointThread: false,
     ...log,
   })
+  const events = between(own)
   const thread: MarketThread = newMarketThread({
     log: events,
     partitionOf: (id) => partitionOf(id, topology),
@@ -124,7 +131,7 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
       }
       return count
     },
-    stop: () => events.close(),
+    stop: () => own.close(),
   }
 }
 

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { after, it } from 'node:test'
+import { onBothDatabases, onServerDatabase } from '../support/databases.ts'
+import { eventually } from '../support/eventually.ts'
+import { assertOpen, assertProjected, expectedFrom, projectedTo } from './agreement.ts'
+import { openMarkets, openOrders, withExchanges } from './exchange-fixture.ts'
+import { orderStream } from './order-stream.ts'
+
+await onBothDatabases('a store that is killed between batches', ({ fresh }) => {
+  it('loses nothing and writes nothing twice', () =>
+    withExchanges(async (start, dataDir) => {
+      const databaseUrl = await fresh()
+      const exchange = await start({ env: { SIBYL_DATABASE_URL: databaseUrl } })
+      const stream = orderStream(21, 5)
+      await openMarkets(exchange, stream)
+      for (let kill = 0; kill < 4; kill++) {
+        for (let turn = 0; turn < 10; turn++) await exchange.askAll(stream.take(50))
+        await exchange.supervisor.kill('store')
+      }
+      const expected = expectedFrom(dataDir)
+      assertOpen(expected, await openOrders(exchange))
+      await eventually(async () => {
+        assert.deepEqual(await projectedTo(databaseUrl), expected.offsets)
+      })
+      await assertProjected(expected, databaseUrl)
+    }))
+})
+
+/** A door in front of the server that can be shut: what is open is cut, what comes is refused. */
+async function doorTo(
+  target: URL,
+): Promise<{ url: string; shut(): void; reopen(): Promise<void> }> {
+  const sockets = new Set<Socket>()
+  let server: Server | undefined
+  let port = 0
+  const reopen = async () => {
+    server = createServer((socket) => {
+      const onward = connect(Number(target.port || 3306), target.hostname)
+      for (const end of [socket, onward]) {
+        sockets.add(end)
+        end.on('close', () => sockets.delete(end))
+        // A cut in the middle of a transfer is what the door is for.
+        end.on('error', () => {})
+      }
+      socket.pipe(onward).pipe(socket)
+    })
+    await new Promise<void>((resolve) => server?.listen(port, '127.0.0.1', resolve))
+    port = (server.address() as { port: number }).port
+  }
+  const shut = () => {
+    server?.close()
+    for (const socket of sockets) socket.destroy()
+  }
+  await reopen()
+  after(shut)
+  const url = new URL(target)
+  url.hostname = '127.0.0.1'
+  url.port = String(port)
+  return { url: url.href, shut, reopen }
+}
+
+await onServerDatabase('a database that is away', ({ fresh }) => {
+  it('stops nothing but the projection, which catches up', () =>
+    withExchanges(async (start, dataDir) => {
+      const databaseUrl = await fresh()
+      const door = await doorTo(new URL(databaseUrl))
+      const exchange = await start({ env: { SIBYL_DATABASE_URL: door.url } })
+      const stream = orderStream(22, 5)
+      await openMarkets(exchange, stream)
+      await exchange.askAll(stream.take(200))
+      for (const killed of [false, true]) {
+        door.shut()
+        const before = await projectedTo(databaseUrl)
+        // The store may also start while the database is away, and must not bring anything down.
+        if (killed) await exchange.supervisor.kill('store')
+        for (let turn = 0; turn < 10; turn++) {
+          const answers = await exchange.askAll(stream.take(30))
+          assert(answers.every((answer) => !('unanswered' in (answer as object))))
+        }
+        await eventually(() => {
+          const { ready, why } = exchange.supervisor.health().store!
+          assert.equal(ready, false)
+          assert.notEqual(why, '')
+        })
+        const total = (offsets: number[]) => offsets.reduce((sum, offset) => sum + offset, 0)
+        assert(total(expectedFrom(dataDir).offsets) > total(before))
+        await door.reopen()
+        const expected = expectedFrom(dataDir)
+        await eventually(async () => {
+          assert.deepEqual(await projectedTo(databaseUrl), expected.offsets)
+        })
+        await assertProjected(expected, databaseUrl)
+        await eventually(() => assert.equal(exchange.supervisor.health().store?.ready, true))
+      }
+    }))
+})
