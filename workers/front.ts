@@ -31,8 +31,11 @@ import { orderbook } from '#front/routes/orderbook.ts'
 import { placeOrder } from '#front/routes/place-order.ts'
 import { placeOrders } from '#front/routes/place-orders.ts'
 import type { Readiness } from '#front/routes/readyz.ts'
+import { stream } from '#front/routes/stream.ts'
 import { validateOrder } from '#front/routes/validate-order.ts'
 import { type Front, startFront } from '#front/server.ts'
+import { makeStreamHub, type StreamHub, type StreamParts } from '#front/stream/hub.ts'
+import { registerStreamMeters } from '#front/stream/stream-meters.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makePool, type Pool } from '#runtime/pool.ts'
@@ -55,10 +58,16 @@ const topology = topologyOf(settings)
 const registry = new Registry()
 registry.setDefaultLabels({ thread: name })
 
-const board = makeBoard({
-  isWhole: () => known.size === threads.length,
-  isCurrent: () => loaded.size === threads.length,
-})
+const board = makeBoard(
+  {
+    isWhole: () => known.size === threads.length,
+    isCurrent: () => loaded.size === threads.length,
+  },
+  {
+    followed: (shown, event) => hub?.followed(shown, event),
+    loaded: (shown, missed) => hub?.loaded(shown, missed),
+  },
+)
 const threads = Array.from({ length: topology.marketThreads }, () =>
   makeRef<MarketThreadProtocol>(),
 )
@@ -69,6 +78,7 @@ const loaded = new Set<number>()
 const known = new Set<number>()
 
 let front: Front | undefined
+let hub: StreamHub | undefined
 let verifyPool: Pool
 let queryPool: Pool
 
@@ -76,6 +86,7 @@ let queryPool: Pool
 // app is closed first. The supervisor then starts the thread again.
 process.once('uncaughtException', (error) => {
   log.fatal({ err: error }, 'a bug ends this thread')
+  hub?.shutdown()
   void (front?.close({ drainMs: 0 }) ?? Promise.resolve()).finally(() => process.exit(1))
 })
 
@@ -100,7 +111,10 @@ function followThread(index: number, peerPort: MessagePort): void {
 
 function followStore(peerPort: MessagePort): void {
   const hearers: { [K in keyof KeyNews]: (message: KeyNews[K]['takes']) => void } = {
-    KeysRevoked: ({ ids }) => authenticator.revoked(ids),
+    KeysRevoked({ ids }) {
+      authenticator.revoked(ids)
+      hub?.revoked(ids)
+    },
   }
   store.replace(
     new Channel(peerPort, channelOptions(settings), {
@@ -167,6 +181,22 @@ const keyDesk = makeKeyDesk({
   nowMs: systemClock.nowMs,
 })
 
+/** A write on the stream costs what it costs over HTTP: from its address, and from its key. */
+const drawWrite: NonNullable<StreamParts['drawWrite']> = (ip, principal) => {
+  if (limiter === undefined) return true
+  const arrival = {
+    requestId: '',
+    route: '/api/v1/stream',
+    auth: 'write',
+    cost: 'write',
+    ip,
+    authorization: '',
+    deadlineAtMs: 0,
+  } as const
+  if (!limiter.limit(arrival, undefined).allowed) return false
+  return principal === undefined || limiter.limit(arrival, principal).allowed
+}
+
 function routes(): Route[] {
   const gateway = makeGateway(threads, (marketId) =>
     threadOf(partitionOf(marketId, topology), topology),
@@ -191,6 +221,24 @@ function routes(): Route[] {
       settlement: chain.settlement.toLowerCase() as Address,
     })),
   }
+  const streamSettings = {
+    ...settings.stream,
+    deadlineMs: settings.front.deadlineMs,
+    ...(settings.limits.enabled ? {} : { connectionsPerIp: Number.POSITIVE_INFINITY }),
+  }
+  hub = makeStreamHub({
+    board: () => board,
+    gateway,
+    desk,
+    authenticator,
+    bearer: settings.auth.bearer,
+    drawWrite,
+    publish: (topic, text) => void front?.publish(topic, text),
+    settings: streamSettings,
+    clock: systemClock,
+    log,
+  })
+  registerStreamMeters(registry, hub)
   return [
     placeOrder(desk),
     placeOrders(desk),
@@ -208,6 +256,7 @@ function routes(): Route[] {
       storedTrades: (marketId, limit) => query('recentTrades', { marketId, limit }),
     }),
     config(facts, systemClock),
+    stream(hub, streamSettings),
   ]
 }
 
@@ -281,8 +330,12 @@ runThread({
   },
   health: () => (loaded.size === threads.length ? '' : 'some markets are not loaded'),
   metrics: () => registry.getMetricsAsJSON(),
-  drain: async () => front?.close(),
+  async drain() {
+    hub?.shutdown()
+    await front?.close()
+  },
   async stop() {
+    hub?.shutdown()
     await front?.close()
     for (const ref of [...threads, store]) ref.close()
     await Promise.all([verifyPool.close(), queryPool.close()])

@@ -26,6 +26,7 @@ import {
   signerAddress,
   signOrder,
 } from './sign-order.ts'
+import { createStream, type SibylStream, type StreamOptions } from './stream.ts'
 import { type CallOptions, createTransport, type HeaderLines } from './transport.ts'
 
 export type ClientOptions = {
@@ -110,6 +111,8 @@ export type Client = {
   trades(marketId: string, options?: CallOptions): Promise<Trade[]>
   /** Asked once and kept; `config({ fresh: true })` asks again. */
   config(options?: CallOptions & { readonly fresh?: boolean }): Promise<Config>
+  /** Opens the live stream; it reconnects by itself until it is closed. */
+  stream(options?: Omit<StreamOptions, 'url' | 'headers'>): SibylStream
 }
 
 const TIMEOUT_MS = 15_000
@@ -301,6 +304,7 @@ export function createClient(options: ClientOptions): Client {
       return trades
     },
     config,
+    stream: (how) => createStream({ ...how, url: options.url, headers: options.headers }),
   }
 }
 

@@ -42,6 +42,8 @@ export type Connection = {
   readonly waiting: Set<Subscription>
   /** Since when it has not been able to take what it is owed. */
   lagSinceMs: number | undefined
+  /** Since when it has been waiting to be closed. */
+  doomedAtMs: number | undefined
   /** A drop has been seen and is dealt with in the next turn. */
   settling: boolean
   /** Requests whose answer somebody else owes. */

@@ -18,6 +18,7 @@ import { BUY, SELL } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Authenticator } from '../auth.ts'
+import { limitedRange } from '../client-ip.ts'
 import { errorBody, sentenceOf } from '../errors.ts'
 import type { BoardListener, MarketBoard } from '../market-board.ts'
 import type { MarketGateway } from '../market-gateway.ts'
@@ -164,6 +165,10 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
   function pump(connection: Connection): void {
     const { ws, waiting } = connection
     if (ws === undefined || connection.settling) return
+    if (connection.doomedAtMs !== undefined) {
+      dismiss(connection)
+      return
+    }
     for (const sub of waiting) {
       if (ws.getBufferedAmount() > lowWaterBytes) return
       serve(ws, sub)
@@ -274,7 +279,27 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
   function answer(connection: Connection, body: object): void {
     const { ws } = connection
     if (ws === undefined) return
-    if (ws.send(JSON.stringify(body)) === DROPPED) end(connection, CLOSE_LAGGING, 'too slow')
+    if (ws.send(JSON.stringify(body)) === DROPPED) condemn(connection)
+  }
+
+  /** It cannot be helped: it gets no more, and is closed as soon as it can be told why. */
+  function condemn(connection: Connection): void {
+    connection.doomedAtMs ??= clock.nowMs()
+    lagging.add(connection)
+    dismiss(connection)
+  }
+
+  function dismiss(connection: Connection): void {
+    const { ws, doomedAtMs } = connection
+    if (ws === undefined || doomedAtMs === undefined) return
+    if (ws.getBufferedAmount() <= settings.bufferBytesMax) {
+      closedLagging++
+      end(connection, CLOSE_LAGGING, 'too slow')
+    } else if (clock.nowMs() - doomedAtMs > settings.lagMsMax) {
+      // Not even the reason for its end gets through.
+      closedLagging++
+      ws.close()
+    }
   }
 
   function answerError(
@@ -286,7 +311,6 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
   }
 
   function end(connection: Connection, code: number, reason: string): void {
-    if (code === CLOSE_LAGGING) closedLagging++
     connection.ws?.end(code, reason)
   }
 
@@ -318,12 +342,11 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
     turn = (turn + 1) % SLOTS
     const nowMs = clock.nowMs()
     for (const connection of lagging) {
-      if (nowMs - (connection.lagSinceMs ?? nowMs) > settings.lagMsMax) {
-        end(connection, CLOSE_LAGGING, 'too slow')
-      }
+      if (connection.doomedAtMs !== undefined) dismiss(connection)
+      else if (nowMs - (connection.lagSinceMs ?? nowMs) > settings.lagMsMax) condemn(connection)
     }
     for (const connection of wheel[turn]!) {
-      if (connection.lagSinceMs === undefined) heartbeat(connection, nowMs)
+      if (!lagging.has(connection)) heartbeat(connection, nowMs)
     }
     channels.tidy()
   }
@@ -351,6 +374,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
 
   function heard(ws: Socket, message: ArrayBuffer, isBinary: boolean): void {
     const { connection } = ws.getUserData()
+    if (connection.doomedAtMs !== undefined) return
     const nowMs = clock.nowMs()
     if (nowMs - connection.windowAtMs >= WINDOW_MS) {
       connection.windowAtMs = nowMs
@@ -547,7 +571,8 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
     followed: channels.followed,
     loaded: channels.loaded,
 
-    admit(ip) {
+    admit(peer) {
+      const ip = limitedRange(peer)
       if (closing || connections.size >= settings.connectionsMax) return reject('OVERLOADED')
       if ((perIp.get(ip) ?? 0) >= settings.connectionsPerIp) {
         const detail = `${settings.connectionsPerIp} connections of one address are open`
@@ -562,6 +587,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
         subs: new Map(),
         waiting: new Set(),
         lagSinceMs: undefined,
+        doomedAtMs: undefined,
         settling: false,
         inFlight: 0,
         tokens: settings.messagesBurst,

@@ -1,0 +1,98 @@
+/**
+ * A book kept on the client's side from a snapshot and the deltas after it. It is exact, and it can
+ * prove so: its checksum is that of the exchange's book after the same message.
+ */
+
+import type { Level } from './answers.ts'
+import { crc32 } from './crc32.ts'
+
+/** A level as the stream writes it; a size beyond 2^53 was read as text. */
+export type LevelPair = readonly [price: number, size: number | string]
+
+const CHECKSUM_LEVELS = 10
+
+export class LocalBook {
+  readonly #bids = new Side(true)
+  readonly #asks = new Side(false)
+  /** The market's sequence number of the last change. */
+  seq = 0
+
+  /** Best first. */
+  bids(count?: number): Level[] {
+    return this.#bids.levels(count)
+  }
+
+  /** Best first. */
+  asks(count?: number): Level[] {
+    return this.#asks.levels(count)
+  }
+
+  load(seq: number, bids: readonly LevelPair[], asks: readonly LevelPair[]): void {
+    this.#bids.clear()
+    this.#asks.clear()
+    this.apply(seq, bids, asks)
+  }
+
+  /** Takes the new total of each changed level; 0 removes it. */
+  apply(seq: number, bids: readonly LevelPair[], asks: readonly LevelPair[]): void {
+    for (const [price, size] of bids) this.#bids.set(price, BigInt(size))
+    for (const [price, size] of asks) this.#asks.set(price, BigInt(size))
+    this.seq = seq
+  }
+
+  checksum(): number {
+    const text = (levels: readonly Level[]): string =>
+      levels.map(({ price, size }) => `${price}:${size}`).join(',')
+    return crc32(`${text(this.bids(CHECKSUM_LEVELS))}|${text(this.asks(CHECKSUM_LEVELS))}`)
+  }
+}
+
+/** Prices in order, the best last, where most changes happen. */
+class Side {
+  readonly #descending: boolean
+  readonly #prices: number[] = []
+  readonly #sizes = new Map<number, bigint>()
+
+  constructor(descending: boolean) {
+    this.#descending = descending
+  }
+
+  clear(): void {
+    this.#prices.length = 0
+    this.#sizes.clear()
+  }
+
+  set(price: number, size: bigint): void {
+    const known = this.#sizes.has(price)
+    if (size === 0n) {
+      if (!known) return
+      this.#sizes.delete(price)
+      this.#prices.splice(this.#position(price), 1)
+      return
+    }
+    this.#sizes.set(price, size)
+    if (!known) this.#prices.splice(this.#position(price), 0, price)
+  }
+
+  levels(count = this.#prices.length): Level[] {
+    const levels: Level[] = []
+    const end = Math.max(0, this.#prices.length - count)
+    for (let at = this.#prices.length - 1; at >= end; at--) {
+      const price = this.#prices[at]!
+      levels.push({ price, size: this.#sizes.get(price)! })
+    }
+    return levels
+  }
+
+  #position(price: number): number {
+    let low = 0
+    let high = this.#prices.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const at = this.#prices[middle]!
+      if (this.#descending ? at < price : at > price) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}

@@ -1,0 +1,147 @@
+/** What the stream tells, as types. */
+
+import type { LevelPair } from './local-book.ts'
+
+type Of<Type extends string> = { readonly type: Type; readonly sub: string }
+type Reset = { readonly reset?: true }
+export type OrderStatus = 'accepted' | 'partially_filled' | 'filled' | 'cancelled' | 'expired'
+
+export type BookMessage =
+  | (Of<'book.snapshot'> &
+      Reset & {
+        readonly marketId: string
+        readonly outcome: 0 | 1
+        readonly seq: number
+        readonly bids: readonly LevelPair[]
+        readonly asks: readonly LevelPair[]
+        readonly checksum: number
+        readonly ts: number
+      })
+  | (Of<'book.delta'> & {
+      readonly marketId: string
+      readonly outcome: 0 | 1
+      readonly seq: number
+      readonly prevSeq: number
+      readonly bids: readonly LevelPair[]
+      readonly asks: readonly LevelPair[]
+      readonly checksum: number
+      readonly ts: number
+    })
+
+type TradeFields = {
+  readonly tradeId: string
+  readonly price: number
+  readonly size: number
+  readonly outcome: 0 | 1
+  readonly buyer: string
+  readonly seller: string
+  readonly takerSide: 0 | 1
+  readonly ts: number
+  readonly seq: number
+}
+
+export type TradesMessage =
+  | (Of<'trades.snapshot'> &
+      Reset & {
+        readonly marketId: string
+        readonly seq: number
+        /** The latest that the exchange has at hand, oldest first; `client.trades` has them all. */
+        readonly trades: readonly (TradeFields & {
+          readonly status: string
+          readonly txHash: string
+        })[]
+        readonly ts: number
+      })
+  | (Of<'trade'> &
+      TradeFields & {
+        readonly marketId: string
+        readonly prevSeq: number
+        readonly fill: number
+        readonly fills: number
+        readonly status: 'matched'
+      })
+  | (Of<'trade.status'> & {
+      readonly marketId: string
+      readonly tradeId: string
+      readonly seq: number
+      readonly prevSeq: number
+      readonly status: 'submitted' | 'confirmed' | 'failed' | 'reverted'
+      readonly txHash: string
+      readonly reason: string
+      readonly ts: number
+    })
+
+export type StreamOrder = {
+  readonly orderHash: string
+  readonly marketId: string
+  readonly side: 0 | 1
+  readonly outcome: 0 | 1
+  readonly price: number
+  readonly size?: number
+  readonly status: OrderStatus
+  readonly remainingSize: number
+  readonly ts: number
+}
+
+export type OrdersMessage =
+  | (Of<'orders.snapshot'> &
+      Reset & {
+        readonly trader: string
+        readonly cursor: string
+        readonly orders: readonly StreamOrder[]
+        readonly ts: number
+      })
+  | (Of<'order'> &
+      StreamOrder & {
+        readonly seq: number
+        readonly cursor: string
+        readonly prevCursor: string
+        readonly reason?: string
+      })
+  /** All orders that the trader had open in the market ended with it. */
+  | (Of<'orders.ended'> & {
+      readonly marketId: string
+      readonly status: 'expired' | 'cancelled'
+      readonly reason: string
+      readonly seq: number
+      readonly cursor: string
+      readonly prevCursor: string
+      readonly ts: number
+    })
+
+export type MarketMessage =
+  | (Of<'market.snapshot'> &
+      Reset & {
+        readonly marketId?: string
+        readonly state?: 'open' | 'expired' | 'resolved' | 'withdrawn'
+        readonly count?: number
+        readonly seq?: number
+        readonly cursor?: string
+        readonly ts: number
+      })
+  | (Of<'market'> & {
+      readonly marketId: string
+      readonly event: string
+      readonly seq: number
+      readonly prevSeq?: number
+      readonly cursor?: string
+      readonly prevCursor?: string
+      readonly ts: number
+    })
+
+export type ChannelMessage = BookMessage | TradesMessage | OrdersMessage | MarketMessage
+
+/** A position in a chain: a market's sequence number, or an opaque cursor. */
+export type Position = number | string
+
+export function positionOf(message: ChannelMessage): Position {
+  return 'cursor' in message && message.cursor !== undefined
+    ? message.cursor
+    : (message as { seq: number }).seq
+}
+
+/** The position before; undefined for a snapshot, which follows nothing. */
+export function previousOf(message: ChannelMessage): Position | undefined {
+  if ('prevCursor' in message && message.prevCursor !== undefined) return message.prevCursor
+  return 'prevSeq' in message ? message.prevSeq : undefined
+}

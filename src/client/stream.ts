@@ -1,0 +1,494 @@
+/**
+ * The live side of the SDK: one WebSocket that is kept open, and subscriptions that survive it. Every
+ * message names the one before it, so a gap is seen and repaired by a new snapshot; after a broken
+ * connection a subscription goes on where it was, or is told that it starts over. All of this shows
+ * as events, so that a user can see it working.
+ */
+
+import type { PlacedOrder } from './answers.ts'
+import { parseExactJson } from './exact-json.ts'
+import { LocalBook } from './local-book.ts'
+import { SibylError } from './sibyl-error.ts'
+import type { OrderSubmission } from './sign-order.ts'
+import {
+  type BookMessage,
+  type ChannelMessage,
+  type MarketMessage,
+  type OrdersMessage,
+  type Position,
+  positionOf,
+  previousOf,
+  type TradesMessage,
+} from './stream-messages.ts'
+import type { HeaderLines } from './transport.ts'
+
+export type StreamOptions = {
+  /** Where the exchange is: `http://127.0.0.1:8080`. */
+  readonly url: string
+  /** Headers as for REST; the bearer token among them authenticates each new connection. */
+  readonly headers?: (() => HeaderLines | Promise<HeaderLines>) | undefined
+  /** The pause before the first attempt to reconnect; it doubles each time. */
+  readonly backoffMs?: number
+  readonly backoffMsMax?: number
+  /** How long an order may wait for its answer. */
+  readonly timeoutMs?: number
+  readonly WebSocket?: typeof WebSocket
+}
+
+/** What happens to the stream itself. */
+export type StreamEvents = {
+  open: { readonly session: string }
+  /** The connection is gone; undefined when it is not to come back. */
+  closed: {
+    readonly code: number
+    readonly reason: string
+    readonly reconnectInMs: number | undefined
+  }
+  /** A subscription is in place; `resumed` when it asked to go on where it was. */
+  subscribed: { readonly sub: string; readonly resumed: boolean }
+  /** What was in between is lost: this snapshot is a new start. */
+  reset: { readonly sub: string }
+  /** A message did not follow the one before; a new snapshot is on its way. */
+  gap: { readonly sub: string; readonly had: Position; readonly got: Position }
+  /** The local book differs from the exchange's; a new snapshot is on its way. */
+  checksum: { readonly sub: string; readonly expected: number; readonly got: number }
+  /** The exchange dropped messages because this client read too slowly. */
+  lag: { readonly sub: string; readonly dropped: number }
+  heartbeat: { readonly ts: number }
+  /** Nothing was heard for too long; the connection is given up. */
+  silent: { readonly forMs: number }
+  shutdown: { readonly reconnectInMs: number }
+  error: { readonly code: string; readonly error: string }
+}
+
+export type StreamSubscription = {
+  /** Resolves with the first snapshot, rejects when the exchange refuses. */
+  readonly ready: Promise<void>
+  close(): void
+}
+
+export type BookSubscription = StreamSubscription & { readonly book: LocalBook }
+
+export type SibylStream = {
+  on<K extends keyof StreamEvents>(event: K, listener: (news: StreamEvents[K]) => void): () => void
+  /** Keeps a book; `heard` is called after each message was applied and its checksum fitted. */
+  book(
+    what: {
+      readonly marketId: string
+      readonly outcome: 'YES' | 'NO'
+      /** The sum of the changes so often, instead of every change. */
+      readonly maxHz?: 1 | 5 | 10 | 20
+    },
+    heard?: (message: BookMessage, book: LocalBook) => void,
+  ): BookSubscription
+  trades(marketId: string, heard: (message: TradesMessage) => void): StreamSubscription
+  orders(trader: string, heard: (message: OrdersMessage) => void): StreamSubscription
+  /** One market, or all of them. */
+  market(marketId: string | undefined, heard: (message: MarketMessage) => void): StreamSubscription
+  place(submission: OrderSubmission): Promise<PlacedOrder>
+  cancel(order: {
+    readonly orderHash: string
+    readonly marketId: string
+    readonly side?: 'buy' | 'sell'
+  }): Promise<void>
+  /** All orders of this connection are cancelled when it ends; needs a token. */
+  cancelOnDisconnect(enabled: boolean): Promise<void>
+  /** Milliseconds to the exchange and back. */
+  ping(): Promise<number>
+  close(): void
+}
+
+type Following = {
+  readonly request: Readonly<Record<string, unknown>>
+  readonly take: (message: ChannelMessage) => boolean
+  readonly ready: PromiseWithResolvers<void>
+  sub: string | undefined
+  /** Where it is; undefined before the first snapshot. */
+  last: Position | undefined
+  /** The trades of one match come one by one; until the last, a resume begins before the first. */
+  fills: { readonly before: Position; readonly seq: number; fill: number } | undefined
+  /** A snapshot is on its way; until then nothing else counts. */
+  repairing: boolean
+}
+
+type Reply = {
+  readonly resolve: (message: Record<string, unknown>) => void
+  readonly reject: (error: SibylError) => void
+  readonly timer: ReturnType<typeof setTimeout>
+}
+
+const BACKOFF_MS = 250
+const BACKOFF_MS_MAX = 10_000
+const TIMEOUT_MS = 15_000
+/** Heartbeats that may be missing before the connection is given up. */
+const SILENT_HEARTBEATS = 2.5
+
+export function createStream(options: StreamOptions): SibylStream {
+  const Socket = options.WebSocket ?? WebSocket
+  const url = `${options.url.replace(/^http/, 'ws').replace(/\/+$/, '')}/api/v1/stream`
+  const listeners = new Map<string, Set<(news: never) => void>>()
+  const followings = new Set<Following>()
+  const asked = new Map<number, Following>()
+  const replies = new Map<number, Reply>()
+  let socket: WebSocket | undefined
+  let isOpen = false
+  let isOver = false
+  let ids = 0
+  let attempts = 0
+  let heartbeatMs = 0
+  let reconnectInMs: number | undefined
+  let watchdog: ReturnType<typeof setTimeout> | undefined
+  let opening = Promise.withResolvers<void>()
+  // Nobody may be waiting when it fails.
+  opening.promise.catch(() => undefined)
+
+  function emit<K extends keyof StreamEvents>(event: K, news: StreamEvents[K]): void {
+    for (const listener of listeners.get(event) ?? []) listener(news as never)
+  }
+
+  function connect(): void {
+    const ws = new Socket(url)
+    socket = ws
+    ws.addEventListener('message', ({ data }) => {
+      if (socket === ws && typeof data === 'string') heard(data)
+    })
+    ws.addEventListener('close', ({ code, reason }) => {
+      if (socket === ws) gone(code, reason)
+    })
+    // A close follows, and says what there is to say.
+    ws.addEventListener('error', () => undefined)
+    watch(options.timeoutMs ?? TIMEOUT_MS)
+  }
+
+  function watch(ms: number): void {
+    clearTimeout(watchdog)
+    watchdog = setTimeout(() => {
+      emit('silent', { forMs: ms })
+      const ws = socket
+      gone(1006, 'silent')
+      ws?.close()
+    }, ms)
+  }
+
+  function gone(code: number, reason: string): void {
+    clearTimeout(watchdog)
+    socket = undefined
+    asked.clear()
+    for (const [id, { reject, timer }] of replies) {
+      clearTimeout(timer)
+      replies.delete(id)
+      const details = { attempts: 1, outcomeUnknown: true }
+      reject(new SibylError('NETWORK', 'the connection broke before the answer', details))
+    }
+    for (const following of followings) following.sub = undefined
+    if (isOpen) opening = Promise.withResolvers<void>()
+    opening.promise.catch(() => undefined)
+    isOpen = false
+    if (isOver) {
+      emit('closed', { code, reason, reconnectInMs: undefined })
+      return
+    }
+    const most = Math.min(
+      options.backoffMsMax ?? BACKOFF_MS_MAX,
+      (options.backoffMs ?? BACKOFF_MS) * 2 ** attempts++,
+    )
+    // Clients that were cut off together must not come back together.
+    const pauseMs = reconnectInMs ?? most * (0.5 + Math.random() / 2)
+    reconnectInMs = undefined
+    emit('closed', { code, reason, reconnectInMs: pauseMs })
+    watchdog = setTimeout(connect, pauseMs)
+  }
+
+  function say(frame: object): void {
+    socket?.send(JSON.stringify(frame))
+  }
+
+  function heard(text: string): void {
+    if (heartbeatMs > 0) watch(SILENT_HEARTBEATS * heartbeatMs)
+    const frame = parseExactJson(text) as Record<string, unknown>
+    switch (frame.type) {
+      case 'hello':
+        heartbeatMs = frame.heartbeatMs as number
+        watch(SILENT_HEARTBEATS * heartbeatMs)
+        attempts = 0
+        void welcome(frame.session as string)
+        break
+      case 'subscribed':
+        subscribed(frame as { id?: number; sub: string; seq: Position })
+        break
+      case 'heartbeat':
+        compare(frame.subs as Record<string, Position>)
+        emit('heartbeat', { ts: frame.ts as number })
+        break
+      case 'lag': {
+        const following = named(frame.sub as string)
+        if (following !== undefined) following.repairing = true
+        emit('lag', { sub: frame.sub as string, dropped: frame.dropped as number })
+        break
+      }
+      case 'shutdown':
+        reconnectInMs = frame.reconnectInMs as number
+        emit('shutdown', { reconnectInMs })
+        break
+      case 'error':
+        refused(frame as { id?: number; code: string; error: string; field?: string })
+        break
+      default:
+        if (typeof frame.sub === 'string') follow(frame as unknown as ChannelMessage)
+        else if (typeof frame.id === 'number') answered(frame.id)?.resolve(frame)
+    }
+  }
+
+  async function welcome(session: string): Promise<void> {
+    const ws = socket
+    for (const following of followings) subscribe(following)
+    try {
+      const headers = await options.headers?.()
+      const bearer = Object.entries(headers ?? {}).find(
+        ([name]) => name.toLowerCase() === 'authorization',
+      )?.[1]
+      if (socket !== ws) return
+      isOpen = true
+      if (bearer !== undefined) await request('auth', { token: bearer.replace(/^Bearer /, '') })
+    } catch (error) {
+      const { code, message } = error instanceof SibylError ? error : { code: '', message: '' }
+      emit('error', { code: code || 'UNAUTHORIZED_INVALID_TOKEN', error: message || String(error) })
+    }
+    if (socket !== ws) return
+    isOpen = true
+    opening.resolve()
+    emit('open', { session })
+  }
+
+  function subscribe(following: Following): void {
+    const id = ++ids
+    asked.set(id, following)
+    const since = following.fills?.before ?? following.last
+    say({ op: 'subscribe', ...following.request, id, ...(since === undefined ? {} : { since }) })
+  }
+
+  function subscribed({ id, sub, seq }: { id?: number; sub: string; seq: Position }): void {
+    const following = id === undefined ? undefined : asked.get(id)
+    if (id === undefined || following === undefined) return
+    asked.delete(id)
+    const resumed = following.last !== undefined
+    following.sub = sub
+    // Where the exchange's chain stands for us; what it replays begins there.
+    if (resumed && !following.repairing) following.last = seq
+    emit('subscribed', { sub, resumed })
+  }
+
+  function refused(error: { id?: number; code: string; error: string; field?: string }): void {
+    const { id, code, error: sentence, field } = error
+    const details = { field, attempts: 1, outcomeUnknown: code === 'OUTCOME_UNKNOWN' }
+    const failure = new SibylError(code, sentence, details)
+    const following = id === undefined ? undefined : asked.get(id)
+    if (id !== undefined && following !== undefined) {
+      asked.delete(id)
+      // Too busy now may be different soon; anything else will not change by asking again.
+      if (code === 'OVERLOADED' || code === 'RATE_LIMITED') {
+        setTimeout(
+          () => {
+            if (socket !== undefined && followings.has(following)) subscribe(following)
+          },
+          options.backoffMsMax ?? BACKOFF_MS_MAX / 10,
+        )
+        return
+      }
+      followings.delete(following)
+      following.ready.reject(failure)
+      return
+    }
+    const reply = id === undefined ? undefined : answered(id)
+    if (reply !== undefined) reply.reject(failure)
+    else emit('error', { code, error: sentence })
+  }
+
+  function answered(id: number): Reply | undefined {
+    const reply = replies.get(id)
+    replies.delete(id)
+    clearTimeout(reply?.timer)
+    return reply
+  }
+
+  function named(sub: string): Following | undefined {
+    for (const following of followings) if (following.sub === sub) return following
+    return undefined
+  }
+
+  function repair(following: Following): void {
+    following.repairing = true
+    say({ op: 'snapshot', sub: following.sub })
+  }
+
+  /** A heartbeat tells where each subscription stands: what is missing at the end shows too. */
+  function compare(subs: Record<string, Position>): void {
+    for (const following of followings) {
+      const { sub, last, repairing } = following
+      const position = sub === undefined ? undefined : subs[sub]
+      if (sub === undefined || position === undefined || last === undefined || repairing) continue
+      if (position === last && following.fills === undefined) continue
+      emit('gap', { sub, had: last, got: position })
+      repair(following)
+    }
+  }
+
+  function follow(message: ChannelMessage): void {
+    const following = named(message.sub)
+    if (following === undefined) return
+    const { sub, last } = following
+    const position = positionOf(message)
+    const previous = previousOf(message)
+    if (previous === undefined) {
+      following.repairing = false
+      following.fills = undefined
+      following.last = position
+      if ('reset' in message) emit('reset', { sub: message.sub })
+      deliver(following, message)
+      following.ready.resolve()
+      return
+    }
+    if (following.repairing || sub === undefined) return
+    const fill = message.type === 'trade' ? message.fill : 0
+    const partial = following.fills
+    if (message.type === 'trade' && partial?.seq === message.seq && fill <= partial.fill) {
+      // Replayed because the match was not complete.
+      following.last = position
+      return
+    }
+    const follows =
+      message.type === 'trade' && partial?.seq === message.seq
+        ? fill === partial.fill + 1
+        : previous === last && partial === undefined && fill <= 1
+    if (!follows) {
+      emit('gap', { sub, had: last ?? 0, got: previous })
+      repair(following)
+      return
+    }
+    if (message.type === 'trade') {
+      const { seq, fills } = message
+      const before = partial?.before ?? previous
+      following.fills = fill < fills ? { before, seq, fill } : undefined
+    }
+    following.last = position
+    deliver(following, message)
+  }
+
+  function deliver(following: Following, message: ChannelMessage): void {
+    if (!following.take(message) && following.sub !== undefined) repair(following)
+  }
+
+  function start(
+    request: Following['request'],
+    take: (message: ChannelMessage) => boolean,
+  ): StreamSubscription {
+    const following: Following = {
+      request,
+      take,
+      ready: Promise.withResolvers<void>(),
+      sub: undefined,
+      last: undefined,
+      fills: undefined,
+      repairing: false,
+    }
+    following.ready.promise.catch(() => undefined)
+    followings.add(following)
+    if (heartbeatMs > 0 && socket?.readyState === Socket.OPEN) subscribe(following)
+    return {
+      ready: following.ready.promise,
+      close() {
+        followings.delete(following)
+        if (following.sub !== undefined) say({ op: 'unsubscribe', sub: following.sub })
+      },
+    }
+  }
+
+  function request(op: string, fields: object): Promise<Record<string, unknown>> {
+    const id = ++ids
+    return new Promise((resolve, reject) => {
+      const ms = options.timeoutMs ?? TIMEOUT_MS
+      const timer = setTimeout(() => {
+        replies.delete(id)
+        const details = { attempts: 1, outcomeUnknown: true }
+        reject(new SibylError('TIMEOUT', `${op}: no answer came in time`, details))
+      }, ms)
+      replies.set(id, { resolve, reject, timer })
+      say({ op, ...fields, id })
+    })
+  }
+
+  async function ask(op: string, fields: object): Promise<Record<string, unknown>> {
+    if (isOver) throw new SibylError('ABORTED', `${op}: the stream is closed`)
+    if (!isOpen) await opening.promise
+    return request(op, fields)
+  }
+
+  connect()
+
+  return {
+    on(event, listener) {
+      const known = listeners.get(event) ?? new Set()
+      listeners.set(event, known)
+      known.add(listener as (news: never) => void)
+      return () => void known.delete(listener as (news: never) => void)
+    },
+    book({ marketId, outcome, maxHz }, listener) {
+      const book = new LocalBook()
+      const pace = maxHz === undefined ? {} : { mode: 'conflate', maxHz }
+      const which = outcome === 'YES' ? 0 : 1
+      const subscription = start({ channel: 'book', marketId, outcome: which, ...pace }, (told) => {
+        const message = told as BookMessage
+        const { seq, bids, asks, checksum } = message
+        if (message.type === 'book.snapshot') book.load(seq, bids, asks)
+        else book.apply(seq, bids, asks)
+        const got = book.checksum()
+        if (got !== checksum) {
+          emit('checksum', { sub: message.sub, expected: checksum, got })
+          return false
+        }
+        listener?.(message, book)
+        return true
+      })
+      return { ...subscription, book }
+    },
+    trades: (marketId, listener) =>
+      start({ channel: 'trades', marketId }, passing<TradesMessage>(listener)),
+    orders: (trader, listener) =>
+      start({ channel: 'orders', trader }, passing<OrdersMessage>(listener)),
+    market: (marketId, listener) =>
+      start(
+        { channel: 'market', ...(marketId === undefined ? {} : { marketId }) },
+        passing<MarketMessage>(listener),
+      ),
+    async place(submission) {
+      const { type: _, id: __, ...placed } = await ask('place', submission)
+      return placed as unknown as PlacedOrder
+    },
+    async cancel(order) {
+      await ask('cancel', order)
+    },
+    async cancelOnDisconnect(enabled) {
+      await ask('cancelOnDisconnect', { enabled })
+    },
+    async ping() {
+      const begunMs = performance.now()
+      await ask('ping', {})
+      return performance.now() - begunMs
+    },
+    close() {
+      isOver = true
+      clearTimeout(watchdog)
+      opening.reject(new SibylError('ABORTED', 'the stream is closed'))
+      if (socket === undefined) emit('closed', { code: 1000, reason: '', reconnectInMs: undefined })
+      else socket.close()
+      followings.clear()
+    },
+  }
+}
+
+function passing<M>(listener: (message: M) => void): (message: ChannelMessage) => boolean {
+  return (message) => {
+    listener(message as unknown as M)
+    return true
+  }
+}

@@ -1,0 +1,274 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { eventually } from '../support/eventually.ts'
+import { buy } from '../support/orders.ts'
+import { RawStreamClient } from './raw-stream-client.ts'
+import { type Frame, marketIdOf, startStream, type TestStream } from './stream-fixture.ts'
+
+const M = marketIdOf(0)
+const BOOK = { op: 'subscribe', channel: 'book', marketId: M, outcome: 0 }
+
+/** Whoever behaves is served, whatever the others do. */
+async function othersAreServed(stream: TestStream): Promise<void> {
+  const client = await stream.connect()
+  assert.equal((await client.ask(BOOK)).type, 'subscribed')
+  client.close()
+}
+
+test('every bad frame gets an error that names what is wrong', async (t) => {
+  const stream = await startStream(t)
+  const client = await stream.connect()
+  const bad: [frame: unknown, code: string, field: string | undefined, id?: unknown][] = [
+    ['{', 'INVALID_JSON', undefined],
+    ['', 'INVALID_JSON', undefined],
+    ['[]', 'INVALID_FIELD', undefined],
+    ['"subscribe"', 'INVALID_FIELD', undefined],
+    ['null', 'INVALID_FIELD', undefined],
+    [{}, 'MISSING_FIELD', 'op'],
+    [{ op: 'fly', id: 1 }, 'INVALID_FIELD', 'op', 1],
+    [{ op: '__proto__' }, 'INVALID_FIELD', 'op'],
+    [{ op: ['subscribe'] }, 'INVALID_FIELD', 'op'],
+    [{ op: 'ping', extra: 1 }, 'INVALID_FIELD', 'extra'],
+    [{ op: 'ping', id: { a: 1 } }, 'INVALID_FIELD', 'id'],
+    [{ op: 'ping', id: 'x'.repeat(65) }, 'INVALID_FIELD', 'id'],
+    [{ op: 'subscribe' }, 'MISSING_FIELD', 'channel'],
+    [{ op: 'subscribe', channel: 'gossip' }, 'INVALID_FIELD', 'channel'],
+    [{ op: 'subscribe', channel: 'constructor' }, 'INVALID_FIELD', 'channel'],
+    [{ op: 'subscribe', channel: 'book', outcome: 0 }, 'MISSING_FIELD', 'marketId'],
+    [{ ...BOOK, marketId: '0x12' }, 'INVALID_FIELD', 'marketId'],
+    [{ ...BOOK, marketId: marketIdOf(77) }, 'MARKET_NOT_FOUND', 'marketId'],
+    [{ ...BOOK, outcome: 2 }, 'INVALID_FIELD', 'outcome'],
+    [{ ...BOOK, maxHz: 5 }, 'INVALID_FIELD', 'maxHz'],
+    [{ ...BOOK, mode: 'conflate', maxHz: 7 }, 'INVALID_FIELD', 'maxHz'],
+    [{ ...BOOK, mode: 'some' }, 'INVALID_FIELD', 'mode'],
+    [{ ...BOOK, since: -1 }, 'INVALID_FIELD', 'since'],
+    [{ ...BOOK, since: 'cursor' }, 'INVALID_FIELD', 'since'],
+    [`${JSON.stringify(BOOK).slice(0, -1)},"since":1.5}`, 'INVALID_FIELD', 'since'],
+    [{ op: 'subscribe', channel: 'market', since: 3 }, 'INVALID_FIELD', 'since'],
+    [{ op: 'subscribe', channel: 'orders', trader: 'ann' }, 'INVALID_FIELD', 'trader'],
+    [{ op: 'subscribe', channel: 'price', asset: 'BTC' }, 'ASSET_NOT_FOUND', 'asset'],
+    [{ op: 'subscribe', channel: 'quick-market', asset: 'BTC' }, 'ASSET_NOT_FOUND', 'asset'],
+    [{ op: 'unsubscribe', sub: 'nothing' }, 'NOT_FOUND', 'sub'],
+    [{ op: 'snapshot', sub: 'nothing' }, 'NOT_FOUND', 'sub'],
+    [{ op: 'auth', token: 'x' }, 'UNAUTHORIZED_INVALID_TOKEN', undefined],
+    [{ op: 'auth' }, 'MISSING_FIELD', 'token'],
+    [{ op: 'place', order: {}, signature: '' }, 'MISSING_FIELD', 'order.marketId'],
+    [{ op: 'place', signature: '' }, 'MISSING_FIELD', 'order'],
+    [{ op: 'cancel', marketId: M }, 'MISSING_FIELD', 'orderHash'],
+    [{ op: 'cancelOnDisconnect' }, 'MISSING_FIELD', 'enabled'],
+    [{ op: 'cancelOnDisconnect', enabled: true }, 'UNAUTHORIZED_MISSING_HEADER', undefined],
+    ['{"op":"ping","op":"ping"}', 'INVALID_FIELD', 'op'],
+    ['['.repeat(5_000), 'INVALID_JSON', undefined],
+  ]
+  for (const [frame, code, field, id] of bad) {
+    const error = await client.ask(frame as object)
+    const shown = JSON.stringify(frame)?.slice(0, 80)
+    assert.equal(error.type, 'error', shown)
+    assert.deepEqual([error.code, error.field, error.id], [code, field, id], shown)
+    assert.ok(String(error.error).length > 5)
+  }
+  client.ws.send(new Uint8Array([1, 2, 3]))
+  assert.equal((await client.next()).code, 'INVALID_JSON')
+  assert.equal(client.closed, undefined)
+  await othersAreServed(stream)
+})
+
+test('more than a hundred malformed frames end the connection', async (t) => {
+  const stream = await startStream(t)
+  const client = await stream.connect()
+  for (let count = 0; count < 120; count++) client.say('{')
+  assert.equal((await client.ended()).code, 4400)
+  const errors = client.frames.filter(({ code }) => code === 'INVALID_JSON')
+  assert.equal(errors.length, 101)
+  await othersAreServed(stream)
+})
+
+test('ten thousand subscriptions stop at the limit', async (t) => {
+  const stream = await startStream(t, { settings: { lingeringMax: 20 } })
+  const client = await stream.connect()
+  for (let count = 0; count < 5_000; count++) {
+    const trader = `0x${count.toString(16).padStart(40, '0')}`
+    client.say({ op: 'subscribe', channel: 'orders', trader })
+    client.say({ op: 'subscribe', channel: 'trades', marketId: marketIdOf(count % 200) })
+  }
+  await eventually(() => {
+    const answers = client.frames.filter(({ type }) => type === 'subscribed' || type === 'error')
+    assert.equal(answers.length, 10_000)
+  })
+  assert.equal(client.frames.filter(({ code }) => code === 'RATE_LIMITED').length > 4_000, true)
+  assert.equal(stream.hub.figures().subscriptions, 50)
+  assert.ok(stream.hub.figures().topics <= 70)
+  assert.equal((await client.ask({ op: 'ping' }, 'pong')).type, 'pong')
+})
+
+test('frames that are too large end the connection', async (t) => {
+  const stream = await startStream(t)
+  const client = await stream.connect()
+  client.say({ op: 'ping', id: 'x'.repeat(20_000) })
+  const error = await client.next('error')
+  assert.equal(error.code, 'BODY_TOO_LARGE')
+  assert.equal((await client.ended()).code, 1009)
+  const other = await stream.connect()
+  other.say({ op: 'ping', id: 'x'.repeat(1_048_576) })
+  await other.ended()
+  await othersAreServed(stream)
+})
+
+test('a flood is told to slow down, and then cut off', async (t) => {
+  const stream = await startStream(t, { settings: { messagesPerSecond: 10, messagesBurst: 20 } })
+  const client = await stream.connect()
+  for (let count = 0; count < 25; count++) client.say({ op: 'ping', id: count })
+  await eventually(() => assert.equal(client.frames.length, 26))
+  const limited = client.frames.filter(({ code }) => code === 'RATE_LIMITED')
+  assert.ok(limited.length > 0)
+  assert.equal(limited[0]?.id, 20)
+  for (let count = 0; count < 1_000; count++) client.say({ op: 'ping' })
+  assert.equal((await client.ended()).code, 4429)
+  await othersAreServed(stream)
+})
+
+test('connections of one address, and of all, are limited', async (t) => {
+  const stream = await startStream(t, { settings: { connectionsPerIp: 2 } })
+  const first = await stream.connect()
+  await stream.connect()
+  const refused = new WebSocket(`${stream.url}/api/v1/stream`)
+  await new Promise((resolve) => refused.addEventListener('error', resolve))
+  first.close()
+  await first.ended()
+  await eventually(() => assert.equal(stream.hub.figures().connections, 1))
+  await stream.connect()
+})
+
+test('a GET without an upgrade is told so', async (t) => {
+  const stream = await startStream(t)
+  const response = await fetch(`${stream.url.replace('ws', 'http')}/api/v1/stream`)
+  assert.equal(response.status, 400)
+})
+
+/** Changes the book so often that no socket buffer holds it all. */
+function pour(stream: TestStream, orders: number, from = 0): void {
+  const [market] = stream.markets
+  for (let count = 0; count < orders; count++) {
+    market!.place(
+      buy('YES')
+        .at(0.2)
+        .size(1)
+        .by(`t${(from + count) % 500}`)
+        .named(`o${from + count}`),
+    )
+  }
+  stream.flow()
+}
+
+/** Follows one book of a raw client, and says where a message does not follow the one before. */
+function gapsOf(frames: readonly Frame[]): string[] {
+  const gaps: string[] = []
+  let last: unknown
+  let told = false
+  for (const frame of frames) {
+    if (frame.type === 'book.snapshot') {
+      last = frame.seq
+      told = false
+    } else if (frame.type === 'lag') told = true
+    else if (frame.type === 'book.delta') {
+      if (!told && frame.prevSeq !== last)
+        gaps.push(`${String(frame.prevSeq)} after ${String(last)}`)
+      last = frame.seq
+    }
+  }
+  return gaps
+}
+
+test('a slow reader is told, snapshotted anew, and slows nobody down', async (t) => {
+  const stream = await startStream(t)
+  const slow = new RawStreamClient(`${stream.url}/api/v1/stream`)
+  t.after(() => slow.close())
+  await eventually(() => assert.equal(slow.frames[0]?.type, 'hello'))
+  slow.say(BOOK)
+  await eventually(() => assert.equal(slow.frames.length, 3))
+  slow.pause()
+  const quick = await stream.connect()
+  await quick.ask(BOOK, 'book.snapshot')
+  let poured = 0
+  await eventually(() => {
+    pour(stream, 2_000, poured)
+    poured += 2_000
+    assert.equal(stream.hub.figures().lagging, 1)
+  })
+  await eventually(() => {
+    assert.equal(quick.frames.filter(({ type }) => type === 'book.delta').length, poured)
+  })
+  assert.deepEqual(gapsOf(quick.frames), [])
+  assert.ok(quick.frames.every(({ type }) => type !== 'lag'))
+  pour(stream, 100, poured)
+  poured += 100
+  slow.resume()
+  await eventually(() => assert.ok(slow.frames.some(({ type }) => type === 'lag')))
+  await eventually(() => assert.equal(slow.frames.at(-1)?.seq, poured + 1))
+  pour(stream, 10, poured)
+  poured += 10
+  await eventually(() => assert.equal(slow.frames.at(-1)?.seq, poured + 1))
+  assert.equal(stream.hub.figures().lagging, 0)
+  const lag = slow.frames.find(({ type }) => type === 'lag')
+  assert.equal(lag?.sub, `book:${M}:0`)
+  assert.ok(Number(lag?.dropped) >= 100)
+})
+
+test('a client that never reads is closed in the end, and the process stays up', async (t) => {
+  const stream = await startStream(t, { settings: { lagMsMax: 50, heartbeatMs: 160 } })
+  const dead = new RawStreamClient(`${stream.url}/api/v1/stream`)
+  t.after(() => dead.close())
+  await eventually(() => assert.equal(dead.frames[0]?.type, 'hello'))
+  dead.say(BOOK)
+  await eventually(() => assert.ok(dead.frames.some(({ type }) => type === 'book.snapshot')))
+  dead.pause()
+  let poured = 0
+  await eventually(() => {
+    if (stream.hub.figures().closedLagging === 0) {
+      pour(stream, 2_000, poured)
+      poured += 2_000
+    }
+    assert.equal(stream.hub.figures().closedLagging, 1)
+  })
+  assert.equal(stream.hub.figures().connections, 0)
+  assert.equal(stream.hub.figures().lagging, 0)
+  await othersAreServed(stream)
+})
+
+test('a reader that asks and does not read is told why it is closed', async (t) => {
+  const stream = await startStream(t)
+  const slow = new RawStreamClient(`${stream.url}/api/v1/stream`)
+  t.after(() => slow.close())
+  await eventually(() => assert.equal(slow.frames[0]?.type, 'hello'))
+  slow.say(BOOK)
+  await eventually(() => assert.ok(slow.frames.some(({ type }) => type === 'book.snapshot')))
+  slow.pause()
+  let poured = 0
+  await eventually(() => {
+    pour(stream, 2_000, poured)
+    poured += 2_000
+    assert.equal(stream.hub.figures().lagging, 1)
+  })
+  // A request whose answer finds no room any more.
+  slow.say({ op: 'ping' })
+  for (let count = 0; count < 3; count++) await othersAreServed(stream)
+  slow.resume()
+  await eventually(() => assert.equal(slow.closeCode, 4008))
+  await eventually(() => assert.equal(stream.hub.figures().connections, 0))
+})
+
+test('clients that vanish leave nothing behind', async (t) => {
+  const stream = await startStream(t, { settings: { heartbeatMs: 160, lingerMs: 1 } })
+  for (let count = 0; count < 20; count++) {
+    const client = new RawStreamClient(`${stream.url}/api/v1/stream`)
+    if (count % 3 > 0) await eventually(() => assert.ok(client.frames.length > 0))
+    client.say(BOOK)
+    client.say({ op: 'subscribe', channel: 'orders', trader: `0x${'00'.repeat(20)}` })
+    if (count % 3 === 1) await eventually(() => assert.ok(client.frames.length > 2))
+    client.close()
+  }
+  await eventually(() => {
+    const { connections, subscriptions, topics } = stream.hub.figures()
+    assert.deepEqual([connections, subscriptions, topics], [0, 0, 0])
+  })
+})
