@@ -89,9 +89,9 @@ test('what is appended is read back in order, from any offset and in any portion
     meta: {},
   })
   assert.deepEqual(log.read(0, 1, 10), [])
-  assert.deepEqual(await appendNotes(log, 1, 3), { firstOffset: 1, lastOffset: 3 })
-  assert.deepEqual(await appendNotes(log, 4, 4), { firstOffset: 4, lastOffset: 4 })
-  assert.deepEqual(await appendNotes(log, 5, 30), { firstOffset: 5, lastOffset: 30 })
+  assert.deepEqual(await appendNotes(log, 1, 3), { firstOffset: 1, lastOffset: 3, rows: [] })
+  assert.deepEqual(await appendNotes(log, 4, 4), { firstOffset: 4, lastOffset: 4, rows: [] })
+  assert.deepEqual(await appendNotes(log, 5, 30), { firstOffset: 5, lastOffset: 30, rows: [] })
   for (const again of [false, true]) {
     if (again) log = await reopened(log)
     for (const portion of [1, 2, 7, 100]) {
@@ -117,6 +117,7 @@ test('a batch larger than a row is one transaction and reads as one run of offse
   assert.deepEqual(await log.append(0, { events, nowMs: NOW }), {
     firstOffset: 1,
     lastOffset: 9_002,
+    rows: [],
   })
   const records = [...log.read(0, 1, 5_000), ...log.read(0, 5_001, 5_000)]
   assert.deepEqual(
@@ -277,7 +278,7 @@ test('truncation stops at the projector, at what a market needs, and at the last
   assert.deepEqual(truncated(100, 100), { firstOffset: 42, removed: 1, more: false })
   log = await reopened(log)
   assert.deepEqual(offsets(log.read(0, 42, 10)), [42, 43, 44, 45])
-  assert.deepEqual(await appendNotes(log, 45, 45), { firstOffset: 46, lastOffset: 46 })
+  assert.deepEqual(await appendNotes(log, 45, 45), { firstOffset: 46, lastOffset: 46, rows: [] })
 })
 
 test('a retired market leaves nothing behind', async () => {
