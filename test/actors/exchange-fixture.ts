@@ -70,7 +70,7 @@ export async function withExchanges(
   }
 }
 
-async function startExchange(dataDir: string, options: ExchangeOptions = {}) {
+export async function startExchange(dataDir: string, options: ExchangeOptions = {}) {
   const settings = loadSettings({
     SIBYL_PROFILE: 'default',
     SIBYL_DATA_DIR: dataDir,

@@ -1,0 +1,288 @@
+/**
+ * Kills the exchange with SIGKILL again and again under a seeded flow of orders, and counts what that
+ * costs. After each restart: every answered command is there, none is there twice, the markets hold
+ * open what the log says, and the database agrees with the markets.
+ *
+ * Every few kills it begins with a new data folder. In every second folder snapshots and truncation
+ * run all the time; there the log does not tell the whole story any more, and the database is held
+ * to the answers and to the markets alone.
+ */
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { OpenOrder } from '#actors/market.ts'
+import type { OrderHash } from '#domain/ids.ts'
+import { isRejection } from '#domain/rejection.ts'
+import { isUnanswered } from '#runtime/channel.ts'
+import { closeDatabase, openDatabase, read } from '#store/database.ts'
+import { assertOpen, assertProjected, expectedFrom } from '../actors/agreement.ts'
+import { type OrderStream, orderStream, type StreamAsk } from '../actors/order-stream.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Random, randomFrom } from '../support/random.ts'
+
+export type CrashFigures = {
+  kills: number
+  answered: number
+  lost: number
+  duplicated: number
+  /** Kills that came before the exchange was ready again. */
+  killedWhileStarting: number
+}
+
+export type CrashOptions = {
+  readonly kills: number
+  readonly seed: number
+  readonly killsPerFolder: number
+  readonly progress?: (figures: CrashFigures) => void
+}
+
+/** Commands under way at once. */
+const IN_FLIGHT = 64
+const MARKETS = 6
+
+type Answered = { readonly ask: StreamAsk; readonly answer: unknown }
+type Said = {
+  id?: number
+  answer?: unknown
+  ready?: string
+  open?: OpenOrder[]
+  opened?: true
+  stopped?: boolean
+}
+
+export async function crashRun(options: CrashOptions): Promise<CrashFigures> {
+  const figures = { kills: 0, answered: 0, lost: 0, duplicated: 0, killedWhileStarting: 0 }
+  const random = randomFrom(options.seed)
+  for (let folder = 0; figures.kills < options.kills; folder++) {
+    const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-crash-'))
+    try {
+      await crashFolder(dataDir, folder, random, options, figures)
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  }
+  return figures
+}
+
+async function crashFolder(
+  dataDir: string,
+  folder: number,
+  random: Random,
+  options: CrashOptions,
+  figures: CrashFigures,
+): Promise<void> {
+  const truncating = folder % 2 === 1
+  const env: Record<string, string> = {
+    SIBYL_MARKET_THREADS: String(random.int(1, 2)),
+    ...(truncating ? { SIBYL_SNAPSHOT_EVERY: '100' } : {}),
+  }
+  const stream = orderStream(random.int(1, 2 ** 30), MARKETS)
+  const answered: Answered[] = []
+  let opened = false
+  const last = Math.min(options.kills, figures.kills + options.killsPerFolder)
+  for (;;) {
+    const child = startChild(dataDir, env)
+    const ending = figures.kills >= last
+    try {
+      if (!ending && opened && random.chance(0.15)) {
+        // In the middle of a start, when the logs are read and the database is claimed.
+        await Promise.race([pause(random.int(50, 1_500)), child.next('ready')])
+        figures.killedWhileStarting++
+      } else {
+        const databaseUrl = (await child.next('ready')).ready as string
+        if (!opened) {
+          child.send({ markets: stream.markets })
+          await child.next('opened')
+          opened = true
+        }
+        await check({ child, dataDir, databaseUrl, answered, truncating, figures })
+        if (ending) {
+          child.send({ stop: true })
+          assert.equal((await child.next('stopped')).stopped, true, 'it stops in good order')
+          return
+        }
+        await load(child, stream, answered, random.int(5, 500))
+      }
+    } finally {
+      await child.kill()
+    }
+    figures.kills++
+    options.progress?.(figures)
+  }
+}
+
+/** Sends commands, `IN_FLIGHT` at a time, until the exchange is killed after so many milliseconds. */
+async function load(
+  child: Child,
+  stream: OrderStream,
+  answered: Answered[],
+  lifeMs: number,
+): Promise<void> {
+  const under = new Map<number, StreamAsk>()
+  let id = 0
+  const feed = (count: number) => {
+    const asks = stream.take(count).map((ask) => ({ ...ask, id: ++id }))
+    for (const ask of asks) under.set(ask.id, ask)
+    child.send({ asks })
+  }
+  child.onAnswer = (of, answer) => {
+    const ask = under.get(of)
+    under.delete(of)
+    if (ask === undefined || isUnanswered(answer)) return
+    answered.push({ ask, answer })
+    feed(1)
+  }
+  feed(IN_FLIGHT)
+  await pause(lifeMs)
+}
+
+type Checked = {
+  readonly child: Child
+  readonly dataDir: string
+  readonly databaseUrl: string
+  readonly answered: Answered[]
+  readonly truncating: boolean
+  readonly figures: CrashFigures
+}
+
+async function check(checked: Checked): Promise<void> {
+  const { child, dataDir, databaseUrl, answered, truncating, figures } = checked
+  const open = async (): Promise<OpenOrder[]> => {
+    child.send({ open: true })
+    return (await child.next('open')).open as OpenOrder[]
+  }
+  if (!truncating) {
+    const expected = expectedFrom(dataDir)
+    assertOpen(expected, await open())
+    await eventually(() => assertProjected(expected, databaseUrl))
+  }
+  const held = await open()
+  const rows = await eventually(async () => {
+    const found = await orderRows(databaseUrl)
+    const openRows = [...found].filter(([, { status }]) => status === 'open')
+    assert.equal(openRows.length, held.length, 'open orders of the database and of the markets')
+    for (const order of held) {
+      assert.equal(found.get(order.orderHash)?.remaining, order.remaining, order.orderHash)
+    }
+    return found
+  })
+  for (const { ask, answer } of answered) {
+    figures.answered++
+    const [type, message] = ask.ask
+    if (isRejection(answer)) continue
+    const hash = type === 'PlaceOrder' ? message.order.orderHash : message.orderHash
+    const row = rows.get(hash)
+    if (row === undefined) figures.lost++
+    else if (type === 'CancelOrder' && row.status !== 'cancelled') figures.lost++
+  }
+  figures.duplicated += await resubmitted(child, answered, held)
+  answered.length = 0
+}
+
+/** Every answered order once more: nothing may come of it. Answers how many were taken again. */
+async function resubmitted(
+  child: Child,
+  answered: readonly Answered[],
+  held: readonly OpenOrder[],
+): Promise<number> {
+  const placed = answered.filter(
+    ({ ask, answer }) => ask.ask[0] === 'PlaceOrder' && !isRejection(answer),
+  )
+  let again = 0
+  let id = 0
+  let left = placed.length
+  if (left > 0) {
+    const done = new Promise<void>((resolve) => {
+      child.onAnswer = (_id, answer) => {
+        const told = answer as { duplicate?: true; rejected?: string }
+        if (told.duplicate !== true && told.rejected !== 'ORDER_CLOSED') again++
+        if (--left === 0) resolve()
+      }
+    })
+    child.send({ asks: placed.map(({ ask }) => ({ ...ask, id: ++id })) })
+    await done
+  }
+  child.send({ open: true })
+  const after = (await child.next('open')).open as OpenOrder[]
+  assert.deepEqual(after, held, 'a resubmission changes nothing')
+  return again
+}
+
+async function orderRows(
+  databaseUrl: string,
+): Promise<Map<OrderHash, { status: string; remaining: number }>> {
+  const database = await openDatabase(databaseUrl, { readOnly: true })
+  try {
+    const rows = await read(database, (em) =>
+      em
+        .getConnection()
+        .execute<{ hash: string; status: string; remaining: number | string }[]>(
+          'select lower(hex(order_hash)) as hash, status, remaining_e6 as remaining from orders',
+        ),
+    )
+    return new Map(
+      rows.map(({ hash, status, remaining }) => [
+        `0x${hash}` as OrderHash,
+        { status, remaining: Number(remaining) },
+      ]),
+    )
+  } finally {
+    await closeDatabase(database)
+  }
+}
+
+type Child = {
+  onAnswer: (id: number, answer: unknown) => void
+  send(message: object): void
+  /** The next message that has this field; fails when the process ends first. */
+  next(field: keyof Said): Promise<Said>
+  /** SIGKILL, and waits until it is gone. */
+  kill(): Promise<void>
+}
+
+function startChild(dataDir: string, env: Readonly<Record<string, string>>): Child {
+  const entry = new URL('./exchange-process.ts', import.meta.url)
+  const process_: ChildProcess = fork(entry, [dataDir, JSON.stringify(env)], {
+    serialization: 'advanced',
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  })
+  let errors = ''
+  process_.stderr?.on('data', (text) => {
+    errors = `${errors}${text}`.slice(-4_000)
+  })
+  const exited = new Promise<void>((resolve) => process_.once('exit', () => resolve()))
+  const waiting = new Map<keyof Said, (said: Said) => void>()
+  const failures = new Set<(error: Error) => void>()
+  void exited.then(() => {
+    for (const fail of failures) fail(new Error(`the exchange ended by itself: ${errors}`))
+  })
+  const child: Child = {
+    onAnswer: () => {},
+    send: (message) => void (process_.connected && process_.send(message)),
+    next: (field) =>
+      new Promise((resolve, reject) => {
+        failures.add(reject)
+        waiting.set(field, resolve)
+      }),
+    async kill() {
+      failures.clear()
+      process_.kill('SIGKILL')
+      await exited
+    },
+  }
+  process_.on('message', (said: Said) => {
+    if (said.id !== undefined) return child.onAnswer(said.id, said.answer)
+    for (const field of Object.keys(said) as (keyof Said)[]) {
+      waiting.get(field)?.(said)
+      waiting.delete(field)
+    }
+  })
+  return child
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
