@@ -1,0 +1,355 @@
+/**
+ * A random flow on several markets, and clients that subscribe, vanish, resume and stop reading at
+ * random. Whatever happens, each book that a client holds is the server's at the `seq` it has
+ * reached, each checksum fits, and nothing is missing without its being told or seen.
+ */
+
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { crc32 } from 'node:zlib'
+import { openOrdersOf } from '#actors/market.ts'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
+import { START_SEC } from '../actors/market-fixture.ts'
+import { randomFlow } from '../actors/random-flow.ts'
+import { eventually } from '../support/eventually.ts'
+import { traderNamed } from '../support/orders.ts'
+import { type Random, randomFrom } from '../support/random.ts'
+import { RawStreamClient } from './raw-stream-client.ts'
+import { type Frame, marketIdOf, startStream, type TestStream } from './stream-fixture.ts'
+
+const MARKETS = 3
+const TRADERS = ['ann', 'bob', 'cat']
+
+/** The books after each event, kept by the rule that `market-event.ts` states and nothing else. */
+class History {
+  readonly #levels = new Map<string, Map<number, number>>()
+  readonly #texts = new Map<string, { seq: number; text: string }[]>()
+
+  take(event: MarketEvent): void {
+    const { marketId, seq } = event
+    const change = (outcome: number, side: number, price: number, by: number): void => {
+      const key = `${marketId}:${outcome}:${side}`
+      const levels = this.#levels.get(key) ?? new Map<number, number>()
+      this.#levels.set(key, levels)
+      const total = (levels.get(price) ?? 0) + by
+      if (total === 0) levels.delete(price)
+      else levels.set(price, total)
+    }
+    if (event.type === 'OrderRested') change(event.outcome, event.side, event.price, event.added)
+    else if (event.type === 'OrderClosed') {
+      if (event.remaining > 0) change(event.outcome, event.side, event.price, -event.remaining)
+    } else if (event.type === 'OrdersMatched') {
+      const { outcome, side } = event.taker
+      for (const { price, size } of event.fills) change(outcome, 1 - side, price, -size)
+    }
+    for (const outcome of OUTCOMES) {
+      const key = `${marketId}:${outcome}`
+      const texts = this.#texts.get(key) ?? []
+      this.#texts.set(key, texts)
+      texts.push({ seq, text: this.#textOf(key) })
+    }
+  }
+
+  #textOf(key: string): string {
+    const side = (which: number): [number, number][] => [
+      ...(this.#levels.get(`${key}:${which}`) ?? []),
+    ]
+    return bookText(side(BUY), side(SELL))
+  }
+
+  at(marketId: string, outcome: number, seq: number): string {
+    const texts = this.#texts.get(`${marketId}:${outcome}`) ?? []
+    return texts.findLast((entry) => entry.seq <= seq)?.text ?? '|'
+  }
+}
+
+function bookText(bids: [number, number][], asks: [number, number][]): string {
+  const text = (levels: [number, number][], order: number): string =>
+    levels
+      .toSorted(([a], [b]) => (a - b) * order)
+      .map(([price, size]) => `${price}:${size}`)
+      .join(',')
+  return `${text(bids, -1)}|${text(asks, 1)}`
+}
+
+function checksumOf(text: string): number {
+  const ten = (side: string): string => side.split(',').slice(0, 10).join(',')
+  const [bids = '', asks = ''] = text.split('|')
+  return crc32(`${ten(bids)}|${ten(asks)}`)
+}
+
+type Topic = {
+  readonly request: Record<string, unknown>
+  last: number | string | undefined
+  /** Something is missing and a snapshot is on its way. */
+  stale: boolean
+  readonly sides: [Map<number, number>, Map<number, number>]
+  readonly orders: Map<string, unknown>
+  fills: { seq: number; fill: number; fills: number } | undefined
+}
+
+/** A client as the documentation describes it. */
+class Client {
+  readonly topics = new Map<string, Topic>()
+  readonly counts = { frames: 0, gaps: 0, lags: 0, resets: 0, resumes: 0 }
+  paused = false
+  #socket: RawStreamClient | undefined
+  readonly #stream: TestStream
+  readonly #history: History
+
+  constructor(stream: TestStream, history: History) {
+    this.#stream = stream
+    this.#history = history
+  }
+
+  get isGone(): boolean {
+    return this.#socket === undefined || this.#socket.gone
+  }
+
+  async connect(): Promise<void> {
+    const socket = new RawStreamClient(`${this.#stream.url}/api/v1/stream`)
+    this.#socket = socket
+    this.paused = false
+    await eventually(() => assert.equal(socket.frames[0]?.type, 'hello'))
+    socket.onFrame = (frame) => {
+      if (this.#socket === socket) this.#hear(frame)
+    }
+    for (const topic of this.topics.values()) {
+      topic.stale = topic.last === undefined
+      this.#ask(topic)
+    }
+  }
+
+  vanish(): void {
+    this.#socket?.close()
+    this.#socket = undefined
+  }
+
+  subscribe(sub: string, request: Record<string, unknown>): void {
+    if (this.topics.has(sub) || this.isGone) return
+    const topic: Topic = {
+      request,
+      last: undefined,
+      stale: true,
+      sides: [new Map(), new Map()],
+      orders: new Map(),
+      fills: undefined,
+    }
+    this.topics.set(sub, topic)
+    this.#ask(topic)
+  }
+
+  unsubscribe(sub: string): void {
+    if (!this.topics.delete(sub)) return
+    this.#socket?.say({ op: 'unsubscribe', sub })
+  }
+
+  pause(): void {
+    this.paused = true
+    this.#socket?.pause()
+  }
+
+  resume(): void {
+    this.paused = false
+    this.#socket?.resume()
+  }
+
+  #ask(topic: Topic): void {
+    if (topic.last !== undefined) this.counts.resumes++
+    const since = topic.last === undefined ? {} : { since: topic.last }
+    this.#socket?.say({ op: 'subscribe', ...topic.request, ...since })
+  }
+
+  #hear(frame: Frame): void {
+    this.counts.frames++
+    assert.notEqual(frame.type, 'error', JSON.stringify(frame))
+    const topic = this.topics.get(frame.sub as string)
+    if (topic === undefined) return
+    if (frame.type === 'subscribed') {
+      if (!topic.stale) topic.last = frame.seq as number
+      return
+    }
+    if (frame.type === 'lag') {
+      this.counts.lags++
+      topic.stale = true
+      return
+    }
+    if (frame.type.endsWith('.snapshot')) {
+      if (frame.reset === true) this.counts.resets++
+      topic.stale = false
+      topic.fills = undefined
+      topic.last = (frame.cursor ?? frame.seq) as number
+      for (const side of topic.sides) side.clear()
+      topic.orders.clear()
+      this.#apply(topic, frame)
+      return
+    }
+    if (topic.stale) return
+    const previous = frame.prevCursor ?? frame.prevSeq
+    const follows =
+      frame.type === 'trade' && topic.fills?.seq === frame.seq
+        ? frame.fill === topic.fills.fill + 1
+        : previous === topic.last &&
+          (topic.fills === undefined || topic.fills.fill === topic.fills.fills)
+    if (!follows) {
+      this.counts.gaps++
+      topic.stale = true
+      this.#socket?.say({ op: 'snapshot', sub: frame.sub })
+      return
+    }
+    topic.last = (frame.cursor ?? frame.seq) as number
+    this.#apply(topic, frame)
+  }
+
+  #apply(topic: Topic, frame: Frame): void {
+    if (frame.type === 'trade') topic.fills = frame as unknown as Topic['fills']
+    if (frame.type === 'book.snapshot' || frame.type === 'book.delta') {
+      const pairs = [frame.bids, frame.asks] as [number, number][][]
+      for (const side of [BUY, SELL] as const) {
+        for (const [price, size] of pairs[side]!) {
+          if (size === 0) topic.sides[side].delete(price)
+          else topic.sides[side].set(price, size)
+        }
+      }
+      const text = bookText([...topic.sides[0]], [...topic.sides[1]])
+      const { marketId, outcome, seq } = frame as unknown as {
+        marketId: string
+        outcome: number
+        seq: number
+      }
+      assert.equal(text, this.#history.at(marketId, outcome, seq), `${String(frame.sub)} at ${seq}`)
+      assert.equal(frame.checksum, checksumOf(text))
+    } else if (frame.type === 'orders.snapshot') {
+      for (const order of frame.orders as Frame[])
+        topic.orders.set(keyOf(order), order.remainingSize)
+    } else if (frame.type === 'order') {
+      const ended = !['accepted', 'partially_filled'].includes(String(frame.status))
+      if (ended) topic.orders.delete(keyOf(frame))
+      else topic.orders.set(keyOf(frame), frame.remainingSize)
+    }
+  }
+}
+
+/** The flows of two markets may give two orders the same hash. */
+function keyOf({ marketId, orderHash }: { marketId?: unknown; orderHash?: unknown }): string {
+  return `${String(marketId)} ${String(orderHash)}`
+}
+
+function someTopic(random: Random): [sub: string, request: Record<string, unknown>] {
+  const marketId = marketIdOf(random.int(0, MARKETS - 1))
+  const chance = random.next()
+  if (chance < 0.5) {
+    const outcome = random.int(0, 1)
+    return [`book:${marketId}:${outcome}`, { channel: 'book', marketId, outcome }]
+  }
+  if (chance < 0.65) {
+    const outcome = random.int(0, 1)
+    const request = { channel: 'book', marketId, outcome, mode: 'conflate', maxHz: 20 }
+    return [`book:${marketId}:${outcome}:20`, request]
+  }
+  if (chance < 0.8) return [`trades:${marketId}`, { channel: 'trades', marketId }]
+  if (chance < 0.95) {
+    const trader = checksumAddress(traderNamed(random.pick(TRADERS)))
+    return [`orders:${trader}`, { channel: 'orders', trader }]
+  }
+  return [`market:${marketId}`, { channel: 'market', marketId }]
+}
+
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
+
+async function live(t: TestContext, random: Random): Promise<void> {
+  const stream = await startStream(t, {
+    markets: MARKETS,
+    settings: { replayMessages: 200, bufferBytesMax: 16_384 },
+  })
+  const history = new History()
+  const flows = stream.markets.map((market) => randomFlow(market, random))
+  const read = stream.markets.map(() => 0)
+  const record = (): void => {
+    for (const [index, { events }] of stream.markets.entries()) {
+      for (const event of events.slice(read[index])) history.take(event)
+      read[index] = events.length
+    }
+  }
+  const act = (steps: number): void => {
+    for (let step = 0; step < steps; step++) random.pick(flows).step()
+    record()
+  }
+  record()
+  const clients = Array.from({ length: 10 }, () => new Client(stream, history))
+  t.after(() => {
+    for (const client of clients) client.vanish()
+  })
+  for (const client of clients) await client.connect()
+
+  for (let round = 0; round < 120; round++) {
+    act(random.int(1, 60))
+    if (random.chance(0.05)) stream.lose()
+    else stream.flow()
+    const client = random.pick(clients)
+    if (client.isGone) await client.connect()
+    else if (random.chance(0.15)) client.vanish()
+    else if (random.chance(0.1)) client.unsubscribe([...client.topics.keys()][0] ?? '')
+    else client.subscribe(...someTopic(random))
+    if (random.chance(0.5)) await nextTurn()
+  }
+
+  // Some stop reading for so long that what they are owed finds no room.
+  const asleep = clients.slice(0, 3)
+  for (const client of asleep) {
+    if (client.isGone) await client.connect()
+    for (let count = 0; count < 12; count++) client.subscribe(...someTopic(random))
+  }
+  await nextTurn()
+  for (const client of asleep) client.pause()
+  await eventually(async () => {
+    act(400)
+    stream.flow()
+    assert.ok(stream.hub.figures().lagging > 0)
+  })
+  for (let round = 0; round < 20; round++) {
+    act(20)
+    stream.flow()
+    await nextTurn()
+    if (round === 10) for (const client of asleep) client.resume()
+  }
+  for (const client of clients) if (client.isGone) await client.connect()
+
+  // In the end everybody is where the markets are.
+  act(50)
+  stream.flow()
+  await eventually(() => {
+    for (const client of clients) {
+      for (const [sub, topic] of client.topics) {
+        assert.equal(topic.stale, false, sub)
+        const { channel, marketId, outcome, trader } = topic.request as Record<string, string>
+        if (channel === 'book') {
+          const text = bookText([...topic.sides[0]], [...topic.sides[1]])
+          assert.equal(text, history.at(marketId!, Number(outcome), Number.POSITIVE_INFINITY), sub)
+        } else if (channel === 'orders') {
+          const address = trader!.toLowerCase() as ReturnType<typeof traderNamed>
+          const open = stream.markets.flatMap(({ state }) =>
+            openOrdersOf(state, address, START_SEC),
+          )
+          const expected = open.map((order) => `${keyOf(order)} ${order.remaining}`)
+          const had = Array.from(topic.orders, ([hash, left]) => `${hash} ${String(left)}`)
+          assert.deepEqual(had.sort(), expected.sort(), sub)
+        }
+      }
+    }
+  })
+  const total = (what: keyof Client['counts']): number =>
+    clients.reduce((sum, client) => sum + client.counts[what], 0)
+  const counted = (['frames', 'gaps', 'lags', 'resets', 'resumes'] as const).map(
+    (what) => `${total(what)} ${what}`,
+  )
+  t.diagnostic(`seed ${random.seed}: ${counted.join(', ')}`)
+  assert.ok(total('lags') > 0 && total('resets') > 0 && total('resumes') > 0)
+}
+
+for (const seed of process.env.TEST_SEED === undefined ? [1, 2] : [Number(process.env.TEST_SEED)]) {
+  test(`every client's book is the server's at every seq it has reached, TEST_SEED=${seed}`, (t) =>
+    live(t, randomFrom(seed)))
+}
