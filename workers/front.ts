@@ -21,6 +21,7 @@ import { makeNonceLedger } from '#front/nonce-ledger.ts'
 import { makeOrderDesk, type OrderVerifier } from '#front/order-desk.ts'
 import type { Route } from '#front/route.ts'
 import { registerApiKey, revokeApiKey } from '#front/routes/api-keys.ts'
+import { asyncapi } from '#front/routes/asyncapi.ts'
 import { cancelOrder } from '#front/routes/cancel-order.ts'
 import { cancelOrders } from '#front/routes/cancel-orders.ts'
 import { config } from '#front/routes/config.ts'
@@ -257,6 +258,7 @@ function routes(): Route[] {
     }),
     config(facts, systemClock),
     stream(hub, streamSettings),
+    asyncapi({ title: settings.service.name, version }),
   ]
 }
 

@@ -224,7 +224,7 @@ function shownRejection(route: Route, code: RejectionCode): Rejection {
 }
 
 /** A schema as the document shows it: ours in words of JSON Schema, titled ones by reference. */
-function written(schema: TSchema, place: Place, components: Record<string, Json>): Json {
+export function written(schema: TSchema, place: Place, components: Record<string, Json>): Json {
   const scalar = scalarOf(schema)
   if (scalar !== undefined) {
     return { ...(place === 'body' ? scalar.inBody : scalar.inText), ...(schema as Json) }
