@@ -1,0 +1,172 @@
+/**
+ * `npm run bench:auth`: what bearer tokens cost. Signed orders end to end over HTTP at an exchange
+ * that asks for a token, a fresh one with each order, beside one that asks for none, in the same run.
+ * Also where the difference goes: the CPU time of an order at both, of checking a token without
+ * anything around it, and of the bare Ed25519 verification in that.
+ */
+
+import {
+  createPrivateKey,
+  createPublicKey,
+  type KeyObject,
+  randomBytes,
+  sign,
+  verify,
+} from 'node:crypto'
+import { registerApiKey } from '#client/api-keys.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { makeAuthenticator, publicKeyOf } from '#front/auth.ts'
+import { makeNonceLedger } from '#front/nonce-ledger.ts'
+import { makeSharedTable } from '#front/shared-table.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { type Exchange, openExchange } from '../test/support/exchange.ts'
+import { median, progress, quick, report, runBench } from './bench.ts'
+import { openDriver, type Request, writeRequest } from './http-driver.ts'
+import { makeTrader, type SignedOrder, signOrders } from './signed-orders.ts'
+
+const CONNECTIONS = 128
+const PER_ROUND = quick ? 3_000 : 10_000
+const ROUNDS = quick ? 3 : 7
+const TOKENS = quick ? 2_000 : 5_000
+const WALLET = `0x${'0'.repeat(62)}0b` as const
+
+type Side = { readonly exchange: Exchange; readonly cpuUs: number[] }
+type Config = { chains: { chainId: number; contracts: { settlement: string } }[] }
+type Markets = { markets: { id: MarketId }[] }
+
+async function open(bearer: boolean): Promise<Side> {
+  const environment = { SIBYL_LOG_LEVEL: 'error', SIBYL_AUTH_BEARER: String(bearer) }
+  return { exchange: await openExchange({ environment }), cpuUs: [] }
+}
+
+async function cpuSeconds({ exchange }: Side): Promise<number> {
+  const text = await (await fetch(`${exchange.url}/metrics`)).text()
+  return Number(/^process_cpu_seconds_total\S* (\S+)/m.exec(text)?.[1])
+}
+
+async function place(side: Side, requests: readonly Request[], counts: boolean): Promise<number> {
+  const before = await cpuSeconds(side)
+  // Connections that rest while the other side is measured would be closed meanwhile.
+  const driver = await openDriver(side.exchange.url, CONNECTIONS)
+  const elapsedMs = await driver.closedLoop(requests, ({ status, body }) => {
+    if (status !== 200) throw new Error(`${status}: ${body}`)
+  })
+  driver.close()
+  if (counts) side.cpuUs.push((((await cpuSeconds(side)) - before) * 1e6) / requests.length)
+  return (requests.length * 1_000) / elapsedMs
+}
+
+/** Natively, because the SDK's way would keep the sender busy. */
+function mint(kid: string, key: KeyObject): string {
+  const ts = Math.floor(Date.now() / 1_000)
+  const payload = Buffer.from(JSON.stringify({ kid, ts, n: randomBytes(16).toString('hex') }))
+  return `${payload.toString('base64url')}.${sign(null, payload, key).toString('base64url')}`
+}
+
+function privateKeyOf(seedHex: string): KeyObject {
+  const head = Buffer.from('302e020100300506032b657004220420', 'hex')
+  const key = Buffer.concat([head, Buffer.from(seedHex, 'hex')])
+  return createPrivateKey({ key, format: 'der', type: 'pkcs8' })
+}
+
+function cpuUsOf(count: number, before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / count
+}
+
+/** The CPU time of checking a token, of the verification in it, and of recording its nonce. */
+async function tokenCosts(kid: string, privateKey: KeyObject, publicKey: string) {
+  const tokens = Array.from({ length: TOKENS }, () => mint(kid, privateKey))
+  const address = `0x${'11'.repeat(20)}` as Address
+  const authenticator = makeAuthenticator({
+    findKey: async (id) => ({
+      id,
+      address,
+      name: '',
+      publicKey,
+      createdAtMs: 0,
+      expiresAtSec: null,
+      revokedAtMs: null,
+    }),
+    nonces: makeNonceLedger(makeSharedTable(TOKENS * 4, 'secret')),
+    singleUse: true,
+    clock: systemClock,
+    startedAtMs: 0,
+  })
+  let before = process.cpuUsage()
+  for (let from = 0; from < tokens.length; from += CONNECTIONS) {
+    const some = tokens.slice(from, from + CONNECTIONS)
+    const answers = await Promise.all(
+      some.map((token) => authenticator.identify(`Bearer ${token}`)),
+    )
+    if (!answers.every((answer) => 'keyId' in answer)) throw new Error('a token was refused')
+  }
+  const whole = cpuUsOf(TOKENS, before)
+  const key = publicKeyOf(publicKey)
+  const parts = tokens.map((token) =>
+    token.split('.').map((part) => Buffer.from(part, 'base64url')),
+  )
+  before = process.cpuUsage()
+  for (const [payload, signature] of parts) {
+    if (!verify(null, payload!, key, signature!)) throw new Error('a signature does not fit')
+  }
+  const bare = cpuUsOf(TOKENS, before)
+  const ledger = makeNonceLedger(makeSharedTable(TOKENS * 4, 'secret'))
+  before = process.cpuUsage()
+  for (const token of tokens) ledger.use(kid, token.slice(0, 32) + token.slice(-32), 2, 1)
+  return { whole, bare, nonce: cpuUsOf(TOKENS, before) }
+}
+
+const bearer = await open(true)
+const free = await open(false)
+try {
+  const read = async <T>(path: string): Promise<T> =>
+    (await fetch(free.exchange.url + path)).json() as Promise<T>
+  const [chain] = (await read<Config>('/api/v1/config')).chains
+  if (chain === undefined) throw new Error('the exchange has no chain')
+  const verifyingContract = chain.contracts.settlement.toLowerCase() as Address
+  const domain = { chainId: chain.chainId, verifyingContract }
+  const markets = (await read<Markets>('/api/v1/markets')).markets.map(({ id }) => id)
+  const traders = Array.from({ length: 100 }, makeTrader)
+  const key = await registerApiKey({ url: bearer.exchange.url }, WALLET)
+  const privateKey = privateKeyOf(key.privateKey)
+  const orders = (): SignedOrder[] => {
+    progress('signing orders')
+    return signOrders({ count: PER_ROUND, traders, markets, domain })
+  }
+  const requestOf = (order: SignedOrder, headers: Record<string, string> = {}) =>
+    writeRequest('POST', '/api/v1/orders', JSON.stringify(order), headers)
+
+  const result = await runBench({
+    bench: 'auth',
+    unit: 'accepted orders/s with a bearer token',
+    peer: 'the same without tokens',
+    bar: 0.6,
+    rounds: ROUNDS,
+    warmups: 1,
+    ours({ warmup }) {
+      const requests = orders().map((order) =>
+        requestOf(order, { authorization: `Bearer ${mint(key.id, privateKey)}` }),
+      )
+      return place(bearer, requests, !warmup)
+    },
+    theirs: ({ warmup }) =>
+      place(
+        free,
+        orders().map((order) => requestOf(order)),
+        !warmup,
+      ),
+  })
+  const [withToken, without] = [median(bearer.cpuUs), median(free.cpuUs)]
+  const { x = '' } = createPublicKey(privateKey).export({ format: 'jwk' })
+  const publicKey = Buffer.from(x, 'base64url').toString('hex')
+  const { whole, bare, nonce } = await tokenCosts(key.id, privateKey, publicKey)
+  process.stdout.write(
+    `server CPU per order: ${withToken.toFixed(0)} µs with a token, ${without.toFixed(0)} µs without ` +
+      `(${(withToken - without).toFixed(0)} µs more); a token alone ${whole.toFixed(0)} µs, of which ` +
+      `${bare.toFixed(0)} µs are the Ed25519 verification and ${nonce.toFixed(1)} µs its nonce\n`,
+  )
+  report(result)
+} finally {
+  for (const { exchange } of [bearer, free]) await exchange.dispose()
+}
