@@ -263,6 +263,8 @@ export function createStream(options: StreamOptions): SibylStream {
   function subscribe(following: Following): void {
     const id = ++ids
     asked.set(id, following)
+    // Whatever was to be repaired, what follows the last good position repairs it.
+    following.repairing = false
     const since = following.fills?.before ?? following.last
     say({ op: 'subscribe', ...following.request, id, ...(since === undefined ? {} : { since }) })
   }
@@ -375,7 +377,11 @@ export function createStream(options: StreamOptions): SibylStream {
   }
 
   function deliver(following: Following, message: ChannelMessage): void {
-    if (!following.take(message) && following.sub !== undefined) repair(following)
+    if (following.take(message)) return
+    // What it holds is wrong, so there is no position to go on from.
+    following.last = undefined
+    following.fills = undefined
+    repair(following)
   }
 
   function start(

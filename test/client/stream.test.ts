@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { crc32 as nodeCrc32 } from 'node:zlib'
+import { crc32 } from '#client/crc32.ts'
+import { LocalBook } from '#client/local-book.ts'
+import { createStream, type SibylStream, type StreamEvents } from '#client/stream.ts'
+import type { OrdersMessage, TradesMessage } from '#client/stream-messages.ts'
+import { BUY, SELL } from '#domain/order.ts'
+import { marketIdOf, startStream, type TestStream } from '../front/stream-fixture.ts'
+import { eventually } from '../support/eventually.ts'
+import { buy, sell, traderNamed } from '../support/orders.ts'
+
+const M = marketIdOf(0)
+
+/** A way to the exchange that can be cut. */
+async function startProxy(t: TestContext, stream: TestStream) {
+  const pairs = new Set<Socket>()
+  let open = true
+  const server: Server = createServer((inward) => {
+    if (!open) {
+      inward.destroy()
+      return
+    }
+    const outward = connect(stream.front.port, '127.0.0.1')
+    for (const socket of [inward, outward]) {
+      pairs.add(socket)
+      socket.on('error', () => undefined)
+    }
+    inward.on('close', () => outward.destroy())
+    outward.on('close', () => inward.destroy())
+    inward.pipe(outward)
+    outward.pipe(inward)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const cut = (): void => {
+    for (const socket of pairs) socket.destroy()
+    pairs.clear()
+  }
+  t.after(() => {
+    cut()
+    server.close()
+  })
+  const { port } = server.address() as { port: number }
+  return {
+    url: `http://127.0.0.1:${port}`,
+    cut,
+    shut() {
+      open = false
+      cut()
+    },
+    reopen() {
+      open = true
+    },
+  }
+}
+
+type News = { [K in keyof StreamEvents]: [K, StreamEvents[K]] }[keyof StreamEvents]
+
+function openStream(
+  t: TestContext,
+  url: string,
+  more: Partial<Parameters<typeof createStream>[0]> = {},
+): { stream: SibylStream; news: News[]; names: () => string[] } {
+  const stream = createStream({ url, backoffMs: 5, backoffMsMax: 40, ...more })
+  t.after(() => stream.close())
+  const news: News[] = []
+  const events = [
+    'open',
+    'closed',
+    'subscribed',
+    'reset',
+    'gap',
+    'checksum',
+    'lag',
+    'silent',
+  ] as const
+  for (const event of [...events, 'shutdown', 'error', 'heartbeat'] as const) {
+    stream.on(event, (told) => news.push([event, told] as News))
+  }
+  const names = () => news.map(([name]) => name).filter((name) => name !== 'heartbeat')
+  return { stream, news, names }
+}
+
+/** What the exchange's own book says. */
+function truth(stream: TestStream): string {
+  const book = stream.board.markets.get(M)!.books[0]
+  return JSON.stringify([book.levels(BUY), book.levels(SELL)])
+}
+
+function shown(book: LocalBook): string {
+  const pairs = (levels: { price: number; size: bigint }[]) =>
+    levels.map(({ price, size }) => [price, Number(size)])
+  return JSON.stringify([pairs(book.bids()), pairs(book.asks())])
+}
+
+test('the checksum of the SDK is the usual CRC-32', () => {
+  for (const text of ['', '|', '420000:10000000|', '123456789']) {
+    assert.equal(crc32(text), nodeCrc32(text))
+  }
+  const book = new LocalBook()
+  book.load(1, [[420_000, '27021597764222973']], [[500_000, 3]])
+  assert.equal(book.checksum(), nodeCrc32('420000:27021597764222973|500000:3'))
+})
+
+test('a book is kept, and goes on after a broken connection where it was', async (t) => {
+  const server = await startStream(t)
+  const [market] = server.markets
+  const proxy = await startProxy(t, server)
+  const { stream, names } = openStream(t, proxy.url)
+  const { book, ready } = stream.book({ marketId: M, outcome: 'YES' })
+  const trades: TradesMessage[] = []
+  const orders: OrdersMessage[] = []
+  stream.trades(M, (message) => trades.push(message))
+  stream.orders(traderNamed('ann'), (message) => orders.push(message))
+  await ready
+  for (let count = 0; count < 20; count++) {
+    market!.place(
+      buy('YES')
+        .at(0.3 + count / 100)
+        .size(1)
+        .by('ann')
+        .named(`a${count}`),
+    )
+  }
+  server.flow()
+  await eventually(() => assert.equal(shown(book), truth(server)))
+  proxy.shut()
+  market!.place(sell('YES').at(0.4).size(5).by('bob').named('b'))
+  server.flow()
+  await eventually(() => assert.ok(names().includes('closed')))
+  proxy.reopen()
+  await eventually(() => assert.equal(shown(book), truth(server)))
+  await eventually(() => assert.equal(trades.length, 6))
+  await eventually(() => assert.equal(orders.filter(({ type }) => type === 'order').length, 25))
+  assert.equal(names().filter((name) => name === 'subscribed').length, 6)
+  for (const bad of ['reset', 'gap', 'checksum', 'error'])
+    assert.ok(!names().includes(bad as never))
+  const ids = trades.flatMap((message) => (message.type === 'trade' ? [message.tradeId] : []))
+  assert.equal(new Set(ids).size, 5)
+})
+
+test('what was missed for too long is a reset, and is told', async (t) => {
+  const server = await startStream(t, { settings: { replayMessages: 2 } })
+  const [market] = server.markets
+  const proxy = await startProxy(t, server)
+  const { stream, news } = openStream(t, proxy.url)
+  const { book, ready } = stream.book({ marketId: M, outcome: 'YES' })
+  await ready
+  proxy.shut()
+  for (let count = 0; count < 5; count++) {
+    market!.place(buy('YES').at(0.3).size(1).by('ann').named(`a${count}`))
+  }
+  server.flow()
+  proxy.reopen()
+  await eventually(() => assert.equal(shown(book), truth(server)))
+  assert.ok(news.some(([name]) => name === 'reset'))
+})
+
+/** A WebSocket on whose way some messages are lost or spoilt. */
+function lossy(spoil: (text: string) => string | undefined): typeof WebSocket {
+  return class extends WebSocket {
+    // biome-ignore lint/suspicious/noExplicitAny: the overloads of the DOM's types cannot be written
+    override addEventListener(type: string, listener: any): void {
+      super.addEventListener(type, (event: Event) => {
+        if (type !== 'message') {
+          listener(event)
+          return
+        }
+        const data = spoil((event as MessageEvent<string>).data)
+        if (data !== undefined) listener({ data })
+      })
+    }
+  } as typeof WebSocket
+}
+
+test('a lost message is a gap, and is repaired by a snapshot', async (t) => {
+  const server = await startStream(t)
+  const [market] = server.markets
+  let deltas = 0
+  const WebSocket = lossy((text) =>
+    text.includes('"book.delta"') && ++deltas === 2 ? undefined : text,
+  )
+  const { stream, news } = openStream(t, server.url.replace('ws', 'http'), { WebSocket })
+  const { book, ready } = stream.book({ marketId: M, outcome: 'YES' })
+  await ready
+  for (let count = 0; count < 4; count++) {
+    market!.place(buy('YES').at(0.3).size(1).by('ann').named(`a${count}`))
+    server.flow()
+  }
+  await eventually(() => assert.equal(shown(book), truth(server)))
+  const gap = news.find(([name]) => name === 'gap')
+  assert.deepEqual(gap, ['gap', { sub: `book:${M}:0`, had: 2, got: 3 }])
+})
+
+test('a message lost at the end shows in the next heartbeat', async (t) => {
+  const server = await startStream(t, { settings: { heartbeatMs: 160 } })
+  const [market] = server.markets
+  const WebSocket = lossy((text) => (text.includes('"book.delta"') ? undefined : text))
+  const { stream, news } = openStream(t, server.url.replace('ws', 'http'), { WebSocket })
+  const { book, ready } = stream.book({ marketId: M, outcome: 'YES' })
+  await ready
+  market!.place(buy('YES').at(0.3).size(1).by('ann').named('a'))
+  server.flow()
+  await eventually(() => assert.equal(shown(book), truth(server)))
+  assert.ok(news.some(([name]) => name === 'gap'))
+})
+
+test('a spoilt message does not fit its checksum, and is repaired by a snapshot', async (t) => {
+  const server = await startStream(t)
+  const [market] = server.markets
+  const WebSocket = lossy((text) =>
+    text.includes('"book.delta"') ? text.replace('1000000]', '1000001]') : text,
+  )
+  const { stream, news } = openStream(t, server.url.replace('ws', 'http'), { WebSocket })
+  const { book, ready } = stream.book({ marketId: M, outcome: 'YES' })
+  await ready
+  market!.place(buy('YES').at(0.3).size(1).by('ann').named('a'))
+  server.flow()
+  await eventually(() => assert.equal(shown(book), truth(server)))
+  assert.ok(news.some(([name]) => name === 'checksum'))
+})
+
+test('trades of one match that were cut apart are each delivered once', async (t) => {
+  const server = await startStream(t)
+  const [market] = server.markets
+  const proxy = await startProxy(t, server)
+  let cutAt = 3
+  const WebSocket = lossy((text) => {
+    if (!text.includes('"type":"trade"') || --cutAt !== 0) return text
+    proxy.cut()
+    return undefined
+  })
+  const { stream, names } = openStream(t, proxy.url, { WebSocket })
+  const ids: string[] = []
+  const { ready } = stream.trades(M, (message) => {
+    if (message.type === 'trade') ids.push(message.tradeId)
+  })
+  await ready
+  for (let count = 0; count < 5; count++) {
+    market!.place(sell('YES').at(0.3).size(1).by('ann').named(`a${count}`))
+  }
+  market!.place(buy('YES').at(0.3).size(5).by('bob').named('b'))
+  server.flow()
+  await eventually(() => assert.equal(ids.length, 5))
+  assert.equal(new Set(ids).size, 5)
+  assert.ok(!names().includes('reset'))
+})
+
+test('a subscription that is refused says why', async (t) => {
+  const server = await startStream(t)
+  const { stream } = openStream(t, server.url.replace('ws', 'http'))
+  const { ready } = stream.book({ marketId: marketIdOf(50), outcome: 'NO' })
+  await assert.rejects(ready, { code: 'MARKET_NOT_FOUND' })
+  await assert.rejects(stream.cancelOnDisconnect(true), { code: 'UNAUTHORIZED_MISSING_HEADER' })
+  assert.ok((await stream.ping()) > 0)
+})
+
+test('a shutdown is followed by a reconnect at the time that was asked for', async (t) => {
+  const server = await startStream(t)
+  const { stream, news } = openStream(t, server.url.replace('ws', 'http'))
+  await stream.book({ marketId: M, outcome: 'YES' }).ready
+  server.hub.shutdown()
+  const closed = await eventually(() => {
+    const found = news.find(([name]) => name === 'closed')
+    assert.ok(found?.[0] === 'closed')
+    return found[1]
+  })
+  const told = news.find(([name]) => name === 'shutdown')
+  assert.equal(closed.code, 1012)
+  assert.deepEqual(told?.[1], { reconnectInMs: closed.reconnectInMs })
+})

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createClient } from '#client/client.ts'
+import { createStream, type StreamEvents } from '#client/stream.ts'
+import type { OrdersMessage, TradesMessage } from '#client/stream-messages.ts'
+import { eventually } from '../support/eventually.ts'
+import { startExchange } from '../support/exchange.ts'
+import { demoMarketIds } from '../support/seeded-markets.ts'
+import { traderNumbered } from '../support/signed-orders.ts'
+
+const ann = traderNumbered(51)
+const bob = traderNumbered(52)
+const [MARKET = ''] = demoMarketIds()
+
+test('two traders follow the same book live, through a kill and a restart', async (t) => {
+  const exchange = await startExchange(t, { environment: { SIBYL_FRONT_THREADS: '1' } })
+  const port = new URL(exchange.url).port
+  const client = (key: `0x${string}`) => createClient({ url: exchange.url, signer: key })
+  const intent = {
+    marketId: MARKET,
+    outcome: 'YES' as const,
+    ttlSeconds: 3_600,
+  }
+
+  const stream = createStream({ url: exchange.url, backoffMs: 20, backoffMsMax: 200 })
+  t.after(() => stream.close())
+  const events: [keyof StreamEvents, unknown][] = []
+  for (const event of ['open', 'closed', 'subscribed', 'reset', 'gap', 'checksum'] as const) {
+    stream.on(event, (news) => events.push([event, news]))
+  }
+  const trades: TradesMessage[] = []
+  const orders: OrdersMessage[] = []
+  const { book, ready } = stream.book({ marketId: MARKET, outcome: 'YES' })
+  const conflated = stream.book({ marketId: MARKET, outcome: 'YES', maxHz: 20 })
+  await ready
+  await conflated.ready
+  await stream.trades(MARKET, (message) => trades.push(message)).ready
+  await stream.orders(ann.address, (message) => orders.push(message)).ready
+
+  async function inStep(): Promise<void> {
+    const { bids, asks } = await client(ann.key).orderbook(MARKET, 'YES')
+    await eventually(() => {
+      for (const each of [book, conflated.book]) {
+        assert.deepEqual({ bids: each.bids(), asks: each.asks() }, { bids, asks })
+      }
+    })
+  }
+
+  // Ann's order goes in over the stream itself, Bob's over HTTP.
+  const signedByAnn = await client(ann.key).orders.sign({
+    ...intent,
+    side: 'buy',
+    price: '0.42',
+    size: '10',
+  })
+  const placed = await stream.place(signedByAnn)
+  assert.equal(placed.matches, 0)
+  const again = await stream.place(signedByAnn)
+  assert.equal(again.duplicate, true)
+  await inStep()
+  await client(bob.key).orders.place({ ...intent, side: 'sell', price: '0.42', size: '4' })
+  await inStep()
+  await eventually(() => {
+    const [trade] = trades.filter(({ type }) => type === 'trade')
+    assert.ok(trade?.type === 'trade')
+    assert.deepEqual([trade.price, trade.size, trade.takerSide], [420_000, 4_000_000, 1])
+    assert.equal(trade.buyer, ann.address)
+  })
+  const statuses = () =>
+    orders.flatMap((message) =>
+      message.type === 'order' ? [[message.status, message.remainingSize]] : [],
+    )
+  await eventually(() =>
+    assert.deepEqual(statuses(), [
+      ['accepted', 10_000_000],
+      ['partially_filled', 6_000_000],
+    ]),
+  )
+
+  // The same port, so that the stream finds the exchange again.
+  await exchange.kill()
+  await eventually(() => assert.ok(events.some(([name]) => name === 'closed')))
+  await exchange.start({ SIBYL_PORT: port })
+  await eventually(() => assert.equal(events.filter(([name]) => name === 'open').length, 2))
+  await inStep()
+  await stream.cancel({ orderHash: placed.orderHash, marketId: MARKET, side: 'buy' })
+  await inStep()
+  assert.deepEqual(book.bids(), [])
+  await eventually(() => assert.deepEqual(statuses().at(-1), ['cancelled', 6_000_000]))
+  await assert.rejects(
+    stream.cancel({ orderHash: placed.orderHash, marketId: MARKET, side: 'buy' }),
+    { code: 'ORDER_CLOSED' },
+  )
+  // The new process cannot know a cursor of the old one, and says so; books stand where they stood.
+  const resets = events.flatMap(([name, news]) =>
+    name === 'reset' ? [(news as StreamEvents['reset']).sub.split(':')[0]] : [],
+  )
+  assert.ok(resets.includes('orders'), String(resets))
+  assert.ok(!events.some(([name]) => name === 'gap' || name === 'checksum'))
+
+  await exchange.stop()
+  await eventually(() => {
+    const last = events.findLast(([name]) => name === 'closed')?.[1]
+    assert.ok((last as StreamEvents['closed']).code >= 1006)
+  })
+  assert.ok(
+    events.some(
+      ([name, news]) => name === 'closed' && (news as StreamEvents['closed']).code === 1012,
+    ),
+  )
+})
