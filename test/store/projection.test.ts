@@ -30,6 +30,8 @@ import {
   withStore,
 } from './batches.ts'
 
+const MIGRATIONS = ['001-markets-orders-trades', '002-api-keys']
+
 const isFault = (code: string) => (error: unknown) => {
   assert(error instanceof Fault, String(error))
   assert.equal(error.code, code, error.message)
@@ -52,7 +54,7 @@ await onBothDatabases('the projection', (databases) => {
   it('migrates an empty database once, and again without doing anything', async () => {
     const database = await openDatabase(await databases.fresh())
     try {
-      assert.deepEqual(await migrate(database), ['001-markets-orders-trades'])
+      assert.deepEqual(await migrate(database), MIGRATIONS)
       assert.deepEqual(await migrate(database), [])
       assert.deepEqual(await rowCounts(database), { markets: 0, orders: 0, trades: 0 })
     } finally {
@@ -63,7 +65,7 @@ await onBothDatabases('the projection', (databases) => {
   it('finishes a migration that was killed before it was recorded', async () => {
     await withStore(databases, async (database) => {
       await sqlConnection(database).execute('delete from migrations')
-      assert.deepEqual(await migrate(database), ['001-markets-orders-trades'])
+      assert.deepEqual(await migrate(database), MIGRATIONS)
       assert.deepEqual(await rowCounts(database), { markets: 1, orders: 0, trades: 0 })
     })
   })
