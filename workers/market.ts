@@ -36,6 +36,8 @@ import { runThread } from '#runtime/thread.ts'
 /** How often expired orders are looked for, and how often what is long past. */
 const EXPIRE_EVERY_MS = 250
 const TIDY_EVERY_MS = 1_000
+/** Between two steps of housekeeping: most of the time belongs to the markets, and to checkpoints. */
+const HOUSEKEEPING_PAUSE_MS = 2
 
 const { name, index, settings, isTerminal } = workerData as ThreadData
 const log = makeLog(settings.log, name, isTerminal)
@@ -62,7 +64,7 @@ let stopped = false
 
 function keepHouse(): void {
   keepingHouse = !stopped && housekeep(thread)
-  if (keepingHouse) setImmediate(keepHouse)
+  if (keepingHouse) setTimeout(keepHouse, HOUSEKEEPING_PAUSE_MS)
 }
 
 function wakeHousekeeping(): void {

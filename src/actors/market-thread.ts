@@ -20,7 +20,7 @@ import {
 import { MARKETS_OPEN_MAX, ORDERS_PER_MARKET_MAX } from '#domain/limits.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { OUTCOMES } from '#domain/order.ts'
+import { OUTCOMES, type Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type {
   Appended,
@@ -91,6 +91,8 @@ type SnapshotJob = {
   readonly hosted: Hosted
   readonly writer: SnapshotWriter
   readonly books: BookSnapshot[]
+  /** Chunks that are copied and not yet written, each with its outcome. */
+  readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer }[]
 }
 
 export type MarketThread = {
@@ -562,24 +564,31 @@ function beginSnapshot(thread: MarketThread, hosted: Hosted): void {
   }
   // Nothing may happen to the market between the head and the moment its books are held.
   const books = state.books.map((book) => book.beginSnapshot())
-  thread.job = { hosted, writer, books }
+  thread.job = { hosted, writer, books, copied: [] }
   hosted.eventsSinceSnapshot = 0
   writer.writeChunk(Buffer.from(JSON.stringify(head)))
 }
 
+/**
+ * Writes one chunk, or finishes. A market that goes on has its pages copied before they change, so
+ * that at times more is copied than a step may write; it waits here.
+ */
 function stepSnapshot(thread: MarketThread, job: SnapshotJob): boolean {
   for (const outcome of OUTCOMES) {
     const book = job.books[outcome]
-    if (book === undefined || book.done) continue
-    for (const chunk of book.copySome(SNAPSHOT_STEP_ORDERS)) {
-      const marked = Buffer.allocUnsafe(OUTCOME_BYTES + chunk.byteLength)
-      marked.fill(0, 0, OUTCOME_BYTES)
-      marked[0] = outcome
-      chunk.copy(marked, OUTCOME_BYTES)
-      job.writer.writeChunk(marked)
-    }
+    if (job.copied.length > 0 || book === undefined || book.done) continue
+    for (const chunk of book.copySome(SNAPSHOT_STEP_ORDERS)) job.copied.push({ outcome, chunk })
+  }
+  const next = job.copied.shift()
+  if (next !== undefined) {
+    const marked = Buffer.allocUnsafe(OUTCOME_BYTES + next.chunk.byteLength)
+    marked.fill(0, 0, OUTCOME_BYTES)
+    marked[0] = next.outcome
+    next.chunk.copy(marked, OUTCOME_BYTES)
+    job.writer.writeChunk(marked)
     return true
   }
+  if (job.books.some((book) => !book.done)) return true
   job.hosted.snapshot = job.writer.commit()
   thread.job = undefined
   thread.truncatable.add(job.hosted.partition)

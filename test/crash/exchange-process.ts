@@ -29,7 +29,7 @@ process.on('message', (message: ToExchange) => {
   } else if ('markets' in message) {
     const asks = message.markets.map((market) => ({
       marketId: market.id,
-      ask: ['OpenMarket', { market }] satisfies [string, object],
+      ask: ['OpenMarket', { market }] as ['OpenMarket', { market: Market }],
     }))
     void exchange.askAll(asks).then(() => send({ opened: true }))
   } else if ('open' in message) {

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type PackedEvent, pack } from '#actors/packed-event.ts'
+import {
+  newStore,
+  type Projected,
+  type StoreDatabase,
+  type StoreProtocol,
+  type StoreState,
+  store,
+  whyBehind,
+} from '#actors/store.ts'
+import { Fault } from '#domain/fault.ts'
+import type { LogReader } from '#log/event-log.ts'
+import { simulatedClock } from '#runtime/clock.ts'
+import { serve } from '#runtime/serve.ts'
+import type { ProjectionBatch } from '#store/rows.ts'
+import { buy } from '../support/orders.ts'
+import { given } from './market-fixture.ts'
+
+const away = new Fault('STORE_UNAVAILABLE', 'nobody answers', { retryable: true })
+const foreign = new Fault('STORE_FOREIGN_LOG', 'another log', { retryable: false })
+
+/** A store on a log in memory and a database that does as the test says. */
+function following(count: number, failures: { claim?: Fault[]; write?: Fault[]; read?: Fault[] }) {
+  const market = given()
+  for (let n = 1; n < count; n++) market.place(buy('YES').named(`o${n}`))
+  const events = market.events.map(pack)
+  const written: ProjectionBatch[] = []
+  const said: Projected[] = []
+  const log: LogReader<PackedEvent> = {
+    id: 'log',
+    partitions: 1,
+    read(_partition, fromOffset, limit) {
+      const fault = failures.read?.shift()
+      if (fault !== undefined) throw fault
+      const found = events.slice(fromOffset - 1, fromOffset - 1 + limit)
+      return found.map((event, index) => ({ offset: fromOffset + index, event }))
+    },
+    lastOffset: () => events.length,
+    close: async () => {},
+  }
+  const database: StoreDatabase = {
+    async claim() {
+      const fault = failures.claim?.shift()
+      if (fault !== undefined) throw fault
+      return [{ partition: 0, offset: 0 }]
+    },
+    async write(batch) {
+      const fault = failures.write?.shift()
+      if (fault !== undefined) throw fault
+      written.push(batch)
+    },
+  }
+  const state = newStore(log, database)
+  const clock = simulatedClock(0)
+  const actor = serve<StoreState, StoreProtocol, Projected>({
+    behaviour: store,
+    select: () => ({ state }),
+    clock,
+    mailboxMax: 100,
+    batchMax: 100,
+    full: undefined,
+    say: (events_) => void said.push(...events_),
+  })
+  const look = async () => {
+    actor.hear('Look', {}, 0, undefined)
+    await actor.drained()
+  }
+  const later = async () => {
+    clock.advance(1_000)
+    await actor.drained()
+  }
+  return { state, written, said, actor, look, later, events }
+}
+
+test('it claims the database, then writes batch after batch, each from where the last ended', async () => {
+  const { look, written, said, events } = following(5_000, {})
+  await look()
+  assert.deepEqual(
+    written.map(({ from, to }) => [from, to]),
+    [
+      [0, 2_000],
+      [2_000, 4_000],
+      [4_000, 5_000],
+    ],
+  )
+  assert.equal(events.length, 5_000)
+  assert.deepEqual(
+    said.map(({ offset }) => offset),
+    [0, 2_000, 4_000, 5_000],
+  )
+})
+
+test('a claim that fails is tried again', async () => {
+  const { look, later, written, state } = following(3, { claim: [away, away] })
+  await look()
+  assert.equal(whyBehind(state), 'nobody answers')
+  await later()
+  assert.equal(written.length, 0)
+  await later()
+  assert.equal(whyBehind(state), '')
+  assert.equal(written.length, 1)
+})
+
+test('a write that fails is tried again from the same offset', async () => {
+  const { look, later, written, state } = following(3, { write: [away] })
+  await look()
+  assert.equal(whyBehind(state), 'nobody answers')
+  await later()
+  assert.deepEqual(
+    written.map(({ from, to }) => [from, to]),
+    [[0, 3]],
+  )
+  assert.equal(whyBehind(state), '')
+})
+
+test('a log that cannot be read for now is read later', async () => {
+  const fault = new Fault('LOG_READ_FAILED', 'the disk is busy', { retryable: true })
+  const { look, later, written, state } = following(3, { read: [fault] })
+  await look()
+  assert.equal(whyBehind(state), 'the disk is busy')
+  await later()
+  assert.equal(written.length, 1)
+})
+
+test('a database that contradicts the log is not written any more', async () => {
+  for (const failures of [{ claim: [foreign] }, { write: [foreign] }, { read: [foreign] }]) {
+    const { look, later, written, state } = following(3, failures)
+    await look()
+    await later()
+    await look()
+    assert.equal(whyBehind(state), 'another log')
+    assert.equal(written.length, 0)
+  }
+})
+
+test('it says how far it is, and hears how far the logs are', async () => {
+  const { actor, look } = following(3, {})
+  await look()
+  const answers: unknown[] = []
+  const channel = { reply: (_to: number, answer: unknown) => void answers.push(answer) }
+  actor.hear('ProjectionStatus', {}, 1, channel)
+  actor.hear(
+    'Appended',
+    {
+      offsets: [
+        [0, 3],
+        [7, 9],
+      ],
+    },
+    0,
+    undefined,
+  )
+  await actor.drained()
+  const partition = { partition: 0, projected: 3, appended: 3, fault: '' }
+  assert.deepEqual(answers, [{ partitions: [partition], why: '' }])
+})
