@@ -121,7 +121,10 @@ export type Config = {
   readonly auth: {
     readonly bearer: boolean
     readonly tokenSeconds: number
+    /** Whether a token serves for one request only. */
+    readonly singleUse: boolean
     readonly registerMessage: string
+    readonly revokeMessage: string
   }
   readonly limits: Readonly<Record<string, number>>
   readonly chains: readonly {

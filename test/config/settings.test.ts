@@ -43,6 +43,21 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
     /^SIBYL_MARKET_PINS: 0x01 is pinned to partition 8 of 8$/,
   ],
   [
+    'a proxy that is no address',
+    { SIBYL_TRUSTED_PROXIES: '10.0.0.1,10.0.0.300' },
+    /^SIBYL_TRUSTED_PROXIES: 10.0.0.300 is no address and no range$/,
+  ],
+  [
+    'a range that is too narrow for its address',
+    { SIBYL_TRUSTED_PROXIES: '10.0.0.0/33' },
+    /^SIBYL_TRUSTED_PROXIES: 10.0.0.0\/33 is no address/,
+  ],
+  [
+    'a burst that no batch fits into',
+    { SIBYL_LIMITS: 'true', SIBYL_LIMIT_KEY_BURST: '499' },
+    /^SIBYL_LIMIT_KEY_BURST: 499 never pays for a request that costs 500$/,
+  ],
+  [
     'open writes for everybody',
     { SIBYL_HOST: '0.0.0.0' },
     /^SIBYL_AUTH_BEARER: .*SIBYL_ALLOW_OPEN_WRITES/,

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { generateKeyPairSync, randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { openApiKey } from '#client/api-keys.ts'
+import { createClient } from '#client/client.ts'
+import { type ApiKeyPair, mintToken, withApiKey } from '#client/tokens.ts'
+import { makeAuthenticator } from '#front/auth.ts'
+import { makeNonceLedger } from '#front/nonce-ledger.ts'
+import { makeSharedTable } from '#front/shared-table.ts'
+import { systemClock } from '#runtime/clock.ts'
+
+function makeKey(): { pair: ApiKeyPair; publicKey: string } {
+  const { privateKey } = generateKeyPairSync('ed25519')
+  const { d = '', x = '' } = privateKey.export({ format: 'jwk' })
+  const hex = (text: string) => Buffer.from(text, 'base64url').toString('hex')
+  return { pair: { id: randomUUID(), privateKey: hex(d) }, publicKey: hex(x) }
+}
+
+const { pair, publicKey } = makeKey()
+
+function authenticator() {
+  return makeAuthenticator({
+    findKey: async (id) =>
+      id !== pair.id
+        ? undefined
+        : {
+            id,
+            address: `0x${'11'.repeat(20)}` as never,
+            name: '',
+            publicKey,
+            createdAtMs: 0,
+            expiresAtSec: null,
+            revokedAtMs: null,
+          },
+    nonces: makeNonceLedger(makeSharedTable(1_000, 's')),
+    singleUse: true,
+    clock: systemClock,
+    startedAtMs: 0,
+  })
+}
+
+const answer = (body: object, status = 200, headers: Record<string, string> = {}) =>
+  new Response(JSON.stringify(body), { status, headers })
+
+test('every token that is minted is taken, once', async () => {
+  const { identify } = authenticator()
+  for (const key of [pair, { ...pair, privateKey: `0x${pair.privateKey.toUpperCase()}` }]) {
+    const header = `Bearer ${await mintToken(key, Date.now())}`
+    assert.ok('keyId' in (await identify(header)))
+    assert.deepEqual(await identify(header), { rejected: 'UNAUTHORIZED_TOKEN_USED' })
+  }
+})
+
+test('each attempt of a write has a token of its own, reads have none', async () => {
+  const { identify } = authenticator()
+  const seen: [string, string | null][] = []
+  const client = createClient(
+    withApiKey(
+      {
+        url: 'http://127.0.0.1:1',
+        backoffMs: 1,
+        headers: () => ({ 'x-mine': 'kept' }),
+        fetch: async (_, init = {}) => {
+          const headers = new Headers(init.headers)
+          assert.equal(headers.get('x-mine'), 'kept')
+          seen.push([init.method ?? '', headers.get('authorization')])
+          if (init.method === 'GET') return answer({ markets: [], count: 0 })
+          if (seen.length < 3) return answer({ error: 'busy', code: 'OVERLOADED' }, 503)
+          return answer({ status: 'cancelled', orderHashes: [], count: 0 })
+        },
+      },
+      pair,
+    ),
+  )
+  await client.markets()
+  await client.orders.cancelAll()
+  assert.deepEqual(
+    seen.map(([method]) => method),
+    ['GET', 'DELETE', 'DELETE'],
+  )
+  assert.equal(seen[0]?.[1], null)
+  for (const [, header] of seen.slice(1)) assert.ok('keyId' in (await identify(header ?? '')))
+})
+
+test('a refusal that no clock is to blame for is not tried again', async () => {
+  for (const [code, offMs, attempts] of [
+    ['UNAUTHORIZED_TOKEN_EXPIRED', 0, 1],
+    ['UNAUTHORIZED_TOKEN_EXPIRED', 600_000, 2],
+    ['UNAUTHORIZED_INVALID_TOKEN', -600_000, 2],
+    ['UNAUTHORIZED_KEY_INACTIVE', 600_000, 1],
+  ] as const) {
+    let sent = 0
+    const date = new Date(Date.now() + offMs).toUTCString()
+    const client = createClient(
+      withApiKey(
+        {
+          url: 'http://127.0.0.1:1',
+          fetch: async () => {
+            sent++
+            return answer({ error: 'no', code }, 401, { date })
+          },
+        },
+        pair,
+      ),
+    )
+    await assert.rejects(client.orders.cancelAll(), { code, status: 401 })
+    assert.equal(sent, attempts, `${code} ${offMs}`)
+  }
+})
+
+test('a private key that is none is refused at once and never repeated', () => {
+  const privateKey = 'not-a-key-but-maybe-a-secret'
+  assert.throws(
+    () => withApiKey({ url: 'http://127.0.0.1:1' }, { id: 'a', privateKey }),
+    (error: Error) => error.name === 'SibylError' && !error.message.includes(privateKey),
+  )
+})
+
+test('what is kept is used while it lasts, and rubbish is not', async () => {
+  const wallet = {
+    address: `0x${'22'.repeat(20)}`,
+    signMessage: async () => `0x${'00'.repeat(65)}`,
+  }
+  const nowSec = Math.floor(Date.now() / 1_000)
+  const key = { ...pair, address: wallet.address }
+  for (const [kept, registers] of [
+    [null, true],
+    [JSON.stringify(key), false],
+    [JSON.stringify({ ...key, expiresAt: nowSec + 3_600 }), false],
+    [JSON.stringify({ ...key, expiresAt: nowSec + 5 }), true],
+    ['{', true],
+    ['null', true],
+    ['{"id":"a"}', true],
+  ] as const) {
+    let registered = 0
+    let saved = ''
+    const opened = await openApiKey(
+      {
+        url: 'http://127.0.0.1:1',
+        fetch: async (_, init = {}) => {
+          if (init.method === 'GET') return answer({ service: { name: 'Sibyl' } })
+          registered++
+          return answer({ success: true, api_key_id: 'new', api_private_key: 'ab' })
+        },
+      },
+      wallet,
+      {
+        getItem: () => kept,
+        setItem: (_, value) => {
+          saved = value
+        },
+        removeItem: () => undefined,
+      },
+    )
+    assert.deepEqual(
+      [registered === 1, opened.id],
+      [registers, registers ? 'new' : key.id],
+      String(kept),
+    )
+    assert.equal(saved !== '', registers)
+  }
+})
