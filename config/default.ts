@@ -54,6 +54,7 @@ export const defaults: Settings = {
     bufferBytesMax: 262_144,
     lagMsMax: 30_000,
     requestsInFlightMax: 64,
+    heldOrdersMax: 1_000,
     reconnectSpreadMs: 5_000,
     replayMessages: 1_000,
     replayBytes: 262_144,

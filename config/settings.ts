@@ -346,6 +346,13 @@ export const SettingsSchema = Type.Object({
       unit: 'requests',
       description: 'Orders and cancels of one WebSocket that wait for their answer.',
     }),
+    heldOrdersMax: Type.Integer({
+      env: 'SIBYL_STREAM_HELD_ORDERS_MAX',
+      minimum: 1,
+      maximum: 100_000,
+      unit: 'orders',
+      description: 'Open orders that one WebSocket may have cancelled when it disconnects.',
+    }),
     reconnectSpreadMs: Type.Integer({
       env: 'SIBYL_STREAM_RECONNECT_SPREAD_MS',
       minimum: 1,

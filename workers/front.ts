@@ -5,11 +5,12 @@ import type { Remote } from 'comlink'
 import { AggregatorRegistry, Registry } from 'prom-client'
 import type { ApiKeysProtocol, KeyNews } from '#actors/api-keys.ts'
 import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
+import type { HoldsProtocol } from '#actors/order-holds.ts'
 import { readRows } from '#actors/packed-event.ts'
 import { makeLog } from '#config/logging.ts'
 import { channelOptions, databaseUrlOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { marketThreadName, partitionOf, threadOf } from '#config/topology.ts'
-import type { Address } from '#domain/ids.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { makeAuthenticator } from '#front/auth.ts'
@@ -35,7 +36,13 @@ import type { Readiness } from '#front/routes/readyz.ts'
 import { stream } from '#front/routes/stream.ts'
 import { validateOrder } from '#front/routes/validate-order.ts'
 import { type Front, startFront } from '#front/server.ts'
-import { makeStreamHub, type StreamHub, type StreamParts } from '#front/stream/hub.ts'
+import { type HeldOrders, makeHeldOrders } from '#front/stream/held-orders.ts'
+import {
+  makeStreamHub,
+  type PlaceWatch,
+  type StreamHub,
+  type StreamParts,
+} from '#front/stream/hub.ts'
 import { registerStreamMeters } from '#front/stream/stream-meters.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
@@ -70,7 +77,7 @@ const board = makeBoard(
   },
 )
 const threads = Array.from({ length: topology.marketThreads }, () =>
-  makeRef<MarketThreadProtocol>(),
+  makeRef<MarketThreadProtocol & HoldsProtocol>(),
 )
 const store = makeRef<ApiKeysProtocol>()
 /** The market threads whose markets are on the board as they are now. */
@@ -80,6 +87,7 @@ const known = new Set<number>()
 
 let front: Front | undefined
 let hub: StreamHub | undefined
+let heldOrders: HeldOrders | undefined
 let verifyPool: Pool
 let queryPool: Pool
 
@@ -87,7 +95,7 @@ let queryPool: Pool
 // app is closed first. The supervisor then starts the thread again.
 process.once('uncaughtException', (error) => {
   log.fatal({ err: error }, 'a bug ends this thread')
-  hub?.shutdown()
+  void hub?.shutdown()
   void (front?.close({ drainMs: 0 }) ?? Promise.resolve()).finally(() => process.exit(1))
 })
 
@@ -102,11 +110,16 @@ function followThread(index: number, peerPort: MessagePort): void {
       for (const view of views) board.load(view)
     },
   }
-  const channel = new Channel<MarketThreadProtocol>(peerPort, channelOptions(settings), {
-    heard: (type, message) => hearers[type as keyof MarketNews](message as never),
-    closed: () => loaded.delete(index),
-  })
+  const channel = new Channel<MarketThreadProtocol & HoldsProtocol>(
+    peerPort,
+    channelOptions(settings),
+    {
+      heard: (type, message) => hearers[type as keyof MarketNews](message as never),
+      closed: () => loaded.delete(index),
+    },
+  )
   ref.replace(channel)
+  heldOrders?.repeat(index)
   void load(index)
 }
 
@@ -199,15 +212,10 @@ const drawWrite: NonNullable<StreamParts['drawWrite']> = (ip, principal) => {
 }
 
 function routes(): Route[] {
-  const gateway = makeGateway(threads, (marketId) =>
-    threadOf(partitionOf(marketId, topology), topology),
-  )
-  const desk = makeOrderDesk({
-    board,
-    gateway,
-    verifier: makeVerifier(),
-    clock: systemClock,
-  })
+  const threadOfMarket = (marketId: MarketId) => threadOf(partitionOf(marketId, topology), topology)
+  const gateway = makeGateway(threads, threadOfMarket)
+  const verifier = makeVerifier()
+  const desk = makeOrderDesk({ board, gateway, verifier, clock: systemClock })
   const facts = {
     name: settings.service.name,
     version,
@@ -227,10 +235,34 @@ function routes(): Route[] {
     deadlineMs: settings.front.deadlineMs,
     ...(settings.limits.enabled ? {} : { connectionsPerIp: Number.POSITIVE_INFINITY }),
   }
+  const holds = makeHeldOrders({
+    threads,
+    threadOf: threadOfMarket,
+    gateway,
+    clock: systemClock,
+    perSessionMax: settings.stream.heldOrdersMax,
+    deadlineMs: settings.front.deadlineMs,
+  })
+  heldOrders = holds
+  const deskWith = ({ before, refused }: PlaceWatch) =>
+    makeOrderDesk({
+      board,
+      gateway: {
+        ...gateway,
+        async place(order, deadlineMs) {
+          const answer = (await before(order)) ?? (await gateway.place(order, deadlineMs))
+          if (isRejection(answer) && answer.rejected !== 'OUTCOME_UNKNOWN') refused(order)
+          return answer
+        },
+      },
+      verifier,
+      clock: systemClock,
+    })
   hub = makeStreamHub({
     board: () => board,
     gateway,
     desk,
+    holding: { orders: holds, deskWith },
     authenticator,
     bearer: settings.auth.bearer,
     drawWrite,
@@ -333,11 +365,11 @@ runThread({
   health: () => (loaded.size === threads.length ? '' : 'some markets are not loaded'),
   metrics: () => registry.getMetricsAsJSON(),
   async drain() {
-    hub?.shutdown()
+    await hub?.shutdown()
     await front?.close()
   },
   async stop() {
-    hub?.shutdown()
+    await hub?.shutdown()
     await front?.close()
     for (const ref of [...threads, store]) ref.close()
     await Promise.all([verifyPool.close(), queryPool.close()])

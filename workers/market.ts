@@ -17,6 +17,7 @@ import {
   tidy,
   viewsOf,
 } from '#actors/market-thread.ts'
+import { OrderHolds } from '#actors/order-holds.ts'
 import type { PackedEvent } from '#actors/packed-event.ts'
 import type { StoreProtocol } from '#actors/store.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
@@ -163,9 +164,17 @@ function openDemoMarkets(own: readonly number[], nowMs: number): void {
 runThread({
   start,
   connect(peer, port) {
+    const holds = new OrderHolds()
     const channel = new Channel<MarketNews & StoreProtocol>(port, channelOptions(settings), {
-      heard: (type, message, replyTo) => served.hear(type, message, replyTo, channel),
+      heard(type, message, replyTo) {
+        if (holds.hears(type)) channel.reply(replyTo, holds.hear(type, message))
+        else served.hear(type, message, replyTo, channel)
+      },
       closed() {
+        // The sessions of a front end with it; when this thread itself stops, the front still lives.
+        for (const order of stopped ? [] : holds.takeAll()) {
+          served.hear('CancelOrder', order, 0, undefined)
+        }
         readers.delete(channel)
         stores.delete(channel)
       },

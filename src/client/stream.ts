@@ -91,7 +91,7 @@ export type SibylStream = {
     readonly marketId: string
     readonly side?: 'buy' | 'sell'
   }): Promise<void>
-  /** All orders of this connection are cancelled when it ends; needs a token. */
+  /** Orders placed from now on are cancelled when their connection ends; needs a token. */
   cancelOnDisconnect(enabled: boolean): Promise<void>
   /** Milliseconds to the exchange and back. */
   ping(): Promise<number>
@@ -136,6 +136,8 @@ export function createStream(options: StreamOptions): SibylStream {
   let ids = 0
   let attempts = 0
   let heartbeatMs = 0
+  /** Whether each new connection is to take its orders with it when it ends. */
+  let cancelling = false
   let reconnectInMs: number | undefined
   let watchdog: ReturnType<typeof setTimeout> | undefined
   let opening = Promise.withResolvers<void>()
@@ -250,6 +252,7 @@ export function createStream(options: StreamOptions): SibylStream {
       if (socket !== ws) return
       isOpen = true
       if (bearer !== undefined) await request('auth', { token: bearer.replace(/^Bearer /, '') })
+      if (cancelling) await request('cancelOnDisconnect', { enabled: true })
     } catch (error) {
       const { code, message } = error instanceof SibylError ? error : { code: '', message: '' }
       emit('error', { code: code || 'UNAUTHORIZED_INVALID_TOKEN', error: message || String(error) })
@@ -475,6 +478,7 @@ export function createStream(options: StreamOptions): SibylStream {
     },
     async cancelOnDisconnect(enabled) {
       await ask('cancelOnDisconnect', { enabled })
+      cancelling = enabled
     },
     async ping() {
       const begunMs = performance.now()

@@ -190,7 +190,7 @@ class Client {
     const previous = frame.prevCursor ?? frame.prevSeq
     const follows =
       frame.type === 'trade' && topic.fills?.seq === frame.seq
-        ? frame.fill === topic.fills.fill + 1
+        ? frame.fill === (topic.fills?.fill ?? 0) + 1
         : previous === topic.last &&
           (topic.fills === undefined || topic.fills.fill === topic.fills.fills)
     if (!follows) {
@@ -233,7 +233,8 @@ class Client {
 }
 
 /** The flows of two markets may give two orders the same hash. */
-function keyOf({ marketId, orderHash }: { marketId?: unknown; orderHash?: unknown }): string {
+function keyOf(order: object): string {
+  const { marketId, orderHash } = order as Record<string, unknown>
   return `${String(marketId)} ${String(orderHash)}`
 }
 

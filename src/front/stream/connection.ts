@@ -2,6 +2,7 @@
 
 import type { WebSocket } from 'uWebSockets.js'
 import type { OpenOrder } from '#actors/market.ts'
+import type { OrderDesk } from '../order-desk.ts'
 import type { Principal } from '../route.ts'
 import type { Feed } from './channels.ts'
 import type { FrameId } from './frames.ts'
@@ -55,6 +56,7 @@ export type Connection = {
   malformed: number
   excess: number
   windowAtMs: number
-  cancelOnDisconnect: boolean
+  /** Places orders that are cancelled when the connection ends; there when it asked for that. */
+  holdingDesk: Pick<OrderDesk, 'place'> | undefined
   readonly slot: number
 }

@@ -14,7 +14,7 @@
 import { randomUUID } from 'node:crypto'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { Fault } from '#domain/fault.ts'
-import { BUY, SELL } from '#domain/order.ts'
+import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Authenticator } from '../auth.ts'
@@ -29,6 +29,7 @@ import type { Principal } from '../route.ts'
 import { type ChannelLimits, type Feed, makeChannels } from './channels.ts'
 import type { Connection, Socket, SocketData, Subscription } from './connection.ts'
 import { type FrameId, isMisread, type Request, readFrame } from './frames.ts'
+import type { HeldOrders } from './held-orders.ts'
 
 export type StreamSettings = ChannelLimits & {
   readonly heartbeatMs: number
@@ -89,15 +90,29 @@ export type StreamHub = BoardListener & {
   closed(ws: Socket): void
   /** Sessions of these keys are not authenticated any more. */
   revoked(keyIds: readonly string[]): void
-  /** Tells everybody to come back later and closes; nobody is admitted from now on. */
-  shutdown(): void
+  /**
+   * Tells everybody to come back later and closes; nobody is admitted from now on. Done when the
+   * orders that go with their session are cancelled, or nobody can wait for that any longer.
+   */
+  shutdown(): Promise<void>
   figures(): StreamFigures
+}
+
+/** Who is asked about an order right before its market is, and told when that refused it. */
+export type PlaceWatch = {
+  readonly before: (order: VerifiedOrder) => Promise<Rejection | undefined>
+  readonly refused: (order: VerifiedOrder) => void
 }
 
 export type StreamParts = {
   readonly board: () => MarketBoard
   readonly gateway: Pick<MarketGateway, 'openOrders' | 'cancel'>
   readonly desk: Pick<OrderDesk, 'place'>
+  /** Places orders that go with their session; without it nobody can ask for that. */
+  readonly holding?: {
+    readonly orders: HeldOrders
+    readonly deskWith: (watch: PlaceWatch) => Pick<OrderDesk, 'place'>
+  }
   readonly authenticator: Pick<Authenticator, 'identify'>
   /** Whether orders need an authenticated session. */
   readonly bearer: boolean
@@ -444,7 +459,8 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
         const { order, signature, permitSignature } = request
         const submission = { order, signature, ...(permitSignature && { permitSignature }) }
         write(connection, id, async () => {
-          const placed = await desk.place(submission, clock.nowMs() + settings.deadlineMs)
+          const at = connection.holdingDesk ?? desk
+          const placed = await at.place(submission, clock.nowMs() + settings.deadlineMs)
           return isRejection(placed) ? placed : { type: 'placed', ...acceptedBody(placed) }
         })
         break
@@ -466,16 +482,43 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
         break
       }
       case 'cancelOnDisconnect':
-        if (connection.principal === undefined) {
-          answerError(connection, id, reject('UNAUTHORIZED_MISSING_HEADER'))
-        } else if (request.enabled) {
-          answerError(connection, id, NO_CANCEL_ON_DISCONNECT)
-        } else answer(connection, { type: 'cancelOnDisconnect', id, enabled: false })
+        cancelOnDisconnect(connection, id, request.enabled)
         break
       case 'ping':
         answer(connection, { type: 'pong', id, ts: clock.nowMs() })
         break
     }
+  }
+
+  function cancelOnDisconnect(
+    connection: Connection,
+    id: FrameId | undefined,
+    enabled: boolean,
+  ): void {
+    const { holding } = parts
+    const { session } = connection
+    if (connection.principal === undefined) {
+      answerError(connection, id, reject('UNAUTHORIZED_MISSING_HEADER'))
+      return
+    }
+    if (holding === undefined) {
+      answerError(connection, id, NO_CANCEL_ON_DISCONNECT)
+      return
+    }
+    if (!enabled) {
+      connection.holdingDesk = undefined
+      holding.orders.forget(session)
+    } else {
+      connection.holdingDesk ??= holding.deskWith({
+        async before(order) {
+          // Whoever is gone places nothing that he wanted to go with him.
+          if (connection.ws === undefined) return reject('OVERLOADED')
+          return holding.orders.hold(session, order)
+        },
+        refused: ({ orderHash }) => holding.orders.release(session, orderHash),
+      })
+    }
+    answer(connection, { type: 'cancelOnDisconnect', id, enabled })
   }
 
   function subscribe(
@@ -568,7 +611,10 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
   }
 
   return {
-    followed: channels.followed,
+    followed(shown, event) {
+      channels.followed(shown, event)
+      parts.holding?.orders.followed(event)
+    },
     loaded: channels.loaded,
 
     admit(peer) {
@@ -595,7 +641,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
         malformed: 0,
         excess: 0,
         windowAtMs: nowMs,
-        cancelOnDisconnect: false,
+        holdingDesk: undefined,
         slot: nextSlot++ % SLOTS,
       }
       return { connection }
@@ -634,6 +680,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
       connection.ws = undefined
       if (!connections.delete(connection)) return
       for (const sub of [...connection.subs.values()]) drop(sub)
+      parts.holding?.orders.end(connection.session)
       lagging.delete(connection)
       wheel[connection.slot]!.delete(connection)
       const left = (perIp.get(connection.ip) ?? 1) - 1
@@ -650,7 +697,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
       }
     },
 
-    shutdown() {
+    async shutdown() {
       closing = true
       for (const connection of connections) {
         // Each at a time of its own, so that they do not all come back at once.
@@ -658,6 +705,8 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
         send(connection, `{"type":"shutdown","reconnectInMs":${reconnectInMs}}`)
         end(connection, CLOSE_RESTART, 'the service restarts')
       }
+      const late = new Promise<void>((resolve) => void clock.after(settings.deadlineMs, resolve))
+      await Promise.race([parts.holding?.orders.settled(), late])
     },
 
     figures: () => ({
