@@ -153,7 +153,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
     if (refusal !== undefined) turnAway(res, refusal, unmatched)
   }
   app.filter(watchConnection)
-  for (const one of compiled) register(app, one, pipeline)
+  for (const one of compiled) register(app, one, pipeline, gate.closed)
   app.any('/*', (res, req) => answerUnrouted(res, req))
   registerMeters(
     registry,
@@ -235,10 +235,19 @@ function register(
   app: TemplatedApp,
   compiled: CompiledRoute,
   pipeline: ReturnType<typeof createPipeline>,
+  connectionClosed: () => void,
 ): void {
   const { pattern, route } = compiled
   if (route.kind === 'upgrade') {
-    app.ws(pattern, { ...route.socket, upgrade: pipeline.serveUpgrade(compiled) })
+    app.ws(pattern, {
+      ...route.socket,
+      upgrade: pipeline.serveUpgrade(compiled),
+      // The filter that counts connections is not told of the end of those that were upgraded.
+      close(socket, code, message) {
+        connectionClosed()
+        route.socket.close?.(socket, code, message)
+      },
+    })
     return
   }
   const handler = pipeline.serve(compiled, false)

@@ -7,7 +7,7 @@ import { ipText, limitedRange, makeClientIp } from '#front/client-ip.ts'
 import { makeConnectionGate } from '#front/connection-gate.ts'
 import { countPeers } from '#front/count-peers.ts'
 import { type LimitSettings, makeLimiter } from '#front/limits.ts'
-import { ok, type Principal, route } from '#front/route.ts'
+import { ok, type Principal, route, upgradeRoute } from '#front/route.ts'
 import type { FrontSettings } from '#front/server.ts'
 import { makeSharedTable } from '#front/shared-table.ts'
 import { eventually } from '../support/eventually.ts'
@@ -274,6 +274,32 @@ test('a connection too many is told so and closed, and leaves room when another 
     const [late] = await sendRaw(front.port, 'GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n')
     assert.equal(late?.status, 200)
   })
+})
+
+test('a WebSocket is a connection like any other, and leaves its place when it ends', async (t) => {
+  const socket = upgradeRoute({
+    kind: 'upgrade',
+    method: 'GET',
+    path: '/socket',
+    auth: 'public',
+    cost: 'read',
+    summary: 'A socket',
+    accept: () => ({}),
+    socket: {},
+  })
+  const { front } = await startTestFront(t, { connectionsMax: 1 }, { routes: [socket] })
+  for (let round = 0; round < 5; round++) {
+    await eventually(async () => {
+      const client = new WebSocket(`ws://127.0.0.1:${front.port}/socket`)
+      await new Promise((resolve, reject) => {
+        client.onopen = resolve
+        client.onerror = () => reject(new Error(`round ${round} was turned away`))
+      })
+      const [refused] = await readResponses(await openRaw(front.port), 1)
+      client.close()
+      assert.equal(refused?.status, 503)
+    })
+  }
 })
 
 test('opening connections costs, also without a request', async (t) => {
