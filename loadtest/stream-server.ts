@@ -1,0 +1,201 @@
+/**
+ * The two servers that `stream-bench.ts` compares, each in a process of its own. `hub`: the front
+ * with its stream, fed with events of one hot market. `bare`: uWebSockets.js alone, publishing the
+ * bytes that the hub would have published to as many sockets. Both publish when they are told to.
+ */
+
+import { App, us_socket_local_port } from 'uWebSockets.js'
+import type { MarketId } from '#domain/ids.ts'
+import type { Market } from '#domain/market.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { BUY, type Outcome, SELL, type Side, YES } from '#domain/order.ts'
+import { reject } from '#domain/rejection.ts'
+import { type BoardListener, type MarketBoard, makeBoard } from '#front/market-board.ts'
+import { stream } from '#front/routes/stream.ts'
+import { type Front, startFront } from '#front/server.ts'
+import { makeChannels } from '#front/stream/channels.ts'
+import { makeStreamHub } from '#front/stream/hub.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { MARKET_ID_TEXT, type ToServer } from './stream-wire.ts'
+
+const MARKET_ID = MARKET_ID_TEXT as MarketId
+const ADDRESS = `0x${'11'.repeat(20)}` as Market['maker']
+const HASH = `0x${'22'.repeat(32)}` as never
+const BUFFER_BYTES = 1_048_576
+/** Levels of each side of the book. */
+const LEVELS = 20
+
+/** The monotonic clock that all processes of the machine share, in milliseconds. */
+const sharedMs = (): number => Number(process.hrtime.bigint()) / 1e6
+
+let seq = 0
+
+/** One order after another comes to rest at a price near the middle, and leaves it again. */
+function nextEvent(): MarketEvent {
+  seq++
+  if (seq === 1) {
+    const market = {
+      id: MARKET_ID,
+      question: '',
+      description: '',
+      category: 'general',
+      contractAddress: ADDRESS,
+      maker: ADDRESS,
+      expiration: 4_000_000_000,
+      chainId: 1,
+      createdAt: 0,
+      quick: false,
+    } as const
+    return { type: 'MarketOpened', marketId: MARKET_ID, seq, atMs: sharedMs(), market }
+  }
+  const turn = (seq - 2) % (2 * LEVELS)
+  const side: Side = turn % 2 === 0 ? BUY : SELL
+  const price = (side === BUY ? 500_000 - turn : 500_001 + turn) as Price
+  const fields = {
+    marketId: MARKET_ID,
+    seq,
+    atMs: sharedMs(),
+    orderHash: HASH,
+    trader: ADDRESS,
+    side,
+    outcome: YES as Outcome,
+    price,
+    size: 5_000_000 as Shares,
+    expiresAtSec: 4_000_000_000,
+    placedAtMs: 0,
+    matches: 0,
+  }
+  const rests = Math.floor((seq - 2) / (2 * LEVELS)) % 2 === 0
+  const remaining = 5_000_000 as Shares
+  return rests
+    ? { type: 'OrderRested', ...fields, added: remaining, remaining }
+    : { type: 'OrderClosed', ...fields, reason: 'cancelled', remaining }
+}
+
+const limits = {
+  replayMessages: 1_000,
+  replayBytes: 262_144,
+  replayBytesTotal: 67_108_864,
+  lingerMs: 60_000,
+  lingeringMax: 1_000,
+}
+
+async function startHub(): Promise<{ port: number; publish: () => void; dropped: () => number }> {
+  let front: Front | undefined
+  const settings = {
+    ...limits,
+    heartbeatMs: 15_000,
+    connectionsMax: 1_000_000,
+    connectionsPerIp: 1_000_000,
+    subscriptionsMax: 100,
+    messagesPerSecond: 50,
+    messagesBurst: 200,
+    payloadBytesMax: 16_384,
+    idleTimeoutSec: 120,
+    bufferBytesMax: BUFFER_BYTES,
+    lagMsMax: 600_000,
+    requestsInFlightMax: 10,
+    reconnectSpreadMs: 1_000,
+    deadlineMs: 5_000,
+  }
+  const silent = { debug() {}, info() {}, warn() {}, error() {} }
+  const hub = makeStreamHub({
+    board: () => board,
+    gateway: { openOrders: async () => [], cancel: async () => reject('ORDER_NOT_FOUND') },
+    desk: { place: async () => reject('MARKET_CLOSED') },
+    authenticator: { identify: async () => reject('UNAUTHORIZED_INVALID_TOKEN') },
+    bearer: false,
+    publish: (topic, text) => void front?.publish(topic, text),
+    settings,
+    clock: systemClock,
+    log: silent,
+  })
+  const board: MarketBoard = makeBoard({ isWhole: () => true, isCurrent: () => true }, hub)
+  board.follow([nextEvent()])
+  front = await startFront({
+    routes: [stream(hub, settings)],
+    settings: {
+      host: '127.0.0.1',
+      port: 0,
+      corsOrigins: ['*'],
+      bodyBytesMax: 65_536,
+      deadlineMs: 5_000,
+      requestsInFlightMax: 100_000,
+      connectionsMax: 1_000_000,
+    },
+    services: { readiness: () => ({ store: { ok: true } }) },
+    info: { title: 'Sibyl', version: '0' },
+    log: silent,
+  })
+  return {
+    port: front.port,
+    publish: () => void board.follow([nextEvent()]),
+    dropped: () => hub.figures().dropped,
+  }
+}
+
+/** The texts that the hub publishes for these events. */
+function textsOf(count: number): string[] {
+  const texts: string[] = []
+  const listener: BoardListener = {
+    followed: (shown, event) => channels.followed(shown, event),
+    loaded: () => undefined,
+  }
+  const board = makeBoard({ isWhole: () => true, isCurrent: () => true }, listener)
+  const channels = makeChannels<object>({
+    board: () => board,
+    limits,
+    clock: systemClock,
+    hooks: { publish: (_topic, text) => texts.push(text), broken() {}, flushed() {} },
+  })
+  board.follow([nextEvent()])
+  const feed = channels.feedOf({ channel: 'book', marketId: MARKET_ID, outcome: YES })
+  if ('rejected' in feed) throw new Error('the market is not there')
+  channels.join(feed, {})
+  while (texts.length < count) board.follow([nextEvent()])
+  return texts
+}
+
+function startBare(): Promise<{ port: number; publish: () => void; dropped: () => number }> {
+  const texts = textsOf(4 * LEVELS * 10)
+  let at = 0
+  let dropped = 0
+  const app = App()
+  app.ws('/api/v1/stream', {
+    maxBackpressure: BUFFER_BYTES,
+    idleTimeout: 120,
+    open(ws) {
+      ws.send('{"type":"hello"}')
+    },
+    message(ws) {
+      ws.subscribe('book')
+      ws.send('{"type":"book.snapshot"}')
+    },
+    dropped: () => void dropped++,
+  })
+  return new Promise((resolve) => {
+    app.listen('127.0.0.1', 0, (socket) => {
+      if (socket === false) throw new Error('no port')
+      resolve({
+        port: us_socket_local_port(socket as never),
+        publish: () => void app.publish('book', texts[at++ % texts.length]!),
+        dropped: () => dropped,
+      })
+    })
+  })
+}
+
+const server = await (process.argv[2] === 'hub' ? startHub() : startBare())
+process.on('message', (message: ToServer) => {
+  if (message === 'figures') {
+    const { user, system } = process.cpuUsage()
+    process.send?.({
+      cpuMs: (user + system) / 1_000,
+      rssBytes: process.memoryUsage().rss,
+      dropped: server.dropped(),
+    })
+  } else for (let count = 0; count < message.publish; count++) server.publish()
+})
+process.on('disconnect', () => process.exit(0))
+process.send?.({ port: server.port })
