@@ -165,25 +165,23 @@ test('an order that came back is answered from its first answer, and can be canc
   })
 })
 
-const nothingComesBack: [why: string, meanwhile: (market: ReturnType<typeof given>) => void][] = [
-  ['the market closed meanwhile', (market) => close(market)],
-  ['the market’s time came meanwhile', (market) => market.at(1_000_000)],
-  ['the order was cancelled meanwhile', (market) => market.cancel('s', 'sell')],
-  ['the order expired meanwhile', (market) => market.at(500)],
-]
 const close = (market: ReturnType<typeof given>) =>
   market.ask('CloseMarket', { marketId: market.marketId, reason: 'resolved' })
-for (const [why, meanwhile] of nothingComesBack) {
+const nothingComesBack: [
+  why: string,
+  livesSec: number,
+  meanwhile: (market: ReturnType<typeof given>) => void,
+][] = [
+  ['the market closed meanwhile', 2_000_000, (market) => close(market)],
+  ['the market’s time came meanwhile', 2_000_000, (market) => market.at(1_000_000)],
+  ['the order was cancelled meanwhile', 2_000_000, (market) => market.cancel('s', 'sell')],
+  ['the order expired meanwhile', 500, (market) => market.at(500)],
+]
+for (const [why, livesSec, meanwhile] of nothingComesBack) {
   test(`nothing comes back when ${why}`, () => {
     const market = given()
-    market.place(
-      sell('YES')
-        .at(0.4)
-        .size(10)
-        .by('bob')
-        .until(START_SEC + 500)
-        .named('s'),
-    )
+    const selling = sell('YES').at(0.4).size(10).by('bob').named('s')
+    market.place(selling.until(START_SEC + livesSec))
     market.place(buy('YES').at(0.5).size(4).by('ann').named('b'))
     meanwhile(market)
     assert.deepEqual(market.report('b', { ...failed, fault: 'buyer' }), { status: 'failed' })
