@@ -52,7 +52,11 @@ export type OrderCheck = {
 }
 
 export type OrderDesk = {
+  /** Verifies an order and enters it. */
   place(submission: OrderSubmission, deadlineAtMs: number): Promise<OrderAccepted | Rejection>
+  verify(submission: OrderSubmission): Promise<VerifiedOrder | Rejection>
+  /** Hands a verified order to its market; orders arrive there as they were handed over. */
+  enter(order: VerifiedOrder, deadlineAtMs: number): Promise<OrderAccepted | Rejection>
   /** Every failure of anything that claims to be a submission; places nothing. */
   check(submission: unknown): Promise<OrderCheck | Rejection>
 }
@@ -95,8 +99,13 @@ export function makeOrderDesk(parts: {
     return chainId === undefined ? undefined : { chainId, order, signature: submission.signature }
   }
 
-  return {
+  const desk: OrderDesk = {
     async place(submission, deadlineAtMs) {
+      const verified = await desk.verify(submission)
+      return isRejection(verified) ? verified : desk.enter(verified, deadlineAtMs)
+    },
+
+    async verify(submission) {
       // Time is the market's to judge: an order that it has accepted before is answered as it was
       // then, also when its end is near by now.
       const flaw = flawsOf(submission).find(({ rejected }) => rejected !== 'EXPIRATION_TOO_SOON')
@@ -107,12 +116,14 @@ export function makeOrderDesk(parts: {
       if (isRejection(inspection)) return inspection
       const { permitSignature } = submission
       const permit = permitSignature === undefined ? undefined : permitOf(permitSignature)
-      const verified = verifier.verified(signed, inspection, permit)
-      if (isRejection(verified)) return verified
-      const answer = await gateway.place(verified, Math.max(1, deadlineAtMs - clock.nowMs()))
+      return verifier.verified(signed, inspection, permit)
+    },
+
+    async enter(order, deadlineAtMs) {
+      const answer = await gateway.place(order, Math.max(1, deadlineAtMs - clock.nowMs()))
       // A market that is over may be gone from its thread; everybody else still knows it.
       const isGone = isRejection(answer) && answer.rejected === 'MARKET_NOT_FOUND'
-      return isGone && isOver(verified.marketId) ? reject('MARKET_CLOSED') : answer
+      return isGone && isOver(order.marketId) ? reject('MARKET_CLOSED') : answer
     },
 
     async check(body) {
@@ -137,6 +148,7 @@ export function makeOrderDesk(parts: {
       return { valid: errors.length === 0, orderHash, recovered, errors }
     },
   }
+  return desk
 }
 
 function isPassing({ rejected }: Rejection): boolean {

@@ -22,7 +22,9 @@ export function placeOrders(desk: OrderDesk): AnswerRoute {
     cost: 'write',
     tag: 'orders',
     summary: 'Place up to 100 signed orders',
-    description: 'Results are in the order of the request; one bad order does not stop the others.',
+    description:
+      'Orders enter as they are listed, and the results are in the same order. ' +
+      'One bad order does not stop the others.',
     body: OrderBatch,
     shownBody: ShownOrderBatch,
     responses: {
@@ -49,13 +51,17 @@ export function placeOrders(desk: OrderDesk): AnswerRoute {
     },
     times: ({ orders }) => orders.length,
     async handle({ body, deadlineAtMs }) {
-      const results = await Promise.all(
-        body.orders.map(async (item) => {
-          const answer = submissionShape.fits(item)
-            ? await desk.place(submissionOf(item), deadlineAtMs)
-            : submissionShape.flaw(item)
-          return isRejection(answer) ? errorOf(answer) : acceptedBody(answer)
-        }),
+      // All are verified before the first one enters, so that they enter as they were listed.
+      const verified = await Promise.all(
+        body.orders.map((item) =>
+          submissionShape.fits(item) ? desk.verify(submissionOf(item)) : submissionShape.flaw(item),
+        ),
+      )
+      const answers = await Promise.all(
+        verified.map((order) => (isRejection(order) ? order : desk.enter(order, deadlineAtMs))),
+      )
+      const results = answers.map((answer) =>
+        isRejection(answer) ? errorOf(answer) : acceptedBody(answer),
       )
       return { status: 200, body: { results, count: results.length } }
     },
