@@ -30,6 +30,8 @@ export type StreamOptions = {
   /** The pause before the first attempt to reconnect; it doubles each time. */
   readonly backoffMs?: number
   readonly backoffMsMax?: number
+  /** How long a new connection may take until the exchange says hello. */
+  readonly connectTimeoutMs?: number
   /** How long an order may wait for its answer. */
   readonly timeoutMs?: number
   readonly WebSocket?: typeof WebSocket
@@ -120,6 +122,7 @@ type Reply = {
 const BACKOFF_MS = 250
 const BACKOFF_MS_MAX = 10_000
 const TIMEOUT_MS = 15_000
+const CONNECT_TIMEOUT_MS = 5_000
 /** Heartbeats that may be missing before the connection is given up. */
 const SILENT_HEARTBEATS = 2.5
 
@@ -159,7 +162,7 @@ export function createStream(options: StreamOptions): SibylStream {
     })
     // A close follows, and says what there is to say.
     ws.addEventListener('error', () => undefined)
-    watch(options.timeoutMs ?? TIMEOUT_MS)
+    watch(options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS)
   }
 
   function watch(ms: number): void {
@@ -250,7 +253,6 @@ export function createStream(options: StreamOptions): SibylStream {
         ([name]) => name.toLowerCase() === 'authorization',
       )?.[1]
       if (socket !== ws) return
-      isOpen = true
       if (bearer !== undefined) await request('auth', { token: bearer.replace(/^Bearer /, '') })
       if (cancelling) await request('cancelOnDisconnect', { enabled: true })
     } catch (error) {

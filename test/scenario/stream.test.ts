@@ -13,7 +13,7 @@ const bob = traderNumbered(52)
 const [MARKET = ''] = demoMarketIds()
 
 test('two traders follow the same book live, through a kill and a restart', async (t) => {
-  const exchange = await startExchange(t, { environment: { SIBYL_FRONT_THREADS: '1' } })
+  const exchange = await startExchange(t, { environment: { SIBYL_FRONT_THREADS: '2' } })
   const port = new URL(exchange.url).port
   const client = (key: `0x${string}`) => createClient({ url: exchange.url, signer: key })
   const intent = {
