@@ -48,6 +48,11 @@ const soon: Expected = { status: 400, code: 'EXPIRATION_TOO_SOON', field: 'order
 const signature: Expected = { status: 400, code: 'INVALID_SIGNATURE', field: 'signature' }
 
 const post = (submission: OrderSubmission): string => JSON.stringify(submission)
+/** The text with another hex digit in one place. */
+function otherDigit(text: string, at: number): string {
+  return `${text.slice(0, at)}${text[at] === '0' ? '1' : '0'}${text.slice(at + 1)}`
+}
+
 const last = (text: string, to: string): string => text.slice(0, -to.length) + to
 const inSeconds = (seconds: number): string => String(Math.floor(Date.now() / 1_000) + seconds)
 
@@ -159,7 +164,7 @@ const cases: Record<string, () => Case | Promise<Case>> = {
     says: /the digest hashed is 0x[0-9a-f]{64}/,
     body: post({
       ...good,
-      signature: `${good.signature.slice(0, 20)}0${good.signature.slice(21)}`,
+      signature: otherDigit(good.signature, 20),
     }),
   }),
   'a signature of another price': () => ({
