@@ -1,14 +1,20 @@
-/** A market thread: its partitions of the log, the markets in them, and the timers they need. */
+/**
+ * A market thread: its partitions of the log, the markets in them, and the timers they need. Each
+ * partition is served by itself: a batch is one append to one file, and whoever waits for it does not
+ * wait for the others.
+ */
 
 import { randomInt } from 'node:crypto'
 import { workerData } from 'node:worker_threads'
 import { Histogram, Registry } from 'prom-client'
 import {
+  byMarket,
   commit,
   housekeep,
   type MarketNews,
   type MarketThread,
   type MarketThreadProtocol,
+  marketIdOf,
   marketsToExpire,
   marketThread,
   newMarketThread,
@@ -30,7 +36,9 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
+import type { Message } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
+import type { Clock } from '#runtime/clock.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import { runThread } from '#runtime/thread.ts'
 
@@ -54,7 +62,8 @@ const commitSeconds = new Histogram({
 
 let events: EventLog<PackedEvent>
 let thread: MarketThread
-let served: Served
+/** By partition. */
+const desks = new Map<number, Served>()
 const readers = new Set<Channel<MarketNews>>()
 const stores = new Set<Channel<StoreProtocol>>()
 const timers: NodeJS.Timeout[] = []
@@ -74,12 +83,29 @@ function wakeHousekeeping(): void {
   setImmediate(keepHouse)
 }
 
-/** Goes back to what the log holds, and tells everybody who follows. */
-function reload(): void {
-  if (recover(thread)) log.warn({ markets: thread.markets.size }, 'the markets were reloaded')
-  else log.error({ why: thread.away }, 'the event log cannot be opened; trying again')
-  const views = viewsOf(thread)
+/** Goes back to what a partition holds, and tells everybody who follows. */
+function reload(partition: number): void {
+  if (recover(thread, partition)) log.warn({ partition }, 'the markets were reloaded')
+  else log.error({ partition, why: thread.away.get(partition) }, 'it cannot be opened at present')
+  const views = viewsOf(thread, partition)
   for (const reader of readers) reader.tell('MarketsReloaded', { views })
+}
+
+/** Passes a command to the partition of its market; what is for the thread, to the first. */
+function hear(
+  type: string,
+  message: unknown,
+  replyTo: number,
+  channel: Channel<MarketNews & StoreProtocol> | undefined,
+): void {
+  const marketId = marketIdOf({ type, message } as Message<MarketThreadProtocol>)
+  const own = marketId === undefined ? undefined : desks.get(partitionOf(marketId, topology))
+  const [first] = desks.values()
+  ;(own ?? first)?.hear(type, message, replyTo, channel)
+}
+
+async function drained(): Promise<void> {
+  for (const desk of desks.values()) await desk.drained()
 }
 
 async function start(): Promise<void> {
@@ -102,44 +128,16 @@ async function start(): Promise<void> {
     nowMs: () => Math.max(lastMs, Date.now()),
     after: () => () => {},
   }
-  const here = { state: thread }
-  const away = { answer: reject('OVERLOADED', undefined, 'the event log cannot be written') }
-  served = serve<MarketThread, MarketThreadProtocol, MarketEvent>({
-    behaviour: marketThread,
-    select: () => (thread.away === '' ? here : away),
-    clock,
-    mailboxMax: settings.markets.mailboxMax,
-    batchMax: COMMIT_COMMANDS_MAX,
-    full: reject('OVERLOADED'),
-    prepare: (batch) => prepare(thread, batch),
-    commit: (said) => {
-      const begunMs = performance.now()
-      return commit(thread, said, said.at(-1)?.atMs ?? clock.nowMs()).then((appended) => {
-        rows = appended.flatMap((each) => each.rows)
-        commitSeconds.observe((performance.now() - begunMs) / 1_000)
-      })
-    },
-    recover: (error) => {
-      log.error({ err: error }, 'an append failed; going back to what the log holds')
-      reload()
-      return reject('OUTCOME_UNKNOWN')
-    },
-    say: () => {
-      for (const reader of readers) reader.tell('MarketEvents', { rows })
-      const offsets = events.owned.map((part) => [part, events.lastOffset(part)] as const)
-      for (const store of stores) store.tell('Appended', { offsets })
-      wakeHousekeeping()
-    },
-  })
+  for (const partition of own) desks.set(partition, serveDesk(partition, clock, own.length))
   timers.push(
     setInterval(() => {
       for (const marketId of marketsToExpire(thread, clock.nowMs())) {
-        served.hear('Expire', { marketId }, 0, undefined)
+        hear('Expire', { marketId }, 0, undefined)
       }
       wakeHousekeeping()
     }, EXPIRE_EVERY_MS),
     setInterval(() => {
-      if (thread.away !== '') reload()
+      for (const partition of thread.away.keys()) reload(partition)
       tidy(thread, clock.nowMs())
       if (thread.trouble !== '')
         log.warn({ why: thread.trouble }, 'a snapshot or truncation failed')
@@ -150,6 +148,39 @@ async function start(): Promise<void> {
   log.info({ partitions: own, markets: thread.markets.size }, 'markets are open')
 }
 
+function serveDesk(partition: number, clock: Clock, desksCount: number): Served {
+  const here = { state: thread }
+  const away = { answer: reject('OVERLOADED', undefined, 'the event log cannot be written') }
+  return serve<MarketThread, MarketThreadProtocol, MarketEvent>({
+    behaviour: marketThread,
+    select: () => (thread.away.has(partition) ? away : here),
+    clock,
+    mailboxMax: Math.ceil(settings.markets.mailboxMax / desksCount),
+    batchMax: COMMIT_COMMANDS_MAX,
+    full: reject('OVERLOADED'),
+    prepare: (batch) => prepare(thread, batch),
+    arrange: byMarket,
+    commit: (said) => {
+      const begunMs = performance.now()
+      return commit(thread, said, said.at(-1)?.atMs ?? clock.nowMs()).then((appended) => {
+        rows = appended.flatMap((each) => each.rows)
+        commitSeconds.observe((performance.now() - begunMs) / 1_000)
+      })
+    },
+    recover: (error) => {
+      log.error({ err: error, partition }, 'an append failed; going back to what the log holds')
+      reload(partition)
+      return reject('OUTCOME_UNKNOWN')
+    },
+    say: () => {
+      for (const reader of readers) reader.tell('MarketEvents', { rows })
+      const offsets = [[partition, events.lastOffset(partition)] as const]
+      for (const store of stores) store.tell('Appended', { offsets })
+      wakeHousekeeping()
+    },
+  })
+}
+
 /** On the devnet: the demo markets of these partitions, unless a start before has opened them. */
 function openDemoMarkets(own: readonly number[], nowMs: number): void {
   const [chain] = settings.chains
@@ -157,7 +188,7 @@ function openDemoMarkets(own: readonly number[], nowMs: number): void {
   const maker = chain.settlement.toLowerCase() as Address
   for (const market of demoMarkets(chain.chainId, maker, Math.floor(nowMs / 1_000))) {
     if (thread.markets.has(market.id) || !own.includes(partitionOf(market.id, topology))) continue
-    served.hear('OpenMarket', { market }, 0, undefined)
+    hear('OpenMarket', { market }, 0, undefined)
   }
 }
 
@@ -168,12 +199,12 @@ runThread({
     const channel = new Channel<MarketNews & StoreProtocol>(port, channelOptions(settings), {
       heard(type, message, replyTo) {
         if (holds.hears(type)) channel.reply(replyTo, holds.hear(type, message))
-        else served.hear(type, message, replyTo, channel)
+        else hear(type, message, replyTo, channel)
       },
       closed() {
         // The sessions of a front end with it; when this thread itself stops, the front still lives.
         for (const order of stopped ? [] : holds.takeAll()) {
-          served.hear('CancelOrder', order, 0, undefined)
+          hear('CancelOrder', order, 0, undefined)
         }
         readers.delete(channel)
         stores.delete(channel)
@@ -182,13 +213,13 @@ runThread({
     if (peer === 'store') stores.add(channel)
     else readers.add(channel)
   },
-  health: () => thread.away,
+  health: () => [...thread.away.values()].join('; '),
   metrics: () => registry.getMetricsAsJSON(),
-  drain: () => served.drained(),
+  drain: drained,
   async stop() {
     stopped = true
     for (const timer of timers) clearInterval(timer)
-    await served.drained()
+    await drained()
     thread.job?.writer.abort()
     for (const channel of new Set([...readers, ...stores])) channel.close()
     await events.close()

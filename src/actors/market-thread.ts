@@ -1,8 +1,8 @@
 /**
  * A market thread hosts the markets of some log partitions. It finds the market that a command is
- * for, looks up once per batch what the partitions remember, makes the batch durable with one append
- * per partition, and brings everything back from snapshots and logs when it starts or when an append
- * failed. Between batches, in short steps, it takes snapshots, truncates and forgets.
+ * for, looks up once per batch what the partition remembers, makes the batch durable with one append,
+ * and brings everything back from snapshots and logs when it starts or when an append failed.
+ * Between batches, in short steps, it takes snapshots, truncates and forgets.
  */
 
 import assert from 'node:assert/strict'
@@ -103,8 +103,8 @@ export type MarketThread = {
   readonly projected: Map<number, number>
   /** Partitions that remember as many closed orders as they can. */
   readonly crowded: Set<number>
-  /** Why the log cannot be opened at present; empty when it can. No market is here meanwhile. */
-  away: string
+  /** Partitions that cannot be opened at present, and why. None of their markets is here meanwhile. */
+  readonly away: Map<number, string>
   /** What last went wrong with a snapshot or a truncation; markets go on without. */
   trouble: string
   committing: boolean
@@ -124,7 +124,7 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
     options,
     projected: new Map(),
     crowded: new Set(),
-    away: '',
+    away: new Map(),
     trouble: '',
     committing: false,
     job: undefined,
@@ -231,6 +231,34 @@ function host(thread: MarketThread, opened: Market, partition: number): Hosted {
   return hosted
 }
 
+/** The market that a command is for; undefined when it is for the thread. */
+export function marketIdOf(command: Message<MarketThreadProtocol>): MarketId | undefined {
+  if (command.type === 'PlaceOrder') return command.message.order.marketId
+  if (command.type === 'OpenMarket') return command.message.market.id
+  return 'marketId' in command.message ? command.message.marketId : undefined
+}
+
+/** A batch that is smaller than this is handled as it came. */
+const GROUPED_MIN = 32
+
+/**
+ * The commands of each market after one another, in the order in which they came. Markets do not see
+ * each other, and a book whose memory is at hand is several times as fast.
+ */
+export function byMarket<Command extends Message<MarketThreadProtocol>>(
+  batch: readonly Command[],
+): readonly Command[] {
+  if (batch.length < GROUPED_MIN) return batch
+  const groups = new Map<MarketId | undefined, Command[]>()
+  for (const command of batch) {
+    const marketId = marketIdOf(command)
+    const group = groups.get(marketId)
+    if (group === undefined) groups.set(marketId, [command])
+    else group.push(command)
+  }
+  return groups.size === 1 ? batch : [...groups.values()].flat()
+}
+
 /** Looks up, once per batch, what the partitions know about the hashes and trades in it. */
 export function prepare(
   thread: MarketThread,
@@ -241,7 +269,6 @@ export function prepare(
   closed.clear()
   trades.clear()
   thread.crowded.clear()
-  if (thread.away !== '') return
   const hashes = new Map<number, OrderHash[]>()
   const tradeIds = new Map<number, TradeId[]>()
   for (const command of batch) {
@@ -365,37 +392,48 @@ function remember(recall: Recall, batch: PartitionBatch, event: MarketEvent): vo
 }
 
 /**
- * After a failed append: drops everything and goes back to what the log holds. Answers whether the
- * log could be opened; if it could not, `away` says why, no market is here, and it is to be tried
- * again. A log that is damaged is no such case: that fault is thrown.
+ * After a failed append: drops all of the partition and goes back to what its file holds. Answers
+ * whether it could be opened; if it could not, `away` says why, none of its markets is here, and it
+ * is to be tried again. A file that is damaged is no such case: that fault is thrown.
  */
-export function recover(thread: MarketThread): boolean {
+export function recover(thread: MarketThread, partition: number): boolean {
   thread.recall.closed.clear()
   thread.recall.trades.clear()
-  thread.job = undefined
-  thread.due.clear()
-  thread.markets.clear()
+  if (thread.job?.hosted.partition === partition) thread.job = undefined
+  dropMarkets(thread, partition)
   try {
-    for (const partition of thread.options.log.owned) {
-      thread.options.log.reopen(partition)
-      loadPartition(thread, partition)
-    }
-    thread.away = ''
+    thread.options.log.reopen(partition)
+    loadPartition(thread, partition)
+    thread.away.delete(partition)
+    return true
   } catch (error) {
-    goAway(thread, error)
+    goAway(thread, partition, error)
+    return false
   }
-  return thread.away === ''
 }
 
-function goAway(thread: MarketThread, error: unknown): void {
+function goAway(thread: MarketThread, partition: number, error: unknown): void {
   if (!(error instanceof Fault && error.retryable)) throw error
-  thread.markets.clear()
-  thread.away = error.message
+  dropMarkets(thread, partition)
+  thread.away.set(partition, error.message)
 }
 
-/** Every market as a reader sees it. */
-export function viewsOf(thread: MarketThread): MarketView[] {
-  return Array.from(thread.markets.values(), ({ state }) => viewOf(state))
+function dropMarkets(thread: MarketThread, partition: number): void {
+  for (const [marketId, hosted] of thread.markets) {
+    if (hosted.partition !== partition) continue
+    thread.markets.delete(marketId)
+    thread.due.delete(marketId)
+  }
+  thread.truncatable.delete(partition)
+}
+
+/** Every market, or every market of a partition, as a reader sees it. */
+export function viewsOf(thread: MarketThread, partition?: number): MarketView[] {
+  const views: MarketView[] = []
+  for (const hosted of thread.markets.values()) {
+    if (partition === undefined || hosted.partition === partition) views.push(viewOf(hosted.state))
+  }
+  return views
 }
 
 /** Records read at once on recovery. */
@@ -480,7 +518,6 @@ const QUIET_TIMES = 4
  * batches. Answers whether there is more to do.
  */
 export function housekeep(thread: MarketThread): boolean {
-  if (thread.away !== '') return false
   if (thread.committing) return true
   const partition = thread.job?.hosted.partition ?? nextPartition(thread)
   if (partition === undefined) return false
@@ -508,7 +545,7 @@ function attempt(thread: MarketThread, partition: number, work: () => boolean): 
   try {
     thread.options.log.reopen(partition)
   } catch (error) {
-    goAway(thread, error)
+    goAway(thread, partition, error)
   }
   return false
 }
@@ -623,7 +660,8 @@ const UNLOAD_STEP = 10
  */
 export function tidy(thread: MarketThread, nowMs: number): void {
   for (const partition of thread.options.log.owned) {
-    if (thread.committing || thread.away !== '') return
+    if (thread.committing) return
+    if (thread.away.has(partition)) continue
     attempt(thread, partition, () => tidyPartition(thread, partition, Math.floor(nowMs / 1_000)))
   }
 }

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { test } from 'node:test'
 import type { TradeReport } from '#actors/market.ts'
+import { byMarket } from '#actors/market-thread.ts'
 import { Fault } from '#domain/fault.ts'
 import type { TradeId } from '#domain/ids.ts'
 import type { Shares } from '#domain/money.ts'
@@ -396,7 +398,7 @@ inFolder(
     fault = new Fault('LOG_OPEN_FAILED', 'the disk is full', { retryable: true })
     await assert.rejects(host.run(place(1, buy('YES').named('b'))), /the disk is full/)
     assert.equal(host.recover(), false)
-    assert.equal(host.thread.away, 'the disk is full')
+    assert.deepEqual([...host.thread.away], [[0, 'the disk is full']])
     assert.deepEqual(await host.run(place(1, buy('YES').named('b'))), [
       { rejected: 'MARKET_NOT_FOUND' },
     ])
@@ -406,7 +408,7 @@ inFolder(
     assert.throws(() => host.recover(), /a page is damaged/)
     fault = undefined
     assert.equal(host.recover(), true)
-    assert.equal(host.thread.away, '')
+    assert.equal(host.thread.away.size, 0)
     assert.deepEqual(host.hashes(), before)
     await host.stop()
   },
@@ -445,4 +447,25 @@ inFolder('a snapshot that cannot be written costs the market nothing', async (da
   assert.equal(host.log.snapshots(0).length, 1)
   assert.equal(host.resting(), 20)
   await host.stop()
+})
+
+test('a large batch is handled market by market, each in the order of arrival', () => {
+  const batch = batches(77, 20).flat()
+  const of = ({ message }: Command): string => {
+    const { marketId: id, order } = message as { marketId?: string; order?: VerifiedOrder }
+    return id ?? order?.marketId ?? ''
+  }
+  const grouped = byMarket(batch)
+  assert.equal(grouped.length, batch.length)
+  const changes = grouped.filter((command, index) => {
+    const before = grouped[index - 1]
+    return before === undefined || of(before) !== of(command)
+  })
+  assert.equal(changes.length, 4, 'each market once')
+  for (const id of new Set(batch.map(of))) {
+    const own = (command: Command) => of(command) === id
+    assert.deepEqual(grouped.filter(own), batch.filter(own))
+  }
+  const few = batch.slice(0, 5)
+  assert.equal(byMarket(few), few, 'a small one is left as it is')
 })

@@ -111,7 +111,7 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
     get said() {
       return said
     },
-    recover: () => recover(thread),
+    recover: (partition = 0) => recover(thread, partition),
     /** All the housekeeping there is; answers how many steps it took. */
     keepHouse(): number {
       let steps = 1

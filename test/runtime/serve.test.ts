@@ -188,3 +188,10 @@ test('a command for no actor is answered in its place', async () => {
   const { ask } = served({ select: () => ({ answer: { nobody: true } }) })
   assert.deepEqual(await ask('Add', { amount: 1 }), { nobody: true })
 })
+
+test('a batch is handled as it was arranged, and everybody still gets his own answer', async () => {
+  const { ask, story } = served({ arrange: (batch) => batch.toReversed() })
+  const answers = await Promise.all([1, 2, 3].map((amount) => ask('Add', { amount })))
+  assert.deepEqual(answers, [{ total: 6 }, { total: 5 }, { total: 3 }])
+  assert.deepEqual(story.slice(0, 2), [{ committed: 3 }, { said: 3 }])
+})
