@@ -156,3 +156,34 @@ test('it says how far it is, and hears how far the logs are', async () => {
   const partition = { partition: 0, projected: 3, appended: 3, fault: '' }
   assert.deepEqual(answers, [{ partitions: [partition], why: '' }])
 })
+
+test('what is appended gathers for a moment, and much of it is written at once', async () => {
+  const { actor, look, later, written, events } = following(3, {})
+  await look()
+  const append = async (count: number) => {
+    const last = events.at(-1)
+    assert(last !== undefined)
+    for (let n = 0; n < count; n++) events.push(last)
+    actor.hear('Appended', { offsets: [[0, events.length]] }, 0, undefined)
+    await actor.drained()
+  }
+  await append(2)
+  await append(1)
+  assert.equal(written.length, 1)
+  await later()
+  assert.deepEqual(
+    written.map(({ from, to }) => [from, to]),
+    [
+      [0, 3],
+      [3, 6],
+    ],
+  )
+  await append(1_000)
+  assert.equal(written.at(-1)?.to, 1_006)
+})
+
+test('a look writes everything there is, without waiting', async () => {
+  const { look, written } = following(2_500, {})
+  await look()
+  assert.equal(written.at(-1)?.to, 2_500)
+})
