@@ -249,8 +249,9 @@ function routes(): Route[] {
       board,
       gateway: {
         ...gateway,
-        async place(order, deadlineMs) {
-          const answer = (await before(order)) ?? (await gateway.place(order, deadlineMs))
+        async place(order, deadlineMs, requestId) {
+          const answer =
+            (await before(order)) ?? (await gateway.place(order, deadlineMs, requestId))
           if (isRejection(answer) && answer.rejected !== 'OUTCOME_UNKNOWN') refused(order)
           return answer
         },

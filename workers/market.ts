@@ -98,6 +98,8 @@ function hear(
   replyTo: number,
   channel: Channel<MarketNews & StoreProtocol> | undefined,
 ): void {
+  const { requestId } = message as { requestId?: string }
+  if (requestId !== undefined) log.debug({ requestId, command: type }, 'a request arrived')
   const marketId = marketIdOf({ type, message } as Message<MarketThreadProtocol>)
   const own = marketId === undefined ? undefined : desks.get(partitionOf(marketId, topology))
   const [first] = desks.values()

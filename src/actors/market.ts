@@ -84,10 +84,20 @@ export type TradeReport = {
 
 export type MarketProtocol = {
   OpenMarket: { takes: { market: Market }; answers: { seq: Sequence } | Rejection }
-  PlaceOrder: { takes: { order: VerifiedOrder }; answers: OrderAccepted | Rejection }
+  /** `requestId` is whose request it was, for the logs of every thread on its way. */
+  PlaceOrder: {
+    takes: { order: VerifiedOrder; requestId?: string }
+    answers: OrderAccepted | Rejection
+  }
   CancelOrder: {
     /** `trader` is whose orders the caller may cancel; anybody's when it is left out. */
-    takes: { marketId: MarketId; orderHash: OrderHash; side: Side; trader?: Address }
+    takes: {
+      marketId: MarketId
+      orderHash: OrderHash
+      side: Side
+      trader?: Address
+      requestId?: string
+    }
     answers: OrderCancelled | Rejection
   }
   CancelOrders: {

@@ -14,9 +14,20 @@ import type { Ref } from '#runtime/ref.ts'
 export type MarketRef = Ref<MarketThreadProtocol>
 
 export type MarketGateway = {
-  place(order: VerifiedOrder, deadlineMs: number): Promise<OrderAccepted | Rejection>
+  /** `requestId` goes along, so that the logs of both threads name the same request. */
+  place(
+    order: VerifiedOrder,
+    deadlineMs: number,
+    requestId?: string,
+  ): Promise<OrderAccepted | Rejection>
   cancel(
-    order: { marketId: MarketId; orderHash: OrderHash; side: Side; trader?: Address },
+    order: {
+      marketId: MarketId
+      orderHash: OrderHash
+      side: Side
+      trader?: Address
+      requestId?: string
+    },
     deadlineMs: number,
   ): Promise<OrderCancelled | Rejection>
   /** Cancels all open orders of the trader, in one market or in all of these. */
@@ -43,8 +54,9 @@ export function makeGateway(
     return ref
   }
   return {
-    async place(order, deadlineMs) {
-      const answer = await refOf(order.marketId).ask('PlaceOrder', { order }, deadlineMs)
+    async place(order, deadlineMs, requestId) {
+      const message = requestId === undefined ? { order } : { order, requestId }
+      const answer = await refOf(order.marketId).ask('PlaceOrder', message, deadlineMs)
       return isUnanswered(answer) ? writeFailure(answer) : answer
     },
     async cancel(order, deadlineMs) {

@@ -53,10 +53,18 @@ export type OrderCheck = {
 
 export type OrderDesk = {
   /** Verifies an order and enters it. */
-  place(submission: OrderSubmission, deadlineAtMs: number): Promise<OrderAccepted | Rejection>
+  place(
+    submission: OrderSubmission,
+    deadlineAtMs: number,
+    requestId?: string,
+  ): Promise<OrderAccepted | Rejection>
   verify(submission: OrderSubmission): Promise<VerifiedOrder | Rejection>
   /** Hands a verified order to its market; orders arrive there as they were handed over. */
-  enter(order: VerifiedOrder, deadlineAtMs: number): Promise<OrderAccepted | Rejection>
+  enter(
+    order: VerifiedOrder,
+    deadlineAtMs: number,
+    requestId?: string,
+  ): Promise<OrderAccepted | Rejection>
   /** Every failure of anything that claims to be a submission; places nothing. */
   check(submission: unknown): Promise<OrderCheck | Rejection>
 }
@@ -100,9 +108,9 @@ export function makeOrderDesk(parts: {
   }
 
   const desk: OrderDesk = {
-    async place(submission, deadlineAtMs) {
+    async place(submission, deadlineAtMs, requestId) {
       const verified = await desk.verify(submission)
-      return isRejection(verified) ? verified : desk.enter(verified, deadlineAtMs)
+      return isRejection(verified) ? verified : desk.enter(verified, deadlineAtMs, requestId)
     },
 
     async verify(submission) {
@@ -119,8 +127,9 @@ export function makeOrderDesk(parts: {
       return verifier.verified(signed, inspection, permit)
     },
 
-    async enter(order, deadlineAtMs) {
-      const answer = await gateway.place(order, Math.max(1, deadlineAtMs - clock.nowMs()))
+    async enter(order, deadlineAtMs, requestId) {
+      const leftMs = Math.max(1, deadlineAtMs - clock.nowMs())
+      const answer = await gateway.place(order, leftMs, requestId)
       // A market that is over may be gone from its thread; everybody else still knows it.
       const isGone = isRejection(answer) && answer.rejected === 'MARKET_NOT_FOUND'
       return isGone && isOver(order.marketId) ? reject('MARKET_CLOSED') : answer

@@ -113,3 +113,19 @@ test('the settings can be shown, and secrets are not', async () => {
   assert.match(said, /^front\.port = 8080$/m)
   assert.match(said, /^database\.url = "\(set\)"$/m)
 })
+
+test('a request id is in the logs of the thread that the request leads to', async (t) => {
+  const exchange = await startExchange(t, { environment: { SIBYL_LOG_LEVEL: 'debug' } })
+  const { markets } = (await (await fetch(`${exchange.url}/api/v1/markets`)).json()) as {
+    markets: { id: string }[]
+  }
+  const path = `/api/v1/orders/0x${'1'.repeat(64)}?marketId=${markets[0]?.id}`
+  const headers = { 'x-request-id': 'follow-me-through' }
+  const answer = await fetch(exchange.url + path, { method: 'DELETE', headers })
+  assert.equal(answer.status, 404)
+  await eventually(() => {
+    const lines = exchange.output().split('\n')
+    const found = lines.find((line) => line.includes('"requestId":"follow-me-through"'))
+    assert.match(found ?? '', /"thread":"market-0"/)
+  })
+})

@@ -41,12 +41,13 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
         200: { cancelled: { value: { status: 'cancelled', orderHash: ORDER_HASH } } },
       },
     },
-    async handle({ path, query, principal, deadlineAtMs }) {
+    async handle({ path, query, principal, deadlineAtMs, requestId }) {
       const answer = await gateway.cancel(
         {
           marketId: query.marketId,
           orderHash: path.hash,
           side: query.side === 'sell' ? SELL : BUY,
+          requestId,
           ...(principal === undefined ? {} : { trader: principal.address }),
         },
         Math.max(1, deadlineAtMs - Date.now()),

@@ -45,8 +45,8 @@ export function placeOrder(desk: OrderDesk): AnswerRoute {
       },
       responses: { 200: { accepted: ACCEPTED_EXAMPLE, 'the same again': DUPLICATE_EXAMPLE } },
     },
-    async handle({ body, deadlineAtMs }) {
-      const answer = await desk.place(body, deadlineAtMs)
+    async handle({ body, deadlineAtMs, requestId }) {
+      const answer = await desk.place(body, deadlineAtMs, requestId)
       return isRejection(answer) ? answer : { status: 200, body: acceptedBody(answer) }
     },
   })

@@ -50,7 +50,7 @@ export function placeOrders(desk: OrderDesk): AnswerRoute {
       },
     },
     times: ({ orders }) => orders.length,
-    async handle({ body, deadlineAtMs }) {
+    async handle({ body, deadlineAtMs, requestId }) {
       // All are verified before the first one enters, so that they enter as they were listed.
       const verified = await Promise.all(
         body.orders.map((item) =>
@@ -58,7 +58,9 @@ export function placeOrders(desk: OrderDesk): AnswerRoute {
         ),
       )
       const answers = await Promise.all(
-        verified.map((order) => (isRejection(order) ? order : desk.enter(order, deadlineAtMs))),
+        verified.map((order) =>
+          isRejection(order) ? order : desk.enter(order, deadlineAtMs, requestId),
+        ),
       )
       const results = answers.map((answer) =>
         isRejection(answer) ? errorOf(answer) : acceptedBody(answer),
