@@ -48,6 +48,8 @@ const TIDY_EVERY_MS = 1_000
 /** Between two steps of housekeeping: most of the time belongs to the markets, and to checkpoints. */
 const HOUSEKEEPING_PAUSE_MS = 2
 
+const FULL = reject('OVERLOADED')
+
 const { name, index, settings, isTerminal } = workerData as ThreadData
 const log = makeLog(settings.log, name, isTerminal)
 const topology = topologyOf(settings)
@@ -103,7 +105,19 @@ function hear(
   const marketId = marketIdOf({ type, message } as Message<MarketThreadProtocol>)
   const own = marketId === undefined ? undefined : desks.get(partitionOf(marketId, topology))
   const [first] = desks.values()
-  ;(own ?? first)?.hear(type, message, replyTo, channel)
+  const desk = own ?? first
+  if (desk === undefined || isFull(desk)) channel?.reply(replyTo, FULL)
+  else desk.hear(type, message, replyTo, channel)
+}
+
+/** Whether as many commands wait, at all desks together, as may. */
+function isFull(desk: Served): boolean {
+  const { mailboxMax } = settings.markets
+  // While no desk has more than its share there is no need to count them all.
+  if (desk.waiting * desks.size < mailboxMax) return false
+  let waiting = 0
+  for (const each of desks.values()) waiting += each.waiting
+  return waiting >= mailboxMax
 }
 
 async function drained(): Promise<void> {
@@ -130,7 +144,7 @@ async function start(): Promise<void> {
     nowMs: () => Math.max(lastMs, Date.now()),
     after: () => () => {},
   }
-  for (const partition of own) desks.set(partition, serveDesk(partition, clock, own.length))
+  for (const partition of own) desks.set(partition, serveDesk(partition, clock))
   timers.push(
     setInterval(() => {
       for (const marketId of marketsToExpire(thread, clock.nowMs())) {
@@ -150,16 +164,16 @@ async function start(): Promise<void> {
   log.info({ partitions: own, markets: thread.markets.size }, 'markets are open')
 }
 
-function serveDesk(partition: number, clock: Clock, desksCount: number): Served {
+function serveDesk(partition: number, clock: Clock): Served {
   const here = { state: thread }
   const away = { answer: reject('OVERLOADED', undefined, 'the event log cannot be written') }
   return serve<MarketThread, MarketThreadProtocol, MarketEvent>({
     behaviour: marketThread,
     select: () => (thread.away.has(partition) ? away : here),
     clock,
-    mailboxMax: Math.ceil(settings.markets.mailboxMax / desksCount),
+    mailboxMax: settings.markets.mailboxMax,
     batchMax: COMMIT_COMMANDS_MAX,
-    full: reject('OVERLOADED'),
+    full: FULL,
     prepare: (batch) => prepare(thread, batch),
     arrange: byMarket,
     commit: (said) => {
