@@ -41,6 +41,7 @@ export const defaults: Settings = {
   matching: { selfTrade: 'allow' },
   verify: { threads: 2 },
   chains: [],
+  keys: { settlement: '', relayer: [], operator: '' },
   demoMarkets: false,
   stream: {
     heartbeatMs: 15_000,

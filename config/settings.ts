@@ -14,14 +14,41 @@ import { defaults } from './default.ts'
 import { devnet } from './devnet.ts'
 import { production } from './production.ts'
 
+const ContractAddress = Type.String({ pattern: '^0x[0-9a-fA-F]{40}$' })
+
 const Chain = Type.Object(
   {
     chainId: Type.Integer({ minimum: 1 }),
+    /** On `main` a proposal needs the bond of its proposer; on `test` the relayer may post it. */
     role: Type.Enum(['main', 'test']),
-    settlement: Type.String({ pattern: '^0x[0-9a-fA-F]{40}$' }),
+    /** Tried in this order. With none there is no chain: orders match and nothing settles. */
+    rpcUrls: Type.Array(Type.String({ pattern: '^https?://' }), { maxItems: 10 }),
+    blockExplorer: Type.String(),
+    /** The block of the deployment: nothing of ours happened before it. */
+    startBlock: Type.Integer({ minimum: 0 }),
+    /** Blocks on top of a block before what it holds is believed. */
+    confirmations: Type.Integer({ minimum: 0, maximum: 1_000 }),
+    contracts: Type.Object(
+      {
+        settlement: ContractAddress,
+        conditionalTokens: ContractAddress,
+        stablecoin: ContractAddress,
+        marketFactory: ContractAddress,
+        multicall: ContractAddress,
+        oracle: ContractAddress,
+      },
+      { additionalProperties: false },
+    ),
+    stablecoin: Type.Object(
+      { symbol: Type.String(), decimals: Type.Integer({ minimum: 6, maximum: 6 }) },
+      { additionalProperties: false },
+    ),
   },
   { additionalProperties: false },
 )
+
+/** A private key: 0x and 64 hexadecimal digits. */
+const Key = '^(0x[0-9a-fA-F]{64})?$'
 
 export const SettingsSchema = Type.Object({
   profile: Type.String({
@@ -261,6 +288,26 @@ export const SettingsSchema = Type.Object({
     env: 'SIBYL_CHAINS',
     maxItems: 16,
     description: 'The chains that orders may settle on, as JSON.',
+  }),
+  keys: Type.Object({
+    settlement: Type.String({
+      env: 'SIBYL_SETTLEMENT_KEY',
+      secret: true,
+      pattern: Key,
+      description: 'The private key that sends settlements.',
+    }),
+    relayer: Type.Array(Type.String({ pattern: Key }), {
+      env: 'SIBYL_RELAYER_KEYS',
+      secret: true,
+      maxItems: 64,
+      description: 'The private keys that pay for what users sign, separated by commas.',
+    }),
+    operator: Type.String({
+      env: 'SIBYL_OPERATOR_KEY',
+      secret: true,
+      pattern: Key,
+      description: 'The private key that opens and resolves quick markets and settles resolutions.',
+    }),
   }),
   demoMarkets: Type.Boolean({
     env: 'SIBYL_DEMO_MARKETS',
@@ -579,7 +626,8 @@ export function shownSettings(settings: Settings): Record<string, unknown> {
   const shown: Record<string, unknown> = {}
   for (const { path, leaf } of settingsList()) {
     const value = get(settings as unknown as Record<string, unknown>, path)
-    shown[path] = leaf.secret && value !== '' ? '(set)' : value
+    const isSet = Array.isArray(value) ? value.length > 0 : value !== ''
+    shown[path] = leaf.secret && isSet ? '(set)' : value
   }
   return shown
 }

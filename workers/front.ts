@@ -227,7 +227,7 @@ function routes(): Route[] {
       : undefined,
     chains: settings.chains.map((chain) => ({
       ...chain,
-      settlement: chain.settlement.toLowerCase() as Address,
+      settlement: chain.contracts.settlement.toLowerCase() as Address,
     })),
   }
   const streamSettings = {
@@ -303,9 +303,9 @@ async function start(home: Remote<Home>): Promise<void> {
     threads: settings.verify.threads,
     concurrentPerThread: TASKS_PER_WORKER,
     data: {
-      domains: settings.chains.map(({ chainId, settlement }) => ({
+      domains: settings.chains.map(({ chainId, contracts }) => ({
         chainId,
-        verifyingContract: settlement.toLowerCase() as Address,
+        verifyingContract: contracts.settlement.toLowerCase() as Address,
       })),
     },
   })
@@ -356,13 +356,20 @@ async function readiness(home: Remote<Home>): Promise<Readiness> {
   return { ...Object.fromEntries(checks), markets }
 }
 
+/** What this thread does with the link to each other thread. */
+const followers: Record<string, (peerPort: MessagePort) => void> = {
+  ...Object.fromEntries(
+    threads.map((_, index) => [
+      marketThreadName(index),
+      (peerPort: MessagePort) => followThread(index, peerPort),
+    ]),
+  ),
+  store: followStore,
+}
+
 runThread({
   start,
-  connect(peer, peerPort) {
-    const index = threads.findIndex((_, thread) => marketThreadName(thread) === peer)
-    if (index >= 0) followThread(index, peerPort)
-    else followStore(peerPort)
-  },
+  connect: (peer, peerPort) => followers[peer]?.(peerPort),
   health: () => (loaded.size === threads.length ? '' : 'some markets are not loaded'),
   metrics: () => registry.getMetricsAsJSON(),
   async drain() {

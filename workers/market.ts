@@ -201,7 +201,7 @@ function serveDesk(partition: number, clock: Clock): Served {
 function openDemoMarkets(own: readonly number[], nowMs: number): void {
   const [chain] = settings.chains
   if (!settings.demoMarkets || chain === undefined) return
-  const maker = chain.settlement.toLowerCase() as Address
+  const maker = chain.contracts.settlement.toLowerCase() as Address
   for (const market of demoMarkets(chain.chainId, maker, Math.floor(nowMs / 1_000))) {
     if (thread.markets.has(market.id) || !own.includes(partitionOf(market.id, topology))) continue
     hear('OpenMarket', { market }, 0, undefined)

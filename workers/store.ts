@@ -10,6 +10,7 @@ import {
   type KeysRevoked,
   newApiKeys,
 } from '#actors/api-keys.ts'
+import { type ClerkProtocol, type ClerkState, clerk, newClerk } from '#actors/clerk.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { PackedEvent } from '#actors/packed-event.ts'
 import {
@@ -34,6 +35,7 @@ import { registerApiKey, revokeApiKey } from '#store/api-keys.ts'
 import { claimLog } from '#store/checkpoints.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
 import { project } from '#store/project.ts'
+import { runWrite } from '#store/writes.ts'
 
 /** The store also looks by itself, in case nobody told it. */
 const LOOK_EVERY_MS = 1_000
@@ -49,11 +51,12 @@ let reader: LogReader<PackedEvent>
 let state: StoreState
 let served: Served
 let keys: Served
+let writes: Served
 let lookTimer: NodeJS.Timeout
 let stopped = false
 const channels = new Set<Channel<MarketThreadProtocol>>()
 
-/** The fronts, which have keys registered and revoked here. */
+/** Everybody else: fronts, which have keys registered and revoked here, and who has things written. */
 const desks = new Set<Channel<KeyNews>>()
 const marketNames = new Set(
   Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),
@@ -62,6 +65,8 @@ const keyWriter = newApiKeys({
   register: (key, activeMax) => registerApiKey(database, key, activeMax),
   revoke: (id, atMs) => revokeApiKey(database, id, atMs),
 })
+
+const writer = newClerk((task) => runWrite(database, task))
 
 function behind(): number {
   let events = 0
@@ -101,6 +106,14 @@ runThread({
         for (const news of said) for (const desk of desks) desk.tell('KeysRevoked', news)
       },
     })
+    writes = serve<ClerkState, ClerkProtocol>({
+      behaviour: clerk,
+      select: () => ({ state: writer }),
+      clock: systemClock,
+      mailboxMax: MAILBOX_MAX,
+      batchMax: MAILBOX_MAX,
+      full: reject('OVERLOADED'),
+    })
     new Gauge({
       name: 'sibyl_projection_behind_events',
       help: 'Events that are durable and not yet in the database',
@@ -119,7 +132,8 @@ runThread({
   connect(peer, port) {
     if (!marketNames.has(peer)) {
       const desk: Channel<KeyNews> = new Channel<KeyNews>(port, channelOptions(settings), {
-        heard: (type, message, replyTo) => keys.hear(type, message, replyTo, desk),
+        heard: (type, message, replyTo) =>
+          (type === 'Write' ? writes : keys).hear(type, message, replyTo, desk),
         closed: () => desks.delete(desk),
       })
       desks.add(desk)
@@ -139,7 +153,7 @@ runThread({
   metrics: () => registry.getMetricsAsJSON(),
   async drain() {
     served.hear('Look', {}, 0, undefined)
-    await Promise.all([served.drained(), keys.drained()])
+    await Promise.all([served.drained(), keys.drained(), writes.drained()])
   },
   async stop() {
     stopped = true

@@ -68,3 +68,6 @@ export const TOKEN_AHEAD_SEC_MAX = 60
 
 /** Characters of the name that an owner gives to an API key. */
 export const API_KEY_NAME_CHARS_MAX = 100
+
+/** Writes of other actors that wait for the database; one more is refused. */
+export const WRITES_WAITING_MAX = 4_096

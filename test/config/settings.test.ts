@@ -35,7 +35,7 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
   [
     'a chain without address',
     { SIBYL_CHAINS: '[{"chainId":1,"role":"main"}]' },
-    /^SIBYL_CHAINS: .*settlement/,
+    /^SIBYL_CHAINS: .*contracts/,
   ],
   [
     'a pin beyond the partitions',

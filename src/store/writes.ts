@@ -1,0 +1,75 @@
+/**
+ * The named writes of the actors around outside systems: one table of types from which the asking
+ * side, the clerk on the store's thread and the functions all follow. Each write is one
+ * transaction, and is done whole or not at all. Only plain data crosses the thread, faults too.
+ *
+ * Who asks may never hear the answer (a deadline, a restart), so a write has to be one that can be
+ * asked again: an upsert, or one that finds what it did before.
+ */
+
+import { Fault } from '#domain/fault.ts'
+import type { Database } from './database.ts'
+import { storeFault } from './store-fault.ts'
+
+/** Name → `{ takes: …; answers: … }`. */
+export type Writes = Record<never, never>
+
+export type WriteName = keyof Writes & string
+
+/** What travels to the clerk. */
+export type WriteTask = { readonly write: string; readonly args: object }
+
+/** What comes back from it. */
+export type WriteReply =
+  | { readonly ok: true; readonly answer: unknown }
+  | {
+      readonly ok: false
+      readonly code: string
+      readonly message: string
+      readonly retryable: boolean
+    }
+
+const writers: {
+  readonly [Name in WriteName]: (database: Database, args: Takes<Name>) => Promise<Answers<Name>>
+} = {}
+
+type Takes<Name extends WriteName> = Writes[Name] extends { takes: infer Args extends object }
+  ? Args
+  : never
+type Answers<Name extends WriteName> = Writes[Name] extends { answers: infer Is } ? Is : never
+
+/** Does one task; it never throws for a fault, since no error crosses a thread whole. */
+export async function runWrite(database: Database, task: WriteTask): Promise<WriteReply> {
+  const { write, args } = task
+  const table: Record<string, (database: Database, args: never) => Promise<unknown>> = writers
+  try {
+    const writer = table[write]
+    if (writer === undefined) {
+      throw new Fault('UNKNOWN_WRITE', `there is no write ${write}`, { retryable: false })
+    }
+    return { ok: true, answer: await writer(database, args as never) }
+  } catch (error) {
+    const { code, message, retryable } = storeFault(error)
+    return { ok: false, code, message, retryable }
+  }
+}
+
+/** A reference to the clerk, as far as asking for writes goes. */
+export type ClerkRef = {
+  ask(type: 'Write', message: WriteTask, deadlineMs?: number): Promise<unknown>
+}
+
+/** Asks the clerk; whatever went wrong over there, or on the way, is a fault here. */
+export async function askWrite<Name extends WriteName>(
+  clerk: ClerkRef,
+  write: Name,
+  args: Takes<Name>,
+  deadlineMs?: number,
+): Promise<Answers<Name>> {
+  const reply = (await clerk.ask('Write', { write, args }, deadlineMs)) as WriteReply | object
+  if (!('ok' in reply)) {
+    throw new Fault('STORE_AWAY', `the store did not answer ${write}`, { retryable: true })
+  }
+  if (reply.ok) return reply.answer as Answers<Name>
+  throw new Fault(reply.code, reply.message, { retryable: reply.retryable })
+}

@@ -1,0 +1,63 @@
+/** The clerk: one write after the other, each answered with what became of it, and a limit. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type ClerkProtocol, type ClerkState, clerk, newClerk } from '#actors/clerk.ts'
+import { WRITES_WAITING_MAX } from '#domain/limits.ts'
+import { reject } from '#domain/rejection.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { serve } from '#runtime/serve.ts'
+import type { WriteReply, WriteTask } from '#store/writes.ts'
+
+function open(run: (task: WriteTask) => Promise<WriteReply>) {
+  const state = newClerk(run)
+  const served = serve<ClerkState, ClerkProtocol>({
+    behaviour: clerk,
+    select: () => ({ state }),
+    clock: systemClock,
+    mailboxMax: 100_000,
+    batchMax: 1_000,
+    full: reject('OVERLOADED'),
+  })
+  const waiting = new Map<number, (answer: unknown) => void>()
+  let last = 0
+  const channel = { reply: (id: number, answer: unknown) => waiting.get(id)?.(answer) }
+  return (write: string): Promise<unknown> =>
+    new Promise((resolve) => {
+      waiting.set(++last, resolve)
+      served.hear('Write', { write, args: {} }, last, channel as never)
+    })
+}
+
+test('writes are done in order, one at a time, and a failed one stops none after it', async () => {
+  const begun: string[] = []
+  let underWay = 0
+  const ask = open(async ({ write }) => {
+    begun.push(write)
+    assert.equal(++underWay, 1)
+    await new Promise((resolve) => setImmediate(resolve))
+    underWay--
+    if (write === 'b') throw new Error('away')
+    return { ok: true, answer: write.toUpperCase() }
+  })
+  const replies = await Promise.all(['a', 'b', 'c'].map(ask))
+  assert.deepEqual(begun, ['a', 'b', 'c'])
+  assert.deepEqual(replies, [
+    { ok: true, answer: 'A' },
+    { ok: false, code: 'STORE_FAILED', message: 'Error: away', retryable: false },
+    { ok: true, answer: 'C' },
+  ])
+})
+
+test('one write too many is refused and those before it are done', async () => {
+  const gate = Promise.withResolvers<void>()
+  const ask = open(async () => {
+    await gate.promise
+    return { ok: true, answer: null }
+  })
+  const asked = Array.from({ length: WRITES_WAITING_MAX + 1 }, (_, index) => ask(String(index)))
+  assert.deepEqual(await ask('too many'), reject('OVERLOADED'))
+  gate.resolve()
+  const replies = await Promise.all(asked)
+  assert.ok(replies.every((reply) => (reply as WriteReply).ok))
+})
