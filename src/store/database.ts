@@ -17,8 +17,10 @@ import type { SqliteConnection } from '@mikro-orm/sqlite'
 import { type DatabaseAddress, parseDatabaseUrl } from './database-url.ts'
 import { ApiKeyEntity } from './entities/api-key.ts'
 import { CheckpointEntity } from './entities/checkpoint.ts'
+import { ClaimEntity } from './entities/claim.ts'
 import { MarketEntity } from './entities/market.ts'
 import { OrderEntity } from './entities/order.ts'
+import { RelayEntity } from './entities/relay.ts'
 import { TradeEntity } from './entities/trade.ts'
 import { isConnectionLost, storeFault } from './store-fault.ts'
 
@@ -110,7 +112,15 @@ export async function ormOptions(
   connectionsMax: number,
 ): Promise<Partial<Options<AbstractSqlDriver>>> {
   const common: Partial<Options<AbstractSqlDriver>> = {
-    entities: [MarketEntity, OrderEntity, TradeEntity, CheckpointEntity, ApiKeyEntity],
+    entities: [
+      MarketEntity,
+      OrderEntity,
+      TradeEntity,
+      CheckpointEntity,
+      ApiKeyEntity,
+      RelayEntity,
+      ClaimEntity,
+    ],
     ensureDatabase: false,
     debug: false,
     logger: () => {},

@@ -6,8 +6,10 @@
 import type { ApiKey } from '#domain/api-key.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { ClaimRecord, ClaimStatus, RelayKey, RelayRecord } from '#domain/relay.ts'
 import { apiKeyById } from './api-keys.ts'
 import { type Checkpoint, checkpoints } from './checkpoints.ts'
+import { claimsByStatus, claimsOfUser } from './claims.ts'
 import type { Database } from './database.ts'
 import {
   listMarkets,
@@ -23,6 +25,7 @@ import {
   orderByHash,
   ordersByHash,
 } from './orders.ts'
+import { relayByKey, relayGasSince, unfinishedRelays } from './relays.ts'
 import { storeFault } from './store-fault.ts'
 import {
   failedTradesSince,
@@ -56,6 +59,20 @@ export type Queries = {
   failedTradesSince: { takes: { sinceMs: number; limit: number }; answers: Counted }
   tradesByTransaction: { takes: { txHash: string; limit: number }; answers: TradeRecord[] }
   checkpoints: { takes: Record<string, never>; answers: Checkpoint[] }
+  relayByKey: { takes: { key: RelayKey }; answers: RelayRecord | undefined }
+  unfinishedRelays: { takes: { chainId: number; limit: number }; answers: RelayRecord[] }
+  relayGasSince: {
+    takes: { chainId: number; owner?: Address; sinceMs: number }
+    answers: number
+  }
+  claimsByStatus: {
+    takes: { status: ClaimStatus; limit: number }
+    answers: { claims: ClaimRecord[]; count: number }
+  }
+  claimsOfUser: {
+    takes: { user: Address; chainId: number; limit: number }
+    answers: ClaimRecord[]
+  }
 }
 
 export type QueryName = keyof Queries
@@ -98,6 +115,11 @@ const answers: {
   failedTradesSince,
   tradesByTransaction,
   checkpoints: (database) => checkpoints(database),
+  relayByKey,
+  unfinishedRelays,
+  relayGasSince,
+  claimsByStatus,
+  claimsOfUser,
 }
 
 /** Answers one task; it never throws for a fault, since no error crosses a thread whole. */

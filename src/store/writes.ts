@@ -8,11 +8,16 @@
  */
 
 import { Fault } from '#domain/fault.ts'
+import type { RelayRecord } from '#domain/relay.ts'
 import type { Database } from './database.ts'
+import { changeRelay, type OpenedRelay, openRelay, type RelayChange } from './relays.ts'
 import { storeFault } from './store-fault.ts'
 
 /** Name → `{ takes: …; answers: … }`. */
-export type Writes = Record<never, never>
+export type Writes = {
+  openRelay: { takes: OpenedRelay; answers: { record: RelayRecord; opened: boolean } }
+  changeRelay: { takes: RelayChange; answers: boolean }
+}
 
 export type WriteName = keyof Writes & string
 
@@ -31,7 +36,10 @@ export type WriteReply =
 
 const writers: {
   readonly [Name in WriteName]: (database: Database, args: Takes<Name>) => Promise<Answers<Name>>
-} = {}
+} = {
+  openRelay,
+  changeRelay,
+}
 
 type Takes<Name extends WriteName> = Writes[Name] extends { takes: infer Args extends object }
   ? Args

@@ -10,6 +10,7 @@ import { checkpoints, claimLog } from '#store/checkpoints.ts'
 import { closeDatabase, type Database, openDatabase, sqlConnection } from '#store/database.ts'
 import { marketById } from '#store/markets.ts'
 import { migrate } from '#store/migrate.ts'
+import { sqliteMigrations } from '#store/migrations/sqlite.ts'
 import { openOrdersOfTrader, orderByHash, ordersByHash } from '#store/orders.ts'
 import { project } from '#store/project.ts'
 import type { ProjectionBatch } from '#store/rows.ts'
@@ -30,7 +31,7 @@ import {
   withStore,
 } from './batches.ts'
 
-const MIGRATIONS = ['001-markets-orders-trades', '002-api-keys']
+const MIGRATIONS = sqliteMigrations.map(({ name }) => name)
 
 const isFault = (code: string) => (error: unknown) => {
   assert(error instanceof Fault, String(error))

@@ -2,8 +2,10 @@
 
 import { MarketsOrdersTrades } from './mysql/001-markets-orders-trades.ts'
 import { ApiKeys } from './mysql/002-api-keys.ts'
+import { RelaysClaims } from './mysql/005-relays-claims.ts'
 
 export const mysqlMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
   { name: '002-api-keys', class: ApiKeys },
+  { name: '005-relays-claims', class: RelaysClaims },
 ]

@@ -2,8 +2,10 @@
 
 import { MarketsOrdersTrades } from './sqlite/001-markets-orders-trades.ts'
 import { ApiKeys } from './sqlite/002-api-keys.ts'
+import { RelaysClaims } from './sqlite/005-relays-claims.ts'
 
 export const sqliteMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
   { name: '002-api-keys', class: ApiKeys },
+  { name: '005-relays-claims', class: RelaysClaims },
 ]

@@ -1,0 +1,138 @@
+/**
+ * What the relayer does for those who hold no ether: six operations, each authorised by its owner's
+ * typed signature, and what became of each. The values are as the front has read them: addresses and
+ * hashes in lower case, integers as decimal text.
+ */
+
+import type { Address, MarketId } from './ids.ts'
+
+/** An unsigned 256-bit integer as canonical decimal text. */
+export type Uint256 = string & { readonly uint256: true }
+
+/** A signature in its three parts, and until when it is good. */
+export type SignedPermit = {
+  /** Unix seconds. */
+  readonly deadline: Uint256
+  readonly v: 27 | 28
+  /** 32 bytes each, `0x` and 64 digits. */
+  readonly r: string
+  readonly s: string
+}
+
+export type CtfApproval = SignedPermit & {
+  readonly kind: 'ctf-approval'
+  readonly chainId: number
+  readonly owner: Address
+  readonly operator: Address
+  readonly approved: boolean
+}
+
+export type StablecoinPermit = SignedPermit & {
+  readonly kind: 'stablecoin-permit'
+  readonly chainId: number
+  readonly owner: Address
+  readonly spender: Address
+  readonly value: Uint256
+}
+
+export type Redemption = SignedPermit & {
+  readonly collateralToken: Address
+  readonly parentCollectionId: string
+  readonly conditionId: MarketId
+  readonly indexSets: readonly Uint256[]
+  /** It is not signed: the condition alone says which market it is. */
+  readonly marketAddress?: Address
+}
+
+export type CtfRedemption = Redemption & {
+  readonly kind: 'ctf-redemption'
+  readonly chainId: number
+  readonly owner: Address
+}
+
+/** Several redemptions in one transaction; their nonces follow each other. */
+export type BatchCtfRedemption = {
+  readonly kind: 'batch-ctf-redemption'
+  readonly chainId: number
+  readonly owner: Address
+  readonly redemptions: readonly Redemption[]
+}
+
+export type ProposeResolution = SignedPermit & {
+  readonly kind: 'propose-resolution'
+  readonly chainId: number
+  /** The proposer. */
+  readonly owner: Address
+  readonly marketAddress: Address
+  /** True is YES. */
+  readonly outcome: boolean
+  /** The proposer's permit for the bond; without it the relayer posts the bond. */
+  readonly bond?: SignedPermit
+}
+
+export type SettleMarket = SignedPermit & {
+  readonly kind: 'settle-market'
+  readonly chainId: number
+  /** The settler. */
+  readonly owner: Address
+  readonly marketAddress: Address
+  readonly winningOutcome: 0 | 1
+}
+
+export type RelayOperation =
+  | CtfApproval
+  | StablecoinPermit
+  | CtfRedemption
+  | BatchCtfRedemption
+  | ProposeResolution
+  | SettleMarket
+
+export type RelayKind = RelayOperation['kind']
+
+/**
+ * The way of an operation: `sending` is written before anything is signed, `submitted` once it has a
+ * transaction hash. A failed one may be asked for again and is then sent anew.
+ */
+export type RelayStatus = 'sending' | 'submitted' | 'confirmed' | 'failed'
+
+/** 32 bytes: the hash of what was asked and signed. The same request has the same key. */
+export type RelayKey = `0x${string}`
+
+export type RelayRecord = {
+  readonly key: RelayKey
+  readonly chainId: number
+  readonly kind: RelayKind
+  readonly owner: Address
+  readonly status: RelayStatus
+  /** Which attempt this is, from 1. */
+  readonly attempt: number
+  /** Empty until there is one. */
+  readonly txHash: string
+  /** What it costs, in gas: the limit until it is mined, what was used from then on. */
+  readonly gas: number
+  readonly reason: string
+  readonly openedAtMs: number
+  readonly updatedAtMs: number
+}
+
+/** A claim follows the transaction that it is part of. */
+export type ClaimStatus = 'pending' | 'confirmed' | 'failed'
+
+/** A redemption of one market, with what it pays. */
+export type Claim = {
+  readonly chainId: number
+  readonly userAddress: Address
+  readonly marketId: MarketId
+  readonly marketAddress: Address
+  /** Six decimals, as computed before it was sent. */
+  readonly payout: number
+  readonly winningOutcome: 0 | 1
+}
+
+export type ClaimRecord = Claim & {
+  readonly status: ClaimStatus
+  readonly txHash: string
+  readonly reason: string
+  readonly submittedAtMs: number
+  readonly updatedAtMs: number
+}
