@@ -109,39 +109,110 @@ export type OrdersMessage =
       readonly ts: number
     })
 
+/** What is known with a resolution event. */
+export type StreamResolution = {
+  readonly assertionId?: string
+  readonly proposer?: string
+  readonly proposedOutcome?: boolean
+  readonly bondAmount?: string
+  readonly assertionTime?: number
+  readonly expirationTime?: number
+  readonly winningOutcome?: 0 | 1
+  readonly txHash?: string
+  readonly blockNumber?: number
+}
+
+type Step = { readonly cursor: string; readonly prevCursor: string }
+
 export type MarketMessage =
   | (Of<'market.snapshot'> &
       Reset & {
         readonly marketId?: string
         readonly state?: 'open' | 'expired' | 'resolved' | 'withdrawn'
+        /** The last that the chain told. */
+        readonly resolution?: StreamResolution & { readonly event: string; readonly ts: number }
         readonly count?: number
         readonly seq?: number
-        readonly cursor?: string
+        readonly cursor: string
         readonly ts: number
       })
-  | (Of<'market'> & {
-      readonly marketId: string
-      readonly event: string
-      readonly seq: number
-      readonly prevSeq?: number
-      readonly cursor?: string
-      readonly prevCursor?: string
-      readonly ts: number
-    })
+  | (Of<'market'> &
+      Step & {
+        readonly marketId: string
+        readonly event: string
+        /** Of what the market's own log tells. */
+        readonly seq?: number
+        /** Of what the chain tells. */
+        readonly resolution?: StreamResolution
+        readonly ts: number
+      })
 
-export type ChannelMessage = BookMessage | TradesMessage | OrdersMessage | MarketMessage
+export type StreamPrice = {
+  readonly asset: string
+  readonly price: number
+  readonly priceUSD: number
+  readonly timestamp: number
+  readonly source: string
+}
+
+export type PriceMessage =
+  | (Of<'price.snapshot'> &
+      Reset & {
+        readonly asset: string
+        readonly last: StreamPrice | null
+        readonly cursor: string
+        readonly ts: number
+      })
+  | (Of<'price'> & StreamPrice & Step)
+
+export type StreamQuickMarket = {
+  readonly id: number
+  readonly marketId: string
+  readonly asset: string
+  readonly intervalMinutes: number
+  readonly startPrice: number
+  readonly startTime: number
+  readonly endTime: number
+  readonly resolved: boolean
+  readonly priceSource: string
+  readonly createdAt: number
+  readonly endPrice?: number | null
+  readonly outcome?: number | null
+}
+
+export type QuickMarketMessage =
+  | (Of<'quick-market.snapshot'> &
+      Reset & {
+        readonly asset: string
+        readonly quickMarket: StreamQuickMarket | null
+        readonly cursor: string
+        readonly ts: number
+      })
+  | (Of<'quick-market'> &
+      Step & {
+        readonly asset: string
+        readonly event: 'opened' | 'resolved'
+        readonly quickMarket: StreamQuickMarket
+        readonly ts: number
+      })
+
+export type ChannelMessage =
+  | BookMessage
+  | TradesMessage
+  | OrdersMessage
+  | MarketMessage
+  | PriceMessage
+  | QuickMarketMessage
 
 /** A position in a chain: a market's sequence number, or an opaque cursor. */
 export type Position = number | string
 
 export function positionOf(message: ChannelMessage): Position {
-  return 'cursor' in message && message.cursor !== undefined
-    ? message.cursor
-    : (message as { seq: number }).seq
+  return 'cursor' in message ? message.cursor : message.seq
 }
 
 /** The position before; undefined for a snapshot, which follows nothing. */
 export function previousOf(message: ChannelMessage): Position | undefined {
-  if ('prevCursor' in message && message.prevCursor !== undefined) return message.prevCursor
+  if ('prevCursor' in message) return message.prevCursor
   return 'prevSeq' in message ? message.prevSeq : undefined
 }

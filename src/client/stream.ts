@@ -16,8 +16,10 @@ import {
   type MarketMessage,
   type OrdersMessage,
   type Position,
+  type PriceMessage,
   positionOf,
   previousOf,
+  type QuickMarketMessage,
   type TradesMessage,
 } from './stream-messages.ts'
 import type { HeaderLines } from './transport.ts'
@@ -87,6 +89,10 @@ export type SibylStream = {
   orders(trader: string, heard: (message: OrdersMessage) => void): StreamSubscription
   /** One market, or all of them. */
   market(marketId: string | undefined, heard: (message: MarketMessage) => void): StreamSubscription
+  /** The prices of an asset: `BTC`. */
+  price(asset: string, heard: (message: PriceMessage) => void): StreamSubscription
+  /** The quick markets of an asset as they open and are resolved. */
+  quickMarket(asset: string, heard: (message: QuickMarketMessage) => void): StreamSubscription
   place(submission: OrderSubmission): Promise<PlacedOrder>
   cancel(order: {
     readonly orderHash: string
@@ -471,6 +477,9 @@ export function createStream(options: StreamOptions): SibylStream {
         { channel: 'market', ...(marketId === undefined ? {} : { marketId }) },
         passing<MarketMessage>(listener),
       ),
+    price: (asset, listener) => start({ channel: 'price', asset }, passing<PriceMessage>(listener)),
+    quickMarket: (asset, listener) =>
+      start({ channel: 'quick-market', asset }, passing<QuickMarketMessage>(listener)),
     async place(submission) {
       const { type: _, id: __, ...placed } = await ask('place', submission)
       return placed as unknown as PlacedOrder

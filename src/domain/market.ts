@@ -22,3 +22,18 @@ export type Market = {
 
 /** Why a market stopped taking orders. */
 export type CloseReason = 'expired' | 'resolved' | 'withdrawn'
+
+/**
+ * What becomes of a market on chain after it stopped trading. `overturned` and `abandoned` end an
+ * assertion without a result, so that another can be proposed; `reverted` says that a reorg took the
+ * last of these back.
+ */
+export const RESOLUTION_EVENTS = [
+  'proposed',
+  'disputed',
+  'overturned',
+  'abandoned',
+  'resolved',
+  'reverted',
+] as const
+export type ResolutionEvent = (typeof RESOLUTION_EVENTS)[number]

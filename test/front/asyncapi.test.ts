@@ -6,7 +6,7 @@ import { OP_FRAMES, SERVER_FRAMES, SUBSCRIBE_FRAMES } from '#front/stream/frames
 import { compileValidator } from '#front/validate.ts'
 import { buy, sell, traderNamed } from '../support/orders.ts'
 import { startTestFront } from './front-fixture.ts'
-import { marketIdOf, startStream } from './stream-fixture.ts'
+import { marketIdOf, priceOf, quickMarketOf, startStream } from './stream-fixture.ts'
 
 type Json = Record<string, unknown>
 
@@ -84,7 +84,10 @@ test('frames of clients admit no unknown field', () => {
 })
 
 test('what the server says is as the document says', async (t) => {
-  const stream = await startStream(t, { settings: { heartbeatMs: 160 } })
+  const stream = await startStream(t, {
+    settings: { heartbeatMs: 160 },
+    parts: { assets: ['BTC'] },
+  })
   const [market] = stream.markets
   const client = await stream.connect()
   const marketId = marketIdOf(0)
@@ -95,6 +98,8 @@ test('what the server says is as the document says', async (t) => {
     { channel: 'orders', trader },
     { channel: 'market', marketId },
     { channel: 'market' },
+    { channel: 'price', asset: 'BTC' },
+    { channel: 'quick-market', asset: 'BTC' },
     { channel: 'gossip' },
   ]) {
     client.say({ op: 'subscribe', ...request })
@@ -106,13 +111,21 @@ test('what the server says is as the document says', async (t) => {
   market!.report('b', { status: 'submitted' })
   market!.ask('CloseMarket', { marketId, reason: 'expired' })
   stream.flow()
+  stream.hub.marketHappened(marketId, 'resolved', { winningOutcome: 0, txHash: '0x1' }, 5)
+  stream.hub.priced('BTC', priceOf(1))
+  stream.hub.quickMarket('BTC', { event: 'opened', quickMarket: quickMarketOf(1), atMs: 6 })
+  const late = await stream.connect()
+  late.say({ op: 'subscribe', channel: 'market', marketId })
+  late.say({ op: 'subscribe', channel: 'price', asset: 'BTC' })
+  late.say({ op: 'subscribe', channel: 'quick-market', asset: 'BTC' })
+  await late.next('quick-market.snapshot')
   await client.next('heartbeat')
   client.say({ op: 'unsubscribe', sub: 'market' })
   await client.next('unsubscribed')
   stream.hub.shutdown()
   await client.ended()
   const seen = new Set<string>()
-  for (const frame of client.frames) {
+  for (const frame of [...client.frames, ...late.frames]) {
     seen.add(frame.type)
     const schema = SERVER_FRAMES[frame.type as keyof typeof SERVER_FRAMES]
     assert.ok(schema !== undefined, frame.type)

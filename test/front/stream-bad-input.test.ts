@@ -249,8 +249,8 @@ test('a reader that asks and does not read is told why it is closed', async (t) 
     poured += 2_000
     assert.equal(stream.hub.figures().lagging, 1)
   })
-  // A request whose answer finds no room any more.
-  slow.say({ op: 'ping' })
+  // Requests whose answers find no room any more, however much the kernel still takes.
+  for (let count = 0; count < 9_000; count++) slow.say({ op: 'ping' })
   for (let count = 0; count < 3; count++) await othersAreServed(stream)
   slow.resume()
   await eventually(() => assert.equal(slow.closeCode, 4008))

@@ -11,6 +11,7 @@ import { openOrdersOf, viewOf } from '#actors/market.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
+import type { PriceEvent, QuickMarket } from '#front/asset-shapes.ts'
 import { type MarketBoard, makeBoard } from '#front/market-board.ts'
 import { stream } from '#front/routes/stream.ts'
 import type { Front } from '#front/server.ts'
@@ -137,6 +138,27 @@ export async function startStream(
   }
   test.flow()
   return test
+}
+
+export function priceOf(timestamp: number, asset = 'BTC'): PriceEvent {
+  return { asset, price: 6_543_210_000_000, priceUSD: 65_432.1, timestamp, source: 'test' }
+}
+
+export function quickMarketOf(id: number, asset = 'BTC'): QuickMarket {
+  return {
+    id,
+    marketId: marketIdOf(id),
+    asset,
+    intervalMinutes: 15,
+    startPrice: 6_543_210_000_000,
+    startTime: START_SEC,
+    endTime: START_SEC + 900,
+    resolved: false,
+    priceSource: 'test',
+    createdAt: START_SEC,
+    endPrice: null,
+    outcome: null,
+  }
 }
 
 export type Frame = { readonly type: string } & Readonly<Record<string, unknown>>

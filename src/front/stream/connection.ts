@@ -4,7 +4,7 @@ import type { WebSocket } from 'uWebSockets.js'
 import type { OpenOrder } from '#actors/market.ts'
 import type { OrderDesk } from '../order-desk.ts'
 import type { Principal } from '../route.ts'
-import type { Feed } from './channels.ts'
+import type { Feed } from './feeds.ts'
 import type { FrameId } from './frames.ts'
 
 /** What uWebSockets.js keeps with a socket. */

@@ -5,15 +5,17 @@
 
 import Type, { type Static, type TSchema } from 'typebox'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import { RESOLUTION_EVENTS } from '#domain/market.ts'
 import { ORDER_CLOSE_REASONS } from '#domain/market-event.ts'
 import type { Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { TRADE_STATUSES } from '#domain/trade.ts'
+import { PriceEvent, QUICK_MARKET_EVENTS, QuickMarket } from '../asset-shapes.ts'
 import { parseJson } from '../json.ts'
 import { AcceptedOrder, ErrorShape, OrderSubmission } from '../order-shapes.ts'
 import { address, bytes32, oneOf, safeInteger } from '../schemas.ts'
 import { compileValidator, type Validator } from '../validate.ts'
-import { CONFLATED_HZ, type Hz, type Wanted } from './channels.ts'
+import { type AssetChannel, CONFLATED_HZ, type Hz, type Wanted } from './feeds.ts'
 
 const closed = { additionalProperties: false } as const
 
@@ -64,18 +66,10 @@ export const SUBSCRIBE_FRAMES = {
   }),
   market: subscribe('market', {
     marketId: Type.Optional(marketId()),
-    since: Type.Optional(
-      Type.Unsafe<number | string>({
-        anyOf: [
-          { type: 'integer', minimum: 0 },
-          { type: 'string', maxLength: 64 },
-        ],
-        description: 'A `seq` of one market, a `cursor` of all markets',
-      }),
-    ),
+    since: sinceCursor,
   }),
-  price: subscribe('price', { asset }),
-  'quick-market': subscribe('quick-market', { asset }),
+  price: subscribe('price', { asset, since: sinceCursor }),
+  'quick-market': subscribe('quick-market', { asset, since: sinceCursor }),
 } as const satisfies Record<string, TSchema>
 
 const withOp = (op: string, fields: Record<string, TSchema>) =>
@@ -204,19 +198,14 @@ function readSubscribe(frame: Record<string, unknown>, id: FrameId | undefined):
     case 'orders':
       return { ...subscription, wanted: { channel: 'orders', trader: asked.trader } }
     case 'market': {
-      const { marketId, since } = asked
-      const wrong = since !== undefined && typeof since !== (marketId ? 'number' : 'string')
-      if (wrong) {
-        const detail = marketId ? 'since must be a seq' : 'since must be a cursor'
-        return misread(id, reject('INVALID_FIELD', 'since', detail))
-      }
+      const { marketId } = asked
       const wanted = marketId === undefined ? {} : { marketId }
       return { ...subscription, wanted: { channel: 'market', ...wanted } }
     }
     case 'price':
     case 'quick-market': {
-      const detail = `the ${channel as string} channel has no source for ${asked.asset.slice(0, 16)}`
-      return { id, rejection: reject('ASSET_NOT_FOUND', 'asset', detail), malformed: false }
+      const wanted = { channel: channel as AssetChannel, asset: asked.asset.toUpperCase() }
+      return { ...subscription, wanted }
     }
   }
 }
@@ -250,7 +239,7 @@ const levels = Type.Array(
 )
 const position = Type.Unsafe<number | string>({
   anyOf: [{ type: 'integer' }, { type: 'string' }],
-  description: 'A `seq`, or a `cursor` where several markets meet',
+  description: 'A `seq` of books and trades, a `cursor` of everything else',
 })
 const checksum = Type.Integer({ description: 'CRC-32 of the book after this message' })
 const orderStatus = Type.Enum(['accepted', 'partially_filled', 'filled', 'cancelled', 'expired'])
@@ -278,6 +267,20 @@ const orderFields = {
   status: orderStatus,
   remainingSize: Type.Integer(),
   ts,
+}
+
+const resolutionFacts = {
+  assertionId: Type.Optional(Type.String()),
+  proposer: Type.Optional(Type.String()),
+  proposedOutcome: Type.Optional(Type.Boolean({ description: 'true = YES' })),
+  bondAmount: Type.Optional(Type.String({ description: 'In the stablecoin, 6 decimals' })),
+  assertionTime: Type.Optional(Type.Integer({ description: 'Unix seconds' })),
+  expirationTime: Type.Optional(
+    Type.Integer({ description: 'Unix seconds: the end of the dispute window' }),
+  ),
+  winningOutcome: Type.Optional(outcome),
+  txHash: Type.Optional(Type.String()),
+  blockNumber: Type.Optional(Type.Integer()),
 }
 
 /** What the server sends. */
@@ -397,20 +400,56 @@ export const SERVER_FRAMES = {
     ...named,
     marketId: Type.Optional(Type.String()),
     state: Type.Optional(Type.Enum(['open', 'expired', 'resolved', 'withdrawn'])),
+    resolution: Type.Optional(
+      Type.Object(
+        { event: Type.Enum([...RESOLUTION_EVENTS]), ...resolutionFacts, ts },
+        { description: 'The last that the chain told, if anything' },
+      ),
+    ),
     count: Type.Optional(Type.Integer({ description: 'Of all markets: how many there are' })),
     seq: Type.Optional(seq),
-    cursor: Type.Optional(cursor),
+    cursor,
     ts,
     reset,
   }),
   market: message('market', {
     ...named,
     ...market,
-    event: Type.Enum(['created', 'expired', 'resolved', 'withdrawn']),
-    seq,
-    prevSeq: Type.Optional(prevSeq),
-    cursor: Type.Optional(cursor),
-    prevCursor: Type.Optional(prevCursor),
+    event: Type.Enum(['created', 'expired', 'withdrawn', ...RESOLUTION_EVENTS]),
+    seq: Type.Optional(seq),
+    resolution: Type.Optional(
+      Type.Object(resolutionFacts, {
+        description: 'Of what the chain tells: what is known with it',
+      }),
+    ),
+    cursor,
+    prevCursor,
+    ts,
+  }),
+  'price.snapshot': message('price.snapshot', {
+    ...named,
+    asset: Type.String(),
+    last: Type.Union([PriceEvent, Type.Null()]),
+    cursor,
+    ts,
+    reset,
+  }),
+  price: message('price', { ...named, ...PriceEvent.properties, cursor, prevCursor }),
+  'quick-market.snapshot': message('quick-market.snapshot', {
+    ...named,
+    asset: Type.String(),
+    quickMarket: Type.Union([QuickMarket, Type.Null()]),
+    cursor,
+    ts,
+    reset,
+  }),
+  'quick-market': message('quick-market', {
+    ...named,
+    asset: Type.String(),
+    event: Type.Enum([...QUICK_MARKET_EVENTS]),
+    quickMarket: QuickMarket,
+    cursor,
+    prevCursor,
     ts,
   }),
 } as const satisfies Record<string, TSchema>

@@ -9,14 +9,19 @@
  * When the library drops a message because a socket has too much buffered, nobody knows what else it
  * dropped. So everything that connection follows goes back to waiting, and is told and snapshotted
  * anew once the socket has drained. Nothing here ever waits for a reader.
+ *
+ * What markets say comes by the board. What the chain, the prices and the quick markets say comes by
+ * `marketHappened`, `priced` and `quickMarket`, one call per event.
  */
 
 import { randomUUID } from 'node:crypto'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
 import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
+import type { PriceEvent, QuickMarketEvent } from '../asset-shapes.ts'
 import type { Authenticator } from '../auth.ts'
 import { limitedRange } from '../client-ip.ts'
 import { errorBody, sentenceOf } from '../errors.ts'
@@ -26,10 +31,13 @@ import type { OrderDesk } from '../order-desk.ts'
 import { acceptedBody } from '../order-shapes.ts'
 import type { Log } from '../pipeline.ts'
 import type { Principal } from '../route.ts'
-import { type ChannelLimits, type Feed, makeChannels } from './channels.ts'
+import { makeChannels } from './channels.ts'
 import type { Connection, Socket, SocketData, Subscription } from './connection.ts'
+import type { Feed } from './feeds.ts'
 import { type FrameId, isMisread, type Request, readFrame } from './frames.ts'
 import type { HeldOrders } from './held-orders.ts'
+import type { Happening, ResolutionFacts } from './market-channel.ts'
+import type { ChannelLimits } from './shelf.ts'
 
 export type StreamSettings = ChannelLimits & {
   readonly heartbeatMs: number
@@ -88,6 +96,21 @@ export type StreamHub = BoardListener & {
   dropped(ws: Socket, message: ArrayBuffer): void
   drained(ws: Socket): void
   closed(ws: Socket): void
+  /**
+   * What becomes of a market on chain, told to whoever follows the `market` channel. Call it once per
+   * event, in the order of the chain; the last one told again changes nothing, so a source that was
+   * away may simply repeat where each market stands.
+   */
+  marketHappened(
+    marketId: MarketId,
+    event: Happening['event'],
+    facts: ResolutionFacts,
+    atMs: number,
+  ): void
+  /** A new price, told on the `price` channel of its asset (`BTC`); an older one is passed over. */
+  priced(asset: string, event: PriceEvent): void
+  /** A quick market opened or was resolved, told on the `quick-market` channel of its asset. */
+  quickMarket(asset: string, event: QuickMarketEvent): void
   /** Sessions of these keys are not authenticated any more. */
   revoked(keyIds: readonly string[]): void
   /**
@@ -114,6 +137,8 @@ export type StreamParts = {
     readonly deskWith: (watch: PlaceWatch) => Pick<OrderDesk, 'place'>
   }
   readonly authenticator: Pick<Authenticator, 'identify'>
+  /** Assets that can be followed before anything is told of them; whatever is told of counts, too. */
+  readonly assets?: readonly string[]
   /** Whether orders need an authenticated session. */
   readonly bearer: boolean
   /** Draws what a write costs; false when there is nothing left to draw from. */
@@ -158,6 +183,8 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
       },
     },
   })
+
+  for (const asset of parts.assets ?? []) channels.knowAsset(asset)
 
   /** Everybody who follows the feed needs a new snapshot. */
   function startOver(feed: Feed<Subscription>): void {
@@ -616,6 +643,10 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
       parts.holding?.orders.followed(event)
     },
     loaded: channels.loaded,
+    marketHappened: (marketId, event, facts, atMs) =>
+      channels.happened(marketId, { event, facts, atMs }),
+    priced: channels.priced,
+    quickMarket: channels.quickMarket,
 
     admit(peer) {
       const ip = limitedRange(peer)

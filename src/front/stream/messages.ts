@@ -6,12 +6,16 @@
 import type { OpenOrder } from '#actors/market.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { OrderHash, TradeId } from '#domain/ids.ts'
+import type { CloseReason, ResolutionEvent } from '#domain/market.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type Outcome, SELL, type Side } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
+import type { PriceEvent, QuickMarketEvent } from '../asset-shapes.ts'
 import type { ShownLevel } from '../level-book.ts'
 import type { ShownMarket, ShownTrade } from '../market-board.ts'
 import { checksumOf } from './checksum.ts'
+import type { Happening, ResolutionFacts } from './market-channel.ts'
+import type { CursorStep } from './shelf.ts'
 
 const levelsText = (levels: readonly ShownLevel[]): string => {
   let text = ''
@@ -154,8 +158,6 @@ export type OrderNews = {
   readonly atMs: number
 }
 
-type CursorStep = { readonly cursor: string; readonly prevCursor: string }
-
 export function order(sub: string, news: OrderNews, { cursor, prevCursor }: CursorStep): string {
   const reason = news.reason === '' ? '' : `,"reason":"${news.reason}"`
   const size = news.size === undefined ? '' : `"size":${news.size},`
@@ -207,32 +209,45 @@ export function ordersSnapshot(
   )
 }
 
-/** The step in the chain is written by whoever knows which chain: a market's, or that of all. */
+export type MarketNews = {
+  readonly marketId: string
+  readonly event: 'created' | CloseReason | ResolutionEvent
+  readonly atMs: number
+  /** Of what its log tells: the number of the change. */
+  readonly seq?: number
+  /** Of what the chain tells: what is known with it. */
+  readonly facts?: ResolutionFacts
+}
+
 export function market(
   sub: string,
-  news: {
-    readonly marketId: string
-    readonly event: string
-    readonly seq: number
-    readonly atMs: number
-  },
-  step: string,
+  { marketId, event, seq, facts, atMs }: MarketNews,
+  { cursor, prevCursor }: CursorStep,
 ): string {
+  const number = seq === undefined ? '' : `"seq":${seq},`
+  const resolution = facts === undefined ? '' : `"resolution":${JSON.stringify(facts)},`
   return (
-    `{"type":"market","sub":"${sub}","marketId":"${news.marketId}","event":"${news.event}",` +
-    `"seq":${news.seq},${step},"ts":${news.atMs}}`
+    `{"type":"market","sub":"${sub}","marketId":"${marketId}","event":"${event}",` +
+    `${number}${resolution}"cursor":"${cursor}","prevCursor":"${prevCursor}","ts":${atMs}}`
   )
 }
 
 export function marketSnapshot(
   sub: string,
   shown: ShownMarket,
-  seq: number,
+  last: Happening | undefined,
+  cursor: string,
   reset: boolean,
 ): string {
+  const state = last?.event === 'resolved' ? 'resolved' : (shown.closed ?? 'open')
+  const resolution =
+    last === undefined
+      ? ''
+      : `"resolution":${JSON.stringify({ event: last.event, ...last.facts, ts: last.atMs })},`
   return (
-    `{"type":"market.snapshot","sub":"${sub}","marketId":"${shown.market.id}",` +
-    `"state":"${shown.closed ?? 'open'}","seq":${seq},"ts":${shown.updatedAtMs}${resetText(reset)}}`
+    `{"type":"market.snapshot","sub":"${sub}","marketId":"${shown.market.id}","state":"${state}",` +
+    `"seq":${shown.seq},${resolution}"cursor":"${cursor}","ts":${shown.updatedAtMs}` +
+    `${resetText(reset)}}`
   )
 }
 
@@ -247,5 +262,30 @@ export function marketsSnapshot(
   return (
     `{"type":"market.snapshot","sub":"${sub}","count":${count},"cursor":"${cursor}",` +
     `"ts":${nowMs}${resetText(reset)}}`
+  )
+}
+
+export function price(
+  sub: string,
+  { asset, price: value, priceUSD, timestamp, source }: PriceEvent,
+  { cursor, prevCursor }: CursorStep,
+): string {
+  return (
+    `{"type":"price","sub":"${sub}","asset":"${asset}","price":${value},"priceUSD":${priceUSD},` +
+    `"timestamp":${timestamp},"source":${JSON.stringify(source)},` +
+    `"cursor":"${cursor}","prevCursor":"${prevCursor}"}`
+  )
+}
+
+export function quickMarket(
+  sub: string,
+  asset: string,
+  { event, quickMarket: one, atMs }: QuickMarketEvent,
+  { cursor, prevCursor }: CursorStep,
+): string {
+  return (
+    `{"type":"quick-market","sub":"${sub}","asset":"${asset}","event":"${event}",` +
+    `"quickMarket":${JSON.stringify(one)},"cursor":"${cursor}","prevCursor":"${prevCursor}",` +
+    `"ts":${atMs}}`
   )
 }

@@ -1,0 +1,53 @@
+/** Prices and quick markets as clients see them: the stream, and whatever else tells them. */
+
+import Type, { type Static, type TSchema } from 'typebox'
+
+const orNull = (schema: TSchema) => Type.Optional(Type.Union([schema, Type.Null()]))
+
+/** One new price of an asset. */
+export const PriceEvent = Type.Object({
+  asset: Type.String({ description: 'The asset: `BTC`' }),
+  price: Type.Integer({ description: 'As the oracle gives it' }),
+  priceUSD: Type.Number({ description: 'In US dollars' }),
+  timestamp: Type.Integer({ description: 'Unix milliseconds' }),
+  source: Type.String({ description: 'Who told it' }),
+})
+export type PriceEvent = Static<typeof PriceEvent>
+
+export const QuickMarket = Type.Object({
+  id: Type.Integer(),
+  marketId: Type.String({ description: 'Where its orders go' }),
+  asset: Type.String(),
+  intervalMinutes: Type.Integer(),
+  startPrice: Type.Integer({ description: 'The strike' }),
+  startTime: Type.Integer({ description: 'Unix seconds' }),
+  endTime: Type.Integer({ description: 'Unix seconds' }),
+  resolved: Type.Boolean(),
+  priceSource: Type.String(),
+  createdAt: Type.Integer({ description: 'Unix seconds' }),
+  endPrice: orNull(Type.Integer({ description: 'Null until it is resolved' })),
+  outcome: orNull(
+    Type.Integer({ description: '0 = YES (it went up), 1 = NO; null until it is resolved' }),
+  ),
+})
+export type QuickMarket = {
+  readonly id: number
+  readonly marketId: string
+  readonly asset: string
+  readonly intervalMinutes: number
+  readonly startPrice: number
+  readonly startTime: number
+  readonly endTime: number
+  readonly resolved: boolean
+  readonly priceSource: string
+  readonly createdAt: number
+  readonly endPrice?: number | null
+  readonly outcome?: number | null
+}
+
+export const QUICK_MARKET_EVENTS = ['opened', 'resolved'] as const
+export type QuickMarketEvent = {
+  readonly event: (typeof QUICK_MARKET_EVENTS)[number]
+  readonly quickMarket: QuickMarket
+  readonly atMs: number
+}

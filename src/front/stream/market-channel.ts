@@ -1,0 +1,104 @@
+/**
+ * What happens to markets as a whole, one of them or all: from their own logs that they opened and
+ * closed, from the chain what becomes of them then. The two sources meet here in the order in which
+ * this front hears of them, so the chain of messages is this front's own and goes by cursors.
+ */
+
+import type { MarketId } from '#domain/ids.ts'
+import type { CloseReason, ResolutionEvent } from '#domain/market.ts'
+import type { AllMarketsFeed, MarketFeed, OneMarketFeed } from './feeds.ts'
+import * as messages from './messages.ts'
+import type { Shelf } from './shelf.ts'
+
+/** What is known with a resolution event; what does not belong to it is left out. */
+export type ResolutionFacts = {
+  readonly assertionId?: string
+  readonly proposer?: string
+  /** Whether YES is proposed. */
+  readonly proposedOutcome?: boolean
+  /** In the stablecoin, 6 decimals. */
+  readonly bondAmount?: string
+  /** Unix seconds. */
+  readonly assertionTime?: number
+  /** Unix seconds: the end of the dispute window. */
+  readonly expirationTime?: number
+  /** 0 = YES, 1 = NO. */
+  readonly winningOutcome?: 0 | 1
+  readonly txHash?: string
+  readonly blockNumber?: number
+}
+
+export type Happening = {
+  readonly event: ResolutionEvent
+  readonly atMs: number
+  readonly facts: ResolutionFacts
+}
+
+/** Markets whose last event on chain is remembered for snapshots. */
+const REMEMBERED_MAX = 100_000
+
+export type MarketChannel<M> = {
+  oneFeed(of: MarketFeed<M>): OneMarketFeed<M>
+  allFeed(): AllMarketsFeed<M>
+  /** The feed of all markets, if anybody follows it. */
+  all(): AllMarketsFeed<M> | undefined
+  /** Something that the log of the market tells. */
+  logged(
+    of: MarketFeed<M>,
+    event: 'created' | CloseReason,
+    at: { readonly seq: number; readonly atMs: number },
+  ): void
+  /** Something that the chain tells. `of` is missing while the market is not on the board. */
+  happened(marketId: MarketId, of: MarketFeed<M> | undefined, happening: Happening): void
+  snapshotOne(feed: OneMarketFeed<M>, reset: boolean): string
+  forget(feed: OneMarketFeed<M> | AllMarketsFeed<M>): void
+}
+
+export function makeMarketChannel<M>(shelf: Shelf<M>): MarketChannel<M> {
+  const remembered = new Map<MarketId, { readonly text: string; readonly happening: Happening }>()
+  let all: AllMarketsFeed<M> | undefined
+
+  function tell(of: MarketFeed<M> | undefined, news: messages.MarketNews): void {
+    for (const feed of [of?.market, all]) {
+      if (feed === undefined) continue
+      shelf.sayNext(feed, (step) => messages.market(feed.topic.name, news, step))
+    }
+  }
+
+  return {
+    oneFeed(of) {
+      const name = `market:${of.shown.market.id}`
+      of.market ??= shelf.put({ kind: 'market', topic: shelf.counted(name), of })
+      return of.market
+    },
+    allFeed() {
+      all ??= shelf.put({ kind: 'markets', topic: shelf.counted('market') })
+      return all
+    },
+    all: () => all,
+    logged: (of, event, { seq, atMs }) =>
+      tell(of, { marketId: of.shown.market.id, event, seq, atMs }),
+    happened(marketId, of, happening) {
+      const { event, facts, atMs } = happening
+      const text = JSON.stringify([event, facts])
+      // Whoever has been away and tells again where it stands tells nothing new.
+      if (remembered.get(marketId)?.text === text) return
+      remembered.delete(marketId)
+      remembered.set(marketId, { text, happening })
+      for (const oldest of remembered.keys()) {
+        if (remembered.size <= REMEMBERED_MAX) break
+        remembered.delete(oldest)
+      }
+      tell(of, { marketId, event, facts, atMs })
+    },
+    snapshotOne({ topic, of }, reset) {
+      const { shown } = of
+      const last = remembered.get(shown.market.id)?.happening
+      return messages.marketSnapshot(topic.name, shown, last, topic.cursor(topic.last), reset)
+    },
+    forget(feed) {
+      if (feed.kind === 'markets') all = undefined
+      else feed.of.market = undefined
+    },
+  }
+}

@@ -1,0 +1,79 @@
+/** The orders of a trader in all markets, as the stream tells them. */
+
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { Address } from '#domain/ids.ts'
+import type { MarketClosed, OrderClosed, OrderRested, OrdersMatched } from '#domain/market-event.ts'
+import { BUY, SELL } from '#domain/order.ts'
+import type { OrdersFeed } from './feeds.ts'
+import * as messages from './messages.ts'
+import type { Shelf } from './shelf.ts'
+
+export type OrdersChannel<M> = {
+  feedOf(trader: Address): OrdersFeed<M>
+  all(): Iterable<OrdersFeed<M>>
+  rested(event: OrderRested): void
+  matched(event: OrdersMatched): void
+  closed(event: OrderClosed): void
+  ended(event: MarketClosed): void
+  forget(feed: OrdersFeed<M>): void
+}
+
+export function makeOrdersChannel<M>(shelf: Shelf<M>): OrdersChannel<M> {
+  const feeds = new Map<Address, OrdersFeed<M>>()
+  type Live = Omit<messages.OrderNews, 'status' | 'reason'>
+
+  function tellOpen(trader: Address, news: Live): void {
+    const isWhole = news.size === news.remaining
+    tell(trader, { ...news, status: isWhole ? 'accepted' : 'partially_filled', reason: '' })
+  }
+
+  function tell(trader: Address, news: messages.OrderNews): void {
+    const feed = feeds.get(trader)
+    if (feed === undefined) return
+    shelf.sayNext(feed, (step) => messages.order(feed.topic.name, news, step))
+  }
+
+  return {
+    feedOf(trader) {
+      const known = feeds.get(trader)
+      if (known !== undefined) return known
+      const topic = shelf.counted(`orders:${checksumAddress(trader)}`)
+      const feed: OrdersFeed<M> = { kind: 'orders', topic, trader }
+      feeds.set(trader, feed)
+      return shelf.put(feed)
+    },
+    all: () => feeds.values(),
+    rested(event) {
+      // The remainder of an order that matched as it came has been told with its match.
+      if (event.order !== undefined || event.returned) tellOpen(event.trader, event)
+    },
+    matched({ taker, takerRemaining, fills, marketId, seq, atMs }) {
+      if (feeds.size === 0) return
+      const { outcome } = taker
+      const side = taker.side === BUY ? SELL : BUY
+      // What was filled whole is told by the `OrderClosed` that follows.
+      if (takerRemaining > 0) {
+        tellOpen(taker.trader, { ...taker, remaining: takerRemaining, marketId, seq, atMs })
+      }
+      for (const { maker, makerHash: orderHash, makerRemaining: remaining, price } of fills) {
+        if (remaining === 0 || !feeds.has(maker)) continue
+        const news = { orderHash, marketId, side, outcome, price, size: undefined } as const
+        tellOpen(maker, { ...news, remaining, seq, atMs })
+      }
+    },
+    closed(event) {
+      const { reason } = event
+      const status = reason === 'filled' || reason === 'expired' ? reason : 'cancelled'
+      tell(event.trader, { ...event, status, reason: reason === status ? '' : reason })
+    },
+    ended({ marketId, reason, seq, atMs }) {
+      const status = reason === 'expired' ? 'expired' : 'cancelled'
+      for (const feed of feeds.values()) {
+        shelf.sayNext(feed, (step) =>
+          messages.ordersEnded(feed.topic.name, { marketId, status, reason, seq, atMs }, step),
+        )
+      }
+    },
+    forget: (feed) => void feeds.delete(feed.trader),
+  }
+}

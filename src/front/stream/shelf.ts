@@ -1,0 +1,118 @@
+/**
+ * The topics that somebody follows, or did a moment ago: whoever comes back soon finds what he missed.
+ * All of them together keep so many bytes and no more.
+ */
+
+import { randomBytes } from 'node:crypto'
+import type { Clock } from '#runtime/clock.ts'
+import type { CountedFeed, Feed } from './feeds.ts'
+import { type RingLimits, Topic } from './topic.ts'
+
+export type ChannelLimits = {
+  /** Messages and bytes that a topic keeps for readers that come back, and bytes of all topics. */
+  readonly replayMessages: number
+  readonly replayBytes: number
+  readonly replayBytesTotal: number
+  /** How long a topic that nobody follows any more is kept. */
+  readonly lingerMs: number
+  /** … and how many of them. */
+  readonly lingeringMax: number
+}
+
+/** One step of a chain that is counted by its topic alone. */
+export type CursorStep = { readonly cursor: string; readonly prevCursor: string }
+
+export type Shelf<M> = {
+  find(name: string): Feed<M> | undefined
+  put<F extends Feed<M>>(feed: F): F
+  /** A topic whose positions are a count of its own, in a life of its own. */
+  counted(name: string): Topic<M>
+  /** Takes a message into the chain of the feed and tells whoever is in step. */
+  say(feed: Feed<M>, text: string, at: number): void
+  sayNext(feed: CountedFeed<M>, write: (step: CursorStep) => string): void
+  /** Something happened that nobody told: whoever stands before it cannot bridge it. */
+  skip(feed: CountedFeed<M>): void
+  join(feed: Feed<M>, member: M): void
+  leave(feed: Feed<M>, member: M): void
+  tidy(): void
+  topics(): number
+  lingering(): number
+}
+
+export function makeShelf<M>(parts: {
+  readonly limits: ChannelLimits
+  readonly clock: Clock
+  readonly publish: (topic: string, text: string) => void
+  /** The feed is not there any more. */
+  readonly forgotten: (feed: Feed<M>) => void
+}): Shelf<M> {
+  const { limits, clock } = parts
+  const feeds = new Map<string, Feed<M>>()
+  /** Nobody follows these; the longest forsaken first. */
+  const lingering = new Map<Feed<M>, number>()
+  const here = randomBytes(6).toString('hex')
+  let epochs = 0
+  const ring: { messages: number; bytes: number } & RingLimits = {
+    messages: limits.replayMessages,
+    bytes: limits.replayBytes,
+  }
+
+  function share(): void {
+    const fair = Math.floor(limits.replayBytesTotal / Math.max(1, feeds.size))
+    ring.bytes = Math.min(limits.replayBytes, fair)
+  }
+
+  function forget(feed: Feed<M>): void {
+    lingering.delete(feed)
+    feeds.delete(feed.topic.name)
+    share()
+    parts.forgotten(feed)
+  }
+
+  function say({ topic }: Feed<M>, text: string, at: number): void {
+    topic.push(text, at, ring)
+    if (topic.members.size > 0) parts.publish(topic.name, text)
+  }
+
+  return {
+    find: (name) => feeds.get(name),
+    put(feed) {
+      feeds.set(feed.topic.name, feed)
+      share()
+      return feed
+    },
+    counted: (name) => new Topic<M>(name, 0, `${here}${(epochs++).toString(36)}`),
+    say,
+    sayNext(feed, write) {
+      const { topic } = feed
+      const at = topic.last + 1
+      say(feed, write({ cursor: topic.cursor(at), prevCursor: topic.cursor(topic.last) }), at)
+    },
+    skip({ topic }) {
+      topic.rebase(topic.last + 1)
+      topic.published++
+    },
+    join(feed, member) {
+      feed.topic.members.add(member)
+      lingering.delete(feed)
+    },
+    leave(feed, member) {
+      feed.topic.members.delete(member)
+      if (feed.topic.members.size > 0 || feeds.get(feed.topic.name) !== feed) return
+      lingering.set(feed, clock.nowMs())
+      for (const oldest of lingering.keys()) {
+        if (lingering.size <= limits.lingeringMax) break
+        forget(oldest)
+      }
+    },
+    tidy() {
+      const since = clock.nowMs() - limits.lingerMs
+      for (const [feed, forsakenAtMs] of lingering) {
+        if (forsakenAtMs > since) break
+        forget(feed)
+      }
+    },
+    topics: () => feeds.size,
+    lingering: () => lingering.size,
+  }
+}
