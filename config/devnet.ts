@@ -8,8 +8,8 @@ export const devnet: Profile = {
   auth: { bearer: false },
   limits: { enabled: false },
   demoMarkets: true,
-  // What orders are signed for while there is no chain: the local chain's id, and where the first
-  // contracts of its first account would stand.
+  // The local chain. Where its contracts stand follows from who deploys them in which order, so it
+  // is the same on every fresh one.
   chains: [
     {
       chainId: 31_337,
@@ -19,12 +19,12 @@ export const devnet: Profile = {
       startBlock: 0,
       confirmations: 0,
       contracts: {
-        settlement: '0x5FbDB2315678afecb367f032d93F642f64180aa3',
+        settlement: '0x0B306BF915C4d645ff596e518fAf3F9669b97016',
         conditionalTokens: '0xe7f1725E7734CE288F8367e1Bb143E90bb3F0512',
-        stablecoin: '0x9fE46736679d2D9a65F0992F2272dE9f3c7fa6e0',
-        marketFactory: '0xCf7Ed3AccA5a467e9e704C703E8D87F634fB0Fc9',
-        multicall: '0xDc64a140Aa3E981100a9becA4E685f962f0cF6C9',
-        oracle: '0x5FC8d32690cc91D4c39d9d3abcBD16989F875707',
+        stablecoin: '0x5FbDB2315678afecb367f032d93F642f64180aa3',
+        marketFactory: '0x959922bE3CAee4b8Cd9a407cc3ac1C251C2007B1',
+        multicall: '0x9A9f2CCfdE556A7E9Ff0848998Aa4a0CFD8863AE',
+        oracle: '0x9A676e781A523b5d0C0e43731313A708CB607508',
       },
       stablecoin: { symbol: 'USDC', decimals: 6 },
     },

@@ -15,18 +15,18 @@ const ROOMS: Record<string, readonly string[]> = {
   runtime: [],
   book: ['domain'],
   log: ['domain'],
-  chain: ['domain'],
+  chain: ['domain', 'contracts'],
   store: ['domain'],
   feeds: ['domain'],
   verify: ['domain'],
-  client: ['domain'],
+  client: ['domain', 'contracts'],
   actors: [
     'domain',
     'book',
     ...['runtime', 'log', 'store', 'chain', 'feeds', 'verify'].map((room) => `type:${room}`),
   ],
   front: ['domain', 'runtime', 'type:actors'],
-  devnet: ['domain', 'chain', 'client'],
+  devnet: ['domain', 'contracts', 'chain', 'client'],
 }
 
 /** The rooms where a library may be used; what is not listed may be used wherever it is needed. */

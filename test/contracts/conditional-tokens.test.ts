@@ -16,9 +16,9 @@ import {
   stringToHex,
   type TransactionReceipt,
 } from 'viem'
+import { type Contract, ours } from '#devnet/artifact.ts'
 import { APPROVAL_FOR_ALL_TYPES, REDEEM_POSITIONS_TYPES, typeString } from '#domain/typed-data.ts'
-import { gnosis, ours } from './support/artifact.ts'
-import type { Contract } from './support/chain.ts'
+import { gnosis } from './support/artifact.ts'
 import {
   assertReverts,
   eventsOf,

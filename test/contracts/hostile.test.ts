@@ -5,12 +5,11 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { encodeFunctionData, type Hex } from 'viem'
+import { type Contract, ours } from '#devnet/artifact.ts'
 import { parseAddress } from '#domain/ids.ts'
 import { ORDER_TYPES, settlementDomain } from '#domain/typed-data.ts'
 import { hostileCollateralAbi } from '../../contracts/artifacts/test/HostileCollateral.abi.ts'
 import { hostileReceiverAbi } from '../../contracts/artifacts/test/HostileReceiver.abi.ts'
-import { ours } from './support/artifact.ts'
-import type { Contract } from './support/chain.ts'
 import {
   assertReverts,
   compact,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import type { Hex } from 'viem'
+import { ours } from '#devnet/artifact.ts'
 import { marketAbi } from '../../contracts/artifacts/Market.abi.ts'
-import { ours } from './support/artifact.ts'
 import {
   assertReverts,
   eventsOf,

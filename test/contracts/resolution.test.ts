@@ -5,14 +5,13 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { type Hex, keccak256, stringToHex, toFunctionSelector } from 'viem'
+import { type Contract, ours } from '#devnet/artifact.ts'
+import { type Deployer, deployOracle, type Oracle } from '#devnet/deploy.ts'
 import { PROPOSE_RESOLUTION_TYPES, SETTLE_MARKET_TYPES, typeString } from '#domain/typed-data.ts'
 import { marketAbi } from '../../contracts/artifacts/Market.abi.ts'
 import { marketFactoryAbi } from '../../contracts/artifacts/MarketFactory.abi.ts'
 import { hostileCollateralAbi } from '../../contracts/artifacts/test/HostileCollateral.abi.ts'
 import { stubbornTokensAbi } from '../../contracts/artifacts/test/StubbornTokens.abi.ts'
-import { ours } from './support/artifact.ts'
-import type { Contract } from './support/chain.ts'
-import { type Deployer, deployOracle, type Oracle } from './support/deploy.ts'
 import {
   assertReverts,
   eventsOf,

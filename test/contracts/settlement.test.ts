@@ -12,9 +12,9 @@ import {
   stringToHex,
   toFunctionSelector,
 } from 'viem'
+import { ours } from '#devnet/artifact.ts'
 import { costCeil, isPrice, isShares, PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
 import { ORDER_TYPES, typeString } from '#domain/typed-data.ts'
-import { ours } from './support/artifact.ts'
 import {
   assertReverts,
   compact,

@@ -10,7 +10,7 @@ import type { OrderDomain } from '#domain/order-hash.ts'
 
 export const DEVNET: OrderDomain = {
   chainId: 31_337,
-  verifyingContract: '0x5FbDB2315678afecb367f032d93F642f64180aa3' as Address,
+  verifyingContract: '0x0B306BF915C4d645ff596e518fAf3F9669b97016' as Address,
 }
 
 export type TestTrader = {

@@ -1,6 +1,7 @@
 /**
  * A chain of its own for one test file: Hardhat's EVM inside this process, one block per
- * transaction, spoken to by viem as any node would be. Nothing listens on a port.
+ * transaction, spoken to by viem as any node would be. Nothing listens on a port. What a chain is
+ * to a test (`chainOver`) is the same for one that runs as a process, see `test/support/chain.ts`.
  */
 import { fileURLToPath } from 'node:url'
 import { createHardhatRuntimeEnvironment } from 'hardhat/hre'
@@ -21,14 +22,13 @@ import {
   type Transport,
   type WalletClient,
 } from 'viem'
-import { type HDAccount, mnemonicToAccount } from 'viem/accounts'
+import type { HDAccount } from 'viem/accounts'
 import { hardhat } from 'viem/chains'
+import { devnetAccount } from '#devnet/accounts.ts'
+import type { Contract } from '#devnet/artifact.ts'
 
 const PROJECT = fileURLToPath(new URL('../../../', import.meta.url))
-const MNEMONIC = 'test test test test test test test test test test test junk'
 const BLOCK_GAS = 60_000_000n
-
-export type Contract<A extends Abi = Abi> = { readonly address: Hex; readonly abi: A }
 
 export type Chain = {
   readonly id: number
@@ -73,17 +73,21 @@ export async function startChain(options: { chainId?: number } = {}): Promise<Ch
     PROJECT,
   )
   const connection = await environment.network.connect()
-  const { provider } = connection
+  return chainOver(id, custom(connection.provider, { retryCount: 0 }), () => connection.close())
+}
+
+/** The words of a test for a chain that is reached in whatever way. */
+export function chainOver(id: number, transport: Transport, close: () => Promise<void>): Chain {
   const definition: ChainDefinition = { ...hardhat, id }
-  const transport = custom(provider, { retryCount: 0 })
-  const publicClient = createPublicClient({ chain: definition, transport, cacheTime: 0 })
-  const test = createTestClient({ chain: definition, transport, mode: 'hardhat' })
-  const wallet = (account: Account) => createWalletClient({ chain: definition, transport, account })
+  const quick = { chain: definition, transport, cacheTime: 0, pollingInterval: 20 }
+  const publicClient = createPublicClient(quick)
+  const test = createTestClient({ ...quick, mode: 'hardhat' })
+  const wallet = (account: Account) => createWalletClient({ ...quick, account })
 
   const chain: Chain = {
     id,
     publicClient,
-    account: (index) => mnemonicToAccount(MNEMONIC, { addressIndex: index }),
+    account: devnetAccount,
     wallet,
     async send(from, contract, functionName, args, options) {
       // The simulation is what decodes a revert; the node signs for its own accounts.
@@ -135,8 +139,8 @@ export async function startChain(options: { chainId?: number } = {}): Promise<Ch
     async setCode(address, code) {
       await test.setCode({ address, bytecode: code })
     },
-    request: (method, params) => provider.request({ method, params }),
-    close: () => connection.close(),
+    request: (method, params) => test.request({ method, params } as never),
+    close,
   }
   return chain
 }

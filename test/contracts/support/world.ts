@@ -18,6 +18,9 @@ import {
   type TransactionReceipt,
 } from 'viem'
 import type { HDAccount } from 'viem/accounts'
+import type { Contract } from '#devnet/artifact.ts'
+import { type Deployer, type Deployment, deployAll, type Settings } from '#devnet/deploy.ts'
+import { DEVNET_TERMS } from '#devnet/seed.ts'
 import type { Address } from '#domain/ids.ts'
 import {
   APPROVAL_FOR_ALL_TYPES,
@@ -32,8 +35,7 @@ import {
   stablecoinDomain,
 } from '#domain/typed-data.ts'
 import { marketAbi } from '../../../contracts/artifacts/Market.abi.ts'
-import { type Chain, type Contract, startChain } from './chain.ts'
-import { type Deployer, type Deployment, deployAll, type Settings } from './deploy.ts'
+import { type Chain, startChain } from './chain.ts'
 
 export const ZERO_BYTES32: Hex = `0x${'0'.repeat(64)}`
 export const ZERO: Hex = `0x${'0'.repeat(40)}`
@@ -98,13 +100,7 @@ export type Verdict =
 
 export type Market = Contract<typeof marketAbi> & { readonly id: Hex; readonly expiration: bigint }
 
-export const SETTINGS = {
-  settlementGraceSeconds: 3_600n,
-  cancelDelaySeconds: 7_200n,
-  disputeSeconds: 7_200n,
-  bond: 500n * UNIT,
-  finalFee: 100n * UNIT,
-} as const
+export const SETTINGS = DEVNET_TERMS
 
 export type World = Awaited<ReturnType<typeof startWorld>>
 
@@ -113,6 +109,15 @@ export async function startWorld(overrides: Partial<Settings> & { chainId?: numb
   const chain = await startChain(
     overrides.chainId === undefined ? {} : { chainId: overrides.chainId },
   )
+  return worldOn(chain, overrides, deployAll.bind(undefined, chain as unknown as Deployer))
+}
+
+/** Deploys everything on a chain that is there. */
+export async function worldOn<C extends Chain>(
+  chain: C,
+  overrides: Partial<Settings>,
+  deploy: (settings: Settings) => Promise<Deployment>,
+) {
   const owner = chain.account(0)
   const relayer = chain.account(1)
   const quickOperator = chain.account(2)
@@ -120,7 +125,7 @@ export async function startWorld(overrides: Partial<Settings> & { chainId?: numb
   const ann = chain.account(10)
   const bob = chain.account(11)
   const carol = chain.account(12)
-  const deployment = await deployAll(chain as unknown as Deployer, {
+  const deployment = await deploy({
     ...SETTINGS,
     owner,
     settlementOperator: owner.address,

@@ -1,15 +1,14 @@
 /**
  * Deploys UMA's oracle and Sibyl's contracts, in the order that their constructors need. It knows
- * no more of the chain than `deploy` and `send`, so that a devnet can use it as it is.
+ * no more of the chain than `deploy` and `send`, so that the devnet's batches and the tests' single calls both serve.
  */
 import { type Abi, type Account, type Hex, padHex, stringToHex } from 'viem'
-import { conditionalTokensAbi } from '../../../contracts/artifacts/ConditionalTokens.abi.ts'
-import { marketFactoryAbi } from '../../../contracts/artifacts/MarketFactory.abi.ts'
-import { multicallAbi } from '../../../contracts/artifacts/Multicall.abi.ts'
-import { settlementAbi } from '../../../contracts/artifacts/Settlement.abi.ts'
-import { testUSDCAbi } from '../../../contracts/artifacts/TestUSDC.abi.ts'
-import { ours, uma } from './artifact.ts'
-import type { Contract } from './chain.ts'
+import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
+import { multicallAbi } from '#contracts/artifacts/Multicall.abi.ts'
+import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
+import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
+import { type Contract, ours, uma } from './artifact.ts'
 
 export type Deployer = {
   deploy(from: Account, artifact: { abi: Abi; bytecode: Hex }, args: unknown[]): Promise<Hex>

@@ -1,0 +1,34 @@
+/**
+ * Hardhat's well-known accounts and what each is for. Their keys are public: nothing of value may
+ * ever belong to them on a chain that others can reach.
+ */
+
+import { type Hex, toHex } from 'viem'
+import { type HDAccount, hdKeyToAccount, mnemonicToAccount } from 'viem/accounts'
+
+export const DEVNET_CHAIN_ID = 31_337
+export const MNEMONIC = 'test test test test test test test test test test test junk'
+/** How many of them have ether from the first block on. */
+export const ACCOUNTS = 20
+
+export const DEPLOYER = 0
+export const RELAYER = 1
+export const OPERATOR = 2
+export const MAKER = 3
+export const DEMO_TRADERS = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19] as const
+
+// Stretching the words into a seed takes tens of milliseconds, so it is done once.
+const root = mnemonicToAccount(MNEMONIC, { path: 'm' as `m/44'/60'/${string}` }).getHdKey()
+const derived = new Map<number, HDAccount>()
+
+export function devnetAccount(index: number): HDAccount {
+  const account = derived.get(index) ?? hdKeyToAccount(root, { addressIndex: index })
+  derived.set(index, account)
+  return account
+}
+
+export function devnetKey(index: number): Hex {
+  const key = devnetAccount(index).getHdKey().privateKey
+  if (key === null) throw new Error(`account ${index} has no key`)
+  return toHex(key)
+}

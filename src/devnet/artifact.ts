@@ -1,0 +1,24 @@
+/** Reads compiled contracts: ours, and UMA's own builds of its oracle. */
+
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Abi, Hex } from 'viem'
+
+const require = createRequire(import.meta.url)
+const UMA = '@uma/contracts-node/dist/packages/core/artifacts/contracts'
+
+export type Artifact = { readonly abi: Abi; readonly bytecode: Hex }
+
+/** A contract as everybody who calls it knows it. */
+export type Contract<A extends Abi = Abi> = { readonly address: Hex; readonly abi: A }
+
+export function ours(name: string): Artifact & { readonly deployedBytecode: Hex } {
+  const file = new URL(`../../contracts/artifacts/${name}.json`, import.meta.url)
+  return JSON.parse(readFileSync(file, 'utf8')) as Artifact & { deployedBytecode: Hex }
+}
+
+/** UMA's own build of one of its contracts; `path` is where its source lives. */
+export function uma(path: string): Artifact {
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  return require(`${UMA}/${path}.sol/${name}.json`) as Artifact
+}

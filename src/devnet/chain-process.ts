@@ -1,0 +1,196 @@
+/**
+ * Starts the chain's process, finds one that runs, and holds on to it. The process is its own master
+ * (see `chain-host.ts`): it ends when nobody has held a lease on it for a while, or when it is told.
+ */
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+const ENTRY = fileURLToPath(new URL('./chain-host.ts', import.meta.url))
+const START_TIMEOUT_MS = 60_000
+const PROBE_TIMEOUT_MS = 5_000
+/** How long a process may take to be gone after it was told to end. */
+const END_TIMEOUT_MS = 10_000
+const END_POLL_MS = 20
+
+/** What a chain process says of itself. */
+export type ChainIdentity = {
+  readonly sibyl: 'devnet'
+  readonly pid: number
+  readonly chainId: number
+  /** The hash of its first block: no two of them are the same. */
+  readonly genesis: string
+  /** Whose it is: the data folder of the exchange that started it. */
+  readonly owner: string
+  /** How many hold on to it. */
+  readonly leases: number
+  /** When it ends unless somebody takes a lease; null while somebody has one. */
+  readonly endsInMs: number | null
+}
+
+export type LeaseLine = { readonly genesis: string; readonly offsetSeconds: number }
+
+export type ChainProcessOptions = {
+  /** 0 takes a free one. */
+  readonly port: number
+  readonly chainId?: number
+  /** How long it stays after the last lease. */
+  readonly lingerMs?: number
+  readonly owner?: string
+  /** Where it writes what goes wrong. */
+  readonly logFile?: string
+}
+
+export type ChainProcess = { readonly url: string; readonly genesis: string }
+
+/** The port cannot be had, or the process ended before it was ready. */
+export class ChainStartError extends Error {}
+
+export function chainUrl(port: number): string {
+  return `http://127.0.0.1:${port}`
+}
+
+/** Starts a chain that nothing has happened on, and resolves when it answers. */
+export async function startChainProcess(options: ChainProcessOptions): Promise<ChainProcess> {
+  const errors = options.logFile === undefined ? 'pipe' : openSync(options.logFile, 'a')
+  const child = spawn(
+    process.execPath,
+    [
+      ENTRY,
+      `--port=${options.port}`,
+      ...(options.chainId === undefined ? [] : [`--chain-id=${options.chainId}`]),
+      ...(options.lingerMs === undefined ? [] : [`--linger-ms=${options.lingerMs}`]),
+      `--owner=${options.owner ?? ''}`,
+    ],
+    // In a group of its own: Ctrl-C in a terminal is for the exchange, which ends the chain itself.
+    { detached: true, stdio: ['ignore', 'pipe', errors] },
+  )
+  if (typeof errors === 'number') closeSync(errors)
+  let said = ''
+  child.stderr?.on('data', (chunk: Buffer) => {
+    said = (said + chunk.toString()).slice(-2_000)
+  })
+  const ready = Promise.withResolvers<ChainProcess>()
+  const timer = setTimeout(() => {
+    child.kill('SIGKILL')
+    ready.reject(new ChainStartError(`the chain was not ready after ${START_TIMEOUT_MS} ms`))
+  }, START_TIMEOUT_MS)
+  const output = child.stdout
+  if (output === null) throw new Error('the chain has no output')
+  const lines = createInterface(output)
+  lines.once('line', (line) => {
+    const { port, genesis } = JSON.parse(line) as { port: number; genesis: string }
+    ready.resolve({ url: chainUrl(port), genesis })
+  })
+  child.once('error', (error) => ready.reject(error))
+  child.once('exit', (code, signal) => {
+    const why = said.trim() === '' ? `it ended with ${signal ?? `code ${code}`}` : said.trim()
+    ready.reject(new ChainStartError(`the chain did not start: ${why}`))
+  })
+  try {
+    return await ready.promise
+  } finally {
+    clearTimeout(timer)
+    // From here on it is on its own: nothing of it keeps this process alive.
+    lines.close()
+    output.destroy()
+    child.stderr?.destroy()
+    child.unref()
+  }
+}
+
+export type Probe =
+  | { readonly found: 'nothing' }
+  | { readonly found: 'stranger' }
+  | { readonly found: 'chain'; readonly identity: ChainIdentity }
+
+/** Who listens at this address. */
+export async function probeChain(url: string): Promise<Probe> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) })
+    const body: unknown = await response.json().catch(() => undefined)
+    if (typeof body === 'object' && body !== null && 'sibyl' in body && body.sibyl === 'devnet') {
+      return { found: 'chain', identity: body as ChainIdentity }
+    }
+    return { found: 'stranger' }
+  } catch (error) {
+    return { found: isRefused(error) ? 'nothing' : 'stranger' }
+  }
+}
+
+function isRefused(error: unknown): boolean {
+  const { cause } = error as { cause?: { code?: string } }
+  return cause?.code === 'ECONNREFUSED'
+}
+
+export type Lease = {
+  /** Lets go; the chain stays for its while. */
+  release(): void
+}
+
+/**
+ * Holds on to a chain. `onClock` hears how many seconds its clock is ahead of this machine's, first
+ * before this resolves and then whenever it is moved; `onLost` when the process is gone.
+ */
+export async function leaseChain(
+  url: string,
+  heard: { onClock?: (offsetSeconds: number) => void; onLost?: () => void } = {},
+): Promise<Lease> {
+  const call = get(`${url}/lease`, { agent: false })
+  const [response] = (await once(call, 'response')) as [IncomingMessage]
+  if (!response.headers['content-type']?.includes('ndjson')) {
+    call.destroy()
+    throw new ChainStartError(`${url} is no chain of this devnet`)
+  }
+  let released = false
+  const first = Promise.withResolvers<void>()
+  const lines = createInterface(response)
+  lines.on('line', (line) => {
+    heard.onClock?.((JSON.parse(line) as LeaseLine).offsetSeconds)
+    first.resolve()
+  })
+  const lost = (): void => {
+    first.resolve()
+    if (!released) heard.onLost?.()
+    released = true
+  }
+  response.once('close', lost)
+  // What breaks is told by `close`.
+  for (const part of [call, response, lines]) part.on('error', () => {})
+  // Holding on is no reason to stay for whoever holds.
+  response.socket.unref()
+  await first.promise
+  return {
+    release() {
+      released = true
+      call.destroy()
+    },
+  }
+}
+
+/** Tells a chain to end, and waits until it has. */
+export async function endChain(url: string): Promise<void> {
+  const { found, ...probe } = await probeChain(url)
+  if (found !== 'chain' || !('identity' in probe)) return
+  await fetch(url, { method: 'DELETE', signal: AbortSignal.timeout(END_TIMEOUT_MS) }).catch(
+    () => undefined,
+  )
+  const { pid } = probe.identity
+  const giveUpMs = Date.now() + END_TIMEOUT_MS
+  while (isAlive(pid) && Date.now() < giveUpMs) {
+    await new Promise((resolve) => setTimeout(resolve, END_POLL_MS))
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,29 @@
+/** The words of three markets to try things on: of different categories and different lengths. */
+
+import type { Category } from '#domain/market.ts'
+
+export const DEMO_WORDS: readonly {
+  readonly category: Category
+  readonly question: string
+  readonly description: string
+  readonly days: number
+}[] = [
+  {
+    category: 'general',
+    question: 'Will it rain in Delphi this month?',
+    description: 'YES if the weather station at Delphi measures any rain before the expiration.',
+    days: 30,
+  },
+  {
+    category: 'defi',
+    question: 'Will the total value locked in DeFi double within a quarter?',
+    description: 'YES if it is at least twice what it was at creation when the market expires.',
+    days: 90,
+  },
+  {
+    category: 'stablecoin',
+    question: 'Will USDC trade at one dollar on every day of this week?',
+    description: 'YES if its daily closing price stays from 0.995 to 1.005 until the expiration.',
+    days: 7,
+  },
+]

@@ -1,0 +1,125 @@
+/**
+ * Makes a fresh chain a devnet: everything deployed, three demo markets, and traders who can trade
+ * at once. Each step is one batch of transactions, so that all of it takes a second. What it leaves
+ * behind is on the chain alone; the exchange learns of it as it learns of everything on a chain.
+ */
+
+import { decodeFunctionResult, encodeFunctionData, type Hex } from 'viem'
+import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
+import { CATEGORIES } from '#domain/market.ts'
+import { DEMO_TRADERS, DEPLOYER, devnetAccount, MAKER, OPERATOR, RELAYER } from './accounts.ts'
+import { httpBatch, makeBatchSender, type RpcBatch } from './batch-sender.ts'
+import { DEMO_WORDS } from './demo-words.ts'
+import { type Deployment, deployAll, type Settings } from './deploy.ts'
+
+const UNIT = 1_000_000n
+const TRADER_USDC = 1_000_000n * UNIT
+const TRADER_SHARES = 100_000n * UNIT
+/** For the bonds that the relayer posts. */
+const RELAYER_USDC = 1_000_000n * UNIT
+const DAY_SEC = 86_400
+const MAX_UINT256 = 2n ** 256n - 1n
+const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`
+const BOTH_OUTCOMES = [1n, 2n]
+
+/** What the contracts are deployed with, unless somebody says otherwise. */
+export const DEVNET_TERMS = {
+  settlementGraceSeconds: 3_600n,
+  cancelDelaySeconds: 7_200n,
+  disputeSeconds: 7_200n,
+  bond: 500n * UNIT,
+  finalFee: 100n * UNIT,
+} as const
+
+export type DemoMarket = { readonly id: Hex; readonly address: Hex; readonly expiration: bigint }
+
+/** The accounts as `accounts.ts` has them: one deploys and settles, one makes markets, … */
+export function devnetSettings(terms: Partial<Settings> = {}): Settings {
+  return {
+    ...DEVNET_TERMS,
+    owner: devnetAccount(DEPLOYER),
+    settlementOperator: devnetAccount(DEPLOYER).address,
+    marketOperator: devnetAccount(OPERATOR).address,
+    maker: devnetAccount(MAKER).address,
+    ...terms,
+  }
+}
+
+/**
+ * Deploys everything in one block. On a fresh chain the contracts always have the same addresses,
+ * those of `config/devnet.ts`.
+ */
+export async function deployDevnet(url: string, settings: Settings): Promise<Deployment> {
+  const sender = makeBatchSender(httpBatch(url))
+  const deployment = await deployAll(sender, settings)
+  await sender.flush()
+  return deployment
+}
+
+/** In one batch, in this order: the markets, the traders' money, and what they make of it. */
+export async function seedDevnet(url: string, deployment: Deployment): Promise<DemoMarket[]> {
+  const { collateral, conditionalTokens, settlement, factory } = deployment
+  const owner = devnetAccount(DEPLOYER)
+  const maker = devnetAccount(MAKER)
+  const rpc = httpBatch(url)
+  const sender = makeBatchSender(rpc)
+  const [latest] = await rpc([{ method: 'eth_getBlockByNumber', params: ['latest', false] }])
+  const terms = demoTerms(Number((latest as { timestamp: Hex }).timestamp))
+  const markets = await predictMarkets(rpc, factory.address, maker.address, terms)
+  for (const args of terms) await sender.send(maker, factory, 'createMarket', args)
+
+  const shares = TRADER_SHARES * BigInt(markets.length)
+  await sender.send(owner, collateral, 'mint', [devnetAccount(RELAYER).address, RELAYER_USDC])
+  for (const index of DEMO_TRADERS) {
+    const trader = devnetAccount(index)
+    await sender.send(owner, collateral, 'mint', [trader.address, TRADER_USDC + shares])
+    await sender.send(trader, collateral, 'approve', [conditionalTokens.address, shares])
+    for (const { id } of markets) {
+      await sender.send(trader, conditionalTokens, 'splitPosition', [
+        collateral.address,
+        NO_COLLECTION,
+        id,
+        BOTH_OUTCOMES,
+        TRADER_SHARES,
+      ])
+    }
+    await sender.send(trader, collateral, 'approve', [settlement.address, MAX_UINT256])
+    await sender.send(trader, conditionalTokens, 'setApprovalForAll', [settlement.address, true])
+  }
+  await sender.flush()
+  return markets
+}
+
+type MarketTerms = readonly [question: string, description: string, code: number, expires: bigint]
+
+function demoTerms(nowSec: number): MarketTerms[] {
+  return DEMO_WORDS.map(({ question, description, category, days }) => [
+    question,
+    description,
+    CATEGORIES.indexOf(category),
+    BigInt(nowSec + days * DAY_SEC),
+  ])
+}
+
+/** Where the markets will be: their places follow from their maker and their words. */
+async function predictMarkets(
+  rpc: RpcBatch,
+  factory: Hex,
+  maker: Hex,
+  terms: readonly MarketTerms[],
+): Promise<DemoMarket[]> {
+  const view = { abi: marketFactoryAbi, functionName: 'predictMarket' } as const
+  const answers = await rpc(
+    terms.map((args) => ({
+      method: 'eth_call',
+      params: [
+        { to: factory, data: encodeFunctionData({ ...view, args: [maker, ...args] }) },
+        'latest',
+      ],
+    })),
+  )
+  return answers.map((data, at) => {
+    const [address, id] = decodeFunctionResult({ ...view, data: data as Hex })
+    return { id, address, expiration: terms[at]?.[3] ?? 0n }
+  })
+}

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { devnet } from '#config/devnet.ts'
+import { DEMO_TRADERS, devnetAccount } from '#devnet/accounts.ts'
+import { leaseChain, probeChain, startChainProcess } from '#devnet/chain-process.ts'
+import { DEMO_WORDS } from '#devnet/demo-words.ts'
+import { startTestChain } from '../support/chain.ts'
+import { eventually } from '../support/eventually.ts'
+
+const UNIT = 1_000_000n
+
+test('the chain of the devnet', async (t) => {
+  const chain = await startTestChain(t, { seed: true })
+
+  await t.test('has its contracts where the settings say', () => {
+    assert.deepEqual(chain.contracts, devnet.chains?.[0]?.contracts)
+  })
+
+  await t.test('has demo markets, and traders who can trade', async () => {
+    assert.equal(chain.demoMarkets.length, DEMO_WORDS.length)
+    for (const index of DEMO_TRADERS) {
+      const { address } = devnetAccount(index)
+      assert.equal(await chain.balance(address), 1_000_000n * UNIT)
+      for (const market of chain.demoMarkets) {
+        for (const outcome of [0, 1]) {
+          assert.equal(await chain.shares(address, market.id, outcome), 100_000n * UNIT)
+        }
+      }
+      const { settlement, collateral, conditionalTokens } = chain
+      const allowed = await chain.read(collateral, 'allowance', [address, settlement.address])
+      assert.equal(allowed, 2n ** 256n - 1n)
+      const approval = [address, settlement.address] as const
+      assert.equal(await chain.read(conditionalTokens, 'isApprovedForAll', approval), true)
+    }
+  })
+
+  await t.test('can take blocks back and put others in their place', async () => {
+    const { publicClient } = chain
+    const replace = await chain.fork()
+    const market = await chain.createMarket()
+    await chain.mine(4)
+    const before = await publicClient.getBlock()
+    assert.equal(await chain.read(chain.factory, 'isMarket', [market.address]), true)
+    await replace()
+    const after = await publicClient.getBlock()
+    assert.equal(after.number, before.number + 1n)
+    const instead = await publicClient.getBlock({ blockNumber: before.number })
+    assert.notEqual(instead.hash, before.hash)
+    assert.equal(await chain.read(chain.factory, 'isMarket', [market.address]), false)
+  })
+
+  await t.test('tells whoever holds on to it when its clock is moved', async (subtest) => {
+    const offsets: number[] = []
+    const lease = await leaseChain(chain.url, { onClock: (seconds) => offsets.push(seconds) })
+    subtest.after(() => lease.release())
+    assert.deepEqual(offsets, [0])
+    await chain.warp(7_200)
+    await eventually(() => assert.deepEqual(offsets, [0, 7_200]))
+  })
+})
+
+test('a chain ends when nobody has held on to it for a while, and not before', async () => {
+  const { url } = await startChainProcess({ port: 0, lingerMs: 0 })
+  const first = await leaseChain(url)
+  const second = await leaseChain(url)
+  first.release()
+  await eventually(async () => {
+    const probe = await probeChain(url)
+    assert.equal(probe.found === 'chain' && probe.identity.leases, 1)
+  })
+  second.release()
+  await eventually(async () => assert.equal((await probeChain(url)).found, 'nothing'))
+})

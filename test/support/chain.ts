@@ -1,0 +1,137 @@
+/**
+ * A real chain for tests: Hardhat's node as a process on a free port, with everything deployed and,
+ * if asked for, the devnet's markets and traders. It ends with the test, and by itself when the test
+ * run dies. It has the words of the contract tests (`fund`, `buy`, `settle`, `usdcPermit`, …) and
+ * those that only a node can have: mining by hand, reorganisations.
+ */
+
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import { type Hex, http } from 'viem'
+import { DEVNET_CHAIN_ID, devnetKey, OPERATOR, RELAYER } from '#devnet/accounts.ts'
+import { endChain, leaseChain, startChainProcess } from '#devnet/chain-process.ts'
+import type { Settings } from '#devnet/deploy.ts'
+import { deployDevnet, seedDevnet } from '#devnet/seed.ts'
+import { chainOver } from '../contracts/support/chain.ts'
+import { worldOn } from '../contracts/support/world.ts'
+
+export type TestChainOptions = Partial<Settings> & {
+  readonly chainId?: number
+  /** Whether it has the demo markets and the traders #10 to #19 with funds. */
+  readonly seed?: boolean
+}
+
+export type TestChain = Awaited<ReturnType<typeof openTestChain>>
+
+/** Starts a chain that ends with the test and serves its subtests. */
+export async function startTestChain(
+  t: TestContext,
+  options: TestChainOptions = {},
+): Promise<TestChain> {
+  const chain = await openTestChain(options)
+  t.after(() => chain.close())
+  return chain
+}
+
+/** Starts a chain that its caller closes. */
+export async function openTestChain(options: TestChainOptions = {}) {
+  const { chainId = DEVNET_CHAIN_ID, seed = false, ...terms } = options
+  const { url, genesis } = await startChainProcess({ port: 0, chainId, lingerMs: 0 })
+  const lease = await leaseChain(url)
+  const close = async (): Promise<void> => {
+    await endChain(url)
+    lease.release()
+  }
+  try {
+    const chain = chainOver(chainId, http(url, { retryCount: 0 }), close)
+    const world = await worldOn(chain, terms, (settings) => deployDevnet(url, settings))
+    const { settlement, conditionalTokens, collateral, factory, multicall, oracle } = world
+    const demoMarkets = seed ? await seedDevnet(url, world) : []
+    /** As the settings have it, and `/api/v1/config`. */
+    const contracts = {
+      settlement: settlement.address,
+      conditionalTokens: conditionalTokens.address,
+      stablecoin: collateral.address,
+      marketFactory: factory.address,
+      multicall: multicall.address,
+      oracle: oracle.address,
+    }
+    /** One entry of `settings.chains`. */
+    const settings = {
+      chainId,
+      role: 'test' as const,
+      rpcUrls: [url],
+      blockExplorer: '',
+      startBlock: 0,
+      confirmations: 0,
+      contracts,
+      stablecoin: { symbol: 'USDC', decimals: 6 },
+    }
+    const keys = {
+      settlement: devnetKey(0),
+      relayer: [devnetKey(RELAYER)],
+      operator: devnetKey(OPERATOR),
+    }
+
+    async function height(): Promise<number> {
+      return Number(await chain.request('eth_blockNumber', []))
+    }
+    async function mine(blocks = 1): Promise<void> {
+      // All at this very second: the clock stays where it is.
+      await chain.request('hardhat_mine', [hexOf(blocks), '0x0'])
+    }
+
+    return {
+      ...world,
+      url,
+      genesis,
+      contracts,
+      settings,
+      keys,
+      demoMarkets,
+      publicClient: chain.publicClient,
+      close,
+      height,
+      mine,
+      warp: chain.warp,
+      /** Whether each transaction gets a block at once; if not, `mine` makes them. */
+      async automine(on: boolean): Promise<void> {
+        await chain.request('evm_setAutomine', [on])
+      },
+      snapshot: chain.snapshot,
+      /**
+       * Remembers this block, to come back later: what happens in between is undone, and other
+       * blocks take its place, `deeper` more of them than there were.
+       */
+      async fork(): Promise<(deeper?: number) => Promise<void>> {
+        const id = await chain.request('evm_snapshot', [])
+        const from = await height()
+        return async (deeper = 1) => {
+          const undone = (await height()) - from
+          assert.equal(await chain.request('evm_revert', [id]), true)
+          await leaveTrace()
+          await mine(undone + deeper)
+        }
+      },
+    }
+
+    /** Blocks that hold nothing and have the same time would be the very same blocks again. */
+    async function leaveTrace(): Promise<void> {
+      const balance = await chain.request('eth_getBalance', [TRACE, 'latest'])
+      await chain.request('hardhat_setBalance', [
+        TRACE,
+        `0x${(BigInt(balance as Hex) + 1n).toString(16)}`,
+      ])
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** An account that nobody has. */
+const TRACE = `0x${'7'.repeat(40)}`
+
+function hexOf(value: number): Hex {
+  return `0x${value.toString(16)}`
+}
