@@ -1,0 +1,55 @@
+/** A log of the chain as plain data, with lower-case hex: what every decoder of events takes. */
+
+import { type Abi, type DecodeEventLogReturnType, decodeEventLog, type Hex, type Log } from 'viem'
+import type { Address } from '#domain/ids.ts'
+import { ourAddress } from './call.ts'
+
+export type ChainLog = {
+  readonly address: Address
+  readonly topics: readonly Hex[]
+  readonly data: Hex
+  readonly blockNumber: number
+  readonly blockHash: string
+  readonly txHash: string
+  readonly logIndex: number
+}
+
+/** Where an event stands on the chain. */
+export type Place = {
+  readonly blockNumber: number
+  readonly blockHash: string
+  readonly txHash: string
+  readonly logIndex: number
+}
+
+/** A log of a mined block; undefined for one that is not in a block yet. */
+export function chainLog(log: Log): ChainLog | undefined {
+  const { address, topics, data, blockNumber, blockHash, transactionHash, logIndex } = log
+  if (blockNumber === null || blockHash === null) return undefined
+  if (transactionHash === null || logIndex === null) return undefined
+  return {
+    address: ourAddress(address),
+    topics,
+    data,
+    blockNumber: Number(blockNumber),
+    blockHash,
+    txHash: transactionHash,
+    logIndex,
+  }
+}
+
+export function placeOf({ blockNumber, blockHash, txHash, logIndex }: ChainLog): Place {
+  return { blockNumber, blockHash, txHash, logIndex }
+}
+
+/** The event of the contract's ABI in the log; undefined for any other. */
+export function decoded<const A extends Abi>(
+  abi: A,
+  { topics, data }: Pick<ChainLog, 'topics' | 'data'>,
+): DecodeEventLogReturnType<A> | undefined {
+  try {
+    return decodeEventLog({ abi, topics: topics as [Hex, ...Hex[]], data })
+  } catch {
+    return undefined
+  }
+}

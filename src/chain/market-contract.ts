@@ -1,0 +1,248 @@
+/** One market's contract: its state, proposing and settling its resolution, and its events. */
+
+import { type Hex, toEventSelector } from 'viem'
+import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { Outcome } from '#domain/order.ts'
+import { type Call, callOf, hexAddress, ourAddress } from './call.ts'
+import { type ChainLog, decoded, type Place, placeOf } from './chain-log.ts'
+import { asked, type ChainClient } from './clients.ts'
+import type { SignatureParts } from './conditional-tokens.ts'
+
+export type MarketTerms = {
+  readonly questionId: string
+  readonly maker: Address
+  readonly expirationSec: number
+  /** From when an outcome may be proposed at the oracle. */
+  readonly proposableFromSec: number
+  readonly quick: boolean
+  readonly question: string
+  readonly description: string
+}
+
+/** The open assertion, or the one that resolved the market. */
+export type MarketAssertion = {
+  readonly id: string
+  readonly proposer: Address
+  /** Who paid the bond. */
+  readonly asserter: Address
+  /** True for YES. */
+  readonly outcome: boolean
+  readonly disputed: boolean
+  readonly assertedAtSec: number
+  readonly windowEndsAtSec: number
+  readonly bond: bigint
+}
+
+/** A stablecoin permit for the bond, by whoever pays it; without a signature the allowance counts. */
+export type BondPermit = {
+  readonly payer: Address
+  readonly deadline: bigint
+  readonly signature?: SignatureParts
+}
+
+type AssertionPlace = Place & {
+  readonly market: Address
+  readonly marketId: MarketId
+  readonly assertionId: string
+}
+
+export type ResolutionEvent =
+  | (AssertionPlace & {
+      readonly type: 'ResolutionProposed'
+      readonly proposer: Address
+      readonly asserter: Address
+      readonly outcome: boolean
+      readonly bond: bigint
+      readonly assertedAtSec: number
+      readonly windowEndsAtSec: number
+    })
+  | (AssertionPlace & {
+      readonly type: 'ResolutionDisputed' | 'ResolutionOverturned' | 'ResolutionAbandoned'
+    })
+  /** The assertion's id is zero when a quick market was resolved by price. */
+  | (AssertionPlace & { readonly type: 'MarketResolved'; readonly winningOutcome: Outcome })
+  | (Place & {
+      readonly type: 'MarketSettled'
+      readonly market: Address
+      readonly marketId: MarketId
+      readonly settler: Address
+      readonly winningOutcome: Outcome
+    })
+  | (Place & {
+      readonly type: 'PayoutReportFailed'
+      readonly market: Address
+      readonly marketId: MarketId
+    })
+
+export type MarketContract = {
+  readonly address: Address
+  terms(): Promise<MarketTerms>
+  marketId(): Promise<MarketId>
+  /** The winning outcome; undefined until the market is resolved. */
+  winner(): Promise<Outcome | undefined>
+  /** Undefined when nothing is proposed. */
+  assertion(): Promise<MarketAssertion | undefined>
+  bond(): Promise<bigint>
+  livenessSec(): Promise<number>
+  nonce(account: Address): Promise<bigint>
+  /** By the caller, with his own bond. */
+  proposeCall(outcome: boolean): Call
+  /** For `proposer`, who signed. */
+  proposeResolutionCall(
+    proposal: { proposer: Address; outcome: boolean; deadline: bigint },
+    signature: SignatureParts,
+    bond: BondPermit,
+  ): Call
+  /** For `settler`, who signed which outcome he expects. */
+  settleMarketCall(
+    settlement: { settler: Address; winningOutcome: Outcome; deadline: bigint },
+    signature: SignatureParts,
+  ): Call
+  /** By anybody, whatever the result. */
+  settleCall(): Call
+  reportPayoutsCall(): Call
+}
+
+/** The first topics of every event of a market, for following markets whose addresses vary. */
+export const MARKET_TOPICS: readonly Hex[] = marketAbi
+  .filter((item) => item.type === 'event' && item.name !== 'EIP712DomainChanged')
+  .map((item) => toEventSelector(item as never))
+
+const NO_SIGNATURE = { v: 0, r: `0x${'0'.repeat(64)}`, s: `0x${'0'.repeat(64)}` } as const
+const NO_ASSERTION = /^0x0+$/
+
+export function marketContract(client: ChainClient, address: Address): MarketContract {
+  const contract = { address: hexAddress(address), abi: marketAbi } as const
+  const { viem } = client
+  return {
+    address,
+    async terms() {
+      const terms = await asked(viem.readContract({ ...contract, functionName: 'terms' }))
+      return {
+        questionId: terms.questionId,
+        maker: ourAddress(terms.maker),
+        expirationSec: Number(terms.expiration),
+        proposableFromSec: Number(terms.proposableFrom),
+        quick: terms.quick,
+        question: terms.question,
+        description: terms.description,
+      }
+    },
+    async marketId() {
+      const id = await asked(viem.readContract({ ...contract, functionName: 'marketId' }))
+      return id as string as MarketId
+    },
+    async winner() {
+      if (!(await asked(viem.readContract({ ...contract, functionName: 'resolved' })))) {
+        return undefined
+      }
+      return (await asked(
+        viem.readContract({ ...contract, functionName: 'winningOutcome' }),
+      )) as Outcome
+    },
+    async assertion() {
+      const found = await asked(viem.readContract({ ...contract, functionName: 'assertion' }))
+      if (NO_ASSERTION.test(found.id)) return undefined
+      return {
+        id: found.id,
+        proposer: ourAddress(found.proposer),
+        asserter: ourAddress(found.asserter),
+        outcome: found.outcome,
+        disputed: found.disputed,
+        assertedAtSec: Number(found.assertionTime),
+        windowEndsAtSec: Number(found.expirationTime),
+        bond: found.bond,
+      }
+    },
+    bond: () => asked(viem.readContract({ ...contract, functionName: 'bond' })),
+    async livenessSec() {
+      return Number(await asked(viem.readContract({ ...contract, functionName: 'liveness' })))
+    },
+    nonce: (account) =>
+      asked(
+        viem.readContract({ ...contract, functionName: 'nonces', args: [hexAddress(account)] }),
+      ),
+    proposeCall: (outcome) => callOf(address, marketAbi, 'propose', [outcome]),
+    proposeResolutionCall({ proposer, outcome, deadline }, { v, r, s }, bond) {
+      const permit = bond.signature ?? NO_SIGNATURE
+      return callOf(address, marketAbi, 'proposeResolution', [
+        hexAddress(proposer),
+        outcome,
+        deadline,
+        v,
+        r as Hex,
+        s as Hex,
+        {
+          payer: hexAddress(bond.payer),
+          deadline: bond.deadline,
+          v: permit.v,
+          r: permit.r as Hex,
+          s: permit.s as Hex,
+        },
+      ])
+    },
+    settleMarketCall: ({ settler, winningOutcome, deadline }, { v, r, s }) =>
+      callOf(address, marketAbi, 'settleMarket', [
+        hexAddress(settler),
+        winningOutcome,
+        deadline,
+        v,
+        r as Hex,
+        s as Hex,
+      ]),
+    settleCall: () => callOf(address, marketAbi, 'settle', []),
+    reportPayoutsCall: () => callOf(address, marketAbi, 'reportPayouts', []),
+  }
+}
+
+/** The event that a market told in this log; undefined for any other. */
+export function resolutionEvent(log: ChainLog): ResolutionEvent | undefined {
+  const event = decoded(marketAbi, log)
+  if (event === undefined || event.eventName === 'EIP712DomainChanged') return undefined
+  const place = {
+    ...placeOf(log),
+    market: log.address,
+    marketId: event.args.marketId as string as MarketId,
+  }
+  switch (event.eventName) {
+    case 'ResolutionProposed': {
+      const { args } = event
+      return {
+        type: 'ResolutionProposed',
+        ...place,
+        assertionId: args.assertionId,
+        proposer: ourAddress(args.proposer),
+        asserter: ourAddress(args.asserter),
+        outcome: args.outcome,
+        bond: args.bond,
+        assertedAtSec: Number(args.assertionTime),
+        windowEndsAtSec: Number(args.expirationTime),
+      }
+    }
+    case 'ResolutionDisputed':
+    case 'ResolutionOverturned':
+    case 'ResolutionAbandoned':
+      return { type: event.eventName, ...place, assertionId: event.args.assertionId }
+    case 'MarketResolved': {
+      const { assertionId, winningOutcome } = event.args
+      return {
+        type: 'MarketResolved',
+        ...place,
+        assertionId,
+        winningOutcome: winningOutcome as Outcome,
+      }
+    }
+    case 'MarketSettled': {
+      const { settler, winningOutcome } = event.args
+      return {
+        type: 'MarketSettled',
+        ...place,
+        settler: ourAddress(settler),
+        winningOutcome: winningOutcome as Outcome,
+      }
+    }
+    case 'PayoutReportFailed':
+      return { type: 'PayoutReportFailed', ...place }
+  }
+}

@@ -1,0 +1,221 @@
+/** The factory: creates markets at addresses that are known beforehand; its events. */
+
+import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { CATEGORIES, type Category } from '#domain/market.ts'
+import type { Outcome } from '#domain/order.ts'
+import { type Call, callOf, hexAddress, ourAddress } from './call.ts'
+import { type ChainLog, decoded, type Place, placeOf } from './chain-log.ts'
+import { asked, type ChainClient } from './clients.ts'
+
+export type NewMarket = {
+  readonly question: string
+  readonly description: string
+  readonly category: Category
+  readonly expirationSec: number
+}
+
+export type QuickTerms = {
+  readonly asset: string
+  readonly startSec: number
+  readonly intervalSec: number
+}
+
+type MarketPlace = Place & { readonly marketId: MarketId; readonly market: Address }
+
+export type FactoryEvent =
+  | (MarketPlace & {
+      readonly type: 'MarketCreated'
+      readonly maker: Address
+      readonly question: string
+      readonly description: string
+      readonly category: Category
+      readonly expirationSec: number
+    })
+  | (MarketPlace & {
+      readonly type: 'QuickMarketCreated'
+      readonly asset: string
+      readonly startSec: number
+      readonly endSec: number
+      /** USD with eight decimals. */
+      readonly startPrice: bigint
+      readonly source: string
+    })
+  | (MarketPlace & {
+      readonly type: 'QuickMarketResolved'
+      readonly winningOutcome: Outcome
+      readonly startPrice: bigint
+      readonly endPrice: bigint
+      readonly source: string
+    })
+  | (Place & {
+      readonly type: 'MakerSet' | 'FactoryOperatorSet'
+      readonly account: Address
+      readonly allowed: boolean
+    })
+
+export type Predicted = { readonly market: Address; readonly marketId: MarketId }
+
+export type MarketFactory = {
+  readonly address: Address
+  createCall(market: NewMarket): Call
+  createQuickCall(quick: QuickTerms & { startPrice: bigint; source: string }): Call
+  resolveQuickCall(
+    market: Address,
+    prices: { startPrice: bigint; endPrice: bigint; source: string },
+  ): Call
+  predict(maker: Address, market: NewMarket): Promise<Predicted>
+  predictQuick(quick: QuickTerms): Promise<Predicted>
+  isMarket(market: Address): Promise<boolean>
+  isMaker(account: Address): Promise<boolean>
+  isOperator(account: Address): Promise<boolean>
+}
+
+export function marketFactory(client: ChainClient, address: Address): MarketFactory {
+  const contract = { address: hexAddress(address), abi: marketFactoryAbi } as const
+  const { viem } = client
+  const predicted = ([market, marketId]: readonly [string, string]): Predicted => ({
+    market: market.toLowerCase() as Address,
+    marketId: marketId as MarketId,
+  })
+  const words = ({ question, description, category, expirationSec }: NewMarket) =>
+    [question, description, CATEGORIES.indexOf(category), BigInt(expirationSec)] as const
+  return {
+    address,
+    createCall: (market) => callOf(address, marketFactoryAbi, 'createMarket', words(market)),
+    createQuickCall: ({ asset, startSec, intervalSec, startPrice, source }) =>
+      callOf(address, marketFactoryAbi, 'createQuickMarket', [
+        asset,
+        BigInt(startSec),
+        intervalSec,
+        startPrice,
+        source,
+      ]),
+    resolveQuickCall: (market, { startPrice, endPrice, source }) =>
+      callOf(address, marketFactoryAbi, 'resolveQuickMarket', [
+        hexAddress(market),
+        startPrice,
+        endPrice,
+        source,
+      ]),
+    async predict(maker, market) {
+      return predicted(
+        await asked(
+          viem.readContract({
+            ...contract,
+            functionName: 'predictMarket',
+            args: [hexAddress(maker), ...words(market)],
+          }),
+        ),
+      )
+    },
+    async predictQuick({ asset, startSec, intervalSec }) {
+      return predicted(
+        await asked(
+          viem.readContract({
+            ...contract,
+            functionName: 'predictQuickMarket',
+            args: [asset, BigInt(startSec), intervalSec],
+          }),
+        ),
+      )
+    },
+    isMarket: (market) =>
+      asked(
+        viem.readContract({ ...contract, functionName: 'isMarket', args: [hexAddress(market)] }),
+      ),
+    isMaker: (account) =>
+      asked(
+        viem.readContract({ ...contract, functionName: 'isMaker', args: [hexAddress(account)] }),
+      ),
+    isOperator: (account) =>
+      asked(
+        viem.readContract({ ...contract, functionName: 'isOperator', args: [hexAddress(account)] }),
+      ),
+  }
+}
+
+/** The words of a quick market, as its contract has them. */
+export function quickQuestion(asset: string): string {
+  return `Is the price of ${asset} at or above its start price at the end?`
+}
+
+export function quickDescription(quick: {
+  startPrice: bigint
+  startSec: number
+  endSec: number
+  source: string
+}): string {
+  return (
+    `Start price ${quick.startPrice} (USD, 8 decimals) at Unix time ${quick.startSec}, ` +
+    `end at ${quick.endSec}, source ${quick.source}.`
+  )
+}
+
+/** The event that the factory told in this log; undefined for any other. */
+export function factoryEvent(log: ChainLog): FactoryEvent | undefined {
+  const event = decoded(marketFactoryAbi, log)
+  if (event === undefined) return undefined
+  const place = placeOf(log)
+  switch (event.eventName) {
+    case 'MarketCreated': {
+      const { args } = event
+      return {
+        type: 'MarketCreated',
+        ...place,
+        marketId: args.marketId as string as MarketId,
+        market: ourAddress(args.market),
+        maker: ourAddress(args.maker),
+        question: args.question,
+        description: args.description,
+        category: CATEGORIES[args.category] ?? 'general',
+        expirationSec: safeSeconds(args.expiration),
+      }
+    }
+    case 'QuickMarketCreated': {
+      const { args } = event
+      return {
+        type: 'QuickMarketCreated',
+        ...place,
+        marketId: args.marketId as string as MarketId,
+        market: ourAddress(args.market),
+        asset: args.asset,
+        startSec: safeSeconds(args.startTime),
+        endSec: safeSeconds(args.endTime),
+        startPrice: args.startPrice,
+        source: args.source,
+      }
+    }
+    case 'QuickMarketResolved': {
+      const { args } = event
+      return {
+        type: 'QuickMarketResolved',
+        ...place,
+        marketId: args.marketId as string as MarketId,
+        market: ourAddress(args.market),
+        winningOutcome: args.winningOutcome as Outcome,
+        startPrice: args.startPrice,
+        endPrice: args.endPrice,
+        source: args.source,
+      }
+    }
+    case 'MakerSet':
+    case 'OperatorSet': {
+      const { account, allowed } = event.args
+      return {
+        type: event.eventName === 'MakerSet' ? 'MakerSet' : 'FactoryOperatorSet',
+        ...place,
+        account: ourAddress(account),
+        allowed,
+      }
+    }
+    default:
+      return undefined
+  }
+}
+
+/** A maker may write any uint64; what is beyond 2^53 never comes. */
+function safeSeconds(value: bigint): number {
+  const most = BigInt(Number.MAX_SAFE_INTEGER)
+  return Number(value > most ? most : value)
+}

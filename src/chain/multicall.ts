@@ -1,0 +1,44 @@
+/** Several calls in one transaction, as Multicall3's `aggregate3`: batch redemption goes this way. */
+
+import { decodeFunctionResult, type Hex } from 'viem'
+import { multicallAbi } from '#contracts/artifacts/Multicall.abi.ts'
+import type { Address } from '#domain/ids.ts'
+import { type Call, callOf, hexAddress } from './call.ts'
+import { decodeRevert, type Revert } from './revert.ts'
+
+export type MulticallResult =
+  | { readonly ok: true; readonly returned: Hex }
+  | { readonly ok: false; readonly revert: Revert }
+
+export type Multicall = {
+  readonly address: Address
+  /**
+   * One call for all. With `allowFailure` one that reverts leaves the others alone, and only then does
+   * a simulation tell why: else the whole reverts, with a reason of its own.
+   */
+  aggregateCall(calls: readonly Call[], allowFailure?: boolean): Call
+  /** What a simulated `aggregateCall` returned, call by call. */
+  resultsOf(returned: Hex): MulticallResult[]
+}
+
+export function multicall(address: Address): Multicall {
+  return {
+    address,
+    aggregateCall: (calls, allowFailure = false) =>
+      callOf(address, multicallAbi, 'aggregate3', [
+        calls.map(({ to, data }) => ({ target: hexAddress(to), allowFailure, callData: data })),
+      ]),
+    resultsOf(returned) {
+      const results = decodeFunctionResult({
+        abi: multicallAbi,
+        functionName: 'aggregate3',
+        data: returned,
+      })
+      return results.map(({ success, returnData }) =>
+        success
+          ? { ok: true, returned: returnData }
+          : { ok: false, revert: decodeRevert(returnData) },
+      )
+    },
+  }
+}

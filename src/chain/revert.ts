@@ -1,0 +1,119 @@
+/**
+ * Why a call reverts, in words. Every custom error of our contracts is known by name and arguments;
+ * a reason given as text is taken as it is.
+ */
+
+import { type Abi, BaseError, decodeErrorResult, type Hex, RawContractError } from 'viem'
+import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
+import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
+import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
+import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
+
+export type Revert = {
+  /** The custom error's name; `Error` for a reason in words, `Panic` for a broken assertion, empty for none. */
+  readonly name: string
+  readonly args: readonly unknown[]
+  /** A sentence for whoever asked for the call. */
+  readonly words: string
+}
+
+const ERRORS: Abi = [
+  ...new Map(
+    [settlementAbi, conditionalTokensAbi, marketAbi, marketFactoryAbi, testUSDCAbi]
+      .flatMap((abi) => (abi as Abi).filter((item) => item.type === 'error'))
+      .map((item) => [item.name, item]),
+  ).values(),
+]
+
+/** What each error means to somebody who does not read Solidity. */
+const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = {
+  AlreadyInitialized: () => 'the market is initialised already',
+  AlreadyResolved: (outcome) =>
+    `the market is resolved already: ${outcome === '0' ? 'YES' : 'NO'} won`,
+  AssertionActive: () => 'another proposal is open',
+  AssertionNotTrue: () => 'the oracle found the proposal untrue',
+  CollateralMoveFailed: () => 'the collateral could not be moved',
+  ECDSAInvalidSignature: () => 'the signature is not valid',
+  ERC20InsufficientAllowance: (spender, allowance, needed) =>
+    `the allowance of ${spender} is ${allowance}, but ${needed} are needed`,
+  ERC20InsufficientBalance: (account, balance, needed) =>
+    `the balance of ${account} is ${balance}, but ${needed} are needed`,
+  ERC2612ExpiredSignature: (deadline) => `the permit was good until ${deadline}`,
+  ERC2612InvalidSigner: (signer, owner) =>
+    `the permit was signed by ${signer}, not by ${owner}, or over other data`,
+  EnforcedPause: () => 'settlement is paused',
+  ExpirationNotInFuture: (expiration) => `the expiration ${expiration} is not in the future`,
+  InvalidAccountNonce: (account, nonce) => `the nonce of ${account} is ${nonce}`,
+  InvalidInterval: () => 'the interval must be from 1 second to 1 day',
+  InvalidText: () => 'a text is empty or too long',
+  MarketExists: (market) => `the market ${market} exists already`,
+  NoAssertion: () => 'nothing has been proposed',
+  NotExpired: (from) => `the market cannot be resolved before ${from}`,
+  NotMaker: (account) => `${account} may not create markets`,
+  NotOperator: (account) => `${account} is no operator`,
+  NotPayer: (payer) => `${payer} is neither the proposer nor the caller, and cannot pay the bond`,
+  NotQuick: () => 'the market is no quick market',
+  NotResolved: () => 'the market is not resolved',
+  NotTrader: (order) => `the order ${order} is somebody else's`,
+  OrderIndexOutOfRange: (fill) => `fill ${fill} names an order that is not in the batch`,
+  OutcomeNotAsserted: (outcome) => `${outcome === '0' ? 'YES' : 'NO'} is not what was proposed`,
+  OwnableUnauthorizedAccount: (account) => `${account} is not the owner`,
+  PermitExpired: (deadline) => `the signature was good until ${deadline}`,
+  PermitSignerMismatch: (signer, owner) =>
+    `invalid signature: recovered ${signer}, expected ${owner}`,
+  PriceZero: () => 'a price is zero',
+  SafeERC20FailedOperation: () => 'the stablecoin refused the transfer',
+  SharesMoveFailed: () => 'the shares could not be moved',
+  SignatureExpired: (deadline) => `the signature was good until ${deadline}`,
+  SignerMismatch: (signer, expected) =>
+    `invalid signature: recovered ${signer}, expected ${expected}`,
+  StartTooFarAhead: (start) => `the start ${start} is too far ahead`,
+  StrikeMismatch: (price, strike) => `the start price ${price} is not the strike ${strike}`,
+  TooLittleGas: (fill) => `too little gas was left for fill ${fill}`,
+  UnknownQuickMarket: (market) => `${market} is no quick market of this factory`,
+}
+
+/** The revert with this data; empty data says nothing. */
+export function decodeRevert(data: Hex): Revert {
+  if (data === '0x') return { name: '', args: [], words: 'the call reverted without a reason' }
+  let decoded: { errorName: string; args?: readonly unknown[] | undefined }
+  try {
+    decoded = decodeErrorResult({ abi: ERRORS, data }) as typeof decoded
+  } catch {
+    const signature = data.slice(0, 10)
+    return { name: signature, args: [], words: `the call reverted with ${signature}` }
+  }
+  const name = decoded.errorName
+  const args = decoded.args ?? []
+  if (name === 'Error') return { name, args, words: String(args[0]) }
+  if (name === 'Panic') return { name, args, words: `the contract panicked (${String(args[0])})` }
+  const words = WORDS[name]?.(...args.map(String)) ?? spelled(name, args)
+  return { name, args, words }
+}
+
+/** The revert inside what a request threw; undefined when it failed for another reason. */
+export function revertOf(error: unknown): Revert | undefined {
+  if (!(error instanceof BaseError)) return undefined
+  const raw = error.walk((inner) => {
+    const { data } = inner as { data?: unknown }
+    return inner instanceof RawContractError || dataOf(data) !== undefined
+  })
+  const data = dataOf((raw as { data?: unknown } | null)?.data)
+  if (data !== undefined) return decodeRevert(data)
+  const reverted = /execution reverted|reverted without|VM Exception|always failing transaction/i
+  const { details = '', message } = error as { details?: string; message: string }
+  if (!reverted.test(details) && !reverted.test(message)) return undefined
+  return { name: '', args: [], words: 'the call reverted without a reason' }
+}
+
+function dataOf(data: unknown): Hex | undefined {
+  const inner = typeof data === 'object' && data !== null ? (data as { data?: unknown }).data : data
+  return typeof inner === 'string' && /^0x(?:[0-9a-fA-F]{2})*$/.test(inner)
+    ? (inner as Hex)
+    : undefined
+}
+
+function spelled(name: string, args: readonly unknown[]): string {
+  return args.length === 0 ? name : `${name}(${args.map(String).join(', ')})`
+}

@@ -1,0 +1,325 @@
+/** The settlement contract: settling matched trades, asking what has settled, and its events. */
+
+import { encodeAbiParameters, type Hex, keccak256, type Log, parseSignature } from 'viem'
+import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
+import { type Address, type MarketId, type OrderHash, parseTradeId } from '#domain/ids.ts'
+import type { Order, Outcome, PermitSignature } from '#domain/order.ts'
+import type { FaultySide, Trade } from '#domain/trade.ts'
+import { type Call, callOf, hexAddress, ourAddress } from './call.ts'
+import { type ChainLog, chainLog, decoded, type Place, placeOf } from './chain-log.ts'
+import { asked, type ChainClient } from './clients.ts'
+
+/** In the order of the contract's `Fault`. */
+export const SETTLEMENT_FAULTS = [
+  'none',
+  'buyer',
+  'seller',
+  'both',
+] as const satisfies readonly FaultySide[]
+
+/** In the order of the contract's `Reason`. */
+export const SETTLEMENT_REASONS = [
+  'None',
+  'AlreadySettled',
+  'WrongSide',
+  'MarketMismatch',
+  'OutcomeMismatch',
+  'SizeZero',
+  'PriceOutOfRange',
+  'PriceAboveBuyLimit',
+  'PriceBelowSellLimit',
+  'InvalidSignature',
+  'FeeRecipientNotZero',
+  'OrderExpired',
+  'OrderCancelled',
+  'OrderOverfilled',
+  'MarketUnknown',
+  'InsufficientCollateral',
+  'InsufficientAllowance',
+  'InsufficientShares',
+  'SharesNotApproved',
+  'BothUnfunded',
+  'CollateralRefused',
+  'SharesRefused',
+] as const
+export type SettlementReason = (typeof SETTLEMENT_REASONS)[number] | 'Unknown'
+
+/** An order with its 65-byte signature, as the exchange keeps it. */
+export type SettlementOrder = { readonly order: Order; readonly signature: string }
+
+/** `buy` and `sell` are indices into the batch's orders. */
+export type SettlementFill = {
+  readonly buy: number
+  readonly sell: number
+  readonly seq: number
+  readonly fillIndex: number
+  readonly price: number
+  readonly size: number
+}
+
+/** A permit with its owner: the contract is the spender. */
+export type SettlementPermit = { readonly owner: Address; readonly permit: PermitSignature }
+
+export type TradeSettled = Place & {
+  readonly type: 'TradeSettled'
+  /** The trade's id on chain. */
+  readonly tradeKey: string
+  readonly marketId: MarketId
+  readonly buyer: Address
+  readonly seller: Address
+  readonly buyHash: OrderHash
+  readonly sellHash: OrderHash
+  readonly outcome: Outcome
+  readonly price: number
+  readonly size: bigint
+  readonly cost: bigint
+}
+
+export type TradeRejected = Place & {
+  readonly type: 'TradeRejected'
+  readonly tradeKey: string
+  readonly buyHash: OrderHash
+  readonly sellHash: OrderHash
+  readonly fault: FaultySide
+  readonly reason: SettlementReason
+}
+
+/** A trader withdrew his order on chain. */
+export type OrderWithdrawn = Place & {
+  readonly type: 'OrderWithdrawn'
+  readonly orderHash: OrderHash
+  readonly trader: Address
+  readonly effectiveAtSec: number
+}
+
+export type SettlementEvent =
+  | TradeSettled
+  | TradeRejected
+  | OrderWithdrawn
+  | (Place & { readonly type: 'SettlementPaused' | 'SettlementResumed'; readonly by: Address })
+  | (Place & {
+      readonly type: 'SettlementOperatorSet'
+      readonly account: Address
+      readonly allowed: boolean
+    })
+
+export type SettlementContract = {
+  readonly address: Address
+  /** The call that settles what can be settled of the fills, in order. */
+  settleCall(
+    orders: readonly SettlementOrder[],
+    fills: readonly SettlementFill[],
+    permits: readonly SettlementPermit[],
+  ): Call
+  isSettled(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Promise<boolean>
+  /** The same for many trades, all as of one block: the newest, or the one named. */
+  areSettled(
+    trades: readonly { tradeKey: string; buyHash: OrderHash; sellHash: OrderHash }[],
+    blockNumber?: number,
+  ): Promise<boolean[]>
+  /** How much of an order is filled on chain, and from when its cancellation counts (0: never). */
+  orderState(orderHash: OrderHash): Promise<{ filled: bigint; cancelledFromSec: number }>
+  isOperator(account: Address): Promise<boolean>
+  isPaused(): Promise<boolean>
+  /** How long after its expiration an order's trades may settle, and how long after its cancellation. */
+  delays(): Promise<{ graceSec: number; cancelDelaySec: number }>
+  /** The trade's id on chain. */
+  tradeKeyOf(
+    trade: Pick<Trade, 'tradeId' | 'buyOrderHash' | 'sellOrderHash' | 'price' | 'size'>,
+  ): string
+  /** Events of this contract among the logs, of a receipt for example, in their order. */
+  eventsOf(logs: readonly Log[]): SettlementEvent[]
+}
+
+export function settlementContract(client: ChainClient, address: Address): SettlementContract {
+  const contract = { address: hexAddress(address), abi: settlementAbi } as const
+  const { viem } = client
+  return {
+    address,
+    settleCall: (orders, fills, permits) =>
+      callOf(address, settlementAbi, 'settle', [
+        orders.map(signedOrder),
+        fills.map((fill) => ({
+          buy: fill.buy,
+          sell: fill.sell,
+          seq: BigInt(fill.seq),
+          fillIndex: fill.fillIndex,
+          price: BigInt(fill.price),
+          size: BigInt(fill.size),
+        })),
+        permits.map(({ owner, permit }) => ({
+          owner: hexAddress(owner),
+          value: BigInt(permit.value),
+          deadline: BigInt(permit.deadline),
+          v: permit.v,
+          r: permit.r as Hex,
+          s: permit.s as Hex,
+        })),
+      ]),
+    isSettled: (tradeKey, buyHash, sellHash) =>
+      asked(
+        viem.readContract({
+          ...contract,
+          functionName: 'isSettled',
+          args: [tradeKey as Hex, buyHash as Hex, sellHash as Hex],
+        }),
+      ),
+    async areSettled(trades, blockNumber) {
+      // Pinned to one block, so that the answers belong together whoever gives them.
+      const at = BigInt(blockNumber ?? (await asked(viem.getBlockNumber())))
+      return Promise.all(
+        trades.map(({ tradeKey, buyHash, sellHash }) =>
+          asked(
+            viem.readContract({
+              ...contract,
+              functionName: 'isSettled',
+              args: [tradeKey as Hex, buyHash as Hex, sellHash as Hex],
+              blockNumber: at,
+            }),
+          ),
+        ),
+      )
+    },
+    async orderState(orderHash) {
+      const [filled, cancelledFrom] = await asked(
+        viem.readContract({ ...contract, functionName: 'orderState', args: [orderHash as Hex] }),
+      )
+      return { filled, cancelledFromSec: Number(cancelledFrom) }
+    },
+    isOperator: (account) =>
+      asked(
+        viem.readContract({ ...contract, functionName: 'isOperator', args: [hexAddress(account)] }),
+      ),
+    isPaused: () => asked(viem.readContract({ ...contract, functionName: 'paused' })),
+    async delays() {
+      const [grace, cancelDelay] = await Promise.all([
+        asked(viem.readContract({ ...contract, functionName: 'settlementGrace' })),
+        asked(viem.readContract({ ...contract, functionName: 'cancelDelay' })),
+      ])
+      return { graceSec: Number(grace), cancelDelaySec: Number(cancelDelay) }
+    },
+    tradeKeyOf: (trade) => tradeKeyOf(client.chainId, address, trade),
+    eventsOf: (logs) =>
+      logs.flatMap((log) => {
+        const plain = chainLog(log)
+        if (plain === undefined || plain.address !== address) return []
+        const event = settlementEvent(plain)
+        return event === undefined ? [] : [event]
+      }),
+  }
+}
+
+/** `keccak(chainId, settlement, marketId, seq, fillIndex, buyHash, sellHash, price, size)`. */
+export function tradeKeyOf(
+  chainId: number,
+  settlement: Address,
+  trade: Pick<Trade, 'tradeId' | 'buyOrderHash' | 'sellOrderHash' | 'price' | 'size'>,
+): string {
+  const name = parseTradeId(trade.tradeId)
+  if (name === undefined) throw new TypeError(`not a trade id: ${trade.tradeId}`)
+  return keccak256(
+    encodeAbiParameters(
+      [
+        { type: 'uint256' },
+        { type: 'address' },
+        { type: 'bytes32' },
+        { type: 'uint64' },
+        { type: 'uint32' },
+        { type: 'bytes32' },
+        { type: 'bytes32' },
+        { type: 'uint64' },
+        { type: 'uint64' },
+      ],
+      [
+        BigInt(chainId),
+        hexAddress(settlement),
+        name.marketId as string as Hex,
+        BigInt(name.sequence),
+        name.fillIndex,
+        trade.buyOrderHash as string as Hex,
+        trade.sellOrderHash as string as Hex,
+        BigInt(trade.price),
+        BigInt(trade.size),
+      ],
+    ),
+  )
+}
+
+/** The event that the settlement contract told in this log; undefined for any other. */
+export function settlementEvent(log: ChainLog): SettlementEvent | undefined {
+  const event = decoded(settlementAbi, log)
+  if (event === undefined) return undefined
+  const place = placeOf(log)
+  switch (event.eventName) {
+    case 'TradeSettled': {
+      const { args } = event
+      return {
+        type: 'TradeSettled',
+        ...place,
+        tradeKey: args.tradeId,
+        marketId: args.marketId as string as MarketId,
+        buyer: ourAddress(args.buyer),
+        seller: ourAddress(args.seller),
+        buyHash: args.buyHash as string as OrderHash,
+        sellHash: args.sellHash as string as OrderHash,
+        outcome: args.outcome as Outcome,
+        price: Number(args.price),
+        size: args.size,
+        cost: args.cost,
+      }
+    }
+    case 'TradeRejected': {
+      const { tradeId, buyHash, sellHash, fault, reason } = event.args
+      return {
+        type: 'TradeRejected',
+        ...place,
+        tradeKey: tradeId,
+        buyHash: buyHash as string as OrderHash,
+        sellHash: sellHash as string as OrderHash,
+        fault: SETTLEMENT_FAULTS[fault] ?? 'none',
+        reason: SETTLEMENT_REASONS[reason] ?? 'Unknown',
+      }
+    }
+    case 'OrderCancelled': {
+      const { orderHash, trader, effectiveAt } = event.args
+      return {
+        type: 'OrderWithdrawn',
+        ...place,
+        orderHash: orderHash as string as OrderHash,
+        trader: ourAddress(trader),
+        effectiveAtSec: Number(effectiveAt),
+      }
+    }
+    case 'Paused':
+      return { type: 'SettlementPaused', ...place, by: ourAddress(event.args.account) }
+    case 'Unpaused':
+      return { type: 'SettlementResumed', ...place, by: ourAddress(event.args.account) }
+    case 'OperatorSet': {
+      const { account, allowed } = event.args
+      return { type: 'SettlementOperatorSet', ...place, account: ourAddress(account), allowed }
+    }
+    default:
+      return undefined
+  }
+}
+
+/** ERC-2098: `s` with the parity of `v` on top. */
+function signedOrder({ order, signature }: SettlementOrder) {
+  const { r, s, yParity } = parseSignature(signature as Hex)
+  const vs = BigInt(s) | (BigInt(yParity) << 255n)
+  return {
+    order: {
+      marketId: order.marketId as string as Hex,
+      trader: hexAddress(order.trader),
+      side: order.side,
+      outcome: order.outcome,
+      price: BigInt(order.price),
+      size: BigInt(order.size),
+      nonce: BigInt(order.nonce),
+      expiration: BigInt(order.expiration),
+      makerFeeRecipient: hexAddress(order.makerFeeRecipient),
+    },
+    r,
+    vs: `0x${vs.toString(16).padStart(64, '0')}` as Hex,
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * A JSON-RPC server over HTTP in front of a real chain, which does what providers do on a bad day:
+ * goes away, is slow, answers errors, lags behind, refuses long ranges, loses transactions.
+ */
+
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+
+/** A chain in this process, or the address of one. */
+export type Behind = string | { request(method: string, params: unknown[]): Promise<unknown> }
+
+export type RpcFaults = {
+  /** Refuses connections by ending them without an answer. */
+  down?: boolean
+  /** Waits so long before each answer. */
+  slowMs?: number
+  /** Answers this HTTP status. */
+  status?: number
+  /** Answers this error of JSON-RPC; `errorMethods` says to which methods, all when left out. */
+  error?: { code: number; message: string; data?: unknown }
+  errorMethods?: readonly string[]
+  /** Every n-th request fails by `error` (an internal one when there is none). */
+  errorEvery?: number
+  /** Knows nothing of blocks above this one: answers heads, blocks and logs as they were then. */
+  staleHead?: number
+  /** Refuses ranges of logs of more blocks than this. */
+  rangeMax?: number
+  /** Answers the hash of a transaction and loses it. */
+  dropTransactions?: boolean
+  /** Tells another chain id. */
+  chainId?: number
+}
+
+export type RpcProxy = {
+  readonly url: string
+  /** What is wrong with it; change it at any time. */
+  faults: RpcFaults
+  /** Requests so far, by method. */
+  readonly requests: Map<string, number>
+  /** Called before each request is carried out, and may wait. */
+  before?: ((method: string, params: unknown[]) => Promise<void> | void) | undefined
+  close(): Promise<void>
+}
+
+type Rpc = { id?: unknown; method: string; params?: unknown[] }
+
+export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy> {
+  let requestNumber = 0
+  const proxy: { -readonly [K in keyof RpcProxy]: RpcProxy[K] } = {
+    url: '',
+    faults: {},
+    requests: new Map(),
+    close: async () => {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+
+  async function answer({ id, method, params = [] }: Rpc): Promise<object> {
+    const { faults } = proxy
+    const head = { jsonrpc: '2.0', id }
+    proxy.requests.set(method, (proxy.requests.get(method) ?? 0) + 1)
+    await proxy.before?.(method, params)
+    if (faults.slowMs !== undefined) await pause(faults.slowMs)
+    requestNumber++
+    const hit = faults.errorEvery === undefined || requestNumber % faults.errorEvery === 0
+    const meant = faults.errorMethods === undefined || faults.errorMethods.includes(method)
+    if (hit && meant && (faults.error !== undefined || faults.errorEvery !== undefined)) {
+      return { ...head, error: faults.error ?? { code: -32603, message: 'Internal error' } }
+    }
+    try {
+      return { ...head, result: await faulty(faults, method, params) }
+    } catch (error) {
+      const { code, message, data } = error as { code?: number; message?: string; data?: unknown }
+      return {
+        ...head,
+        error: {
+          code: code ?? -32603,
+          message: message ?? String(error),
+          ...(data === undefined ? {} : { data }),
+        },
+      }
+    }
+  }
+
+  async function faulty(faults: RpcFaults, method: string, params: unknown[]): Promise<unknown> {
+    if (faults.chainId !== undefined && method === 'eth_chainId') return hex(faults.chainId)
+    if (faults.dropTransactions === true && method === 'eth_sendRawTransaction') {
+      const { keccak256 } = await import('viem')
+      return keccak256(params[0] as `0x${string}`)
+    }
+    if (method === 'eth_getLogs') return logs(faults, params[0] as LogFilter)
+    const stale = faults.staleHead
+    if (stale !== undefined) {
+      if (method === 'eth_blockNumber') return hex(stale)
+      if (method === 'eth_getBlockByNumber') {
+        const [block, full] = params
+        if (block === 'latest') return forward(method, [hex(stale), full])
+        if (typeof block === 'string' && Number(block) > stale) return null
+      }
+    }
+    return forward(method, params)
+  }
+
+  async function logs(faults: RpcFaults, filter: LogFilter): Promise<unknown> {
+    const { fromBlock, toBlock } = filter
+    const { rangeMax, staleHead } = faults
+    if (fromBlock !== undefined && toBlock !== undefined) {
+      const blocks = Number(toBlock) - Number(fromBlock) + 1
+      if (rangeMax !== undefined && blocks > rangeMax) {
+        throw Object.assign(new Error(`eth_getLogs is limited to a ${rangeMax} block range`), {
+          code: -32600,
+        })
+      }
+    }
+    const found = (await forward('eth_getLogs', [filter])) as { blockNumber: string }[]
+    // A node that is behind gives what it has and does not say that it lacks the rest.
+    return staleHead === undefined
+      ? found
+      : found.filter(({ blockNumber }) => Number(blockNumber) <= staleHead)
+  }
+
+  async function forward(method: string, params: unknown[]): Promise<unknown> {
+    if (typeof behind !== 'string') return behind.request(method, params)
+    const response = await fetch(behind, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    })
+    const reply = (await response.json()) as { result?: unknown; error?: { message: string } }
+    if (reply.error !== undefined) throw Object.assign(new Error(reply.error.message), reply.error)
+    return reply.result
+  }
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    if (proxy.faults.down === true) {
+      request.socket.destroy()
+      return
+    }
+    if (proxy.faults.status !== undefined) {
+      response.writeHead(proxy.faults.status).end('{"error":"the provider is unwell"}')
+      return
+    }
+    const body = JSON.parse(Buffer.concat(chunks).toString()) as Rpc | Rpc[]
+    const reply = Array.isArray(body) ? await Promise.all(body.map(answer)) : await answer(body)
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(reply))
+  }
+
+  const server = createServer((request, response) => {
+    handle(request, response).catch(() => request.socket.destroy())
+  })
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  proxy.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return proxy
+}
+
+type LogFilter = { fromBlock?: string; toBlock?: string }
+
+function hex(value: number): string {
+  return `0x${value.toString(16)}`
+}
