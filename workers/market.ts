@@ -23,7 +23,7 @@ import {
   tidy,
   viewsOf,
 } from '#actors/market-thread.ts'
-import { OrderHolds } from '#actors/order-holds.ts'
+import { OrderHolds, OrphanedOrders } from '#actors/order-holds.ts'
 import type { PackedEvent } from '#actors/packed-event.ts'
 import type { StoreProtocol } from '#actors/store.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
@@ -39,7 +39,7 @@ import { openSqliteLog } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
 import type { Clock } from '#runtime/clock.ts'
-import { type Served, serve } from '#runtime/serve.ts'
+import { type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
 import { runThread } from '#runtime/thread.ts'
 
 /** How often expired orders are looked for, and how often what is long past. */
@@ -69,6 +69,10 @@ const desks = new Map<number, Served>()
 const readers = new Set<Channel<MarketNews>>()
 const stores = new Set<Channel<StoreProtocol>>()
 const timers: NodeJS.Timeout[] = []
+/** What was held by fronts that are gone. */
+const orphans = new OrphanedOrders((order, answered) =>
+  hear('CancelOrder', order, 1, { reply: (_, answer) => answered(answer) }),
+)
 /** What the newest commit made durable. */
 let rows: Uint8Array[] = []
 let keepingHouse = false
@@ -98,7 +102,7 @@ function hear(
   type: string,
   message: unknown,
   replyTo: number,
-  channel: Channel<MarketNews & StoreProtocol> | undefined,
+  channel: ReplyChannel | undefined,
 ): void {
   const { requestId } = message as { requestId?: string }
   if (requestId !== undefined) log.debug({ requestId, command: type }, 'a request arrived')
@@ -154,6 +158,7 @@ async function start(): Promise<void> {
     }, EXPIRE_EVERY_MS),
     setInterval(() => {
       for (const partition of thread.away.keys()) reload(partition)
+      orphans.retry()
       tidy(thread, clock.nowMs())
       if (thread.trouble !== '')
         log.warn({ why: thread.trouble }, 'a snapshot or truncation failed')
@@ -219,9 +224,7 @@ runThread({
       },
       closed() {
         // The sessions of a front end with it; when this thread itself stops, the front still lives.
-        for (const order of stopped ? [] : holds.takeAll()) {
-          hear('CancelOrder', order, 0, undefined)
-        }
+        if (!stopped) orphans.add(holds.takeAll())
         readers.delete(channel)
         stores.delete(channel)
       },

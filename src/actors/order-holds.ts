@@ -6,7 +6,7 @@
 
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import type { Side } from '#domain/order.ts'
-import { type Rejection, reject } from '#domain/rejection.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 
 export type HeldOrder = {
   readonly marketId: MarketId
@@ -73,3 +73,62 @@ export class OrderHolds {
     return all
   }
 }
+
+/** Cancels of orphaned orders that are under way at once; whoever trades comes in between. */
+const CANCELS_AT_ONCE = 256
+
+/**
+ * Orders whose front is gone, until their market has said what became of each. While a market cannot
+ * be asked, because its log is away or too many wait, its orders are kept and asked for again.
+ */
+export class OrphanedOrders {
+  readonly #cancel: (order: HeldOrder, answered: (answer: unknown) => void) => void
+  #waiting: HeldOrder[] = []
+  #again: HeldOrder[] = []
+  #asked = 0
+  #proceeding = false
+
+  constructor(cancel: (order: HeldOrder, answered: (answer: unknown) => void) => void) {
+    this.#cancel = cancel
+  }
+
+  /** Orders that are not known to have ended. */
+  get size(): number {
+    return this.#waiting.length + this.#again.length + this.#asked
+  }
+
+  add(orders: readonly HeldOrder[]): void {
+    for (const order of orders) this.#waiting.push(order)
+    this.#proceed()
+  }
+
+  /** To be called now and then. */
+  retry(): void {
+    if (this.#again.length === 0) return
+    this.add(this.#again.splice(0))
+  }
+
+  #proceed(): void {
+    // An answer may come within the call that asks; the loop that asked goes on by itself.
+    if (this.#proceeding) return
+    this.#proceeding = true
+    while (this.#asked < CANCELS_AT_ONCE) {
+      const order = this.#waiting.pop()
+      if (order === undefined) break
+      this.#asked++
+      this.#cancel(order, (answer) => {
+        this.#asked--
+        if (isOpen(answer)) this.#again.push(order)
+        this.#proceed()
+      })
+    }
+    this.#proceeding = false
+  }
+}
+
+/** Whether nobody knows yet what becomes of it. */
+function isOpen(answer: unknown): boolean {
+  return isRejection(answer) && OPEN_ANSWERS.has(answer.rejected)
+}
+
+const OPEN_ANSWERS: ReadonlySet<string> = new Set(['OVERLOADED', 'OUTCOME_UNKNOWN'])

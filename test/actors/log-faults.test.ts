@@ -1,40 +1,81 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { suite, test } from 'node:test'
 import Database from 'better-sqlite3'
+import type { VerifiedOrder } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { eventually } from '../support/eventually.ts'
 import { assertOpen, expectedFrom } from './agreement.ts'
 import { openMarkets, openOrders, withExchanges } from './exchange-fixture.ts'
 import { orderStream } from './order-stream.ts'
 
-test('an append that fails is unknown, and the thread goes on when it can', () =>
-  withExchanges(async (start, dataDir) => {
-    const exchange = await start({
-      store: false,
-      env: { SIBYL_LOG_PARTITIONS: '1', SIBYL_HEALTH_INTERVAL_MS: '60000' },
-    })
-    const stream = orderStream(7, 2)
-    await openMarkets(exchange, stream)
-    await exchange.askAll(stream.take(50))
-    // Somebody else holds the file for writing: the append fails, and so may opening it again.
-    const intruder = new Database(join(dataDir, 'log', 'partition-0.db'))
-    intruder.exec('BEGIN IMMEDIATE')
-    const asks = stream.take(30)
-    const unknown = await exchange.askAll(asks)
-    assert(unknown.every((answer) => isRejection(answer) && answer.rejected === 'OUTCOME_UNKNOWN'))
-    intruder.exec('ROLLBACK')
-    intruder.close()
-    const again = await eventually(async () => {
-      const answers = await exchange.askAll(asks)
-      assert(answers.every((answer) => !isRejection(answer) || answer.rejected !== 'OVERLOADED'))
-      return answers
-    }, 60_000)
-    for (const [index, { ask }] of asks.entries()) {
-      if (ask[0] === 'PlaceOrder')
-        assert('status' in (again[index] as object), String(again[index]))
-    }
-    const reloads = exchange.heard.get('relay-0')!.filter((line) => 'reloaded' in line)
-    assert(reloads.length >= 1, 'the readers are told')
-    assertOpen(expectedFrom(dataDir), await openOrders(exchange))
-  }))
+// Both wait most of their time for a file that somebody else holds.
+suite('a log that cannot be written', { concurrency: true }, () => {
+  test('an append that fails is unknown, and the thread goes on when it can', () =>
+    withExchanges(async (start, dataDir) => {
+      const exchange = await start({
+        store: false,
+        env: { SIBYL_LOG_PARTITIONS: '1', SIBYL_HEALTH_INTERVAL_MS: '60000' },
+      })
+      const stream = orderStream(7, 2)
+      await openMarkets(exchange, stream)
+      await exchange.askAll(stream.take(50))
+      // Somebody else holds the file for writing: the append fails, and so may opening it again.
+      const intruder = new Database(join(dataDir, 'log', 'partition-0.db'))
+      intruder.exec('BEGIN IMMEDIATE')
+      const asks = stream.take(30)
+      const unknown = await exchange.askAll(asks)
+      assert(
+        unknown.every((answer) => isRejection(answer) && answer.rejected === 'OUTCOME_UNKNOWN'),
+      )
+      intruder.exec('ROLLBACK')
+      intruder.close()
+      const again = await eventually(async () => {
+        const answers = await exchange.askAll(asks)
+        assert(answers.every((answer) => !isRejection(answer) || answer.rejected !== 'OVERLOADED'))
+        return answers
+      }, 60_000)
+      for (const [index, { ask }] of asks.entries()) {
+        if (ask[0] === 'PlaceOrder')
+          assert('status' in (again[index] as object), String(again[index]))
+      }
+      const reloads = exchange.heard.get('relay-0')!.filter((line) => 'reloaded' in line)
+      assert(reloads.length >= 1, 'the readers are told')
+      assertOpen(expectedFrom(dataDir), await openOrders(exchange))
+    }))
+
+  test('orders that go with their front go also when the log is away as it dies', () =>
+    withExchanges(async (start, dataDir) => {
+      const exchange = await start({
+        store: false,
+        relays: 2,
+        env: { SIBYL_LOG_PARTITIONS: '1', SIBYL_HEALTH_INTERVAL_MS: '60000' },
+      })
+      const stream = orderStream(8, 1)
+      await openMarkets(exchange, stream)
+      const places = stream.take(12).filter(({ ask }) => ask[0] === 'PlaceOrder')
+      const held = places.slice(0, 6).map(({ marketId, ask }) => {
+        const { orderHash, side, trader } = (ask[1] as { order: VerifiedOrder }).order
+        return { marketId, orderHash, side, trader }
+      })
+      const holds = held.map((order) => ({
+        marketId: order.marketId,
+        ask: ['HoldOrder', { session: 's', order }] as never,
+      }))
+      assert.ok(!(await exchange.askAll(holds, 'relay-1')).some(isRejection))
+      await exchange.askAll(places)
+      const isHeld = new Set(held.map(({ orderHash }) => orderHash))
+      const open = async () => (await openOrders(exchange)).map(({ orderHash }) => orderHash)
+      const before = await open()
+      const stays = before.filter((orderHash) => !isHeld.has(orderHash))
+      assert.ok(before.length > stays.length && stays.length > 0, 'the test needs both')
+      const intruder = new Database(join(dataDir, 'log', 'partition-0.db'))
+      intruder.exec('BEGIN IMMEDIATE')
+      await exchange.supervisor.kill('relay-1')
+      const reloads = () => exchange.heard.get('relay-0')!.filter((line) => 'reloaded' in line)
+      await eventually(() => assert.ok(reloads().length > 0, 'the cancels failed'), 60_000)
+      intruder.exec('ROLLBACK')
+      intruder.close()
+      await eventually(async () => assert.deepEqual(await open(), stays), 60_000)
+    }))
+})

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MessageChannel, Worker } from 'node:worker_threads'
-import { type HeldOrder, OrderHolds } from '#actors/order-holds.ts'
+import { type HeldOrder, OrderHolds, OrphanedOrders } from '#actors/order-holds.ts'
 import { BUY } from '#domain/order.ts'
+import { reject } from '#domain/rejection.ts'
 import { Channel } from '#runtime/channel.ts'
 import { eventually } from '../support/eventually.ts'
 import { hashNamed, traderNamed } from '../support/orders.ts'
@@ -61,4 +62,45 @@ test('a thread that dies leaves its orders to whoever holds them', async () => {
   assert.deepEqual(cancelled, [])
   await worker.terminate()
   await eventually(() => assert.deepEqual(cancelled, [held('a'), held('b')]))
+})
+
+test('orphaned orders are asked for until their market has said what became of them', () => {
+  const asked: { order: HeldOrder; answered: (answer: unknown) => void }[] = []
+  const orphans = new OrphanedOrders((order, answered) => asked.push({ order, answered }))
+  const all = Array.from({ length: 1_000 }, (_, index) => held(`o${index}`))
+  orphans.add(all)
+  assert.equal(asked.length, 256, 'not all at once')
+  const answer = (from: number, to: number, what: unknown) => {
+    for (let at = from; at < to; at++) asked[at]!.answered(what)
+  }
+  answer(0, 100, reject('OVERLOADED'))
+  answer(100, 200, reject('OUTCOME_UNKNOWN'))
+  answer(200, 300, reject('ORDER_CLOSED'))
+  answer(300, 1_000, { status: 'cancelled' })
+  assert.equal(asked.length, 1_000)
+  assert.equal(orphans.size, 200)
+  orphans.retry()
+  assert.equal(asked.length, 1_200)
+  assert.deepEqual(
+    new Set(asked.slice(1_000).map(({ order }) => order)),
+    new Set(asked.slice(0, 200).map(({ order }) => order)),
+  )
+  answer(1_000, 1_200, reject('ORDER_NOT_FOUND'))
+  assert.equal(orphans.size, 0)
+  orphans.retry()
+  assert.equal(asked.length, 1_200)
+})
+
+test('a mailbox that refuses at once is asked again later, and not in a circle', () => {
+  let asked = 0
+  let full = true
+  const orphans = new OrphanedOrders((_, answered) => {
+    asked++
+    answered(full ? reject('OVERLOADED') : reject('ORDER_CLOSED'))
+  })
+  orphans.add(Array.from({ length: 50_000 }, () => held('o')))
+  assert.deepEqual([asked, orphans.size], [50_000, 50_000])
+  full = false
+  orphans.retry()
+  assert.deepEqual([asked, orphans.size], [100_000, 0])
 })
