@@ -1,0 +1,140 @@
+/**
+ * The price simulator on a port: `/pyth`, `/binance` and `/coinbase` stand where the providers' hosts
+ * stand, over HTTP and WebSocket. `POST /faults/{provider}/{fault}` makes one misbehave and
+ * `DELETE /faults/{provider}` well again, for whoever wants to see what happens then.
+ */
+
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import {
+  makePriceSimulator,
+  PROVIDER_FAULTS,
+  type PriceSimulator,
+  pythIdOf,
+  type SimulatedRequest,
+  type SimulatedSocket,
+  type SimulatorOptions,
+} from './price-simulator.ts'
+import { upgrade } from './websocket.ts'
+
+export type PriceServer = {
+  readonly port: number
+  readonly simulator: PriceSimulator
+  /** Where the feeds have to look, as their settings have it. */
+  readonly feeds: {
+    readonly pyth: { url: string; apiKey: string; ids: Record<string, string> }
+    readonly binance: { url: string; socketUrl: string; symbols: Record<string, string> }
+    readonly coinbase: { url: string; socketUrl: string; products: Record<string, string> }
+  }
+  close(): Promise<void>
+}
+
+type Addressed = { readonly source: PriceSource; readonly request: SimulatedRequest }
+
+export async function startPriceServer(
+  options: SimulatorOptions & { readonly port?: number },
+): Promise<PriceServer> {
+  const simulator = makePriceSimulator(options)
+  const sockets = new Set<Duplex>()
+  const server = createServer((request, response) => serve(request, response))
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+
+  function serve(request: IncomingMessage, response: ServerResponse): void {
+    const addressed = addressOf(request)
+    if (addressed === undefined) {
+      control(request, response)
+      return
+    }
+    const answer = simulator.answer(addressed.source, addressed.request)
+    if (answer === undefined) {
+      request.socket.destroy()
+    } else if ('body' in answer) {
+      response.writeHead(answer.status, { 'content-type': 'application/json' }).end(answer.body)
+    } else {
+      response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
+      response.flushHeaders()
+      const leave = answer.follow({
+        send: (text) => void response.write(text),
+        close: () => void response.destroy(),
+      })
+      response.on('close', leave)
+    }
+  }
+
+  function control(request: IncomingMessage, response: ServerResponse): void {
+    const [, , name, fault] = new URL(request.url ?? '/', 'http://simulator').pathname.split('/')
+    const source = PRICE_SOURCES.find((known) => known === name)
+    const wanted = PROVIDER_FAULTS.find((known) => known === fault)
+    const isSet = request.method === 'POST' && wanted !== undefined
+    const isCleared = request.method === 'DELETE' && fault === undefined
+    if (source === undefined || !(isSet || isCleared)) {
+      response.writeHead(404).end()
+      return
+    }
+    simulator.setFault(source, isSet ? wanted : undefined)
+    response.writeHead(204).end()
+  }
+
+  server.on('upgrade', (request, socket) => {
+    const addressed = addressOf(request)
+    let taken: SimulatedSocket | undefined
+    const own = upgrade(request, socket, {
+      message: (text) => taken?.message(text),
+      closed: () => taken?.closed(),
+    })
+    if (own !== undefined && addressed !== undefined) {
+      taken = simulator.accept(addressed.source, addressed.request, own)
+    }
+    if (taken === undefined) socket.destroy()
+  })
+
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options.port ?? 0, '127.0.0.1', resolve)
+  })
+  const { port } = server.address() as AddressInfo
+  const http = `http://127.0.0.1:${port}`
+  const ws = `ws://127.0.0.1:${port}`
+  const named = (name: (asset: string) => string): Record<string, string> =>
+    Object.fromEntries(options.assets.map((asset) => [asset, name(asset)]))
+  return {
+    port,
+    simulator,
+    feeds: {
+      pyth: { url: `${http}/pyth`, apiKey: 'simulated', ids: named(pythIdOf) },
+      binance: {
+        url: `${http}/binance`,
+        socketUrl: `${ws}/binance`,
+        symbols: named((asset) => `${asset}USDT`),
+      },
+      coinbase: {
+        url: `${http}/coinbase`,
+        socketUrl: `${ws}/coinbase`,
+        products: named((asset) => `${asset}-USD`),
+      },
+    },
+    async close() {
+      simulator.stop()
+      const closed = new Promise((resolve) => server.close(resolve))
+      for (const socket of sockets) socket.destroy()
+      await closed
+    },
+  }
+}
+
+/** Which provider a request is for, and what it asks there. */
+function addressOf(request: IncomingMessage): Addressed | undefined {
+  const url = new URL(request.url ?? '/', 'http://simulator')
+  const source = PRICE_SOURCES.find(
+    (name) => url.pathname === `/${name}` || url.pathname.startsWith(`/${name}/`),
+  )
+  if (source === undefined) return undefined
+  const path = url.pathname.slice(source.length + 1)
+  const authorization = request.headers.authorization ?? ''
+  return { source, request: { path, query: url.searchParams, authorization } }
+}

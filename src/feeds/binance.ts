@@ -1,0 +1,111 @@
+/**
+ * Binance: aggregated trades pushed over a WebSocket (`<symbol>@aggTrade`), and the same trades over
+ * HTTP, the newest or those of any time. Prices are in USDT, which is near a dollar and not a dollar.
+ * The plain ticker of its API carries no time, so it is not used: nobody could say how old it is.
+ */
+
+import { type Observation, type ObservedVia, priceOfDecimal } from '#domain/asset-price.ts'
+import type { Feed, FeedParts } from './feed.ts'
+import { makeLine } from './line.ts'
+import { getJson, isRecord, tellTrouble } from './request.ts'
+import { openLine } from './socket-line.ts'
+
+export type BinanceOptions = {
+  /** `wss://data-stream.binance.vision`, without a slash at its end. */
+  readonly socketUrl: string
+  /** `https://data-api.binance.vision`, without a slash at its end. */
+  readonly url: string
+  /** By asset: `BTCUSDT`. */
+  readonly symbols: Readonly<Record<string, string>>
+}
+
+export function makeBinance(options: BinanceOptions, parts: FeedParts): Feed {
+  const { clock } = parts
+  const entries = Object.entries(options.symbols)
+  const assets = new Map(entries.map(([asset, symbol]) => [symbol.toUpperCase(), asset]))
+  const streams = entries.map(([, symbol]) => `${symbol.toLowerCase()}@aggTrade`).join('/')
+
+  function observationOf(
+    asset: string | undefined,
+    trade: unknown,
+    raw: string,
+    via: ObservedVia,
+    line: number,
+  ): Observation | undefined {
+    if (asset === undefined || !isRecord(trade)) return undefined
+    const price = priceOfDecimal(trade.p)
+    const atMs = trade.T
+    if (price === undefined || !Number.isSafeInteger(atMs)) return undefined
+    const receivedAtMs = clock.nowMs()
+    return {
+      asset,
+      source: 'binance',
+      price,
+      atMs: atMs as number,
+      receivedAtMs,
+      via,
+      line,
+      raw,
+    }
+  }
+
+  /** Trades of one symbol over HTTP, the earliest first. */
+  async function tradesOf(asset: string, query: string, via: ObservedVia): Promise<Observation[]> {
+    const url = `${options.url}/api/v3/aggTrades?symbol=${options.symbols[asset]}&${query}`
+    const answer = await getJson(parts, url)
+    if (answer === undefined) return []
+    if (!Array.isArray(answer.value)) {
+      parts.troubled('garbage', answer.text.slice(0, 200))
+      return []
+    }
+    const observations: Observation[] = []
+    for (const trade of answer.value) {
+      const observation = observationOf(asset, trade, JSON.stringify(trade), via, 0)
+      if (observation !== undefined) observations.push(observation)
+      else parts.troubled('garbage', JSON.stringify(trade).slice(0, 200))
+    }
+    return observations
+  }
+
+  const line = makeLine({
+    parts,
+    open: (hooks) =>
+      openLine(parts, `${options.socketUrl}/stream?streams=${streams}`, hooks, {
+        take(message, text) {
+          if (!isRecord(message)) return false
+          // The server announces that it goes away; it closes the connection by itself.
+          if (message.e === 'serverShutdown') return true
+          const { data } = message
+          if (!isRecord(data) || data.e !== 'aggTrade') return false
+          const asset = assets.get(String(data.s))
+          const observation = observationOf(asset, data, text, 'stream', hooks.number)
+          if (observation !== undefined) parts.heard(observation)
+          return observation !== undefined
+        },
+      }),
+    async poll() {
+      for (const [asset] of entries) {
+        try {
+          for (const one of await tradesOf(asset, 'limit=1', 'latest')) parts.heard(one)
+        } catch (error) {
+          tellTrouble(parts, error)
+        }
+      }
+    },
+  })
+
+  return {
+    source: 'binance',
+    url: `${options.socketUrl}/stream`,
+    start: line.start,
+    stop: line.stop,
+    isOpen: line.isOpen,
+    async priceAt(asset, atMs, withinMs) {
+      if (options.symbols[asset] === undefined) return undefined
+      const query = `startTime=${atMs}&endTime=${atMs + withinMs}&limit=1`
+      const [first] = await tradesOf(asset, query, 'history')
+      const fits = first !== undefined && first.atMs >= atMs && first.atMs <= atMs + withinMs
+      return fits ? first : undefined
+    },
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * Coinbase Exchange: its `ticker` channel over a WebSocket, with `heartbeat` each second as the sign
+ * of life, and the ticker of a product over HTTP. Of the past it tells candles: the `open` of the
+ * minute that begins at an instant is the first trade at or after it, so instants that are no whole
+ * minute cannot be asked for.
+ */
+
+import { type Observation, type ObservedVia, priceOfDecimal } from '#domain/asset-price.ts'
+import type { Feed, FeedParts } from './feed.ts'
+import { makeLine } from './line.ts'
+import { getJson, isRecord, tellTrouble } from './request.ts'
+import { openLine } from './socket-line.ts'
+
+export type CoinbaseOptions = {
+  /** `wss://ws-feed.exchange.coinbase.com`. */
+  readonly socketUrl: string
+  /** `https://api.exchange.coinbase.com`, without a slash at its end. */
+  readonly url: string
+  /** By asset: `BTC-USD`. */
+  readonly products: Readonly<Record<string, string>>
+}
+
+/** Messages that say nothing about a price. */
+const OTHERS: ReadonlySet<unknown> = new Set(['subscriptions', 'heartbeat'])
+const MINUTE_MS = 60_000
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/
+
+export function makeCoinbase(options: CoinbaseOptions, parts: FeedParts): Feed {
+  const { clock } = parts
+  const entries = Object.entries(options.products)
+  const assets = new Map(entries.map(([asset, product]) => [product, asset]))
+  const hello = JSON.stringify({
+    type: 'subscribe',
+    product_ids: [...assets.keys()],
+    channels: ['ticker', 'heartbeat'],
+  })
+
+  function observationOf(
+    asset: string | undefined,
+    ticker: unknown,
+    raw: string,
+    via: ObservedVia,
+    line: number,
+  ): Observation | undefined {
+    if (asset === undefined || !isRecord(ticker)) return undefined
+    const price = priceOfDecimal(ticker.price)
+    const time = ticker.time
+    if (price === undefined || typeof time !== 'string' || !TIME.test(time)) return undefined
+    const atMs = Date.parse(time)
+    if (Number.isNaN(atMs)) return undefined
+    const receivedAtMs = clock.nowMs()
+    return { asset, source: 'coinbase', price, atMs, receivedAtMs, via, line, raw }
+  }
+
+  const line = makeLine({
+    parts,
+    open: (hooks) =>
+      openLine(parts, options.socketUrl, hooks, {
+        hello,
+        take(message, text) {
+          if (!isRecord(message)) return false
+          if (OTHERS.has(message.type)) return true
+          if (message.type !== 'ticker') return false
+          const asset = assets.get(String(message.product_id))
+          const observation = observationOf(asset, message, text, 'stream', hooks.number)
+          if (observation !== undefined) parts.heard(observation)
+          return observation !== undefined
+        },
+      }),
+    async poll() {
+      for (const [asset, product] of entries) {
+        try {
+          const answer = await getJson(parts, `${options.url}/products/${product}/ticker`)
+          if (answer === undefined) continue
+          const one = observationOf(asset, answer.value, answer.text, 'latest', 0)
+          if (one !== undefined) parts.heard(one)
+          else parts.troubled('garbage', answer.text.slice(0, 200))
+        } catch (error) {
+          tellTrouble(parts, error)
+        }
+      }
+    },
+  })
+
+  return {
+    source: 'coinbase',
+    url: options.socketUrl,
+    start: line.start,
+    stop: line.stop,
+    isOpen: line.isOpen,
+    async priceAt(asset, atMs) {
+      const product = options.products[asset]
+      if (product === undefined || atMs % MINUTE_MS !== 0) return undefined
+      const sec = atMs / 1_000
+      // The last whole candle only: the one under way may lack its first trade.
+      if (clock.nowMs() < atMs + MINUTE_MS) return undefined
+      const range = `granularity=60&start=${sec}&end=${sec + 60}`
+      const answer = await getJson(parts, `${options.url}/products/${product}/candles?${range}`)
+      if (answer === undefined || !Array.isArray(answer.value)) return undefined
+      for (const candle of answer.value) {
+        if (!Array.isArray(candle) || candle[0] !== sec) continue
+        // Prices of candles are numbers; written out they are the decimals that were sent.
+        const price = priceOfDecimal(String(candle[3]))
+        if (price === undefined) return undefined
+        const raw = JSON.stringify(candle)
+        const receivedAtMs = clock.nowMs()
+        const fixed = { source: 'coinbase', via: 'history', line: 0 } as const
+        return { ...fixed, asset, price, atMs, receivedAtMs, raw }
+      }
+      return undefined
+    },
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * Which of the providers speaks for an asset right now. Every observation passes a gate first; of
+ * those that pass, each provider's newest counts while it is fresh. The primary speaks while it is
+ * fresh; then the fallbacks in their order; and one that failed speaks again only after it has been
+ * well for a while, so that nothing flaps.
+ *
+ * The breaker: providers that are fresh must agree. One that is far from the others is suspect and
+ * does not speak; when nobody can tell who is right, nobody speaks and no price leaves. A suspect is
+ * trusted again once it has agreed with another fresh provider for a while. An example with a limit
+ * of 1 %: pyth 100.0, binance 100.1, coinbase 107: coinbase is suspect, pyth speaks. Binance goes
+ * stale: coinbase, a suspect, does not count against pyth. Had there been only pyth 100 and
+ * coinbase 107 from the start, both would be suspect and nobody would speak.
+ *
+ * It asks no clock: every call says what time it is, so the same calls give the same answers.
+ */
+
+import { deviation, type Observation, type PriceSource } from '#domain/asset-price.ts'
+
+export type FailoverOptions = {
+  /** The primary first. */
+  readonly order: readonly PriceSource[]
+  /** How old the newest observation of a provider may be while it counts as fresh. */
+  readonly ageMsMax: number
+  /** How far ahead of our clock an observation may be. */
+  readonly aheadMsMax: number
+  /** How long one must be well before it speaks again. */
+  readonly recoverMs: number
+  /** How far fresh providers may be apart, as a share of the price. */
+  readonly deviationMax: number
+  /** How far a price may jump within one provider's fresh observations … */
+  readonly jumpMax: number
+  /** … unless so many observations in a row agree on it. */
+  readonly jumpConfirmations: number
+}
+
+export const GATE_VERDICTS = [
+  'accepted',
+  'repeated',
+  'stale',
+  'ahead',
+  'backwards',
+  'jump',
+  'unknown',
+] as const
+export type GateVerdict = (typeof GATE_VERDICTS)[number]
+
+/** Who speaks; undefined when nobody does, and why. */
+export type Choice = { readonly source: PriceSource | undefined; readonly why: string }
+
+export type Failover = {
+  /** Whether the observation may be believed; if so, it counts from now on. */
+  observe(observation: Observation, nowMs: number): GateVerdict
+  choose(asset: string, nowMs: number): Choice
+  /** The newest accepted observation of a provider. */
+  newest(asset: string, source: PriceSource): Observation | undefined
+  isFresh(asset: string, source: PriceSource, nowMs: number): boolean
+  isSuspect(asset: string, source: PriceSource): boolean
+}
+
+type Voice = {
+  readonly source: PriceSource
+  newest: Observation | undefined
+  /** A jump that waits for others to confirm it. */
+  jump: { price: number; seen: number } | undefined
+  suspect: boolean
+  /** Since when it has been fresh and in agreement; undefined when it is not. */
+  agreedSinceMs: number | undefined
+  /** Since when it could have spoken without a break. */
+  wellSinceMs: number | undefined
+}
+
+type Choir = {
+  readonly voices: readonly Voice[]
+  speaker: PriceSource | undefined
+  readonly sinceMs: number
+}
+
+export function makeFailover(options: FailoverOptions): Failover {
+  const choirs = new Map<string, Choir>()
+
+  function choirOf(asset: string, nowMs: number): Choir {
+    let choir = choirs.get(asset)
+    if (choir === undefined) {
+      const voices = options.order.map(
+        (source): Voice => ({
+          source,
+          newest: undefined,
+          jump: undefined,
+          suspect: false,
+          agreedSinceMs: undefined,
+          wellSinceMs: undefined,
+        }),
+      )
+      choir = { voices, speaker: undefined, sinceMs: nowMs }
+      choirs.set(asset, choir)
+    }
+    return choir
+  }
+
+  const voiceOf = (asset: string, source: PriceSource): Voice | undefined =>
+    choirs.get(asset)?.voices.find((voice) => voice.source === source)
+
+  function isFresh({ newest }: Voice, nowMs: number): boolean {
+    if (newest === undefined) return false
+    // Both its own time and ours: a provider may repeat an old price, or its clock be ahead.
+    return nowMs - Math.min(newest.atMs, newest.receivedAtMs) <= options.ageMsMax
+  }
+
+  function gate(voice: Voice, observation: Observation, nowMs: number): GateVerdict {
+    const { newest } = voice
+    if (observation.atMs > nowMs + options.aheadMsMax) return 'ahead'
+    if (nowMs - observation.atMs > options.ageMsMax) return 'stale'
+    if (newest === undefined) return 'accepted'
+    if (observation.atMs < newest.atMs) return 'backwards'
+    if (observation.atMs === newest.atMs && observation.price === newest.price) return 'repeated'
+    if (!isFresh(voice, nowMs) || deviation(observation.price, newest.price) <= options.jumpMax) {
+      return 'accepted'
+    }
+    const { jump } = voice
+    const confirms =
+      jump !== undefined && deviation(jump.price, observation.price) <= options.jumpMax
+    voice.jump = { price: observation.price, seen: confirms ? jump.seen + 1 : 1 }
+    return voice.jump.seen >= options.jumpConfirmations ? 'accepted' : 'jump'
+  }
+
+  /** Marks who agrees with whom; a voice is well when it is fresh and no suspect. */
+  function listen(choir: Choir, nowMs: number): void {
+    const fresh = choir.voices.filter((voice) => isFresh(voice, nowMs))
+    for (const voice of choir.voices) {
+      if (!fresh.includes(voice)) voice.agreedSinceMs = undefined
+    }
+    const suspects = new Set(fresh.filter(({ suspect }) => suspect))
+    const agrees = (one: Voice, other: Voice): boolean =>
+      deviation(one.newest!.price, other.newest!.price) <= options.deviationMax
+    for (const voice of fresh) {
+      const others = fresh.filter((other) => other !== voice)
+      const friends = others.filter((other) => agrees(voice, other)).length
+      const foes = others.filter((other) => !agrees(voice, other) && !suspects.has(other)).length
+      if (friends > 0) voice.agreedSinceMs ??= nowMs
+      else voice.agreedSinceMs = undefined
+      // One that has no friend and a foe that counts is not to be believed, nor is its foe.
+      if (friends === 0 && foes > 0) voice.suspect = true
+      const { agreedSinceMs } = voice
+      if (agreedSinceMs !== undefined && nowMs - agreedSinceMs >= options.recoverMs) {
+        voice.suspect = false
+      }
+    }
+    for (const voice of choir.voices) {
+      if (fresh.includes(voice) && !voice.suspect) voice.wellSinceMs ??= nowMs
+      else voice.wellSinceMs = undefined
+    }
+  }
+
+  function choose(asset: string, nowMs: number): Choice {
+    const choir = choirOf(asset, nowMs)
+    listen(choir, nowMs)
+    const well = choir.voices.filter(({ wellSinceMs }) => wellSinceMs !== undefined)
+    const speaking = well.find(({ source }) => source === choir.speaker)
+    if (speaking !== undefined) {
+      const better = well.find(
+        ({ source, wellSinceMs }) =>
+          source === choir.speaker || nowMs - wellSinceMs! >= options.recoverMs,
+      )
+      choir.speaker = better?.source
+    } else if (choir.speaker === undefined && nowMs - choir.sinceMs < options.recoverMs) {
+      // In the beginning the primary is given a moment, whoever comes first.
+      choir.speaker = well.find(({ source }) => source === options.order[0])?.source
+    } else choir.speaker = well[0]?.source
+    if (choir.speaker !== undefined) return { source: choir.speaker, why: '' }
+    return { source: undefined, why: silenceOf(choir, nowMs) }
+  }
+
+  function silenceOf(choir: Choir, nowMs: number): string {
+    const fresh = choir.voices.filter((voice) => isFresh(voice, nowMs))
+    if (fresh.length === 0) return 'no provider is fresh'
+    if (fresh.every(({ suspect }) => suspect)) return 'the providers disagree'
+    return 'the primary is awaited'
+  }
+
+  return {
+    observe(observation, nowMs) {
+      choirOf(observation.asset, nowMs)
+      const voice = voiceOf(observation.asset, observation.source)
+      if (voice === undefined) return 'unknown'
+      const verdict = gate(voice, observation, nowMs)
+      if (verdict !== 'accepted') return verdict
+      voice.newest = observation
+      voice.jump = undefined
+      return verdict
+    },
+    choose,
+    newest: (asset, source) => voiceOf(asset, source)?.newest,
+    isFresh(asset, source, nowMs) {
+      const voice = voiceOf(asset, source)
+      return voice !== undefined && isFresh(voice, nowMs)
+    },
+    isSuspect: (asset, source) => voiceOf(asset, source)?.suspect ?? false,
+  }
+}

@@ -1,0 +1,71 @@
+/** One GET to a provider: JSON, within its time. Whatever goes wrong is a `Fault`. */
+
+import { Fault } from '#domain/fault.ts'
+import type { FeedParts } from './feed.ts'
+import { timingOf } from './line.ts'
+
+/** What a provider answered: the value, and the text that it was. */
+export type Answered = { readonly value: unknown; readonly text: string }
+
+/** Characters of an answer that are looked at; no answer of theirs is longer by far. */
+const ANSWER_CHARS_MAX = 4_194_304
+
+/** Undefined when the provider says that there is no such thing. */
+export async function getJson(
+  parts: FeedParts,
+  url: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answered | undefined> {
+  const call = new AbortController()
+  const cancel = parts.clock.after(timingOf(parts).requestMs, () => call.abort())
+  try {
+    const response = await parts.fetch(url, {
+      headers: { accept: 'application/json', ...headers },
+      signal: call.signal,
+    })
+    const text = await response.text()
+    if (response.status === 404) return undefined
+    if (!response.ok) {
+      const retryable = response.status === 429 || response.status >= 500
+      throw new Fault('FEED_REFUSED', `it answered ${response.status}`, { retryable })
+    }
+    if (text.length > ANSWER_CHARS_MAX) {
+      throw new Fault('FEED_GARBAGE', 'its answer is too long', { retryable: true })
+    }
+    return { value: parseText(text), text }
+  } catch (error) {
+    if (error instanceof Fault) throw error
+    const message = call.signal.aborted ? 'it did not answer in time' : messageOf(error)
+    throw new Fault('FEED_AWAY', message, { retryable: true, cause: error })
+  } finally {
+    cancel()
+  }
+}
+
+function parseText(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new Fault('FEED_GARBAGE', 'its answer is no JSON', { retryable: true, cause: error })
+  }
+}
+
+/** Tells a failed request as the trouble it is. */
+export function tellTrouble({ troubled }: FeedParts, error: unknown): void {
+  if (!(error instanceof Fault)) throw error
+  const kinds = { FEED_REFUSED: 'refused', FEED_GARBAGE: 'garbage' } as const
+  troubled(kinds[error.code as keyof typeof kinds] ?? 'away', error.message)
+}
+
+export function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  // What `fetch` throws says why only in its cause.
+  return error.cause instanceof Error
+    ? `${error.message}: ${error.cause.message || (error.cause as { code?: string }).code}`
+    : error.message
+}
+
+/** Whether it is a JSON object. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,44 @@
+/** The connection of a provider that pushes JSON over a WebSocket. */
+
+import type { FeedParts } from './feed.ts'
+import type { LineHooks } from './line.ts'
+import { messageOf } from './request.ts'
+
+/** Opens the socket; what it returns ends it. */
+export function openLine(
+  parts: FeedParts,
+  url: string,
+  hooks: LineHooks,
+  protocol: {
+    /** What is sent first. */
+    readonly hello?: string
+    /** Takes one message; false when it is nothing that the protocol knows. */
+    readonly take: (message: unknown, text: string) => boolean
+  },
+): () => void {
+  try {
+    const socket = parts.openSocket(url)
+    socket.addEventListener('open', () => {
+      if (protocol.hello !== undefined) socket.send(protocol.hello)
+    })
+    socket.addEventListener('message', ({ data }) => {
+      hooks.alive()
+      const text = typeof data === 'string' ? data : ''
+      let message: unknown
+      try {
+        message = JSON.parse(text)
+      } catch {
+        parts.troubled('garbage', text.slice(0, 200))
+        return
+      }
+      if (!protocol.take(message, text)) parts.troubled('garbage', text.slice(0, 200))
+    })
+    socket.addEventListener('error', () => hooks.over('the connection failed'))
+    socket.addEventListener('close', () => hooks.over('the connection was closed'))
+    return () => socket.close()
+  } catch (error) {
+    // An address that no socket can be opened for; the caller has not got its way to end it yet.
+    parts.clock.after(0, () => hooks.over(messageOf(error)))
+    return () => undefined
+  }
+}
