@@ -6,10 +6,11 @@
  *
  * The breaker: providers that are fresh must agree. One that is far from the others is suspect and
  * does not speak; when nobody can tell who is right, nobody speaks and no price leaves. A suspect is
- * trusted again once it has agreed with another fresh provider for a while. An example with a limit
- * of 1 %: pyth 100.0, binance 100.1, coinbase 107: coinbase is suspect, pyth speaks. Binance goes
- * stale: coinbase, a suspect, does not count against pyth. Had there been only pyth 100 and
- * coinbase 107 from the start, both would be suspect and nobody would speak.
+ * trusted again once it has agreed with another fresh provider for a while, and one that comes while
+ * others are there has to agree with one of them. An example with a limit of 1 %: pyth 100.0,
+ * binance 100.1, coinbase 107: coinbase is suspect, pyth speaks. Binance goes stale: coinbase, a
+ * suspect, does not count against pyth. Had there been only pyth 100 and coinbase 107 from the
+ * start, both would be suspect and nobody would speak.
  *
  * It asks no clock: every call says what time it is, so the same calls give the same answers.
  */
@@ -146,8 +147,9 @@ export function makeFailover(options: FailoverOptions): Failover {
       }
     }
     for (const voice of choir.voices) {
-      if (fresh.includes(voice) && !voice.suspect) voice.wellSinceMs ??= nowMs
-      else voice.wellSinceMs = undefined
+      if (!fresh.includes(voice) || voice.suspect) voice.wellSinceMs = undefined
+      // Whoever comes finds agreement, or nobody at all who could agree.
+      else if (voice.agreedSinceMs !== undefined || fresh.length === 1) voice.wellSinceMs ??= nowMs
     }
   }
 

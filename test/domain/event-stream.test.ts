@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { EventStreamReader } from '#domain/event-stream.ts'
+import { randomFrom } from '../support/random.ts'
+
+const TEXT =
+  ': a comment\r\nid: 7\r\ndata: one\r\ndata:two\r\n\r\nevent: news\rdata: three\r\rretry: 250\n' +
+  'data\n\nid\ndata:  four\n\n\ndata: cut off'
+
+const EVENTS = [
+  { id: '7', event: 'message', data: 'one\ntwo' },
+  { id: '7', event: 'news', data: 'three' },
+  { id: '7', event: 'message', data: '' },
+  { id: '', event: 'message', data: ' four' },
+]
+
+test('events are the same however the text is cut', () => {
+  const random = randomFrom(11)
+  for (let round = 0; round < 200; round++) {
+    const reader = new EventStreamReader()
+    const events: object[] = []
+    for (let at = 0; at < TEXT.length; ) {
+      const length = round === 0 ? TEXT.length : random.int(1, 9)
+      events.push(...reader.take(TEXT.slice(at, at + length)))
+      at += length
+    }
+    assert.deepEqual(events, EVENTS, `round ${round}`)
+    assert.equal(reader.retryMs, 250)
+  }
+})
+
+test('an event without an end is not gathered for ever', () => {
+  const reader = new EventStreamReader()
+  assert.throws(() => {
+    for (let piece = 0; piece < 100; piece++) reader.take(`data: ${'x'.repeat(50_000)}\n`)
+  }, RangeError)
+})

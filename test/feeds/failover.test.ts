@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import { type Failover, makeFailover } from '#feeds/failover.ts'
+
+const START_MS = 1_800_000_000_000
+
+function choir(): {
+  failover: Failover
+  /** A round of observations one second later: prices in USD, undefined says nothing. */
+  round(prices: Partial<Record<PriceSource, number>>, seconds?: number): PriceSource | undefined
+  say(source: PriceSource, usd: number, fields?: Partial<Observation>): string
+  nowMs(): number
+  why(): string
+} {
+  const failover = makeFailover({
+    order: PRICE_SOURCES,
+    ageMsMax: 10_000,
+    aheadMsMax: 2_000,
+    recoverMs: 15_000,
+    deviationMax: 0.01,
+    jumpMax: 0.05,
+    jumpConfirmations: 3,
+  })
+  let nowMs = START_MS
+  const say = (source: PriceSource, usd: number, fields: Partial<Observation> = {}) =>
+    failover.observe(
+      {
+        asset: 'BTC',
+        source,
+        price: Math.round(usd * 1e8),
+        atMs: nowMs,
+        receivedAtMs: nowMs,
+        via: 'stream',
+        line: 1,
+        raw: '',
+        ...fields,
+      },
+      nowMs,
+    )
+  return {
+    failover,
+    say,
+    nowMs: () => nowMs,
+    why: () => failover.choose('BTC', nowMs).why,
+    round(prices, seconds = 1) {
+      let source: PriceSource | undefined
+      for (let second = 0; second < seconds; second++) {
+        nowMs += 1_000
+        for (const [name, usd] of Object.entries(prices)) say(name as PriceSource, usd)
+        source = failover.choose('BTC', nowMs).source
+      }
+      return source
+    },
+  }
+}
+
+test('the primary speaks while it is fresh, then the fallbacks in order', () => {
+  const { round } = choir()
+  assert.equal(round({ pyth: 100, binance: 100, coinbase: 100 }), 'pyth')
+  assert.equal(round({ binance: 100, coinbase: 100 }, 9), 'pyth')
+  assert.equal(round({ binance: 100, coinbase: 100 }, 2), 'binance')
+  assert.equal(round({ coinbase: 100 }, 11), 'coinbase')
+  assert.equal(round({}, 11), undefined)
+})
+
+test('the primary is given a moment in the beginning, and no longer', () => {
+  const { round } = choir()
+  assert.equal(round({ binance: 100 }, 14), undefined)
+  assert.equal(round({ binance: 100 }, 3), 'binance')
+})
+
+test('one that comes back speaks again only after it was well for a while', () => {
+  const { round } = choir()
+  round({ pyth: 100, binance: 100 }, 5)
+  assert.equal(round({ binance: 100 }, 12), 'binance')
+  assert.equal(round({ pyth: 100, binance: 100 }, 15), 'binance')
+  assert.equal(round({ pyth: 100, binance: 100 }, 2), 'pyth')
+})
+
+test('one that comes and goes does not make the source flap', () => {
+  const { round } = choir()
+  round({ pyth: 100, binance: 100 }, 20)
+  const seen: (PriceSource | undefined)[] = []
+  for (let turn = 0; turn < 20; turn++) {
+    seen.push(round({ binance: 100 }, 12), round({ pyth: 100, binance: 100 }, 5))
+  }
+  assert.deepEqual([...new Set(seen)], ['binance'])
+})
+
+test('one that is far from the two others does not speak', () => {
+  const { round, failover } = choir()
+  round({ pyth: 100, binance: 100, coinbase: 100 }, 20)
+  assert.equal(round({ pyth: 102, binance: 100.1, coinbase: 100.2 }), 'binance')
+  assert.ok(failover.isSuspect('BTC', 'pyth'))
+  assert.equal(round({ pyth: 102, binance: 100, coinbase: 100 }, 60), 'binance')
+  assert.equal(round({ pyth: 100, binance: 100, coinbase: 100 }, 14), 'binance')
+  assert.equal(round({ pyth: 100, binance: 100, coinbase: 100 }, 20), 'pyth')
+})
+
+test('when nobody can tell who is right nobody speaks', () => {
+  const { round, why } = choir()
+  round({ pyth: 100, binance: 100 }, 20)
+  assert.equal(round({ pyth: 100, binance: 103 }), undefined)
+  assert.equal(why(), 'the providers disagree')
+  assert.equal(round({ pyth: 100, binance: 103 }, 100), undefined)
+  // Not even when the other one falls silent: it may have been right.
+  assert.equal(round({ pyth: 100 }, 100), undefined)
+  // A third one decides, and is heard itself if it agrees with somebody.
+  assert.equal(round({ pyth: 100, coinbase: 108 }, 30), undefined)
+  assert.equal(round({ pyth: 100, coinbase: 100.2 }, 14), 'coinbase')
+  assert.equal(round({ pyth: 100, coinbase: 100.2 }, 20), 'pyth')
+})
+
+test('a suspect is no reason to doubt the others', () => {
+  const { round } = choir()
+  round({ pyth: 100, binance: 100, coinbase: 100 }, 20)
+  round({ pyth: 100, binance: 100, coinbase: 104 }, 5)
+  assert.equal(round({ pyth: 100, coinbase: 104 }, 30), 'pyth')
+})
+
+test('the gate takes what is new and believable', () => {
+  const { say, round, nowMs } = choir()
+  round({ pyth: 100 })
+  assert.equal(say('pyth', 100), 'repeated')
+  assert.equal(say('pyth', 100.1), 'accepted')
+  assert.equal(say('pyth', 100, { atMs: nowMs() - 1 }), 'backwards')
+  assert.equal(say('pyth', 100, { atMs: nowMs() - 10_001 }), 'stale')
+  assert.equal(say('pyth', 100, { atMs: nowMs() + 2_001 }), 'ahead')
+  assert.equal(say('pyth', 100, { atMs: nowMs() + 2_000 }), 'accepted')
+})
+
+test('a jump is believed when it lasts, and a single wild price is not', () => {
+  const { say, round, failover } = choir()
+  round({ pyth: 100 })
+  assert.equal(say('pyth', 137), 'jump')
+  assert.equal(say('pyth', 100.2), 'accepted')
+  assert.equal(say('pyth', 137), 'jump')
+  assert.equal(say('pyth', 90), 'jump')
+  assert.equal(say('pyth', 137), 'jump')
+  assert.equal(say('pyth', 138), 'jump')
+  assert.equal(failover.newest('BTC', 'pyth')?.price, 100.2e8)
+  assert.equal(say('pyth', 137.5), 'accepted')
+})

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { type PriceServer, startPriceServer } from '#devnet/price-server.ts'
+import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import type { Feed, FeedParts } from '#feeds/feed.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { eventually } from '../support/eventually.ts'
+import { liveParts, makeFeeds } from '../support/price-feeds.ts'
+
+const ASSETS = ['BTC', 'ETH']
+const TIMING = { silenceMs: 400, pollMs: 100, backoffMs: 10, backoffMsMax: 40, requestMs: 2_000 }
+
+async function start(t: TestContext): Promise<{
+  server: PriceServer
+  feeds: Feed[]
+  heard: Observation[]
+  troubles: string[]
+  since(): (source: PriceSource) => Observation[]
+}> {
+  const server = await startPriceServer({
+    seed: 5,
+    assets: ASSETS,
+    clock: systemClock,
+    tickMs: 40,
+  })
+  const heard: Observation[] = []
+  const troubles: string[] = []
+  const partsOf = (source: PriceSource): FeedParts => ({
+    ...liveParts(systemClock),
+    heard: (observation) => heard.push(observation),
+    troubled: (trouble) => troubles.push(`${source} ${trouble}`),
+    timing: TIMING,
+  })
+  const feeds = makeFeeds(server.feeds, partsOf)
+  for (const feed of feeds) feed.start()
+  t.after(async () => {
+    for (const feed of feeds) feed.stop()
+    await server.close()
+  })
+  await eventually(() => {
+    for (const source of PRICE_SOURCES) {
+      for (const asset of ASSETS)
+        assert.ok(heard.some((o) => o.source === source && o.asset === asset))
+    }
+  })
+  return {
+    server,
+    feeds,
+    heard,
+    troubles,
+    since() {
+      const from = heard.length
+      return (source) => heard.slice(from).filter((observation) => observation.source === source)
+    },
+  }
+}
+
+/** Every observation is what the simulator reports at that instant, and nothing else. */
+function assertTrue({ simulator }: PriceServer, observations: readonly Observation[]): void {
+  for (const { source, asset, price, atMs } of observations) {
+    const until = source === 'pyth' ? atMs + 1_000 : atMs + 1
+    const prices: number[] = []
+    for (let at = atMs; at < until; at += 40) prices.push(simulator.tickAt(source, asset, at).price)
+    assert.ok(prices.includes(price), `${source} ${asset} ${price} at ${atMs}`)
+  }
+}
+
+test('the providers push their prices, and the past agrees with what they pushed', async (t) => {
+  const { server, feeds, heard } = await start(t)
+  assertTrue(server, heard)
+  for (const feed of feeds) {
+    assert.ok(feed.isOpen())
+    const atMs = Math.floor(systemClock.nowMs() / 60_000) * 60_000 - 600_000
+    for (const asset of ASSETS) {
+      const found = await feed.priceAt(asset, atMs, 60_000)
+      const expected = server.simulator.tickAt(feed.source, asset, atMs)
+      assert.equal(found?.price, expected.price)
+      assert.ok(found.atMs >= atMs && found.atMs <= expected.atMs, feed.source)
+      assert.equal(found.via, 'history')
+      assert.ok(found.raw.length > 10)
+    }
+    assert.equal(await feed.priceAt('DOGE', atMs, 60_000), undefined)
+    assert.equal(await feed.priceAt('BTC', systemClock.nowMs() + 600_000, 1_000), undefined)
+  }
+})
+
+test('nothing that is no price comes through, and prices come back by themselves', async (t) => {
+  const { server, heard, troubles, since } = await start(t)
+  for (const fault of ['garbage', 'drop'] as const) {
+    for (const source of PRICE_SOURCES) server.simulator.setFault(source, fault)
+    await eventually(() => {
+      const wanted = fault === 'garbage' ? 'garbage' : 'away'
+      for (const source of PRICE_SOURCES) assert.ok(troubles.includes(`${source} ${wanted}`))
+    })
+    for (const source of PRICE_SOURCES) server.simulator.setFault(source, undefined)
+    const back = since()
+    await eventually(() => {
+      for (const source of PRICE_SOURCES) {
+        assert.ok(
+          back(source).some(({ via }) => via === 'stream'),
+          source,
+        )
+      }
+    })
+    assertTrue(server, heard)
+    troubles.length = 0
+  }
+})
+
+test('a provider that stalls is asked instead, and its age is told truly', async (t) => {
+  const { server, troubles, since } = await start(t)
+  for (const source of PRICE_SOURCES) server.simulator.setFault(source, 'stall')
+  const stalledAtMs = systemClock.nowMs()
+  const after = since()
+  await eventually(() => {
+    for (const source of PRICE_SOURCES) {
+      assert.ok(
+        after(source).some(({ via }) => via === 'latest'),
+        source,
+      )
+      assert.ok(troubles.includes(`${source} silent`))
+    }
+  })
+  for (const source of PRICE_SOURCES) {
+    for (const { atMs } of after(source)) assert.ok(atMs <= stalledAtMs)
+  }
+  for (const source of PRICE_SOURCES) server.simulator.setFault(source, undefined)
+  const back = since()
+  await eventually(() => {
+    for (const source of PRICE_SOURCES) {
+      assert.ok(
+        back(source).some(({ via }) => via === 'stream'),
+        source,
+      )
+    }
+  })
+})
+
+test('without its key pyth is refused, and says so', async (t) => {
+  const { server } = await start(t)
+  const troubles: string[] = []
+  const [pyth] = makeFeeds({ ...server.feeds, pyth: { ...server.feeds.pyth, apiKey: '' } }, () => ({
+    ...liveParts(systemClock),
+    heard: () => assert.fail('nothing can be heard'),
+    troubled: (trouble) => troubles.push(trouble),
+    timing: TIMING,
+  }))
+  pyth!.start()
+  t.after(() => pyth!.stop())
+  await eventually(() => assert.ok(troubles.includes('refused')))
+  await assert.rejects(pyth!.priceAt('BTC', 1_700_000_000_000, 1_000), { code: 'FEED_REFUSED' })
+})
+
+test('a fault can be had over HTTP', async (t) => {
+  const { server } = await start(t)
+  const at = `http://127.0.0.1:${server.port}/faults`
+  assert.equal((await fetch(`${at}/pyth/stall`, { method: 'POST' })).status, 204)
+  assert.equal(server.simulator.faultOf('pyth'), 'stall')
+  assert.equal((await fetch(`${at}/pyth`, { method: 'DELETE' })).status, 204)
+  assert.equal(server.simulator.faultOf('pyth'), undefined)
+  assert.equal((await fetch(`${at}/pyth/hiccup`, { method: 'POST' })).status, 404)
+})

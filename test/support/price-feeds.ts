@@ -1,0 +1,133 @@
+/** The three feeds for tests: over real sockets, or straight into a simulator with a clock of its own. */
+
+import type { PriceServer } from '#devnet/price-server.ts'
+import { type PriceSimulator, pythIdOf, type SimulatedRequest } from '#devnet/price-simulator.ts'
+import type { PriceSource } from '#domain/asset-price.ts'
+import { makeBinance } from '#feeds/binance.ts'
+import { makeCoinbase } from '#feeds/coinbase.ts'
+import type { Feed, FeedClock, FeedParts, FeedSocket } from '#feeds/feed.ts'
+import { makePyth } from '#feeds/pyth.ts'
+
+type Addresses = PriceServer['feeds']
+
+export function makeFeeds(
+  addresses: Addresses,
+  partsOf: (source: PriceSource) => FeedParts,
+): Feed[] {
+  return [
+    makePyth({ ...addresses.pyth, confidenceMax: 0.01 }, partsOf('pyth')),
+    makeBinance(addresses.binance, partsOf('binance')),
+    makeCoinbase(addresses.coinbase, partsOf('coinbase')),
+  ]
+}
+
+/** The way out of a real process. */
+export function liveParts(clock: FeedClock): Pick<FeedParts, 'clock' | 'fetch' | 'openSocket'> {
+  return { clock, fetch: (url, init) => fetch(url, init), openSocket: (url) => new WebSocket(url) }
+}
+
+export function simulatedAddresses(assets: readonly string[]): Addresses {
+  const named = (name: (asset: string) => string): Record<string, string> =>
+    Object.fromEntries(assets.map((asset) => [asset, name(asset)]))
+  return {
+    pyth: { url: 'http://pyth', apiKey: 'key', ids: named(pythIdOf) },
+    binance: {
+      url: 'http://binance',
+      socketUrl: 'ws://binance',
+      symbols: named((asset) => `${asset}USDT`),
+    },
+    coinbase: {
+      url: 'http://coinbase',
+      socketUrl: 'ws://coinbase',
+      products: named((asset) => `${asset}-USD`),
+    },
+  }
+}
+
+/** Straight into the simulator: the same texts, without sockets, so that a clock can be simulated. */
+export function simulatedParts(
+  simulator: PriceSimulator,
+  clock: FeedClock,
+): Pick<FeedParts, 'clock' | 'fetch' | 'openSocket'> {
+  const requestOf = (url: string, authorization: string): [PriceSource, SimulatedRequest] => {
+    const { hostname, pathname, searchParams } = new URL(url)
+    const path = pathname === '/' ? '' : pathname
+    return [hostname as PriceSource, { path, query: searchParams, authorization }]
+  }
+  return {
+    clock,
+    async fetch(url, { headers, signal }) {
+      const answer = simulator.answer(...requestOf(url, headers.authorization ?? ''))
+      if (answer === undefined) throw new Error('hung up')
+      const { status } = answer
+      const ok = status === 200
+      if ('body' in answer) return { ok, status, text: async () => answer.body, body: null }
+      const texts = pushedTexts(answer.follow, signal)
+      return { ok, status, text: async () => '', body: texts }
+    },
+    openSocket(url) {
+      const listeners: Record<string, ((event: { data: unknown }) => void)[]> = {}
+      const tell = (type: string, data?: unknown): void => {
+        for (const listener of listeners[type] ?? []) listener({ data })
+      }
+      let over = false
+      const close = (): void => {
+        if (over) return
+        over = true
+        taken?.closed()
+        tell('close')
+      }
+      const taken = simulator.accept(...requestOf(url, ''), {
+        send: (text) => tell('message', text),
+        close,
+      })
+      clock.after(0, () => {
+        if (taken === undefined) tell('error')
+        else if (!over) tell('open')
+      })
+      return {
+        addEventListener(type: string, listener: (event: { data: unknown }) => void) {
+          listeners[type] ??= []
+          listeners[type].push(listener)
+        },
+        send: (text) => taken?.message(text),
+        close,
+      } as FeedSocket
+    },
+  }
+}
+
+async function* pushedTexts(
+  follow: (to: { send(text: string): void; close(): void }) => () => void,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const waiting: Uint8Array[] = []
+  let over = false
+  let wake = (): void => undefined
+  const end = (): void => {
+    over = true
+    wake()
+  }
+  const leave = follow({
+    send(text) {
+      waiting.push(Buffer.from(text))
+      wake()
+    },
+    close: end,
+  })
+  signal.addEventListener('abort', end)
+  try {
+    for (;;) {
+      const next = waiting.shift()
+      if (next !== undefined) yield next
+      else if (over) return
+      else {
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+    }
+  } finally {
+    leave()
+  }
+}
