@@ -7,6 +7,7 @@ import type { ApiKey } from '#domain/api-key.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { ClaimRecord, ClaimStatus, RelayKey, RelayRecord } from '#domain/relay.ts'
+import type { TransactionRow } from '#domain/transaction.ts'
 import { apiKeyById } from './api-keys.ts'
 import { type Checkpoint, checkpoints } from './checkpoints.ts'
 import { claimsByStatus, claimsOfUser } from './claims.ts'
@@ -37,6 +38,7 @@ import {
   tradesByTransaction,
   tradesOfUser,
 } from './trades.ts'
+import { type JournalFilter, journalOf, transactionByHash } from './transactions.ts'
 
 type Counted = { trades: TradeRecord[]; count: number }
 
@@ -73,6 +75,8 @@ export type Queries = {
     takes: { user: Address; chainId: number; limit: number }
     answers: ClaimRecord[]
   }
+  journalOf: { takes: JournalFilter; answers: { rows: TransactionRow[]; lastNonce: number } }
+  transactionByHash: { takes: { txHash: string }; answers: TransactionRow | undefined }
 }
 
 export type QueryName = keyof Queries
@@ -120,6 +124,8 @@ const answers: {
   relayGasSince,
   claimsByStatus,
   claimsOfUser,
+  journalOf,
+  transactionByHash,
 }
 
 /** Answers one task; it never throws for a fault, since no error crosses a thread whole. */

@@ -9,14 +9,18 @@
 
 import { Fault } from '#domain/fault.ts'
 import type { RelayRecord } from '#domain/relay.ts'
+import type { TransactionRow } from '#domain/transaction.ts'
 import type { Database } from './database.ts'
 import { changeRelay, type OpenedRelay, openRelay, type RelayChange } from './relays.ts'
 import { storeFault } from './store-fault.ts'
+import { saveTransaction } from './transactions.ts'
 
 /** Name → `{ takes: …; answers: … }`. */
 export type Writes = {
   openRelay: { takes: OpenedRelay; answers: { record: RelayRecord; opened: boolean } }
   changeRelay: { takes: RelayChange; answers: boolean }
+  /** False when a newer form of the row was there, which was left as it is. */
+  saveTransaction: { takes: { row: TransactionRow }; answers: boolean }
 }
 
 export type WriteName = keyof Writes & string
@@ -39,6 +43,7 @@ const writers: {
 } = {
   openRelay,
   changeRelay,
+  saveTransaction,
 }
 
 type Takes<Name extends WriteName> = Writes[Name] extends { takes: infer Args extends object }
