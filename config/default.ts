@@ -41,6 +41,8 @@ export const defaults: Settings = {
   matching: { selfTrade: 'allow' },
   verify: { threads: 2 },
   chains: [],
+  chainRpc: [],
+  devnet: { enabled: false, port: 8_545, lingerSeconds: 60, disputeSeconds: 7_200 },
   keys: { settlement: '', relayer: [], operator: '' },
   demoMarkets: false,
   stream: {

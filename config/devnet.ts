@@ -8,6 +8,7 @@ export const devnet: Profile = {
   auth: { bearer: false },
   limits: { enabled: false },
   demoMarkets: true,
+  devnet: { enabled: true },
   // The local chain. Where its contracts stand follows from who deploys them in which order, so it
   // is the same on every fresh one.
   chains: [

@@ -6,6 +6,7 @@
  * a secret is never shown.
  */
 
+import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import Type, { type Static, type TSchema } from 'typebox'
 import { Errors } from 'typebox/value'
@@ -47,7 +48,7 @@ const Chain = Type.Object(
   { additionalProperties: false },
 )
 
-/** A private key: 0x and 64 hexadecimal digits. */
+/** A private key, 0x and 64 hexadecimal digits; in the environment also the path of its file. */
 const Key = '^(0x[0-9a-fA-F]{64})?$'
 
 export const SettingsSchema = Type.Object({
@@ -288,6 +289,40 @@ export const SettingsSchema = Type.Object({
     env: 'SIBYL_CHAINS',
     maxItems: 16,
     description: 'The chains that orders may settle on, as JSON.',
+  }),
+  chainRpc: Type.Array(Type.String({ pattern: '^https?://' }), {
+    env: 'SIBYL_CHAIN_RPC',
+    maxItems: 10,
+    description:
+      'Where the chain is reached, tried in this order, separated by commas; its contracts are ' +
+      'those of SIBYL_CHAINS, which has one chain then. Empty on the devnet: a local chain starts.',
+  }),
+  devnet: Type.Object({
+    enabled: Type.Boolean({
+      env: 'SIBYL_DEVNET',
+      description: 'Whether a local chain is started when no other one is named.',
+    }),
+    port: Type.Integer({
+      env: 'SIBYL_DEVNET_PORT',
+      minimum: 0,
+      maximum: 65_535,
+      description: 'The port of the local chain. 0 takes a free one.',
+    }),
+    lingerSeconds: Type.Integer({
+      env: 'SIBYL_DEVNET_LINGER_SECONDS',
+      minimum: 0,
+      maximum: 86_400,
+      unit: 's',
+      description:
+        'How long the local chain waits for the next start when the exchange was killed.',
+    }),
+    disputeSeconds: Type.Integer({
+      env: 'SIBYL_DISPUTE_SECONDS',
+      minimum: 1,
+      maximum: 31_536_000,
+      unit: 's',
+      description: 'How long a proposed outcome can be disputed on the local chain.',
+    }),
   }),
   keys: Type.Object({
     settlement: Type.String({
@@ -567,7 +602,7 @@ export function loadSettings(
   for (const { path, leaf } of list) {
     const text = env[leaf.env]
     if (text === undefined) continue
-    const value = parseText(text, leaf)
+    const value = parseText(leaf.secret ? withKeyFiles(text, leaf) : text, leaf)
     const problem = problemOf(leaf, value)
     if (problem !== undefined) {
       const shown = leaf.secret ? '' : `, but it is ${JSON.stringify(text)}`
@@ -608,6 +643,11 @@ function checkTogether(settings: Settings): void {
       throw new SettingsError(`SIBYL_TRUSTED_PROXIES: ${proxy} is no address and no range`)
     }
   }
+  if (settings.chainRpc.length > 0 && settings.chains.length !== 1) {
+    throw new SettingsError(
+      `SIBYL_CHAIN_RPC: SIBYL_CHAINS has ${settings.chains.length} chains; give each its rpcUrls there`,
+    )
+  }
   for (const [market, partition] of Object.entries(markets.pins)) {
     if (partition >= markets.partitions) {
       throw new SettingsError(
@@ -630,6 +670,22 @@ export function shownSettings(settings: Settings): Record<string, unknown> {
     shown[path] = leaf.secret && isSet ? '(set)' : value
   }
   return shown
+}
+
+/** Private keys may be files. What is no key and no file is not shown: it could be half a key. */
+function withKeyFiles(text: string, leaf: Leaf): string {
+  const { pattern, items } = leaf as { pattern?: string; items?: { pattern?: string } }
+  if ((items?.pattern ?? pattern) !== Key) return text
+  const keys = text.split(',').map((part) => {
+    const named = part.trim()
+    if (named === '' || named.startsWith('0x')) return named
+    try {
+      return readFileSync(named, 'utf8').trim()
+    } catch {
+      throw new SettingsError(`${leaf.env}: it is neither a key (0x…) nor a file that can be read`)
+    }
+  })
+  return keys.join(',')
 }
 
 function parseText(text: string, leaf: Leaf): unknown {

@@ -3,6 +3,7 @@
 import { CHANNEL_BATCH_MAX, CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
 import type { SharedTableMemory } from '#front/shared-table.ts'
 import type { ChannelOptions } from '#runtime/channel.ts'
+import type { ClockMemory } from '#runtime/clock.ts'
 import type { Settings } from './settings.ts'
 import type { Topology } from './topology.ts'
 
@@ -16,6 +17,8 @@ export type ThreadData = {
   /** The port that all fronts share, once main has claimed it. */
   readonly port: number
   readonly startedAtMs: number
+  /** How far the exchange's time is ahead of the machine's: `runThread` follows it. */
+  readonly clock: ClockMemory
   /** Memory that all fronts share: which tokens were used, and who may send how much. */
   readonly nonces: SharedTableMemory
   readonly buckets: SharedTableMemory

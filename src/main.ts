@@ -13,7 +13,7 @@ import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { frontThreadName, marketThreadName } from '#config/topology.ts'
 import { claimPort } from '#front/port.ts'
 import { makeSharedTable } from '#front/shared-table.ts'
-import { systemClock } from '#runtime/clock.ts'
+import { followClock, makeClockMemory, systemClock } from '#runtime/clock.ts'
 import { makeSupervisor, type ThreadSpec } from '#runtime/supervisor.ts'
 import { closeDatabase, openDatabase } from '#store/database.ts'
 import { describeDatabaseUrl } from '#store/database-url.ts'
@@ -65,6 +65,8 @@ async function boot(): Promise<void> {
   const isTerminal = process.stdout.isTTY === true
   const log = makeLog(settings.log, 'main', isTerminal)
   const version = versionOf()
+  const clock = makeClockMemory()
+  followClock(clock)
 
   // 3. The data folder and the database, brought to the newest shape.
   mkdirSync(settings.data.dir, { recursive: true })
@@ -86,6 +88,7 @@ async function boot(): Promise<void> {
       port,
       version,
       startedAtMs: systemClock.nowMs(),
+      clock,
       nonces: makeSharedTable(settings.auth.noncesMax, randomUUID()),
       buckets: makeSharedTable(settings.limits.bucketsMax, randomUUID()),
     }),

@@ -38,7 +38,7 @@ import type { EventLog } from '#log/event-log.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
-import type { Clock } from '#runtime/clock.ts'
+import { type Clock, systemClock } from '#runtime/clock.ts'
 import { type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
 import { runThread } from '#runtime/thread.ts'
 
@@ -145,7 +145,7 @@ async function start(): Promise<void> {
   // The clock of a market never goes back, not even when the machine's does between two starts.
   const lastMs = Math.max(0, ...own.map((partition) => events.state(partition).lastMs))
   const clock = {
-    nowMs: () => Math.max(lastMs, Date.now()),
+    nowMs: () => Math.max(lastMs, systemClock.nowMs()),
     after: () => () => {},
   }
   for (const partition of own) desks.set(partition, serveDesk(partition, clock))

@@ -6,8 +6,9 @@
  */
 
 import assert from 'node:assert/strict'
-import { type MessagePort, parentPort } from 'node:worker_threads'
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { expose, type Remote, releaseProxy } from 'comlink'
+import { type ClockMemory, followClock } from './clock.ts'
 import { endpointOf } from './endpoint.ts'
 
 /** What a thread may ask of the supervisor. */
@@ -46,6 +47,8 @@ export type ThreadControl = {
 
 export function runThread(parts: ThreadParts): void {
   assert(parentPort !== null, 'a thread entry runs as a worker')
+  const { clock } = (workerData ?? {}) as { clock?: ClockMemory }
+  if (clock !== undefined) followClock(clock)
   const port = parentPort
   let home: Remote<Home> | undefined
   const control: ThreadControl = {

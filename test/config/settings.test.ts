@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { loadSettings, SettingsError, settingsList, shownSettings } from '#config/settings.ts'
 
@@ -100,6 +103,23 @@ test('a secret is never shown, neither when it is right nor when it is wrong', (
   )
 })
 
+test('a private key may be in a file, and is shown neither there nor in the environment', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'sibyl-keys-'))
+  t.after(() => rmSync(folder, { recursive: true }))
+  const [first, second] = [`0x${'a1'.repeat(32)}`, `0x${'b2'.repeat(32)}`]
+  const file = join(folder, 'relayer.key')
+  writeFileSync(file, `${second}\n`)
+  const settings = loadSettings({ SIBYL_RELAYER_KEYS: `${first}, ${file}` })
+  assert.deepEqual(settings.keys.relayer, [first, second])
+  assert.equal(shownSettings(settings)['keys.relayer'], '(set)')
+  const half = 'a1'.repeat(32)
+  assert.throws(
+    () => loadSettings({ SIBYL_SETTLEMENT_KEY: half }),
+    (error: Error) =>
+      error.message.startsWith('SIBYL_SETTLEMENT_KEY: ') && !error.message.includes(half),
+  )
+})
+
 test('open writes on a public address are possible when they are asked for', () => {
   const env = { SIBYL_HOST: '0.0.0.0', SIBYL_ALLOW_OPEN_WRITES: 'true' }
   assert.equal(loadSettings(env).front.host, '0.0.0.0')
@@ -112,7 +132,7 @@ test('every setting has a name of its own, a sentence, and a unit where it is a 
     assert(!names.has(leaf.env), `${leaf.env} twice`)
     names.add(leaf.env)
     assert.match(leaf.description, /^.*[.}]$/, path)
-    if (leaf.type === 'integer' && path !== 'front.port') assert(leaf.unit, `${path} has no unit`)
+    if (leaf.type === 'integer' && !path.endsWith('.port')) assert(leaf.unit, `${path} has no unit`)
   }
 })
 

@@ -10,7 +10,7 @@ import { loadSettings } from '#config/settings.ts'
 import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { claimPort } from '#front/port.ts'
 import { makeSharedTable } from '#front/shared-table.ts'
-import { systemClock } from '#runtime/clock.ts'
+import { makeClockMemory, systemClock } from '#runtime/clock.ts'
 import { makeSupervisor, type Supervisor } from '#runtime/supervisor.ts'
 import { closeDatabase, openDatabase } from '#store/database.ts'
 import { migrate } from '#store/migrate.ts'
@@ -43,6 +43,7 @@ async function startThreads(t: TestContext): Promise<Running> {
     version: 'test',
     port,
     startedAtMs: systemClock.nowMs(),
+    clock: makeClockMemory(),
     nonces: makeSharedTable(settings.auth.noncesMax, randomUUID()),
     buckets: makeSharedTable(settings.limits.bucketsMax, randomUUID()),
   }

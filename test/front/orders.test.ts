@@ -4,6 +4,7 @@ import type { Trade } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import type { OrderSubmission } from '#client/sign-order.ts'
+import { devnet } from '#config/devnet.ts'
 import type { Address } from '#domain/ids.ts'
 import { closeDatabase, openDatabase } from '#store/database.ts'
 import { orderByHash } from '#store/orders.ts'
@@ -42,12 +43,19 @@ async function assertRefused(
   assert.ok(error.requestId, 'a refusal names its request')
 }
 
+/** A chain that orders are signed for and nothing is sent to. */
+function chainSettings(chainId: number, role: 'main' | 'test', settlement: string) {
+  const [devnetChain] = devnet.chains ?? []
+  assert.ok(devnetChain !== undefined)
+  return { ...devnetChain, chainId, role, contracts: { ...devnetChain.contracts, settlement } }
+}
+
 test('orders over HTTP', async (t) => {
   const exchange = await startExchange(t, {
     environment: {
       SIBYL_CHAINS: JSON.stringify([
-        { chainId: DEVNET.chainId, role: 'test', settlement: DEVNET.verifyingContract },
-        { chainId: OTHER_CHAIN.chainId, role: 'main', settlement: OTHER_CHAIN.verifyingContract },
+        chainSettings(DEVNET.chainId, 'test', DEVNET.verifyingContract),
+        chainSettings(OTHER_CHAIN.chainId, 'main', OTHER_CHAIN.verifyingContract),
       ]),
     },
     prepare: (dataDir) =>

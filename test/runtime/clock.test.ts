@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { simulatedClock, systemClock } from '#runtime/clock.ts'
+import {
+  followClock,
+  makeClockMemory,
+  moveClock,
+  simulatedClock,
+  systemClock,
+} from '#runtime/clock.ts'
 
 test('the simulated clock runs what is due in the order of time, then of asking', () => {
   const clock = simulatedClock(1_000)
@@ -35,4 +41,15 @@ test('the system clock tells Unix milliseconds and runs timers', async () => {
   const hold = setTimeout(() => {}, 60_000)
   await new Promise<void>((resolve) => systemClock.after(1, resolve))
   clearTimeout(hold)
+})
+
+test('the system clock is as far ahead of the machine as its shared memory says', (t) => {
+  const memory = makeClockMemory()
+  followClock(memory)
+  t.after(() => followClock(makeClockMemory()))
+  const behind = Date.now()
+  assert.ok(systemClock.nowMs() - behind < 60_000)
+  moveClock(memory, 7_200)
+  assert.ok(systemClock.nowMs() - behind >= 7_200_000)
+  assert.ok(systemClock.nowMs() - behind < 7_260_000)
 })

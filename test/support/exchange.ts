@@ -91,6 +91,8 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         SIBYL_PORT: '0',
         SIBYL_DATA_DIR: dataDir,
         SIBYL_LOG_FORMAT: 'json',
+        // Without a chain unless the test names one: most of the exchange needs none.
+        SIBYL_DEVNET: 'false',
         ...environment,
       },
       stdio: ['ignore', 'pipe', 'pipe'],

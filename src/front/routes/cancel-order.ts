@@ -3,6 +3,7 @@
 import Type from 'typebox'
 import { BUY, SELL } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
+import { systemClock } from '#runtime/clock.ts'
 import type { MarketGateway } from '../market-gateway.ts'
 import { ORDER_HASH } from '../order-examples.ts'
 import { marketIdParam, orderHashParam, sideName } from '../order-shapes.ts'
@@ -50,7 +51,7 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
           requestId,
           ...(principal === undefined ? {} : { trader: principal.address }),
         },
-        Math.max(1, deadlineAtMs - Date.now()),
+        Math.max(1, deadlineAtMs - systemClock.nowMs()),
       )
       return isRejection(answer) ? answer : { status: 200, body: answer }
     },

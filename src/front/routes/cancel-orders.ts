@@ -3,6 +3,7 @@
 import Type from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
+import { systemClock } from '#runtime/clock.ts'
 import type { MarketBoard } from '../market-board.ts'
 import type { MarketGateway } from '../market-gateway.ts'
 import { ORDER_HASH } from '../order-examples.ts'
@@ -55,7 +56,7 @@ export function cancelOrders(parts: {
       if (market !== undefined && !parts.board.markets.has(market)) {
         return reject('MARKET_NOT_FOUND', 'market')
       }
-      const leftMs = () => Math.max(1, deadlineAtMs - Date.now())
+      const leftMs = () => Math.max(1, deadlineAtMs - systemClock.nowMs())
       let markets: Iterable<MarketId> = market === undefined ? [] : [market]
       if (market === undefined) {
         // There may be many markets; only those where the trader has orders are asked to cancel.

@@ -3,6 +3,7 @@
 import Type from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
 import { isRejection } from '#domain/rejection.ts'
+import { systemClock } from '#runtime/clock.ts'
 import type { MarketBoard } from '../market-board.ts'
 import type { MarketGateway } from '../market-gateway.ts'
 import { OPEN_ORDERS_EXAMPLE } from '../order-examples.ts'
@@ -73,5 +74,5 @@ export function listUserOrders({ board, gateway }: Parts): AnswerRoute {
 }
 
 function leftMs(deadlineAtMs: number): number {
-  return Math.max(1, deadlineAtMs - Date.now())
+  return Math.max(1, deadlineAtMs - systemClock.nowMs())
 }
