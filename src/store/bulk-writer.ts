@@ -2,6 +2,19 @@
 
 import type { Value } from './columns.ts'
 
+/** A trade that is about to change, as it lies in the database. */
+export type StoredTrade = {
+  readonly market_id: Buffer
+  readonly seq: number | string
+  readonly fill_index: number
+  readonly chain_id: number | string
+  readonly outcome: number
+  readonly price_e6: number
+  readonly cost_e6: number | string
+  readonly matched_at_ms: number | string
+  readonly status: string
+}
+
 export type BulkWriter = {
   readonly insertMarkets: (rows: readonly Value[][]) => Promise<void>
   readonly insertOrders: (rows: readonly Value[][]) => Promise<void>
@@ -9,4 +22,14 @@ export type BulkWriter = {
   /** Both answer how many rows they found. */
   readonly updateOrders: (changes: readonly Value[][]) => Promise<number>
   readonly updateTrades: (changes: readonly Value[][]) => Promise<number>
+  /** The trades of these keys. */
+  readonly tradesOf: (keys: readonly Value[][]) => Promise<StoredTrade[]>
+  /** Each adds to the row of its key, or makes one. */
+  readonly addMarketStats: (rows: readonly Value[][]) => Promise<void>
+  readonly addChainStats: (rows: readonly Value[][]) => Promise<void>
+  readonly addChainSpans: (rows: readonly Value[][]) => Promise<void>
+  /** Prices of later trades than those that the rows hold. */
+  readonly addCandles: (rows: readonly Value[][]) => Promise<void>
+  /** Answers how many were not known. */
+  readonly addTraders: (rows: readonly Value[][]) => Promise<number>
 }

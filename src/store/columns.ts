@@ -228,3 +228,59 @@ function reasonText(reason: string): string | null {
 function textOrNull(text: string): string | null {
   return text === '' ? null : text
 }
+
+/** The sums of a market; the key is the first column, and the last three are added to. */
+export const MARKET_STATS_COLUMNS: Columns = {
+  market_id: 'hex',
+  chain_id: 'int',
+  volume_whole: 'int',
+  volume_millionths: 'int',
+  trades: 'int',
+}
+
+/** The sums of a chain over a span of time, as far as one partition has told of them. */
+export const CHAIN_SPAN_COLUMNS: Columns = {
+  chain_id: 'int',
+  log_partition: 'int',
+  span_sec: 'int',
+  start_sec: 'int',
+  volume_whole: 'int',
+  volume_millionths: 'int',
+  trades: 'int',
+}
+
+/** The sums of a chain, as far as one partition has told of them. */
+export const CHAIN_STATS_COLUMNS: Columns = {
+  chain_id: 'int',
+  log_partition: 'int',
+  volume_whole: 'int',
+  volume_millionths: 'int',
+  trades: 'int',
+  traders: 'int',
+  markets: 'int',
+  markets_closed: 'int',
+  markets_resolved: 'int',
+}
+
+export const CANDLE_COLUMNS: Columns = {
+  market_id: 'hex',
+  outcome: 'int',
+  span_sec: 'int',
+  start_sec: 'int',
+  open_e6: 'int',
+  high_e6: 'int',
+  low_e6: 'int',
+  close_e6: 'int',
+  volume_whole: 'int',
+  volume_millionths: 'int',
+  trades: 'int',
+  first_seq: 'int',
+  first_fill: 'int',
+  last_seq: 'int',
+  last_fill: 'int',
+}
+
+export const TRADER_COLUMNS: Columns = { chain_id: 'int', address: 'hex' }
+
+/** The columns that name a trade. */
+export const TRADE_KEY_COLUMNS: Columns = { market_id: 'hex', seq: 'int', fill_index: 'int' }

@@ -10,6 +10,7 @@ import { Fault } from '#domain/fault.ts'
 import { type Database, ormOptions } from './database.ts'
 import { mysqlMigrations } from './migrations/mysql.ts'
 import { sqliteMigrations } from './migrations/sqlite.ts'
+import { fillSums } from './recount.ts'
 import { storeFault } from './store-fault.ts'
 
 /** The names of the migrations that were run now. */
@@ -38,7 +39,9 @@ export async function migrate(database: Database): Promise<string[]> {
           { retryable: false },
         )
       }
-      return (await migrator.up()).map((migration) => migration.name)
+      const done = (await migrator.up()).map((migration) => migration.name)
+      await fillSums(database)
+      return done
     } finally {
       await orm.close(true)
     }

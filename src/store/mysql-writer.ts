@@ -6,14 +6,20 @@
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
-import type { BulkWriter } from './bulk-writer.ts'
+import type { BulkWriter, StoredTrade } from './bulk-writer.ts'
 import {
+  CANDLE_COLUMNS,
+  CHAIN_SPAN_COLUMNS,
+  CHAIN_STATS_COLUMNS,
   type Columns,
   MARKET_COLUMNS,
+  MARKET_STATS_COLUMNS,
   ORDER_CHANGE_COLUMNS,
   ORDER_COLUMNS,
   TRADE_CHANGE_COLUMNS,
   TRADE_COLUMNS,
+  TRADE_KEY_COLUMNS,
+  TRADER_COLUMNS,
   type Value,
 } from './columns.ts'
 import { hexDigits } from './hex.ts'
@@ -51,6 +57,28 @@ const UPDATE_TRADES = `update json_table(?, '$[*]' columns (
     t.reason = c.reason, t.attempts = t.attempts + c.attempts, t.failed_at_ms = c.failed_at_ms,
     t.updated_at_ms = c.updated_at_ms`
 
+const SELECT_TRADES = `select t.market_id, t.seq, t.fill_index, t.chain_id, t.outcome, t.price_e6,
+    t.cost_e6, t.matched_at_ms, t.status
+  from json_table(?, '$[*]' columns (
+    market_id char(64) character set ascii path '$[0]',
+    seq bigint path '$[1]',
+    fill_index int path '$[2]'
+  )) as c straight_join trades as t
+    on t.market_id = unhex(c.market_id) and t.seq = c.seq and t.fill_index = c.fill_index`
+
+const SUMS = ['volume_whole', 'volume_millionths', 'trades']
+const CHAIN_SUMS = [...SUMS, 'traders', 'markets', 'markets_closed', 'markets_resolved']
+
+/** Adds to the row that is there. */
+function added(sums: readonly string[]): string {
+  const each = sums.map((sum) => `${sum} = ${sum} + values(${sum})`)
+  return ` on duplicate key update ${each.join(', ')}`
+}
+
+const LATER_PRICES = `${added(SUMS)},
+  high_e6 = greatest(high_e6, values(high_e6)), low_e6 = least(low_e6, values(low_e6)),
+  close_e6 = values(close_e6), last_seq = values(last_seq), last_fill = values(last_fill)`
+
 export async function mysqlWriter(
   connection: AbstractSqlConnection,
   transaction: Transaction,
@@ -65,11 +93,18 @@ export async function mysqlWriter(
     if (typeof value === 'number') return String(value)
     return isHex ? `0x${hexDigits(value)}` : String(platform.quoteValue(value))
   }
-  const insert = (table: string, columns: Columns, rowsMax: number) => {
-    const head = `insert into ${table} (${Object.keys(columns).join(', ')}) values `
+  const insert = (
+    table: string,
+    columns: Columns,
+    rowsMax: number,
+    otherwise = '',
+    how = 'insert into',
+  ) => {
+    const head = `${how} ${table} (${Object.keys(columns).join(', ')}) values `
     const isHex = Object.values(columns).map((kind) => kind === 'hex')
     return async (rows: readonly Value[][]) => {
-      let before: Promise<unknown> = Promise.resolve()
+      let inserted = 0
+      let before: Promise<number> = Promise.resolve(0)
       for (let start = 0; start < rows.length; start += rowsMax) {
         let sql = head
         const end = Math.min(start + rowsMax, rows.length)
@@ -82,34 +117,53 @@ export async function mysqlWriter(
           }
           sql += ')'
         }
-        await before
-        before = run(sql, [])
+        inserted += await before
+        before = run(sql + otherwise, [])
       }
-      await before
+      return inserted + (await before)
     }
   }
-  const update = (sql: string, columns: Columns) => {
+  const parts = function* (rows: readonly Value[][], columns: Columns) {
     const isHex = Object.values(columns).map((kind) => kind === 'hex')
-    return async (changes: readonly Value[][]) => {
-      let found = 0
-      for (let start = 0; start < changes.length; start += ROWS_MAX) {
-        const part = changes
-          .slice(start, start + ROWS_MAX)
-          .map((change) =>
-            change.map((value, column) =>
-              isHex[column] && value !== null ? hexDigits(value as string) : value,
-            ),
-          )
-        found += await run(sql, [JSON.stringify(part)])
-      }
-      return found
+    for (let start = 0; start < rows.length; start += ROWS_MAX) {
+      yield rows
+        .slice(start, start + ROWS_MAX)
+        .map((row) =>
+          row.map((value, column) =>
+            isHex[column] && value !== null ? hexDigits(value as string) : value,
+          ),
+        )
     }
+  }
+  const insertOnly = (...how: Parameters<typeof insert>) => {
+    const write = insert(...how)
+    return async (rows: readonly Value[][]) => void (await write(rows))
+  }
+  const update = (sql: string, columns: Columns) => async (changes: readonly Value[][]) => {
+    let found = 0
+    for (const part of parts(changes, columns)) found += await run(sql, [JSON.stringify(part)])
+    return found
   }
   return {
-    insertMarkets: insert('markets', MARKET_COLUMNS, MARKETS_MAX),
-    insertOrders: insert('orders', ORDER_COLUMNS, ROWS_MAX),
-    insertTrades: insert('trades', TRADE_COLUMNS, ROWS_MAX),
+    insertMarkets: insertOnly('markets', MARKET_COLUMNS, MARKETS_MAX),
+    insertOrders: insertOnly('orders', ORDER_COLUMNS, ROWS_MAX),
+    insertTrades: insertOnly('trades', TRADE_COLUMNS, ROWS_MAX),
     updateOrders: update(UPDATE_ORDERS, ORDER_CHANGE_COLUMNS),
     updateTrades: update(UPDATE_TRADES, TRADE_CHANGE_COLUMNS),
+    async tradesOf(keys) {
+      const found: StoredTrade[] = []
+      for (const part of parts(keys, TRADE_KEY_COLUMNS)) {
+        const values = [JSON.stringify(part)]
+        found.push(
+          ...(await connection.execute<StoredTrade[]>(SELECT_TRADES, values, 'all', transaction)),
+        )
+      }
+      return found
+    },
+    addMarketStats: insertOnly('market_stats', MARKET_STATS_COLUMNS, ROWS_MAX, added(SUMS)),
+    addChainStats: insertOnly('chain_stats', CHAIN_STATS_COLUMNS, ROWS_MAX, added(CHAIN_SUMS)),
+    addChainSpans: insertOnly('chain_spans', CHAIN_SPAN_COLUMNS, ROWS_MAX, added(SUMS)),
+    addCandles: insertOnly('candles', CANDLE_COLUMNS, ROWS_MAX, LATER_PRICES),
+    addTraders: insert('traders', TRADER_COLUMNS, ROWS_MAX, '', 'insert ignore into'),
   }
 }

@@ -9,7 +9,7 @@ import assert from 'node:assert/strict'
 import type { QueryResult, Transaction } from '@mikro-orm/core'
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
 import { Fault } from '#domain/fault.ts'
-import type { MarketId } from '#domain/ids.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
 import { MARKETS_OPEN_MAX } from '#domain/limits.ts'
 import { collapse } from './collapse.ts'
 import {
@@ -22,7 +22,8 @@ import {
 import { type Database, transact } from './database.ts'
 import { bytesOf, hexOf } from './hex.ts'
 import { mysqlWriter } from './mysql-writer.ts'
-import type { MarketChange, ProjectionBatch } from './rows.ts'
+import { countClosing, type MarketCounts, tallyBatch, writeTally } from './project-stats.ts'
+import type { MarketChange, ProjectionBatch, TradeRow } from './rows.ts'
 import { sqliteWriter } from './sqlite-writer.ts'
 
 /** `already` says that the batch had been applied before, and that nothing was done now. */
@@ -33,12 +34,17 @@ export async function project(database: Database, batch: ProjectionBatch): Promi
   // What can be computed is computed before the transaction takes its locks.
   const collapsed = collapse(batch)
   const { partition } = batch
-  return transact(database, async (transaction, connection) => {
+  const known = tradersKnownTo(database)
+  let newTraders: [chainId: number, trader: Address][] = []
+  const projected = await transact(database, async (transaction, connection) => {
+    const sql = { connection, transaction }
     if (!(await moveCheckpoint(connection, transaction, batch))) return 'already'
     const writer = await (database.address.dialect === 'sqlite'
       ? sqliteWriter(connection)
       : mysqlWriter(connection, transaction))
     const chainOf = await chainIds(database, connection, transaction, batch)
+    newTraders = unknownTraders(batch.trades, chainOf, known)
+    const tally = await tallyBatch(writer, collapsed, chainOf)
     await writer.insertMarkets(batch.markets.map((row) => marketValues(row, partition)))
     await writer.insertOrders(
       collapsed.orders.map((row) => orderValues(row, chainOf(row.order.marketId), partition)),
@@ -51,9 +57,55 @@ export async function project(database: Database, batch: ProjectionBatch): Promi
     const tradeChanges = collapsed.tradeChanges.map(tradeChangeValues)
     expectAll('trades', tradeChanges.length, await writer.updateTrades(tradeChanges))
     // Last, because a market closes for good: whatever of it is open after the batch ended with it.
-    for (const change of batch.marketChanges) await closeMarket(connection, transaction, change)
+    const marketCounts = new Map<number, MarketCounts>()
+    for (const { market } of batch.markets) countsOf(marketCounts, market.chainId).markets += 1
+    for (const change of batch.marketChanges) {
+      await closeMarket(connection, transaction, change, marketCounts)
+    }
+    await writeTally(sql, writer, partition, tally, newTraders, marketCounts)
     return 'applied'
   })
+  for (const [chainId, trader] of newTraders) known.add(`${chainId}/${trader}`)
+  return projected
+}
+
+/** Traders that the database is known to have; a short memory spares most of the asking. */
+const knownTraders = new WeakMap<Database, Set<string>>()
+const KNOWN_TRADERS_MAX = 100_000
+
+function tradersKnownTo(database: Database): Set<string> {
+  let known = knownTraders.get(database)
+  if (known === undefined || known.size >= KNOWN_TRADERS_MAX) {
+    known = new Set()
+    knownTraders.set(database, known)
+  }
+  return known
+}
+
+/** Each trader of the batch once, as far as nothing is known of him. */
+function unknownTraders(
+  trades: readonly TradeRow[],
+  chainOf: (marketId: MarketId) => number,
+  known: ReadonlySet<string>,
+): [chainId: number, trader: Address][] {
+  const found = new Map<string, [number, Address]>()
+  for (const { marketId, buyer, seller } of trades) {
+    const chainId = chainOf(marketId)
+    for (const trader of [buyer, seller]) {
+      const key = `${chainId}/${trader}`
+      if (!known.has(key)) found.set(key, [chainId, trader])
+    }
+  }
+  return [...found.values()]
+}
+
+function countsOf(counts: Map<number, MarketCounts>, chainId: number): MarketCounts {
+  let known = counts.get(chainId)
+  if (known === undefined) {
+    known = { markets: 0, closed: 0, resolved: 0 }
+    counts.set(chainId, known)
+  }
+  return known
 }
 
 async function moveCheckpoint(
@@ -134,8 +186,20 @@ async function closeMarket(
   connection: AbstractSqlConnection,
   transaction: Transaction,
   change: MarketChange,
+  counts: Map<number, MarketCounts>,
 ): Promise<void> {
   const { marketId, closed, seq, atMs } = change
+  const [before] = await connection.execute<
+    { chain_id: number | string; close_reason: string | null }[]
+  >(
+    'select chain_id, close_reason from markets where market_id = ?',
+    [bytesOf(marketId)],
+    'all',
+    transaction,
+  )
+  if (before !== undefined) {
+    countClosing(countsOf(counts, Number(before.chain_id)), before.close_reason, change)
+  }
   const found = await run(
     connection,
     transaction,

@@ -9,6 +9,7 @@ import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { ClaimRecord, ClaimStatus, RelayKey, RelayRecord } from '#domain/relay.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { apiKeyById } from './api-keys.ts'
+import { type CandleFilter, type CandleRecord, candles } from './candles.ts'
 import { type Checkpoint, checkpoints } from './checkpoints.ts'
 import { claimsByStatus, claimsOfUser } from './claims.ts'
 import type { Database } from './database.ts'
@@ -27,6 +28,7 @@ import {
   ordersByHash,
 } from './orders.ts'
 import { relayByKey, relayGasSince, unfinishedRelays } from './relays.ts'
+import { type ChainStats, chainStats, type MarketStats, marketStats } from './stats.ts'
 import { storeFault } from './store-fault.ts'
 import {
   failedTradesSince,
@@ -60,6 +62,9 @@ export type Queries = {
   newestPendingTrades: { takes: { limit: number }; answers: Counted }
   failedTradesSince: { takes: { sinceMs: number; limit: number }; answers: Counted }
   tradesByTransaction: { takes: { txHash: string; limit: number }; answers: TradeRecord[] }
+  marketStats: { takes: { marketId: MarketId; nowMs: number }; answers: MarketStats }
+  chainStats: { takes: { chainId?: number; nowMs: number }; answers: ChainStats }
+  candles: { takes: CandleFilter; answers: CandleRecord[] }
   checkpoints: { takes: Record<string, never>; answers: Checkpoint[] }
   relayByKey: { takes: { key: RelayKey }; answers: RelayRecord | undefined }
   unfinishedRelays: { takes: { chainId: number; limit: number }; answers: RelayRecord[] }
@@ -118,6 +123,9 @@ const answers: {
   newestPendingTrades,
   failedTradesSince,
   tradesByTransaction,
+  marketStats,
+  chainStats,
+  candles,
   checkpoints: (database) => checkpoints(database),
   relayByKey,
   unfinishedRelays,

@@ -5,14 +5,20 @@
 
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
 import type { SqliteConnection } from '@mikro-orm/sqlite'
-import type { BulkWriter } from './bulk-writer.ts'
+import type { BulkWriter, StoredTrade } from './bulk-writer.ts'
 import {
+  CANDLE_COLUMNS,
+  CHAIN_SPAN_COLUMNS,
+  CHAIN_STATS_COLUMNS,
   type Columns,
   MARKET_COLUMNS,
+  MARKET_STATS_COLUMNS,
   ORDER_CHANGE_COLUMNS,
   ORDER_COLUMNS,
   TRADE_CHANGE_COLUMNS,
   TRADE_COLUMNS,
+  TRADE_KEY_COLUMNS,
+  TRADER_COLUMNS,
   type Value,
 } from './columns.ts'
 import { bytesOf } from './hex.ts'
@@ -20,6 +26,9 @@ import { bytesOf } from './hex.ts'
 type File = Awaited<ReturnType<SqliteConnection['getNativeClient']>>
 
 type Bound = Value | Buffer
+
+const SUMS = ['volume_whole', 'volume_millionths', 'trades']
+const CHAIN_SUMS = [...SUMS, 'traders', 'markets', 'markets_closed', 'markets_resolved']
 
 const writers = new WeakMap<File, BulkWriter>()
 
@@ -34,16 +43,29 @@ export async function sqliteWriter(connection: AbstractSqlConnection): Promise<B
 }
 
 function prepare(file: File): BulkWriter {
-  const insert = (table: string, columns: Columns) => {
+  const insertInto = (table: string, columns: Columns, otherwise = '') => {
     const names = Object.keys(columns)
     const statement = file.prepare<[Bound[]]>(
-      `insert into ${table} (${names.join(', ')}) values (${names.map(() => '?').join(', ')})`,
+      `insert into ${table} (${names.join(', ')}) values (${names.map(() => '?').join(', ')})
+        ${otherwise}`,
     )
     const bind = binder(columns)
+    return (row: readonly Value[]) => statement.run(bind(row)).changes
+  }
+  const insert = (table: string, columns: Columns, otherwise = '') => {
+    const run = insertInto(table, columns, otherwise)
     return async (rows: readonly Value[][]) => {
-      for (const row of rows) statement.run(bind(row))
+      for (const row of rows) run(row)
     }
   }
+  /** Adds the columns behind the key to the row that is there. */
+  const add = (table: string, columns: Columns, key: string, sums: readonly string[]) =>
+    insert(
+      table,
+      columns,
+      `on conflict (${key}) do update set
+        ${sums.map((sum) => `${sum} = ${sum} + excluded.${sum}`).join(', ')}`,
+    )
   const update = (sql: string, columns: Columns) => {
     const statement = file.prepare<[Bound[]]>(sql)
     const bind = binder(columns)
@@ -53,6 +75,12 @@ function prepare(file: File): BulkWriter {
       return found
     }
   }
+  const findTrade = file.prepare<[Bound[]], StoredTrade>(
+    `select market_id, seq, fill_index, chain_id, outcome, price_e6, cost_e6, matched_at_ms, status
+      from trades where market_id = ? and seq = ? and fill_index = ?`,
+  )
+  const bindKey = binder(TRADE_KEY_COLUMNS)
+  const addTrader = insertInto('traders', TRADER_COLUMNS, 'on conflict do nothing')
   return {
     insertMarkets: insert('markets', MARKET_COLUMNS),
     insertOrders: insert('orders', ORDER_COLUMNS),
@@ -68,6 +96,32 @@ function prepare(file: File): BulkWriter {
         where market_id = ? and seq = ? and fill_index = ?`,
       TRADE_CHANGE_COLUMNS,
     ),
+    async tradesOf(keys) {
+      return keys.flatMap((key) => findTrade.get(bindKey(key)) ?? [])
+    },
+    addMarketStats: add('market_stats', MARKET_STATS_COLUMNS, 'market_id', SUMS),
+    addChainStats: add('chain_stats', CHAIN_STATS_COLUMNS, 'chain_id, log_partition', CHAIN_SUMS),
+    addChainSpans: add(
+      'chain_spans',
+      CHAIN_SPAN_COLUMNS,
+      'chain_id, span_sec, start_sec, log_partition',
+      SUMS,
+    ),
+    addCandles: insert(
+      'candles',
+      CANDLE_COLUMNS,
+      `on conflict (market_id, outcome, span_sec, start_sec) do update set
+        high_e6 = max(high_e6, excluded.high_e6), low_e6 = min(low_e6, excluded.low_e6),
+        close_e6 = excluded.close_e6, last_seq = excluded.last_seq, last_fill = excluded.last_fill,
+        volume_whole = volume_whole + excluded.volume_whole,
+        volume_millionths = volume_millionths + excluded.volume_millionths,
+        trades = trades + excluded.trades`,
+    ),
+    async addTraders(rows) {
+      let fresh = 0
+      for (const row of rows) fresh += addTrader(row)
+      return fresh
+    },
   }
 }
 
