@@ -14,7 +14,15 @@ import type { Address, OrderHash } from '#domain/ids.ts'
 import { isPrice, isShares, type Price, type Shares } from '#domain/money.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
 import { ExpiryWheel } from './expiry-wheel.ts'
-import { ADDRESS_WORDS, HASH_WORDS, readKey, sameKey, tagOf, writeKey } from './key-words.ts'
+import {
+  ADDRESS_WORDS,
+  HASH_WORDS,
+  readKey,
+  sameKey,
+  tagOf,
+  tagOfText,
+  writeKey,
+} from './key-words.ts'
 import {
   addToLevel,
   COUNT,
@@ -53,7 +61,7 @@ import {
   TRADER_PREV,
   TRADER_SLOT,
 } from './order-record.ts'
-import { PriceSet } from './price-set.ts'
+import { PriceLevels } from './price-levels.ts'
 import { NIL, PAGE_MASK, RecordPool } from './record-pool.ts'
 import { BookSnapshot, readChunk } from './snapshot.ts'
 import { TagIndex } from './tag-index.ts'
@@ -96,12 +104,8 @@ export class Book {
   #texts!: (OrderHash | undefined)[]
   #byHash!: TagIndex
   #byTrader!: TagIndex
-  #byPrice!: TagIndex
-  #bids!: PriceSet
-  #asks!: PriceSet
-  /** The slots of the best levels, NIL where a side is empty. */
-  #bestBidLevel = NIL
-  #bestAskLevel = NIL
+  #bids!: PriceLevels
+  #asks!: PriceLevels
   #wheel!: ExpiryWheel
   #snapshot: BookSnapshot | undefined
 
@@ -232,7 +236,7 @@ export class Book {
 
   /** The exact sum of what rests at a price. */
   levelSize(side: Side, price: Price): bigint {
-    const level = this.#levelAt(price * 2 + side)
+    const level = this.#prices(side).levelAt(price)
     return level === NIL ? 0n : levelTotal(this.#levels, level)
   }
 
@@ -242,7 +246,7 @@ export class Book {
     const levels: Level[] = []
     for (let price = prices.best; price !== 0; price = prices.next(price)) {
       if (levels.length >= levelsMax) break
-      const level = this.#levelAt(price * 2 + side)
+      const level = prices.levelAt(price)
       const orders = this.#levels.page(level)[levelAt(level) + COUNT]!
       levels.push({ price: price as Price, size: levelTotal(this.#levels, level), orders })
     }
@@ -344,7 +348,7 @@ export class Book {
 
   /** The order that is first in line on a side, NIL when the side is empty. */
   bestOrder(side: Side): number {
-    const level = side === BUY ? this.#bestBidLevel : this.#bestAskLevel
+    const level = this.#prices(side).bestLevel
     if (level === NIL) return NIL
     return this.#levels.page(level)[levelAt(level) + HEAD]!
   }
@@ -359,8 +363,12 @@ export class Book {
 
   /** What stands for the trader while he has orders in this book; NIL when he has none. */
   traderSlot(trader: Address): number {
-    readKey(trader, this.#key, ADDRESS_WORDS)
-    return this.#ownerOf(this.#key, 0)
+    const tag = tagOfText(trader, ADDRESS_WORDS, this.#seed)
+    let owner = this.#byTrader.find(tag)
+    while (owner !== NIL && this.#addresses[owner] !== trader) {
+      owner = this.#byTrader.findNext(tag, owner)
+    }
+    return owner
   }
 
   traderSlotOf(slot: number): number {
@@ -420,44 +428,24 @@ export class Book {
     return slot < this.#texts.length ? this.#texts[slot] : undefined
   }
 
-  #prices(side: Side): PriceSet {
+  #prices(side: Side): PriceLevels {
     return side === BUY ? this.#bids : this.#asks
-  }
-
-  /** The level of a price and side; NIL when nothing rests there. */
-  #levelAt(priceSide: number): number {
-    return this.#byPrice.find(levelTag(priceSide))
   }
 
   /** The level of a price and side, opened if need be. */
   #openLevel(priceSide: number): number {
-    const known = this.#levelAt(priceSide)
+    const prices = this.#prices(sideOf(priceSide))
+    const price = priceSide >> 1
+    const known = prices.levelAt(price)
     if (known !== NIL) return known
     const level = openLevel(this.#levels, priceSide)
-    this.#byPrice.add(levelTag(priceSide), level)
-    const side = sideOf(priceSide)
-    const prices = this.#prices(side)
-    const price = priceSide >> 1
-    prices.add(price)
-    if (prices.best === price) this.#setBestLevel(side, level)
+    prices.add(price, level)
     return level
   }
 
   #closeLevel(level: number, priceSide: number): void {
-    this.#byPrice.remove(levelTag(priceSide), level)
     this.#levels.free(level)
-    const side = sideOf(priceSide)
-    const prices = this.#prices(side)
-    const price = priceSide >> 1
-    const wasBest = prices.best === price
-    prices.remove(price)
-    if (!wasBest) return
-    this.#setBestLevel(side, prices.best === 0 ? NIL : this.#levelAt(prices.best * 2 + side))
-  }
-
-  #setBestLevel(side: Side, level: number): void {
-    if (side === BUY) this.#bestBidLevel = level
-    else this.#bestAskLevel = level
+    this.#prices(sideOf(priceSide)).remove(priceSide >> 1)
   }
 
   #joinLevel(slot: number, level: number, remaining: number): void {
@@ -524,7 +512,9 @@ export class Book {
   /** The slot of the trader, who is entered when this is his first order. */
   #openTrader(trader: Address): number {
     const known = this.traderSlot(trader)
-    return known === NIL ? this.#addTrader(trader, this.#key, 0) : known
+    if (known !== NIL) return known
+    readKey(trader, this.#key, ADDRESS_WORDS)
+    return this.#addTrader(trader, this.#key, 0)
   }
 
   #addTrader(trader: Address, words: Int32Array, offset: number): number {
@@ -563,7 +553,7 @@ export class Book {
   *#slots(side: Side): Generator<number, void, undefined> {
     const prices = this.#prices(side)
     for (let price = prices.best; price !== 0; price = prices.next(price)) {
-      const level = this.#levelAt(price * 2 + side)
+      const level = prices.levelAt(price)
       let slot = this.#levels.page(level)[levelAt(level) + HEAD]!
       while (slot !== NIL) {
         yield slot
@@ -580,11 +570,8 @@ export class Book {
     this.#texts = []
     this.#byHash = new TagIndex()
     this.#byTrader = new TagIndex()
-    this.#byPrice = new TagIndex()
-    this.#bids = new PriceSet(true)
-    this.#asks = new PriceSet(false)
-    this.#bestBidLevel = NIL
-    this.#bestAskLevel = NIL
+    this.#bids = new PriceLevels(true)
+    this.#asks = new PriceLevels(false)
     this.#wheel = new ExpiryWheel(this.#orders, nowSec)
   }
 
@@ -674,12 +661,6 @@ function checkTerms(order: OrderTerms, remaining: number, matches: number): void
 /** Where the words of a trader begin in their page. */
 function traderAt(owner: number): number {
   return (owner & PAGE_MASK) << TRADER_SHIFT
-}
-
-/** A tag that no other level has: each step of making it can be undone. */
-function levelTag(priceSide: number): number {
-  const tag = Math.imul(priceSide, 0x9e3779b1)
-  return tag ^ (tag >>> 15)
 }
 
 /** Points a link of a restored record to where its order is now. */

@@ -39,7 +39,7 @@ export class OrderList {
     this.length = 0
   }
 
-  /** Copies the record as it is now; `taken` is what a match took of it, 0 elsewhere. */
+  /** Copies the order as it is now; `taken` is what a match took of it, 0 elsewhere. */
   push(
     pool: RecordPool,
     slot: number,
@@ -52,10 +52,18 @@ export class OrderList {
     const from = recordAt(slot)
     const page = pool.page(slot)
     const words = this.#words
-    for (let word = 0; word <= MATCHES; word++) words[to + word] = page[from + word]!
+    const doubles = this.#doubles
+    const numbers = pool.doublePage(slot)
+    words[to + PRICE_SIDE] = page[from + PRICE_SIDE]!
+    words[to + MATCHES] = page[from + MATCHES]!
+    for (let at = SIZE; at <= PLACED; at++) doubles[(to >> 1) + at] = numbers[(from >> 1) + at]!
+    doubles[(to >> 1) + TAKEN] = taken
     this.#traders[this.length] = trader
     this.#hashes[this.length] = orderHash
-    this.#doubles[(to >> 1) + TAKEN] = taken
+    // Where the text is known nobody reads the words.
+    if (orderHash === undefined) {
+      for (let word = HASH; word < HASH_WORDS; word++) words[to + word] = page[from + word]!
+    }
     this.length++
   }
 

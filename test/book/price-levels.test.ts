@@ -1,30 +1,34 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { PriceSet } from '#book/price-set.ts'
+import { PriceLevels } from '#book/price-levels.ts'
+import { NIL } from '#book/record-pool.ts'
 import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 import { withSeeds } from '../support/random.ts'
 
-test('a price set lists exactly its prices in order, as a sorted array would', () => {
+test('the prices are listed in order with their levels, as a sorted map would', () => {
   withSeeds([1, 2, 3], (random) => {
     for (const bestIsHighest of [true, false]) {
-      const set = new PriceSet(bestIsHighest)
-      const prices = new Set<number>()
+      const set = new PriceLevels(bestIsHighest)
+      const prices = new Map<number, number>()
       const spread = random.pick([40, 3_000, PRICE_MAX])
       for (let round = 0; round < 300; round++) {
         const price = random.int(PRICE_MIN, spread)
         if (prices.delete(price)) set.remove(price)
         else {
-          prices.add(price)
-          set.add(price)
+          prices.set(price, round)
+          set.add(price, round)
         }
         if (random.chance(0.3)) {
-          const leaving = random.pick([...prices, price])
+          const leaving = random.pick([...prices.keys(), price])
           if (prices.delete(leaving)) set.remove(leaving)
         }
-        const sorted = [...prices].sort((a, b) => (bestIsHighest ? b - a : a - b))
-        const listed: number[] = []
-        for (let at = set.best; at !== 0; at = set.next(at)) listed.push(at)
+        const sorted = [...prices].sort(([a], [b]) => (bestIsHighest ? b - a : a - b))
+        const listed: [number, number][] = []
+        for (let at = set.best; at !== 0; at = set.next(at)) listed.push([at, set.levelAt(at)])
         assert.deepEqual(listed, sorted)
+        assert.equal(set.bestLevel, sorted[0]?.[1] ?? NIL)
+        const any = random.int(PRICE_MIN, spread)
+        assert.equal(set.levelAt(any), prices.get(any) ?? NIL)
       }
     }
   })
@@ -33,11 +37,12 @@ test('a price set lists exactly its prices in order, as a sorted array would', (
 test('both ends of the grid and the edges of every tier are found', () => {
   const edges = [1, 31, 32, 1023, 1024, 32_767, 32_768, 500_000, PRICE_MAX]
   for (const bestIsHighest of [true, false]) {
-    const set = new PriceSet(bestIsHighest)
-    for (const price of edges) set.add(price)
+    const set = new PriceLevels(bestIsHighest)
+    for (const price of edges) set.add(price, price + 1)
     const expected = bestIsHighest ? edges.toReversed() : edges
     for (const price of expected) {
       assert.equal(set.best, price)
+      assert.equal(set.bestLevel, price + 1)
       set.remove(price)
     }
     assert.equal(set.best, 0)

@@ -1,16 +1,23 @@
 /**
- * The prices of one side that have orders, in order. Four tiers of bitmaps, each bit standing for
- * 32 of the tier below, find the next price in a handful of instructions wherever it is. The lowest
- * two tiers exist only in pages of 1,024 prices where there were orders, so a quiet book is small.
+ * The prices of one side that have orders, in order, and the level of each. Four tiers of bitmaps,
+ * each bit standing for 32 of the tier below, find the next price in a handful of instructions
+ * wherever it is. The lowest two tiers exist only in pages of 1,024 prices where there were orders,
+ * and the levels only in leaves of 8 prices where there are some, so a quiet book is small.
  */
+
+import { NIL } from './record-pool.ts'
 
 const NO_PAGE = -1
 const PAGES = 1024
 const PAGE_WORDS = 32
+const PAGE_LEAVES = 128
+const LEAF_PRICES = 8
 
-export class PriceSet {
+export class PriceLevels {
   /** The best price; 0 when there is none. */
   best = 0
+  /** Its level; NIL when there is none. */
+  bestLevel = NIL
   readonly #bestIsHighest: boolean
   /** Which part of `#bits` and `#summaries` a page has; made with the first price. */
   #pages = new Int16Array(0)
@@ -18,6 +25,14 @@ export class PriceSet {
   #bits = new Int32Array(0)
   /** Bit w of a page's summary: word w of its bits is not 0. */
   #summaries = new Int32Array(0)
+  /** The leaf of each eight bits that are not 0. */
+  #leaves = new Int32Array(0)
+  /** The levels of the prices of each leaf. */
+  #levels = new Int32Array(0)
+  #leavesUsed = 0
+  /** Leaves that were given back, the last one first. */
+  #freeLeaves = new Int32Array(0)
+  #freeCount = 0
   /** Bit b of group g: page 32g + b has prices. Bit g of the top: group g is not 0. */
   readonly #groups = new Int32Array(32)
   #top = 0
@@ -26,32 +41,60 @@ export class PriceSet {
     this.#bestIsHighest = bestIsHighest
   }
 
-  add(price: number): void {
+  /** The level of a price; NIL when it has none. */
+  levelAt(price: number): number {
+    if (this.best === 0) return NIL
+    const page = this.#pages[price >> 10]!
+    if (page === NO_PAGE) return NIL
+    const at = page * PAGE_WORDS + ((price >> 5) & 31)
+    if ((this.#bits[at]! & (1 << (price & 31))) === 0) return NIL
+    return this.#levels[this.#cellOf(page, price)]!
+  }
+
+  /** Adds a price that has no level yet. */
+  add(price: number, level: number): void {
     const index = price >> 10
     const page = this.#pageOf(index)
     const word = (price >> 5) & 31
-    this.#bits[page * PAGE_WORDS + word]! |= 1 << (price & 31)
-    this.#summaries[page]! |= 1 << word
-    this.#groups[index >> 5]! |= 1 << (index & 31)
-    this.#top |= 1 << (index >> 5)
+    const at = page * PAGE_WORDS + word
+    const bits = this.#bits[at]!
+    if ((bits & eightOf(price)) === 0) this.#leaves[leafAt(page, price)] = this.#takeLeaf()
+    if (bits === 0) {
+      this.#summaries[page]! |= 1 << word
+      this.#groups[index >> 5]! |= 1 << (index & 31)
+      this.#top |= 1 << (index >> 5)
+    }
+    this.#bits[at] = bits | (1 << (price & 31))
+    this.#levels[this.#cellOf(page, price)] = level
     if (this.best === 0 || (this.#bestIsHighest ? price > this.best : price < this.best)) {
       this.best = price
+      this.bestLevel = level
     }
   }
 
+  /** Removes a price that has a level. */
   remove(price: number): void {
     const index = price >> 10
     const page = this.#pages[index]!
     const word = (price >> 5) & 31
-    if (price === this.best) this.best = this.next(price)
+    const next = price === this.best ? this.next(price) : this.best
     const at = page * PAGE_WORDS + word
-    this.#bits[at]! &= ~(1 << (price & 31))
-    if (this.#bits[at] !== 0) return
-    this.#summaries[page]! &= ~(1 << word)
-    if (this.#summaries[page] !== 0) return
-    const group = index >> 5
-    this.#groups[group]! &= ~(1 << (index & 31))
-    if (this.#groups[group] === 0) this.#top &= ~(1 << group)
+    const bits = this.#bits[at]! & ~(1 << (price & 31))
+    this.#bits[at] = bits
+    if ((bits & eightOf(price)) === 0) {
+      this.#freeLeaves[this.#freeCount++] = this.#leaves[leafAt(page, price)]!
+    }
+    if (bits === 0) {
+      this.#summaries[page]! &= ~(1 << word)
+      if (this.#summaries[page] === 0) {
+        const group = index >> 5
+        this.#groups[group]! &= ~(1 << (index & 31))
+        if (this.#groups[group] === 0) this.#top &= ~(1 << group)
+      }
+    }
+    if (next === this.best) return
+    this.best = next
+    this.bestLevel = next === 0 ? NIL : this.levelAt(next)
   }
 
   /** The next worse price after one that is in the set, 0 when there is none. */
@@ -119,13 +162,40 @@ export class PriceSet {
 
   #enlarge(): void {
     const pages = Math.max(4, 2 * this.#pagesUsed)
-    const bits = new Int32Array(pages * PAGE_WORDS)
-    const summaries = new Int32Array(pages)
-    bits.set(this.#bits)
-    summaries.set(this.#summaries)
-    this.#bits = bits
-    this.#summaries = summaries
+    this.#bits = enlarged(this.#bits, pages * PAGE_WORDS)
+    this.#leaves = enlarged(this.#leaves, pages * PAGE_LEAVES)
+    this.#summaries = enlarged(this.#summaries, pages)
   }
+
+  /** Where the level of a price that has one is kept. */
+  #cellOf(page: number, price: number): number {
+    return this.#leaves[leafAt(page, price)]! * LEAF_PRICES + (price & 7)
+  }
+
+  #takeLeaf(): number {
+    if (this.#freeCount > 0) return this.#freeLeaves[--this.#freeCount]!
+    if (this.#leavesUsed === this.#freeLeaves.length) {
+      const leaves = Math.max(4, 2 * this.#leavesUsed)
+      this.#levels = enlarged(this.#levels, leaves * LEAF_PRICES)
+      this.#freeLeaves = enlarged(this.#freeLeaves, leaves)
+    }
+    return this.#leavesUsed++
+  }
+}
+
+function leafAt(page: number, price: number): number {
+  return page * PAGE_LEAVES + ((price >> 3) & 127)
+}
+
+/** The bits of the prices that share a leaf with this one. */
+function eightOf(price: number): number {
+  return 0xff << (price & 24)
+}
+
+function enlarged(array: Int32Array, length: number): Int32Array<ArrayBuffer> {
+  const larger = new Int32Array(length)
+  larger.set(array)
+  return larger
 }
 
 function highest(bits: number): number {
