@@ -325,9 +325,11 @@ async function randomFlow(database: Database, random: Random): Promise<void> {
   let fills = 0
   for (let offset = 2; offset < 40; offset++) {
     const trades = Array.from({ length: random.int(0, 12) }, () => {
-      nowMs += random.int(0, 90_000)
-      const fillIndex = random.int(0, 2)
-      if (fillIndex === 0 || random.chance(0.5)) seq += 1
+      // The fills of one event share its sequence and its time.
+      if (random.chance(0.6)) {
+        nowMs += random.int(0, 90_000)
+        seq += 1
+      }
       const marketId = random.pick([m, m, id<MarketId>('n')])
       return trade(seq, ++fills, {
         marketId,
