@@ -71,3 +71,15 @@ export const API_KEY_NAME_CHARS_MAX = 100
 
 /** Writes of other actors that wait for the database; one more is refused. */
 export const WRITES_WAITING_MAX = 4_096
+
+/** How far back `GET /api/v1/quick-markets/{asset}/price-history` goes, one price a second. */
+export const PRICE_HISTORY_SEC = 20 * 60
+
+/** Quick markets listed by `GET /api/v1/quick-markets/{asset}/history`. */
+export const QUICK_MARKETS_LISTED_MAX = 100
+
+/** Quick markets that wait for a price or for the chain; beyond that the oldest wait for a restart. */
+export const QUICK_MARKETS_UNFINISHED_MAX = 10_000
+
+/** Prices that wait for the database; of more, the oldest are forgotten. */
+export const PRICES_WAITING_MAX = 10_000

@@ -16,10 +16,13 @@ import type {
 import type { SqliteConnection } from '@mikro-orm/sqlite'
 import { type DatabaseAddress, parseDatabaseUrl } from './database-url.ts'
 import { ApiKeyEntity } from './entities/api-key.ts'
+import { AssetPriceEntity } from './entities/asset-price.ts'
 import { CheckpointEntity } from './entities/checkpoint.ts'
 import { ClaimEntity } from './entities/claim.ts'
 import { MarketEntity } from './entities/market.ts'
 import { OrderEntity } from './entities/order.ts'
+import { PriceMarkEntity } from './entities/price-mark.ts'
+import { QuickMarketEntity } from './entities/quick-market.ts'
 import { RelayEntity } from './entities/relay.ts'
 import { TradeEntity } from './entities/trade.ts'
 import { isConnectionLost, storeFault } from './store-fault.ts'
@@ -120,6 +123,9 @@ export async function ormOptions(
       ApiKeyEntity,
       RelayEntity,
       ClaimEntity,
+      AssetPriceEntity,
+      PriceMarkEntity,
+      QuickMarketEntity,
     ],
     ensureDatabase: false,
     debug: false,

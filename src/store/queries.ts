@@ -6,6 +6,7 @@
 import type { ApiKey } from '#domain/api-key.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { Mark, QuickMarket } from '#domain/quick-market.ts'
 import type { ClaimRecord, ClaimStatus, RelayKey, RelayRecord } from '#domain/relay.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { apiKeyById } from './api-keys.ts'
@@ -27,6 +28,8 @@ import {
   orderByHash,
   ordersByHash,
 } from './orders.ts'
+import { marksSince, type PriceRecord, pricesSince } from './prices.ts'
+import { quickMarketById, quickMarketsOfAsset, unfinishedQuickMarkets } from './quick-markets.ts'
 import { relayByKey, relayGasSince, unfinishedRelays } from './relays.ts'
 import { type ChainStats, chainStats, type MarketStats, marketStats } from './stats.ts'
 import { storeFault } from './store-fault.ts'
@@ -65,6 +68,14 @@ export type Queries = {
   marketStats: { takes: { marketId: MarketId; nowMs: number }; answers: MarketStats }
   chainStats: { takes: { chainId?: number; nowMs: number }; answers: ChainStats }
   candles: { takes: CandleFilter; answers: CandleRecord[] }
+  pricesSince: {
+    takes: { asset: string; sinceSec: number; limit: number }
+    answers: PriceRecord[]
+  }
+  marksSince: { takes: { sinceSec: number; limit: number }; answers: Mark[] }
+  quickMarketsOfAsset: { takes: { asset: string; limit: number }; answers: QuickMarket[] }
+  quickMarketById: { takes: { id: number }; answers: QuickMarket | undefined }
+  unfinishedQuickMarkets: { takes: { limit: number }; answers: QuickMarket[] }
   checkpoints: { takes: Record<string, never>; answers: Checkpoint[] }
   relayByKey: { takes: { key: RelayKey }; answers: RelayRecord | undefined }
   unfinishedRelays: { takes: { chainId: number; limit: number }; answers: RelayRecord[] }
@@ -126,6 +137,11 @@ const answers: {
   marketStats,
   chainStats,
   candles,
+  pricesSince,
+  marksSince,
+  quickMarketsOfAsset,
+  quickMarketById,
+  unfinishedQuickMarkets,
   checkpoints: (database) => checkpoints(database),
   relayByKey,
   unfinishedRelays,

@@ -8,9 +8,12 @@
  */
 
 import { Fault } from '#domain/fault.ts'
+import type { QuickMarket, QuickTerms } from '#domain/quick-market.ts'
 import type { RelayRecord } from '#domain/relay.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import type { Database } from './database.ts'
+import { type PriceBatch, recordMarks, recordPrices } from './prices.ts'
+import { noteQuickMarket, openQuickMarket, resolveQuickMarket } from './quick-markets.ts'
 import { changeRelay, type OpenedRelay, openRelay, type RelayChange } from './relays.ts'
 import { storeFault } from './store-fault.ts'
 import { saveTransaction } from './transactions.ts'
@@ -21,6 +24,11 @@ export type Writes = {
   changeRelay: { takes: RelayChange; answers: boolean }
   /** False when a newer form of the row was there, which was left as it is. */
   saveTransaction: { takes: { row: TransactionRow }; answers: boolean }
+  recordPrices: { takes: PriceBatch; answers: undefined }
+  recordMarks: { takes: Parameters<typeof recordMarks>[1]; answers: undefined }
+  openQuickMarket: { takes: QuickTerms; answers: QuickMarket }
+  resolveQuickMarket: { takes: Parameters<typeof resolveQuickMarket>[1]; answers: QuickMarket }
+  noteQuickMarket: { takes: Parameters<typeof noteQuickMarket>[1]; answers: QuickMarket }
 }
 
 export type WriteName = keyof Writes & string
@@ -44,6 +52,11 @@ const writers: {
   openRelay,
   changeRelay,
   saveTransaction,
+  recordPrices,
+  recordMarks,
+  openQuickMarket,
+  resolveQuickMarket,
+  noteQuickMarket,
 }
 
 type Takes<Name extends WriteName> = Writes[Name] extends { takes: infer Args extends object }

@@ -4,6 +4,7 @@ import { MarketsOrdersTrades } from './mysql/001-markets-orders-trades.ts'
 import { ApiKeys } from './mysql/002-api-keys.ts'
 import { Transactions } from './mysql/004-transactions.ts'
 import { RelaysClaims } from './mysql/005-relays-claims.ts'
+import { PricesQuickMarkets } from './mysql/006-prices-quick-markets.ts'
 import { Reads } from './mysql/007-reads.ts'
 
 export const mysqlMigrations = [
@@ -11,5 +12,6 @@ export const mysqlMigrations = [
   { name: '002-api-keys', class: ApiKeys },
   { name: '004-transactions', class: Transactions },
   { name: '005-relays-claims', class: RelaysClaims },
+  { name: '006-prices-quick-markets', class: PricesQuickMarkets },
   { name: '007-reads', class: Reads },
 ]

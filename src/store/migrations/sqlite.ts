@@ -4,6 +4,7 @@ import { MarketsOrdersTrades } from './sqlite/001-markets-orders-trades.ts'
 import { ApiKeys } from './sqlite/002-api-keys.ts'
 import { Transactions } from './sqlite/004-transactions.ts'
 import { RelaysClaims } from './sqlite/005-relays-claims.ts'
+import { PricesQuickMarkets } from './sqlite/006-prices-quick-markets.ts'
 import { Reads } from './sqlite/007-reads.ts'
 
 export const sqliteMigrations = [
@@ -11,5 +12,6 @@ export const sqliteMigrations = [
   { name: '002-api-keys', class: ApiKeys },
   { name: '004-transactions', class: Transactions },
   { name: '005-relays-claims', class: RelaysClaims },
+  { name: '006-prices-quick-markets', class: PricesQuickMarkets },
   { name: '007-reads', class: Reads },
 ]

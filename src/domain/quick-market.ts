@@ -1,0 +1,76 @@
+/**
+ * Quick markets: one after the other for each asset, from one boundary of the clock to the next, on
+ * whether the price at the end is at or above the price at the start. Both prices come from one
+ * source, and the one at the start, the strike, never changes.
+ */
+
+import type { ObservedVia, PriceSource } from './asset-price.ts'
+import type { Address, MarketId } from './ids.ts'
+import { NO, type Outcome, YES } from './order.ts'
+
+/** What a source reported at a boundary: its first observation at or after it. */
+export type Mark = {
+  readonly asset: string
+  readonly source: PriceSource
+  readonly boundarySec: number
+  readonly price: number
+  readonly atMs: number
+  readonly receivedAtMs: number
+  readonly via: ObservedVia
+  /** Whether nothing can have come before it: what was pushed without a gap, or the provider's past. */
+  readonly exact: boolean
+  /** The provider's report as it came. */
+  readonly raw: string
+}
+
+/** How the outcome follows: two marks of one source. */
+export type QuickResolution = {
+  readonly source: PriceSource
+  readonly start: Mark
+  readonly end: Mark
+  readonly outcome: Outcome
+}
+
+/** What an asset's quick market is made of, before anybody has numbered it. */
+export type QuickTerms = {
+  readonly marketId: MarketId
+  readonly chainId: number
+  readonly contractAddress: Address
+  readonly asset: string
+  readonly startSec: number
+  readonly intervalSec: number
+  readonly strike: Mark
+  readonly createdAtMs: number
+}
+
+export type QuickMarket = QuickTerms & {
+  readonly id: number
+  readonly resolution: QuickResolution | null
+  readonly resolvedAtMs: number | null
+  /** The transactions that created it and reported its outcome; '' until there are any. */
+  readonly createTxHash: string
+  readonly reportTxHash: string
+  /** How far the chain has come. */
+  readonly onChain: QuickChainStage
+}
+
+export const QUICK_CHAIN_STAGES = ['pending', 'created', 'reported'] as const
+export type QuickChainStage = (typeof QUICK_CHAIN_STAGES)[number]
+
+export const endSecOf = (market: Pick<QuickTerms, 'startSec' | 'intervalSec'>): number =>
+  market.startSec + market.intervalSec
+
+/** The boundary at or before an instant. */
+export function boundaryAt(atMs: number, intervalSec: number): number {
+  return Math.floor(atMs / 1_000 / intervalSec) * intervalSec
+}
+
+/** At or above the start is YES. */
+export function outcomeOf(startPrice: number, endPrice: number): Outcome {
+  return endPrice >= startPrice ? YES : NO
+}
+
+/** The price that is shown as the end: the strike's own source's, or that of the one that decided. */
+export function endPriceOf({ resolution }: QuickMarket): number | null {
+  return resolution === null ? null : resolution.end.price
+}

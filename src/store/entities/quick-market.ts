@@ -1,0 +1,36 @@
+/** The table `quick_markets`: each one's terms, how it was decided and how far the chain has come. */
+
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
+import type { PriceSource } from '#domain/asset-price.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { QuickChainStage } from '#domain/quick-market.ts'
+import { HexType } from '../hex.ts'
+
+export const QuickMarketEntity = defineEntity({
+  name: 'QuickMarket',
+  tableName: 'quick_markets',
+  properties: {
+    id: p.bigint('number').fieldName('quick_id').primary(),
+    marketId: p.type(HexType).$type<MarketId>().length(32),
+    chainId: p.bigint('number'),
+    contractAddress: p.type(HexType).$type<Address>().length(20),
+    asset: p.string().length(16),
+    startSec: p.bigint('number').fieldName('start_at_sec'),
+    intervalSec: p.integer(),
+    startPrice: p.bigint('number').fieldName('start_price_e8'),
+    source: p.string().$type<PriceSource>().length(16),
+    strike: p.text(),
+    createdAtMs: p.bigint('number'),
+    endPrice: p.bigint('number').fieldName('end_price_e8').nullable(),
+    outcome: p.integer().$type<0 | 1>().nullable(),
+    resolution: p.text().nullable(),
+    resolvedAtMs: p.bigint('number').nullable(),
+    createTxHash: p.type(HexType).length(32).nullable(),
+    reportTxHash: p.type(HexType).length(32).nullable(),
+    onChain: p.string().$type<QuickChainStage>().length(16).fieldName('chain_stage'),
+    /** 1 until its outcome is on chain. */
+    unfinished: p.integer().$type<0 | 1>(),
+  },
+})
+
+export type QuickMarketEntity = InferEntity<typeof QuickMarketEntity>
