@@ -15,8 +15,8 @@ import { PAGE_RECORDS, type RecordPool } from './record-pool.ts'
 const MAGIC = 0x6b6f6f62 // "book"
 const VERSION = 1
 const HEADER_WORDS = 16
-/** So many records that a chunk stays within 256 KiB with its header. */
-const CHUNK_RECORDS_MAX = 2047
+/** So many records that a chunk stays within 64 KiB with its header: it is synced at one go. */
+const CHUNK_RECORDS_MAX = 511
 
 export class BookSnapshot {
   /** Orders of the book at the instant of the snapshot. */
