@@ -277,7 +277,7 @@ await onBothDatabases('sums', (databases) => {
         await randomFlow(database, randomFrom(seed))
         const audit = await auditTrades(database)
         assert.deepEqual(audit.differences, [], `seed ${seed}`)
-        assert(audit.trades > 100 && audit.candles > 100)
+        assert(audit.trades > 50 && audit.candles > 50)
         if (seed !== 1) return
         const connection = sqlConnection(database)
         const spoilt = async (statement: string, what: RegExp) => {
