@@ -11,6 +11,24 @@ import type { ClaimRecord, ClaimStatus, RelayKey, RelayRecord } from '#domain/re
 import type { TransactionRow } from '#domain/transaction.ts'
 import { apiKeyById } from './api-keys.ts'
 import { type CandleFilter, type CandleRecord, candles } from './candles.ts'
+import {
+  type AssertionRecord,
+  assertionsOfMarket,
+  assertionsToSettle,
+  type ChainMarketFilter,
+  type ChainMarketRecord,
+  type ChainTradeRecord,
+  chainCursors,
+  chainMarketAddresses,
+  chainMarketById,
+  chainMarketsByContract,
+  chainTradesByKey,
+  chainTradesByTransaction,
+  listChainMarkets,
+  marketsToReconcile,
+  type TokenBalance,
+  tokenBalancesOf,
+} from './chain-markets.ts'
 import { type Checkpoint, checkpoints } from './checkpoints.ts'
 import { claimsByStatus, claimsOfUser } from './claims.ts'
 import type { Database } from './database.ts'
@@ -77,6 +95,29 @@ export type Queries = {
   quickMarketById: { takes: { id: number }; answers: QuickMarket | undefined }
   unfinishedQuickMarkets: { takes: { limit: number }; answers: QuickMarket[] }
   checkpoints: { takes: Record<string, never>; answers: Checkpoint[] }
+  listChainMarkets: { takes: ChainMarketFilter; answers: ChainMarketRecord[] }
+  chainMarketById: { takes: { marketId: MarketId }; answers: ChainMarketRecord | undefined }
+  chainMarketsByContract: { takes: { contractAddress: Address }; answers: ChainMarketRecord[] }
+  chainMarketAddresses: {
+    takes: { chainId: number; contracts: readonly Address[] }
+    answers: Address[]
+  }
+  marketsToReconcile: {
+    takes: Parameters<typeof marketsToReconcile>[1]
+    answers: Awaited<ReturnType<typeof marketsToReconcile>>
+  }
+  assertionsOfMarket: { takes: { marketId: MarketId }; answers: AssertionRecord[] }
+  assertionsToSettle: {
+    takes: { chainId: number; endedBySec: number; limit: number }
+    answers: AssertionRecord[]
+  }
+  chainTradesByKey: { takes: { tradeKeys: readonly string[] }; answers: ChainTradeRecord[] }
+  chainTradesByTransaction: { takes: { txHash: string }; answers: ChainTradeRecord[] }
+  tokenBalancesOf: { takes: { holder: Address; chainId: number }; answers: TokenBalance[] }
+  chainCursors: {
+    takes: Record<string, never>
+    answers: { chainId: number; indexedBlock: number }[]
+  }
   relayByKey: { takes: { key: RelayKey }; answers: RelayRecord | undefined }
   unfinishedRelays: { takes: { chainId: number; limit: number }; answers: RelayRecord[] }
   relayGasSince: {
@@ -143,6 +184,19 @@ const answers: {
   quickMarketById,
   unfinishedQuickMarkets,
   checkpoints: (database) => checkpoints(database),
+  listChainMarkets,
+  chainMarketById: (database, { marketId }) => chainMarketById(database, marketId),
+  chainMarketsByContract: (database, { contractAddress }) =>
+    chainMarketsByContract(database, contractAddress),
+  chainMarketAddresses: (database, { chainId, contracts }) =>
+    chainMarketAddresses(database, chainId, contracts),
+  marketsToReconcile,
+  assertionsOfMarket: (database, { marketId }) => assertionsOfMarket(database, marketId),
+  assertionsToSettle,
+  chainTradesByKey: (database, { tradeKeys }) => chainTradesByKey(database, tradeKeys),
+  chainTradesByTransaction: (database, { txHash }) => chainTradesByTransaction(database, txHash),
+  tokenBalancesOf: (database, { holder, chainId }) => tokenBalancesOf(database, holder, chainId),
+  chainCursors: (database) => chainCursors(database),
   relayByKey,
   unfinishedRelays,
   relayGasSince,

@@ -11,6 +11,17 @@ import { Fault } from '#domain/fault.ts'
 import type { QuickMarket, QuickTerms } from '#domain/quick-market.ts'
 import type { RelayRecord } from '#domain/relay.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
+import {
+  type ChainClaim,
+  type ChainProgress,
+  type ChainRange,
+  type ChainRewind,
+  type ChainRewound,
+  type ChainWritten,
+  claimChain,
+  indexRange,
+  rewindChain,
+} from './chain-index.ts'
 import type { Database } from './database.ts'
 import { type PriceBatch, recordMarks, recordPrices } from './prices.ts'
 import { noteQuickMarket, openQuickMarket, resolveQuickMarket } from './quick-markets.ts'
@@ -20,6 +31,9 @@ import { saveTransaction } from './transactions.ts'
 
 /** Name → `{ takes: …; answers: … }`. */
 export type Writes = {
+  claimChain: { takes: ChainClaim; answers: ChainProgress }
+  indexRange: { takes: ChainRange; answers: ChainWritten }
+  rewindChain: { takes: ChainRewind; answers: ChainRewound }
   openRelay: { takes: OpenedRelay; answers: { record: RelayRecord; opened: boolean } }
   changeRelay: { takes: RelayChange; answers: boolean }
   /** False when a newer form of the row was there, which was left as it is. */
@@ -49,6 +63,9 @@ export type WriteReply =
 const writers: {
   readonly [Name in WriteName]: (database: Database, args: Takes<Name>) => Promise<Answers<Name>>
 } = {
+  claimChain,
+  indexRange,
+  rewindChain,
   openRelay,
   changeRelay,
   saveTransaction,

@@ -2,6 +2,7 @@
 
 import { MarketsOrdersTrades } from './mysql/001-markets-orders-trades.ts'
 import { ApiKeys } from './mysql/002-api-keys.ts'
+import { Chain } from './mysql/003-chain.ts'
 import { Transactions } from './mysql/004-transactions.ts'
 import { RelaysClaims } from './mysql/005-relays-claims.ts'
 import { PricesQuickMarkets } from './mysql/006-prices-quick-markets.ts'
@@ -10,6 +11,7 @@ import { Reads } from './mysql/007-reads.ts'
 export const mysqlMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
   { name: '002-api-keys', class: ApiKeys },
+  { name: '003-chain', class: Chain },
   { name: '004-transactions', class: Transactions },
   { name: '005-relays-claims', class: RelaysClaims },
   { name: '006-prices-quick-markets', class: PricesQuickMarkets },

@@ -2,6 +2,7 @@
 
 import { MarketsOrdersTrades } from './sqlite/001-markets-orders-trades.ts'
 import { ApiKeys } from './sqlite/002-api-keys.ts'
+import { Chain } from './sqlite/003-chain.ts'
 import { Transactions } from './sqlite/004-transactions.ts'
 import { RelaysClaims } from './sqlite/005-relays-claims.ts'
 import { PricesQuickMarkets } from './sqlite/006-prices-quick-markets.ts'
@@ -10,6 +11,7 @@ import { Reads } from './sqlite/007-reads.ts'
 export const sqliteMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
   { name: '002-api-keys', class: ApiKeys },
+  { name: '003-chain', class: Chain },
   { name: '004-transactions', class: Transactions },
   { name: '005-relays-claims', class: RelaysClaims },
   { name: '006-prices-quick-markets', class: PricesQuickMarkets },
