@@ -48,6 +48,7 @@ import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makePool, type Pool } from '#runtime/pool.ts'
 import { makeRef } from '#runtime/ref.ts'
+import { makeStageMeter } from '#runtime/stage-meter.ts'
 import { type Home, runThread } from '#runtime/thread.ts'
 import { askQuery, type Queries, type QueryName } from '#store/queries.ts'
 import { createBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
@@ -65,6 +66,7 @@ const log = makeLog(settings.log, name, isTerminal)
 const topology = topologyOf(settings)
 const registry = new Registry()
 registry.setDefaultLabels({ thread: name })
+const meter = makeStageMeter(registry)
 
 const board = makeBoard(
   {
@@ -215,7 +217,7 @@ function routes(): Route[] {
   const threadOfMarket = (marketId: MarketId) => threadOf(partitionOf(marketId, topology), topology)
   const gateway = makeGateway(threads, threadOfMarket)
   const verifier = makeVerifier()
-  const desk = makeOrderDesk({ board, gateway, verifier, clock: systemClock })
+  const desk = makeOrderDesk({ board, gateway, verifier, clock: systemClock, meter })
   const facts = {
     name: settings.service.name,
     version,
@@ -249,15 +251,16 @@ function routes(): Route[] {
       board,
       gateway: {
         ...gateway,
-        async place(order, deadlineMs, requestId) {
+        async place(order, deadlineMs, requestId, stages) {
           const answer =
-            (await before(order)) ?? (await gateway.place(order, deadlineMs, requestId))
+            (await before(order)) ?? (await gateway.place(order, deadlineMs, requestId, stages))
           if (isRejection(answer) && answer.rejected !== 'OUTCOME_UNKNOWN') refused(order)
           return answer
         },
       },
       verifier,
       clock: systemClock,
+      meter,
     })
   hub = makeStreamHub({
     board: () => board,
@@ -343,6 +346,7 @@ async function start(home: Remote<Home>): Promise<void> {
     info: { title: settings.service.name, version },
     log,
     registry,
+    meter,
   })
   const engines = await verifyPool.run(undefined, 'engines')
   log.info({ port: front.port }, `the front listens; signatures by ${engines}`)

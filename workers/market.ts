@@ -39,7 +39,14 @@ import { openSqliteLog } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
-import { type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
+import {
+  type BatchTimes,
+  type Command,
+  type ReplyChannel,
+  type Served,
+  serve,
+} from '#runtime/serve.ts'
+import { makeStageMeter } from '#runtime/stage-meter.ts'
 import { runThread } from '#runtime/thread.ts'
 
 /** How often expired orders are looked for, and how often what is long past. */
@@ -55,6 +62,7 @@ const log = makeLog(settings.log, name, isTerminal)
 const topology = topologyOf(settings)
 const registry = new Registry()
 registry.setDefaultLabels({ thread: name })
+const meter = makeStageMeter(registry)
 const commitSeconds = new Histogram({
   name: 'sibyl_market_commit_seconds',
   help: 'Time to make a batch of commands durable',
@@ -199,7 +207,22 @@ function serveDesk(partition: number, clock: Clock): Served {
       for (const store of stores) store.tell('Appended', { offsets })
       wakeHousekeeping()
     },
+    observe,
   })
+}
+
+/** Everybody who waits for an answer waits for the whole of its batch. */
+function observe(batch: readonly Command<MarketThreadProtocol>[], times: BatchTimes): void {
+  const { begunMs, handledMs, durableMs } = times
+  let waiting = 0
+  for (const { replyTo, sentAtMs } of batch) {
+    if (replyTo === 0) continue
+    waiting++
+    if (sentAtMs > 0) meter.record('queue', begunMs - sentAtMs)
+  }
+  if (waiting === 0) return
+  meter.record('match', handledMs - begunMs, waiting)
+  meter.record('commit', durableMs - handledMs, waiting)
 }
 
 /** On the devnet: the demo markets of these partitions, unless a start before has opened them. */

@@ -5,7 +5,7 @@
 
 /** The API knows no cookies, so the wildcard holds for every header. */
 const EXPOSED = '*'
-const REQUEST_HEADERS = 'authorization, content-type, if-none-match, x-request-id'
+const REQUEST_HEADERS = 'authorization, content-type, if-none-match, x-request-id, x-server-timing'
 const PREFLIGHT_SECONDS = 600
 
 export type HeaderLine = readonly [name: string, value: string]

@@ -8,6 +8,8 @@
 import type { HttpResponse } from 'uWebSockets.js'
 import { performance } from 'node:perf_hooks'
 import type { Rejection } from '#domain/rejection.ts'
+import { monotonicMs } from '#runtime/clock.ts'
+import type { StageMeter } from '#runtime/stage-meter.ts'
 import { type CompiledRoute, headOf, JSON_TYPE } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
 import { ERRORS, errorBody, sentenceOf } from './errors.ts'
@@ -15,6 +17,7 @@ import { writeJson } from './json.ts'
 import { record } from './meters.ts'
 import type { Principal } from './route.ts'
 import { statusLine } from './status-line.ts'
+import { serverTiming, type WriteStages } from './write-stages.ts'
 
 /** What a rate limit says: whether the request may pass, and the lines its answer carries. */
 export type LimitVerdict = {
@@ -31,6 +34,7 @@ export type ExchangeRequest = {
   readonly headers: Record<string, string>
   readonly ip: string
   principal: Principal | undefined
+  readonly stages: WriteStages | undefined
 }
 
 export type Exchange = {
@@ -47,6 +51,8 @@ export type Exchange = {
   readonly rawQuery: string
   /** A body that waits for its sender to be known before it is parsed. */
   bytes: Buffer | undefined
+  /** When its body began to be parsed, where that is of interest. */
+  parseFromMs: number
   phase: 'open' | 'reading' | 'handling' | 'sending' | 'over'
   /** Whether an abort handler is attached and the request counts as in flight. */
   held: boolean
@@ -89,8 +95,9 @@ export function createSender(options: {
   readonly hold: (exchange: Exchange) => void
   readonly release: (exchange: Exchange) => void
   readonly draining: () => boolean
+  readonly meter: StageMeter | undefined
 }): Sender {
-  const { cors, hold, release, draining } = options
+  const { cors, hold, release, draining, meter } = options
 
   function writeHead(exchange: Exchange, status: number, head: string): void {
     const { res, request } = exchange
@@ -103,6 +110,18 @@ export function createSender(options: {
     }
     const { verdict } = exchange
     if (verdict !== undefined) writeLines(res, verdict.headers)
+    if (request.stages !== undefined) tellStages(exchange, request.stages)
+  }
+
+  /** The last stage ends here, where the answer is written. */
+  function tellStages({ res, startedAtMs }: Exchange, stages: WriteStages): void {
+    if (stages.answerSentAtMs >= 0) {
+      stages.answer = Math.max(0, monotonicMs() - stages.answerSentAtMs)
+      meter?.record('answer', stages.answer)
+    }
+    if (stages.asked) {
+      res.writeHeader('server-timing', serverTiming(stages, performance.now() - startedAtMs))
+    }
   }
 
   function finished(exchange: Exchange, status: number): void {

@@ -10,6 +10,8 @@ import type { Side, VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
+import type { TimedAnswer } from '#runtime/serve.ts'
+import type { WriteStages } from './write-stages.ts'
 
 export type MarketRef = Ref<MarketThreadProtocol>
 
@@ -19,6 +21,7 @@ export type MarketGateway = {
     order: VerifiedOrder,
     deadlineMs: number,
     requestId?: string,
+    stages?: WriteStages,
   ): Promise<OrderAccepted | Rejection>
   cancel(
     order: {
@@ -29,6 +32,7 @@ export type MarketGateway = {
       requestId?: string
     },
     deadlineMs: number,
+    stages?: WriteStages,
   ): Promise<OrderCancelled | Rejection>
   /** Cancels all open orders of the trader, in one market or in all of these. */
   cancelAll(
@@ -54,14 +58,20 @@ export function makeGateway(
     return ref
   }
   return {
-    async place(order, deadlineMs, requestId) {
-      const message = requestId === undefined ? { order } : { order, requestId }
-      const answer = await refOf(order.marketId).ask('PlaceOrder', message, deadlineMs)
-      return isUnanswered(answer) ? writeFailure(answer) : answer
+    async place(order, deadlineMs, requestId, stages) {
+      const command = requestId === undefined ? { order } : { order, requestId }
+      const message = stages?.asked === true ? { ...command, timed: true } : command
+      const ref = refOf(order.marketId)
+      const answer = await ref.ask('PlaceOrder', message, deadlineMs)
+      if (isUnanswered(answer)) return writeFailure(answer)
+      return stages === undefined ? answer : answered(stages, ref.heardSentAtMs, answer)
     },
-    async cancel(order, deadlineMs) {
-      const answer = await refOf(order.marketId).ask('CancelOrder', order, deadlineMs)
-      return isUnanswered(answer) ? writeFailure(answer) : answer
+    async cancel(order, deadlineMs, stages) {
+      const message = stages?.asked === true ? { ...order, timed: true } : order
+      const ref = refOf(order.marketId)
+      const answer = await ref.ask('CancelOrder', message, deadlineMs)
+      if (isUnanswered(answer)) return writeFailure(answer)
+      return stages === undefined ? answer : answered(stages, ref.heardSentAtMs, answer)
     },
     async cancelAll(trader, markets, deadlineMs) {
       const answers = await Promise.all(
@@ -96,6 +106,19 @@ export function makeGateway(
       return orders
     },
   }
+}
+
+/** Notes when the answer was sent, and takes out of it what only the stages are to know. */
+function answered<Answer extends TimedAnswer>(
+  stages: WriteStages,
+  sentAtMs: number,
+  answer: Answer,
+): Answer {
+  stages.answerSentAtMs = sentAtMs
+  if (!stages.asked) return answer
+  const { times, ...rest } = answer
+  stages.market = times
+  return rest as Answer
 }
 
 /** Only `full` is said before anything was sent; otherwise nobody knows what became of it. */

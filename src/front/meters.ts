@@ -3,13 +3,18 @@
  * somebody asks, through a prom-client registry.
  */
 
-import { Counter, Gauge, type Metric, type Registry } from 'prom-client'
+import { Counter, Gauge, type Registry } from 'prom-client'
+import {
+  countTime,
+  makeTimeBuckets,
+  registerTimeBuckets,
+  type TimeBuckets,
+} from '#runtime/time-buckets.ts'
 
 /** Upper bounds in seconds. */
 const BOUNDS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
-const DURATION = 'sibyl_http_request_duration_seconds'
 const STATUS_MIN = 100
 const STATUSES = 500
 
@@ -18,9 +23,7 @@ export type Meter = {
   readonly route: string
   /** By status − 100. */
   readonly statuses: Float64Array
-  /** By upper bound; the last one is for what is above them all. */
-  readonly buckets: Float64Array
-  secondsTotal: number
+  readonly durations: TimeBuckets
   aborted: number
 }
 
@@ -29,18 +32,14 @@ export function createMeter(method: string, route: string): Meter {
     method,
     route,
     statuses: new Float64Array(STATUSES),
-    buckets: new Float64Array(BOUNDS.length + 1),
-    secondsTotal: 0,
+    durations: makeTimeBuckets(BOUNDS),
     aborted: 0,
   }
 }
 
 export function record(meter: Meter, status: number, seconds: number): void {
   meter.statuses[status - STATUS_MIN]! += 1
-  let bucket = 0
-  while (bucket < BOUNDS.length && seconds > BOUNDS[bucket]!) bucket++
-  meter.buckets[bucket]! += 1
-  meter.secondsTotal += seconds
+  countTime(meter.durations, seconds)
 }
 
 /** Registers the front's metrics; the values are read from the meters at each scrape. */
@@ -92,35 +91,13 @@ export function registerMeters(
       this.set(gauges.connections())
     },
   })
-  // prom-client's own histogram can only be fed one observation at a time, so this one speaks the
-  // part of its interface that a registry reads.
-  const durations = {
-    name: DURATION,
-    help: 'Time from the request to its answer.',
-    type: 'histogram',
-    aggregator: 'sum',
-  }
-  registry.registerMetric({
-    ...durations,
-    get: () => Promise.resolve({ ...durations, values: durationValues(meters) }),
-    reset: () => undefined,
-  } as unknown as Metric)
-}
-
-type Value = { labels: Record<string, string | number>; value: number; metricName: string }
-
-function durationValues(meters: readonly Meter[]): Value[] {
-  const values: Value[] = []
-  for (const { method, route, buckets, secondsTotal } of meters) {
-    if (secondsTotal === 0) continue
-    let below = 0
-    for (let at = 0; at < buckets.length; at++) {
-      below += buckets[at]!
-      const le = BOUNDS[at] ?? '+Inf'
-      values.push({ labels: { le, method, route }, value: below, metricName: `${DURATION}_bucket` })
-    }
-    values.push({ labels: { method, route }, value: secondsTotal, metricName: `${DURATION}_sum` })
-    values.push({ labels: { method, route }, value: below, metricName: `${DURATION}_count` })
-  }
-  return values
+  registerTimeBuckets(
+    registry,
+    'sibyl_http_request_duration_seconds',
+    'Time from the request to its answer.',
+    meters.map(({ method, route, durations }) => ({
+      labels: { method, route },
+      buckets: durations,
+    })),
+  )
 }

@@ -8,10 +8,12 @@ import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { type Order, orderFlaws, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
+import type { StageMeter } from '#runtime/stage-meter.ts'
 import type { MarketBoard } from './market-board.ts'
 import type { MarketGateway } from './market-gateway.ts'
 import { OrderSubmission, orderOf, permitOf } from './order-shapes.ts'
 import { compileValidator } from './validate.ts'
+import type { WriteStages } from './write-stages.ts'
 
 /** What one submission must look like, for those who check it themselves. */
 export const submissionShape = compileValidator(OrderSubmission)
@@ -57,13 +59,15 @@ export type OrderDesk = {
     submission: OrderSubmission,
     deadlineAtMs: number,
     requestId?: string,
+    stages?: WriteStages,
   ): Promise<OrderAccepted | Rejection>
-  verify(submission: OrderSubmission): Promise<VerifiedOrder | Rejection>
+  verify(submission: OrderSubmission, stages?: WriteStages): Promise<VerifiedOrder | Rejection>
   /** Hands a verified order to its market; orders arrive there as they were handed over. */
   enter(
     order: VerifiedOrder,
     deadlineAtMs: number,
     requestId?: string,
+    stages?: WriteStages,
   ): Promise<OrderAccepted | Rejection>
   /** Every failure of anything that claims to be a submission; places nothing. */
   check(submission: unknown): Promise<OrderCheck | Rejection>
@@ -74,8 +78,10 @@ export function makeOrderDesk(parts: {
   readonly gateway: MarketGateway
   readonly verifier: OrderVerifier
   readonly clock: Clock
+  /** Told how long each verification took. */
+  readonly meter?: StageMeter
 }): OrderDesk {
-  const { board, gateway, verifier, clock } = parts
+  const { board, gateway, verifier, clock, meter } = parts
 
   const nowSec = () => Math.floor(clock.nowMs() / 1_000)
 
@@ -108,28 +114,34 @@ export function makeOrderDesk(parts: {
   }
 
   const desk: OrderDesk = {
-    async place(submission, deadlineAtMs, requestId) {
-      const verified = await desk.verify(submission)
-      return isRejection(verified) ? verified : desk.enter(verified, deadlineAtMs, requestId)
+    async place(submission, deadlineAtMs, requestId, stages) {
+      const verified = await desk.verify(submission, stages)
+      return isRejection(verified)
+        ? verified
+        : desk.enter(verified, deadlineAtMs, requestId, stages)
     },
 
-    async verify(submission) {
+    async verify(submission, stages) {
       // Time is the market's to judge: an order that it has accepted before is answered as it was
       // then, also when its end is near by now.
       const flaw = flawsOf(submission).find(({ rejected }) => rejected !== 'EXPIRATION_TOO_SOON')
       if (flaw !== undefined) return flaw
       const signed = signedOf(submission)
       if (signed === undefined) return reject('MARKET_NOT_FOUND', 'order.marketId')
+      const begunMs = performance.now()
       const inspection = await verifier.inspect(signed)
+      const tookMs = performance.now() - begunMs
+      meter?.record('verify', tookMs)
+      if (stages !== undefined) stages.verify = tookMs
       if (isRejection(inspection)) return inspection
       const { permitSignature } = submission
       const permit = permitSignature === undefined ? undefined : permitOf(permitSignature)
       return verifier.verified(signed, inspection, permit)
     },
 
-    async enter(order, deadlineAtMs, requestId) {
+    async enter(order, deadlineAtMs, requestId, stages) {
       const leftMs = Math.max(1, deadlineAtMs - clock.nowMs())
-      const answer = await gateway.place(order, leftMs, requestId)
+      const answer = await gateway.place(order, leftMs, requestId, stages)
       // A market that is over may be gone from its thread; everybody else still knows it.
       const isGone = isRejection(answer) && answer.rejected === 'MARKET_NOT_FOUND'
       return isGone && isOver(order.marketId) ? reject('MARKET_CLOSED') : answer

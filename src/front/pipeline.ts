@@ -11,6 +11,7 @@ import { performance } from 'node:perf_hooks'
 import { Fault } from '#domain/fault.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
+import type { StageMeter } from '#runtime/stage-meter.ts'
 import { ipText, makeClientIp } from './client-ip.ts'
 import { type CompiledRoute, headOf, JSON_TYPE } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
@@ -26,6 +27,7 @@ import type {
   RouteRequest,
   Takeover,
 } from './route.ts'
+import { newWriteStages, TIMING_HEADER } from './write-stages.ts'
 
 /** The part of a pino logger that the front uses. */
 export type Log = {
@@ -131,8 +133,10 @@ export function createPipeline(options: {
   readonly log: Log
   readonly clock: Clock
   readonly requestIdOf: (fromClient: string) => string
+  /** Told how long each stage of a write took. */
+  readonly meter?: StageMeter | undefined
 }): Pipeline {
-  const { settings, cors, hooks, log, clock, requestIdOf } = options
+  const { settings, cors, hooks, log, clock, requestIdOf, meter } = options
   const { limit, limitMore, authenticate } = hooks
   const clientIp = makeClientIp(settings.trustedProxies ?? [])
   const held = new Set<Exchange>()
@@ -142,7 +146,7 @@ export function createPipeline(options: {
   let wallReadAtMs = Number.NEGATIVE_INFINITY
   let drained: (() => void) | undefined
 
-  const sender: Sender = createSender({ cors, hold, release, draining: () => draining })
+  const sender: Sender = createSender({ cors, hold, release, draining: () => draining, meter })
   const { sendRejection } = sender
 
   function release(exchange: Exchange): void {
@@ -253,8 +257,12 @@ export function createPipeline(options: {
         headers,
         ip: needsIp ? clientIp(ipText(res.getRemoteAddressAsText()), () => forwardedFor(req)) : '',
         principal: undefined,
+        // Looked for where it can be answered only: a header costs a call into native code.
+        stages:
+          route.staged === true ? newWriteStages(req.getHeader(TIMING_HEADER) !== '') : undefined,
       },
       bytes: undefined,
+      parseFromMs: 0,
       phase: 'open',
       held: false,
       closeAfter: false,
@@ -368,6 +376,7 @@ export function createPipeline(options: {
   }
 
   function takeBody(exchange: Exchange, bytes: ArrayBuffer | Buffer): boolean {
+    if (exchange.request.stages !== undefined) exchange.parseFromMs = performance.now()
     if (bytes.byteLength === 0) {
       if (exchange.compiled.bodyOptional) return true
       sendRejection(exchange, reject('INVALID_JSON', undefined, 'a JSON body is required'))
@@ -393,8 +402,15 @@ export function createPipeline(options: {
       return
     }
     const answer = authenticate(arrivalOf(exchange))
-    if (answer instanceof Promise) later(exchange, answer, (late) => identified(exchange, late))
-    else identified(exchange, answer)
+    if (answer instanceof Promise) {
+      const begunMs = performance.now()
+      later(exchange, answer, (late) => {
+        const tookMs = performance.now() - begunMs
+        meter?.record('authenticate', tookMs)
+        if (exchange.request.stages !== undefined) exchange.request.stages.authenticate = tookMs
+        identified(exchange, late)
+      })
+    } else identified(exchange, answer)
   }
 
   function identified(exchange: Exchange, answer: Principal | undefined | Rejection): void {
@@ -429,6 +445,11 @@ export function createPipeline(options: {
 
   function handle(exchange: Exchange): void {
     const rejection = flawOf(exchange)
+    const { stages } = exchange.request
+    if (stages !== undefined && exchange.parseFromMs > 0) {
+      stages.parse = performance.now() - exchange.parseFromMs
+      meter?.record('parse', stages.parse)
+    }
     if (rejection !== undefined) {
       sendRejection(exchange, rejection)
       return

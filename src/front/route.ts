@@ -7,6 +7,7 @@ import type { HttpResponse, WebSocketBehavior } from 'uWebSockets.js'
 import type { Static, TSchema } from 'typebox'
 import type { Address } from '#domain/ids.ts'
 import type { Rejection, RejectionCode } from '#domain/rejection.ts'
+import type { WriteStages } from './write-stages.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
@@ -35,6 +36,8 @@ export type RouteRequest<Path = unknown, Query = unknown, Body = unknown> = {
   readonly ip: string
   /** Set on `token` routes, and on `write` routes when bearer authentication is on. */
   readonly principal: Principal | undefined
+  /** Set on routes that declared `staged`. */
+  readonly stages: WriteStages | undefined
 }
 
 export type Responses = Readonly<Record<number, TSchema>>
@@ -86,6 +89,8 @@ type Described = {
   /** Request headers the handler reads, in lower case. */
   readonly headers?: readonly string[]
   readonly readsIp?: boolean
+  /** Whether the time of its stages is taken, and told to clients that ask for it. */
+  readonly staged?: boolean
   readonly deadlineMs?: number
   /** `Cache-Control` of its answers; `no-store` unless it says otherwise. */
   readonly cacheControl?: string

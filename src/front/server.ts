@@ -17,6 +17,7 @@ import {
 import { Registry } from 'prom-client'
 import { reject } from '#domain/rejection.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
+import type { StageMeter } from '#runtime/stage-meter.ts'
 import { ipText, makeTrust } from './client-ip.ts'
 import { type CompiledRoute, compileRoute, matchesPath } from './compiled-route.ts'
 import { type ConnectionSettings, makeConnectionGate, type Refusal } from './connection-gate.ts'
@@ -71,6 +72,8 @@ export type FrontOptions = {
   /** Where the front's own metrics are registered. */
   readonly registry?: Registry
   readonly clock?: Clock
+  /** Told how long each stage of a write took. */
+  readonly meter?: StageMeter
 }
 
 export type Front = {
@@ -132,6 +135,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
     log,
     clock,
     requestIdOf: createRequestIds(),
+    meter: options.meter,
   })
 
   // The library's own banner says its name and version; this silences it for the thread's loop.

@@ -9,12 +9,14 @@
  *
  * A request always gets an answer: the peer's, or `Unanswered` when the channel is closed, too much
  * is in flight, or the deadline has passed. The wire form of a batch is one flat array of triples:
- * `type, id, message`; id 0 expects no answer, and type 0 is an answer to request `id`.
+ * `type, id, message`; id 0 expects no answer, and type 0 is an answer to request `id`. After them
+ * comes the time at which the batch was sent, so that waiting on the way can be told from work.
  */
 
 import assert from 'node:assert/strict'
 import type { MessagePort } from 'node:worker_threads'
 import type { Protocol } from './actor.ts'
+import { monotonicMs } from './clock.ts'
 
 /**
  * Why a request has no answer of its peer. Except for `full`, which is said before anything is
@@ -118,6 +120,7 @@ export class Channel<Out extends Protocol> {
   #open = true
   #tick = 0
   #sweeper: NodeJS.Timeout | undefined
+  #heardSentAtMs = 0
 
   constructor(port: MessagePort, options: ChannelOptions, hearing: Hearing) {
     assert(options.inFlightMax <= SLOT_MASK, `at most ${SLOT_MASK} requests in flight`)
@@ -134,6 +137,11 @@ export class Channel<Out extends Protocol> {
 
   get inFlight(): number {
     return this.#waiting.size
+  }
+
+  /** When the peer sent what is being heard, or was heard last, by the clock of all threads. */
+  get heardSentAtMs(): number {
+    return this.#heardSentAtMs
   }
 
   /** Asks and waits for the answer; resolves always and never rejects. */
@@ -167,6 +175,7 @@ export class Channel<Out extends Protocol> {
     if (this.#outbox.length === 0 || !this.#open) return
     const batch = this.#outbox
     this.#outbox = []
+    batch.push(monotonicMs())
     this.#port.postMessage(batch)
   }
 
@@ -189,6 +198,7 @@ export class Channel<Out extends Protocol> {
   }
 
   #receive(batch: unknown[]): void {
+    if (batch.length % 3 === 1) this.#heardSentAtMs = batch[batch.length - 1] as number
     for (let i = 0; i + 2 < batch.length; i += 3) {
       const type = batch[i]
       const id = batch[i + 1] as number

@@ -42,6 +42,12 @@ export const systemClock: Clock = {
   },
 }
 
+/** Milliseconds of a clock that never goes back and is the same for all threads of the process. */
+export function monotonicMs(): number {
+  const [seconds, nanoseconds] = process.hrtime()
+  return seconds * 1_000 + nanoseconds / 1e6
+}
+
 export type SimulatedClock = Clock & {
   /** Moves the time forward and runs everything that becomes due on the way. */
   advance(ms: number): void

@@ -17,6 +17,8 @@ export type Ref<P extends Protocol> = {
   /** Says something that needs no answer; it is lost while the actor is away. */
   tell<K extends keyof P & string>(type: K, message: P[K]['takes']): void
   readonly isOpen: boolean
+  /** When the actor sent what was heard of it last; right after an `await`, that answer. */
+  readonly heardSentAtMs: number
 }
 
 export type ReplaceableRef<P extends Protocol> = Ref<P> & {
@@ -37,6 +39,9 @@ export function makeRef<P extends Protocol>(): ReplaceableRef<P> {
     },
     get isOpen() {
       return channel?.isOpen ?? false
+    },
+    get heardSentAtMs() {
+      return channel?.heardSentAtMs ?? 0
     },
     replace(next) {
       channel?.close()

@@ -11,14 +11,37 @@
 
 import assert from 'node:assert/strict'
 import type { Behaviour, Context, Deferred, Message, Protocol } from './actor.ts'
-import type { Clock } from './clock.ts'
+import { type Clock, monotonicMs } from './clock.ts'
 
 /** Where an answer goes: a channel, or a test. */
-export type ReplyChannel = { reply(replyTo: number, answer: unknown): void }
+export type ReplyChannel = {
+  reply(replyTo: number, answer: unknown): void
+  /** When the command that is being heard was sent. */
+  readonly heardSentAtMs?: number
+}
 
 export type Command<P extends Protocol> = Message<P> & {
   readonly channel: ReplyChannel | undefined
   readonly replyTo: number
+  /** By the clock of all threads; 0 for what nobody sent. */
+  readonly sentAtMs: number
+}
+
+/** Milliseconds that a command spent waiting for its batch, and its batch being handled and kept. */
+export type CommandTimes = {
+  readonly queue: number
+  readonly match: number
+  readonly commit: number
+}
+
+/** An answer to a command whose message said `timed: true`. */
+export type TimedAnswer = { readonly times?: CommandTimes }
+
+/** When a batch began, was handled, and was durable, by the clock of all threads. */
+export type BatchTimes = {
+  readonly begunMs: number
+  readonly handledMs: number
+  readonly durableMs: number
 }
 
 export type ServeOptions<State, P extends Protocol, Event> = {
@@ -41,6 +64,8 @@ export type ServeOptions<State, P extends Protocol, Event> = {
   readonly recover?: (error: unknown) => unknown
   /** Passes the durable events on, before the answers leave. */
   readonly say?: (events: readonly Event[]) => void
+  /** Told of each batch when it is durable. With it, commands that ask for their times are told. */
+  readonly observe?: (batch: readonly Command<P>[], times: BatchTimes) => void
 }
 
 export type Served = {
@@ -82,7 +107,7 @@ export function serve<State, P extends Protocol, Event = never>(
       )
     },
     after(delayMs, message) {
-      clock.after(delayMs, () => enqueue({ ...message, channel: undefined, replyTo: 0 }))
+      clock.after(delayMs, () => enqueue(unasked(message)))
     },
     defer() {
       assert(current !== undefined, 'defer is called inside a handler')
@@ -94,14 +119,18 @@ export function serve<State, P extends Protocol, Event = never>(
       const held = tickets.get(ticket.deferred)
       assert(held !== undefined, 'a deferred answer is given once')
       tickets.delete(ticket.deferred)
-      answers.push({ ...held, answer })
+      answers.push({ ...held, answer, timed: undefined })
     },
   }
-  let answers: { channel: ReplyChannel | undefined; replyTo: number; answer: unknown }[] = []
+  let answers: GivenAnswer<P>[] = []
 
   function returned(message: Message<P>): void {
     outsideWork--
-    enqueue({ ...message, channel: undefined, replyTo: 0 })
+    enqueue(unasked(message))
+  }
+
+  function unasked(message: Message<P>): Command<P> {
+    return { ...message, channel: undefined, replyTo: 0, sentAtMs: 0 }
   }
 
   function enqueue(command: Command<P>): void {
@@ -131,12 +160,15 @@ export function serve<State, P extends Protocol, Event = never>(
   }
 
   function runBatch(batch: readonly Command<P>[]): Promise<void> | undefined {
+    const { observe } = options
+    const begunMs = observe === undefined ? 0 : monotonicMs()
     nowMs = Math.max(nowMs, clock.nowMs())
     options.prepare?.(batch)
     for (const command of options.arrange?.(batch) ?? batch) {
       const selected = options.select(command)
       if ('answer' in selected) {
-        answers.push({ ...command, answer: selected.answer })
+        const { channel, replyTo } = command
+        answers.push({ channel, replyTo, answer: selected.answer, timed: undefined })
         continue
       }
       const handler = behaviour[command.type]
@@ -145,7 +177,8 @@ export function serve<State, P extends Protocol, Event = never>(
       const answer = handler(selected.state, command.message, context)
       if (!isDeferred(answer)) {
         if (command.replyTo !== 0) {
-          answers.push({ channel: command.channel, replyTo: command.replyTo, answer })
+          const timed = observe !== undefined && isTimed(command.message) ? command : undefined
+          answers.push({ channel: command.channel, replyTo: command.replyTo, answer, timed })
         }
       }
     }
@@ -154,8 +187,21 @@ export function serve<State, P extends Protocol, Event = never>(
     const given = answers
     events = []
     answers = []
+    const handledMs = observe === undefined ? 0 : monotonicMs()
+    function finish(): void {
+      const durableMs = observe === undefined ? 0 : monotonicMs()
+      if (said.length > 0) options.say?.(said)
+      if (observe !== undefined) {
+        const times = { begunMs, handledMs, durableMs }
+        observe(batch, times)
+        for (const each of given) {
+          if (each.timed !== undefined) each.answer = withTimes(each.answer, each.timed, times)
+        }
+      }
+      for (const { channel, replyTo, answer } of given) channel?.reply(replyTo, answer)
+    }
     if (said.length === 0 || options.commit === undefined) {
-      finish(said, given)
+      finish()
       return undefined
     }
     let commit: undefined | Promise<unknown>
@@ -166,18 +212,10 @@ export function serve<State, P extends Protocol, Event = never>(
       return undefined
     }
     if (commit === undefined) {
-      finish(said, given)
+      finish()
       return undefined
     }
-    return commit.then(
-      () => finish(said, given),
-      (error) => lose(error, given),
-    )
-  }
-
-  function finish(said: readonly Event[], given: typeof answers): void {
-    if (said.length > 0) options.say?.(said)
-    for (const { channel, replyTo, answer } of given) channel?.reply(replyTo, answer)
+    return commit.then(finish, (error) => lose(error, given))
   }
 
   function lose(error: unknown, given: typeof answers): void {
@@ -192,7 +230,8 @@ export function serve<State, P extends Protocol, Event = never>(
         channel?.reply(replyTo, options.full)
         return
       }
-      enqueue({ type, message, replyTo, channel } as Command<P>)
+      const sentAtMs = channel?.heardSentAtMs ?? 0
+      enqueue({ type, message, replyTo, channel, sentAtMs } as Command<P>)
     },
     drained() {
       if (!running && !planned && outsideWork === 0) return Promise.resolve()
@@ -202,6 +241,31 @@ export function serve<State, P extends Protocol, Event = never>(
       return mailbox.length
     },
   }
+}
+
+type GivenAnswer<P extends Protocol> = {
+  readonly channel: ReplyChannel | undefined
+  readonly replyTo: number
+  answer: unknown
+  /** The command, where its sender wants to know its times. */
+  readonly timed: Command<P> | undefined
+}
+
+function isTimed(message: object): boolean {
+  return (message as { timed?: unknown }).timed === true
+}
+
+function withTimes<P extends Protocol>(
+  answer: unknown,
+  { sentAtMs }: Command<P>,
+  { begunMs, handledMs, durableMs }: BatchTimes,
+): unknown {
+  const times: CommandTimes = {
+    queue: sentAtMs === 0 ? 0 : begunMs - sentAtMs,
+    match: handledMs - begunMs,
+    commit: durableMs - handledMs,
+  }
+  return typeof answer === 'object' && answer !== null ? { ...answer, times } : answer
 }
 
 function isDeferred(answer: unknown): answer is Deferred {

@@ -21,6 +21,7 @@ function fixture(perSessionMax = 10) {
     },
     tell: (type, message) => void holds.hear(type, message),
     isOpen: true,
+    heardSentAtMs: 0,
   }
   const held = makeHeldOrders({
     threads: [ref],

@@ -195,3 +195,22 @@ test('a batch is handled as it was arranged, and everybody still gets his own an
   assert.deepEqual(answers, [{ total: 6 }, { total: 5 }, { total: 3 }])
   assert.deepEqual(story.slice(0, 2), [{ committed: 3 }, { said: 3 }])
 })
+
+test('who asks for his times is told them beside his answer; everybody is observed', async () => {
+  const observed: number[] = []
+  const { ask } = served({
+    observe: (batch, { begunMs, handledMs, durableMs }) => {
+      observed.push(batch.length)
+      assert(begunMs <= handledMs && handledMs <= durableMs)
+    },
+  })
+  const [plain, timed] = await Promise.all([
+    ask('Add', { amount: 1 }),
+    ask('Add', { amount: 2, timed: true }),
+  ])
+  assert.deepEqual(plain, { total: 1 })
+  const { times, ...answer } = timed as { total: number; times: Record<string, number> }
+  assert.deepEqual(answer, { total: 3 })
+  assert.deepEqual(Object.keys(times), ['queue', 'match', 'commit'])
+  assert.deepEqual(observed, [2])
+})

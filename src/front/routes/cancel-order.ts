@@ -20,6 +20,7 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
     description:
       'Needs the side the order is on; the other side does not know it. With bearer ' +
       'authentication, only orders of the key’s own address can be cancelled.',
+    staged: true,
     params: Type.Object({ hash: orderHashParam() }, { additionalProperties: false }),
     query: Type.Object(
       { marketId: marketIdParam(), side: Type.Optional(sideName()) },
@@ -42,7 +43,7 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
         200: { cancelled: { value: { status: 'cancelled', orderHash: ORDER_HASH } } },
       },
     },
-    async handle({ path, query, principal, deadlineAtMs, requestId }) {
+    async handle({ path, query, principal, deadlineAtMs, requestId, stages }) {
       const answer = await gateway.cancel(
         {
           marketId: query.marketId,
@@ -52,6 +53,7 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
           ...(principal === undefined ? {} : { trader: principal.address }),
         },
         Math.max(1, deadlineAtMs - systemClock.nowMs()),
+        stages,
       )
       return isRejection(answer) ? answer : { status: 200, body: answer }
     },

@@ -22,7 +22,9 @@ export function placeOrder(desk: OrderDesk): AnswerRoute {
     summary: 'Place a signed order',
     description:
       'Matches at once what can be matched; the rest stays on the book. The same signed order ' +
-      'again is answered with the first answer and `duplicate: true`.',
+      'again is answered with the first answer and `duplicate: true`. With the header ' +
+      '`x-server-timing`, the answer says in `Server-Timing` where its time went.',
+    staged: true,
     body: OrderSubmission,
     responses: { 200: AcceptedOrder },
     errors: [
@@ -45,8 +47,8 @@ export function placeOrder(desk: OrderDesk): AnswerRoute {
       },
       responses: { 200: { accepted: ACCEPTED_EXAMPLE, 'the same again': DUPLICATE_EXAMPLE } },
     },
-    async handle({ body, deadlineAtMs, requestId }) {
-      const answer = await desk.place(body, deadlineAtMs, requestId)
+    async handle({ body, deadlineAtMs, requestId, stages }) {
+      const answer = await desk.place(body, deadlineAtMs, requestId, stages)
       return isRejection(answer) ? answer : { status: 200, body: acceptedBody(answer) }
     },
   })

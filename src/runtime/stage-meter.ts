@@ -1,0 +1,60 @@
+/**
+ * Where the time of a write goes, stage by stage, from its first byte to its answer. Each thread
+ * counts the stages it is in; together they are one histogram with a label.
+ *
+ * | stage | from | to |
+ * |---|---|---|
+ * | parse | the whole body is here | it fits its schema |
+ * | authenticate | the token is looked at | its owner is known |
+ * | verify | an order asks for its signer | the pool has answered |
+ * | queue | the front sent the command | its batch begins |
+ * | match | its batch begins | the batch is handled |
+ * | commit | the batch is handled | it is durable |
+ * | answer | the market sent the answer | it is written to the client |
+ */
+
+import type { Registry } from 'prom-client'
+import {
+  countTime,
+  makeTimeBuckets,
+  registerTimeBuckets,
+  type TimeBuckets,
+} from './time-buckets.ts'
+
+export const STAGES = [
+  'parse',
+  'authenticate',
+  'verify',
+  'queue',
+  'match',
+  'commit',
+  'answer',
+] as const
+
+export type Stage = (typeof STAGES)[number]
+
+/** Upper bounds in seconds: parsing takes microseconds, waiting may take seconds. */
+const BOUNDS = [
+  0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+  0.25, 0.5, 1, 2.5, 5, 10,
+]
+
+export type StageMeter = {
+  /** Counts the milliseconds that so many writes spent in a stage. */
+  record(stage: Stage, ms: number, writes?: number): void
+}
+
+export function makeStageMeter(registry: Registry): StageMeter {
+  const buckets = Object.fromEntries(
+    STAGES.map((stage) => [stage, makeTimeBuckets(BOUNDS)]),
+  ) as Record<Stage, TimeBuckets>
+  registerTimeBuckets(
+    registry,
+    'sibyl_write_stage_seconds',
+    'Time that orders and cancels spend in each stage of their way.',
+    STAGES.map((stage) => ({ labels: { stage }, buckets: buckets[stage] })),
+  )
+  return {
+    record: (stage, ms, writes) => countTime(buckets[stage], Math.max(0, ms) / 1_000, writes),
+  }
+}

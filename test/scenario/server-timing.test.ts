@@ -1,0 +1,81 @@
+/** Where the time of a write goes, asked of a real exchange. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { registerApiKey } from '#client/api-keys.ts'
+import { createClient } from '#client/client.ts'
+import { mintToken } from '#client/tokens.ts'
+import { startExchange } from '../support/exchange.ts'
+import { demoMarketIds } from '../support/seeded-markets.ts'
+import { signedOrder, traderNumbered } from '../support/signed-orders.ts'
+
+const STAGES = ['parse', 'authenticate', 'verify', 'queue', 'match', 'commit', 'answer', 'total']
+
+function stagesOf(response: Response): Map<string, number> {
+  const entries = (response.headers.get('server-timing') ?? '').split(', ').filter(Boolean)
+  return new Map(
+    entries.map((entry) => {
+      const [, stage = '', ms] = /^(\w+);dur=([\d.]+)$/.exec(entry) ?? []
+      return [stage, Number(ms)] as const
+    }),
+  )
+}
+
+test('a write tells its stages when it is asked, and the metrics have them all', async (t) => {
+  const exchange = await startExchange(t, { environment: { SIBYL_AUTH_BEARER: 'true' } })
+  const { url } = exchange
+  const trader = traderNumbered(11)
+  const key = await registerApiKey({ url }, trader.key)
+  const [marketId = assert.fail()] = demoMarketIds()
+  const write = async (path: string, method: string, body: unknown, asked: boolean) =>
+    fetch(url + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${await mintToken(key, Date.now())}`,
+        'content-type': 'application/json',
+        ...(asked ? { 'x-server-timing': '1' } : {}),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+
+  const silent = await write('/api/v1/orders', 'POST', await signedOrder(marketId), false)
+  assert.equal(silent.status, 200)
+  assert.equal(silent.headers.get('server-timing'), null)
+
+  const placed = await write('/api/v1/orders', 'POST', await signedOrder(marketId), true)
+  const order = (await placed.json()) as { orderHash: string; status: string }
+  assert.deepEqual(Object.keys(order).toSorted(), ['matches', 'orderHash', 'status', 'timestamp'])
+  const stages = stagesOf(placed)
+  assert.deepEqual([...stages.keys()], STAGES)
+  const { total = 0, ...parts } = Object.fromEntries(stages)
+  const sum = Object.values(parts).reduce((all, ms) => all + ms, 0)
+  assert(sum > 0 && sum <= total + 0.1, `${sum} ms in stages of ${total} ms`)
+
+  const path = `/api/v1/orders/${order.orderHash}?marketId=${marketId}`
+  const cancelled = await write(path, 'DELETE', undefined, true)
+  assert.deepEqual(await cancelled.json(), { status: 'cancelled', orderHash: order.orderHash })
+  const [authenticate, ...rest] = stagesOf(cancelled).keys()
+  assert.deepEqual(
+    [authenticate, ...rest],
+    STAGES.filter((s) => !/parse|verify/.test(s)),
+  )
+
+  // A refusal tells the stages that it went through.
+  const twice = await write(path, 'DELETE', undefined, true)
+  assert.equal(twice.status, 409)
+  assert(stagesOf(twice).has('match'))
+  const forged = { ...(await signedOrder(marketId)), signature: `0x${'11'.repeat(65)}` }
+  const refused = await write('/api/v1/orders', 'POST', forged, true)
+  assert.equal(refused.status, 400)
+  assert.deepEqual([...stagesOf(refused).keys()], ['parse', 'authenticate', 'verify', 'total'])
+
+  const metrics = await (await fetch(`${url}/metrics`)).text()
+  for (const stage of STAGES.slice(0, -1)) {
+    const count = new RegExp(
+      `^sibyl_write_stage_seconds_count\\{.*stage="${stage}".*\\} [1-9]`,
+      'm',
+    )
+    assert.match(metrics, count)
+  }
+  assert.equal((await createClient({ url }).orders.list({ trader: trader.address })).length, 1)
+})
