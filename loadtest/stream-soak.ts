@@ -28,6 +28,7 @@ const exchange = spawn(process.execPath, ['src/main.ts'], {
     ...process.env,
     SIBYL_PORT: '0',
     SIBYL_DATA_DIR: dataDir,
+    SIBYL_DEVNET: 'false',
     SIBYL_LOG_FORMAT: 'json',
     SIBYL_FRONT_THREADS: '1',
   },

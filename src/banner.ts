@@ -1,6 +1,8 @@
 /** What a person reads when the exchange is up: what runs, where, and what to try next. */
 
 import type { Settings } from '#config/settings.ts'
+import { DEMO_TRADERS, DEVNET_CHAIN_ID, devnetAccount, devnetKey } from '#devnet/accounts.ts'
+import type { Devnet } from '#devnet/open-devnet.ts'
 import { describeDatabaseUrl } from '#store/database-url.ts'
 
 export function banner(run: {
@@ -11,6 +13,8 @@ export function banner(run: {
   readonly cores: number
   /** Which implementations recover the signers of orders. */
   readonly signatures: string
+  /** The local chain, if this run has one. */
+  readonly devnet: Devnet | undefined
 }): string {
   const { settings, version, url } = run
   const { front, markets, verify, database } = settings
@@ -30,13 +34,44 @@ export function banner(run: {
     `  signatures ${run.signatures}`,
     `  writes     ${settings.auth.bearer ? 'need a bearer token' : 'are open to everybody'}`,
     '',
+    ...(run.devnet === undefined ? [] : devnetLines(run.devnet, url)),
     '  Try it:',
     `    curl ${url}/api/v1/markets`,
     `    curl ${url}/readyz`,
     `    open ${url}/docs in a browser`,
     '',
-    '  Ctrl-C stops it; nothing that was answered is lost.',
+    run.devnet === undefined
+      ? '  Ctrl-C stops it; nothing that was answered is lost.'
+      : '  Ctrl-C stops it and ends its chain; the next start has a fresh one.',
     '',
   ]
   return `${lines.join('\n')}\n`
+}
+
+/** Two of the demo traders, and a trade between them. */
+function devnetLines({ url, again }: Devnet, exchangeUrl: string): string[] {
+  const [ann, bob] = DEMO_TRADERS
+  const trader = (index: number) => `${devnetAccount(index).address}  key ${devnetKey(index)}`
+  const client = (index: number) => `createClient({ url, signer: '${devnetKey(index)}' })`
+  return [
+    `  chain      ${url} (id ${DEVNET_CHAIN_ID}, ${again ? 'as it was' : 'fresh'})`,
+    `  traders    ${trader(ann)}`,
+    `             ${trader(bob)}`,
+    '             #10 to #19 of the well-known test accounts have USDC, shares and approvals',
+    '',
+    '  A first trade, to copy into another terminal in this folder:',
+    '',
+    'npx node --input-type=module -e "',
+    "import { createClient } from '#client/client.ts'",
+    `const url = '${exchangeUrl}'`,
+    `const ann = ${client(ann)}`,
+    `const bob = ${client(bob)}`,
+    'const [market] = await ann.markets()',
+    "const terms = { marketId: market.id, outcome: 'YES', price: '0.42', ttlSeconds: 3600 }",
+    "await ann.orders.place({ ...terms, side: 'sell', size: '10' })",
+    "await bob.orders.place({ ...terms, side: 'buy', size: '4' })",
+    'console.log(market.question, await ann.trades(market.id))',
+    '"',
+    '',
+  ]
 }

@@ -4,8 +4,9 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import { mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
+import { join } from 'node:path'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { makeLog } from '#config/logging.ts'
 import { loadSettings, type Settings, SettingsError, shownSettings } from '#config/settings.ts'
@@ -15,12 +16,14 @@ import { claimPort } from '#front/port.ts'
 import { makeSharedTable } from '#front/shared-table.ts'
 import { followClock, makeClockMemory, systemClock } from '#runtime/clock.ts'
 import { makeSupervisor, type ThreadSpec } from '#runtime/supervisor.ts'
+import { checkpoints } from '#store/checkpoints.ts'
 import { closeDatabase, openDatabase } from '#store/database.ts'
 import { describeDatabaseUrl } from '#store/database-url.ts'
 import { migrate } from '#store/migrate.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { loadRecovery } from '#verify/recover.ts'
 import { banner } from './banner.ts'
+import { openChains } from './open-chains.ts'
 
 const NODE_MAJOR = 22
 const READY_POLL_MS = 20
@@ -55,30 +58,33 @@ async function boot(): Promise<void> {
   }
 
   // 2. The settings. `--settings` shows them and ends.
-  const settings = loadSettings()
+  const given = loadSettings()
   if (process.argv.includes('--settings')) {
-    for (const [path, value] of Object.entries(shownSettings(settings))) {
+    for (const [path, value] of Object.entries(shownSettings(given))) {
       process.stdout.write(`${path} = ${JSON.stringify(value)}\n`)
     }
     return
   }
   const isTerminal = process.stdout.isTTY === true
-  const log = makeLog(settings.log, 'main', isTerminal)
+  const log = makeLog(given.log, 'main', isTerminal)
   const version = versionOf()
   const clock = makeClockMemory()
   followClock(clock)
 
-  // 3. The data folder and the database, brought to the newest shape.
-  mkdirSync(settings.data.dir, { recursive: true })
+  // 3. The port, before anything else is started in vain.
+  const port = await claimPort(given.front.host, given.front.port)
+
+  // 4. The chains: on the devnet a local one is started, or found where a killed exchange left it.
+  mkdirSync(given.data.dir, { recursive: true })
+  const chains = await openChains(given, { clock, log })
+  const { settings } = chains
+
+  // 5. The database, brought to the newest shape.
   const databaseUrl = databaseUrlOf(settings)
-  const database = await openDatabase(databaseUrl)
-  const migrations = await migrate(database).finally(() => closeDatabase(database))
+  const migrations = await prepareDatabase(databaseUrl, settings.data.dir)
   log.info({ migrations }, `the database is ${describeDatabaseUrl(databaseUrl)}`)
 
-  // 4. The port, before anything else is started in vain.
-  const port = await claimPort(settings.front.host, settings.front.port)
-
-  // 5. The threads, in the order in which they need each other, and in reverse when they stop.
+  // 6. The threads, in the order in which they need each other, and in reverse when they stop.
   const registry = new Registry()
   registry.setDefaultLabels({ thread: 'main' })
   collectDefaultMetrics({ register: registry })
@@ -109,6 +115,9 @@ async function boot(): Promise<void> {
       log.info({ why }, 'stopping')
       const clean = await supervisor.stop()
       if (!clean) process.exitCode = 1
+      // Who stops it means all of it; after a failure the chain waits for the next start.
+      if (process.exitCode === undefined) await chains.end()
+      else chains.release()
       log.info({ clean }, 'stopped')
     })()
     return stopped
@@ -116,17 +125,18 @@ async function boot(): Promise<void> {
   try {
     await supervisor.start()
   } catch (error) {
+    process.exitCode = 1
     await stop('the start failed')
     throw error
   }
   if (stopping) return
 
-  // 6. Ready for traffic, as a client sees it.
+  // 7. Ready for traffic, as a client sees it.
   const url = urlOf(settings.front.host, port)
   await untilReady(url, () => stopping)
   if (stopping) return
 
-  // 7. Tell the person in front of it what there is.
+  // 8. Tell the person in front of it what there is.
   process.stdout.write(
     banner({
       settings,
@@ -135,6 +145,7 @@ async function boot(): Promise<void> {
       databaseUrl,
       cores: cpus().length,
       signatures: `${(await loadRecovery()).name}, ${loadKeccak().name}`,
+      devnet: chains.devnet,
     }),
   )
 }
@@ -165,6 +176,23 @@ function threadSpecs(
       spec('front', frontThreadName(index), index, [...marketNames, 'store'], false),
     ),
   ]
+}
+
+/** Brings the database to the newest shape; one that another event log has filled is refused. */
+async function prepareDatabase(databaseUrl: string, dataDir: string): Promise<string[]> {
+  const database = await openDatabase(databaseUrl)
+  try {
+    const migrations = await migrate(database)
+    if (!existsSync(join(dataDir, 'log')) && (await checkpoints(database)).length > 0) {
+      throw new SettingsError(
+        `SIBYL_DATABASE_URL: ${describeDatabaseUrl(databaseUrl)} has data of another event log than ` +
+          `that in ${dataDir}; empty it, or name another database`,
+      )
+    }
+    return migrations
+  } finally {
+    await closeDatabase(database)
+  }
 }
 
 function urlOf(host: string, port: number): string {

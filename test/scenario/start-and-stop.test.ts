@@ -20,7 +20,12 @@ function runToEnd(
   return new Promise((resolve) => {
     const child = spawn(process.execPath, ['src/main.ts', ...args], {
       cwd: ROOT,
-      env: { PATH: process.env.PATH ?? '', SIBYL_DATA_DIR: dataDir, ...environment },
+      env: {
+        PATH: process.env.PATH ?? '',
+        SIBYL_DATA_DIR: dataDir,
+        SIBYL_DEVNET: 'false',
+        ...environment,
+      },
     })
     let said = ''
     const hear = (chunk: Buffer): void => {

@@ -1,0 +1,221 @@
+/**
+ * The chains of this run, before any thread starts: the local one of the devnet, or those that the
+ * settings name, or none. Answers the settings as the threads get them, with addresses and keys in
+ * place, and sees to it that the data folder belongs to these very chains.
+ */
+
+import { existsSync } from 'node:fs'
+import { type Settings, SettingsError } from '#config/settings.ts'
+import { DEPLOYER, DEVNET_CHAIN_ID, devnetKey, OPERATOR, RELAYER } from '#devnet/accounts.ts'
+import { httpBatch } from '#devnet/batch-sender.ts'
+import { leaseChain, probeChain } from '#devnet/chain-process.ts'
+import {
+  type ChainRecord,
+  hasData,
+  moveAside,
+  readChainRecord,
+  writeChainRecord,
+} from '#devnet/chain-record.ts'
+import { type Devnet, openDevnet } from '#devnet/open-devnet.ts'
+import { lockPartition, partitionPaths } from '#log/log-folder.ts'
+import { type ClockMemory, moveClock } from '#runtime/clock.ts'
+import type { SupervisorLog } from '#runtime/supervisor.ts'
+
+type ChainSettings = Settings['chains'][number]
+
+export type OpenChains = {
+  readonly settings: Settings
+  /** The chain that this run started or came back to. */
+  readonly devnet: Devnet | undefined
+  /** Lets go of the local chain: it waits a while for the next start. */
+  release(): void
+  /** Ends the local chain. */
+  end(): Promise<void>
+}
+
+const FOLLOW_AGAIN_MS = 1_000
+
+export async function openChains(
+  settings: Settings,
+  parts: { readonly clock: ClockMemory; readonly log: SupervisorLog },
+): Promise<OpenChains> {
+  const { chainRpc } = settings
+  let chains = settings.chains
+  if (chainRpc.length > 0) chains = chains.map((chain) => ({ ...chain, rpcUrls: chainRpc }))
+  if (chains.some(({ rpcUrls }) => rpcUrls.length > 0)) {
+    return openNamedChains({ ...settings, chains }, parts)
+  }
+  const [chain] = chains
+  if (settings.devnet.enabled && chain !== undefined) return openLocalChain(settings, chain, parts)
+  claimData(settings, {})
+  return { settings, devnet: undefined, release: () => {}, end: async () => {} }
+}
+
+async function openLocalChain(
+  settings: Settings,
+  chain: ChainSettings,
+  { clock, log }: { clock: ClockMemory; log: SupervisorLog },
+): Promise<OpenChains> {
+  const devnet = await openDevnet({
+    dataDir: settings.data.dir,
+    port: settings.devnet.port,
+    chainId: chain.chainId,
+    lingerMs: settings.devnet.lingerSeconds * 1_000,
+    disputeSeconds: settings.devnet.disputeSeconds,
+    onClock: forward(clock),
+    onLost: () => log.error({}, 'the local chain has ended: stop and start again for a fresh one'),
+    clearData: () => clearData(settings.data.dir),
+  })
+  log.info({ url: devnet.url, again: devnet.again }, 'the local chain is there')
+  const contracts = { ...chain.contracts, ...devnet.contracts }
+  const local = { ...chain, rpcUrls: [devnet.url], contracts }
+  return {
+    settings: withKeys({ ...settings, chains: [local], demoMarkets: false }),
+    devnet,
+    release: devnet.release,
+    end: devnet.end,
+  }
+}
+
+async function openNamedChains(
+  settings: Settings,
+  { clock, log }: { clock: ClockMemory; log: SupervisorLog },
+): Promise<OpenChains> {
+  const record: Record<string, ChainRecord[string]> = {}
+  const held: (() => void)[] = []
+  for (const chain of settings.chains.filter(({ rpcUrls }) => rpcUrls.length > 0)) {
+    const met = await meetChain(chain)
+    // Its thread waits for it; what the data folder knows of it stays as it is.
+    if (met === undefined) log.warn({ chainId: chain.chainId }, 'the chain cannot be reached yet')
+    else record[chain.chainId] = { ...met, contracts: chain.contracts }
+    if (chain.chainId === DEVNET_CHAIN_ID) held.push(followChainClock(chain, clock))
+  }
+  claimData(settings, record)
+  const release = () => {
+    for (const letGo of held) letGo()
+  }
+  return {
+    settings: withKeys({ ...settings, demoMarkets: false }),
+    devnet: undefined,
+    release,
+    end: async () => release(),
+  }
+}
+
+/** Its first block, by the first address that answers; it must be the chain that we take it for. */
+async function meetChain(
+  chain: ChainSettings,
+): Promise<{ genesis: string; url: string } | undefined> {
+  for (const url of chain.rpcUrls) {
+    const [id, first, code] = await httpBatch(url)([
+      { method: 'eth_chainId', params: [] },
+      { method: 'eth_getBlockByNumber', params: ['0x0', false] },
+      { method: 'eth_getCode', params: [chain.contracts.settlement, 'latest'] },
+    ]).catch(() => [])
+    if (id === undefined) continue
+    if (Number(id) !== chain.chainId) {
+      throw new SettingsError(
+        `SIBYL_CHAIN_RPC: ${hostOf(url)} is chain ${Number(id)}, but the settings have ${chain.chainId}`,
+      )
+    }
+    if (code === '0x') {
+      const { settlement } = chain.contracts
+      throw new SettingsError(
+        `SIBYL_CHAINS: chain ${chain.chainId} has no contract at ${settlement}`,
+      )
+    }
+    return { genesis: (first as { hash: string }).hash, url: hostOf(url) }
+  }
+  return undefined
+}
+
+/** An address without what may be a secret in it. */
+function hostOf(url: string): string {
+  return new URL(url).origin
+}
+
+/** Whoever runs one of our local chains for us may move its clock; then ours moves too. */
+function followChainClock({ rpcUrls }: ChainSettings, clock: ClockMemory): () => void {
+  const [url = ''] = rpcUrls
+  let letGo: () => void = () => {}
+  let ended = false
+  const again = (): void => {
+    if (!ended) setTimeout(() => void follow(), FOLLOW_AGAIN_MS).unref()
+  }
+  async function follow(): Promise<void> {
+    const { found } = await probeChain(url)
+    if (found === 'stranger' || ended) return
+    const lease =
+      found === 'nothing'
+        ? undefined
+        : await leaseChain(url, { onClock: forward(clock), onLost: again }).catch(() => undefined)
+    if (lease === undefined) again()
+    else if (ended) lease.release()
+    else letGo = lease.release
+  }
+  void follow()
+  return () => {
+    ended = true
+    letGo()
+  }
+}
+
+/** The exchange's time never goes back, whatever the chain's does. */
+function forward(clock: ClockMemory): (aheadSeconds: number) => void {
+  let ahead = 0
+  return (aheadSeconds) => {
+    ahead = Math.max(ahead, aheadSeconds)
+    moveClock(clock, ahead)
+  }
+}
+
+/** The data folder is that of these chains from now on; what it has of others goes aside. */
+function claimData(settings: Settings, chains: ChainRecord): void {
+  const { dir } = settings.data
+  const before = readChainRecord(dir)
+  const known = Object.entries(chains)
+  const foreign =
+    known.length === 0
+      ? before !== undefined && settings.chains.every(({ rpcUrls }) => rpcUrls.length === 0)
+      : before === undefined ||
+        known.some(([id, { genesis }]) => (before[id]?.genesis ?? genesis) !== genesis)
+  if (foreign && hasData(dir)) {
+    if (settings.chains.some(({ role }) => role === 'main')) {
+      throw new SettingsError(
+        `SIBYL_DATA_DIR: the data in ${dir} belongs to other chains; move it, or name another folder`,
+      )
+    }
+    clearData(dir)
+    writeIfAny(dir, chains)
+    return
+  }
+  writeIfAny(dir, { ...before, ...chains })
+}
+
+/** Moves what is in the data folder aside, unless somebody is working with it. */
+function clearData(dir: string): void {
+  if (!hasData(dir)) return
+  const paths = partitionPaths(dir, 0)
+  if (existsSync(paths.database)) lockPartition(paths).release()
+  process.stdout.write(
+    `sibyl: the data of another chain was moved to ${moveAside(dir, new Date())}\n`,
+  )
+}
+
+function writeIfAny(dir: string, record: ChainRecord): void {
+  if (Object.keys(record).length > 0) writeChainRecord(dir, record)
+}
+
+/** On the local chain everybody knows the keys; anywhere else they are given. */
+function withKeys(settings: Settings): Settings {
+  const { keys, chains } = settings
+  if (!chains.every(({ chainId }) => chainId === DEVNET_CHAIN_ID)) return settings
+  return {
+    ...settings,
+    keys: {
+      settlement: keys.settlement === '' ? devnetKey(DEPLOYER) : keys.settlement,
+      relayer: keys.relayer.length === 0 ? [devnetKey(RELAYER)] : keys.relayer,
+      operator: keys.operator === '' ? devnetKey(OPERATOR) : keys.operator,
+    },
+  }
+}
