@@ -368,8 +368,7 @@ export const SettingsSchema = Type.Object({
       minimum: 1,
       maximum: 10_000_000,
       unit: 'sockets',
-      description:
-        'WebSockets of one IPv4 address or IPv6 /64 in one front thread; one more gets 429.',
+      description: 'WebSockets of one IPv4 address or IPv6 /64; one more gets 429.',
     }),
     subscriptionsMax: Type.Integer({
       env: 'SIBYL_STREAM_SUBSCRIPTIONS_MAX',

@@ -2,6 +2,7 @@
 
 import { CHANNEL_BATCH_MAX, CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
 import type { SharedTableMemory } from '#front/shared-table.ts'
+import type { ConnectionCountMemory } from '#front/stream/connection-count.ts'
 import type { ChannelOptions } from '#runtime/channel.ts'
 import type { ClockMemory } from '#runtime/clock.ts'
 import type { Settings } from './settings.ts'
@@ -22,6 +23,8 @@ export type ThreadData = {
   /** Memory that all fronts share: which tokens were used, and who may send how much. */
   readonly nonces: SharedTableMemory
   readonly buckets: SharedTableMemory
+  /** … and how many streams each address has open. */
+  readonly streams: ConnectionCountMemory
 }
 
 export function channelOptions(settings: Settings): ChannelOptions {

@@ -14,6 +14,7 @@ import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { frontThreadName, marketThreadName } from '#config/topology.ts'
 import { claimPort } from '#front/port.ts'
 import { makeSharedTable } from '#front/shared-table.ts'
+import { makeConnectionCountMemory } from '#front/stream/connection-count.ts'
 import { followClock, makeClockMemory, systemClock } from '#runtime/clock.ts'
 import { makeSupervisor, type ThreadSpec } from '#runtime/supervisor.ts'
 import { checkpoints } from '#store/checkpoints.ts'
@@ -97,6 +98,7 @@ async function boot(): Promise<void> {
       clock,
       nonces: makeSharedTable(settings.auth.noncesMax, randomUUID()),
       buckets: makeSharedTable(settings.limits.bucketsMax, randomUUID()),
+      streams: makeConnectionCountMemory(settings.front.threads, randomUUID()),
     }),
     clock: systemClock,
     log,

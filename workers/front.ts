@@ -36,6 +36,7 @@ import type { Readiness } from '#front/routes/readyz.ts'
 import { stream } from '#front/routes/stream.ts'
 import { validateOrder } from '#front/routes/validate-order.ts'
 import { type Front, startFront } from '#front/server.ts'
+import { makeConnectionCount } from '#front/stream/connection-count.ts'
 import { type HeldOrders, makeHeldOrders } from '#front/stream/held-orders.ts'
 import {
   makeStreamHub,
@@ -227,6 +228,7 @@ function routes(): Route[] {
     rates: settings.limits.enabled
       ? { ...settings.limits, connectionsPerIpMax: settings.front.connectionsPerIpMax }
       : undefined,
+    stream: settings.stream,
     chains: settings.chains.map((chain) => ({
       ...chain,
       settlement: chain.contracts.settlement.toLowerCase() as Address,
@@ -267,6 +269,7 @@ function routes(): Route[] {
     gateway,
     desk,
     holding: { orders: holds, deskWith },
+    count: makeConnectionCount(data.streams, data.index),
     authenticator,
     bearer: settings.auth.bearer,
     drawWrite,

@@ -150,7 +150,8 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
         if (use === 'used') return reject('UNAUTHORIZED_TOKEN_USED')
         if (use === 'full') return reject('OVERLOADED')
       }
-      return { keyId: key.id, address: key.address }
+      const { id: keyId, address, expiresAtSec } = key
+      return { keyId, address, ...(expiresAtSec === null ? {} : { expiresAtSec }) }
     },
 
     revoked(ids) {

@@ -21,7 +21,12 @@ export type AuthClass = 'public' | 'write' | 'token' | 'wallet'
 export type CostClass = 'free' | 'read' | 'write' | 'registration'
 
 /** Who a bearer token belongs to. */
-export type Principal = { readonly keyId: string; readonly address: Address }
+export type Principal = {
+  readonly keyId: string
+  readonly address: Address
+  /** When its key expires, if ever. */
+  readonly expiresAtSec?: number
+}
 
 export type RouteRequest<Path = unknown, Query = unknown, Body = unknown> = {
   readonly path: Path

@@ -10,6 +10,7 @@ import { loadSettings } from '#config/settings.ts'
 import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { claimPort } from '#front/port.ts'
 import { makeSharedTable } from '#front/shared-table.ts'
+import { makeConnectionCountMemory } from '#front/stream/connection-count.ts'
 import { makeClockMemory, systemClock } from '#runtime/clock.ts'
 import { makeSupervisor, type Supervisor } from '#runtime/supervisor.ts'
 import { closeDatabase, openDatabase } from '#store/database.ts'
@@ -46,6 +47,7 @@ async function startThreads(t: TestContext): Promise<Running> {
     clock: makeClockMemory(),
     nonces: makeSharedTable(settings.auth.noncesMax, randomUUID()),
     buckets: makeSharedTable(settings.limits.bucketsMax, randomUUID()),
+    streams: makeConnectionCountMemory(settings.front.threads, randomUUID()),
   }
   const thread = (kind: string, name: string, links: string[]) => ({
     name,

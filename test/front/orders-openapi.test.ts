@@ -15,6 +15,7 @@ import { placeOrder } from '#front/routes/place-order.ts'
 import { placeOrders } from '#front/routes/place-orders.ts'
 import { validateOrder } from '#front/routes/validate-order.ts'
 import { systemClock } from '#runtime/clock.ts'
+import { STREAM_SETTINGS } from './stream-fixture.ts'
 
 type Json = Record<string, unknown>
 type Content = { schema: Json; examples?: Record<string, { value: unknown }> }
@@ -36,6 +37,7 @@ const facts: ConfigFacts = {
   singleUse: true,
   deadlineMs: 1_000,
   rates: undefined,
+  stream: { ...STREAM_SETTINGS, heldOrdersMax: 10 },
   chains: [{ chainId: 31_337, role: 'test', settlement: `0x${'5f'.repeat(20)}` as Address }],
 }
 const document = openapiDocument({ title: 'Sibyl', version: '1' }, [

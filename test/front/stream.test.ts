@@ -5,6 +5,8 @@ import type { OrderAccepted } from '#actors/market.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { tradeId } from '#domain/ids.ts'
 import { reject } from '#domain/rejection.ts'
+import type { Principal } from '#front/route.ts'
+import { simulatedClock } from '#runtime/clock.ts'
 import { START_SEC, signed } from '../actors/market-fixture.ts'
 import { eventually } from '../support/eventually.ts'
 import { buy, sell, traderNamed } from '../support/orders.ts'
@@ -364,7 +366,82 @@ test('order entry, with authentication where it is asked for', async (t) => {
     { marketId: M, orderHash: rest.orderHash, side: 1, trader: address },
   ])
   stream.hub.revoked(['k'])
+  const told = await client.next('error')
+  assert.deepEqual([told.id, told.code], [undefined, 'UNAUTHORIZED_KEY_INACTIVE'])
   assert.equal((await client.ask(submit)).code, 'UNAUTHORIZED_MISSING_HEADER')
+})
+
+test('a session ends when its key expires, and what it follows goes on', async (t) => {
+  const address = traderNamed('ann')
+  const clock = simulatedClock(START_SEC * 1_000)
+  const identities: Record<string, Principal> = {
+    soon: { keyId: 'k', address, expiresAtSec: START_SEC + 100 },
+    later: { keyId: 'l', address, expiresAtSec: START_SEC + 900 },
+    never: { keyId: 'm', address },
+  }
+  const stream = await startStream(t, {
+    settings: { heartbeatMs: 16_000 },
+    parts: {
+      bearer: true,
+      clock,
+      authenticator: { identify: async (header) => identities[header.slice(7)]! },
+      gateway: {
+        openOrders: async () => [],
+        cancel: async ({ orderHash }) => ({ status: 'cancelled', orderHash }),
+      },
+    },
+  })
+  const { orderHash } = signed(buy('YES').by('ann').named('a'), M)
+  const cancel = { op: 'cancel', marketId: M, orderHash }
+  const clients = new Map<string, Awaited<ReturnType<typeof stream.connect>>>()
+  for (const token of ['soon', 'later', 'never']) {
+    const client = await stream.connect()
+    clients.set(token, client)
+    await client.ask({ op: 'auth', token }, 'authenticated')
+    assert.equal((await client.ask(cancel)).type, 'cancelled')
+  }
+  const soon = clients.get('soon')!
+  await soon.ask(BOOK, 'book.snapshot')
+  clock.advance(99_000)
+  assert.equal((await soon.ask(cancel, 'cancelled')).orderHash, orderHash)
+  // By itself, within a turn of the wheel.
+  clock.advance(2_000)
+  const told = await soon.next('error')
+  assert.deepEqual([told.id, told.code], [undefined, 'UNAUTHORIZED_KEY_EXPIRED'])
+  assert.equal(told.error, 'API key has expired')
+  assert.equal((await soon.ask(cancel, 'error')).code, 'UNAUTHORIZED_MISSING_HEADER')
+  place(stream.markets[0]!, buy('YES').at(0.42).size(1).by('bob').named('b'))
+  stream.flow()
+  await soon.next('book.delta')
+  for (const token of ['later', 'never']) {
+    assert.equal((await clients.get(token)!.ask(cancel, 'cancelled')).type, 'cancelled')
+  }
+  await soon.ask({ op: 'auth', token: 'never' }, 'authenticated')
+  assert.equal((await soon.ask(cancel, 'cancelled')).type, 'cancelled')
+})
+
+test('a key that is revoked while its token is looked at opens no session', async (t) => {
+  const gate = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
+  const stream = await startStream(t, {
+    parts: {
+      bearer: true,
+      authenticator: {
+        async identify() {
+          asked.resolve()
+          await gate.promise
+          return { keyId: 'k', address: traderNamed('ann') }
+        },
+      },
+    },
+  })
+  const client = await stream.connect()
+  client.say({ op: 'auth', id: 1, token: 'good' })
+  await asked.promise
+  stream.hub.revoked(['k'])
+  gate.resolve()
+  const answer = await client.next()
+  assert.deepEqual([answer.id, answer.code], [1, 'UNAUTHORIZED_KEY_INACTIVE'])
 })
 
 test('on shutdown everybody is told when to come back', async (t) => {

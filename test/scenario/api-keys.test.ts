@@ -418,6 +418,9 @@ test('the limits of a real exchange are those it tells', async (t) => {
   assert.equal(config.limits.ipUnitsBurst, 1_000)
   assert.equal(config.limits.writeUnits, 5)
   assert.equal(config.limits.apiKeysPerAddressMax, 20)
+  assert.equal(config.limits.streamSubscriptionsMax, 200)
+  assert.equal(config.limits.streamConnectionsPerIpMax, 500)
+  assert.equal(config.limits.streamMalformedMax, 100)
   assert.deepEqual(config.auth, {
     bearer: true,
     tokenSeconds: 300,

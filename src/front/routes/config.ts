@@ -21,6 +21,7 @@ import { ORDER_TYPES, settlementDomain } from '#domain/typed-data.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { LimitSettings } from '../limits.ts'
 import { type AnswerRoute, route } from '../route.ts'
+import { MALFORMED_MAX, type StreamSettings, WINDOW_MS } from '../stream/hub.ts'
 
 export type ConfigFacts = {
   readonly name: string
@@ -31,6 +32,7 @@ export type ConfigFacts = {
   readonly deadlineMs: number
   /** The rate limits in force, if any. */
   readonly rates: (LimitSettings & { readonly connectionsPerIpMax: number }) | undefined
+  readonly stream: Omit<StreamSettings, 'deadlineMs'> & { readonly heldOrdersMax: number }
   readonly chains: readonly {
     readonly chainId: number
     readonly role: 'main' | 'test'
@@ -55,6 +57,43 @@ const Signature = Type.Object({
     Type.Array(Type.Object({ name: Type.String(), type: Type.String() })),
   ),
 })
+
+const limit = (description: string) => Type.Integer({ description })
+
+/** What a client of the stream can meet. */
+const STREAM_LIMITS = {
+  streamConnectionsPerIpMax: Type.Optional(limit('Streams of one address; one more gets 429')),
+  streamSubscriptionsMax: limit('Subscriptions of one stream'),
+  streamMessagesPerSecond: limit('Frames that a stream may send per second'),
+  streamMessagesBurst: limit('Frames that a stream may send at once'),
+  streamPayloadBytesMax: limit('Bytes of one frame; a larger one ends the stream with 1009'),
+  streamMalformedMax: limit('Malformed frames in the window; one more ends the stream with 4400'),
+  streamWindowMs: limit('The window in which malformed frames, and frames too many, are counted'),
+  streamRequestsInFlightMax: limit('Orders, cancels and tokens that wait for their answer'),
+  streamHeldOrdersMax: limit('Open orders that go with their stream'),
+  streamHeartbeatMs: limit('Between two heartbeats'),
+  streamIdleSeconds: limit('How long a stream that answers no ping stays open'),
+  streamBufferBytesMax: limit('Bytes that wait for a reader before messages are dropped'),
+  streamLagMsMax: limit('How long a reader may lag before its stream is ended with 4008'),
+} as const
+
+function streamLimits({ stream, rates }: ConfigFacts) {
+  return {
+    ...(rates === undefined ? {} : { streamConnectionsPerIpMax: stream.connectionsPerIp }),
+    streamSubscriptionsMax: stream.subscriptionsMax,
+    streamMessagesPerSecond: stream.messagesPerSecond,
+    streamMessagesBurst: stream.messagesBurst,
+    streamPayloadBytesMax: stream.payloadBytesMax,
+    streamMalformedMax: MALFORMED_MAX,
+    streamWindowMs: WINDOW_MS,
+    streamRequestsInFlightMax: stream.requestsInFlightMax,
+    streamHeldOrdersMax: stream.heldOrdersMax,
+    streamHeartbeatMs: stream.heartbeatMs,
+    streamIdleSeconds: stream.idleTimeoutSec,
+    streamBufferBytesMax: stream.bufferBytesMax,
+    streamLagMsMax: stream.lagMsMax,
+  }
+}
 
 export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
   const chains = facts.chains.map(({ chainId, role, settlement }) => {
@@ -86,6 +125,7 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
     apiKeyNameLengthMax: API_KEY_NAME_CHARS_MAX,
     tokenAheadSecondsMax: TOKEN_AHEAD_SEC_MAX,
     ...(facts.rates === undefined ? {} : rateLimits(facts.rates)),
+    ...streamLimits(facts),
   }
   const auth = {
     bearer: facts.bearer,
@@ -114,7 +154,7 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
           registerMessage: Type.String(),
           revokeMessage: Type.String(),
         }),
-        limits: Type.Record(Type.String(), Type.Integer()),
+        limits: Type.Object(STREAM_LIMITS, { additionalProperties: Type.Integer() }),
         chains: Type.Array(
           Type.Object({
             chainId: Type.Integer(),

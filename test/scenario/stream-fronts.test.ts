@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { request } from 'node:http'
+import { type TestContext, test } from 'node:test'
+import { createClient } from '#client/client.ts'
+import { StreamClient } from '../front/stream-fixture.ts'
+import { eventually } from '../support/eventually.ts'
+import { startExchange } from '../support/exchange.ts'
+import { demoMarketIds } from '../support/seeded-markets.ts'
+import { traderNumbered } from '../support/signed-orders.ts'
+
+const ann = traderNumbered(71)
+const [MARKET = ''] = demoMarketIds()
+const BOOK = { op: 'subscribe', channel: 'book', marketId: MARKET, outcome: 0 }
+const ORDERS = { op: 'subscribe', channel: 'orders', trader: ann.address }
+const PER_IP = 30
+
+/** Connections of two different fronts; a cursor tells in which one it was made. */
+async function oneAtEach(t: TestContext, url: string): Promise<[StreamClient, StreamClient]> {
+  const byFront = new Map<string, StreamClient>()
+  for (let attempt = 0; byFront.size < 2 && attempt < 50; attempt++) {
+    const client = await StreamClient.open(`${url.replace('http', 'ws')}/api/v1/stream`)
+    t.after(() => client.close())
+    const { seq } = await client.ask({ op: 'subscribe', channel: 'market' }, 'subscribed')
+    const front = String(seq).slice(0, 12)
+    if (byFront.has(front)) client.close()
+    else byFront.set(front, client)
+  }
+  const [one, other] = [...byFront.values()]
+  assert.ok(one !== undefined && other !== undefined, 'both fronts were met')
+  return [one, other]
+}
+
+test('a stream goes on at another front where it was', async (t) => {
+  const exchange = await startExchange(t, {
+    environment: {
+      SIBYL_FRONT_THREADS: '2',
+      SIBYL_STREAM_CONNECTIONS_PER_IP: String(PER_IP),
+      SIBYL_LIMITS: 'true',
+    },
+  })
+  const client = createClient({ url: exchange.url, signer: ann.key })
+  const rest = (price: string) =>
+    client.orders.place({
+      marketId: MARKET,
+      outcome: 'YES',
+      side: 'buy',
+      price,
+      size: '1',
+      ttlSeconds: 3_600,
+    })
+  const [one, other] = await oneAtEach(t, exchange.url)
+  await one.ask(BOOK, 'book.snapshot')
+  const { cursor } = await one.ask(ORDERS, 'orders.snapshot')
+  // Somebody follows the book at the other front, so that it keeps what happens there, too.
+  const watch = await other.ask(BOOK, 'book.snapshot')
+  await rest('0.10')
+  const first = await one.next('book.delta')
+  assert.equal(first.prevSeq, watch.seq)
+  one.close()
+  await rest('0.11')
+  await rest('0.12')
+  const told = [await other.next('book.delta'), await other.next('book.delta')]
+  told.push(await other.next('book.delta'))
+  assert.deepEqual(told[0], first, 'every front says the same')
+
+  await other.ask({ op: 'unsubscribe', sub: first.sub }, 'unsubscribed')
+  const resumed = await other.ask({ ...BOOK, since: first.seq }, 'subscribed')
+  assert.equal(resumed.seq, first.seq)
+  const replayed = [await other.next(), await other.next()]
+  assert.deepEqual(replayed, told.slice(1), 'what followed, to the last byte')
+  // The book of the other outcome was followed by nobody here: a new start, and it says so.
+  await rest('0.13')
+  await other.next('book.delta')
+  const unknown = { ...BOOK, outcome: 1, since: 0 }
+  await other.ask(unknown, 'subscribed')
+  assert.equal((await other.next('book.snapshot')).reset, true)
+  // A cursor belongs to its front.
+  await other.ask({ ...ORDERS, since: cursor }, 'subscribed')
+  const orders = await other.next('orders.snapshot')
+  assert.deepEqual([orders.reset, (orders.orders as unknown[]).length], [true, 4])
+
+  await t.test('streams of one address count across fronts', async () => {
+    const stream = `${exchange.url.replace('http', 'ws')}/api/v1/stream`
+    const openStreams = async () => {
+      const text = await (await fetch(`${exchange.url}/metrics`)).text()
+      const lines = text.match(/^sibyl_stream_connections\{.*\} \d+$/gm) ?? []
+      return lines.map((line) => Number(line.split(' ').at(-1)))
+    }
+    await eventually(async () =>
+      assert.equal(
+        (await openStreams()).reduce((sum, each) => sum + each, 0),
+        1,
+      ),
+    )
+    const clients: StreamClient[] = []
+    t.after(() => {
+      for (const each of clients) each.close()
+    })
+    while (clients.length < PER_IP - 1) clients.push(await StreamClient.open(stream))
+    const perFront = await openStreams()
+    assert.equal(perFront.length, 2)
+    assert.ok(
+      perFront.every((count) => count > 0 && count < PER_IP),
+      String(perFront),
+    )
+    const upgrade = {
+      connection: 'upgrade',
+      upgrade: 'websocket',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+    }
+    assert.equal(await statusOf(exchange.url, upgrade), 429)
+    clients.pop()?.close()
+    await eventually(async () => {
+      clients.push(await StreamClient.open(stream))
+    })
+  })
+})
+
+/** The status that an upgrade is answered with; 101 where it succeeds. */
+function statusOf(url: string, headers: Record<string, string>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const asked = request(`${url}/api/v1/stream`, { headers })
+    asked.once('response', (response) => {
+      resolve(response.statusCode ?? 0)
+      response.resume()
+    })
+    asked.once('upgrade', (_, socket) => {
+      socket.destroy()
+      resolve(101)
+    })
+    asked.once('error', reject)
+    asked.end()
+  })
+}
