@@ -509,7 +509,7 @@ function restore(thread: MarketThread, partition: number, meta: SnapshotMeta): v
 /** Orders that one step of a snapshot copies: a fraction of a millisecond. */
 const SNAPSHOT_STEP_ORDERS = 512
 /** Records that one step removes. */
-const TRUNCATE_STEP = 20_000
+const TRUNCATE_STEP = 5_000
 /** A quiet market is snapshotted too once it keeps so many times `snapshotEvery` from truncation. */
 const QUIET_TIMES = 4
 

@@ -445,24 +445,23 @@ export class Partition<Event extends LogEvent> {
   truncate(belowOffset: number, projectedOffset: number, limit: number): Truncated {
     const file = this.#file()
     const below = Math.min(belowOffset, projectedOffset + 1, this.truncationFloor().offset)
-    const rows = this.#reading(() => file.oldestBatches.all(limit + 1)) as {
-      first_offset: number
-      count: number
-    }[]
     let firstOffset = file.state.firstOffset
     let removed = 0
     let more = false
-    for (const row of rows) {
-      const next = row.first_offset + row.count
-      // The last batch stays, so that the end of the log can always be checked against something.
-      if (next > below || next > file.state.lastOffset) break
-      if (removed > 0 && removed + row.count > limit) {
-        more = true
-        break
+    this.#reading(() => {
+      for (const row of file.oldestBatches.iterate()) {
+        const { first_offset: first, count } = row as { first_offset: number; count: number }
+        const next = first + count
+        // The last batch stays, so that the end of the log can always be checked against something.
+        if (next > below || next > file.state.lastOffset) break
+        if (removed > 0 && removed + count > limit) {
+          more = true
+          break
+        }
+        firstOffset = next
+        removed += count
       }
-      firstOffset = next
-      removed += row.count
-    }
+    })
     if (removed > 0) {
       this.#transaction(file, (state) => {
         file.deleteBatches.run(firstOffset)
@@ -598,9 +597,7 @@ function prepare(db: Database.Database) {
     commit: db.prepare('COMMIT'),
     updateState: db.prepare('UPDATE state SET json = ?, crc = ? WHERE id = 1'),
     insertBatch: db.prepare('INSERT INTO batches VALUES (?, ?, ?, ?, ?)'),
-    oldestBatches: db.prepare(
-      'SELECT first_offset, count FROM batches ORDER BY first_offset LIMIT ?',
-    ),
+    oldestBatches: db.prepare('SELECT first_offset, count FROM batches ORDER BY first_offset'),
     deleteBatches: db.prepare('DELETE FROM batches WHERE first_offset < ?'),
     insertClosed: db.prepare('INSERT INTO closed_orders VALUES (?, ?, ?, ?)'),
     selectClosed: db.prepare(
