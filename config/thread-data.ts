@@ -1,6 +1,8 @@
 /** What the main thread hands to each worker, and what all channels of the exchange have in common. */
 
+import type { Address } from '#domain/ids.ts'
 import { CHANNEL_BATCH_MAX, CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
+import type { Stablecoin } from '#domain/typed-data.ts'
 import type { SharedTableMemory } from '#front/shared-table.ts'
 import type { ConnectionCountMemory } from '#front/stream/connection-count.ts'
 import type { ChannelOptions } from '#runtime/channel.ts'
@@ -42,4 +44,18 @@ export function topologyOf({ markets }: Settings): Topology {
 /** SQLite in the data folder unless the settings name a database. */
 export function databaseUrlOf({ database, data }: Settings): string {
   return database.url === '' ? `sqlite:${data.dir}/sibyl.db` : database.url
+}
+
+/** The stablecoin of a chain, with what its permits are signed for. */
+export function stablecoinOf({ contracts, stablecoin }: Settings['chains'][number]): Stablecoin {
+  return {
+    address: contracts.stablecoin.toLowerCase() as Address,
+    domainName: stablecoin.domainName ?? 'USD Coin',
+    domainVersion: stablecoin.domainVersion ?? '1',
+  }
+}
+
+/** The chains whose operations are relayed: those that can be reached, where there is a key. */
+export function relayedChains({ chains, keys }: Settings): Settings['chains'] {
+  return keys.relayer.length === 0 ? [] : chains.filter(({ rpcUrls }) => rpcUrls.length > 0)
 }

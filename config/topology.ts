@@ -38,3 +38,7 @@ export function marketThreadName(thread: number): string {
 export function frontThreadName(thread: number): string {
   return `front-${thread}`
 }
+
+export function relayerThreadName(chainId: number): string {
+  return `relayer-${chainId}`
+}

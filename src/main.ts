@@ -10,8 +10,8 @@ import { join } from 'node:path'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { makeLog } from '#config/logging.ts'
 import { loadSettings, type Settings, SettingsError, shownSettings } from '#config/settings.ts'
-import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
-import { frontThreadName, marketThreadName } from '#config/topology.ts'
+import { databaseUrlOf, relayedChains, type ThreadData } from '#config/thread-data.ts'
+import { frontThreadName, marketThreadName, relayerThreadName } from '#config/topology.ts'
 import { claimPort } from '#front/port.ts'
 import { makeSharedTable } from '#front/shared-table.ts'
 import { makeConnectionCountMemory } from '#front/stream/connection-count.ts'
@@ -171,11 +171,19 @@ function threadSpecs(
     links,
     terminable,
   })
+  const relayerNames = relayedChains(settings).map(({ chainId }) => relayerThreadName(chainId))
   return [
     ...marketNames.map((name, index) => spec('market', name, index, [], true)),
     spec('store', 'store', 0, marketNames, true),
+    ...relayerNames.map((name, index) => spec('relayer', name, index, ['store'], true)),
     ...numbers(settings.front.threads).map((index) =>
-      spec('front', frontThreadName(index), index, [...marketNames, 'store'], false),
+      spec(
+        'front',
+        frontThreadName(index),
+        index,
+        [...marketNames, 'store', ...relayerNames],
+        false,
+      ),
     ),
   ]
 }

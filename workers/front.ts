@@ -7,9 +7,17 @@ import type { ApiKeysProtocol, KeyNews } from '#actors/api-keys.ts'
 import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { HoldsProtocol } from '#actors/order-holds.ts'
 import { readRows } from '#actors/packed-event.ts'
+import type { RelayerProtocol } from '#actors/relayer.ts'
 import { makeLog } from '#config/logging.ts'
-import { channelOptions, databaseUrlOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
-import { marketThreadName, partitionOf, threadOf } from '#config/topology.ts'
+import {
+  channelOptions,
+  databaseUrlOf,
+  relayedChains,
+  stablecoinOf,
+  type ThreadData,
+  topologyOf,
+} from '#config/thread-data.ts'
+import { marketThreadName, partitionOf, relayerThreadName, threadOf } from '#config/topology.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
@@ -20,12 +28,13 @@ import { makeBoard } from '#front/market-board.ts'
 import { makeGateway } from '#front/market-gateway.ts'
 import { makeNonceLedger } from '#front/nonce-ledger.ts'
 import { makeOrderDesk, type OrderVerifier } from '#front/order-desk.ts'
+import { makeRelayDesk } from '#front/relayer-desk.ts'
 import type { Route } from '#front/route.ts'
 import { registerApiKey, revokeApiKey } from '#front/routes/api-keys.ts'
 import { asyncapi } from '#front/routes/asyncapi.ts'
 import { cancelOrder } from '#front/routes/cancel-order.ts'
 import { cancelOrders } from '#front/routes/cancel-orders.ts'
-import { config } from '#front/routes/config.ts'
+import { type ChainFacts, config } from '#front/routes/config.ts'
 import { listMarkets } from '#front/routes/list-markets.ts'
 import { listOrders, listUserOrders } from '#front/routes/list-orders.ts'
 import { listTrades } from '#front/routes/list-trades.ts'
@@ -33,6 +42,9 @@ import { orderbook } from '#front/routes/orderbook.ts'
 import { placeOrder } from '#front/routes/place-order.ts'
 import { placeOrders } from '#front/routes/place-orders.ts'
 import type { Readiness } from '#front/routes/readyz.ts'
+import { failedClaims, pendingClaims } from '#front/routes/relayer/claims.ts'
+import { relayerNonces } from '#front/routes/relayer/nonces.ts'
+import { relayerOperations } from '#front/routes/relayer/operations.ts'
 import { stream } from '#front/routes/stream.ts'
 import { validateOrder } from '#front/routes/validate-order.ts'
 import { type Front, startFront } from '#front/server.ts'
@@ -83,6 +95,10 @@ const threads = Array.from({ length: topology.marketThreads }, () =>
   makeRef<MarketThreadProtocol & HoldsProtocol>(),
 )
 const store = makeRef<ApiKeysProtocol>()
+const relayers = relayedChains(settings).map((chain) => ({
+  chain,
+  relayer: makeRef<RelayerProtocol>(),
+}))
 /** The market threads whose markets are on the board as they are now. */
 const loaded = new Set<number>()
 /** The market threads that have told their markets at least once. */
@@ -185,6 +201,22 @@ const authenticator = makeAuthenticator({
   startedAtMs: data.startedAtMs,
 })
 
+const relayDesk = makeRelayDesk({
+  chains: relayers.map(({ chain, relayer }) => ({
+    chainId: chain.chainId,
+    relayer,
+    terms: {
+      role: chain.role,
+      settlement: chain.contracts.settlement.toLowerCase() as Address,
+      conditionalTokens: chain.contracts.conditionalTokens.toLowerCase() as Address,
+      stablecoin: chain.contracts.stablecoin.toLowerCase() as Address,
+      deadlineAheadSecMax: settings.relayer.deadlineAheadSecMax,
+      redemptionsMax: settings.relayer.redemptionsMax,
+    },
+  })),
+  nowMs: systemClock.nowMs,
+})
+
 const limiter = settings.limits.enabled ? makeLimiter(settings.limits, data.buckets) : undefined
 
 const keyDesk = makeKeyDesk({
@@ -214,6 +246,27 @@ const drawWrite: NonNullable<StreamParts['drawWrite']> = (ip, principal) => {
   return principal === undefined || limiter.limit(arrival, principal).allowed
 }
 
+/** Where a chain is reached may be nobody else's business; on the devnet it is everybody's. */
+function chainFacts(chain: (typeof settings.chains)[number]): ChainFacts {
+  const { chainId, role, rpcUrls, blockExplorer, contracts } = chain
+  const address = (name: keyof typeof contracts) => contracts[name].toLowerCase() as Address
+  return {
+    chainId,
+    role,
+    ...(settings.profile === 'devnet' && rpcUrls[0] !== undefined ? { rpcUrl: rpcUrls[0] } : {}),
+    ...(blockExplorer === '' ? {} : { blockExplorer }),
+    contracts: {
+      settlement: address('settlement'),
+      conditionalTokens: address('conditionalTokens'),
+      stablecoin: address('stablecoin'),
+      marketFactory: address('marketFactory'),
+      multicall: address('multicall'),
+      oracle: address('oracle'),
+    },
+    stablecoin: { ...chain.stablecoin, ...stablecoinOf(chain) },
+  }
+}
+
 function routes(): Route[] {
   const threadOfMarket = (marketId: MarketId) => threadOf(partitionOf(marketId, topology), topology)
   const gateway = makeGateway(threads, threadOfMarket)
@@ -229,10 +282,8 @@ function routes(): Route[] {
       ? { ...settings.limits, connectionsPerIpMax: settings.front.connectionsPerIpMax }
       : undefined,
     stream: settings.stream,
-    chains: settings.chains.map((chain) => ({
-      ...chain,
-      settlement: chain.contracts.settlement.toLowerCase() as Address,
-    })),
+    chains: settings.chains.map(chainFacts),
+    relayer: relayers.length === 0 ? undefined : settings.relayer,
   }
   const streamSettings = {
     ...settings.stream,
@@ -295,6 +346,10 @@ function routes(): Route[] {
       board,
       storedTrades: (marketId, limit) => query('recentTrades', { marketId, limit }),
     }),
+    ...relayerOperations(relayDesk),
+    relayerNonces(relayDesk),
+    pendingClaims((filter) => query('claimsByStatus', filter)),
+    failedClaims((filter) => query('claimsByStatus', filter)),
     config(facts, systemClock),
     stream(hub, streamSettings),
     asyncapi({ title: settings.service.name, version }),
@@ -372,6 +427,13 @@ const followers: Record<string, (peerPort: MessagePort) => void> = {
     ]),
   ),
   store: followStore,
+  ...Object.fromEntries(
+    relayers.map(({ chain, relayer }) => [
+      relayerThreadName(chain.chainId),
+      (peerPort: MessagePort) =>
+        relayer.replace(new Channel(peerPort, channelOptions(settings), { heard: () => {} })),
+    ]),
+  ),
 }
 
 runThread({
@@ -387,6 +449,7 @@ runThread({
     await hub?.shutdown()
     await front?.close()
     for (const ref of [...threads, store]) ref.close()
+    for (const { relayer } of relayers) relayer.close()
     await Promise.all([verifyPool.close(), queryPool.close()])
   },
 })

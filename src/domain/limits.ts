@@ -83,3 +83,15 @@ export const QUICK_MARKETS_UNFINISHED_MAX = 10_000
 
 /** Prices that wait for the database; of more, the oldest are forgotten. */
 export const PRICES_WAITING_MAX = 10_000
+
+/** Operations that one chain's relayer has under way. */
+export const RELAYS_UNDERWAY_MAX = 1_000
+
+/** Callers that wait for the same operation. */
+export const RELAY_TICKETS_MAX = 32
+
+/** Owners whose rate and gas the relayer has in mind. */
+export const RELAY_OWNERS_KNOWN_MAX = 50_000
+
+/** Claims listed by `GET /api/v1/pending-claims` and `/failed-claims`. */
+export const CLAIMS_LISTED_MAX = 1_000

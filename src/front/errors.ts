@@ -74,6 +74,12 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
     sentence: 'the chain cannot be reached',
     retryAfterSec: 5,
   },
+  RELAYER_UNAVAILABLE: {
+    status: 503,
+    sentence: 'the relayer takes no operations for now',
+    retryAfterSec: 30,
+  },
+  WOULD_REVERT: { status: 422, sentence: 'the chain would refuse this' },
   INTERNAL: { status: 500, sentence: 'internal error' },
 }
 
@@ -102,10 +108,16 @@ export function errorBody(rejection: Rejection, sentence: string): ErrorBody {
   }
 }
 
-/** The shape that relayer paths answer with, for their routes to declare. */
+/** The relayer's shape of errors, with the contract's text for what is no JSON object. */
 export function relayerErrorBody(
   rejection: Rejection,
   sentence: string,
 ): { readonly success: false } & ErrorBody {
-  return { success: false, ...errorBody(rejection, sentence) }
+  const unread = rejection.rejected === 'INVALID_JSON' || isNoObject(rejection)
+  return { success: false, ...errorBody(rejection, unread ? 'Invalid request body' : sentence) }
+}
+
+/** A body that is JSON and no object has a flaw without a field. */
+function isNoObject({ rejected, field }: Rejection): boolean {
+  return rejected === 'INVALID_FIELD' && field === undefined
 }

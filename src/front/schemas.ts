@@ -6,12 +6,15 @@
 
 import Type, { type TSchema, type TUnsafe } from 'typebox'
 import { type Address, parseUint64, UINT64_MAX, type Uint64 } from '#domain/ids.ts'
+import type { Uint256 } from '#domain/relay.ts'
 
 /** What a scalar schema carries beside its keywords; hidden from JSON. */
 export type Scalar = {
   readonly check: (value: unknown) => boolean
   readonly normalise: (value: never) => unknown
   readonly expects: string
+  /** The whole sentence about a value that does not fit, where the contract fixes it. */
+  readonly sentence?: string
   /** How the OpenAPI document describes it where it arrives as JSON. */
   readonly inBody: TSchema
   /** … and where it arrives as text, in a path or a query. */
@@ -48,10 +51,19 @@ function scalar<T>(
   return schema
 }
 
+/** The same scalar, with a fixed sentence for what does not fit. */
+export function saying<T>(sentence: string, schema: TUnsafe<T>): TUnsafe<T> {
+  const value = { ...scalarOf(schema), sentence }
+  return Object.defineProperty(schema, SCALAR, { value, configurable: true, writable: true })
+}
+
 const ADDRESS_PATTERN = '^0x[0-9a-fA-F]{40}$'
 const BYTES32_PATTERN = '^0x[0-9a-fA-F]{64}$'
 const DECIMAL_PATTERN = '^(0|[1-9][0-9]{0,19})$'
 const DECIMAL = new RegExp(DECIMAL_PATTERN)
+const UINT256_PATTERN = '^(0|[1-9][0-9]{0,77})$'
+const UINT256 = new RegExp(UINT256_PATTERN)
+const UINT256_MAX = 2n ** 256n - 1n
 const SIGNED_DECIMAL = /^-?(0|[1-9][0-9]{0,19})$/
 
 /** Hex of a fixed number of bytes, any case in, lower case out. */
@@ -111,6 +123,40 @@ export function uint64(options: ScalarOptions = {}): TUnsafe<Uint64> {
       expects: 'must be an integer from 0 to 18446744073709551615, as a number or a decimal string',
       inBody: { anyOf: [{ type: 'integer', format: 'uint64', minimum: 0 }, text] },
       inText: { type: 'integer', format: 'uint64', minimum: 0 },
+    },
+    options,
+  )
+}
+
+/** An unsigned 256-bit integer, as decimal text or as a JSON integer; canonical decimal text out. */
+export function uint256(options: ScalarOptions = {}): TUnsafe<Uint256> {
+  return scalar<Uint256>(
+    (value) => {
+      if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0
+      if (typeof value === 'bigint') return value >= 0n
+      return typeof value === 'string' && UINT256.test(value) && BigInt(value) <= UINT256_MAX
+    },
+    {
+      normalise: (value: number | bigint | string) => String(value) as Uint256,
+      expects: 'must be an integer from 0 to 2^256 - 1, as a decimal string',
+      inBody: { type: 'string', pattern: UINT256_PATTERN },
+    },
+    options,
+  )
+}
+
+/** One of two neighbouring integers. */
+export function oneOfTwo<const First extends number, const Second extends number>(
+  first: First,
+  second: Second,
+  options: ScalarOptions = {},
+): TUnsafe<First | Second> {
+  return scalar<First | Second>(
+    (value) => value === first || value === second,
+    {
+      normalise: (value: First | Second) => value,
+      expects: `must be ${first} or ${second}`,
+      inBody: { type: 'integer', enum: [first, second] },
     },
     options,
   )

@@ -23,7 +23,7 @@ import { type CompiledRoute, compileRoute, matchesPath } from './compiled-route.
 import { type ConnectionSettings, makeConnectionGate, type Refusal } from './connection-gate.ts'
 import { createCors } from './cors.ts'
 import { countPeers } from './count-peers.ts'
-import { ERRORS, errorBody, sentenceOf } from './errors.ts'
+import { ERRORS, errorBody, relayerErrorBody, sentenceOf } from './errors.ts'
 import type { LimitVerdict } from './exchange.ts'
 import { registerMeters } from './meters.ts'
 import { type DocumentInfo, openapiDocument } from './openapi.ts'
@@ -128,6 +128,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
   const document = () => openapiDocument(info, table)
   const compiled = table.map((one) => compileRoute(one, cors.fixed))
   const unmatched = compileRoute(nowhere, cors.fixed)
+  const unmatchedRelay = compileRoute(nowhereRelayed, cors.fixed)
   const pipeline = createPipeline({
     settings,
     cors,
@@ -161,7 +162,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
   app.any('/*', (res, req) => answerUnrouted(res, req))
   registerMeters(
     registry,
-    [...compiled, unmatched].map(({ meter }) => meter),
+    [...compiled, unmatched, unmatchedRelay].map(({ meter }) => meter),
     {
       inFlight: pipeline.inFlight,
       connections: gate.open,
@@ -169,11 +170,13 @@ export async function startFront(options: FrontOptions): Promise<Front> {
   )
 
   function answerUnrouted(res: HttpResponse, req: HttpRequest): void {
-    const segments = req.getUrl().split('/').slice(1)
+    const url = req.getUrl()
+    const segments = url.split('/').slice(1)
     const here = compiled.filter((one) => matchesPath(one, segments))
     const first = here[0]
     if (first === undefined) {
-      pipeline.refuse(unmatched, res, req, reject('NOT_FOUND'))
+      const absent = url.startsWith(RELAYER_PATH) ? unmatchedRelay : unmatched
+      pipeline.refuse(absent, res, req, reject('NOT_FOUND'))
       return
     }
     const methods = allowedMethods(here)
@@ -234,6 +237,15 @@ const nowhere: AnswerRoute = route({
   responses: {},
   handle: () => reject('NOT_FOUND'),
 })
+
+const RELAYER_PATH = '/api/v1/relayer/'
+
+/** The same where every answer has the relayer's shape. */
+const nowhereRelayed: AnswerRoute = {
+  ...nowhere,
+  path: `${RELAYER_PATH}*`,
+  errorBody: relayerErrorBody,
+}
 
 function register(
   app: TemplatedApp,

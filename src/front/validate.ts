@@ -151,6 +151,8 @@ function rejectionOf(schema: TSchema, flaws: readonly Flaw[]): Rejection {
     )
     return reject('INVALID_FIELD', name, `${name} is not a field of this request`)
   }
+  const sentence = scalarAt(schema, flaw.instancePath)?.sentence
+  if (sentence !== undefined) return reject('INVALID_FIELD', path, sentence)
   const expected = expectation(schema, flaws)
   if (path === '') return reject('INVALID_FIELD', undefined, `the body ${expected}`)
   return reject('INVALID_FIELD', path, `${path} ${expected}`)

@@ -30,6 +30,7 @@ type Document = {
 
 /** Nothing is asked of what stands behind the routes: only what they declare is looked at. */
 const behind = {} as never
+const CONTRACT = `0x${'5f'.repeat(20)}` as Address
 const facts: ConfigFacts = {
   name: 'Sibyl',
   version: '1',
@@ -38,7 +39,28 @@ const facts: ConfigFacts = {
   deadlineMs: 1_000,
   rates: undefined,
   stream: { ...STREAM_SETTINGS, heldOrdersMax: 10 },
-  chains: [{ chainId: 31_337, role: 'test', settlement: `0x${'5f'.repeat(20)}` as Address }],
+  relayer: undefined,
+  chains: [
+    {
+      chainId: 31_337,
+      role: 'test',
+      contracts: {
+        settlement: CONTRACT,
+        conditionalTokens: CONTRACT,
+        stablecoin: CONTRACT,
+        marketFactory: CONTRACT,
+        multicall: CONTRACT,
+        oracle: CONTRACT,
+      },
+      stablecoin: {
+        symbol: 'USDC',
+        decimals: 6,
+        address: CONTRACT,
+        domainName: 'USD Coin',
+        domainVersion: '1',
+      },
+    },
+  ],
 }
 const document = openapiDocument({ title: 'Sibyl', version: '1' }, [
   placeOrder(behind),

@@ -17,7 +17,7 @@ import {
   TRADES_LISTED_MAX,
 } from '#domain/limits.ts'
 import { PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
-import { ORDER_TYPES, settlementDomain } from '#domain/typed-data.ts'
+import { type SignatureScheme, type Stablecoin, signatureSchemes } from '#domain/typed-data.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { LimitSettings } from '../limits.ts'
 import { type AnswerRoute, route } from '../route.ts'
@@ -33,11 +33,34 @@ export type ConfigFacts = {
   /** The rate limits in force, if any. */
   readonly rates: (LimitSettings & { readonly connectionsPerIpMax: number }) | undefined
   readonly stream: Omit<StreamSettings, 'deadlineMs'> & { readonly heldOrdersMax: number }
-  readonly chains: readonly {
-    readonly chainId: number
-    readonly role: 'main' | 'test'
+  readonly chains: readonly ChainFacts[]
+  /** What the relayer asks of those that it works for; none where there is no relayer. */
+  readonly relayer: RelayerFacts | undefined
+}
+
+export type ChainFacts = {
+  readonly chainId: number
+  readonly role: 'main' | 'test'
+  /** Shown where anybody may use it: on the devnet. */
+  readonly rpcUrl?: string
+  readonly blockExplorer?: string
+  readonly contracts: {
     readonly settlement: Address
-  }[]
+    readonly conditionalTokens: Address
+    readonly stablecoin: Address
+    readonly marketFactory: Address
+    readonly multicall: Address
+    readonly oracle: Address
+  }
+  readonly stablecoin: Stablecoin & { readonly symbol: string; readonly decimals: number }
+}
+
+type RelayerFacts = {
+  readonly deadlineAheadSecMax: number
+  readonly redemptionsMax: number
+  readonly ownerPerMinute: number
+  readonly ownerBurst: number
+  readonly ownerGasPerDay: number
 }
 
 /** What the library takes of a request before its body. */
@@ -55,6 +78,16 @@ const Signature = Type.Object({
   types: Type.Record(
     Type.String(),
     Type.Array(Type.Object({ name: Type.String(), type: Type.String() })),
+  ),
+  nonce: Type.Optional(
+    Type.Object(
+      {
+        contract: Type.Optional(Type.String({ description: "The market's own where left out" })),
+        function: Type.String(),
+        args: Type.Array(Type.String({ description: 'Fields of the message' })),
+      },
+      { description: 'How to read the nonce of the message' },
+    ),
   ),
 })
 
@@ -96,17 +129,7 @@ function streamLimits({ stream, rates }: ConfigFacts) {
 }
 
 export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
-  const chains = facts.chains.map(({ chainId, role, settlement }) => {
-    const domain = settlementDomain(chainId, settlement)
-    const verifyingContract = checksumAddress(settlement)
-    const order = { domain: { ...domain, verifyingContract }, primaryType: 'Order' }
-    return {
-      chainId,
-      role,
-      contracts: { settlement: verifyingContract },
-      signatures: { order: { ...order, types: { Order: [...ORDER_TYPES.Order] } } },
-    }
-  })
+  const chains = facts.chains.map(chainBody)
   const limits = {
     priceMin: PRICE_MIN,
     priceMax: PRICE_MAX,
@@ -126,6 +149,7 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
     tokenAheadSecondsMax: TOKEN_AHEAD_SEC_MAX,
     ...(facts.rates === undefined ? {} : rateLimits(facts.rates)),
     ...streamLimits(facts),
+    ...(facts.relayer === undefined ? {} : relayerLimits(facts.relayer, facts.rates !== undefined)),
   }
   const auth = {
     bearer: facts.bearer,
@@ -159,6 +183,13 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
           Type.Object({
             chainId: Type.Integer(),
             role: Type.Enum(['main', 'test']),
+            rpcUrl: Type.Optional(Type.String()),
+            blockExplorer: Type.Optional(Type.String()),
+            stablecoin: Type.Object({
+              symbol: Type.String(),
+              decimals: Type.Integer(),
+              address: Type.String(),
+            }),
             contracts: Type.Record(Type.String(), Type.String()),
             signatures: Type.Record(Type.String(), Signature),
           }),
@@ -168,6 +199,61 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
     examples: { responses: { 200: { 'this exchange': { value: bodyAt(1_800_000_000) } } } },
     handle: () => ({ status: 200, body: bodyAt(Math.floor(clock.nowMs() / 1_000)) }),
   })
+}
+
+function chainBody(chain: ChainFacts) {
+  const { chainId, role, contracts, stablecoin } = chain
+  const { settlement, conditionalTokens } = contracts
+  const schemes = signatureSchemes({ chainId, settlement, conditionalTokens, stablecoin })
+  return {
+    chainId,
+    role,
+    ...(chain.rpcUrl === undefined ? {} : { rpcUrl: chain.rpcUrl }),
+    ...(chain.blockExplorer === undefined ? {} : { blockExplorer: chain.blockExplorer }),
+    contracts: Object.fromEntries(
+      Object.entries(contracts).map(([name, address]) => [name, checksumAddress(address)]),
+    ),
+    stablecoin: {
+      symbol: stablecoin.symbol,
+      decimals: stablecoin.decimals,
+      address: checksumAddress(stablecoin.address),
+    },
+    signatures: Object.fromEntries(
+      Object.entries(schemes).map(([name, scheme]) => [name, signatureBody(scheme)]),
+    ),
+  }
+}
+
+function signatureBody({ domain, primaryType, types, nonce }: SignatureScheme) {
+  const { verifyingContract, ...rest } = domain
+  const at =
+    verifyingContract === undefined
+      ? {}
+      : { verifyingContract: checksumAddress(verifyingContract as string as Address) }
+  const contract =
+    nonce?.contract === undefined ? {} : { contract: checksumAddress(nonce.contract) }
+  return {
+    domain: { ...rest, ...at },
+    primaryType,
+    types: Object.fromEntries(Object.entries(types).map(([name, fields]) => [name, [...fields]])),
+    ...(nonce === undefined
+      ? {}
+      : { nonce: { ...contract, function: nonce.function, args: [...nonce.args] } }),
+  }
+}
+
+function relayerLimits(relayer: RelayerFacts, limited: boolean): Record<string, number> {
+  return {
+    relayerDeadlineAheadSecondsMax: relayer.deadlineAheadSecMax,
+    relayerRedemptionsMax: relayer.redemptionsMax,
+    relayerOwnerGasPerDay: relayer.ownerGasPerDay,
+    ...(limited
+      ? {
+          relayerOwnerOperationsPerMinute: relayer.ownerPerMinute,
+          relayerOwnerOperationsBurst: relayer.ownerBurst,
+        }
+      : {}),
+  }
 }
 
 function rateLimits(rates: NonNullable<ConfigFacts['rates']>): Record<string, number> {

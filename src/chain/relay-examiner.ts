@@ -1,0 +1,492 @@
+/**
+ * Judges a relayed operation before a cent of gas is spent on it: whether its owner signed it, with
+ * the nonces that the contracts have for him, and whether the chain is in the state that it needs.
+ * Then it makes the call and tries it from the key that would send it.
+ */
+
+import { type LocalAccount, parseSignature } from 'viem'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { Outcome } from '#domain/order.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type {
+  Claim,
+  ProposeResolution,
+  Redemption,
+  RelayOperation,
+  SettleMarket,
+  Uint256,
+} from '#domain/relay.ts'
+import {
+  type MessageNonces,
+  permitMessage,
+  type SignedMessage,
+  signedMessages,
+  type TypedMessage,
+} from '#domain/relay-messages.ts'
+
+import type { Stablecoin as StablecoinDomain } from '#domain/typed-data.ts'
+import { type Call, simulate } from './call.ts'
+import { asked, type ChainClient } from './clients.ts'
+import { conditionalTokens } from './conditional-tokens.ts'
+import { type BondPermit, marketContract } from './market-contract.ts'
+import { multicall } from './multicall.ts'
+import {
+  type ConditionFacts,
+  type MarketFacts,
+  type RelayContracts,
+  relayFacts,
+} from './relay-facts.ts'
+import { stablecoin } from './stablecoin.ts'
+
+export type RelayExaminerOptions = {
+  readonly client: ChainClient
+  readonly contracts: RelayContracts
+  /** With what its permits are signed for. */
+  readonly stablecoin: StablecoinDomain
+  /** The keys that can send. */
+  readonly accounts: readonly LocalAccount[]
+  /** Whether approvals and permits are for those only who hold something. */
+  readonly requireHoldings: boolean
+  /** Who signed the message: an address, or why nobody did; and the digest. */
+  readonly recover: (
+    message: TypedMessage,
+    signature: string,
+  ) => { readonly signer: Address | { readonly flaw: string }; readonly digest: string }
+  /** The contract of one of our markets. */
+  readonly marketAddressOf: (marketId: MarketId) => Promise<Address | undefined>
+  /** Whether the owner holds outcome tokens, as far as is known. */
+  readonly holdsTokens: (owner: Address) => Promise<boolean>
+  /** The transaction that resolved the market. */
+  readonly resolvedBy: (market: Address) => Promise<string | undefined>
+}
+
+export type RelayExamination = {
+  readonly claims: readonly Claim[]
+  readonly doneBy?: string
+  readonly ownBond: boolean
+}
+
+export type RelayTrial = {
+  readonly lane: Address
+  readonly to: Address
+  readonly data: string
+  readonly gas: number
+}
+
+export type RelayExaminer = {
+  examine(operation: RelayOperation): Promise<RelayExamination | Rejection>
+  attempt(
+    operation: RelayOperation,
+    examination: RelayExamination,
+    lanes: readonly Address[],
+  ): Promise<RelayTrial | Rejection>
+  nonces(
+    owner: Address,
+    marketAddress: Address | undefined,
+  ): Promise<
+    { conditionalTokens: string; stablecoin: string; market?: string; bond?: string } | Rejection
+  >
+  balances(): Promise<{ lane: Address; wei: string }[]>
+}
+
+/** On top of what the simulation used: the state may be another when it is mined. */
+const GAS_MARGIN_PERCENT = 25n
+/**
+ * A settlement survives it when the payouts cannot be reported for want of gas, so the least gas
+ * that succeeds is not enough: this is what it costs with the report, and as much again.
+ */
+const SETTLE_GAS_MIN = 400_000n
+/** How long the relayer's own permit for a bond is good. */
+const OWN_PERMIT_SEC = 86_400
+const NOTHING: RelayExamination = { claims: [], ownBond: false }
+
+export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer {
+  const { client, contracts, recover } = options
+  const facts = relayFacts(client, contracts)
+  const tokens = conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin)
+  const money = stablecoin(client, contracts.stablecoin)
+  const batch = multicall(contracts.multicall)
+  const accounts = new Map(
+    options.accounts.map((account) => [account.address.toLowerCase() as Address, account]),
+  )
+  const parts = {
+    conditionalTokens: contracts.conditionalTokens,
+    stablecoin: options.stablecoin,
+  }
+
+  function signatureFlaw(operation: RelayOperation, nonces: MessageNonces): Rejection | undefined {
+    const messages = signedMessages(operation, parts, nonces)
+    for (const [at, message] of messages.entries()) {
+      const { signer, digest } = recover(message, signatureText(message))
+      if (signer === operation.owner) continue
+      const nonce = String(message.message.nonce)
+      const field = message.isBond ? 'bondR' : `${message.path}r`
+      const hashed = `the digest hashed is ${digest}, with nonce ${nonce}`
+      if (typeof signer === 'object') {
+        return invalidSignature(field, `${signer.flaw}; ${hashed}`)
+      }
+      if (nonces.nonce > 0n && !message.isBond) {
+        const before = { ...nonces, nonce: nonces.nonce - 1n }
+        const used = signedMessages(operation, parts, before)[at]
+        if (used !== undefined && recover(used, signatureText(used)).signer === operation.owner) {
+          const detail = `the signature is for nonce ${used.message.nonce}, which has been used: the next is ${nonce}`
+          return reject('INVALID_SIGNATURE', field, detail)
+        }
+      }
+      const who = `recovered ${checksumAddress(signer)}, expected ${checksumAddress(operation.owner)}`
+      return invalidSignature(field, `${who}; ${hashed}`)
+    }
+    return undefined
+  }
+
+  async function examineAllowance(
+    operation: Extract<RelayOperation, { kind: 'ctf-approval' | 'stablecoin-permit' }>,
+  ): Promise<RelayExamination | Rejection> {
+    const { owner, kind } = operation
+    const { tokensNonce, stablecoinNonce, stablecoinBalance } = await facts.owner(owner)
+    const nonce = kind === 'ctf-approval' ? tokensNonce : stablecoinNonce
+    const flaw = signatureFlaw(operation, { nonce })
+    if (flaw !== undefined) return flaw
+    if (
+      options.requireHoldings &&
+      stablecoinBalance === 0n &&
+      !(await options.holdsTokens(owner))
+    ) {
+      const detail = 'the owner holds neither stablecoin nor outcome tokens of this exchange'
+      return reject('INSUFFICIENT_FUNDS', 'owner', detail)
+    }
+    return NOTHING
+  }
+
+  async function examineRedemptions(
+    operation: Extract<RelayOperation, { kind: 'ctf-redemption' | 'batch-ctf-redemption' }>,
+  ): Promise<RelayExamination | Rejection> {
+    const { owner, chainId } = operation
+    const isBatch = operation.kind === 'batch-ctf-redemption'
+    const redemptions: readonly Redemption[] = isBatch ? operation.redemptions : [operation]
+    const path = (at: number) => (isBatch ? `redemptions[${at}].` : '')
+    const markets: Address[] = []
+    for (const [at, { conditionId, marketAddress }] of redemptions.entries()) {
+      const market = marketAddress ?? (await options.marketAddressOf(conditionId))
+      if (market === undefined) return unknownCondition(path(at))
+      markets.push(market)
+    }
+    const [ids, { tokensNonce }] = await Promise.all([facts.marketIds(markets), facts.owner(owner)])
+    for (const [at, { conditionId, marketAddress }] of redemptions.entries()) {
+      if (ids[at] === conditionId) continue
+      if (marketAddress === undefined) return unknownCondition(path(at))
+      const field = `${path(at)}marketAddress`
+      const what = ids[at] === undefined ? 'a market of this exchange' : "the condition's market"
+      return reject('INVALID_FIELD', field, `${field} is not ${what}`)
+    }
+    const flaw = signatureFlaw(operation, { nonce: tokensNonce })
+    if (flaw !== undefined) return flaw
+    const conditions = await facts.conditions(
+      owner,
+      redemptions.map(({ conditionId }) => conditionId),
+    )
+    const claims: Claim[] = []
+    for (const [at, redemption] of redemptions.entries()) {
+      const found = payoutOf(redemption, conditions[at]!, path(at))
+      if (isRejection(found)) return found
+      const { conditionId: marketId } = redemption
+      const marketAddress = markets[at]!
+      claims.push({ chainId, userAddress: owner, marketId, marketAddress, ...found })
+    }
+    return { claims, ownBond: false }
+  }
+
+  async function examineProposal(
+    operation: ProposeResolution,
+  ): Promise<RelayExamination | Rejection> {
+    const { owner, marketAddress, bond } = operation
+    const market = await facts.market(marketAddress, owner)
+    if (market === undefined) return unknownMarket()
+    const nonces = {
+      nonce: market.nonce,
+      bond: { nonce: market.stablecoinNonce, amount: market.bond },
+    }
+    // The permit may have been used by somebody else: then the allowance is there already.
+    const needsPermit = bond !== undefined && market.allowance < market.bond
+    const signed = needsPermit ? operation : withoutBond(operation)
+    const flaw = signatureFlaw(signed, nonces) ?? proposalFlaw(market)
+    if (flaw !== undefined) return flaw
+    if (bond !== undefined && market.balance < market.bond) {
+      const detail = `the proposer has ${market.balance} of the ${market.bond} that the bond costs`
+      return reject('INSUFFICIENT_FUNDS', 'proposer', detail)
+    }
+    return { claims: [], ownBond: bond === undefined }
+  }
+
+  async function examineSettlement(operation: SettleMarket): Promise<RelayExamination | Rejection> {
+    const { owner, marketAddress, winningOutcome } = operation
+    const market = await facts.market(marketAddress, owner)
+    if (market === undefined) return unknownMarket()
+    const flaw = signatureFlaw(operation, { nonce: market.nonce })
+    if (flaw !== undefined) return flaw
+    if (market.winner === undefined) return settlementFlaw(market, winningOutcome) ?? NOTHING
+    if (market.winner !== winningOutcome) {
+      return wouldRevert('winningOutcome', `the market is settled: ${nameOf(market.winner)} won`)
+    }
+    const doneBy = await options.resolvedBy(marketAddress)
+    if (doneBy !== undefined) return { ...NOTHING, doneBy }
+    return wouldRevert('marketAddress', 'the market is settled already')
+  }
+
+  /** The call itself; for a bond of the relayer's own it depends on who sends it. */
+  async function callOf(
+    operation: RelayOperation,
+    lane: Address,
+    ownBond: boolean,
+  ): Promise<Call | Rejection> {
+    switch (operation.kind) {
+      case 'ctf-approval': {
+        const { owner, operator, approved, deadline } = operation
+        const permit = { owner, operator, approved, deadline: BigInt(deadline) }
+        return tokens.approveWithPermitCall(permit, operation)
+      }
+      case 'stablecoin-permit': {
+        const { owner, spender, value, deadline } = operation
+        const permit = { owner, spender, value: BigInt(value), deadline: BigInt(deadline) }
+        return money.permitCall(permit, operation)
+      }
+      case 'ctf-redemption':
+        return redeemCall(operation.owner, operation)
+      case 'batch-ctf-redemption':
+        return batch.aggregateCall(
+          operation.redemptions.map((one) => redeemCall(operation.owner, one)),
+        )
+      case 'propose-resolution': {
+        const { owner: proposer, marketAddress, outcome, deadline, bond } = operation
+        const permit: BondPermit | Rejection = ownBond
+          ? await ownPermit(marketAddress, lane, operation.chainId)
+          : { payer: proposer, deadline: BigInt(bond?.deadline ?? 0), ...signatureOf(bond) }
+        if (isRejection(permit)) return permit
+        const proposal = { proposer, outcome, deadline: BigInt(deadline) }
+        return marketContract(client, marketAddress).proposeResolutionCall(
+          proposal,
+          operation,
+          permit,
+        )
+      }
+      case 'settle-market': {
+        const { owner: settler, marketAddress, winningOutcome, deadline } = operation
+        const settlement = { settler, winningOutcome, deadline: BigInt(deadline) }
+        return marketContract(client, marketAddress).settleMarketCall(settlement, operation)
+      }
+    }
+  }
+
+  function redeemCall(owner: Address, redemption: Redemption): Call {
+    const { collateralToken, parentCollectionId, conditionId } = redemption
+    return tokens.redeemWithPermitCall(
+      {
+        owner,
+        collateralToken,
+        parentCollectionId,
+        conditionId,
+        indexSets: redemption.indexSets.map(BigInt),
+        deadline: BigInt(redemption.deadline),
+      },
+      redemption,
+    )
+  }
+
+  /** The relayer's own permit, in the same transaction: nobody can take the bond between two. */
+  async function ownPermit(
+    market: Address,
+    lane: Address,
+    chainId: number,
+  ): Promise<BondPermit | Rejection> {
+    const account = accounts.get(lane)
+    const found = await facts.market(market, lane)
+    if (account?.signTypedData === undefined || found === undefined) return unknownMarket()
+    if (found.balance < found.bond) {
+      const detail = `the relayer has not the ${found.bond} that the bond costs: send a permit for it`
+      return reject('RELAYER_UNAVAILABLE', undefined, detail)
+    }
+    const deadline = String(found.nowSec + OWN_PERMIT_SEC) as Uint256
+    const value = String(found.bond) as Uint256
+    const message = permitMessage(chainId, options.stablecoin, {
+      owner: lane,
+      spender: market,
+      value,
+      nonce: found.stablecoinNonce,
+      deadline,
+    })
+    const signature = parseSignature(await account.signTypedData(message as never))
+    const v = signature.yParity === 0 ? 27 : 28
+    return {
+      payer: lane,
+      deadline: BigInt(deadline),
+      signature: { v, r: signature.r, s: signature.s },
+    }
+  }
+
+  /** Why a batch fails is inside: each call tells for itself when the others may fail. */
+  async function batchFlaw(operation: RelayOperation, lane: Address): Promise<string | undefined> {
+    if (operation.kind !== 'batch-ctf-redemption') return undefined
+    const calls = operation.redemptions.map((one) => redeemCall(operation.owner, one))
+    const simulation = await simulate(client, batch.aggregateCall(calls, true), lane)
+    if (!simulation.ok) return undefined
+    for (const [at, result] of batch.resultsOf(simulation.returned).entries()) {
+      if (!result.ok) return `redemptions[${at}]: ${result.revert.words}`
+    }
+    return undefined
+  }
+
+  return {
+    async examine(operation) {
+      switch (operation.kind) {
+        case 'ctf-approval':
+        case 'stablecoin-permit':
+          return examineAllowance(operation)
+        case 'ctf-redemption':
+        case 'batch-ctf-redemption':
+          return examineRedemptions(operation)
+        case 'propose-resolution':
+          return examineProposal(operation)
+        case 'settle-market':
+          return examineSettlement(operation)
+      }
+    },
+
+    async attempt(operation, { ownBond }, lanes) {
+      let refused: Rejection | undefined
+      for (const lane of lanes) {
+        const call = await callOf(operation, lane, ownBond)
+        if (isRejection(call)) {
+          // Another key may have what this one lacks.
+          refused = call
+          continue
+        }
+        const simulation = await simulate(client, call, lane)
+        if (!simulation.ok) {
+          const words = (await batchFlaw(operation, lane)) ?? simulation.revert.words
+          return wouldRevert(undefined, words)
+        }
+        const least = operation.kind === 'settle-market' ? SETTLE_GAS_MIN : 0n
+        const gas = (simulation.gas * (100n + GAS_MARGIN_PERCENT)) / 100n
+        const { to, data } = call
+        return { lane, to, data, gas: Number(gas > least ? gas : least) }
+      }
+      return refused ?? reject('RELAYER_UNAVAILABLE')
+    },
+
+    async nonces(owner, marketAddress) {
+      const [known, market] = await Promise.all([
+        facts.owner(owner),
+        marketAddress === undefined ? undefined : facts.market(marketAddress, owner),
+      ])
+      if (marketAddress !== undefined && market === undefined) return unknownMarket('market')
+      return {
+        conditionalTokens: String(known.tokensNonce),
+        stablecoin: String(known.stablecoinNonce),
+        ...(market === undefined
+          ? {}
+          : { market: String(market.nonce), bond: String(market.bond) }),
+      }
+    },
+
+    async balances() {
+      return Promise.all(
+        [...accounts].map(async ([lane, { address }]) => ({
+          lane,
+          wei: String(await asked(client.viem.getBalance({ address }))),
+        })),
+      )
+    },
+  }
+}
+
+function payoutOf(
+  redemption: Redemption,
+  { denominator, numerators, balances }: ConditionFacts,
+  path: string,
+): Pick<Claim, 'payout' | 'winningOutcome'> | Rejection {
+  const field = `${path}conditionId`
+  if (denominator === 0n) return wouldRevert(field, 'the market is not resolved')
+  let payout = 0n
+  for (const indexSet of redemption.indexSets) {
+    const outcome = indexSet === '1' ? 0 : 1
+    payout += (balances[outcome] * numerators[outcome]) / denominator
+  }
+  if (payout === 0n) {
+    const held = redemption.indexSets.some((one) => balances[one === '1' ? 0 : 1] > 0n)
+    const why = held ? 'what the owner holds has lost' : 'the owner holds none of these tokens'
+    return wouldRevert(field, `there is nothing to redeem: ${why}`)
+  }
+  if (payout > BigInt(Number.MAX_SAFE_INTEGER)) {
+    return wouldRevert(field, 'the payout is beyond what this exchange can count')
+  }
+  return { payout: Number(payout), winningOutcome: numerators[0] > 0n ? 0 : 1 }
+}
+
+function proposalFlaw(market: MarketFacts): Rejection | undefined {
+  const { winner, assertion, proposableFromSec, nowSec } = market
+  if (winner !== undefined) {
+    return wouldRevert('marketAddress', `the market is resolved: ${nameOf(winner)} won`)
+  }
+  if (nowSec < proposableFromSec) {
+    const when = `an outcome can be proposed from ${proposableFromSec} on, it is ${nowSec}`
+    return wouldRevert('marketAddress', `the market has not expired: ${when}`)
+  }
+  // One that could not be settled for long is replaced by the contract; the simulation will tell.
+  if (assertion !== undefined && nowSec < assertion.windowEndsAtSec) {
+    return wouldRevert('marketAddress', 'another proposal is open')
+  }
+  return undefined
+}
+
+function settlementFlaw(market: MarketFacts, winningOutcome: Outcome): Rejection | undefined {
+  const { assertion, nowSec } = market
+  if (assertion === undefined) {
+    return wouldRevert('marketAddress', 'nothing has been proposed that could be settled')
+  }
+  if (winningOutcome !== (assertion.outcome ? 0 : 1)) {
+    const proposed = nameOf(assertion.outcome ? 0 : 1)
+    return wouldRevert(
+      'winningOutcome',
+      `${nameOf(winningOutcome)} is not what was proposed: ${proposed}`,
+    )
+  }
+  if (!assertion.disputed && nowSec < assertion.windowEndsAtSec) {
+    const until = `it ends at ${assertion.windowEndsAtSec}, it is ${nowSec}`
+    return wouldRevert('marketAddress', `the dispute window has not passed: ${until}`)
+  }
+  return undefined
+}
+
+function nameOf(outcome: Outcome): string {
+  return outcome === 0 ? 'YES' : 'NO'
+}
+
+function wouldRevert(field: string | undefined, words: string): Rejection {
+  return reject('WOULD_REVERT', field, words)
+}
+
+function invalidSignature(field: string, words: string): Rejection {
+  return reject('INVALID_SIGNATURE', field, `invalid signature: ${words}`)
+}
+
+function unknownCondition(path: string): Rejection {
+  const field = `${path}conditionId`
+  return reject('INVALID_FIELD', field, `${field} is not a market of this exchange`)
+}
+
+function unknownMarket(field = 'marketAddress'): Rejection {
+  return reject('INVALID_FIELD', field, `${field} is not a market of this exchange`)
+}
+
+function withoutBond({ bond: _, ...operation }: ProposeResolution): ProposeResolution {
+  return operation
+}
+
+function signatureOf(bond: ProposeResolution['bond']): Pick<BondPermit, 'signature'> {
+  return bond === undefined ? {} : { signature: bond }
+}
+
+function signatureText({ signature: { v, r, s } }: SignedMessage): string {
+  return `${r}${s.slice(2)}${v.toString(16)}`
+}

@@ -1,0 +1,230 @@
+/**
+ * What the relayer reads before it decides: nonces, balances and the state of markets, gathered into
+ * one or two requests each.
+ */
+
+import type { Hex } from 'viem'
+import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
+import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
+import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { Outcome } from '#domain/order.ts'
+import { hexAddress } from './call.ts'
+import { asked, type ChainClient, chainFault } from './clients.ts'
+import { positionIdOf } from './position-id.ts'
+
+export type RelayContracts = {
+  readonly conditionalTokens: Address
+  readonly stablecoin: Address
+  readonly marketFactory: Address
+  readonly multicall: Address
+}
+
+export type OwnerFacts = {
+  readonly tokensNonce: bigint
+  readonly stablecoinNonce: bigint
+  readonly stablecoinBalance: bigint
+}
+
+/** One condition: what each outcome pays, and what the owner holds of it. */
+export type ConditionFacts = {
+  /** Zero until it is resolved. */
+  readonly denominator: bigint
+  readonly numerators: readonly [yes: bigint, no: bigint]
+  readonly balances: readonly [yes: bigint, no: bigint]
+}
+
+export type MarketFacts = {
+  readonly nonce: bigint
+  readonly proposableFromSec: number
+  readonly winner: Outcome | undefined
+  readonly assertion:
+    | {
+        /** True for YES. */
+        readonly outcome: boolean
+        readonly disputed: boolean
+        readonly windowEndsAtSec: number
+      }
+    | undefined
+  readonly bond: bigint
+  /** What the signer has, and what the market may take of it. */
+  readonly balance: bigint
+  readonly allowance: bigint
+  readonly stablecoinNonce: bigint
+  /** The time of the newest block. */
+  readonly nowSec: number
+}
+
+export type RelayFacts = {
+  owner(owner: Address): Promise<OwnerFacts>
+  /** The ids of these contracts; undefined for one that is no market of ours. */
+  marketIds(markets: readonly Address[]): Promise<(MarketId | undefined)[]>
+  /** Only for conditions of our markets: nobody else's need have two outcomes. */
+  conditions(owner: Address, conditionIds: readonly MarketId[]): Promise<ConditionFacts[]>
+  /** Undefined where the address is no market of ours. */
+  market(market: Address, signer: Address): Promise<MarketFacts | undefined>
+}
+
+/** Position ids are points on a curve and cost a millisecond each; markets are few. */
+const POSITIONS_KNOWN_MAX = 10_000
+const NO_ASSERTION = /^0x0+$/
+/** The library would cut a longer list of calls into several requests. */
+const REQUEST_BYTES_MAX = 100_000
+
+export function relayFacts(client: ChainClient, contracts: RelayContracts): RelayFacts {
+  const { viem } = client
+  const together = {
+    multicallAddress: hexAddress(contracts.multicall),
+    batchSize: REQUEST_BYTES_MAX,
+  } as const
+  const tokens = {
+    address: hexAddress(contracts.conditionalTokens),
+    abi: conditionalTokensAbi,
+  } as const
+  const stablecoin = { address: hexAddress(contracts.stablecoin), abi: testUSDCAbi } as const
+  const factory = { address: hexAddress(contracts.marketFactory), abi: marketFactoryAbi } as const
+  const positions = new Map<string, readonly [bigint, bigint]>()
+
+  function positionsOf(conditionId: MarketId): readonly [bigint, bigint] {
+    const known = positions.get(conditionId)
+    if (known !== undefined) return known
+    const id = (outcome: Outcome) =>
+      BigInt(positionIdOf(contracts.stablecoin, conditionId, outcome))
+    const both = [id(0), id(1)] as const
+    if (positions.size >= POSITIONS_KNOWN_MAX) positions.clear()
+    positions.set(conditionId, both)
+    return both
+  }
+
+  return {
+    async owner(owner) {
+      const args = [hexAddress(owner)] as const
+      const [tokensNonce, stablecoinNonce, stablecoinBalance] = await asked(
+        viem.multicall({
+          ...together,
+          allowFailure: false,
+          contracts: [
+            { ...tokens, functionName: 'nonces', args },
+            { ...stablecoin, functionName: 'nonces', args },
+            { ...stablecoin, functionName: 'balanceOf', args },
+          ],
+        }),
+      )
+      return { tokensNonce, stablecoinNonce, stablecoinBalance }
+    },
+
+    async marketIds(markets) {
+      const [ours, ids] = await Promise.all([
+        asked(
+          viem.multicall({
+            ...together,
+            allowFailure: false,
+            contracts: markets.map(
+              (market) =>
+                ({ ...factory, functionName: 'isMarket', args: [hexAddress(market)] }) as const,
+            ),
+          }),
+        ),
+        viem.multicall({
+          ...together,
+          allowFailure: true,
+          contracts: markets.map(
+            (market) =>
+              ({ address: hexAddress(market), abi: marketAbi, functionName: 'marketId' }) as const,
+          ),
+        }),
+      ])
+      return markets.map((_, at) => {
+        if (ours[at] !== true) return undefined
+        const id = ids[at]
+        // A market of ours has an id: what failed is the way to it.
+        if (id === undefined || id.status === 'failure') throw chainFault(id?.error)
+        return id.result as string as MarketId
+      })
+    },
+
+    async conditions(owner, conditionIds) {
+      const holder = hexAddress(owner)
+      const answers = await asked(
+        viem.multicall({
+          ...together,
+          allowFailure: false,
+          contracts: conditionIds.flatMap((conditionId) => {
+            const id = conditionId as string as Hex
+            const args = [[holder, holder], positionsOf(conditionId)] as const
+            return [
+              { ...tokens, functionName: 'payoutDenominator', args: [id] },
+              { ...tokens, functionName: 'payoutNumerators', args: [id, 0n] },
+              { ...tokens, functionName: 'payoutNumerators', args: [id, 1n] },
+              { ...tokens, functionName: 'balanceOfBatch', args },
+            ]
+          }),
+        }),
+      )
+      return conditionIds.map((_, at) => {
+        const [denominator, yes, no, balances] = answers.slice(4 * at, 4 * at + 4) as unknown as [
+          bigint,
+          bigint,
+          bigint,
+          readonly [bigint, bigint],
+        ]
+        return { denominator, numerators: [yes, no], balances }
+      })
+    },
+
+    async market(market, signer) {
+      const contract = { address: hexAddress(market), abi: marketAbi } as const
+      const who = hexAddress(signer)
+      const [answers, block] = await Promise.all([
+        viem.multicall({
+          ...together,
+          allowFailure: true,
+          contracts: [
+            { ...factory, functionName: 'isMarket', args: [hexAddress(market)] },
+            { ...contract, functionName: 'winningOutcome' },
+            { ...contract, functionName: 'nonces', args: [who] },
+            { ...contract, functionName: 'terms' },
+            { ...contract, functionName: 'assertion' },
+            { ...contract, functionName: 'bond' },
+            { ...stablecoin, functionName: 'balanceOf', args: [who] },
+            { ...stablecoin, functionName: 'allowance', args: [who, hexAddress(market)] },
+            { ...stablecoin, functionName: 'nonces', args: [who] },
+          ],
+        }),
+        asked(viem.getBlock({ blockTag: 'latest' })),
+      ])
+      const [isOurs, winner, nonce, terms, assertion, bond, balance, allowance, spent] = answers
+      if (!told(isOurs)) return undefined
+      const found = told(assertion)
+      return {
+        nonce: told(nonce),
+        proposableFromSec: Number(told(terms).proposableFrom),
+        // Until the market is resolved there is none to tell.
+        winner: winner.status === 'success' ? (winner.result as Outcome) : undefined,
+        assertion: NO_ASSERTION.test(found.id)
+          ? undefined
+          : {
+              outcome: found.outcome,
+              disputed: found.disputed,
+              windowEndsAtSec: Number(found.expirationTime),
+            },
+        bond: told(bond),
+        balance: told(balance),
+        allowance: told(allowance),
+        stablecoinNonce: told(spent),
+        nowSec: Number(block.timestamp),
+      }
+    },
+  }
+}
+
+type Told<T> =
+  | { readonly status: 'success'; readonly result: T }
+  | { readonly status: 'failure'; readonly error: Error }
+
+/** None of these reverts on a contract of ours: what failed is the way to it. */
+function told<T>(answer: Told<T> | { status: 'failure'; error: Error; result?: undefined }): T {
+  if (answer.status === 'failure') throw chainFault(answer.error)
+  return answer.result
+}

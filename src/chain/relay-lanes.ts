@@ -1,0 +1,109 @@
+/**
+ * The relayer's keys, a lane each: what it sends goes by the key it was tried with, and what the
+ * sender has to tell comes as plain data.
+ */
+
+import assert from 'node:assert/strict'
+import type { LocalAccount } from 'viem'
+import type { Address } from '#domain/ids.ts'
+import type { TransactionRow } from '#domain/transaction.ts'
+import type { ChainClient } from './clients.ts'
+import type { RelayTrial } from './relay-examiner.ts'
+import {
+  type Journal,
+  makeLane,
+  type Sender,
+  type SenderNews,
+  type SenderPolicy,
+} from './sender.ts'
+
+/** A transaction of the relayer's, as its owner knows it. */
+export type LaneTransaction = {
+  readonly lane: Address
+  readonly nonce: number
+  readonly reference: string
+  /** The one that was mined, or the newest that was signed. */
+  readonly txHash: string
+}
+
+export type LaneNews = LaneTransaction &
+  (
+    | { readonly type: 'replaced' | 'vanished' }
+    | { readonly type: 'mined'; readonly gasUsed: number }
+    | {
+        readonly type: 'finished'
+        readonly outcome: 'succeeded' | 'reverted' | 'cancelled' | 'lost'
+        readonly gasUsed: number | null
+      }
+  )
+
+export type RelayLanes = {
+  readonly addresses: readonly Address[]
+  recover(): Promise<LaneTransaction[]>
+  send(trial: RelayTrial, reference: string): Promise<{ txHash: string; nonce: number }>
+  poll(lane: Address): Promise<LaneNews[]>
+  acknowledge(lane: Address, nonce: number): Promise<void>
+}
+
+const PURPOSE = 'relay'
+
+export function makeRelayLanes(options: {
+  readonly client: ChainClient
+  readonly accounts: readonly LocalAccount[]
+  readonly journal: Journal
+  readonly nowMs: () => number
+  readonly policy: Partial<SenderPolicy>
+  readonly onTrouble: (where: 'rpc' | 'journal', error: unknown) => void
+}): RelayLanes {
+  const { client, journal, nowMs, policy, onTrouble } = options
+  const lanes = new Map<Address, Sender>()
+  for (const account of options.accounts) {
+    const { viem, chainId } = client
+    const lane = makeLane({ client: viem, account, chainId, journal, nowMs, policy, onTrouble })
+    lanes.set(account.address.toLowerCase() as Address, lane)
+  }
+  const laneOf = (address: Address): Sender => {
+    const lane = lanes.get(address)
+    assert(lane !== undefined, `there is no lane of ${address}`)
+    return lane
+  }
+  return {
+    addresses: [...lanes.keys()],
+    async recover() {
+      const open = await Promise.all([...lanes.values()].map((lane) => lane.recover()))
+      return open.flat().map((row) => transactionOf(row))
+    },
+    async send({ lane, to, data, gas }, reference) {
+      const request = { to, data, gas: BigInt(gas), purpose: PURPOSE, reference }
+      const { txHash, nonce } = transactionOf(await laneOf(lane).send(request))
+      return { txHash, nonce }
+    },
+    async poll(lane) {
+      const { news } = await laneOf(lane).poll()
+      return news.map(newsOf)
+    },
+    acknowledge: (lane, nonce) => laneOf(lane).acknowledge({ sender: lane, nonce }),
+  }
+}
+
+function transactionOf(row: TransactionRow, minedHash?: string): LaneTransaction {
+  const txHash = minedHash ?? (row.txHash === '' ? (row.hashes.at(-1) ?? '') : row.txHash)
+  return { lane: row.sender, nonce: row.nonce, reference: row.reference, txHash }
+}
+
+function newsOf(news: SenderNews): LaneNews {
+  switch (news.type) {
+    case 'replaced':
+    case 'vanished':
+      return { ...transactionOf(news.transaction), type: news.type }
+    case 'mined': {
+      const { txHash, gasUsed } = news.receipt
+      return { ...transactionOf(news.transaction, txHash), type: 'mined', gasUsed }
+    }
+    case 'finished': {
+      const { transaction, outcome, receipt } = news
+      const gasUsed = receipt?.gasUsed ?? null
+      return { ...transactionOf(transaction, receipt?.txHash), type: 'finished', outcome, gasUsed }
+    }
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * What the owner of a relayed operation signed: its typed data with the nonces that the contracts
+ * have for him now. The SDK signs these messages, the relayer recovers who did.
+ */
+
+import type { Address } from './ids.ts'
+import type { Redemption, RelayOperation, SignedPermit, Uint256 } from './relay.ts'
+import {
+  APPROVAL_FOR_ALL_TYPES,
+  conditionalTokensDomain,
+  marketDomain,
+  PERMIT_TYPES,
+  PROPOSE_RESOLUTION_TYPES,
+  REDEEM_POSITIONS_TYPES,
+  SETTLE_MARKET_TYPES,
+  type Stablecoin,
+  stablecoinDomain,
+  type TypedDataDomain,
+  type TypedDataTypes,
+} from './typed-data.ts'
+
+/** A value of a message: an address, a hash or decimal text, a number, a truth, or a list of text. */
+export type MessageValue = string | number | boolean | readonly string[]
+
+export type TypedMessage = {
+  readonly domain: TypedDataDomain
+  readonly primaryType: string
+  readonly types: TypedDataTypes
+  readonly message: Readonly<Record<string, MessageValue>>
+}
+
+export type SignedMessage = TypedMessage & {
+  readonly signature: SignedPermit
+  /** Where the signature stands in the request: the path before `r`, as `redemptions[1].`. */
+  readonly path: string
+  /** Whether it is the permit of a bond, whose fields have other names. */
+  readonly isBond: boolean
+}
+
+export type MessageContracts = {
+  readonly conditionalTokens: Address
+  readonly stablecoin: Stablecoin
+}
+
+/** The nonce that the operation's own contract has for its owner, and what a bond needs. */
+export type MessageNonces = {
+  readonly nonce: bigint
+  readonly bond?: { readonly nonce: bigint; readonly amount: bigint }
+}
+
+/** The contract whose nonce the operation uses. */
+export function nonceContract(operation: RelayOperation, contracts: MessageContracts): Address {
+  switch (operation.kind) {
+    case 'stablecoin-permit':
+      return contracts.stablecoin.address
+    case 'propose-resolution':
+    case 'settle-market':
+      return operation.marketAddress
+    default:
+      return contracts.conditionalTokens
+  }
+}
+
+export function signedMessages(
+  operation: RelayOperation,
+  contracts: MessageContracts,
+  nonces: MessageNonces,
+): SignedMessage[] {
+  const { chainId, owner } = operation
+  const { nonce } = nonces
+  const tokens = conditionalTokensDomain(chainId, contracts.conditionalTokens)
+  switch (operation.kind) {
+    case 'ctf-approval': {
+      const { operator, approved, deadline } = operation
+      const message = { owner, operator, approved, nonce: String(nonce), deadline }
+      const types = APPROVAL_FOR_ALL_TYPES
+      return [signed(operation, { domain: tokens, primaryType: 'ApprovalForAll', types, message })]
+    }
+    case 'stablecoin-permit': {
+      const { spender, value, deadline } = operation
+      return [
+        signed(
+          operation,
+          permitMessage(chainId, contracts.stablecoin, { owner, spender, value, nonce, deadline }),
+        ),
+      ]
+    }
+    case 'ctf-redemption':
+      return [signed(operation, redemptionMessage(tokens, owner, operation, nonce))]
+    case 'batch-ctf-redemption':
+      return operation.redemptions.map((redemption, at) => ({
+        ...redemptionMessage(tokens, owner, redemption, nonce + BigInt(at)),
+        signature: redemption,
+        path: `redemptions[${at}].`,
+        isBond: false,
+      }))
+    case 'propose-resolution': {
+      const { marketAddress, outcome, deadline, bond } = operation
+      const message = { proposer: owner, outcome, nonce: String(nonce), deadline }
+      const domain = marketDomain(chainId, marketAddress)
+      const types = PROPOSE_RESOLUTION_TYPES
+      const own = signed(operation, { domain, primaryType: 'ProposeResolution', types, message })
+      if (bond === undefined || nonces.bond === undefined) return [own]
+      const permit = permitMessage(chainId, contracts.stablecoin, {
+        owner,
+        spender: marketAddress,
+        value: String(nonces.bond.amount) as Uint256,
+        nonce: nonces.bond.nonce,
+        deadline: bond.deadline,
+      })
+      return [own, { ...signed(bond, permit), isBond: true }]
+    }
+    case 'settle-market': {
+      const { marketAddress, winningOutcome, deadline } = operation
+      const message = { settler: owner, winningOutcome, nonce: String(nonce), deadline }
+      const domain = marketDomain(chainId, marketAddress)
+      const types = SETTLE_MARKET_TYPES
+      return [signed(operation, { domain, primaryType: 'SettleMarket', types, message })]
+    }
+  }
+}
+
+/** A permit of the stablecoin, of a trader or of whoever posts a bond. */
+export function permitMessage(
+  chainId: number,
+  stablecoin: Stablecoin,
+  permit: {
+    readonly owner: Address
+    readonly spender: Address
+    readonly value: Uint256
+    readonly nonce: bigint
+    readonly deadline: Uint256
+  },
+): TypedMessage {
+  return {
+    domain: stablecoinDomain(chainId, stablecoin),
+    primaryType: 'Permit',
+    types: PERMIT_TYPES,
+    message: { ...permit, nonce: String(permit.nonce) },
+  }
+}
+
+function redemptionMessage(
+  domain: TypedDataDomain,
+  owner: Address,
+  redemption: Redemption,
+  nonce: bigint,
+): TypedMessage {
+  const { collateralToken, parentCollectionId, conditionId, indexSets, deadline } = redemption
+  return {
+    domain,
+    primaryType: 'RedeemPositions',
+    types: REDEEM_POSITIONS_TYPES,
+    message: {
+      owner,
+      collateralToken,
+      parentCollectionId,
+      conditionId,
+      indexSets,
+      nonce: String(nonce),
+      deadline,
+    },
+  }
+}
+
+function signed(signature: SignedPermit, message: TypedMessage): SignedMessage {
+  return { ...message, signature, path: '', isBond: false }
+}

@@ -1,0 +1,99 @@
+/**
+ * The front's side of the relayer: which chain an operation is for, the rules that need no chain,
+ * and the question to that chain's relayer thread.
+ */
+
+import { createHash } from 'node:crypto'
+import type { RelayAnswer, RelayerProtocol, RelayNonces } from '#actors/relayer.ts'
+import type { Address } from '#domain/ids.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { RelayKey, RelayOperation } from '#domain/relay.ts'
+import { type RelayTerms, relayFlaw } from '#domain/relay-rules.ts'
+import { isUnanswered } from '#runtime/channel.ts'
+import type { Ref } from '#runtime/ref.ts'
+
+export type RelayDesk = {
+  relay(operation: RelayOperation, deadlineAtMs: number): Promise<RelayAnswer | Rejection>
+  nonces(
+    asked: {
+      readonly chainId: number
+      readonly owner: Address
+      readonly marketAddress: Address | undefined
+    },
+    deadlineAtMs: number,
+  ): Promise<RelayNonces | Rejection>
+}
+
+/** A chain with a relayer. */
+export type RelayedChain = {
+  readonly chainId: number
+  readonly terms: RelayTerms
+  readonly relayer: Ref<RelayerProtocol>
+}
+
+const NO_RELAYER = reject('INVALID_FIELD', 'chainId', 'No relayer configured for chain')
+
+export function makeRelayDesk(parts: {
+  readonly chains: readonly RelayedChain[]
+  readonly nowMs: () => number
+}): RelayDesk {
+  const { nowMs } = parts
+  const chains = new Map(parts.chains.map((chain) => [chain.chainId, chain]))
+  return {
+    async relay(operation, deadlineAtMs) {
+      const chain = chains.get(operation.chainId)
+      if (chain === undefined) return NO_RELAYER
+      const flaw = relayFlaw(operation, chain.terms, Math.floor(nowMs() / 1_000))
+      if (flaw !== undefined) return flaw
+      const key = relayKey(operation)
+      const leftMs = Math.max(1, deadlineAtMs - nowMs())
+      const answer = await chain.relayer.ask('Relay', { key, operation, deadlineAtMs }, leftMs)
+      if (!isUnanswered(answer)) return answer
+      // It may be on its way to the chain; the same request again finds it there.
+      return reject(answer.unanswered === 'full' ? 'OVERLOADED' : 'OUTCOME_UNKNOWN')
+    },
+    async nonces({ chainId, owner, marketAddress }, deadlineAtMs) {
+      const chain = chains.get(chainId)
+      if (chain === undefined) return NO_RELAYER
+      const leftMs = Math.max(1, deadlineAtMs - nowMs())
+      const answer = await chain.relayer.ask('Nonces', { owner, marketAddress }, leftMs)
+      return isUnanswered(answer) ? reject('OVERLOADED') : answer
+    },
+  }
+}
+
+/**
+ * The same signed request has the same key, whatever it says beside what was signed. JSON keeps the
+ * order in which the fields are named here, and no value of an operation can be mistaken for another.
+ */
+export function relayKey(operation: RelayOperation): RelayKey {
+  const { kind, chainId, owner } = operation
+  const said = [kind, chainId, owner, ...signedParts(operation)]
+  return `0x${createHash('sha256').update(JSON.stringify(said)).digest('hex')}`
+}
+
+function signedParts(operation: RelayOperation): unknown[] {
+  if (operation.kind === 'batch-ctf-redemption') return operation.redemptions.map(redemptionParts)
+  const { deadline, v, r, s } = operation
+  const signature = [deadline, v, r, s]
+  switch (operation.kind) {
+    case 'ctf-approval':
+      return [operation.operator, operation.approved, ...signature]
+    case 'stablecoin-permit':
+      return [operation.spender, operation.value, ...signature]
+    case 'ctf-redemption':
+      return redemptionParts(operation)
+    case 'propose-resolution':
+      return [operation.marketAddress, operation.outcome, ...signature]
+    case 'settle-market':
+      return [operation.marketAddress, operation.winningOutcome, ...signature]
+  }
+}
+
+function redemptionParts(
+  redemption: Extract<RelayOperation, { kind: 'batch-ctf-redemption' }>['redemptions'][number],
+): unknown[] {
+  const { collateralToken, parentCollectionId, conditionId, indexSets } = redemption
+  const { deadline, v, r, s } = redemption
+  return [collateralToken, parentCollectionId, conditionId, indexSets, deadline, v, r, s]
+}

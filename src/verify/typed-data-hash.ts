@@ -1,0 +1,65 @@
+/**
+ * The EIP-712 digest of any message that Sibyl knows, by the keccak at hand. It is the general
+ * encoder for what is signed now and then; orders have their own in `domain/order-hash.ts`. Only the
+ * types that our messages use are understood; another one is a bug of the caller.
+ */
+
+import assert from 'node:assert/strict'
+import type { MessageValue, TypedMessage } from '#domain/relay-messages.ts'
+import { typeString } from '#domain/typed-data.ts'
+
+type Keccak256 = (bytes: Uint8Array) => Uint8Array
+
+const DOMAIN_TYPES = {
+  EIP712Domain: [
+    { name: 'name', type: 'string' },
+    { name: 'version', type: 'string' },
+    { name: 'chainId', type: 'uint256' },
+    { name: 'verifyingContract', type: 'address' },
+  ],
+}
+
+export function typedDataDigest(typed: TypedMessage, keccak256: Keccak256): Uint8Array {
+  const { domain, primaryType, types, message } = typed
+  const separator = structHash('EIP712Domain', DOMAIN_TYPES, { ...domain }, keccak256)
+  const struct = structHash(primaryType, types, message, keccak256)
+  return keccak256(Buffer.concat([Buffer.from([0x19, 0x01]), separator, struct]))
+}
+
+function structHash(
+  primaryType: string,
+  types: TypedMessage['types'],
+  message: Readonly<Record<string, MessageValue>>,
+  keccak256: Keccak256,
+): Uint8Array {
+  const words = [keccak256(Buffer.from(typeString(primaryType, types), 'utf8'))]
+  for (const { name, type } of types[primaryType] ?? []) {
+    const value = message[name]
+    assert(value !== undefined, `${primaryType} has no ${name}`)
+    words.push(word(type, value, keccak256))
+  }
+  return keccak256(Buffer.concat(words))
+}
+
+function word(type: string, value: MessageValue, keccak256: Keccak256): Uint8Array {
+  if (type === 'string') return keccak256(Buffer.from(String(value), 'utf8'))
+  if (type.endsWith('[]')) {
+    assert(Array.isArray(value), `${type} is a list`)
+    const items = (value as readonly string[]).map((item) =>
+      word(type.slice(0, -2), item, keccak256),
+    )
+    return keccak256(Buffer.concat(items))
+  }
+  if (type === 'address' || type === 'bytes32') return leftPadded(String(value).slice(2))
+  if (type === 'bool') return leftPadded(value === true ? '01' : '00')
+  assert(type.startsWith('uint'), `no way to encode ${type}`)
+  const digits = BigInt(value as string | number).toString(16)
+  return leftPadded(digits.length % 2 === 0 ? digits : `0${digits}`)
+}
+
+function leftPadded(digits: string): Uint8Array {
+  const bytes = Buffer.alloc(32)
+  const length = digits.length / 2
+  assert(length <= 32 && bytes.write(digits, 32 - length, 'hex') === length, 'not a word of hex')
+  return bytes
+}
