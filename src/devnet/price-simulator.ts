@@ -78,7 +78,12 @@ const TICK_MS = 500
 const SHIFT_MS: Readonly<Record<PriceSource, number>> = { pyth: 0, binance: 137, coinbase: 263 }
 const SHIFT_PRICE: Readonly<Record<PriceSource, number>> = { pyth: 0, binance: 12, coinbase: -9 }
 const HEARTBEAT_MS = 1_000
-const WILD_FACTOR = 1.37
+/** Nobody is wrong in the same way as another. */
+const WILD_FACTORS: Readonly<Record<PriceSource, number>> = {
+  pyth: 1.37,
+  binance: 0.71,
+  coinbase: 1.19,
+}
 const CENT = 10 ** (PRICE_DECIMALS - 2)
 
 /** Texts that are no price, or no message at all. */
@@ -136,7 +141,7 @@ export function makePriceSimulator(options: SimulatorOptions): PriceSimulator {
 
   function shownCents(provider: Provider, asset: string, atMs: number): number {
     const cents = centsOf(provider.source, asset, atMs)
-    return provider.fault === 'wild' ? Math.round(cents * WILD_FACTOR) : cents
+    return provider.fault === 'wild' ? Math.round(cents * WILD_FACTORS[provider.source]) : cents
   }
 
   const garbagePrice = ({ turns }: Provider): string =>

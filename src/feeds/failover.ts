@@ -1,6 +1,7 @@
 /**
- * Which of the providers speaks for an asset right now. Every observation passes a gate first; of
- * those that pass, each provider's newest counts while it is fresh. The primary speaks while it is
+ * Which of the providers speaks for an asset right now. Every observation passes a gate first: one
+ * that is old, ahead of time or older than the one before does not count, and a jump counts only when
+ * another provider reports the same. Of those that pass, each provider's newest counts while it is fresh. The primary speaks while it is
  * fresh; then the fallbacks in their order; and one that failed speaks again only after it has been
  * well for a while, so that nothing flaps.
  *
@@ -28,10 +29,12 @@ export type FailoverOptions = {
   readonly recoverMs: number
   /** How far fresh providers may be apart, as a share of the price. */
   readonly deviationMax: number
-  /** How far a price may jump within one provider's fresh observations … */
+  /**
+   * How far a price may be from the one before it without another provider that agrees, as a share;
+   * as much again for every `driftMs` that lie between them.
+   */
   readonly jumpMax: number
-  /** … unless so many observations in a row agree on it. */
-  readonly jumpConfirmations: number
+  readonly driftMs: number
 }
 
 export const GATE_VERDICTS = [
@@ -52,6 +55,8 @@ export type Failover = {
   /** Whether the observation may be believed; if so, it counts from now on. */
   observe(observation: Observation, nowMs: number): GateVerdict
   choose(asset: string, nowMs: number): Choice
+  /** A price that was believed before this began: what comes is compared with it. */
+  recall(asset: string, price: number, atMs: number): void
   /** The newest accepted observation of a provider. */
   newest(asset: string, source: PriceSource): Observation | undefined
   isFresh(asset: string, source: PriceSource, nowMs: number): boolean
@@ -61,8 +66,8 @@ export type Failover = {
 type Voice = {
   readonly source: PriceSource
   newest: Observation | undefined
-  /** A jump that waits for others to confirm it. */
-  jump: { price: number; seen: number } | undefined
+  /** A jump that waits for another provider to confirm it. */
+  jump: Observation | undefined
   suspect: boolean
   /** Since when it has been fresh and in agreement; undefined when it is not. */
   agreedSinceMs: number | undefined
@@ -73,6 +78,8 @@ type Voice = {
 type Choir = {
   readonly voices: readonly Voice[]
   speaker: PriceSource | undefined
+  /** The last price that was believed. */
+  believed: { readonly price: number; readonly atMs: number } | undefined
   readonly sinceMs: number
 }
 
@@ -92,7 +99,7 @@ export function makeFailover(options: FailoverOptions): Failover {
           wellSinceMs: undefined,
         }),
       )
-      choir = { voices, speaker: undefined, sinceMs: nowMs }
+      choir = { voices, speaker: undefined, believed: undefined, sinceMs: nowMs }
       choirs.set(asset, choir)
     }
     return choir
@@ -101,27 +108,43 @@ export function makeFailover(options: FailoverOptions): Failover {
   const voiceOf = (asset: string, source: PriceSource): Voice | undefined =>
     choirs.get(asset)?.voices.find((voice) => voice.source === source)
 
-  function isFresh({ newest }: Voice, nowMs: number): boolean {
-    if (newest === undefined) return false
-    // Both its own time and ours: a provider may repeat an old price, or its clock be ahead.
-    return nowMs - Math.min(newest.atMs, newest.receivedAtMs) <= options.ageMsMax
-  }
+  // Both its own time and ours: a provider may repeat an old price, or its clock be ahead.
+  const isRecent = ({ atMs, receivedAtMs }: Observation, nowMs: number): boolean =>
+    nowMs - Math.min(atMs, receivedAtMs) <= options.ageMsMax
 
-  function gate(voice: Voice, observation: Observation, nowMs: number): GateVerdict {
+  const isFresh = ({ newest }: Voice, nowMs: number): boolean =>
+    newest !== undefined && isRecent(newest, nowMs)
+
+  function gate(choir: Choir, voice: Voice, observation: Observation, nowMs: number): GateVerdict {
     const { newest } = voice
     if (observation.atMs > nowMs + options.aheadMsMax) return 'ahead'
     if (nowMs - observation.atMs > options.ageMsMax) return 'stale'
-    if (newest === undefined) return 'accepted'
-    if (observation.atMs < newest.atMs) return 'backwards'
-    if (observation.atMs === newest.atMs && observation.price === newest.price) return 'repeated'
-    if (!isFresh(voice, nowMs) || deviation(observation.price, newest.price) <= options.jumpMax) {
-      return 'accepted'
+    if (newest !== undefined) {
+      if (observation.atMs < newest.atMs) return 'backwards'
+      if (observation.atMs === newest.atMs && observation.price === newest.price) return 'repeated'
     }
-    const { jump } = voice
-    const confirms =
-      jump !== undefined && deviation(jump.price, observation.price) <= options.jumpMax
-    voice.jump = { price: observation.price, seen: confirms ? jump.seen + 1 : 1 }
-    return voice.jump.seen >= options.jumpConfirmations ? 'accepted' : 'jump'
+    if (!isJump(choir, voice, observation, nowMs)) return 'accepted'
+    voice.jump = observation
+    const isConfirmed = choir.voices.some(
+      (other) =>
+        other !== voice &&
+        [other.newest, other.jump].some(
+          (report) =>
+            report !== undefined &&
+            isRecent(report, nowMs) &&
+            deviation(report.price, observation.price) <= options.deviationMax,
+        ),
+    )
+    return isConfirmed || options.order.length === 1 ? 'accepted' : 'jump'
+  }
+
+  /** Whether it is far from what it said before, or, if that is long ago, from what was believed. */
+  function isJump(choir: Choir, voice: Voice, observation: Observation, nowMs: number): boolean {
+    const before = isFresh(voice, nowMs) ? voice.newest : choir.believed
+    if (before === undefined) return false
+    const elapsedMs = Math.max(0, observation.atMs - before.atMs)
+    const allowed = options.jumpMax * (1 + elapsedMs / options.driftMs)
+    return deviation(observation.price, before.price) > allowed
   }
 
   /** Marks who agrees with whom; a voice is well when it is fresh and no suspect. */
@@ -168,7 +191,10 @@ export function makeFailover(options: FailoverOptions): Failover {
       // In the beginning the primary is given a moment, whoever comes first.
       choir.speaker = well.find(({ source }) => source === options.order[0])?.source
     } else choir.speaker = well[0]?.source
-    if (choir.speaker !== undefined) return { source: choir.speaker, why: '' }
+    if (choir.speaker !== undefined) {
+      choir.believed = voiceOf(asset, choir.speaker)?.newest
+      return { source: choir.speaker, why: '' }
+    }
     return { source: undefined, why: silenceOf(choir, nowMs) }
   }
 
@@ -181,16 +207,19 @@ export function makeFailover(options: FailoverOptions): Failover {
 
   return {
     observe(observation, nowMs) {
-      choirOf(observation.asset, nowMs)
+      const choir = choirOf(observation.asset, nowMs)
       const voice = voiceOf(observation.asset, observation.source)
       if (voice === undefined) return 'unknown'
-      const verdict = gate(voice, observation, nowMs)
+      const verdict = gate(choir, voice, observation, nowMs)
       if (verdict !== 'accepted') return verdict
       voice.newest = observation
       voice.jump = undefined
       return verdict
     },
     choose,
+    recall(asset, price, atMs) {
+      choirOf(asset, atMs).believed = { price, atMs }
+    },
     newest: (asset, source) => voiceOf(asset, source)?.newest,
     isFresh(asset, source, nowMs) {
       const voice = voiceOf(asset, source)

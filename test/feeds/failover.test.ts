@@ -20,7 +20,7 @@ function choir(): {
     recoverMs: 15_000,
     deviationMax: 0.01,
     jumpMax: 0.05,
-    jumpConfirmations: 3,
+    driftMs: 600_000,
   })
   let nowMs = START_MS
   const say = (source: PriceSource, usd: number, fields: Partial<Observation> = {}) =>
@@ -130,15 +130,30 @@ test('the gate takes what is new and believable', () => {
   assert.equal(say('pyth', 100, { atMs: nowMs() + 2_000 }), 'accepted')
 })
 
-test('a jump is believed when it lasts, and a single wild price is not', () => {
+test('a jump is believed when another provider reports it, and never before', () => {
   const { say, round, failover } = choir()
-  round({ pyth: 100 })
+  round({ pyth: 100, binance: 100 }, 3)
   assert.equal(say('pyth', 137), 'jump')
   assert.equal(say('pyth', 100.2), 'accepted')
-  assert.equal(say('pyth', 137), 'jump')
-  assert.equal(say('pyth', 90), 'jump')
-  assert.equal(say('pyth', 137), 'jump')
-  assert.equal(say('pyth', 138), 'jump')
+  for (let turn = 0; turn < 10; turn++) assert.equal(say('pyth', 137 + turn / 10), 'jump')
   assert.equal(failover.newest('BTC', 'pyth')?.price, 100.2e8)
-  assert.equal(say('pyth', 137.5), 'accepted')
+  assert.equal(say('binance', 138), 'accepted')
+  assert.equal(say('pyth', 138.1), 'accepted')
+})
+
+test('what was believed long ago still says what a jump is, less and less', () => {
+  const { say, round, nowMs } = choir()
+  assert.equal(round({ pyth: 100 }, 20), 'pyth')
+  assert.equal(round({ pyth: 130 }, 1), 'pyth')
+  assert.equal(round({ pyth: 130 }, 60), undefined)
+  assert.equal(say('pyth', 106, { atMs: nowMs() }), 'jump')
+  round({}, 600)
+  assert.equal(say('pyth', 106, { atMs: nowMs() }), 'accepted')
+})
+
+test('a price from before a restart counts as believed', () => {
+  const { say, failover, nowMs } = choir()
+  failover.recall('BTC', 100e8, nowMs() - 60_000)
+  assert.equal(say('pyth', 137), 'jump')
+  assert.equal(say('pyth', 101), 'accepted')
 })

@@ -1,0 +1,230 @@
+/**
+ * The latest price of each asset, and the last minutes of it. It hears what the providers report,
+ * lets the failover decide who is believed and who speaks, and says a price when the speaker has a new
+ * one. A price never leaves older than the one before it, nor from a provider that does not speak.
+ */
+
+import type { Observation, PriceSource } from '#domain/asset-price.ts'
+import { PRICE_HISTORY_SEC, PRICES_WAITING_MAX } from '#domain/limits.ts'
+import type { Failover, GateVerdict } from '#feeds/failover.ts'
+import type { Behaviour, Context } from '#runtime/actor.ts'
+import type { PriceBatch, PriceRecord } from '#store/prices.ts'
+
+/** A price that left. */
+export type PublishedPrice = PriceRecord
+
+/** What is known of one asset, for a reader that has just come. */
+export type AssetPrices = {
+  readonly asset: string
+  readonly speaker: PriceSource | undefined
+  /** Why nobody speaks, if so. */
+  readonly why: string
+  readonly latest: PublishedPrice | undefined
+  /** One a second, the earliest first. */
+  readonly history: readonly PublishedPrice[]
+}
+
+export type PricesProtocol = {
+  Observed: { takes: { observation: Observation }; answers: undefined }
+  /** Time has passed: providers may have become stale, and what waits is written. */
+  Tick: { takes: object; answers: undefined }
+  Prices: { takes: object; answers: { assets: AssetPrices[] } }
+  PricesWritten: { takes: { count: number }; answers: undefined }
+  PricesNotWritten: { takes: { why: string }; answers: undefined }
+}
+
+export type PricesEvent =
+  | { readonly type: 'PricePublished'; readonly price: PublishedPrice }
+  | {
+      readonly type: 'SpeakerChanged'
+      readonly asset: string
+      readonly source: PriceSource | undefined
+      readonly why: string
+    }
+  /** From a provider that is believed, whether it speaks or not. */
+  | { readonly type: 'ObservationAccepted'; readonly observation: Observation }
+  | {
+      readonly type: 'ObservationRefused'
+      readonly source: PriceSource
+      readonly why: Exclude<GateVerdict, 'accepted'> | 'suspect'
+    }
+
+type AssetState = {
+  readonly asset: string
+  speaker: PriceSource | undefined
+  why: string
+  latest: PublishedPrice | undefined
+  publishedAtMs: number
+  history: PublishedPrice[]
+}
+
+export type PricesOptions = {
+  readonly assets: readonly string[]
+  /** The shortest time between two prices of an asset. */
+  readonly publishMs: number
+  /** How often prices are written. */
+  readonly writeMs: number
+}
+
+export type PricesState = {
+  readonly options: PricesOptions
+  readonly failover: Failover
+  readonly write: (batch: PriceBatch) => Promise<unknown>
+  readonly assets: ReadonlyMap<string, AssetState>
+  waiting: PriceRecord[]
+  /** How many of those that wait are being written. */
+  writing: number
+  wroteAtMs: number
+  /** Why the last write failed; '' when it did not. */
+  trouble: string
+}
+
+export function newPrices(
+  options: PricesOptions,
+  parts: Pick<PricesState, 'failover' | 'write'>,
+  /** What was recorded before, the earliest first. */
+  recorded: readonly PriceRecord[] = [],
+): PricesState {
+  const assets = new Map(
+    options.assets.map((asset) => {
+      const history = recorded.filter((price) => price.asset === asset)
+      const latest = history.at(-1)
+      if (latest !== undefined) parts.failover.recall(asset, latest.price, latest.atMs)
+      const state: AssetState = {
+        asset,
+        speaker: undefined,
+        why: 'no price yet',
+        latest,
+        publishedAtMs: 0,
+        history,
+      }
+      return [asset, state]
+    }),
+  )
+  return { options, ...parts, assets, waiting: [], writing: 0, wroteAtMs: 0, trouble: '' }
+}
+
+type PricesContext = Context<PricesProtocol, PricesEvent>
+
+export const prices: Behaviour<PricesState, PricesProtocol, PricesEvent> = {
+  Observed(state, { observation }, context) {
+    const { failover } = state
+    const { asset, source } = observation
+    const verdict = failover.observe(observation, context.nowMs)
+    const known = state.assets.get(asset)
+    if (verdict !== 'accepted' || known === undefined) {
+      // What is repeated is no news, and no trouble either.
+      const why = verdict === 'accepted' ? 'unknown' : verdict
+      if (why !== 'repeated') context.emit({ type: 'ObservationRefused', source, why })
+      return undefined
+    }
+    review(state, known, context)
+    // A suspect may be wrong about this very observation, so nobody is told of it.
+    if (failover.isSuspect(asset, source)) {
+      context.emit({ type: 'ObservationRefused', source, why: 'suspect' })
+    } else context.emit({ type: 'ObservationAccepted', observation })
+    return undefined
+  },
+
+  Tick(state, _message, context) {
+    for (const known of state.assets.values()) {
+      review(state, known, context)
+      forget(known, context.nowMs)
+    }
+    write(state, context)
+    return undefined
+  },
+
+  Prices(state) {
+    const assets = [...state.assets.values()].map(({ asset, speaker, why, latest, history }) => ({
+      asset,
+      speaker,
+      why,
+      latest,
+      history: [...history],
+    }))
+    return { assets }
+  },
+
+  PricesWritten(state, { count }) {
+    state.waiting.splice(0, count)
+    state.writing = 0
+    state.trouble = ''
+    return undefined
+  },
+
+  PricesNotWritten(state, { why }) {
+    state.writing = 0
+    state.trouble = why
+    return undefined
+  },
+}
+
+/** Sees who speaks now, and says what it has to say. */
+function review(state: PricesState, known: AssetState, context: PricesContext): void {
+  const { failover, options } = state
+  const { asset } = known
+  const { source, why } = failover.choose(asset, context.nowMs)
+  if (source !== known.speaker || why !== known.why) {
+    known.speaker = source
+    known.why = why
+    context.emit({ type: 'SpeakerChanged', asset, source, why })
+  }
+  if (source === undefined) return
+  const newest = failover.newest(asset, source)
+  const { latest } = known
+  if (newest === undefined || context.nowMs - known.publishedAtMs < options.publishMs) return
+  if (latest !== undefined) {
+    if (newest.atMs < latest.atMs) return
+    if (newest.atMs === latest.atMs && newest.price === latest.price) return
+  }
+  const price: PublishedPrice = {
+    asset,
+    price: newest.price,
+    atMs: newest.atMs,
+    source,
+    number: Math.max(context.nowMs, (latest?.number ?? 0) + 1),
+  }
+  known.latest = price
+  known.publishedAtMs = context.nowMs
+  remember(known.history, price)
+  remember(state.waiting, price)
+  context.emit({ type: 'PricePublished', price })
+}
+
+/** One a second: a later one of the same second takes the place of the one before. */
+function remember(list: PriceRecord[], price: PriceRecord): void {
+  const last = list.at(-1)
+  const second = (record: PriceRecord): number => Math.floor(record.atMs / 1_000)
+  if (last !== undefined && last.asset === price.asset && second(last) === second(price)) list.pop()
+  list.push(price)
+}
+
+function forget(known: AssetState, nowMs: number): void {
+  const fromMs = nowMs - PRICE_HISTORY_SEC * 1_000
+  const keep = known.history.findIndex(({ atMs }) => atMs >= fromMs)
+  if (keep > 0) known.history.splice(0, keep)
+  else if (keep < 0) known.history.length = 0
+}
+
+function write(state: PricesState, context: PricesContext): void {
+  const { waiting, options } = state
+  if (state.writing > 0 || waiting.length === 0) return
+  if (context.nowMs - state.wroteAtMs < options.writeMs) return
+  if (waiting.length > PRICES_WAITING_MAX) waiting.splice(0, waiting.length - PRICES_WAITING_MAX)
+  const batch = [...waiting]
+  state.writing = batch.length
+  state.wroteAtMs = context.nowMs
+  const pricesFromSec = Math.floor(context.nowMs / 1_000) - PRICE_HISTORY_SEC
+  context.pipe(
+    state.write({ prices: batch, pricesFromSec }),
+    () => ({ type: 'PricesWritten', message: { count: batch.length } }),
+    (error) => ({ type: 'PricesNotWritten', message: { why: String(error) } }),
+  )
+}
+
+/** Why prices are not as they should be; '' when they are. */
+export function whyUnpriced(state: PricesState): string {
+  const silent = [...state.assets.values()].filter(({ speaker }) => speaker === undefined)
+  return silent.map(({ asset, why }) => `${asset}: ${why}`).join('; ')
+}
