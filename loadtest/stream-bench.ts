@@ -1,42 +1,31 @@
 /**
  * What the stream costs beside the bare library: a hot book fanned out to 10,000 sockets, against
  * uWebSockets.js publishing the same bytes to as many sockets in the same run. Then the same with one
- * reader in twenty that has stopped reading: the others must keep nine tenths of their rate.
+ * reader in twenty that has stopped reading: the others must keep nine tenths of their rate. Then how
+ * long an order takes through a real exchange to its change of the book at as many clients.
  */
 
-import { type ChildProcess, spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { median, quantile, quick, type Round, report, runBench } from './bench.ts'
-import type { FromReaders, ToReaders } from './stream-readers.ts'
+import type { ChildProcess } from 'node:child_process'
+import { median, progress, quick, type Round, report, runBench } from './bench.ts'
+import { needFiles } from './many-files.ts'
+import { askReaders, followBook, heard, startProcess } from './reader-process.ts'
+import { measureLatency } from './stream-latency.ts'
 import { type FromServer, MARKET_ID_TEXT, type ToServer } from './stream-wire.ts'
 
 const SOCKETS = quick ? 1_000 : 10_000
-const READER_PROCESSES = 1
 /** Messages in flight at once; the next go out when all readers have these. */
 const WINDOW = 16
-const WINDOWS = quick ? 6 : 12
+const WINDOWS = quick ? 6 : 8
 const STALLED = SOCKETS / 20
+const STALLED_ROUNDS = quick ? 3 : 5
 const STALLED_SHARE_MIN = 0.9
+/** What the stalled readers follow alone is poured so much at a time, until all of them lag. */
+const POUR = 500
+const POURS_MAX = 200
+const ORDERS = quick ? 40 : 120
+const ORDERS_PER_SECOND = 4
 
-/** Ten thousand sockets are more files than a shell usually allows. */
-function start(file: string, args: string[]): ChildProcess {
-  const path = fileURLToPath(new URL(file, import.meta.url))
-  const script = 'ulimit -n $(ulimit -Hn); exec "$0" "$@"'
-  return spawn('sh', ['-c', script, process.execPath, path, ...args], {
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-  })
-}
-
-function heard<Message>(child: ChildProcess): Promise<Message> {
-  return new Promise((resolve, reject) => {
-    const ended = (code: number | null): void => reject(new Error(`a process ended with ${code}`))
-    child.once('exit', ended)
-    child.once('message', (message) => {
-      child.off('exit', ended)
-      resolve(message as Message)
-    })
-  })
-}
+needFiles(SOCKETS + 1_000)
 
 async function askServer(child: ChildProcess, message: ToServer) {
   const answer = heard<FromServer>(child)
@@ -46,36 +35,34 @@ async function askServer(child: ChildProcess, message: ToServer) {
   return figures
 }
 
-async function askReaders(child: ChildProcess, message: ToReaders): Promise<FromReaders> {
-  const answer = heard<FromReaders>(child)
-  child.send(message as object)
-  return answer
-}
-
 type Side = {
   readonly server: ChildProcess
-  readonly readers: ChildProcess[]
+  readonly readers: ChildProcess
   readonly cpuUs: number[]
   readonly rssPerSocket: number
 }
 
 async function startSide(kind: 'hub' | 'bare'): Promise<Side> {
-  const server = start('./stream-server.ts', [kind])
+  progress(`stream: ${SOCKETS} sockets to the ${kind} server`)
+  const server = startProcess('./stream-server.ts', [kind])
   const first = await heard<FromServer>(server)
   if (!('port' in first)) throw new Error('a server tells its port first')
   const before = await askServer(server, 'figures')
-  const readers = Array.from({ length: READER_PROCESSES }, () => start('./stream-readers.ts', []))
-  const request = JSON.stringify({
-    op: 'subscribe',
-    channel: 'book',
-    marketId: MARKET_ID_TEXT,
-    outcome: 0,
+  const readers = startProcess('./stream-readers.ts')
+  await askReaders(readers, {
+    open: SOCKETS,
+    port: first.port,
+    request: followBook(MARKET_ID_TEXT, 0),
+    ...(kind === 'hub'
+      ? { extra: { count: STALLED, request: followBook(MARKET_ID_TEXT, 1) } }
+      : {}),
   })
-  for (const child of readers) {
-    await askReaders(child, { open: SOCKETS / READER_PROCESSES, port: first.port, request })
-  }
   const after = await askServer(server, 'figures')
   return { server, readers, cpuUs: [], rssPerSocket: (after.rssBytes - before.rssBytes) / SOCKETS }
+}
+
+function stopSide({ server, readers }: Side): void {
+  for (const child of [server, readers]) child.disconnect()
 }
 
 /** Messages delivered per second to the readers that read. */
@@ -83,9 +70,9 @@ async function deliver(side: Side, reading: number, keep: boolean): Promise<numb
   const before = await askServer(side.server, 'figures')
   const beganMs = performance.now()
   for (let window = 0; window < WINDOWS; window++) {
-    const got = side.readers.map((child) => askReaders(child, { expect: WINDOW }))
-    side.server.send({ publish: WINDOW } satisfies ToServer)
-    await Promise.all(got)
+    const got = askReaders(side.readers, { expect: WINDOW })
+    side.server.send({ publish: WINDOW, outcome: 0 } satisfies ToServer)
+    await got
   }
   const seconds = (performance.now() - beganMs) / 1_000
   const after = await askServer(side.server, 'figures')
@@ -94,18 +81,40 @@ async function deliver(side: Side, reading: number, keep: boolean): Promise<numb
   return delivered / seconds
 }
 
-async function latenciesOf(side: Side): Promise<number[]> {
-  const all: number[] = []
-  for (const child of side.readers) {
-    const answer = await askReaders(child, 'latencies')
-    if ('latenciesMs' in answer) all.push(...answer.latenciesMs)
+/** With so many readers that have stopped reading, all of them behind by more than is kept for them. */
+async function deliverBesideStalled(side: Side): Promise<number> {
+  await askReaders(side.readers, { stall: STALLED })
+  for (let pours = 0; ; pours++) {
+    const { lagging } = await askServer(side.server, 'figures')
+    if (lagging === STALLED) break
+    if (pours > POURS_MAX) throw new Error(`only ${lagging} of the stalled readers lag`)
+    side.server.send({ publish: POUR, outcome: 1 } satisfies ToServer)
   }
-  return all
+  const rate = await deliver(side, SOCKETS - STALLED, false)
+  await askReaders(side.readers, 'resume')
+  return rate
 }
 
-const ours = await startSide('hub')
-const theirs = await startSide('bare')
+/** What a reader that reads keeps of its rate, round by round; which comes first changes. */
+async function stalledShares(side: Side): Promise<number[]> {
+  const shares: number[] = []
+  for (let round = -1; round < STALLED_ROUNDS; round++) {
+    progress(`stream: stalled readers, round ${round + 1} of ${STALLED_ROUNDS}`)
+    const stalledFirst = round % 2 === 0
+    let beside = stalledFirst ? await deliverBesideStalled(side) : 0
+    const alone = await deliver(side, SOCKETS, false)
+    if (!stalledFirst) beside = await deliverBesideStalled(side)
+    if (round >= 0) shares.push(beside / (SOCKETS - STALLED) / (alone / SOCKETS))
+  }
+  return shares
+}
+
+const sides: Side[] = []
 try {
+  const ours = await startSide('hub')
+  sides.push(ours)
+  const theirs = await startSide('bare')
+  sides.push(theirs)
   const result = await runBench({
     bench: 'stream',
     unit: 'messages/s',
@@ -114,31 +123,28 @@ try {
     ours: (round: Round) => deliver(ours, SOCKETS, !round.warmup),
     theirs: (round: Round) => deliver(theirs, SOCKETS, !round.warmup),
   })
-  const latencies = await latenciesOf(ours)
-  const rates: number[] = []
-  for (let round = 0; round < 3; round++) rates.push(await deliver(ours, SOCKETS, false))
-  for (const child of ours.readers) await askReaders(child, { stall: STALLED / READER_PROCESSES })
-  const besideStalled: number[] = []
-  for (let round = 0; round < 5; round++) {
-    besideStalled.push(await deliver(ours, SOCKETS - STALLED, false))
-  }
-  const perReader = (rate: number, readers: number): number => rate / readers
-  const share =
-    perReader(median(besideStalled), SOCKETS - STALLED) / perReader(median(rates), SOCKETS)
+  const shares = await stalledShares(ours)
+  for (const side of sides.splice(0)) stopSide(side)
+  progress('stream: orders through a real exchange')
+  const latency = await measureLatency(SOCKETS, ORDERS, ORDERS_PER_SECOND)
+  progress('')
+  const share = median(shares)
   const [oursUs, theirsUs] = [median(ours.cpuUs), median(theirs.cpuUs)]
   const kib = (bytes: number): string => (bytes / 1_024).toFixed(1)
   process.stdout.write(
-    `${SOCKETS} sockets; CPU per delivered message: hub ${oursUs.toFixed(2)} µs, bare ` +
-      `${theirsUs.toFixed(2)} µs; memory per connection: hub ${kib(ours.rssPerSocket)} KiB, bare ` +
+    `${SOCKETS} sockets\n` +
+      `rate: hub ${result.ratio} of bare (at least ${result.bar})\n` +
+      `server CPU per delivered message: hub ${oursUs.toFixed(2)} µs, bare ${theirsUs.toFixed(2)} µs\n` +
+      `resident memory per connection: hub ${kib(ours.rssPerSocket)} KiB, bare ` +
       `${kib(theirs.rssPerSocket)} KiB\n` +
-      `from the event to its delta at the client, ${WINDOW} changes at once: p50 ` +
-      `${quantile(latencies, 0.5).toFixed(2)} ms, p99 ${quantile(latencies, 0.99).toFixed(2)} ms\n` +
-      `with ${STALLED} stalled readers the others keep ${share.toFixed(3)} of their rate\n`,
+      `with ${STALLED} stalled readers the others keep ${share.toFixed(3)} of their rate (at least ` +
+      `${STALLED_SHARE_MIN}; rounds ${shares.map((each) => each.toFixed(2)).join(', ')})\n` +
+      `from an order's acceptance to its delta at the client, ${latency.orders} orders at ` +
+      `${latency.perSecond}/s through a real exchange: p50 ${latency.p50Ms.toFixed(1)} ms, p99 ` +
+      `${latency.p99Ms.toFixed(1)} ms\n`,
   )
   report(result)
   if (!(share >= STALLED_SHARE_MIN)) process.exitCode = 1
 } finally {
-  for (const { server, readers } of [ours, theirs]) {
-    for (const child of [server, ...readers]) child.disconnect()
-  }
+  for (const side of sides) stopSide(side)
 }

@@ -1,14 +1,22 @@
 /**
  * Very many WebSockets in one process, which count what they get and parse next to nothing: every
- * hundredth looks at the time a message was made. Told to, some of them stop reading.
+ * hundredth looks at the time a message was made. Told to, some of them stop reading, and go on.
  */
 
 import { connect, type Socket } from 'node:net'
 
 export type ToReaders =
-  | { readonly open: number; readonly port: number; readonly request: string }
-  /** These stop reading. */
+  | {
+      readonly open: number
+      readonly port: number
+      readonly request: string
+      /** The first so many ask for something else besides. */
+      readonly extra?: { readonly count: number; readonly request: string }
+    }
+  /** The first so many stop reading. */
   | { readonly stall: number }
+  /** They go on; done when each has been given a new start. */
+  | 'resume'
   /** Tell when each reader that reads has got so many more. */
   | { readonly expect: number }
   | 'latencies'
@@ -24,6 +32,8 @@ type Reader = {
   rest: Buffer
   /** Messages of the channel so far. */
   got: number
+  /** It missed something, and waits for the snapshot that makes up for it. */
+  recovering: boolean
 }
 
 const readers: Reader[] = []
@@ -31,8 +41,9 @@ let stalled = 0
 /** How many messages each is to have, and how many readers have not. */
 let goal = 0
 let missing = 0
+let recovering = 0
 /** Whatever is shorter is no message of the channel: a greeting, a heartbeat. */
-const DELTA_BYTES_MIN = 200
+const FRAME_BYTES_MIN = 200
 let latenciesMs: number[] = []
 
 const done = (): void => void process.send?.({ done: true })
@@ -71,17 +82,28 @@ function take(reader: Reader, chunk: Buffer): void {
 
 function count(reader: Reader, data: Buffer, body: number, length: number): void {
   reader.greeted = true
-  if (length < DELTA_BYTES_MIN || data[body + 14] !== DELTA_MARK) return
+  if (length < FRAME_BYTES_MIN) return
+  const mark = data[body + 14]
+  if (mark === SNAPSHOT_MARK && reader.recovering) recover(reader, data, body)
+  if (mark !== DELTA_MARK || reader.recovering) return
   reader.got++
   if (reader.probe) {
     const text = data.toString('latin1', body, body + length)
-    latenciesMs.push(
-      Number(process.hrtime.bigint()) / 1e6 - Number(/"ts":([0-9.]+)/.exec(text)?.[1]),
-    )
+    const nowMs = performance.timeOrigin + performance.now()
+    latenciesMs.push(nowMs - Number(/"ts":([0-9.]+)/.exec(text)?.[1]))
   }
   if (reader.got === goal && --missing === 0) done()
 }
 
+function recover(reader: Reader, data: Buffer, body: number): void {
+  if (!data.toString('latin1', body, body + 200).includes('"outcome":0')) return
+  reader.recovering = false
+  reader.got = goal
+  if (--recovering === 0) done()
+}
+
+/** The s of `{"type":"book.snapshot"`. */
+const SNAPSHOT_MARK = 's'.charCodeAt(0)
 /** The d of `{"type":"book.delta"`. */
 const DELTA_MARK = 'd'.charCodeAt(0)
 
@@ -94,8 +116,8 @@ function frameOf(text: string): Buffer {
   return Buffer.concat([Buffer.from(head), Buffer.alloc(4), payload])
 }
 
-/** Opens one reader; done when it has its snapshot. */
-function open(port: number, request: string, probe: boolean): Promise<void> {
+/** Opens one reader; done when it has its snapshots. */
+function open(port: number, requests: readonly string[], probe: boolean): Promise<Reader> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1' })
     const reader: Reader = {
@@ -105,19 +127,19 @@ function open(port: number, request: string, probe: boolean): Promise<void> {
       greeted: false,
       rest: Buffer.alloc(0),
       got: 0,
+      recovering: false,
     }
     let asked = false
+    let awaited = requests.length
     socket.on('error', reject)
     socket.on('data', (chunk: Buffer) => {
       take(reader, chunk)
       if (reader.greeted && !asked) {
         asked = true
-        socket.write(frameOf(request))
+        for (const request of requests) socket.write(frameOf(request))
       }
-      if (chunk.includes('book.snapshot')) {
-        readers.push(reader)
-        resolve()
-      }
+      awaited -= chunk.toString('latin1').split('book.snapshot').length - 1
+      if (awaited === 0) resolve(reader)
     })
     socket.write(
       'GET /api/v1/stream HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
@@ -130,14 +152,26 @@ process.on('message', async (message: ToReaders) => {
   if (message === 'latencies') {
     process.send?.({ latenciesMs })
     latenciesMs = []
+  } else if (message === 'resume') {
+    const some = readers.slice(0, stalled)
+    stalled = 0
+    recovering = some.length
+    for (const reader of some) {
+      reader.recovering = true
+      reader.socket.resume()
+    }
   } else if ('open' in message) {
     for (let at = 0; at < message.open; at += 100) {
       const some = Math.min(100, message.open - at)
-      await Promise.all(
-        Array.from({ length: some }, (_, index) =>
-          open(message.port, message.request, (at + index) % 100 === 50),
-        ),
+      const { port, request, extra } = message
+      const opened = await Promise.all(
+        Array.from({ length: some }, (_, index) => {
+          const asksMore = extra !== undefined && at + index < extra.count
+          const requests = asksMore ? [request, extra.request] : [request]
+          return open(port, requests, (at + index) % 100 === 50)
+        }),
       )
+      readers.push(...opened)
     }
     for (const reader of readers) {
       reader.socket.removeAllListeners('data')

@@ -22,17 +22,15 @@ import { MARKET_ID_TEXT, type ToServer } from './stream-wire.ts'
 const MARKET_ID = MARKET_ID_TEXT as MarketId
 const ADDRESS = `0x${'11'.repeat(20)}` as Market['maker']
 const HASH = `0x${'22'.repeat(32)}` as never
-const BUFFER_BYTES = 1_048_576
+const BUFFER_BYTES = 262_144
 /** Levels of each side of the book. */
 const LEVELS = 20
 
-/** The monotonic clock that all processes of the machine share, in milliseconds. */
-const sharedMs = (): number => Number(process.hrtime.bigint()) / 1e6
-
 let seq = 0
+const steps = [0, 0]
 
 /** One order after another comes to rest at a price near the middle, and leaves it again. */
-function nextEvent(): MarketEvent {
+function nextEvent(outcome: Outcome = YES): MarketEvent {
   seq++
   if (seq === 1) {
     const market = {
@@ -47,26 +45,27 @@ function nextEvent(): MarketEvent {
       createdAt: 0,
       quick: false,
     } as const
-    return { type: 'MarketOpened', marketId: MARKET_ID, seq, atMs: sharedMs(), market }
+    return { type: 'MarketOpened', marketId: MARKET_ID, seq, atMs: Date.now(), market }
   }
-  const turn = (seq - 2) % (2 * LEVELS)
+  const step = steps[outcome]!++
+  const turn = step % (2 * LEVELS)
   const side: Side = turn % 2 === 0 ? BUY : SELL
   const price = (side === BUY ? 500_000 - turn : 500_001 + turn) as Price
   const fields = {
     marketId: MARKET_ID,
     seq,
-    atMs: sharedMs(),
+    atMs: Date.now(),
     orderHash: HASH,
     trader: ADDRESS,
     side,
-    outcome: YES as Outcome,
+    outcome,
     price,
     size: 5_000_000 as Shares,
     expiresAtSec: 4_000_000_000,
     placedAtMs: 0,
     matches: 0,
   }
-  const rests = Math.floor((seq - 2) / (2 * LEVELS)) % 2 === 0
+  const rests = Math.floor(step / (2 * LEVELS)) % 2 === 0
   const remaining = 5_000_000 as Shares
   return rests
     ? { type: 'OrderRested', ...fields, added: remaining, remaining }
@@ -81,7 +80,13 @@ const limits = {
   lingeringMax: 1_000,
 }
 
-async function startHub(): Promise<{ port: number; publish: () => void; dropped: () => number }> {
+type Server = {
+  readonly port: number
+  readonly publish: (outcome: Outcome) => void
+  readonly lagging: () => number
+}
+
+async function startHub(): Promise<Server> {
   let front: Front | undefined
   const settings = {
     ...limits,
@@ -130,8 +135,8 @@ async function startHub(): Promise<{ port: number; publish: () => void; dropped:
   })
   return {
     port: front.port,
-    publish: () => void board.follow([nextEvent()]),
-    dropped: () => hub.figures().dropped,
+    publish: (outcome) => void board.follow([nextEvent(outcome)]),
+    lagging: () => hub.figures().lagging,
   }
 }
 
@@ -157,10 +162,9 @@ function textsOf(count: number): string[] {
   return texts
 }
 
-function startBare(): Promise<{ port: number; publish: () => void; dropped: () => number }> {
+function startBare(): Promise<Server> {
   const texts = textsOf(4 * LEVELS * 10)
   let at = 0
-  let dropped = 0
   const app = App()
   app.ws('/api/v1/stream', {
     maxBackpressure: BUFFER_BYTES,
@@ -172,7 +176,6 @@ function startBare(): Promise<{ port: number; publish: () => void; dropped: () =
       ws.subscribe('book')
       ws.send('{"type":"book.snapshot"}')
     },
-    dropped: () => void dropped++,
   })
   return new Promise((resolve) => {
     app.listen('127.0.0.1', 0, (socket) => {
@@ -180,7 +183,7 @@ function startBare(): Promise<{ port: number; publish: () => void; dropped: () =
       resolve({
         port: us_socket_local_port(socket as never),
         publish: () => void app.publish('book', texts[at++ % texts.length]!),
-        dropped: () => dropped,
+        lagging: () => 0,
       })
     })
   })
@@ -193,9 +196,9 @@ process.on('message', (message: ToServer) => {
     process.send?.({
       cpuMs: (user + system) / 1_000,
       rssBytes: process.memoryUsage().rss,
-      dropped: server.dropped(),
+      lagging: server.lagging(),
     })
-  } else for (let count = 0; count < message.publish; count++) server.publish()
+  } else for (let count = 0; count < message.publish; count++) server.publish(message.outcome)
 })
 process.on('disconnect', () => process.exit(0))
 process.send?.({ port: server.port })

@@ -1,0 +1,26 @@
+/** Very many sockets are more files than a shell usually allows; this makes room for them. */
+
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+
+const RAISED = '--files-raised'
+
+/** Starts the script anew with a higher limit where that of this process is too low. */
+export function needFiles(files: number): void {
+  const isRaised = process.argv.includes(RAISED)
+  if (filesMax() >= files) return
+  if (isRaised) throw new Error(`${files} open files are needed, the system allows ${filesMax()}`)
+  const script = `ulimit -n ${2 * files} 2>/dev/null || ulimit -n $(ulimit -Hn); exec "$0" "$@"`
+  const args = ['-c', script, process.execPath, ...process.argv.slice(1), RAISED]
+  process.exit(spawnSync('sh', args, { stdio: 'inherit' }).status ?? 1)
+}
+
+/** How many files this process may have open; where nobody tells, it is found out by trying. */
+function filesMax(): number {
+  try {
+    const found = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
+    return found === undefined ? Number.POSITIVE_INFINITY : Number(found)
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * How long an order takes from its acceptance to its change of the book at the client: a real exchange
+ * with its log, orders over HTTP at a steady pace, and very many sockets that follow the book. The
+ * clock starts when the market thread takes the order up (the `ts` of the change), so making it
+ * durable is part of it; every reader must get every change.
+ */
+
+import type { Address, MarketId } from '#domain/ids.ts'
+import { openExchange } from '../test/support/exchange.ts'
+import { quantile } from './bench.ts'
+import { askReaders, followBook, startProcess } from './reader-process.ts'
+import { makeTrader, signOrders } from './signed-orders.ts'
+
+type Config = { chains: { chainId: number; contracts: { settlement: string } }[] }
+type Markets = { markets: { id: MarketId }[] }
+
+export type Latency = {
+  readonly orders: number
+  readonly perSecond: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+}
+
+export async function measureLatency(
+  sockets: number,
+  orders: number,
+  perSecond: number,
+): Promise<Latency> {
+  const exchange = await openExchange({
+    environment: { SIBYL_LOG_LEVEL: 'error', SIBYL_LIMITS: 'false' },
+  })
+  const readers = startProcess('./stream-readers.ts')
+  try {
+    const read = async <T>(path: string): Promise<T> =>
+      (await fetch(exchange.url + path)).json() as Promise<T>
+    const [chain] = (await read<Config>('/api/v1/config')).chains
+    const [market] = (await read<Markets>('/api/v1/markets')).markets
+    if (chain === undefined || market === undefined) throw new Error('there is no market')
+    const verifyingContract = chain.contracts.settlement.toLowerCase() as Address
+    const signed = signOrders({
+      count: orders + WARMUPS,
+      traders: Array.from({ length: 10 }, makeTrader),
+      markets: [market.id],
+      domain: { chainId: chain.chainId, verifyingContract },
+    })
+    const port = Number(new URL(exchange.url).port)
+    await askReaders(readers, { open: sockets, port, request: followBook(market.id, 0) })
+
+    const place = async (one: (typeof signed)[number]): Promise<void> => {
+      const response = await fetch(`${exchange.url}/api/v1/orders`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(one),
+      })
+      if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`)
+    }
+    /** Open loop: an order leaves when its time has come, whatever became of those before it. */
+    const placeAll = async (some: typeof signed): Promise<void> => {
+      const everybody = askReaders(readers, { expect: some.length })
+      const beganMs = performance.now()
+      const answers = some.map(async (one, index) => {
+        const dueMs = beganMs + (index * 1_000) / perSecond
+        await new Promise((resolve) => setTimeout(resolve, dueMs - performance.now()))
+        await place(one)
+      })
+      await Promise.all(answers)
+      await everybody
+    }
+    await placeAll(signed.slice(0, WARMUPS))
+    await askReaders(readers, 'latencies')
+    await placeAll(signed.slice(WARMUPS))
+    const answer = await askReaders(readers, 'latencies')
+    const latenciesMs = 'latenciesMs' in answer ? answer.latenciesMs : []
+    const p50Ms = quantile(latenciesMs, 0.5)
+    return { orders, perSecond, p50Ms, p99Ms: quantile(latenciesMs, 0.99) }
+  } finally {
+    readers.disconnect()
+    await exchange.dispose()
+  }
+}
+
+const WARMUPS = 10
