@@ -1,54 +1,54 @@
 /**
- * A long run of a real exchange with stream clients that lose their connections all the time. From
- * time to time the flow of orders stops, and every local book must be the exchange's; a difference is
- * a gap that nobody noticed, and ends the run with 1. Memory is reported at each stop, so that it can
- * be seen to stay flat. `--minutes 10` is the default.
+ * A long run of a real exchange of two fronts with stream clients that lose their connections all the
+ * time, and come back at either front. From time to time the flow of orders stops: then every local
+ * book must be the exchange's, and the newest trades must have been told to everybody. A difference is
+ * a gap that nobody noticed, and ends the run with 1. So does memory that grows. The last line is the
+ * result. `--minutes 10` is the default.
  */
 
-import { spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { readdir, readFile } from 'node:fs/promises'
 import { privateKeyToAccount } from 'viem/accounts'
 import { createClient } from '#client/client.ts'
 import { createStream, type StreamEvents } from '#client/stream.ts'
+import { openExchange } from '../test/support/exchange.ts'
+import { median } from './bench.ts'
 
 const at = process.argv.indexOf('--minutes')
 const MINUTES = at > 0 ? Number(process.argv[at + 1]) : 10
 const CLIENTS = 40
 const ROUND_SECONDS = Math.min(20, MINUTES * 10)
-const OPEN = /is open \(\w+\) at (http:\/\/\S+)/
+/** The newest trades that everybody must have been told. */
+const TRADES_COMPARED = 50
+/** Trades that a client of this run remembers. */
+const TRADES_KEPT = 1_000
+/** The first part of the run fills caches and pools; memory is judged by the rest. */
+const WARM_SHARE = 0.3
+/** Growth of the resident memory that counts as flat, in MiB per minute. */
+const SLOPE_MAX = 5
 
-const root = fileURLToPath(new URL('..', import.meta.url))
-const dataDir = await mkdtemp(join(tmpdir(), 'sibyl-soak-'))
-const exchange = spawn(process.execPath, ['src/main.ts'], {
-  cwd: root,
-  env: {
-    ...process.env,
-    SIBYL_PORT: '0',
-    SIBYL_DATA_DIR: dataDir,
-    SIBYL_DEVNET: 'false',
-    SIBYL_LOG_FORMAT: 'json',
-    SIBYL_FRONT_THREADS: '1',
-  },
-  stdio: ['ignore', 'pipe', 'inherit'],
+const exchange = await openExchange({
+  environment: { SIBYL_FRONT_THREADS: '2', SIBYL_LIMITS: 'false', SIBYL_LOG_LEVEL: 'error' },
 })
-const url = await new Promise<string>((resolve, reject) => {
-  let said = ''
-  exchange.stdout.on('data', (chunk: Buffer) => {
-    said = (said + chunk.toString()).slice(-10_000)
-    const found = OPEN.exec(said)?.[1]
-    if (found !== undefined) resolve(found)
-  })
-  exchange.once('exit', (code) => reject(new Error(`the exchange ended with ${code}: ${said}`)))
-})
+const { url } = exchange
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
+/** The process that has this data folder open for itself. */
 async function residentMiB(): Promise<number> {
-  const status = await readFile(`/proc/${exchange.pid}/status`, 'utf8')
+  const status = await readFile(`/proc/${await exchangePid()}/status`, 'utf8')
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? Number.NaN) / 1_024
+}
+
+let pid: string | undefined
+async function exchangePid(): Promise<string> {
+  if (pid !== undefined) return pid
+  for (const each of await readdir('/proc')) {
+    if (!/^\d+$/.test(each)) continue
+    const environment = await readFile(`/proc/${each}/environ`, 'latin1').catch(() => '')
+    if (environment.includes(`SIBYL_DATA_DIR=${exchange.dataDir}\0`)) pid = each
+  }
+  if (pid === undefined) throw new Error('the exchange is not among the processes')
+  return pid
 }
 
 const reader = createClient({ url })
@@ -59,6 +59,7 @@ const traders = [1, 2, 3].map((number) => {
 })
 
 const counts: Partial<Record<keyof StreamEvents, number>> = {}
+let resumes = 0
 const sockets = new Set<WebSocket>()
 class Counted extends WebSocket {
   constructor(address: string | URL) {
@@ -75,13 +76,28 @@ const clients = Array.from({ length: CLIENTS }, (_, index) => {
       counts[event] = (counts[event] ?? 0) + 1
     })
   }
+  stream.on('subscribed', (news) => {
+    if (news.resumed) resumes++
+  })
   const marketId = markets[index % markets.length]!
   const outcome = index % 2 === 0 ? 'YES' : 'NO'
   const { book } =
     index % 4 === 3
       ? stream.book({ marketId, outcome, maxHz: 10 })
       : stream.book({ marketId, outcome })
-  return { stream, marketId, outcome, book } as const
+  const trades = new Set<string>()
+  const remember = (tradeId: string): void => {
+    trades.add(tradeId)
+    for (const oldest of trades) {
+      if (trades.size <= TRADES_KEPT) break
+      trades.delete(oldest)
+    }
+  }
+  stream.trades(marketId, (message) => {
+    if (message.type === 'trade') remember(message.tradeId)
+    if (message.type === 'trades.snapshot') for (const one of message.trades) remember(one.tradeId)
+  })
+  return { stream, marketId, outcome, book, trades } as const
 })
 
 let flowing = true
@@ -109,44 +125,78 @@ async function cut(): Promise<void> {
   }
 }
 
-/** Whether every local book is the exchange's, once what is under way has arrived. */
+/** Where a client does not have what the exchange has, once what is under way has arrived. */
 async function differences(): Promise<string[]> {
   let wrong: string[] = []
   for (let attempt = 0; attempt < 100; attempt++) {
     await pause(100)
     wrong = []
-    for (const { marketId, outcome, book } of clients) {
+    for (const { marketId, outcome, book, trades } of clients) {
       const { bids, asks } = await reader.orderbook(marketId, outcome)
       const text = (levels: typeof bids) =>
         levels.map(({ price, size }) => `${price}:${size}`).join()
       const isSame = text(book.bids()) === text(bids) && text(book.asks()) === text(asks)
-      if (!isSame) wrong.push(`${marketId.slice(0, 10)} ${outcome} at ${book.seq}`)
+      if (!isSame) wrong.push(`book ${marketId.slice(0, 10)} ${outcome} at ${book.seq}`)
+      for (const { tradeId } of (await reader.trades(marketId)).slice(0, TRADES_COMPARED)) {
+        if (!trades.has(tradeId)) wrong.push(`trade ${tradeId}`)
+      }
     }
     if (wrong.length === 0) break
   }
   return wrong
 }
 
-const endMs = performance.now() + MINUTES * 60_000
-let failed = false
+/** The slope of a line through the samples that later ones agree on: the median of all slopes. */
+function slopeOf(samples: readonly (readonly [minute: number, mib: number])[]): number {
+  const slopes: number[] = []
+  for (const [index, [x, y]] of samples.entries()) {
+    for (const [later, value] of samples.slice(index + 1)) slopes.push((value - y) / (later - x))
+  }
+  return median(slopes)
+}
+
+const beganMs = performance.now()
+const minutesNow = (): number => (performance.now() - beganMs) / 60_000
+const samples: [minute: number, mib: number][] = []
+let stops = 0
+let unnoticed: string[] = []
 try {
-  while (performance.now() < endMs && !failed) {
+  while (minutesNow() < MINUTES && unnoticed.length === 0) {
     flowing = true
     const works = [...traders.map(flow), cut()]
     await pause(ROUND_SECONDS * 1_000)
     flowing = false
     await Promise.all(works)
-    const wrong = await differences()
-    failed = wrong.length > 0
-    const memory = `${(await residentMiB()).toFixed(0)} MiB`
+    unnoticed = await differences()
+    stops++
+    samples.push([minutesNow(), await residentMiB()])
     process.stdout.write(
-      `${placed} orders, ${memory}, ${JSON.stringify(counts)} ${wrong.join('; ')}\n`,
+      `minute ${minutesNow().toFixed(1)}: ${placed} orders, ${samples.at(-1)![1].toFixed(0)} MiB, ` +
+        `${resumes} resumed, ${JSON.stringify(counts)} ${unnoticed.join('; ')}\n`,
     )
   }
 } finally {
   for (const { stream } of clients) stream.close()
-  exchange.kill('SIGTERM')
-  await new Promise((resolve) => exchange.once('exit', resolve))
-  await rm(dataDir, { recursive: true, force: true })
+  await exchange.dispose()
 }
-process.exit(failed || (counts.checksum ?? 0) > 0 ? 1 : 0)
+const warm = samples.filter(([minute]) => minute >= WARM_SHARE * MINUTES)
+const slope = slopeOf(warm)
+const result = {
+  soak: 'stream',
+  minutes: Number(minutesNow().toFixed(1)),
+  clients: CLIENTS,
+  orders: placed,
+  reconnects: (counts.open ?? 0) - CLIENTS,
+  resumed: resumes,
+  comparedAtStops: stops,
+  unnoticedGaps: unnoticed.length,
+  checksumErrors: counts.checksum ?? 0,
+  gapsNoticed: counts.gap ?? 0,
+  resets: counts.reset ?? 0,
+  residentMiB: { first: Math.round(warm[0]?.[1] ?? 0), last: Math.round(warm.at(-1)?.[1] ?? 0) },
+  slopeMiBPerMinute: Number(slope.toFixed(2)),
+  slopeMax: SLOPE_MAX,
+}
+process.stdout.write(`${JSON.stringify(result)}\n`)
+const held = unnoticed.length === 0 && result.checksumErrors === 0 && !(slope > SLOPE_MAX)
+process.exit(held ? 0 : 1)
