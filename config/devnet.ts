@@ -2,6 +2,9 @@
 
 import type { Profile } from './settings.ts'
 
+/** The local chain, which everybody may know how to reach. */
+export const DEVNET_CHAIN_ID = 31_337
+
 export const devnet: Profile = {
   profile: 'devnet',
   front: { corsOrigins: ['*'] },
@@ -13,7 +16,7 @@ export const devnet: Profile = {
   // is the same on every fresh one.
   chains: [
     {
-      chainId: 31_337,
+      chainId: DEVNET_CHAIN_ID,
       role: 'test',
       rpcUrls: [],
       blockExplorer: '',
@@ -27,7 +30,7 @@ export const devnet: Profile = {
         multicall: '0x9A9f2CCfdE556A7E9Ff0848998Aa4a0CFD8863AE',
         oracle: '0x9A676e781A523b5d0C0e43731313A708CB607508',
       },
-      stablecoin: { symbol: 'USDC', decimals: 6 },
+      stablecoin: { symbol: 'USDC', decimals: 6, domainName: 'USD Coin', domainVersion: '1' },
     },
   ],
   log: { level: 'warn' },

@@ -8,6 +8,7 @@ import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { HoldsProtocol } from '#actors/order-holds.ts'
 import { readRows } from '#actors/packed-event.ts'
 import type { RelayerProtocol } from '#actors/relayer.ts'
+import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
 import { makeLog } from '#config/logging.ts'
 import {
   channelOptions,
@@ -253,7 +254,7 @@ function chainFacts(chain: (typeof settings.chains)[number]): ChainFacts {
   return {
     chainId,
     role,
-    ...(settings.profile === 'devnet' && rpcUrls[0] !== undefined ? { rpcUrl: rpcUrls[0] } : {}),
+    ...(chainId === DEVNET_CHAIN_ID && rpcUrls[0] !== undefined ? { rpcUrl: rpcUrls[0] } : {}),
     ...(blockExplorer === '' ? {} : { blockExplorer }),
     contracts: {
       settlement: address('settlement'),

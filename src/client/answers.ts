@@ -112,6 +112,41 @@ export type SignatureScheme = {
   readonly types: Readonly<
     Record<string, readonly { readonly name: string; readonly type: string }[]>
   >
+  /** How to read the nonce of the message: a view, of the market's contract if none is named. */
+  readonly nonce?: {
+    readonly contract?: string
+    readonly function: string
+    readonly args: readonly string[]
+  }
+}
+
+export type ChainConfig = {
+  readonly chainId: number
+  readonly role: 'main' | 'test'
+  /** On the devnet only. */
+  readonly rpcUrl?: string
+  readonly blockExplorer?: string
+  readonly contracts: {
+    readonly settlement: string
+    readonly conditionalTokens: string
+    readonly stablecoin: string
+    readonly marketFactory: string
+    readonly multicall: string
+    readonly oracle: string
+  }
+  readonly stablecoin: {
+    readonly symbol: string
+    readonly decimals: number
+    readonly address: string
+  }
+  readonly signatures: {
+    readonly order: SignatureScheme
+    readonly ctfApproval: SignatureScheme
+    readonly ctfRedemption: SignatureScheme
+    readonly stablecoinPermit: SignatureScheme
+    readonly proposeResolution: SignatureScheme
+    readonly settleMarket: SignatureScheme
+  }
 }
 
 export type Config = {
@@ -127,10 +162,5 @@ export type Config = {
     readonly revokeMessage: string
   }
   readonly limits: Readonly<Record<string, number>>
-  readonly chains: readonly {
-    readonly chainId: number
-    readonly role: 'main' | 'test'
-    readonly contracts: Readonly<Record<string, string>>
-    readonly signatures: Readonly<Record<string, SignatureScheme>>
-  }[]
+  readonly chains: readonly ChainConfig[]
 }

@@ -18,6 +18,7 @@ import type {
   ValidatedOrder,
 } from './answers.ts'
 import { buildOrder, type OrderIntent } from './build-order.ts'
+import type { ClientChain } from './chain.ts'
 import { SibylError } from './sibyl-error.ts'
 import {
   type OrderSigner,
@@ -38,6 +39,8 @@ export type ClientOptions = {
   readonly chainId?: number
   /** What orders are bound to, for callers that do not leave this to the exchange's word. */
   readonly domain?: OrderDomain
+  /** The way to the chain, for `chain`. The devnet tells its own. */
+  readonly rpcUrl?: string
   /** Headers of each attempt, such as an `Authorization` with a fresh token. */
   readonly headers?: () => HeaderLines | Promise<HeaderLines>
   /** How long one attempt may take. */
@@ -111,6 +114,8 @@ export type Client = {
   trades(marketId: string, options?: CallOptions): Promise<Trade[]>
   /** Asked once and kept; `config({ fresh: true })` asks again. */
   config(options?: CallOptions & { readonly fresh?: boolean }): Promise<Config>
+  /** What a trader who holds ether does on the chain himself. */
+  readonly chain: ClientChain
   /** Opens the live stream; it reconnects by itself until it is closed. */
   stream(options?: Omit<StreamOptions, 'url' | 'headers'>): SibylStream
 }
@@ -118,6 +123,8 @@ export type Client = {
 const TIMEOUT_MS = 15_000
 const RETRIES = 5
 const BACKOFF_MS = 100
+/** Less is the time that the answer took, and not worth a word. */
+const CLOCK_DIFFERENCE_SEC_MAX = 30
 
 type BatchAnswer = {
   readonly results: readonly (
@@ -136,17 +143,32 @@ export function createClient(options: ClientOptions): Client {
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
   })
   let known: Promise<Config> | undefined
+  let askedSec = 0
+  let onChain: Promise<ClientChain> | undefined
 
   function config({ fresh = false, ...call }: CallOptions & { fresh?: boolean } = {}) {
     if (known === undefined || fresh) {
       const asked = send<Config>({ method: 'GET', path: '/api/v1/config' }, call)
       known = asked
+      askedSec = Math.floor(Date.now() / 1_000)
       // A failure is told to whoever asked, and not kept.
       asked.catch(() => {
         if (known === asked) known = undefined
       })
     }
     return known
+  }
+
+  /**
+   * The exchange's time where it was asked for it: a machine's clock may be wrong, and the devnet's
+   * time can be moved.
+   */
+  async function nowSec(): Promise<number> {
+    const own = Math.floor(Date.now() / 1_000)
+    const theirs = await known?.catch(() => undefined)
+    if (theirs === undefined) return own
+    const aheadSec = theirs.serverTime - askedSec
+    return Math.abs(aheadSec) > CLOCK_DIFFERENCE_SEC_MAX ? own + aheadSec : own
   }
 
   function signer(): OrderSigner {
@@ -177,8 +199,9 @@ export function createClient(options: ClientOptions): Client {
   }
 
   async function sign({ permitSignature, ...intent }: PlaceIntent): Promise<OrderSubmission> {
-    const draft = buildOrder(intent as OrderIntent)
-    const signed = await signOrder(draft, signer(), await domain())
+    const orderDomain = await domain()
+    const draft = buildOrder({ nowSec: await nowSec(), ...intent } as OrderIntent)
+    const signed = await signOrder(draft, signer(), orderDomain)
     return permitSignature === undefined ? signed : { ...signed, permitSignature }
   }
 
@@ -238,6 +261,14 @@ export function createClient(options: ClientOptions): Client {
       )
     }
     return results
+  }
+
+  /** Most clients never touch the chain, so what that takes is loaded when it is needed. */
+  function chainCalls(): Promise<ClientChain> {
+    onChain ??= import('./chain.ts').then(({ createClientChain }) =>
+      createClientChain({ chain, signer, rpcUrl: options.rpcUrl }),
+    )
+    return onChain
   }
 
   const trader = (address: string | undefined): string => address ?? signerAddress(signer())
@@ -304,6 +335,13 @@ export function createClient(options: ClientOptions): Client {
       return trades
     },
     config,
+    chain: {
+      balances: async (of) => (await chainCalls()).balances(of),
+      approvals: async (of) => (await chainCalls()).approvals(of),
+      approve: async () => (await chainCalls()).approve(),
+      split: async (marketId, amount) => (await chainCalls()).split(marketId, amount),
+      merge: async (marketId, amount) => (await chainCalls()).merge(marketId, amount),
+    },
     stream: (how) => createStream({ ...how, url: options.url, headers: options.headers }),
   }
 }

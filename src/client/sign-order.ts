@@ -113,7 +113,7 @@ export function orderTypedData(order: Order, domain: OrderDomain): OrderTypedDat
 }
 
 /** A key that cannot be one is never repeated in an error. */
-function accountOf(privateKey: Hex): PrivateKeyAccount {
+export function accountOf(privateKey: Hex): PrivateKeyAccount {
   try {
     return privateKeyToAccount(privateKey)
   } catch {

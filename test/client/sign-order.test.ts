@@ -192,11 +192,12 @@ test('the SDK reaches for nothing that a browser lacks', async () => {
     if (seen.has(url.href)) return
     seen.add(url.href)
     const source = await readFile(url, 'utf8')
-    for (const [, specifier] of source.matchAll(/from '([^']+)'/g)) {
+    for (const [, specifier] of source.matchAll(/(?:from |import\()'([^']+)'/g)) {
       assert.ok(!specifier!.startsWith('node:'), `${url.pathname} imports ${specifier}`)
       if (specifier!.startsWith('.')) await visit(new URL(specifier!, url))
       else if (specifier!.startsWith('#')) {
-        await visit(new URL(`../../src/${specifier!.slice(1)}`, import.meta.url))
+        const room = specifier!.startsWith('#contracts/') ? '' : 'src/'
+        await visit(new URL(`../../${room}${specifier!.slice(1)}`, import.meta.url))
       }
     }
     assert.doesNotMatch(source, /\b(Buffer|process)\b\s*[.(]/, url.pathname)

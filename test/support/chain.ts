@@ -65,7 +65,17 @@ export async function openTestChain(options: TestChainOptions = {}) {
       startBlock: 0,
       confirmations: 0,
       contracts,
-      stablecoin: { symbol: 'USDC', decimals: 6 },
+      stablecoin: {
+        symbol: 'USDC',
+        decimals: 6,
+        domainName: 'USD Coin',
+        domainVersion: '1',
+      },
+    }
+    /** For an exchange on this chain: `startExchange(t, { environment: chain.environment })`. */
+    const environment = {
+      SIBYL_CHAIN_RPC: url,
+      SIBYL_CHAINS: JSON.stringify([{ ...settings, rpcUrls: [] }]),
     }
     const keys = {
       settlement: devnetKey(0),
@@ -87,6 +97,7 @@ export async function openTestChain(options: TestChainOptions = {}) {
       genesis,
       contracts,
       settings,
+      environment,
       keys,
       demoMarkets,
       publicClient: chain.publicClient,

@@ -10,6 +10,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { endChain } from '#devnet/chain-process.ts'
+import { readChainRecord } from '#devnet/chain-record.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const OPEN = /is open \(\w+\) at (http:\/\/\S+)/
@@ -44,6 +46,8 @@ process.once('exit', () => {
 
 export type ExchangeOptions = {
   readonly environment?: Environment
+  /** Whether it has a local chain of its own, as `npm start` does, on a free port. */
+  readonly devnet?: boolean
   /** How much of what the children write is kept, from its end. */
   readonly outputCharsMax?: number
   /** Puts something into the data folder before the first start. */
@@ -92,7 +96,8 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         SIBYL_DATA_DIR: dataDir,
         SIBYL_LOG_FORMAT: 'json',
         // Without a chain unless the test names one: most of the exchange needs none.
-        SIBYL_DEVNET: 'false',
+        SIBYL_DEVNET: String(options.devnet === true),
+        SIBYL_DEVNET_PORT: '0',
         ...environment,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -129,6 +134,10 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
 
   async function dispose(): Promise<void> {
     await kill()
+    // A local chain would wait for the next start.
+    for (const { url: chainUrl } of Object.values(readChainRecord(dataDir) ?? {})) {
+      if (options.devnet === true) await endChain(chainUrl)
+    }
     await rm(dataDir, { recursive: true, force: true })
   }
 

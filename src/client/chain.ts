@@ -1,0 +1,298 @@
+/**
+ * What a trader does on the chain himself, for those who hold ether: full sets of outcome tokens,
+ * approvals, and what an address has. Where the contracts are is what the exchange says; the way to
+ * the chain is the devnet's, or the caller's own.
+ */
+
+import {
+  type Abi,
+  type Account,
+  BaseError,
+  type Chain,
+  ContractFunctionRevertedError,
+  createPublicClient,
+  createWalletClient,
+  defineChain,
+  encodeFunctionData,
+  type Hex,
+  http,
+  type PublicClient,
+  type Transport,
+} from 'viem'
+import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
+import { parseMarketId } from '#domain/ids.ts'
+import { type Amount, readAmount } from './amount.ts'
+import type { ChainConfig } from './answers.ts'
+import { SibylError } from './sibyl-error.ts'
+import { accountOf, type OrderSigner, signerAddress } from './sign-order.ts'
+
+/** A transaction that is in a block and did what it was for. */
+export type Sent = { readonly txHash: string; readonly blockNumber: bigint }
+
+export type Balances = {
+  /** In wei. */
+  readonly ether: bigint
+  /** In millionths. */
+  readonly stablecoin: bigint
+  /** In millionths, of the market that was asked for. */
+  readonly yes: bigint
+  readonly no: bigint
+}
+
+export type Approvals = {
+  /** How much of the stablecoin the settlement contract may take. */
+  readonly stablecoin: bigint
+  /** Whether it may move outcome tokens. */
+  readonly conditionalTokens: boolean
+}
+
+export type ClientChain = {
+  /** What an address has, the signer's if none is named; of a market's shares if one is. */
+  balances(of?: { readonly address?: string; readonly marketId?: string }): Promise<Balances>
+  /** What an address has allowed the settlement contract. */
+  approvals(of?: { readonly address?: string }): Promise<Approvals>
+  /** Allows the settlement contract what it needs to settle; sends only what is missing. */
+  approve(): Promise<Sent[]>
+  /** Turns stablecoin into as many YES and NO shares; approves what that takes first. */
+  split(marketId: string, amount: Amount): Promise<Sent>
+  /** Turns as many YES and NO shares back into stablecoin. */
+  merge(marketId: string, amount: Amount): Promise<Sent>
+}
+
+type Call = {
+  readonly address: Hex
+  readonly abi: Abi
+  readonly functionName: string
+  readonly args: readonly unknown[]
+}
+
+/** A viem wallet client, as a browser's wallet is wrapped in. */
+type SendingWallet = {
+  readonly account: { readonly address: string }
+  sendTransaction(transaction: object): Promise<Hex>
+}
+
+/** What either contract may answer a call with, since one calls the other. */
+const ERRORS: Abi = [...testUSDCAbi, ...conditionalTokensAbi].filter(({ type }) => type === 'error')
+const MAX_UINT256 = 2n ** 256n - 1n
+const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`
+const BOTH_OUTCOMES = [1n, 2n] as const
+const DEVNET_CHAIN_ID = 31_337
+/** A local chain mines at once. */
+const DEVNET_POLL_MS = 50
+const POSITIONS_KEPT_MAX = 1_000
+
+export function createClientChain(parts: {
+  readonly chain: () => Promise<ChainConfig>
+  readonly signer: () => OrderSigner
+  readonly rpcUrl: string | undefined
+}): ClientChain {
+  const positions = new Map<string, readonly [bigint, bigint]>()
+  let reached:
+    | { readonly chainId: number; readonly client: PublicClient<Transport, Chain> }
+    | undefined
+  let working: Promise<unknown> = Promise.resolve()
+
+  async function reach() {
+    const { chainId, rpcUrl: publicUrl, contracts } = await parts.chain()
+    const url = parts.rpcUrl ?? publicUrl
+    if (url === undefined) {
+      throw new SibylError('MISSING_FIELD', `give createClient an rpcUrl for chain ${chainId}`, {
+        field: 'rpcUrl',
+      })
+    }
+    if (reached?.chainId !== chainId) {
+      const chain = defineChain({
+        id: chainId,
+        name: `chain ${chainId}`,
+        nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+        rpcUrls: { default: { http: [url] } },
+      })
+      const pace = chainId === DEVNET_CHAIN_ID ? { pollingInterval: DEVNET_POLL_MS } : {}
+      reached = { chainId, client: createPublicClient({ chain, transport: http(url), ...pace }) }
+    }
+    const usdc = { address: contracts.stablecoin as Hex, abi: testUSDCAbi }
+    const tokens = { address: contracts.conditionalTokens as Hex, abi: conditionalTokensAbi }
+    return { client: reached.client, usdc, tokens, settlement: contracts.settlement as Hex }
+  }
+
+  const owner = (address: string | undefined) => (address ?? signerAddress(parts.signer())) as Hex
+
+  /** The ids of a market's two tokens; they follow from the market and never change. */
+  async function positionsOf(marketId: Hex): Promise<readonly [bigint, bigint]> {
+    const known = positions.get(marketId)
+    if (known !== undefined) return known
+    const { client, usdc, tokens } = await reach()
+    const [yes, no] = await Promise.all(
+      BOTH_OUTCOMES.map(async (indexSet) => {
+        const collection = await client.readContract({
+          ...tokens,
+          functionName: 'getCollectionId',
+          args: [NO_COLLECTION, marketId, indexSet],
+        })
+        const args = [usdc.address, collection] as const
+        return client.readContract({ ...tokens, functionName: 'getPositionId', args })
+      }),
+    )
+    const found = [yes ?? 0n, no ?? 0n] as const
+    if (positions.size >= POSITIONS_KEPT_MAX) positions.clear()
+    positions.set(marketId, found)
+    return found
+  }
+
+  /** One piece of work after the other: two at once would want the same nonce, and allowance. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = working.then(() => inWords(work))
+    working = done.catch(() => undefined)
+    return done
+  }
+
+  async function send(call: Call): Promise<Sent> {
+    const { client } = await reach()
+    const signer = parts.signer()
+    // Tried first: the reason of a refusal is told, and nothing is paid for it.
+    const abi = [...call.abi, ...ERRORS]
+    await client.simulateContract({ ...call, abi, account: owner(undefined) })
+    const transaction = { to: call.address, data: encodeFunctionData(call) }
+    const hash = isWallet(signer)
+      ? await signer.sendTransaction({
+          ...transaction,
+          account: signer.account,
+          chain: client.chain,
+        })
+      : await createWalletClient({
+          account: localAccount(signer),
+          chain: client.chain,
+          transport: http(client.transport.url),
+        }).sendTransaction(transaction)
+    const receipt = await client.waitForTransactionReceipt({ hash })
+    if (receipt.status !== 'success') {
+      throw new SibylError('REVERTED', `${call.functionName} reverted in ${hash}`)
+    }
+    return { txHash: hash, blockNumber: receipt.blockNumber }
+  }
+
+  async function allowance(address: Hex, spender: Hex): Promise<bigint> {
+    const { client, usdc } = await reach()
+    return client.readContract({ ...usdc, functionName: 'allowance', args: [address, spender] })
+  }
+
+  async function approvals(address: Hex): Promise<Approvals> {
+    const { client, tokens, settlement } = await reach()
+    const args = [address, settlement] as const
+    const [stablecoin, conditionalTokens] = await Promise.all([
+      allowance(address, settlement),
+      client.readContract({ ...tokens, functionName: 'isApprovedForAll', args }),
+    ])
+    return { stablecoin, conditionalTokens }
+  }
+
+  return {
+    balances: ({ address, marketId } = {}) =>
+      inWords(async () => {
+        const { client, usdc, tokens } = await reach()
+        const holder = owner(address)
+        const market = marketId === undefined ? undefined : readMarket(marketId)
+        const ids = market === undefined ? [] : await positionsOf(market)
+        const [ether, stablecoin, [yes = 0n, no = 0n]] = await Promise.all([
+          client.getBalance({ address: holder }),
+          client.readContract({ ...usdc, functionName: 'balanceOf', args: [holder] }),
+          ids.length === 0
+            ? []
+            : client.readContract({
+                ...tokens,
+                functionName: 'balanceOfBatch',
+                args: [ids.map(() => holder), ids],
+              }),
+        ])
+        return { ether, stablecoin, yes, no }
+      }),
+    approvals: ({ address } = {}) => inWords(() => approvals(owner(address))),
+    approve: () =>
+      inTurn(async () => {
+        const { usdc, tokens, settlement } = await reach()
+        const before = await approvals(owner(undefined))
+        const sent: Sent[] = []
+        // Half of what is possible is still more than there is money.
+        if (before.stablecoin < MAX_UINT256 / 2n) {
+          const args = [settlement, MAX_UINT256]
+          sent.push(await send({ ...usdc, functionName: 'approve', args }))
+        }
+        if (!before.conditionalTokens) {
+          const args = [settlement, true]
+          sent.push(await send({ ...tokens, functionName: 'setApprovalForAll', args }))
+        }
+        return sent
+      }),
+    split: (marketId, amount) =>
+      inTurn(async () => {
+        const { usdc, tokens } = await reach()
+        const market = readMarket(marketId)
+        const value = readShares(amount)
+        if ((await allowance(owner(undefined), tokens.address)) < value) {
+          await send({ ...usdc, functionName: 'approve', args: [tokens.address, value] })
+        }
+        const args = [usdc.address, NO_COLLECTION, market, BOTH_OUTCOMES, value]
+        return send({ ...tokens, functionName: 'splitPosition', args })
+      }),
+    merge: (marketId, amount) =>
+      inTurn(async () => {
+        const { usdc, tokens } = await reach()
+        const market = readMarket(marketId)
+        const args = [usdc.address, NO_COLLECTION, market, BOTH_OUTCOMES, readShares(amount)]
+        return send({ ...tokens, functionName: 'mergePositions', args })
+      }),
+  }
+}
+
+function readMarket(marketId: string): Hex {
+  const market = parseMarketId(marketId)
+  if (market !== undefined) return market as string as Hex
+  const message = `marketId: '${marketId}' is not 0x and 64 hex digits`
+  throw new SibylError('INVALID_FIELD', message, { field: 'marketId' })
+}
+
+function readShares(amount: Amount): bigint {
+  const value = readAmount('amount', amount)
+  if (value > 0) return BigInt(value)
+  throw new SibylError('SIZE_NOT_POSITIVE', `amount: ${amount} is not above zero`, {
+    field: 'amount',
+  })
+}
+
+function isWallet(signer: OrderSigner): signer is OrderSigner & SendingWallet {
+  return (
+    typeof signer === 'object' &&
+    'account' in signer &&
+    typeof (signer as { sendTransaction?: unknown }).sendTransaction === 'function'
+  )
+}
+
+function localAccount(signer: OrderSigner): Account {
+  if (typeof signer === 'string') return accountOf(signer)
+  if (typeof (signer as { signTransaction?: unknown }).signTransaction === 'function') {
+    return signer as unknown as Account
+  }
+  throw new SibylError(
+    'INVALID_FIELD',
+    'this signer cannot send transactions: give a private key, a viem account or a wallet client',
+    { field: 'signer' },
+  )
+}
+
+/** What viem throws, as the SDK's own error, with the reason of a revert in it. */
+async function inWords<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof BaseError)) throw error
+    const revert = error.walk((inner) => inner instanceof ContractFunctionRevertedError)
+    if (revert instanceof ContractFunctionRevertedError) {
+      const reason = revert.data?.errorName === 'Error' ? revert.reason : revert.data?.errorName
+      const why = reason ?? revert.reason ?? revert.shortMessage
+      throw new SibylError('REVERTED', `the chain refuses it: ${why}`, { cause: error })
+    }
+    throw new SibylError('CHAIN_UNAVAILABLE', error.shortMessage, { cause: error })
+  }
+}

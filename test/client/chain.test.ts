@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  createPublicClient,
+  createWalletClient,
+  type hashTypedData,
+  http,
+  verifyTypedData,
+} from 'viem'
+import type { SignatureScheme } from '#client/answers.ts'
+import { createClient } from '#client/client.ts'
+import { SibylError } from '#client/sibyl-error.ts'
+import { devnetAccount, devnetKey } from '#devnet/accounts.ts'
+import { startTestChain } from '../support/chain.ts'
+import { startExchange } from '../support/exchange.ts'
+
+const UNIT = 1_000_000n
+
+test('the configuration and the chain, as an integrator finds them', async (t) => {
+  const chain = await startTestChain(t, { seed: true })
+  const exchange = await startExchange(t, { environment: chain.environment })
+  const [market] = chain.demoMarkets
+  assert.ok(market !== undefined)
+  const { url } = exchange
+  const ann = createClient({ url, signer: devnetKey(10) })
+  const [config] = (await ann.config()).chains
+  assert.ok(config !== undefined)
+
+  await t.test('the contracts are those of the chain, and the devnet says where it is', () => {
+    assert.deepEqual(config.contracts, chain.contracts)
+    assert.equal(config.rpcUrl, chain.url)
+    assert.deepEqual(config.stablecoin, {
+      symbol: 'USDC',
+      decimals: 6,
+      address: chain.contracts.stablecoin,
+    })
+  })
+
+  await t.test('the stream has its limits there too', async () => {
+    const { limits } = await ann.config()
+    for (const name of ['streamHeartbeatMs', 'streamSubscriptionsMax', 'streamPayloadBytesMax']) {
+      assert.ok((limits[name] ?? 0) > 0, name)
+    }
+  })
+
+  await t.test('each signature’s domain is the one its contract has', async () => {
+    const { publicClient } = chain
+    for (const name of ['order', 'ctfApproval', 'ctfRedemption', 'stablecoinPermit'] as const) {
+      const { domain }: SignatureScheme = config.signatures[name]
+      assert.ok(domain.verifyingContract !== undefined, name)
+      const told = await publicClient.getEip712Domain({
+        address: domain.verifyingContract as `0x${string}`,
+      })
+      const { salt: _, ...same } = told.domain
+      assert.deepEqual(same, domain, name)
+    }
+    for (const name of ['proposeResolution', 'settleMarket'] as const) {
+      const { domain }: SignatureScheme = config.signatures[name]
+      assert.equal(domain.verifyingContract, undefined)
+      const told = await publicClient.getEip712Domain({ address: market.address })
+      assert.deepEqual([told.domain.name, told.domain.version], [domain.name, domain.version])
+    }
+  })
+
+  await t.test('a permit that is signed by it, with the nonce it points to, is taken', async () => {
+    const { domain, types, primaryType, nonce } = config.signatures.stablecoinPermit
+    assert.equal(nonce?.contract, chain.contracts.stablecoin)
+    assert.deepEqual([nonce?.function, nonce?.args], ['nonces', ['owner']])
+    const owner = devnetAccount(12)
+    const message = {
+      owner: owner.address,
+      spender: chain.contracts.settlement,
+      value: 5n,
+      nonce: await chain.read(chain.collateral, 'nonces', [owner.address]),
+      deadline: (await chain.chain.now()) + 600n,
+    }
+    const data = { domain, types, primaryType, message } as Parameters<typeof hashTypedData>[0]
+    const signature = await owner.signTypedData(data as never)
+    assert.ok(await verifyTypedData({ ...data, address: owner.address, signature } as never))
+  })
+
+  await t.test('a full set is made of stablecoin, and turned back', async () => {
+    const before = await ann.chain.balances({ marketId: market.id })
+    assert.deepEqual(
+      [before.stablecoin, before.yes, before.no],
+      [1_000_000n * UNIT, 100_000n * UNIT, 100_000n * UNIT],
+    )
+    const { txHash } = await ann.chain.split(market.id, '12.5')
+    assert.match(txHash, /^0x[0-9a-f]{64}$/)
+    const after = await ann.chain.balances({ marketId: market.id })
+    assert.equal(before.stablecoin - after.stablecoin, 12_500_000n)
+    assert.deepEqual([after.yes - before.yes, after.no - before.no], [12_500_000n, 12_500_000n])
+    await ann.chain.merge(market.id, 12_500_000)
+    const { ether: _, ...end } = await ann.chain.balances({ marketId: market.id })
+    const { ether: paid, ...start } = before
+    assert.deepEqual(end, start)
+    assert.ok(paid > 0n)
+  })
+
+  await t.test('two splits at once are two transactions', async () => {
+    const [first, second] = await Promise.all([
+      ann.chain.split(market.id, '1'),
+      ann.chain.split(market.id, '2'),
+    ])
+    assert.notEqual(first.txHash, second.txHash)
+    const { yes } = await ann.chain.balances({ marketId: market.id })
+    assert.equal(yes, 100_003n * UNIT)
+  })
+
+  await t.test('a newcomer approves once, with whichever wallet', async () => {
+    // #4 has ether and nothing else.
+    const account = devnetAccount(4)
+    const wallet = createWalletClient({ account, transport: http(chain.url) })
+    const newcomer = createClient({ url, signer: wallet })
+    assert.deepEqual(await newcomer.chain.approvals(), { stablecoin: 0n, conditionalTokens: false })
+    assert.equal((await newcomer.chain.approve()).length, 2)
+    assert.deepEqual(await newcomer.chain.approvals(), {
+      stablecoin: 2n ** 256n - 1n,
+      conditionalTokens: true,
+    })
+    const again = createClient({ url, signer: account })
+    assert.deepEqual(await again.chain.approve(), [])
+    assert.equal((await again.chain.balances()).stablecoin, 0n)
+  })
+
+  await t.test('what the chain refuses is told in words, and costs nothing', async () => {
+    const publicClient = createPublicClient({ transport: http(chain.url) })
+    const { address } = devnetAccount(5)
+    const poor = createClient({ url, signer: devnetKey(5) })
+    const nonce = await publicClient.getTransactionCount({ address })
+    await assert.rejects(
+      poor.chain.merge(market.id, '1'),
+      (error) => error instanceof SibylError && error.code === 'REVERTED',
+    )
+    await assert.rejects(poor.chain.split(market.id, '1'), /ERC20InsufficientBalance/)
+    const approval = 1
+    assert.equal(await publicClient.getTransactionCount({ address }), nonce + approval)
+  })
+
+  await t.test('wrong arguments are refused before anything is sent', async () => {
+    const codeOf = (call: Promise<unknown>) =>
+      call.then(
+        () => assert.fail('it was taken'),
+        (error: unknown) => (error instanceof SibylError ? error.code : error),
+      )
+    assert.equal(await codeOf(ann.chain.split('0x12', '1')), 'INVALID_FIELD')
+    assert.equal(await codeOf(ann.chain.split(market.id, '0')), 'SIZE_NOT_POSITIVE')
+    assert.equal(await codeOf(createClient({ url }).chain.approve()), 'MISSING_FIELD')
+    const nowhere = createClient({ url, rpcUrl: 'http://127.0.0.1:1', signer: devnetKey(10) })
+    assert.equal(await codeOf(nowhere.chain.balances()), 'CHAIN_UNAVAILABLE')
+    const { address, signTypedData } = devnetAccount(10)
+    const signerOnly = createClient({ url, signer: { address, signTypedData } })
+    assert.equal(await codeOf(signerOnly.chain.split(market.id, '1')), 'INVALID_FIELD')
+  })
+})
