@@ -348,7 +348,7 @@ function routes(): Route[] {
       storedTrades: (marketId, limit) => query('recentTrades', { marketId, limit }),
     }),
     ...relayerOperations(relayDesk),
-    relayerNonces(relayDesk),
+    relayerNonces(relayDesk, systemClock.nowMs),
     pendingClaims((filter) => query('claimsByStatus', filter)),
     failedClaims((filter) => query('claimsByStatus', filter)),
     config(facts, systemClock),

@@ -149,6 +149,41 @@ export type ChainConfig = {
   }
 }
 
+/** A transaction that the relayer sent, or had sent before for the same signature. */
+export type Relayed = { readonly success: true; readonly tx_hash: string }
+
+export type RelayedBatch = {
+  readonly success: true
+  readonly txHash: string
+  readonly status: 'pending' | 'confirmed'
+}
+
+export type RelayerNonces = {
+  readonly conditionalTokens: string
+  readonly stablecoin: string
+  /** Of the market that was asked about, and what a proposal there costs. */
+  readonly market?: string
+  readonly bond?: string
+  /** Unix seconds, as the exchange counts them. */
+  readonly serverTime: number
+}
+
+/** A redemption through the relayer. */
+export type Claim = {
+  /** Empty until there is one. */
+  readonly txHash: string
+  readonly userAddress: string
+  readonly marketAddress: string
+  readonly marketId: string
+  /** Expected, in millionths. */
+  readonly payout: number
+  /** 0 = YES, 1 = NO. */
+  readonly winningOutcome: 0 | 1
+  readonly submittedAt: number
+  /** There when it failed. */
+  readonly reason?: string
+}
+
 export type Config = {
   readonly service: { readonly name: string; readonly version: string }
   /** Unix seconds, when it was asked. */

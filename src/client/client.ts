@@ -19,6 +19,7 @@ import type {
 } from './answers.ts'
 import { buildOrder, type OrderIntent } from './build-order.ts'
 import type { ClientChain } from './chain.ts'
+import { createRelayer, type Relayer } from './relayer.ts'
 import { SibylError } from './sibyl-error.ts'
 import {
   type OrderSigner,
@@ -104,6 +105,8 @@ export type Orders = {
 
 export type Client = {
   readonly orders: Orders
+  /** What happens on chain by a signature alone. */
+  readonly relayer: Relayer
   markets(
     filter?: { readonly chainId?: number; readonly quick?: boolean },
     options?: CallOptions,
@@ -318,6 +321,7 @@ export function createClient(options: ClientOptions): Client {
         return orders
       },
     },
+    relayer: createRelayer({ send, chain, signer }),
     async markets({ chainId, quick } = {}, call) {
       const query = { chain_id: chainId, quick }
       const path = '/api/v1/markets'

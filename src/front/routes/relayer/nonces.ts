@@ -9,7 +9,7 @@ import { address, safeInteger, saying } from '../../schemas.ts'
 
 const FORMAT = 'Invalid address format'
 
-export function relayerNonces(desk: RelayDesk): AnswerRoute {
+export function relayerNonces(desk: RelayDesk, nowMs: () => number): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/relayer/nonces',
@@ -37,19 +37,25 @@ export function relayerNonces(desk: RelayDesk): AnswerRoute {
         bond: Type.Optional(
           Type.String({ description: 'What a proposal there costs, 6 decimals' }),
         ),
+        serverTime: Type.Integer({ description: 'Unix seconds, to count deadlines from' }),
       }),
     },
     errors: ['CHAIN_UNAVAILABLE', 'RELAYER_UNAVAILABLE'],
     errorBody: relayerErrorBody,
     examples: {
       responses: {
-        200: { 'nothing signed yet': { value: { conditionalTokens: '0', stablecoin: '0' } } },
+        200: {
+          'nothing signed yet': {
+            value: { conditionalTokens: '0', stablecoin: '0', serverTime: 1_800_000_000 },
+          },
+        },
       },
     },
     async handle({ query, deadlineAtMs }) {
       const { chain_id: chainId, owner, market } = query
       const answer = await desk.nonces({ chainId, owner, marketAddress: market }, deadlineAtMs)
-      return isRejection(answer) ? answer : { status: 200, body: answer }
+      if (isRejection(answer)) return answer
+      return { status: 200, body: { ...answer, serverTime: Math.floor(nowMs() / 1_000) } }
     },
   })
 }

@@ -1,0 +1,258 @@
+/**
+ * Operations on chain without ether: each is built from `/api/v1/config`, signed by the client's
+ * signer, and sent to the relayer, which pays. Signing and sending are apart, so that a signed
+ * request can be kept and sent again: the chain sees one transaction.
+ */
+
+import { type Amount, readAmount } from './amount.ts'
+import type { ChainConfig, Claim, Relayed, RelayedBatch, RelayerNonces } from './answers.ts'
+import { type OrderSigner, signerAddress } from './sign-order.ts'
+import { type SignatureParts, signTypedData, type TypedData } from './sign-typed-data.ts'
+import type { CallOptions, Transport } from './transport.ts'
+
+type Chain = ChainConfig
+
+/** A signed request, ready to be sent as often as need be. */
+export type RelayRequest = { readonly path: string; readonly body: object }
+
+type Common = {
+  /** How long the signature is good; an hour if not said. */
+  readonly ttlSeconds?: number
+}
+
+export type ApprovalIntent = Common & {
+  /** False takes the approval back. */
+  readonly approved?: boolean
+}
+
+export type PermitIntent = Common & {
+  /** Without limit if not said. */
+  readonly value?: Amount
+  /** The settlement contract if not said. */
+  readonly spender?: string
+}
+
+/** A market as `client.markets()` lists it, or the two members of it that matter. */
+export type RelayMarket = { readonly id: string; readonly contractAddress: string }
+
+export type RedemptionIntent = Common & {
+  readonly market: RelayMarket
+  /** Both if not said. */
+  readonly outcome?: 'YES' | 'NO'
+}
+
+export type BatchRedemptionIntent = Common & { readonly markets: readonly RelayMarket[] }
+
+export type ProposalIntent = Common & {
+  readonly market: Pick<RelayMarket, 'contractAddress'>
+  readonly outcome: 'YES' | 'NO'
+  /** Whether the bond is the signer's own; on a main chain it has to be. */
+  readonly ownBond?: boolean
+}
+
+export type SettlementIntent = Common & {
+  readonly market: Pick<RelayMarket, 'contractAddress'>
+  readonly winningOutcome: 'YES' | 'NO'
+}
+
+export type Relayer = {
+  /** Builds and signs, and sends nothing. */
+  readonly sign: {
+    ctfApproval(intent?: ApprovalIntent): Promise<RelayRequest>
+    stablecoinPermit(intent?: PermitIntent): Promise<RelayRequest>
+    ctfRedemption(intent: RedemptionIntent): Promise<RelayRequest>
+    batchCtfRedemption(intent: BatchRedemptionIntent): Promise<RelayRequest>
+    proposeResolution(intent: ProposalIntent): Promise<RelayRequest>
+    settleMarket(intent: SettlementIntent): Promise<RelayRequest>
+  }
+  /** Sends a signed request; again as often as need be. */
+  submit<Answer = Relayed>(request: RelayRequest, options?: CallOptions): Promise<Answer>
+  /** Lets the exchange move the signer's outcome tokens, or stops it. */
+  ctfApproval(intent?: ApprovalIntent, options?: CallOptions): Promise<Relayed>
+  /** Lets the exchange spend the signer's stablecoin. */
+  stablecoinPermit(intent?: PermitIntent, options?: CallOptions): Promise<Relayed>
+  /** Turns the tokens of a resolved market into what they are worth. */
+  ctfRedemption(intent: RedemptionIntent, options?: CallOptions): Promise<Relayed>
+  /** … of several markets, in one transaction. */
+  batchCtfRedemption(intent: BatchRedemptionIntent, options?: CallOptions): Promise<RelayedBatch>
+  /** Proposes the outcome of an expired market. */
+  proposeResolution(intent: ProposalIntent, options?: CallOptions): Promise<Relayed>
+  /** Settles what was proposed, after the dispute window. */
+  settleMarket(intent: SettlementIntent, options?: CallOptions): Promise<Relayed>
+  /** What the next signatures need; of the signer if nobody is named. */
+  nonces(
+    asked?: { readonly owner?: string | undefined; readonly market?: string | undefined },
+    options?: CallOptions,
+  ): Promise<RelayerNonces>
+  pendingClaims(options?: CallOptions): Promise<Claim[]>
+  failedClaims(options?: CallOptions): Promise<Claim[]>
+}
+
+const TTL_SECONDS = 3_600
+const UNLIMITED = 2n ** 256n - 1n
+const NO_COLLECTION = `0x${'0'.repeat(64)}`
+const INDEX_SETS = { YES: ['1'], NO: ['2'], both: ['1', '2'] } as const
+
+export function createRelayer(parts: {
+  readonly send: Transport
+  readonly chain: () => Promise<Chain>
+  readonly signer: () => OrderSigner
+}): Relayer {
+  const { send, signer } = parts
+
+  async function nonces(
+    asked: { readonly owner?: string | undefined; readonly market?: string | undefined } = {},
+    call?: CallOptions,
+  ): Promise<RelayerNonces> {
+    const { chainId } = await parts.chain()
+    const owner = asked.owner ?? signerAddress(signer())
+    const query = { chain_id: chainId, owner, market: asked.market }
+    return send({ method: 'GET', path: '/api/v1/relayer/nonces', query }, call)
+  }
+
+  /** Everything that a message needs: who, where, which nonces, until when. */
+  async function begin(
+    intent: Common,
+    market?: string,
+  ): Promise<{ chain: Chain; owner: string; known: RelayerNonces; deadline: bigint }> {
+    const [chain, known] = await Promise.all([parts.chain(), nonces({ market })])
+    const deadline = BigInt(known.serverTime + (intent.ttlSeconds ?? TTL_SECONDS))
+    return { chain, owner: signerAddress(signer()), known, deadline }
+  }
+
+  function sign(
+    chain: Chain,
+    name: keyof Chain['signatures'],
+    message: TypedData['message'],
+    market?: string,
+  ): Promise<SignatureParts> {
+    return signTypedData(signer(), chain.signatures[name], message, market)
+  }
+
+  async function redemption(
+    { chain, owner, deadline }: { chain: Chain; owner: string; deadline: bigint },
+    market: RelayMarket,
+    indexSets: readonly string[],
+    nonce: bigint,
+  ): Promise<object> {
+    const what = {
+      collateralToken: chain.stablecoin.address,
+      parentCollectionId: NO_COLLECTION,
+      conditionId: market.id,
+    }
+    const sets = indexSets.map(BigInt)
+    const message = { owner, ...what, indexSets: sets, nonce, deadline }
+    const signature = await sign(chain, 'ctfRedemption', message)
+    const marketAddress = market.contractAddress
+    return { ...what, indexSets, marketAddress, deadline: String(deadline), ...signature }
+  }
+
+  const signing: Relayer['sign'] = {
+    async ctfApproval(intent = {}) {
+      const { chain, owner, known, deadline } = await begin(intent)
+      const { approved = true } = intent
+      const operator = chain.contracts.settlement
+      const nonce = BigInt(known.conditionalTokens)
+      const message = { owner, operator, approved, nonce, deadline }
+      const signature = await sign(chain, 'ctfApproval', message)
+      const what = { chainId: chain.chainId, owner, operator, approved }
+      return request('ctf-approval', { ...what, deadline: String(deadline), ...signature })
+    },
+
+    async stablecoinPermit(intent = {}) {
+      const { chain, owner, known, deadline } = await begin(intent)
+      const spender = intent.spender ?? chain.contracts.settlement
+      const value =
+        intent.value === undefined ? UNLIMITED : BigInt(readAmount('value', intent.value))
+      const message = { owner, spender, value, nonce: BigInt(known.stablecoin), deadline }
+      const signature = await sign(chain, 'stablecoinPermit', message)
+      const what = { chainId: chain.chainId, owner, spender, value: String(value) }
+      return request('stablecoin-permit', { ...what, deadline: String(deadline), ...signature })
+    },
+
+    async ctfRedemption(intent) {
+      const begun = await begin(intent)
+      const { chain, owner, known } = begun
+      const sets = INDEX_SETS[intent.outcome ?? 'both']
+      const nonce = BigInt(known.conditionalTokens)
+      const one = await redemption(begun, intent.market, sets, nonce)
+      return request('ctf-redemption', { chainId: chain.chainId, owner, ...one })
+    },
+
+    async batchCtfRedemption(intent) {
+      const begun = await begin(intent)
+      const { chain, owner, known } = begun
+      const redemptions: object[] = []
+      for (const [at, market] of intent.markets.entries()) {
+        const nonce = BigInt(known.conditionalTokens) + BigInt(at)
+        redemptions.push(await redemption(begun, market, INDEX_SETS.both, nonce))
+      }
+      return request('batch-ctf-redemption', { chainId: chain.chainId, owner, redemptions })
+    },
+
+    async proposeResolution(intent) {
+      const { contractAddress: marketAddress } = intent.market
+      const { chain, owner, known, deadline } = await begin(intent, marketAddress)
+      const outcome = intent.outcome === 'YES'
+      const nonce = BigInt(known.market ?? 0)
+      const message = { proposer: owner, outcome, nonce, deadline }
+      const signature = await sign(chain, 'proposeResolution', message, marketAddress)
+      const what = { chainId: chain.chainId, marketAddress, proposer: owner, outcome }
+      const body = { ...what, deadline: String(deadline), ...signature }
+      if (!(intent.ownBond ?? chain.role === 'main')) return request('propose-resolution', body)
+      const permit = {
+        owner,
+        spender: marketAddress,
+        value: BigInt(known.bond ?? 0),
+        nonce: BigInt(known.stablecoin),
+        deadline,
+      }
+      const bond = await sign(chain, 'stablecoinPermit', permit)
+      return request('propose-resolution', {
+        ...body,
+        bondPermitDeadline: String(deadline),
+        bondV: bond.v,
+        bondR: bond.r,
+        bondS: bond.s,
+      })
+    },
+
+    async settleMarket(intent) {
+      const { contractAddress: marketAddress } = intent.market
+      const { chain, owner, known, deadline } = await begin(intent, marketAddress)
+      const winningOutcome = intent.winningOutcome === 'YES' ? 0 : 1
+      const message = { settler: owner, winningOutcome, nonce: BigInt(known.market ?? 0), deadline }
+      const signature = await sign(chain, 'settleMarket', message, marketAddress)
+      const what = { chainId: chain.chainId, marketAddress, settler: owner, winningOutcome }
+      return request('settle-market', { ...what, deadline: String(deadline), ...signature })
+    },
+  }
+
+  function submit<Answer>({ path, body }: RelayRequest, call?: CallOptions): Promise<Answer> {
+    return send<Answer>({ method: 'POST', path, body }, call)
+  }
+
+  async function claims(path: string, call?: CallOptions): Promise<Claim[]> {
+    return (await send<{ claims: Claim[] }>({ method: 'GET', path }, call)).claims
+  }
+
+  return {
+    sign: signing,
+    submit,
+    ctfApproval: async (intent, call) => submit(await signing.ctfApproval(intent), call),
+    stablecoinPermit: async (intent, call) => submit(await signing.stablecoinPermit(intent), call),
+    ctfRedemption: async (intent, call) => submit(await signing.ctfRedemption(intent), call),
+    batchCtfRedemption: async (intent, call) =>
+      submit(await signing.batchCtfRedemption(intent), call),
+    proposeResolution: async (intent, call) =>
+      submit(await signing.proposeResolution(intent), call),
+    settleMarket: async (intent, call) => submit(await signing.settleMarket(intent), call),
+    nonces,
+    pendingClaims: (call) => claims('/api/v1/pending-claims', call),
+    failedClaims: (call) => claims('/api/v1/failed-claims', call),
+  }
+}
+
+function request(name: string, body: object): RelayRequest {
+  return { path: `/api/v1/relayer/${name}`, body }
+}

@@ -1,0 +1,56 @@
+/**
+ * Signs any typed datum that `/api/v1/config` describes, and takes the signature apart as the
+ * relayer wants it. The signer is the same that signs orders.
+ */
+
+import type { Hex } from 'viem'
+import type { SignatureScheme } from './answers.ts'
+import { SibylError } from './sibyl-error.ts'
+import { accountOf, type OrderSigner } from './sign-order.ts'
+
+export type TypedValue = string | bigint | number | boolean | readonly bigint[]
+
+/** What a wallet is asked to sign, and to show to its owner. */
+export type TypedData = {
+  readonly domain: SignatureScheme['domain']
+  readonly types: SignatureScheme['types']
+  readonly primaryType: string
+  readonly message: Readonly<Record<string, TypedValue>>
+}
+
+export type SignatureParts = { readonly v: 27 | 28; readonly r: string; readonly s: string }
+
+const SIGNATURE = /^0x([0-9a-fA-F]{64})([0-9a-fA-F]{64})([0-9a-fA-F]{2})$/
+
+export async function signTypedData(
+  signer: OrderSigner,
+  scheme: SignatureScheme,
+  message: TypedData['message'],
+  verifyingContract = scheme.domain.verifyingContract,
+): Promise<SignatureParts> {
+  const domain = {
+    ...scheme.domain,
+    ...(verifyingContract === undefined ? {} : { verifyingContract }),
+  }
+  const typed: TypedData = {
+    domain,
+    types: scheme.types,
+    primaryType: scheme.primaryType,
+    message,
+  }
+  const signing = typeof signer === 'string' ? accountOf(signer) : signer
+  // A signer takes whatever typed data it is given; its type speaks of the one that all must take.
+  const sign = signing.signTypedData as unknown as (typed: TypedData) => Promise<string>
+  return partsOf(await sign.call(signing, typed))
+}
+
+function partsOf(signature: string): SignatureParts {
+  const [, r, s, last = ''] = SIGNATURE.exec(signature) ?? []
+  const v = Number.parseInt(last, 16)
+  const normal = v < 2 ? v + 27 : v
+  if (r === undefined || s === undefined || (normal !== 27 && normal !== 28)) {
+    const message = 'the signer gave no 65-byte signature; contract wallets cannot be relayed for'
+    throw new SibylError('INVALID_SIGNATURE', message, { field: 'signature' })
+  }
+  return { v: normal, r: `0x${r}` as Hex, s: `0x${s}` as Hex }
+}

@@ -1,0 +1,277 @@
+/**
+ * Six operations by people who own no ether, against the real chain: what they signed is done, once,
+ * and balances and approvals are what the chain says.
+ */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Hex } from 'viem'
+import { SibylError } from '#client/sibyl-error.ts'
+import { MAX_UINT256, UNIT } from '../contracts/support/world.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Person, startRelayed, TTL } from '../support/relayed.ts'
+import { refuseBadInput } from './relayer-bad-input.ts'
+
+test('people without ether', async (t) => {
+  const relayed = await startRelayed(t)
+  const { chain, person, resolvedMarket, give } = relayed
+  const { settlement, conditionalTokens, collateral } = chain
+
+  const mined = async (hash: string) => {
+    const receipt = await chain.publicClient.waitForTransactionReceipt({ hash: hash as Hex })
+    assert.equal(receipt.status, 'success')
+    return receipt
+  }
+  const assertPenniless = async ({ address }: Person) =>
+    assert.equal(await chain.publicClient.getBalance({ address }), 0n)
+  const isApproved = ({ address }: Person) =>
+    chain.read(conditionalTokens, 'isApprovedForAll', [address, settlement.address])
+  const allowance = ({ address }: Person, spender: Hex) =>
+    chain.read(collateral, 'allowance', [address, spender])
+  const refusal = async (work: Promise<unknown>): Promise<SibylError> => {
+    const error = await work.then(
+      (answer) => assert.fail(`it was not refused: ${JSON.stringify(answer)}`),
+      (thrown: unknown) => thrown,
+    )
+    assert.ok(error instanceof SibylError, String(error))
+    return error
+  }
+
+  await t.test('approve and revoke the exchange for outcome tokens', async () => {
+    const ann = await person(UNIT)
+    const { success, tx_hash } = await ann.client.relayer.ctfApproval()
+    assert.equal(success, true)
+    await mined(tx_hash)
+    assert.equal(await isApproved(ann), true)
+    await mined((await ann.client.relayer.ctfApproval({ approved: false })).tx_hash)
+    assert.equal(await isApproved(ann), false)
+    await assertPenniless(ann)
+  })
+
+  await t.test('permit stablecoin, under both names, and for a split', async () => {
+    const bob = await person(UNIT)
+    const unlimited = await bob.client.relayer.sign.stablecoinPermit()
+    await mined((await bob.client.relayer.submit(unlimited)).tx_hash)
+    assert.equal(await allowance(bob, settlement.address), MAX_UINT256)
+    const some = await bob.client.relayer.sign.stablecoinPermit({ value: '12.5' })
+    const usdc = { ...some, path: '/api/v1/relayer/usdc-permit' }
+    const first = await bob.client.relayer.submit(usdc)
+    await mined(first.tx_hash)
+    assert.equal(await allowance(bob, settlement.address), 12_500_000n)
+    // Under its other name it is the same request.
+    assert.deepEqual(await bob.client.relayer.submit(some), first)
+    const spender = conditionalTokens.address
+    await mined((await bob.client.relayer.stablecoinPermit({ spender, value: 7 })).tx_hash)
+    assert.equal(await allowance(bob, spender), 7n)
+    await assertPenniless(bob)
+  })
+
+  await t.test('redeem what won, and see it as a claim until it is confirmed', async () => {
+    const market = await resolvedMarket('NO')
+    const cem = await person()
+    await give(cem, market, { yes: 3n * UNIT, no: 10n * UNIT })
+    const place = { id: market.id, contractAddress: market.address }
+    await chain.automine(false)
+    let hash: string
+    try {
+      hash = (await cem.client.relayer.ctfRedemption({ market: place })).tx_hash
+      const claims = await eventually(async () => {
+        const mine = (await cem.client.relayer.pendingClaims()).filter(
+          ({ userAddress }) => userAddress === cem.address,
+        )
+        assert.equal(mine[0]?.txHash, hash)
+        return mine
+      })
+      const { submittedAt, ...claim } = claims[0]!
+      assert.deepEqual(claim, {
+        txHash: hash,
+        userAddress: cem.address,
+        marketAddress: market.address,
+        marketId: market.id,
+        payout: 10_000_000,
+        winningOutcome: 1,
+      })
+      assert.ok(Math.abs(submittedAt - Date.now() / 1_000) < 60)
+      await chain.mine()
+    } finally {
+      await chain.automine(true)
+    }
+    await mined(hash)
+    assert.equal(await chain.balance(cem.address), 10n * UNIT)
+    assert.equal(await chain.shares(cem.address, market.id, 0), 0n)
+    assert.equal(await chain.shares(cem.address, market.id, 1), 0n)
+    await eventually(async () => assert.deepEqual(await cem.client.relayer.pendingClaims(), []))
+    assert.deepEqual(await cem.client.relayer.failedClaims(), [])
+    await assertPenniless(cem)
+
+    const twice = await refusal(cem.client.relayer.ctfRedemption({ market: place }))
+    assert.equal(twice.status, 422)
+    assert.match(twice.message, /there is nothing to redeem: the owner holds none/)
+    const dan = await person()
+    await give(dan, market, { yes: UNIT })
+    const lost = await refusal(dan.client.relayer.ctfRedemption({ market: place }))
+    assert.equal(lost.status, 422)
+    assert.match(lost.message, /there is nothing to redeem: what the owner holds has lost/)
+  })
+
+  await t.test('redeem three markets in one transaction', async () => {
+    const eve = await person()
+    const winners = ['YES', 'NO', 'YES'] as const
+    const markets = []
+    for (const winner of winners) {
+      const market = await resolvedMarket(winner)
+      await give(eve, market, { yes: 5n * UNIT, no: 2n * UNIT })
+      markets.push({ id: market.id, contractAddress: market.address })
+    }
+    const before = await relayed.sent()
+    const request = await eve.client.relayer.sign.batchCtfRedemption({ markets })
+    const { success, txHash, status } = await eve.client.relayer.submit<{
+      success: boolean
+      txHash: string
+      status: string
+    }>(request)
+    assert.deepEqual([success, status], [true, 'pending'])
+    const receipt = await mined(txHash)
+    assert.equal(receipt.to?.toLowerCase(), chain.multicall.address.toLowerCase())
+    assert.equal(await relayed.sent(), before + 1)
+    assert.equal(await chain.balance(eve.address), 12n * UNIT)
+    for (const { id } of markets) {
+      assert.equal(await chain.shares(eve.address, id as Hex, 0), 0n)
+      assert.equal(await chain.shares(eve.address, id as Hex, 1), 0n)
+    }
+    await assertPenniless(eve)
+    // The same again is the same transaction, confirmed by now.
+    await eventually(async () =>
+      assert.deepEqual(await eve.client.relayer.submit(request), {
+        success: true,
+        txHash,
+        status: 'confirmed',
+      }),
+    )
+    assert.equal(await relayed.sent(), before + 1)
+  })
+
+  await t.test('propose with a bond of one’s own and with the relayer’s, and settle', async () => {
+    const soon = (await chain.chain.now()) + 100n
+    const own = await chain.createMarket({ expiration: soon })
+    const lent = await chain.createMarket({ expiration: soon })
+    const fay = await person(600n * UNIT)
+    const gus = await person()
+    const at = (market: typeof own) => ({ market: { contractAddress: market.address } })
+    const early = await refusal(
+      fay.client.relayer.proposeResolution({ ...at(own), outcome: 'YES', ...TTL }),
+    )
+    assert.equal(early.status, 422)
+    assert.match(early.message, /^the market has not expired/)
+    const nothing = await refusal(
+      fay.client.relayer.settleMarket({ ...at(own), winningOutcome: 'YES', ...TTL }),
+    )
+    assert.equal(nothing.status, 422)
+    assert.match(nothing.message, /nothing has been proposed/)
+
+    await chain.warp(101n)
+    const mine = await fay.client.relayer.proposeResolution({
+      ...at(own),
+      outcome: 'YES',
+      ownBond: true,
+      ...TTL,
+    })
+    await mined(mine.tx_hash)
+    const asserted = await chain.read(own, 'assertion', [])
+    assert.equal(asserted.proposer, fay.address)
+    assert.equal(asserted.asserter, fay.address)
+    assert.equal(asserted.outcome, true)
+    assert.equal(await chain.balance(fay.address), 100n * UNIT)
+
+    const bank = await chain.balance(chain.relayer.address)
+    const theirs = await gus.client.relayer.proposeResolution({
+      ...at(lent),
+      outcome: 'NO',
+      ...TTL,
+    })
+    await mined(theirs.tx_hash)
+    const borrowed = await chain.read(lent, 'assertion', [])
+    assert.equal(borrowed.proposer, gus.address)
+    assert.equal(borrowed.asserter, chain.relayer.address)
+    assert.equal(borrowed.outcome, false)
+    assert.equal(await chain.balance(chain.relayer.address), bank - 500n * UNIT)
+
+    const second = await refusal(
+      gus.client.relayer.proposeResolution({ ...at(own), outcome: 'NO', ...TTL }),
+    )
+    assert.equal(second.status, 422)
+    assert.match(second.message, /another proposal is open/)
+
+    const hasty = await refusal(
+      gus.client.relayer.settleMarket({ ...at(own), winningOutcome: 'YES', ...TTL }),
+    )
+    assert.equal(hasty.status, 422)
+    assert.match(hasty.message, /^the dispute window has not passed: it ends at \d+/)
+    assert.equal(await chain.read(own, 'resolved', []), false)
+    await chain.warp(7_200n)
+    const wrong = await refusal(
+      gus.client.relayer.settleMarket({ ...at(own), winningOutcome: 'NO', ...TTL }),
+    )
+    assert.equal(wrong.status, 422)
+    assert.match(wrong.message, /NO is not what was proposed: YES/)
+    const settled = await gus.client.relayer.settleMarket({
+      ...at(own),
+      winningOutcome: 'YES',
+      ...TTL,
+    })
+    await mined(settled.tx_hash)
+    assert.equal(await chain.read(own, 'resolved', []), true)
+    assert.equal(await chain.balance(fay.address), 600n * UNIT)
+    assert.equal(await chain.read(conditionalTokens, 'payoutDenominator', [own.id]), 1n)
+
+    // Settled is settled: with that outcome it is the same transaction, with the other an error.
+    const sent = await relayed.sent()
+    const again = await fay.client.relayer.settleMarket({
+      ...at(own),
+      winningOutcome: 'YES',
+      ...TTL,
+    })
+    assert.deepEqual(again, settled)
+    const late = await refusal(
+      fay.client.relayer.settleMarket({ ...at(own), winningOutcome: 'NO', ...TTL }),
+    )
+    assert.equal(late.status, 422)
+    assert.match(late.message, /the market is settled: YES won/)
+    const over = await refusal(
+      fay.client.relayer.proposeResolution({ ...at(own), outcome: 'NO', ...TTL }),
+    )
+    assert.match(over.message, /the market is resolved: YES won/)
+    assert.equal(await relayed.sent(), sent)
+    for (const one of [fay, gus]) await assertPenniless(one)
+  })
+
+  await t.test('the same request many times at once is one transaction', async () => {
+    const hal = await person(UNIT)
+    const before = await relayed.sent()
+    const request = await hal.client.relayer.sign.ctfApproval()
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => hal.client.relayer.submit(request)),
+    )
+    for (const answer of answers) assert.deepEqual(answer, answers[0])
+    await mined(answers[0]!.tx_hash)
+    assert.deepEqual(await hal.client.relayer.submit(request), answers[0])
+    assert.equal(await relayed.sent(), before + 1)
+  })
+
+  await t.test('operations of one owner that follow each other', async () => {
+    const ida = await person(UNIT)
+    const { conditionalTokens: nonce } = await ida.client.relayer.nonces()
+    assert.equal(nonce, '0')
+    await ida.client.relayer.ctfApproval()
+    await ida.client.relayer.ctfApproval({ approved: false })
+    await ida.client.relayer.stablecoinPermit()
+    const { tx_hash } = await ida.client.relayer.ctfApproval()
+    await mined(tx_hash)
+    assert.equal((await ida.client.relayer.nonces()).conditionalTokens, '3')
+    assert.equal(await isApproved(ida), true)
+  })
+
+  await t.test('bad input is refused with the reason, and costs no gas', (nested) =>
+    refuseBadInput(nested, relayed),
+  )
+})

@@ -1,0 +1,108 @@
+/**
+ * An exchange with a relayer on a real chain, and people without a wei: keys made on the spot, who
+ * have stablecoin or outcome tokens and can do nothing on chain by themselves.
+ */
+
+import type { TestContext } from 'node:test'
+import type { Hex } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { type Client, createClient } from '#client/client.ts'
+import { marketAbi } from '../../contracts/artifacts/Market.abi.ts'
+import { type Market, UNIT } from '../contracts/support/world.ts'
+import { startTestChain, type TestChain } from './chain.ts'
+import { type Environment, type Exchange, startExchange } from './exchange.ts'
+
+export type Person = { readonly key: Hex; readonly address: Hex; readonly client: Client }
+
+export type Relayed = {
+  readonly chain: TestChain
+  readonly exchange: Exchange
+  /** Somebody new, with so much stablecoin. */
+  person(usdc?: bigint): Promise<Person>
+  /** Another client of the same person, as after a restart of the exchange. */
+  again(person: Person): Client
+  /** A market whose outcome is settled: YES won, unless said otherwise. */
+  resolvedMarket(winner?: 'YES' | 'NO'): Promise<Market>
+  /** Gives a person outcome tokens of both kinds. */
+  give(person: Person, market: Market, shares: { yes?: bigint; no?: bigint }): Promise<void>
+  /** How many transactions the relayer's first key has in the chain. */
+  sent(): Promise<number>
+}
+
+/** The exchange may learn late that the chain's clock was moved; two days cover it. */
+export const TTL = { ttlSeconds: 172_800 }
+
+export async function startRelayed(
+  t: TestContext,
+  options: {
+    readonly rpcUrl?: (chain: TestChain) => Promise<string>
+    readonly role?: 'main' | 'test'
+    readonly environment?: Environment
+  } = {},
+): Promise<Relayed> {
+  const chain = await startTestChain(t)
+  // For bonds that the relayer posts.
+  await chain.chain.send(chain.owner, chain.collateral, 'mint', [
+    chain.relayer.address,
+    10_000n * UNIT,
+  ])
+  const url = (await options.rpcUrl?.(chain)) ?? chain.url
+  const settings = { ...chain.settings, role: options.role ?? 'test', rpcUrls: [url] }
+  const exchange = await startExchange(t, {
+    environment: {
+      SIBYL_DEVNET: 'false',
+      SIBYL_DEMO_MARKETS: 'false',
+      SIBYL_CHAINS: JSON.stringify([settings]),
+      SIBYL_RELAYER_KEYS: chain.keys.relayer.join(','),
+      SIBYL_RELAYER_POLL_MS: '50',
+      SIBYL_VERIFY_THREADS: '1',
+      ...options.environment,
+    },
+  })
+  const clientOf = (signer: Hex) => createClient({ url: exchange.url, signer })
+  let quick = 0
+
+  return {
+    chain,
+    exchange,
+    async person(usdc = 0n) {
+      const key = generatePrivateKey()
+      const { address } = privateKeyToAccount(key)
+      if (usdc > 0n) await chain.chain.send(chain.owner, chain.collateral, 'mint', [address, usdc])
+      return { key, address, client: clientOf(key) }
+    },
+    again: ({ key }) => clientOf(key),
+    async resolvedMarket(winner = 'YES') {
+      const start = (await chain.chain.now()) - 1_000n
+      const asset = `TEST${++quick}`
+      const args = [asset, start, 60, 100n, 'pyth'] as const
+      const { factory, quickOperator } = chain
+      await chain.chain.send(quickOperator, factory, 'createQuickMarket', args)
+      const [address, id] = await chain.read(factory, 'predictQuickMarket', [asset, start, 60])
+      const end = winner === 'YES' ? 101n : 99n
+      await chain.chain.send(quickOperator, factory, 'resolveQuickMarket', [
+        address,
+        100n,
+        end,
+        'pyth',
+      ])
+      return { address, abi: marketAbi, id, expiration: start + 60n }
+    },
+    async give(person, market, { yes = 0n, no = 0n }) {
+      const { conditionalTokens, ann } = chain
+      const most = yes > no ? yes : no
+      await chain.fund(ann, { shares: most, market: market.id })
+      for (const [outcome, amount] of [yes, no].entries()) {
+        if (amount === 0n) continue
+        await chain.chain.send(ann, conditionalTokens, 'safeTransferFrom', [
+          ann.address,
+          person.address,
+          await chain.positionId(market.id, outcome),
+          amount,
+          '0x',
+        ])
+      }
+    },
+    sent: () => chain.publicClient.getTransactionCount({ address: chain.relayer.address }),
+  }
+}
