@@ -1,6 +1,7 @@
 /** The processes of the stream benchmark, and how they are asked. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { FromReaders, ToReaders } from './stream-readers.ts'
 
@@ -9,6 +10,14 @@ export function startProcess(file: string, args: readonly string[] = []): ChildP
   return spawn(process.execPath, [path, ...args], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
+}
+
+/** Lets it go; done when it is gone. */
+export async function stopProcess(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const gone = once(child, 'exit')
+  if (child.connected) child.disconnect()
+  await gone
 }
 
 /** The next that the process says. */

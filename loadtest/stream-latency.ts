@@ -8,7 +8,7 @@
 import type { Address, MarketId } from '#domain/ids.ts'
 import { openExchange } from '../test/support/exchange.ts'
 import { quantile } from './bench.ts'
-import { askReaders, followBook, startProcess } from './reader-process.ts'
+import { askReaders, followBook, startProcess, stopProcess } from './reader-process.ts'
 import { makeTrader, signOrders } from './signed-orders.ts'
 
 type Config = { chains: { chainId: number; contracts: { settlement: string } }[] }
@@ -74,7 +74,7 @@ export async function measureLatency(
     const p50Ms = quantile(latenciesMs, 0.5)
     return { orders, perSecond, p50Ms, p99Ms: quantile(latenciesMs, 0.99) }
   } finally {
-    readers.disconnect()
+    await stopProcess(readers)
     await exchange.dispose()
   }
 }

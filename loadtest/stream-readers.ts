@@ -6,17 +6,11 @@
 import { connect, type Socket } from 'node:net'
 
 export type ToReaders =
-  | {
-      readonly open: number
-      readonly port: number
-      readonly request: string
-      /** The first so many ask for something else besides. */
-      readonly extra?: { readonly count: number; readonly request: string }
-    }
-  /** The first so many stop reading. */
-  | { readonly stall: number }
-  /** They go on; done when each has been given a new start. */
-  | 'resume'
+  | { readonly open: number; readonly port: number; readonly request: string }
+  /** So many of them, from this one on, follow something else besides, and stop reading. */
+  | { readonly stall: number; readonly from: number; readonly request: string }
+  /** They go on without that; done when each has been given a new start. */
+  | { readonly resume: string }
   /** Tell when each reader that reads has got so many more. */
   | { readonly expect: number }
   | 'latencies'
@@ -34,14 +28,19 @@ type Reader = {
   got: number
   /** It missed something, and waits for the snapshot that makes up for it. */
   recovering: boolean
+  /** It stops reading with the next snapshot. */
+  stopping: boolean
 }
 
 const readers: Reader[] = []
-let stalled = 0
+/** Those that do not read. */
+let stalled: Reader[] = []
+let leaving = ''
 /** How many messages each is to have, and how many readers have not. */
 let goal = 0
 let missing = 0
 let recovering = 0
+let stopping = 0
 /** Whatever is shorter is no message of the channel: a greeting, a heartbeat. */
 const FRAME_BYTES_MIN = 200
 let latenciesMs: number[] = []
@@ -74,7 +73,9 @@ function take(reader: Reader, chunk: Buffer): void {
       body = at + 10
     }
     if (data.length < body + length) break
-    if ((data[at]! & 0x0f) === 1) count(reader, data, body, length)
+    const opcode = data[at]! & 0x0f
+    if (opcode === TEXT) count(reader, data, body, length)
+    else if (opcode === PING) reader.socket.write(PONG)
     at = body + length
   }
   if (at < data.length) reader.rest = Buffer.from(data.subarray(at))
@@ -84,6 +85,7 @@ function count(reader: Reader, data: Buffer, body: number, length: number): void
   reader.greeted = true
   if (length < FRAME_BYTES_MIN) return
   const mark = data[body + 14]
+  if (mark === SNAPSHOT_MARK && reader.stopping) stop(reader)
   if (mark === SNAPSHOT_MARK && reader.recovering) recover(reader, data, body)
   if (mark !== DELTA_MARK || reader.recovering) return
   reader.got++
@@ -99,8 +101,20 @@ function recover(reader: Reader, data: Buffer, body: number): void {
   if (!data.toString('latin1', body, body + 200).includes('"outcome":0')) return
   reader.recovering = false
   reader.got = goal
+  reader.socket.write(frameOf(leaving))
   if (--recovering === 0) done()
 }
+
+function stop(reader: Reader): void {
+  reader.stopping = false
+  reader.socket.pause()
+  if (--stopping === 0) done()
+}
+
+const TEXT = 1
+const PING = 9
+/** Whoever answers no ping is taken for dead. */
+const PONG = Buffer.from([0x8a, 0x80, 0, 0, 0, 0])
 
 /** The s of `{"type":"book.snapshot"`. */
 const SNAPSHOT_MARK = 's'.charCodeAt(0)
@@ -116,8 +130,8 @@ function frameOf(text: string): Buffer {
   return Buffer.concat([Buffer.from(head), Buffer.alloc(4), payload])
 }
 
-/** Opens one reader; done when it has its snapshots. */
-function open(port: number, requests: readonly string[], probe: boolean): Promise<Reader> {
+/** Opens one reader; done when it has its snapshot. */
+function open(port: number, request: string, probe: boolean): Promise<Reader> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1' })
     const reader: Reader = {
@@ -128,18 +142,20 @@ function open(port: number, requests: readonly string[], probe: boolean): Promis
       rest: Buffer.alloc(0),
       got: 0,
       recovering: false,
+      stopping: false,
     }
     let asked = false
-    let awaited = requests.length
     socket.on('error', reject)
+    socket.on('close', () => {
+      throw new Error('a connection ended that nobody asked to end')
+    })
     socket.on('data', (chunk: Buffer) => {
       take(reader, chunk)
       if (reader.greeted && !asked) {
         asked = true
-        for (const request of requests) socket.write(frameOf(request))
+        socket.write(frameOf(request))
       }
-      awaited -= chunk.toString('latin1').split('book.snapshot').length - 1
-      if (awaited === 0) resolve(reader)
+      if (chunk.includes('book.snapshot')) resolve(reader)
     })
     socket.write(
       'GET /api/v1/stream HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n' +
@@ -152,24 +168,20 @@ process.on('message', async (message: ToReaders) => {
   if (message === 'latencies') {
     process.send?.({ latenciesMs })
     latenciesMs = []
-  } else if (message === 'resume') {
-    const some = readers.slice(0, stalled)
-    stalled = 0
-    recovering = some.length
-    for (const reader of some) {
+  } else if ('resume' in message) {
+    leaving = message.resume
+    recovering = stalled.length
+    for (const reader of stalled.splice(0)) {
       reader.recovering = true
       reader.socket.resume()
     }
   } else if ('open' in message) {
     for (let at = 0; at < message.open; at += 100) {
       const some = Math.min(100, message.open - at)
-      const { port, request, extra } = message
       const opened = await Promise.all(
-        Array.from({ length: some }, (_, index) => {
-          const asksMore = extra !== undefined && at + index < extra.count
-          const requests = asksMore ? [request, extra.request] : [request]
-          return open(port, requests, (at + index) % 100 === 50)
-        }),
+        Array.from({ length: some }, (_, index) =>
+          open(message.port, message.request, (at + index) % 100 === 50),
+        ),
       )
       readers.push(...opened)
     }
@@ -179,12 +191,16 @@ process.on('message', async (message: ToReaders) => {
     }
     done()
   } else if ('stall' in message) {
-    stalled = message.stall
-    for (const reader of readers.slice(0, stalled)) reader.socket.pause()
-    done()
+    stalled = readers.slice(message.from, message.from + message.stall)
+    stopping = stalled.length
+    for (const reader of stalled) {
+      reader.stopping = true
+      reader.socket.write(frameOf(message.request))
+    }
   } else {
     goal += message.expect
-    missing = readers.slice(stalled).filter(({ got }) => got < goal).length
+    const idle = new Set(stalled)
+    missing = readers.filter((reader) => reader.got < goal && !idle.has(reader)).length
     if (missing === 0) done()
   }
 })

@@ -23,6 +23,8 @@ const MARKET_ID = MARKET_ID_TEXT as MarketId
 const ADDRESS = `0x${'11'.repeat(20)}` as Market['maker']
 const HASH = `0x${'22'.repeat(32)}` as never
 const BUFFER_BYTES = 262_144
+/** As long as can be: those that are stalled on purpose answer no ping. */
+const IDLE_SEC = 960
 /** Levels of each side of the book. */
 const LEVELS = 20
 
@@ -97,7 +99,7 @@ async function startHub(): Promise<Server> {
     messagesPerSecond: 50,
     messagesBurst: 200,
     payloadBytesMax: 16_384,
-    idleTimeoutSec: 120,
+    idleTimeoutSec: IDLE_SEC,
     bufferBytesMax: BUFFER_BYTES,
     lagMsMax: 600_000,
     requestsInFlightMax: 10,
@@ -168,7 +170,7 @@ function startBare(): Promise<Server> {
   const app = App()
   app.ws('/api/v1/stream', {
     maxBackpressure: BUFFER_BYTES,
-    idleTimeout: 120,
+    idleTimeout: IDLE_SEC,
     open(ws) {
       ws.send('{"type":"hello"}')
     },
