@@ -42,6 +42,23 @@ export const MAKERS_PER_EVENT_MAX = 1_000
 /** Trades listed by `GET /api/v1/trades/{marketId}`. */
 export const TRADES_LISTED_MAX = 100
 
+/** Trades listed by `GET /api/v1/activity/{marketId}`. */
+export const ACTIVITY_LISTED_MAX = 50
+
+/** Entries of `GET /api/v1/users/{address}/activity`, and how many unless said. */
+export const USER_ACTIVITY_LISTED_MAX = 100
+export const USER_ACTIVITY_LISTED = 50
+
+/** Markets of one page of `GET /api/v1/markets`. */
+export const MARKETS_LISTED_MAX = 1_000
+
+/** Candles of one `GET /api/v1/candles/{marketId}`. */
+export const CANDLES_LISTED_MAX = 300
+
+/** Answers that one front keeps for a moment, and their bytes. */
+export const READS_KEPT_MAX = 10_000
+export const READS_KEPT_BYTES_MAX = 64 * 1024 * 1024
+
 /** Rows the projector writes in one database transaction. */
 export const PROJECTION_ROWS_MAX = 2_000
 

@@ -46,6 +46,8 @@ export type Exchange = {
   /** The page's origin where it may read the answer, else ''. */
   readonly origin: string
   readonly authorization: string
+  /** `If-None-Match`, where the route's answers have tags; else ''. */
+  readonly ifNoneMatch: string
   /** As they came, until validation turns them into values. */
   readonly rawPath: readonly string[]
   readonly rawQuery: string

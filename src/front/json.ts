@@ -79,6 +79,15 @@ export function writeJson(value: unknown): string {
   }
 }
 
+/**
+ * A sum as an answer carries it: a number while that is exact, a bigint beyond, which `writeJson`
+ * writes as the same kind of integer. The schemas know only the one JSON has.
+ */
+export function exactInteger(value: bigint): number {
+  const number = Number(value)
+  return Number.isSafeInteger(number) ? number : (value as unknown as number)
+}
+
 /** Part of the same proposal as the reviver's source text; TypeScript's library lacks both. */
 const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => unknown }
 

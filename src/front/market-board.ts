@@ -225,16 +225,25 @@ function snapshotJson(
   return `{"marketId":"${marketId}","bids":[${levels(bids)}],"asks":[${levels(asks)}],"lastUpdate":${lastUpdate},"seq":${seq}}`
 }
 
+/** Whether a trade came before this place in its market; every trade does where there is none. */
+export function isBefore(
+  trade: Pick<Trade, 'seq' | 'fillIndex'>,
+  place: Pick<Trade, 'seq' | 'fillIndex'> | undefined,
+): boolean {
+  if (place === undefined || trade.seq < place.seq) return true
+  return trade.seq === place.seq && trade.fillIndex < place.fillIndex
+}
+
 /** The front's trades and the database's, each once, newest first. */
 export function latestTrades(
-  shown: ShownMarket | undefined,
+  held: readonly ShownTrade[],
   stored: readonly ShownTrade[],
   limit: number,
 ): ShownTrade[] {
   const all = new Map<TradeId, ShownTrade>()
   for (const trade of stored) all.set(trade.tradeId, trade)
   // The front has heard everything about its own trades; the database may lag behind.
-  for (const [id, trade] of shown?.trades ?? []) all.set(id, trade)
+  for (const trade of held) all.set(trade.tradeId, trade)
   return [...all.values()]
     .sort((a, b) => b.matchedAtMs - a.matchedAtMs || b.seq - a.seq || b.fillIndex - a.fillIndex)
     .slice(0, limit)

@@ -99,7 +99,8 @@ function parameters(route: Route, components: Record<string, Json>): Json[] {
       })
     }
   }
-  for (const name of route.headers ?? []) {
+  const tagHeader = route.revalidates === true ? ['if-none-match'] : []
+  for (const name of [...(route.headers ?? []), ...tagHeader]) {
     listed.push({ name, in: 'header', required: false, schema: { type: 'string' } })
   }
   return listed
@@ -135,6 +136,7 @@ function successes(route: Route, components: Record<string, Json>): Record<strin
         ? { description }
         : {
             description,
+            ...(status === '200' && route.revalidates === true ? TAGGED : {}),
             content: {
               [route.produces ?? 'application/json']: {
                 schema: written(schema, 'body', components),
@@ -143,7 +145,17 @@ function successes(route: Route, components: Record<string, Json>): Record<strin
             },
           }
   }
+  if (route.revalidates === true) responses['304'] = { description: 'Unchanged.', ...TAGGED }
   return responses
+}
+
+const TAGGED = {
+  headers: {
+    ETag: {
+      description: 'Send it as If-None-Match to be told 304 while nothing has changed.',
+      schema: { type: 'string' },
+    },
+  },
 }
 
 function describedStatus(status: string): string {

@@ -15,14 +15,17 @@ import type { StageMeter } from '#runtime/stage-meter.ts'
 import { ipText, makeClientIp } from './client-ip.ts'
 import { type CompiledRoute, headOf, JSON_TYPE } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
+import { entityTag, namesTag } from './entity-tag.ts'
 import { createSender, type Exchange, type LimitVerdict, type Sender } from './exchange.ts'
-import { parseJson } from './json.ts'
+import { parseJson, writeJson } from './json.ts'
 import { readParameter, readQuery, type Values } from './query.ts'
 import type {
   Answer,
   AuthClass,
   CostClass,
   Principal,
+  RawReply,
+  Reply,
   Responses,
   RouteRequest,
   Takeover,
@@ -245,6 +248,7 @@ export function createPipeline(options: {
       origin,
       authorization:
         authenticate !== undefined && takesToken(route.auth) ? req.getHeader('authorization') : '',
+      ifNoneMatch: route.revalidates === true ? req.getHeader('if-none-match') : '',
       rawPath,
       // The library answers undefined where its types say string.
       rawQuery: req.getQuery() ?? '',
@@ -493,10 +497,23 @@ export function createPipeline(options: {
 
   function send(exchange: Exchange, answer: Answer<Responses>): void {
     if (isRejection(answer)) sendRejection(exchange, answer)
-    else if ('raw' in answer) {
+    else if (exchange.compiled.route.revalidates === true && answer.status === 200) {
+      sendTagged(exchange, answer)
+    } else if ('raw' in answer) {
       const { status, raw, contentType, headers } = answer
       sender.sendRaw(exchange, status, raw, contentType ?? JSON_TYPE, headers)
     } else sender.sendJson(exchange, answer.status, answer.body, answer.headers)
+  }
+
+  function sendTagged(exchange: Exchange, answer: Reply<Responses> | RawReply): void {
+    const raw = 'raw' in answer ? answer.raw : writeJson(answer.body)
+    const contentType = 'raw' in answer ? (answer.contentType ?? JSON_TYPE) : JSON_TYPE
+    // A route that knows its answer's version spares the hashing.
+    const etag = answer.headers?.etag ?? entityTag(raw)
+    const headers = { ...answer.headers, etag }
+    if (namesTag(exchange.ifNoneMatch, etag)) {
+      sender.sendRaw(exchange, 304, '', contentType, headers)
+    } else sender.sendRaw(exchange, 200, raw, contentType, headers)
   }
 
   function takeOver(

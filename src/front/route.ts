@@ -99,6 +99,8 @@ type Described = {
   readonly deadlineMs?: number
   /** `Cache-Control` of its answers; `no-store` unless it says otherwise. */
   readonly cacheControl?: string
+  /** Answers carry an entity tag, and a client that names it is told 304. GET only. */
+  readonly revalidates?: boolean
   /** Answers that a browser renders need a policy of their own. */
   readonly contentSecurityPolicy?: string
   /** The shape of error bodies where it is not the general one. */

@@ -21,6 +21,8 @@ export type MarketFilter = {
   /** Only markets that expire later than this, in Unix seconds. */
   readonly expiresAfterSec?: number
   readonly limit: number
+  /** The oldest first, behind this one. */
+  readonly after?: { readonly createdAt: number; readonly id: MarketId | undefined } | undefined
 }
 
 export async function marketById(
@@ -48,7 +50,7 @@ export async function marketsByContract(
   return found.map(marketRecord)
 }
 
-/** Markets that fit the filter, the newest first. */
+/** Markets that fit the filter, the newest first; with `after` the oldest first. */
 export async function listMarkets(
   database: Database,
   filter: MarketFilter,
@@ -60,15 +62,26 @@ export async function listMarkets(
     ...(filter.expiresAfterSec === undefined
       ? {}
       : { expiration: { $gt: filter.expiresAfterSec } }),
+    ...(filter.after === undefined ? {} : later(filter.after)),
   }
+  const way = filter.after === undefined ? 'desc' : 'asc'
   const found = await read(database, (em) =>
     em.find(MarketEntity, where, {
-      orderBy: { createdAt: 'desc', id: 'desc' },
+      orderBy: { createdAt: way, id: way },
       limit: filter.limit,
       disableIdentityMap: true,
     }),
   )
   return found.map(marketRecord)
+}
+
+function later({ createdAt, id }: NonNullable<MarketFilter['after']>): object {
+  if (id === undefined) return { createdAt: { $gte: createdAt } }
+  // The bound on the time alone is what the index serves; the rest skips one second.
+  return {
+    createdAt: { $gte: createdAt },
+    $or: [{ createdAt: { $gt: createdAt } }, { id: { $gt: id } }],
+  }
 }
 
 function marketRecord(row: MarketEntity): MarketRecord {

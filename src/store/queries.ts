@@ -59,9 +59,9 @@ import {
   type TradeRecord,
   tradeById,
   tradesByTransaction,
-  tradesOfUser,
 } from './trades.ts'
 import { type JournalFilter, journalOf, transactionByHash } from './transactions.ts'
+import { tradesOfUser, type UserTrades } from './user-trades.ts'
 
 type Counted = { trades: TradeRecord[]; count: number }
 
@@ -74,11 +74,8 @@ export type Queries = {
   ordersByHash: { takes: { orderHashes: readonly OrderHash[] }; answers: OrderRecord[] }
   openOrdersOfTrader: { takes: OpenOrdersFilter; answers: OrderRecord[] }
   tradeById: { takes: { tradeId: TradeId }; answers: TradeRecord | undefined }
-  recentTrades: { takes: { marketId: MarketId; limit: number }; answers: TradeRecord[] }
-  tradesOfUser: {
-    takes: { user: Address; chainId: number; limit: number }
-    answers: TradeRecord[]
-  }
+  recentTrades: { takes: Parameters<typeof recentTrades>[1]; answers: TradeRecord[] }
+  tradesOfUser: { takes: Parameters<typeof tradesOfUser>[1]; answers: UserTrades }
   pendingTrades: { takes: { chainId?: number; limit: number }; answers: TradeRecord[] }
   newestPendingTrades: { takes: { limit: number }; answers: Counted }
   failedTradesSince: { takes: { sinceMs: number; limit: number }; answers: Counted }

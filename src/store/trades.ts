@@ -4,7 +4,7 @@
  * time, and equal times by `seq` and `fillIndex`.
  */
 
-import type { Address, MarketId, TradeId } from '#domain/ids.ts'
+import type { MarketId, TradeId } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 import { tradeKey } from './columns.ts'
@@ -34,15 +34,31 @@ export async function tradeById(database: Database, id: TradeId): Promise<TradeR
   return found === null ? undefined : tradeRecord(found)
 }
 
-/** The trades of a market, the newest first. */
+/** A place in the trades of a market: what happened before this one. */
+export type BeforeTrade = { readonly seq: number; readonly fillIndex: number }
+
+/** The trades of a market, the newest first; all of them, or those before one. */
 export async function recentTrades(
   database: Database,
-  filter: { readonly marketId: MarketId; readonly limit: number },
+  filter: {
+    readonly marketId: MarketId
+    readonly limit: number
+    readonly before?: BeforeTrade | undefined
+  },
 ): Promise<TradeRecord[]> {
+  const { marketId, before } = filter
+  // The bound on `seq` alone is what the index serves; the rest skips fills of one event.
+  const earlier =
+    before === undefined
+      ? {}
+      : {
+          seq: { $lte: before.seq },
+          $or: [{ seq: { $lt: before.seq } }, { fillIndex: { $lt: before.fillIndex } }],
+        }
   const found = await read(database, (em) =>
     em.find(
       TradeEntity,
-      { marketId: filter.marketId },
+      { marketId, ...earlier },
       {
         orderBy: { seq: 'desc', fillIndex: 'desc' },
         limit: filter.limit,
@@ -51,27 +67,6 @@ export async function recentTrades(
     ),
   )
   return found.map(tradeRecord)
-}
-
-/** The trades of a user on a chain, the newest first; one with himself is there once. */
-export async function tradesOfUser(
-  database: Database,
-  filter: { readonly user: Address; readonly chainId: number; readonly limit: number },
-): Promise<TradeRecord[]> {
-  const { user, chainId, limit } = filter
-  // One index serves buyers, the other sellers; each gives the newest of its kind.
-  const [bought, sold] = await read(database, (em) =>
-    Promise.all([
-      em.find(TradeEntity, { buyer: user, chainId }, newest(limit)),
-      em.find(TradeEntity, { seller: user, chainId }, newest(limit)),
-    ]),
-  )
-  const all = new Map<TradeId, TradeRecord>()
-  for (const row of [...bought, ...sold]) {
-    const record = tradeRecord(row)
-    all.set(record.tradeId, record)
-  }
-  return [...all.values()].sort(newestFirst).slice(0, limit)
 }
 
 /** Trades that the chain has not decided about, the oldest first. */
@@ -153,11 +148,7 @@ function newest(limit: number) {
   } as const
 }
 
-function newestFirst(a: TradeRecord, b: TradeRecord): number {
-  return b.matchedAtMs - a.matchedAtMs || b.seq - a.seq || b.fillIndex - a.fillIndex
-}
-
-function tradeRecord(row: TradeEntity): TradeRecord {
+export function tradeRecord(row: TradeEntity): TradeRecord {
   return {
     tradeId: tradeId(row.marketId, row.seq, row.fillIndex),
     marketId: row.marketId,

@@ -13,8 +13,8 @@ import {
   recentTrades,
   type TradeRecord,
   tradesByTransaction,
-  tradesOfUser,
 } from '#store/trades.ts'
+import { tradesOfUser, type UserTradePlace } from '#store/user-trades.ts'
 import { onBothDatabases } from '../support/databases.ts'
 import {
   address,
@@ -84,14 +84,22 @@ await onBothDatabases('reads', (databases) => {
         'm-11-0',
       ])
       assert.deepEqual(await recentTrades(database, { marketId: id('none'), limit: 9 }), [])
+      const before = async (seq: number, fillIndex: number, limit = 100) =>
+        named(await recentTrades(database, { marketId: m, limit, before: { seq, fillIndex } }))
+      assert.deepEqual(await before(10, 0, 3), ['m-3-10', 'm-3-2', 'm-3-1'])
+      assert.deepEqual(await before(3, 2), ['m-3-1', 'm-3-0', 'm-2-0'])
+      assert.deepEqual(await before(3, 3, 1), ['m-3-2'])
+      assert.deepEqual(await before(2, 0), [])
     })
   })
 
   it('lists the trades of a user on one chain, bought, sold and with himself', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
-      const of = async (user: string, chainId: number, limit: number) =>
-        named(await tradesOfUser(database, { user: address(user), chainId, limit }))
+      const of = async (user: string, chainId: number, limit: number) => {
+        const { trades } = await tradesOfUser(database, { user: address(user), chainId, limit })
+        return named(trades)
+      }
       const ann = [
         'm-12-0',
         'm-11-0',
@@ -106,6 +114,16 @@ await onBothDatabases('reads', (databases) => {
       assert.deepEqual(await of('ann', 31337, 100), ann)
       for (let limit = 1; limit < ann.length; limit++) {
         assert.deepEqual(await of('ann', 31337, limit), ann.slice(0, limit))
+        // Page by page it is the same list, whatever shares a millisecond.
+        const paged: string[] = []
+        let before: UserTradePlace | undefined
+        do {
+          const filter = { user: address('ann'), chainId: 31337, limit, before }
+          const page = await tradesOfUser(database, filter)
+          paged.push(...named(page.trades))
+          before = page.next
+        } while (before !== undefined)
+        assert.deepEqual(paged, ann)
       }
       assert.deepEqual(await of('ann', 137, 100), ['far-9-0'])
       assert.deepEqual(await of('eve', 31337, 100), ['m-11-0', 'n-4-0'])

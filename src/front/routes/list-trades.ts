@@ -1,35 +1,71 @@
-/** `GET /api/v1/trades/{marketId}`: the newest trades of a market. */
+/**
+ * `GET /api/v1/trades/{marketId}` and `GET /api/v1/activity/{marketId}`: the trades of a market, the
+ * newest first, from the front's own memory as far as it reaches.
+ */
 
 import Type from 'typebox'
-import { checksumAddress } from '#domain/checksum-address.ts'
 import type { MarketId } from '#domain/ids.ts'
-import { TRADES_LISTED_MAX } from '#domain/limits.ts'
-import { latestTrades, type MarketBoard, type ShownTrade } from '../market-board.ts'
-import { MARKET_ID, TRADER } from '../order-examples.ts'
+import { ACTIVITY_LISTED_MAX, TRADES_LISTED_MAX } from '#domain/limits.ts'
+import { isRejection, type Rejection } from '#domain/rejection.ts'
+import { isBefore, latestTrades, type MarketBoard, type ShownTrade } from '../market-board.ts'
+import { MARKET_ID } from '../order-examples.ts'
 import { marketIdParam } from '../order-shapes.ts'
 import { type AnswerRoute, route } from '../route.ts'
+import { safeInteger } from '../schemas.ts'
+import {
+  ActivityShape,
+  beforeTradeParam,
+  nextBefore,
+  placeBefore,
+  TRADE_EXAMPLE,
+  type TradePlace,
+  TradeShape,
+  tradeBody,
+} from '../trade-shapes.ts'
 
-const TradeShape = Type.Object(
-  {
-    tradeId: Type.String(),
-    price: Type.Integer(),
-    size: Type.Integer(),
-    buyer: Type.String(),
-    seller: Type.String(),
-    outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
-    timestamp: Type.Integer({ description: 'Unix seconds' }),
-    txHash: Type.String({ description: 'Empty until it is on its way to the chain' }),
-    status: Type.String({ description: 'matched, submitted, confirmed, failed or reverted' }),
-    seq: Type.Integer({ description: 'The market’s sequence; trades of one order share it' }),
-  },
-  { title: 'Trade' },
-)
-
-export function listTrades(parts: {
+export type TradeSources = {
   readonly board: MarketBoard
-  /** Older trades, from the database. */
-  readonly storedTrades: (marketId: MarketId, limit: number) => Promise<ShownTrade[]>
-}): AnswerRoute {
+  /** Trades that the database holds, the newest first; all, or those before one. */
+  readonly storedTrades: (
+    marketId: MarketId,
+    limit: number,
+    before: TradePlace | undefined,
+  ) => Promise<ShownTrade[]>
+}
+
+const closed = { additionalProperties: false } as const
+
+function pageQuery(most: number) {
+  return Type.Object(
+    {
+      limit: Type.Optional(
+        safeInteger({ min: 1, description: `How many; ${most} unless said, and at most` }),
+      ),
+      before: Type.Optional(beforeTradeParam()),
+    },
+    closed,
+  )
+}
+
+/** One page, and the place to go on from. */
+async function page(
+  { board, storedTrades }: TradeSources,
+  marketId: MarketId,
+  query: { limit?: number; before?: string },
+  most: number,
+): Promise<{ trades: ShownTrade[]; next: string | null } | Rejection> {
+  const before = placeBefore(marketId, query.before)
+  if (isRejection(before)) return before
+  const limit = Math.min(query.limit ?? most, most)
+  const shown = board.markets.get(marketId)
+  const held = [...(shown?.trades.values() ?? [])].filter((trade) => isBefore(trade, before))
+  const stored = held.length >= limit ? [] : await storedTrades(marketId, limit, before)
+  const trades = latestTrades(held, stored, limit)
+  const last = trades.length < limit ? undefined : trades.at(-1)
+  return { trades, next: last?.tradeId ?? null }
+}
+
+export function listTrades(parts: TradeSources): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/trades/{marketId}',
@@ -38,12 +74,58 @@ export function listTrades(parts: {
     tag: 'markets',
     summary: 'The newest trades of a market',
     description: 'Up to 100, newest first. A market that nobody knows has none.',
-    params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
+    cacheControl: 'no-cache',
+    revalidates: true,
+    params: Type.Object({ marketId: marketIdParam() }, closed),
+    query: pageQuery(TRADES_LISTED_MAX),
     responses: {
       200: Type.Object({
         marketId: Type.String(),
         trades: Type.Array(TradeShape),
         count: Type.Integer(),
+        nextBefore,
+      }),
+    },
+    examples: {
+      responses: {
+        200: {
+          'one trade': {
+            value: { marketId: MARKET_ID, trades: [TRADE_EXAMPLE], count: 1, nextBefore: null },
+          },
+        },
+      },
+    },
+    async handle({ path: { marketId }, query }) {
+      const found = await page(parts, marketId, query, TRADES_LISTED_MAX)
+      if (isRejection(found)) return found
+      const trades = found.trades.map(tradeBody)
+      const body = { marketId, trades, count: trades.length, nextBefore: found.next }
+      return { status: 200, body }
+    },
+  })
+}
+
+export function listActivity(parts: TradeSources): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/activity/{marketId}',
+    auth: 'public',
+    cost: 'read',
+    tag: 'markets',
+    summary: 'What has been going on in a market',
+    description:
+      'Its 50 newest trades, newest first, each with who came second and how far it is. A market ' +
+      'that nobody knows has none.',
+    cacheControl: 'no-cache',
+    revalidates: true,
+    params: Type.Object({ marketId: marketIdParam() }, closed),
+    query: pageQuery(ACTIVITY_LISTED_MAX),
+    responses: {
+      200: Type.Object({
+        marketId: Type.String(),
+        activity: Type.Array(ActivityShape),
+        count: Type.Integer(),
+        nextBefore,
       }),
     },
     examples: {
@@ -52,43 +134,23 @@ export function listTrades(parts: {
           'one trade': {
             value: {
               marketId: MARKET_ID,
-              trades: [
-                {
-                  tradeId: `${MARKET_ID}-17-0`,
-                  price: 430_000,
-                  size: 2_500_000,
-                  buyer: TRADER,
-                  seller: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC',
-                  outcome: 0,
-                  timestamp: 1_800_000_000,
-                  txHash: '',
-                  status: 'matched',
-                  seq: 17,
-                },
-              ],
+              activity: [{ ...TRADE_EXAMPLE, takerSide: 0 }],
               count: 1,
+              nextBefore: null,
             },
           },
         },
       },
     },
-    async handle({ path }) {
-      const shown = parts.board.markets.get(path.marketId)
-      const enough = (shown?.trades.size ?? 0) >= TRADES_LISTED_MAX
-      const stored = enough ? [] : await parts.storedTrades(path.marketId, TRADES_LISTED_MAX)
-      const trades = latestTrades(shown, stored, TRADES_LISTED_MAX).map((trade) => ({
-        tradeId: trade.tradeId,
-        price: trade.price,
-        size: trade.size,
-        buyer: checksumAddress(trade.buyer),
-        seller: checksumAddress(trade.seller),
-        outcome: trade.outcome,
-        timestamp: Math.floor(trade.matchedAtMs / 1_000),
-        txHash: trade.txHash,
-        status: trade.status,
-        seq: trade.seq,
+    async handle({ path: { marketId }, query }) {
+      const found = await page(parts, marketId, query, ACTIVITY_LISTED_MAX)
+      if (isRejection(found)) return found
+      const activity = found.trades.map((trade) => ({
+        ...tradeBody(trade),
+        takerSide: trade.takerSide,
       }))
-      return { status: 200, body: { marketId: path.marketId, trades, count: trades.length } }
+      const body = { marketId, activity, count: activity.length, nextBefore: found.next }
+      return { status: 200, body }
     },
   })
 }

@@ -1,13 +1,12 @@
 /** `GET /api/v1/orderbook/{marketId}`: the levels of a book, from the front's own memory. */
 
 import Type from 'typebox'
-import { NO, type Outcome, YES } from '#domain/order.ts'
 import { reject } from '#domain/rejection.ts'
 import { emptyOrderbookJson, type MarketBoard, orderbookJson } from '../market-board.ts'
 import { MARKET_ID } from '../order-examples.ts'
 import { marketIdParam } from '../order-shapes.ts'
+import { OUTCOME_OF, outcomeParam } from '../outcome-param.ts'
 import { type AnswerRoute, route } from '../route.ts'
-import { oneOf } from '../schemas.ts'
 
 const Level = Type.Object(
   {
@@ -17,8 +16,6 @@ const Level = Type.Object(
   { title: 'Level' },
 )
 
-const OUTCOME_OF: Record<'YES' | 'NO' | '0' | '1', Outcome> = { YES, NO, 0: YES, 1: NO }
-
 export function orderbook(board: MarketBoard): AnswerRoute {
   return route({
     method: 'GET',
@@ -27,12 +24,14 @@ export function orderbook(board: MarketBoard): AnswerRoute {
     cost: 'read',
     tag: 'markets',
     summary: 'The order book of a market',
+    cacheControl: 'no-cache',
+    revalidates: true,
     description:
       'With `outcome` the book of that outcome, without it the orders of both, merged by price. ' +
       'A market that nobody knows has an empty book.',
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     query: Type.Object(
-      { outcome: Type.Optional(oneOf(['YES', 'NO', '0', '1'])) },
+      { outcome: Type.Optional(outcomeParam('Both unless said')) },
       { additionalProperties: false },
     ),
     responses: {
@@ -66,7 +65,9 @@ export function orderbook(board: MarketBoard): AnswerRoute {
         return { status: 200, raw: emptyOrderbookJson(path.marketId) }
       }
       const outcome = query.outcome === undefined ? undefined : OUTCOME_OF[query.outcome]
-      return { status: 200, raw: orderbookJson(shown, outcome) }
+      const raw = orderbookJson(shown, outcome)
+      // The book follows from the market's sequence, so that is its version.
+      return { status: 200, raw, headers: { etag: `W/"${shown.seq}-${query.outcome ?? ''}"` } }
     },
   })
 }

@@ -1,0 +1,35 @@
+/**
+ * Finds a market: on the board, or, once it is over and its thread has let it go, in the database.
+ * Where neither knows it but not every thread is followed, nobody can say that it does not exist.
+ */
+
+import type { MarketId } from '#domain/ids.ts'
+import type { CloseReason, Market } from '#domain/market.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { MarketBoard, ShownMarket } from './market-board.ts'
+
+export type FoundMarket = {
+  readonly market: Market
+  readonly closed: CloseReason | undefined
+  /** Its books, while its thread holds it. */
+  readonly shown: ShownMarket | undefined
+}
+
+export type StoredMarket = Market & { readonly closeReason: CloseReason | null }
+
+export type MarketFinder = (marketId: MarketId) => Promise<FoundMarket | Rejection>
+
+export function makeMarketFinder(parts: {
+  readonly board: MarketBoard
+  readonly storedMarket: (marketId: MarketId) => Promise<StoredMarket | undefined>
+}): MarketFinder {
+  return async (marketId) => {
+    const shown = parts.board.markets.get(marketId)
+    if (shown !== undefined) return { market: shown.market, closed: shown.closed, shown }
+    const stored = await parts.storedMarket(marketId)
+    if (stored !== undefined) {
+      return { market: stored, closed: stored.closeReason ?? undefined, shown: undefined }
+    }
+    return reject(parts.board.isCurrent() ? 'MARKET_NOT_FOUND' : 'OVERLOADED')
+  }
+}
