@@ -10,6 +10,7 @@ export const defaults: Settings = {
     port: 8080,
     threads: 1,
     corsOrigins: [],
+    readCacheMs: 1_000,
     deadlineMs: 10_000,
     requestsInFlightMax: 10_000,
     connectionsMax: 20_000,

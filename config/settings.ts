@@ -94,6 +94,13 @@ export const SettingsSchema = Type.Object({
       maxItems: 100,
       description: 'Origins that browsers may call from, separated by commas; * is any.',
     }),
+    readCacheMs: Type.Integer({
+      env: 'SIBYL_READ_CACHE_MS',
+      minimum: 0,
+      maximum: 60_000,
+      unit: 'ms',
+      description: 'How long sums that everybody is shown are kept before they are read again.',
+    }),
     deadlineMs: Type.Integer({
       env: 'SIBYL_REQUEST_DEADLINE_MS',
       minimum: 100,

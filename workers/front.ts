@@ -4,6 +4,7 @@ import { type MessagePort, workerData } from 'node:worker_threads'
 import type { Remote } from 'comlink'
 import { AggregatorRegistry, Registry } from 'prom-client'
 import type { ApiKeysProtocol, KeyNews } from '#actors/api-keys.ts'
+import type { ClerkProtocol } from '#actors/clerk.ts'
 import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { HoldsProtocol } from '#actors/order-holds.ts'
 import { readRows } from '#actors/packed-event.ts'
@@ -36,9 +37,7 @@ import { asyncapi } from '#front/routes/asyncapi.ts'
 import { cancelOrder } from '#front/routes/cancel-order.ts'
 import { cancelOrders } from '#front/routes/cancel-orders.ts'
 import { type ChainFacts, config } from '#front/routes/config.ts'
-import { listMarkets } from '#front/routes/list-markets.ts'
 import { listOrders, listUserOrders } from '#front/routes/list-orders.ts'
-import { listTrades } from '#front/routes/list-trades.ts'
 import { orderbook } from '#front/routes/orderbook.ts'
 import { placeOrder } from '#front/routes/place-order.ts'
 import { placeOrders } from '#front/routes/place-orders.ts'
@@ -67,6 +66,7 @@ import { type Home, runThread } from '#runtime/thread.ts'
 import { askQuery, type Queries, type QueryName } from '#store/queries.ts'
 import { createBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
 import { type OrderInspection, type SignedOrder, verifiedOrder } from '#verify/inspect-orders.ts'
+import { readRoutes } from './front-reads.ts'
 
 /** Tasks that wait for a free thread of a pool; one more is refused. */
 const POOL_QUEUE_MAX = 10_000
@@ -95,7 +95,7 @@ const board = makeBoard(
 const threads = Array.from({ length: topology.marketThreads }, () =>
   makeRef<MarketThreadProtocol & HoldsProtocol>(),
 )
-const store = makeRef<ApiKeysProtocol>()
+const store = makeRef<ApiKeysProtocol & ClerkProtocol>()
 const relayers = relayedChains(settings).map((chain) => ({
   chain,
   relayer: makeRef<RelayerProtocol>(),
@@ -342,11 +342,7 @@ function routes(): Route[] {
     registerApiKey(keyDesk, systemClock.nowMs, settings.service.name),
     revokeApiKey(keyDesk, authenticator, settings.service.name),
     orderbook(board),
-    listMarkets(board),
-    listTrades({
-      board,
-      storedTrades: (marketId, limit) => query('recentTrades', { marketId, limit }),
-    }),
+    ...readRoutes({ settings, board, gateway, query, store, clock: systemClock }),
     ...relayerOperations(relayDesk),
     relayerNonces(relayDesk, systemClock.nowMs),
     pendingClaims((filter) => query('claimsByStatus', filter)),

@@ -55,6 +55,11 @@ export type MarketThreadProtocol = MarketProtocol & {
     takes: { trader: Address; marketId?: MarketId }
     answers: { orders: OpenOrder[] }
   }
+  /** How many orders rest in the markets of this thread, by chain. */
+  CountOrders: {
+    takes: object
+    answers: { chains: (readonly [chainId: number, orders: number])[] }
+  }
   /** Every market of this thread, for a reader that has just come. */
   Markets: { takes: object; answers: { views: MarketView[] } }
   /** The database holds everything of the partition up to and with this offset. */
@@ -211,6 +216,17 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
       if (hosted !== undefined) orders.push(...openOrdersOf(hosted.state, trader, nowSec))
     }
     return { orders }
+  },
+
+  CountOrders(thread) {
+    const chains = new Map<number, number>()
+    for (const { state } of thread.markets.values()) {
+      const { chainId } = state.market
+      const [yes, no] = state.books
+      const resting = yes.count + no.count
+      chains.set(chainId, (chains.get(chainId) ?? 0) + resting)
+    }
+    return { chains: [...chains] }
   },
 
   Markets(thread) {

@@ -49,6 +49,12 @@ export const ACTIVITY_LISTED_MAX = 50
 export const USER_ACTIVITY_LISTED_MAX = 100
 export const USER_ACTIVITY_LISTED = 50
 
+/** Holders named by `GET /api/v1/holders/{marketId}`. */
+export const HOLDERS_LISTED_MAX = 10
+
+/** Positions of one page of `GET /api/v1/users/{address}/positions`. */
+export const POSITIONS_LISTED_MAX = 1_000
+
 /** Markets of one page of `GET /api/v1/markets`. */
 export const MARKETS_LISTED_MAX = 1_000
 

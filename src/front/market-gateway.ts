@@ -46,6 +46,8 @@ export type MarketGateway = {
     marketId: MarketId | undefined,
     deadlineMs: number,
   ): Promise<OpenOrder[] | Rejection>
+  /** How many orders rest in the books, by chain. */
+  countOrders(deadlineMs: number): Promise<Map<number, number> | Rejection>
 }
 
 export function makeGateway(
@@ -104,6 +106,19 @@ export function makeGateway(
         orders.push(...answer.orders)
       }
       return orders
+    },
+    async countOrders(deadlineMs) {
+      const answers = await Promise.all(
+        threads.map((thread) => thread.ask('CountOrders', {}, deadlineMs)),
+      )
+      const counts = new Map<number, number>()
+      for (const answer of answers) {
+        if (isUnanswered(answer) || isRejection(answer)) return reject('OVERLOADED')
+        for (const [chainId, orders] of answer.chains) {
+          counts.set(chainId, (counts.get(chainId) ?? 0) + orders)
+        }
+      }
+      return counts
     },
   }
 }

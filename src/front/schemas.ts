@@ -5,7 +5,7 @@
  */
 
 import Type, { type TSchema, type TUnsafe } from 'typebox'
-import { type Address, parseUint64, UINT64_MAX, type Uint64 } from '#domain/ids.ts'
+import { type Address, type MarketId, parseUint64, UINT64_MAX, type Uint64 } from '#domain/ids.ts'
 import type { Uint256 } from '#domain/relay.ts'
 
 /** What a scalar schema carries beside its keywords; hidden from JSON. */
@@ -107,6 +107,28 @@ export function addressKeepingCase(options: ScalarOptions = {}): TUnsafe<string>
 /** 32 bytes of hex: a market id, an order hash, a transaction hash. */
 export function bytes32<T extends string = string>(options: ScalarOptions = {}): TUnsafe<T> {
   return hex<T>(BYTES32_PATTERN, 'must be 0x and 64 hex characters', 'bytes32', options)
+}
+
+/** A market by its id, or by the address of its contract. */
+export function marketName(
+  options: ScalarOptions = {},
+): TUnsafe<{ readonly marketId: MarketId } | { readonly contractAddress: Address }> {
+  const pattern = '^0x(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$'
+  const expression = new RegExp(pattern)
+  return scalar(
+    (value) => typeof value === 'string' && expression.test(value),
+    {
+      normalise: (value: string) => {
+        const name = value.toLowerCase()
+        return name.length === 42
+          ? { contractAddress: name as Address }
+          : { marketId: name as MarketId }
+      },
+      expects: 'must be 0x and 40 or 64 hex characters',
+      inBody: { type: 'string', pattern },
+    },
+    options,
+  )
 }
 
 /** An unsigned 64-bit integer, as a JSON integer or as decimal text; canonical decimal text out. */

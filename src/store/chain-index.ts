@@ -18,6 +18,7 @@ import { Fault } from '#domain/fault.ts'
 import { type MarketId, ZERO_ADDRESS } from '#domain/ids.ts'
 import { type Database, transact } from './database.ts'
 import { bytesOf, hexOf } from './hex.ts'
+import { marketsMovedAbove, movePositions, refoldMarkets } from './positions-write.ts'
 
 export type ChainClaim = {
   readonly chainId: number
@@ -150,6 +151,7 @@ export async function indexRange(database: Database, range: ChainRange): Promise
     await insertRows(sql, chainId, events)
     for (const event of events) await applyStep(sql, chainId, event)
     await moveBalances(sql, chainId, events.filter(isMove), 1)
+    await movePositions(sql, chainId, events)
     const withdrawn = await marketIds(
       sql,
       `select market_id from chain_markets
@@ -186,6 +188,7 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
         where chain_id = ? and block_number > ? and event not in ('created', 'settled')`,
       above,
     )
+    const moved = await marketsMovedAbove(sql, chainId, to.number)
     const moves = await sql.all<{
       position_id: Uint8Array
       sender: Uint8Array
@@ -218,6 +221,7 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
     ]) {
       await sql.run(`delete from ${table} where chain_id = ? and block_number > ?`, above)
     }
+    await refoldMarkets(sql, chainId, moved)
     await sql.run('delete from chain_assertions where chain_id = ? and proposed_block > ?', above)
     await sql.run(
       `update chain_assertions set disputed_block = null, disputed_at_sec = null, disputed_tx = null
@@ -641,7 +645,7 @@ async function marketIds(
   return found.map((row) => hexOf(row.market_id) as MarketId)
 }
 
-type Statements = {
+export type Statements = {
   readonly isMysql: boolean
   run(sql: string, values: readonly (string | number | Buffer | null)[]): Promise<number>
   all<R>(sql: string, values: readonly (string | number | Buffer)[]): Promise<R[]>
@@ -652,7 +656,7 @@ type Statements = {
 /** Rows of one statement. */
 const ROWS_MAX = 200
 
-function statements(
+export function statements(
   database: Database,
   connection: AbstractSqlConnection,
   transaction: Transaction,

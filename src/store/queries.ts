@@ -46,6 +46,16 @@ import {
   orderByHash,
   ordersByHash,
 } from './orders.ts'
+import { type PayoutRecord, payoutsOfUser } from './payouts.ts'
+import {
+  holdersOf,
+  indexedBlock,
+  type MarketHolders,
+  type PositionRecord,
+  positionOf,
+  positionsOfUser,
+  type UserPosition,
+} from './positions.ts'
 import { marksSince, type PriceRecord, pricesSince } from './prices.ts'
 import { quickMarketById, quickMarketsOfAsset, unfinishedQuickMarkets } from './quick-markets.ts'
 import { relayByKey, relayGasSince, unfinishedRelays } from './relays.ts'
@@ -83,6 +93,11 @@ export type Queries = {
   marketStats: { takes: { marketId: MarketId; nowMs: number }; answers: MarketStats }
   chainStats: { takes: { chainId?: number; nowMs: number }; answers: ChainStats }
   candles: { takes: CandleFilter; answers: CandleRecord[] }
+  positionOf: { takes: Parameters<typeof positionOf>[1]; answers: PositionRecord | undefined }
+  positionsOfUser: { takes: Parameters<typeof positionsOfUser>[1]; answers: UserPosition[] }
+  holdersOf: { takes: { marketId: MarketId; limit: number }; answers: MarketHolders }
+  payoutsOfUser: { takes: Parameters<typeof payoutsOfUser>[1]; answers: PayoutRecord[] }
+  indexedBlock: { takes: { chainId: number }; answers: number | undefined }
   pricesSince: {
     takes: { asset: string; sinceSec: number; limit: number }
     answers: PriceRecord[]
@@ -175,6 +190,11 @@ const answers: {
   marketStats,
   chainStats,
   candles,
+  positionOf,
+  positionsOfUser,
+  holdersOf,
+  payoutsOfUser,
+  indexedBlock,
   pricesSince,
   marksSince,
   quickMarketsOfAsset,

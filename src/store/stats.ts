@@ -8,6 +8,7 @@ import type { MarketId } from '#domain/ids.ts'
 import { OUTCOMES, type Outcome } from '#domain/order.ts'
 import { type Database, read, sqlConnection } from './database.ts'
 import { bytesOf } from './hex.ts'
+import { openInterestOf, openInterestOfChain } from './positions.ts'
 import { DAY_SEC, HOUR_SEC, MINUTE_SEC, spanStartSec, sumOf } from './spans.ts'
 
 export type MarketStats = {
@@ -20,6 +21,8 @@ export type MarketStats = {
   readonly lastOutcome: Outcome | null
   /** The same of each outcome, YES first. */
   readonly lastPrices: readonly [number, number]
+  /** The collateral that stands behind its tokens. */
+  readonly openInterest: bigint
 }
 
 export type ChainStats = {
@@ -31,6 +34,7 @@ export type ChainStats = {
   readonly totalMarkets: number
   readonly activeMarkets: number
   readonly resolvedMarkets: number
+  readonly openInterest: bigint
 }
 
 type Summed = {
@@ -78,6 +82,7 @@ export async function marketStats(
     lastPrice: last[newest]?.close_e6 ?? 0,
     lastOutcome: last[newest] === undefined ? null : newest,
     lastPrices: [last[0]?.close_e6 ?? 0, last[1]?.close_e6 ?? 0],
+    openInterest: await openInterestOf(database, { marketId }),
   }
 }
 
@@ -126,6 +131,7 @@ export async function chainStats(
     totalMarkets: markets,
     activeMarkets: markets - sum((row) => row.markets_closed),
     resolvedMarkets: sum((row) => row.markets_resolved),
+    openInterest: await openInterestOfChain(database, chainId === undefined ? {} : { chainId }),
   }
 }
 

@@ -23,6 +23,7 @@ import {
   rewindChain,
 } from './chain-index.ts'
 import type { Database } from './database.ts'
+import { type PositionSync, syncPosition } from './positions.ts'
 import { type PriceBatch, recordMarks, recordPrices } from './prices.ts'
 import { noteQuickMarket, openQuickMarket, resolveQuickMarket } from './quick-markets.ts'
 import { changeRelay, type OpenedRelay, openRelay, type RelayChange } from './relays.ts'
@@ -34,6 +35,7 @@ export type Writes = {
   claimChain: { takes: ChainClaim; answers: ChainProgress }
   indexRange: { takes: ChainRange; answers: ChainWritten }
   rewindChain: { takes: ChainRewind; answers: ChainRewound }
+  syncPosition: { takes: PositionSync; answers: 'synced' | 'moved' }
   openRelay: { takes: OpenedRelay; answers: { record: RelayRecord; opened: boolean } }
   changeRelay: { takes: RelayChange; answers: boolean }
   /** False when a newer form of the row was there, which was left as it is. */
@@ -66,6 +68,7 @@ const writers: {
   claimChain,
   indexRange,
   rewindChain,
+  syncPosition,
   openRelay,
   changeRelay,
   saveTransaction,

@@ -72,7 +72,8 @@ test('while a market thread is away, a market that is not here may exist', async
 })
 
 test('a list of markets waits until every thread has told its own', async () => {
-  const listed = (board: MarketBoard) => listMarkets(board).handle({ query: {} } as never)
+  const listed = (board: MarketBoard) =>
+    listMarkets({ board, storedMarkets: async () => [] }).handle({ query: {} } as never)
   assert.equal(codeOf(await listed(boardOf({ whole: false, current: false }))), 'OVERLOADED')
   // A thread that is being restarted has told them before.
   assert.equal(codeOf(await listed(boardOf({ whole: true, current: false }))), undefined)

@@ -74,6 +74,7 @@ await onBothDatabases('sums', (databases) => {
         lastPrice: 0,
         lastOutcome: null,
         lastPrices: [0, 0],
+        openInterest: 0n,
       })
       await project(
         database,
@@ -93,6 +94,7 @@ await onBothDatabases('sums', (databases) => {
         lastPrice: 500_000,
         lastOutcome: 0,
         lastPrices: [500_000, 300_000],
+        openInterest: 0n,
       })
       await project(database, batch(2, 3, { tradeChanges: fails(4) }))
       assert.deepEqual(await stats(), {
@@ -103,6 +105,7 @@ await onBothDatabases('sums', (databases) => {
         lastPrice: 300_000,
         lastOutcome: 1,
         lastPrices: [400_000, 300_000],
+        openInterest: 0n,
       })
       // Both the last ones of their outcomes fail, one of them in the batch that brings it.
       await project(
@@ -119,6 +122,7 @@ await onBothDatabases('sums', (databases) => {
         lastPrice: 0,
         lastOutcome: null,
         lastPrices: [0, 0],
+        openInterest: 0n,
       })
       await assertAudited(database)
     })

@@ -35,11 +35,7 @@ export const MarketShape = Type.Object(
   { title: 'Market' },
 )
 
-export function marketBody({
-  market,
-  closed,
-  shown,
-}: FoundMarket): Static<typeof MarketShape> {
+export function marketBody({ market, closed, shown }: FoundMarket): Static<typeof MarketShape> {
   return {
     id: market.id,
     question: market.question,

@@ -20,6 +20,7 @@ export type MarketSums = {
   readonly lastPrice: number
   readonly lastOutcome: number | null
   readonly lastPrices: readonly [number, number]
+  readonly openInterest: bigint
 }
 
 const collateral = (description: string) =>
@@ -41,6 +42,7 @@ const StatsShape = Type.Object(
     lastNoPrice: Type.Integer(),
     trades24h: Type.Integer(),
     totalTrades: Type.Integer(),
+    openInterest: collateral('What stands behind the outcome tokens'),
   },
   { title: 'MarketStatistics' },
 )
@@ -80,6 +82,7 @@ export function marketStats(parts: {
               lastNoPrice: 560_000,
               trades24h: 1,
               totalTrades: 48,
+              openInterest: 20_000_000,
             },
           },
         },
@@ -101,6 +104,7 @@ export function marketStats(parts: {
           lastNoPrice: sums.lastPrices[1],
           trades24h: sums.trades24h,
           totalTrades: sums.totalTrades,
+          openInterest: exactInteger(sums.openInterest),
         }
       })
     },

@@ -5,6 +5,7 @@ import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address, MarketId, TradeId } from '#domain/ids.ts'
 import { USER_ACTIVITY_LISTED, USER_ACTIVITY_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { exactInteger } from '../json.ts'
 import { MARKET_ID, TRADER } from '../order-examples.ts'
 import { type AnswerRoute, route } from '../route.ts'
 import { address, safeInteger } from '../schemas.ts'
@@ -38,7 +39,7 @@ export type UserPayout = {
   readonly marketQuestion: string
   readonly contractAddress: Address
   readonly winningOutcome: number
-  readonly payout: number
+  readonly payout: bigint
   readonly txHash: string
   readonly status: string
   readonly atMs: number
@@ -224,7 +225,7 @@ function payoutEntry(payout: UserPayout) {
     marketQuestion: payout.marketQuestion,
     contractAddress: checksumAddress(payout.contractAddress),
     winningOutcome: payout.winningOutcome,
-    payout: payout.payout,
+    payout: exactInteger(payout.payout),
     txHash: payout.txHash,
     status: payout.status,
     timestamp: Math.floor(payout.atMs / 1_000),

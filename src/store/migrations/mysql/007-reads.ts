@@ -62,5 +62,29 @@ export class Reads extends Migration {
       address binary(20) not null,
       primary key (chain_id, address)
     ) ${TABLE}`)
+    this.addSql(`create table if not exists positions (
+      market_id binary(32) not null,
+      holder binary(20) not null,
+      chain_id bigint not null,
+      yes_shares_e6 bigint not null,
+      no_shares_e6 bigint not null,
+      total_shares_e6 bigint not null,
+      yes_cost_e6 bigint not null,
+      no_cost_e6 bigint not null,
+      primary key (market_id, holder),
+      index positions_by_size (market_id, total_shares_e6, holder),
+      index positions_of_holder (holder, chain_id, market_id)
+    ) ${TABLE}`)
+    this.addSql(`create table if not exists market_holdings (
+      market_id binary(32) not null primary key,
+      chain_id bigint not null,
+      holders bigint not null,
+      locked_e6 bigint not null
+    ) ${TABLE}`)
+    this.addSql(`create table if not exists chain_holdings (
+      chain_id bigint not null primary key,
+      holders bigint not null,
+      locked_e6 bigint not null
+    ) ${TABLE}`)
   }
 }

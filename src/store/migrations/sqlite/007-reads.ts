@@ -60,5 +60,31 @@ export class Reads extends Migration {
       address blob not null,
       primary key (chain_id, address)
     ) strict, without rowid`)
+    this.addSql(`create table if not exists positions (
+      market_id blob not null,
+      holder blob not null,
+      chain_id integer not null,
+      yes_shares_e6 integer not null,
+      no_shares_e6 integer not null,
+      total_shares_e6 integer not null,
+      yes_cost_e6 integer not null,
+      no_cost_e6 integer not null,
+      primary key (market_id, holder)
+    ) strict, without rowid`)
+    this.addSql(`create index if not exists positions_by_size
+      on positions (market_id, total_shares_e6, holder)`)
+    this.addSql(`create index if not exists positions_of_holder
+      on positions (holder, chain_id, market_id)`)
+    this.addSql(`create table if not exists market_holdings (
+      market_id blob not null primary key,
+      chain_id integer not null,
+      holders integer not null,
+      locked_e6 integer not null
+    ) strict, without rowid`)
+    this.addSql(`create table if not exists chain_holdings (
+      chain_id integer not null primary key,
+      holders integer not null,
+      locked_e6 integer not null
+    ) strict, without rowid`)
   }
 }

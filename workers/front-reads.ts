@@ -1,0 +1,122 @@
+/** The reads of a front: its routes over the board, the query pool, and the chains for a sync. */
+
+import { makeChainClient } from '#chain/clients.ts'
+import { conditionalTokens } from '#chain/conditional-tokens.ts'
+import type { Settings } from '#config/settings.ts'
+import type { Address } from '#domain/ids.ts'
+import { READS_KEPT_BYTES_MAX, READS_KEPT_MAX } from '#domain/limits.ts'
+import type { MarketBoard } from '#front/market-board.ts'
+import { makeMarketFinder } from '#front/market-finder.ts'
+import type { MarketGateway } from '#front/market-gateway.ts'
+import { type ChainBalances, makePositionDesk } from '#front/position-desk.ts'
+import { makeReadCache } from '#front/read-cache.ts'
+import type { Route } from '#front/route.ts'
+import { candles } from '#front/routes/candles.ts'
+import { getMarket, listMarkets } from '#front/routes/list-markets.ts'
+import { listActivity, listTrades, type TradeSources } from '#front/routes/list-trades.ts'
+import { marketStats } from '#front/routes/market-stats.ts'
+import { platformStats } from '#front/routes/platform-stats.ts'
+import {
+  getPosition,
+  listHolders,
+  listPositions,
+  type PositionSources,
+  syncPosition,
+} from '#front/routes/positions.ts'
+import { userActivity } from '#front/routes/user-activity.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { Queries, QueryName } from '#store/queries.ts'
+import { askWrite, type ClerkRef } from '#store/writes.ts'
+
+export type Query = <Name extends QueryName>(
+  name: Name,
+  args: Queries[Name]['takes'],
+) => Promise<Queries[Name]['answers']>
+
+export function readRoutes(parts: {
+  readonly settings: Settings
+  readonly board: MarketBoard
+  readonly gateway: MarketGateway
+  readonly query: Query
+  readonly store: ClerkRef
+  readonly clock: Clock
+}): Route[] {
+  const { settings, board, gateway, query, store, clock } = parts
+  const cache = makeReadCache({
+    keepMs: settings.front.readCacheMs,
+    entriesMax: READS_KEPT_MAX,
+    bytesMax: READS_KEPT_BYTES_MAX,
+    clock,
+  })
+  const find = makeMarketFinder({
+    board,
+    storedMarket: (marketId) => query('marketById', { marketId }),
+  })
+  const trades: TradeSources = {
+    board,
+    storedTrades: (marketId, limit, before) => query('recentTrades', { marketId, limit, before }),
+  }
+  const positions: PositionSources = {
+    position: (market, user) => query('positionOf', { market, user }),
+    positions: (filter) => query('positionsOfUser', filter),
+    holders: (marketId, limit) => query('holdersOf', { marketId, limit }),
+  }
+  const sync = makePositionDesk({
+    chains: chainsOf(settings),
+    find,
+    marketsByContract: (contractAddress) => query('marketsByContract', { contractAddress }),
+    indexedBlock: (chainId) => query('indexedBlock', { chainId }),
+    position: (marketId, user) => query('positionOf', { market: { marketId }, user }),
+    write: (args) => askWrite(store, 'syncPosition', args, settings.front.deadlineMs),
+    clock,
+  })
+  return [
+    listMarkets({ board, storedMarkets: (filter) => query('listMarkets', filter) }),
+    getMarket(find),
+    listTrades(trades),
+    listActivity(trades),
+    marketStats({
+      find,
+      sums: (marketId) => query('marketStats', { marketId, nowMs: clock.nowMs() }),
+      cache,
+    }),
+    candles({ find, candles: (filter) => query('candles', filter), cache, clock }),
+    platformStats({
+      sums: (chainId) =>
+        query('chainStats', {
+          ...(chainId === undefined ? {} : { chainId }),
+          nowMs: clock.nowMs(),
+        }),
+      openOrders: (deadlineMs) => gateway.countOrders(deadlineMs),
+      cache,
+      deadlineMs: settings.front.deadlineMs,
+    }),
+    userActivity({
+      trades: (page) => query('tradesOfUser', page),
+      payouts: ({ user, chainId, limit }) => query('payoutsOfUser', { user, chainId, limit }),
+    }),
+    getPosition(positions),
+    listPositions(positions),
+    listHolders(positions, { find, cache }),
+    syncPosition(sync),
+  ]
+}
+
+/** The chains that have an address, each asked for balances. */
+function chainsOf({ chains }: Settings): Map<number, ChainBalances> {
+  const asked = new Map<number, ChainBalances>()
+  for (const { chainId, rpcUrls, contracts } of chains) {
+    if (rpcUrls.length === 0) continue
+    const client = makeChainClient({ chainId, rpcUrls })
+    const tokens = conditionalTokens(
+      client,
+      contracts.conditionalTokens.toLowerCase() as Address,
+      contracts.stablecoin.toLowerCase() as Address,
+    )
+    asked.set(chainId, async (holder, marketId, blockNumber) => {
+      const { shares } = await tokens.balances([{ holder, marketId }], blockNumber)
+      return shares[0] ?? [0n, 0n]
+    })
+  }
+  return asked
+}
