@@ -114,9 +114,9 @@ test('the document of the order endpoints is valid, and has all of them', async 
 test('every answer, every error and every body has an example that fits its schema', () => {
   let count = 0
   for (const [name, { requestBody, responses }] of operations) {
-    const contents: [string, Record<string, Content> | undefined][] = Object.entries(responses).map(
-      ([status, { content }]) => [`${name} ${status}`, content],
-    )
+    const contents: [string, Record<string, Content> | undefined][] = Object.entries(responses)
+      .filter(([status]) => status !== '304')
+      .map(([status, { content }]) => [`${name} ${status}`, content])
     if (requestBody !== undefined) contents.push([`${name} body`, requestBody.content])
     for (const [place, content] of contents) {
       const json = content?.['application/json']
