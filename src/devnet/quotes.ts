@@ -1,0 +1,47 @@
+/** What the demo maker offers in one outcome: a ladder around what it thinks the outcome is worth. */
+
+import type { OrderIntent } from '#client/build-order.ts'
+import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
+
+export type QuoteTerms = {
+  readonly marketId: string
+  readonly outcome: 'YES' | 'NO'
+  /** What a share is worth, in millionths. */
+  readonly fair: number
+  /** Between the best bid and the best ask, in millionths. */
+  readonly spread: number
+  /** How many prices on each side, one step apart. */
+  readonly levels: number
+  /** Shares at each price, in millionths. */
+  readonly size: number
+  readonly ttlSeconds: number
+}
+
+/** A cent. */
+const STEP = 10_000
+
+export function ladder(terms: QuoteTerms): OrderIntent[] {
+  const { marketId, outcome, fair, spread, levels, size, ttlSeconds } = terms
+  const common = { marketId, outcome, size, ttlSeconds } as const
+  const bid = Math.floor((fair - spread / 2) / STEP) * STEP
+  const ask = Math.max(bid + STEP, Math.ceil((fair + spread / 2) / STEP) * STEP)
+  const quotes: OrderIntent[] = []
+  for (let level = 0; level < levels; level++) {
+    const [below, above] = [bid - level * STEP, ask + level * STEP]
+    if (below >= PRICE_MIN) quotes.push({ ...common, side: 'buy', price: below })
+    if (above <= PRICE_MAX) quotes.push({ ...common, side: 'sell', price: above })
+  }
+  return quotes
+}
+
+/** A step of what a market is worth; it stays away from certainty. */
+export function drift(fair: number, chance: number): number {
+  const moved = fair + Math.round((chance - 0.5) * 2 * STEP)
+  return Math.min(900_000, Math.max(100_000, moved))
+}
+
+/** What a price market's YES is worth: even at its start price, nearly certain one percent away. */
+export function fairOfPrice(startPrice: number, price: number): number {
+  const percent = ((price - startPrice) / startPrice) * 100
+  return Math.round(500_000 + Math.min(400_000, Math.max(-400_000, percent * 400_000)))
+}
