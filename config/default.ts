@@ -61,6 +61,7 @@ export const defaults: Settings = {
     balanceEveryMs: 15_000,
   },
   demoMarkets: false,
+  demoMarketsMore: 0,
   stream: {
     heartbeatMs: 15_000,
     connectionsMax: 20_000,

@@ -10,8 +10,15 @@ import type { Market } from '#domain/market.ts'
 
 const DAY_SEC = 86_400
 
-export function demoMarkets(chainId: number, maker: Address, nowSec: number): Market[] {
-  return DEMO_WORDS.map(({ category, question, description, days }) => {
+/** The three, and `more` that are there for load tests only. */
+export function demoMarkets(chainId: number, maker: Address, nowSec: number, more = 0): Market[] {
+  const numbered = Array.from({ length: more }, (_, index) => ({
+    category: 'general' as const,
+    question: `Will load test ${index + 1} be fast enough?`,
+    description: 'YES if nobody has to wait for it.',
+    days: 30,
+  }))
+  return [...DEMO_WORDS, ...numbered].map(({ category, question, description, days }) => {
     const digest = createHash('sha256').update(`${chainId}:${question}`).digest('hex')
     return {
       id: `0x${digest}` as MarketId,

@@ -451,6 +451,13 @@ export const SettingsSchema = Type.Object({
     env: 'SIBYL_DEMO_MARKETS',
     description: 'Opens three markets to try things on, if there are none.',
   }),
+  demoMarketsMore: Type.Integer({
+    env: 'SIBYL_DEMO_MARKETS_MORE',
+    minimum: 0,
+    maximum: 10_000,
+    unit: 'markets',
+    description: 'So many besides, for load tests of an exchange without a chain.',
+  }),
   stream: Type.Object({
     heartbeatMs: Type.Integer({
       env: 'SIBYL_STREAM_HEARTBEAT_MS',

@@ -1,38 +1,60 @@
 /**
  * Sends requests that were written ahead over keep-alive connections, and reads the answers: as fast
  * as they are answered (closed loop), or at given times whatever the answers do (open loop, so that a
- * slow server cannot hide its slowness). It speaks just enough HTTP for that.
+ * slow server cannot hide its slowness). It speaks just enough HTTP for that. A connection that ends
+ * is opened again; who waited for its answer is told that there is none.
  */
 
 import { connect, type Socket } from 'node:net'
 
-export type Answer = { readonly status: number; readonly body: string; readonly latencyMs: number }
+export type Answer = {
+  /** 0 when there is no answer. */
+  readonly status: number
+  /** Of an answer its body, else why there is none. */
+  readonly body: string
+  readonly latencyMs: number
+}
 
 export type Request = Buffer
 
 export function writeRequest(
   method: string,
   path: string,
-  body: string,
+  body: string | Buffer,
   headers: Record<string, string> = {},
 ): Request {
   const extra = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  const length = Buffer.byteLength(body)
   const head =
     `${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${extra.join('')}` +
-    (body === ''
-      ? '\r\n'
-      : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n`)
-  return Buffer.from(head + body)
+    (length === 0 ? '\r\n' : `content-type: application/json\r\ncontent-length: ${length}\r\n\r\n`)
+  return typeof body === 'string'
+    ? Buffer.from(head + body)
+    : Buffer.concat([Buffer.from(head), body])
+}
+
+type Waiting = {
+  readonly request: Request
+  readonly sinceMs: number
+  readonly done: (answer: Answer) => void
 }
 
 type Line = {
-  readonly socket: Socket
+  socket: Socket | undefined
   received: string
-  waiting: { resolve: (answer: Answer) => void; reject: (error: Error) => void } | undefined
-  sinceMs: number
+  waiting: Waiting | undefined
+  sentAtMs: number
 }
 
 export type Driver = {
+  /** Sends as soon as a connection is free; latency counts from `sinceMs`. */
+  send(request: Request, sinceMs: number, done: (answer: Answer) => void): void
+  /** Requests that wait for a free connection, or for their answer. */
+  readonly unanswered: number
+  /** Connections that are open now. */
+  readonly connected: number
+  /** Why the last attempt to connect failed; '' when it did not. */
+  readonly trouble: string
   /** Sends all, each connection one after the other; answers come in no particular order. */
   closedLoop(requests: readonly Request[], onAnswer: (answer: Answer) => void): Promise<number>
   /** Sends at `perSecond`; latency counts from the intended time. */
@@ -44,88 +66,192 @@ export type Driver = {
   close(): void
 }
 
+/** The server has a deadline of its own; one that passes this is not coming back. */
+const ANSWER_MS_MAX = 30_000
+const RECONNECT_MS = 100
+const SWEEP_MS = 500
+const PACE_MS = 1
+
 export async function openDriver(url: string, connections: number): Promise<Driver> {
   const { hostname, port } = new URL(url)
-  const lines = await Promise.all(
-    Array.from({ length: connections }, () => openLine(hostname, Number(port))),
-  )
-  return {
-    async closedLoop(requests, onAnswer) {
-      let next = 0
-      const startedMs = performance.now()
-      const work = async (line: Line): Promise<void> => {
-        while (next < requests.length) {
-          const request = requests[next++] as Request
-          onAnswer(await send(line, request, performance.now()))
-        }
-      }
-      await Promise.all(lines.map(work))
-      return performance.now() - startedMs
+  const lines: Line[] = []
+  const free: Line[] = []
+  const queue: Waiting[] = []
+  let queueFrom = 0
+  let connected = 0
+  let trouble = ''
+  let closed = false
+
+  function open(line: Line): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const socket = connect({ host: hostname, port: Number(port || 80), noDelay: true })
+      let isOpen = false
+      let why = 'the server closed the connection'
+      socket.once('connect', () => {
+        isOpen = true
+        connected++
+        trouble = ''
+        line.socket = socket
+        line.received = ''
+        resolve()
+        release(line)
+      })
+      socket.on('data', (chunk: Buffer) => receive(line, chunk.toString('latin1')))
+      socket.on('error', (error) => {
+        why = error.message
+      })
+      socket.on('close', () => {
+        if (isOpen) connected--
+        else trouble = why
+        reject(new Error(why))
+        if (closed) return
+        const at = free.indexOf(line)
+        if (at >= 0) free.splice(at, 1)
+        line.socket = undefined
+        finish(line, 0, why)
+        setTimeout(() => {
+          if (!closed) open(line).catch(() => undefined)
+        }, RECONNECT_MS).unref()
+      })
+    })
+  }
+
+  function release(line: Line): void {
+    const next = queue[queueFrom]
+    if (next === undefined) {
+      free.push(line)
+      return
+    }
+    queueFrom++
+    if (queueFrom > 1_000 && queueFrom * 2 > queue.length) {
+      queue.splice(0, queueFrom)
+      queueFrom = 0
+    }
+    transmit(line, next)
+  }
+
+  function transmit(line: Line, waiting: Waiting): void {
+    line.waiting = waiting
+    line.sentAtMs = performance.now()
+    line.socket?.write(waiting.request)
+  }
+
+  function finish(line: Line, status: number, body: string): void {
+    const { waiting } = line
+    line.waiting = undefined
+    waiting?.done({ status, body, latencyMs: performance.now() - waiting.sinceMs })
+  }
+
+  function receive(line: Line, text: string): void {
+    line.received += text
+    const headEnd = line.received.indexOf('\r\n\r\n')
+    if (headEnd < 0) return
+    const head = line.received.slice(0, headEnd)
+    const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0)
+    if (line.received.length < headEnd + 4 + length) return
+    const body = line.received.slice(headEnd + 4, headEnd + 4 + length)
+    line.received = line.received.slice(headEnd + 4 + length)
+    finish(line, Number(head.slice(9, 12)), body)
+    if (line.socket?.writable === true) release(line)
+  }
+
+  const sweeper = setInterval(() => {
+    const nowMs = performance.now()
+    for (const line of lines) {
+      if (line.waiting === undefined || nowMs - line.sentAtMs < ANSWER_MS_MAX) continue
+      finish(line, 0, `no answer within ${ANSWER_MS_MAX / 1_000} s`)
+      line.socket?.destroy()
+    }
+  }, SWEEP_MS)
+  sweeper.unref()
+
+  const driver: Driver = {
+    send(request, sinceMs, done) {
+      const waiting = { request, sinceMs, done }
+      const line = free.pop()
+      if (line === undefined) queue.push(waiting)
+      else transmit(line, waiting)
     },
-    async openLoop(requests, perSecond, onAnswer) {
-      const free = [...lines]
-      let next = 0
+    get unanswered() {
+      const busy = lines.reduce((sum, { waiting }) => sum + (waiting === undefined ? 0 : 1), 0)
+      return busy + queue.length - queueFrom
+    },
+    get connected() {
+      return connected
+    },
+    get trouble() {
+      return trouble
+    },
+    closedLoop(requests, onAnswer) {
       const startedMs = performance.now()
-      const answered: Promise<void>[] = []
-      while (next < requests.length) {
-        const dueMs = startedMs + (next * 1_000) / perSecond
-        if (performance.now() < dueMs || free.length === 0) {
-          await new Promise((resolve) => setImmediate(resolve))
-          continue
+      return new Promise((resolve, reject) => {
+        let next = 0
+        let left = requests.length
+        const more = (): void => {
+          const request = requests[next++]
+          if (request === undefined) return
+          driver.send(request, performance.now(), (answer) => {
+            // Right after the answer is told, so that its connection has something to do.
+            more()
+            try {
+              onAnswer(answered(answer))
+            } catch (error) {
+              reject(error)
+            }
+            if (--left === 0) resolve(performance.now() - startedMs)
+          })
         }
-        const line = free.pop() as Line
-        const request = requests[next++] as Request
-        answered.push(
-          send(line, request, dueMs).then((answer) => {
-            free.push(line)
-            onAnswer(answer)
-          }),
-        )
-      }
-      await Promise.all(answered)
-      return performance.now() - startedMs
+        for (let line = 0; line < connections; line++) more()
+      })
+    },
+    openLoop(requests, perSecond, onAnswer) {
+      const startedMs = performance.now()
+      return new Promise((resolve, reject) => {
+        let next = 0
+        let left = requests.length
+        const done = (answer: Answer): void => {
+          try {
+            onAnswer(answered(answer))
+          } catch (error) {
+            reject(error)
+          }
+          if (--left === 0) resolve(performance.now() - startedMs)
+        }
+        const pace = (): void => {
+          for (; next < requests.length; next++) {
+            const dueMs = startedMs + (next * 1_000) / perSecond
+            if (performance.now() < dueMs) break
+            driver.send(requests[next]!, dueMs, done)
+          }
+          if (next < requests.length) setTimeout(pace, PACE_MS)
+        }
+        pace()
+      })
     },
     close() {
-      for (const { socket } of lines) socket.destroy()
+      closed = true
+      clearInterval(sweeper)
+      for (const { socket } of lines) socket?.destroy()
     },
   }
+
+  try {
+    await Promise.all(
+      Array.from({ length: connections }, () => {
+        const line: Line = { socket: undefined, received: '', waiting: undefined, sentAtMs: 0 }
+        lines.push(line)
+        return open(line)
+      }),
+    )
+  } catch (error) {
+    driver.close()
+    throw error
+  }
+  return driver
 }
 
-function openLine(host: string, port: number): Promise<Line> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ host, port, noDelay: true })
-    const line: Line = { socket, received: '', waiting: undefined, sinceMs: 0 }
-    socket.once('connect', () => resolve(line))
-    socket.on('data', (chunk) => receive(line, chunk.toString('latin1')))
-    const failed = (error: Error): void => {
-      reject(error)
-      line.waiting?.reject(error)
-      line.waiting = undefined
-    }
-    socket.on('error', failed)
-    socket.on('close', () => failed(new Error('the server closed a connection')))
-  })
-}
-
-function send(line: Line, request: Request, sinceMs: number): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    line.waiting = { resolve, reject }
-    line.sinceMs = sinceMs
-    line.socket.write(request)
-  })
-}
-
-function receive(line: Line, text: string): void {
-  line.received += text
-  const headEnd = line.received.indexOf('\r\n\r\n')
-  if (headEnd < 0) return
-  const head = line.received.slice(0, headEnd)
-  const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0)
-  if (line.received.length < headEnd + 4 + length) return
-  const body = line.received.slice(headEnd + 4, headEnd + 4 + length)
-  line.received = line.received.slice(headEnd + 4 + length)
-  const { waiting } = line
-  line.waiting = undefined
-  const latencyMs = performance.now() - line.sinceMs
-  waiting?.resolve({ status: Number(head.slice(9, 12)), body, latencyMs })
+/** A benchmark has no use for a connection that breaks. */
+function answered(answer: Answer): Answer {
+  if (answer.status === 0) throw new Error(answer.body)
+  return answer
 }

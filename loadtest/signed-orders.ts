@@ -1,9 +1,10 @@
 /**
- * Orders signed ahead of a run, natively, so that the one who sends them is never the bottleneck.
- * Half of them cross: sells and buys at one price take turns, the buys meet what the sells left.
+ * Traders, and orders signed ahead of a run, natively, so that the one who sends them is never the
+ * bottleneck. Of a row of orders half cross: sells and buys at one price take turns, the buys meet
+ * what the sells left.
  */
 
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { type Address, type MarketId, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
@@ -25,10 +26,27 @@ export type Trader = { readonly key: Uint8Array; readonly address: Address }
 
 const keccak = loadKeccak()
 
-export function makeTrader(): Trader {
-  const key = randomBytes(32)
+export function makeTrader(key: Uint8Array = randomBytes(32)): Trader {
   const hash = keccak.keccak256(secp256k1.publicKeyCreate(key, false).subarray(1))
   return { key, address: `0x${Buffer.from(hash).toString('hex', 12)}` as Address }
+}
+
+/** The trader of this name: always the same, and nobody else's unless the name is. */
+export function traderNamed(name: string): Trader {
+  return makeTrader(createHash('sha256').update(name).digest())
+}
+
+export type OrderSigner = (order: Order, key: Uint8Array) => { hash: Uint8Array; signature: string }
+
+/** The hash is in memory that the next call uses again. */
+export function makeOrderSigner(domain: OrderDomain): OrderSigner {
+  const hashOrder = createOrderHasher(domain, keccak.keccak256)
+  return (order, key) => {
+    const hash = hashOrder(order)
+    const { signature, recid } = secp256k1.ecdsaSign(hash, key)
+    const hex = Buffer.from(signature).toString('hex')
+    return { hash, signature: `0x${hex}${(27 + recid).toString(16)}` }
+  }
 }
 
 /** Signs `count` orders of these traders in these markets; every other one is there to be met. */
@@ -40,7 +58,7 @@ export function signOrders(options: {
   readonly price?: number
 }): SignedOrder[] {
   const { count, traders, markets, domain, price = 500_000 } = options
-  const hashOrder = createOrderHasher(domain, keccak.keccak256)
+  const sign = makeOrderSigner(domain)
   const expiration = String(Math.floor(Date.now() / 1_000) + 86_400) as Uint64
   return Array.from({ length: count }, (_, index) => {
     const trader = traders[index % traders.length] as Trader
@@ -55,8 +73,6 @@ export function signOrders(options: {
       expiration,
       makerFeeRecipient: ZERO_ADDRESS,
     }
-    const { signature, recid } = secp256k1.ecdsaSign(hashOrder(order), trader.key)
-    const hex = Buffer.from(signature).toString('hex')
-    return { order, signature: `0x${hex}${(27 + recid).toString(16)}` }
+    return { order, signature: sign(order, trader.key).signature }
   })
 }

@@ -230,7 +230,8 @@ function openDemoMarkets(own: readonly number[], nowMs: number): void {
   const [chain] = settings.chains
   if (!settings.demoMarkets || chain === undefined) return
   const maker = chain.contracts.settlement.toLowerCase() as Address
-  for (const market of demoMarkets(chain.chainId, maker, Math.floor(nowMs / 1_000))) {
+  const nowSec = Math.floor(nowMs / 1_000)
+  for (const market of demoMarkets(chain.chainId, maker, nowSec, settings.demoMarketsMore)) {
     if (thread.markets.has(market.id) || !own.includes(partitionOf(market.id, topology))) continue
     hear('OpenMarket', { market }, 0, undefined)
   }

@@ -1,0 +1,97 @@
+/**
+ * `npm run bench`: every `bench:…` command one after the other, their figures in one table, in
+ * `loadtest/RESULTS.md` and in the README. `--quick` is passed on; `--only front,orders` runs some
+ * and only prints. Exits with 1 when one misses its bar or fails.
+ */
+
+import { spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { type BenchResult, progress, quick } from './bench.ts'
+import { commitText, machineText } from './report.ts'
+import { type BenchRun, resultsPage, resultsTable, withTable } from './results.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const RUN_MS_MAX = 30 * 60_000
+
+function namesOf(): string[] {
+  const manifest = JSON.parse(readFileSync(`${ROOT}/package.json`, 'utf8')) as {
+    scripts: Record<string, string>
+  }
+  const all = Object.keys(manifest.scripts).filter((name) => name.startsWith('bench:'))
+  const at = process.argv.indexOf('--only')
+  if (at < 0) return all.sort()
+  const wanted = (process.argv[at + 1] ?? '').split(',').map((name) => `bench:${name}`)
+  const unknown = wanted.filter((name) => !all.includes(name))
+  if (unknown.length > 0) throw new Error(`there is no ${unknown.join(', ')}`)
+  return wanted
+}
+
+function resultIn(line: string): BenchResult | undefined {
+  if (!line.startsWith('{')) return undefined
+  try {
+    const value = JSON.parse(line) as Partial<BenchResult>
+    return typeof value.ratio === 'number' && typeof value.bench === 'string'
+      ? (value as BenchResult)
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function run(command: string): Promise<BenchRun> {
+  return new Promise((resolve) => {
+    const args = ['run', '--silent', command, ...(quick ? ['--', '--quick'] : [])]
+    const child = spawn('npm', args, {
+      cwd: ROOT,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: RUN_MS_MAX,
+    })
+    let output = ''
+    let complaints = ''
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk
+    })
+    child.stderr.on('data', (chunk: Buffer) => {
+      complaints = (complaints + chunk).slice(-2_000)
+    })
+    child.once('error', (error) =>
+      resolve({ command, results: [], notes: [], failure: error.message }),
+    )
+    child.once('close', (code) => {
+      const lines = output.split('\n').filter((line) => line.trim() !== '')
+      const results = lines.map(resultIn).filter((result) => result !== undefined)
+      const notes = lines.filter((line) => resultIn(line) === undefined)
+      const why = complaints.trim().split('\n').at(-1) ?? ''
+      const failure = results.length > 0 ? '' : `ended with ${code}: ${why}`
+      resolve({ command, results, notes, failure })
+    })
+  })
+}
+
+const runs: BenchRun[] = []
+const names = namesOf()
+for (const [at, name] of names.entries()) {
+  progress(`${name} (${at + 1} of ${names.length})`)
+  const done = await run(name)
+  progress('')
+  runs.push(done)
+  const ratios = done.results.map(({ ratio, bar }) => `${ratio} (bar ${bar})`)
+  process.stdout.write(`${name}: ${done.failure || ratios.join(', ')}\n`)
+}
+const head = {
+  machine: machineText(),
+  commit: commitText(),
+  date: new Date().toISOString().slice(0, 10),
+  quick,
+}
+const table = resultsTable(runs, head)
+process.stdout.write(`\n${table}\n`)
+if (!process.argv.includes('--only')) {
+  writeFileSync(`${ROOT}/loadtest/RESULTS.md`, resultsPage(runs, head))
+  const readme = readFileSync(`${ROOT}/README.md`, 'utf8')
+  writeFileSync(`${ROOT}/README.md`, withTable(readme, table))
+}
+const isFine = ({ results, failure }: BenchRun): boolean =>
+  failure === '' && results.every(({ ratio, bar }) => ratio >= bar)
+if (!runs.every(isFine)) process.exitCode = 1

@@ -1,0 +1,477 @@
+/**
+ * One run of the load tester against a running exchange, from the first question to the report:
+ * look at the exchange, sign every order of the plan, open the sockets, carry the plan out at its
+ * intended times, let it become quiet, compare what was said. Whatever goes wrong on the way, the
+ * report has what was measured until then and says why it ended.
+ */
+
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
+import { Worker } from 'node:worker_threads'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import { mintToken, type TokenKey } from './bearer-tokens.ts'
+import { Histogram } from './histogram.ts'
+import { type Answer, type Driver, openDriver, writeRequest } from './http-driver.ts'
+import type { LoadOptions } from './options.ts'
+import { type OrderTape, recordOrders, traderName } from './order-tape.ts'
+import { type PlannedRun, workloadOf } from './profiles/all.ts'
+import { Recorder } from './recorder.ts'
+import {
+  commitText,
+  type LoadReport,
+  machineText,
+  type SecondReport,
+  type StageSample,
+} from './report.ts'
+import { type ServerMetrics, stagesBetween } from './server-metrics.ts'
+import { type Trader, traderNamed } from './signed-orders.ts'
+import type { FromWatch, ToWatch, WatchFacts, WatchFigures } from './stream-watch.ts'
+import {
+  openTarget,
+  readBooks,
+  readMetrics,
+  readTold,
+  reasonOf,
+  registerKeys,
+  type Target,
+} from './target.ts'
+import { type Check, checkTruth, isTrue } from './truth.ts'
+import {
+  isOrder,
+  type Operation,
+  type OrderOperation,
+  type PlannedOrder,
+  planOf,
+  type ReadOperation,
+} from './workload.ts'
+
+export type LoadProgress = {
+  /** Something that takes a while has begun or goes on. */
+  readonly say?: (text: string) => void
+  readonly second?: (second: SecondReport, errors: ReadonlyMap<string, number>) => void
+  /** Ends the run early, with a report. */
+  readonly signal?: AbortSignal
+}
+
+const PACE_MS = 1
+const SAMPLES = 60
+const DRAIN_MS_MAX = 15_000
+const QUIET_MS_MAX = 20_000
+/** All connections gone for so long: the exchange is. */
+const GONE_MS = 2_000
+/** Beyond these the tester's own figures are not to be believed. */
+const LATENESS_P99_MS_MAX = 20
+const BUSY_MAX = 0.9
+const BUSY_SECONDS_SHARE_MAX = 0.1
+/** The share of the plan that must be answered in its own time. */
+const HELD_SHARE = 0.98
+const HELD_SLACK_MS = 500
+
+export async function runLoad(
+  options: LoadOptions,
+  progress: LoadProgress = {},
+): Promise<LoadReport> {
+  const startedAtMs = Date.now()
+  const say = progress.say ?? (() => undefined)
+  const recorder = new Recorder()
+  const seconds: SecondReport[] = []
+  const samples: StageSample[] = []
+  const streamLag = new Histogram()
+  const lateness = new Histogram()
+  const folder = await mkdtemp(join(tmpdir(), 'sibyl-load-'))
+  const { out: _out, ...shownOptions } = options
+  const run: PlannedRun = {
+    profile: options.profile,
+    seed: options.seed,
+    rate: options.rate,
+    seconds: options.seconds,
+    markets: options.markets,
+    traders: options.traders,
+  }
+  let target: Target | undefined
+  let tape: OrderTape | undefined
+  let driver: Driver | undefined
+  let watch: Watch | undefined
+  let before: ServerMetrics | undefined
+  let after: ServerMetrics | undefined
+  let last: ServerMetrics | undefined
+  let serverCores = 0
+  let watched: WatchFacts | undefined
+  let figures: WatchFigures | undefined
+  let truth: Check[] = []
+  let ended = ''
+  let beganMs = 0
+  let secondsRun = 0
+  let answeredInTime = 0
+  let signedPerSecond = 0
+  let idle = performance.eventLoopUtilization()
+  const cpuBefore = process.cpuUsage()
+
+  try {
+    target = await openTarget(options.url, options.markets, options.seconds + 120)
+    const { url, domain, markets } = target
+    const planned = { ...run, markets: markets.length }
+    const salt = `${startedAtMs}:${process.pid}`
+    const traders = Array.from({ length: run.traders }, (_, trader) =>
+      traderNamed(traderName({ run: planned, salt }, trader)),
+    )
+
+    say('signing orders')
+    const signingMs = performance.now()
+    const expirationSec = Math.floor(startedAtMs / 1_000) + Math.ceil(run.seconds) + 86_400
+    tape = await recordOrders(
+      { run: planned, domain, markets, salt, expirationSec, folder },
+      (signed) => say(`signing orders: ${signed}`),
+    )
+    signedPerSecond = (tape.orders * 1_000) / (performance.now() - signingMs)
+
+    let keys: TokenKey[] | undefined
+    if (target.bearer) {
+      say(`registering ${traders.length} API keys`)
+      keys = await registerKeys(url, traders)
+    }
+
+    say(`opening ${options.connections} connections and ${options.sockets} sockets`)
+    driver = await openDriver(url, options.connections)
+    watch = startWatch()
+    await watch.open(url, markets, traders, options.sockets)
+    const booksWereEmpty = (await readBooks(target)).every((outcomes) =>
+      outcomes.every(({ bids, asks }) => bids.length === 0 && asks.length === 0),
+    )
+    before = await readMetrics(url)
+    last = before
+
+    const operate = operatorOf({ target, driver, recorder, tape, traders, keys })
+    beganMs = performance.now()
+    const sampleEvery = Math.max(2, Math.ceil(options.seconds / SAMPLES))
+    let goneSinceMs = 0
+
+    const tick = async (): Promise<void> => {
+      if (target === undefined || watch === undefined || driver === undefined) return
+      const second = seconds.length + 1
+      figures = await watch.figures()
+      const lag = Histogram.from(figures.lag)
+      streamLag.add(lag)
+      if (second % sampleEvery === 0) {
+        const now = await readMetrics(url)
+        if (now !== undefined && last !== undefined) {
+          serverCores = ((now.cpuSeconds - last.cpuSeconds) * 1_000) / (now.atMs - last.atMs)
+          samples.push({ second, stages: stagesBetween(last, now) })
+          last = now
+        }
+      }
+      const now = performance.eventLoopUtilization()
+      const busy = performance.eventLoopUtilization(now, idle).utilization
+      idle = now
+      const { due, answered, errors, latency } = recorder.takeInterval()
+      const report: SecondReport = {
+        second,
+        due,
+        answered,
+        errors,
+        p50Ms: finite(latency.quantileMs(0.5)),
+        p99Ms: finite(latency.quantileMs(0.99)),
+        waiting: driver.unanswered,
+        sockets: figures.sockets,
+        messages: figures.messages,
+        streamP99Ms: finite(lag.quantileMs(0.99)),
+        serverCores,
+        testerBusy: Math.max(busy, figures.busy),
+      }
+      seconds.push(report)
+      progress.second?.(report, recorder.errors())
+    }
+
+    ended = await carryOut({
+      plan: planOf(workloadOf(planned)),
+      beganMs,
+      lateness,
+      operate,
+      tick,
+      signal: progress.signal,
+      trouble() {
+        if (driver === undefined || driver.connected > 0) {
+          goneSinceMs = 0
+          return ''
+        }
+        goneSinceMs ||= performance.now()
+        if (performance.now() - goneSinceMs < GONE_MS) return ''
+        const atSec = ((goneSinceMs - beganMs) / 1_000).toFixed(1)
+        return `the exchange went away after ${atSec} s: ${driver.trouble || 'all connections closed'}`
+      },
+    })
+    answeredInTime = recorder.answered
+    secondsRun = (performance.now() - beganMs) / 1_000
+
+    if (ended === '') {
+      say('waiting for the last answers')
+      const endMs = performance.now() + DRAIN_MS_MAX
+      while (driver.unanswered > 0 && performance.now() < endMs) await pause(20)
+      after = await readMetrics(url)
+      say('comparing what was said')
+      truth = await compare({ target, watch, traders, recorder, booksWereEmpty })
+    } else after = await readMetrics(url)
+    watched = await watch.facts()
+  } catch (error) {
+    ended = explain(reasonOf(error), options)
+    if (beganMs > 0) secondsRun = (performance.now() - beganMs) / 1_000
+    watched = await watch?.facts().catch(() => undefined)
+  } finally {
+    driver?.close()
+    await watch?.close()
+    await tape?.close()
+    await rm(folder, { recursive: true, force: true })
+  }
+
+  const planned = recorder.planned
+  const slack = (options.rate * HELD_SLACK_MS) / 1_000
+  const spent = process.cpuUsage(cpuBefore)
+  const serverEnd = after ?? last
+  const cpuSeconds =
+    before === undefined || serverEnd === undefined ? 0 : serverEnd.cpuSeconds - before.cpuSeconds
+  const busySeconds = seconds.filter(({ testerBusy }) => testerBusy > BUSY_MAX).length
+  return {
+    format: 1,
+    startedAt: new Date(startedAtMs).toISOString(),
+    machine: machineText(),
+    commit: commitText(),
+    options: shownOptions,
+    marketsUsed: target?.markets.length ?? 0,
+    ended,
+    secondsRun,
+    rate: {
+      planned: planned / Math.max(1, secondsRun),
+      answered: answeredInTime / Math.max(1, secondsRun),
+      held: answeredInTime + slack >= planned * HELD_SHARE && ended === '',
+    },
+    kinds: recorder.report(),
+    seconds,
+    stream: {
+      sockets: figures?.sockets ?? 0,
+      messages: watched?.messages ?? figures?.messages ?? 0,
+      lags: watched?.lags ?? 0,
+      closed: watched?.closedCount ?? 0,
+      lag: streamLag.toJSON(),
+    },
+    server: {
+      cpuSeconds,
+      cpuMsPerWrite: finite((cpuSeconds * 1_000) / recorder.writesAnswered),
+      residentBytesBefore: before?.residentBytes ?? 0,
+      residentBytesAfter: serverEnd?.residentBytes ?? 0,
+      stages:
+        before === undefined || serverEnd === undefined ? [] : stagesBetween(before, serverEnd),
+      samples,
+    },
+    tester: {
+      lateness: lateness.toJSON(),
+      cpuSeconds: (spent.user + spent.system) / 1e6,
+      busyMax: Math.max(0, ...seconds.map(({ testerBusy }) => testerBusy)),
+      signedPerSecond,
+      saturated:
+        lateness.quantileMs(0.99) > LATENESS_P99_MS_MAX ||
+        busySeconds > seconds.length * BUSY_SECONDS_SHARE_MAX,
+    },
+    truth,
+    passed: ended === '' && isTrue(truth),
+  }
+}
+
+/** Says what can be done about a failure, where that is known. */
+function explain(why: string, { sockets, connections }: LoadOptions): string {
+  if (!/EMFILE|ENFILE/.test(why)) return why
+  return (
+    `no file handles left for ${sockets} sockets and ${connections} connections (${why}): ` +
+    'raise the limit with ulimit -n'
+  )
+}
+
+type Carrying = {
+  readonly plan: Iterator<Operation>
+  readonly beganMs: number
+  readonly lateness: Histogram
+  readonly operate: (operation: Operation, dueMs: number) => void
+  /** Runs once a second. */
+  readonly tick: () => Promise<void>
+  readonly signal: AbortSignal | undefined
+  /** Why it makes no sense to go on; '' as long as it does. */
+  readonly trouble: () => string
+}
+
+/** Does each thing when it is due, whatever became of the things before; answers why it ended. */
+function carryOut(carrying: Carrying): Promise<string> {
+  const { plan, beganMs, lateness, operate, tick, signal, trouble } = carrying
+  let next = plan.next()
+  let seconds = 0
+  let ticking = false
+  return new Promise((resolve, reject) => {
+    const pace = (): void => {
+      try {
+        let nowMs = performance.now() - beganMs
+        while (next.done !== true && next.value.atMs <= nowMs) {
+          lateness.recordMs(nowMs - next.value.atMs)
+          operate(next.value, beganMs + next.value.atMs)
+          next = plan.next()
+          nowMs = performance.now() - beganMs
+        }
+        if (nowMs >= (seconds + 1) * 1_000 && !ticking) {
+          seconds = Math.floor(nowMs / 1_000)
+          ticking = true
+          tick().then(() => {
+            ticking = false
+          }, reject)
+        }
+        const why = signal?.aborted === true ? 'it was stopped by hand' : trouble()
+        if (why !== '' || next.done === true) resolve(why)
+        else setTimeout(pace, PACE_MS)
+      } catch (error) {
+        reject(error)
+      }
+    }
+    pace()
+  })
+}
+
+/** Turns what is planned into requests, and their answers into what the recorder keeps. */
+function operatorOf(parts: {
+  readonly target: Target
+  readonly driver: Driver
+  readonly recorder: Recorder
+  readonly tape: OrderTape
+  readonly traders: readonly Trader[]
+  readonly keys: readonly TokenKey[] | undefined
+}): (operation: Operation, dueMs: number) => void {
+  const { target, driver, recorder, tape, traders, keys } = parts
+  const { markets } = target
+
+  const headersOf = (trader: number): Record<string, string> =>
+    keys === undefined ? {} : { authorization: `Bearer ${mintToken(keys[trader]!)}` }
+
+  function place(order: OrderOperation, dueMs: number): void {
+    const { hash, body } = tape.next()
+    recorder.ordered(order, `0x${hash.toString('hex')}`)
+    const request = writeRequest('POST', '/api/v1/orders', body, headersOf(order.trader))
+    driver.send(request, dueMs, (answer) => recorder.placed(order.kind, order, answer))
+  }
+
+  function cancel(order: PlannedOrder, dueMs: number): void {
+    const side = order.side === 0 ? 'buy' : 'sell'
+    const query = `marketId=${markets[order.market]}&side=${side}`
+    const path = `/api/v1/orders/${recorder.hashOf(order)}?${query}`
+    const request = writeRequest('DELETE', path, '', headersOf(order.trader))
+    driver.send(request, dueMs, (answer) => recorder.cancelled(order, answer))
+  }
+
+  function read(operation: ReadOperation, dueMs: number) {
+    const { kind, market, outcome, trader } = operation
+    const marketId = markets[market]!
+    const [path, mustHave] = {
+      book: [`/api/v1/orderbook/${marketId}?outcome=${outcome}`, `"marketId":"${marketId}"`],
+      trades: [`/api/v1/trades/${marketId}`, `"marketId":"${marketId}"`],
+      orders: [`/api/v1/orders?trader=${traders[trader]!.address}`, '"orders":['],
+      markets: ['/api/v1/markets', '"markets":['],
+    }[kind] as [string, string]
+    const done = (answer: Answer): void => recorder.read(kind, answer, mustHave)
+    driver.send(writeRequest('GET', path, ''), dueMs, done)
+  }
+
+  return (operation, dueMs) => {
+    recorder.due(operation.kind)
+    if (isOrder(operation)) place(operation, dueMs)
+    else if (operation.kind === 'cancel') cancel(operation.order, dueMs)
+    else read(operation, dueMs)
+  }
+}
+
+/** Asks until all agree, because the last messages may be on their way; then says what does not. */
+async function compare(parts: {
+  readonly target: Target
+  readonly watch: Watch
+  readonly traders: readonly Trader[]
+  readonly recorder: Recorder
+  readonly booksWereEmpty: boolean
+}): Promise<Check[]> {
+  const { target, watch, traders, recorder, booksWereEmpty } = parts
+  const addresses = traders.map(({ address }) => address)
+  const endMs = performance.now() + QUIET_MS_MAX
+  for (;;) {
+    const told = await readTold(target, addresses)
+    const checks = checkTruth({
+      sent: recorder.sent(),
+      watched: await watch.facts(),
+      told,
+      wrongAnswers: recorder.wrong,
+      wrongAnswerCount: recorder.wrongCount,
+      booksWereEmpty,
+    })
+    // What came wrong stays wrong; waiting helps only against what has not arrived.
+    const isSettled = checks.some(({ name, ok }) => !ok && SETTLED.includes(name))
+    if (isTrue(checks) || isSettled || performance.now() > endMs) return checks
+    await pause(500)
+  }
+}
+
+const SETTLED = ['answers fit their questions']
+
+type Watch = {
+  open(
+    url: string,
+    markets: readonly string[],
+    traders: readonly Trader[],
+    readers: number,
+  ): Promise<void>
+  figures(): Promise<WatchFigures>
+  facts(): Promise<WatchFacts>
+  close(): Promise<void>
+}
+
+function startWatch(): Watch {
+  const worker = new Worker(new URL('./stream-watch.ts', import.meta.url))
+  const waiting: { resolve: (news: FromWatch) => void; reject: (error: Error) => void }[] = []
+  worker.on('message', (news: FromWatch) => waiting.shift()?.resolve(news))
+  worker.on('error', (error) => {
+    for (const { reject } of waiting.splice(0)) reject(error)
+  })
+  const ask = (message: ToWatch): Promise<FromWatch> =>
+    new Promise((resolve, reject) => {
+      waiting.push({ resolve, reject })
+      worker.postMessage(message)
+    })
+  return {
+    async open(url, markets, traders, readers) {
+      const { hostname, port } = new URL(url)
+      const news = await ask({
+        open: {
+          host: hostname,
+          port: Number(port || 80),
+          markets,
+          traders: traders.map(({ address }) => checksumAddress(address)),
+          readers,
+        },
+      })
+      if ('failed' in news) throw new Error(`after ${news.opened} sockets: ${news.failed}`)
+    },
+    async figures() {
+      const news = await ask('figures')
+      if (!('figures' in news)) throw new Error('the watch answers with figures')
+      return news.figures
+    },
+    async facts() {
+      const news = await ask('facts')
+      if (!('facts' in news)) throw new Error('the watch answers with facts')
+      return news.facts
+    },
+    async close() {
+      await worker.terminate()
+    },
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+function finite(value: number): number {
+  return Number.isFinite(value) ? value : 0
+}

@@ -1,0 +1,81 @@
+/** The table of all benchmarks: how it is written, and how the README gets its copy. */
+
+import type { BenchResult } from './bench.ts'
+
+export type BenchRun = {
+  /** As in `npm run bench:…`. */
+  readonly command: string
+  readonly results: readonly BenchResult[]
+  /** What it says besides. */
+  readonly notes: readonly string[]
+  /** '' when it came to its end. */
+  readonly failure: string
+}
+
+export type ResultsHead = {
+  readonly machine: string
+  readonly commit: string
+  readonly date: string
+  readonly quick: boolean
+}
+
+const BEGIN = '<!-- results: npm run bench writes this -->'
+const END = '<!-- end of results -->'
+
+function figure(value: number): string {
+  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en')
+  return String(Math.round(value * 1_000) / 1_000)
+}
+
+const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('\n', ' ')
+
+export function resultsTable(runs: readonly BenchRun[], head: ResultsHead): string {
+  const rows = runs.flatMap(({ command, results, failure }) => [
+    ...results.map(
+      ({ unit, figure: ours, peer, peerFigure, ratio, bar }) =>
+        `| \`${command}\` | ${figure(ours)} ${cell(unit)} | ${figure(peerFigure)}: ${cell(peer)} | ` +
+        `${figure(ratio)} | ${bar}${ratio >= bar ? '' : ', missed'} |`,
+    ),
+    ...(failure === '' ? [] : [`| \`${command}\` | ${cell(failure)} | | | |`]),
+  ])
+  const commit = head.commit === '' ? '' : `, commit ${head.commit}`
+  return [
+    BEGIN,
+    `${head.machine}${commit}, ${head.date}${head.quick ? ', `--quick`' : ''}.`,
+    '',
+    '| command | figure | beside, in the same run | ratio | bar |',
+    '|---|---|---|---|---|',
+    ...rows,
+    END,
+  ].join('\n')
+}
+
+export function resultsPage(runs: readonly BenchRun[], head: ResultsHead): string {
+  const notes = runs
+    .filter((run) => run.notes.length > 0)
+    .map((run) => `**\`${run.command}\`**\n\n${run.notes.map((note) => `- ${note}`).join('\n')}`)
+  return `# Results
+
+\`npm run bench\` runs every benchmark and writes this page. A figure means something only beside what
+was measured in the same run, on the same machine; the ratio of the two is what the bar is about.
+
+${resultsTable(runs, head)}
+
+## What they say besides
+
+${notes.join('\n\n')}
+`
+}
+
+/** The table of a page, with the marks around it; undefined where there is none. */
+export function tableOf(page: string): string | undefined {
+  const from = page.indexOf(BEGIN)
+  const to = page.indexOf(END)
+  return from < 0 || to < from ? undefined : page.slice(from, to + END.length)
+}
+
+/** The page with this table in place of its own. */
+export function withTable(page: string, table: string): string {
+  const old = tableOf(page)
+  return old === undefined ? page : page.replace(old, () => table)
+}
