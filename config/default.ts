@@ -44,7 +44,8 @@ export const defaults: Settings = {
   chains: [],
   chainRpc: [],
   devnet: { enabled: false, port: 8_545, lingerSeconds: 60, disputeSeconds: 7_200 },
-  keys: { settlement: '', relayer: [], operator: '' },
+  keys: { settlement: '', relayer: [], operator: '', resolution: '' },
+  resolution: { autoSettle: true, pollMs: 5_000 },
   relayer: {
     deadlineAheadSecMax: 2_592_000,
     redemptionsMax: 20,

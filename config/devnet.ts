@@ -11,6 +11,8 @@ export const devnet: Profile = {
   auth: { bearer: false },
   limits: { enabled: false },
   demoMarkets: true,
+  // Whoever tries it settles by hand, to see it happen.
+  resolution: { autoSettle: false },
   devnet: { enabled: true },
   // The local chain. Where its contracts stand follows from who deploys them in which order, so it
   // is the same on every fresh one.

@@ -354,7 +354,27 @@ export const SettingsSchema = Type.Object({
       env: 'SIBYL_OPERATOR_KEY',
       secret: true,
       pattern: Key,
-      description: 'The private key that opens and resolves quick markets and settles resolutions.',
+      description: 'The private key that opens and resolves quick markets.',
+    }),
+    resolution: Type.String({
+      env: 'SIBYL_RESOLUTION_KEY',
+      secret: true,
+      pattern: Key,
+      description: 'The private key that settles resolutions when their time has come.',
+    }),
+  }),
+  resolution: Type.Object({
+    autoSettle: Type.Boolean({
+      env: 'SIBYL_AUTO_SETTLE',
+      description:
+        'Whether resolutions are settled by the exchange as soon as they can be; needs a key.',
+    }),
+    pollMs: Type.Integer({
+      env: 'SIBYL_RESOLUTION_POLL_MS',
+      minimum: 50,
+      maximum: 3_600_000,
+      unit: 'ms',
+      description: 'How often it is looked for resolutions to settle.',
     }),
   }),
   relayer: Type.Object({

@@ -59,3 +59,9 @@ export function stablecoinOf({ contracts, stablecoin }: Settings['chains'][numbe
 export function relayedChains({ chains, keys }: Settings): Settings['chains'] {
   return keys.relayer.length === 0 ? [] : chains.filter(({ rpcUrls }) => rpcUrls.length > 0)
 }
+
+/** The chains whose resolutions are settled by the exchange itself. */
+export function settledChains({ chains, keys, resolution }: Settings): Settings['chains'] {
+  if (!resolution.autoSettle || keys.resolution === '') return []
+  return chains.filter(({ rpcUrls }) => rpcUrls.length > 0)
+}

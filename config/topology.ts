@@ -42,3 +42,7 @@ export function frontThreadName(thread: number): string {
 export function relayerThreadName(chainId: number): string {
   return `relayer-${chainId}`
 }
+
+export function resolutionThreadName(chainId: number): string {
+  return `resolution-${chainId}`
+}

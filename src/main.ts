@@ -10,8 +10,18 @@ import { join } from 'node:path'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { makeLog } from '#config/logging.ts'
 import { loadSettings, type Settings, SettingsError, shownSettings } from '#config/settings.ts'
-import { databaseUrlOf, relayedChains, type ThreadData } from '#config/thread-data.ts'
-import { frontThreadName, marketThreadName, relayerThreadName } from '#config/topology.ts'
+import {
+  databaseUrlOf,
+  relayedChains,
+  settledChains,
+  type ThreadData,
+} from '#config/thread-data.ts'
+import {
+  frontThreadName,
+  marketThreadName,
+  relayerThreadName,
+  resolutionThreadName,
+} from '#config/topology.ts'
 import { claimPort } from '#front/port.ts'
 import { makeSharedTable } from '#front/shared-table.ts'
 import { makeConnectionCountMemory } from '#front/stream/connection-count.ts'
@@ -176,6 +186,9 @@ function threadSpecs(
     ...marketNames.map((name, index) => spec('market', name, index, [], true)),
     spec('store', 'store', 0, marketNames, true),
     ...relayerNames.map((name, index) => spec('relayer', name, index, ['store'], true)),
+    ...settledChains(settings).map(({ chainId }, index) =>
+      spec('resolution', resolutionThreadName(chainId), index, ['store'], true),
+    ),
     ...numbers(settings.front.threads).map((index) =>
       spec(
         'front',

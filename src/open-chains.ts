@@ -6,7 +6,14 @@
 
 import { existsSync } from 'node:fs'
 import { type Settings, SettingsError } from '#config/settings.ts'
-import { DEPLOYER, DEVNET_CHAIN_ID, devnetKey, OPERATOR, RELAYER } from '#devnet/accounts.ts'
+import {
+  DEPLOYER,
+  DEVNET_CHAIN_ID,
+  devnetKey,
+  OPERATOR,
+  RELAYER,
+  RESOLVER,
+} from '#devnet/accounts.ts'
 import { httpBatch } from '#devnet/batch-sender.ts'
 import { leaseChain, probeChain } from '#devnet/chain-process.ts'
 import {
@@ -216,6 +223,7 @@ function withKeys(settings: Settings): Settings {
       settlement: keys.settlement === '' ? devnetKey(DEPLOYER) : keys.settlement,
       relayer: keys.relayer.length === 0 ? [devnetKey(RELAYER)] : keys.relayer,
       operator: keys.operator === '' ? devnetKey(OPERATOR) : keys.operator,
+      resolution: keys.resolution === '' ? devnetKey(RESOLVER) : keys.resolution,
     },
   }
 }

@@ -45,6 +45,7 @@ import type { Readiness } from '#front/routes/readyz.ts'
 import { failedClaims, pendingClaims } from '#front/routes/relayer/claims.ts'
 import { relayerNonces } from '#front/routes/relayer/nonces.ts'
 import { relayerOperations } from '#front/routes/relayer/operations.ts'
+import { resolution } from '#front/routes/resolution.ts'
 import { stream } from '#front/routes/stream.ts'
 import { validateOrder } from '#front/routes/validate-order.ts'
 import { type Front, startFront } from '#front/server.ts'
@@ -343,6 +344,12 @@ function routes(): Route[] {
     revokeApiKey(keyDesk, authenticator, settings.service.name),
     orderbook(board),
     ...readRoutes({ settings, board, gateway, query, store, clock: systemClock }),
+    resolution({
+      board,
+      chainMarket: (marketId) => query('chainMarketById', { marketId }),
+      assertions: (marketId) => query('assertionsOfMarket', { marketId }),
+      nowMs: systemClock.nowMs,
+    }),
     ...relayerOperations(relayDesk),
     relayerNonces(relayDesk, systemClock.nowMs),
     pendingClaims((filter) => query('claimsByStatus', filter)),

@@ -15,6 +15,8 @@ export const DEPLOYER = 0
 export const RELAYER = 1
 export const OPERATOR = 2
 export const MAKER = 3
+/** A key of its own, because a key's transactions are numbered by one sender only. */
+export const RESOLVER = 4
 export const DEMO_TRADERS = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19] as const
 
 // Stretching the words into a seed takes tens of milliseconds, so it is done once.

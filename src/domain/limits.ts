@@ -118,3 +118,7 @@ export const RELAY_OWNERS_KNOWN_MAX = 50_000
 
 /** Claims listed by `GET /api/v1/pending-claims` and `/failed-claims`. */
 export const CLAIMS_LISTED_MAX = 1_000
+
+/** Resolutions that are being settled at once, and that one look reads. */
+export const RESOLUTIONS_UNDERWAY_MAX = 32
+export const RESOLUTIONS_READ_MAX = 1_000

@@ -251,6 +251,21 @@ export async function assertionsToSettle(
   return rows.map(assertionRecord)
 }
 
+/** Resolved markets of a chain whose condition does not pay yet: their report has failed. */
+export async function marketsWithoutPayout(
+  database: Database,
+  args: { readonly chainId: number; readonly limit: number },
+): Promise<ChainMarketRecord[]> {
+  const rows = await select(
+    database,
+    `select ${MARKET_COLUMNS} from chain_markets
+      where chain_id = ? and resolved = 1 and payouts_block is null and listed = 1
+      limit ${Math.floor(args.limit)}`,
+    [args.chainId],
+  )
+  return rows.map(marketRecord)
+}
+
 /** What the chain told of these trades, in its order; a trade may have been tried several times. */
 export async function chainTradesByKey(
   database: Database,

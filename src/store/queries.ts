@@ -26,6 +26,7 @@ import {
   chainTradesByTransaction,
   listChainMarkets,
   marketsToReconcile,
+  marketsWithoutPayout,
   type TokenBalance,
   tokenBalancesOf,
 } from './chain-markets.ts'
@@ -119,6 +120,10 @@ export type Queries = {
     answers: Awaited<ReturnType<typeof marketsToReconcile>>
   }
   assertionsOfMarket: { takes: { marketId: MarketId }; answers: AssertionRecord[] }
+  marketsWithoutPayout: {
+    takes: { chainId: number; limit: number }
+    answers: ChainMarketRecord[]
+  }
   assertionsToSettle: {
     takes: { chainId: number; endedBySec: number; limit: number }
     answers: AssertionRecord[]
@@ -210,6 +215,7 @@ const answers: {
   marketsToReconcile,
   assertionsOfMarket: (database, { marketId }) => assertionsOfMarket(database, marketId),
   assertionsToSettle,
+  marketsWithoutPayout,
   chainTradesByKey: (database, { tradeKeys }) => chainTradesByKey(database, tradeKeys),
   chainTradesByTransaction: (database, { txHash }) => chainTradesByTransaction(database, txHash),
   tokenBalancesOf: (database, { holder, chainId }) => tokenBalancesOf(database, holder, chainId),

@@ -1,0 +1,233 @@
+/**
+ * Settles resolutions of one chain by itself, so that nobody waits for a result that is there: an
+ * assertion whose dispute window has passed, one that the oracle's voters have decided, and the
+ * payout of a market whose report failed. Who proposed, disputed and settled is told by the indexer;
+ * this actor only does the last step, which anybody may do.
+ *
+ * What is due is read from the database, tried on the chain without cost, and sent when it would
+ * succeed. A dispute that is not decided yet, or a settlement that somebody else has just made, is
+ * refused by the trial, and looked at again after a pause that grows. The reference of a transaction
+ * names what it settles, so that after a restart nothing is sent twice.
+ */
+
+import type { Address, MarketId } from '#domain/ids.ts'
+import { RESOLUTIONS_UNDERWAY_MAX } from '#domain/limits.ts'
+import type { Behaviour } from '#runtime/actor.ts'
+
+/** One thing to do, known by its reference. */
+export type ResolutionDue = {
+  readonly reference: string
+  readonly step: 'settle' | 'report'
+  readonly marketId: MarketId
+  readonly market: Address
+}
+
+/** Whether the step would succeed now, and if not, why. */
+export type ResolutionTrial = { readonly gas: number } | { readonly refused: string }
+
+export type ResolutionSent = { readonly nonce: number; readonly txHash: string }
+
+export type ResolutionNews = ResolutionSent & {
+  readonly reference: string
+  readonly type: 'waiting' | 'finished'
+  /** What became of it, once finished. */
+  readonly outcome: 'succeeded' | 'reverted' | 'cancelled' | 'lost' | undefined
+}
+
+/** The outside, as the worker hands it in. Each throws a fault when it cannot. */
+export type ResolutionPorts = {
+  /** The references of what the journal still has open. */
+  readonly recover: () => Promise<readonly string[]>
+  readonly due: (nowSec: number) => Promise<readonly ResolutionDue[]>
+  readonly attempt: (due: ResolutionDue) => Promise<ResolutionTrial>
+  readonly send: (due: ResolutionDue, gas: number) => Promise<ResolutionSent>
+  readonly poll: () => Promise<readonly ResolutionNews[]>
+  readonly acknowledge: (nonce: number) => Promise<void>
+}
+
+export type ResolutionProtocol = {
+  /** Time to look; the timer sends it. */
+  Look: { takes: object; answers: undefined }
+  Recovered: { takes: { open: readonly string[] }; answers: undefined }
+  Read: { takes: { due: readonly ResolutionDue[] }; answers: undefined }
+  Tried: { takes: { due: ResolutionDue; trial: ResolutionTrial }; answers: undefined }
+  Sent: { takes: { due: ResolutionDue; sent: ResolutionSent }; answers: undefined }
+  Told: { takes: { news: readonly ResolutionNews[] }; answers: undefined }
+  Acknowledged: { takes: { reference: string }; answers: undefined }
+  /** A look that failed outside, or one step of what is due. */
+  Failed: { takes: { why: string; reference?: string }; answers: undefined }
+}
+
+export type ResolutionSaid =
+  | { readonly type: 'sent'; readonly due: ResolutionDue; readonly txHash: string }
+  | {
+      readonly type: 'ended'
+      readonly reference: string
+      readonly txHash: string
+      readonly outcome: string
+    }
+  | { readonly type: 'refused'; readonly due: ResolutionDue; readonly why: string }
+  | { readonly type: 'trouble'; readonly why: string }
+
+type Pause = { untilMs: number; times: number }
+
+export type ResolutionState = {
+  readonly ports: ResolutionPorts
+  /** References of what is being tried or was sent, until its end is acknowledged. */
+  readonly underway: Set<string>
+  /** The nonces of those whose end the sender has told. */
+  readonly ended: Map<string, number>
+  /** What the chain refused, and when it is tried again. */
+  readonly pauses: Map<string, Pause>
+  recovered: boolean
+  looking: boolean
+  /** Why the last look failed; empty when it did not. */
+  why: string
+}
+
+const PAUSE_MS = 5_000
+const PAUSE_MS_MAX = 3_600_000
+
+export function newResolution(ports: ResolutionPorts): ResolutionState {
+  return {
+    ports,
+    underway: new Set(),
+    ended: new Map(),
+    pauses: new Map(),
+    recovered: false,
+    looking: false,
+    why: '',
+  }
+}
+
+export const resolution: Behaviour<ResolutionState, ResolutionProtocol, ResolutionSaid> = {
+  Look(state, _message, context) {
+    if (state.looking) return undefined
+    state.looking = true
+    const { ports } = state
+    if (!state.recovered) {
+      context.pipe(
+        ports.recover(),
+        (open) => ({ type: 'Recovered', message: { open } }),
+        (error) => failed(error),
+      )
+      return undefined
+    }
+    // First what was sent: its end may make room for what is due.
+    context.pipe(
+      ports.poll(),
+      (news) => ({ type: 'Told', message: { news } }),
+      (error) => failed(error),
+    )
+    return undefined
+  },
+
+  Recovered(state, { open }, context) {
+    state.recovered = true
+    state.looking = false
+    for (const reference of open) state.underway.add(reference)
+    return resolution.Look(state, {}, context)
+  },
+
+  Told(state, { news }, context) {
+    for (const { type, reference, nonce, txHash, outcome } of news) {
+      state.underway.add(reference)
+      if (type !== 'finished' || state.ended.has(reference)) continue
+      state.ended.set(reference, nonce)
+      context.emit({ type: 'ended', reference, txHash, outcome: outcome ?? '' })
+    }
+    for (const [reference, nonce] of state.ended) {
+      context.pipe(
+        state.ports.acknowledge(nonce),
+        () => ({ type: 'Acknowledged', message: { reference } }),
+        (error) => failed(error, reference),
+      )
+    }
+    const nowSec = Math.floor(context.nowMs / 1_000)
+    context.pipe(
+      state.ports.due(nowSec),
+      (due) => ({ type: 'Read', message: { due } }),
+      (error) => failed(error),
+    )
+    return undefined
+  },
+
+  Acknowledged(state, { reference }, context) {
+    state.ended.delete(reference)
+    state.underway.delete(reference)
+    // The indexer will tell what it did. Until then, or if it failed, it is not tried at once again.
+    hold(state, reference, context.nowMs)
+    return undefined
+  },
+
+  Read(state, { due }, context) {
+    state.looking = false
+    state.why = ''
+    const wanted = new Set(due.map(({ reference }) => reference))
+    for (const reference of state.pauses.keys()) {
+      if (!wanted.has(reference)) state.pauses.delete(reference)
+    }
+    for (const one of due) {
+      const { reference } = one
+      if (state.underway.size >= RESOLUTIONS_UNDERWAY_MAX) break
+      if (state.underway.has(reference)) continue
+      if ((state.pauses.get(reference)?.untilMs ?? 0) > context.nowMs) continue
+      state.underway.add(reference)
+      context.pipe(
+        state.ports.attempt(one),
+        (trial) => ({ type: 'Tried', message: { due: one, trial } }),
+        (error) => failed(error, reference),
+      )
+    }
+    return undefined
+  },
+
+  Tried(state, { due, trial }, context) {
+    const { reference } = due
+    if ('refused' in trial) {
+      state.underway.delete(reference)
+      hold(state, reference, context.nowMs)
+      context.emit({ type: 'refused', due, why: trial.refused })
+      return undefined
+    }
+    context.pipe(
+      state.ports.send(due, trial.gas),
+      (sent) => ({ type: 'Sent', message: { due, sent } }),
+      (error) => failed(error, reference),
+    )
+    return undefined
+  },
+
+  Sent(_state, { due, sent }, context) {
+    context.emit({ type: 'sent', due, txHash: sent.txHash })
+    return undefined
+  },
+
+  Failed(state, { why, reference }, context) {
+    context.emit({ type: 'trouble', why })
+    if (reference === undefined) {
+      state.looking = false
+      state.why = why
+      return undefined
+    }
+    // An end that could not be acknowledged is tried again by the next look. Anything else was not
+    // sent: the sender throws only while nothing has left.
+    if (!state.ended.has(reference)) state.underway.delete(reference)
+    hold(state, reference, context.nowMs)
+    return undefined
+  },
+}
+
+function hold(state: ResolutionState, reference: string, nowMs: number): void {
+  const times = state.pauses.get(reference)?.times ?? 0
+  const untilMs = nowMs + Math.min(PAUSE_MS_MAX, PAUSE_MS * 2 ** times)
+  state.pauses.set(reference, { untilMs, times: Math.min(times + 1, 20) })
+}
+
+function failed(
+  error: unknown,
+  reference?: string,
+): { readonly type: 'Failed'; readonly message: { why: string; reference?: string } } {
+  const why = error instanceof Error ? error.message : String(error)
+  return { type: 'Failed', message: reference === undefined ? { why } : { why, reference } }
+}

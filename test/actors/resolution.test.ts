@@ -1,0 +1,196 @@
+/** Settling resolutions: each once, again after a pause where the chain refuses, across restarts. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  newResolution,
+  type ResolutionDue,
+  type ResolutionNews,
+  type ResolutionProtocol,
+  type ResolutionSaid,
+  type ResolutionState,
+  type ResolutionTrial,
+  resolution,
+} from '#actors/resolution.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { RESOLUTIONS_UNDERWAY_MAX } from '#domain/limits.ts'
+import { reject } from '#domain/rejection.ts'
+import { type Served, serve } from '#runtime/serve.ts'
+
+/** A chain and a journal in a few lines, and the actor on top of them. */
+class World {
+  nowMs = 1_000_000
+  due: ResolutionDue[] = []
+  trial: ResolutionTrial = { gas: 100_000 }
+  away = ''
+  readonly tried: string[] = []
+  readonly sent: string[] = []
+  readonly acknowledged: number[] = []
+  readonly said: ResolutionSaid[] = []
+  /** What the journal has open, by reference. */
+  readonly open = new Map<string, number>()
+  /** Transactions that the chain has decided and nobody has acknowledged. */
+  readonly decided = new Map<string, ResolutionNews['outcome']>()
+  state!: ResolutionState
+  served!: Served
+
+  constructor() {
+    this.restart()
+  }
+
+  restart(): void {
+    const fail = (what: string) => {
+      if (this.away === what) throw new Error(`${what} is away`)
+    }
+    this.state = newResolution({
+      recover: async () => {
+        fail('journal')
+        return [...this.open.keys()]
+      },
+      due: async () => {
+        fail('database')
+        return this.due
+      },
+      attempt: async ({ reference }) => {
+        this.tried.push(reference)
+        fail('chain')
+        return this.trial
+      },
+      send: async ({ reference }) => {
+        fail('send')
+        this.sent.push(reference)
+        this.open.set(reference, this.sent.length)
+        return { nonce: this.sent.length, txHash: `0x${this.sent.length}` }
+      },
+      poll: async () =>
+        [...this.open].map(([reference, nonce]) => ({
+          type: this.decided.has(reference) ? ('finished' as const) : ('waiting' as const),
+          reference,
+          nonce,
+          txHash: `0x${nonce}`,
+          outcome: this.decided.get(reference),
+        })),
+      acknowledge: async (nonce) => {
+        fail('acknowledge')
+        this.acknowledged.push(nonce)
+        for (const [reference, open] of this.open) if (open === nonce) this.open.delete(reference)
+      },
+    })
+    this.served = serve<ResolutionState, ResolutionProtocol, ResolutionSaid>({
+      behaviour: resolution,
+      select: () => ({ state: this.state }),
+      clock: { nowMs: () => this.nowMs, after: () => () => {} },
+      mailboxMax: 1_000,
+      batchMax: 100,
+      full: reject('OVERLOADED'),
+      say: (said) => this.said.push(...said),
+    })
+  }
+
+  async look(): Promise<void> {
+    this.served.hear('Look', {}, 0, undefined)
+    // Everything outside is a promise that is already decided: a few turns carry all of it.
+    for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+function settle(number: number): ResolutionDue {
+  const marketId = `0x${String(number).padStart(64, '0')}` as MarketId
+  return { reference: `settle ${number}`, step: 'settle', marketId, market: '0x00' as Address }
+}
+
+test('what is due is tried, sent once, followed to its end and acknowledged', async () => {
+  const world = new World()
+  world.due = [settle(1), settle(2)]
+  await world.look()
+  assert.deepEqual(world.sent, ['settle 1', 'settle 2'])
+  await world.look()
+  await world.look()
+  assert.deepEqual(world.sent, ['settle 1', 'settle 2'], 'not again while it is under way')
+
+  world.decided.set('settle 1', 'succeeded')
+  world.due = [settle(2)]
+  await world.look()
+  assert.deepEqual(world.acknowledged, [1])
+  assert.deepEqual(
+    world.said.filter(({ type }) => type === 'ended'),
+    [{ type: 'ended', reference: 'settle 1', txHash: '0x1', outcome: 'succeeded' }],
+  )
+})
+
+test('a settled one that the indexer has not told of yet is not sent at once again', async () => {
+  const world = new World()
+  world.due = [settle(1)]
+  await world.look()
+  world.decided.set('settle 1', 'succeeded')
+  await world.look()
+  await world.look()
+  assert.equal(world.tried.length, 1)
+})
+
+test('what the chain refuses is tried again after pauses that grow, and then sent', async () => {
+  const world = new World()
+  world.due = [settle(1)]
+  world.trial = { refused: 'the dispute is not decided' }
+  await world.look()
+  await world.look()
+  assert.equal(world.tried.length, 1, 'it pauses')
+  world.nowMs += 5_000
+  await world.look()
+  assert.equal(world.tried.length, 2)
+  world.nowMs += 5_000
+  await world.look()
+  assert.equal(world.tried.length, 2, 'the second pause is longer')
+  world.nowMs += 5_000
+  world.trial = { gas: 1 }
+  await world.look()
+  assert.deepEqual(world.sent, ['settle 1'])
+})
+
+test('after a restart what the journal has open is followed and not sent again', async () => {
+  const world = new World()
+  world.due = [settle(1)]
+  await world.look()
+  world.restart()
+  await world.look()
+  await world.look()
+  assert.deepEqual(world.sent, ['settle 1'])
+  world.decided.set('settle 1', 'succeeded')
+  world.due = []
+  await world.look()
+  assert.deepEqual(world.acknowledged, [1])
+})
+
+test('faults outside stop nothing for good', async () => {
+  for (const part of ['journal', 'database', 'chain', 'send', 'acknowledge']) {
+    const world = new World()
+    world.due = [settle(1)]
+    world.away = part
+    await world.look()
+    world.nowMs += 10_000
+    world.decided.set('settle 1', 'succeeded')
+    await world.look()
+    world.away = ''
+    for (let times = 0; times < 3; times++) {
+      if (world.acknowledged.length > 0) world.due = []
+      world.nowMs += 100_000
+      await world.look()
+    }
+    assert.deepEqual(world.sent, ['settle 1'], part)
+    assert.deepEqual(world.acknowledged, [1], part)
+    world.due = []
+    await world.look()
+    assert.equal(world.state.why, '', part)
+  }
+})
+
+test('no more than the limit are under way at once', async () => {
+  const world = new World()
+  world.due = Array.from({ length: RESOLUTIONS_UNDERWAY_MAX + 5 }, (_, each) => settle(each))
+  await world.look()
+  assert.equal(world.sent.length, RESOLUTIONS_UNDERWAY_MAX)
+  for (const { reference } of world.due) world.decided.set(reference, 'succeeded')
+  await world.look()
+  await world.look()
+  assert.equal(world.sent.length, RESOLUTIONS_UNDERWAY_MAX + 5)
+})
