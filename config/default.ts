@@ -61,6 +61,17 @@ export const defaults: Settings = {
     idlePollMs: 5_000,
     balanceEveryMs: 15_000,
   },
+  settlement: {
+    enabled: true,
+    batchMax: 45,
+    batchWaitMs: 500,
+    inFlightMax: 4,
+    pollMs: 1_000,
+    maxLagSeconds: 900,
+    gasMax: 16_777_216,
+    bumpAfterMs: 20_000,
+    maxFeeGwei: 1_000,
+  },
   demoMarkets: false,
   demoMarketsMore: 0,
   stream: {

@@ -10,6 +10,8 @@ export const devnet: Profile = {
   front: { corsOrigins: ['*'] },
   auth: { bearer: false },
   limits: { enabled: false },
+  // A newcomer sees his trade settle at once, and may stop the chain for as long as he likes.
+  settlement: { batchWaitMs: 50, pollMs: 200, maxLagSeconds: 0 },
   demoMarkets: true,
   // Whoever tries it settles by hand, to see it happen.
   resolution: { autoSettle: false },

@@ -467,6 +467,70 @@ export const SettingsSchema = Type.Object({
       description: 'How often the balances of the keys are read.',
     }),
   }),
+  settlement: Type.Object({
+    enabled: Type.Boolean({
+      env: 'SIBYL_SETTLEMENT',
+      description: 'Whether matched trades are brought on chain, where there is a chain.',
+    }),
+    batchMax: Type.Integer({
+      env: 'SIBYL_SETTLEMENT_BATCH_MAX',
+      minimum: 1,
+      maximum: 500,
+      unit: 'trades',
+      description: 'Trades of one transaction. 45 fit into 2^24 gas whatever traders do.',
+    }),
+    batchWaitMs: Type.Integer({
+      env: 'SIBYL_SETTLEMENT_BATCH_WAIT_MS',
+      minimum: 0,
+      maximum: 60_000,
+      unit: 'ms',
+      description: 'How long a trade waits for others to share its transaction.',
+    }),
+    inFlightMax: Type.Integer({
+      env: 'SIBYL_SETTLEMENT_IN_FLIGHT_MAX',
+      minimum: 1,
+      maximum: 64,
+      unit: 'transactions',
+      description: 'Transactions that are sent and in no block yet.',
+    }),
+    pollMs: Type.Integer({
+      env: 'SIBYL_SETTLEMENT_POLL_MS',
+      minimum: 10,
+      maximum: 60_000,
+      unit: 'ms',
+      description: 'How often the chain, and the database, are asked for news.',
+    }),
+    maxLagSeconds: Type.Integer({
+      env: 'SIBYL_SETTLEMENT_MAX_LAG_SECONDS',
+      minimum: 0,
+      maximum: 604_800,
+      unit: 's',
+      description:
+        'When the oldest trade of a chain has waited longer, its markets take cancels only; 0 is ' +
+        "never. It must be below the settlement contract's grace.",
+    }),
+    gasMax: Type.Integer({
+      env: 'SIBYL_SETTLEMENT_GAS_MAX',
+      minimum: 500_000,
+      maximum: 1_000_000_000,
+      unit: 'gas',
+      description: 'The most gas that one transaction may have.',
+    }),
+    bumpAfterMs: Type.Integer({
+      env: 'SIBYL_SETTLEMENT_BUMP_AFTER_MS',
+      minimum: 100,
+      maximum: 3_600_000,
+      unit: 'ms',
+      description: 'A transaction that is in no block after this time is sent with higher fees.',
+    }),
+    maxFeeGwei: Type.Integer({
+      env: 'SIBYL_SETTLEMENT_MAX_FEE_GWEI',
+      minimum: 1,
+      maximum: 1_000_000,
+      unit: 'gwei',
+      description: 'The highest fee per gas that is ever offered.',
+    }),
+  }),
   demoMarkets: Type.Boolean({
     env: 'SIBYL_DEMO_MARKETS',
     description: 'Opens three markets to try things on, if there are none.',

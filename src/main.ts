@@ -189,6 +189,9 @@ function threadSpecs(
     ...settledChains(settings).map(({ chainId }, index) =>
       spec('resolution', resolutionThreadName(chainId), index, ['store'], true),
     ),
+    ...(settles(settings)
+      ? [spec('settlement', 'settlement', 0, [...marketNames, 'store'], true)]
+      : []),
     ...numbers(settings.front.threads).map((index) =>
       spec(
         'front',
@@ -216,6 +219,12 @@ async function prepareDatabase(databaseUrl: string, dataDir: string): Promise<st
   } finally {
     await closeDatabase(database)
   }
+}
+
+/** Whether there is a chain to settle on, and a key to do it with. */
+function settles({ settlement, keys, chains }: Settings): boolean {
+  const reachable = chains.some(({ rpcUrls }) => rpcUrls.length > 0)
+  return settlement.enabled && keys.settlement !== '' && reachable
 }
 
 function urlOf(host: string, port: number): string {

@@ -254,7 +254,8 @@ runThread({
       },
     })
     if (peer === 'store') stores.add(channel)
-    else readers.add(channel)
+    // Settlement reads the database and only reports here.
+    else if (peer !== 'settlement') readers.add(channel)
   },
   health: () => [...thread.away.values()].join('; '),
   metrics: () => registry.getMetricsAsJSON(),

@@ -62,6 +62,8 @@ export type MarketThreadProtocol = MarketProtocol & {
   }
   /** Every market of this thread, for a reader that has just come. */
   Markets: { takes: object; answers: { views: MarketView[] } }
+  /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
+  SettlementLag: { takes: { chainId: number; behind: boolean }; answers: undefined }
   /** The database holds everything of the partition up to and with this offset. */
   Projected: { takes: { partition: number; offset: number }; answers: undefined }
 }
@@ -106,6 +108,8 @@ export type MarketThread = {
   readonly options: MarketThreadOptions
   /** By partition: the last offset that the database holds. */
   readonly projected: Map<number, number>
+  /** Chains whose settlement is behind. Whoever settles says so again whenever it is linked. */
+  readonly behind: Set<number>
   /** Partitions that remember as many closed orders as they can. */
   readonly crowded: Set<number>
   /** Partitions that cannot be opened at present, and why. None of their markets is here meanwhile. */
@@ -128,6 +132,7 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
     recall: { closed: new Map(), trades: new Map() },
     options,
     projected: new Map(),
+    behind: new Set(),
     crowded: new Set(),
     away: new Map(),
     trouble: '',
@@ -233,6 +238,12 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     return { views: viewsOf(thread) }
   },
 
+  SettlementLag(thread, { chainId, behind }) {
+    if (behind) thread.behind.add(chainId)
+    else thread.behind.delete(chainId)
+    return undefined
+  },
+
   Projected(thread, { partition, offset }) {
     if (thread.options.log.owned.includes(partition)) thread.projected.set(partition, offset)
     return undefined
@@ -241,7 +252,8 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
 
 function host(thread: MarketThread, opened: Market, partition: number): Hosted {
   const { rules, seed, ordersMax = ORDERS_PER_MARKET_MAX } = thread.options
-  const state = newMarket(opened, { ...rules, seed, ordersMax }, thread.recall)
+  const { behind } = thread
+  const state = newMarket(opened, { ...rules, seed, ordersMax, behind }, thread.recall)
   const hosted: Hosted = { state, partition, eventsSinceSnapshot: 0, snapshot: undefined }
   thread.markets.set(opened.id, hosted)
   return hosted

@@ -145,6 +145,8 @@ export type MarketRules = {
   readonly selfTrade: SelfTrade
   /** Orders that may rest in both books together. */
   readonly ordersMax: number
+  /** Chains whose settlement is behind: their markets take cancels only. */
+  readonly behind?: ReadonlySet<number>
   /** Keeps traders from choosing hashes that collide in the books' indices. */
   readonly seed: number
 }
@@ -190,6 +192,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
     const flaw = orderFlaws(order, nowSec)[0]
     if (flaw !== undefined) return flaw
+    if (state.rules.behind?.has(state.market.chainId)) return reject('SETTLEMENT_BEHIND')
     const crowded = crowdedFor(state, order.trader)
     if (crowded !== undefined) return crowded
     const matches = admit(state, order, order.size, undefined, context)

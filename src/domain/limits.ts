@@ -122,3 +122,15 @@ export const CLAIMS_LISTED_MAX = 1_000
 /** Resolutions that are being settled at once, and that one look reads. */
 export const RESOLUTIONS_UNDERWAY_MAX = 32
 export const RESOLUTIONS_READ_MAX = 1_000
+
+/** Trades that settlement has in hand at once; the others wait in the database. */
+export const SETTLEMENT_HELD_MAX = 10_000
+
+/** Trades that have ended lately and that settlement does not take up again. */
+export const SETTLEMENT_ENDED_MAX = 100_000
+
+/** Reports to markets that settlement has unanswered at once. */
+export const SETTLEMENT_REPORTS_MAX = 512
+
+/** Orders whose permit is known to have been used. */
+export const SETTLEMENT_PERMITS_MAX = 10_000

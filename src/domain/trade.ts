@@ -2,7 +2,7 @@
 
 import type { Address, MarketId, OrderHash, Sequence, TradeId } from './ids.ts'
 import type { Price, Shares } from './money.ts'
-import type { Outcome, Side } from './order.ts'
+import type { Outcome, Side, VerifiedOrder } from './order.ts'
 
 /**
  * matched → submitted → confirmed, or failed; confirmed → reverted when a reorg removes it, and
@@ -29,3 +29,15 @@ export type Trade = {
 
 /** Which side of a failed trade the chain found at fault. */
 export type FaultySide = 'buyer' | 'seller' | 'both' | 'none'
+
+/** A trade with everything that settling it takes. */
+export type TradeToSettle = Trade & {
+  readonly chainId: number
+  readonly status: TradeStatus
+  /** How often it was submitted. */
+  readonly attempts: number
+  /** Its id on chain. */
+  readonly tradeKey: string
+  readonly buy: VerifiedOrder
+  readonly sell: VerifiedOrder
+}

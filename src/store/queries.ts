@@ -60,6 +60,7 @@ import {
 import { marksSince, type PriceRecord, pricesSince } from './prices.ts'
 import { quickMarketById, quickMarketsOfAsset, unfinishedQuickMarkets } from './quick-markets.ts'
 import { relayByKey, relayGasSince, unfinishedRelays } from './relays.ts'
+import { type StoredTrade, tradesToSettle, tradesWithOrders } from './settlements.ts'
 import { type ChainStats, chainStats, type MarketStats, marketStats } from './stats.ts'
 import { storeFault } from './store-fault.ts'
 import {
@@ -149,6 +150,11 @@ export type Queries = {
     takes: { user: Address; chainId: number; limit: number }
     answers: ClaimRecord[]
   }
+  tradesToSettle: {
+    takes: { chainId: number; limit: number; exceptMarkets?: readonly MarketId[] }
+    answers: StoredTrade[]
+  }
+  tradesWithOrders: { takes: { tradeIds: readonly TradeId[] }; answers: StoredTrade[] }
   journalOf: { takes: JournalFilter; answers: { rows: TransactionRow[]; lastNonce: number } }
   transactionByHash: { takes: { txHash: string }; answers: TransactionRow | undefined }
 }
@@ -225,6 +231,8 @@ const answers: {
   relayGasSince,
   claimsByStatus,
   claimsOfUser,
+  tradesToSettle,
+  tradesWithOrders,
   journalOf,
   transactionByHash,
 }

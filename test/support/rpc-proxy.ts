@@ -41,9 +41,12 @@ export type RpcProxy = {
   readonly requests: Map<string, number>
   /** Called before each request is carried out, and may wait. */
   before?: ((method: string, params: unknown[]) => Promise<void> | void) | undefined
+  /** The error that answers a request in the node's place; undefined lets it through. */
+  refuse?: ((method: string, params: unknown[]) => RpcError | undefined) | undefined
   close(): Promise<void>
 }
 
+type RpcError = { code: number; message: string; data?: unknown }
 type Rpc = { id?: unknown; method: string; params?: unknown[] }
 
 export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy> {
@@ -64,6 +67,8 @@ export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy>
     const head = { jsonrpc: '2.0', id }
     proxy.requests.set(method, (proxy.requests.get(method) ?? 0) + 1)
     await proxy.before?.(method, params)
+    const refusal = proxy.refuse?.(method, params)
+    if (refusal !== undefined) return { ...head, error: refusal }
     if (faults.slowMs !== undefined) await pause(faults.slowMs)
     requestNumber++
     const hit = faults.errorEvery === undefined || requestNumber % faults.errorEvery === 0

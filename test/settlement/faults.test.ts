@@ -1,0 +1,317 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { SELL } from '#domain/order.ts'
+import { openTestChain, type TestChain } from '../support/chain.ts'
+import { type SettlementWorld, startWorld, type WorldOptions } from './settlement-fixture.ts'
+
+/** Whatever happens, in the end every trade has settled once, or failed for a reason of its own. */
+describe('settlement survives', () => {
+  let chain: TestChain
+  before(async () => {
+    chain = await openTestChain({ seed: true })
+  })
+  after(() => chain.close())
+
+  const inWorld =
+    (body: (world: SettlementWorld) => Promise<void>, options: WorldOptions = {}) =>
+    async () => {
+      const world = await startWorld(chain, options)
+      try {
+        await body(world)
+        await world.until('every trade is decided', world.allDecided)
+        await world.agree()
+      } finally {
+        await world.close()
+      }
+    }
+  const sentOnes = (world: SettlementWorld): number =>
+    world.said.filter(({ type }) => type === 'BatchSent').length
+
+  it(
+    'a kill between signing and broadcasting',
+    inWorld(async (world) => {
+      await world.trade()
+      world.proxy.before = (method) => {
+        if (method !== 'eth_sendRawTransaction') return
+        world.proxy.before = undefined
+        world.kill()
+        throw new Error('the line was cut')
+      }
+      await world.until('it is killed', () => world.proxy.before === undefined)
+      await world.until('every trade is decided', world.allDecided)
+      const [trade] = await world.trades()
+      const row = await world.transactionByHash(trade?.txHash ?? '')
+      assert.equal(row?.hashes.length, 1, 'the very transaction that was signed before the kill')
+      assert.equal(sentOnes(world), 0, 'nothing was sent anew')
+    }),
+  )
+
+  it(
+    'a kill between broadcasting and recording',
+    inWorld(async (world) => {
+      await world.trade()
+      await chain.automine(false)
+      // The node has it, and before anybody hears so, let alone writes it down, all is over.
+      world.away.markets = true
+      await world.until('it is sent', () => world.proxy.requests.has('eth_sendRawTransaction'))
+      world.kill()
+      world.away.markets = false
+      assert.deepEqual(await world.statuses(), ['matched'])
+      await chain.automine(true)
+      await chain.mine()
+      await world.until('every trade is decided', world.allDecided)
+      const [trade] = await world.trades()
+      assert.equal(trade?.status, 'confirmed')
+    }),
+  )
+
+  it(
+    'a kill while confirming, and before the markets were told',
+    inWorld(
+      async (world) => {
+        await world.trade()
+        await world.trade({ seller: 12, buyer: 13 })
+        await world.until('it is sent', () => sentOnes(world) === 1)
+        world.kill()
+        await world.step()
+        await chain.mine(3)
+        world.away.markets = true
+        await world.until('the end is known', () =>
+          [...world.state.batches.values()].some(({ ended }) => ended),
+        )
+        world.kill()
+        world.away.markets = false
+      },
+      { confirmations: 3 },
+    ),
+  )
+
+  it(
+    'an RPC that is down, answers errors, or too slowly',
+    inWorld(async (world) => {
+      await world.trade()
+      for (const faults of [
+        { down: true },
+        { status: 502 },
+        { error: { code: -32603, message: 'Internal error' } },
+        { error: { code: -32005, message: 'limit exceeded' }, errorMethods: ['eth_call'] },
+      ]) {
+        world.proxy.faults = faults
+        for (let steps = 0; steps < 4; steps++) await world.step(5_000)
+        assert.deepEqual(await world.statuses(), ['matched'])
+      }
+      assert(world.said.some(({ type }) => type === 'StepFailed'))
+      // Every third question fails from here on.
+      world.proxy.faults = { errorEvery: 3 }
+    }),
+  )
+
+  it(
+    'an RPC that takes a transaction and says nothing',
+    inWorld(async (world) => {
+      await world.trade()
+      world.proxy.faults = {
+        error: { code: -32603, message: 'Internal error' },
+        errorMethods: ['eth_sendRawTransaction'],
+      }
+      await world.until('it is signed', () => sentOnes(world) === 1)
+      await world.step()
+      assert.deepEqual(await world.statuses(), ['submitted'])
+      world.proxy.faults = {}
+    }),
+  )
+
+  it(
+    'an RPC that lags behind',
+    inWorld(async (world) => {
+      const height = await chain.height()
+      await world.trade()
+      world.proxy.faults = { staleHead: height }
+      for (let steps = 0; steps < 5; steps++) await world.step(500)
+      world.proxy.faults = {}
+      await world.until('it is confirmed', world.allDecided)
+      // It is confirmed; now the node knows nothing of it any more, for a while.
+      world.proxy.faults = { staleHead: height }
+      for (let steps = 0; steps < 4; steps++) await world.step(500)
+      world.proxy.faults = {}
+      await world.step()
+      assert.deepEqual(await world.statuses(), ['confirmed'])
+      assert(!world.said.some(({ type }) => type === 'BatchVanished'))
+    }),
+  )
+
+  it(
+    'a transaction that the pool loses',
+    inWorld(async (world) => {
+      await world.trade()
+      world.proxy.faults = { dropTransactions: true }
+      await world.until('it is sent', () => sentOnes(world) === 1)
+      await world.step(500)
+      assert.deepEqual(await world.statuses(), ['submitted'])
+      world.proxy.faults = {}
+    }),
+  )
+
+  it(
+    'a jump of the base fee',
+    inWorld(async (world) => {
+      await chain.automine(false)
+      await world.trade()
+      await world.until('it is sent', () => sentOnes(world) === 1)
+      const [before] = await world.trades()
+      await chain.chain.request('hardhat_setNextBlockBaseFeePerGas', ['0x174876e800'])
+      await chain.mine()
+      await world.step()
+      const [after] = await world.trades()
+      assert.notEqual(after?.txHash, before?.txHash, 'it was signed again')
+      assert.equal(after?.attempts, 2)
+      await chain.automine(true)
+      await chain.mine()
+      await world.until('every trade is decided', world.allDecided)
+      const row = await world.transactionByHash(before?.txHash ?? '')
+      assert.equal(row?.txHash, after?.txHash, 'the old hash leads to the same transaction')
+      for (let blocks = 0; blocks < 40; blocks++) await chain.mine(10)
+    }),
+  )
+
+  it(
+    'a reorg that removes a settled batch',
+    inWorld(async (world) => {
+      await world.trade()
+      const reorganise = await chain.fork()
+      await world.until('it is confirmed', world.allDecided)
+      assert.deepEqual(await world.statuses(), ['confirmed'])
+      await reorganise()
+      await world.until('it is reverted', async () =>
+        world.said.some(({ type }) => type === 'BatchVanished'),
+      )
+      await world.until('it is confirmed again', world.allDecided)
+      const events = world.host.log
+        .read(0, 1, 1_000)
+        .map(({ event }) => (event as unknown as { type?: string; t?: string }).type)
+      assert(events.length > 0)
+      assert.deepEqual(await world.statuses(), ['confirmed'])
+    }),
+  )
+
+  it(
+    'a reorg after which a trade that had failed must not settle',
+    inWorld(async (world) => {
+      const pauper = chain.chain.account(7)
+      await world.place({ by: 10, side: SELL, size: 1, price: 0.4 })
+      await world.place({ by: 7, size: 1, price: 0.4 })
+      await world.trade({ seller: 12, buyer: 13 })
+      const reorganise = await chain.fork()
+      await world.until('both are decided', world.allDecided)
+      assert.deepEqual((await world.statuses()).sort(), ['confirmed', 'failed'])
+      await reorganise()
+      // On this branch the pauper has money: the same transaction would settle the failed trade.
+      await chain.fund(pauper, { collateral: 1_000_000n })
+      await world.until('it vanished', () =>
+        world.said.some(({ type }) => type === 'BatchVanished'),
+      )
+      await world.until('both are decided again', world.allDecided)
+      assert.deepEqual((await world.statuses()).sort(), ['confirmed', 'failed'])
+    }),
+  )
+
+  it(
+    'a batch that reverts as a whole because of one trade',
+    inWorld(async (world) => {
+      for (const [seller, buyer] of [
+        [10, 11],
+        [12, 13],
+        [14, 15],
+      ] as const) {
+        await world.trade({ seller, buyer })
+      }
+      // The node refuses to simulate whatever has the order of trader 14 in it.
+      const poison = chain.chain.account(14).address.slice(2).toLowerCase()
+      let refusals = 0
+      world.proxy.refuse = (method, params) => {
+        const hit = method === 'eth_call' && JSON.stringify(params).includes(poison)
+        if (!hit || ++refusals > 8) return undefined
+        return { code: 3, message: 'execution reverted', data: '0x4e487b71' }
+      }
+      await world.until('the others are confirmed', async () => {
+        const all = await world.statuses()
+        return all.filter((status) => status === 'confirmed').length === 2
+      })
+      assert(world.said.some((each) => each.type === 'BatchReverts' && each.trades === 1))
+      world.proxy.refuse = undefined
+    }),
+  )
+
+  it(
+    'a paused contract: trades wait, and none fails',
+    inWorld(async (world) => {
+      await chain.chain.send(chain.owner, chain.settlement, 'pause', [])
+      await world.trade()
+      for (let steps = 0; steps < 4; steps++) await world.step(3_000)
+      assert.deepEqual(await world.statuses(), ['matched'])
+      assert.match(world.state.stopped, /paused/)
+      await chain.chain.send(chain.owner, chain.settlement, 'unpause', [])
+    }),
+  )
+
+  it(
+    'the database away: before the read, before the signing, before the end is recorded',
+    inWorld(async (world) => {
+      await world.trade()
+      await world.step()
+      world.away.database = true
+      for (let steps = 0; steps < 3; steps++) await world.step(5_000)
+      world.away.database = false
+      await world.trade({ seller: 12, buyer: 13 })
+      world.away.journal = true
+      for (let steps = 0; steps < 3; steps++) await world.step(5_000)
+      world.away.journal = false
+      await world.until('something is sent', () => sentOnes(world) > 0)
+      world.away.journal = true
+      for (let steps = 0; steps < 3; steps++) await world.step(5_000)
+      world.kill()
+      world.away.journal = false
+    }),
+  )
+
+  it(
+    'markets that do not answer for a while',
+    inWorld(async (world) => {
+      world.away.markets = true
+      await world.trade()
+      for (let steps = 0; steps < 5; steps++) await world.step()
+      assert.deepEqual(await world.statuses(), ['matched'])
+      world.away.markets = false
+    }),
+  )
+
+  it(
+    'a key that somebody else used meanwhile',
+    inWorld(async (world) => {
+      await world.trade()
+      world.proxy.faults = { dropTransactions: true }
+      await world.until('it is sent', () => sentOnes(world) === 1)
+      await chain.chain.send(chain.owner, chain.collateral, 'mint', [chain.owner.address, 1n])
+      world.proxy.faults = {}
+      await world.step()
+      await chain.mine(2)
+    }),
+  )
+
+  it(
+    'lag: markets take cancels only while the oldest trade is too old',
+    inWorld(
+      async (world) => {
+        const lags = () =>
+          world.said.flatMap((each) => (each.type === 'LagChanged' ? [each.behind] : []))
+        await world.trade()
+        world.proxy.faults = { down: true }
+        await world.until('it is behind', () => world.state.behind)
+        world.proxy.faults = {}
+        await world.until('it caught up', () => !world.state.behind)
+        assert.deepEqual(lags(), [true, false])
+      },
+      { rules: { maxLagMs: 10_000 } },
+    ),
+  )
+})

@@ -1,0 +1,420 @@
+/**
+ * Settlement from the match to the chain in one process: real markets on a real log, the real
+ * projector and database, a real chain behind a line that has bad days. It moves only when the test
+ * says so, and can be killed between any two of its steps: what is left then is what a process would
+ * leave, the log, the database and the chain.
+ */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Hex, parseAbiItem } from 'viem'
+import type { PackedEvent } from '#actors/packed-event.ts'
+import {
+  newSettlement,
+  type ReportAnswer,
+  type SettlementProtocol,
+  type SettlementRules,
+  type SettlementSaid,
+  type SettlementState,
+  settlement,
+} from '#actors/settlement.ts'
+import {
+  newStore,
+  type Projected,
+  type StoreProtocol,
+  type StoreState,
+  store,
+} from '#actors/store.ts'
+import { accountOfKey } from '#chain/account.ts'
+import { makeChainClient } from '#chain/clients.ts'
+import { conditionalTokens } from '#chain/conditional-tokens.ts'
+import { makeLane, type SenderPolicy } from '#chain/sender.ts'
+import { settlementContract } from '#chain/settlement-contract.ts'
+import { makeSettlementDesk } from '#chain/settlement-desk.ts'
+import { signOrder } from '#client/sign-order.ts'
+import { devnetAccount } from '#devnet/accounts.ts'
+import { Fault } from '#domain/fault.ts'
+import {
+  type Address,
+  type MarketId,
+  type OrderHash,
+  type Uint64,
+  ZERO_ADDRESS,
+} from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import {
+  BUY,
+  type Outcome,
+  type PermitSignature,
+  SELL,
+  type Side,
+  type VerifiedOrder,
+  YES,
+} from '#domain/order.ts'
+import { isRejection } from '#domain/rejection.ts'
+import { openLogReader } from '#log/log-reader.ts'
+import { type Served, serve } from '#runtime/serve.ts'
+import { claimLog } from '#store/checkpoints.ts'
+import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
+import { migrate } from '#store/migrate.ts'
+import { project } from '#store/project.ts'
+import { tradesToSettle, tradesWithOrders } from '#store/settlements.ts'
+import { recentTrades, type TradeRecord } from '#store/trades.ts'
+import { journalOf, saveTransaction, transactionByHash } from '#store/transactions.ts'
+import { aMarket, START_SEC } from '../actors/market-fixture.ts'
+import { startHost } from '../actors/thread-fixture.ts'
+import type { TestChain } from '../support/chain.ts'
+import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
+
+export type WorldOptions = {
+  readonly rules?: Partial<SettlementRules>
+  readonly policy?: Partial<SenderPolicy>
+  readonly confirmations?: number
+}
+
+export type OrderWish = {
+  readonly by: number
+  readonly side?: Side
+  readonly price?: number
+  readonly size?: number
+  readonly outcome?: Outcome
+  readonly market?: MarketId
+  readonly permit?: PermitSignature
+  readonly expiration?: number
+}
+
+const TRADE_SETTLED = parseAbiItem(
+  'event TradeSettled(bytes32 indexed tradeId, address indexed buyer, address indexed seller, bytes32 marketId, bytes32 buyHash, bytes32 sellHash, uint8 outcome, uint64 price, uint64 size, uint256 cost)',
+)
+
+const UNIT = 1_000_000
+/** Steps after which a story that does not end has failed. */
+const STEPS_MAX = 200
+let nonces = Date.now()
+
+export type SettlementWorld = Awaited<ReturnType<typeof startWorld>>
+
+export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
+  const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-settlement-'))
+  const proxy: RpcProxy = await startRpcProxy(chain.url)
+  const databaseUrl = `sqlite:${dataDir}/sibyl.db`
+  const database = await openDatabase(databaseUrl)
+  await migrate(database)
+  const host = startHost(dataDir, { partitions: 1 })
+  const startBlock = (await chain.height()) + 1
+  const chainId = chain.settings.chainId
+  const address = chain.contracts.settlement.toLowerCase() as Address
+  const own = accountOfKey(chain.keys.settlement)
+  const said: SettlementSaid[] = []
+  const audit = makeChainClient({ chainId, rpcUrls: [chain.url] })
+  const contract = settlementContract(audit, address)
+  let nowMs = Date.now()
+  host.at(nowMs / 1_000 - START_SEC)
+  /** What is wrong with the database, as settlement sees it. */
+  const away: { database: boolean; journal: boolean; markets: boolean } = {
+    database: false,
+    journal: false,
+    markets: false,
+  }
+  const noDatabase = () =>
+    new Fault('STORE_UNAVAILABLE', 'the database is away', { retryable: true })
+  const reading = async <T>(work: () => Promise<T>): Promise<T> => {
+    if (away.database) throw noDatabase()
+    return work()
+  }
+
+  const reader = openLogReader<PackedEvent>(dataDir)
+  const storeState = newStore(reader, {
+    claim: (from) => claimLog(database, from),
+    write: (batch) => project(database, batch),
+  })
+  const projector = serve<StoreState, StoreProtocol, Projected>({
+    behaviour: store,
+    select: () => ({ state: storeState }),
+    clock: { nowMs: () => nowMs, after: () => () => {} },
+    mailboxMax: 1_000,
+    batchMax: 1_000,
+    full: undefined,
+  })
+  async function projected(): Promise<void> {
+    if (away.database) return
+    // The first look claims the database, the second reads.
+    for (let look = 0; look < 2; look++) {
+      projector.hear('Look', {}, 0, undefined)
+      await projector.drained()
+    }
+  }
+
+  let endLife: () => void = () => {}
+  let ended: Promise<void>
+  let state: SettlementState
+  let served: Served
+  /** A new process: only the log, the database and the chain are what they were. */
+  function boot(): void {
+    const client = makeChainClient({ chainId, rpcUrls: [proxy.url], rounds: 2, pauseMs: 1 })
+    const bootContract = settlementContract(client, address)
+    const withKey = <T extends Parameters<typeof bootContract.tradeKeyOf>[0]>(trade: T) => ({
+      ...trade,
+      tradeKey: bootContract.tradeKeyOf(trade),
+    })
+    // A process that was killed does nothing any more, so what it still holds must not either.
+    const life = { over: false }
+    endLife()
+    const killed = Promise.withResolvers<void>()
+    ended = killed.promise
+    endLife = () => {
+      life.over = true
+      killed.resolve()
+    }
+    const alive = <T>(work: () => Promise<T>): Promise<T> =>
+      life.over ? new Promise(() => {}) : work()
+    const desk = makeSettlementDesk({
+      client,
+      contract: bootContract,
+      tokens: conditionalTokens(
+        client,
+        chain.contracts.conditionalTokens.toLowerCase() as Address,
+        chain.contracts.stablecoin.toLowerCase() as Address,
+      ),
+      sender: makeLane({
+        client: client.viem,
+        account: own.account,
+        chainId,
+        journal: {
+          load: (filter) => alive(() => reading(() => journalOf(database, filter))),
+          save: (row) =>
+            alive(async () => {
+              if (away.journal || away.database) throw noDatabase()
+              await saveTransaction(database, { row })
+            }),
+        },
+        nowMs: () => nowMs,
+        policy: {
+          confirmations: options.confirmations ?? 0,
+          rebroadcastAfterMs: 1_000,
+          bumpAfterMs: 10_000,
+          lostAfterMs: 5_000,
+          doubtMs: 5_000,
+          ...options.policy,
+        },
+      }),
+      from: own.address,
+      confirmations: options.confirmations ?? 0,
+      startBlock,
+      gasMax: 16_777_216,
+    })
+    state = newSettlement(
+      {
+        chainId,
+        batchMax: 45,
+        batchWaitMs: 0,
+        inFlightMax: 4,
+        readEveryMs: 0,
+        pollEveryMs: 0,
+        maxLagMs: 0,
+        ...options.rules,
+      },
+      {
+        desk,
+        readPending: (filter) =>
+          alive(() =>
+            reading(async () =>
+              (await tradesToSettle(database, { chainId, ...filter })).map(withKey),
+            ),
+          ),
+        readTrades: (tradeIds) =>
+          alive(() =>
+            reading(async () => (await tradesWithOrders(database, { tradeIds })).map(withKey)),
+          ),
+        report: (marketId, report) =>
+          alive(async (): Promise<ReportAnswer> => {
+            if (away.markets) return { unanswered: 'closed' }
+            const [answer] = await host.run({
+              type: 'ReportTrade',
+              message: { marketId, report },
+            })
+            return answer as ReportAnswer
+          }),
+      },
+    )
+    const mine = state
+    served = serve<SettlementState, SettlementProtocol, SettlementSaid>({
+      behaviour: settlement,
+      select: () => ({ state: mine }),
+      clock: { nowMs: () => nowMs, after: () => () => {} },
+      mailboxMax: 10_000,
+      batchMax: 10_000,
+      full: undefined,
+      say: (news) => void (life.over || said.push(...news)),
+    })
+  }
+  boot()
+
+  /** One turn: the database catches up, settlement looks, and everything it began has ended. */
+  async function step(ms = 1_000): Promise<void> {
+    nowMs += ms
+    host.at(nowMs / 1_000 - START_SEC)
+    await projected()
+    served.hear('Tick', {}, 0, undefined)
+    // What a killed process waits for never comes.
+    await Promise.race([served.drained(), ended])
+    await projected()
+  }
+
+  async function until(what: string, isSo: () => boolean | Promise<boolean>, ms = 1_000) {
+    for (let steps = 0; steps < STEPS_MAX; steps++) {
+      await step(ms)
+      if (await isSo()) return
+    }
+    const shown = (await trades()).map(({ status, reason }) => `${status} ${reason}`).join(', ')
+    assert.fail(
+      `${what} did not come about; trades: ${shown}; said: ${JSON.stringify(said.slice(-6))}`,
+    )
+  }
+
+  const [demo] = chain.demoMarkets
+  assert(demo !== undefined, 'the chain is seeded')
+  const marketId = demo.id as string as MarketId
+
+  async function openMarket(id: MarketId): Promise<void> {
+    const market = aMarket({
+      id,
+      chainId,
+      expiration: Math.floor(nowMs / 1_000) + 86_400,
+      createdAt: Math.floor(nowMs / 1_000),
+    })
+    const [opened] = await host.run({ type: 'OpenMarket', message: { market } })
+    assert(!isRejection(opened), JSON.stringify(opened))
+  }
+  await openMarket(marketId)
+
+  async function orderOf(wish: OrderWish): Promise<VerifiedOrder> {
+    const account = devnetAccount(wish.by)
+    const domain = { chainId, verifyingContract: address }
+    const draft = {
+      marketId: wish.market ?? marketId,
+      side: wish.side ?? BUY,
+      outcome: wish.outcome ?? YES,
+      price: Math.round((wish.price ?? 0.5) * UNIT) as Price,
+      size: Math.round((wish.size ?? 1) * UNIT) as Shares,
+      nonce: String(++nonces) as Uint64,
+      expiration: String(wish.expiration ?? Math.floor(nowMs / 1_000) + 7_200) as Uint64,
+      makerFeeRecipient: ZERO_ADDRESS,
+    }
+    const { order, signature } = await signOrder(draft, account, domain)
+    const { orderHash } = await import('#domain/order-hash.ts')
+    return {
+      ...order,
+      orderHash: orderHash(order, domain) as OrderHash,
+      signature,
+      ...(wish.permit === undefined ? {} : { permit: wish.permit }),
+    }
+  }
+
+  async function place(wish: OrderWish): Promise<VerifiedOrder> {
+    const order = await orderOf(wish)
+    const [answer] = await host.run({ type: 'PlaceOrder', message: { order } })
+    assert(!isRejection(answer), JSON.stringify(answer))
+    return order
+  }
+
+  async function trades(): Promise<TradeRecord[]> {
+    const all: TradeRecord[] = []
+    for (const id of host.thread.markets.keys()) {
+      all.push(...(await recentTrades(database, { marketId: id, limit: 1_000 })))
+    }
+    return all
+  }
+
+  /** How often each trade settled on chain since this world began. */
+  async function settledTimes(): Promise<Map<string, number>> {
+    const logs = await audit.viem.getLogs({
+      address: address as string as Hex,
+      event: TRADE_SETTLED,
+      fromBlock: BigInt(startBlock),
+      toBlock: 'latest',
+    })
+    const times = new Map<string, number>()
+    for (const { args } of logs) {
+      const key = args.tradeId as string
+      times.set(key, (times.get(key) ?? 0) + 1)
+    }
+    return times
+  }
+
+  return {
+    chain,
+    proxy,
+    database: database as Database,
+    away,
+    said,
+    host,
+    marketId,
+    get state() {
+      return state
+    },
+    get nowMs() {
+      return nowMs
+    },
+    openMarket,
+    place,
+    /** A seller and a buyer who meet: one trade. */
+    async trade(
+      wish: Partial<OrderWish> & { seller?: number; buyer?: number } = {},
+    ): Promise<void> {
+      const { seller = 10, buyer = 11, ...rest } = wish
+      await place({ ...rest, by: seller, side: SELL })
+      await place({ ...rest, by: buyer, side: BUY })
+    },
+    step,
+    until,
+    /** The thread of settlement dies at once, and another one takes its place. */
+    kill: boot,
+    trades,
+    async statuses(): Promise<string[]> {
+      return (await trades()).map(({ status }) => status).reverse()
+    },
+    transactionByHash: (txHash: string) => transactionByHash(database, { txHash }),
+    allDecided: async () =>
+      (await trades()).every(({ status }) => status === 'confirmed' || status === 'failed') &&
+      state.batches.size === 0 &&
+      state.held.size === 0,
+    /** Nothing forgotten, nothing twice: the books of the exchange and the chain agree. */
+    async agree(): Promise<void> {
+      const times = await settledTimes()
+      const all = await trades()
+      for (const trade of all) {
+        const key = contract.tradeKeyOf(trade)
+        const expected = trade.status === 'confirmed' ? 1 : 0
+        assert.equal(times.get(key) ?? 0, expected, `${trade.tradeId} is ${trade.status}`)
+        assert.equal(
+          await contract.isSettled(key, trade.buyOrderHash, trade.sellOrderHash),
+          expected === 1,
+        )
+        if (expected === 1) {
+          const receipt = await audit.viem.getTransactionReceipt({ hash: trade.txHash as Hex })
+          assert.equal(receipt.status, 'success')
+        }
+      }
+      const known = new Set(all.map((trade) => contract.tradeKeyOf(trade)))
+      for (const key of times.keys()) assert(known.has(key), 'a trade that nobody made')
+      assert.deepEqual(
+        all.filter(({ status }) => status !== 'confirmed' && status !== 'failed'),
+        [],
+        'no trade is forgotten',
+      )
+    },
+    async close(): Promise<void> {
+      endLife()
+      proxy.faults = {}
+      await chain.automine(true)
+      await host.stop()
+      await reader.close()
+      await closeDatabase(database)
+      await proxy.close()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
