@@ -57,6 +57,8 @@ export const defaults: Settings = {
     balanceLowGwei: 500_000_000,
     balanceMinGwei: 20_000_000,
     stuckAfterMs: 15_000,
+    rebroadcastMs: 5_000,
+    feeBumpMs: 20_000,
     pollMs: 250,
     idlePollMs: 5_000,
     balanceEveryMs: 15_000,

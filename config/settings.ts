@@ -445,6 +445,20 @@ export const SettingsSchema = Type.Object({
       unit: 'ms',
       description: 'A key whose transaction is in no block for so long gives way to the others.',
     }),
+    rebroadcastMs: Type.Integer({
+      env: 'SIBYL_RELAYER_REBROADCAST_MS',
+      minimum: 10,
+      maximum: 3_600_000,
+      unit: 'ms',
+      description: 'How long a transaction is in no block before nodes are handed it again.',
+    }),
+    feeBumpMs: Type.Integer({
+      env: 'SIBYL_RELAYER_FEE_BUMP_MS',
+      minimum: 10,
+      maximum: 3_600_000,
+      unit: 'ms',
+      description: 'How long it is in no block before it is signed again with higher fees.',
+    }),
     pollMs: Type.Integer({
       env: 'SIBYL_RELAYER_POLL_MS',
       minimum: 10,

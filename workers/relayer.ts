@@ -219,7 +219,11 @@ runThread({
       accounts,
       journal: makeJournal(store, { run: (task) => answerQuery(async () => database, task) }),
       nowMs: systemClock.nowMs,
-      policy: { confirmations: chain.confirmations },
+      policy: {
+        confirmations: chain.confirmations,
+        rebroadcastAfterMs: rules.rebroadcastMs,
+        bumpAfterMs: rules.feeBumpMs,
+      },
       onTrouble: (where) => troubles.inc({ where }),
     })
     state = newRelayer(

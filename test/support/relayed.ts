@@ -9,8 +9,8 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { type Client, createClient } from '#client/client.ts'
 import { marketAbi } from '../../contracts/artifacts/Market.abi.ts'
 import { type Market, UNIT } from '../contracts/support/world.ts'
-import { startTestChain, type TestChain } from './chain.ts'
-import { type Environment, type Exchange, startExchange } from './exchange.ts'
+import { openTestChain, startTestChain, type TestChain } from './chain.ts'
+import { type Environment, type Exchange, openExchange, startExchange } from './exchange.ts'
 
 export type Person = { readonly key: Hex; readonly address: Hex; readonly client: Client }
 
@@ -32,33 +32,46 @@ export type Relayed = {
 /** The exchange may learn late that the chain's clock was moved; two days cover it. */
 export const TTL = { ttlSeconds: 172_800 }
 
-export async function startRelayed(
-  t: TestContext,
-  options: {
-    readonly rpcUrl?: (chain: TestChain) => Promise<string>
-    readonly role?: 'main' | 'test'
-    readonly environment?: Environment
-  } = {},
-): Promise<Relayed> {
+export type RelayedOptions = {
+  /** Another way to the chain than the direct one. */
+  readonly rpcUrl?: (chain: TestChain) => Promise<string>
+  readonly environment?: Environment
+}
+
+/** Both end with the test and serve its subtests. */
+export async function startRelayed(t: TestContext, options: RelayedOptions = {}): Promise<Relayed> {
   const chain = await startTestChain(t)
+  return relayedOn(chain, await startExchange(t, { environment: await prepare(chain, options) }))
+}
+
+/** Both are its caller's to end: `exchange.dispose`, `chain.close`. */
+export async function openRelayed(options: RelayedOptions = {}): Promise<Relayed> {
+  const chain = await openTestChain()
+  try {
+    return relayedOn(chain, await openExchange({ environment: await prepare(chain, options) }))
+  } catch (error) {
+    await chain.close()
+    throw error
+  }
+}
+
+async function prepare(chain: TestChain, options: RelayedOptions): Promise<Environment> {
+  const { owner, collateral, relayer } = chain
   // For bonds that the relayer posts.
-  await chain.chain.send(chain.owner, chain.collateral, 'mint', [
-    chain.relayer.address,
-    10_000n * UNIT,
-  ])
+  await chain.chain.send(owner, collateral, 'mint', [relayer.address, 10_000n * UNIT])
   const url = (await options.rpcUrl?.(chain)) ?? chain.url
-  const settings = { ...chain.settings, role: options.role ?? 'test', rpcUrls: [url] }
-  const exchange = await startExchange(t, {
-    environment: {
-      SIBYL_DEVNET: 'false',
-      SIBYL_DEMO_MARKETS: 'false',
-      SIBYL_CHAINS: JSON.stringify([settings]),
-      SIBYL_RELAYER_KEYS: chain.keys.relayer.join(','),
-      SIBYL_RELAYER_POLL_MS: '50',
-      SIBYL_VERIFY_THREADS: '1',
-      ...options.environment,
-    },
-  })
+  return {
+    SIBYL_DEVNET: 'false',
+    SIBYL_DEMO_MARKETS: 'false',
+    SIBYL_CHAINS: JSON.stringify([{ ...chain.settings, rpcUrls: [url] }]),
+    SIBYL_RELAYER_KEYS: chain.keys.relayer.join(','),
+    SIBYL_RELAYER_POLL_MS: '50',
+    SIBYL_VERIFY_THREADS: '1',
+    ...options.environment,
+  }
+}
+
+function relayedOn(chain: TestChain, exchange: Exchange): Relayed {
   const clientOf = (signer: Hex) => createClient({ url: exchange.url, signer })
   let quick = 0
 

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { SibylError } from '#client/sibyl-error.ts'
+import { UNIT } from '../contracts/support/world.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  assertDoneOnce,
+  closeFragile,
+  crashRelayer,
+  KILL_POINTS,
+  openFragile,
+} from './relayer-crash.ts'
+
+test('relaying through bad days', async (t) => {
+  const fragile = await openFragile()
+  const { relayed, proxy } = fragile
+  let failed = false
+  t.afterEach((subtest) => {
+    failed ||= 'error' in subtest && subtest.error != null
+  })
+  t.after(async () => {
+    await closeFragile(fragile)
+    if (failed) process.stderr.write(`the exchange wrote:\n${relayed.exchange.output()}\n`)
+  })
+  const before = await relayed.sent()
+  let operations = 0
+  const someone = async () => {
+    operations++
+    const owner = await relayed.person(UNIT)
+    return { owner, request: await owner.client.relayer.sign.ctfApproval() }
+  }
+
+  await t.test(
+    'that cannot be reached is said so, and nothing is lost when it is back',
+    async () => {
+      const { owner, request } = await someone()
+      proxy.faults = { down: true }
+      const error = await owner.client.relayer.submit(request).then(
+        () => assert.fail('nobody was there'),
+        (thrown: unknown) => thrown,
+      )
+      assert.ok(error instanceof SibylError)
+      assert.deepEqual([error.status, error.code], [503, 'CHAIN_UNAVAILABLE'])
+      proxy.faults = {}
+      await assertDoneOnce(relayed, owner, request)
+    },
+  )
+
+  await t.test('a chain that goes away when it is handed a transaction gets it later', async () => {
+    const { owner, request } = await someone()
+    proxy.before = (method) => {
+      if (method !== 'eth_sendRawTransaction') return
+      proxy.before = undefined
+      proxy.faults = { down: true }
+      throw new Error('it did not arrive')
+    }
+    const { tx_hash } = await owner.client.relayer.submit<{ tx_hash: string }>(request)
+    assert.match(tx_hash, /^0x[0-9a-f]{64}$/)
+    proxy.faults = {}
+    await assertDoneOnce(relayed, owner, request)
+  })
+
+  await t.test('a chain that drops a transaction is handed it again', async () => {
+    const { owner, request } = await someone()
+    proxy.faults = { dropTransactions: true }
+    const { tx_hash } = await owner.client.relayer.submit<{ tx_hash: string }>(request)
+    const drops = () => proxy.requests.get('eth_sendRawTransaction') ?? 0
+    const first = drops()
+    await eventually(() => assert.ok(drops() > first))
+    proxy.faults = {}
+    await assertDoneOnce(relayed, owner, request)
+    assert.match(tx_hash, /^0x/)
+  })
+
+  await t.test('a chain that answers errors now and then is asked again', async () => {
+    proxy.faults = { errorEvery: 5, error: { code: -32_005, message: 'too many requests' } }
+    const { owner, request } = await someone()
+    await assertDoneOnce(relayed, owner, request)
+    proxy.faults = {}
+  })
+
+  await t.test('a reorganisation that takes an operation back does not end it', async () => {
+    const { owner, request } = await someone()
+    const rewind = await relayed.chain.fork()
+    await assertDoneOnce(relayed, owner, request)
+    await rewind()
+    await eventually(async () => {
+      const { conditionalTokens } = relayed.chain
+      const nonce = await relayed.chain.read(conditionalTokens, 'nonces', [owner.address])
+      assert.equal(nonce, 1n)
+    })
+    await assertDoneOnce(relayed, owner, request)
+  })
+
+  assert.equal(await relayed.sent(), before + operations)
+
+  await t.test('a kill in the middle of an operation: it is done once', async (nested) => {
+    const points = KILL_POINTS.filter(({ method }) => /Priority|sendRaw/.test(method))
+    assert.equal(points.length, 3)
+    const report = await crashRelayer(fragile, points)
+    nested.diagnostic(JSON.stringify(report))
+    assert.equal(report.transactions, report.operations)
+    assert.equal(report.reached, 1)
+  })
+})

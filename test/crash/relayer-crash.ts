@@ -1,0 +1,141 @@
+/**
+ * Kills the exchange at chosen moments of a relayed operation, starts it again, and sends the same
+ * request until it is answered. Whatever happened, the chain has seen the operation once: the owner's
+ * nonce at the contract is one, and one event says so.
+ */
+
+import assert from 'node:assert/strict'
+import type { Hex } from 'viem'
+import type { RelayRequest } from '#client/relayer.ts'
+import { SibylError } from '#client/sibyl-error.ts'
+import { UNIT } from '../contracts/support/world.ts'
+import { eventually } from '../support/eventually.ts'
+import { randomFrom } from '../support/random.ts'
+import { openRelayed, type Person, type Relayed } from '../support/relayed.ts'
+import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
+
+/** A request to the node, at which the exchange dies: before the node hears of it, or after. */
+export type KillPoint = { readonly method: string; readonly after: boolean }
+
+/** In the order in which an operation passes them. */
+export const KILL_POINTS: readonly KillPoint[] = [
+  { method: 'eth_call', after: false },
+  { method: 'eth_estimateGas', after: true },
+  // The row is there, nothing is signed.
+  { method: 'eth_maxPriorityFeePerGas', after: false },
+  // Signed and journalled, not broadcast.
+  { method: 'eth_sendRawTransaction', after: false },
+  // Broadcast, and nobody was answered.
+  { method: 'eth_sendRawTransaction', after: true },
+  // Answered, and not confirmed.
+  { method: 'eth_getTransactionReceipt', after: false },
+]
+
+export type RelayCrashReport = {
+  readonly kills: number
+  /** How many operations had reached the chain when the exchange died. */
+  readonly reached: number
+  /** Transactions of the relayer in the chain, the failed ones too. */
+  readonly transactions: number
+  readonly operations: number
+}
+
+/** An exchange whose way to the chain is in the test's hands. */
+export type FragileRelayed = { readonly relayed: Relayed; readonly proxy: RpcProxy }
+
+export async function openFragile(): Promise<FragileRelayed> {
+  let proxy: RpcProxy | undefined
+  const relayed = await openRelayed({
+    rpcUrl: async ({ url }) => {
+      proxy = await startRpcProxy(url)
+      return proxy.url
+    },
+    environment: { SIBYL_RELAYER_REBROADCAST_MS: '200', SIBYL_RELAYER_FEE_BUMP_MS: '1000' },
+  })
+  assert.ok(proxy)
+  return { relayed, proxy }
+}
+
+export async function closeFragile({ relayed, proxy }: FragileRelayed): Promise<void> {
+  await relayed.exchange.dispose()
+  await proxy.close()
+  await relayed.chain.close()
+}
+
+export async function crashRelayer(
+  { relayed, proxy }: FragileRelayed,
+  points: readonly KillPoint[],
+  onRound?: (round: number, point: KillPoint) => void,
+): Promise<RelayCrashReport> {
+  let reached = 0
+  const before = await relayed.sent()
+  for (const [round, point] of points.entries()) {
+    onRound?.(round, point)
+    const owner = await relayed.person(UNIT)
+    const request = await relayed.again(owner).relayer.sign.ctfApproval()
+    await killedAt(relayed, proxy, point, owner, request)
+    if ((await nonceOf(relayed, owner)) > 0n) reached++
+    await relayed.exchange.start()
+    await assertDoneOnce(relayed, owner, request)
+  }
+  const transactions = (await relayed.sent()) - before
+  return { kills: points.length, reached, transactions, operations: points.length }
+}
+
+export function randomPoints(kills: number, seed: number): KillPoint[] {
+  const random = randomFrom(seed)
+  return Array.from({ length: kills }, () => random.pick(KILL_POINTS))
+}
+
+async function killedAt(
+  { chain, exchange, again }: Relayed,
+  proxy: RpcProxy,
+  { method, after }: KillPoint,
+  owner: Person,
+  request: RelayRequest,
+): Promise<void> {
+  const dead = Promise.withResolvers<void>()
+  proxy.before = async (asked, params) => {
+    if (asked !== method) return
+    proxy.before = undefined
+    if (after) await chain.chain.request(asked, params)
+    await exchange.kill()
+    dead.resolve()
+    throw new Error('nobody is there to hear it')
+  }
+  const answered = again(owner)
+    .relayer.submit(request, { signal: AbortSignal.timeout(15_000) })
+    .catch((error: unknown) => assert.ok(error instanceof SibylError, String(error)))
+  await dead.promise
+  void answered
+}
+
+async function nonceOf({ chain }: Relayed, { address }: Person): Promise<bigint> {
+  return chain.read(chain.conditionalTokens, 'nonces', [address])
+}
+
+export async function assertDoneOnce(
+  relayed: Relayed,
+  owner: Person,
+  request: RelayRequest,
+): Promise<void> {
+  const { chain } = relayed
+  const { conditionalTokens, settlement } = chain
+  const { tx_hash } = await relayed.again(owner).relayer.submit(request)
+  const receipt = await eventually(() =>
+    chain.publicClient.getTransactionReceipt({ hash: tx_hash as Hex }),
+  )
+  assert.equal(receipt.status, 'success')
+  assert.deepEqual(await relayed.again(owner).relayer.submit(request), { success: true, tx_hash })
+  assert.equal(await nonceOf(relayed, owner), 1n)
+  const events = await chain.publicClient.getContractEvents({
+    address: conditionalTokens.address,
+    abi: conditionalTokens.abi,
+    eventName: 'ApprovalForAll',
+    args: { account: owner.address },
+    fromBlock: 0n,
+  })
+  assert.equal(events.length, 1)
+  const approved = [owner.address, settlement.address] as const
+  assert.equal(await chain.read(conditionalTokens, 'isApprovedForAll', approved), true)
+}
