@@ -1,0 +1,89 @@
+/**
+ * `npm run audit`: counts everything again that reads are answered from, out of the trades and the
+ * chain, and compares. It only reads, and may run beside a working exchange. Ends with 1 where
+ * something differs, and with 2 where it could not look.
+ */
+
+import { makeChainClient } from '#chain/clients.ts'
+import { conditionalTokens } from '#chain/conditional-tokens.ts'
+import { loadSettings } from '#config/settings.ts'
+import { databaseUrlOf } from '#config/thread-data.ts'
+import { readChainRecord } from '#devnet/chain-record.ts'
+import type { Address } from '#domain/ids.ts'
+import { auditPositions, heldAt } from '#store/audit-positions.ts'
+import { auditTrades, type Difference } from '#store/audit-trades.ts'
+import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
+import { describeDatabaseUrl } from '#store/database-url.ts'
+
+/** Positions of one question to the chain. */
+const PAIRS_MAX = 200
+const SHOWN_MAX = 50
+
+const say = (line: string): boolean => process.stdout.write(`${line}\n`)
+
+try {
+  const settings = loadSettings()
+  const url = databaseUrlOf(settings)
+  const database = await openDatabase(url, { readOnly: true })
+  try {
+    say(`audit of ${describeDatabaseUrl(url)}`)
+    const differences = await audit(database, settings.data.dir)
+    for (const { what, kept, expected } of differences.slice(0, SHOWN_MAX)) {
+      say(`  ${what}: kept ${kept}, expected ${expected}`)
+    }
+    say(differences.length === 0 ? 'no difference' : `${differences.length} differences`)
+    if (differences.length > 0) process.exitCode = 1
+  } finally {
+    await closeDatabase(database)
+  }
+} catch (error) {
+  process.stderr.write(`audit: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.exitCode = 2
+}
+
+async function audit(database: Database, dataDir: string): Promise<Difference[]> {
+  const trades = await auditTrades(database)
+  say(`  ${trades.trades} trades of ${trades.markets} markets, ${trades.candles} candles`)
+  const positions = await auditPositions(database)
+  say(`  ${positions.positions} positions in ${positions.markets} markets on chain`)
+  const differences = [...trades.differences, ...positions.differences]
+  for (const [id, chain] of Object.entries(readChainRecord(dataDir) ?? {})) {
+    differences.push(...(await askChain(database, Number(id), chain)))
+  }
+  return differences
+}
+
+/** Compares every position with the balances that the chain has at the block it is of. */
+async function askChain(
+  database: Database,
+  chainId: number,
+  chain: { readonly url: string; readonly contracts: Readonly<Record<string, string>> },
+): Promise<Difference[]> {
+  const known = await heldAt(database, chainId)
+  const { conditionalTokens: tokensAddress, stablecoin } = chain.contracts
+  if (known === undefined || tokensAddress === undefined || stablecoin === undefined) return []
+  const client = makeChainClient({ chainId, rpcUrls: [chain.url] })
+  const tokens = conditionalTokens(
+    client,
+    tokensAddress.toLowerCase() as Address,
+    stablecoin.toLowerCase() as Address,
+  )
+  const { blockNumber, held } = known
+  const differences: Difference[] = []
+  for (let start = 0; start < held.length; start += PAIRS_MAX) {
+    const part = held.slice(start, start + PAIRS_MAX)
+    const { shares } = await tokens.balances(part, blockNumber)
+    for (const [at, { holder, marketId, shares: kept }] of part.entries()) {
+      const [yes, no] = shares[at] ?? [0n, 0n]
+      if (yes === kept[0] && no === kept[1]) continue
+      const what = `balances of ${holder} in ${marketId} at block ${blockNumber} of chain ${chainId}`
+      differences.push({
+        what,
+        kept: `YES ${kept[0]}, NO ${kept[1]}`,
+        expected: `YES ${yes}, NO ${no}`,
+      })
+    }
+  }
+  say(`  ${held.length} holders asked of chain ${chainId} at block ${blockNumber}`)
+  return differences
+}
