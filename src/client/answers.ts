@@ -168,6 +168,30 @@ export type RelayerNonces = {
   readonly serverTime: number
 }
 
+/** How far the resolution of a market is. */
+export type ResolutionStatus = {
+  readonly marketId: string
+  readonly expired: boolean
+  readonly resolved: boolean
+  /** 0 = YES, 1 = NO; there when it is resolved. */
+  readonly winningOutcome?: 0 | 1
+  /** There while one stands. */
+  readonly assertion?: {
+    readonly id: string
+    readonly proposer: string
+    /** True for YES. */
+    readonly proposedOutcome: boolean
+    /** In millionths, as decimal text. */
+    readonly bondAmount: string
+    readonly assertionTime: number
+    /** The end of the dispute window. */
+    readonly expirationTime: number
+    readonly settled: boolean
+    readonly settlementResolution: boolean
+    readonly disputed: boolean
+  }
+}
+
 /** A redemption through the relayer. */
 export type Claim = {
   /** Empty until there is one. */

@@ -20,6 +20,7 @@ import type {
 import { buildOrder, type OrderIntent } from './build-order.ts'
 import type { ClientChain } from './chain.ts'
 import { createRelayer, type Relayer } from './relayer.ts'
+import { type ClientResolution, createResolution } from './resolution.ts'
 import { SibylError } from './sibyl-error.ts'
 import {
   type OrderSigner,
@@ -107,6 +108,8 @@ export type Client = {
   readonly orders: Orders
   /** What happens on chain by a signature alone. */
   readonly relayer: Relayer
+  /** How markets resolve: where one stands, proposing, settling, waiting. */
+  readonly resolution: ClientResolution
   markets(
     filter?: { readonly chainId?: number; readonly quick?: boolean },
     options?: CallOptions,
@@ -276,6 +279,8 @@ export function createClient(options: ClientOptions): Client {
 
   const trader = (address: string | undefined): string => address ?? signerAddress(signer())
 
+  const relayer = createRelayer({ send, chain, signer })
+
   return {
     orders: {
       sign,
@@ -321,7 +326,8 @@ export function createClient(options: ClientOptions): Client {
         return orders
       },
     },
-    relayer: createRelayer({ send, chain, signer }),
+    relayer,
+    resolution: createResolution({ send, relayer }),
     async markets({ chainId, quick } = {}, call) {
       const query = { chain_id: chainId, quick }
       const path = '/api/v1/markets'

@@ -1,0 +1,87 @@
+/**
+ * The resolution of markets: where it stands, proposing an outcome, settling it, and waiting until
+ * something has come about. What is signed goes to the relayer, which pays the gas.
+ */
+
+import type { Relayed, ResolutionStatus } from './answers.ts'
+import type { ProposalIntent, Relayer, SettlementIntent } from './relayer.ts'
+import { SibylError } from './sibyl-error.ts'
+import type { CallOptions, Transport } from './transport.ts'
+
+/** What one can wait for. A dispute that is overturned leads back to `expired`. */
+export type ResolutionStage = 'expired' | 'proposed' | 'disputed' | 'resolved'
+
+export type WaitOptions = Pick<CallOptions, 'signal'> & {
+  /** How long to wait before giving up; for ever if not said. */
+  readonly waitMs?: number
+  /** How often to ask. */
+  readonly everyMs?: number
+}
+
+export type ClientResolution = {
+  status(marketId: string, options?: CallOptions): Promise<ResolutionStatus>
+  /** Proposes the outcome of an expired market. */
+  propose(intent: ProposalIntent, options?: CallOptions): Promise<Relayed>
+  /** Settles what was proposed, after the dispute window. */
+  settle(intent: SettlementIntent, options?: CallOptions): Promise<Relayed>
+  /** Asks until the market has come so far; a market that is further has been there. */
+  waitFor(
+    marketId: string,
+    stage: ResolutionStage,
+    options?: WaitOptions,
+  ): Promise<ResolutionStatus>
+}
+
+const EVERY_MS = 500
+
+export function createResolution(parts: {
+  readonly send: Transport
+  readonly relayer: Relayer
+}): ClientResolution {
+  const { send, relayer } = parts
+
+  function status(marketId: string, call?: CallOptions): Promise<ResolutionStatus> {
+    const path = `/api/v1/resolution/${encodeURIComponent(marketId)}`
+    return send<ResolutionStatus>({ method: 'GET', path }, call)
+  }
+
+  return {
+    status,
+    propose: (intent, call) => relayer.proposeResolution(intent, call),
+    settle: (intent, call) => relayer.settleMarket(intent, call),
+    async waitFor(marketId, stage, options = {}) {
+      const { waitMs, everyMs = EVERY_MS, ...call } = options
+      const untilMs = waitMs === undefined ? Number.POSITIVE_INFINITY : Date.now() + waitMs
+      for (;;) {
+        const found = await status(marketId, call)
+        if (hasReached(found, stage)) return found
+        if (Date.now() + everyMs > untilMs) {
+          throw new SibylError('TIMEOUT', `the market is not ${stage} after ${waitMs} ms`)
+        }
+        await pause(everyMs, call.signal)
+      }
+    },
+  }
+}
+
+function hasReached(status: ResolutionStatus, stage: ResolutionStage): boolean {
+  if (stage === 'expired') return status.expired
+  if (stage === 'proposed') return status.resolved || status.assertion !== undefined
+  if (stage === 'disputed') return status.assertion?.disputed === true
+  return status.resolved
+}
+
+function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, rejected) => {
+    const timer = setTimeout(done, milliseconds)
+    signal?.addEventListener('abort', abort, { once: true })
+    function done(): void {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    }
+    function abort(): void {
+      clearTimeout(timer)
+      rejected(signal?.reason)
+    }
+  })
+}
