@@ -5,6 +5,7 @@
  */
 
 import { existsSync } from 'node:fs'
+import { asked, makeChainClient } from '#chain/clients.ts'
 import { type Settings, SettingsError } from '#config/settings.ts'
 import {
   DEPLOYER,
@@ -14,7 +15,6 @@ import {
   RELAYER,
   RESOLVER,
 } from '#devnet/accounts.ts'
-import { httpBatch } from '#devnet/batch-sender.ts'
 import { leaseChain, probeChain } from '#devnet/chain-process.ts'
 import {
   type ChainRecord,
@@ -24,6 +24,7 @@ import {
   writeChainRecord,
 } from '#devnet/chain-record.ts'
 import { type Devnet, openDevnet } from '#devnet/open-devnet.ts'
+import { Fault } from '#domain/fault.ts'
 import { lockPartition, partitionPaths } from '#log/log-folder.ts'
 import { type ClockMemory, moveClock } from '#runtime/clock.ts'
 import type { SupervisorLog } from '#runtime/supervisor.ts'
@@ -41,6 +42,7 @@ export type OpenChains = {
 }
 
 const FOLLOW_AGAIN_MS = 1_000
+const MEET_TIMEOUT_MS = 5_000
 
 export async function openChains(
   settings: Settings,
@@ -109,36 +111,26 @@ async function openNamedChains(
   }
 }
 
-/** Its first block, by the first address that answers; it must be the chain that we take it for. */
+/** Its first block; nothing while it cannot be reached. It must be the chain that we take it for. */
 async function meetChain(
   chain: ChainSettings,
 ): Promise<{ genesis: string; url: string } | undefined> {
-  for (const url of chain.rpcUrls) {
-    const [id, first, code] = await httpBatch(url)([
-      { method: 'eth_chainId', params: [] },
-      { method: 'eth_getBlockByNumber', params: ['0x0', false] },
-      { method: 'eth_getCode', params: [chain.contracts.settlement, 'latest'] },
-    ]).catch(() => [])
-    if (id === undefined) continue
-    if (Number(id) !== chain.chainId) {
-      throw new SettingsError(
-        `SIBYL_CHAIN_RPC: ${hostOf(url)} is chain ${Number(id)}, but the settings have ${chain.chainId}`,
-      )
+  const { chainId, rpcUrls, contracts } = chain
+  const { viem } = makeChainClient({ chainId, rpcUrls, timeoutMs: MEET_TIMEOUT_MS, rounds: 1 })
+  try {
+    const settlement = contracts.settlement as `0x${string}`
+    const first = await asked(viem.getBlock({ blockNumber: 0n }))
+    const code = await asked(viem.getCode({ address: settlement }))
+    if (code === undefined) {
+      throw new SettingsError(`SIBYL_CHAINS: chain ${chainId} has no contract at ${settlement}`)
     }
-    if (code === '0x') {
-      const { settlement } = chain.contracts
-      throw new SettingsError(
-        `SIBYL_CHAINS: chain ${chain.chainId} has no contract at ${settlement}`,
-      )
-    }
-    return { genesis: (first as { hash: string }).hash, url: hostOf(url) }
+    // An address may have a secret in its path.
+    return { genesis: first.hash, url: new URL(rpcUrls[0] ?? '').origin }
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    if (error.code !== 'CHAIN_MISMATCH') return undefined
+    throw new SettingsError(`SIBYL_CHAIN_RPC: ${error.message}`)
   }
-  return undefined
-}
-
-/** An address without what may be a secret in it. */
-function hostOf(url: string): string {
-  return new URL(url).origin
 }
 
 /** Whoever runs one of our local chains for us may move its clock; then ours moves too. */

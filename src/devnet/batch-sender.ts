@@ -36,12 +36,14 @@ export type BatchSender = Deployer & {
 const DEPLOY_GAS = 16_000_000
 const CALL_GAS = 1_000_000
 const BLOCKS_MAX = 20
+const BATCH_TIMEOUT_MS = 60_000
 
 export function httpBatch(url: string): RpcBatch {
   return async (calls) => {
     const response = await fetch(url, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
+      signal: AbortSignal.timeout(BATCH_TIMEOUT_MS),
       body: JSON.stringify(
         calls.map(({ method, params }, id) => ({ jsonrpc: '2.0', id, method, params })),
       ),

@@ -168,6 +168,19 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
   }
 }
 
+/** Starts an exchange that cannot start, and answers the line that says why. */
+export async function startRefusal(options: ExchangeOptions): Promise<string> {
+  const error = await openExchange(options).then(
+    async (exchange) => {
+      await exchange.dispose()
+      assert.fail('it started')
+    },
+    (thrown: Error) => thrown,
+  )
+  const [, said = ''] = /^(sibyl: .*)$/m.exec(error.message) ?? []
+  return said
+}
+
 /** Settings of whoever runs the tests are not those of the test. */
 function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('SIBYL_')))
