@@ -74,6 +74,42 @@ export const defaults: Settings = {
     bumpAfterMs: 20_000,
     maxFeeGwei: 1_000,
   },
+  feeds: {
+    live: false,
+    assets: ['BTC', 'ETH'],
+    ageMsMax: 10_000,
+    recoverMs: 15_000,
+    deviationBps: 100,
+    jumpBps: 500,
+    publishMs: 250,
+    pyth: {
+      url: 'https://pyth.dourolabs.app/hermes',
+      apiKey: '',
+      ids: {
+        BTC: 'e62df6c8b4a85fe1a67db44dc12de5db330f7ac66b72dc658afedf0f4a415b43',
+        ETH: 'ff61491a931112ddf1bd8147cd1b641375f79f5825126d665480874634fd0ace',
+      },
+    },
+    binance: {
+      url: 'https://data-api.binance.vision',
+      socketUrl: 'wss://data-stream.binance.vision',
+      symbols: { BTC: 'BTCUSDT', ETH: 'ETHUSDT' },
+    },
+    coinbase: {
+      url: 'https://api.exchange.coinbase.com',
+      socketUrl: 'wss://ws-feed.exchange.coinbase.com',
+      products: { BTC: 'BTC-USD', ETH: 'ETH-USD' },
+    },
+    simulator: { port: 0, seed: 1 },
+  },
+  quick: {
+    enabled: true,
+    intervalSeconds: 900,
+    withinSeconds: 60,
+    fallbackSeconds: 600,
+    pollMs: 250,
+  },
+  sse: { readersMax: 20_000, keepAliveMs: 15_000, lagMsMax: 15_000, replayEvents: 1_200 },
   demoMarkets: false,
   demoMarketsMore: 0,
   stream: {

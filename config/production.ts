@@ -13,5 +13,7 @@ export const production: Profile = {
   database: { queryThreads: 2 },
   markets: { threads: 2, partitions: 64 },
   verify: { threads: 4 },
+  // SIBYL_PYTH_API_KEY has to be set.
+  feeds: { live: true },
   log: { level: 'info', format: 'json' },
 }

@@ -55,6 +55,13 @@ export function stablecoinOf({ contracts, stablecoin }: Settings['chains'][numbe
   }
 }
 
+/** The chain that quick markets are on: the first that can be reached, where the operator has a key. */
+export function quickChain(settings: Settings): Settings['chains'][number] | undefined {
+  const { quick, feeds, keys, chains } = settings
+  if (!quick.enabled || !feeds.live || keys.operator === '') return undefined
+  return chains.find(({ rpcUrls }) => rpcUrls.length > 0)
+}
+
 /** The chains whose operations are relayed: those that can be reached, where there is a key. */
 export function relayedChains({ chains, keys }: Settings): Settings['chains'] {
   return keys.relayer.length === 0 ? [] : chains.filter(({ rpcUrls }) => rpcUrls.length > 0)

@@ -39,6 +39,9 @@ export function frontThreadName(thread: number): string {
   return `front-${thread}`
 }
 
+/** The thread of prices and quick markets; there is one at most. */
+export const PRICES_THREAD = 'prices'
+
 export function relayerThreadName(chainId: number): string {
   return `relayer-${chainId}`
 }

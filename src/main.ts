@@ -19,6 +19,7 @@ import {
 import {
   frontThreadName,
   marketThreadName,
+  PRICES_THREAD,
   relayerThreadName,
   resolutionThreadName,
 } from '#config/topology.ts'
@@ -35,6 +36,7 @@ import { loadKeccak } from '#verify/keccak.ts'
 import { loadRecovery } from '#verify/recover.ts'
 import { banner } from './banner.ts'
 import { openChains } from './open-chains.ts'
+import { simulatePrices } from './simulate-prices.ts'
 
 const NODE_MAJOR = 22
 const READY_POLL_MS = 20
@@ -88,7 +90,8 @@ async function boot(): Promise<void> {
   // 4. The chains: on the devnet a local one is started, or found where a killed exchange left it.
   mkdirSync(given.data.dir, { recursive: true })
   const chains = await openChains(given, { clock, log })
-  const { settings } = chains
+  const simulated = await simulatePrices(chains.settings, systemClock)
+  const settings = simulated.settings
 
   // 5. The database, brought to the newest shape.
   const databaseUrl = databaseUrlOf(settings)
@@ -128,6 +131,7 @@ async function boot(): Promise<void> {
       const clean = await supervisor.stop()
       if (!clean) process.exitCode = 1
       // Who stops it means all of it; after a failure the chain waits for the next start.
+      await simulated.end()
       if (process.exitCode === undefined) await chains.end()
       else chains.release()
       log.info({ clean }, 'stopped')
@@ -182,6 +186,7 @@ function threadSpecs(
     terminable,
   })
   const relayerNames = relayedChains(settings).map(({ chainId }) => relayerThreadName(chainId))
+  const priceNames = settings.feeds.live ? [PRICES_THREAD] : []
   return [
     ...marketNames.map((name, index) => spec('market', name, index, [], true)),
     spec('store', 'store', 0, marketNames, true),
@@ -192,12 +197,13 @@ function threadSpecs(
     ...(settles(settings)
       ? [spec('settlement', 'settlement', 0, [...marketNames, 'store'], true)]
       : []),
+    ...priceNames.map((name) => spec('prices', name, 0, [...marketNames, 'store'], true)),
     ...numbers(settings.front.threads).map((index) =>
       spec(
         'front',
         frontThreadName(index),
         index,
-        [...marketNames, 'store', ...relayerNames],
+        [...marketNames, 'store', ...relayerNames, ...priceNames],
         false,
       ),
     ),

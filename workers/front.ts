@@ -8,6 +8,7 @@ import type { ClerkProtocol } from '#actors/clerk.ts'
 import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { HoldsProtocol } from '#actors/order-holds.ts'
 import { readRows } from '#actors/packed-event.ts'
+import type { PriceDesk, PriceNews } from '#actors/prices.ts'
 import type { RelayerProtocol } from '#actors/relayer.ts'
 import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
 import { makeLog } from '#config/logging.ts'
@@ -19,7 +20,13 @@ import {
   type ThreadData,
   topologyOf,
 } from '#config/thread-data.ts'
-import { marketThreadName, partitionOf, relayerThreadName, threadOf } from '#config/topology.ts'
+import {
+  marketThreadName,
+  PRICES_THREAD,
+  partitionOf,
+  relayerThreadName,
+  threadOf,
+} from '#config/topology.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
@@ -30,6 +37,7 @@ import { makeBoard } from '#front/market-board.ts'
 import { makeGateway } from '#front/market-gateway.ts'
 import { makeNonceLedger } from '#front/nonce-ledger.ts'
 import { makeOrderDesk, type OrderVerifier } from '#front/order-desk.ts'
+import { makePriceBoard } from '#front/price-board.ts'
 import { makeRelayDesk } from '#front/relayer-desk.ts'
 import type { Route } from '#front/route.ts'
 import { registerApiKey, revokeApiKey } from '#front/routes/api-keys.ts'
@@ -41,6 +49,8 @@ import { listOrders, listUserOrders } from '#front/routes/list-orders.ts'
 import { orderbook } from '#front/routes/orderbook.ts'
 import { placeOrder } from '#front/routes/place-order.ts'
 import { placeOrders } from '#front/routes/place-orders.ts'
+import { priceRoutes } from '#front/routes/prices.ts'
+import { quickMarketRoutes } from '#front/routes/quick-markets.ts'
 import type { Readiness } from '#front/routes/readyz.ts'
 import { failedClaims, pendingClaims } from '#front/routes/relayer/claims.ts'
 import { relayerNonces } from '#front/routes/relayer/nonces.ts'
@@ -49,6 +59,8 @@ import { resolution } from '#front/routes/resolution.ts'
 import { stream } from '#front/routes/stream.ts'
 import { validateOrder } from '#front/routes/validate-order.ts'
 import { type Front, startFront } from '#front/server.ts'
+import { makeSseHub } from '#front/sse.ts'
+import { registerSseMeters } from '#front/sse-meters.ts'
 import { makeConnectionCount } from '#front/stream/connection-count.ts'
 import { type HeldOrders, makeHeldOrders } from '#front/stream/held-orders.ts'
 import {
@@ -101,6 +113,18 @@ const relayers = relayedChains(settings).map((chain) => ({
   chain,
   relayer: makeRef<RelayerProtocol>(),
 }))
+const prices = makeRef<PriceDesk>()
+const sse = makeSseHub(settings.sse, systemClock)
+/** The assets that have prices here; none without providers. */
+const assets = settings.feeds.live ? settings.feeds.assets : []
+const priceBoard = makePriceBoard(
+  { assets, replayEvents: settings.sse.replayEvents },
+  {
+    priced: (asset, event) => hub?.priced(asset, event),
+    streamed: (asset, text) => sse.publish(asset, text),
+    quickMarket: (asset, event) => hub?.quickMarket(asset, event),
+  },
+)
 /** The market threads whose markets are on the board as they are now. */
 const loaded = new Set<number>()
 /** The market threads that have told their markets at least once. */
@@ -158,6 +182,30 @@ function followStore(peerPort: MessagePort): void {
   )
   // What the store before this one said last may not have arrived.
   authenticator.unheard()
+}
+
+function followPrices(peerPort: MessagePort): void {
+  const hearers: { [K in keyof PriceNews]: (message: PriceNews[K]['takes']) => void } = {
+    Priced: ({ price }) => priceBoard.priced(price),
+    SpeakerChanged: ({ asset, source, why }) => priceBoard.speakerChanged(asset, source, why),
+    QuickMarketOpened: ({ quickMarket, atMs }) => priceBoard.quickMarketOpened(quickMarket, atMs),
+    QuickMarketResolved: ({ quickMarket, atMs }) =>
+      priceBoard.quickMarketResolved(quickMarket, atMs),
+  }
+  prices.replace(
+    new Channel(peerPort, channelOptions(settings), {
+      heard: (type, message) => hearers[type as keyof PriceNews](message as never),
+      closed: () => priceBoard.lost(),
+    }),
+  )
+  void loadPrices()
+}
+
+async function loadPrices(): Promise<void> {
+  const answer = await prices.ask('Load', {})
+  if (!isUnanswered(answer)) {
+    priceBoard.load(answer.assets, answer.active, systemClock.nowMs())
+  } else if (prices.isOpen) setTimeout(() => void loadPrices(), LOAD_AGAIN_MS).unref()
 }
 
 async function load(index: number): Promise<void> {
@@ -324,6 +372,7 @@ function routes(): Route[] {
     holding: { orders: holds, deskWith },
     count: makeConnectionCount(data.streams, data.index),
     authenticator,
+    assets,
     bearer: settings.auth.bearer,
     drawWrite,
     publish: (topic, text) => void front?.publish(topic, text),
@@ -332,6 +381,7 @@ function routes(): Route[] {
     log,
   })
   registerStreamMeters(registry, hub)
+  registerSseMeters(registry, sse)
   return [
     placeOrder(desk),
     placeOrders(desk),
@@ -354,6 +404,24 @@ function routes(): Route[] {
     relayerNonces(relayDesk, systemClock.nowMs),
     pendingClaims((filter) => query('claimsByStatus', filter)),
     failedClaims((filter) => query('claimsByStatus', filter)),
+    ...priceRoutes({
+      board: priceBoard,
+      hub: sse,
+      urls: {
+        pyth: `${settings.feeds.pyth.url}/v2/updates/price/stream`,
+        binance: `${settings.feeds.binance.socketUrl}/stream`,
+        coinbase: settings.feeds.coinbase.socketUrl,
+      },
+      ageMsMax: settings.feeds.ageMsMax,
+      nowMs: systemClock.nowMs,
+    }),
+    ...quickMarketRoutes({
+      prices: priceBoard,
+      board,
+      list: (asset, limit) => query('quickMarketsOfAsset', { asset, limit }),
+      find: (id) => query('quickMarketById', { id }),
+      nowMs: systemClock.nowMs,
+    }),
     config(facts, systemClock),
     stream(hub, streamSettings),
     asyncapi({ title: settings.service.name, version }),
@@ -419,7 +487,11 @@ async function readiness(home: Remote<Home>): Promise<Readiness> {
   const checks = all.map(([thread, { ready, why }]) => [thread, { ok: ready, why }] as const)
   const missing = threads.length - loaded.size
   const markets = { ok: missing === 0, why: missing === 0 ? '' : `${missing} threads are loading` }
-  return { ...Object.fromEntries(checks), markets }
+  if (assets.length === 0) return { ...Object.fromEntries(checks), markets }
+  // Without prices everything but quick markets goes on, so the exchange counts as ready.
+  const why = priceBoard.why()
+  const priced = { ok: why === '', why, optional: true }
+  return { ...Object.fromEntries(checks), markets, 'price sources': priced }
 }
 
 /** What this thread does with the link to each other thread. */
@@ -431,6 +503,7 @@ const followers: Record<string, (peerPort: MessagePort) => void> = {
     ]),
   ),
   store: followStore,
+  [PRICES_THREAD]: followPrices,
   ...Object.fromEntries(
     relayers.map(({ chain, relayer }) => [
       relayerThreadName(chain.chainId),
@@ -446,13 +519,14 @@ runThread({
   health: () => (loaded.size === threads.length ? '' : 'some markets are not loaded'),
   metrics: () => registry.getMetricsAsJSON(),
   async drain() {
+    sse.shutdown()
     await hub?.shutdown()
     await front?.close()
   },
   async stop() {
     await hub?.shutdown()
     await front?.close()
-    for (const ref of [...threads, store]) ref.close()
+    for (const ref of [...threads, store, prices]) ref.close()
     for (const { relayer } of relayers) relayer.close()
     await Promise.all([verifyPool.close(), queryPool.close()])
   },

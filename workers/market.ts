@@ -29,7 +29,7 @@ import type { StoreProtocol } from '#actors/store.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
 import { makeLog } from '#config/logging.ts'
 import { channelOptions, type ThreadData, topologyOf } from '#config/thread-data.ts'
-import { partitionOf, partitionsOf } from '#config/topology.ts'
+import { PRICES_THREAD, partitionOf, partitionsOf } from '#config/topology.ts'
 import type { Address } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -254,8 +254,8 @@ runThread({
       },
     })
     if (peer === 'store') stores.add(channel)
-    // Settlement reads the database and only reports here.
-    else if (peer !== 'settlement') readers.add(channel)
+    // Settlement and the thread of prices give commands, and follow nothing.
+    else if (peer !== 'settlement' && peer !== PRICES_THREAD) readers.add(channel)
   },
   health: () => [...thread.away.values()].join('; '),
   metrics: () => registry.getMetricsAsJSON(),

@@ -6,6 +6,7 @@
 
 import type { Observation, PriceSource } from '#domain/asset-price.ts'
 import { PRICE_HISTORY_SEC, PRICES_WAITING_MAX } from '#domain/limits.ts'
+import type { QuickMarket } from '#domain/quick-market.ts'
 import type { Failover, GateVerdict } from '#feeds/failover.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 import type { PriceBatch, PriceRecord } from '#store/prices.ts'
@@ -24,11 +25,27 @@ export type AssetPrices = {
   readonly history: readonly PublishedPrice[]
 }
 
+/** What the thread of prices and quick markets tells the fronts; `Load` is what a front asks first. */
+export type PriceNews = {
+  Priced: { takes: { price: PublishedPrice }; answers: undefined }
+  SpeakerChanged: {
+    takes: { asset: string; source: PriceSource | undefined; why: string }
+    answers: undefined
+  }
+  QuickMarketOpened: { takes: { quickMarket: QuickMarket; atMs: number }; answers: undefined }
+  QuickMarketResolved: { takes: { quickMarket: QuickMarket; atMs: number }; answers: undefined }
+}
+export type PriceDesk = {
+  Load: {
+    takes: object
+    answers: { assets: readonly AssetPrices[]; active: readonly QuickMarket[] }
+  }
+}
+
 export type PricesProtocol = {
   Observed: { takes: { observation: Observation }; answers: undefined }
   /** Time has passed: providers may have become stale, and what waits is written. */
   Tick: { takes: object; answers: undefined }
-  Prices: { takes: object; answers: { assets: AssetPrices[] } }
   PricesWritten: { takes: { count: number }; answers: undefined }
   PricesNotWritten: { takes: { why: string }; answers: undefined }
 }
@@ -135,17 +152,6 @@ export const prices: Behaviour<PricesState, PricesProtocol, PricesEvent> = {
     return undefined
   },
 
-  Prices(state) {
-    const assets = [...state.assets.values()].map(({ asset, speaker, why, latest, history }) => ({
-      asset,
-      speaker,
-      why,
-      latest,
-      history: [...history],
-    }))
-    return { assets }
-  },
-
   PricesWritten(state, { count }) {
     state.waiting.splice(0, count)
     state.writing = 0
@@ -221,6 +227,14 @@ function write(state: PricesState, context: PricesContext): void {
     () => ({ type: 'PricesWritten', message: { count: batch.length } }),
     (error) => ({ type: 'PricesNotWritten', message: { why: String(error) } }),
   )
+}
+
+/** Everything, for a reader that has just come. */
+export function assetPricesOf(state: PricesState): AssetPrices[] {
+  return [...state.assets.values()].map(({ asset, speaker, why, latest, history }) => ({
+    ...{ asset, speaker, why, latest },
+    history: [...history],
+  }))
 }
 
 /** Why prices are not as they should be; '' when they are. */

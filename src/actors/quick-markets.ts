@@ -40,8 +40,6 @@ export type QuickMarketsProtocol = {
     answers: undefined
   }
   Tick: { takes: object; answers: undefined }
-  /** The markets of this moment, for a reader that has just come. */
-  QuickMarkets: { takes: object; answers: { active: QuickMarket[] } }
   HistoryTold: { takes: Asked & { observation: Observation | undefined }; answers: undefined }
   HistoryFailed: { takes: Asked & { why: string }; answers: undefined }
   Recorded: { takes: { quickMarket: QuickMarket }; answers: undefined }
@@ -93,6 +91,8 @@ export type QuickMarketsOptions = {
   readonly ownMs: number
   /** A market opens only if it still has this long to go. */
   readonly remainingMsMin: number
+  /** The chain takes no outcome before the end, and its clock may be behind ours. */
+  readonly reportAfterMs: number
   /** How far sources may be apart. */
   readonly deviationMax: number
   /** Pauses between attempts: the first, doubled each time, up to the last. */
@@ -231,6 +231,16 @@ export function newQuickMarkets(
   }
 }
 
+/** Those that can be traded now, for a reader that has just come. */
+export function activeOf(state: QuickMarketsState, nowMs: number): QuickMarket[] {
+  const active: QuickMarket[] = []
+  for (const { quickMarket, placed } of state.rows.values()) {
+    const hasBegun = quickMarket.startSec * 1_000 <= nowMs
+    if (placed && hasBegun && nowMs < endSecOf(quickMarket) * 1_000) active.push(quickMarket)
+  }
+  return active
+}
+
 function newRow(quickMarket: QuickMarket): Row {
   return { quickMarket, placed: false, closed: false, note: undefined, attempts: new Map() }
 }
@@ -259,16 +269,6 @@ export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, Qu
     for (const row of state.rows.values()) advance(state, row, context)
     writeMarks(state, context)
     return undefined
-  },
-
-  QuickMarkets(state, _message, context) {
-    const nowSec = context.nowMs / 1_000
-    const active: QuickMarket[] = []
-    for (const { quickMarket, placed } of state.rows.values()) {
-      const begun = quickMarket.startSec <= nowSec && nowSec < endSecOf(quickMarket)
-      if (placed && begun) active.push(quickMarket)
-    }
-    return { active }
   },
 
   HistoryTold(state, { observation, ...asked }, context) {
@@ -559,7 +559,8 @@ function advance(state: QuickMarketsState, row: Row, context: QuickContext): voi
     if (context.nowMs >= endSecOf(quickMarket) * 1_000) decide(state, row, context)
     return
   }
-  if (onChain === 'created') step('report', () => outside.report(quickMarket))
+  const isDue = context.nowMs >= endSecOf(quickMarket) * 1_000 + state.options.reportAfterMs
+  if (onChain === 'created' && isDue) step('report', () => outside.report(quickMarket))
   if (onChain === 'reported' && row.closed) state.rows.delete(marketId)
 }
 

@@ -170,6 +170,7 @@ export type StreamQuickMarket = {
   readonly marketId: string
   readonly asset: string
   readonly intervalMinutes: number
+  readonly intervalSeconds?: number
   readonly startPrice: number
   readonly startTime: number
   readonly endTime: number

@@ -7,10 +7,10 @@ const orNull = (schema: TSchema) => Type.Optional(Type.Union([schema, Type.Null(
 /** One new price of an asset. */
 export const PriceEvent = Type.Object({
   asset: Type.String({ description: 'The asset: `BTC`' }),
-  price: Type.Integer({ description: 'As the oracle gives it' }),
+  price: Type.Integer({ description: 'USD, 8 decimals' }),
   priceUSD: Type.Number({ description: 'In US dollars' }),
   timestamp: Type.Integer({ description: 'Unix milliseconds' }),
-  source: Type.String({ description: 'Who told it' }),
+  source: Type.String({ description: 'Who told it: pyth, binance or coinbase' }),
 })
 export type PriceEvent = Static<typeof PriceEvent>
 
@@ -19,6 +19,7 @@ export const QuickMarket = Type.Object({
   marketId: Type.String({ description: 'Where its orders go' }),
   asset: Type.String(),
   intervalMinutes: Type.Integer(),
+  intervalSeconds: Type.Optional(Type.Integer()),
   startPrice: Type.Integer({ description: 'The strike' }),
   startTime: Type.Integer({ description: 'Unix seconds' }),
   endTime: Type.Integer({ description: 'Unix seconds' }),
@@ -35,6 +36,7 @@ export type QuickMarket = {
   readonly marketId: string
   readonly asset: string
   readonly intervalMinutes: number
+  readonly intervalSeconds?: number
   readonly startPrice: number
   readonly startTime: number
   readonly endTime: number

@@ -69,6 +69,11 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
     sentence: 'settlement is behind: only cancels are taken for now',
     retryAfterSec: 5,
   },
+  PRICE_UNAVAILABLE: {
+    status: 503,
+    sentence: 'no provider has told a price of this asset yet',
+    retryAfterSec: 5,
+  },
   CHAIN_UNAVAILABLE: {
     status: 503,
     sentence: 'the chain cannot be reached',

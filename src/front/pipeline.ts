@@ -461,7 +461,10 @@ export function createPipeline(options: {
     if (!restWithinLimit(exchange)) return
     const { route } = exchange.compiled
     if (route.kind === 'sse') {
-      takeOver(exchange, route.open)
+      const request = exchange.request as RouteRequest<unknown, unknown, undefined>
+      const refused = route.refuse?.(request)
+      if (refused === undefined) takeOver(exchange, route.open)
+      else sendRejection(exchange, refused)
       return
     }
     assert.ok(route.kind !== 'upgrade', 'an upgrade has its own way')

@@ -146,6 +146,10 @@ export type SseDefinition<Path extends TSchema, Query extends TSchema> = Describ
   readonly query?: Query
   /** What the data of one event is. */
   readonly event: TSchema
+  /** Why there is no stream for this request; it is answered as any refusal is. */
+  readonly refuse?: (
+    request: RouteRequest<Static<Path>, Static<Query>, undefined>,
+  ) => Rejection | undefined
   readonly open: (
     request: RouteRequest<Static<Path>, Static<Query>, undefined>,
     takeover: Takeover,

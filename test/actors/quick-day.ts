@@ -143,6 +143,7 @@ export async function runDay(random: Random, database: Database): Promise<Day> {
         graceMs: 60_000,
         ownMs: 600_000,
         remainingMsMin: 60_000,
+        reportAfterMs: 2_000,
         deviationMax: 0.01,
         retryMs: 2_000,
         retryMsMax: 60_000,

@@ -3,7 +3,12 @@
 import Type from 'typebox'
 import { type AnswerRoute, route } from '../route.ts'
 
-export type Check = { readonly ok: boolean; readonly why?: string }
+export type Check = {
+  readonly ok: boolean
+  readonly why?: string
+  /** The exchange is ready without it: what needs it says so by itself. */
+  readonly optional?: boolean
+}
 /** By the name of the part. */
 export type Readiness = Readonly<Record<string, Check>>
 
@@ -12,7 +17,13 @@ const body = <Status extends string>(status: Status) =>
     status: Type.Literal(status),
     checks: Type.Record(
       Type.String(),
-      Type.Object({ ok: Type.Boolean(), why: Type.Optional(Type.String()) }),
+      Type.Object({
+        ok: Type.Boolean(),
+        why: Type.Optional(Type.String()),
+        optional: Type.Optional(
+          Type.Boolean({ description: 'Whether the exchange is ready without it' }),
+        ),
+      }),
     ),
   })
 
@@ -26,8 +37,8 @@ export function readyz(readiness: () => Readiness | Promise<Readiness>): AnswerR
     summary: 'The exchange is ready to work',
     responses: { 200: body('ready'), 503: body('not ready') },
     async handle() {
-      const checks: Record<string, { ok: boolean; why?: string }> = { ...(await readiness()) }
-      return Object.values(checks).every(({ ok }) => ok)
+      const checks: Record<string, Check> = { ...(await readiness()) }
+      return Object.values(checks).every(({ ok, optional }) => ok || optional === true)
         ? { status: 200, body: { status: 'ready' as const, checks } }
         : {
             status: 503,

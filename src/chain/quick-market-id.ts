@@ -1,0 +1,47 @@
+/**
+ * Where a quick market will stand, and so its id, computed as the factory does: a minimal clone of the
+ * factory's implementation by CREATE2, whose salt is the question. So it can be traded before it is
+ * mined, and while no node answers.
+ */
+
+import {
+  concatHex,
+  encodeAbiParameters,
+  encodePacked,
+  getContractAddress,
+  type Hex,
+  keccak256,
+} from 'viem'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { hexAddress, ourAddress } from './call.ts'
+import type { QuickTerms } from './market-factory.ts'
+
+const QUESTION = [
+  { type: 'string' },
+  { type: 'string' },
+  { type: 'uint64' },
+  { type: 'uint32' },
+] as const
+/** ERC-1167: what creates a clone, before and after the address of its implementation. */
+const CLONE_HEAD: Hex = '0x3d602d80600a3d3981f3363d3d373d3d3d363d73'
+const CLONE_TAIL: Hex = '0x5af43d82803e903d91602b57fd5bf3'
+/** The factory creates its implementation itself, before anything else. */
+const IMPLEMENTATION_NONCE = 1n
+const OUTCOMES = 2n
+
+export function predictQuickMarket(
+  factory: Address,
+  { asset, startSec, intervalSec }: QuickTerms,
+): { marketId: MarketId; contractAddress: Address } {
+  const from = hexAddress(factory)
+  const implementation = getContractAddress({ from, nonce: IMPLEMENTATION_NONCE })
+  const question = keccak256(
+    encodeAbiParameters(QUESTION, ['quick', asset, BigInt(startSec), intervalSec]),
+  )
+  const bytecode = concatHex([CLONE_HEAD, implementation, CLONE_TAIL])
+  const market = getContractAddress({ opcode: 'CREATE2', from, salt: question, bytecode })
+  const marketId = keccak256(
+    encodePacked(['address', 'bytes32', 'uint256'], [market, question, OUTCOMES]),
+  )
+  return { marketId: marketId as string as MarketId, contractAddress: ourAddress(market) }
+}

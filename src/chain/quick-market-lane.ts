@@ -1,0 +1,132 @@
+/**
+ * Creates quick markets on chain and reports their outcomes, from the operator's key. Each promise
+ * resolves once the transaction counts. After a restart whoever asks again waits for the transaction
+ * that is already under way, and where the chain has it done nothing is sent.
+ */
+
+import type { LocalAccount } from 'viem'
+import { Fault } from '#domain/fault.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { endSecOf, type QuickMarket } from '#domain/quick-market.ts'
+import type { Call } from './call.ts'
+import type { ChainClient } from './clients.ts'
+import { conditionalTokens } from './conditional-tokens.ts'
+import { marketFactory } from './market-factory.ts'
+import { type Journal, makeLane, type SenderNews, type SenderPolicy } from './sender.ts'
+
+export type QuickMarketLane = {
+  create(quickMarket: QuickMarket): Promise<string>
+  report(quickMarket: QuickMarket): Promise<string>
+  /** Looks at the chain while something is under way, and now and then for reorganisations. */
+  start(): void
+  stop(): void
+  /** Transactions that are under way. */
+  underway(): number
+}
+
+type Waiter = { resolve(txHash: string): void; reject(fault: Fault): void }
+type Purpose = 'quick-create' | 'quick-report'
+
+export function makeQuickMarketLane(options: {
+  readonly client: ChainClient
+  readonly contracts: {
+    readonly marketFactory: Address
+    readonly conditionalTokens: Address
+    readonly stablecoin: Address
+  }
+  readonly account: LocalAccount
+  readonly journal: Journal
+  readonly clock: { nowMs(): number; after(delayMs: number, action: () => void): () => void }
+  readonly policy: Partial<SenderPolicy>
+  readonly pollMs: number
+  readonly idlePollMs: number
+  readonly onTrouble: (where: 'rpc' | 'journal', error: unknown) => void
+}): QuickMarketLane {
+  const { client, contracts, account, journal, clock, policy, onTrouble } = options
+  const { viem, chainId } = client
+  const factory = marketFactory(client, contracts.marketFactory)
+  const tokens = conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin)
+  const lane = makeLane({
+    ...{ client: viem, account, chainId, journal, policy, onTrouble },
+    nowMs: clock.nowMs,
+  })
+  const sender = account.address.toLowerCase() as Address
+  const waiting = new Map<number, Waiter[]>()
+  let cancelPoll = (): void => undefined
+  let running = false
+
+  async function poll(): Promise<void> {
+    try {
+      await lane.recover()
+      const { news } = await lane.poll()
+      for (const one of news) if (one.type === 'finished') await end(one)
+    } catch (error) {
+      onTrouble('rpc', error)
+    }
+    if (running) planPoll()
+  }
+
+  function planPoll(): void {
+    cancelPoll()
+    const isBusy = waiting.size > 0 || lane.open().length > 0
+    cancelPoll = clock.after(isBusy ? options.pollMs : options.idlePollMs, () => void poll())
+  }
+
+  async function end({ transaction, outcome, receipt }: Extract<SenderNews, { type: 'finished' }>) {
+    const { nonce } = transaction
+    // Who waits asks again until the chain has what it wants, so nothing is lost by forgetting it.
+    await lane.acknowledge({ sender, nonce })
+    const waiters = waiting.get(nonce) ?? []
+    waiting.delete(nonce)
+    for (const waiter of waiters) {
+      if (outcome === 'succeeded' && receipt !== undefined) waiter.resolve(receipt.txHash)
+      else waiter.reject(new Fault('CHAIN_REFUSED', `it was ${outcome}`, { retryable: true }))
+    }
+  }
+
+  async function done(purpose: Purpose, marketId: MarketId, call: Call): Promise<string> {
+    await lane.recover()
+    const open = lane
+      .open()
+      .find(({ purpose: of, reference }) => of === purpose && reference === marketId)
+    const { nonce } = open ?? (await lane.send({ ...call, purpose, reference: marketId }))
+    const ended = Promise.withResolvers<string>()
+    waiting.set(nonce, [...(waiting.get(nonce) ?? []), ended])
+    if (running) planPoll()
+    return ended.promise
+  }
+
+  return {
+    async create(quickMarket) {
+      const { marketId, contractAddress, asset, startSec, intervalSec, strike } = quickMarket
+      if (await factory.isMarket(contractAddress)) return ''
+      const startPrice = BigInt(strike.price)
+      const terms = { asset, startSec, intervalSec, startPrice, source: strike.source }
+      return done('quick-create', marketId, factory.createQuickCall(terms))
+    },
+    async report(quickMarket) {
+      const { marketId, contractAddress, resolution } = quickMarket
+      if (resolution === null) {
+        const message = `a market that ends at ${endSecOf(quickMarket)} is not decided`
+        throw new Fault('NOT_DECIDED', message, { retryable: false })
+      }
+      if ((await tokens.payouts(marketId)).denominator > 0n) return ''
+      const { start, end: last, source } = resolution
+      const call = factory.resolveQuickCall(contractAddress, {
+        startPrice: BigInt(start.price),
+        endPrice: BigInt(last.price),
+        source,
+      })
+      return done('quick-report', marketId, call)
+    },
+    start() {
+      running = true
+      void poll()
+    },
+    stop() {
+      running = false
+      cancelPoll()
+    },
+    underway: () => lane.open().length,
+  }
+}

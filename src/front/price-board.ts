@@ -1,0 +1,187 @@
+/**
+ * What a front knows about prices and quick markets: the latest price of each asset, the last minutes,
+ * the market of this moment. It is fed by the thread of prices and decides nothing; what it hears it
+ * passes on to whoever follows the streams.
+ */
+
+import type { AssetPrices, PublishedPrice } from '#actors/prices.ts'
+import { type PriceSource, priceUsd } from '#domain/asset-price.ts'
+import { PRICE_HISTORY_SEC } from '#domain/limits.ts'
+import {
+  endPriceOf,
+  endSecOf,
+  type QuickMarket as QuickMarketRecord,
+} from '#domain/quick-market.ts'
+import type { PriceEvent, QuickMarket, QuickMarketEvent } from './asset-shapes.ts'
+
+export type ShownAsset = {
+  readonly asset: string
+  speaker: PriceSource | undefined
+  why: string
+  latest: PublishedPrice | undefined
+  /** One a second, the earliest first. */
+  history: PublishedPrice[]
+  /** The events of the price stream that readers who come back are given, the earliest first. */
+  readonly events: { readonly number: number; readonly text: string }[]
+  /** The newest quick market, also when it is over. */
+  quickMarket: QuickMarketRecord | undefined
+}
+
+export type PriceListener = {
+  priced(asset: string, event: PriceEvent): void
+  /** The same as a text of the price stream. */
+  streamed(asset: string, text: string): void
+  quickMarket(asset: string, event: QuickMarketEvent): void
+}
+
+export type PriceBoard = {
+  readonly assets: ReadonlyMap<string, ShownAsset>
+  /** Takes everything as the thread tells it; what is new in it is passed on. */
+  load(assets: readonly AssetPrices[], active: readonly QuickMarketRecord[], atMs: number): void
+  priced(price: PublishedPrice): void
+  speakerChanged(asset: string, source: PriceSource | undefined, why: string): void
+  quickMarketOpened(quickMarket: QuickMarketRecord, atMs: number): void
+  quickMarketResolved(quickMarket: QuickMarketRecord, atMs: number): void
+  /** The thread of prices is away: what is known gets old. */
+  lost(): void
+  /** What is wrong with the prices; '' when nothing is. */
+  why(): string
+}
+
+export function makePriceBoard(
+  options: { readonly assets: readonly string[]; readonly replayEvents: number },
+  listener: PriceListener,
+): PriceBoard {
+  const assets = new Map<string, ShownAsset>()
+  for (const asset of options.assets) {
+    assets.set(asset, {
+      ...{ asset, speaker: undefined, why: 'no price yet', latest: undefined },
+      history: [],
+      events: [],
+      quickMarket: undefined,
+    })
+  }
+
+  function priced(price: PublishedPrice): void {
+    const shown = assets.get(price.asset)
+    if (shown === undefined || price.number <= (shown.latest?.number ?? 0)) return
+    shown.latest = price
+    remember(shown, price)
+    const event = priceEvent(price)
+    const text = eventText(price.number, event)
+    shown.events.push({ number: price.number, text })
+    if (shown.events.length > options.replayEvents) shown.events.shift()
+    listener.priced(price.asset, event)
+    listener.streamed(price.asset, text)
+  }
+
+  function opened(quickMarket: QuickMarketRecord, atMs: number): void {
+    const shown = assets.get(quickMarket.asset)
+    const present = shown?.quickMarket
+    if (shown === undefined || (present !== undefined && present.id >= quickMarket.id)) return
+    shown.quickMarket = quickMarket
+    const one = quickMarketBody(quickMarket)
+    listener.quickMarket(quickMarket.asset, { event: 'opened', quickMarket: one, atMs })
+  }
+
+  return {
+    assets,
+    load(loaded, active, atMs) {
+      for (const { asset, speaker, why, latest, history } of loaded) {
+        const shown = assets.get(asset)
+        if (shown === undefined) continue
+        shown.speaker = speaker
+        shown.why = why
+        shown.history = [...history]
+        if (latest !== undefined) priced(latest)
+      }
+      for (const quickMarket of active) opened(quickMarket, atMs)
+    },
+    priced,
+    speakerChanged(asset, source, why) {
+      const shown = assets.get(asset)
+      if (shown === undefined) return
+      shown.speaker = source
+      shown.why = why
+    },
+    quickMarketOpened: opened,
+    quickMarketResolved(quickMarket, atMs) {
+      const shown = assets.get(quickMarket.asset)
+      if (shown === undefined) return
+      if (shown.quickMarket?.id === quickMarket.id) shown.quickMarket = quickMarket
+      const one = quickMarketBody(quickMarket)
+      listener.quickMarket(quickMarket.asset, { event: 'resolved', quickMarket: one, atMs })
+    },
+    lost() {
+      for (const shown of assets.values()) {
+        shown.speaker = undefined
+        shown.why = 'the thread of prices is away'
+      }
+    },
+    why: () =>
+      [...assets.values()]
+        .filter(({ speaker }) => speaker === undefined)
+        .map(({ asset, why }) => `${asset}: ${why}`)
+        .join('; '),
+  }
+}
+
+function remember({ history }: ShownAsset, price: PublishedPrice): void {
+  const second = ({ atMs }: PublishedPrice): number => Math.floor(atMs / 1_000)
+  const last = history.at(-1)
+  if (last !== undefined && second(last) >= second(price)) history.pop()
+  history.push(price)
+  if (history.length > PRICE_HISTORY_SEC) history.shift()
+}
+
+export function priceEvent({ asset, price, atMs, source }: PublishedPrice): PriceEvent {
+  return { asset, price, priceUSD: priceUsd(price), timestamp: atMs, source }
+}
+
+function eventText(number: number, event: PriceEvent): string {
+  return `id: ${number}\ndata: ${JSON.stringify(event)}\n\n`
+}
+
+/**
+ * What a reader gets first: what it has missed since the id it names, or the latest price. Empty when
+ * there is none yet.
+ */
+export function firstEvents({ events, latest }: ShownAsset, lastEventId: string): string {
+  if (latest === undefined) return ''
+  const newest = eventText(latest.number, priceEvent(latest))
+  if (!/^[0-9]{1,16}$/.test(lastEventId)) return newest
+  const since = Number(lastEventId)
+  const oldest = events[0]
+  // What lies further back than what is kept, or ahead of us, begins anew.
+  if (oldest === undefined || since < oldest.number || since > latest.number) return newest
+  const missed = events.filter(({ number }) => number > since).map(({ text }) => text)
+  return missed.length === 0 ? newest : missed.join('')
+}
+
+/** The market that can be traded now. */
+export function activeMarket(
+  { quickMarket }: ShownAsset,
+  nowMs: number,
+): QuickMarketRecord | undefined {
+  if (quickMarket === undefined || quickMarket.resolution !== null) return undefined
+  return nowMs < endSecOf(quickMarket) * 1_000 ? quickMarket : undefined
+}
+
+export function quickMarketBody(record: QuickMarketRecord): QuickMarket {
+  const { strike, resolution } = record
+  return {
+    id: record.id,
+    marketId: record.marketId,
+    asset: record.asset,
+    intervalMinutes: Math.max(1, Math.round(record.intervalSec / 60)),
+    intervalSeconds: record.intervalSec,
+    startPrice: strike.price,
+    startTime: record.startSec,
+    endTime: endSecOf(record),
+    resolved: resolution !== null,
+    priceSource: strike.source,
+    createdAt: Math.floor(record.createdAtMs / 1_000),
+    endPrice: endPriceOf(record),
+    outcome: resolution === null ? null : resolution.outcome,
+  }
+}

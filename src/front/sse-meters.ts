@@ -1,0 +1,31 @@
+/** What `/metrics` tells of the price streams. */
+
+import { Counter, Gauge, type Registry } from 'prom-client'
+import type { SseHub } from './sse.ts'
+
+export function registerSseMeters(registry: Registry, hub: Pick<SseHub, 'figures'>): void {
+  const registers = [registry]
+  new Gauge({
+    name: 'sibyl_sse_readers',
+    help: 'Readers of price streams',
+    registers,
+    collect() {
+      this.set(hub.figures().readers)
+    },
+  })
+  for (const [name, help, figure] of [
+    ['sibyl_sse_events_total', 'Events of price streams, once for all their readers', 'published'],
+    ['sibyl_sse_skipped_total', 'Events that a slow reader was passed over with', 'skipped'],
+    ['sibyl_sse_cut_total', 'Readers that were cut off because they took nothing', 'cut'],
+  ] as const) {
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset()
+        this.inc(hub.figures()[figure])
+      },
+    })
+  }
+}

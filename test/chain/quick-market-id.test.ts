@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { makeChainClient } from '#chain/clients.ts'
+import { marketFactory } from '#chain/market-factory.ts'
+import { predictQuickMarket } from '#chain/quick-market-id.ts'
+import type { Address } from '#domain/ids.ts'
+import { startTestChain } from '../support/chain.ts'
+
+test('a quick market is where the factory says it will be', async (t) => {
+  const chain = await startTestChain(t)
+  const factory = chain.contracts.marketFactory.toLowerCase() as Address
+  const client = makeChainClient({ chainId: chain.settings.chainId, rpcUrls: [chain.url] })
+  for (const terms of [
+    { asset: 'BTC', startSec: 1_800_000_000, intervalSec: 900 },
+    { asset: 'A'.repeat(32), startSec: 0, intervalSec: 86_400 },
+    { asset: 'ETH', startSec: 2 ** 40, intervalSec: 1 },
+  ]) {
+    const { market, marketId } = await marketFactory(client, factory).predictQuick(terms)
+    assert.deepEqual(predictQuickMarket(factory, terms), { marketId, contractAddress: market })
+  }
+})
