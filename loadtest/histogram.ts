@@ -56,6 +56,7 @@ export class Histogram {
   quantileMs(q: number): number {
     if (this.count === 0) return Number.NaN
     const rank = Math.max(1, Math.ceil(q * this.count))
+    if (rank >= this.count) return this.maxMs
     let seen = 0
     for (let at = 0; at < BUCKETS; at++) {
       seen += this.#counts[at]!

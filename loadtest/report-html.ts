@@ -128,7 +128,8 @@ function linePlot(plot: Plot): string {
   const [xMin, xMax] = [Math.min(...xs), Math.max(...xs)]
   const most = Math.max(...ys, logarithmic ? 0.1 : 1e-9)
   const yMax = logarithmic ? 10 ** Math.ceil(Math.log10(most)) : most * 1.05
-  const yMin = logarithmic ? 10 ** Math.floor(Math.log10(Math.max(0.01, Math.min(...ys)))) : 0
+  const least = Math.max(0.01, Math.min(most, ...ys))
+  const yMin = logarithmic ? 10 ** Math.floor(Math.log10(least)) : 0
   const x = scaleOf(xMin, xMax, LEFT, WIDTH - RIGHT)
   const y = scaleOf(yMin, yMax, HEIGHT - BOTTOM, TOP, logarithmic)
   const xTicks =
@@ -182,7 +183,8 @@ function stackPlot(
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = (tag: string, row: readonly string[]): string =>
     `<tr>${row.map((cell) => `<${tag}>${escapeHtml(cell)}</${tag}>`).join('')}</tr>`
-  return `<table>${cells('th', head)}${rows.map((row) => cells('td', row)).join('')}</table>`
+  const first = head.length === 0 ? '' : cells('th', head)
+  return `<table>${first}${rows.map((row) => cells('td', row)).join('')}</table>`
 }
 
 const SHARES = [0, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999]
@@ -361,7 +363,7 @@ export function reportHtml(report: LoadReport): string {
 <meta name="viewport" content="width=device-width, initial-scale=1"><style>${STYLE}</style></head><body>
 <h1>Load test <em>${escapeHtml(options.profile)}</em> <b class="${state}">${state}</b></h1>
 <p>${escapeHtml(report.startedAt)}${report.ended === '' ? '' : ` · ended early: ${escapeHtml(report.ended)}`}</p>
-${table(['', ''], facts)}
+${table([], facts)}
 ${sections.join('\n')}
 </body></html>
 `

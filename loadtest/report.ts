@@ -19,8 +19,9 @@ export type KindReport = {
 }
 
 export type SecondReport = {
+  /** When it ended; ticks of a busy machine come late. */
   readonly second: number
-  /** What was due in this second, and what was answered in it. */
+  /** Per second: what was due, what was answered. */
   readonly due: number
   readonly answered: number
   readonly errors: number

@@ -50,7 +50,7 @@ function lineOf(second: SecondReport, errors: ReadonlyMap<string, number>): stri
   const { due, answered, p50Ms, p99Ms, waiting, sockets, streamP99Ms } = second
   const codes = [...errors].map(([code, count]) => ` ${code} ${count}`).join('')
   return (
-    `${second.second} s: ${answered}/s of ${due}/s, p50 ${p50Ms.toFixed(1)} ms, ` +
+    `${second.second.toFixed(0)} s: ${answered.toFixed(0)}/s of ${due.toFixed(0)}/s, p50 ${p50Ms.toFixed(1)} ms, ` +
     `p99 ${p99Ms.toFixed(1)} ms, ${waiting} waiting, ${sockets} sockets ` +
     `(lag p99 ${streamP99Ms.toFixed(0)} ms)${codes === '' ? '' : `, errors:${codes}`}`
   )

@@ -45,7 +45,10 @@ export type WatchedBook = {
 
 export type WatchedTrades = {
   readonly count: number
-  readonly size: number
+  /** Those whose taker is one of ours, and what ours bought and sold in all of them. */
+  readonly taken: number
+  readonly bought: number
+  readonly sold: number
   /** Oldest first, the last hundred. */
   readonly newest: readonly string[]
   readonly failed: number
@@ -233,7 +236,7 @@ function bookTaker(market: number, outcome: 0 | 1): Taker {
 
 function tradesTaker(market: number): Taker {
   const place = placeLike(`trades:${market}`)
-  const sum = { count: 0, size: 0, newest: [], failed: 0, foreign: 0 }
+  const sum = { count: 0, taken: 0, bought: 0, sold: 0, newest: [], failed: 0, foreign: 0 }
   trades[market] = sum
   const last: string[] = []
   newest[market] = last
@@ -250,8 +253,12 @@ function tradesTaker(market: number): Taker {
     }
     followsTrade(place, message, sub)
     sum.count++
-    sum.size += message.size
-    if (!ours.has(message.buyer) || !ours.has(message.seller)) sum.foreign++
+    const { buyer, seller, takerSide, size } = message
+    const [buys, sells] = [ours.has(buyer), ours.has(seller)]
+    if (takerSide === 0 ? buys : sells) sum.taken++
+    if (buys) sum.bought += size
+    if (sells) sum.sold += size
+    if (!buys || !sells) sum.foreign++
     last.push(message.tradeId)
     if (last.length > 2 * NEWEST_TRADES) last.splice(0, NEWEST_TRADES)
   }

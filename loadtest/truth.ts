@@ -212,21 +212,21 @@ function tradesAddUp(sent: readonly SentOrder[], { watched, told }: TruthFacts):
     else sums.sold += size - seen.remaining
   }
   let all = 0
-  for (const [market, { count, size, foreign, newest }] of watched.trades.entries()) {
+  for (const [market, trades] of watched.trades.entries()) {
     const { matches, bought, sold, unknown } = markets[market]!
-    all += count
+    const { newest, taken } = trades
+    all += trades.count
     const listed = told.trades[market] ?? []
     if (!same(listed.slice(0, newest.length), newest.toReversed().slice(0, listed.length))) {
       complain(wrong, `market ${market}: the latest trades of REST are not those of the stream`)
     }
-    // What others bought and sold is not in our sums.
-    if (foreign > 0) continue
     // Who was not answered was not told how many he met.
-    if (unknown === 0 ? matches !== count : matches > count) {
-      complain(wrong, `market ${market}: ${count} trades, the answers say ${matches}`)
+    if (unknown === 0 ? matches !== taken : matches > taken) {
+      complain(wrong, `market ${market}: takers met ${taken} makers, the answers say ${matches}`)
     }
-    if (bought !== size || sold !== size) {
-      complain(wrong, `market ${market}: ${size} traded, ${bought} bought, ${sold} sold`)
+    if (bought !== trades.bought || sold !== trades.sold) {
+      const orders = `the orders say ${bought} and ${sold}`
+      complain(wrong, `market ${market}: ${trades.bought} bought, ${trades.sold} sold, ${orders}`)
     }
   }
   return verdict(name, wrong, `${all} trades`)

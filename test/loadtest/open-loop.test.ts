@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { type Answer, openDriver, writeRequest } from '../../loadtest/http-driver.ts'
+import { eventually } from '../support/eventually.ts'
+
+type Handler = (answer: () => void, response: ServerResponse) => void
+
+async function serverOf(t: TestContext, handle: Handler): Promise<{ server: Server; url: string }> {
+  const server = createServer((request, response) => {
+    request.resume()
+    handle(() => response.end('{}'), response)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+const REQUEST = writeRequest('GET', '/', '')
+
+test('a server that stalls shows up in the latency of everything that was due meanwhile', async (t) => {
+  const STALL_MS = 400
+  const held: (() => void)[] = []
+  let stalled = true
+  const { url } = await serverOf(t, (answer) => {
+    if (stalled) held.push(answer)
+    else answer()
+  })
+  // Two connections: only two requests ever reach the server while it stalls.
+  const driver = await openDriver(url, 2)
+  t.after(() => driver.close())
+  const latencies: number[] = []
+  const requests = new Array<Buffer>(200).fill(REQUEST)
+  setTimeout(() => {
+    stalled = false
+    for (const answer of held) answer()
+  }, STALL_MS)
+  await driver.openLoop(requests, 500, ({ latencyMs }) => latencies.push(latencyMs))
+  assert.equal(latencies.length, 200)
+  assert.equal(held.length, 2)
+  // All 200 were due within 400 ms. Counted from when they were sent, all but two would look fast.
+  const slow = latencies.filter((latencyMs) => latencyMs > STALL_MS / 2 - 10).length
+  assert(slow >= 95, `${slow} of 200 were seen to be slow`)
+})
+
+test('an answer that is lost is told, its connection is opened again, and the rest goes on', async (t) => {
+  let seen = 0
+  const { url } = await serverOf(t, (answer, response) => {
+    if (++seen === 3) response.socket?.destroy()
+    else answer()
+  })
+  const driver = await openDriver(url, 1)
+  t.after(() => driver.close())
+  const answers: Answer[] = []
+  for (let at = 0; at < 6; at++) {
+    driver.send(REQUEST, performance.now(), (answer) => answers.push(answer))
+  }
+  await eventually(() => assert.equal(answers.length, 6))
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 200, 0, 200, 200, 200],
+  )
+  assert.equal(driver.unanswered, 0)
+  assert.equal(driver.connected, 1)
+})
+
+test('who is not there is said at once', async () => {
+  await assert.rejects(openDriver('http://127.0.0.1:1', 2), /ECONNREFUSED/)
+})
