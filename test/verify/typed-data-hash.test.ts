@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { hashTypedData, type TypedDataDefinition } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { RelayOperation, SignedPermit, Uint256 } from '#domain/relay.ts'
+import { signedMessages } from '#domain/relay-messages.ts'
+import { nativeKeccak, portableKeccak } from '#verify/keccak.ts'
+import { createRecoverer, loadRecovery } from '#verify/recover.ts'
+import { typedDataDigest } from '#verify/typed-data-hash.ts'
+
+const account = privateKeyToAccount(`0x${'7'.repeat(64)}`)
+const owner = account.address.toLowerCase() as Address
+const some = (digit: string) => `0x${digit.repeat(40)}` as Address
+const permit: SignedPermit = {
+  deadline: '1900000000' as Uint256,
+  v: 27,
+  r: `0x${'1'.repeat(64)}`,
+  s: `0x${'2'.repeat(64)}`,
+}
+const contracts = {
+  conditionalTokens: some('a'),
+  stablecoin: { address: some('b'), domainName: 'USD Coin', domainVersion: '2' },
+}
+const redemption = {
+  ...permit,
+  collateralToken: some('b'),
+  parentCollectionId: `0x${'0'.repeat(64)}`,
+  conditionId: `0x${'3'.repeat(64)}` as MarketId,
+  indexSets: ['1', '2'] as Uint256[],
+}
+const where = { chainId: 137, owner }
+const operations: RelayOperation[] = [
+  { ...permit, ...where, kind: 'ctf-approval', operator: some('c'), approved: true },
+  { ...permit, ...where, kind: 'ctf-approval', operator: some('c'), approved: false },
+  {
+    ...permit,
+    ...where,
+    kind: 'stablecoin-permit',
+    spender: some('c'),
+    value: String(2n ** 256n - 1n) as Uint256,
+  },
+  { ...redemption, ...where, kind: 'ctf-redemption' },
+  { ...where, kind: 'batch-ctf-redemption', redemptions: [redemption, redemption] },
+  {
+    ...permit,
+    ...where,
+    kind: 'propose-resolution',
+    marketAddress: some('d'),
+    outcome: true,
+    bond: permit,
+  },
+  { ...permit, ...where, kind: 'settle-market', marketAddress: some('d'), winningOutcome: 1 },
+]
+
+test('the digest of every message is what other libraries hash', async () => {
+  const recover = createRecoverer(await loadRecovery(), portableKeccak)
+  let messages = 0
+  for (const operation of operations) {
+    const nonces = { nonce: 4n, bond: { nonce: 9n, amount: 500_000_000n } }
+    for (const message of signedMessages(operation, contracts, nonces)) {
+      messages++
+      const typed = message as unknown as TypedDataDefinition
+      const expected = hashTypedData(typed)
+      for (const { keccak256 } of [portableKeccak, nativeKeccak() ?? portableKeccak]) {
+        const digest = typedDataDigest(message, keccak256)
+        assert.equal(`0x${Buffer.from(digest).toString('hex')}`, expected, operation.kind)
+      }
+      const signature = await account.signTypedData(typed)
+      const digest = typedDataDigest(message, portableKeccak.keccak256)
+      assert.equal(recover(digest, signature), owner)
+    }
+  }
+  assert.equal(messages, 9)
+})
+
+test('a batch counts its nonces up, and a bond has the stablecoin’s', () => {
+  const [, , , , batch, proposal] = operations
+  assert.ok(batch && proposal)
+  const nonces = { nonce: 4n, bond: { nonce: 9n, amount: 500_000_000n } }
+  const numbered = signedMessages(batch, contracts, nonces)
+  assert.deepEqual(
+    numbered.map(({ message, path }) => [message.nonce, path]),
+    [
+      ['4', 'redemptions[0].'],
+      ['5', 'redemptions[1].'],
+    ],
+  )
+  const [, bond] = signedMessages(proposal, contracts, nonces)
+  assert.equal(bond?.isBond, true)
+  assert.deepEqual(bond?.message, {
+    owner,
+    spender: some('d'),
+    value: '500000000',
+    nonce: '9',
+    deadline: '1900000000',
+  })
+})
