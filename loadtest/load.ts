@@ -172,9 +172,9 @@ export async function runLoad(
       idle = now
       const { due, answered, errors, latency } = recorder.takeInterval()
       // A busy machine ticks late; what is shown is per second all the same.
-      const nowMs = performance.now()
-      const perSecond = (count: number): number => (count * 1_000) / (nowMs - tickedMs)
-      tickedMs = nowMs
+      const tookMs = performance.now() - tickedMs
+      tickedMs += tookMs
+      const perSecond = (count: number): number => (count * 1_000) / tookMs
       const report: SecondReport = {
         second,
         due: perSecond(due),
