@@ -19,6 +19,12 @@ import type {
 } from './answers.ts'
 import { buildOrder, type OrderIntent } from './build-order.ts'
 import type { ClientChain } from './chain.ts'
+import {
+  type ClientPrices,
+  type ClientQuickMarkets,
+  createPrices,
+  createQuickMarkets,
+} from './prices.ts'
 import { createRelayer, type Relayer } from './relayer.ts'
 import { type ClientResolution, createResolution } from './resolution.ts'
 import { SibylError } from './sibyl-error.ts'
@@ -108,6 +114,9 @@ export type Client = {
   readonly orders: Orders
   /** What happens on chain by a signature alone. */
   readonly relayer: Relayer
+  /** Prices of assets, and the stream of them. */
+  readonly prices: ClientPrices
+  readonly quickMarkets: ClientQuickMarkets
   /** How markets resolve: where one stands, proposing, settling, waiting. */
   readonly resolution: ClientResolution
   markets(
@@ -327,6 +336,12 @@ export function createClient(options: ClientOptions): Client {
       },
     },
     relayer,
+    prices: createPrices({
+      ...{ send, url: options.url, headers: options.headers },
+      fetch: options.fetch ?? ((input, init) => fetch(input, init)),
+      backoffMs: options.backoffMs ?? BACKOFF_MS,
+    }),
+    quickMarkets: createQuickMarkets({ send }),
     resolution: createResolution({ send, relayer }),
     async markets({ chainId, quick } = {}, call) {
       const query = { chain_id: chainId, quick }

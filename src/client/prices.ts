@@ -1,0 +1,206 @@
+/**
+ * The SDK's prices and quick markets. `stream` reads the price stream as an async iterator that
+ * survives its connection: it comes back by itself, from where it was.
+ */
+
+import { EventStreamReader } from '#domain/event-stream.ts'
+import { SibylError } from './sibyl-error.ts'
+import type { StreamPrice, StreamQuickMarket } from './stream-messages.ts'
+import type { CallOptions, HeaderLines, Transport } from './transport.ts'
+
+export type Price = {
+  readonly asset: string
+  /** USD, 8 decimals. */
+  readonly price: number
+  readonly priceUSD: number
+  /** Unix seconds, by the provider's clock. */
+  readonly timestamp: number
+  /** The provider's address. */
+  readonly source: string
+  readonly sourceName: 'pyth' | 'binance' | 'coinbase'
+  /** Whether nobody speaks for the asset at present. */
+  readonly stale: boolean
+}
+
+export type PastPrice = Pick<Price, 'price' | 'priceUSD' | 'timestamp'> & {
+  readonly source: Price['sourceName']
+}
+
+export type QuickMarket = StreamQuickMarket
+
+export type PriceObservation = {
+  readonly source: string
+  readonly boundary: number
+  readonly price: number
+  readonly timestamp: number
+  readonly receivedAt: number
+  readonly via: 'stream' | 'latest' | 'history'
+  readonly exact: boolean
+  readonly report: string
+}
+
+export type QuickMarketEvidence = {
+  readonly quickMarket: QuickMarket
+  readonly chainId: number
+  readonly contractAddress: string
+  readonly strike: PriceObservation
+  readonly decidedBy: string | null
+  readonly start: PriceObservation | null
+  readonly end: PriceObservation | null
+  readonly rule: string
+  readonly comparison: string | null
+  readonly onChain: 'pending' | 'created' | 'reported'
+  readonly createTxHash: string
+  readonly reportTxHash: string
+}
+
+export type ClientPrices = {
+  latest(asset: string, options?: CallOptions): Promise<Price>
+  /** The last 20 minutes, one price a second, the earliest first. */
+  history(asset: string, options?: CallOptions): Promise<PastPrice[]>
+  /**
+   * Every price from now on, beginning with the latest: `for await (const price of …)`. It ends when
+   * the signal aborts or the loop is left; an asset that does not exist throws.
+   */
+  stream(asset: string, options?: { readonly signal?: AbortSignal }): AsyncGenerator<StreamPrice>
+}
+
+export type ClientQuickMarkets = {
+  /** The market of this moment; undefined between two of them. */
+  active(
+    asset: string,
+    options?: CallOptions,
+  ): Promise<{ readonly quickMarket: QuickMarket; readonly bestAskPrice: number } | undefined>
+  /** Up to 100, the newest first. */
+  history(asset: string, options?: CallOptions): Promise<QuickMarket[]>
+  /** How one was decided, with the providers' own reports. */
+  evidence(asset: string, id: number, options?: CallOptions): Promise<QuickMarketEvidence>
+}
+
+export type PricesParts = {
+  readonly send: Transport
+  readonly url: string
+  readonly headers: (() => HeaderLines | Promise<HeaderLines>) | undefined
+  readonly fetch: typeof fetch
+  readonly backoffMs: number
+}
+
+const BACKOFF_MS_MAX = 10_000
+/** Nothing, not even a comment, for so long: the connection is given up. */
+const SILENCE_MS = 45_000
+
+const pathOf = (asset: string, rest = ''): string =>
+  `/api/v1/quick-markets/${encodeURIComponent(asset)}${rest}`
+
+export function createPrices(parts: PricesParts): ClientPrices {
+  const { send } = parts
+  return {
+    latest: (asset, call) => send({ method: 'GET', path: pathOf(asset, '/price') }, call),
+    async history(asset, call) {
+      const path = pathOf(asset, '/price-history')
+      const { prices } = await send<{ prices: PastPrice[] }>({ method: 'GET', path }, call)
+      return prices
+    },
+    stream: (asset, options = {}) => followPrices(parts, asset, options.signal),
+  }
+}
+
+export function createQuickMarkets({ send }: Pick<PricesParts, 'send'>): ClientQuickMarkets {
+  return {
+    async active(asset, call) {
+      const { quickMarket, bestAskPrice } = await send<{
+        quickMarket: QuickMarket | null
+        bestAskPrice?: number
+      }>({ method: 'GET', path: pathOf(asset) }, call)
+      return quickMarket === null ? undefined : { quickMarket, bestAskPrice: bestAskPrice ?? 0 }
+    },
+    async history(asset, call) {
+      const path = pathOf(asset, '/history')
+      const answer = await send<{ quickMarkets: QuickMarket[] }>({ method: 'GET', path }, call)
+      return answer.quickMarkets
+    },
+    evidence: (asset, id, call) =>
+      send({ method: 'GET', path: pathOf(asset, `/${id}/evidence`) }, call),
+  }
+}
+
+async function* followPrices(
+  parts: PricesParts,
+  asset: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<StreamPrice> {
+  const url = `${parts.url.replace(/\/+$/, '')}${pathOf(asset, '/price-stream')}`
+  let lastId = ''
+  let failures = 0
+  while (signal?.aborted !== true) {
+    const call = new AbortController()
+    const stop = (): void => call.abort()
+    signal?.addEventListener('abort', stop)
+    let watchdog: ReturnType<typeof setTimeout> | undefined
+    const alive = (): void => {
+      clearTimeout(watchdog)
+      watchdog = setTimeout(stop, SILENCE_MS)
+    }
+    try {
+      alive()
+      const response = await parts.fetch(url, {
+        headers: {
+          accept: 'text/event-stream',
+          ...(await parts.headers?.()),
+          ...(lastId === '' ? {} : { 'last-event-id': lastId }),
+        },
+        signal: call.signal,
+      })
+      await refuseOthers(response, url)
+      const reader = new EventStreamReader()
+      const decoder = new TextDecoder()
+      for await (const chunk of response.body ?? []) {
+        alive()
+        for (const { id, data } of reader.take(decoder.decode(chunk, { stream: true }))) {
+          failures = 0
+          // After a return with nothing missed, the exchange shows the latest price again.
+          if (id === lastId) continue
+          lastId = id
+          yield JSON.parse(data) as StreamPrice
+        }
+      }
+    } catch (error) {
+      if (error instanceof SibylError && error.status !== 503 && error.status !== 429) throw error
+    } finally {
+      clearTimeout(watchdog)
+      signal?.removeEventListener('abort', stop)
+      call.abort()
+    }
+    const pauseMs = Math.min(BACKOFF_MS_MAX, parts.backoffMs * 2 ** Math.min(failures++, 10))
+    await pause(pauseMs * (0.5 + Math.random() / 2), signal)
+  }
+}
+
+/** An answer that is no stream is an error, with what the exchange says about it. */
+async function refuseOthers(response: Response, url: string): Promise<void> {
+  if (response.ok) return
+  const text = await response.text()
+  let body: { error?: string; code?: string; field?: string } = {}
+  try {
+    body = JSON.parse(text) as typeof body
+  } catch {
+    // Whoever answered was not the exchange; its status is all there is to tell.
+  }
+  const message = body.error ?? `${url}: HTTP ${response.status}`
+  throw new SibylError(body.code ?? 'UNEXPECTED_ANSWER', message, {
+    status: response.status,
+    field: body.field,
+  })
+}
+
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    signal?.addEventListener('abort', done)
+  })
+}
