@@ -549,6 +549,9 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
   },
 
   Write(state, writing, context) {
+    const { change, turn } = writing
+    // A newer change has been written, or is about to be.
+    if (turn !== 0 && state.underway.get(change.key)?.turn !== turn) return undefined
     write(state, writing, context)
     return undefined
   },
@@ -564,10 +567,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     return undefined
   },
 
-  Unwritten(state, { trouble, ...writing }, context) {
+  Unwritten(_state, { trouble, ...writing }, context) {
     context.emit({ type: 'trouble', where: 'write', trouble })
-    const { change, turn } = writing
-    if (turn !== 0 && state.underway.get(change.key)?.turn !== turn) return undefined
     context.after(AGAIN_MS, { type: 'Write', message: writing })
     return undefined
   },
