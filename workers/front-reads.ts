@@ -23,6 +23,12 @@ import {
   type PositionSources,
   syncPosition,
 } from '#front/routes/positions.ts'
+import {
+  getSettlement,
+  listFailedTrades,
+  listPendingTrades,
+  type SettlementSources,
+} from '#front/routes/settlements.ts'
 import { userActivity } from '#front/routes/user-activity.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Queries, QueryName } from '#store/queries.ts'
@@ -60,6 +66,14 @@ export function readRoutes(parts: {
     position: (market, user) => query('positionOf', { market, user }),
     positions: (filter) => query('positionsOfUser', filter),
     holders: (marketId, limit) => query('holdersOf', { marketId, limit }),
+  }
+  const settlements: SettlementSources = {
+    pending: (limit) => query('newestPendingTrades', { limit }),
+    failedSince: (sinceMs, limit) => query('failedTradesSince', { sinceMs, limit }),
+    transaction: (txHash) => query('transactionByHash', { txHash }),
+    headOf: (chainId) => query('indexedBlock', { chainId }),
+    cache,
+    nowMs: clock.nowMs,
   }
   const sync = makePositionDesk({
     chains: chainsOf(settings),
@@ -99,6 +113,9 @@ export function readRoutes(parts: {
     listPositions(positions),
     listHolders(positions, { find, cache }),
     syncPosition(sync),
+    listPendingTrades(settlements),
+    listFailedTrades(settlements),
+    getSettlement(settlements),
   ]
 }
 

@@ -134,3 +134,6 @@ export const SETTLEMENT_REPORTS_MAX = 512
 
 /** Orders whose permit is known to have been used. */
 export const SETTLEMENT_PERMITS_MAX = 10_000
+
+/** Trades listed by `GET /api/v1/pending-trades` and `/api/v1/failed-trades`. */
+export const TRADES_OF_ALL_LISTED_MAX = 1_000

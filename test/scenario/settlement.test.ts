@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Hex } from 'viem'
+import { devnetAccount } from '#devnet/accounts.ts'
+import { eventually } from '../support/eventually.ts'
+import { openSettled, type SettledExchange, type Way } from '../support/settled.ts'
+
+type Listed = { trades: (Way & { reason: string; attempts: number })[]; count: number }
+type Settlement = { found: boolean; status: string; trades: string[]; blockNumber: number }
+
+/** Asks until there is an answer. */
+function answered<T>(ask: () => Promise<T | undefined>): Promise<T> {
+  return eventually(async () => {
+    const answer = await ask()
+    assert(answer !== undefined, 'there is no answer yet')
+    return answer
+  })
+}
+
+describe('two demo traders over HTTP', () => {
+  let s: SettledExchange
+  before(async () => {
+    s = await openSettled({ environment: { SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50' } })
+  })
+  after(() => s.dispose())
+
+  const trade = async (seller: number, buyer: number, size: string): Promise<void> => {
+    const terms = { marketId: s.marketId, outcome: 'YES', price: '0.5', size, ttlSeconds: 3_600 }
+    await s.clientOf(seller).orders.place({ ...terms, side: 'sell' } as never)
+    await s.clientOf(buyer).orders.place({ ...terms, side: 'buy' } as never)
+  }
+  const newest = async (): Promise<Way> => {
+    const { trades } = await s.get<Listed>(`/api/v1/trades/${s.marketId}`)
+    const [first] = trades
+    assert(first !== undefined)
+    return first
+  }
+
+  it('a trade is pending, then confirmed with a hash that the chain knows', async () => {
+    const before = [await s.holdings(10), await s.holdings(11)] as const
+    await s.chain.automine(false)
+    await trade(10, 11, '2')
+    const pending = await answered(async () => {
+      const { trades, count } = await s.get<Listed>('/api/v1/pending-trades')
+      return count === 1 && trades[0]?.status === 'submitted' ? trades[0] : undefined
+    })
+    assert.equal(pending.attempts, 1)
+    const open = await s.get<Settlement>(`/api/v1/settlements/${pending.txHash}`)
+    assert.deepEqual([open.found, open.status], [true, 'submitted'])
+    await s.chain.automine(true)
+    await s.chain.mine()
+    const confirmed = await answered(async () => {
+      const found = await newest()
+      return found.status === 'confirmed' ? found : undefined
+    })
+    const receipt = await s.chain.publicClient.getTransactionReceipt({
+      hash: confirmed.txHash as Hex,
+    })
+    assert.equal(receipt.status, 'success')
+    const settlement = await answered(async () => {
+      const found = await s.get<Settlement>(`/api/v1/settlements/${confirmed.txHash}`)
+      return found.status === 'confirmed' ? found : undefined
+    })
+    assert.deepEqual(settlement.trades, [confirmed.tradeId])
+    assert.equal(settlement.blockNumber, Number(receipt.blockNumber))
+    await eventually(async () =>
+      assert.equal((await s.get<Listed>('/api/v1/pending-trades')).count, 0),
+    )
+    const after = [await s.holdings(10), await s.holdings(11)] as const
+    assert.equal(after[0].yes, before[0].yes - 2_000_000n)
+    assert.equal(after[1].yes, before[1].yes + 2_000_000n)
+    assert.equal(after[0].usdc, before[0].usdc + 1_000_000n)
+    assert.equal(after[1].usdc, before[1].usdc - 1_000_000n)
+  })
+
+  it('a trade that cannot be paid for is listed with its reason, and the seller has his shares back', async () => {
+    // Account 7 has no stablecoin.
+    await trade(12, 7, '3')
+    const failed = await answered(async () => {
+      const { trades } = await s.get<Listed>('/api/v1/failed-trades')
+      return trades[0]
+    })
+    assert.equal(failed.reason, 'InsufficientCollateral')
+    const { address } = devnetAccount(12)
+    const open = await s.get<{ orders: { remainingSize: number }[] }>(
+      `/api/v1/orders?trader=${address}`,
+    )
+    assert.deepEqual(
+      open.orders.map(({ remainingSize }) => remainingSize),
+      [3_000_000],
+    )
+  })
+
+  it('a transaction that nobody sent is not found, and one that cannot be is refused', async () => {
+    assert.deepEqual(await s.get(`/api/v1/settlements/0x${'1'.repeat(64)}`), { found: false })
+    const bad = await fetch(`${s.exchange.url}/api/v1/settlements/0x12`)
+    assert.equal(bad.status, 400)
+    assert.equal(((await bad.json()) as { field: string }).field, 'txHash')
+  })
+
+  it('its metrics tell batches, gas, ends and reasons', async () => {
+    const metrics = await (await fetch(`${s.exchange.url}/metrics`)).text()
+    for (const line of [
+      /sibyl_settlement_trades_total\{.*status="confirmed".*\} 1/,
+      /sibyl_settlement_failures_total\{.*reason="InsufficientCollateral".*\} 1/,
+      /sibyl_settlement_batch_trades_count\{.*\} 2/,
+      /sibyl_settlement_gas_per_trade_count\{.*\} 1/,
+      /sibyl_settlement_queued_trades\{.*\} 0/,
+      /sibyl_settlement_oldest_seconds\{.*\} 0/,
+    ]) {
+      assert.match(metrics, line)
+    }
+  })
+})

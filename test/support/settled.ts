@@ -1,0 +1,127 @@
+/**
+ * An exchange that settles on a real chain of its own: the demo markets, the demo traders, and what
+ * the chain says has settled.
+ */
+
+import assert from 'node:assert/strict'
+import { type Hex, parseAbiItem } from 'viem'
+import { makeChainClient } from '#chain/clients.ts'
+import { settlementContract } from '#chain/settlement-contract.ts'
+import { type Client, createClient } from '#client/client.ts'
+import { devnetAccount, devnetKey } from '#devnet/accounts.ts'
+import { writeChainRecord } from '#devnet/chain-record.ts'
+import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import type { TradeStatus } from '#domain/trade.ts'
+import { openTestChain, type TestChain } from './chain.ts'
+import { type Environment, type Exchange, openExchange } from './exchange.ts'
+import { marketNumbered, seedMarkets } from './seeded-markets.ts'
+
+export type Way = {
+  readonly tradeId: TradeId
+  readonly status: TradeStatus
+  readonly txHash: string
+  readonly buyOrderHash: OrderHash
+  readonly sellOrderHash: OrderHash
+  readonly price: Price
+  readonly size: Shares
+}
+
+const TRADE_SETTLED = parseAbiItem(
+  'event TradeSettled(bytes32 indexed tradeId, address indexed buyer, address indexed seller, bytes32 marketId, bytes32 buyHash, bytes32 sellHash, uint8 outcome, uint64 price, uint64 size, uint256 cost)',
+)
+
+export type SettledExchange = {
+  readonly chain: TestChain
+  readonly exchange: Exchange
+  readonly marketId: MarketId
+  clientOf(account: number): Client
+  get<Body>(path: string): Promise<Body>
+  /** The chain's id of a trade. */
+  keyOf(trade: Omit<Way, 'status' | 'txHash'>): string
+  /** How often each trade settled, by the chain's id. */
+  settledTimes(): Promise<Map<string, number>>
+  /** What a trader holds on chain: shares of the first market and stablecoin. */
+  holdings(account: number): Promise<{ yes: bigint; no: bigint; usdc: bigint }>
+  dispose(): Promise<void>
+}
+
+export async function openSettled(
+  options: {
+    readonly environment?: Environment
+    readonly rpcUrl?: (chain: TestChain) => Promise<string>
+  } = {},
+): Promise<SettledExchange> {
+  const chain = await openTestChain({ seed: true })
+  try {
+    const rpcUrl = (await options.rpcUrl?.(chain)) ?? chain.url
+    const { genesis, contracts, demoMarkets, settings } = chain
+    const { chainId } = settings
+    const [first] = demoMarkets
+    assert(first !== undefined)
+    const exchange = await openExchange({
+      environment: {
+        SIBYL_CHAIN_RPC: rpcUrl,
+        SIBYL_VERIFY_THREADS: '1',
+        SIBYL_RESTARTS_MAX: '100',
+        ...options.environment,
+      },
+      async prepare(dataDir) {
+        writeChainRecord(dataDir, { [chainId]: { genesis, url: rpcUrl, contracts } })
+        const markets = demoMarkets.map(({ id, address, expiration }, index) => ({
+          market: marketNumbered(index + 1, {
+            id: id as string as MarketId,
+            contractAddress: address.toLowerCase() as Address,
+            expiration: Number(expiration),
+            chainId,
+          }),
+        }))
+        await seedMarkets(dataDir, markets)
+      },
+    })
+    const audit = makeChainClient({ chainId, rpcUrls: [chain.url] })
+    const address = contracts.settlement.toLowerCase() as Address
+    const contract = settlementContract(audit, address)
+    return {
+      chain,
+      exchange,
+      marketId: first.id as string as MarketId,
+      clientOf: (account) => createClient({ url: exchange.url, signer: devnetKey(account) }),
+      async get<Body>(path: string) {
+        const response = await fetch(`${exchange.url}${path}`)
+        assert.equal(response.status, 200, `${path}: ${response.status}`)
+        return (await response.json()) as Body
+      },
+      keyOf: (trade) => contract.tradeKeyOf(trade),
+      async settledTimes() {
+        const logs = await audit.viem.getLogs({
+          address: address as string as Hex,
+          event: TRADE_SETTLED,
+          fromBlock: 0n,
+          toBlock: 'latest',
+        })
+        const times = new Map<string, number>()
+        for (const { args } of logs) {
+          const key = args.tradeId as string
+          times.set(key, (times.get(key) ?? 0) + 1)
+        }
+        return times
+      },
+      async holdings(account) {
+        const holder = devnetAccount(account).address
+        return {
+          yes: await chain.shares(holder, first.id, 0),
+          no: await chain.shares(holder, first.id, 1),
+          usdc: await chain.balance(holder),
+        }
+      },
+      async dispose() {
+        await exchange.dispose()
+        await chain.close()
+      },
+    }
+  } catch (error) {
+    await chain.close()
+    throw error
+  }
+}
