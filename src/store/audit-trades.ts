@@ -119,10 +119,16 @@ async function compareChain(
   chain: ChainCount,
   compare: Compare,
 ): Promise<void> {
-  type Row = SumRow & { traders: string; markets: string; closed: string; resolved: string }
+  type Row = SumRow & {
+    pending: string
+    traders: string
+    markets: string
+    closed: string
+    resolved: string
+  }
   const rows = await select<Row>(
     sql,
-    `${SUMS}, traders, markets, markets_closed as closed, markets_resolved as resolved
+    `${SUMS}, pending, traders, markets, markets_closed as closed, markets_resolved as resolved
       from chain_stats where chain_id = ?`,
     [chainId],
   )
@@ -147,6 +153,7 @@ async function compareChain(
     await counted(sql, 'traders where chain_id = ?', [chainId]),
     String(chain.traders.size),
   )
+  compare(of('pending trades'), String(sum((row) => row.pending)), String(chain.pending))
   compare(of('markets'), String(sum((row) => row.markets)), String(chain.markets))
   compare(of('closed markets'), String(sum((row) => row.closed)), String(chain.closed))
   compare(of('resolved markets'), String(sum((row) => row.resolved)), String(chain.resolved))

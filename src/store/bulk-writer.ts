@@ -1,5 +1,6 @@
 /** What the projection asks of a dialect: to write lists of rows inside its open transaction. */
 
+import type { TradeStatus } from '#domain/trade.ts'
 import type { Value } from './columns.ts'
 
 /** A trade that is about to change, as it lies in the database. */
@@ -12,7 +13,7 @@ export type StoredTrade = {
   readonly price_e6: number
   readonly cost_e6: number | string
   readonly matched_at_ms: number | string
-  readonly status: string
+  readonly status: TradeStatus
 }
 
 export type BulkWriter = {

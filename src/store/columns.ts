@@ -208,7 +208,7 @@ export function tradeKey(tradeId: TradeId): {
 }
 
 /** Whether the chain has still to decide about the trade. */
-function isPending(status: TradeStatus): boolean {
+export function isPending(status: TradeStatus): boolean {
   return status === 'matched' || status === 'submitted' || status === 'reverted'
 }
 
@@ -256,6 +256,7 @@ export const CHAIN_STATS_COLUMNS: Columns = {
   volume_whole: 'int',
   volume_millionths: 'int',
   trades: 'int',
+  pending: 'int',
   traders: 'int',
   markets: 'int',
   markets_closed: 'int',

@@ -67,7 +67,7 @@ const SELECT_TRADES = `select t.market_id, t.seq, t.fill_index, t.chain_id, t.ou
     on t.market_id = unhex(c.market_id) and t.seq = c.seq and t.fill_index = c.fill_index`
 
 const SUMS = ['volume_whole', 'volume_millionths', 'trades']
-const CHAIN_SUMS = [...SUMS, 'traders', 'markets', 'markets_closed', 'markets_resolved']
+const CHAIN_SUMS = [...SUMS, 'pending', 'traders', 'markets', 'markets_closed', 'markets_resolved']
 
 /** Adds to the row that is there. */
 function added(sums: readonly string[]): string {

@@ -10,11 +10,12 @@
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type Address, type MarketId, type TradeId, tradeId } from '#domain/ids.ts'
 import { costCeil } from '#domain/money.ts'
+import type { TradeStatus } from '#domain/trade.ts'
 import type { BulkWriter } from './bulk-writer.ts'
 import type { CollapsedBatch } from './collapse.ts'
-import { tradeKey, type Value } from './columns.ts'
+import { isPending, tradeKey, type Value } from './columns.ts'
 import { bytesOf, hexOf } from './hex.ts'
 import type { MarketChange } from './rows.ts'
 import { addTo, DAY_SEC, HOUR_SEC, MINUTE_SEC, noSum, type Sum, spanStartSec } from './spans.ts'
@@ -23,6 +24,7 @@ import {
   candleKey,
   candleValues,
   count,
+  countPending,
   marketStatsValues,
   newTally,
   spanValues,
@@ -43,21 +45,29 @@ export async function tallyBatch(
 ): Promise<Tally> {
   const tally = newTally()
   for (const trade of collapsed.trades) {
-    if (trade.state.status === 'failed') continue
+    const { status } = trade.state
+    if (isPending(status)) countPending(tally, chainOf(trade.marketId), 1)
+    if (status === 'failed') continue
     const cost = costCeil(trade.price, trade.size)
     count(tally, { ...trade, chainId: chainOf(trade.marketId), cost })
   }
-  const failing = collapsed.tradeChanges.filter(({ status }) => status === 'failed')
-  if (failing.length === 0) return tally
-  const keys = failing.map(({ tradeId }): Value[] => {
-    const { marketId, sequence, fillIndex } = tradeKey(tradeId)
+  if (collapsed.tradeChanges.length === 0) return tally
+  const becomes = new Map<TradeId, TradeStatus>()
+  const keys = collapsed.tradeChanges.map((change): Value[] => {
+    becomes.set(change.tradeId, change.status)
+    const { marketId, sequence, fillIndex } = tradeKey(change.tradeId)
     return [marketId, sequence, fillIndex]
   })
   for (const row of await writer.tradesOf(keys)) {
-    if (row.status === 'failed') continue
+    const marketId = hexOf(row.market_id) as MarketId
+    const chainId = Number(row.chain_id)
+    const status = becomes.get(tradeId(marketId, Number(row.seq), row.fill_index)) ?? row.status
+    const decided = Number(isPending(status)) - Number(isPending(row.status))
+    if (decided !== 0) countPending(tally, chainId, decided)
+    if (status !== 'failed' || row.status === 'failed') continue
     uncount(tally, {
-      marketId: hexOf(row.market_id) as MarketId,
-      chainId: Number(row.chain_id),
+      marketId,
+      chainId,
       seq: Number(row.seq),
       fillIndex: row.fill_index,
       outcome: row.outcome,
@@ -109,7 +119,7 @@ async function writeChainStats(
     sums.volume.millionths += volume.millionths
     sums.trades += trades
   }
-  for (const chainId of marketCounts.keys()) chain(chainId)
+  for (const chainId of [...marketCounts.keys(), ...tally.pending.keys()]) chain(chainId)
   // In one order everywhere, because two partitions may bring the same newcomers at once.
   const byChain = Map.groupBy(traders, ([chainId]) => chainId)
   for (const chainId of [...byChain.keys()].sort((a, b) => a - b)) {
@@ -121,8 +131,9 @@ async function writeChainStats(
   await writer.addChainStats(
     [...chains].map(([chainId, { volume, trades, traders: fresh }]) => {
       const { markets, closed, resolved } = marketCounts.get(chainId) ?? NO_MARKETS
-      const sums = [volume.whole, volume.millionths, trades, fresh, markets, closed, resolved]
-      return [chainId, partition, ...sums]
+      const pending = tally.pending.get(chainId) ?? 0
+      const sums = [volume.whole, volume.millionths, trades, pending, fresh]
+      return [chainId, partition, ...sums, markets, closed, resolved]
     }),
   )
 }

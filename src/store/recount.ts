@@ -31,6 +31,7 @@ export type ChainCount = {
   readonly spans: Map<string, SpanDelta>
   readonly traders: Set<Address>
   trades: number
+  pending: number
   markets: number
   closed: number
   resolved: number
@@ -48,6 +49,7 @@ type TradeRow = {
   readonly cost_e6: number | string
   readonly matched_at_ms: number | string
   readonly failed_at_ms: number | string | null
+  readonly pending: number
   readonly buyer: Buffer
   readonly seller: Buffer
 }
@@ -81,6 +83,7 @@ export async function recount(
       // Whoever was matched has traded, also if the chain refused it.
       chain.traders.add(hexOf(row.buyer) as Address)
       chain.traders.add(hexOf(row.seller) as Address)
+      chain.pending += row.pending
       if (row.failed_at_ms === null) countRow(tally, chain, id, row)
     }
     last = page.at(-1)
@@ -111,7 +114,7 @@ function countRow(tally: Tally, chain: ChainCount, marketId: MarketId, row: Trad
 function chainIn(chains: Map<number, ChainCount>, chainId: number): ChainCount {
   let chain = chains.get(chainId)
   if (chain === undefined) {
-    const counts = { trades: 0, markets: 0, closed: 0, resolved: 0 }
+    const counts = { trades: 0, pending: 0, markets: 0, closed: 0, resolved: 0 }
     chain = { spans: new Map(), traders: new Set(), ...counts }
     chains.set(chainId, chain)
   }
@@ -132,7 +135,7 @@ function countedMarkets({ connection, transaction }: Sql) {
 
 async function nextTrades(sql: Sql, after: TradeRow | undefined): Promise<TradeRow[]> {
   const columns = `market_id, seq, fill_index, chain_id, outcome, price_e6, cost_e6, matched_at_ms,
-    failed_at_ms, buyer, seller`
+    failed_at_ms, pending, buyer, seller`
   const order = 'order by market_id, seq, fill_index limit'
   const ask = (where: string, values: readonly (number | string | Buffer)[], limit: number) =>
     sql.connection.execute<TradeRow[]>(
@@ -184,7 +187,7 @@ async function writeMarket(writer: BulkWriter, marketId: MarketId, tally: Tally)
 
 /** All in the first partition's name: only the sum over the partitions is ever read. */
 async function writeChain(writer: BulkWriter, chainId: number, chain: ChainCount): Promise<void> {
-  const { spans, traders, trades, markets, closed, resolved } = chain
+  const { spans, traders, trades, pending, markets, closed, resolved } = chain
   await writer.addChainSpans([...spans.values()].map((span) => spanValues(span, 0)))
   const fresh = await writer.addTraders(
     [...traders].sort().map((trader) => [chainId, trader] as Value[]),
@@ -195,6 +198,6 @@ async function writeChain(writer: BulkWriter, chainId: number, chain: ChainCount
     volume.whole += span.volume.whole
     volume.millionths += span.volume.millionths
   }
-  const sums = [volume.whole, volume.millionths, trades, fresh, markets, closed, resolved]
-  await writer.addChainStats([[chainId, 0, ...sums]])
+  const sums = [volume.whole, volume.millionths, trades, pending, fresh]
+  await writer.addChainStats([[chainId, 0, ...sums, markets, closed, resolved]])
 }

@@ -28,7 +28,7 @@ type File = Awaited<ReturnType<SqliteConnection['getNativeClient']>>
 type Bound = Value | Buffer
 
 const SUMS = ['volume_whole', 'volume_millionths', 'trades']
-const CHAIN_SUMS = [...SUMS, 'traders', 'markets', 'markets_closed', 'markets_resolved']
+const CHAIN_SUMS = [...SUMS, 'pending', 'traders', 'markets', 'markets_closed', 'markets_resolved']
 
 const writers = new WeakMap<File, BulkWriter>()
 

@@ -53,10 +53,23 @@ export type Tally = {
   /** What new trades add to prices; what failed ones take away is looked up trade by trade. */
   readonly candles: Map<string, Candle>
   readonly failed: CountedTrade[]
+  /** By chain: how many more trades the chain has still to decide about. */
+  readonly pending: Map<number, number>
 }
 
 export function newTally(): Tally {
-  return { markets: new Map(), spans: new Map(), candles: new Map(), failed: [] }
+  return {
+    markets: new Map(),
+    spans: new Map(),
+    candles: new Map(),
+    failed: [],
+    pending: new Map(),
+  }
+}
+
+/** The chain has to decide about one more trade, or about one less. */
+export function countPending(tally: Tally, chainId: number, by: number): void {
+  tally.pending.set(chainId, (tally.pending.get(chainId) ?? 0) + by)
 }
 
 /** A trade was matched. */

@@ -8,7 +8,7 @@ import type { MarketId, TradeId } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 import { tradeKey } from './columns.ts'
-import { type Database, read } from './database.ts'
+import { type Database, read, sqlConnection } from './database.ts'
 import { TradeEntity } from './entities/trade.ts'
 
 export type TradeRecord = Trade & {
@@ -96,10 +96,13 @@ export async function newestPendingTrades(
   const [found, count] = await read(database, (em) =>
     Promise.all([
       em.find(TradeEntity, { pending: 1 }, newest(filter.limit)),
-      em.count(TradeEntity, { pending: 1 }),
+      // Kept by the projector, because there may be as many as there are trades.
+      sqlConnection(database).execute<{ pending: number | string | null }[]>(
+        'select sum(pending) as pending from chain_stats',
+      ),
     ]),
   )
-  return { trades: found.map(tradeRecord), count }
+  return { trades: found.map(tradeRecord), count: Number(count[0]?.pending ?? 0) }
 }
 
 /** The newest trades that failed at `sinceMs` or later, and how many there are in all. */

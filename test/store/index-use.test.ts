@@ -130,7 +130,8 @@ await onBothDatabases('queries', (databases) => {
         assert(length > 0 && reply.answer !== undefined, `${task.query} must find something`)
         const asked = statements.splice(0)
         assert(asked.length > 0)
-        for (const statement of asked) {
+        // A row per chain and partition is no table that grows.
+        for (const statement of asked.filter((one) => !/from chain_stats/.test(one))) {
           const label = `${task.query}: ${statement}`
           const sorted = ORDERED.includes(task.query) && !statement.includes('count(')
           if (databases.dialect === 'sqlite') {

@@ -41,6 +41,7 @@ export class Reads extends Migration {
       volume_whole bigint not null,
       volume_millionths bigint not null,
       trades bigint not null,
+      pending bigint not null,
       traders bigint not null,
       markets bigint not null,
       markets_closed bigint not null,

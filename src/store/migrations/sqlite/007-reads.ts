@@ -39,6 +39,7 @@ export class Reads extends Migration {
       volume_whole integer not null,
       volume_millionths integer not null,
       trades integer not null,
+      pending integer not null,
       traders integer not null,
       markets integer not null,
       markets_closed integer not null,
