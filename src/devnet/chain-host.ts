@@ -89,15 +89,24 @@ function endAfter(delayMs: number): void {
 
 /** The next block's time tells how far the chain's clock is ahead of the machine's. */
 async function readClock(): Promise<void> {
-  const askedMs = Date.now()
-  const pending = (await request('eth_getBlockByNumber', ['pending', false])) as {
-    timestamp: string
-  }
-  const ahead = Number(pending.timestamp) - Math.floor(askedMs / 1_000)
-  // A second may have begun in between.
+  let second: number
+  let chainSecond: number
+  do {
+    second = machineSecond()
+    const params = ['pending', false]
+    const next = (await request('eth_getBlockByNumber', params)) as { timestamp: string }
+    chainSecond = Number(next.timestamp)
+    // Once more if a second began in between.
+  } while (second !== machineSecond())
+  const ahead = chainSecond - second
+  // The chain counts whole seconds from an instant of its own: one more or less is no move.
   if (Math.abs(ahead - offsetSeconds) <= 1) return
   offsetSeconds = ahead
   for (const lease of leases) tellClock(lease)
+}
+
+function machineSecond(): number {
+  return Math.floor(Date.now() / 1_000)
 }
 
 function tellClock(lease: ServerResponse): void {

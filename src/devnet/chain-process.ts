@@ -88,8 +88,9 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
   })
   child.once('error', (error) => ready.reject(error))
   child.once('exit', (code, signal) => {
-    const why = said.trim() === '' ? `it ended with ${signal ?? `code ${code}`}` : said.trim()
-    ready.reject(new ChainStartError(`the chain did not start: ${why}`))
+    const how = `it ended with ${signal ?? `code ${code}`}`
+    const where = options.logFile === undefined ? said.trim() : `see ${options.logFile}`
+    ready.reject(new ChainStartError(`the local chain did not start: ${how}; ${where}`))
   })
   try {
     return await ready.promise

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { drift, fairOfPrice, ladder } from '#devnet/quotes.ts'
+
+const TERMS = {
+  marketId: `0x${'ab'.repeat(32)}`,
+  outcome: 'YES',
+  spread: 40_000,
+  levels: 3,
+  size: 1_000_000,
+  ttlSeconds: 120,
+} as const
+
+test('a ladder has as many bids as asks around its price, a cent apart', () => {
+  const quotes = ladder({ ...TERMS, fair: 500_000 })
+  const prices = (side: string) => quotes.filter((q) => q.side === side).map(({ price }) => price)
+  assert.deepEqual(prices('buy'), [480_000, 470_000, 460_000])
+  assert.deepEqual(prices('sell'), [520_000, 530_000, 540_000])
+})
+
+test('it never crosses itself and never leaves the range of prices', () => {
+  for (let fair = 1; fair < 1_000_000; fair += 997) {
+    for (const spread of [10_000, 40_000, 500_000]) {
+      const quotes = ladder({ ...TERMS, spread, fair })
+      const bids = quotes.filter(({ side }) => side === 'buy').map(({ price }) => Number(price))
+      const asks = quotes.filter(({ side }) => side === 'sell').map(({ price }) => Number(price))
+      assert.ok(Math.max(0, ...bids) < Math.min(1_000_000, ...asks), `at ${fair}`)
+      for (const price of [...bids, ...asks]) assert.ok(price >= 1 && price <= 999_999, `${price}`)
+    }
+  }
+})
+
+test('what a market is worth drifts, and stays away from certainty', () => {
+  assert.equal(drift(500_000, 0.5), 500_000)
+  assert.equal(drift(500_000, 1), 510_000)
+  assert.equal(drift(100_000, 0), 100_000)
+  assert.equal(drift(900_000, 1), 900_000)
+})
+
+test('a price market is even at its start price and nearly certain a percent away', () => {
+  assert.equal(fairOfPrice(6_000_000_000_000, 6_000_000_000_000), 500_000)
+  assert.equal(fairOfPrice(6_000_000_000_000, 6_060_000_000_000), 900_000)
+  assert.equal(fairOfPrice(6_000_000_000_000, 5_000_000_000_000), 100_000)
+})
