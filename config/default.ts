@@ -43,6 +43,7 @@ export const defaults: Settings = {
   verify: { threads: 2 },
   chains: [],
   chainRpc: [],
+  indexer: { pollMs: 1_000, rangeBlocksMax: 2_000, rpcTimeoutMs: 10_000 },
   devnet: { enabled: false, port: 8_545, lingerSeconds: 60, disputeSeconds: 7_200 },
   keys: { settlement: '', relayer: [], operator: '', resolution: '' },
   resolution: { autoSettle: true, pollMs: 5_000 },

@@ -15,6 +15,8 @@ export const devnet: Profile = {
   demoMarkets: true,
   // Whoever tries it settles by hand, to see it happen.
   resolution: { autoSettle: false },
+  // A local chain has no limit on requests, and whoever tries things out should not wait.
+  indexer: { pollMs: 100 },
   devnet: { enabled: true },
   // The local chain. Where its contracts stand follows from who deploys them in which order, so it
   // is the same on every fresh one.

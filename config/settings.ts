@@ -310,6 +310,29 @@ export const SettingsSchema = Type.Object({
       'Where the chain is reached, tried in this order, separated by commas; its contracts are ' +
       'those of SIBYL_CHAINS, which has one chain then. Empty on the devnet: a local chain starts.',
   }),
+  indexer: Type.Object({
+    pollMs: Type.Integer({
+      env: 'SIBYL_INDEXER_POLL_MS',
+      minimum: 10,
+      maximum: 60_000,
+      unit: 'ms',
+      description: 'How often each chain is asked for new blocks.',
+    }),
+    rangeBlocksMax: Type.Integer({
+      env: 'SIBYL_INDEXER_RANGE_BLOCKS_MAX',
+      minimum: 1,
+      maximum: 100_000,
+      unit: 'blocks',
+      description: 'Blocks that are read at once; fewer where the provider refuses so many.',
+    }),
+    rpcTimeoutMs: Type.Integer({
+      env: 'SIBYL_INDEXER_RPC_TIMEOUT_MS',
+      minimum: 50,
+      maximum: 600_000,
+      unit: 'ms',
+      description: 'How long one request of the indexer to a chain may take.',
+    }),
+  }),
   devnet: Type.Object({
     enabled: Type.Boolean({
       env: 'SIBYL_DEVNET',

@@ -187,9 +187,11 @@ function threadSpecs(
   })
   const relayerNames = relayedChains(settings).map(({ chainId }) => relayerThreadName(chainId))
   const priceNames = settings.feeds.live ? [PRICES_THREAD] : []
+  const indexerNames = settings.chains.some(({ rpcUrls }) => rpcUrls.length > 0) ? ['indexer'] : []
   return [
     ...marketNames.map((name, index) => spec('market', name, index, [], true)),
     spec('store', 'store', 0, marketNames, true),
+    ...indexerNames.map((name) => spec('indexer', name, 0, [...marketNames, 'store'], true)),
     ...relayerNames.map((name, index) => spec('relayer', name, index, ['store'], true)),
     ...settledChains(settings).map(({ chainId }, index) =>
       spec('resolution', resolutionThreadName(chainId), index, ['store'], true),
@@ -203,7 +205,7 @@ function threadSpecs(
         'front',
         frontThreadName(index),
         index,
-        [...marketNames, 'store', ...relayerNames, ...priceNames],
+        [...marketNames, 'store', ...indexerNames, ...relayerNames, ...priceNames],
         false,
       ),
     ),

@@ -85,7 +85,13 @@ export function readRoutes(parts: {
     clock,
   })
   return [
-    listMarkets({ board, storedMarkets: (filter) => query('listMarkets', filter) }),
+    listMarkets({
+      board,
+      storedMarkets: (filter) => query('listMarkets', filter),
+      ...(settings.chains.some(({ rpcUrls }) => rpcUrls.length > 0)
+        ? { chainMarkets: (filter) => query('listChainMarkets', filter) }
+        : {}),
+    }),
     getMarket(find),
     listTrades(trades),
     listActivity(trades),

@@ -5,6 +5,7 @@ import type { Remote } from 'comlink'
 import { AggregatorRegistry, Registry } from 'prom-client'
 import type { ApiKeysProtocol, KeyNews } from '#actors/api-keys.ts'
 import type { ClerkProtocol } from '#actors/clerk.ts'
+import type { ChainNews } from '#actors/indexer.ts'
 import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { HoldsProtocol } from '#actors/order-holds.ts'
 import { readRows } from '#actors/packed-event.ts'
@@ -39,6 +40,7 @@ import { makeNonceLedger } from '#front/nonce-ledger.ts'
 import { makeOrderDesk, type OrderVerifier } from '#front/order-desk.ts'
 import { makePriceBoard } from '#front/price-board.ts'
 import { makeRelayDesk } from '#front/relayer-desk.ts'
+import { resolutionStep } from '#front/resolution-step.ts'
 import type { Route } from '#front/route.ts'
 import { registerApiKey, revokeApiKey } from '#front/routes/api-keys.ts'
 import { asyncapi } from '#front/routes/asyncapi.ts'
@@ -125,6 +127,7 @@ const priceBoard = makePriceBoard(
     quickMarket: (asset, event) => hub?.quickMarket(asset, event),
   },
 )
+const chainNews = makeRef<ChainNews>()
 /** The market threads whose markets are on the board as they are now. */
 const loaded = new Set<number>()
 /** The market threads that have told their markets at least once. */
@@ -206,6 +209,28 @@ async function loadPrices(): Promise<void> {
   if (!isUnanswered(answer)) {
     priceBoard.load(answer.assets, answer.active, systemClock.nowMs())
   } else if (prices.isOpen) setTimeout(() => void loadPrices(), LOAD_AGAIN_MS).unref()
+}
+
+/** What the chain tells: the steps of resolutions go out on the stream. */
+function followIndexer(peerPort: MessagePort): void {
+  const hearers: { [K in keyof ChainNews]: (message: ChainNews[K]['takes']) => void } = {
+    ChainAdvanced({ events }) {
+      for (const event of events) {
+        const step = resolutionStep(event)
+        if (step === undefined) continue
+        hub?.marketHappened(step.marketId, step.event, step.facts, event.atSec * 1_000)
+      }
+    },
+    ChainRewound({ to, reverted }) {
+      const facts = { blockNumber: to.number }
+      for (const id of reverted) hub?.marketHappened(id, 'reverted', facts, to.atSec * 1_000)
+    },
+  }
+  chainNews.replace(
+    new Channel<ChainNews>(peerPort, channelOptions(settings), {
+      heard: (type, message) => hearers[type as keyof ChainNews](message as never),
+    }),
+  )
 }
 
 async function load(index: number): Promise<void> {
@@ -511,6 +536,7 @@ const followers: Record<string, (peerPort: MessagePort) => void> = {
         relayer.replace(new Channel(peerPort, channelOptions(settings), { heard: () => {} })),
     ]),
   ),
+  indexer: followIndexer,
 }
 
 runThread({
@@ -526,7 +552,7 @@ runThread({
   async stop() {
     await hub?.shutdown()
     await front?.close()
-    for (const ref of [...threads, store, prices]) ref.close()
+    for (const ref of [...threads, store, prices, chainNews]) ref.close()
     for (const { relayer } of relayers) relayer.close()
     await Promise.all([verifyPool.close(), queryPool.close()])
   },

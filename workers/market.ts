@@ -29,7 +29,7 @@ import type { StoreProtocol } from '#actors/store.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
 import { makeLog } from '#config/logging.ts'
 import { channelOptions, type ThreadData, topologyOf } from '#config/thread-data.ts'
-import { PRICES_THREAD, partitionOf, partitionsOf } from '#config/topology.ts'
+import { frontThreadName, partitionOf, partitionsOf } from '#config/topology.ts'
 import type { Address } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -74,7 +74,12 @@ let events: EventLog<PackedEvent>
 let thread: MarketThread
 /** By partition. */
 const desks = new Map<number, Served>()
+/** Everybody who speaks to this thread; of them, who follows its events. */
+const channels = new Set<Channel<MarketNews & StoreProtocol>>()
 const readers = new Set<Channel<MarketNews>>()
+const frontNames = new Set(
+  Array.from({ length: settings.front.threads }, (_, front) => frontThreadName(front)),
+)
 const stores = new Set<Channel<StoreProtocol>>()
 const timers: NodeJS.Timeout[] = []
 /** What was held by fronts that are gone. */
@@ -249,13 +254,15 @@ runThread({
       closed() {
         // The sessions of a front end with it; when this thread itself stops, the front still lives.
         if (!stopped) orphans.add(holds.takeAll())
+        channels.delete(channel)
         readers.delete(channel)
         stores.delete(channel)
       },
     })
+    channels.add(channel)
     if (peer === 'store') stores.add(channel)
-    // Settlement and the thread of prices give commands, and follow nothing.
-    else if (peer !== 'settlement' && peer !== PRICES_THREAD) readers.add(channel)
+    // Everybody else gives commands, and follows nothing.
+    else if (frontNames.has(peer)) readers.add(channel)
   },
   health: () => [...thread.away.values()].join('; '),
   metrics: () => registry.getMetricsAsJSON(),
@@ -265,7 +272,7 @@ runThread({
     for (const timer of timers) clearInterval(timer)
     await drained()
     thread.job?.writer.abort()
-    for (const channel of new Set([...readers, ...stores])) channel.close()
+    for (const channel of channels) channel.close()
     await events.close()
   },
 })

@@ -55,9 +55,6 @@ export const HOLDERS_LISTED_MAX = 10
 /** Positions of one page of `GET /api/v1/users/{address}/positions`. */
 export const POSITIONS_LISTED_MAX = 1_000
 
-/** Markets of one page of `GET /api/v1/markets`. */
-export const MARKETS_LISTED_MAX = 1_000
-
 /** Candles of one `GET /api/v1/candles/{marketId}`. */
 export const CANDLES_LISTED_MAX = 300
 
@@ -137,3 +134,17 @@ export const SETTLEMENT_PERMITS_MAX = 10_000
 
 /** Trades listed by `GET /api/v1/pending-trades` and `/api/v1/failed-trades`. */
 export const TRADES_OF_ALL_LISTED_MAX = 1_000
+/** Events of the chain that are written in one transaction; a range that has more is read in parts. */
+export const CHAIN_EVENTS_PER_RANGE_MAX = 10_000
+
+/** Blocks whose hashes are kept: a reorg that goes deeper than all of them is another chain. */
+export const CHAIN_MARKS_MAX = 1_024
+
+/** Markets that are opened or closed in one go when their actors are compared with the chain. */
+export const MARKETS_RECONCILED_MAX = 1_000
+
+/** Markets of one page of `GET /api/v1/markets`. */
+export const MARKETS_LISTED_MAX = 1_000
+
+/** Characters of the words that markets are searched by. */
+export const SEARCH_CHARS_MAX = 200

@@ -16,6 +16,7 @@ import type {
 } from '#domain/chain-event.ts'
 import { Fault } from '#domain/fault.ts'
 import { type MarketId, ZERO_ADDRESS } from '#domain/ids.ts'
+import { CHAIN_MARKS_MAX } from '#domain/limits.ts'
 import { type Database, transact } from './database.ts'
 import { bytesOf, hexOf } from './hex.ts'
 import { marketsMovedAbove, movePositions, refoldMarkets } from './positions-write.ts'
@@ -71,9 +72,6 @@ export type ChainRewound = {
   readonly reverted: readonly MarketId[]
 }
 
-/** Marks that are kept: a reorg that goes deeper than all of them is another chain. */
-const MARKS_KEPT = 1_024
-
 /** Claims the chain's place in the database, or finds how far it is. */
 export async function claimChain(database: Database, claim: ChainClaim): Promise<ChainProgress> {
   const { chainId, deployment, anchor } = claim
@@ -111,7 +109,7 @@ export async function claimChain(database: Database, claim: ChainClaim): Promise
         at_sec: number | string
       }>(
         `select block_number, block_hash, at_sec from chain_blocks where chain_id = ?
-          order by block_number desc limit ${MARKS_KEPT}`,
+          order by block_number desc limit ${CHAIN_MARKS_MAX}`,
         [chainId],
       )
     ).map((row) => ({
@@ -142,7 +140,7 @@ export async function indexRange(database: Database, range: ChainRange): Promise
       `delete from chain_blocks where chain_id = ? and block_number < ?
         and block_number <= (select oldest from (
           select block_number as oldest from chain_blocks where chain_id = ?
-            order by block_number desc limit 1 offset ${MARKS_KEPT}) as kept)`,
+            order by block_number desc limit 1 offset ${CHAIN_MARKS_MAX}) as kept)`,
       [chainId, upTo.number, chainId],
     )
     for (const event of events) {
@@ -245,6 +243,11 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
       `update chain_markets set payouts = null, payouts_block = null
         where chain_id = ? and payouts_block > ?`,
       above,
+    )
+    await sql.run(
+      `delete from chain_outcomes where chain_id = ? and market_id in
+        (select market_id from chain_markets where chain_id = ? and created_block > ?)`,
+      [chainId, ...above],
     )
     // A market may come back in another block, so its row stays, unseen, until it is given up.
     await sql.run(

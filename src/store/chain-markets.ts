@@ -100,7 +100,7 @@ async function select(database: Database, sql: string, values: Values): Promise<
   return read(database, () => sqlConnection(database).execute<Raw[]>(sql, [...values], 'all'))
 }
 
-/** Markets of the chain that fit the filter, the newest first. */
+/** Markets of the chain that fit the filter, the oldest first. */
 export async function listChainMarkets(
   database: Database,
   filter: ChainMarketFilter,
@@ -109,7 +109,7 @@ export async function listChainMarkets(
   const rows = await select(
     database,
     `select ${MARKET_COLUMNS} from chain_markets where ${where}
-      order by created_at_sec desc, market_id desc limit ${Math.floor(filter.limit)}`,
+      order by created_at_sec, market_id limit ${Math.floor(filter.limit)}`,
     values,
   )
   return rows.map(marketRecord)
@@ -136,7 +136,7 @@ function conditions(filter: ChainMarketFilter): {
   if (filter.after !== undefined) {
     const { createdAt, id } = filter.after
     need(
-      '(created_at_sec < ? or (created_at_sec = ? and market_id < ?))',
+      '(created_at_sec > ? or (created_at_sec = ? and market_id > ?))',
       createdAt,
       createdAt,
       bytesOf(id),

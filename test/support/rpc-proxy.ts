@@ -37,6 +37,8 @@ export type RpcProxy = {
   readonly url: string
   /** What is wrong with it; change it at any time. */
   faults: RpcFaults
+  /** Ranges of logs come from a node that knows only blocks up to this one; all else is new. */
+  logsUpTo?: number | undefined
   /** Requests so far, by method. */
   readonly requests: Map<string, number>
   /** Called before each request is carried out, and may wait. */
@@ -112,7 +114,9 @@ export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy>
 
   async function logs(faults: RpcFaults, filter: LogFilter): Promise<unknown> {
     const { fromBlock, toBlock } = filter
-    const { rangeMax, staleHead } = faults
+    const { rangeMax } = faults
+    const ranged = fromBlock === undefined ? undefined : proxy.logsUpTo
+    const staleHead = faults.staleHead ?? ranged
     if (fromBlock !== undefined && toBlock !== undefined) {
       const blocks = Number(toBlock) - Number(fromBlock) + 1
       if (rangeMax !== undefined && blocks > rangeMax) {

@@ -7,8 +7,8 @@ import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
-import { MARKETS_LISTED_MAX } from '#domain/limits.ts'
-import { CATEGORIES, type Market } from '#domain/market.ts'
+import { MARKETS_LISTED_MAX, SEARCH_CHARS_MAX } from '#domain/limits.ts'
+import { CATEGORIES, type Category, type Market } from '#domain/market.ts'
 import { BUY, OUTCOMES, SELL, type Side, YES } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { MarketBoard } from '../market-board.ts'
@@ -16,7 +16,7 @@ import type { FoundMarket, MarketFinder, StoredMarket } from '../market-finder.t
 import { MARKET_ID, TRADER } from '../order-examples.ts'
 import { marketIdParam } from '../order-shapes.ts'
 import { type AnswerRoute, route } from '../route.ts'
-import { flag, safeInteger } from '../schemas.ts'
+import { flag, oneOf, safeInteger } from '../schemas.ts'
 
 export const MarketShape = Type.Object(
   {
@@ -77,6 +77,37 @@ export type MarketSources = {
     limit: number
     after: MarketPlace
   }) => Promise<readonly StoredMarket[]>
+  /**
+   * With a chain: its markets, oldest first. Then it alone says which there are, so that none is
+   * listed that a reorg took away, and none is missing that is over.
+   */
+  readonly chainMarkets?: (filter: ChainListFilter) => Promise<readonly ChainListedMarket[]>
+}
+
+export type ChainListFilter = MarketFilter & {
+  readonly after?: { readonly createdAt: number; readonly id: MarketId }
+  readonly limit: number
+}
+
+export type ChainListedMarket = Market & { readonly resolved: boolean; readonly withdrawn: boolean }
+
+type MarketFilter = {
+  readonly chainId?: number
+  readonly category?: Category
+  readonly resolved?: boolean
+  /** Left out: quick markets and all others. */
+  readonly quick?: boolean
+  readonly search?: string
+}
+
+function fits({ market, closed }: FoundMarket, filter: MarketFilter): boolean {
+  const { chainId, category, resolved, quick, search } = filter
+  if (chainId !== undefined && market.chainId !== chainId) return false
+  if (category !== undefined && market.category !== category) return false
+  if (resolved !== undefined && (closed === 'resolved') !== resolved) return false
+  if (quick !== undefined && market.quick !== quick) return false
+  if (search === undefined) return true
+  return `${market.question}\n${market.description}`.toLowerCase().includes(search.toLowerCase())
 }
 
 const BEGINNING: MarketPlace = { createdAt: 0, id: undefined }
@@ -115,7 +146,18 @@ export function listMarkets(parts: MarketSources): AnswerRoute {
     query: Type.Object(
       {
         chain_id: Type.Optional(safeInteger({ min: 1, description: 'Only of this chain' })),
+        category: Type.Optional(oneOf(CATEGORIES, { description: 'Only of this category' })),
+        resolved: Type.Optional(
+          flag({ description: 'Only resolved ones, or only those that are not' }),
+        ),
         quick: Type.Optional(flag({ description: 'Quick markets too' })),
+        search: Type.Optional(
+          Type.String({
+            minLength: 1,
+            maxLength: SEARCH_CHARS_MAX,
+            description: 'Only with these words in question or description, in any case',
+          }),
+        ),
         limit: Type.Optional(
           safeInteger({
             min: 1,
@@ -145,27 +187,70 @@ export function listMarkets(parts: MarketSources): AnswerRoute {
       const after = placeOf(query.cursor)
       if (isRejection(after)) return after
       const limit = Math.min(query.limit ?? MARKETS_LISTED_MAX, MARKETS_LISTED_MAX)
-      const all = new Map<MarketId, FoundMarket>()
-      for (const stored of await storedOrNone(parts, query, limit, after)) {
-        const closed = stored.closeReason ?? undefined
-        all.set(stored.id, { market: stored, closed, shown: undefined })
+      const filter = {
+        ...(query.chain_id === undefined ? {} : { chainId: query.chain_id }),
+        ...(query.category === undefined ? {} : { category: query.category }),
+        ...(query.resolved === undefined ? {} : { resolved: query.resolved }),
+        ...(query.quick === true ? {} : { quick: false }),
+        ...(query.search === undefined ? {} : { search: query.search }),
       }
-      // What is on the board is newer than what the database says of it.
-      for (const shown of board.markets.values()) {
-        const { market, closed } = shown
-        if (query.quick !== true && market.quick) continue
-        if (query.chain_id !== undefined && market.chainId !== query.chain_id) continue
-        if (isBehind(market, after)) all.set(market.id, { market, closed, shown })
-      }
-      const sorted = [...all.values()].sort(
-        (a, b) => a.market.createdAt - b.market.createdAt || (a.market.id < b.market.id ? -1 : 1),
-      )
+      const sorted =
+        parts.chainMarkets === undefined
+          ? await ofBoard(parts, filter, limit, after)
+          : await ofChain(parts.chainMarkets, board, filter, limit, after)
       const markets = sorted.slice(0, limit).map(marketBody)
       const last = sorted.length < limit ? undefined : markets.at(-1)
       const next = last === undefined ? null : `${last.createdAt}-${last.id}`
       return { status: 200, body: { markets, count: markets.length, nextCursor: next } }
     },
   })
+}
+
+async function ofChain(
+  chainMarkets: NonNullable<MarketSources['chainMarkets']>,
+  board: MarketBoard,
+  filter: MarketFilter,
+  limit: number,
+  { createdAt, id }: MarketPlace,
+): Promise<FoundMarket[]> {
+  const after = id === undefined ? {} : { after: { createdAt, id } }
+  const listed = await chainMarkets({ ...filter, ...after, limit })
+  return listed.map((market) => {
+    const shown = board.markets.get(market.id)
+    return { market, closed: market.resolved ? 'resolved' : shown?.closed, shown }
+  })
+}
+
+async function ofBoard(
+  parts: MarketSources,
+  filter: MarketFilter,
+  limit: number,
+  after: MarketPlace,
+): Promise<FoundMarket[]> {
+  const all = new Map<MarketId, FoundMarket>()
+  const { chainId, quick } = filter
+  // The database knows two of the filters; for the others more has to be read than is asked for.
+  const narrowed = filter.category ?? filter.resolved ?? filter.search
+  const stored = await storedOrNone(
+    parts,
+    {
+      ...(chainId === undefined ? {} : { chain_id: chainId }),
+      ...(quick === undefined ? { quick: true } : {}),
+    },
+    narrowed === undefined ? limit : MARKETS_LISTED_MAX,
+    after,
+  )
+  for (const market of stored) {
+    all.set(market.id, { market, closed: market.closeReason ?? undefined, shown: undefined })
+  }
+  // What is on the board is newer than what the database says of it.
+  for (const shown of parts.board.markets.values()) {
+    const { market, closed } = shown
+    if (isBehind(market, after)) all.set(market.id, { market, closed, shown })
+  }
+  return [...all.values()]
+    .filter((found) => fits(found, filter))
+    .sort((a, b) => a.market.createdAt - b.market.createdAt || (a.market.id < b.market.id ? -1 : 1))
 }
 
 /** A database that is away hides old markets; those that trade are listed nevertheless. */

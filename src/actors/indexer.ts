@@ -1,0 +1,397 @@
+/**
+ * The indexer of one chain. It follows the chain range by range, has each range written with the
+ * place it reached, and tells what happened once it is written. When the block it stands on is not
+ * the chain's any more, it finds the last block that both have, has everything above it undone, and
+ * goes on from there.
+ *
+ * One thing is under way at a time: looking at the head, reading a range, writing it, looking for the
+ * ancestor, undoing. Whatever fails is tried again after a pause; what the database holds is the
+ * truth about where it stands.
+ */
+
+import type { RangeReading } from '#chain/chain-reader.ts'
+import type { BlockMark, ChainEvent } from '#domain/chain-event.ts'
+import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { CHAIN_EVENTS_PER_RANGE_MAX, CHAIN_MARKS_MAX } from '#domain/limits.ts'
+import type { Market } from '#domain/market.ts'
+import type { Behaviour, Context } from '#runtime/actor.ts'
+import type {
+  ChainProgress,
+  ChainRange,
+  ChainRewind,
+  ChainRewound,
+  ChainWritten,
+} from '#store/chain-index.ts'
+
+export type MarketsDue = {
+  readonly open: readonly Market[]
+  readonly close: readonly {
+    readonly marketId: MarketId
+    readonly reason: 'resolved' | 'withdrawn'
+  }[]
+}
+
+type Failure = { readonly code: string; readonly why: string; readonly retry: boolean }
+
+export type IndexerProtocol = {
+  /** Time to look at the chain; the timer sends it. */
+  Look: { takes: object; answers: undefined }
+  /** Time to compare the markets of the chain with those that are open. */
+  Reconcile: { takes: object; answers: undefined }
+  ChainStatus: { takes: object; answers: ChainStatus }
+  Claimed: { takes: { progress: ChainProgress }; answers: undefined }
+  HeadSeen: { takes: { head: BlockMark }; answers: undefined }
+  RangeRead: { takes: { reading: RangeReading }; answers: undefined }
+  RangeWritten: { takes: { range: ChainRange; written: ChainWritten }; answers: undefined }
+  AncestorFound: { takes: { ancestor: BlockMark | undefined }; answers: undefined }
+  Rewound: { takes: { rewind: ChainRewind; rewound: ChainRewound }; answers: undefined }
+  Reconciled: { takes: { due: MarketsDue }; answers: undefined }
+  ReconcileFailed: { takes: Failure; answers: undefined }
+  /** The chain did not answer, or not usably. */
+  ChainFailed: { takes: Failure; answers: undefined }
+  /** The database did not take it, or nobody knows whether it did. */
+  StoreFailed: { takes: Failure; answers: undefined }
+}
+
+export type ChainStatus = {
+  readonly chainId: number
+  /** The newest block that the chain showed; -1 before the first. */
+  readonly head: number
+  /** Everything up to this block is in the database; -1 while that is not known. */
+  readonly indexed: number
+  readonly reorgs: number
+  /** Why it does not follow; empty when it does. */
+  readonly why: string
+}
+
+/** What the indexer tells those who follow it. */
+export type ChainNews = {
+  /** These blocks are in the database, and this is what they brought, in the order of the chain. */
+  ChainAdvanced: {
+    takes: {
+      chainId: number
+      indexed: BlockMark
+      head: number
+      events: readonly ChainEvent[]
+      /** Markets that a reorg removed and that did not come back. */
+      withdrawn: readonly MarketId[]
+    }
+    answers: undefined
+  }
+  /** A reorg: everything above this block is undone in the database. */
+  ChainRewound: {
+    takes: {
+      chainId: number
+      to: BlockMark
+      /** Markets that the chain does not have any more, for now. */
+      orphaned: readonly MarketId[]
+      /** Markets of which a step of their resolution was undone. */
+      reverted: readonly MarketId[]
+    }
+    answers: undefined
+  }
+}
+
+export type IndexerSaid =
+  | ({ readonly type: 'ChainAdvanced' } & ChainNews['ChainAdvanced']['takes'])
+  | ({ readonly type: 'ChainRewound' } & ChainNews['ChainRewound']['takes'])
+  | ({ readonly type: 'MarketsDue' } & MarketsDue)
+
+/** What the indexer needs of the chain. */
+export type IndexedChain = {
+  readonly head: () => Promise<BlockMark>
+  readonly range: (after: BlockMark, upTo: number) => Promise<RangeReading>
+  readonly ancestor: (marks: readonly BlockMark[]) => Promise<BlockMark | undefined>
+}
+
+/** What it needs of the database. */
+export type IndexStore = {
+  /** Finds where the database stands; asks the chain for the block before the first if that is new. */
+  readonly claim: () => Promise<ChainProgress>
+  readonly write: (range: ChainRange) => Promise<ChainWritten>
+  readonly rewind: (rewind: ChainRewind) => Promise<ChainRewound>
+  readonly marketsDue: (nowSec: number) => Promise<MarketsDue>
+}
+
+export type IndexerState = {
+  readonly chainId: number
+  readonly confirmations: number
+  readonly rangeBlocksMax: number
+  readonly chain: IndexedChain
+  readonly store: IndexStore
+  /** Where the database stands; unknown before it was asked, and after a write that failed. */
+  indexed: BlockMark | undefined
+  /** Blocks whose hashes are known, the oldest first; the last one is `indexed`. */
+  marks: BlockMark[]
+  head: number
+  /** Blocks of the next range: fewer after a refusal, more after a success. */
+  span: number
+  busy: boolean
+  reconciling: boolean
+  /** Failures in a row. */
+  failures: number
+  /** Not before then is the chain asked again. */
+  pauseUntilMs: number
+  reorgs: number
+  why: string
+}
+
+const PAUSE_MS = 200
+const PAUSE_MS_MAX = 5_000
+
+export function newIndexer(
+  options: Pick<IndexerState, 'chainId' | 'confirmations' | 'rangeBlocksMax' | 'chain' | 'store'>,
+): IndexerState {
+  return {
+    ...options,
+    indexed: undefined,
+    marks: [],
+    head: -1,
+    span: options.rangeBlocksMax,
+    busy: false,
+    reconciling: false,
+    failures: 0,
+    pauseUntilMs: 0,
+    reorgs: 0,
+    why: 'it has not been asked yet',
+  }
+}
+
+type IndexerContext = Context<IndexerProtocol, IndexerSaid>
+
+export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerSaid> = {
+  Look(state, _message, context) {
+    if (state.busy || context.nowMs < state.pauseUntilMs) return undefined
+    state.busy = true
+    if (state.indexed === undefined) {
+      context.pipe(
+        state.store.claim(),
+        (progress) => ({ type: 'Claimed', message: { progress } }),
+        // It asks both; the codes of the chain's faults say which of them it was.
+        (error) => failed(error, isOfChain(error) ? 'ChainFailed' : 'StoreFailed'),
+      )
+      return undefined
+    }
+    context.pipe(
+      state.chain.head(),
+      (head) => ({ type: 'HeadSeen', message: { head } }),
+      (error) => failed(error, 'ChainFailed'),
+    )
+    return undefined
+  },
+
+  Claimed(state, { progress }, context) {
+    state.busy = false
+    state.indexed = progress.indexed
+    state.marks = [...progress.marks].reverse()
+    indexer.Reconcile(state, {}, context)
+    return indexer.Look(state, {}, context)
+  },
+
+  HeadSeen(state, { head }, context) {
+    const { indexed } = state
+    if (indexed === undefined) return idle(state)
+    // A head that goes back is a node that lags, unless the block there is another one.
+    state.head = Math.max(state.head, head.number)
+    const known = state.marks.findLast(({ number }) => number === head.number)
+    if (known !== undefined && known.hash !== head.hash) return findAncestor(state, context)
+    const target = head.number - state.confirmations
+    if (target <= indexed.number) {
+      // Nothing new, and it answers.
+      state.head = head.number < indexed.number ? state.head : head.number
+      state.failures = 0
+      state.why = head.number < indexed.number ? `the node is behind, at ${head.number}` : ''
+      return idle(state)
+    }
+    const upTo = Math.min(target, indexed.number + state.span)
+    context.pipe(
+      state.chain.range(indexed, upTo),
+      (reading) => ({ type: 'RangeRead', message: { reading } }),
+      (error) => failed(error, 'ChainFailed'),
+    )
+    return undefined
+  },
+
+  RangeRead(state, { reading }, context) {
+    const { indexed } = state
+    if (indexed === undefined) return idle(state)
+    if (reading.kind === 'reorg') return findAncestor(state, context)
+    if (reading.kind === 'behind') {
+      return pause(state, 'the node does not have the blocks that it told of', context)
+    }
+    if (reading.events.length > CHAIN_EVENTS_PER_RANGE_MAX && state.span > 1) {
+      state.span = Math.max(1, state.span >> 1)
+      state.busy = false
+      return indexer.Look(state, {}, context)
+    }
+    const range: ChainRange = {
+      chainId: state.chainId,
+      after: indexed,
+      upTo: reading.upTo,
+      marks: reading.marks,
+      events: reading.events,
+      giveUpOrphansOf: reading.upTo.number - state.confirmations,
+      atMs: context.nowMs,
+    }
+    context.pipe(
+      state.store.write(range),
+      (written) => ({ type: 'RangeWritten', message: { range, written } }),
+      (error) => failed(error, 'StoreFailed'),
+    )
+    return undefined
+  },
+
+  RangeWritten(state, { range, written }, context) {
+    const { chainId } = state
+    state.busy = false
+    state.indexed = range.upTo
+    state.marks = [...state.marks, ...range.marks].slice(-CHAIN_MARKS_MAX)
+    state.span = Math.min(state.rangeBlocksMax, state.span * 2)
+    state.failures = 0
+    state.why = ''
+    const { upTo: indexed, events } = range
+    const { withdrawn } = written
+    context.emit({ type: 'ChainAdvanced', chainId, indexed, head: state.head, events, withdrawn })
+    const due = dueOf(events, withdrawn)
+    if (due.open.length > 0 || due.close.length > 0) context.emit({ type: 'MarketsDue', ...due })
+    return indexer.Look(state, {}, context)
+  },
+
+  AncestorFound(state, { ancestor }, context) {
+    const { indexed } = state
+    if (indexed === undefined) return idle(state)
+    if (ancestor === undefined) {
+      return pause(
+        state,
+        'the chain has none of the blocks that were indexed: it is another one',
+        context,
+      )
+    }
+    // It came back to what it was before anybody could look.
+    if (ancestor.number === indexed.number)
+      return pause(state, 'the chain changes its mind', context)
+    const rewind = { chainId: state.chainId, from: indexed, to: ancestor, atMs: context.nowMs }
+    context.pipe(
+      state.store.rewind(rewind),
+      (rewound) => ({ type: 'Rewound', message: { rewind, rewound } }),
+      (error) => failed(error, 'StoreFailed'),
+    )
+    return undefined
+  },
+
+  Rewound(state, { rewind, rewound }, context) {
+    const { chainId } = state
+    const { to } = rewind
+    state.busy = false
+    state.reorgs++
+    state.indexed = to
+    state.head = to.number
+    state.marks = state.marks.filter(({ number }) => number <= to.number)
+    const { orphaned, reverted } = rewound
+    context.emit({ type: 'ChainRewound', chainId, to, orphaned, reverted })
+    return indexer.Look(state, {}, context)
+  },
+
+  Reconcile(state, _message, context) {
+    if (state.reconciling || state.indexed === undefined) return undefined
+    state.reconciling = true
+    context.pipe(
+      state.store.marketsDue(Math.floor(context.nowMs / 1_000)),
+      (due) => ({ type: 'Reconciled', message: { due } }),
+      (error) => ({ type: 'ReconcileFailed', message: failureOf(error) }),
+    )
+    return undefined
+  },
+
+  Reconciled(state, { due }, context) {
+    state.reconciling = false
+    if (due.open.length > 0 || due.close.length > 0) context.emit({ type: 'MarketsDue', ...due })
+    return undefined
+  },
+
+  ReconcileFailed(state) {
+    state.reconciling = false
+    return undefined
+  },
+
+  ChainStatus(state) {
+    return statusOf(state)
+  },
+
+  ChainFailed(state, { code, why }, context) {
+    // A range that is too long, or that takes too long to read, is read in parts.
+    if (state.span > 1) state.span = Math.max(1, state.span >> 1)
+    if (code === 'CHAIN_RANGE_TOO_LARGE') {
+      state.busy = false
+      return indexer.Look(state, {}, context)
+    }
+    return pause(state, why, context)
+  },
+
+  StoreFailed(state, { why }, context) {
+    // Nobody knows whether it was written: the database is asked before anything else.
+    state.indexed = undefined
+    return pause(state, why, context)
+  },
+}
+
+export function statusOf(state: IndexerState): ChainStatus {
+  const { chainId, head, indexed, reorgs, why } = state
+  return { chainId, head, indexed: indexed?.number ?? -1, reorgs, why }
+}
+
+/** What the events mean for the actors of the markets. */
+function dueOf(events: readonly ChainEvent[], withdrawn: readonly MarketId[]): MarketsDue {
+  const open: Market[] = []
+  const close: MarketsDue['close'][number][] = []
+  for (const event of events) {
+    if (event.type === 'MarketCreated') open.push(event.market)
+    if (event.type === 'MarketResolved')
+      close.push({ marketId: event.marketId, reason: 'resolved' })
+  }
+  for (const marketId of withdrawn) close.push({ marketId, reason: 'withdrawn' })
+  return { open, close }
+}
+
+function idle(state: IndexerState): undefined {
+  state.busy = false
+  return undefined
+}
+
+function pause(state: IndexerState, why: string, context: IndexerContext): undefined {
+  state.busy = false
+  state.why = why
+  const pauseMs = Math.min(PAUSE_MS_MAX, PAUSE_MS * 2 ** Math.min(state.failures, 10))
+  state.failures++
+  state.pauseUntilMs = context.nowMs + pauseMs
+  context.after(pauseMs, { type: 'Look', message: {} })
+  return undefined
+}
+
+function findAncestor(state: IndexerState, context: IndexerContext): undefined {
+  context.pipe(
+    state.chain.ancestor([...state.marks].reverse()),
+    (ancestor) => ({ type: 'AncestorFound', message: { ancestor } }),
+    (error) => failed(error, 'ChainFailed'),
+  )
+  return undefined
+}
+
+function failed<Type extends 'ChainFailed' | 'StoreFailed'>(
+  error: unknown,
+  type: Type,
+): { readonly type: Type; readonly message: Failure } {
+  return { type, message: failureOf(error) }
+}
+
+function failureOf(error: unknown): Failure {
+  if (error instanceof Fault) {
+    return { code: error.code, why: error.message, retry: error.retryable }
+  }
+  return { code: '', why: String(error), retry: true }
+}
+
+function isOfChain(error: unknown): boolean {
+  return error instanceof Fault && error.code.startsWith('CHAIN_')
+}

@@ -1,0 +1,145 @@
+/**
+ * A whole exchange on a real chain behind a provider with bad days: its markets are the chain's,
+ * before and after a kill, while the provider is away and after a reorg.
+ */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startTestChain } from '../support/chain.ts'
+import { eventually } from '../support/eventually.ts'
+import { startExchange } from '../support/exchange.ts'
+import { startRpcProxy } from '../support/rpc-proxy.ts'
+
+type Listed = {
+  id: string
+  question: string
+  resolved: boolean
+  chainId: number
+  createdAt: number
+}
+type Page = { markets: Listed[]; count: number; nextCursor: string | null }
+
+test('the markets of the exchange are those of its chain', async (t) => {
+  const chain = await startTestChain(t)
+  const proxy = await startRpcProxy(chain.url)
+  t.after(() => proxy.close())
+  const first = await chain.createMarket()
+  const exchange = await startExchange(t, {
+    environment: {
+      SIBYL_CHAINS: JSON.stringify([chain.settings]),
+      SIBYL_CHAIN_RPC: proxy.url,
+      SIBYL_INDEXER_POLL_MS: '50',
+      SIBYL_INDEXER_RPC_TIMEOUT_MS: '1000',
+      SIBYL_HEALTH_INTERVAL_MS: '50',
+    },
+  })
+  const get = async (path: string): Promise<Response> => fetch(`${exchange.url}${path}`)
+  const page = async (query = ''): Promise<Page> =>
+    (await get(`/api/v1/markets${query}`)).json() as Promise<Page>
+  const ids = async (query = '') => (await page(query)).markets.map(({ id }) => id)
+
+  await t.test('what was there before is listed, and what comes is opened', async () => {
+    await eventually(async () => assert.deepEqual(await ids(), [first.id]))
+    const second = await chain.createMarket()
+    await eventually(async () => assert.deepEqual(await ids(), [first.id, second.id]))
+    const market = (await page()).markets.at(-1)
+    assert.equal(market?.chainId, chain.settings.chainId)
+    await eventually(async () => {
+      // The market's own thread has it: its book has been changed once, by its opening.
+      const book = (await (await get(`/api/v1/orderbook/${second.id}`)).json()) as { seq: number }
+      assert.equal(book.seq, 1)
+    })
+  })
+
+  await t.test('the list is filtered and read page by page', async () => {
+    const all = await ids()
+    const one = await page('?limit=1')
+    assert.deepEqual([one.markets[0]?.id, one.count], [all[0], 1])
+    const two = await page(`?limit=1&cursor=${one.nextCursor}`)
+    const next = await page(`?limit=1&cursor=${two.nextCursor}`)
+    assert.deepEqual([next.count, next.nextCursor], [0, null])
+    assert.equal(two.markets[0]?.id, all[1])
+    assert.deepEqual(await ids('?search=RAIN'), all)
+    assert.deepEqual(await ids('?search=snow'), [])
+    assert.deepEqual(await ids('?category=defi'), [])
+    assert.deepEqual(await ids('?category=general&resolved=false'), all)
+    assert.deepEqual(await ids('?resolved=true'), [])
+    assert.deepEqual(await ids(`?chain_id=${chain.settings.chainId}`), all)
+    assert.deepEqual(await ids('?chain_id=1'), [])
+    for (const bad of ['cursor=nonsense', 'limit=0', 'category=sports', 'search=']) {
+      assert.equal((await get(`/api/v1/markets?${bad}`)).status, 400, bad)
+    }
+  })
+
+  await t.test(
+    'while the chain is away the exchange says so and goes on; then it catches up',
+    async () => {
+      proxy.faults = { down: true }
+      await eventually(async () => {
+        const ready = await get('/readyz')
+        assert.equal(ready.status, 503)
+        const { checks } = (await ready.json()) as { checks: Record<string, { why: string }> }
+        assert.match(checks.indexer?.why ?? '', /chain 31337/)
+      })
+      const third = await chain.createMarket()
+      assert.equal((await page()).count, 2)
+      proxy.faults = {}
+      await eventually(async () => assert.equal((await ids()).at(-1), third.id))
+      await eventually(async () => assert.equal((await get('/readyz')).status, 200))
+      const metrics = await (await get('/metrics')).text()
+      for (const name of [
+        'head_block',
+        'indexed_block',
+        'lag_blocks',
+        'reorgs',
+        'rpc_errors_total',
+      ]) {
+        assert.match(metrics, new RegExp(`sibyl_chain_${name}\\{[^}]*chain="31337"[^}]*\\} \\d`))
+      }
+    },
+  )
+
+  await t.test(
+    'killed and started again, it has the same markets, and those that came meanwhile',
+    async () => {
+      const before = await page()
+      await exchange.kill()
+      const fourth = await chain.createMarket()
+      await exchange.start()
+      await eventually(async () =>
+        assert.deepEqual(await ids(), [...before.markets.map(({ id }) => id), fourth.id]),
+      )
+    },
+  )
+
+  await t.test(
+    'a reorg takes a market away: it is not listed, and takes no orders any more',
+    async () => {
+      const before = await ids()
+      const replace = await chain.fork()
+      const gone = await chain.createMarket()
+      await chain.mine(4)
+      await eventually(async () => assert.deepEqual(await ids(), [...before, gone.id]))
+      await replace(3)
+      await eventually(async () => assert.deepEqual(await ids(), before))
+      await eventually(async () => {
+        const answer = await fetch(`${exchange.url}/api/v1/stats/${gone.id}`).catch(() => undefined)
+        await answer?.body?.cancel()
+        const closed = await (await get('/metrics')).text()
+        assert.match(closed, /sibyl_chain_reorgs\{[^}]*\} [1-9]/)
+      })
+    },
+  )
+
+  await t.test('a resolved market stays listed, after a restart too', async () => {
+    await chain.warp(90_000)
+    await chain.chain.send(chain.owner, chain.collateral, 'mint', [chain.bob.address, 10n ** 12n])
+    await chain.chain.send(chain.bob, chain.collateral, 'approve', [first.address, 10n ** 12n])
+    await chain.chain.send(chain.bob, first, 'propose', [false])
+    await chain.warp(7_201)
+    await chain.chain.send(chain.bob, first, 'settle', [])
+    await eventually(async () => assert.deepEqual(await ids('?resolved=true'), [first.id]))
+    await exchange.stop()
+    await exchange.start()
+    await eventually(async () => assert.deepEqual(await ids('?resolved=true'), [first.id]))
+  })
+})
