@@ -1,0 +1,141 @@
+/**
+ * One quick market in real time on the local chain: it opens at a boundary of the clock, is traded
+ * before and after it is mined, ends, is decided by the two prices, and its winners are paid.
+ */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createClient } from '#client/client.ts'
+import { SibylError } from '#client/sibyl-error.ts'
+import type { QuickMarketMessage, StreamQuickMarket } from '#client/stream-messages.ts'
+import { devnetKey } from '#devnet/accounts.ts'
+import { eventually } from '../support/eventually.ts'
+import { startExchange } from '../support/exchange.ts'
+
+const INTERVAL_SEC = 10
+const SHARES = 5_000_000n
+/** Settlement, the report and redemptions each take a few blocks; a busy machine makes them slow. */
+const PATIENCE_MS = 90_000
+
+test('a quick market is opened, traded, resolved and redeemed', async (t) => {
+  const exchange = await startExchange(t, {
+    devnet: true,
+    environment: { SIBYL_QUICK_INTERVAL_SECONDS: String(INTERVAL_SEC) },
+  })
+  const { url } = exchange
+  const ann = createClient({ url, signer: devnetKey(10) })
+  const bob = createClient({ url, signer: devnetKey(11) })
+  const stream = ann.stream()
+  t.after(() => stream.close())
+  const heard: QuickMarketMessage[] = []
+  const waiting: ((message: QuickMarketMessage) => void)[] = []
+  const subscription = stream.quickMarket('BTC', (message) => {
+    heard.push(message)
+    for (const tell of waiting.splice(0)) tell(message)
+  })
+  await subscription.ready
+  const next = () => new Promise<QuickMarketMessage>((resolve) => waiting.push(resolve))
+  async function newsOf(event: 'opened' | 'resolved', id?: number): Promise<StreamQuickMarket> {
+    for (;;) {
+      const message = await next()
+      if (message.type !== 'quick-market' || message.event !== event) continue
+      if (id === undefined || message.quickMarket.id === id) return message.quickMarket
+    }
+  }
+
+  const before = await balancesOf()
+  const quick = await tradedMarket()
+  const resolving = newsOf('resolved', quick.id)
+  const resolved = await resolving
+  const { marketId } = quick
+
+  await t.test('it is decided by two prices of one source, and anybody can see how', async () => {
+    assert.equal(resolved.startPrice, quick.startPrice)
+    assert.equal(resolved.outcome, resolved.endPrice! >= resolved.startPrice ? 0 : 1)
+    const evidence = await ann.quickMarkets.evidence('BTC', quick.id)
+    assert.equal(evidence.decidedBy, quick.priceSource)
+    assert.equal(evidence.start?.price, quick.startPrice)
+    assert.equal(evidence.end?.price, resolved.endPrice)
+    assert.equal(evidence.start?.boundary, quick.startTime)
+    assert.equal(evidence.end?.boundary, quick.endTime)
+    assert.ok(evidence.start.timestamp >= quick.startTime * 1_000)
+    assert.ok(evidence.end.timestamp >= quick.endTime * 1_000)
+    for (const { report, price } of [evidence.start, evidence.end]) {
+      assert.ok(report.includes(`"${price}"`), 'the price is in the report of its provider')
+    }
+    const listed = await ann.quickMarkets.history('btc')
+    assert.deepEqual(
+      listed.find(({ id }) => id === quick.id),
+      resolved,
+    )
+    const starts = listed.map(({ startTime }) => startTime)
+    assert.equal(new Set(starts).size, starts.length, 'one market for each interval')
+  })
+
+  await t.test('the trade settles, the outcome is on chain, and the winners are paid', async () => {
+    await eventually(async () => {
+      const [trade] = await ann.trades(marketId)
+      assert.equal(trade?.status, 'confirmed')
+    }, PATIENCE_MS)
+    const { contractAddress, reportTxHash } = await eventually(async () => {
+      const evidence = await ann.quickMarkets.evidence('BTC', quick.id)
+      assert.equal(evidence.onChain, 'reported')
+      return evidence
+    }, PATIENCE_MS)
+    assert.match(reportTxHash, /^0x[0-9a-f]{64}$/)
+    const market = { id: marketId, contractAddress }
+    // Bob holds YES alone; when it has lost there is nothing to redeem for him.
+    for (const client of resolved.outcome === 0 ? [ann, bob] : [ann]) {
+      assert.equal((await client.relayer.ctfRedemption({ market })).success, true)
+    }
+    const wins = (yes: bigint, no: bigint) => (resolved.outcome === 0 ? yes : no)
+    await eventually(async () => {
+      const [annAfter, bobAfter] = await balancesOf()
+      const price = SHARES / 2n
+      // Ann made two full sets of shares and sold one YES of each two.
+      assert.equal(annAfter - before[0], wins(SHARES, 2n * SHARES) - 2n * SHARES + price)
+      assert.equal(bobAfter - before[1], wins(SHARES, 0n) - price)
+    }, PATIENCE_MS)
+  })
+
+  await t.test('prices come over both streams', async () => {
+    const { value } = await ann.prices.stream('btc').next()
+    assert.equal(value?.asset, 'BTC')
+    const metrics = await (await fetch(`${url}/metrics`)).text()
+    assert.match(metrics, /^sibyl_quick_markets_total\{asset="BTC",event="resolved".*\} [1-9]/m)
+    const ready = (await (await fetch(`${url}/readyz`)).json()) as { checks: object }
+    assert.deepEqual((ready.checks as Record<string, unknown>)['price sources'], {
+      ok: true,
+      why: '',
+      optional: true,
+    })
+  })
+
+  async function balancesOf(): Promise<[bigint, bigint]> {
+    const [a, b] = await Promise.all([ann.chain.balances(), bob.chain.balances()])
+    return [a.stablecoin, b.stablecoin]
+  }
+
+  /** Trades in the next market that opens; in a later one if the machine was too slow for it. */
+  async function tradedMarket(): Promise<StreamQuickMarket> {
+    for (;;) {
+      const opened = await newsOf('opened')
+      try {
+        const { marketId } = opened
+        const terms = { marketId, outcome: 'YES', ttlSeconds: 600 } as const
+        // At once, whether or not it is mined by now.
+        await ann.orders.place({ ...terms, side: 'buy', price: '0.01', size: '1' })
+        await eventually(() => ann.chain.split(marketId, 2n * SHARES), INTERVAL_SEC * 1_000)
+        const size = SHARES
+        await ann.orders.place({ ...terms, side: 'sell', price: '0.5', size })
+        const { matches } = await bob.orders.place({ ...terms, side: 'buy', price: '0.5', size })
+        assert.equal(matches, 1)
+        return opened
+      } catch (error) {
+        const isLate = error instanceof SibylError && error.code === 'MARKET_CLOSED'
+        if (!isLate) throw error
+        before.splice(0, 2, ...(await balancesOf()))
+      }
+    }
+  }
+})
