@@ -30,6 +30,6 @@ export function makeMarketFinder(parts: {
     if (stored !== undefined) {
       return { market: stored, closed: stored.closeReason ?? undefined, shown: undefined }
     }
-    return reject(parts.board.isCurrent() ? 'MARKET_NOT_FOUND' : 'OVERLOADED')
+    return parts.board.isCurrent() ? reject('MARKET_NOT_FOUND', 'marketId') : reject('OVERLOADED')
   }
 }

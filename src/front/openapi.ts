@@ -69,6 +69,7 @@ function operation(route: Route, components: Record<string, Json>): Json {
     ...(route.description === undefined ? {} : { description: route.description }),
     ...(route.tag === undefined ? {} : { tags: [route.tag] }),
     ...(route.auth === 'write' ? { security: [{ bearer: [] }, {}] } : {}),
+    ...(route.auth === 'token' ? { security: [{ bearer: [] }] } : {}),
     parameters: parameters(route, components),
     ...(body === undefined ? {} : { requestBody: requestBody(route as AnswerRoute, components) }),
     responses: { ...successes(route, components), ...failures(route) },
