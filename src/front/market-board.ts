@@ -24,6 +24,10 @@ export type ShownMarket = {
   books: readonly [LevelBook, LevelBook]
   /** The latest trades that this front has heard of, oldest first. */
   readonly trades: Map<TradeId, ShownTrade>
+  /** Whether these are all that there ever were, so that nobody has to be asked for older ones. */
+  hasAllTrades: boolean
+  /** What happened to trades that are not held here, up to this change, only the database can tell. */
+  untoldSeq: Sequence
   /** The orderbook as JSON, by outcome and for both together, until it changes. */
   readonly written: [yes: string, no: string, both: string]
 }
@@ -61,7 +65,12 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       if (view.seq < shown.seq) return
       // Between what was heard and this view may lie trades that only the database can tell.
       const missed = view.seq > shown.seq
-      if (missed) shown.trades.clear()
+      if (missed) {
+        shown.trades.clear()
+        // The first change of a market is its opening.
+        shown.hasAllTrades = view.seq <= 1
+        shown.untoldSeq = view.seq
+      }
       shown.seq = view.seq
       shown.closed = view.closed
       shown.updatedAtMs = view.updatedAtMs
@@ -105,6 +114,8 @@ function newMarket(market: Market): ShownMarket {
     updatedAtMs: 0,
     books: [new LevelBook(), new LevelBook()],
     trades: new Map(),
+    hasAllTrades: true,
+    untoldSeq: 0,
     written: ['', '', ''],
   }
 }
@@ -184,12 +195,31 @@ function rememberTrades(shown: ShownMarket, event: OrdersMatched): void {
   for (const id of shown.trades.keys()) {
     if (shown.trades.size <= TRADES_LISTED_MAX) break
     shown.trades.delete(id)
+    shown.hasAllTrades = false
   }
+}
+
+/**
+ * Keeps what the database told of the newest trades, `limit` of them or all, so that it is not asked
+ * again. Only when it is known to be abreast: it projects a market's changes in their order, so one
+ * trade that came after `untoldSeq` proves that all before is in it.
+ */
+export function keepTrades(shown: ShownMarket, stored: readonly ShownTrade[], limit: number): void {
+  const isAll = stored.length < limit
+  if (!isAll && limit < TRADES_LISTED_MAX) return
+  if (!stored.some(({ seq }) => seq > shown.untoldSeq)) return
+  const newest = latestTrades([...shown.trades.values()], stored, TRADES_LISTED_MAX)
+  shown.trades.clear()
+  for (const trade of newest.toReversed()) shown.trades.set(trade.tradeId, trade)
+  shown.hasAllTrades = isAll
 }
 
 function settle(shown: ShownMarket, id: TradeId, status: TradeStatus, txHash: string): void {
   const trade = shown.trades.get(id)
-  if (trade === undefined) return
+  if (trade === undefined) {
+    shown.untoldSeq = shown.seq
+    return
+  }
   shown.trades.set(id, { ...trade, status, txHash: txHash || trade.txHash })
 }
 

@@ -7,7 +7,13 @@ import Type from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
 import { ACTIVITY_LISTED_MAX, TRADES_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
-import { isBefore, latestTrades, type MarketBoard, type ShownTrade } from '../market-board.ts'
+import {
+  isBefore,
+  keepTrades,
+  latestTrades,
+  type MarketBoard,
+  type ShownTrade,
+} from '../market-board.ts'
 import { MARKET_ID } from '../order-examples.ts'
 import { marketIdParam } from '../order-shapes.ts'
 import { type AnswerRoute, route } from '../route.ts'
@@ -59,7 +65,9 @@ async function page(
   const limit = Math.min(query.limit ?? most, most)
   const shown = board.markets.get(marketId)
   const held = [...(shown?.trades.values() ?? [])].filter((trade) => isBefore(trade, before))
-  const stored = held.length >= limit ? [] : await storedTrades(marketId, limit, before)
+  const isEnough = held.length >= limit || shown?.hasAllTrades === true
+  const stored = isEnough ? [] : await storedTrades(marketId, limit, before)
+  if (shown !== undefined && !isEnough && before === undefined) keepTrades(shown, stored, limit)
   const trades = latestTrades(held, stored, limit)
   const last = trades.length < limit ? undefined : trades.at(-1)
   return { trades, next: last?.tradeId ?? null }
