@@ -5,14 +5,7 @@
  * anything around it, and of the bare Ed25519 verification in that.
  */
 
-import {
-  createPrivateKey,
-  createPublicKey,
-  type KeyObject,
-  randomBytes,
-  sign,
-  verify,
-} from 'node:crypto'
+import { createPublicKey, verify } from 'node:crypto'
 import { registerApiKey } from '#client/api-keys.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { makeAuthenticator, publicKeyOf } from '#front/auth.ts'
@@ -20,6 +13,7 @@ import { makeNonceLedger } from '#front/nonce-ledger.ts'
 import { makeSharedTable } from '#front/shared-table.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { type Exchange, openExchange } from '../test/support/exchange.ts'
+import { mintToken, type TokenKey, tokenKeyOf } from './bearer-tokens.ts'
 import { median, progress, quick, report, runBench } from './bench.ts'
 import { openDriver, type Request, writeRequest } from './http-driver.ts'
 import { makeTrader, type SignedOrder, signOrders } from './signed-orders.ts'
@@ -56,27 +50,14 @@ async function place(side: Side, requests: readonly Request[], counts: boolean):
   return (requests.length * 1_000) / elapsedMs
 }
 
-/** Natively, because the SDK's way would keep the sender busy. */
-function mint(kid: string, key: KeyObject): string {
-  const ts = Math.floor(Date.now() / 1_000)
-  const payload = Buffer.from(JSON.stringify({ kid, ts, n: randomBytes(16).toString('hex') }))
-  return `${payload.toString('base64url')}.${sign(null, payload, key).toString('base64url')}`
-}
-
-function privateKeyOf(seedHex: string): KeyObject {
-  const head = Buffer.from('302e020100300506032b657004220420', 'hex')
-  const key = Buffer.concat([head, Buffer.from(seedHex, 'hex')])
-  return createPrivateKey({ key, format: 'der', type: 'pkcs8' })
-}
-
 function cpuUsOf(count: number, before: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(before)
   return (user + system) / count
 }
 
 /** The CPU time of checking a token, of the verification in it, and of recording its nonce. */
-async function tokenCosts(kid: string, privateKey: KeyObject, publicKey: string) {
-  const tokens = Array.from({ length: TOKENS }, () => mint(kid, privateKey))
+async function tokenCosts(tokenKey: TokenKey, publicKey: string) {
+  const tokens = Array.from({ length: TOKENS }, () => mintToken(tokenKey))
   const address = `0x${'11'.repeat(20)}` as Address
   const authenticator = makeAuthenticator({
     findKey: async (id) => ({
@@ -113,7 +94,7 @@ async function tokenCosts(kid: string, privateKey: KeyObject, publicKey: string)
   const bare = cpuUsOf(TOKENS, before)
   const ledger = makeNonceLedger(makeSharedTable(TOKENS * 4, 'secret'))
   before = process.cpuUsage()
-  for (const token of tokens) ledger.use(kid, token.slice(0, 32) + token.slice(-32), 2, 1)
+  for (const token of tokens) ledger.use(tokenKey.id, token.slice(0, 32) + token.slice(-32), 2, 1)
   return { whole, bare, nonce: cpuUsOf(TOKENS, before) }
 }
 
@@ -129,7 +110,7 @@ try {
   const markets = (await read<Markets>('/api/v1/markets')).markets.map(({ id }) => id)
   const traders = Array.from({ length: 100 }, makeTrader)
   const key = await registerApiKey({ url: bearer.exchange.url }, WALLET)
-  const privateKey = privateKeyOf(key.privateKey)
+  const tokenKey = tokenKeyOf(key.id, key.privateKey)
   const orders = (): SignedOrder[] => {
     progress('signing orders')
     return signOrders({ count: PER_ROUND, traders, markets, domain })
@@ -146,7 +127,7 @@ try {
     warmups: 1,
     ours({ warmup }) {
       const requests = orders().map((order) =>
-        requestOf(order, { authorization: `Bearer ${mint(key.id, privateKey)}` }),
+        requestOf(order, { authorization: `Bearer ${mintToken(tokenKey)}` }),
       )
       return place(bearer, requests, !warmup)
     },
@@ -158,9 +139,9 @@ try {
       ),
   })
   const [withToken, without] = [median(bearer.cpuUs), median(free.cpuUs)]
-  const { x = '' } = createPublicKey(privateKey).export({ format: 'jwk' })
+  const { x = '' } = createPublicKey(tokenKey.privateKey).export({ format: 'jwk' })
   const publicKey = Buffer.from(x, 'base64url').toString('hex')
-  const { whole, bare, nonce } = await tokenCosts(key.id, privateKey, publicKey)
+  const { whole, bare, nonce } = await tokenCosts(tokenKey, publicKey)
   process.stdout.write(
     `server CPU per order: ${withToken.toFixed(0)} µs with a token, ${without.toFixed(0)} µs without ` +
       `(${(withToken - without).toFixed(0)} µs more); a token alone ${whole.toFixed(0)} µs, of which ` +

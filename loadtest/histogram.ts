@@ -35,6 +35,12 @@ export class Histogram {
     return histogram
   }
 
+  static of(valuesMs: readonly number[]): Histogram {
+    const histogram = new Histogram()
+    for (const value of valuesMs) histogram.recordMs(value)
+    return histogram
+  }
+
   recordMs(ms: number): void {
     const us = Math.min(VALUE_MAX_US, Math.max(0, Math.round(ms * 1_000)))
     this.#counts[bucketOf(us)]! += 1

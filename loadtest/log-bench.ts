@@ -17,7 +17,8 @@ import type { ClosedOrder } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
 import { randomFrom } from '../test/support/random.ts'
-import { median, quantile, quick, report, runBench } from './bench.ts'
+import { median, quick, report, runBench } from './bench.ts'
+import { Histogram } from './histogram.ts'
 
 const ROUND_MS = quick ? 400 : 1_500
 const BATCHES = [1, 16, 64, 512] as const
@@ -91,7 +92,8 @@ async function measure() {
         `a row per record: ${rows.toFixed(0)} µs`,
     )
   }
-  const ms = [0.5, 0.99, 0.999, 1].map((q) => quantile(pauses, q).toFixed(2)).join(', ')
+  const all = Histogram.of(pauses)
+  const ms = [0.5, 0.99, 0.999, 1].map((q) => all.quantileMs(q).toFixed(2)).join(', ')
   print(`append p50, p99, p99.9, longest: ${ms} ms, checkpoints and their disk included`)
   print(`read: ${readSpeed().toFixed(0)} records/s`)
   for (const count of quick ? [100_000] : [100_000, 1_000_000]) await closedCosts(count)

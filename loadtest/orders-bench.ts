@@ -9,7 +9,8 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import { createOrderHasher } from '#domain/order-hash.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { openExchange } from '../test/support/exchange.ts'
-import { median, progress, quantile, quick, report, runBench } from './bench.ts'
+import { median, progress, quick, report, runBench } from './bench.ts'
+import { Histogram } from './histogram.ts'
 import { openDriver, type Request, writeRequest } from './http-driver.ts'
 import { makeTrader, type SignedOrder, secp256k1, signOrders } from './signed-orders.ts'
 
@@ -101,12 +102,12 @@ try {
   )
 
   const half = result.figure / 2
-  const latencies: number[] = []
+  const latencies = new Histogram()
   await driver.openLoop(sign(Math.ceil(half * (quick ? 3 : 10))).map(requestOf), half, (answer) => {
     if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.body}`)
-    latencies.push(answer.latencyMs)
+    latencies.recordMs(answer.latencyMs)
   })
-  const at = (q: number) => quantile(latencies, q).toFixed(1)
+  const at = (q: number) => latencies.quantileMs(q).toFixed(1)
   process.stdout.write(
     `at ${Math.round(half)} orders/s, open loop: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ` +
       `p99.9 ${at(0.999)} ms\n`,

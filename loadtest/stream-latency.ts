@@ -7,7 +7,7 @@
 
 import type { Address, MarketId } from '#domain/ids.ts'
 import { openExchange } from '../test/support/exchange.ts'
-import { quantile } from './bench.ts'
+import { Histogram } from './histogram.ts'
 import { askReaders, followBook, startProcess, stopProcess } from './reader-process.ts'
 import { makeTrader, signOrders } from './signed-orders.ts'
 
@@ -70,9 +70,9 @@ export async function measureLatency(
     await askReaders(readers, 'latencies')
     await placeAll(signed.slice(WARMUPS))
     const answer = await askReaders(readers, 'latencies')
-    const latenciesMs = 'latenciesMs' in answer ? answer.latenciesMs : []
-    const p50Ms = quantile(latenciesMs, 0.5)
-    return { orders, perSecond, p50Ms, p99Ms: quantile(latenciesMs, 0.99) }
+    const latencies = Histogram.of('latenciesMs' in answer ? answer.latenciesMs : [])
+    const [p50Ms, p99Ms] = [latencies.quantileMs(0.5), latencies.quantileMs(0.99)]
+    return { orders, perSecond, p50Ms, p99Ms }
   } finally {
     await stopProcess(readers)
     await exchange.dispose()
