@@ -413,34 +413,42 @@ function keepMark(known: AssetState, mark: Mark): void {
   marks.set(mark.source, mark)
 }
 
-/** Whether no other source contradicts the mark, or one agrees with it. */
-function isBelievable(state: QuickMarketsState, known: AssetState, mark: Mark): boolean {
+/** What other sources say of the mark: one agrees, all contradict, or there is none. */
+function standing(
+  state: QuickMarketsState,
+  known: AssetState,
+  mark: Mark,
+): 'confirmed' | 'contradicted' | 'alone' {
   const others = [...(known.marks.get(mark.boundarySec)?.values() ?? [])].filter(
     ({ source }) => source !== mark.source,
   )
+  if (others.length === 0) return 'alone'
   const { deviationMax } = state.options
-  return (
-    others.length === 0 || others.some(({ price }) => deviation(price, mark.price) <= deviationMax)
-  )
+  const isConfirmed = others.some(({ price }) => deviation(price, mark.price) <= deviationMax)
+  return isConfirmed ? 'confirmed' : 'contradicted'
 }
 
 /**
  * The mark of a source at a boundary, if it can be relied on by now; otherwise what can be done to get
  * one is under way. One that is not exact is good enough once its history is known to have none, or
- * cannot be asked for so long.
+ * cannot be asked for so long; one that nobody else confirms, when others have had the time to.
  */
 function reliable(
   state: QuickMarketsState,
   known: AssetState,
   { source, boundarySec }: Pick<Asked, 'source' | 'boundarySec'>,
   context: QuickContext,
-  inexactAfterMs: number = state.options.ownMs,
+  limits: { readonly inexactAfterMs?: number; readonly aloneAfterMs?: number } = {},
 ): Mark | undefined {
-  const { patienceMs, graceMs, sources } = state.options
+  const { patienceMs, graceMs, ownMs, sources } = state.options
   const mark = known.marks.get(boundarySec)?.get(source)
-  const believable = mark !== undefined && isBelievable(state, known, mark)
-  if (believable && mark.exact) return mark
   const sinceMs = context.nowMs - boundarySec * 1_000
+  const stands = mark === undefined ? undefined : standing(state, known, mark)
+  const believable =
+    mark !== undefined &&
+    (stands === 'confirmed' ||
+      (stands === 'alone' && sinceMs >= (limits.aloneAfterMs ?? patienceMs)))
+  if (believable && mark.exact) return mark
   if (sinceMs < patienceMs) return undefined
   const { asset } = known
   const question = ask(state, known, { asset, source, boundarySec }, context)
@@ -452,7 +460,9 @@ function reliable(
     }
   }
   if (!believable || question.failures === 0) return undefined
-  return sinceMs >= (question.unknown ? graceMs : inexactAfterMs) ? mark : undefined
+  return sinceMs >= (question.unknown ? graceMs : (limits.inexactAfterMs ?? ownMs))
+    ? mark
+    : undefined
 }
 
 const questionKey = ({ source, boundarySec }: Asked): string => `${boundarySec} ${source}`
@@ -516,7 +526,10 @@ function strikeOf(
   startSec: number,
   context: QuickContext,
 ): Mark | undefined {
-  const own = reliable(state, known, { source: speaker, boundarySec: startSec }, context)
+  // Whoever speaks has been compared with the others a moment ago, and a start waits for nobody.
+  const own = reliable(state, known, { source: speaker, boundarySec: startSec }, context, {
+    aloneAfterMs: 0,
+  })
   const isLate = context.nowMs >= startSec * 1_000 + state.options.graceMs
   if (own !== undefined || !isLate) return own
   const others = state.options.sources.filter((source) => source !== speaker)
@@ -528,7 +541,7 @@ function strikeOf(
   const { graceMs } = state.options
   for (const source of [speaker, ...others]) {
     const asked = { source, boundarySec: startSec }
-    const mark = reliable(state, known, asked, context, 2 * graceMs)
+    const mark = reliable(state, known, asked, context, { inexactAfterMs: 2 * graceMs })
     if (mark !== undefined) return mark
   }
   return undefined
