@@ -23,7 +23,7 @@ async function blocks(section: string, language: string): Promise<string[]> {
 }
 
 test('the examples of the README run as they are written', async (t) => {
-  const exchange = await startExchange(t)
+  const exchange = await startExchange(t, { devnet: true })
   const here = (code: string): string => code.replaceAll('http://127.0.0.1:8080', exchange.url)
   // As `npx node` would: the runtime of the project, whatever node runs npm.
   const env = {

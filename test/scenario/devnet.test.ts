@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createClient } from '#client/client.ts'
+import { SibylError } from '#client/sibyl-error.ts'
+import { devnetKey } from '#devnet/accounts.ts'
+import { httpBatch } from '#devnet/batch-sender.ts'
+import { probeChain } from '#devnet/chain-process.ts'
+import { readChainRecord } from '#devnet/chain-record.ts'
+import { DEMO_WORDS } from '#devnet/demo-words.ts'
+import { eventually } from '../support/eventually.ts'
+import { startExchange, startRefusal } from '../support/exchange.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const execute = promisify(execFile)
+
+/** Runs one of the npm scripts' files. */
+function command(name: string, ...args: string[]): Promise<{ stdout: string; stderr: string }> {
+  return execute(process.execPath, [`src/devnet/${name}.ts`, ...args], { cwd: ROOT })
+}
+
+/** What a command that fails says. */
+async function refusal(name: string, ...args: string[]): Promise<string> {
+  const failed = await command(name, ...args).then(
+    () => assert.fail('it went well'),
+    (error: { code: number; stderr: string }) => error,
+  )
+  assert.equal(failed.code, 1)
+  assert.match(failed.stderr, /^sibyl: [^\n]+\n$/)
+  return failed.stderr
+}
+
+test('a devnet from its start to its end', async (t) => {
+  const exchange = await startExchange(t, { devnet: true })
+  const ann = createClient({ url: exchange.url, signer: devnetKey(10) })
+  const chainNow = () => {
+    const chain = readChainRecord(exchange.dataDir)?.[31_337]
+    assert.ok(chain !== undefined)
+    return chain
+  }
+  const chain = chainNow()
+  const clockOf = async () => {
+    const { serverTime } = await ann.config({ fresh: true })
+    const [block] = await httpBatch(chain.url)([
+      { method: 'eth_getBlockByNumber', params: ['pending', false] },
+    ])
+    return { serverTime, chainTime: Number((block as { timestamp: string }).timestamp) }
+  }
+  const demo = await eventually(async () => {
+    const listed = await ann.markets()
+    assert.equal(listed.length, DEMO_WORDS.length)
+    return listed
+  })
+
+  await t.test('its markets are those on the chain', () => {
+    const questions = DEMO_WORDS.map(({ question }) => question)
+    assert.deepEqual(demo.map(({ question }) => question).sort(), questions.sort())
+    assert.deepEqual(new Set(demo.map(({ chainId }) => chainId)), new Set([31_337]))
+  })
+
+  await t.test('the trade that it shows works as it is copied', async () => {
+    const [, code] = /^npx node --input-type=module -e "\n(.*?)^"$/ms.exec(exchange.output()) ?? []
+    assert.ok(code !== undefined, 'the banner has a trade to copy')
+    assert.ok(code.includes(devnetKey(10)), 'and the key of a demo trader')
+    const { stdout } = await execute(process.execPath, ['--input-type=module', '-e', code], {
+      cwd: ROOT,
+    })
+    assert.match(stdout, /price: 420000,\s+size: 4000000/)
+  })
+
+  await t.test('time moves for the chain and for the exchange at once', async () => {
+    const order = { marketId: demo[0]!.id, side: 'buy', outcome: 'NO', price: '0.01' } as const
+    const { orderHash } = await ann.orders.place({ ...order, size: '1', ttlSeconds: 1_800 })
+    const before = await clockOf()
+    const { stdout } = await command('warp', '--seconds', '3600', '--url', exchange.url)
+    assert.match(stdout, /^it is 20\d\d-.*Z now\n$/)
+    const after = await clockOf()
+    for (const clock of ['serverTime', 'chainTime'] as const) {
+      const movedSec = after[clock] - before[clock]
+      assert.ok(movedSec >= 3_600 && movedSec < 3_660, `${clock} moved by ${movedSec}`)
+    }
+    await eventually(async () => {
+      const open = await ann.orders.list()
+      assert.ok(!open.some((each) => each.orderHash === orderHash), 'it has expired')
+    })
+    // A client that asks the exchange for the time goes on as before.
+    const here = createClient({ url: exchange.url, signer: devnetKey(10) })
+    await here.orders.place({ ...order, size: '1', ttlSeconds: 1_800 })
+    assert.match(await refusal('warp', '--url', exchange.url), /--seconds is missing/)
+    assert.match(await refusal('warp', '--seconds', '1', '--url', 'http://127.0.0.1:1'), /--url/)
+  })
+
+  await t.test('a market is made by a command', async () => {
+    const words = ['--question', 'Will this work?', '--category', 'protocol', '--seconds', '3600']
+    const { stdout } = await command('create-market', ...words, '--url', exchange.url)
+    const [, id] = /^market +(0x[0-9a-f]{64})$/m.exec(stdout) ?? []
+    const market = (await ann.markets()).find((each) => each.id === id)
+    assert.deepEqual([market?.question, market?.category], ['Will this work?', 'protocol'])
+    const empty = ['--question', '', '--url', exchange.url]
+    assert.match(await refusal('create-market', ...empty), /InvalidText/)
+  })
+
+  await t.test('the demo maker quotes both outcomes of every market', async () => {
+    const { stdout } = await command('demo-maker', '--rounds', '1', '--url', exchange.url)
+    // The four, and the quick markets that are open at this moment.
+    assert.match(stdout, /^\d+ orders in [456] markets$/m)
+    for (const { id } of await ann.markets()) {
+      for (const outcome of ['YES', 'NO'] as const) {
+        const { bids, asks } = await ann.orderbook(id, outcome)
+        assert.ok(bids.length > 0 && asks.length > 0, `${outcome} of ${id}`)
+        assert.ok(bids[0]!.price < asks[0]!.price)
+      }
+    }
+    assert.match((await command('demo-maker', '--help')).stdout, /--url <url>/)
+  })
+
+  await t.test('a kill under load loses nothing: same chain, markets and books', async () => {
+    const accepted = new Set<string>()
+    const bob = createClient({ url: exchange.url, signer: devnetKey(11), retries: 0 })
+    const order = { marketId: demo[1]!.id, side: 'sell', outcome: 'YES' } as const
+    let killed = false
+    const load = Array.from({ length: 4 }, async () => {
+      for (let size = 1; !killed; size++) {
+        const intent = { ...order, price: '0.97', size: String(size), ttlSeconds: 3_600 }
+        await bob.orders.place(intent).then(
+          ({ orderHash }) => accepted.add(orderHash),
+          (error: unknown) => assert.ok(error instanceof SibylError),
+        )
+      }
+    })
+    await eventually(() => assert.ok(accepted.size >= 20))
+    const marketsBefore = (await ann.markets()).map(({ id }) => id).sort()
+    await exchange.kill()
+    killed = true
+    await Promise.all(load)
+    const timeBefore = Date.now()
+    await exchange.start()
+
+    assert.deepEqual(chainNow(), chain, 'the chain of before')
+    const found = await probeChain(chain.url)
+    assert.equal(found.found === 'chain' && found.identity.genesis, chain.genesis)
+    const again = createClient({ url: exchange.url, signer: devnetKey(11) })
+    assert.deepEqual((await again.markets()).map(({ id }) => id).sort(), marketsBefore)
+    const open = new Set((await again.orders.list()).map(({ orderHash }) => orderHash))
+    for (const hash of accepted) assert.ok(open.has(hash), `${hash} was accepted`)
+    const { bids, asks } = await again.orderbook(demo[2]!.id, 'NO')
+    assert.ok(bids.length > 0 && asks.length > 0, 'what the maker quoted is still there')
+    const { serverTime } = await again.config()
+    assert.ok(serverTime >= timeBefore / 1_000 + 3_599, 'its time is still ahead')
+  })
+
+  await t.test('its port and its data are its own while it runs', async () => {
+    const { port } = new URL(chain.url)
+    const environment = { SIBYL_DEVNET_PORT: port }
+    const taken = await startRefusal({ devnet: true, environment })
+    assert.match(
+      taken,
+      new RegExp(`^sibyl: port ${port} is the local chain of .*SIBYL_DEVNET_PORT`),
+    )
+    assert.ok(taken.includes(exchange.dataDir))
+    const rival = { SIBYL_DATA_DIR: exchange.dataDir }
+    assert.match(await startRefusal({ devnet: true, environment: rival }), /is in use/)
+    const unchained = { ...rival, SIBYL_DEVNET: 'false' }
+    assert.match(await startRefusal({ environment: unchained }), /open for writing elsewhere/)
+    assert.equal((await fetch(`${exchange.url}/readyz`)).status, 200)
+  })
+
+  await t.test(
+    'a stop ends the chain; the next start has a fresh one and mixes nothing',
+    async () => {
+      await exchange.stop()
+      assert.equal((await probeChain(chain.url)).found, 'nothing')
+      await exchange.start()
+      assert.notEqual(chainNow().genesis, chain.genesis)
+      const [aside] = readdirSync(exchange.dataDir).filter((name) => name.startsWith('aside-'))
+      assert.ok(aside !== undefined)
+      assert.ok(existsSync(join(exchange.dataDir, aside, 'log', 'log.json')))
+      assert.match(exchange.output(), /the data of another chain was moved to/)
+      const fresh = createClient({ url: exchange.url, signer: devnetKey(11) })
+      assert.deepEqual(await fresh.orders.list(), [])
+      await exchange.stop()
+    },
+  )
+})
