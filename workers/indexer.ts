@@ -192,6 +192,15 @@ async function arrange(due: MarketsDue): Promise<void> {
     ...due.open.map((market) =>
       once(`open ${market.id}`, () => threadOfMarket(market.id)?.ask('OpenMarket', { market })),
     ),
+    ...due.cancel.map(({ marketId, trader, orderHash }) =>
+      once(`cancel ${orderHash}`, () =>
+        threadOfMarket(marketId)?.ask('CancelOrders', {
+          marketId,
+          trader,
+          orderHashes: [orderHash],
+        }),
+      ),
+    ),
     ...due.close.map((close) =>
       once(`${close.reason} ${close.marketId}`, () =>
         threadOfMarket(close.marketId)?.ask('CloseMarket', close),

@@ -12,7 +12,7 @@
 import type { RangeReading } from '#chain/chain-reader.ts'
 import type { BlockMark, ChainEvent } from '#domain/chain-event.ts'
 import { Fault } from '#domain/fault.ts'
-import type { MarketId } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { CHAIN_EVENTS_PER_RANGE_MAX, CHAIN_MARKS_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
@@ -29,6 +29,12 @@ export type MarketsDue = {
   readonly close: readonly {
     readonly marketId: MarketId
     readonly reason: 'resolved' | 'withdrawn'
+  }[]
+  /** Orders that their traders withdrew on chain. */
+  readonly cancel: readonly {
+    readonly marketId: MarketId
+    readonly trader: Address
+    readonly orderHash: OrderHash
   }[]
 }
 
@@ -254,7 +260,9 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerSaid> = {
     const { withdrawn } = written
     context.emit({ type: 'ChainAdvanced', chainId, indexed, head: state.head, events, withdrawn })
     const due = dueOf(events, withdrawn)
-    if (due.open.length > 0 || due.close.length > 0) context.emit({ type: 'MarketsDue', ...due })
+    if (isDue(due)) context.emit({ type: 'MarketsDue', ...due })
+    // An order withdrawn on chain is known there by its hash alone; its row says where it rests.
+    if (events.some(({ type }) => type === 'OrderWithdrawn')) indexer.Reconcile(state, {}, context)
     return indexer.Look(state, {}, context)
   },
 
@@ -306,7 +314,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerSaid> = {
 
   Reconciled(state, { due }, context) {
     state.reconciling = false
-    if (due.open.length > 0 || due.close.length > 0) context.emit({ type: 'MarketsDue', ...due })
+    if (isDue(due)) context.emit({ type: 'MarketsDue', ...due })
     return undefined
   },
 
@@ -351,7 +359,11 @@ function dueOf(events: readonly ChainEvent[], withdrawn: readonly MarketId[]): M
       close.push({ marketId: event.marketId, reason: 'resolved' })
   }
   for (const marketId of withdrawn) close.push({ marketId, reason: 'withdrawn' })
-  return { open, close }
+  return { open, close, cancel: [] }
+}
+
+function isDue({ open, close, cancel }: MarketsDue): boolean {
+  return open.length + close.length + cancel.length > 0
 }
 
 function idle(state: IndexerState): undefined {

@@ -194,7 +194,12 @@ export async function chainMarketAddresses(
 export async function marketsToReconcile(
   database: Database,
   args: { readonly chainId: number; readonly nowSec: number; readonly limit: number },
-): Promise<{ open: Market[]; close: { marketId: MarketId; reason: 'resolved' | 'withdrawn' }[] }> {
+): Promise<{
+  open: Market[]
+  close: { marketId: MarketId; reason: 'resolved' | 'withdrawn' }[]
+  /** Orders that their traders withdrew on chain and that still rest. */
+  cancel: { marketId: MarketId; trader: Address; orderHash: OrderHash }[]
+}> {
   const limit = Math.floor(args.limit)
   const open = await select(
     database,
@@ -213,7 +218,20 @@ export async function marketsToReconcile(
       order by c.resolved_block desc limit ${limit}`,
     [args.chainId],
   )
+  const cancel = await select(
+    database,
+    `select o.market_id as market_id, o.trader as trader, o.order_hash as order_hash
+      from chain_withdrawn_orders w
+      join orders o on o.order_hash = w.order_hash and o.trader = w.trader
+      where w.chain_id = ? and o.status = 'open' limit ${limit}`,
+    [args.chainId],
+  )
   return {
+    cancel: cancel.map((row) => ({
+      marketId: hexOf(row.market_id as Uint8Array) as MarketId,
+      trader: hexOf(row.trader as Uint8Array) as Address,
+      orderHash: hexOf(row.order_hash as Uint8Array) as OrderHash,
+    })),
     open: open.map(marketOf),
     close: close.map((row) => ({
       marketId: hexOf(row.market_id as Uint8Array) as MarketId,
