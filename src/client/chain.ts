@@ -21,7 +21,7 @@ import {
 } from 'viem'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
-import { parseMarketId } from '#domain/ids.ts'
+import { parseAddress, parseMarketId } from '#domain/ids.ts'
 import { type Amount, readAmount } from './amount.ts'
 import type { ChainConfig } from './answers.ts'
 import { SibylError } from './sibyl-error.ts'
@@ -58,6 +58,8 @@ export type ClientChain = {
   split(marketId: string, amount: Amount): Promise<Sent>
   /** Turns as many YES and NO shares back into stablecoin. */
   merge(marketId: string, amount: Amount): Promise<Sent>
+  /** Sends stablecoin to somebody. */
+  transfer(to: string, amount: Amount): Promise<Sent>
 }
 
 type Call = {
@@ -242,6 +244,15 @@ export function createClientChain(parts: {
         const market = readMarket(marketId)
         const args = [usdc.address, NO_COLLECTION, market, BOTH_OUTCOMES, readShares(amount)]
         return send({ ...tokens, functionName: 'mergePositions', args })
+      }),
+    transfer: (to, amount) =>
+      inTurn(async () => {
+        const { usdc } = await reach()
+        if (parseAddress(to) === undefined) {
+          const message = `to: '${to}' is not 0x and 40 hex digits`
+          throw new SibylError('INVALID_FIELD', message, { field: 'to' })
+        }
+        return send({ ...usdc, functionName: 'transfer', args: [to, readShares(amount)] })
       }),
   }
 }

@@ -366,6 +366,7 @@ export function createClient(options: ClientOptions): Client {
       approve: async () => (await chainCalls()).approve(),
       split: async (marketId, amount) => (await chainCalls()).split(marketId, amount),
       merge: async (marketId, amount) => (await chainCalls()).merge(marketId, amount),
+      transfer: async (to, amount) => (await chainCalls()).transfer(to, amount),
     },
     stream: (how) => createStream({ ...how, url: options.url, headers: options.headers }),
   }
