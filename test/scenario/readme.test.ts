@@ -71,3 +71,17 @@ test('the examples of the README run as they are written', async (t) => {
     assert.equal((JSON.parse(placed ?? '') as { status: string }).status, 'accepted')
   })
 })
+
+test('the example without ether runs as it is written', async (t) => {
+  const exchange = await startExchange(t, { devnet: true })
+  const [code] = await blocks('Without ether', 'ts')
+  assert.ok(code !== undefined)
+  const here = code.replaceAll('http://127.0.0.1:8080', exchange.url)
+  const path = [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter)
+  const { stdout } = await run('node', ['--input-type=module-typescript', '-e', here], {
+    cwd: ROOT,
+    env: { ...process.env, PATH: path },
+    timeout: 120_000,
+  })
+  assert.match(stdout, /ether: 0n, stablecoin: 130000000n/)
+})
