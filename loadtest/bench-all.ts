@@ -69,6 +69,19 @@ function run(command: string): Promise<BenchRun> {
   })
 }
 
+function writeResults(): void {
+  writeFileSync(`${ROOT}/loadtest/RESULTS.md`, resultsPage(runs, head))
+  const readme = readFileSync(`${ROOT}/README.md`, 'utf8')
+  writeFileSync(`${ROOT}/README.md`, withTable(readme, resultsTable(runs, head)))
+}
+
+const head = {
+  machine: machineText(),
+  // Before the results themselves change a file.
+  commit: commitText(),
+  date: new Date().toISOString().slice(0, 10),
+  quick,
+}
 const runs: BenchRun[] = []
 const names = namesOf()
 for (const [at, name] of names.entries()) {
@@ -78,20 +91,10 @@ for (const [at, name] of names.entries()) {
   runs.push(done)
   const ratios = done.results.map(({ ratio, bar }) => `${ratio} (bar ${bar})`)
   process.stdout.write(`${name}: ${done.failure || ratios.join(', ')}\n`)
+  // After each one, so that a run that is ended early leaves what it has.
+  if (!process.argv.includes('--only')) writeResults()
 }
-const head = {
-  machine: machineText(),
-  commit: commitText(),
-  date: new Date().toISOString().slice(0, 10),
-  quick,
-}
-const table = resultsTable(runs, head)
-process.stdout.write(`\n${table}\n`)
-if (!process.argv.includes('--only')) {
-  writeFileSync(`${ROOT}/loadtest/RESULTS.md`, resultsPage(runs, head))
-  const readme = readFileSync(`${ROOT}/README.md`, 'utf8')
-  writeFileSync(`${ROOT}/README.md`, withTable(readme, table))
-}
+process.stdout.write(`\n${resultsTable(runs, head)}\n`)
 const isFine = ({ results, failure }: BenchRun): boolean =>
   failure === '' && results.every(({ ratio, bar }) => ratio >= bar)
 if (!runs.every(isFine)) process.exitCode = 1

@@ -9,11 +9,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { Worker } from 'node:worker_threads'
-import { checksumAddress } from '#domain/checksum-address.ts'
-import { mintToken, type TokenKey } from './bearer-tokens.ts'
+import type { TokenKey } from './bearer-tokens.ts'
+import { carryOut, operatorOf } from './carry-out.ts'
 import { Histogram } from './histogram.ts'
-import { type Answer, type Driver, openDriver, writeRequest } from './http-driver.ts'
+import { type Driver, openDriver } from './http-driver.ts'
 import type { LoadOptions } from './options.ts'
 import { type OrderTape, recordOrders, traderName } from './order-tape.ts'
 import { type PlannedRun, workloadOf } from './profiles/all.ts'
@@ -27,7 +26,7 @@ import {
 } from './report.ts'
 import { type ServerMetrics, stagesBetween } from './server-metrics.ts'
 import { type Trader, traderNamed } from './signed-orders.ts'
-import type { FromWatch, ToWatch, WatchFacts, WatchFigures } from './stream-watch.ts'
+import type { WatchFacts, WatchFigures } from './stream-watch.ts'
 import {
   openTarget,
   readBooks,
@@ -38,14 +37,8 @@ import {
   type Target,
 } from './target.ts'
 import { type Check, checkTruth, isTrue } from './truth.ts'
-import {
-  isOrder,
-  type Operation,
-  type OrderOperation,
-  type PlannedOrder,
-  planOf,
-  type ReadOperation,
-} from './workload.ts'
+import { startWatch, type Watch } from './watch.ts'
+import { planOf } from './workload.ts'
 
 export type LoadProgress = {
   /** Something that takes a while has begun or goes on. */
@@ -57,7 +50,6 @@ export type LoadProgress = {
   readonly quietMs?: number
 }
 
-const PACE_MS = 1
 const SAMPLES = 60
 const DRAIN_MS_MAX = 15_000
 const QUIET_MS_MAX = 20_000
@@ -297,103 +289,6 @@ function explain(why: string, { sockets, connections }: LoadOptions): string {
   )
 }
 
-type Carrying = {
-  readonly plan: Iterator<Operation>
-  readonly beganMs: number
-  readonly lateness: Histogram
-  readonly operate: (operation: Operation, dueMs: number) => void
-  /** Runs once a second. */
-  readonly tick: () => Promise<void>
-  readonly signal: AbortSignal | undefined
-  /** Why it makes no sense to go on; '' as long as it does. */
-  readonly trouble: () => string
-}
-
-/** Does each thing when it is due, whatever became of the things before; answers why it ended. */
-function carryOut(carrying: Carrying): Promise<string> {
-  const { plan, beganMs, lateness, operate, tick, signal, trouble } = carrying
-  let next = plan.next()
-  let seconds = 0
-  let ticking = false
-  return new Promise((resolve, reject) => {
-    const pace = (): void => {
-      try {
-        let nowMs = performance.now() - beganMs
-        while (next.done !== true && next.value.atMs <= nowMs) {
-          lateness.recordMs(nowMs - next.value.atMs)
-          operate(next.value, beganMs + next.value.atMs)
-          next = plan.next()
-          nowMs = performance.now() - beganMs
-        }
-        if (nowMs >= (seconds + 1) * 1_000 && !ticking) {
-          seconds = Math.floor(nowMs / 1_000)
-          ticking = true
-          tick().then(() => {
-            ticking = false
-          }, reject)
-        }
-        const why = signal?.aborted === true ? 'it was stopped by hand' : trouble()
-        if (why !== '' || next.done === true) resolve(why)
-        else setTimeout(pace, PACE_MS)
-      } catch (error) {
-        reject(error)
-      }
-    }
-    pace()
-  })
-}
-
-/** Turns what is planned into requests, and their answers into what the recorder keeps. */
-function operatorOf(parts: {
-  readonly target: Target
-  readonly driver: Driver
-  readonly recorder: Recorder
-  readonly tape: OrderTape
-  readonly traders: readonly Trader[]
-  readonly keys: readonly TokenKey[] | undefined
-}): (operation: Operation, dueMs: number) => void {
-  const { target, driver, recorder, tape, traders, keys } = parts
-  const { markets } = target
-
-  const headersOf = (trader: number): Record<string, string> =>
-    keys === undefined ? {} : { authorization: `Bearer ${mintToken(keys[trader]!)}` }
-
-  function place(order: OrderOperation, dueMs: number): void {
-    const { hash, body } = tape.next()
-    recorder.ordered(order, `0x${hash.toString('hex')}`)
-    const request = writeRequest('POST', '/api/v1/orders', body, headersOf(order.trader))
-    driver.send(request, dueMs, (answer) => recorder.placed(order.kind, order, answer))
-  }
-
-  function cancel(order: PlannedOrder, dueMs: number): void {
-    const side = order.side === 0 ? 'buy' : 'sell'
-    const query = `marketId=${markets[order.market]}&side=${side}`
-    const path = `/api/v1/orders/${recorder.hashOf(order)}?${query}`
-    const request = writeRequest('DELETE', path, '', headersOf(order.trader))
-    driver.send(request, dueMs, (answer) => recorder.cancelled(order, answer))
-  }
-
-  function read(operation: ReadOperation, dueMs: number) {
-    const { kind, market, outcome, trader } = operation
-    const marketId = markets[market]!
-    const [path, mustHave] = {
-      book: [`/api/v1/orderbook/${marketId}?outcome=${outcome}`, `"marketId":"${marketId}"`],
-      trades: [`/api/v1/trades/${marketId}`, `"marketId":"${marketId}"`],
-      orders: [`/api/v1/orders?trader=${traders[trader]!.address}`, '"orders":['],
-      markets: ['/api/v1/markets', '"markets":['],
-    }[kind] as [string, string]
-    const done = (answer: Answer): void => recorder.read(kind, answer, mustHave)
-    driver.send(writeRequest('GET', path, ''), dueMs, done)
-  }
-
-  return (operation, dueMs) => {
-    recorder.due(operation.kind)
-    if (isOrder(operation)) place(operation, dueMs)
-    else if (operation.kind === 'cancel') cancel(operation.order, dueMs)
-    else read(operation, dueMs)
-  }
-}
-
 /** Asks until all agree, because the last messages may be on their way; then says what does not. */
 async function compare(parts: {
   readonly target: Target
@@ -424,60 +319,6 @@ async function compare(parts: {
 }
 
 const SETTLED = ['answers fit their questions']
-
-type Watch = {
-  open(
-    url: string,
-    markets: readonly string[],
-    traders: readonly Trader[],
-    readers: number,
-  ): Promise<void>
-  figures(): Promise<WatchFigures>
-  facts(): Promise<WatchFacts>
-  close(): Promise<void>
-}
-
-function startWatch(): Watch {
-  const worker = new Worker(new URL('./stream-watch.ts', import.meta.url))
-  const waiting: { resolve: (news: FromWatch) => void; reject: (error: Error) => void }[] = []
-  worker.on('message', (news: FromWatch) => waiting.shift()?.resolve(news))
-  worker.on('error', (error) => {
-    for (const { reject } of waiting.splice(0)) reject(error)
-  })
-  const ask = (message: ToWatch): Promise<FromWatch> =>
-    new Promise((resolve, reject) => {
-      waiting.push({ resolve, reject })
-      worker.postMessage(message)
-    })
-  return {
-    async open(url, markets, traders, readers) {
-      const { hostname, port } = new URL(url)
-      const news = await ask({
-        open: {
-          host: hostname,
-          port: Number(port || 80),
-          markets,
-          traders: traders.map(({ address }) => checksumAddress(address)),
-          readers,
-        },
-      })
-      if ('failed' in news) throw new Error(`after ${news.opened} sockets: ${news.failed}`)
-    },
-    async figures() {
-      const news = await ask('figures')
-      if (!('figures' in news)) throw new Error('the watch answers with figures')
-      return news.figures
-    },
-    async facts() {
-      const news = await ask('facts')
-      if (!('facts' in news)) throw new Error('the watch answers with facts')
-      return news.facts
-    },
-    async close() {
-      await worker.terminate()
-    },
-  }
-}
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
