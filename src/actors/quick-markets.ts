@@ -3,7 +3,7 @@
  *
  * The conversation of one market:
  *   boundary -> strike found -> recorded -> placed at its market actor -> created on chain
- *   next boundary -> end price found -> decided (recorded) -> closed -> reported on chain -> done
+ *   next boundary -> end price found -> decided (recorded) -> reported on chain -> closed -> done
  *
  * A mark is what a source reported first at or after a boundary. It is exact when nothing can have come
  * before it: it was pushed without a gap over the boundary, or the provider's history told it. The
@@ -133,7 +133,7 @@ export type QuickMarketsOutside = {
   }) => Promise<unknown>
   /** Opens it at its market actor. */
   readonly place: (quickMarket: QuickMarket) => Promise<unknown>
-  /** Tells its market actor that it is resolved. */
+  /** Tells its market actor that it is resolved: its winners can redeem. */
   readonly close: (quickMarket: QuickMarket) => Promise<unknown>
   /** Both answer the hash of the transaction, once it counts; '' when it was another's. */
   readonly create: (quickMarket: QuickMarket) => Promise<string>
@@ -558,12 +558,10 @@ function advance(state: QuickMarketsState, row: Row, context: QuickContext): voi
       message: { marketId, step: name, txHash: typeof answer === 'string' ? answer : '' },
     }))
   if (!row.placed) step('place', () => outside.place(quickMarket))
-  if (row.placed && !row.closed && resolution !== null) {
-    step('close', () => outside.close(quickMarket))
-  }
   if (note !== undefined) {
-    // The last note ends the row for good, so it waits for everything else.
+    // Resolved is what can be redeemed. The last note ends the row for good, so it comes after that.
     const isLast = note.onChain === 'reported'
+    if (isLast && row.placed && !row.closed) step('close', () => outside.close(quickMarket))
     if (!isLast || row.closed) step('note', () => outside.note({ chainId, marketId, ...note }))
     return
   }
