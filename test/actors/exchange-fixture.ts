@@ -114,6 +114,18 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
           },
         ]
       : []),
+    // Where the environment names a chain and a key, trades settle.
+    ...(withStore && settings.keys.settlement !== ''
+      ? [
+          {
+            name: 'settlement',
+            entry: entry('../../workers/settlement.ts'),
+            data: { name: 'settlement', index: 0, settings, isTerminal: false },
+            links: [...markets, 'store'],
+            terminable: true,
+          },
+        ]
+      : []),
     ...relays.map((name) => ({
       name,
       entry: entry('./threads/relay.ts'),

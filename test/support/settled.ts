@@ -27,9 +27,11 @@ export type Way = {
   readonly size: Shares
 }
 
-const TRADE_SETTLED = parseAbiItem(
+export const TRADE_SETTLED = parseAbiItem(
   'event TradeSettled(bytes32 indexed tradeId, address indexed buyer, address indexed seller, bytes32 marketId, bytes32 buyHash, bytes32 sellHash, uint8 outcome, uint64 price, uint64 size, uint256 cost)',
 )
+
+const CHAIN_ID = 31_338
 
 export type SettledExchange = {
   readonly chain: TestChain
@@ -52,7 +54,8 @@ export async function openSettled(
     readonly rpcUrl?: (chain: TestChain) => Promise<string>
   } = {},
 ): Promise<SettledExchange> {
-  const chain = await openTestChain({ seed: true })
+  // Not the devnet's id, whose keys everybody has: only what has a key here is started.
+  const chain = await openTestChain({ seed: true, chainId: CHAIN_ID })
   try {
     const rpcUrl = (await options.rpcUrl?.(chain)) ?? chain.url
     const { genesis, contracts, demoMarkets, settings } = chain
@@ -61,7 +64,9 @@ export async function openSettled(
     assert(first !== undefined)
     const exchange = await openExchange({
       environment: {
-        SIBYL_CHAIN_RPC: rpcUrl,
+        SIBYL_CHAINS: JSON.stringify([{ ...settings, rpcUrls: [rpcUrl] }]),
+        SIBYL_SETTLEMENT_KEY: chain.keys.settlement,
+        SIBYL_DEMO_MARKETS: 'false',
         SIBYL_VERIFY_THREADS: '1',
         SIBYL_RESTARTS_MAX: '100',
         ...options.environment,
