@@ -36,6 +36,16 @@ describe('two demo traders over HTTP', () => {
     return first
   }
 
+  /** The exchange's book of a trader's shares is the chain's. */
+  const assertPosition = (account: number): Promise<void> =>
+    eventually(async () => {
+      const { address } = devnetAccount(account)
+      const path = `/api/v1/positions/${s.marketId}?user=${address}`
+      const { yesShares, noShares } = await s.get<{ yesShares: number; noShares: number }>(path)
+      const { yes, no } = await s.holdings(account)
+      assert.deepEqual([BigInt(yesShares), BigInt(noShares)], [yes, no])
+    })
+
   it('a trade is pending, then confirmed with a hash that the chain knows', async () => {
     const before = [await s.holdings(10), await s.holdings(11)] as const
     await s.chain.automine(false)
@@ -71,6 +81,7 @@ describe('two demo traders over HTTP', () => {
     assert.equal(after[1].yes, before[1].yes + 2_000_000n)
     assert.equal(after[0].usdc, before[0].usdc + 1_000_000n)
     assert.equal(after[1].usdc, before[1].usdc - 1_000_000n)
+    for (const account of [10, 11]) await assertPosition(account)
   })
 
   it('a trade that cannot be paid for is listed with its reason, and the seller has his shares back', async () => {
