@@ -35,7 +35,7 @@ import { registerApiKey, revokeApiKey } from '#store/api-keys.ts'
 import { claimLog } from '#store/checkpoints.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
 import { project } from '#store/project.ts'
-import { runWrite } from '#store/writes.ts'
+import { runWrites, sharesCommit } from '#store/writes.ts'
 
 /** The store also looks by itself, in case nobody told it. */
 const LOOK_EVERY_MS = 1_000
@@ -66,7 +66,7 @@ const keyWriter = newApiKeys({
   revoke: (id, atMs) => revokeApiKey(database, id, atMs),
 })
 
-const writer = newClerk((task) => runWrite(database, task))
+const writer = newClerk((tasks) => runWrites(database, tasks), sharesCommit)
 
 function behind(): number {
   let events = 0

@@ -1,30 +1,36 @@
 /**
  * Writes what the actors around outside systems ask it to write. It lives beside the projector,
  * because the store is the only writer of the database. One write after the other, in the order of
- * their arrival; the answer leaves once the database has it.
+ * their arrival; the answer leaves once the database has it. Small ones that wait behind each other
+ * share a commit, which costs as much for many as for one.
  */
 
-import { WRITES_WAITING_MAX } from '#domain/limits.ts'
+import { WRITES_TOGETHER_MAX, WRITES_WAITING_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Behaviour, Context, Deferred } from '#runtime/actor.ts'
 import type { WriteReply, WriteTask } from '#store/writes.ts'
 
 export type ClerkProtocol = {
   Write: { takes: WriteTask; answers: WriteReply | Rejection }
-  Written: { takes: { ticket: Deferred; reply: WriteReply }; answers: undefined }
+  Written: {
+    takes: { tickets: readonly Deferred[]; replies: readonly WriteReply[] }
+    answers: undefined
+  }
 }
 
 type Asked = { readonly ticket: Deferred; readonly task: WriteTask }
 
 export type ClerkState = {
-  /** Resolves always: a fault is a reply. */
-  readonly run: (task: WriteTask) => Promise<WriteReply>
+  /** Resolves always, with a reply to each: a fault is a reply. Several share one commit. */
+  readonly run: (tasks: readonly WriteTask[]) => Promise<readonly WriteReply[]>
+  /** Whether a write can share its commit with others. */
+  readonly shares: (task: WriteTask) => boolean
   readonly waiting: Asked[]
   writing: boolean
 }
 
-export function newClerk(run: ClerkState['run']): ClerkState {
-  return { run, waiting: [], writing: false }
+export function newClerk(run: ClerkState['run'], shares: ClerkState['shares']): ClerkState {
+  return { run, shares, waiting: [], writing: false }
 }
 
 export const clerk: Behaviour<ClerkState, ClerkProtocol> = {
@@ -36,23 +42,35 @@ export const clerk: Behaviour<ClerkState, ClerkProtocol> = {
     return ticket
   },
 
-  Written(state, { ticket, reply }, context) {
-    context.answer(ticket, reply)
+  Written(state, { tickets, replies }, context) {
+    for (const [at, ticket] of tickets.entries()) context.answer(ticket, replies[at])
     writeNext(state, context)
     return undefined
   },
 }
 
 function writeNext(state: ClerkState, context: Context<ClerkProtocol, never>): void {
-  const next = state.waiting.shift()
-  state.writing = next !== undefined
-  if (next === undefined) return
-  const { ticket, task } = next
-  const written = (reply: WriteReply) => ({
+  const asked = takeNext(state)
+  state.writing = asked.length > 0
+  if (asked.length === 0) return
+  const tickets = asked.map(({ ticket }) => ticket)
+  const written = (replies: readonly WriteReply[]) => ({
     type: 'Written' as const,
-    message: { ticket, reply },
+    message: { tickets, replies },
   })
-  context.pipe(state.run(task), written, (error) =>
-    written({ ok: false, code: 'STORE_FAILED', message: String(error), retryable: false }),
-  )
+  context.pipe(state.run(asked.map(({ task }) => task)), written, (error) => {
+    const reply = { ok: false, code: 'STORE_FAILED', message: String(error), retryable: false }
+    return written(asked.map(() => reply as WriteReply))
+  })
+}
+
+/** The next write, and those right behind it where all of them can share a commit. */
+function takeNext({ waiting, shares }: ClerkState): Asked[] {
+  let count = 0
+  while (count < waiting.length && count < WRITES_TOGETHER_MAX) {
+    const next = waiting[count]
+    if (next === undefined || !shares(next.task)) break
+    count++
+  }
+  return waiting.splice(0, Math.max(1, count))
 }

@@ -92,6 +92,9 @@ export const API_KEY_NAME_CHARS_MAX = 100
 /** Writes of other actors that wait for the database; one more is refused. */
 export const WRITES_WAITING_MAX = 4_096
 
+/** Writes that share one commit of the database. */
+export const WRITES_TOGETHER_MAX = 64
+
 /** How far back `GET /api/v1/quick-markets/{asset}/price-history` goes, one price a second. */
 export const PRICE_HISTORY_SEC = 20 * 60
 

@@ -31,6 +31,8 @@ export type Database = {
   readonly address: DatabaseAddress
   readonly readOnly: boolean
   readonly orm: MikroORM<AbstractSqlDriver>
+  /** A transaction that is open already: those inside are parts of it, each undone by itself. */
+  readonly within?: Transaction
 }
 
 export type DatabaseOptions = {
@@ -98,7 +100,10 @@ export async function transact<T>(
 ): Promise<T> {
   const connection = sqlConnection(database)
   try {
-    return await connection.transactional((transaction) => change(transaction, connection))
+    return await connection.transactional(
+      (transaction) => change(transaction, connection),
+      database.within === undefined ? {} : { ctx: database.within },
+    )
   } catch (error) {
     throw storeFault(error)
   }

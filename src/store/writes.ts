@@ -22,7 +22,7 @@ import {
   indexRange,
   rewindChain,
 } from './chain-index.ts'
-import type { Database } from './database.ts'
+import { type Database, transact } from './database.ts'
 import { type PositionSync, syncPosition } from './positions.ts'
 import { type PriceBatch, recordMarks, recordPrices } from './prices.ts'
 import { noteQuickMarket, openQuickMarket, resolveQuickMarket } from './quick-markets.ts'
@@ -97,6 +97,40 @@ export async function runWrite(database: Database, task: WriteTask): Promise<Wri
   } catch (error) {
     const { code, message, retryable } = storeFault(error)
     return { ok: false, code, message, retryable }
+  }
+}
+
+/**
+ * Writes that can share a commit: small, and all they read is read inside their transaction. On
+ * SQLite, which has one connection, anything else would wait for itself.
+ */
+const SHARING: ReadonlySet<string> = new Set<WriteName>([
+  'openRelay',
+  'changeRelay',
+  'saveTransaction',
+])
+
+export function sharesCommit({ write }: WriteTask): boolean {
+  return SHARING.has(write)
+}
+
+/** Does the tasks in their order, in one commit. One that fails is undone alone. */
+export async function runWrites(
+  database: Database,
+  tasks: readonly WriteTask[],
+): Promise<WriteReply[]> {
+  const [first] = tasks
+  if (first !== undefined && tasks.length === 1) return [await runWrite(database, first)]
+  try {
+    return await transact(database, async (within) => {
+      const replies: WriteReply[] = []
+      for (const task of tasks) replies.push(await runWrite({ ...database, within }, task))
+      return replies
+    })
+  } catch (error) {
+    // Nobody knows whether they were committed; each can be asked for again.
+    const { code, message, retryable } = storeFault(error)
+    return tasks.map(() => ({ ok: false, code, message, retryable }))
   }
 }
 

@@ -9,8 +9,14 @@ import { systemClock } from '#runtime/clock.ts'
 import { serve } from '#runtime/serve.ts'
 import type { WriteReply, WriteTask } from '#store/writes.ts'
 
-function open(run: (task: WriteTask) => Promise<WriteReply>) {
-  const state = newClerk(run)
+function open(
+  run: (task: WriteTask) => Promise<WriteReply>,
+  together?: (tasks: readonly WriteTask[]) => Promise<WriteReply[]>,
+) {
+  const state = newClerk(
+    together ?? (async ([task]) => [await run(task!)]),
+    ({ write }) => together !== undefined && write !== 'alone',
+  )
   const served = serve<ClerkState, ClerkProtocol>({
     behaviour: clerk,
     select: () => ({ state }),
@@ -60,4 +66,23 @@ test('one write too many is refused and those before it are done', async () => {
   gate.resolve()
   const replies = await Promise.all(asked)
   assert.ok(replies.every((reply) => (reply as WriteReply).ok))
+})
+
+test('writes that can share a commit do, in their order, and never with one that cannot', async () => {
+  const commits: string[][] = []
+  const ask = open(
+    async () => assert.fail(),
+    async (tasks) => {
+      commits.push(tasks.map(({ write }) => write))
+      await new Promise((resolve) => setImmediate(resolve))
+      return tasks.map(({ write }) => ({ ok: true, answer: write.toUpperCase() }))
+    },
+  )
+  const names = ['a', 'b', 'c', 'alone', 'alone', 'd', 'e']
+  const replies = await Promise.all(names.map(ask))
+  assert.deepEqual(
+    replies,
+    names.map((name) => ({ ok: true, answer: name.toUpperCase() })),
+  )
+  assert.deepEqual(commits, [['a'], ['b', 'c'], ['alone'], ['alone'], ['d', 'e']])
 })

@@ -14,6 +14,7 @@ import {
   relayGasSince,
   unfinishedRelays,
 } from '#store/relays.ts'
+import { runWrites } from '#store/writes.ts'
 import { onBothDatabases } from '../support/databases.ts'
 
 const NOW_MS = 1_800_000_000_000
@@ -148,5 +149,25 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     assert.equal(await since({ owner }), 110)
     assert.equal(await since({}), 1_110)
     assert.equal(await since({ owner: user() }), 0)
+  })
+
+  it('writes that share a commit are each done or undone by themselves', async () => {
+    const relays = [relayOf(), relayOf(), relayOf()]
+    const [first, , last] = relays
+    assert.ok(first && last)
+    const bad = { ...relays[1]!, kind: null as never }
+    const replies = await runWrites(database, [
+      { write: 'openRelay', args: first },
+      { write: 'openRelay', args: bad },
+      { write: 'openRelay', args: last },
+      { write: 'changeRelay', args: changeOf(last, { status: 'confirmed' }) },
+    ])
+    assert.deepEqual(
+      replies.map(({ ok }) => ok),
+      [true, false, true, true],
+    )
+    assert.equal((await relayByKey(database, first))?.status, 'sending')
+    assert.equal(await relayByKey(database, bad), undefined)
+    assert.equal((await relayByKey(database, last))?.status, 'confirmed')
   })
 })
