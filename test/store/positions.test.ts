@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
-import type { BlockMark, ChainEvent, MoveKind } from '#domain/chain-event.ts'
-import { type Address, type MarketId, type OrderHash, ZERO_ADDRESS } from '#domain/ids.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import { auditPositions } from '#store/audit-positions.ts'
 import { claimChain, indexRange, rewindChain } from '#store/chain-index.ts'
@@ -20,134 +19,23 @@ import {
 } from '#store/positions.ts'
 import { onBothDatabases } from '../support/databases.ts'
 import { type Random, randomFrom } from '../support/random.ts'
+import {
+  type Bare,
+  block,
+  CHAIN,
+  created,
+  mark,
+  market,
+  merge,
+  moved,
+  NOW,
+  person,
+  redeem,
+  split,
+  traded,
+} from './chain-events.ts'
 
-const CHAIN = 31_337
-const NOW = 1_800_000_000
-
-const word = (value: number) => `0x${value.toString(16).padStart(64, '0')}`
-const person = (value: number) => `0x${value.toString(16).padStart(40, '0')}` as Address
-const market = (value: number) => word(value) as MarketId
-const mark = (number: number, fork = 0): BlockMark => ({
-  number,
-  hash: word(number * 1_000 + fork + 1),
-  atSec: NOW + number,
-})
 const [ann, bob, eve] = [person(101), person(102), person(103)] as const
-
-type Bare = ChainEvent extends infer Each
-  ? Each extends ChainEvent
-    ? Omit<Each, 'blockNumber' | 'logIndex' | 'txHash' | 'atSec'>
-    : never
-  : never
-
-/** Events of one transaction, in their order. */
-function block({ number, atSec, hash }: BlockMark, ...bare: Bare[]): ChainEvent[] {
-  const txHash = `0x${hash.slice(2, 34)}${word(number).slice(34)}`
-  return bare.map(
-    (event, logIndex) => ({ ...event, blockNumber: number, logIndex, txHash, atSec }) as ChainEvent,
-  )
-}
-
-function created(id: number): Bare {
-  return {
-    type: 'MarketCreated',
-    market: {
-      id: market(id),
-      question: `Will ${id} be drawn?`,
-      description: '',
-      category: 'general',
-      contractAddress: person(id),
-      maker: person(9),
-      expiration: NOW + 10_000,
-      chainId: CHAIN,
-      createdAt: NOW,
-      quick: false,
-    },
-    positions: [word(id * 10), word(id * 10 + 1)],
-  }
-}
-
-const moved = (
-  id: number,
-  outcome: Outcome,
-  from: Address,
-  to: Address,
-  amount: bigint,
-  kind: MoveKind,
-): Bare => ({
-  type: 'TokensMoved',
-  part: 0,
-  positionId: word(id * 10 + outcome),
-  from,
-  to,
-  amount,
-  kind,
-})
-
-function split(id: number, holder: Address, amount: bigint): Bare[] {
-  const conversion = { kind: 'split' as const, holder, marketId: market(id), amount, indexSets: [] }
-  return [
-    moved(id, 0, ZERO_ADDRESS, holder, amount, 'split'),
-    moved(id, 1, ZERO_ADDRESS, holder, amount, 'split'),
-    { type: 'TokensConverted', ...conversion },
-  ]
-}
-
-function merge(id: number, holder: Address, amount: bigint): Bare[] {
-  const conversion = { kind: 'merge' as const, holder, marketId: market(id), amount, indexSets: [] }
-  return [
-    moved(id, 0, holder, ZERO_ADDRESS, amount, 'merge'),
-    moved(id, 1, holder, ZERO_ADDRESS, amount, 'merge'),
-    { type: 'TokensConverted', ...conversion },
-  ]
-}
-
-function redeem(
-  id: number,
-  holder: Address,
-  outcome: Outcome,
-  amount: bigint,
-  payout: bigint,
-): Bare[] {
-  return [
-    moved(id, outcome, holder, ZERO_ADDRESS, amount, 'redeem'),
-    {
-      type: 'TokensConverted',
-      kind: 'redeem',
-      holder,
-      marketId: market(id),
-      amount: payout,
-      indexSets: [BigInt(outcome + 1)],
-    },
-  ]
-}
-
-let trades = 0
-function traded(
-  id: number,
-  outcome: Outcome,
-  seller: Address,
-  buyer: Address,
-  size: bigint,
-  cost: bigint,
-): Bare[] {
-  return [
-    moved(id, outcome, seller, buyer, size, 'trade'),
-    {
-      type: 'TradeSettled',
-      tradeKey: word(++trades),
-      marketId: market(id),
-      buyer,
-      seller,
-      buyHash: word(1) as OrderHash,
-      sellHash: word(2) as OrderHash,
-      outcome,
-      price: 1,
-      size,
-      cost,
-    },
-  ]
-}
 
 await onBothDatabases('positions', ({ fresh }) => {
   let database: Database
