@@ -59,7 +59,7 @@ export async function seedTrades(database: Database, large: Large): Promise<void
       attempts, failed_at_ms, updated_at_ms)`,
     trades,
     `select ${id(marketOf)}, i + 2, 0, ${chainId}, i % 2, 100000 + (i * 7919) % 800000, 1000000,
-      100000 + (i * 7919) % 800000, ${address(`i % ${users}`)}, ${address(`(i * 7 + 1) % ${users}`)},
+      100000 + (i * 7919) % 800000, ${address(`i % ${users} + 1`)}, ${address(`(i * 7 + 1) % ${users} + 1`)},
       ${id('i')}, ${id('i + 1')}, i % 2, ${startMs} + i * 1000,
       case when i % 19 = 0 then 'failed' when i % 20 = 0 then 'matched' else 'confirmed' end,
       case when i % 19 <> 0 and i % 20 = 0 then 1 else 0 end,
@@ -74,27 +74,52 @@ export async function seedTrades(database: Database, large: Large): Promise<void
     `select ${id('i')}, ${chainId}, ${address('i')}, ${address('1')}, 'Will it?', '', '', 'general',
       2000000000, 1700000000 + i, 0, i, 0, ${id('i')}, 0, 0, 1`,
   )
-  // A user holds something of two markets.
+  // A user has split some collateral into a full set of each of two markets.
   const held = users * 2
+  const over = (number: string, divisor: number) =>
+    lite ? `(${number} / ${divisor})` : `(${number} div ${divisor})`
+  const marketOfHeld = (number: string) => `((${number} + ${over(number, users)}) % ${markets})`
   await insert(
-    `positions (market_id, holder, chain_id, yes_shares_e6, no_shares_e6, total_shares_e6,
-      yes_cost_e6, no_cost_e6)`,
-    held,
-    `select ${id(`(i + ${lite ? `i / ${users}` : `i div ${users}`}) % ${markets}`)},
-      ${address(`i % ${users}`)}, ${chainId}, 1000 + i, 0, 1000 + i, 500, 0`,
+    'chain_outcomes (chain_id, position_id, market_id, outcome)',
+    markets * 2,
+    `select ${chainId}, ${id('i')}, ${id(over('i', 2))}, i % 2`,
+  )
+  const half = over('i', 2)
+  await insert(
+    `chain_token_moves (chain_id, block_number, log_index, part, position_id, sender, receiver,
+      amount_e6, kind, tx_hash, at_sec)`,
+    held * 2,
+    `select ${chainId}, ${half} + 1, i % 2, 0, ${id(`${marketOfHeld(half)} * 2 + i % 2`)},
+      ${address('0')}, ${address(`${half} % ${users} + 1`)}, 1000 + ${half}, 'split',
+      ${id(half)}, 1700000000`,
   )
   await insert(
-    'market_holdings (market_id, chain_id, holders, locked_e6)',
-    markets,
-    `select ${id('i')}, ${chainId}, ${Math.floor(held / markets)}, 1000000`,
+    `chain_conversions (chain_id, block_number, log_index, kind, holder, market_id, amount_e6,
+      index_sets, tx_hash, at_sec)`,
+    held,
+    `select ${chainId}, i + 1, 2, 'split', ${address(`i % ${users} + 1`)}, ${id(marketOfHeld('i'))},
+      1000 + i, '', ${id('i')}, 1700000000`,
   )
   await insert(
     `chain_conversions (chain_id, block_number, log_index, kind, holder, market_id, amount_e6,
       index_sets, tx_hash, at_sec)`,
     users,
-    `select ${chainId}, i, 0, 'redeem', ${address('i')}, ${id(`i % ${markets}`)}, 5, '1', ${id('i')},
-      1700000000`,
+    `select ${chainId}, ${held} + 1 + i, 0, 'redeem', ${address('i + 1')}, ${id(`i % ${markets}`)}, 5,
+      '1', ${id('i')}, 1700000000`,
   )
+  await insert(
+    `positions (market_id, holder, chain_id, yes_shares_e6, no_shares_e6, total_shares_e6,
+      yes_cost_e6, no_cost_e6)`,
+    held,
+    `select ${id(marketOfHeld('i'))}, ${address(`i % ${users} + 1`)}, ${chainId}, 1000 + i, 1000 + i,
+      2000 + i + i, ${over('(1001 + i)', 2)}, ${over('(1000 + i)', 2)}`,
+  )
+  const locked = `sum(case when kind = 'split' then amount_e6 else -amount_e6 end)`
+  await run(`insert into market_holdings (market_id, chain_id, holders, locked_e6)
+    select market_id, chain_id, count(distinct case when kind = 'split' then holder end), ${locked}
+    from chain_conversions group by market_id, chain_id`)
+  await run(`insert into chain_holdings (chain_id, holders, locked_e6)
+    select chain_id, sum(holders), sum(locked_e6) from market_holdings group by chain_id`)
   await run(
     lite
       ? 'analyze'
