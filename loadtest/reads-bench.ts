@@ -1,0 +1,183 @@
+/**
+ * `npm run bench:reads`: every read of a running exchange with 1,000,000 trades and 100,000 users in
+ * its database, beside one with 10,000 trades and beside a bare uWebSockets.js route that sends the
+ * same bytes, all in the same rounds. Each endpoint is asked for many markets and users, by 16
+ * connections. The bar: p99 at 1,000,000 trades is at most twice that at 10,000.
+ *
+ * `--uncached` turns the fronts' short memory of sums off, so that every request reaches the database.
+ */
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { closeDatabase, openDatabase } from '#store/database.ts'
+import { migrate } from '#store/migrate.ts'
+import { fillSums } from '#store/recount.ts'
+import { seedTrades } from '../test/store/large-seed.ts'
+import { type Exchange, openExchange } from '../test/support/exchange.ts'
+import { randomFrom } from '../test/support/random.ts'
+import { median, progress, quick } from './bench.ts'
+import { Histogram } from './histogram.ts'
+import { type Driver, openDriver, type Request, writeRequest } from './http-driver.ts'
+
+const CONNECTIONS = 16
+const ROUNDS = quick ? 3 : 7
+const REQUESTS = quick ? 300 : 1_500
+const P99_RATIO_MAX = 2
+const LARGE = quick ? 100_000 : 1_000_000
+
+const id = (number: number) => `0x${number.toString(16).padStart(64, '0')}`
+const user = (number: number) => `0x${number.toString(16).padStart(40, '0')}`
+
+type Names = { readonly market: string; readonly user: string; readonly trade: string }
+
+/** What is asked, by the name of the endpoint. */
+const ENDPOINTS: Readonly<Record<string, (names: Names) => string>> = {
+  markets: () => '/api/v1/markets?limit=100',
+  'markets/{id}': ({ market }) => `/api/v1/markets/${market}`,
+  stats: ({ market }) => `/api/v1/stats/${market}`,
+  holders: ({ market }) => `/api/v1/holders/${market}`,
+  activity: ({ market }) => `/api/v1/activity/${market}`,
+  trades: ({ market }) => `/api/v1/trades/${market}`,
+  'trades?before': ({ market, trade }) => `/api/v1/trades/${market}?before=${trade}`,
+  candles: ({ market }) => `/api/v1/candles/${market}?interval=5m`,
+  orderbook: ({ market }) => `/api/v1/orderbook/${market}`,
+  'platform/stats': () => '/api/v1/platform/stats',
+  'users/activity': ({ user: who }) => `/api/v1/users/${who}/activity?chain_id=31337`,
+  'users/positions': ({ user: who }) => `/api/v1/users/${who}/positions?chain_id=31337`,
+  positions: ({ market, user: who }) => `/api/v1/positions/${market}?user=${who}`,
+  'pending-trades': () => '/api/v1/pending-trades',
+  'failed-trades': () => '/api/v1/failed-trades',
+  settlements: ({ market }) => `/api/v1/settlements/${market}`,
+}
+
+type Side = { readonly driver: Driver; readonly requests: (endpoint: string) => Request[] }
+type Measured = { readonly rate: number[]; readonly p99: number[]; body: string }
+
+const bare = fork(new URL('./bare-server.ts', import.meta.url))
+const exchanges: Exchange[] = []
+try {
+  const [port] = (await once(bare, 'message')) as [number]
+  const small = await openSide({ trades: 10_000, markets: 100, users: 1_000 })
+  const large = await openSide({ trades: LARGE, markets: 1_000, users: LARGE / 10 })
+  const plain = await openDriver(`http://127.0.0.1:${port}`, CONNECTIONS)
+  const rows: Record<string, unknown>[] = []
+  for (const endpoint of Object.keys(ENDPOINTS))
+    rows.push(await compare(endpoint, small, large, plain))
+  for (const row of rows) process.stdout.write(`${JSON.stringify(row)}\n`)
+  const worst = Math.max(...rows.map(({ p99Ratio }) => p99Ratio as number))
+  const result = {
+    bench: 'reads',
+    figure: worst,
+    unit: `p99 at ${LARGE} trades over p99 at 10,000, the worst of ${rows.length} endpoints`,
+    peer: 'the same exchange with 10,000 trades',
+    bar: P99_RATIO_MAX,
+  }
+  process.stdout.write(`${JSON.stringify(result)}\n`)
+  if (worst > P99_RATIO_MAX) process.exitCode = 1
+  for (const { driver } of [small, large]) driver.close()
+  plain.close()
+} catch (error) {
+  for (const exchange of exchanges) process.stderr.write(exchange.output())
+  throw error
+} finally {
+  bare.disconnect()
+  for (const exchange of exchanges) await exchange.dispose()
+}
+
+/** An exchange over a database of that size, its newest trades of the last minutes. */
+async function openSide(size: { trades: number; markets: number; users: number }): Promise<Side> {
+  progress(`${size.trades} trades are put in`)
+  const exchange = await openExchange({
+    environment: {
+      SIBYL_LOG_LEVEL: 'error',
+      SIBYL_REQUEST_DEADLINE_MS: '60000',
+      SIBYL_VERIFY_THREADS: '1',
+      ...(process.argv.includes('--uncached') ? { SIBYL_READ_CACHE_MS: '0' } : {}),
+    },
+    async prepare(dataDir) {
+      const database = await openDatabase(`sqlite:${join(dataDir, 'sibyl.db')}`)
+      await migrate(database)
+      await seedTrades(database, { ...size, endMs: Date.now() })
+      await fillSums(database)
+      await closeDatabase(database)
+    },
+  })
+  exchanges.push(exchange)
+  const random = randomFrom(7)
+  const perMarket = size.trades / size.markets
+  // As many different markets and users on both sides, spread over all there are.
+  const names = Array.from({ length: 100 }, (_, at): Names => {
+    const market = Math.floor((at * size.markets) / 100)
+    const trade = `${id(market)}-${Math.floor((market + 0.5) * perMarket)}-0`
+    return { market: id(market), user: user(1 + Math.floor((at * size.users) / 100)), trade }
+  })
+  return {
+    driver: await openDriver(exchange.url, CONNECTIONS),
+    requests: (endpoint) =>
+      Array.from({ length: REQUESTS }, () => {
+        const path = ENDPOINTS[endpoint]?.(random.pick(names)) ?? ''
+        return writeRequest('GET', path, '')
+      }),
+  }
+}
+
+async function compare(
+  endpoint: string,
+  small: Side,
+  large: Side,
+  plain: Driver,
+): Promise<Record<string, unknown>> {
+  const measured = [newMeasured(), newMeasured(), newMeasured()] as const
+  for (let round = -1; round < ROUNDS; round++) {
+    progress(`${endpoint}: round ${round + 1} of ${ROUNDS}`)
+    await run(small.driver, small.requests(endpoint), measured[0], round < 0)
+    await run(large.driver, large.requests(endpoint), measured[1], round < 0)
+    await serve(bare, measured[1].body)
+    const same = Array.from({ length: REQUESTS }, () => writeRequest('GET', '/', ''))
+    await run(plain, same, measured[2], round < 0)
+  }
+  progress('')
+  const [few, many, raw] = measured.map(({ rate, p99 }) => ({
+    rate: Math.round(median(rate)),
+    p99: Math.round(median(p99) * 100) / 100,
+  })) as [Figures, Figures, Figures]
+  return {
+    endpoint,
+    rate: many.rate,
+    p99Ms: many.p99,
+    bareRate: raw.rate,
+    bareP99Ms: raw.p99,
+    toBare: Math.round((many.rate / raw.rate) * 1_000) / 1_000,
+    p99SmallMs: few.p99,
+    p99Ratio: Math.round((many.p99 / few.p99) * 100) / 100,
+  }
+}
+
+type Figures = { readonly rate: number; readonly p99: number }
+
+function newMeasured(): Measured {
+  return { rate: [], p99: [], body: '' }
+}
+
+async function run(
+  driver: Driver,
+  requests: readonly Request[],
+  into: Measured,
+  warmup: boolean,
+): Promise<void> {
+  const latencies = new Histogram()
+  const tookMs = await driver.closedLoop(requests, ({ status, body, latencyMs }) => {
+    if (status !== 200) throw new Error(`${status}: ${body}`)
+    latencies.recordMs(latencyMs)
+    into.body = body
+  })
+  if (warmup) return
+  into.rate.push((requests.length * 1_000) / tookMs)
+  into.p99.push(latencies.quantileMs(0.99))
+}
+
+async function serve(server: ChildProcess, body: string): Promise<void> {
+  server.send(body)
+  await once(server, 'message')
+}
