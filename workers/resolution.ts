@@ -38,8 +38,11 @@ import { answerQuery, askQuery, type Queries, type QueryName } from '#store/quer
 
 const MAILBOX_MAX = 10_000
 const PURPOSE = 'resolution'
-/** A settlement calls the oracle, which calls the market back: room for what the estimate missed. */
-const GAS_PERCENT = 130n
+/**
+ * A settlement survives it when the payouts cannot be reported for want of gas, so the least gas with
+ * which it succeeds, which is what an estimate finds, is too little.
+ */
+const GAS_MIN = 400_000
 
 const { name, index, settings, isTerminal } = workerData as ThreadData
 const chain = settledChains(settings)[index]
@@ -158,7 +161,7 @@ runThread({
       async attempt(one) {
         const simulated = await simulate(client, callFor(one), sender)
         if (!simulated.ok) return { refused: simulated.revert.words }
-        return { gas: Number((simulated.gas * GAS_PERCENT) / 100n) }
+        return { gas: Math.max(GAS_MIN, Number(simulated.gas)) }
       },
       async send(one, gas) {
         const { to, data } = callFor(one)
