@@ -33,6 +33,7 @@ export function banner(run: {
     `  database   ${describeDatabaseUrl(run.databaseUrl)}`,
     `  signatures ${run.signatures}`,
     `  writes     ${settings.auth.bearer ? 'need a bearer token' : 'are open to everybody'}`,
+    ...(settings.feeds.live ? [pricesLine(settings)] : []),
     '',
     ...(run.devnet === undefined ? [] : devnetLines(run.devnet, url)),
     '  Try it:',
@@ -46,6 +47,14 @@ export function banner(run: {
     '',
   ]
   return `${lines.join('\n')}\n`
+}
+
+/** Whose prices there are, and where the first provider is: on the devnet, the simulator. */
+function pricesLine({ feeds, quick }: Settings): string {
+  const [first] = [feeds.pyth.url, feeds.binance.url, feeds.coinbase.url].filter((at) => at !== '')
+  const minutes = quick.intervalSeconds / 60
+  const from = first === undefined ? 'nobody' : new URL(first).origin
+  return `  prices     ${feeds.assets.join(', ')} from ${from}, quick markets of ${minutes} minutes`
 }
 
 /** Two of the demo traders, and a trade between them. */

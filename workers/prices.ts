@@ -80,6 +80,8 @@ const PATIENCE_MS = 1_500
 const GRACE_MS = 60_000
 const REMAINING_MS_MIN = 60_000
 const REPORT_AFTER_MS = 2_000
+/** The same trouble of a provider is told once in so long. */
+const TELL_AGAIN_MS = 600_000
 
 const { name, settings, isTerminal } = workerData as ThreadData
 const { feeds: rules, quick } = settings
@@ -164,6 +166,7 @@ let priced: Served
 let quickServed: Served | undefined
 let ticking: NodeJS.Timeout
 let shownTrouble = ''
+const toldAtMs = new Map<string, number>()
 /** Assets that somebody has spoken for; silence is worth a warning from then on. */
 const spoken = new Set<string>()
 
@@ -182,23 +185,35 @@ function makeFeeds(): Feed[] {
     heard: (observation) => priced.hear('Observed', { observation }, 0, undefined),
     troubled(kind, detail) {
       troubles.inc({ source, kind })
-      log.debug({ source, kind, detail }, 'a price provider has trouble')
+      const about = { source, kind, detail }
+      const nowMs = clock.nowMs()
+      const isNews = nowMs - (toldAtMs.get(`${source} ${kind}`) ?? 0) > TELL_AGAIN_MS
+      // What an operator can do something about: a key, an address, a provider that changed.
+      if (!isNews || kind === 'closed' || kind === 'silent' || kind === 'away') {
+        log.debug(about, 'a price provider has trouble')
+        return
+      }
+      toldAtMs.set(`${source} ${kind}`, nowMs)
+      log.warn(about, 'a price provider has trouble')
     },
   })
   const known = <T>(names: Readonly<Record<string, T>>): Record<string, T> =>
     Object.fromEntries(Object.entries(names).filter(([asset]) => rules.assets.includes(asset)))
   const { pyth, binance, coinbase } = rules
+  const ids = known(pyth.ids)
+  const symbols = known(binance.symbols)
+  const products = known(coinbase.products)
+  const has = (names: object): boolean => Object.keys(names).length > 0
   const made: Feed[] = []
-  if (pyth.url !== '') {
-    const options = { ...pyth, ids: known(pyth.ids), confidenceMax: PYTH_CONFIDENCE_MAX }
+  if (pyth.url !== '' && has(ids)) {
+    const options = { ...pyth, ids, confidenceMax: PYTH_CONFIDENCE_MAX }
     made.push(makePyth(options, partsOf('pyth')))
   }
-  if (binance.url !== '' && binance.socketUrl !== '') {
-    made.push(makeBinance({ ...binance, symbols: known(binance.symbols) }, partsOf('binance')))
+  if (binance.url !== '' && binance.socketUrl !== '' && has(symbols)) {
+    made.push(makeBinance({ ...binance, symbols }, partsOf('binance')))
   }
-  if (coinbase.url !== '' && coinbase.socketUrl !== '') {
-    const options = { ...coinbase, products: known(coinbase.products) }
-    made.push(makeCoinbase(options, partsOf('coinbase')))
+  if (coinbase.url !== '' && coinbase.socketUrl !== '' && has(products)) {
+    made.push(makeCoinbase({ ...coinbase, products }, partsOf('coinbase')))
   }
   return made
 }

@@ -42,7 +42,7 @@ import {
   unfinishedQuickMarkets,
 } from '#store/quick-markets.ts'
 import { makeFeeds, simulatedAddresses, simulatedParts } from '../support/price-feeds.ts'
-import type { Random } from '../support/random.ts'
+import { type Random, randomFrom } from '../support/random.ts'
 
 export const ASSETS = ['BTC', 'ETH']
 const INTERVAL_SEC = 900
@@ -90,13 +90,15 @@ export async function runDay(random: Random, database: Database): Promise<Day> {
   let faults = 0
   let published = 0
   let pending = 0
+  // Its own chance, so that what is asked how often does not change what happens when.
+  const luck = randomFrom(random.seed ^ 0x5eed)
   /** Losing an answer or a request, sometimes, whatever it is for. */
   const unsure = async <T>(work: () => Promise<T>): Promise<T> => {
     pending++
     try {
-      if (random.chance(0.01)) throw new Fault('AWAY', 'lost on the way', { retryable: true })
+      if (luck.chance(0.01)) throw new Fault('AWAY', 'lost on the way', { retryable: true })
       const answer = await work()
-      if (random.chance(0.01)) throw new Fault('AWAY', 'the answer was lost', { retryable: true })
+      if (luck.chance(0.01)) throw new Fault('AWAY', 'the answer was lost', { retryable: true })
       return answer
     } finally {
       pending--
