@@ -16,6 +16,7 @@ import { makeLog } from '#config/logging.ts'
 import {
   channelOptions,
   databaseUrlOf,
+  quickChain,
   relayedChains,
   stablecoinOf,
   type ThreadData,
@@ -359,6 +360,12 @@ function routes(): Route[] {
     stream: settings.stream,
     chains: settings.chains.map(chainFacts),
     relayer: relayers.length === 0 ? undefined : settings.relayer,
+    quickMarkets: {
+      assets,
+      ...(quickChain(settings) === undefined
+        ? {}
+        : { intervalSeconds: settings.quick.intervalSeconds }),
+    },
   }
   const streamSettings = {
     ...settings.stream,

@@ -221,5 +221,7 @@ export type Config = {
     readonly revokeMessage: string
   }
   readonly limits: Readonly<Record<string, number>>
+  /** The assets that have prices, and how long their quick markets last, where there are any. */
+  readonly quickMarkets?: { readonly assets: readonly string[]; readonly intervalSeconds?: number }
   readonly chains: readonly ChainConfig[]
 }

@@ -1,11 +1,12 @@
 /**
  * One quick market in real time on the local chain: it opens at a boundary of the clock, is traded
- * before and after it is mined, ends, is decided by the two prices, and its winners are paid.
+ * before and after it is mined, lives through a kill of the exchange, ends, is decided by the two
+ * prices, and its winners are paid.
  */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createClient } from '#client/client.ts'
+import { type Client, createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import type { QuickMarketMessage, StreamQuickMarket } from '#client/stream-messages.ts'
 import { devnetKey } from '#devnet/accounts.ts'
@@ -22,31 +23,36 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
     devnet: true,
     environment: { SIBYL_QUICK_INTERVAL_SECONDS: String(INTERVAL_SEC) },
   })
-  const { url } = exchange
-  const ann = createClient({ url, signer: devnetKey(10) })
-  const bob = createClient({ url, signer: devnetKey(11) })
+  const trader = (index: number): Client =>
+    createClient({ url: exchange.url, signer: devnetKey(index) })
+  let [ann, bob] = [trader(10), trader(11)]
   const stream = ann.stream()
   t.after(() => stream.close())
-  const heard: QuickMarketMessage[] = []
   const waiting: ((message: QuickMarketMessage) => void)[] = []
   const subscription = stream.quickMarket('BTC', (message) => {
-    heard.push(message)
     for (const tell of waiting.splice(0)) tell(message)
   })
   await subscription.ready
   const next = () => new Promise<QuickMarketMessage>((resolve) => waiting.push(resolve))
-  async function newsOf(event: 'opened' | 'resolved', id?: number): Promise<StreamQuickMarket> {
+  async function opening(): Promise<StreamQuickMarket> {
     for (;;) {
       const message = await next()
-      if (message.type !== 'quick-market' || message.event !== event) continue
-      if (id === undefined || message.quickMarket.id === id) return message.quickMarket
+      if (message.type === 'quick-market' && message.event === 'opened') return message.quickMarket
     }
   }
 
   const before = await balancesOf()
   const quick = await tradedMarket()
-  const resolving = newsOf('resolved', quick.id)
-  const resolved = await resolving
+  // In the middle of it the exchange is killed. The next one finds the chain and goes on.
+  stream.close()
+  await exchange.kill()
+  await exchange.start()
+  ;[ann, bob] = [trader(10), trader(11)]
+  const resolved = await eventually(async () => {
+    const one = (await ann.quickMarkets.history('BTC')).find(({ id }) => id === quick.id)
+    assert.ok(one?.resolved)
+    return one
+  }, PATIENCE_MS)
   const { marketId } = quick
 
   await t.test('it is decided by two prices of one source, and anybody can see how', async () => {
@@ -101,9 +107,9 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
   await t.test('prices come over both streams', async () => {
     const { value } = await ann.prices.stream('btc').next()
     assert.equal(value?.asset, 'BTC')
-    const metrics = await (await fetch(`${url}/metrics`)).text()
+    const metrics = await (await fetch(`${exchange.url}/metrics`)).text()
     assert.match(metrics, /^sibyl_quick_markets_total\{asset="BTC",event="resolved".*\} [1-9]/m)
-    const ready = (await (await fetch(`${url}/readyz`)).json()) as { checks: object }
+    const ready = (await (await fetch(`${exchange.url}/readyz`)).json()) as { checks: object }
     assert.deepEqual((ready.checks as Record<string, unknown>)['price sources'], {
       ok: true,
       why: '',
@@ -119,7 +125,7 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
   /** Trades in the next market that opens; in a later one if the machine was too slow for it. */
   async function tradedMarket(): Promise<StreamQuickMarket> {
     for (;;) {
-      const opened = await newsOf('opened')
+      const opened = await opening()
       try {
         const { marketId } = opened
         const terms = { marketId, outcome: 'YES', ttlSeconds: 600 } as const

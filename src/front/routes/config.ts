@@ -36,6 +36,8 @@ export type ConfigFacts = {
   readonly chains: readonly ChainFacts[]
   /** What the relayer asks of those that it works for; none where there is no relayer. */
   readonly relayer: RelayerFacts | undefined
+  /** The assets that have prices, and quick markets if an interval is said. */
+  readonly quickMarkets?: { readonly assets: readonly string[]; readonly intervalSeconds?: number }
 }
 
 export type ChainFacts = {
@@ -159,7 +161,9 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
     revokeMessage: revokeMessage(facts.name, '<id>', '<address>'),
   }
   const service = { name: facts.name, version: facts.version }
-  const bodyAt = (serverTime: number) => ({ service, serverTime, auth, limits, chains })
+  const quick = facts.quickMarkets
+  const more = quick === undefined ? {} : { quickMarkets: { ...quick, assets: [...quick.assets] } }
+  const bodyAt = (serverTime: number) => ({ service, serverTime, auth, limits, chains, ...more })
   return route({
     method: 'GET',
     path: '/api/v1/config',
@@ -178,6 +182,16 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
           registerMessage: Type.String(),
           revokeMessage: Type.String(),
         }),
+        quickMarkets: Type.Optional(
+          Type.Object({
+            assets: Type.Array(Type.String(), { description: 'Those that have prices' }),
+            intervalSeconds: Type.Optional(
+              Type.Integer({
+                description: 'How long a quick market lasts; none where there are none',
+              }),
+            ),
+          }),
+        ),
         limits: Type.Object(STREAM_LIMITS, { additionalProperties: Type.Integer() }),
         chains: Type.Array(
           Type.Object({
