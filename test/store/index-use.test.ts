@@ -3,9 +3,12 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
+import type { Mark } from '#domain/quick-market.ts'
 import { type Database, sqlConnection } from '#store/database.ts'
+import { recordMarks, recordPrices } from '#store/prices.ts'
 import { project } from '#store/project.ts'
 import { answerQuery, type QueryName, type QueryTask } from '#store/queries.ts'
+import { noteQuickMarket, openQuickMarket } from '#store/quick-markets.ts'
 import { onBothDatabases } from '../support/databases.ts'
 import {
   address,
@@ -44,6 +47,11 @@ const ASKED: QueryTask[] = [
   ask('newestPendingTrades', { limit: 10 }),
   ask('failedTradesSince', { sinceMs: START_MS + 1_990, limit: 10 }),
   ask('tradesByTransaction', { txHash: id('tx3'), limit: 10 }),
+  ask('pricesSince', { asset: 'BTC', sinceSec: 1_700_000_900, limit: 10 }),
+  ask('marksSince', { sinceSec: 1_700_900_000, limit: 10 }),
+  ask('quickMarketsOfAsset', { asset: 'BTC', limit: 10 }),
+  ask('quickMarketById', { id: 3 }),
+  ask('unfinishedQuickMarkets', { limit: 10 }),
 ]
 
 /** Which queries must come out of the index in their order, so that a limit bounds the work. */
@@ -58,6 +66,48 @@ const ORDERED: readonly QueryName[] = [
 
 function ask<Name extends QueryName>(query: Name, args: QueryTask<Name>['args']): QueryTask {
   return { query, args } as QueryTask
+}
+
+/** Prices, marks and quick markets, of which few are unfinished. */
+async function fillPrices(database: Database, count: number): Promise<void> {
+  const marks = Array.from({ length: count }, (_, index): Mark => {
+    const boundarySec = 1_700_000_000 + index * 1_000
+    const source = 'pyth' as const
+    const price = 100 + index
+    const times = { atMs: boundarySec * 1_000, receivedAtMs: boundarySec * 1_000 }
+    return {
+      asset: 'BTC',
+      source,
+      boundarySec,
+      price,
+      ...times,
+      via: 'stream',
+      exact: true,
+      raw: '{}',
+    }
+  })
+  const prices = marks.map(({ asset, price, source }, index) => ({
+    ...{ asset: index % 2 === 0 ? asset : 'ETH', price, source },
+    atMs: (1_700_000_000 + index) * 1_000,
+    number: index,
+  }))
+  await recordPrices(database, { prices, pricesFromSec: 0 })
+  await recordMarks(database, { marks, fromSec: 0 })
+  for (const [index, strike] of marks.slice(0, 200).entries()) {
+    const key = { chainId: 5, marketId: id<MarketId>(`quick${index}`) }
+    await openQuickMarket(database, {
+      ...key,
+      contractAddress: address(`quick${index}`),
+      asset: index % 2 === 0 ? 'BTC' : 'ETH',
+      startSec: strike.boundarySec,
+      intervalSec: 900,
+      strike,
+      createdAtMs: START_MS,
+    })
+    const hashes = { createTxHash: '', reportTxHash: '' }
+    if (index % 50 !== 0)
+      await noteQuickMarket(database, { ...key, ...hashes, onChain: 'reported' })
+  }
 }
 
 /** Enough rows that a planner with statistics prefers an index where there is one. */
@@ -105,9 +155,13 @@ async function fill(database: Database): Promise<void> {
         })),
     }),
   )
+  await fillPrices(database, 1_000)
   const connection = sqlConnection(database)
   if (database.address.dialect === 'sqlite') await connection.execute('analyze')
-  else await connection.execute('analyze table markets, orders, trades')
+  else
+    await connection.execute(
+      'analyze table asset_prices, price_marks, quick_markets, markets, orders, trades',
+    )
 }
 
 await onBothDatabases('queries', (databases) => {
