@@ -4,7 +4,8 @@
  * same bytes, all in the same rounds. Each endpoint is asked for many markets and users, by 16
  * connections. The bar: p99 at 1,000,000 trades is at most twice that at 10,000.
  *
- * `--uncached` turns the fronts' short memory of sums off, so that every request reaches the database.
+ * `--uncached` turns the fronts' short memory of sums off, so that every request reaches the database;
+ * `--rounds` and `--requests` say how much is measured.
  */
 
 import { type ChildProcess, fork } from 'node:child_process'
@@ -21,13 +22,18 @@ import { Histogram } from './histogram.ts'
 import { type Driver, openDriver, type Request, writeRequest } from './http-driver.ts'
 
 const CONNECTIONS = 16
-const ROUNDS = quick ? 3 : 7
-const REQUESTS = quick ? 300 : 1_500
+const ROUNDS = asked('--rounds') ?? (quick ? 3 : 7)
+const REQUESTS = asked('--requests') ?? (quick ? 300 : 1_500)
 const P99_RATIO_MAX = 2
 const LARGE = quick ? 100_000 : 1_000_000
 
 const id = (number: number) => `0x${number.toString(16).padStart(64, '0')}`
 const user = (number: number) => `0x${number.toString(16).padStart(40, '0')}`
+
+function asked(name: string): number | undefined {
+  const at = process.argv.indexOf(name)
+  return at < 0 ? undefined : Number(process.argv[at + 1])
+}
 
 type Names = { readonly market: string; readonly user: string; readonly trade: string }
 

@@ -4,12 +4,15 @@
  * time, and equal times by `seq` and `fillIndex`.
  */
 
-import type { MarketId, TradeId } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import type { Outcome, Side } from '#domain/order.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 import { tradeKey } from './columns.ts'
 import { type Database, read, sqlConnection } from './database.ts'
 import { TradeEntity } from './entities/trade.ts'
+import { bytesOf, hexOf } from './hex.ts'
 
 export type TradeRecord = Trade & {
   readonly chainId: number
@@ -46,27 +49,15 @@ export async function recentTrades(
     readonly before?: BeforeTrade | undefined
   },
 ): Promise<TradeRecord[]> {
-  const { marketId, before } = filter
+  const { marketId, limit, before } = filter
   // The bound on `seq` alone is what the index serves; the rest skips fills of one event.
-  const earlier =
-    before === undefined
-      ? {}
-      : {
-          seq: { $lte: before.seq },
-          $or: [{ seq: { $lt: before.seq } }, { fillIndex: { $lt: before.fillIndex } }],
-        }
-  const found = await read(database, (em) =>
-    em.find(
-      TradeEntity,
-      { marketId, ...earlier },
-      {
-        orderBy: { seq: 'desc', fillIndex: 'desc' },
-        limit: filter.limit,
-        disableIdentityMap: true,
-      },
-    ),
+  const earlier = before === undefined ? '' : 'and seq <= ? and (seq < ? or fill_index < ?)'
+  const place = before === undefined ? [] : [before.seq, before.seq, before.fillIndex]
+  return listed(
+    database,
+    `where market_id = ? ${earlier} order by market_id desc, seq desc, fill_index desc limit ?`,
+    [bytesOf(marketId), ...place, limit],
   )
-  return found.map(tradeRecord)
 }
 
 /** Trades that the chain has not decided about, the oldest first. */
@@ -93,16 +84,20 @@ export async function newestPendingTrades(
   database: Database,
   filter: { readonly limit: number },
 ): Promise<{ trades: TradeRecord[]; count: number }> {
-  const [found, count] = await read(database, (em) =>
-    Promise.all([
-      em.find(TradeEntity, { pending: 1 }, newest(filter.limit)),
-      // Kept by the projector, because there may be as many as there are trades.
+  const [trades, count] = await Promise.all([
+    listed(
+      database,
+      'where pending = 1 order by matched_at_ms desc, seq desc, fill_index desc limit ?',
+      [filter.limit],
+    ),
+    // Kept by the projector, because there may be as many as there are trades.
+    read(database, () =>
       sqlConnection(database).execute<{ pending: number | string | null }[]>(
         'select sum(pending) as pending from chain_stats',
       ),
-    ]),
-  )
-  return { trades: found.map(tradeRecord), count: Number(count[0]?.pending ?? 0) }
+    ),
+  ])
+  return { trades, count: Number(count[0]?.pending ?? 0) }
 }
 
 /** The newest trades that failed at `sinceMs` or later, and how many there are in all. */
@@ -110,18 +105,15 @@ export async function failedTradesSince(
   database: Database,
   filter: { readonly sinceMs: number; readonly limit: number },
 ): Promise<{ trades: TradeRecord[]; count: number }> {
-  const where = { failedAtMs: { $gte: filter.sinceMs } }
-  const [found, count] = await read(database, (em) =>
-    Promise.all([
-      em.find(TradeEntity, where, {
-        orderBy: { failedAtMs: 'desc', seq: 'desc', fillIndex: 'desc' },
-        limit: filter.limit,
-        disableIdentityMap: true,
-      }),
-      em.count(TradeEntity, where),
-    ]),
-  )
-  return { trades: found.map(tradeRecord), count }
+  const [trades, count] = await Promise.all([
+    listed(
+      database,
+      'where failed_at_ms >= ? order by failed_at_ms desc, seq desc, fill_index desc limit ?',
+      [filter.sinceMs, filter.limit],
+    ),
+    read(database, (em) => em.count(TradeEntity, { failedAtMs: { $gte: filter.sinceMs } })),
+  ])
+  return { trades, count }
 }
 
 /** The trades that were last submitted with this transaction, in the order of matching. */
@@ -143,12 +135,72 @@ export async function tradesByTransaction(
   return found.map(tradeRecord)
 }
 
-function newest(limit: number) {
+/** A row of the table, as both drivers give it. */
+export type TradeRowRead = {
+  readonly market_id: Buffer
+  readonly seq: number | string
+  readonly fill_index: number
+  readonly chain_id: number | string
+  readonly outcome: Outcome
+  readonly price_e6: Price
+  readonly size_e6: number | string
+  readonly cost_e6: number | string
+  readonly buyer: Buffer
+  readonly seller: Buffer
+  readonly buy_order_hash: Buffer
+  readonly sell_order_hash: Buffer
+  readonly taker_side: Side
+  readonly matched_at_ms: number | string
+  readonly status: TradeStatus
+  readonly tx_hash: Buffer | null
+  readonly reason: string | null
+  readonly attempts: number
+  readonly failed_at_ms: number | string | null
+  readonly updated_at_ms: number | string
+}
+
+/** Lists are read without the ORM: making entities costs many times what reading the rows does. */
+function listed(
+  database: Database,
+  rest: string,
+  values: readonly (number | Buffer)[],
+): Promise<TradeRecord[]> {
+  return read(database, async () => {
+    const rows = await sqlConnection(database).execute<TradeRowRead[]>(
+      `select * from trades ${rest}`,
+      values,
+      'all',
+    )
+    return rows.map(tradeOfRow)
+  })
+}
+
+export function tradeOfRow(row: TradeRowRead): TradeRecord {
+  const marketId = hexOf(row.market_id) as MarketId
+  const seq = Number(row.seq)
   return {
-    orderBy: { matchedAtMs: 'desc', seq: 'desc', fillIndex: 'desc' },
-    limit,
-    disableIdentityMap: true,
-  } as const
+    tradeId: tradeId(marketId, seq, row.fill_index),
+    marketId,
+    seq,
+    fillIndex: row.fill_index,
+    outcome: row.outcome,
+    price: row.price_e6,
+    size: Number(row.size_e6) as Shares,
+    buyer: hexOf(row.buyer) as Address,
+    seller: hexOf(row.seller) as Address,
+    buyOrderHash: hexOf(row.buy_order_hash) as OrderHash,
+    sellOrderHash: hexOf(row.sell_order_hash) as OrderHash,
+    takerSide: row.taker_side,
+    matchedAtMs: Number(row.matched_at_ms),
+    chainId: Number(row.chain_id),
+    cost: Number(row.cost_e6),
+    status: row.status,
+    txHash: row.tx_hash === null ? '' : hexOf(row.tx_hash),
+    reason: row.reason ?? '',
+    attempts: row.attempts,
+    failedAtMs: row.failed_at_ms === null ? null : Number(row.failed_at_ms),
+    updatedAtMs: Number(row.updated_at_ms),
+  }
 }
 
 export function tradeRecord(row: TradeEntity): TradeRecord {

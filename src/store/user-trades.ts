@@ -6,8 +6,7 @@
 
 import type { Address, MarketId } from '#domain/ids.ts'
 import { type Database, read, sqlConnection } from './database.ts'
-import { TradeEntity } from './entities/trade.ts'
-import { type TradeRecord, tradeRecord } from './trades.ts'
+import { type TradeRecord, type TradeRowRead, tradeOfRow } from './trades.ts'
 
 /** Where a page ended. */
 export type UserTradePlace = {
@@ -91,12 +90,12 @@ async function tradesOfSide(
     values.push(matchedAtMs, matchedAtMs, seq, seq, fillIndex, fillIndex, before.row)
   }
   values.push(limit)
-  type Raw = Record<string, unknown> & {
+  type Raw = TradeRowRead & {
     place: number | string
     question: string
     contract: Buffer
   }
-  return read(database, async (em) => {
+  return read(database, async () => {
     const rows = await sqlConnection(database).execute<Raw[]>(
       `select t.*, t.${row} as place, m.question as question, m.contract_address as contract
         from trades as t left join markets as m on m.market_id = t.market_id
@@ -108,7 +107,7 @@ async function tradesOfSide(
     return rows.map((raw) => ({
       row: Number(raw.place),
       record: {
-        ...tradeRecord(em.map(TradeEntity, raw)),
+        ...tradeOfRow(raw),
         marketQuestion: raw.question ?? '',
         contractAddress: `0x${raw.contract?.toString('hex') ?? ''}` as Address,
       },

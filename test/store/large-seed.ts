@@ -1,7 +1,7 @@
 /**
  * Many trades at once, made by the database itself: markets, orders' trades, users, their positions
  * and redemptions. Names are numbers: market 7 has the id 0x0…07 and its contract 0x0…07, user 7 the
- * address 0x0…07. Every twentieth trade is pending and every nineteenth has failed.
+ * address 0x0…07. Every ninth trade has failed, and every eighth of the others is pending.
  */
 
 import { type Database, sqlConnection } from '#store/database.ts'
@@ -61,10 +61,10 @@ export async function seedTrades(database: Database, large: Large): Promise<void
     `select ${id(marketOf)}, i + 2, 0, ${chainId}, i % 2, 100000 + (i * 7919) % 800000, 1000000,
       100000 + (i * 7919) % 800000, ${address(`i % ${users} + 1`)}, ${address(`(i * 7 + 1) % ${users} + 1`)},
       ${id('i')}, ${id('i + 1')}, i % 2, ${startMs} + i * 1000,
-      case when i % 19 = 0 then 'failed' when i % 20 = 0 then 'matched' else 'confirmed' end,
-      case when i % 19 <> 0 and i % 20 = 0 then 1 else 0 end,
-      case when i % 20 = 0 then null else ${id('i')} end, null, 1,
-      case when i % 19 = 0 then ${startMs} + i * 1000 else null end, ${startMs} + i * 1000`,
+      case when i % 9 = 0 then 'failed' when i % 8 = 0 then 'matched' else 'confirmed' end,
+      case when i % 9 <> 0 and i % 8 = 0 then 1 else 0 end,
+      case when i % 8 = 0 then null else ${id('i')} end, null, 1,
+      case when i % 9 = 0 then ${startMs} + i * 1000 else null end, ${startMs} + i * 1000`,
   )
   await insert(
     `chain_markets (market_id, chain_id, contract_address, maker, question, description, searched,
