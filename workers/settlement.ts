@@ -39,7 +39,6 @@ import {
   type QueryName,
   type QueryTask,
 } from '#store/queries.ts'
-import type { StoredTrade } from '#store/settlements.ts'
 
 const MAILBOX_MAX = 10_000
 /** How often each actor looks whether something is due. */
@@ -134,7 +133,6 @@ async function startChain(chain: (typeof settings.chains)[number]): Promise<void
     gasMax: rules.gasMax,
   })
   await checkGrace(chainId, contract)
-  const withKey = (trade: StoredTrade) => ({ ...trade, tradeKey: contract.tradeKeyOf(trade) })
   const state = newSettlement(
     {
       chainId,
@@ -147,9 +145,9 @@ async function startChain(chain: (typeof settings.chains)[number]): Promise<void
     },
     {
       desk,
-      readPending: async (filter) =>
-        (await query('tradesToSettle', { chainId, ...filter })).map(withKey),
-      readTrades: async (tradeIds) => (await query('tradesWithOrders', { tradeIds })).map(withKey),
+      readPending: (filter) => query('tradesToSettle', { chainId, ...filter }),
+      readTrades: (tradeIds) => query('tradesWithOrders', { tradeIds }),
+      keyOf: (trade) => contract.tradeKeyOf(trade),
       report,
     },
   )

@@ -48,7 +48,7 @@ import {
   SETTLEMENT_REPORTS_MAX,
 } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
-import type { TradeStatus, TradeToSettle } from '#domain/trade.ts'
+import type { StoredTrade, TradeStatus, TradeToSettle } from '#domain/trade.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 import type { TradeReport } from './market.ts'
 
@@ -60,7 +60,7 @@ export type SettlementProtocol = {
     takes: { open: readonly RecoveredBatch[] }
     answers: undefined
   }
-  TradesRead: { takes: { trades: readonly TradeToSettle[]; full: boolean }; answers: undefined }
+  TradesRead: { takes: { trades: readonly StoredTrade[]; full: boolean }; answers: undefined }
   Submitted: { takes: { tradeIds: readonly TradeId[]; submission: Submission }; answers: undefined }
   Polled: {
     takes: {
@@ -93,7 +93,7 @@ export type SettlementProtocol = {
 
 export type Step = 'recover' | 'read' | 'submit' | 'poll' | 'vanished' | 'acknowledge'
 
-export type RecoveredBatch = OpenSettlement & { readonly trades: readonly TradeToSettle[] }
+export type RecoveredBatch = OpenSettlement & { readonly trades: readonly StoredTrade[] }
 
 /** What the market said, or `unanswered` when nobody did. */
 export type ReportAnswer = { readonly status: TradeStatus } | Rejection | { unanswered: string }
@@ -153,8 +153,10 @@ export type SettlementOutside = {
   readonly readPending: (filter: {
     readonly limit: number
     readonly exceptMarkets: readonly MarketId[]
-  }) => Promise<readonly TradeToSettle[]>
-  readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly TradeToSettle[]>
+  }) => Promise<readonly StoredTrade[]>
+  readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly StoredTrade[]>
+  /** A trade's id on chain; computed, once per trade. */
+  readonly keyOf: (trade: StoredTrade) => string
   /** Tells the market; resolves always. */
   readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
 }
@@ -534,14 +536,14 @@ function advance(state: SettlementState, context: SettlementContext): void {
   sendNext(state, context)
 }
 
-function hold(state: SettlementState, trade: TradeToSettle, place: Place, nowMs: number): Held {
+function hold(state: SettlementState, trade: StoredTrade, place: Place, nowMs: number): Held {
   const known = state.held.get(trade.tradeId)
   if (known !== undefined) {
     known.place = place
     return known
   }
   const held: Held = {
-    trade,
+    trade: { ...trade, tradeKey: state.outside.keyOf(trade) },
     place,
     readySinceMs: nowMs,
     notBeforeMs: 0,

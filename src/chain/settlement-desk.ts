@@ -73,7 +73,7 @@ export type SettlementDesk = {
     readonly headNumber: number
     /** What stands in the way of the first transaction that is not mined; empty for nothing. */
     readonly trouble: string
-    /** How long after its expiration an order can settle. */
+    /** How long after its expiration an order can settle; endless while nobody could say. */
     readonly graceSec: number
   }>
   acknowledge(name: TransactionName): Promise<void>
@@ -274,8 +274,11 @@ export function makeSettlementDesk(options: SettlementDeskOptions): SettlementDe
     },
     submit,
     async poll() {
-      // Asked first: what a poll has to tell comes only once.
-      graceSec ??= (await contract.delays()).graceSec
+      // Asked first: what a poll has to tell comes only once. It can wait for a better moment.
+      graceSec ??= await contract.delays().then(
+        (delays) => delays.graceSec,
+        () => undefined,
+      )
       const { news, headNumber } = await sender.poll()
       const told = news
         .filter(({ transaction }) => transaction.purpose === PURPOSE)
@@ -297,7 +300,7 @@ export function makeSettlementDesk(options: SettlementDeskOptions): SettlementDe
           }
         })
       const trouble = sender.open().find(({ error }) => error !== '')?.error ?? ''
-      return { news: told, headNumber, trouble, graceSec }
+      return { news: told, headNumber, trouble, graceSec: graceSec ?? Number.POSITIVE_INFINITY }
     },
     acknowledge: (name) => sender.acknowledge(name),
     abandon: (name) => sender.abandon(name),

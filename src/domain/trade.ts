@@ -30,14 +30,15 @@ export type Trade = {
 /** Which side of a failed trade the chain found at fault. */
 export type FaultySide = 'buyer' | 'seller' | 'both' | 'none'
 
-/** A trade with everything that settling it takes. */
-export type TradeToSettle = Trade & {
+/** A trade with its signed orders, as the database has it. */
+export type StoredTrade = Trade & {
   readonly chainId: number
   readonly status: TradeStatus
   /** How often it was submitted. */
   readonly attempts: number
-  /** Its id on chain. */
-  readonly tradeKey: string
   readonly buy: VerifiedOrder
   readonly sell: VerifiedOrder
 }
+
+/** A trade with everything that settling it takes; `tradeKey` is its id on chain. */
+export type TradeToSettle = StoredTrade & { readonly tradeKey: string }

@@ -2,15 +2,12 @@
 
 import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
-import type { TradeToSettle } from '#domain/trade.ts'
+import type { StoredTrade } from '#domain/trade.ts'
 import { tradeKey } from './columns.ts'
 import { type Database, read } from './database.ts'
 import { TradeEntity } from './entities/trade.ts'
 import { type OrderRecord, ordersByHash } from './orders.ts'
 import { type TradeRecord, tradeRecord } from './trades.ts'
-
-/** A trade and its orders; its id on chain is for the chain's side to compute. */
-export type StoredTrade = Omit<TradeToSettle, 'tradeKey'>
 
 /** Trades that the chain has not decided about, the oldest first, without those of some markets. */
 export async function tradesToSettle(

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { SELL } from '#domain/order.ts'
 import { openTestChain, type TestChain } from '../support/chain.ts'
+import { randomFrom } from '../support/random.ts'
 import { type SettlementWorld, startWorld, type WorldOptions } from './settlement-fixture.ts'
 
 /** Whatever happens, in the end every trade has settled once, or failed for a reason of its own. */
@@ -101,8 +102,11 @@ describe('settlement survives', () => {
         assert.deepEqual(await world.statuses(), ['matched'])
       }
       assert(world.said.some(({ type }) => type === 'StepFailed'))
-      // Every third question fails from here on.
-      world.proxy.faults = { errorEvery: 3 }
+      // Every third question or so fails from here on.
+      const random = randomFrom(7)
+      world.proxy.faults = {}
+      world.proxy.refuse = () =>
+        random.chance(0.3) ? { code: -32603, message: 'Internal error' } : undefined
     }),
   )
 

@@ -64,7 +64,7 @@ import { tradesToSettle, tradesWithOrders } from '#store/settlements.ts'
 import { recentTrades, type TradeRecord } from '#store/trades.ts'
 import { journalOf, saveTransaction, transactionByHash } from '#store/transactions.ts'
 import { aMarket, START_SEC } from '../actors/market-fixture.ts'
-import { startHost } from '../actors/thread-fixture.ts'
+import { type Command, startHost } from '../actors/thread-fixture.ts'
 import type { TestChain } from '../support/chain.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
@@ -72,6 +72,8 @@ export type WorldOptions = {
   readonly rules?: Partial<SettlementRules>
   readonly policy?: Partial<SenderPolicy>
   readonly confirmations?: number
+  /** Straight to the chain, without the line that can be cut. */
+  readonly direct?: boolean
 }
 
 export type OrderWish = {
@@ -149,16 +151,30 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
 
   let endLife: () => void = () => {}
   let ended: Promise<void>
+  /** What is reported in one turn is one batch, as on a market thread. */
+  const reports: { command: Command; answer: (answer: ReportAnswer) => void }[] = []
+  let telling = Promise.resolve()
+  function tellMarket(command: Command): Promise<ReportAnswer> {
+    const told = new Promise<ReportAnswer>((answer) => reports.push({ command, answer }))
+    if (reports.length === 1) {
+      telling = telling
+        .then(() => new Promise((turn) => setImmediate(turn)))
+        .then(async () => {
+          const batch = reports.splice(0)
+          const answers = await host.run(...batch.map(({ command: each }) => each))
+          for (const [index, { answer }] of batch.entries()) answer(answers[index] as ReportAnswer)
+        })
+    }
+    return told
+  }
+
+  const url = options.direct === true ? chain.url : proxy.url
   let state: SettlementState
   let served: Served
   /** A new process: only the log, the database and the chain are what they were. */
   function boot(): void {
-    const client = makeChainClient({ chainId, rpcUrls: [proxy.url], rounds: 2, pauseMs: 1 })
+    const client = makeChainClient({ chainId, rpcUrls: [url], rounds: 2, pauseMs: 1 })
     const bootContract = settlementContract(client, address)
-    const withKey = <T extends Parameters<typeof bootContract.tradeKeyOf>[0]>(trade: T) => ({
-      ...trade,
-      tradeKey: bootContract.tradeKeyOf(trade),
-    })
     // A process that was killed does nothing any more, so what it still holds must not either.
     const life = { over: false }
     endLife()
@@ -219,23 +235,14 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
       {
         desk,
         readPending: (filter) =>
-          alive(() =>
-            reading(async () =>
-              (await tradesToSettle(database, { chainId, ...filter })).map(withKey),
-            ),
-          ),
+          alive(() => reading(() => tradesToSettle(database, { chainId, ...filter }))),
         readTrades: (tradeIds) =>
-          alive(() =>
-            reading(async () => (await tradesWithOrders(database, { tradeIds })).map(withKey)),
-          ),
+          alive(() => reading(() => tradesWithOrders(database, { tradeIds }))),
+        keyOf: (trade) => bootContract.tradeKeyOf(trade),
         report: (marketId, report) =>
           alive(async (): Promise<ReportAnswer> => {
             if (away.markets) return { unanswered: 'closed' }
-            const [answer] = await host.run({
-              type: 'ReportTrade',
-              message: { marketId, report },
-            })
-            return answer as ReportAnswer
+            return tellMarket({ type: 'ReportTrade', message: { marketId, report } })
           }),
       },
     )
@@ -369,6 +376,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
       await place({ ...rest, by: buyer, side: BUY })
     },
     step,
+    projected,
     until,
     /** The thread of settlement dies at once, and another one takes its place. */
     kill: boot,

@@ -1,0 +1,102 @@
+/**
+ * How fast trades settle on the local chain, from the database to the last answer of their markets,
+ * in batches of 1, 10 and 50, beside the chain's own rate of bare transfers; and what each costs in
+ * gas. The chain is Hardhat's, one block per transaction, so a batch saves what a block costs.
+ */
+
+import assert from 'node:assert/strict'
+import type { Hex } from 'viem'
+import { SELL } from '#domain/order.ts'
+import { startWorld } from '../test/settlement/settlement-fixture.ts'
+import { openTestChain } from '../test/support/chain.ts'
+import { median, quick, report, runBench } from './bench.ts'
+
+const SIZES = [1, 10, 50] as const
+/** Trades of one measurement, by the size of the batch. */
+const TRADES: Readonly<Record<number, number>> = { 1: quick ? 12 : 30, 10: 60, 50: 100 }
+const TRANSFERS = quick ? 30 : 100
+
+const chain = await openTestChain({ seed: true })
+const gas = new Map<number, number[]>(SIZES.map((size) => [size, []]))
+const rates = new Map<number, number[]>(SIZES.map((size) => [size, []]))
+const bare: number[] = []
+
+/** Trades per second at this size of batches. */
+async function settle(batchMax: number, warmup: boolean): Promise<number> {
+  const world = await startWorld(chain, { direct: true, rules: { batchMax } })
+  try {
+    const count = TRADES[batchMax] ?? 1
+    for (let each = 0; each < count; each++) {
+      const price = 0.3 + (each % 40) / 100
+      await world.place({ by: 10 + (each % 5), side: SELL, price })
+      await world.place({ by: 15 + (each % 5), price })
+    }
+    await world.projected()
+    const begunMs = performance.now()
+    await world.until('every trade is decided', world.allDecided, 1)
+    const rate = count / ((performance.now() - begunMs) / 1_000)
+    assert.equal((await world.statuses()).filter((status) => status === 'confirmed').length, count)
+    await world.agree()
+    if (!warmup) {
+      rates.get(batchMax)?.push(rate)
+      for (const each of world.said) {
+        if (each.type !== 'BatchEnded' || each.settled < batchMax) continue
+        gas.get(batchMax)?.push(each.gasUsed / each.settled)
+      }
+    }
+    return rate
+  } finally {
+    await world.close()
+  }
+}
+
+/** Bare transfers per second, one after the other, signed before. */
+async function transfer(): Promise<number> {
+  const account = chain.chain.account(9)
+  const first = await chain.publicClient.getTransactionCount({ address: account.address })
+  const signed: Hex[] = []
+  for (let nonce = first; nonce < first + TRANSFERS; nonce++) {
+    signed.push(
+      await account.signTransaction({
+        type: 'eip1559',
+        chainId: chain.settings.chainId,
+        nonce,
+        to: chain.owner.address,
+        value: 1n,
+        gas: 21_000n,
+        maxFeePerGas: 100_000_000_000n,
+        maxPriorityFeePerGas: 1_000_000_000n,
+      }),
+    )
+  }
+  const begunMs = performance.now()
+  for (const serializedTransaction of signed) {
+    await chain.publicClient.sendRawTransaction({ serializedTransaction })
+  }
+  return TRANSFERS / ((performance.now() - begunMs) / 1_000)
+}
+
+try {
+  const result = await runBench({
+    bench: 'settlement',
+    unit: 'trades/s in batches of 50',
+    peer: 'trades/s in batches of 1',
+    bar: 5,
+    rounds: quick ? 2 : 5,
+    async ours({ warmup }) {
+      await settle(10, warmup)
+      if (!warmup) bare.push(await transfer())
+      return settle(50, warmup)
+    },
+    theirs: ({ warmup }) => settle(1, warmup),
+  })
+  for (const size of SIZES) {
+    const rate = median(rates.get(size) ?? []).toFixed(1)
+    const perTrade = Math.round(median(gas.get(size) ?? []))
+    process.stdout.write(`batches of ${size}: ${rate} trades/s, ${perTrade} gas per trade\n`)
+  }
+  process.stdout.write(`bare transfers: ${median(bare).toFixed(1)} transactions/s\n`)
+  report(result)
+} finally {
+  await chain.close()
+}
