@@ -62,7 +62,8 @@ function run(command: string): Promise<BenchRun> {
       const lines = output.split('\n').filter((line) => line.trim() !== '')
       const results = lines.map(resultIn).filter((result) => result !== undefined)
       const notes = lines.filter((line) => resultIn(line) === undefined)
-      const why = complaints.trim().split('\n').at(-1) ?? ''
+      const said = complaints.trim().split('\n')
+      const why = said.find((line) => /^\w*(Error|error)\b/.test(line)) ?? said.at(-1) ?? ''
       const failure = results.length > 0 ? '' : `ended with ${code}: ${why}`
       resolve({ command, results, notes, failure })
     })
