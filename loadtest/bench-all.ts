@@ -6,6 +6,7 @@
 
 import { spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { type BenchResult, progress, quick } from './bench.ts'
 import { commitText, machineText } from './report.ts'
@@ -82,6 +83,7 @@ const head = {
   commit: commitText(),
   date: new Date().toISOString().slice(0, 10),
   quick,
+  loadAverage: loadavg()[0] ?? 0,
 }
 const runs: BenchRun[] = []
 const names = namesOf()

@@ -17,6 +17,8 @@ export type ResultsHead = {
   readonly commit: string
   readonly date: string
   readonly quick: boolean
+  /** How many wanted a core when it began; on a machine that does nothing else, next to none. */
+  readonly loadAverage: number
 }
 
 const BEGIN = '<!-- results: npm run bench writes this -->'
@@ -41,7 +43,8 @@ export function resultsTable(runs: readonly BenchRun[], head: ResultsHead): stri
   const commit = head.commit === '' ? '' : `, commit ${head.commit}`
   return [
     BEGIN,
-    `${head.machine}${commit}, ${head.date}${head.quick ? ', `--quick`' : ''}.`,
+    `${head.machine}${commit}, ${head.date}${head.quick ? ', `--quick`' : ''}; load average ` +
+      `${head.loadAverage.toFixed(1)} when it began.`,
     '',
     '| command | figure | beside, in the same run | ratio | bar |',
     '|---|---|---|---|---|',

@@ -26,7 +26,7 @@ test('a result that misses its bar, and a command that failed, are plain to see'
     ratio: 0.4,
     bar: 0.6,
   }
-  const head = { machine: 'm', commit: 'c', date: 'd', quick: false }
+  const head = { machine: 'm', commit: 'c', date: 'd', quick: false, loadAverage: 0.1 }
   const written = resultsPage(
     [
       { command: 'bench:x', results: [result], notes: ['so it is'], failure: '' },
