@@ -117,6 +117,7 @@ new Gauge({
 const client = makeChainClient({
   chainId,
   rpcUrls: chain.rpcUrls,
+  together: true,
   onError: ({ host, why }) => {
     troubles.inc({ where: 'rpc' })
     log.debug({ host, why }, 'a request to the chain failed')

@@ -38,6 +38,8 @@ export type ChainClientOptions = {
   readonly rounds?: number
   /** The pause before the second round; it doubles with each. */
   readonly pauseMs?: number
+  /** Whether what is asked in one turn of the loop goes out as one request, where much is asked at once. */
+  readonly together?: boolean
   /** Hears of every failed attempt, for metrics and logs. The address comes without its path, which may hold a key. */
   readonly onError?: (failure: { readonly host: string; readonly why: string }) => void
 }
@@ -52,6 +54,8 @@ export type ChainClient = {
 const TIMEOUT_MS = 10_000
 const ROUNDS = 3
 const PAUSE_MS = 200
+/** Questions of one request; providers refuse very many. */
+const TOGETHER_MAX = 20
 
 type Endpoint = {
   readonly host: string
@@ -69,7 +73,9 @@ export function makeChainClient(options: ChainClientOptions): ChainClient {
     rpcUrls: { default: { http: [...options.rpcUrls] } },
   })
   const endpoints = options.rpcUrls.map((url): Endpoint => {
-    const { request } = http(url, { retryCount: 0, timeout: timeoutMs })({ chain: definition })
+    const batch = options.together === true ? { wait: 0, batchSize: TOGETHER_MAX } : false
+    const how = { retryCount: 0, timeout: timeoutMs, batch }
+    const { request } = http(url, how)({ chain: definition })
     return { host: new URL(url).host, request: request as EIP1193RequestFn, verified: false }
   })
   const shared = { preferred: 0 }
@@ -107,9 +113,7 @@ async function requestOver(
   args: { method: string; params?: unknown },
 ): Promise<unknown> {
   const { rounds = ROUNDS, pauseMs = PAUSE_MS } = options
-  let last: unknown = new Fault('CHAIN_UNAVAILABLE', 'the chain has no address', {
-    retryable: true,
-  })
+  let last: unknown
   for (let round = 0; round < rounds; round++) {
     if (round > 0) await pause(pauseMs * 2 ** (round - 1))
     for (let step = 0; step < endpoints.length; step++) {
@@ -130,7 +134,7 @@ async function requestOver(
     }
     if (last instanceof Fault && !last.retryable) break
   }
-  throw last
+  throw last ?? new Fault('CHAIN_UNAVAILABLE', 'the chain has no address', { retryable: true })
 }
 
 async function verify(endpoint: Endpoint, chainId: number): Promise<void> {

@@ -26,8 +26,8 @@ import {
 } from '#domain/relay-messages.ts'
 
 import type { Stablecoin as StablecoinDomain } from '#domain/typed-data.ts'
-import { type Call, simulate } from './call.ts'
-import { asked, type ChainClient } from './clients.ts'
+import { type Call, hexAddress, simulate } from './call.ts'
+import { asked, type ChainClient, chainFault } from './clients.ts'
 import { conditionalTokens } from './conditional-tokens.ts'
 import { type BondPermit, marketContract } from './market-contract.ts'
 import { multicall } from './multicall.ts'
@@ -37,6 +37,7 @@ import {
   type RelayContracts,
   relayFacts,
 } from './relay-facts.ts'
+import { type Revert, revertOf } from './revert.ts'
 import { stablecoin } from './stablecoin.ts'
 
 export type RelayExaminerOptions = {
@@ -324,6 +325,18 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
     }
   }
 
+  /** The gas that it would use, or why it reverts: whoever estimates has tried it. */
+  async function tryOut(call: Call, lane: Address): Promise<bigint | Revert> {
+    const request = { account: hexAddress(lane), to: hexAddress(call.to), data: call.data }
+    try {
+      return await client.viem.estimateGas(request)
+    } catch (error) {
+      const revert = revertOf(error)
+      if (revert !== undefined) return revert
+      throw chainFault(error)
+    }
+  }
+
   /** Why a batch fails is inside: each call tells for itself when the others may fail. */
   async function batchFlaw(operation: RelayOperation, lane: Address): Promise<string | undefined> {
     if (operation.kind !== 'batch-ctf-redemption') return undefined
@@ -361,13 +374,12 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
           refused = call
           continue
         }
-        const simulation = await simulate(client, call, lane)
-        if (!simulation.ok) {
-          const words = (await batchFlaw(operation, lane)) ?? simulation.revert.words
-          return wouldRevert(undefined, words)
+        const tried = await tryOut(call, lane)
+        if (typeof tried === 'object') {
+          return wouldRevert(undefined, (await batchFlaw(operation, lane)) ?? tried.words)
         }
         const least = operation.kind === 'settle-market' ? SETTLE_GAS_MIN : 0n
-        const gas = (simulation.gas * (100n + GAS_MARGIN_PERCENT)) / 100n
+        const gas = (tried * (100n + GAS_MARGIN_PERCENT)) / 100n
         const { to, data } = call
         return { lane, to, data, gas: Number(gas > least ? gas : least) }
       }

@@ -228,7 +228,7 @@ test('an operation is answered when it is sent, and its end is written before it
   const { world, relay, advance, state, events } = await start()
   const operation = approval('a')
   assert.deepEqual(await relay(operation), { txHash: hashOf(0), status: 'pending' })
-  await advance(0)
+  await advance(500)
   assert.equal(world.rows.get(keyOf(operation))?.status, 'submitted')
   world.tell(0, 'finished')
   world.fault = { change: AWAY }
@@ -383,7 +383,7 @@ test('an older change that could not be written does not undo a newer one', asyn
   const { world, relay, advance, clock } = await start()
   world.fault = { change: AWAY }
   await relay(approval('a'))
-  await advance(0)
+  await advance(500)
   world.fault = {}
   world.tell(0, 'finished')
   await advance(100)
