@@ -314,6 +314,22 @@ describe('settlement survives', () => {
         world.proxy.faults = {}
         await world.until('it caught up', () => !world.state.behind)
         assert.deepEqual(lags(), [true, false])
+        // What the market threads make of it.
+        const { chainId } = chain.settings
+        const resting = await world.place({ by: 14, price: 0.2 })
+        const lag = (behind: boolean) =>
+          world.host.run({ type: 'SettlementLag', message: { chainId, behind } })
+        await lag(true)
+        await assert.rejects(world.place({ by: 15, price: 0.2 }), /SETTLEMENT_BEHIND/)
+        const again = { type: 'PlaceOrder' as const, message: { order: resting } }
+        const { marketId } = world
+        const { orderHash, side } = resting
+        const cancel = { type: 'CancelOrder' as const, message: { marketId, orderHash, side } }
+        const [seen, cancelled] = await world.host.run(again, cancel)
+        assert.partialDeepStrictEqual(seen, { status: 'accepted', duplicate: true })
+        assert.partialDeepStrictEqual(cancelled, { status: 'cancelled' })
+        await lag(false)
+        await world.place({ by: 15, price: 0.2 })
       },
       { rules: { maxLagMs: 10_000 } },
     ),
