@@ -68,8 +68,8 @@ export function readRoutes(parts: {
     holders: (marketId, limit) => query('holdersOf', { marketId, limit }),
   }
   const settlements: SettlementSources = {
-    pending: (limit) => query('newestPendingTrades', { limit }),
-    failedSince: (sinceMs, limit) => query('failedTradesSince', { sinceMs, limit }),
+    pending: (limit, before) => query('newestPendingTrades', { limit, before }),
+    failedSince: (sinceMs, limit, before) => query('failedTradesSince', { sinceMs, limit, before }),
     transaction: (txHash) => query('transactionByHash', { txHash }),
     headOf: (chainId) => query('indexedBlock', { chainId }),
     cache,

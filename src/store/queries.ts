@@ -69,14 +69,13 @@ import {
   newestPendingTrades,
   pendingTrades,
   recentTrades,
+  type TradePage,
   type TradeRecord,
   tradeById,
   tradesByTransaction,
 } from './trades.ts'
 import { type JournalFilter, journalOf, transactionByHash } from './transactions.ts'
 import { tradesOfUser, type UserTrades } from './user-trades.ts'
-
-type Counted = { trades: TradeRecord[]; count: number }
 
 export type Queries = {
   apiKeyById: { takes: { id: string }; answers: ApiKey | undefined }
@@ -90,8 +89,8 @@ export type Queries = {
   recentTrades: { takes: Parameters<typeof recentTrades>[1]; answers: TradeRecord[] }
   tradesOfUser: { takes: Parameters<typeof tradesOfUser>[1]; answers: UserTrades }
   pendingTrades: { takes: { chainId?: number; limit: number }; answers: TradeRecord[] }
-  newestPendingTrades: { takes: { limit: number }; answers: Counted }
-  failedTradesSince: { takes: { sinceMs: number; limit: number }; answers: Counted }
+  newestPendingTrades: { takes: Parameters<typeof newestPendingTrades>[1]; answers: TradePage }
+  failedTradesSince: { takes: Parameters<typeof failedTradesSince>[1]; answers: TradePage }
   tradesByTransaction: { takes: { txHash: string; limit: number }; answers: TradeRecord[] }
   marketStats: { takes: { marketId: MarketId; nowMs: number }; answers: MarketStats }
   chainStats: { takes: { chainId?: number; nowMs: number }; answers: ChainStats }

@@ -79,17 +79,29 @@ export async function pendingTrades(
   return found.map(tradeRecord)
 }
 
-/** The newest trades that the chain has not decided about, and how many there are in all. */
+/** A place in a list across markets. Rows are numbered, so the order is total. */
+export type TradePlace = {
+  /** The time that the list is ordered by. */
+  readonly atMs: number
+  readonly seq: number
+  readonly fillIndex: number
+  readonly row: number
+}
+
+/** One page, how many there are in all, and where the page ended; undefined at the end. */
+export type TradePage = {
+  readonly trades: TradeRecord[]
+  readonly count: number
+  readonly next: TradePlace | undefined
+}
+
+/** The newest trades that the chain has not decided about. */
 export async function newestPendingTrades(
   database: Database,
-  filter: { readonly limit: number },
-): Promise<{ trades: TradeRecord[]; count: number }> {
-  const [trades, count] = await Promise.all([
-    listed(
-      database,
-      'where pending = 1 order by matched_at_ms desc, seq desc, fill_index desc limit ?',
-      [filter.limit],
-    ),
+  filter: { readonly limit: number; readonly before?: TradePlace | undefined },
+): Promise<TradePage> {
+  const [page, count] = await Promise.all([
+    pageOf(database, 'matched_at_ms', 'pending = 1', [], filter),
     // Kept by the projector, because there may be as many as there are trades.
     read(database, () =>
       sqlConnection(database).execute<{ pending: number | string | null }[]>(
@@ -97,23 +109,61 @@ export async function newestPendingTrades(
       ),
     ),
   ])
-  return { trades, count: Number(count[0]?.pending ?? 0) }
+  return { ...page, count: Number(count[0]?.pending ?? 0) }
 }
 
-/** The newest trades that failed at `sinceMs` or later, and how many there are in all. */
+/** The newest trades that failed at `sinceMs` or later. */
 export async function failedTradesSince(
   database: Database,
-  filter: { readonly sinceMs: number; readonly limit: number },
-): Promise<{ trades: TradeRecord[]; count: number }> {
-  const [trades, count] = await Promise.all([
-    listed(
-      database,
-      'where failed_at_ms >= ? order by failed_at_ms desc, seq desc, fill_index desc limit ?',
-      [filter.sinceMs, filter.limit],
-    ),
+  filter: {
+    readonly sinceMs: number
+    readonly limit: number
+    readonly before?: TradePlace | undefined
+  },
+): Promise<TradePage> {
+  const [page, count] = await Promise.all([
+    pageOf(database, 'failed_at_ms', 'failed_at_ms >= ?', [filter.sinceMs], filter),
     read(database, (em) => em.count(TradeEntity, { failedAtMs: { $gte: filter.sinceMs } })),
   ])
-  return { trades, count }
+  return { ...page, count }
+}
+
+async function pageOf(
+  database: Database,
+  time: 'matched_at_ms' | 'failed_at_ms',
+  where: string,
+  values: readonly number[],
+  { limit, before }: { readonly limit: number; readonly before?: TradePlace | undefined },
+): Promise<Pick<TradePage, 'trades' | 'next'>> {
+  const row = database.address.dialect === 'sqlite' ? 'rowid' : 'row_no'
+  const asked = [...values]
+  let earlier = ''
+  if (before !== undefined) {
+    const { atMs, seq, fillIndex } = before
+    // The bound on the time alone is what the index serves; the rest skips one millisecond.
+    earlier = `and ${time} <= ? and (${time} < ? or seq < ? or (seq = ?
+      and (fill_index < ? or (fill_index = ? and ${row} < ?))))`
+    asked.push(atMs, atMs, seq, seq, fillIndex, fillIndex, before.row)
+  }
+  const rows = await read(database, () =>
+    sqlConnection(database).execute<(TradeRowRead & { place: number | string })[]>(
+      `select *, ${row} as place from trades where ${where} ${earlier}
+        order by ${time} desc, seq desc, fill_index desc, ${row} desc limit ?`,
+      [...asked, limit],
+      'all',
+    ),
+  )
+  const last = rows.length < limit ? undefined : rows.at(-1)
+  const next =
+    last === undefined
+      ? undefined
+      : {
+          atMs: Number(last[time]),
+          seq: Number(last.seq),
+          fillIndex: last.fill_index,
+          row: Number(last.place),
+        }
+  return { trades: rows.map(tradeOfRow), next }
 }
 
 /** The trades that were last submitted with this transaction, in the order of matching. */

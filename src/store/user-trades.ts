@@ -6,15 +6,7 @@
 
 import type { Address, MarketId } from '#domain/ids.ts'
 import { type Database, read, sqlConnection } from './database.ts'
-import { type TradeRecord, type TradeRowRead, tradeOfRow } from './trades.ts'
-
-/** Where a page ended. */
-export type UserTradePlace = {
-  readonly matchedAtMs: number
-  readonly seq: number
-  readonly fillIndex: number
-  readonly row: number
-}
+import { type TradePlace, type TradeRecord, type TradeRowRead, tradeOfRow } from './trades.ts'
 
 /** What an entry says about its market. */
 export type MarketWords = {
@@ -26,7 +18,7 @@ export type MarketWords = {
 export type UserTrades = {
   readonly trades: readonly (TradeRecord & MarketContext)[]
   /** Where to go on; undefined at the end. */
-  readonly next: UserTradePlace | undefined
+  readonly next: TradePlace | undefined
 }
 
 type MarketContext = { readonly marketQuestion: string; readonly contractAddress: Address }
@@ -40,7 +32,7 @@ export async function tradesOfUser(
     readonly user: Address
     readonly chainId: number
     readonly limit: number
-    readonly before?: UserTradePlace | undefined
+    readonly before?: TradePlace | undefined
   },
 ): Promise<UserTrades> {
   // One index serves buyers, the other sellers; each gives the newest of its kind.
@@ -56,7 +48,7 @@ export async function tradesOfUser(
     last === undefined || page.length < filter.limit
       ? undefined
       : {
-          matchedAtMs: last.record.matchedAtMs,
+          atMs: last.record.matchedAtMs,
           seq: last.record.seq,
           fillIndex: last.record.fillIndex,
           row: last.row,
@@ -83,11 +75,11 @@ async function tradesOfSide(
   const values: (number | Buffer)[] = [Buffer.from(user.slice(2), 'hex'), chainId]
   let earlier = ''
   if (before !== undefined) {
-    const { matchedAtMs, seq, fillIndex } = before
+    const { atMs, seq, fillIndex } = before
     // The bound on the time alone is what the index serves; the rest skips one millisecond.
     earlier = `and t.matched_at_ms <= ? and (t.matched_at_ms < ? or t.seq < ? or (t.seq = ?
       and (t.fill_index < ? or (t.fill_index = ? and t.${row} < ?))))`
-    values.push(matchedAtMs, matchedAtMs, seq, seq, fillIndex, fillIndex, before.row)
+    values.push(atMs, atMs, seq, seq, fillIndex, fillIndex, before.row)
   }
   values.push(limit)
   type Raw = TradeRowRead & {

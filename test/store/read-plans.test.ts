@@ -19,6 +19,7 @@ const m = `0x${(7).toString(16).padStart(64, '0')}` as MarketId
 const user = `0x${(7).toString(16).padStart(40, '0')}` as Address
 const txHash = `0x${(107).toString(16).padStart(64, '0')}`
 const nowMs = START_MS + 90_000_000
+const PLACE = { atMs: START_MS + 70_000_000, seq: 7, fillIndex: 0, row: 9 }
 
 function ask<Name extends QueryName>(query: Name, args: QueryTask<Name>['args']): QueryTask {
   return { query, args } as QueryTask
@@ -36,10 +37,12 @@ const ASKED: QueryTask[] = [
     user,
     chainId: CHAIN,
     limit: 100,
-    before: { matchedAtMs: START_MS + 50_000_000, seq: 7, fillIndex: 0, row: 1 },
+    before: { atMs: START_MS + 50_000_000, seq: 7, fillIndex: 0, row: 1 },
   }),
   ask('newestPendingTrades', { limit: 1_000 }),
   ask('failedTradesSince', { sinceMs: START_MS + 80_000_000, limit: 1_000 }),
+  ask('newestPendingTrades', { limit: 1_000, before: PLACE }),
+  ask('failedTradesSince', { sinceMs: START_MS, limit: 1_000, before: PLACE }),
   ask('tradesByTransaction', { txHash, limit: 100 }),
   ask('marketStats', { marketId: m, nowMs }),
   ask('chainStats', { nowMs }),

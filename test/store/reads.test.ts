@@ -11,10 +11,12 @@ import {
   newestPendingTrades,
   pendingTrades,
   recentTrades,
+  type TradePage,
+  type TradePlace,
   type TradeRecord,
   tradesByTransaction,
 } from '#store/trades.ts'
-import { tradesOfUser, type UserTradePlace } from '#store/user-trades.ts'
+import { tradesOfUser } from '#store/user-trades.ts'
 import { onBothDatabases } from '../support/databases.ts'
 import {
   address,
@@ -33,6 +35,18 @@ const named = (trades: readonly TradeRecord[]) =>
     const name = Buffer.from(marketId.slice(2), 'hex').toString('latin1').replaceAll('\0', '')
     return `${name}-${seq}-${fillIndex}`
   })
+
+/** The whole list, page by page. */
+async function pages(ask: (before?: TradePlace) => Promise<TradePage>): Promise<string[]> {
+  const seen: string[] = []
+  let before: TradePlace | undefined
+  do {
+    const page = await ask(before)
+    seen.push(...named(page.trades))
+    before = page.next
+  } while (before !== undefined)
+  return seen
+}
 
 const m = id<MarketId>('m')
 const n = id<MarketId>('n')
@@ -116,7 +130,7 @@ await onBothDatabases('reads', (databases) => {
         assert.deepEqual(await of('ann', 31337, limit), ann.slice(0, limit))
         // Page by page it is the same list, whatever shares a millisecond.
         const paged: string[] = []
-        let before: UserTradePlace | undefined
+        let before: TradePlace | undefined
         do {
           const filter = { user: address('ann'), chainId: 31337, limit, before }
           const page = await tradesOfUser(database, filter)
@@ -171,6 +185,10 @@ await onBothDatabases('reads', (databases) => {
       const newest = await newestPendingTrades(database, { limit: 4 })
       assert.deepEqual(named(newest.trades), oldest.toReversed().slice(0, 4))
       assert.equal(newest.count, oldest.length)
+      for (const limit of [1, 2, 3]) {
+        const ask = (before?: TradePlace) => newestPendingTrades(database, { limit, before })
+        assert.deepEqual(await pages(ask), oldest.toReversed())
+      }
     })
   })
 
@@ -206,7 +224,13 @@ await onBothDatabases('reads', (databases) => {
       const one = await since(START_MS, 1)
       assert.deepEqual(named(one.trades), ['m-10-0'])
       assert.equal(one.count, 5)
-      assert.deepEqual(await since(START_MS + 902, 9), { trades: [], count: 0 })
+      const none = { trades: [], count: 0, next: undefined }
+      assert.deepEqual(await since(START_MS + 902, 9), none)
+      for (const limit of [1, 2, 3]) {
+        const ask = (before?: TradePlace) =>
+          failedTradesSince(database, { sinceMs: START_MS + 900, limit, before })
+        assert.deepEqual(await pages(ask), named(all.trades))
+      }
     })
   })
 

@@ -7,12 +7,15 @@ import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { TradeId } from '#domain/ids.ts'
 import { TRADES_OF_ALL_LISTED_MAX } from '#domain/limits.ts'
+import { isRejection } from '#domain/rejection.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 import type { TransactionRow, TransactionState } from '#domain/transaction.ts'
 import { MARKET_ID, ORDER_HASH, TRADER } from '../order-examples.ts'
+import { type PagePlace, readPlace, writePlace } from '../page-place.ts'
 import type { ReadCache } from '../read-cache.ts'
 import { type AnswerRoute, route } from '../route.ts'
 import { bytes32 } from '../schemas.ts'
+import { nextBefore } from '../trade-shapes.ts'
 
 /** A trade as the database has it. */
 export type StoredWay = Trade & {
@@ -23,11 +26,19 @@ export type StoredWay = Trade & {
   readonly failedAtMs: number | null
 }
 
-type Counted = { readonly trades: readonly StoredWay[]; readonly count: number }
+type Counted = {
+  readonly trades: readonly StoredWay[]
+  readonly count: number
+  readonly next: PagePlace | undefined
+}
 
 export type SettlementSources = {
-  readonly pending: (limit: number) => Promise<Counted>
-  readonly failedSince: (sinceMs: number, limit: number) => Promise<Counted>
+  readonly pending: (limit: number, before: PagePlace | undefined) => Promise<Counted>
+  readonly failedSince: (
+    sinceMs: number,
+    limit: number,
+    before: PagePlace | undefined,
+  ) => Promise<Counted>
   readonly transaction: (txHash: string) => Promise<TransactionRow | undefined>
   /** The newest block of a chain that is known here. */
   readonly headOf: (chainId: number) => Promise<number | undefined>
@@ -99,6 +110,11 @@ function wayBody(trade: StoredWay): Static<typeof PendingTrade> {
   }
 }
 
+const pageQuery = Type.Object(
+  { before: Type.Optional(Type.String({ description: 'Where the page before ended' })) },
+  { additionalProperties: false },
+)
+
 export function listPendingTrades({ pending, cache }: SettlementSources): AnswerRoute {
   return route({
     method: 'GET',
@@ -109,17 +125,24 @@ export function listPendingTrades({ pending, cache }: SettlementSources): Answer
     summary: 'Trades that the chain has not decided about',
     description: 'The newest 1,000; `count` is how many there are in all.',
     cacheControl: 'no-cache',
+    revalidates: true,
+    query: pageQuery,
     responses: {
-      200: Type.Object({ trades: Type.Array(PendingTrade), count: Type.Integer() }),
+      200: Type.Object({ trades: Type.Array(PendingTrade), count: Type.Integer(), nextBefore }),
     },
     examples: {
-      responses: { 200: { 'one trade': { value: { trades: [WAY_EXAMPLE], count: 1 } } } },
+      responses: {
+        200: { 'one trade': { value: { trades: [WAY_EXAMPLE], count: 1, nextBefore: null } } },
+      },
     },
-    handle: () =>
-      cache.read('pending-trades', async () => {
-        const { trades, count } = await pending(TRADES_OF_ALL_LISTED_MAX)
-        return { trades: trades.map(wayBody), count }
-      }),
+    handle({ query }) {
+      const before = readPlace(query.before)
+      if (isRejection(before)) return before
+      return cache.read(`pending-trades/${query.before ?? ''}`, async () => {
+        const { trades, count, next } = await pending(TRADES_OF_ALL_LISTED_MAX, before)
+        return { trades: trades.map(wayBody), count, nextBefore: writePlace(next) }
+      })
+    },
   })
 }
 
@@ -137,8 +160,10 @@ export function listFailedTrades(parts: SettlementSources): AnswerRoute {
       'quantity of the side that was not at fault is back in its order; the open orders of the ' +
       'side that was at fault have left that market.',
     cacheControl: 'no-cache',
+    revalidates: true,
+    query: pageQuery,
     responses: {
-      200: Type.Object({ trades: Type.Array(FailedTrade), count: Type.Integer() }),
+      200: Type.Object({ trades: Type.Array(FailedTrade), count: Type.Integer(), nextBefore }),
     },
     examples: {
       responses: {
@@ -154,21 +179,26 @@ export function listFailedTrades(parts: SettlementSources): AnswerRoute {
                 },
               ],
               count: 1,
+              nextBefore: null,
             },
           },
         },
       },
     },
-    handle: () =>
-      cache.read('failed-trades', async () => {
-        const found = await failedSince(nowMs() - FAILED_WINDOW_MS, TRADES_OF_ALL_LISTED_MAX)
+    handle({ query }) {
+      const before = readPlace(query.before)
+      if (isRejection(before)) return before
+      return cache.read(`failed-trades/${query.before ?? ''}`, async () => {
+        const sinceMs = nowMs() - FAILED_WINDOW_MS
+        const found = await failedSince(sinceMs, TRADES_OF_ALL_LISTED_MAX, before)
         const trades = found.trades.map((trade) => ({
           ...wayBody(trade),
           reason: trade.reason,
           failedAt: Math.floor((trade.failedAtMs ?? 0) / 1_000),
         }))
-        return { trades, count: found.count }
-      }),
+        return { trades, count: found.count, nextBefore: writePlace(found.next) }
+      })
+    },
   })
 }
 

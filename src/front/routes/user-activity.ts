@@ -4,20 +4,13 @@ import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address, MarketId, TradeId } from '#domain/ids.ts'
 import { USER_ACTIVITY_LISTED, USER_ACTIVITY_LISTED_MAX } from '#domain/limits.ts'
-import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { isRejection } from '#domain/rejection.ts'
 import { exactInteger } from '../json.ts'
 import { MARKET_ID, TRADER } from '../order-examples.ts'
+import { type PagePlace, readPlace, writePlace } from '../page-place.ts'
 import { type AnswerRoute, route } from '../route.ts'
 import { address, safeInteger } from '../schemas.ts'
 import { nextBefore } from '../trade-shapes.ts'
-
-/** Where a page ended. */
-export type UserTradePlace = {
-  readonly matchedAtMs: number
-  readonly seq: number
-  readonly fillIndex: number
-  readonly row: number
-}
 
 export type UserTrade = {
   readonly tradeId: TradeId
@@ -54,8 +47,8 @@ type Page<Place> = {
 
 export type UserActivitySources = {
   readonly trades: (
-    page: Page<UserTradePlace>,
-  ) => Promise<{ trades: readonly UserTrade[]; next: UserTradePlace | undefined }>
+    page: Page<PagePlace>,
+  ) => Promise<{ trades: readonly UserTrade[]; next: PagePlace | undefined }>
   readonly payouts: (page: Page<never>) => Promise<readonly UserPayout[]>
 }
 
@@ -92,16 +85,6 @@ const UserPayoutShape = Type.Object(
   },
   { title: 'UserPayout' },
 )
-
-const PLACE = /^([0-9]{1,15})\.([0-9]{1,15})\.([0-9]{1,10})\.([0-9]{1,15})$/
-
-function placeOf(before: string | undefined): UserTradePlace | undefined | Rejection {
-  if (before === undefined) return undefined
-  const parts = PLACE.exec(before)
-  if (parts === null) return reject('INVALID_FIELD', 'before', 'before must be a nextBefore')
-  const [matchedAtMs = 0, seq = 0, fillIndex = 0, row = 0] = parts.slice(1).map(Number)
-  return { matchedAtMs, seq, fillIndex, row }
-}
 
 export function userActivity(sources: UserActivitySources): AnswerRoute {
   return route({
@@ -180,7 +163,7 @@ export function userActivity(sources: UserActivitySources): AnswerRoute {
       },
     },
     async handle({ path, query }) {
-      const before = placeOf(query.before)
+      const before = readPlace(query.before)
       if (isRejection(before)) return before
       const limit = Math.min(query.limit ?? USER_ACTIVITY_LISTED, USER_ACTIVITY_LISTED_MAX)
       const page = { user: path.address, chainId: query.chain_id, limit }
@@ -188,14 +171,10 @@ export function userActivity(sources: UserActivitySources): AnswerRoute {
         sources.trades({ ...page, before }),
         before === undefined ? sources.payouts(page) : [],
       ])
-      const { next } = found
       const body = {
         activity: found.trades.map((trade) => tradeEntry(trade, path.address)),
         settlements: payouts.map(payoutEntry),
-        nextBefore:
-          next === undefined
-            ? null
-            : `${next.matchedAtMs}.${next.seq}.${next.fillIndex}.${next.row}`,
+        nextBefore: writePlace(found.next),
       }
       return { status: 200, body }
     },

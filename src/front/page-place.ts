@@ -1,0 +1,28 @@
+/**
+ * A place in a list of trades of many markets: the time, sequence, fill and row of the last entry of a
+ * page. As text it is what a client hands back as `before`; only we read it.
+ */
+
+import { type Rejection, reject } from '#domain/rejection.ts'
+
+export type PagePlace = {
+  readonly atMs: number
+  readonly seq: number
+  readonly fillIndex: number
+  readonly row: number
+}
+
+const PLACE = /^([0-9]{1,15})\.([0-9]{1,15})\.([0-9]{1,10})\.([0-9]{1,15})$/
+
+export function readPlace(before: string | undefined): PagePlace | undefined | Rejection {
+  if (before === undefined) return undefined
+  const parts = PLACE.exec(before)
+  if (parts === null) return reject('INVALID_FIELD', 'before', 'before must be a nextBefore')
+  const [atMs = 0, seq = 0, fillIndex = 0, row = 0] = parts.slice(1).map(Number)
+  return { atMs, seq, fillIndex, row }
+}
+
+export function writePlace(place: PagePlace | undefined): string | null {
+  if (place === undefined) return null
+  return `${place.atMs}.${place.seq}.${place.fillIndex}.${place.row}`
+}
