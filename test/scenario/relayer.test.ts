@@ -103,6 +103,20 @@ test('people without ether', async (t) => {
     await eventually(async () => assert.deepEqual(await cem.client.relayer.pendingClaims(), []))
     assert.deepEqual(await cem.client.relayer.failedClaims(), [])
     await assertPenniless(cem)
+    const ofCem = async <T>(what: string): Promise<T> => {
+      const path = `/api/v1/users/${cem.address}/${what}?chain_id=${chain.chain.id}`
+      return (await fetch(relayed.exchange.url + path)).json() as Promise<T>
+    }
+    await eventually(async () => {
+      type Settlement = Record<'txHash' | 'payout' | 'status' | 'winningOutcome', unknown>
+      const { settlements } = await ofCem<{ settlements: Settlement[] }>('activity')
+      assert.equal(settlements.length, 1)
+      const { txHash, payout, status, winningOutcome } = settlements[0]!
+      assert.deepEqual([txHash, payout, status, winningOutcome], [hash, 10_000_000, 'confirmed', 1])
+      type Position = { yesShares: number; noShares: number }
+      const { positions } = await ofCem<{ positions: Position[] }>('positions')
+      assert.ok(positions.every(({ yesShares, noShares }) => yesShares + noShares === 0))
+    })
 
     const twice = await refusal(cem.client.relayer.ctfRedemption({ market: place }))
     assert.equal(twice.status, 422)
