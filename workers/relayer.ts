@@ -213,7 +213,12 @@ runThread({
         const balances = await query('tokenBalancesOf', { holder, chainId })
         return balances.some(({ balance }) => BigInt(balance) > 0n)
       },
-      resolvedBy: (market) => resolvedBy(client, market, chain.startBlock),
+      async resolvedBy(market) {
+        const known = await query('chainMarketsByContract', { contractAddress: market })
+        const indexed = known.find((one) => one.chainId === chainId)?.resolvedTx
+        // The index is a few blocks behind; the chain's own log is not.
+        return indexed ?? resolvedBy(client, market, chain.startBlock)
+      },
     })
     const lanes = makeRelayLanes({
       client,
