@@ -72,16 +72,26 @@ test('the examples of the README run as they are written', async (t) => {
   })
 })
 
-test('the example without ether runs as it is written', async (t) => {
+test('the examples that move time run as they are written', async (t) => {
   const exchange = await startExchange(t, { devnet: true })
-  const [code] = await blocks('Without ether', 'ts')
-  assert.ok(code !== undefined)
-  const here = code.replaceAll('http://127.0.0.1:8080', exchange.url)
-  const path = [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter)
-  const { stdout } = await run('node', ['--input-type=module-typescript', '-e', here], {
-    cwd: ROOT,
-    env: { ...process.env, PATH: path },
-    timeout: 120_000,
+  const example = async (section: string): Promise<string> => {
+    const [code] = await blocks(section, 'ts')
+    assert.ok(code !== undefined)
+    const here = code.replaceAll('http://127.0.0.1:8080', exchange.url)
+    const path = [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter)
+    const { stdout } = await run('node', ['--input-type=module-typescript', '-e', here], {
+      cwd: ROOT,
+      env: { ...process.env, PATH: path },
+      timeout: 120_000,
+    })
+    return stdout
+  }
+
+  await t.test('a market’s whole life', async () => {
+    assert.match(await example('How a market ends'), /proposedOutcome: true.*YES won/s)
   })
-  assert.match(stdout, /ether: 0n, stablecoin: 130000000n/)
+
+  await t.test('without ether', async () => {
+    assert.match(await example('Without ether'), /ether: 0n, stablecoin: 130000000n/)
+  })
 })

@@ -81,7 +81,9 @@ export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy>
     try {
       return { ...head, result: await faulty(faults, method, params) }
     } catch (error) {
-      const { code, message, data } = error as { code?: number; message?: string; data?: unknown }
+      // What the node itself said is the cause of what viem made of it.
+      const { cause = error } = error as { cause?: unknown }
+      const { code, message, data } = cause as { code?: number; message?: string; data?: unknown }
       return {
         ...head,
         error: {
