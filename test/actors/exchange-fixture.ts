@@ -13,7 +13,7 @@ import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
 import { readRows } from '#actors/packed-event.ts'
 import { loadSettings } from '#config/settings.ts'
 import { databaseUrlOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
-import { marketThreadName, partitionOf, threadOf } from '#config/topology.ts'
+import { frontThreadName, marketThreadName, partitionOf, threadOf } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { Unanswered } from '#runtime/channel.ts'
@@ -80,6 +80,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
     SIBYL_RESTART_BACKOFF_MS_MAX: '20',
     SIBYL_RESTARTS_MAX: '1000',
     SIBYL_HEALTH_INTERVAL_MS: '200',
+    SIBYL_FRONT_THREADS: String(options.relays ?? 1),
     ...options.env,
   })
   const topology = topologyOf(settings)
@@ -92,7 +93,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
   const markets = Array.from({ length: topology.marketThreads }, (_, index) =>
     marketThreadName(index),
   )
-  const relays = Array.from({ length: options.relays ?? 1 }, (_, index) => `relay-${index}`)
+  const relays = Array.from({ length: options.relays ?? 1 }, (_, index) => frontThreadName(index))
   const airwave = randomUUID()
   const entry = (path: string) => new URL(path, import.meta.url)
   const specs: ThreadSpec[] = [
@@ -224,19 +225,19 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
       type: K,
       message: MarketThreadProtocol[K]['takes'],
     ): Promise<MarketThreadProtocol[K]['answers'] | Unanswered> {
-      const [answer] = await askMany('relay-0', [
+      const [answer] = await askMany('front-0', [
         [threadOfMarket(marketId), type, message] as never,
       ])
       return answer as MarketThreadProtocol[K]['answers'] | Unanswered
     },
     /** Asks many things in one turn. */
-    askAll: (asks: readonly { marketId: MarketId; ask: Ask }[], relay = 'relay-0') =>
+    askAll: (asks: readonly { marketId: MarketId; ask: Ask }[], relay = 'front-0') =>
       askMany(
         relay,
         asks.map(({ marketId, ask }) => [threadOfMarket(marketId), ...ask] as never),
       ),
     askThread: (thread: string, ...ask: Ask) =>
-      askMany('relay-0', [[thread, ...ask] as never]).then(([answer]) => answer),
+      askMany('front-0', [[thread, ...ask] as never]).then(([answer]) => answer),
     /** Answers whether every thread ended by itself. A second time it does nothing. */
     stop() {
       stopped ??= supervisor.stop().finally(() => air.close())

@@ -39,7 +39,7 @@ suite('a log that cannot be written', { concurrency: true }, () => {
         if (ask[0] === 'PlaceOrder')
           assert('status' in (again[index] as object), String(again[index]))
       }
-      const reloads = exchange.heard.get('relay-0')!.filter((line) => 'reloaded' in line)
+      const reloads = exchange.heard.get('front-0')!.filter((line) => 'reloaded' in line)
       assert(reloads.length >= 1, 'the readers are told')
       assertOpen(expectedFrom(dataDir), await openOrders(exchange))
     }))
@@ -62,7 +62,7 @@ suite('a log that cannot be written', { concurrency: true }, () => {
         marketId: order.marketId,
         ask: ['HoldOrder', { session: 's', order }] as never,
       }))
-      assert.ok(!(await exchange.askAll(holds, 'relay-1')).some(isRejection))
+      assert.ok(!(await exchange.askAll(holds, 'front-1')).some(isRejection))
       await exchange.askAll(places)
       const isHeld = new Set(held.map(({ orderHash }) => orderHash))
       const open = async () => (await openOrders(exchange)).map(({ orderHash }) => orderHash)
@@ -71,8 +71,8 @@ suite('a log that cannot be written', { concurrency: true }, () => {
       assert.ok(before.length > stays.length && stays.length > 0, 'the test needs both')
       const intruder = new Database(join(dataDir, 'log', 'partition-0.db'))
       intruder.exec('BEGIN IMMEDIATE')
-      await exchange.supervisor.kill('relay-1')
-      const reloads = () => exchange.heard.get('relay-0')!.filter((line) => 'reloaded' in line)
+      await exchange.supervisor.kill('front-1')
+      const reloads = () => exchange.heard.get('front-0')!.filter((line) => 'reloaded' in line)
       await eventually(() => assert.ok(reloads().length > 0, 'the cancels failed'), 60_000)
       intruder.exec('ROLLBACK')
       intruder.close()

@@ -38,7 +38,7 @@ test('every reader hears the events before the answers to them', () =>
     await openMarkets(exchange, stream)
     const halves = await Promise.all(
       Array.from({ length: 40 }, (_, turn) =>
-        exchange.askAll(stream.take(10), turn % 2 === 0 ? 'relay-0' : 'relay-1'),
+        exchange.askAll(stream.take(10), turn % 2 === 0 ? 'front-0' : 'front-1'),
       ),
     )
     assert.equal(halves.flat().length, 400)
