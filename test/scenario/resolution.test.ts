@@ -45,6 +45,8 @@ type Life = {
   dispute(): Promise<void>
   /** UMA's voters decide, by its mock. */
   arbitrate(truth: boolean): Promise<void>
+  /** The stream has named who won, unless this life is one of kills. */
+  winnerTold(): Promise<void>
   /** After the step: the events that it brought, and the kill that may follow it. */
   after(...events: string[]): Promise<void>
 }
@@ -128,10 +130,24 @@ async function begin(t: TestContext, kills: boolean): Promise<Life> {
         truth ? TRUE : 0n,
       ])
     },
+    async winnerTold() {
+      if (kills) return
+      await eventually(() =>
+        assert.ok(
+          heard.some(
+            (message) => message.type === 'market' && message.resolution?.winningOutcome === 0,
+          ),
+        ),
+      )
+    },
     async after(...events) {
       if (!kills) {
-        const names = () =>
-          heard.slice(told).flatMap((message) => (message.type === 'market' ? message.event : []))
+        // `resolved` is told by the market's log, which ends with it, and by the chain, which says
+        // who won; whichever comes first.
+        const names = () => {
+          const all = heard.slice(told).filter((message) => message.type === 'market')
+          return [...new Set(all.map(({ event }) => event))]
+        }
         await eventually(() => assert.deepEqual(names(), events))
         told = heard.length
         return
@@ -234,6 +250,7 @@ async function live(life: Life): Promise<void> {
   await eventually(settle)
   const settled = await life.assertion(proposer, true, { disputed: true, settled: true })
   await life.stands({ expired: true, resolved: true, winningOutcome: 0, assertion: settled })
+  await life.winnerTold()
   await life.after('resolved')
 
   // Redeemed: each has what his tokens are worth.
