@@ -93,7 +93,7 @@ const TRADE_SETTLED = parseAbiItem(
 
 const UNIT = 1_000_000
 /** Steps after which a story that does not end has failed. */
-const STEPS_MAX = 200
+const STEPS_MAX = 500
 let nonces = Date.now()
 
 export type SettlementWorld = Awaited<ReturnType<typeof startWorld>>

@@ -7,7 +7,6 @@ import { Transactions } from './mysql/004-transactions.ts'
 import { RelaysClaims } from './mysql/005-relays-claims.ts'
 import { PricesQuickMarkets } from './mysql/006-prices-quick-markets.ts'
 import { Reads } from './mysql/007-reads.ts'
-import { Resolution } from './mysql/008-resolution.ts'
 
 export const mysqlMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
@@ -17,5 +16,4 @@ export const mysqlMigrations = [
   { name: '005-relays-claims', class: RelaysClaims },
   { name: '006-prices-quick-markets', class: PricesQuickMarkets },
   { name: '007-reads', class: Reads },
-  { name: '008-resolution', class: Resolution },
 ]

@@ -64,7 +64,8 @@ export class Chain extends Migration {
       index chain_markets_by_chain (chain_id, created_block),
       index chain_markets_by_contract (contract_address),
       index chain_markets_by_asset (asset, chain_id, start_sec),
-      index chain_markets_by_expiration (resolved, expires_at_sec)
+      index chain_markets_by_expiration (resolved, expires_at_sec),
+      index chain_markets_unpaid (chain_id, resolved, payouts_block)
     ) ${TABLE}`)
     this.addSql(`create table if not exists chain_outcomes (
       chain_id bigint not null,

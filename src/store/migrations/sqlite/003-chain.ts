@@ -66,6 +66,8 @@ export class Chain extends Migration {
       on chain_markets (contract_address)`)
     this.addSql(`create index if not exists chain_markets_by_asset
       on chain_markets (asset, chain_id, start_sec) where asset is not null`)
+    this.addSql(`create index if not exists chain_markets_unpaid
+      on chain_markets (chain_id, resolved, payouts_block)`)
     this.addSql(`create index if not exists chain_markets_by_expiration
       on chain_markets (resolved, expires_at_sec)`)
     this.addSql(`create table if not exists chain_outcomes (
