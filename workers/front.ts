@@ -450,7 +450,12 @@ function routes(): Route[] {
     ...quickMarketRoutes({
       prices: priceBoard,
       board,
-      list: (asset, limit) => query('quickMarketsOfAsset', { asset, limit }),
+      list: (asset, limit, beforeSec) =>
+        query('quickMarketsOfAsset', {
+          asset,
+          limit,
+          ...(beforeSec === undefined ? {} : { beforeSec }),
+        }),
       find: (id) => query('quickMarketById', { id }),
       nowMs: systemClock.nowMs,
     }),

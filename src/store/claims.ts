@@ -1,20 +1,40 @@
 /** Reads of claims: redemptions through the relayer, the newest first. */
 
 import type { Address } from '#domain/ids.ts'
-import type { ClaimRecord, ClaimStatus } from '#domain/relay.ts'
+import type { ClaimRecord, ClaimStatus, RelayKey } from '#domain/relay.ts'
 import { type Database, read } from './database.ts'
 import { ClaimEntity } from './entities/claim.ts'
 
-/** The newest claims of one status, and how many there are in all. */
+/** The last claim of a page. */
+export type ClaimPlace = { readonly atMs: number; readonly item: number; readonly key: RelayKey }
+
+export type ClaimFilter = {
+  readonly status: ClaimStatus
+  readonly limit: number
+  /** Only those that follow it, which are older. */
+  readonly before?: ClaimPlace
+}
+
+/** The newest claims of one status, where the next page begins, and how many there are in all. */
 export async function claimsByStatus(
   database: Database,
-  filter: { readonly status: ClaimStatus; readonly limit: number },
-): Promise<{ claims: ClaimRecord[]; count: number }> {
-  const where = { status: filter.status }
+  { status, limit, before }: ClaimFilter,
+): Promise<{ claims: ClaimRecord[]; count: number; next: ClaimPlace | undefined }> {
+  const where = { status, ...(before === undefined ? {} : olderThan(before)) }
   const [found, count] = await read(database, (em) =>
-    Promise.all([em.find(ClaimEntity, where, newest(filter.limit)), em.count(ClaimEntity, where)]),
+    Promise.all([em.find(ClaimEntity, where, newest(limit)), em.count(ClaimEntity, { status })]),
   )
-  return { claims: found.map(claimRecord), count }
+  const last = found.length === limit ? found.at(-1) : undefined
+  const next =
+    last === undefined ? undefined : { atMs: last.submittedAtMs, item: last.item, key: last.key }
+  return { claims: found.map(claimRecord), count, next }
+}
+
+function olderThan({ atMs, item, key }: ClaimPlace) {
+  return {
+    submittedAtMs: { $lte: atMs },
+    $or: [{ submittedAtMs: { $lt: atMs } }, { item: { $lt: item } }, { item, key: { $lt: key } }],
+  }
 }
 
 /** The claims of a user on a chain, whatever became of them. */

@@ -7,7 +7,7 @@ import type { ApiKey } from '#domain/api-key.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
-import type { ClaimRecord, ClaimStatus, RelayKey, RelayRecord } from '#domain/relay.ts'
+import type { ClaimRecord, RelayKey, RelayRecord } from '#domain/relay.ts'
 import type { StoredTrade } from '#domain/trade.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { apiKeyById } from './api-keys.ts'
@@ -32,7 +32,7 @@ import {
   tokenBalancesOf,
 } from './chain-markets.ts'
 import { type Checkpoint, checkpoints } from './checkpoints.ts'
-import { claimsByStatus, claimsOfUser } from './claims.ts'
+import { type ClaimFilter, type ClaimPlace, claimsByStatus, claimsOfUser } from './claims.ts'
 import type { Database } from './database.ts'
 import {
   listMarkets,
@@ -105,7 +105,10 @@ export type Queries = {
     answers: PriceRecord[]
   }
   marksSince: { takes: { sinceSec: number; limit: number }; answers: Mark[] }
-  quickMarketsOfAsset: { takes: { asset: string; limit: number }; answers: QuickMarket[] }
+  quickMarketsOfAsset: {
+    takes: { asset: string; limit: number; beforeSec?: number }
+    answers: QuickMarket[]
+  }
   quickMarketById: { takes: { id: number }; answers: QuickMarket | undefined }
   unfinishedQuickMarkets: { takes: { limit: number }; answers: QuickMarket[] }
   checkpoints: { takes: Record<string, never>; answers: Checkpoint[] }
@@ -143,8 +146,8 @@ export type Queries = {
     answers: number
   }
   claimsByStatus: {
-    takes: { status: ClaimStatus; limit: number }
-    answers: { claims: ClaimRecord[]; count: number }
+    takes: ClaimFilter
+    answers: { claims: ClaimRecord[]; count: number; next: ClaimPlace | undefined }
   }
   claimsOfUser: {
     takes: { user: Address; chainId: number; limit: number }

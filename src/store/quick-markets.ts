@@ -114,12 +114,13 @@ async function present(database: Database, { chainId, marketId }: Key): Promise<
 /** The newest first. */
 export async function quickMarketsOfAsset(
   database: Database,
-  filter: { readonly asset: string; readonly limit: number },
+  filter: { readonly asset: string; readonly limit: number; readonly beforeSec?: number },
 ): Promise<QuickMarket[]> {
+  const { asset, beforeSec } = filter
   const found = await read(database, (em) =>
     em.find(
       QuickMarketEntity,
-      { asset: filter.asset },
+      { asset, ...(beforeSec === undefined ? {} : { startSec: { $lt: beforeSec } }) },
       { orderBy: { startSec: 'desc', id: 'desc' }, limit: filter.limit, disableIdentityMap: true },
     ),
   )

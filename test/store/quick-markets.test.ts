@@ -111,6 +111,12 @@ await onBothDatabases('Prices and quick markets', ({ fresh }) => {
       listed.map(({ startSec }) => startSec),
       [30, 20].map((number) => START_SEC + number * 900),
     )
+    const beforeSec = listed.at(-1)?.startSec ?? 0
+    const earlier = await quickMarketsOfAsset(database, { asset: 'ETH', limit: 2, beforeSec })
+    assert.deepEqual(
+      earlier.map(({ startSec }) => startSec),
+      [START_SEC + 10 * 900],
+    )
   })
 
   it('prices are kept by the second, for a while', async () => {

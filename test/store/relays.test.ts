@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Claim, RelayKey } from '#domain/relay.ts'
-import { claimsByStatus, claimsOfUser } from '#store/claims.ts'
+import { type ClaimPlace, claimsByStatus, claimsOfUser } from '#store/claims.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
 import { migrate } from '#store/migrate.ts'
 import {
@@ -119,6 +119,29 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     const failed = await claimsByStatus(database, { status: 'failed', limit: 1 })
     assert.equal(failed.claims[0]?.userAddress, other.owner)
     assert.equal(failed.claims[0]?.reason.length, 1_000)
+  })
+
+  it('claims are listed page by page, each once', async () => {
+    // Several of one instant, in operations with several markets each.
+    for (const at of [0, 0, 1, 5, 5, 5]) {
+      const relay = relayOf({ atMs: NOW_MS + at })
+      await openRelay(database, { ...relay, claims: [claimOf(relay), claimOf(relay)] })
+    }
+    const whole = await claimsByStatus(database, { status: 'pending', limit: 1_000 })
+    assert.equal(whole.next, undefined)
+    const paged: typeof whole.claims = []
+    let before: ClaimPlace | undefined
+    do {
+      const page = await claimsByStatus(database, {
+        status: 'pending',
+        limit: 3,
+        ...(before === undefined ? {} : { before }),
+      })
+      assert.equal(page.count, whole.count)
+      paged.push(...page.claims)
+      before = page.next
+    } while (before !== undefined)
+    assert.deepEqual(paged, whole.claims)
   })
 
   it('what the chain has not decided about is found again, the oldest first', async () => {

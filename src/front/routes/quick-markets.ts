@@ -60,7 +60,11 @@ function observationBody(mark: Mark) {
 export function quickMarketRoutes(parts: {
   readonly prices: PriceBoard
   readonly board: MarketBoard
-  readonly list: (asset: string, limit: number) => Promise<QuickMarketRecord[]>
+  readonly list: (
+    asset: string,
+    limit: number,
+    beforeSec: number | undefined,
+  ) => Promise<QuickMarketRecord[]>
   readonly find: (id: number) => Promise<QuickMarketRecord | undefined>
   readonly nowMs: () => number
 }): AnswerRoute[] {
@@ -116,29 +120,47 @@ export function quickMarketRoutes(parts: {
       ...common,
       path: '/api/v1/quick-markets/{asset}/history',
       summary: 'The newest quick markets of an asset',
-      description: 'Up to 100, newest first, the one of this moment included.',
+      description:
+        'Up to 100, newest first, the one of this moment included; earlier ones with `before`.',
       params: assetParams,
+      query: Type.Object(
+        {
+          before: Type.Optional(
+            safeInteger({ min: 0, description: 'Only those that started before, Unix seconds' }),
+          ),
+        },
+        { additionalProperties: false },
+      ),
       errors: ['ASSET_NOT_FOUND'],
       responses: {
         200: Type.Object({
           asset: Type.String(),
           quickMarkets: Type.Array(QuickMarket),
           count: Type.Integer(),
+          nextBefore: Type.Union([Type.Integer(), Type.Null()], {
+            description: 'Pass it as `before` for what came earlier; null at the end',
+          }),
         }),
       },
       examples: {
         responses: {
-          200: { one: { value: { asset: 'BTC', quickMarkets: [RESOLVED], count: 1 } } },
+          200: {
+            one: { value: { asset: 'BTC', quickMarkets: [RESOLVED], count: 1, nextBefore: null } },
+          },
         },
       },
-      async handle({ path }) {
+      async handle({ path, query }) {
         const shown = shownAsset(prices, path.asset)
         if ('rejected' in shown) return shown
         const { asset } = shown
-        const quickMarkets = (await parts.list(asset, QUICK_MARKETS_LISTED_MAX)).map(
-          quickMarketBody,
-        )
-        return { status: 200, body: { asset, quickMarkets, count: quickMarkets.length } }
+        const found = await parts.list(asset, QUICK_MARKETS_LISTED_MAX, query.before)
+        const quickMarkets = found.map(quickMarketBody)
+        const isFull = quickMarkets.length === QUICK_MARKETS_LISTED_MAX
+        const nextBefore = isFull ? (quickMarkets.at(-1)?.startTime ?? null) : null
+        return {
+          status: 200,
+          body: { asset, quickMarkets, count: quickMarkets.length, nextBefore },
+        }
       },
     }),
     route({

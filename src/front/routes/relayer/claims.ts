@@ -3,14 +3,42 @@
 import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { CLAIMS_LISTED_MAX } from '#domain/limits.ts'
-import type { ClaimRecord } from '#domain/relay.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { ClaimRecord, RelayKey } from '#domain/relay.ts'
 import { CLAIMS_EXAMPLE } from '../../relayer-examples.ts'
 import { type AnswerRoute, route } from '../../route.ts'
+import { nextBefore } from '../../trade-shapes.ts'
+
+/** Where a page ended: the time, item and key of its last claim. */
+type Place = { readonly atMs: number; readonly item: number; readonly key: RelayKey }
 
 export type ListClaims = (filter: {
   readonly status: 'pending' | 'failed'
   readonly limit: number
-}) => Promise<{ readonly claims: readonly ClaimRecord[]; readonly count: number }>
+  readonly before?: Place
+}) => Promise<{
+  readonly claims: readonly ClaimRecord[]
+  readonly count: number
+  readonly next: Place | undefined
+}>
+
+const PLACE = /^([0-9]{1,15})\.([0-9]{1,9})\.(0x[0-9a-f]{64})$/
+
+function readPlace(before: string | undefined): { readonly before?: Place } | Rejection {
+  if (before === undefined) return {}
+  const [, atMs, item, key] = PLACE.exec(before) ?? []
+  if (key === undefined) return reject('INVALID_FIELD', 'before', 'before must be a nextBefore')
+  return { before: { atMs: Number(atMs), item: Number(item), key: key as RelayKey } }
+}
+
+function writePlace(next: Place | undefined): string | null {
+  return next === undefined ? null : `${next.atMs}.${next.item}.${next.key}`
+}
+
+const query = Type.Object(
+  { before: Type.Optional(Type.String({ description: 'Where the page before ended' })) },
+  { additionalProperties: false },
+)
 
 const fields = {
   txHash: Type.String({ description: 'The redemption; empty until there is one' }),
@@ -32,7 +60,8 @@ const common = {
   auth: 'public',
   cost: 'read',
   tag: 'relayer',
-  description: `The newest ${CLAIMS_LISTED_MAX}; \`count\` is the number of all.`,
+  description: `The newest ${CLAIMS_LISTED_MAX}, earlier ones with \`before\`; \`count\` is the number of all.`,
+  query,
 } as const
 
 export function pendingClaims(list: ListClaims): AnswerRoute {
@@ -40,13 +69,23 @@ export function pendingClaims(list: ListClaims): AnswerRoute {
     ...common,
     path: '/api/v1/pending-claims',
     summary: 'Redemptions that the chain has not confirmed yet',
-    responses: { 200: Type.Object({ claims: Type.Array(PendingClaim), count: Type.Integer() }) },
-    examples: {
-      responses: { 200: { one: { value: { claims: [CLAIMS_EXAMPLE], count: 1 } } } },
+    responses: {
+      200: Type.Object({ claims: Type.Array(PendingClaim), count: Type.Integer(), nextBefore }),
     },
-    async handle() {
-      const { claims, count } = await list({ status: 'pending', limit: CLAIMS_LISTED_MAX })
-      return { status: 200, body: { claims: claims.map(claimBody), count } }
+    examples: {
+      responses: {
+        200: { one: { value: { claims: [CLAIMS_EXAMPLE], count: 1, nextBefore: null } } },
+      },
+    },
+    async handle({ query }) {
+      const place = readPlace(query.before)
+      if (isRejection(place)) return place
+      const found = await list({ status: 'pending', limit: CLAIMS_LISTED_MAX, ...place })
+      const { claims, count } = found
+      return {
+        status: 200,
+        body: { claims: claims.map(claimBody), count, nextBefore: writePlace(found.next) },
+      }
     },
   })
 }
@@ -56,7 +95,9 @@ export function failedClaims(list: ListClaims): AnswerRoute {
     ...common,
     path: '/api/v1/failed-claims',
     summary: 'Redemptions that failed',
-    responses: { 200: Type.Object({ claims: Type.Array(FailedClaim), count: Type.Integer() }) },
+    responses: {
+      200: Type.Object({ claims: Type.Array(FailedClaim), count: Type.Integer(), nextBefore }),
+    },
     examples: {
       responses: {
         200: {
@@ -64,15 +105,19 @@ export function failedClaims(list: ListClaims): AnswerRoute {
             value: {
               claims: [{ ...CLAIMS_EXAMPLE, reason: 'the transaction reverted' }],
               count: 1,
+              nextBefore: null,
             },
           },
         },
       },
     },
-    async handle() {
-      const { claims, count } = await list({ status: 'failed', limit: CLAIMS_LISTED_MAX })
+    async handle({ query }) {
+      const place = readPlace(query.before)
+      if (isRejection(place)) return place
+      const found = await list({ status: 'failed', limit: CLAIMS_LISTED_MAX, ...place })
+      const { claims, count } = found
       const body = claims.map((claim) => ({ ...claimBody(claim), reason: claim.reason }))
-      return { status: 200, body: { claims: body, count } }
+      return { status: 200, body: { claims: body, count, nextBefore: writePlace(found.next) } }
     },
   })
 }
