@@ -18,6 +18,7 @@ import {
   type TransactionReceipt,
 } from 'viem'
 import type { HDAccount } from 'viem/accounts'
+import { SETTLEMENT_REASONS } from '#chain/settlement-contract.ts'
 import type { Contract } from '#devnet/artifact.ts'
 import { type Deployer, type Deployment, deployAll, type Settings } from '#devnet/deploy.ts'
 import { DEVNET_TERMS } from '#devnet/seed.ts'
@@ -46,30 +47,8 @@ export const YES = 0
 export const NO = 1
 
 export const FAULTS = ['None', 'Buyer', 'Seller', 'Both'] as const
-export const REASONS = [
-  'None',
-  'AlreadySettled',
-  'WrongSide',
-  'MarketMismatch',
-  'OutcomeMismatch',
-  'SizeZero',
-  'PriceOutOfRange',
-  'PriceAboveBuyLimit',
-  'PriceBelowSellLimit',
-  'InvalidSignature',
-  'FeeRecipientNotZero',
-  'OrderExpired',
-  'OrderCancelled',
-  'OrderOverfilled',
-  'MarketUnknown',
-  'InsufficientCollateral',
-  'InsufficientAllowance',
-  'InsufficientShares',
-  'SharesNotApproved',
-  'BothUnfunded',
-  'CollateralRefused',
-  'SharesRefused',
-] as const
+/** The exchange's own list, which these tests compare with what the contract says. */
+export const REASONS = SETTLEMENT_REASONS
 export type Fault = (typeof FAULTS)[number]
 export type Reason = (typeof REASONS)[number]
 
