@@ -90,6 +90,14 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
     }, PATIENCE_MS)
     assert.match(reportTxHash, /^0x[0-9a-f]{64}$/)
     const market = { id: marketId, contractAddress }
+    await eventually(async () =>
+      assert.deepEqual(await ann.resolution.status(quick.marketId), {
+        marketId: quick.marketId,
+        expired: true,
+        resolved: true,
+        winningOutcome: resolved.outcome,
+      }),
+    )
     // Bob holds YES alone; when it has lost there is nothing to redeem for him.
     for (const client of resolved.outcome === 0 ? [ann, bob] : [ann]) {
       assert.equal((await client.relayer.ctfRedemption({ market })).success, true)

@@ -88,7 +88,7 @@ describe('settlement survives', () => {
   )
 
   it(
-    'an RPC that is down, answers errors, or too slowly',
+    'an RPC that is down, or answers errors',
     inWorld(async (world) => {
       await world.trade()
       for (const faults of [
