@@ -39,6 +39,7 @@ import {
   type QueryName,
   type QueryTask,
 } from '#store/queries.ts'
+import { loadKeccak } from '#verify/keccak.ts'
 
 const MAILBOX_MAX = 10_000
 /** How often each actor looks whether something is due. */
@@ -120,6 +121,7 @@ async function startChain(chain: (typeof settings.chains)[number]): Promise<void
       chainId,
       journal: makeJournal(store, reads),
       nowMs: systemClock.nowMs,
+      keccak256: loadKeccak().keccak256,
       policy: {
         confirmations,
         bumpAfterMs: rules.bumpAfterMs,
@@ -145,7 +147,7 @@ async function startChain(chain: (typeof settings.chains)[number]): Promise<void
     },
     {
       desk,
-      readPending: (filter) => query('tradesToSettle', { chainId, ...filter }),
+      readPending: (filter) => query('pendingTradeIds', { chainId, ...filter }),
       readTrades: (tradeIds) => query('tradesWithOrders', { tradeIds }),
       keyOf: (trade) => contract.tradeKeyOf(trade),
       report,

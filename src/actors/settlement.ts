@@ -60,7 +60,8 @@ export type SettlementProtocol = {
     takes: { open: readonly RecoveredBatch[] }
     answers: undefined
   }
-  TradesRead: { takes: { trades: readonly StoredTrade[]; full: boolean }; answers: undefined }
+  PendingRead: { takes: { tradeIds: readonly TradeId[]; full: boolean }; answers: undefined }
+  TradesRead: { takes: { trades: readonly StoredTrade[] }; answers: undefined }
   Submitted: { takes: { tradeIds: readonly TradeId[]; submission: Submission }; answers: undefined }
   Polled: {
     takes: {
@@ -153,7 +154,8 @@ export type SettlementOutside = {
   readonly readPending: (filter: {
     readonly limit: number
     readonly exceptMarkets: readonly MarketId[]
-  }) => Promise<readonly StoredTrade[]>
+  }) => Promise<readonly TradeId[]>
+  /** Those of them that are known, in the order in which they were asked for. */
   readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly StoredTrade[]>
   /** A trade's id on chain; computed, once per trade. */
   readonly keyOf: (trade: StoredTrade) => string
@@ -309,10 +311,20 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     return undefined
   },
 
-  TradesRead(state, { trades, full }, context) {
+  PendingRead(state, { tradeIds, full }, context) {
+    state.readFull = full
+    const fresh = tradeIds.filter((id) => !state.held.has(id) && !state.ended.has(id))
+    context.pipe(
+      state.outside.readTrades(fresh.slice(0, READ_TRADES)),
+      (trades) => ({ type: 'TradesRead', message: { trades } }),
+      failure('read'),
+    )
+    return undefined
+  },
+
+  TradesRead(state, { trades }, context) {
     done(state, 'read')
     state.lastReadMs = context.nowMs
-    state.readFull = full
     for (const trade of trades) {
       if (state.held.has(trade.tradeId) || state.ended.has(trade.tradeId)) continue
       if (state.unknownMarkets.has(trade.marketId)) continue
@@ -507,7 +519,7 @@ function readPending(state: SettlementState, context: SettlementContext): void {
   const limit = state.held.size + Math.min(state.ended.size, ENDED_READ_MAX) + READ_TRADES
   context.pipe(
     state.outside.readPending({ limit, exceptMarkets: [...state.unknownMarkets.keys()] }),
-    (trades) => ({ type: 'TradesRead', message: { trades, full: trades.length >= limit } }),
+    (tradeIds) => ({ type: 'PendingRead', message: { tradeIds, full: tradeIds.length >= limit } }),
     failure('read'),
   )
 }

@@ -1,6 +1,13 @@
 /** A log of the chain as plain data, with lower-case hex: what every decoder of events takes. */
 
-import { type Abi, type DecodeEventLogReturnType, decodeEventLog, type Hex, type Log } from 'viem'
+import {
+  type Abi,
+  type DecodeEventLogReturnType,
+  decodeEventLog,
+  type Hex,
+  type Log,
+  toEventSelector,
+} from 'viem'
 import type { Address } from '#domain/ids.ts'
 import { ourAddress } from './call.ts'
 
@@ -42,14 +49,31 @@ export function placeOf({ blockNumber, blockHash, txHash, logIndex }: ChainLog):
   return { blockNumber, blockHash, txHash, logIndex }
 }
 
+/** The events of an ABI by their first topic, each as an ABI of its own. */
+const eventsOfAbi = new WeakMap<Abi, Map<string, Abi>>()
+
 /** The event of the contract's ABI in the log; undefined for any other. */
 export function decoded<const A extends Abi>(
   abi: A,
   { topics, data }: Pick<ChainLog, 'topics' | 'data'>,
 ): DecodeEventLogReturnType<A> | undefined {
+  let events = eventsOfAbi.get(abi)
+  if (events === undefined) {
+    events = eventsByTopic(abi)
+    eventsOfAbi.set(abi, events)
+  }
+  const event = events.get(topics[0] ?? '')
+  if (event === undefined) return undefined
   try {
-    return decodeEventLog({ abi, topics: topics as [Hex, ...Hex[]], data })
+    // Given the whole ABI it would hash the signature of every event, for every log.
+    return decodeEventLog({ abi: event as A, topics: topics as [Hex, ...Hex[]], data })
   } catch {
     return undefined
   }
+}
+
+function eventsByTopic(abi: Abi): Map<string, Abi> {
+  const events = new Map<string, Abi>()
+  for (const item of abi) if (item.type === 'event') events.set(toEventSelector(item), [item])
+  return events
 }

@@ -40,17 +40,22 @@
 
 import assert from 'node:assert/strict'
 import {
+  bytesToHex,
   type Hex,
   hexToBigInt,
+  hexToBytes,
   hexToNumber,
   keccak256,
   type LocalAccount,
   numberToHex,
   type PublicClient,
+  parseSignature,
   parseTransaction,
+  serializeTransaction,
 } from 'viem'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
+import type { Keccak256 } from '#domain/order-hash.ts'
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 import { broadcastAnswer, everythingSaid, shortly } from './broadcast-error.ts'
 import { bumpedFees, cappedFees, type Fees, freshFees } from './fees.ts'
@@ -174,6 +179,8 @@ export type LaneOptions = {
   readonly journal: Journal
   readonly nowMs: () => number
   readonly policy?: Partial<SenderPolicy>
+  /** For large transactions: the portable hash takes longer than all else that signing does. */
+  readonly keccak256?: Keccak256
   /** Told of every trouble that the lane gets over by itself. */
   readonly onTrouble?: (where: 'rpc' | 'journal', error: unknown) => void
 }
@@ -232,6 +239,8 @@ export function makeLane(options: LaneOptions): Sender {
   const { client, account, chainId, journal, nowMs } = options
   const policy: SenderPolicy = { ...DEFAULT_POLICY, ...options.policy }
   const sender = account.address.toLowerCase() as Address
+  const hashBytes = options.keccak256 ?? ((bytes) => keccak256(bytes, 'bytes'))
+  const hashOf = (bytes: Hex): Hex => bytesToHex(hashBytes(hexToBytes(bytes)))
   const entries = new Map<number, Entry>()
   let recovered = false
   let nextNonce = 0
@@ -361,8 +370,8 @@ export function makeLane(options: LaneOptions): Sender {
     call: { to: string; data: string; value: bigint; gas: bigint },
     fees: Fees,
   ): Promise<{ raw: string; hash: string }> {
-    const raw = await account.signTransaction({
-      type: 'eip1559',
+    const transaction = {
+      type: 'eip1559' as const,
       chainId,
       nonce,
       to: call.to as Hex,
@@ -370,8 +379,11 @@ export function makeLane(options: LaneOptions): Sender {
       value: call.value,
       gas: call.gas,
       ...fees,
-    })
-    return { raw, hash: keccak256(raw) }
+    }
+    assert(account.sign !== undefined, 'a lane has a key of its own')
+    const signature = await account.sign({ hash: hashOf(serializeTransaction(transaction)) })
+    const raw = serializeTransaction(transaction, parseSignature(signature))
+    return { raw, hash: hashOf(raw) }
   }
 
   async function recover(): Promise<void> {

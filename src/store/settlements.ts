@@ -1,43 +1,41 @@
 /** Trades with their signed orders, as settlement needs them. */
 
-import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import { type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
 import type { StoredTrade } from '#domain/trade.ts'
 import { tradeKey } from './columns.ts'
-import { type Database, read } from './database.ts'
+import { type Database, read, sqlConnection } from './database.ts'
 import { TradeEntity } from './entities/trade.ts'
+import { bytesOf, hexOf } from './hex.ts'
 import { type OrderRecord, ordersByHash } from './orders.ts'
-import { type TradeRecord, tradeRecord } from './trades.ts'
+import { type TradeRecord, type TradeRowRead, tradeRecord } from './trades.ts'
 
 /** Trades that the chain has not decided about, the oldest first, without those of some markets. */
-export async function tradesToSettle(
+export async function pendingTradeIds(
   database: Database,
   filter: {
     readonly chainId: number
     readonly limit: number
     readonly exceptMarkets?: readonly MarketId[]
   },
-): Promise<StoredTrade[]> {
+): Promise<TradeId[]> {
   const { chainId, limit, exceptMarkets = [] } = filter
-  const found = await read(database, (em) =>
-    em.find(
-      TradeEntity,
-      {
-        pending: 1,
-        chainId,
-        ...(exceptMarkets.length === 0 ? {} : { marketId: { $nin: [...exceptMarkets] } }),
-      },
-      {
-        orderBy: { matchedAtMs: 'asc', seq: 'asc', fillIndex: 'asc' },
-        limit,
-        disableIdentityMap: true,
-      },
+  const except =
+    exceptMarkets.length === 0 ? '' : `and market_id not in (${exceptMarkets.map(() => '?')})`
+  const rows = await read(database, () =>
+    sqlConnection(database).execute<Pick<TradeRowRead, 'market_id' | 'seq' | 'fill_index'>[]>(
+      `select market_id, seq, fill_index from trades where pending = 1 and chain_id = ? ${except}
+        order by matched_at_ms, seq, fill_index limit ?`,
+      [chainId, ...exceptMarkets.map(bytesOf), limit],
+      'all',
     ),
   )
-  return withOrders(database, found.map(tradeRecord))
+  return rows.map((row) =>
+    tradeId(hexOf(row.market_id) as MarketId, Number(row.seq), row.fill_index),
+  )
 }
 
-/** Those of the trades that are known, whatever has become of them. */
+/** Those of the trades that are known, whatever has become of them, in the order of the list. */
 export async function tradesWithOrders(
   database: Database,
   { tradeIds }: { readonly tradeIds: readonly TradeId[] },
@@ -51,7 +49,10 @@ export async function tradesWithOrders(
   const found = await read(database, (em) =>
     em.find(TradeEntity, { $or: keys }, { disableIdentityMap: true }),
   )
-  return withOrders(database, found.map(tradeRecord))
+  const places = new Map(tradeIds.map((id, place) => [id, place]))
+  const placeOf = ({ tradeId: id }: TradeRecord): number => places.get(id) ?? 0
+  const trades = found.map(tradeRecord).sort((a, b) => placeOf(a) - placeOf(b))
+  return withOrders(database, trades)
 }
 
 async function withOrders(

@@ -29,7 +29,7 @@ import { costCeil, type Price, type Shares } from '#domain/money.ts'
 import { BUY, type Outcome, SELL, type Side, type VerifiedOrder, YES } from '#domain/order.ts'
 import { orderHash } from '#domain/order-hash.ts'
 import { closeDatabase, openDatabase } from '#store/database.ts'
-import { tradesToSettle } from '#store/settlements.ts'
+import { pendingTradeIds } from '#store/settlements.ts'
 import { recentTrades, type TradeRecord } from '#store/trades.ts'
 import { journalOf } from '#store/transactions.ts'
 import { openTestChain, type TestChain } from '../support/chain.ts'
@@ -267,7 +267,7 @@ async function settleAll(scene: Scene): Promise<TradeRecord[]> {
   const child = await startChild(scene)
   const database = await openDatabase(`sqlite:${scene.dataDir}/sibyl.db`, { readOnly: true })
   const pending = async () =>
-    (await tradesToSettle(database, { chainId: CHAIN_ID, limit: 1 })).length
+    (await pendingTradeIds(database, { chainId: CHAIN_ID, limit: 1 })).length
   try {
     // Nothing may come back once all is quiet: what is in the log is in the database soon.
     for (let quiet = 0; quiet < 10; quiet = (await pending()) === 0 ? quiet + 1 : 0) {

@@ -5,6 +5,9 @@ import { openTestChain, type TestChain } from '../support/chain.ts'
 import { randomFrom } from '../support/random.ts'
 import { type SettlementWorld, startWorld, type WorldOptions } from './settlement-fixture.ts'
 
+/** How long an answer of a slow RPC is waited for. */
+const PATIENCE_MS = 150
+
 /** Whatever happens, in the end every trade has settled once, or failed for a reason of its own. */
 describe('settlement survives', () => {
   let chain: TestChain
@@ -123,6 +126,53 @@ describe('settlement survives', () => {
       assert.deepEqual(await world.statuses(), ['submitted'])
       world.proxy.faults = {}
     }),
+  )
+
+  it(
+    'an RPC that is slow, and one that is slower than anybody waits',
+    inWorld(
+      async (world) => {
+        await world.trade()
+        world.proxy.faults = { slowMs: 20 }
+        await world.until('it is confirmed', world.allDecided)
+        assert.deepEqual(await world.statuses(), ['confirmed'])
+        await world.trade({ seller: 12, buyer: 13 })
+        world.proxy.faults = { slowMs: 3 * PATIENCE_MS }
+        for (let steps = 0; steps < 4; steps++) await world.step(5_000)
+        assert.deepEqual(await world.statuses(), ['confirmed', 'matched'])
+        const failures = world.said.filter(({ type }) => type === 'StepFailed')
+        assert(failures.length > 0, 'it says that it does not get on')
+        world.proxy.faults = {}
+      },
+      { timeoutMs: PATIENCE_MS },
+    ),
+  )
+
+  it(
+    'an RPC that takes a transaction long after it was given up',
+    inWorld(
+      async (world) => {
+        await world.trade()
+        const late = Promise.withResolvers<void>()
+        let heldBack = 0
+        world.proxy.before = async (method) => {
+          if (method !== 'eth_sendRawTransaction') return
+          heldBack++
+          await late.promise
+        }
+        // Signed and stored, broadcast again and again, and no node has it.
+        await world.until('it is sent', () => sentOnes(world) === 1)
+        for (let steps = 0; steps < 4; steps++) await world.step(2_000)
+        assert.deepEqual(await world.statuses(), ['submitted'])
+        assert(heldBack > 1, 'it was broadcast more than once')
+        world.proxy.before = undefined
+        late.resolve()
+        await world.until('every trade is decided', world.allDecided)
+        assert.equal(sentOnes(world), 1, 'nothing was sent anew')
+        assert.deepEqual(await world.statuses(), ['confirmed'])
+      },
+      { timeoutMs: PATIENCE_MS },
+    ),
   )
 
   it(

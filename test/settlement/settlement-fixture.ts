@@ -60,9 +60,10 @@ import { claimLog } from '#store/checkpoints.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
 import { migrate } from '#store/migrate.ts'
 import { project } from '#store/project.ts'
-import { tradesToSettle, tradesWithOrders } from '#store/settlements.ts'
+import { pendingTradeIds, tradesWithOrders } from '#store/settlements.ts'
 import { recentTrades, type TradeRecord } from '#store/trades.ts'
 import { journalOf, saveTransaction, transactionByHash } from '#store/transactions.ts'
+import { loadKeccak } from '#verify/keccak.ts'
 import { aMarket, START_SEC } from '../actors/market-fixture.ts'
 import { type Command, startHost } from '../actors/thread-fixture.ts'
 import type { TestChain } from '../support/chain.ts'
@@ -72,6 +73,8 @@ export type WorldOptions = {
   readonly rules?: Partial<SettlementRules>
   readonly policy?: Partial<SenderPolicy>
   readonly confirmations?: number
+  /** How long an answer of the chain is waited for. */
+  readonly timeoutMs?: number
   /** Straight to the chain, without the line that can be cut. */
   readonly direct?: boolean
 }
@@ -94,6 +97,8 @@ const TRADE_SETTLED = parseAbiItem(
 const UNIT = 1_000_000
 /** Steps after which a story that does not end has failed. */
 const STEPS_MAX = 500
+/** How often `run` looks. */
+const LOOK_MS = 10
 let nonces = Date.now()
 
 export type SettlementWorld = Awaited<ReturnType<typeof startWorld>>
@@ -173,7 +178,9 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   let served: Served
   /** A new process: only the log, the database and the chain are what they were. */
   function boot(): void {
-    const client = makeChainClient({ chainId, rpcUrls: [url], rounds: 2, pauseMs: 1 })
+    const { timeoutMs } = options
+    const patience = timeoutMs === undefined ? {} : { timeoutMs }
+    const client = makeChainClient({ chainId, rpcUrls: [url], rounds: 2, pauseMs: 1, ...patience })
     const bootContract = settlementContract(client, address)
     // A process that was killed does nothing any more, so what it still holds must not either.
     const life = { over: false }
@@ -207,6 +214,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
             }),
         },
         nowMs: () => nowMs,
+        keccak256: loadKeccak().keccak256,
         policy: {
           confirmations: options.confirmations ?? 0,
           rebroadcastAfterMs: 1_000,
@@ -235,7 +243,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
       {
         desk,
         readPending: (filter) =>
-          alive(() => reading(() => tradesToSettle(database, { chainId, ...filter }))),
+          alive(() => reading(() => pendingTradeIds(database, { chainId, ...filter }))),
         readTrades: (tradeIds) =>
           alive(() => reading(() => tradesWithOrders(database, { tradeIds }))),
         keyOf: (trade) => bootContract.tradeKeyOf(trade),
@@ -279,6 +287,25 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     assert.fail(
       `${what} did not come about; trades: ${shown}; said: ${JSON.stringify(said.slice(-6))}`,
     )
+  }
+
+  /** As its thread runs it: looks by a timer, the database catching up meanwhile, until it is so. */
+  async function run(isSo: () => boolean): Promise<void> {
+    const timer = setInterval(() => {
+      nowMs += LOOK_MS
+      host.at(nowMs / 1_000 - START_SEC)
+      served.hear('Tick', {}, 0, undefined)
+    }, LOOK_MS)
+    try {
+      while (!isSo()) {
+        await projected()
+        await new Promise((turn) => setTimeout(turn, LOOK_MS))
+      }
+    } finally {
+      clearInterval(timer)
+    }
+    await Promise.race([served.drained(), ended])
+    await projected()
   }
 
   const [demo] = chain.demoMarkets
@@ -376,6 +403,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
       await place({ ...rest, by: buyer, side: BUY })
     },
     step,
+    run,
     projected,
     until,
     /** The thread of settlement dies at once, and another one takes its place. */
