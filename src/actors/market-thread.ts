@@ -20,7 +20,7 @@ import {
 import { MARKETS_OPEN_MAX, ORDERS_PER_MARKET_MAX } from '#domain/limits.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { OUTCOMES, type Outcome } from '#domain/order.ts'
+import { byAge, type OpenOrderPlace, OUTCOMES, type Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type {
   Appended,
@@ -54,6 +54,17 @@ export type MarketThreadProtocol = MarketProtocol & {
   OpenOrders: {
     takes: { trader: Address; marketId?: MarketId }
     answers: { orders: OpenOrder[] }
+  }
+  /** The oldest of them behind a place, and how many there are in all. */
+  OpenOrdersPage: {
+    takes: {
+      trader: Address
+      marketId?: MarketId
+      chainId?: number
+      after?: OpenOrderPlace
+      limit: number
+    }
+    answers: { orders: OpenOrder[]; count: number }
   }
   /** How many orders rest in the markets of this thread, by chain. */
   CountOrders: {
@@ -212,15 +223,14 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     )
   },
 
-  OpenOrders(thread, { trader, marketId }, context: ThreadContext) {
-    const nowSec = Math.floor(context.nowMs / 1_000)
-    const asked =
-      marketId === undefined ? [...thread.markets.values()] : [thread.markets.get(marketId)]
-    const orders: OpenOrder[] = []
-    for (const hosted of asked) {
-      if (hosted !== undefined) orders.push(...openOrdersOf(hosted.state, trader, nowSec))
-    }
-    return { orders }
+  OpenOrders(thread, asked, context: ThreadContext) {
+    return { orders: openOrders(thread, asked, context) }
+  },
+
+  OpenOrdersPage(thread, { after, limit, ...asked }, context: ThreadContext) {
+    const all = openOrders(thread, asked, context)
+    const rest = after === undefined ? all : all.filter((order) => byAge(order, after) > 0)
+    return { orders: rest.sort(byAge).slice(0, limit), count: all.length }
   },
 
   CountOrders(thread) {
@@ -248,6 +258,23 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     if (thread.options.log.owned.includes(partition)) thread.projected.set(partition, offset)
     return undefined
   },
+}
+
+function openOrders(
+  thread: MarketThread,
+  { trader, marketId, chainId }: { trader: Address; marketId?: MarketId; chainId?: number },
+  { nowMs }: ThreadContext,
+): OpenOrder[] {
+  const nowSec = Math.floor(nowMs / 1_000)
+  const asked =
+    marketId === undefined ? [...thread.markets.values()] : [thread.markets.get(marketId)]
+  const orders: OpenOrder[] = []
+  for (const hosted of asked) {
+    if (hosted === undefined) continue
+    if (chainId !== undefined && hosted.state.market.chainId !== chainId) continue
+    for (const order of openOrdersOf(hosted.state, trader, nowSec)) orders.push(order)
+  }
+  return orders
 }
 
 function host(thread: MarketThread, opened: Market, partition: number): Hosted {

@@ -286,6 +286,25 @@ export function createClient(options: ClientOptions): Client {
     return onChain
   }
 
+  /** Page by page, to the last. */
+  async function allOrders(
+    path: string,
+    query: Readonly<Record<string, string | number | undefined>>,
+    call: CallOptions | undefined,
+  ): Promise<OpenOrder[]> {
+    const all: OpenOrder[] = []
+    let after: string | undefined
+    do {
+      const page = await send<{ orders: OpenOrder[]; nextAfter: string | null }>(
+        { method: 'GET', path, query: { ...query, after } },
+        call,
+      )
+      all.push(...page.orders)
+      after = page.nextAfter ?? undefined
+    } while (after !== undefined)
+    return all
+  }
+
   const trader = (address: string | undefined): string => address ?? signerAddress(signer())
 
   const relayer = createRelayer({ send, chain, signer })
@@ -324,15 +343,13 @@ export function createClient(options: ClientOptions): Client {
       async list(filter = {}, call) {
         const query = { trader: trader(filter.trader), market: filter.market }
         const path = '/api/v1/orders'
-        const { orders } = await send<{ orders: OpenOrder[] }>({ method: 'GET', path, query }, call)
-        return orders
+        return allOrders(path, query, call)
       },
       async listOfUser({ address, chainId }, call) {
         const user = encodeURIComponent(trader(address))
         const query = { chain_id: chainId ?? (await chain(call)).chainId }
         const path = `/api/v1/users/${user}/orders`
-        const { orders } = await send<{ orders: OpenOrder[] }>({ method: 'GET', path, query }, call)
-        return orders
+        return allOrders(path, query, call)
       },
     },
     relayer,

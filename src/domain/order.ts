@@ -81,3 +81,13 @@ export function orderFlaws(order: Order, nowSec: number): Rejection[] {
   }
   return flaws
 }
+
+/** Where a page of open orders ended. */
+export type OpenOrderPlace = { readonly placedAtMs: number; readonly orderHash: OrderHash }
+
+/** The oldest first, so that a list does not jump when orders are added. */
+export function byAge(a: OpenOrderPlace, b: OpenOrderPlace): number {
+  if (a.placedAtMs !== b.placedAtMs) return a.placedAtMs - b.placedAtMs
+  if (a.orderHash === b.orderHash) return 0
+  return a.orderHash < b.orderHash ? -1 : 1
+}

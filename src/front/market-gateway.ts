@@ -6,7 +6,7 @@
 import type { OpenOrder, OrderAccepted, OrderCancelled } from '#actors/market.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
-import type { Side, VerifiedOrder } from '#domain/order.ts'
+import { byAge, type Side, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
@@ -46,6 +46,11 @@ export type MarketGateway = {
     marketId: MarketId | undefined,
     deadlineMs: number,
   ): Promise<OpenOrder[] | Rejection>
+  /** The oldest of them behind a place, at most so many, and how many there are in all. */
+  openOrdersPage(
+    asked: MarketThreadProtocol['OpenOrdersPage']['takes'],
+    deadlineMs: number,
+  ): Promise<{ orders: OpenOrder[]; count: number } | Rejection>
   /** How many orders rest in the books, by chain. */
   countOrders(deadlineMs: number): Promise<Map<number, number> | Rejection>
 }
@@ -106,6 +111,20 @@ export function makeGateway(
         orders.push(...answer.orders)
       }
       return orders
+    },
+    async openOrdersPage(asked, deadlineMs) {
+      const from = asked.marketId === undefined ? threads : [refOf(asked.marketId)]
+      const answers = await Promise.all(
+        from.map((thread) => thread.ask('OpenOrdersPage', asked, deadlineMs)),
+      )
+      const orders: OpenOrder[] = []
+      let count = 0
+      for (const answer of answers) {
+        if (isUnanswered(answer) || isRejection(answer)) return reject('OVERLOADED')
+        orders.push(...answer.orders)
+        count += answer.count
+      }
+      return { orders: orders.sort(byAge).slice(0, asked.limit), count }
     },
     async countOrders(deadlineMs) {
       const answers = await Promise.all(

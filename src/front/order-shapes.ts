@@ -6,8 +6,8 @@ import { checksumAddress } from '#domain/checksum-address.ts'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
 import { BATCH_ORDERS_MAX } from '#domain/limits.ts'
 import { PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
-import type { Order, PermitSignature } from '#domain/order.ts'
-import { REJECTION_CODES } from '#domain/rejection.ts'
+import type { OpenOrderPlace, Order, PermitSignature } from '#domain/order.ts'
+import { REJECTION_CODES, type Rejection, reject } from '#domain/rejection.ts'
 import { address, bytes32, oneOf, ruledInteger, safeInteger, uint64 } from './schemas.ts'
 
 const closed = { additionalProperties: false } as const
@@ -122,20 +122,33 @@ export const OpenOrderShape = Type.Object(
 
 export const OpenOrders = Type.Object({
   orders: Type.Array(OpenOrderShape),
-  count: Type.Integer(),
+  count: Type.Integer({ description: 'Open orders in all' }),
+  nextAfter: Type.Union([Type.String(), Type.Null()], {
+    description: 'The `after` of the next page; null when there is none',
+  }),
 })
 
-/**
- * Oldest first, so that a list does not jump when orders are added. Those of one millisecond stay as
- * their market told them, in the order in which they came to rest.
- */
+const PLACE = /^([0-9]{1,15})\.(0x[0-9a-f]{64})$/
+
+/** The place that a page before ended at, as `nextAfter` told it. */
+export function readOrderPlace(
+  after: string | undefined,
+): { readonly after?: OpenOrderPlace } | Rejection {
+  if (after === undefined) return {}
+  const [, placedAtMs, orderHash] = PLACE.exec(after) ?? []
+  if (orderHash === undefined) return reject('INVALID_FIELD', 'after', 'after must be a nextAfter')
+  return { after: { placedAtMs: Number(placedAtMs), orderHash: orderHash as OrderHash } }
+}
+
+/** One page of at most `limit` orders, of `count` in all. */
 export function openOrdersBody(
   orders: readonly OpenOrder[],
+  { count, limit }: { readonly count: number; readonly limit: number },
   chainIdOf: (marketId: MarketId) => number,
 ): Static<typeof OpenOrders> {
-  const sorted = orders.toSorted((a, b) => a.placedAtMs - b.placedAtMs)
+  const last = orders.length < limit ? undefined : orders.at(-1)
   return {
-    orders: sorted.map((order) => ({
+    orders: orders.map((order) => ({
       orderHash: order.orderHash,
       marketId: order.marketId,
       side: order.side,
@@ -149,7 +162,8 @@ export function openOrdersBody(
       chainId: chainIdOf(order.marketId),
       trader: checksumAddress(order.trader),
     })),
-    count: sorted.length,
+    count,
+    nextAfter: last === undefined ? null : `${last.placedAtMs}.${last.orderHash}`,
   }
 }
 

@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import type { TradeReport } from '#actors/market.ts'
 import { byMarket } from '#actors/market-thread.ts'
 import { Fault } from '#domain/fault.ts'
-import type { TradeId } from '#domain/ids.ts'
+import type { MarketId, TradeId } from '#domain/ids.ts'
 import type { Shares } from '#domain/money.ts'
-import type { VerifiedOrder } from '#domain/order.ts'
+import { byAge, type OpenOrderPlace, type Side, type VerifiedOrder } from '#domain/order.ts'
 import { buy, hashNamed, type OrderBuilder, sell, traderNamed } from '../support/orders.ts'
 import { randomFrom } from '../support/random.ts'
 import { START_SEC, signed } from './market-fixture.ts'
@@ -101,6 +101,52 @@ inFolder('open orders of a trader are asked in one market or in all', async (dat
   assert.deepEqual(await ask(2), [hashNamed('b')])
   await host.stop()
 })
+
+inFolder(
+  'open orders come page by page, the oldest first, whatever happens in between',
+  async (dataDir) => {
+    const host = startHost(dataDir)
+    await host.run(...openAll)
+    const names = ['a', 'b', 'c', 'd', 'e']
+    for (const [index, name] of names.entries()) {
+      // Two of them within one millisecond.
+      host.at(Math.ceil(index / 2))
+      await host.run(place(1 + (index % 2), buy('YES').at(0.1).by('ann').named(name)))
+    }
+    await host.run(place(1, buy('YES').at(0.1).by('bob').named('other')))
+    type Page = { orders: OpenOrderPlace[]; count: number }
+    const ask = async (limit: number, after?: OpenOrderPlace): Promise<Page> => {
+      const message = {
+        trader: traderNamed('ann'),
+        limit,
+        ...(after === undefined ? {} : { after }),
+      }
+      return (await host.run({ type: 'OpenOrdersPage', message }))[0] as Page
+    }
+    const whole = await ask(100)
+    assert.equal(whole.count, 5)
+    assert.deepEqual(whole.orders, whole.orders.toSorted(byAge))
+    assert.deepEqual(whole.orders.map((one) => one.orderHash).sort(), names.map(hashNamed).sort())
+    const first = await ask(2)
+    assert.deepEqual([first.orders, first.count], [whole.orders.slice(0, 2), 5])
+    const last = first.orders.at(-1)!
+    // What the page ended with goes, and something new comes: the next page is what it would have been.
+    const { marketId: where, side } = last as OpenOrderPlace & { marketId: MarketId; side: Side }
+    await host.run(
+      { type: 'CancelOrder', message: { marketId: where, orderHash: last.orderHash, side } },
+      place(2, buy('NO').at(0.1).by('ann').named('f')),
+    )
+    const second = await ask(2, last)
+    assert.deepEqual([second.orders, second.count], [whole.orders.slice(2, 4), 5])
+    const third = await ask(2, second.orders.at(-1))
+    assert.deepEqual(
+      third.orders.map(({ orderHash }) => orderHash),
+      [whole.orders[4]!.orderHash, hashNamed('f')],
+    )
+    assert.deepEqual(await ask(2, third.orders.at(-1)), { orders: [], count: 5 })
+    await host.stop()
+  },
+)
 
 inFolder('after a restart every market is what it was', async (dataDir) => {
   let host = startHost(dataDir)

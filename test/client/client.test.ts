@@ -203,6 +203,23 @@ test('headers are asked for anew at each attempt', async (t) => {
   assert.equal(heard[0]?.headers['content-type'], undefined)
 })
 
+test('open orders are read to the last page', async (t) => {
+  const page = (orderHash: string, nextAfter: string | null) => ({
+    body: { orders: [{ orderHash }], count: 3, nextAfter },
+  })
+  const { client, heard } = await scripted(t, [page('a', '1.x'), page('b', '2.x'), page('c', null)])
+  const open = await client.orders.list({ trader: HASH, market: MARKET })
+  assert.deepEqual(
+    open.map(({ orderHash }) => orderHash),
+    ['a', 'b', 'c'],
+  )
+  const path = `/api/v1/orders?trader=${HASH}&market=${MARKET}`
+  assert.deepEqual(
+    heard.map((each) => each.path),
+    [path, `${path}&after=1.x`, `${path}&after=2.x`],
+  )
+})
+
 test('all orders of a token are cancelled in one market or in all', async (t) => {
   const body = { status: 'cancelled', orderHashes: [HASH], count: 1 }
   const { client, heard } = await scripted(t, [{ body }])

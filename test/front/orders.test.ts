@@ -120,6 +120,49 @@ test('orders over HTTP', async (t) => {
     assert.equal(after?.bestAskPrice, 0)
   })
 
+  await t.test('open orders are listed page by page', async () => {
+    const market = freshMarket()
+    const carol = traderNumbered(23)
+    const placed: string[] = []
+    for (let each = 0; each < 5; each++) {
+      const { orderHash } = await orders.submit(await signedOrder(market, buy, by(carol)))
+      placed.push(orderHash)
+    }
+    type Page = { orders: { orderHash: string }[]; count: number; nextAfter: string | null }
+    for (const list of [
+      `/api/v1/orders?trader=${carol.address}&market=${market}`,
+      `/api/v1/users/${carol.address}/orders?chain_id=31337`,
+    ]) {
+      const read = async (more: string): Promise<Page> => {
+        const response = await fetch(`${exchange.url}${list}${more}`)
+        assert.equal(response.status, 200)
+        return (await response.json()) as Page
+      }
+      const whole = await read('')
+      assert.deepEqual([whole.count, whole.nextAfter], [5, null])
+      assert.deepEqual(whole.orders.map(({ orderHash }) => orderHash).sort(), placed.toSorted())
+      const pages: Page[] = []
+      for (let after = ''; pages.length < 4; ) {
+        const page = await read(`&limit=2${after}`)
+        pages.push(page)
+        if (page.nextAfter === null) break
+        after = `&after=${page.nextAfter}`
+      }
+      assert.deepEqual(
+        pages.map((page) => [page.orders.length, page.count]),
+        [
+          [2, 5],
+          [2, 5],
+          [1, 5],
+        ],
+      )
+      assert.deepEqual(
+        pages.flatMap((page) => page.orders),
+        whole.orders,
+      )
+    }
+  })
+
   await t.test('the same order again gets the first answer and no second place', async () => {
     const market = freshMarket()
     const resting = await signedOrder(market, buy, by(ann))
