@@ -168,7 +168,9 @@ export async function openDriver(url: string, connections: number): Promise<Driv
   const driver: Driver = {
     send(request, sinceMs, done) {
       const waiting = { request, sinceMs, done }
-      const line = free.pop()
+      // The one that has rested longest: a server ends connections that nobody uses, and a request
+      // that meets such an end is lost.
+      const line = free.shift()
       if (line === undefined) queue.push(waiting)
       else transmit(line, waiting)
     },

@@ -17,6 +17,7 @@ import { ExpiryWheel } from './expiry-wheel.ts'
 import {
   ADDRESS_WORDS,
   HASH_WORDS,
+  readHead,
   readKey,
   sameKey,
   tagOf,
@@ -62,7 +63,7 @@ import {
   TRADER_SLOT,
 } from './order-record.ts'
 import { PriceLevels } from './price-levels.ts'
-import { NIL, PAGE_MASK, RecordPool } from './record-pool.ts'
+import { NIL, PAGE_MASK, PAGE_RECORDS, RecordPool } from './record-pool.ts'
 import { BookSnapshot, readChunk } from './snapshot.ts'
 import { TagIndex } from './tag-index.ts'
 
@@ -88,7 +89,9 @@ const TRADER_COUNT = 7
 
 /**
  * The texts of hashes are kept for the lowest slots, which a book uses first and again: it saves
- * making them for every fill. For all slots they would be a million objects for the collector.
+ * making them for every fill, and reading more of them than the two words that find a record. The
+ * other words of such a hash are written when a snapshot or a state hash wants them. For all slots
+ * texts would be a million objects for the collector.
  */
 const TEXTS_MAX = 65_536
 
@@ -151,17 +154,24 @@ export class Book {
     if (this.crosses(side, price)) assert.fail('an order that crosses the book cannot rest')
     const orders = this.#orders
     if (orders.isFull) return false
+    const { orderHash } = order
     const key = this.#key
-    readKey(order.orderHash, key, HASH_WORDS)
+    readHead(orderHash, key, HASH_WORDS)
     const tag = tagOf(key, 0, this.#seed)
-    if (this.#slotOf(tag) !== NIL) assert.fail(`${order.orderHash} rests already`)
+    if (this.#slotOf(orderHash, tag) !== NIL) assert.fail(`${orderHash} rests already`)
 
     const slot = orders.allocate()
     this.#byHash.add(tag, slot)
-    if (slot < TEXTS_MAX) this.#texts[slot] = order.orderHash
     const words = orders.page(slot)
     const offset = recordAt(slot)
-    for (let word = 0; word < HASH_WORDS; word++) words[offset + HASH + word] = key[word]!
+    if (slot < TEXTS_MAX) {
+      this.#texts[slot] = orderHash
+      words[offset + HASH] = key[0]!
+      words[offset + HASH + 1] = key[1]!
+    } else {
+      readKey(orderHash, key, HASH_WORDS)
+      for (let word = 0; word < HASH_WORDS; word++) words[offset + HASH + word] = key[word]!
+    }
     words[offset + PRICE_SIDE] = price * 2 + side
     words[offset + MATCHES] = matches
     const doubles = orders.doublePage(slot)
@@ -289,7 +299,9 @@ export class Book {
     if (this.#snapshot !== undefined && !this.#snapshot.done) {
       assert.fail('a snapshot of this book is under way')
     }
-    this.#snapshot = new BookSnapshot(this.#orders, this.#wheel.nowSec)
+    const [orders, texts] = [this.#orders, this.#texts]
+    const complete = (page: number) => completeHashes(orders, page, texts)
+    this.#snapshot = new BookSnapshot(orders, this.#wheel.nowSec, complete)
     return this.#snapshot
   }
 
@@ -305,6 +317,9 @@ export class Book {
    * the same orders in the same queues, wherever they lie in memory.
    */
   stateHash(): string {
+    for (let page = 0; page < this.#orders.words.length; page++) {
+      completeHashes(this.#orders, page, this.#texts)
+    }
     const sum = createHash('sha256')
     const image = new Int32Array(1024 * IMAGE_WORDS)
     let filled = 0
@@ -326,8 +341,7 @@ export class Book {
 
   /** The slot of a resting order, NIL when it does not rest. */
   locate(orderHash: OrderHash): number {
-    readKey(orderHash, this.#key, HASH_WORDS)
-    return this.#slotOf(tagOf(this.#key, 0, this.#seed))
+    return this.#slotOf(orderHash, tagOfText(orderHash, HASH_WORDS, this.#seed))
   }
 
   /** The order in a slot; its hash need not be made into text again where it is at hand. */
@@ -399,15 +413,20 @@ export class Book {
     orders.free(slot)
   }
 
-  /** The slot of the order whose hash and tag have been read. */
-  #slotOf(tag: number): number {
-    const orders = this.#orders
+  /** The slot of the order with this hash, whose tag has been read. */
+  #slotOf(orderHash: OrderHash, tag: number): number {
     let slot = this.#byHash.find(tag)
-    while (slot !== NIL) {
-      if (sameKey(this.#key, 0, orders.page(slot), recordAt(slot) + HASH, HASH_WORDS)) break
+    while (slot !== NIL && !this.#isHashOf(slot, orderHash)) {
       slot = this.#byHash.findNext(tag, slot)
     }
     return slot
+  }
+
+  #isHashOf(slot: number, orderHash: OrderHash): boolean {
+    const text = this.#textOf(slot)
+    if (text !== undefined) return text === orderHash
+    readKey(orderHash, this.#key, HASH_WORDS)
+    return sameKey(this.#key, 0, this.#orders.page(slot), recordAt(slot) + HASH, HASH_WORDS)
   }
 
   /** The slot of the trader whose address begins at `offset`; NIL when he has no orders. */
@@ -445,7 +464,7 @@ export class Book {
 
   #closeLevel(level: number, priceSide: number): void {
     this.#levels.free(level)
-    this.#prices(sideOf(priceSide)).remove(priceSide >> 1)
+    this.#prices(sideOf(priceSide)).remove(priceSide >> 1, level)
   }
 
   #joinLevel(slot: number, level: number, remaining: number): void {
@@ -671,4 +690,23 @@ function relink(words: Int32Array, at: number, moved: Int32Array): number {
   if (now === NIL) assert.fail('a snapshot whose queues are whole')
   words[at] = now
   return now
+}
+
+/** Writes the words of hashes whose texts are kept into the records of a page. */
+function completeHashes(
+  orders: RecordPool,
+  page: number,
+  texts: readonly (OrderHash | undefined)[],
+): void {
+  const words = orders.words[page]!
+  const first = page * PAGE_RECORDS
+  const end = Math.min(first + PAGE_RECORDS, orders.used, texts.length)
+  const key = new Int32Array(HASH_WORDS)
+  for (let slot = first; slot < end; slot++) {
+    const offset = recordAt(slot)
+    const text = texts[slot]
+    if (words[offset + STATE]! < 0 || text === undefined) continue
+    readKey(text, key, HASH_WORDS)
+    words.set(key, offset + HASH)
+  }
 }

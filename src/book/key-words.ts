@@ -40,6 +40,13 @@ export function readKey(key: string, words: Int32Array, count: number): void {
   }
 }
 
+/** Reads the first two words of a key of `count` words, which is all that its tag needs. */
+export function readHead(key: string, words: Int32Array, count: number): void {
+  checkLength(key, count)
+  words[0] = wordAt(key, 2)
+  words[1] = wordAt(key, 10)
+}
+
 function checkLength(key: string, count: number): void {
   if (key.length !== 2 + 8 * count) assert.fail(`a key of ${4 * count} bytes, not ${key}`)
 }

@@ -2,16 +2,15 @@
  * The prices of one side that have orders, in order, and the level of each. Four tiers of bitmaps,
  * each bit standing for 32 of the tier below, find the next price in a handful of instructions
  * wherever it is. The lowest two tiers exist only in pages of 1,024 prices where there were orders,
- * and the levels only in leaves of 8 prices where there are some, so a quiet book is small.
+ * so a quiet book is small. An index finds the level of a price at one look.
  */
 
 import { NIL } from './record-pool.ts'
+import { TagIndex } from './tag-index.ts'
 
 const NO_PAGE = -1
 const PAGES = 1024
 const PAGE_WORDS = 32
-const PAGE_LEAVES = 128
-const LEAF_PRICES = 8
 
 export class PriceLevels {
   /** The best price; 0 when there is none. */
@@ -25,14 +24,7 @@ export class PriceLevels {
   #bits = new Int32Array(0)
   /** Bit w of a page's summary: word w of its bits is not 0. */
   #summaries = new Int32Array(0)
-  /** The leaf of each eight bits that are not 0. */
-  #leaves = new Int32Array(0)
-  /** The levels of the prices of each leaf. */
-  #levels = new Int32Array(0)
-  #leavesUsed = 0
-  /** Leaves that were given back, the last one first. */
-  #freeLeaves = new Int32Array(0)
-  #freeCount = 0
+  readonly #levels = new TagIndex()
   /** Bit b of group g: page 32g + b has prices. Bit g of the top: group g is not 0. */
   readonly #groups = new Int32Array(32)
   #top = 0
@@ -43,12 +35,7 @@ export class PriceLevels {
 
   /** The level of a price; NIL when it has none. */
   levelAt(price: number): number {
-    if (this.best === 0) return NIL
-    const page = this.#pages[price >> 10]!
-    if (page === NO_PAGE) return NIL
-    const at = page * PAGE_WORDS + ((price >> 5) & 31)
-    if ((this.#bits[at]! & (1 << (price & 31))) === 0) return NIL
-    return this.#levels[this.#cellOf(page, price)]!
+    return this.#levels.find(tagOfPrice(price))
   }
 
   /** Adds a price that has no level yet. */
@@ -58,22 +45,21 @@ export class PriceLevels {
     const word = (price >> 5) & 31
     const at = page * PAGE_WORDS + word
     const bits = this.#bits[at]!
-    if ((bits & eightOf(price)) === 0) this.#leaves[leafAt(page, price)] = this.#takeLeaf()
     if (bits === 0) {
       this.#summaries[page]! |= 1 << word
       this.#groups[index >> 5]! |= 1 << (index & 31)
       this.#top |= 1 << (index >> 5)
     }
     this.#bits[at] = bits | (1 << (price & 31))
-    this.#levels[this.#cellOf(page, price)] = level
+    this.#levels.add(tagOfPrice(price), level)
     if (this.best === 0 || (this.#bestIsHighest ? price > this.best : price < this.best)) {
       this.best = price
       this.bestLevel = level
     }
   }
 
-  /** Removes a price that has a level. */
-  remove(price: number): void {
+  /** Removes a price and its level. */
+  remove(price: number, level: number): void {
     const index = price >> 10
     const page = this.#pages[index]!
     const word = (price >> 5) & 31
@@ -81,9 +67,7 @@ export class PriceLevels {
     const at = page * PAGE_WORDS + word
     const bits = this.#bits[at]! & ~(1 << (price & 31))
     this.#bits[at] = bits
-    if ((bits & eightOf(price)) === 0) {
-      this.#freeLeaves[this.#freeCount++] = this.#leaves[leafAt(page, price)]!
-    }
+    this.#levels.remove(tagOfPrice(price), level)
     if (bits === 0) {
       this.#summaries[page]! &= ~(1 << word)
       if (this.#summaries[page] === 0) {
@@ -163,33 +147,14 @@ export class PriceLevels {
   #enlarge(): void {
     const pages = Math.max(4, 2 * this.#pagesUsed)
     this.#bits = enlarged(this.#bits, pages * PAGE_WORDS)
-    this.#leaves = enlarged(this.#leaves, pages * PAGE_LEAVES)
     this.#summaries = enlarged(this.#summaries, pages)
   }
-
-  /** Where the level of a price that has one is kept. */
-  #cellOf(page: number, price: number): number {
-    return this.#leaves[leafAt(page, price)]! * LEAF_PRICES + (price & 7)
-  }
-
-  #takeLeaf(): number {
-    if (this.#freeCount > 0) return this.#freeLeaves[--this.#freeCount]!
-    if (this.#leavesUsed === this.#freeLeaves.length) {
-      const leaves = Math.max(4, 2 * this.#leavesUsed)
-      this.#levels = enlarged(this.#levels, leaves * LEAF_PRICES)
-      this.#freeLeaves = enlarged(this.#freeLeaves, leaves)
-    }
-    return this.#leavesUsed++
-  }
 }
 
-function leafAt(page: number, price: number): number {
-  return page * PAGE_LEAVES + ((price >> 3) & 127)
-}
-
-/** The bits of the prices that share a leaf with this one. */
-function eightOf(price: number): number {
-  return 0xff << (price & 24)
+/** Different for every price, and spread well however the prices are. */
+function tagOfPrice(price: number): number {
+  const spread = Math.imul(price, 0x9e3779b1)
+  return spread ^ (spread >>> 15)
 }
 
 function enlarged(array: Int32Array, length: number): Int32Array<ArrayBuffer> {

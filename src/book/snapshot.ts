@@ -22,6 +22,7 @@ export class BookSnapshot {
   /** Orders of the book at the instant of the snapshot. */
   readonly orders: number
   readonly #pool: RecordPool
+  readonly #complete: (page: number) => void
   readonly #slots: number
   readonly #nowSec: number
   readonly #pages: number
@@ -33,8 +34,10 @@ export class BookSnapshot {
   #openRecords = 0
   #done = false
 
-  constructor(pool: RecordPool, nowSec: number) {
+  /** A page is made `complete` before it is copied. */
+  constructor(pool: RecordPool, nowSec: number, complete: (page: number) => void) {
     this.#pool = pool
+    this.#complete = complete
     this.orders = pool.live
     this.#slots = pool.used
     this.#nowSec = nowSec
@@ -74,6 +77,7 @@ export class BookSnapshot {
   }
 
   #copyPage(page: number): void {
+    this.#complete(page)
     const words = this.#pool.words[page]!
     const slots = Math.min(PAGE_RECORDS, this.#slots - page * PAGE_RECORDS)
     for (let slot = 0; slot < slots; ) {

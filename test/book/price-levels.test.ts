@@ -13,14 +13,19 @@ test('the prices are listed in order with their levels, as a sorted map would', 
       const spread = random.pick([40, 3_000, PRICE_MAX])
       for (let round = 0; round < 300; round++) {
         const price = random.int(PRICE_MIN, spread)
-        if (prices.delete(price)) set.remove(price)
-        else {
+        const known = prices.get(price)
+        if (known !== undefined) {
+          prices.delete(price)
+          set.remove(price, known)
+        } else {
           prices.set(price, round)
           set.add(price, round)
         }
         if (random.chance(0.3)) {
           const leaving = random.pick([...prices.keys(), price])
-          if (prices.delete(leaving)) set.remove(leaving)
+          const level = prices.get(leaving)
+          if (level !== undefined) set.remove(leaving, level)
+          prices.delete(leaving)
         }
         const sorted = [...prices].sort(([a], [b]) => (bestIsHighest ? b - a : a - b))
         const listed: [number, number][] = []
@@ -43,7 +48,7 @@ test('both ends of the grid and the edges of every tier are found', () => {
     for (const price of expected) {
       assert.equal(set.best, price)
       assert.equal(set.bestLevel, price + 1)
-      set.remove(price)
+      set.remove(price, price + 1)
     }
     assert.equal(set.best, 0)
   }
