@@ -24,6 +24,8 @@ export function makePool(options: {
     maxQueue: options.queueMax,
     concurrentTasksPerWorker: options.concurrentPerThread ?? 1,
     workerData: options.data,
+    // Else a task that finds no thread free goes to the end of the queue again, and may wait for ever.
+    stricterFIFO: true,
     // Waiting by Atomics would stop a worker's own event loop, and with it its connections.
     atomics: 'disabled',
   })
