@@ -5,6 +5,7 @@ import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import type { Settings } from '#config/settings.ts'
 import type { Address } from '#domain/ids.ts'
 import { READS_KEPT_BYTES_MAX, READS_KEPT_MAX } from '#domain/limits.ts'
+import { keepLists } from '#front/kept-lists.ts'
 import type { MarketBoard } from '#front/market-board.ts'
 import { makeMarketFinder } from '#front/market-finder.ts'
 import type { MarketGateway } from '#front/market-gateway.ts'
@@ -39,6 +40,10 @@ export type Query = <Name extends QueryName>(
   args: Queries[Name]['takes'],
 ) => Promise<Queries[Name]['answers']>
 
+/** So old may a list of markets be in which markets there are; their prices are of the moment. */
+const MARKETS_KEPT_MS_MAX = 250
+const LISTS_KEPT_MAX = 20
+
 export function readRoutes(parts: {
   readonly settings: Settings
   readonly board: MarketBoard
@@ -54,6 +59,10 @@ export function readRoutes(parts: {
     bytesMax: READS_KEPT_BYTES_MAX,
     clock,
   })
+  const keepMs = Math.min(settings.front.readCacheMs, MARKETS_KEPT_MS_MAX)
+  const kept = { keepMs, listsMax: LISTS_KEPT_MAX, clock }
+  const storedMarkets = keepLists<Queries['listMarkets']['answers']>(kept)
+  const chainMarkets = keepLists<Queries['listChainMarkets']['answers']>(kept)
   const find = makeMarketFinder({
     board,
     storedMarket: (marketId) => query('marketById', { marketId }),
@@ -87,9 +96,13 @@ export function readRoutes(parts: {
   return [
     listMarkets({
       board,
-      storedMarkets: (filter) => query('listMarkets', filter),
+      storedMarkets: (filter) =>
+        storedMarkets.read(JSON.stringify(filter), () => query('listMarkets', filter)),
       ...(settings.chains.some(({ rpcUrls }) => rpcUrls.length > 0)
-        ? { chainMarkets: (filter) => query('listChainMarkets', filter) }
+        ? {
+            chainMarkets: (filter) =>
+              chainMarkets.read(JSON.stringify(filter), () => query('listChainMarkets', filter)),
+          }
         : {}),
     }),
     getMarket(find),
