@@ -293,15 +293,15 @@ export function createClient(options: ClientOptions): Client {
     call: CallOptions | undefined,
   ): Promise<OpenOrder[]> {
     const all: OpenOrder[] = []
-    let after: string | undefined
+    let cursor: string | undefined
     do {
-      const page = await send<{ orders: OpenOrder[]; nextAfter: string | null }>(
-        { method: 'GET', path, query: { ...query, after } },
+      const page = await send<{ orders: OpenOrder[]; nextCursor: string | null }>(
+        { method: 'GET', path, query: { ...query, cursor } },
         call,
       )
       all.push(...page.orders)
-      after = page.nextAfter ?? undefined
-    } while (after !== undefined)
+      cursor = page.nextCursor ?? undefined
+    } while (cursor !== undefined)
     return all
   }
 

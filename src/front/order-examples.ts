@@ -86,6 +86,6 @@ export const OPEN_ORDERS_EXAMPLE = {
       },
     ],
     count: 1,
-    nextAfter: null,
+    nextCursor: null,
   },
 }

@@ -123,20 +123,22 @@ export const OpenOrderShape = Type.Object(
 export const OpenOrders = Type.Object({
   orders: Type.Array(OpenOrderShape),
   count: Type.Integer({ description: 'Open orders in all' }),
-  nextAfter: Type.Union([Type.String(), Type.Null()], {
-    description: 'The `after` of the next page; null when there is none',
+  nextCursor: Type.Union([Type.String(), Type.Null()], {
+    description: 'Pass it as `cursor` for the next ones; null at the end',
   }),
 })
 
 const PLACE = /^([0-9]{1,15})\.(0x[0-9a-f]{64})$/
 
-/** The place that a page before ended at, as `nextAfter` told it. */
+/** The place that a page before ended at, as `nextCursor` told it. */
 export function readOrderPlace(
-  after: string | undefined,
+  cursor: string | undefined,
 ): { readonly after?: OpenOrderPlace } | Rejection {
-  if (after === undefined) return {}
-  const [, placedAtMs, orderHash] = PLACE.exec(after) ?? []
-  if (orderHash === undefined) return reject('INVALID_FIELD', 'after', 'after must be a nextAfter')
+  if (cursor === undefined) return {}
+  const [, placedAtMs, orderHash] = PLACE.exec(cursor) ?? []
+  if (orderHash === undefined) {
+    return reject('INVALID_FIELD', 'cursor', 'cursor must be a nextCursor')
+  }
   return { after: { placedAtMs: Number(placedAtMs), orderHash: orderHash as OrderHash } }
 }
 
@@ -163,7 +165,7 @@ export function openOrdersBody(
       trader: checksumAddress(order.trader),
     })),
     count,
-    nextAfter: last === undefined ? null : `${last.placedAtMs}.${last.orderHash}`,
+    nextCursor: last === undefined ? null : `${last.placedAtMs}.${last.orderHash}`,
   }
 }
 

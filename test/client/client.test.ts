@@ -204,8 +204,8 @@ test('headers are asked for anew at each attempt', async (t) => {
 })
 
 test('open orders are read to the last page', async (t) => {
-  const page = (orderHash: string, nextAfter: string | null) => ({
-    body: { orders: [{ orderHash }], count: 3, nextAfter },
+  const page = (orderHash: string, nextCursor: string | null) => ({
+    body: { orders: [{ orderHash }], count: 3, nextCursor },
   })
   const { client, heard } = await scripted(t, [page('a', '1.x'), page('b', '2.x'), page('c', null)])
   const open = await client.orders.list({ trader: HASH, market: MARKET })
@@ -216,7 +216,7 @@ test('open orders are read to the last page', async (t) => {
   const path = `/api/v1/orders?trader=${HASH}&market=${MARKET}`
   assert.deepEqual(
     heard.map((each) => each.path),
-    [path, `${path}&after=1.x`, `${path}&after=2.x`],
+    [path, `${path}&cursor=1.x`, `${path}&cursor=2.x`],
   )
 })
 

@@ -128,7 +128,7 @@ test('orders over HTTP', async (t) => {
       const { orderHash } = await orders.submit(await signedOrder(market, buy, by(carol)))
       placed.push(orderHash)
     }
-    type Page = { orders: { orderHash: string }[]; count: number; nextAfter: string | null }
+    type Page = { orders: { orderHash: string }[]; count: number; nextCursor: string | null }
     for (const list of [
       `/api/v1/orders?trader=${carol.address}&market=${market}`,
       `/api/v1/users/${carol.address}/orders?chain_id=31337`,
@@ -139,14 +139,14 @@ test('orders over HTTP', async (t) => {
         return (await response.json()) as Page
       }
       const whole = await read('')
-      assert.deepEqual([whole.count, whole.nextAfter], [5, null])
+      assert.deepEqual([whole.count, whole.nextCursor], [5, null])
       assert.deepEqual(whole.orders.map(({ orderHash }) => orderHash).sort(), placed.toSorted())
       const pages: Page[] = []
-      for (let after = ''; pages.length < 4; ) {
-        const page = await read(`&limit=2${after}`)
+      for (let cursor = ''; pages.length < 4; ) {
+        const page = await read(`&limit=2${cursor}`)
         pages.push(page)
-        if (page.nextAfter === null) break
-        after = `&after=${page.nextAfter}`
+        if (page.nextCursor === null) break
+        cursor = `&cursor=${page.nextCursor}`
       }
       assert.deepEqual(
         pages.map((page) => [page.orders.length, page.count]),

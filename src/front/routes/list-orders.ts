@@ -24,11 +24,11 @@ const page = {
       description: `Orders of a page, ${ORDERS_MAX} if absent`,
     }),
   ),
-  after: Type.Optional(Type.String({ description: 'Where the page before ended' })),
+  cursor: Type.Optional(Type.String({ description: 'Where the page before ended' })),
 }
 const description =
   'Asked of the markets themselves: an order that was accepted is in the next list. The oldest come ' +
-  'first; `nextAfter` leads to the next page, and `count` is the number of all.'
+  'first; `nextCursor` leads to the next page, and `count` is the number of all.'
 const responses = { 200: OpenOrders }
 const examples = { responses: { 200: { 'one order': OPEN_ORDERS_EXAMPLE } } }
 
@@ -41,10 +41,10 @@ type Asked = {
 async function answerPage(
   { board, gateway }: Parts,
   asked: Asked,
-  { limit = ORDERS_MAX, after }: { readonly limit?: number; readonly after?: string },
+  { limit = ORDERS_MAX, cursor }: { readonly limit?: number; readonly cursor?: string },
   deadlineAtMs: number,
 ) {
-  const place = readOrderPlace(after)
+  const place = readOrderPlace(cursor)
   if (isRejection(place)) return place
   const leftMs = Math.max(1, deadlineAtMs - systemClock.nowMs())
   const found = await gateway.openOrdersPage({ ...asked, ...place, limit }, leftMs)
