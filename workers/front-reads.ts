@@ -40,7 +40,7 @@ export type Query = <Name extends QueryName>(
   args: Queries[Name]['takes'],
 ) => Promise<Queries[Name]['answers']>
 
-/** So old may a list of markets be in which markets there are; their prices are of the moment. */
+/** So old may the list of stored markets be: those that trade are on the board anyway. */
 const MARKETS_KEPT_MS_MAX = 250
 const LISTS_KEPT_MAX = 20
 
@@ -60,9 +60,14 @@ export function readRoutes(parts: {
     clock,
   })
   const keepMs = Math.min(settings.front.readCacheMs, MARKETS_KEPT_MS_MAX)
-  const kept = { keepMs, listsMax: LISTS_KEPT_MAX, clock }
-  const storedMarkets = keepLists<Queries['listMarkets']['answers']>(kept)
-  const chainMarkets = keepLists<Queries['listChainMarkets']['answers']>(kept)
+  const listsMax = LISTS_KEPT_MAX
+  const storedMarkets = keepLists<Queries['listMarkets']['answers']>({ keepMs, listsMax, clock })
+  // What is seen in one list must be in the next one too, whatever its filter is.
+  const chainMarkets = keepLists<Queries['listChainMarkets']['answers']>({
+    keepMs: 0,
+    listsMax,
+    clock,
+  })
   const find = makeMarketFinder({
     board,
     storedMarket: (marketId) => query('marketById', { marketId }),
