@@ -96,8 +96,8 @@ export type SettlementDeskOptions = {
 const PURPOSE = 'settlement'
 
 /**
- * Enough for a batch whatever its traders do meanwhile (see contracts/README.md). What is not used is
- * not paid.
+ * Enough for a batch of most markets whatever its traders do meanwhile (see contracts/README.md). What
+ * is not used is not paid.
  */
 const GAS_BASE = 171_000
 const GAS_PER_FILL = 350_000
@@ -204,14 +204,20 @@ export function makeSettlementDesk(options: SettlementDeskOptions): SettlementDe
     if (rest.length === 0) return found
     const { orders, fills, permits } = batchOf(rest, usedPermits)
     const call = contract.settleCall(orders, fills, permits)
-    const gas = Math.min(
+    let gas = Math.min(
       options.gasMax,
       GAS_BASE +
         GAS_PER_FILL * fills.length +
         GAS_PER_PERMIT * permits.length +
         GAS_PER_BYTE * (call.data.length / 2 - 1),
     )
-    const revert = await wouldRevert(call.data, gas)
+    let revert = await wouldRevert(call.data, gas)
+    // To find the token of an outcome the contract tries points of a curve until one fits. How many
+    // that are depends on the market, and there is no bound on it.
+    while (revert?.name === 'TooLittleGas' && gas < options.gasMax) {
+      gas = Math.min(options.gasMax, 2 * gas)
+      revert = await wouldRevert(call.data, gas)
+    }
     if (revert !== undefined) {
       return { ...found, revert: { name: revert.name, words: revert.words } }
     }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { toFunctionSelector } from 'viem'
 import { SELL } from '#domain/order.ts'
 import { openTestChain, type TestChain } from '../support/chain.ts'
 import { randomFrom } from '../support/random.ts'
@@ -293,6 +294,30 @@ describe('settlement survives', () => {
       })
       assert(world.said.some((each) => each.type === 'BatchReverts' && each.trades === 1))
       world.proxy.refuse = undefined
+    }),
+  )
+
+  it(
+    'a market whose tokens take more gas to find than others do',
+    inWorld(async (world) => {
+      await world.trade()
+      const tooLittle = `${toFunctionSelector('TooLittleGas(uint256)')}${'0'.repeat(64)}`
+      const tried: number[] = []
+      world.proxy.refuse = (method, [call]) => {
+        if (method !== 'eth_call') return undefined
+        const { gas, data = '' } = call as { gas?: string; data?: string }
+        if (gas === undefined || data.length < 1_000) return undefined
+        tried.push(Number(gas))
+        if (Number(gas) > 2_000_000) return undefined
+        return { code: 3, message: 'execution reverted', data: tooLittle }
+      }
+      await world.until('it is confirmed', world.allDecided)
+      assert.deepEqual(await world.statuses(), ['confirmed'])
+      assert(!world.said.some(({ type }) => type === 'BatchReverts'))
+      assert.deepEqual(
+        tried,
+        tried.map((_, times) => (tried[0] ?? 0) * 2 ** times),
+      )
     }),
   )
 
