@@ -14,58 +14,50 @@ import type { Address, OrderHash } from '#domain/ids.ts'
 import { isPrice, isShares, type Price, type Shares } from '#domain/money.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
 import { ExpiryWheel } from './expiry-wheel.ts'
-import {
-  ADDRESS_WORDS,
-  HASH_WORDS,
-  readHead,
-  readKey,
-  sameKey,
-  tagOf,
-  tagOfText,
-  writeKey,
-} from './key-words.ts'
-import {
-  addToLevel,
-  COUNT,
-  HEAD,
-  LEVEL_KEY,
-  LEVEL_SHIFT,
-  levelAt,
-  levelTotal,
-  openLevel,
-  TAIL,
-  takeFromLevel,
-} from './level.ts'
+import { readKey, sameKey, tagOf, wordOfText, writeKey } from './key-words.ts'
+import * as layout from './layout.ts'
+import { addToLevel, levelAt, levelTotal, openLevel, takeFromLevel } from './level.ts'
 import type { OrderList } from './order-list.ts'
-import {
-  EXPIRES,
-  HASH,
-  LEVEL,
-  MATCHES,
-  NEXT,
-  type OrderTerms,
-  PLACED,
-  PREV,
-  PRICE_SIDE,
-  PRICE_SIDE_MASK,
-  RECORD_SHIFT,
-  RECORD_WORDS,
-  REMAINING,
-  type RestingOrder,
-  readRecord,
-  recordAt,
-  SIZE,
-  STATE,
-  sideOf,
-  TRADER,
-  TRADER_NEXT,
-  TRADER_PREV,
-  TRADER_SLOT,
-} from './order-record.ts'
+import { type OrderTerms, type RestingOrder, readRecord, recordAt, sideOf } from './order-record.ts'
 import { PriceLevels } from './price-levels.ts'
-import { NIL, PAGE_MASK, PAGE_RECORDS, RecordPool } from './record-pool.ts'
+import { RecordPool } from './record-pool.ts'
 import { BookSnapshot, readChunk } from './snapshot.ts'
 import { TagIndex } from './tag-index.ts'
+
+const {
+  NIL,
+  PAGE_RECORDS,
+  PAGE_MASK,
+  HASH_WORDS,
+  ADDRESS_WORDS,
+  RECORD_SHIFT,
+  RECORD_WORDS,
+  HASH,
+  TRADER,
+  PRICE_SIDE,
+  PRICE_SIDE_MASK,
+  SIZE,
+  REMAINING,
+  EXPIRES,
+  PLACED,
+  PREV,
+  NEXT,
+  TRADER_PREV,
+  TRADER_NEXT,
+  LEVEL,
+  MATCHES,
+  TRADER_SLOT,
+  STATE,
+  LEVEL_SHIFT,
+  LEVEL_KEY,
+  HEAD,
+  TAIL,
+  COUNT,
+  TRADER_SHIFT,
+  TRADER_HEAD,
+  TRADER_TAIL,
+  TRADER_COUNT,
+} = layout
 
 export type BookOptions = {
   /** Orders that may rest at once. */
@@ -81,23 +73,23 @@ export type Level = {
   readonly orders: number
 }
 
-/** A trader's record of 16 words: the address, then the list of his orders and its length. */
-const TRADER_SHIFT = 4
-const TRADER_HEAD = 5
-const TRADER_TAIL = 6
-const TRADER_COUNT = 7
-
 /**
  * The texts of hashes are kept for the lowest slots, which a book uses first and again: it saves
- * making them for every fill, and reading more of them than the two words that find a record. The
- * other words of such a hash are written when a snapshot or a state hash wants them. For all slots
+ * making them for every fill, and reading more of them than the word that finds a record. The other
+ * words of such a hash are written when a snapshot or a state hash wants them. For all slots
  * texts would be a million objects for the collector.
  */
 const TEXTS_MAX = 65_536
 
+/** While there are no more levels than these, one that has lost its orders is kept for new ones. */
+const LEVELS_KEPT = 16_384
+
 export class Book {
   readonly #ordersMax: number
   readonly #seed: number
+  /** Which word of a hash, and which of an address, makes its tag. */
+  readonly #hashWord: number
+  readonly #addressWord: number
   readonly #key = new Int32Array(HASH_WORDS)
   #orders!: RecordPool
   #levels!: RecordPool
@@ -116,6 +108,8 @@ export class Book {
     assert.ok(Number.isSafeInteger(options.ordersMax) && options.ordersMax >= 0)
     this.#ordersMax = options.ordersMax
     this.#seed = (options.seed ?? 0) | 0
+    this.#hashWord = (this.#seed >>> 0) % HASH_WORDS
+    this.#addressWord = (this.#seed >>> 0) % ADDRESS_WORDS
     this.#empty(0)
   }
 
@@ -155,9 +149,9 @@ export class Book {
     const orders = this.#orders
     if (orders.isFull) return false
     const { orderHash } = order
-    const key = this.#key
-    readHead(orderHash, key, HASH_WORDS)
-    const tag = tagOf(key, 0, this.#seed)
+    const hashWord = this.#hashWord
+    const word = wordOfText(orderHash, hashWord, HASH_WORDS)
+    const tag = tagOf(word, this.#seed)
     if (this.#slotOf(orderHash, tag) !== NIL) assert.fail(`${orderHash} rests already`)
 
     const slot = orders.allocate()
@@ -166,9 +160,9 @@ export class Book {
     const offset = recordAt(slot)
     if (slot < TEXTS_MAX) {
       this.#texts[slot] = orderHash
-      words[offset + HASH] = key[0]!
-      words[offset + HASH + 1] = key[1]!
+      words[offset + HASH + hashWord] = word
     } else {
+      const key = this.#key
       readKey(orderHash, key, HASH_WORDS)
       for (let word = 0; word < HASH_WORDS; word++) words[offset + HASH + word] = key[word]!
     }
@@ -181,7 +175,7 @@ export class Book {
     doubles[half + EXPIRES] = order.expiresAtSec
     doubles[half + PLACED] = order.placedAtMs
 
-    this.#joinLevel(slot, this.#openLevel(price * 2 + side), remaining)
+    this.#joinLevel(slot, this.#levelOf(price * 2 + side), remaining)
     this.#joinTrader(slot, this.#openTrader(order.trader))
     this.#wheel.add(slot)
     return true
@@ -341,7 +335,8 @@ export class Book {
 
   /** The slot of a resting order, NIL when it does not rest. */
   locate(orderHash: OrderHash): number {
-    return this.#slotOf(orderHash, tagOfText(orderHash, HASH_WORDS, this.#seed))
+    const word = wordOfText(orderHash, this.#hashWord, HASH_WORDS)
+    return this.#slotOf(orderHash, tagOf(word, this.#seed))
   }
 
   /** The order in a slot; its hash need not be made into text again where it is at hand. */
@@ -377,7 +372,8 @@ export class Book {
 
   /** What stands for the trader while he has orders in this book; NIL when he has none. */
   traderSlot(trader: Address): number {
-    const tag = tagOfText(trader, ADDRESS_WORDS, this.#seed)
+    const word = wordOfText(trader, this.#addressWord, ADDRESS_WORDS)
+    const tag = tagOf(word, this.#seed)
     let owner = this.#byTrader.find(tag)
     while (owner !== NIL && this.#addresses[owner] !== trader) {
       owner = this.#byTrader.findNext(tag, owner)
@@ -408,8 +404,7 @@ export class Book {
     this.#leaveLevel(slot)
     this.#leaveTrader(slot)
     this.#wheel.remove(slot)
-    const tag = tagOf(orders.page(slot), recordAt(slot) + HASH, this.#seed)
-    this.#byHash.remove(tag, slot)
+    this.#byHash.remove(this.#hashTag(orders.page(slot), recordAt(slot)), slot)
     orders.free(slot)
   }
 
@@ -432,7 +427,7 @@ export class Book {
   /** The slot of the trader whose address begins at `offset`; NIL when he has no orders. */
   #ownerOf(words: Int32Array, offset: number): number {
     const traders = this.#traders
-    const tag = tagOf(words, offset, this.#seed)
+    const tag = this.#addressTag(words, offset)
     let owner = this.#byTrader.find(tag)
     while (owner !== NIL) {
       const page = traders.page(owner)
@@ -440,6 +435,16 @@ export class Book {
       owner = this.#byTrader.findNext(tag, owner)
     }
     return owner
+  }
+
+  /** The tag of the hash of the order that begins at `offset`. */
+  #hashTag(words: Int32Array, offset: number): number {
+    return tagOf(words[offset + HASH + this.#hashWord]!, this.#seed)
+  }
+
+  /** The tag of the address that begins at `offset`. */
+  #addressTag(words: Int32Array, offset: number): number {
+    return tagOf(words[offset + this.#addressWord]!, this.#seed)
   }
 
   /** The text of an order's hash, where it is kept. */
@@ -451,20 +456,29 @@ export class Book {
     return side === BUY ? this.#bids : this.#asks
   }
 
-  /** The level of a price and side, opened if need be. */
-  #openLevel(priceSide: number): number {
+  /** The level of a price and side, made if need be. */
+  #levelOf(priceSide: number): number {
     const prices = this.#prices(sideOf(priceSide))
     const price = priceSide >> 1
     const known = prices.levelAt(price)
     if (known !== NIL) return known
     const level = openLevel(this.#levels, priceSide)
-    prices.add(price, level)
+    prices.enter(price, level)
     return level
   }
 
+  /** The first order of a level has come. */
+  #openLevel(level: number, priceSide: number): void {
+    this.#prices(sideOf(priceSide)).add(priceSide >> 1, level)
+  }
+
+  /** The last order of a level has left. Its price is likely to come again. */
   #closeLevel(level: number, priceSide: number): void {
+    const prices = this.#prices(sideOf(priceSide))
+    prices.remove(priceSide >> 1)
+    if (this.#levels.live <= LEVELS_KEPT) return
+    prices.forget(priceSide >> 1, level)
     this.#levels.free(level)
-    this.#prices(sideOf(priceSide)).remove(priceSide >> 1, level)
   }
 
   #joinLevel(slot: number, level: number, remaining: number): void {
@@ -478,8 +492,10 @@ export class Book {
     words[offset + LEVEL] = level
     words[offset + PREV] = tail
     words[offset + NEXT] = NIL
-    if (tail === NIL) page[at + HEAD] = slot
-    else orders.writable(tail)[recordAt(tail) + NEXT] = slot
+    if (tail === NIL) {
+      page[at + HEAD] = slot
+      this.#openLevel(level, page[at + LEVEL_KEY]!)
+    } else orders.writable(tail)[recordAt(tail) + NEXT] = slot
     page[at + TAIL] = slot
     page[at + COUNT]!++
     addToLevel(levels, level, remaining)
@@ -493,19 +509,15 @@ export class Book {
     const level = words[offset + LEVEL]!
     const page = levels.page(level)
     const at = levelAt(level)
-    const count = page[at + COUNT]! - 1
-    if (count === 0) {
-      this.#closeLevel(level, page[at + LEVEL_KEY]!)
-      return
-    }
-    page[at + COUNT] = count
     const prev = words[offset + PREV]!
     const next = words[offset + NEXT]!
     if (prev === NIL) page[at + HEAD] = next
     else orders.writable(prev)[recordAt(prev) + NEXT] = next
     if (next === NIL) page[at + TAIL] = prev
     else orders.writable(next)[recordAt(next) + PREV] = prev
+    page[at + COUNT]!--
     takeFromLevel(levels, level, orders.doublePage(slot)[(offset >> 1) + REMAINING]!)
+    if (prev === NIL && next === NIL) this.#closeLevel(level, page[at + LEVEL_KEY]!)
   }
 
   /** Enters the order at the end of its trader's list. */
@@ -545,7 +557,7 @@ export class Book {
     page[at + TRADER_TAIL] = NIL
     page[at + TRADER_COUNT] = 0
     this.#addresses[owner] = trader
-    this.#byTrader.add(tagOf(page, at, this.#seed), owner)
+    this.#byTrader.add(this.#addressTag(page, at), owner)
     return owner
   }
 
@@ -565,7 +577,7 @@ export class Book {
     else orders.writable(next)[recordAt(next) + TRADER_PREV] = prev
     page[at + TRADER_COUNT]!--
     if (page[at + TRADER_COUNT] !== 0) return
-    this.#byTrader.remove(tagOf(page, at, this.#seed), owner)
+    this.#byTrader.remove(this.#addressTag(page, at), owner)
     traders.free(owner)
   }
 
@@ -633,11 +645,14 @@ export class Book {
     const words = orders.page(slot)
     const offset = recordAt(slot)
 
-    const level = this.#openLevel(words[offset + PRICE_SIDE]! & PRICE_SIDE_MASK)
+    const level = this.#levelOf(words[offset + PRICE_SIDE]! & PRICE_SIDE_MASK)
     words[offset + LEVEL] = level
     const page = levels.page(level)
     const at = levelAt(level)
-    if (relink(words, offset + PREV, moved) === NIL) page[at + HEAD] = slot
+    if (relink(words, offset + PREV, moved) === NIL) {
+      page[at + HEAD] = slot
+      this.#openLevel(level, page[at + LEVEL_KEY]!)
+    }
     if (relink(words, offset + NEXT, moved) === NIL) page[at + TAIL] = slot
     page[at + COUNT]!++
     addToLevel(levels, level, orders.doublePage(slot)[(offset >> 1) + REMAINING]!)
@@ -654,7 +669,7 @@ export class Book {
     if (relink(words, offset + TRADER_PREV, moved) === NIL) ends[end + TRADER_HEAD] = slot
     if (relink(words, offset + TRADER_NEXT, moved) === NIL) ends[end + TRADER_TAIL] = slot
 
-    this.#byHash.add(tagOf(words, offset + HASH, this.#seed), slot)
+    this.#byHash.add(this.#hashTag(words, offset), slot)
     this.#wheel.add(slot)
   }
 }

@@ -9,16 +9,11 @@
  *   1100 = 1·1024 + …   differs in digit 2: bucket 1 of level 2, spread out at second 1024
  */
 
-import {
-  DUE_NEXT,
-  DUE_PREV,
-  DUE_SHIFT,
-  EXPIRES,
-  PRICE_SIDE,
-  PRICE_SIDE_MASK,
-  recordAt,
-} from './order-record.ts'
-import { NIL, type RecordPool } from './record-pool.ts'
+import * as layout from './layout.ts'
+import { recordAt } from './order-record.ts'
+import type { RecordPool } from './record-pool.ts'
+
+const { NIL, PRICE_SIDE, PRICE_SIDE_MASK, DUE_SHIFT, EXPIRES, DUE_PREV, DUE_NEXT } = layout
 
 /** Eleven digits of five bits hold every safe integer. */
 const LEVELS = 11

@@ -3,16 +3,16 @@
  * lie in memory as the bytes of the key, which a little-endian machine reads lowest byte first.
  *
  * Every command brings a hash as text, so reading it is a good part of what an operation costs: to
- * keep it, its characters are copied out at once and converted four at a time. To find a key, eight
- * of its bytes make a tag, and where its text is at hand no more of it is read. Traders choose their
- * hashes and addresses, so the tag is mixed with a seed: nobody can have all of his fall into one
- * place.
+ * keep it, its characters are copied out at once and converted four at a time. To find a key, one of
+ * its words makes a tag, and where its text is at hand no more of it is read. Traders choose their
+ * hashes and addresses, so a secret seed says which word it is and how its bits are spread: whoever
+ * wants many of his to fall into one place has to search long for each, and to guess the word.
  */
 
 import assert from 'node:assert/strict'
+import * as layout from './layout.ts'
 
-export const HASH_WORDS = 8
-export const ADDRESS_WORDS = 5
+const { HASH_WORDS } = layout
 
 if (new Uint8Array(new Uint32Array([1]).buffer)[0] !== 1) {
   assert.fail('the book keeps its records in little-endian order')
@@ -38,13 +38,6 @@ export function readKey(key: string, words: Int32Array, count: number): void {
   for (let word = 0; word < count; word++) {
     words[word] = twoBytes(textWords[1 + 2 * word]!) | (twoBytes(textWords[2 + 2 * word]!) << 16)
   }
-}
-
-/** Reads the first two words of a key of `count` words, which is all that its tag needs. */
-export function readHead(key: string, words: Int32Array, count: number): void {
-  checkLength(key, count)
-  words[0] = wordAt(key, 2)
-  words[1] = wordAt(key, 10)
 }
 
 function checkLength(key: string, count: number): void {
@@ -81,22 +74,17 @@ export function writeKey(words: Int32Array, offset: number, count: number): stri
   return text.latin1Slice(2, 2 * at)
 }
 
-/** The tag of the key that begins at `offset`, from its first eight bytes. */
-export function tagOf(words: Int32Array, offset: number, seed: number): number {
-  return mix(words[offset]!, words[offset + 1]!, seed)
+/** The tag of a key, from the one of its words that tags are made of. */
+export function tagOf(word: number, seed: number): number {
+  let tag = Math.imul(word ^ seed, 0x9e3779b1)
+  tag = Math.imul(tag ^ (tag >>> 15) ^ seed, 0x85ebca77)
+  return tag ^ (tag >>> 13)
 }
 
-/** The same from the text of a key of `count` words. */
-export function tagOfText(key: string, count: number, seed: number): number {
+/** Word `which` of a key of `count` words, from its text. */
+export function wordOfText(key: string, which: number, count: number): number {
   checkLength(key, count)
-  return mix(wordAt(key, 2), wordAt(key, 10), seed)
-}
-
-function mix(first: number, second: number, seed: number): number {
-  let tag = Math.imul(first ^ seed, 0x9e3779b1)
-  tag = Math.imul(tag ^ (tag >>> 15) ^ second, 0x85ebca77)
-  tag = Math.imul(tag ^ (tag >>> 13) ^ seed, 0xc2b2ae3d)
-  return tag ^ (tag >>> 16)
+  return wordAt(key, 2 + 8 * which)
 }
 
 /** The word that the eight digits from `at` on say. */

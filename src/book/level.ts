@@ -4,19 +4,10 @@
  * below 2^53 and a count of carries.
  */
 
-import { NIL, PAGE_MASK, type RecordPool } from './record-pool.ts'
+import * as layout from './layout.ts'
+import type { RecordPool } from './record-pool.ts'
 
-/** A level has `2 ** LEVEL_SHIFT` words. */
-export const LEVEL_SHIFT = 3
-
-/** Twice the price, plus the side. It is first, because an index finds records by how they begin. */
-export const LEVEL_KEY = 0
-export const HEAD = 1
-export const TAIL = 2
-export const COUNT = 3
-/** The one double of a level, over words 4 and 5. */
-const LOW = 2
-const CARRY = 6
+const { NIL, PAGE_MASK, LEVEL_SHIFT, LEVEL_KEY, HEAD, TAIL, COUNT, LOW, CARRY } = layout
 
 const BASE = 2 ** 53
 

@@ -36,8 +36,10 @@ import type { Address } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
 import type { Book } from './book.ts'
+import * as layout from './layout.ts'
 import { OrderList } from './order-list.ts'
-import { NIL } from './record-pool.ts'
+
+const { NIL } = layout
 
 /** What matching needs to know of the incoming order. */
 export type Taker = {

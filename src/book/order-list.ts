@@ -7,25 +7,24 @@
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Side } from '#domain/order.ts'
-import { HASH_WORDS, writeKey } from './key-words.ts'
-import {
-  EXPIRES,
-  HASH,
-  MATCHES,
-  PLACED,
-  PRICE_SIDE,
-  priceOf,
+import { writeKey } from './key-words.ts'
+import * as layout from './layout.ts'
+import { priceOf, type RestingOrder, readRecord, recordAt, sideOf } from './order-record.ts'
+import type { RecordPool } from './record-pool.ts'
+
+const {
+  HASH_WORDS,
   RECORD_SHIFT,
   RECORD_WORDS,
-  REMAINING,
-  type RestingOrder,
-  readRecord,
-  recordAt,
+  HASH,
+  PRICE_SIDE,
   SIZE,
-  sideOf,
+  REMAINING,
+  EXPIRES,
+  PLACED,
+  MATCHES,
   TAKEN,
-} from './order-record.ts'
-import type { RecordPool } from './record-pool.ts'
+} = layout
 
 export class OrderList {
   length = 0

@@ -7,7 +7,19 @@
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
-import { PAGE_MASK } from './record-pool.ts'
+import * as layout from './layout.ts'
+
+const {
+  PAGE_MASK,
+  RECORD_SHIFT,
+  PRICE_SIDE,
+  PRICE_SIDE_MASK,
+  SIZE,
+  REMAINING,
+  EXPIRES,
+  PLACED,
+  MATCHES,
+} = layout
 
 /** What stays the same while an order rests. */
 export type OrderTerms = {
@@ -26,38 +38,6 @@ export type RestingOrder = OrderTerms & {
   /** How many counter-orders it matched when it was placed. */
   readonly matches: number
 }
-
-/** A record has `2 ** RECORD_SHIFT` words. */
-export const RECORD_SHIFT = 5
-export const RECORD_WORDS = 1 << RECORD_SHIFT
-
-/** Words of a record. The hash is first, because an index finds records by how they begin. */
-export const HASH = 0
-export const TRADER = 8
-/** The side in bit 0, the price in the 20 bits above it, the bucket of the expiry wheel above. */
-export const PRICE_SIDE = 13
-export const PRICE_SIDE_MASK = (1 << 21) - 1
-export const DUE_SHIFT = 21
-export const PREV = 22
-export const NEXT = 23
-export const TRADER_PREV = 24
-export const TRADER_NEXT = 25
-export const DUE_PREV = 26
-export const DUE_NEXT = 27
-/** The slot of its level. */
-export const LEVEL = 28
-export const MATCHES = 29
-export const TRADER_SLOT = 30
-/** The slot itself while the order rests; the pool's own. */
-export const STATE = 31
-
-/** Doubles of a record, each over two words. */
-export const SIZE = 7
-export const REMAINING = 8
-export const EXPIRES = 9
-export const PLACED = 10
-/** Only in copies, where links mean nothing: how much of the order a match took. */
-export const TAKEN = 13
 
 /** Where the words of a record begin in its page; its doubles begin at half of it. */
 export function recordAt(slot: number): number {

@@ -2,11 +2,14 @@
  * The prices of one side that have orders, in order, and the level of each. Four tiers of bitmaps,
  * each bit standing for 32 of the tier below, find the next price in a handful of instructions
  * wherever it is. The lowest two tiers exist only in pages of 1,024 prices where there were orders,
- * so a quiet book is small. An index finds the level of a price at one look.
+ * so a quiet book is small. An index finds the level of a price at one look; it may know levels
+ * that have no orders just now.
  */
 
-import { NIL } from './record-pool.ts'
+import * as layout from './layout.ts'
 import { TagIndex } from './tag-index.ts'
+
+const { NIL } = layout
 
 const NO_PAGE = -1
 const PAGES = 1024
@@ -33,12 +36,22 @@ export class PriceLevels {
     this.#bestIsHighest = bestIsHighest
   }
 
-  /** The level of a price; NIL when it has none. */
+  /** The level of a price, with or without orders; NIL when it has none. */
   levelAt(price: number): number {
     return this.#levels.find(tagOfPrice(price))
   }
 
-  /** Adds a price that has no level yet. */
+  /** Gives a price its level. */
+  enter(price: number, level: number): void {
+    this.#levels.add(tagOfPrice(price), level)
+  }
+
+  /** Takes the level from a price that has no orders. */
+  forget(price: number, level: number): void {
+    this.#levels.remove(tagOfPrice(price), level)
+  }
+
+  /** The level of a price has got its first order. */
   add(price: number, level: number): void {
     const index = price >> 10
     const page = this.#pageOf(index)
@@ -51,15 +64,14 @@ export class PriceLevels {
       this.#top |= 1 << (index >> 5)
     }
     this.#bits[at] = bits | (1 << (price & 31))
-    this.#levels.add(tagOfPrice(price), level)
     if (this.best === 0 || (this.#bestIsHighest ? price > this.best : price < this.best)) {
       this.best = price
       this.bestLevel = level
     }
   }
 
-  /** Removes a price and its level. */
-  remove(price: number, level: number): void {
+  /** The level of a price has lost its last order. */
+  remove(price: number): void {
     const index = price >> 10
     const page = this.#pages[index]!
     const word = (price >> 5) & 31
@@ -67,7 +79,6 @@ export class PriceLevels {
     const at = page * PAGE_WORDS + word
     const bits = this.#bits[at]! & ~(1 << (price & 31))
     this.#bits[at] = bits
-    this.#levels.remove(tagOfPrice(price), level)
     if (bits === 0) {
       this.#summaries[page]! &= ~(1 << word)
       if (this.#summaries[page] === 0) {

@@ -5,13 +5,10 @@
  * that is how a snapshot stays exact while the book goes on.
  */
 
-/** No record: the end of every list. */
-export const NIL = -1
+import * as layout from './layout.ts'
 
-/** Records of one page, as a power of two. */
-const PAGE_SHIFT = 10
-export const PAGE_RECORDS = 1 << PAGE_SHIFT
-export const PAGE_MASK = PAGE_RECORDS - 1
+const { NIL, PAGE_SHIFT, PAGE_RECORDS, PAGE_MASK } = layout
+
 const FIRST_PAGE_RECORDS = 8
 
 export class RecordPool {

@@ -9,8 +9,10 @@
  */
 
 import assert from 'node:assert/strict'
-import { RECORD_WORDS, STATE } from './order-record.ts'
-import { PAGE_RECORDS, type RecordPool } from './record-pool.ts'
+import * as layout from './layout.ts'
+import type { RecordPool } from './record-pool.ts'
+
+const { PAGE_RECORDS, RECORD_WORDS, STATE } = layout
 
 const MAGIC = 0x6b6f6f62 // "book"
 const VERSION = 1

@@ -4,7 +4,9 @@
  * Different keys may have one tag; whoever asks compares the keys and asks for the next slot.
  */
 
-import { NIL } from './record-pool.ts'
+import * as layout from './layout.ts'
+
+const { NIL } = layout
 
 const SEGMENT_CELLS_MIN = 8
 const SEGMENT_CELLS_MAX = 4096

@@ -1,0 +1,67 @@
+/**
+ * Where everything lies in the memory of a book: the numbers of words and doubles in its records,
+ * and nothing else. What is said here of an order is what snapshots store: changing it needs a new
+ * snapshot version.
+ *
+ * Whoever needs a number takes it as a constant of his own: `const { NEXT } = layout`. V8 compiles
+ * such a constant into the code, but looks an imported one up and checks it at every use, which
+ * costs the book a tenth of its speed.
+ */
+
+/** No record: the end of every list. */
+export const NIL = -1
+
+/** Records of one page, as a power of two. */
+export const PAGE_SHIFT = 10
+export const PAGE_RECORDS = 1 << PAGE_SHIFT
+export const PAGE_MASK = PAGE_RECORDS - 1
+
+/** Words of the keys. */
+export const HASH_WORDS = 8
+export const ADDRESS_WORDS = 5
+
+/** An order has `2 ** RECORD_SHIFT` words, and in them everything: a copy of it is a snapshot. */
+export const RECORD_SHIFT = 5
+export const RECORD_WORDS = 1 << RECORD_SHIFT
+export const HASH = 0
+export const TRADER = 8
+/** The side in bit 0, the price in the 20 bits above it, the bucket of the expiry wheel above. */
+export const PRICE_SIDE = 13
+export const PRICE_SIDE_MASK = (1 << 21) - 1
+export const DUE_SHIFT = 21
+/** Doubles of an order, each over two words. */
+export const SIZE = 7
+export const REMAINING = 8
+export const EXPIRES = 9
+export const PLACED = 10
+/** Words again: the queue of the level, the list of the trader, the bucket of the wheel. */
+export const PREV = 22
+export const NEXT = 23
+export const TRADER_PREV = 24
+export const TRADER_NEXT = 25
+export const DUE_PREV = 26
+export const DUE_NEXT = 27
+/** The slot of its level. */
+export const LEVEL = 28
+export const MATCHES = 29
+export const TRADER_SLOT = 30
+/** The slot itself while the order rests; the pool's own. */
+export const STATE = 31
+/** A double that is only in copies, where links mean nothing: how much a match took. */
+export const TAKEN = 13
+
+/** A level has `2 ** LEVEL_SHIFT` words. Its key is twice the price, plus the side. */
+export const LEVEL_SHIFT = 3
+export const LEVEL_KEY = 0
+export const HEAD = 1
+export const TAIL = 2
+export const COUNT = 3
+/** The one double of a level, over words 4 and 5. */
+export const LOW = 2
+export const CARRY = 6
+
+/** A trader has `2 ** TRADER_SHIFT` words: the address, then the list of his orders. */
+export const TRADER_SHIFT = 4
+export const TRADER_HEAD = 5
+export const TRADER_TAIL = 6
+export const TRADER_COUNT = 7
