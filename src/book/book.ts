@@ -152,10 +152,9 @@ export class Book {
     const hashWord = this.#hashWord
     const word = wordOfText(orderHash, hashWord, HASH_WORDS)
     const tag = tagOf(word, this.#seed)
-    if (this.#slotOf(orderHash, tag) !== NIL) assert.fail(`${orderHash} rests already`)
 
     const slot = orders.allocate()
-    this.#byHash.add(tag, slot)
+    if (this.#byHash.addNew(tag, slot) !== NIL) this.#addBeside(orderHash, tag, slot)
     const words = orders.page(slot)
     const offset = recordAt(slot)
     if (slot < TEXTS_MAX) {
@@ -175,8 +174,8 @@ export class Book {
     doubles[half + EXPIRES] = order.expiresAtSec
     doubles[half + PLACED] = order.placedAtMs
 
-    this.#joinLevel(slot, this.#levelOf(price * 2 + side), remaining)
-    this.#joinTrader(slot, this.#openTrader(order.trader))
+    this.#joinLevel(slot, words, offset, this.#levelOf(price * 2 + side), remaining)
+    this.#joinTrader(slot, words, offset, this.#openTrader(order.trader))
     this.#wheel.add(slot)
     return true
   }
@@ -401,11 +400,22 @@ export class Book {
   /** Takes an order out of all four structures. */
   remove(slot: number): void {
     const orders = this.#orders
-    this.#leaveLevel(slot)
-    this.#leaveTrader(slot)
+    const words = orders.page(slot)
+    const offset = recordAt(slot)
+    this.#leaveLevel(words, offset, orders.doublePage(slot)[(offset >> 1) + REMAINING]!)
+    this.#leaveTrader(words, offset)
     this.#wheel.remove(slot)
-    this.#byHash.remove(this.#hashTag(orders.page(slot), recordAt(slot)), slot)
+    this.#byHash.remove(this.#hashTag(words, offset), slot)
     orders.free(slot)
+  }
+
+  /** Enters a hash whose tag another hash has too. */
+  #addBeside(orderHash: OrderHash, tag: number, slot: number): void {
+    if (this.#slotOf(orderHash, tag) !== NIL) {
+      this.#orders.free(slot)
+      assert.fail(`${orderHash} rests already`)
+    }
+    this.#byHash.add(tag, slot)
   }
 
   /** The slot of the order with this hash, whose tag has been read. */
@@ -481,14 +491,19 @@ export class Book {
     this.#levels.free(level)
   }
 
-  #joinLevel(slot: number, level: number, remaining: number): void {
+  /** Enters the order, whose words begin at `offset`, at the end of its level's queue. */
+  #joinLevel(
+    slot: number,
+    words: Int32Array,
+    offset: number,
+    level: number,
+    remaining: number,
+  ): void {
     const orders = this.#orders
     const levels = this.#levels
     const page = levels.page(level)
     const at = levelAt(level)
     const tail = page[at + TAIL]!
-    const words = orders.page(slot)
-    const offset = recordAt(slot)
     words[offset + LEVEL] = level
     words[offset + PREV] = tail
     words[offset + NEXT] = NIL
@@ -501,11 +516,9 @@ export class Book {
     addToLevel(levels, level, remaining)
   }
 
-  #leaveLevel(slot: number): void {
+  #leaveLevel(words: Int32Array, offset: number, remaining: number): void {
     const orders = this.#orders
     const levels = this.#levels
-    const words = orders.page(slot)
-    const offset = recordAt(slot)
     const level = words[offset + LEVEL]!
     const page = levels.page(level)
     const at = levelAt(level)
@@ -516,16 +529,14 @@ export class Book {
     if (next === NIL) page[at + TAIL] = prev
     else orders.writable(next)[recordAt(next) + PREV] = prev
     page[at + COUNT]!--
-    takeFromLevel(levels, level, orders.doublePage(slot)[(offset >> 1) + REMAINING]!)
+    takeFromLevel(levels, level, remaining)
     if (prev === NIL && next === NIL) this.#closeLevel(level, page[at + LEVEL_KEY]!)
   }
 
-  /** Enters the order at the end of its trader's list. */
-  #joinTrader(slot: number, owner: number): void {
+  /** Enters the order, whose words begin at `offset`, at the end of its trader's list. */
+  #joinTrader(slot: number, words: Int32Array, offset: number, owner: number): void {
     const orders = this.#orders
     const traders = this.#traders
-    const words = orders.page(slot)
-    const offset = recordAt(slot)
     const page = traders.page(owner)
     const at = traderAt(owner)
     for (let word = 0; word < ADDRESS_WORDS; word++)
@@ -561,11 +572,9 @@ export class Book {
     return owner
   }
 
-  #leaveTrader(slot: number): void {
+  #leaveTrader(words: Int32Array, offset: number): void {
     const orders = this.#orders
     const traders = this.#traders
-    const words = orders.page(slot)
-    const offset = recordAt(slot)
     const owner = words[offset + TRADER_SLOT]!
     const page = traders.page(owner)
     const at = traderAt(owner)
