@@ -30,7 +30,7 @@ import { demoMarkets } from '#config/demo-markets.ts'
 import { makeLog } from '#config/logging.ts'
 import { channelOptions, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { frontThreadName, partitionOf, partitionsOf } from '#config/topology.ts'
-import type { Address } from '#domain/ids.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
@@ -120,11 +120,16 @@ function hear(
   const { requestId } = message as { requestId?: string }
   if (requestId !== undefined) log.debug({ requestId, command: type }, 'a request arrived')
   const marketId = marketIdOf({ type, message } as Message<MarketThreadProtocol>)
-  const own = marketId === undefined ? undefined : desks.get(partitionOf(marketId, topology))
+  const own = marketId === undefined ? undefined : desks.get(partitionOfCommand(marketId))
   const [first] = desks.values()
   const desk = own ?? first
   if (desk === undefined || isFull(desk)) channel?.reply(replyTo, FULL)
   else desk.hear(type, message, replyTo, channel)
+}
+
+/** A market that is open here says so itself, at less cost than its id. */
+function partitionOfCommand(marketId: MarketId): number {
+  return thread.markets.get(marketId)?.partition ?? partitionOf(marketId, topology)
 }
 
 /** Whether as many commands wait, at all desks together, as may. */

@@ -386,8 +386,10 @@ export function commit(
   nowMs: number,
 ): Promise<Appended[]> {
   const batches = new Map<number, PartitionBatch>()
+  let hosted: Hosted | undefined
   for (const event of events) {
-    const hosted = thread.markets.get(event.marketId)
+    // The events of a market follow one another, and carry one and the same text of its id.
+    if (hosted?.state.market.id !== event.marketId) hosted = thread.markets.get(event.marketId)
     assert(hosted !== undefined, `an event of ${event.marketId}, which is not here`)
     let batch = batches.get(hosted.partition)
     if (batch === undefined) {

@@ -24,9 +24,8 @@ export function encodeClosedOrders(orders: readonly ClosedOrder[]): Buffer {
   const bytes = Buffer.alloc(orders.length * CLOSED_ORDER_BYTES)
   let at = 0
   for (const order of orders) {
-    bytes.write(order.orderHash.slice(2), at, 'hex')
-    bytes.write(order.marketId.slice(2), at + 32, 'hex')
-    bytes.write(order.trader.slice(2), at + 64, 'hex')
+    const { orderHash, marketId, trader } = order
+    bytes.write(orderHash.slice(2) + marketId.slice(2) + trader.slice(2), at, 'hex')
     bytes.writeUInt32LE(order.price, at + 84)
     bytes.writeUInt32LE(order.matches, at + 88)
     bytes[at + 92] = REASONS.indexOf(order.reason)

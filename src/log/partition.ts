@@ -228,20 +228,21 @@ export class Partition<Event extends LogEvent> {
   ): FileState {
     if (orders.length === 0) return state
     let { closed, closedRowLast } = state
-    for (const { orderHash } of orders) {
-      if (file.index.rows(fingerprintOf(orderHash)).length > 0) {
-        closed = this.#dropClosed(file, orderHash, closed, removed)
-      }
-    }
     for (let from = 0; from < orders.length; from += CLOSED_ROW_ORDERS_MAX) {
       const part = orders.slice(from, from + CLOSED_ROW_ORDERS_MAX)
       const payload = encodeClosedOrders(part)
       const row = ++closedRowLast
+      for (let index = 0; index < part.length; index++) {
+        const fingerprint = fingerprintAt(payload, index * CLOSED_ORDER_BYTES)
+        if (file.index.rows(fingerprint).length > 0) {
+          closed = this.#dropClosed(file, part[index]!.orderHash, closed, removed)
+        }
+        added.push({ fingerprint, row })
+      }
       const forgetMin = part.reduce((min, order) => Math.min(min, order.forgetAfterSec), Infinity)
       const crc = closedCrc(this.#options.home, row, forgetMin, payload)
       file.insertClosed.run(row, forgetMin, crc, payload)
       closed = plus(closed, crc)
-      for (const { orderHash } of part) added.push({ fingerprint: fingerprintOf(orderHash), row })
     }
     return { ...state, closed, closedRowLast }
   }
