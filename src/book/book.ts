@@ -14,7 +14,7 @@ import type { Address, OrderHash } from '#domain/ids.ts'
 import { isPrice, isShares, type Price, type Shares } from '#domain/money.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
 import { ExpiryWheel } from './expiry-wheel.ts'
-import { readKey, sameKey, tagOf, wordOfText, writeKey } from './key-words.ts'
+import { readKey, sameKey, tagOfText, tagOfWords, tagPlaces, writeKey } from './key-words.ts'
 import * as layout from './layout.ts'
 import { addToLevel, levelAt, levelTotal, openLevel, takeFromLevel } from './level.ts'
 import type { OrderList } from './order-list.ts'
@@ -26,7 +26,6 @@ import { TagIndex } from './tag-index.ts'
 
 const {
   NIL,
-  PAGE_RECORDS,
   PAGE_MASK,
   HASH_WORDS,
   ADDRESS_WORDS,
@@ -34,6 +33,7 @@ const {
   RECORD_WORDS,
   HASH,
   TRADER,
+  TAG,
   PRICE_SIDE,
   PRICE_SIDE_MASK,
   SIZE,
@@ -57,6 +57,7 @@ const {
   TRADER_HEAD,
   TRADER_TAIL,
   TRADER_COUNT,
+  TRADER_TAG,
 } = layout
 
 export type BookOptions = {
@@ -75,9 +76,8 @@ export type Level = {
 
 /**
  * The texts of hashes are kept for the lowest slots, which a book uses first and again: it saves
- * making them for every fill, and reading more of them than the word that finds a record. The other
- * words of such a hash are written when a snapshot or a state hash wants them. For all slots
- * texts would be a million objects for the collector.
+ * making them for every fill, and reading more of them than the digits that find a record. For all
+ * slots texts would be a million objects for the collector.
  */
 const TEXTS_MAX = 65_536
 
@@ -86,10 +86,8 @@ const LEVELS_KEPT = 16_384
 
 export class Book {
   readonly #ordersMax: number
-  readonly #seed: number
-  /** Which word of a hash, and which of an address, makes its tag. */
-  readonly #hashWord: number
-  readonly #addressWord: number
+  readonly #hashPlaces: Uint8Array
+  readonly #addressPlaces: Uint8Array
   readonly #key = new Int32Array(HASH_WORDS)
   #orders!: RecordPool
   #levels!: RecordPool
@@ -107,9 +105,9 @@ export class Book {
   constructor(options: BookOptions) {
     assert.ok(Number.isSafeInteger(options.ordersMax) && options.ordersMax >= 0)
     this.#ordersMax = options.ordersMax
-    this.#seed = (options.seed ?? 0) | 0
-    this.#hashWord = (this.#seed >>> 0) % HASH_WORDS
-    this.#addressWord = (this.#seed >>> 0) % ADDRESS_WORDS
+    const { seed = 0 } = options
+    this.#hashPlaces = tagPlaces(seed, HASH_WORDS)
+    this.#addressPlaces = tagPlaces(seed, ADDRESS_WORDS)
     this.#empty(0)
   }
 
@@ -149,18 +147,15 @@ export class Book {
     const orders = this.#orders
     if (orders.isFull) return false
     const { orderHash } = order
-    const hashWord = this.#hashWord
-    const word = wordOfText(orderHash, hashWord, HASH_WORDS)
-    const tag = tagOf(word, this.#seed)
+    const tag = tagOfText(orderHash, this.#hashPlaces, HASH_WORDS)
 
     const slot = orders.allocate()
     if (this.#byHash.addNew(tag, slot) !== NIL) this.#addBeside(orderHash, tag, slot)
     const words = orders.page(slot)
     const offset = recordAt(slot)
-    if (slot < TEXTS_MAX) {
-      this.#texts[slot] = orderHash
-      words[offset + HASH + hashWord] = word
-    } else {
+    words[offset + TAG] = tag
+    if (slot < TEXTS_MAX) this.#texts[slot] = orderHash
+    else {
       const key = this.#key
       readKey(orderHash, key, HASH_WORDS)
       for (let word = 0; word < HASH_WORDS; word++) words[offset + HASH + word] = key[word]!
@@ -292,9 +287,7 @@ export class Book {
     if (this.#snapshot !== undefined && !this.#snapshot.done) {
       assert.fail('a snapshot of this book is under way')
     }
-    const [orders, texts] = [this.#orders, this.#texts]
-    const complete = (page: number) => completeHashes(orders, page, texts)
-    this.#snapshot = new BookSnapshot(orders, this.#wheel.nowSec, complete)
+    this.#snapshot = new BookSnapshot(this.#orders, this.#wheel.nowSec, this.#completer())
     return this.#snapshot
   }
 
@@ -310,9 +303,7 @@ export class Book {
    * the same orders in the same queues, wherever they lie in memory.
    */
   stateHash(): string {
-    for (let page = 0; page < this.#orders.words.length; page++) {
-      completeHashes(this.#orders, page, this.#texts)
-    }
+    const complete = this.#completer()
     const sum = createHash('sha256')
     const image = new Int32Array(1024 * IMAGE_WORDS)
     let filled = 0
@@ -321,6 +312,7 @@ export class Book {
         const page = this.#orders.page(slot)
         const offset = recordAt(slot)
         for (let word = 0; word < PREV; word++) image[filled + word] = page[offset + word]!
+        complete(image, filled, slot)
         image[filled + PRICE_SIDE]! &= PRICE_SIDE_MASK
         image[filled + PREV] = page[offset + MATCHES]!
         filled += IMAGE_WORDS
@@ -334,8 +326,7 @@ export class Book {
 
   /** The slot of a resting order, NIL when it does not rest. */
   locate(orderHash: OrderHash): number {
-    const word = wordOfText(orderHash, this.#hashWord, HASH_WORDS)
-    return this.#slotOf(orderHash, tagOf(word, this.#seed))
+    return this.#slotOf(orderHash, tagOfText(orderHash, this.#hashPlaces, HASH_WORDS))
   }
 
   /** The order in a slot; its hash need not be made into text again where it is at hand. */
@@ -371,11 +362,13 @@ export class Book {
 
   /** What stands for the trader while he has orders in this book; NIL when he has none. */
   traderSlot(trader: Address): number {
-    const word = wordOfText(trader, this.#addressWord, ADDRESS_WORDS)
-    const tag = tagOf(word, this.#seed)
+    return this.#ownerOf(trader, tagOfText(trader, this.#addressPlaces, ADDRESS_WORDS))
+  }
+
+  #ownerOf(trader: Address, tag: number): number {
     let owner = this.#byTrader.find(tag)
     while (owner !== NIL && this.#addresses[owner] !== trader) {
-      owner = this.#byTrader.findNext(tag, owner)
+      owner = this.#byTrader.findNext(tag)
     }
     return owner
   }
@@ -405,7 +398,7 @@ export class Book {
     this.#leaveLevel(words, offset, orders.doublePage(slot)[(offset >> 1) + REMAINING]!)
     this.#leaveTrader(words, offset)
     this.#wheel.remove(slot)
-    this.#byHash.remove(this.#hashTag(words, offset), slot)
+    this.#byHash.remove(words[offset + TAG]!, slot)
     orders.free(slot)
   }
 
@@ -422,7 +415,7 @@ export class Book {
   #slotOf(orderHash: OrderHash, tag: number): number {
     let slot = this.#byHash.find(tag)
     while (slot !== NIL && !this.#isHashOf(slot, orderHash)) {
-      slot = this.#byHash.findNext(tag, slot)
+      slot = this.#byHash.findNext(tag)
     }
     return slot
   }
@@ -432,29 +425,6 @@ export class Book {
     if (text !== undefined) return text === orderHash
     readKey(orderHash, this.#key, HASH_WORDS)
     return sameKey(this.#key, 0, this.#orders.page(slot), recordAt(slot) + HASH, HASH_WORDS)
-  }
-
-  /** The slot of the trader whose address begins at `offset`; NIL when he has no orders. */
-  #ownerOf(words: Int32Array, offset: number): number {
-    const traders = this.#traders
-    const tag = this.#addressTag(words, offset)
-    let owner = this.#byTrader.find(tag)
-    while (owner !== NIL) {
-      const page = traders.page(owner)
-      if (sameKey(words, offset, page, traderAt(owner), ADDRESS_WORDS)) break
-      owner = this.#byTrader.findNext(tag, owner)
-    }
-    return owner
-  }
-
-  /** The tag of the hash of the order that begins at `offset`. */
-  #hashTag(words: Int32Array, offset: number): number {
-    return tagOf(words[offset + HASH + this.#hashWord]!, this.#seed)
-  }
-
-  /** The tag of the address that begins at `offset`. */
-  #addressTag(words: Int32Array, offset: number): number {
-    return tagOf(words[offset + this.#addressWord]!, this.#seed)
   }
 
   /** The text of an order's hash, where it is kept. */
@@ -539,8 +509,6 @@ export class Book {
     const traders = this.#traders
     const page = traders.page(owner)
     const at = traderAt(owner)
-    for (let word = 0; word < ADDRESS_WORDS; word++)
-      words[offset + TRADER + word] = page[at + word]!
     const tail = page[at + TRADER_TAIL]!
     words[offset + TRADER_SLOT] = owner
     words[offset + TRADER_PREV] = tail
@@ -553,13 +521,14 @@ export class Book {
 
   /** The slot of the trader, who is entered when this is his first order. */
   #openTrader(trader: Address): number {
-    const known = this.traderSlot(trader)
+    const tag = tagOfText(trader, this.#addressPlaces, ADDRESS_WORDS)
+    const known = this.#ownerOf(trader, tag)
     if (known !== NIL) return known
     readKey(trader, this.#key, ADDRESS_WORDS)
-    return this.#addTrader(trader, this.#key, 0)
+    return this.#addTrader(trader, tag, this.#key, 0)
   }
 
-  #addTrader(trader: Address, words: Int32Array, offset: number): number {
+  #addTrader(trader: Address, tag: number, words: Int32Array, offset: number): number {
     const owner = this.#traders.allocate()
     const page = this.#traders.page(owner)
     const at = traderAt(owner)
@@ -567,8 +536,9 @@ export class Book {
     page[at + TRADER_HEAD] = NIL
     page[at + TRADER_TAIL] = NIL
     page[at + TRADER_COUNT] = 0
+    page[at + TRADER_TAG] = tag
     this.#addresses[owner] = trader
-    this.#byTrader.add(this.#addressTag(page, at), owner)
+    this.#byTrader.add(tag, owner)
     return owner
   }
 
@@ -586,7 +556,7 @@ export class Book {
     else orders.writable(next)[recordAt(next) + TRADER_PREV] = prev
     page[at + TRADER_COUNT]!--
     if (page[at + TRADER_COUNT] !== 0) return
-    this.#byTrader.remove(this.#addressTag(page, at), owner)
+    this.#byTrader.remove(page[at + TRADER_TAG]!, owner)
     traders.free(owner)
   }
 
@@ -666,11 +636,7 @@ export class Book {
     page[at + COUNT]!++
     addToLevel(levels, level, orders.doublePage(slot)[(offset >> 1) + REMAINING]!)
 
-    let owner = this.#ownerOf(words, offset + TRADER)
-    if (owner === NIL) {
-      const trader = writeKey(words, offset + TRADER, ADDRESS_WORDS) as Address
-      owner = this.#addTrader(trader, words, offset + TRADER)
-    }
+    const owner = this.#rejoinedTrader(words, offset + TRADER)
     words[offset + TRADER_SLOT] = owner
     const ends = traders.page(owner)
     const end = traderAt(owner)
@@ -678,8 +644,39 @@ export class Book {
     if (relink(words, offset + TRADER_PREV, moved) === NIL) ends[end + TRADER_HEAD] = slot
     if (relink(words, offset + TRADER_NEXT, moved) === NIL) ends[end + TRADER_TAIL] = slot
 
-    this.#byHash.add(this.#hashTag(words, offset), slot)
+    const tag = tagOfWords(words, offset + HASH, this.#hashPlaces)
+    words[offset + TAG] = tag
+    this.#byHash.add(tag, slot)
     this.#wheel.add(slot)
+  }
+
+  /** The slot of the trader whose address begins at `offset`. */
+  #rejoinedTrader(words: Int32Array, offset: number): number {
+    const traders = this.#traders
+    const tag = tagOfWords(words, offset, this.#addressPlaces)
+    let owner = this.#byTrader.find(tag)
+    while (owner !== NIL) {
+      if (sameKey(words, offset, traders.page(owner), traderAt(owner), ADDRESS_WORDS)) return owner
+      owner = this.#byTrader.findNext(tag)
+    }
+    const trader = writeKey(words, offset, ADDRESS_WORDS) as Address
+    return this.#addTrader(trader, tag, words, offset)
+  }
+
+  /** Writes into the copy of a record, which begins at `at`, the keys that the record lacks. */
+  #completer(): (copy: Int32Array, at: number, slot: number) => void {
+    const [orders, traders, texts] = [this.#orders, this.#traders, this.#texts]
+    const key = new Int32Array(HASH_WORDS)
+    return (copy, at, slot) => {
+      const owner = orders.page(slot)[recordAt(slot) + TRADER_SLOT]!
+      const page = traders.page(owner)
+      const from = traderAt(owner)
+      for (let word = 0; word < ADDRESS_WORDS; word++) copy[at + TRADER + word] = page[from + word]!
+      const text = slot < texts.length ? texts[slot] : undefined
+      if (text === undefined) return
+      readKey(text, key, HASH_WORDS)
+      copy.set(key, at + HASH)
+    }
   }
 }
 
@@ -714,23 +711,4 @@ function relink(words: Int32Array, at: number, moved: Int32Array): number {
   if (now === NIL) assert.fail('a snapshot whose queues are whole')
   words[at] = now
   return now
-}
-
-/** Writes the words of hashes whose texts are kept into the records of a page. */
-function completeHashes(
-  orders: RecordPool,
-  page: number,
-  texts: readonly (OrderHash | undefined)[],
-): void {
-  const words = orders.words[page]!
-  const first = page * PAGE_RECORDS
-  const end = Math.min(first + PAGE_RECORDS, orders.used, texts.length)
-  const key = new Int32Array(HASH_WORDS)
-  for (let slot = first; slot < end; slot++) {
-    const offset = recordAt(slot)
-    const text = texts[slot]
-    if (words[offset + STATE]! < 0 || text === undefined) continue
-    readKey(text, key, HASH_WORDS)
-    words.set(key, offset + HASH)
-  }
 }

@@ -3,10 +3,10 @@
  * lie in memory as the bytes of the key, which a little-endian machine reads lowest byte first.
  *
  * Every command brings a hash as text, so reading it is a good part of what an operation costs: to
- * keep it, its characters are copied out at once and converted four at a time. To find a key, one of
- * its words makes a tag, and where its text is at hand no more of it is read. Traders choose their
- * hashes and addresses, so a secret seed says which word it is and how its bits are spread: whoever
- * wants many of his to fall into one place has to search long for each, and to guess the word.
+ * keep it, its characters are copied out at once and converted four at a time. To find a key, eight
+ * of its digits make a tag, and where its text is at hand no more of it is read. Traders choose
+ * their hashes and addresses, so a secret seed says which digits those are: nobody can have many of
+ * his fall into one place.
  */
 
 import assert from 'node:assert/strict'
@@ -74,36 +74,48 @@ export function writeKey(words: Int32Array, offset: number, count: number): stri
   return text.latin1Slice(2, 2 * at)
 }
 
-/** The tag of a key, from the one of its words that tags are made of. */
-export function tagOf(word: number, seed: number): number {
-  let tag = Math.imul(word ^ seed, 0x9e3779b1)
-  tag = Math.imul(tag ^ (tag >>> 15) ^ seed, 0x85ebca77)
-  return tag ^ (tag >>> 13)
+const TAG_DIGITS = 8
+
+/** The places of the digits that make a tag, in the text of a key of `count` words. */
+export function tagPlaces(seed: number, count: number): Uint8Array {
+  const places = Array.from({ length: 8 * count }, (_, digit) => 2 + digit)
+  let random = seed
+  for (let chosen = 0; chosen < TAG_DIGITS; chosen++) {
+    random = spread(random + chosen)
+    const other = chosen + ((random >>> 0) % (places.length - chosen))
+    const place = places[other]!
+    places[other] = places[chosen]!
+    places[chosen] = place
+  }
+  return Uint8Array.from(places.slice(0, TAG_DIGITS))
 }
 
-/** Word `which` of a key of `count` words, from its text. */
-export function wordOfText(key: string, which: number, count: number): number {
+/** The tag of a key of `count` words, from its text. */
+export function tagOfText(key: string, places: Uint8Array, count: number): number {
   checkLength(key, count)
-  return wordAt(key, 2 + 8 * which)
+  let tag = 0
+  for (let index = 0; index < TAG_DIGITS; index++) {
+    const character = key.charCodeAt(places[index]!)
+    // A letter has bit 6 set and counts from 1 in its low bits, so it lacks 9.
+    tag = (tag << 4) | ((character & 0x0f) + (character >> 6) * 9)
+  }
+  return spread(tag)
 }
 
-/** The word that the eight digits from `at` on say. */
-function wordAt(key: string, at: number): number {
-  return (
-    (digitAt(key, at) << 4) |
-    digitAt(key, at + 1) |
-    (digitAt(key, at + 2) << 12) |
-    (digitAt(key, at + 3) << 8) |
-    (digitAt(key, at + 4) << 20) |
-    (digitAt(key, at + 5) << 16) |
-    (digitAt(key, at + 6) << 28) |
-    (digitAt(key, at + 7) << 24)
-  )
+/** The same from the words of the key, which begin at `offset`. */
+export function tagOfWords(words: Int32Array, offset: number, places: Uint8Array): number {
+  let tag = 0
+  for (let index = 0; index < TAG_DIGITS; index++) {
+    const digit = places[index]! - 2
+    const low = (digit >> 1) * 8 + (digit & 1 ? 0 : 4)
+    tag = (tag << 4) | ((words[offset + (low >> 5)]! >>> (low & 31)) & 0x0f)
+  }
+  return spread(tag)
 }
 
-function digitAt(key: string, at: number): number {
-  const character = key.charCodeAt(at)
-  return (character & 0x0f) + (character >> 6) * 9
+function spread(bits: number): number {
+  const product = Math.imul(bits, 0x9e3779b1)
+  return product ^ (product >>> 15)
 }
 
 export function sameKey(

@@ -20,11 +20,14 @@ export const PAGE_MASK = PAGE_RECORDS - 1
 export const HASH_WORDS = 8
 export const ADDRESS_WORDS = 5
 
-/** An order has `2 ** RECORD_SHIFT` words, and in them everything: a copy of it is a snapshot. */
+/** An order has `2 ** RECORD_SHIFT` words, and a copy of it in a snapshot has everything in them. */
 export const RECORD_SHIFT = 5
 export const RECORD_WORDS = 1 << RECORD_SHIFT
+/** All of the hash, but only in copies where the book keeps its text. */
 export const HASH = 0
+/** The trader's address, but only in copies; while the order rests, the tag of its hash lies here. */
 export const TRADER = 8
+export const TAG = 8
 /** The side in bit 0, the price in the 20 bits above it, the bucket of the expiry wheel above. */
 export const PRICE_SIDE = 13
 export const PRICE_SIDE_MASK = (1 << 21) - 1
@@ -65,3 +68,4 @@ export const TRADER_SHIFT = 4
 export const TRADER_HEAD = 5
 export const TRADER_TAIL = 6
 export const TRADER_COUNT = 7
+export const TRADER_TAG = 8

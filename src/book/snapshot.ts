@@ -20,11 +20,14 @@ const HEADER_WORDS = 16
 /** So many records that a chunk stays within 64 KiB with its header: it is synced at one go. */
 const CHUNK_RECORDS_MAX = 511
 
+/** Writes what the record of a slot lacks into its copy, which begins at `at`. */
+type Complete = (copy: Int32Array, at: number, slot: number) => void
+
 export class BookSnapshot {
   /** Orders of the book at the instant of the snapshot. */
   readonly orders: number
   readonly #pool: RecordPool
-  readonly #complete: (page: number) => void
+  readonly #complete: Complete
   readonly #slots: number
   readonly #nowSec: number
   readonly #pages: number
@@ -36,8 +39,7 @@ export class BookSnapshot {
   #openRecords = 0
   #done = false
 
-  /** A page is made `complete` before it is copied. */
-  constructor(pool: RecordPool, nowSec: number, complete: (page: number) => void) {
+  constructor(pool: RecordPool, nowSec: number, complete: Complete) {
     this.#pool = pool
     this.#complete = complete
     this.orders = pool.live
@@ -79,7 +81,6 @@ export class BookSnapshot {
   }
 
   #copyPage(page: number): void {
-    this.#complete(page)
     const words = this.#pool.words[page]!
     const slots = Math.min(PAGE_RECORDS, this.#slots - page * PAGE_RECORDS)
     for (let slot = 0; slot < slots; ) {
@@ -89,21 +90,23 @@ export class BookSnapshot {
       }
       let end = slot + 1
       while (end < slots && words[end * RECORD_WORDS + STATE]! >= 0) end++
-      this.#copyRun(words, slot, end)
+      this.#copyRun(page, slot, end)
       slot = end
     }
   }
 
-  #copyRun(words: Int32Array, from: number, end: number): void {
+  #copyRun(page: number, from: number, end: number): void {
+    const words = this.#pool.words[page]!
     let slot = from
     while (slot < end) {
       if (this.#openRecords === 0) this.#openChunk()
       const room = this.#open.length / RECORD_WORDS - HEADER_WORDS / RECORD_WORDS
       const count = Math.min(end - slot, room - this.#openRecords)
-      this.#open.set(
-        words.subarray(slot * RECORD_WORDS, (slot + count) * RECORD_WORDS),
-        HEADER_WORDS + this.#openRecords * RECORD_WORDS,
-      )
+      const at = HEADER_WORDS + this.#openRecords * RECORD_WORDS
+      this.#open.set(words.subarray(slot * RECORD_WORDS, (slot + count) * RECORD_WORDS), at)
+      for (let copied = 0; copied < count; copied++) {
+        this.#complete(this.#open, at + copied * RECORD_WORDS, page * PAGE_RECORDS + slot + copied)
+      }
       this.#openRecords += count
       this.#copied += count
       slot += count

@@ -25,26 +25,26 @@ type Segment = {
 export class TagIndex {
   #depth = 0
   #directory: Segment[] = [segment(0, SEGMENT_CELLS_MIN)]
+  #foundAt = 0
 
   /** The first slot with this tag, NIL when there is none. */
   find(tag: number): number {
-    const { cells, mask } = this.#segmentOf(tag)
-    for (let at = tag & mask; ; at = (at + 1) & mask) {
-      const entry = cells[2 * at + 1]!
-      if (entry === 0) return NIL
-      if (cells[2 * at] === tag) return entry - 1
-    }
+    return this.#findFrom(tag, tag)
   }
 
-  /** The slot with this tag that follows one that `find` gave. */
-  findNext(tag: number, slot: number): number {
+  /** The slot with this tag after the one that was found last, while nothing has changed. */
+  findNext(tag: number): number {
+    return this.#findFrom(tag, this.#foundAt + 1)
+  }
+
+  #findFrom(tag: number, start: number): number {
     const { cells, mask } = this.#segmentOf(tag)
-    let at = tag & mask
-    while (cells[2 * at + 1] !== slot + 1) at = (at + 1) & mask
-    for (at = (at + 1) & mask; ; at = (at + 1) & mask) {
+    for (let at = start & mask; ; at = (at + 1) & mask) {
       const entry = cells[2 * at + 1]!
       if (entry === 0) return NIL
-      if (cells[2 * at] === tag) return entry - 1
+      if (cells[2 * at] !== tag) continue
+      this.#foundAt = at
+      return entry - 1
     }
   }
 

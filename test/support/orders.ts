@@ -71,16 +71,16 @@ export function sell(outcome: 'YES' | 'NO'): OrderBuilder {
 }
 
 export function traderNamed(name: string): Address {
-  return `0x${hexOf(name).padEnd(40, '0')}` as Address
+  return `0x${hexOf(name, 40)}` as Address
 }
 
 export function hashNamed(name: string): OrderHash {
-  return `0x${hexOf(name).padEnd(64, '0')}` as OrderHash
+  return `0x${hexOf(name, 64)}` as OrderHash
 }
 
 /** The name behind a hash or an address of this file. */
 export function nameOf(key: string): string {
-  return Buffer.from(key.slice(2), 'hex').toString('latin1').replaceAll('\0', '')
+  return Buffer.from(key.slice(2), 'hex').toString('latin1').split('\0', 1)[0]!
 }
 
 function order(side: Side, outcome: 'YES' | 'NO'): OrderBuilder {
@@ -98,6 +98,8 @@ function order(side: Side, outcome: 'YES' | 'NO'): OrderBuilder {
   })
 }
 
-function hexOf(name: string): string {
-  return Buffer.from(name, 'latin1').toString('hex')
+/** The name and a zero, again and again: the digits of keys differ everywhere, as real ones do. */
+function hexOf(name: string, digits: number): string {
+  const once = Buffer.from(`${name}\0`, 'latin1').toString('hex')
+  return once.repeat(Math.ceil(digits / once.length)).slice(0, digits)
 }
