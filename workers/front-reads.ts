@@ -5,7 +5,6 @@ import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import type { Settings } from '#config/settings.ts'
 import type { Address } from '#domain/ids.ts'
 import { READS_KEPT_BYTES_MAX, READS_KEPT_MAX } from '#domain/limits.ts'
-import { keepLists } from '#front/kept-lists.ts'
 import type { MarketBoard } from '#front/market-board.ts'
 import { makeMarketFinder } from '#front/market-finder.ts'
 import type { MarketGateway } from '#front/market-gateway.ts'
@@ -31,6 +30,7 @@ import {
   type SettlementSources,
 } from '#front/routes/settlements.ts'
 import { userActivity } from '#front/routes/user-activity.ts'
+import { shareReads } from '#front/shared-reads.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Queries, QueryName } from '#store/queries.ts'
 import { askWrite, type ClerkRef } from '#store/writes.ts'
@@ -60,12 +60,12 @@ export function readRoutes(parts: {
     clock,
   })
   const keepMs = Math.min(settings.front.readCacheMs, MARKETS_KEPT_MS_MAX)
-  const listsMax = LISTS_KEPT_MAX
-  const storedMarkets = keepLists<Queries['listMarkets']['answers']>({ keepMs, listsMax, clock })
+  const entriesMax = LISTS_KEPT_MAX
+  const storedMarkets = shareReads<Queries['listMarkets']['answers']>({ keepMs, entriesMax, clock })
   // What is seen in one list must be in the next one too, whatever its filter is.
-  const chainMarkets = keepLists<Queries['listChainMarkets']['answers']>({
+  const chainMarkets = shareReads<Queries['listChainMarkets']['answers']>({
     keepMs: 0,
-    listsMax,
+    entriesMax,
     clock,
   })
   const find = makeMarketFinder({
@@ -101,11 +101,11 @@ export function readRoutes(parts: {
   return [
     listMarkets({
       board,
-      storedMarkets: (filter) =>
+      storedMarkets: async (filter) =>
         storedMarkets.read(JSON.stringify(filter), () => query('listMarkets', filter)),
       ...(settings.chains.some(({ rpcUrls }) => rpcUrls.length > 0)
         ? {
-            chainMarkets: (filter) =>
+            chainMarkets: async (filter) =>
               chainMarkets.read(JSON.stringify(filter), () => query('listChainMarkets', filter)),
           }
         : {}),

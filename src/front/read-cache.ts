@@ -1,7 +1,6 @@
 /**
- * Answers that many ask for, kept for a moment as the bytes that go out: numbers that are added up
- * anyway are the same for everybody within it, so that a crowd costs one query. Who asks while one is
- * being made waits for that one. Bounded in entries and in bytes; the oldest go first.
+ * Answers that many ask for, shared as the bytes that go out: numbers that are added up anyway are
+ * the same for everybody within a moment.
  */
 
 import { isRejection, type Rejection } from '#domain/rejection.ts'
@@ -9,13 +8,14 @@ import type { Clock } from '#runtime/clock.ts'
 import { entityTag } from './entity-tag.ts'
 import { writeJson } from './json.ts'
 import type { RawReply } from './route.ts'
+import { shareReads } from './shared-reads.ts'
 
 export type ReadCache = {
   /** The answer of this name: at once where it is known, otherwise made now. */
   read(
     name: string,
     make: () => Promise<object | Rejection>,
-  ): RawReply | Promise<RawReply | Rejection>
+  ): RawReply | Rejection | Promise<RawReply | Rejection>
 }
 
 export type ReadCacheOptions = {
@@ -26,60 +26,22 @@ export type ReadCacheOptions = {
   readonly clock: Pick<Clock, 'nowMs'>
 }
 
-type Kept = { readonly reply: RawReply; readonly bytes: number; readonly untilMs: number }
+export function makeReadCache(options: ReadCacheOptions): ReadCache {
+  const { keepMs, entriesMax, bytesMax, clock } = options
+  const replies = shareReads<RawReply | Rejection>({
+    keepMs,
+    entriesMax,
+    clock,
+    weightMax: bytesMax,
+    weigh: (reply) => (isRejection(reply) ? Number.POSITIVE_INFINITY : reply.raw.length),
+  })
 
-export function makeReadCache({
-  keepMs,
-  entriesMax,
-  bytesMax,
-  clock,
-}: ReadCacheOptions): ReadCache {
-  const kept = new Map<string, Kept>()
-  const underWay = new Map<string, Promise<RawReply | Rejection>>()
-  let bytes = 0
-
-  function drop(name: string): void {
-    const entry = kept.get(name)
-    if (entry === undefined) return
-    kept.delete(name)
-    bytes -= entry.bytes
-  }
-
-  function keep(name: string, reply: RawReply, size: number): void {
-    if (keepMs === 0 || size > bytesMax) return
-    drop(name)
-    kept.set(name, { reply, bytes: size, untilMs: clock.nowMs() + keepMs })
-    bytes += size
-    for (const oldest of kept.keys()) {
-      if (kept.size <= entriesMax && bytes <= bytesMax) break
-      drop(oldest)
-    }
-  }
-
-  async function made(
-    name: string,
-    make: () => Promise<object | Rejection>,
-  ): Promise<RawReply | Rejection> {
+  async function made(make: () => Promise<object | Rejection>): Promise<RawReply | Rejection> {
     const body = await make()
     if (isRejection(body)) return body
     const raw = Buffer.from(writeJson(body))
-    const reply = { status: 200, raw, headers: { etag: entityTag(raw) } }
-    keep(name, reply, raw.length)
-    return reply
+    return { status: 200, raw, headers: { etag: entityTag(raw) } }
   }
 
-  return {
-    read(name, make) {
-      const known = kept.get(name)
-      if (known !== undefined) {
-        if (known.untilMs > clock.nowMs()) return known.reply
-        drop(name)
-      }
-      const waiting = underWay.get(name)
-      if (waiting !== undefined) return waiting
-      const making = made(name, make).finally(() => underWay.delete(name))
-      underWay.set(name, making)
-      return making
-    },
-  }
+  return { read: (name, make) => replies.read(name, () => made(make)) }
 }

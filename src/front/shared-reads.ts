@@ -1,0 +1,74 @@
+/**
+ * What many read and seldom changes, kept for a moment, so that a crowd costs one query. Who asks
+ * while something is being read waits for that reading; what failed is not kept. Bounded in entries
+ * and in weight; the oldest go first.
+ */
+
+import type { Clock } from '#runtime/clock.ts'
+
+export type SharedReads<T> = {
+  /** What has this name: at once where it is known, otherwise read now. */
+  read(name: string, make: () => Promise<T>): T | Promise<T>
+}
+
+type Kept<T> = { readonly value: T; readonly weight: number; readonly untilMs: number }
+
+export function shareReads<T>(options: {
+  /** How long it is good for; with 0 only those who ask at the same time share. */
+  readonly keepMs: number
+  readonly entriesMax: number
+  readonly clock: Pick<Clock, 'nowMs'>
+  /** Nothing that is heavier is kept, nor more than this together. */
+  readonly weightMax?: number
+  readonly weigh?: (value: T) => number
+}): SharedReads<T> {
+  const { keepMs, entriesMax, clock, weightMax = Number.POSITIVE_INFINITY } = options
+  const { weigh = () => 0 } = options
+  const kept = new Map<string, Kept<T>>()
+  const underWay = new Map<string, Promise<T>>()
+  let total = 0
+
+  function drop(name: string): void {
+    const entry = kept.get(name)
+    if (entry === undefined) return
+    kept.delete(name)
+    total -= entry.weight
+  }
+
+  function keep(name: string, value: T): void {
+    const weight = weigh(value)
+    if (keepMs === 0 || weight > weightMax) return
+    drop(name)
+    kept.set(name, { value, weight, untilMs: clock.nowMs() + keepMs })
+    total += weight
+    for (const oldest of kept.keys()) {
+      if (kept.size <= entriesMax && total <= weightMax) break
+      drop(oldest)
+    }
+  }
+
+  async function made(name: string, make: () => Promise<T>): Promise<T> {
+    try {
+      const value = await make()
+      keep(name, value)
+      return value
+    } finally {
+      underWay.delete(name)
+    }
+  }
+
+  return {
+    read(name, make) {
+      const known = kept.get(name)
+      if (known !== undefined) {
+        if (known.untilMs > clock.nowMs()) return known.value
+        drop(name)
+      }
+      const waiting = underWay.get(name)
+      if (waiting !== undefined) return waiting
+      const making = made(name, make)
+      underWay.set(name, making)
+      return making
+    },
+  }
+}
