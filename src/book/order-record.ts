@@ -1,7 +1,6 @@
 /**
- * Where each field of a resting order lies in its record of 32 words, and the same order as plain
- * data. A record holds everything about its order, so that a copy of it is a snapshot of it; this
- * layout is what snapshots store, and changing it needs a new snapshot version.
+ * An order as plain data, and how it is read from its record of 32 words, whose fields are in
+ * `layout.ts`.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
