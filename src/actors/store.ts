@@ -6,10 +6,9 @@
  */
 
 import { Fault } from '#domain/fault.ts'
-import { tradeId } from '#domain/ids.ts'
 import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { BUY } from '#domain/order.ts'
+import { tradesOf } from '#domain/trade.ts'
 import type { LogReader } from '#log/event-log.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 import type { Checkpoint } from '#store/checkpoints.ts'
@@ -321,31 +320,11 @@ export function derive(
           const matches = fills.length
           orders.push({ order: taker, status, remaining, matches, placedAtMs: atMs, seq, atMs })
         }
-        for (const [fillIndex, fill] of fills.entries()) {
-          const buys = taker.side === BUY
-          orderChanges.push({
-            orderHash: fill.makerHash,
-            status: fill.makerRemaining === 0 ? 'filled' : 'open',
-            remaining: fill.makerRemaining,
-            seq,
-            atMs,
-          })
-          trades.push({
-            tradeId: tradeId(marketId, seq, fillIndex),
-            marketId,
-            seq,
-            fillIndex,
-            outcome: taker.outcome,
-            price: fill.price,
-            size: fill.size,
-            buyer: buys ? taker.trader : fill.maker,
-            seller: buys ? fill.maker : taker.trader,
-            buyOrderHash: buys ? taker.orderHash : fill.makerHash,
-            sellOrderHash: buys ? fill.makerHash : taker.orderHash,
-            takerSide: taker.side,
-            matchedAtMs: atMs,
-          })
+        for (const { makerHash: orderHash, makerRemaining } of fills) {
+          const status = makerRemaining === 0 ? 'filled' : 'open'
+          orderChanges.push({ orderHash, status, remaining: makerRemaining, seq, atMs })
         }
+        for (const trade of tradesOf(event)) trades.push(trade)
         break
       }
       case 'OrderClosed': {

@@ -6,12 +6,11 @@
 
 import type { MarketView } from '#actors/market.ts'
 import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
-import { tradeId } from '#domain/ids.ts'
 import { TRADES_LISTED_MAX } from '#domain/limits.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
 import { BUY, NO, type Outcome, SELL, YES } from '#domain/order.ts'
-import type { Trade, TradeStatus } from '#domain/trade.ts'
+import { type Trade, type TradeStatus, tradesOf } from '#domain/trade.ts'
 import { LevelBook, mergedLevels, type ShownLevel } from './level-book.ts'
 
 export type ShownTrade = Trade & { readonly status: TradeStatus; readonly txHash: string }
@@ -170,27 +169,8 @@ function forgetWritten(shown: ShownMarket, outcome: Outcome): void {
 }
 
 function rememberTrades(shown: ShownMarket, event: OrdersMatched): void {
-  const { taker, marketId, seq, atMs } = event
-  const buys = taker.side === BUY
-  for (const [fillIndex, fill] of event.fills.entries()) {
-    const id = tradeId(marketId, seq, fillIndex)
-    shown.trades.set(id, {
-      tradeId: id,
-      marketId,
-      seq,
-      fillIndex,
-      outcome: taker.outcome,
-      price: fill.price,
-      size: fill.size,
-      buyer: buys ? taker.trader : fill.maker,
-      seller: buys ? fill.maker : taker.trader,
-      buyOrderHash: buys ? taker.orderHash : fill.makerHash,
-      sellOrderHash: buys ? fill.makerHash : taker.orderHash,
-      takerSide: taker.side,
-      matchedAtMs: atMs,
-      status: 'matched',
-      txHash: '',
-    })
+  for (const trade of tradesOf(event)) {
+    shown.trades.set(trade.tradeId, { ...trade, status: 'matched', txHash: '' })
   }
   for (const id of shown.trades.keys()) {
     if (shown.trades.size <= TRADES_LISTED_MAX) break

@@ -7,10 +7,11 @@
 
 import type { OpenOrder } from '#actors/market.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
-import { type MarketId, type Sequence, tradeId } from '#domain/ids.ts'
+import type { MarketId, Sequence } from '#domain/ids.ts'
 import type { MarketEvent, OrdersMatched, TradeOutcome } from '#domain/market-event.ts'
 import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
+import { tradesOf } from '#domain/trade.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { PriceEvent, QuickMarketEvent } from '../asset-shapes.ts'
 import type { BoardListener, MarketBoard, ShownMarket, ShownTrade } from '../market-board.ts'
@@ -92,31 +93,17 @@ export function makeChannels<M>(parts: {
   }
 
   function tellTrades(of: MarketFeed<M>, event: OrdersMatched): void {
-    const { taker, fills, seq, atMs, marketId } = event
-    of.tradesSeq = seq
+    of.tradesSeq = event.seq
     const feed = of.trades
     if (feed === undefined) return
-    const buys = taker.side === BUY
-    for (const [fillIndex, fill] of fills.entries()) {
-      const one: ShownTrade = {
-        tradeId: tradeId(marketId, seq, fillIndex),
-        marketId,
-        seq,
-        fillIndex,
-        outcome: taker.outcome,
-        price: fill.price,
-        size: fill.size,
-        buyer: buys ? taker.trader : fill.maker,
-        seller: buys ? fill.maker : taker.trader,
-        buyOrderHash: buys ? taker.orderHash : fill.makerHash,
-        sellOrderHash: buys ? fill.makerHash : taker.orderHash,
-        takerSide: taker.side,
-        matchedAtMs: atMs,
-        status: 'matched',
-        txHash: '',
-      }
+    for (const trade of tradesOf(event)) {
+      const one: ShownTrade = { ...trade, status: 'matched', txHash: '' }
       const { name, last } = feed.topic
-      shelf.say(feed, messages.trade(name, one, last, fillIndex + 1, fills.length), seq)
+      shelf.say(
+        feed,
+        messages.trade(name, one, last, one.fillIndex + 1, event.fills.length),
+        one.seq,
+      )
     }
   }
 
