@@ -6,7 +6,7 @@
 
 import { workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
-import { ASKED, type CheckpointThreadData, STOP } from './checkpointer.ts'
+import { ASKED, type CheckpointThreadData, ENDED, STOP } from './checkpointer.ts'
 
 /** It takes its time even when asked again at once, so that a checkpoint is worth its two syncs. */
 const PAUSE_MS = 5
@@ -23,13 +23,14 @@ function run({ files, words }: CheckpointThreadData): void {
   while (Atomics.load(shared, STOP) === 0) {
     Atomics.wait(shared, ASKED, done)
     done = Atomics.load(shared, ASKED)
-    for (const db of databases) {
+    for (const [file, db] of databases.entries()) {
       try {
         db.pragma('wal_checkpoint(PASSIVE)')
       } catch (error) {
         // A full or failing disk: the writer meets it too, and says so where it can be answered.
         if (!(error instanceof Database.SqliteError)) throw error
       }
+      Atomics.add(shared, ENDED + file, 1)
     }
     Atomics.wait(shared, STOP, 0, PAUSE_MS)
   }

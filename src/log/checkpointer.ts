@@ -6,17 +6,24 @@ import { Worker } from 'node:worker_threads'
 /** Places in the words that both threads share. */
 export const STOP = 0
 export const ASKED = 1
+/** From here on, for each file, how many of its checkpoints have ended. */
+export const ENDED = 2
 
 export type CheckpointThreadData = {
   readonly files: readonly string[]
   readonly words: SharedArrayBuffer
 }
 
-export type Checkpointer = { ask(): void; stop(): Promise<void> }
+export type Checkpointer = {
+  ask(): void
+  /** How many checkpoints of a file, by its place in the list, have ended. */
+  ended(file: number): number
+  stop(): Promise<void>
+}
 
 /** The thread itself starts with the first request: a log that is hardly written needs none. */
 export function createCheckpointer(files: readonly string[]): Checkpointer {
-  const words = new SharedArrayBuffer(8)
+  const words = new SharedArrayBuffer(4 * (ENDED + files.length))
   const shared = new Int32Array(words)
   let worker: Worker | undefined
   let ended = false
@@ -39,6 +46,7 @@ export function createCheckpointer(files: readonly string[]): Checkpointer {
       Atomics.add(shared, ASKED, 1)
       Atomics.notify(shared, ASKED)
     },
+    ended: (file) => Atomics.load(shared, ENDED + file),
     async stop() {
       if (worker === undefined || ended) return
       const exited = once(worker, 'exit')

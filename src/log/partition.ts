@@ -72,8 +72,12 @@ const QUICK_CHECK_BYTES_MAX = 64 * 1024 * 1024
 const BUSY_MS_MAX = 5_000
 /** The writer asks for a checkpoint in another thread after this many pages… */
 const CHECKPOINT_ASKED_PAGES = 256
-/** …and completes it itself after this many, so that the write-ahead file starts over. */
+/**
+ * …and completes it itself after this many, so that the write-ahead file starts over: when one of
+ * that thread has just ended, which leaves little to do, or at last anyway.
+ */
 const CHECKPOINT_OWN_PAGES = 2_000
+const CHECKPOINT_OWN_PAGES_MAX = 8_000
 
 export type PartitionOptions = {
   readonly home: RowHome
@@ -86,6 +90,8 @@ export type PartitionOptions = {
   readonly acceptLoss: boolean
   /** Called when enough has been written for a checkpoint in another thread. */
   readonly askCheckpoint: () => void
+  /** How many of them have ended. */
+  readonly checkpoints: () => number
 }
 
 type ClosedRow = { id: number; forget_min_sec: number; crc: number; payload: Buffer }
@@ -181,8 +187,7 @@ export class Partition<Event extends LogEvent> {
       this.#mark.write(lastOffset)
     } catch (error) {
       // Whether the transaction is durable is not known here, so nothing in memory is trusted.
-      this.#open = undefined
-      file.db.close()
+      this.#close(file)
       throw appendFault(this.#options.paths.database, error)
     }
     file.state = state
@@ -392,7 +397,8 @@ export class Partition<Event extends LogEvent> {
       writeChunk: (chunk) => {
         step()
         const payload = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-        this.#transaction(file, (state) => {
+        // The commit of the snapshot waits for the disk: a market need not wait for each chunk.
+        this.#lazyTransaction(file, (state) => {
           file.snapshotTable.insertChunk(snapshot, chunks, payload)
           // What this snapshot will replace, or an aborted one left, goes at the same pace.
           file.snapshotTable.sweep(2)
@@ -536,14 +542,39 @@ export class Partition<Event extends LogEvent> {
       committing = true
       file.commit.run()
     } catch (error) {
-      if (committing || !rolledBack(file)) {
-        this.#open = undefined
-        file.db.close()
-      }
+      if (committing || !rolledBack(file)) this.#close(file)
       throw sqliteFault('LOG_WRITE_FAILED', this.#options.paths.database, error)
     }
     file.state = state
     this.#wrote(file, 0)
+  }
+
+  /**
+   * A transaction that does not wait for the disk: after a loss of power it is whole or not there,
+   * and it is on the disk at the latest with the next one that waits.
+   */
+  #lazyTransaction(file: OpenFile<Event>, change: (state: FileState) => FileState): void {
+    file.db.pragma('synchronous = NORMAL')
+    try {
+      this.#transaction(file, change)
+    } finally {
+      if (this.#open === file) this.#waitAgain(file)
+    }
+  }
+
+  /** An append must never find the file without. */
+  #waitAgain(file: OpenFile<Event>): void {
+    try {
+      file.db.pragma('synchronous = FULL')
+    } catch (error) {
+      this.#close(file)
+      throw sqliteFault('LOG_WRITE_FAILED', this.#options.paths.database, error)
+    }
+  }
+
+  #close(file: OpenFile<Event>): void {
+    this.#open = undefined
+    file.db.close()
   }
 
   #reading<Result>(read: () => Result): Result {
@@ -562,7 +593,10 @@ export class Partition<Event extends LogEvent> {
       file.pagesUnasked = 0
       this.#options.askCheckpoint()
     }
-    if (file.pagesInWal < CHECKPOINT_OWN_PAGES) return
+    const checkpoints = this.#options.checkpoints()
+    const hasJustEnded = checkpoints !== file.checkpoints
+    file.checkpoints = checkpoints
+    if (file.pagesInWal < (hasJustEnded ? CHECKPOINT_OWN_PAGES : CHECKPOINT_OWN_PAGES_MAX)) return
     try {
       file.db.pragma('wal_checkpoint(PASSIVE)')
     } catch (error) {
@@ -588,6 +622,8 @@ type OpenFile<Event extends LogEvent> = {
   forgetCursor: number
   pagesUnasked: number
   pagesInWal: number
+  /** How many checkpoints of the other thread had ended at the last look. */
+  checkpoints: number
 } & Statements
 
 type Statements = ReturnType<typeof prepare>
@@ -681,6 +717,7 @@ function openFile<Event extends LogEvent>(options: PartitionOptions): OpenFile<E
       forgetCursor: 0,
       pagesUnasked: 0,
       pagesInWal: 0,
+      checkpoints: 0,
     }
     // The write-ahead file starts over with new salts, so that nothing of a torn commit can ever
     // be taken for part of a later one.

@@ -61,6 +61,7 @@ export function openSqliteLog<Event extends LogEvent>(options: SqliteLogOptions)
         ...(options.partitionBytesMax === undefined ? {} : { bytesMax: options.partitionBytesMax }),
         acceptLoss: options.acceptLoss ?? false,
         askCheckpoint: () => checkpointer?.ask(),
+        checkpoints: () => checkpointer?.ended(own.indexOf(number)) ?? 0,
       })
       partitions.set(number, partition)
     }

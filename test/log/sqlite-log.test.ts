@@ -397,10 +397,13 @@ test('a thread that ends without closing leaves no lock behind', async () => {
   const worker = new Worker(new URL('./rival-writer.ts', import.meta.url), {
     argv: [dataDir, '2', '0'],
   })
-  const [message] = await once(worker, 'message')
-  assert.equal(message, 'open')
-  assert.throws(() => open(), fault('LOG_LOCKED'))
-  await worker.terminate()
+  try {
+    const [message] = await once(worker, 'message')
+    assert.equal(message, 'open')
+    assert.throws(() => open(), fault('LOG_LOCKED'))
+  } finally {
+    await worker.terminate()
+  }
   assert.equal(open().state(0).lastOffset, 1)
 })
 
