@@ -18,6 +18,7 @@ import type { OrderTerms } from '#book/order-record.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, SELL } from '#domain/order.ts'
+import '#runtime/inlining.ts'
 import { type Random, randomFrom } from '../test/support/random.ts'
 import { type Bench, quick, report, runBench } from './bench.ts'
 
@@ -121,14 +122,14 @@ const NONE: Fill[] = []
 function place(book: Book, order: OrderTerms, result: MatchResult): Fill[] {
   match(book, order, RULES, result)
   const { fills, left } = result
-  const told: Fill[] = fills.length === 0 ? NONE : []
+  const told: Fill[] = fills.length === 0 ? NONE : new Array(fills.length)
   for (let index = 0; index < fills.length; index++) {
-    told.push({
+    told[index] = {
       makerHash: fills.orderHash(index),
       price: fills.price(index),
       size: fills.taken(index),
       remaining: fills.remaining(index),
-    })
+    }
   }
   if (left > 0) book.rest(order, left as Shares, fills.length)
   return told

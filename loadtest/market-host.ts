@@ -14,6 +14,7 @@ import { loadSettings } from '#config/settings.ts'
 import { channelOptions, type ThreadData } from '#config/thread-data.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { endpointOf } from '#runtime/endpoint.ts'
+import '#runtime/inlining.ts'
 import type { ThreadControl } from '#runtime/thread.ts'
 import type { FlowCommand } from './market-flow.ts'
 

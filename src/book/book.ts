@@ -16,9 +16,16 @@ import { BUY, SELL, type Side } from '#domain/order.ts'
 import { ExpiryWheel } from './expiry-wheel.ts'
 import { readKey, sameKey, tagOfText, tagOfWords, tagPlaces, writeKey } from './key-words.ts'
 import * as layout from './layout.ts'
-import { addToLevel, levelAt, levelTotal, openLevel, takeFromLevel } from './level.ts'
+import { addToLevel, levelAt, levelTotal, takeFromLevel } from './level.ts'
 import type { OrderList } from './order-list.ts'
-import { type OrderTerms, type RestingOrder, readRecord, recordAt, sideOf } from './order-record.ts'
+import {
+  type OrderTerms,
+  priceOf,
+  type RestingOrder,
+  readRecord,
+  recordAt,
+  sideOf,
+} from './order-record.ts'
 import { PriceLevels } from './price-levels.ts'
 import { RecordPool } from './record-pool.ts'
 import { BookSnapshot, readChunk } from './snapshot.ts'
@@ -50,6 +57,7 @@ const {
   STATE,
   LEVEL_SHIFT,
   LEVEL_KEY,
+  LEVEL_KEY_MASK,
   HEAD,
   TAIL,
   COUNT,
@@ -80,9 +88,6 @@ export type Level = {
  * slots texts would be a million objects for the collector.
  */
 const TEXTS_MAX = 65_536
-
-/** While there are no more levels than these, one that has lost its orders is kept for new ones. */
-const LEVELS_KEPT = 16_384
 
 export class Book {
   readonly #ordersMax: number
@@ -146,11 +151,17 @@ export class Book {
     if (this.crosses(side, price)) assert.fail('an order that crosses the book cannot rest')
     const orders = this.#orders
     if (orders.isFull) return false
-    const { orderHash } = order
+    const { orderHash, trader } = order
     const tag = tagOfText(orderHash, this.#hashPlaces, HASH_WORDS)
+    const traderTag = tagOfText(trader, this.#addressPlaces, ADDRESS_WORDS)
 
+    // The looks into all three indices follow one another, so that they wait for memory together.
     const slot = orders.allocate()
     if (this.#byHash.addNew(tag, slot) !== NIL) this.#addBeside(orderHash, tag, slot)
+    const prices = this.#prices(side)
+    const level = prices.levelOf(price, price * 2 + side)
+    const owner = this.#openTrader(trader, traderTag)
+
     const words = orders.page(slot)
     const offset = recordAt(slot)
     words[offset + TAG] = tag
@@ -169,8 +180,34 @@ export class Book {
     doubles[half + EXPIRES] = order.expiresAtSec
     doubles[half + PLACED] = order.placedAtMs
 
-    this.#joinLevel(slot, words, offset, this.#levelOf(price * 2 + side), remaining)
-    this.#joinTrader(slot, words, offset, this.#openTrader(order.trader))
+    // To the end of its level's queue.
+    const levels = this.#levels
+    const levelPage = levels.page(level)
+    const inLevel = levelAt(level)
+    const last = levelPage[inLevel + TAIL]!
+    words[offset + LEVEL] = level
+    words[offset + PREV] = last
+    words[offset + NEXT] = NIL
+    levelPage[inLevel + TAIL] = slot
+    levelPage[inLevel + COUNT]!++
+    addToLevel(levels, level, remaining)
+    if (last === NIL) {
+      levelPage[inLevel + HEAD] = slot
+      prices.filled(price, level)
+    } else orders.writable(last)[recordAt(last) + NEXT] = slot
+
+    // To the end of its trader's list.
+    const traderPage = this.#traders.page(owner)
+    const inTrader = traderAt(owner)
+    const lastOfTrader = traderPage[inTrader + TRADER_TAIL]!
+    words[offset + TRADER_SLOT] = owner
+    words[offset + TRADER_PREV] = lastOfTrader
+    words[offset + TRADER_NEXT] = NIL
+    traderPage[inTrader + TRADER_TAIL] = slot
+    traderPage[inTrader + TRADER_COUNT]!++
+    if (lastOfTrader === NIL) traderPage[inTrader + TRADER_HEAD] = slot
+    else orders.writable(lastOfTrader)[recordAt(lastOfTrader) + TRADER_NEXT] = slot
+
     this.#wheel.add(slot)
     return true
   }
@@ -305,17 +342,20 @@ export class Book {
   stateHash(): string {
     const complete = this.#completer()
     const sum = createHash('sha256')
-    const image = new Int32Array(1024 * IMAGE_WORDS)
+    const image = new Int32Array(1024 * RECORD_WORDS)
     let filled = 0
     for (const side of [BUY, SELL] as const) {
       for (const slot of this.#slots(side)) {
         const page = this.#orders.page(slot)
         const offset = recordAt(slot)
-        for (let word = 0; word < PREV; word++) image[filled + word] = page[offset + word]!
+        for (let word = 0; word < RECORD_WORDS; word++) image[filled + word] = page[offset + word]!
         complete(image, filled, slot)
         image[filled + PRICE_SIDE]! &= PRICE_SIDE_MASK
-        image[filled + PREV] = page[offset + MATCHES]!
-        filled += IMAGE_WORDS
+        // Where it lies in memory is no part of what an order is.
+        image[filled + STATE] = NIL
+        image[filled + TAG] = NIL
+        image.fill(NIL, filled + PREV, filled + TRADER)
+        filled += RECORD_WORDS
         if (filled < image.length) continue
         sum.update(image)
         filled = 0
@@ -390,15 +430,50 @@ export class Book {
     takeFromLevel(this.#levels, words[offset + LEVEL]!, quantity)
   }
 
+  /** Takes quantity from a resting order, reports it, and removes it when nothing remains of it. */
+  fill(slot: number, quantity: number, into: OrderList): void {
+    this.take(slot, quantity)
+    this.report(slot, quantity, into)
+    if (this.remainingOf(slot) === 0) this.remove(slot)
+  }
+
   /** Takes an order out of all four structures. */
   remove(slot: number): void {
     const orders = this.#orders
     const words = orders.page(slot)
     const offset = recordAt(slot)
-    this.#leaveLevel(words, offset, orders.doublePage(slot)[(offset >> 1) + REMAINING]!)
-    this.#leaveTrader(words, offset)
-    this.#wheel.remove(slot)
     this.#byHash.remove(words[offset + TAG]!, slot)
+
+    const levels = this.#levels
+    const level = words[offset + LEVEL]!
+    const levelPage = levels.page(level)
+    const inLevel = levelAt(level)
+    const prev = words[offset + PREV]!
+    const next = words[offset + NEXT]!
+    if (prev === NIL) levelPage[inLevel + HEAD] = next
+    else orders.writable(prev)[recordAt(prev) + NEXT] = next
+    if (next === NIL) levelPage[inLevel + TAIL] = prev
+    else orders.writable(next)[recordAt(next) + PREV] = prev
+    levelPage[inLevel + COUNT]!--
+    takeFromLevel(levels, level, orders.doublePage(slot)[(offset >> 1) + REMAINING]!)
+    if (prev === NIL && next === NIL) {
+      const priceSide = levelPage[inLevel + LEVEL_KEY]! & LEVEL_KEY_MASK
+      this.#prices(sideOf(priceSide)).emptied(priceSide >> 1, level)
+    }
+
+    const owner = words[offset + TRADER_SLOT]!
+    const traderPage = this.#traders.page(owner)
+    const inTrader = traderAt(owner)
+    const earlier = words[offset + TRADER_PREV]!
+    const later = words[offset + TRADER_NEXT]!
+    if (earlier === NIL) traderPage[inTrader + TRADER_HEAD] = later
+    else orders.writable(earlier)[recordAt(earlier) + TRADER_NEXT] = later
+    if (later === NIL) traderPage[inTrader + TRADER_TAIL] = earlier
+    else orders.writable(later)[recordAt(later) + TRADER_PREV] = earlier
+    traderPage[inTrader + TRADER_COUNT]!--
+    if (earlier === NIL && later === NIL) this.#removeTrader(owner)
+
+    this.#wheel.remove(slot)
     orders.free(slot)
   }
 
@@ -436,92 +511,8 @@ export class Book {
     return side === BUY ? this.#bids : this.#asks
   }
 
-  /** The level of a price and side, made if need be. */
-  #levelOf(priceSide: number): number {
-    const prices = this.#prices(sideOf(priceSide))
-    const price = priceSide >> 1
-    const known = prices.levelAt(price)
-    if (known !== NIL) return known
-    const level = openLevel(this.#levels, priceSide)
-    prices.enter(price, level)
-    return level
-  }
-
-  /** The first order of a level has come. */
-  #openLevel(level: number, priceSide: number): void {
-    this.#prices(sideOf(priceSide)).add(priceSide >> 1, level)
-  }
-
-  /** The last order of a level has left. Its price is likely to come again. */
-  #closeLevel(level: number, priceSide: number): void {
-    const prices = this.#prices(sideOf(priceSide))
-    prices.remove(priceSide >> 1)
-    if (this.#levels.live <= LEVELS_KEPT) return
-    prices.forget(priceSide >> 1, level)
-    this.#levels.free(level)
-  }
-
-  /** Enters the order, whose words begin at `offset`, at the end of its level's queue. */
-  #joinLevel(
-    slot: number,
-    words: Int32Array,
-    offset: number,
-    level: number,
-    remaining: number,
-  ): void {
-    const orders = this.#orders
-    const levels = this.#levels
-    const page = levels.page(level)
-    const at = levelAt(level)
-    const tail = page[at + TAIL]!
-    words[offset + LEVEL] = level
-    words[offset + PREV] = tail
-    words[offset + NEXT] = NIL
-    if (tail === NIL) {
-      page[at + HEAD] = slot
-      this.#openLevel(level, page[at + LEVEL_KEY]!)
-    } else orders.writable(tail)[recordAt(tail) + NEXT] = slot
-    page[at + TAIL] = slot
-    page[at + COUNT]!++
-    addToLevel(levels, level, remaining)
-  }
-
-  #leaveLevel(words: Int32Array, offset: number, remaining: number): void {
-    const orders = this.#orders
-    const levels = this.#levels
-    const level = words[offset + LEVEL]!
-    const page = levels.page(level)
-    const at = levelAt(level)
-    const prev = words[offset + PREV]!
-    const next = words[offset + NEXT]!
-    if (prev === NIL) page[at + HEAD] = next
-    else orders.writable(prev)[recordAt(prev) + NEXT] = next
-    if (next === NIL) page[at + TAIL] = prev
-    else orders.writable(next)[recordAt(next) + PREV] = prev
-    page[at + COUNT]!--
-    takeFromLevel(levels, level, remaining)
-    if (prev === NIL && next === NIL) this.#closeLevel(level, page[at + LEVEL_KEY]!)
-  }
-
-  /** Enters the order, whose words begin at `offset`, at the end of its trader's list. */
-  #joinTrader(slot: number, words: Int32Array, offset: number, owner: number): void {
-    const orders = this.#orders
-    const traders = this.#traders
-    const page = traders.page(owner)
-    const at = traderAt(owner)
-    const tail = page[at + TRADER_TAIL]!
-    words[offset + TRADER_SLOT] = owner
-    words[offset + TRADER_PREV] = tail
-    words[offset + TRADER_NEXT] = NIL
-    if (tail === NIL) page[at + TRADER_HEAD] = slot
-    else orders.writable(tail)[recordAt(tail) + TRADER_NEXT] = slot
-    page[at + TRADER_TAIL] = slot
-    page[at + TRADER_COUNT]!++
-  }
-
   /** The slot of the trader, who is entered when this is his first order. */
-  #openTrader(trader: Address): number {
-    const tag = tagOfText(trader, this.#addressPlaces, ADDRESS_WORDS)
+  #openTrader(trader: Address, tag: number): number {
     const known = this.#ownerOf(trader, tag)
     if (known !== NIL) return known
     readKey(trader, this.#key, ADDRESS_WORDS)
@@ -542,22 +533,10 @@ export class Book {
     return owner
   }
 
-  #leaveTrader(words: Int32Array, offset: number): void {
-    const orders = this.#orders
-    const traders = this.#traders
-    const owner = words[offset + TRADER_SLOT]!
-    const page = traders.page(owner)
-    const at = traderAt(owner)
-    const prev = words[offset + TRADER_PREV]!
-    const next = words[offset + TRADER_NEXT]!
-    if (prev === NIL) page[at + TRADER_HEAD] = next
-    else orders.writable(prev)[recordAt(prev) + TRADER_NEXT] = next
-    if (next === NIL) page[at + TRADER_TAIL] = prev
-    else orders.writable(next)[recordAt(next) + TRADER_PREV] = prev
-    page[at + TRADER_COUNT]!--
-    if (page[at + TRADER_COUNT] !== 0) return
-    this.#byTrader.remove(page[at + TRADER_TAG]!, owner)
-    traders.free(owner)
+  /** Forgets a trader whose last order has left. */
+  #removeTrader(owner: number): void {
+    this.#byTrader.remove(this.#traders.page(owner)[traderAt(owner) + TRADER_TAG]!, owner)
+    this.#traders.free(owner)
   }
 
   *#slots(side: Side): Generator<number, void, undefined> {
@@ -573,15 +552,15 @@ export class Book {
   }
 
   #empty(nowSec: number): void {
-    this.#orders = new RecordPool(RECORD_SHIFT, this.#ordersMax)
+    this.#orders = new RecordPool(RECORD_SHIFT, this.#ordersMax, STATE)
     this.#levels = new RecordPool(LEVEL_SHIFT, this.#ordersMax)
     this.#traders = new RecordPool(TRADER_SHIFT, this.#ordersMax)
     this.#addresses = []
     this.#texts = []
     this.#byHash = new TagIndex()
     this.#byTrader = new TagIndex()
-    this.#bids = new PriceLevels(true)
-    this.#asks = new PriceLevels(false)
+    this.#bids = new PriceLevels(this.#levels, true)
+    this.#asks = new PriceLevels(this.#levels, false)
     this.#wheel = new ExpiryWheel(this.#orders, nowSec)
   }
 
@@ -607,8 +586,11 @@ export class Book {
         const slot = orders.allocate()
         const words = orders.page(slot)
         const offset = recordAt(slot)
-        for (let word = 0; word < STATE; word++) words[offset + word] = chunk.records[from + word]!
-        moved[chunk.records[from + STATE]!] = slot
+        for (let word = 0; word < RECORD_WORDS; word++) {
+          words[offset + word] = chunk.records[from + word]!
+        }
+        moved[words[offset + STATE]!] = slot
+        words[offset + STATE] = slot
       }
     }
     assert.equal(orders.live, expected, 'all chunks of the snapshot')
@@ -624,13 +606,16 @@ export class Book {
     const words = orders.page(slot)
     const offset = recordAt(slot)
 
-    const level = this.#levelOf(words[offset + PRICE_SIDE]! & PRICE_SIDE_MASK)
+    const priceSide = words[offset + PRICE_SIDE]! & PRICE_SIDE_MASK
+    const price = priceOf(priceSide)
+    const prices = this.#prices(sideOf(priceSide))
+    const level = prices.levelOf(price, priceSide)
     words[offset + LEVEL] = level
     const page = levels.page(level)
     const at = levelAt(level)
     if (relink(words, offset + PREV, moved) === NIL) {
       page[at + HEAD] = slot
-      this.#openLevel(level, page[at + LEVEL_KEY]!)
+      prices.filled(price, level)
     }
     if (relink(words, offset + NEXT, moved) === NIL) page[at + TAIL] = slot
     page[at + COUNT]!++
@@ -679,9 +664,6 @@ export class Book {
     }
   }
 }
-
-/** The words of a record up to its links, and its matches. */
-const IMAGE_WORDS = PREV + 1
 
 /** Whoever brings an order has checked it; what comes here wrong is a bug. */
 function checkTerms(order: OrderTerms, remaining: number, matches: number): void {

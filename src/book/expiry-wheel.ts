@@ -27,6 +27,8 @@ export class ExpiryWheel {
   #levels = 0
   #nowLow = 0
   #nowHigh = 0
+  /** The second that the high digits of now say. */
+  #highSec = 0
   /** The bucket being spread out over the levels below it; NIL when none is. */
   #spreading = NIL
 
@@ -36,7 +38,7 @@ export class ExpiryWheel {
   }
 
   get nowSec(): number {
-    return this.#nowHigh * LOW + this.#nowLow
+    return this.#highSec + this.#nowLow
   }
 
   /** No order expires before this second; undefined when no order is in the wheel. */
@@ -48,22 +50,28 @@ export class ExpiryWheel {
 
   /** Hangs up an order by the expiration in its record. */
   add(slot: number): void {
-    const expires = this.#pool.doublePage(slot)[(recordAt(slot) >> 1) + EXPIRES]!
+    const pool = this.#pool
+    const page = pool.writable(slot)
+    const offset = recordAt(slot)
     // What is overdue goes where the wheel is now: it is the next to be found.
-    const second = Math.max(expires, this.nowSec)
-    const high = Math.floor(second / LOW)
-    const low = second - high * LOW
-    let level = 0
-    let digit = 0
-    if (high !== this.#nowHigh) {
-      level = digitOf(high ^ this.#nowHigh)
-      digit = (high >>> (5 * level)) & 31
-      level += 6
-    } else {
-      if (low !== this.#nowLow) level = digitOf(low ^ this.#nowLow)
-      digit = (low >>> (5 * level)) & 31
+    const second = pool.doublePage(slot)[(offset >> 1) + EXPIRES]!
+    const low = Math.max(second - this.#highSec, this.#nowLow)
+    const bucket = low < LOW ? lowBucket(low, this.#nowLow) : this.#highBucket(second)
+
+    this.#heads ??= new Int32Array(LEVELS * 32).fill(NIL)
+    const heads = this.#heads
+    const head = heads[bucket]!
+    page[offset + DUE_PREV] = NIL
+    page[offset + DUE_NEXT] = head
+    page[offset + PRICE_SIDE] =
+      (page[offset + PRICE_SIDE]! & PRICE_SIDE_MASK) | (bucket << DUE_SHIFT)
+    heads[bucket] = slot
+    if (head !== NIL) {
+      pool.writable(head)[recordAt(head) + DUE_PREV] = slot
+      return
     }
-    this.#hang(slot, level, digit)
+    this.#bits[bucket >> 5]! |= 1 << (bucket & 31)
+    this.#levels |= 1 << (bucket >> 5)
   }
 
   remove(slot: number): void {
@@ -111,21 +119,10 @@ export class ExpiryWheel {
     return undefined
   }
 
-  #hang(slot: number, level: number, digit: number): void {
-    this.#heads ??= new Int32Array(LEVELS * 32).fill(NIL)
-    const bucket = level * 32 + digit
-    const head = this.#heads[bucket]!
-    const pool = this.#pool
-    const page = pool.writable(slot)
-    const offset = recordAt(slot)
-    page[offset + DUE_PREV] = NIL
-    page[offset + DUE_NEXT] = head
-    page[offset + PRICE_SIDE] =
-      (page[offset + PRICE_SIDE]! & PRICE_SIDE_MASK) | (bucket << DUE_SHIFT)
-    if (head !== NIL) pool.writable(head)[recordAt(head) + DUE_PREV] = slot
-    this.#heads[bucket] = slot
-    this.#bits[level]! |= 1 << digit
-    this.#levels |= 1 << level
+  /** The bucket of a second whose high digits differ from the wheel's. */
+  #highBucket(second: number): number {
+    const high = Math.floor(second / LOW)
+    return 6 * 32 + lowBucket(high, this.#nowHigh)
   }
 
   #emptied(bucket: number): void {
@@ -143,18 +140,21 @@ export class ExpiryWheel {
       return (((this.#nowHigh >>> shift) & ~31) | digit) * 2 ** shift * LOW
     }
     const shift = 5 * level
-    return this.#nowHigh * LOW + ((((this.#nowLow >>> shift) & ~31) | digit) << shift)
+    return this.#highSec + ((((this.#nowLow >>> shift) & ~31) | digit) << shift)
   }
 
   #setNow(nowSec: number): void {
     this.#nowHigh = Math.floor(nowSec / LOW)
-    this.#nowLow = nowSec - this.#nowHigh * LOW
+    this.#highSec = this.#nowHigh * LOW
+    this.#nowLow = nowSec - this.#highSec
   }
 }
 
-/** The highest base-32 digit that is not 0. */
-function digitOf(bits: number): number {
-  return Math.floor((31 - Math.clz32(bits)) / 5)
+/** The bucket of a number of up to six digits by the highest in which it differs from `now`. */
+function lowBucket(digits: number, now: number): number {
+  // Bit n belongs to digit n / 5, of which this is the whole part for every n below 32.
+  const level = ((31 - Math.clz32((digits ^ now) | 1)) * 13) >> 6
+  return level * 32 + ((digits >>> (5 * level)) & 31)
 }
 
 function lowest(bits: number): number {

@@ -3,7 +3,7 @@
  * lie in memory as the bytes of the key, which a little-endian machine reads lowest byte first.
  *
  * Every command brings a hash as text, so reading it is a good part of what an operation costs: to
- * keep it, its characters are copied out at once and converted four at a time. To find a key, eight
+ * keep it, its characters are copied out at once and converted four at a time. To find a key, six
  * of its digits make a tag, and where its text is at hand no more of it is read. Traders choose
  * their hashes and addresses, so a secret seed says which digits those are: nobody can have many of
  * his fall into one place.
@@ -74,7 +74,7 @@ export function writeKey(words: Int32Array, offset: number, count: number): stri
   return text.latin1Slice(2, 2 * at)
 }
 
-const TAG_DIGITS = 8
+const TAG_DIGITS = 6
 
 /** The places of the digits that make a tag, in the text of a key of `count` words. */
 export function tagPlaces(seed: number, count: number): Uint8Array {

@@ -20,42 +20,50 @@ export const PAGE_MASK = PAGE_RECORDS - 1
 export const HASH_WORDS = 8
 export const ADDRESS_WORDS = 5
 
-/** An order has `2 ** RECORD_SHIFT` words, and a copy of it in a snapshot has everything in them. */
+/**
+ * An order has `2 ** RECORD_SHIFT` words, and a copy of it in a snapshot has everything in them.
+ * What matching and cancelling need are words 12 to 27: pages begin 16 bytes after a cache line,
+ * because the allocator's own words come first, so those words are just one line.
+ */
 export const RECORD_SHIFT = 5
 export const RECORD_WORDS = 1 << RECORD_SHIFT
 /** All of the hash, but only in copies where the book keeps its text. */
 export const HASH = 0
-/** The trader's address, but only in copies; while the order rests, the tag of its hash lies here. */
-export const TRADER = 8
-export const TAG = 8
+/** Doubles, each over two words. */
+export const SIZE = 4
+export const PLACED = 5
+/** The slot itself while the order rests; the pool's own. */
+export const STATE = 12
+/** The tag of the hash; nothing in copies. */
+export const TAG = 13
 /** The side in bit 0, the price in the 20 bits above it, the bucket of the expiry wheel above. */
-export const PRICE_SIDE = 13
+export const PRICE_SIDE = 14
 export const PRICE_SIDE_MASK = (1 << 21) - 1
 export const DUE_SHIFT = 21
-/** Doubles of an order, each over two words. */
-export const SIZE = 7
+export const MATCHES = 15
+/** Doubles again. */
 export const REMAINING = 8
 export const EXPIRES = 9
-export const PLACED = 10
-/** Words again: the queue of the level, the list of the trader, the bucket of the wheel. */
-export const PREV = 22
-export const NEXT = 23
-export const TRADER_PREV = 24
-export const TRADER_NEXT = 25
-export const DUE_PREV = 26
-export const DUE_NEXT = 27
-/** The slot of its level. */
-export const LEVEL = 28
-export const MATCHES = 29
-export const TRADER_SLOT = 30
-/** The slot itself while the order rests; the pool's own. */
-export const STATE = 31
-/** A double that is only in copies, where links mean nothing: how much a match took. */
+/** The queue of the level, the list of the trader, the bucket of the wheel. */
+export const PREV = 20
+export const NEXT = 21
+export const TRADER_PREV = 22
+export const TRADER_NEXT = 23
+export const DUE_PREV = 24
+export const DUE_NEXT = 25
+/** The slots of its level and its trader. */
+export const LEVEL = 26
+export const TRADER_SLOT = 27
+/** Only in copies: the trader's address; and as a double, where there is no address, what a match took. */
+export const TRADER = 27
 export const TAKEN = 13
 
 /** A level has `2 ** LEVEL_SHIFT` words. Its key is twice the price, plus the side. */
 export const LEVEL_SHIFT = 3
 export const LEVEL_KEY = 0
+export const LEVEL_KEY_MASK = PRICE_SIDE_MASK
+/** A bit above the key: the price is in its side's set of prices. */
+export const LISTED = 1 << 21
 export const HEAD = 1
 export const TAIL = 2
 export const COUNT = 3

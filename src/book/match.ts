@@ -106,13 +106,10 @@ export function match(book: Book, taker: Taker, rules: MatchRules, into: MatchRe
       book.remove(maker)
       continue
     }
-    const remaining = book.remainingOf(maker)
-    const quantity = Math.min(remaining, left)
+    const quantity = Math.min(book.remainingOf(maker), left)
     left -= quantity
     filled += quantity
-    book.take(maker, quantity)
-    book.report(maker, quantity, fills)
-    if (quantity === remaining) book.remove(maker)
+    book.fill(maker, quantity, fills)
   }
 
   if (filled + left !== size) assert.fail(`${filled} filled and ${left} left of ${size}`)

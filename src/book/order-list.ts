@@ -55,8 +55,13 @@ export class OrderList {
     const numbers = pool.doublePage(slot)
     words[to + PRICE_SIDE] = page[from + PRICE_SIDE]!
     words[to + MATCHES] = page[from + MATCHES]!
-    for (let at = SIZE; at <= PLACED; at++) doubles[(to >> 1) + at] = numbers[(from >> 1) + at]!
-    doubles[(to >> 1) + TAKEN] = taken
+    const half = to >> 1
+    const number = from >> 1
+    doubles[half + SIZE] = numbers[number + SIZE]!
+    doubles[half + REMAINING] = numbers[number + REMAINING]!
+    doubles[half + EXPIRES] = numbers[number + EXPIRES]!
+    doubles[half + PLACED] = numbers[number + PLACED]!
+    doubles[half + TAKEN] = taken
     this.#traders[this.length] = trader
     this.#hashes[this.length] = orderHash
     // Where the text is known nobody reads the words.

@@ -29,10 +29,10 @@ export class RecordPool {
   #kept = new Uint8Array(0)
   #keep: (page: number) => void = () => {}
 
-  /** A record has `2 ** shift` words; its last word is the pool's own. */
-  constructor(shift: number, recordsMax: number) {
+  /** A record has `2 ** shift` words, of which one is the pool's own: the last, or the one named. */
+  constructor(shift: number, recordsMax: number, state = (1 << shift) - 1) {
     this.#shift = shift
-    this.#state = (1 << shift) - 1
+    this.#state = state
     this.#recordsMax = recordsMax
   }
 

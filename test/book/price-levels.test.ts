@@ -1,63 +1,96 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { NIL } from '#book/layout.ts'
+import { COUNT, LEVEL_SHIFT, NIL } from '#book/layout.ts'
+import { levelAt } from '#book/level.ts'
 import { PriceLevels } from '#book/price-levels.ts'
+import { RecordPool } from '#book/record-pool.ts'
 import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 import { withSeeds } from '../support/random.ts'
 
-test('the prices are listed in order with their levels, as a sorted map would', () => {
-  withSeeds([1, 2, 3], (random) => {
+/** A side on which only the number of orders of each level is kept, as a book would. */
+class Side {
+  readonly pool = new RecordPool(LEVEL_SHIFT, 1_000_000)
+  readonly bestIsHighest: boolean
+  readonly levels: PriceLevels
+  readonly orders = new Map<number, number>()
+
+  constructor(bestIsHighest: boolean) {
+    this.bestIsHighest = bestIsHighest
+    this.levels = new PriceLevels(this.pool, bestIsHighest)
+  }
+
+  join(price: number): void {
+    const level = this.levels.levelOf(price, price * 2)
+    const count = this.#count(level, 1)
+    assert.equal(count, (this.orders.get(price) ?? 0) + 1, `orders at ${price}`)
+    this.orders.set(price, count)
+    if (count === 1) this.levels.filled(price, level)
+  }
+
+  leave(price: number): void {
+    const level = this.levels.levelAt(price)
+    const count = this.#count(level, -1)
+    if (count > 0) this.orders.set(price, count)
+    else {
+      this.orders.delete(price)
+      this.levels.emptied(price, level)
+    }
+  }
+
+  check(): void {
+    const sorted = [...this.orders.keys()].sort((a, b) => (this.bestIsHighest ? b - a : a - b))
+    const listed: number[] = []
+    for (let at = this.levels.best; at !== 0; at = this.levels.next(at)) listed.push(at)
+    assert.deepEqual(listed, sorted)
+    const best = sorted[0]
+    assert.equal(this.levels.bestLevel, best === undefined ? NIL : this.levels.levelAt(best))
+  }
+
+  #count(level: number, change: number): number {
+    const page = this.pool.page(level)
+    page[levelAt(level) + COUNT]! += change
+    return page[levelAt(level) + COUNT]!
+  }
+}
+
+test('the prices that have orders are listed in order, as a sorted map would', () => {
+  withSeeds([1, 2, 3, 4], (random) => {
     for (const bestIsHighest of [true, false]) {
-      const set = new PriceLevels(bestIsHighest)
-      const prices = new Map<number, number>()
+      const side = new Side(bestIsHighest)
       const spread = random.pick([40, 3_000, PRICE_MAX])
-      for (let round = 0; round < 300; round++) {
-        const price = random.int(PRICE_MIN, spread)
-        const known = prices.get(price)
-        if (known !== undefined) {
-          prices.delete(price)
-          set.remove(price)
-          set.forget(price, known)
-        } else {
-          prices.set(price, round)
-          set.enter(price, round)
-          set.add(price, round)
-        }
-        if (random.chance(0.3)) {
-          const leaving = random.pick([...prices.keys(), price])
-          const level = prices.get(leaving)
-          if (level !== undefined) {
-            set.remove(leaving)
-            set.forget(leaving, level)
-          }
-          prices.delete(leaving)
-        }
-        const sorted = [...prices].sort(([a], [b]) => (bestIsHighest ? b - a : a - b))
-        const listed: [number, number][] = []
-        for (let at = set.best; at !== 0; at = set.next(at)) listed.push([at, set.levelAt(at)])
-        assert.deepEqual(listed, sorted)
-        assert.equal(set.bestLevel, sorted[0]?.[1] ?? NIL)
-        const any = random.int(PRICE_MIN, spread)
-        assert.equal(set.levelAt(any), prices.get(any) ?? NIL)
+      for (let round = 0; round < 500; round++) {
+        const prices = [...side.orders.keys()]
+        if (prices.length > 0 && random.chance(0.45)) side.leave(random.pick(prices))
+        else side.join(random.int(PRICE_MIN, spread))
+        // Between two looks several levels lose their orders, and some of those get new ones.
+        if (random.chance(0.3)) side.check()
       }
+      side.check()
     }
   })
 })
 
-test('both ends of the grid and the edges of every tier are found', () => {
-  const edges = [1, 31, 32, 1023, 1024, 32_767, 32_768, 500_000, PRICE_MAX]
+test('a side that was emptied from its best price on has none, and can be filled again', () => {
   for (const bestIsHighest of [true, false]) {
-    const set = new PriceLevels(bestIsHighest)
-    for (const price of edges) {
-      set.enter(price, price + 1)
-      set.add(price, price + 1)
+    const side = new Side(bestIsHighest)
+    for (let price = 1; price <= 2_000; price += 7) side.join(price)
+    while (side.levels.best !== 0) {
+      side.leave(side.levels.best)
+      side.check()
     }
-    const expected = bestIsHighest ? edges.toReversed() : edges
-    for (const price of expected) {
-      assert.equal(set.best, price)
-      assert.equal(set.bestLevel, price + 1)
-      set.remove(price)
-    }
-    assert.equal(set.best, 0)
+    for (let price = 5; price <= 2_000; price += 3) side.join(price)
+    side.check()
+  }
+})
+
+test('no more levels without orders are kept than a bound, however many prices come', () => {
+  for (const bestIsHighest of [true, false]) {
+    const side = new Side(bestIsHighest)
+    for (let price = 1; price <= 60_000; price++) side.join(price)
+    for (let price = 1; price <= 60_000; price++) if (price % 1_000 !== 0) side.leave(price)
+    assert.ok(side.pool.live <= 16_384, `${side.pool.live} levels`)
+    side.check()
+    for (let price = 1; price <= 60_000; price += 11) side.join(price)
+    side.check()
   }
 })

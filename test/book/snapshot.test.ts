@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { inflateRawSync } from 'node:zlib'
 import { Book } from '#book/book.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
@@ -132,4 +133,29 @@ test('a snapshot that is not whole is refused', () => {
   assert.throws(() => Book.restore([Buffer.from('nothing')], options), /header/)
   assert.throws(() => Book.restore(chunks.with(0, wrongVersion), options), /version/)
   assert.throws(() => Book.restore(chunks, { ordersMax: 4_999 }), /room/)
+})
+
+/** What the program wrote before the words of a record changed their places. */
+const VERSION_1 = `
+  S8rPz2ZkgAAWJEwsSCQE8/IwsMNFHQmQ3gtCyY4guqHFD0Q3lFy65cgg0BD2b0+F0/////+D3AWimRgYGGBsdPuTCMF8TIyw
+  v9gRiT7wxv+OI4MCxH6QODPUTpgbYIARCScTgNj8r5hqCLb/w+YoRyQa4n8DhP9h/mWGYpidMLeA6BQCEFf4Q0y3d4bRcPsd
+  IPYjhz16GDAj0QA=`
+
+test('a snapshot of version 1 is read', () => {
+  const chunk = inflateRawSync(Buffer.from(VERSION_1, 'base64'))
+  assert.equal(chunk.readInt32LE(4), 1)
+  const until = 1_800_000_000
+  const bids = buy('YES').at(0.42).until(until)
+  const orders = [
+    bids.size(10).remaining(4).by('ann').named('a').placedAt(1_700_000_000_001),
+    bids.size(20).by('bob').named('b').until(1_900_000_000).placedAt(1_700_000_000_002),
+    sell('YES').at(0.57).size(7).by('ann').named('c').until(until).placedAt(1_700_000_000_003),
+    bids.exactly(Number.MAX_SAFE_INTEGER).by('ann').named('d').placedAt(1_700_000_000_004),
+  ].map((order, matches) => ({ ...order.resting(), matches }))
+  const expected = new Book(options)
+  for (const order of orders) expected.rest(order, order.remaining, order.matches)
+  const book = Book.restore([chunk], options)
+  assert.deepEqual(book.ordersOf(traderNamed('ann')), [orders[0], orders[2], orders[3]])
+  assert.equal(book.stateHash(), expected.stateHash())
+  assert.deepEqual(all(book), all(expected))
 })
