@@ -31,6 +31,12 @@ export function partitionsOf(thread: number, topology: Topology): number[] {
   return owned
 }
 
+/**
+ * Memory for new objects of a market thread, twice the usual. Under load thousands of commands are
+ * under way at once; with less they are copied around by the collector before they are answered.
+ */
+export const MARKET_YOUNG_MB = 96
+
 export function marketThreadName(thread: number): string {
   return `market-${thread}`
 }

@@ -2,8 +2,11 @@
  * The one harness of all benchmarks. It warms both sides up, runs rounds that alternate ours and the
  * peer's so that a noisy machine disturbs both alike, takes medians, and prints one JSON object as
  * its last line. Speed is always a ratio to a peer or a limit measured in the same run; below the
- * bar the process exits with 1.
+ * bar the process exits with 1. Where the host of a virtual machine kept processors back meanwhile,
+ * a line before says how much: such a run says little about rates, and less about ratios than it might.
  */
+
+import { readFileSync } from 'node:fs'
 
 export type Bench = {
   readonly bench: string
@@ -66,8 +69,40 @@ export async function runBench(bench: Bench): Promise<BenchResult> {
 
 /** Prints the result as the last line and sets the exit code. */
 export function report(result: BenchResult): void {
+  const stolen = stolenShare(begun, processorTimes())
+  if (stolen >= STOLEN_TOLD) {
+    const percent = (stolen * 100).toFixed(0)
+    process.stdout.write(`the host kept back ${percent} % of the processor time that was wanted\n`)
+  }
   process.stdout.write(`${JSON.stringify(result)}\n`)
   if (!(result.ratio >= result.bar)) process.exitCode = 1
+}
+
+type ProcessorTimes = { readonly had: number; readonly stolen: number }
+
+/** Less than this of the time is the host's usual business. */
+const STOLEN_TOLD = 0.03
+const begun = processorTimes()
+
+/** What all processors of this machine did, and what it wanted of them and did not get. */
+function processorTimes(): ProcessorTimes {
+  try {
+    const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n')
+    const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = 0] = line
+      .split(/\s+/)
+      .slice(1)
+      .map(Number)
+    return { had: user + nice + system + irq + softirq, stolen }
+  } catch {
+    // Only Linux says.
+    return { had: 0, stolen: 0 }
+  }
+}
+
+function stolenShare(before: ProcessorTimes, after: ProcessorTimes): number {
+  const stolen = after.stolen - before.stolen
+  const wanted = after.had - before.had + stolen
+  return wanted === 0 ? 0 : stolen / wanted
 }
 
 export function median(values: readonly number[]): number {

@@ -9,9 +9,9 @@ import { join } from 'node:path'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { proxy, type Remote, transfer, wrap } from 'comlink'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
-import { readRows } from '#actors/packed-event.ts'
 import { loadSettings } from '#config/settings.ts'
 import { channelOptions, type ThreadData } from '#config/thread-data.ts'
+import { MARKET_YOUNG_MB } from '#config/topology.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { endpointOf } from '#runtime/endpoint.ts'
 import '#runtime/inlining.ts'
@@ -21,7 +21,6 @@ import type { FlowCommand } from './market-flow.ts'
 export type MarketHost = {
   readonly channel: Channel<MarketThreadProtocol>
   readonly control: Remote<ThreadControl>
-  readonly heard: { events: number }
   /** Seconds of CPU that the thread has used. */
   cpuSeconds(): Promise<number>
   /** Seconds and number of the commits so far. */
@@ -46,7 +45,10 @@ export async function startMarketHost(
     settings,
     isTerminal: false,
   }
-  const worker = new Worker(new URL('../workers/market.ts', import.meta.url), { workerData: data })
+  const worker = new Worker(new URL('../workers/market.ts', import.meta.url), {
+    workerData: data,
+    resourceLimits: { maxYoungGenerationSizeMb: MARKET_YOUNG_MB },
+  })
   worker.on('error', (error) => {
     throw error
   })
@@ -54,19 +56,13 @@ export async function startMarketHost(
   const exited = new Promise((resolve) => worker.once('exit', resolve))
   await control.start(proxy({ threads: () => ({}), metrics: async () => [] }))
   const { port1, port2 } = new MessageChannel()
-  const heard = { events: 0 }
-  const channel = new Channel<MarketThreadProtocol>(port1, channelOptions(settings), {
-    heard(type, message) {
-      if (type !== 'MarketEvents') return
-      heard.events += readRows((message as { rows: Uint8Array[] }).rows).length
-    },
-  })
+  // Events come as they come to every front, but to read them is the work of their reader.
+  const channel = new Channel<MarketThreadProtocol>(port1, channelOptions(settings), { heard() {} })
   // Comlink's type of a transfer list knows the browser's ports only.
   await control.connect('front-0', transfer(port2, [port2 as unknown as Transferable]))
   return {
     channel,
     control,
-    heard,
     async cpuSeconds() {
       const { user, system } = await worker.cpuUsage()
       return (user + system) / 1e6

@@ -18,6 +18,7 @@ import {
 } from '#config/thread-data.ts'
 import {
   frontThreadName,
+  MARKET_YOUNG_MB,
   marketThreadName,
   PRICES_THREAD,
   relayerThreadName,
@@ -190,7 +191,10 @@ function threadSpecs(
   const priceNames = settings.feeds.live ? [PRICES_THREAD] : []
   const indexerNames = settings.chains.some(({ rpcUrls }) => rpcUrls.length > 0) ? ['indexer'] : []
   return [
-    ...marketNames.map((name, index) => spec('market', name, index, [], true)),
+    ...marketNames.map((name, index) => ({
+      ...spec('market', name, index, [], true),
+      youngMb: MARKET_YOUNG_MB,
+    })),
     spec('store', 'store', 0, marketNames, true),
     ...indexerNames.map((name) => spec('indexer', name, 0, [...marketNames, 'store'], true)),
     ...relayerNames.map((name, index) => spec('relayer', name, index, ['store'], true)),

@@ -25,6 +25,8 @@ export type ThreadSpec = {
    * uWebSockets.js app may not: that would abort the whole process.
    */
   readonly terminable: boolean
+  /** How much memory new objects may take before they are collected; the usual if undefined. */
+  readonly youngMb?: number
 }
 
 export type SupervisorOptions = {
@@ -103,7 +105,13 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     const { spec } = thread
     thread.phase = 'starting'
     thread.why = 'starting'
-    const worker = new Worker(spec.entry, { workerData: spec.data, name: spec.name })
+    const worker = new Worker(spec.entry, {
+      workerData: spec.data,
+      name: spec.name,
+      ...(spec.youngMb !== undefined && {
+        resourceLimits: { maxYoungGenerationSizeMb: spec.youngMb },
+      }),
+    })
     const control = wrap<ThreadControl>(endpointOf(worker))
     thread.worker = worker
     thread.control = control

@@ -82,6 +82,16 @@ test('a thread killed under requests comes back, and every request is answered',
   assert.equal(before.wrong, 0)
 })
 
+test('a thread has the memory for new objects that it was given, the others the usual', async () => {
+  const roomy = { ...echo, name: 'roomy', links: [], youngMb: 120 }
+  const { supervisor } = supervisorOf([{ ...echo, links: [] }, roomy])
+  await supervisor.start()
+  const [usual, given] = (await supervisor.metrics()).flat() as { youngMb: number }[]
+  assert.equal(given?.youngMb, 120)
+  assert.ok(usual !== undefined && usual.youngMb < 120, `${usual?.youngMb}`)
+  assert.equal(await supervisor.stop(), true)
+})
+
 test('a thread that dies again and again is given up', async () => {
   const { supervisor, gaveUp } = supervisorOf([echo], { restartsMax: 2 })
   await supervisor.start()

@@ -1,6 +1,6 @@
 /** A thread that answers what it is asked, and misbehaves as its data says. */
 
-import { workerData } from 'node:worker_threads'
+import { resourceLimits, workerData } from 'node:worker_threads'
 import { Channel } from '#runtime/channel.ts'
 import { runThread } from '#runtime/thread.ts'
 
@@ -26,7 +26,7 @@ runThread({
     if (data.hangs !== undefined && Atomics.sub(data.hangs, 0, 1) > 0) for (;;);
     return ''
   },
-  metrics: async () => [{ name: 'echo' }],
+  metrics: async () => [{ name: 'echo', youngMb: resourceLimits.maxYoungGenerationSizeMb }],
   drain: async () => {},
   async stop() {
     for (const channel of channels) channel.close()
