@@ -1,9 +1,11 @@
 /**
- * Which row of the table of closed orders may hold a hash: nine bytes of memory for each closed
- * order, so that the normal question, about a hash never seen, costs no disk and no SQLite. It knows
- * fingerprints only; whoever asks compares the whole hash.
+ * Which row of the table of closed orders may hold a hash: eight bytes of memory for each closed
+ * order, so that the normal question, about a hash never seen, costs no disk, no SQLite and one look
+ * into memory. It knows fingerprints only; whoever asks compares the whole hash.
  *
  * It is 256 open-addressed tables that grow one at a time: growing never stops the thread for long.
+ * A fingerprint is mixed with a secret, reversibly: eight bits of the result choose the table, and
+ * with the other 24, which the table keeps, they say it again.
  */
 
 import assert from 'node:assert/strict'
@@ -15,10 +17,12 @@ const SLOTS_MIN = 64
 const ROW_MAX = 2 ** 40 - 1
 
 type Segment = {
-  fingerprints: Uint32Array
-  /** The row's low 32 bits and high 8 bits; row 0 means an empty slot. */
-  rowsLow: Uint32Array
-  rowsHigh: Uint8Array
+  /**
+   * Two words for each slot: 24 bits of the mixed fingerprint above the row's high 8 bits, then its
+   * low 32 bits. Row 0 means an empty slot.
+   */
+  cells: Uint32Array
+  mask: number
   size: number
 }
 
@@ -37,24 +41,23 @@ export class ClosedIndex {
     const mixed = this.#mix(fingerprint)
     const index = mixed >>> 24
     let segment = this.#segments[index]!
-    if ((segment.size + 1) * 4 > segment.fingerprints.length * 3) {
-      segment = this.#grown(segment)
+    if ((segment.size + 1) * 4 > (segment.mask + 1) * 3) {
+      segment = grown(segment)
       this.#segments[index] = segment
     }
-    put(segment, mixed, fingerprint, row)
+    put(segment, mixed << 8, row)
     this.#size++
   }
 
   /** Every row that may hold the fingerprint; the same row as often as it was added. */
   rows(fingerprint: number): number[] {
     const mixed = this.#mix(fingerprint)
-    const segment = this.#segments[mixed >>> 24]!
-    const mask = segment.fingerprints.length - 1
+    const { cells, mask } = this.#segments[mixed >>> 24]!
     let found: number[] = NONE
     for (let slot = mixed & mask; ; slot = (slot + 1) & mask) {
-      const row = rowAt(segment, slot)
+      const row = rowAt(cells, slot)
       if (row === 0) return found
-      if (segment.fingerprints[slot] === fingerprint) {
+      if (((cells[2 * slot]! ^ (mixed << 8)) & KEY_MASK) === 0) {
         if (found === NONE) found = []
         found.push(row)
       }
@@ -64,38 +67,27 @@ export class ClosedIndex {
   remove(fingerprint: number, row: number): void {
     const mixed = this.#mix(fingerprint)
     const segment = this.#segments[mixed >>> 24]!
-    const mask = segment.fingerprints.length - 1
+    const { cells, mask } = segment
     let slot = mixed & mask
     for (;;) {
-      const found = rowAt(segment, slot)
+      const found = rowAt(cells, slot)
       assert(found !== 0, 'only what was added is removed')
-      if (found === row && segment.fingerprints[slot] === fingerprint) break
+      if (found === row && ((cells[2 * slot]! ^ (mixed << 8)) & KEY_MASK) === 0) break
       slot = (slot + 1) & mask
     }
     // What follows moves back into the gap unless it would then lie before its own place.
     let gap = slot
-    for (let next = (gap + 1) & mask; rowAt(segment, next) !== 0; next = (next + 1) & mask) {
-      const home = this.#mix(segment.fingerprints[next]!) & mask
+    for (let next = (gap + 1) & mask; rowAt(cells, next) !== 0; next = (next + 1) & mask) {
+      const home = (cells[2 * next]! >>> 8) & mask
       if (((next - home) & mask) < ((next - gap) & mask)) continue
-      segment.fingerprints[gap] = segment.fingerprints[next]!
-      segment.rowsLow[gap] = segment.rowsLow[next]!
-      segment.rowsHigh[gap] = segment.rowsHigh[next]!
+      cells[2 * gap] = cells[2 * next]!
+      cells[2 * gap + 1] = cells[2 * next + 1]!
       gap = next
     }
-    segment.rowsLow[gap] = 0
-    segment.rowsHigh[gap] = 0
+    cells[2 * gap] = 0
+    cells[2 * gap + 1] = 0
     segment.size--
     this.#size--
-  }
-
-  #grown(old: Segment): Segment {
-    const segment = emptySegment(old.fingerprints.length * 2)
-    for (let slot = 0; slot < old.fingerprints.length; slot++) {
-      const row = rowAt(old, slot)
-      const fingerprint = old.fingerprints[slot]!
-      if (row !== 0) put(segment, this.#mix(fingerprint), fingerprint, row)
-    }
-    return segment
   }
 
   #mix(fingerprint: number): number {
@@ -107,25 +99,35 @@ export class ClosedIndex {
 
 const NONE: number[] = []
 
+/** The part of a slot's first word that is of the fingerprint. */
+const KEY_MASK = 0xffffff00
+/** As many as the 24 bits that a slot keeps can be the place of. */
+const SLOTS_MAX = 2 ** 24
+
 function emptySegment(slots: number): Segment {
-  return {
-    fingerprints: new Uint32Array(slots),
-    rowsLow: new Uint32Array(slots),
-    rowsHigh: new Uint8Array(slots),
-    size: 0,
+  assert(slots <= SLOTS_MAX, 'a table of the index is full')
+  return { cells: new Uint32Array(2 * slots), mask: slots - 1, size: 0 }
+}
+
+function grown({ cells, mask }: Segment): Segment {
+  const segment = emptySegment(2 * (mask + 1))
+  for (let slot = 0; slot <= mask; slot++) {
+    const row = rowAt(cells, slot)
+    if (row !== 0) put(segment, cells[2 * slot]! & KEY_MASK, row)
   }
+  return segment
 }
 
-function rowAt(segment: Segment, slot: number): number {
-  return segment.rowsHigh[slot]! * 2 ** 32 + segment.rowsLow[slot]!
+function rowAt(cells: Uint32Array, slot: number): number {
+  return (cells[2 * slot]! & 0xff) * 2 ** 32 + cells[2 * slot + 1]!
 }
 
-function put(segment: Segment, mixed: number, fingerprint: number, row: number): void {
-  const mask = segment.fingerprints.length - 1
-  let slot = mixed & mask
-  while (rowAt(segment, slot) !== 0) slot = (slot + 1) & mask
-  segment.fingerprints[slot] = fingerprint
-  segment.rowsLow[slot] = row % 2 ** 32
-  segment.rowsHigh[slot] = Math.floor(row / 2 ** 32)
+/** `key` has the 24 bits of the mixed fingerprint at its top. */
+function put(segment: Segment, key: number, row: number): void {
+  const { cells, mask } = segment
+  let slot = (key >>> 8) & mask
+  while (rowAt(cells, slot) !== 0) slot = (slot + 1) & mask
+  cells[2 * slot] = key | Math.floor(row / 2 ** 32)
+  cells[2 * slot + 1] = row % 2 ** 32
   segment.size++
 }
