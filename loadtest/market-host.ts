@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { proxy, type Remote, transfer, wrap } from 'comlink'
+import { MARKET_FORMS } from '#actors/market-forms.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import { loadSettings } from '#config/settings.ts'
 import { channelOptions, type ThreadData } from '#config/thread-data.ts'
@@ -57,7 +58,8 @@ export async function startMarketHost(
   await control.start(proxy({ threads: () => ({}), metrics: async () => [] }))
   const { port1, port2 } = new MessageChannel()
   // Events come as they come to every front, but to read them is the work of their reader.
-  const channel = new Channel<MarketThreadProtocol>(port1, channelOptions(settings), { heard() {} })
+  const options = { ...channelOptions(settings), forms: MARKET_FORMS }
+  const channel = new Channel<MarketThreadProtocol>(port1, options, { heard() {} })
   // Comlink's type of a transfer list knows the browser's ports only.
   await control.connect('front-0', transfer(port2, [port2 as unknown as Transferable]))
   return {

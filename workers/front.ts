@@ -6,6 +6,7 @@ import { AggregatorRegistry, Registry } from 'prom-client'
 import type { ApiKeysProtocol, KeyNews } from '#actors/api-keys.ts'
 import type { ClerkProtocol } from '#actors/clerk.ts'
 import type { ChainNews } from '#actors/indexer.ts'
+import { MARKET_FORMS } from '#actors/market-forms.ts'
 import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { HoldsProtocol } from '#actors/order-holds.ts'
 import { readRows } from '#actors/packed-event.ts'
@@ -161,7 +162,7 @@ function followThread(index: number, peerPort: MessagePort): void {
   }
   const channel = new Channel<MarketThreadProtocol & HoldsProtocol>(
     peerPort,
-    channelOptions(settings),
+    { ...channelOptions(settings), forms: MARKET_FORMS },
     {
       heard: (type, message) => hearers[type as keyof MarketNews](message as never),
       closed: () => loaded.delete(index),

@@ -7,6 +7,7 @@
 import { randomInt } from 'node:crypto'
 import { workerData } from 'node:worker_threads'
 import { Histogram, Registry } from 'prom-client'
+import { MARKET_FORMS } from '#actors/market-forms.ts'
 import {
   byMarket,
   commit,
@@ -251,7 +252,8 @@ runThread({
   start,
   connect(peer, port) {
     const holds = new OrderHolds()
-    const channel = new Channel<MarketNews & StoreProtocol>(port, channelOptions(settings), {
+    const options = { ...channelOptions(settings), forms: MARKET_FORMS }
+    const channel = new Channel<MarketNews & StoreProtocol>(port, options, {
       heard(type, message, replyTo) {
         if (holds.hears(type)) channel.reply(replyTo, holds.hear(type, message))
         else hear(type, message, replyTo, channel)

@@ -11,6 +11,11 @@
  * is in flight, or the deadline has passed. The wire form of a batch is one flat array of triples:
  * `type, id, message`; id 0 expects no answer, and type 0 is an answer to request `id`. After them
  * comes the time at which the batch was sent, so that waiting on the way can be told from work.
+ *
+ * An object costs several times as much on the way as its values alone. So a message for which the
+ * channel has a form travels as the form's number, its id, and then its values, one by one: above 0
+ * are the numbers of requests, below 0 those of answers. Answers take a form only where the request
+ * had one, so whoever asks without forms needs to know none.
  */
 
 import assert from 'node:assert/strict'
@@ -32,6 +37,23 @@ const CLOSED: Unanswered = { unanswered: 'closed' }
 const FULL: Unanswered = { unanswered: 'full' }
 const LATE: Unanswered = { unanswered: 'late' }
 
+/** How one kind of message travels as a fixed number of values. */
+export type Form<Message> = {
+  readonly cells: number
+  /** Adds the values of a message. Where it does not fit the form, adds none and answers false. */
+  write(message: Message, into: unknown[]): boolean
+  /** The message whose values begin at `at`. */
+  read(batch: readonly unknown[], at: number): Message
+}
+
+/** The forms of a channel. Both ends have the same ones, and in the same order. */
+export type Forms = {
+  readonly requests: readonly (Form<unknown> & { readonly type: string })[]
+  readonly answers: readonly Form<unknown>[]
+}
+
+const NO_FORMS: Forms = { requests: [], answers: [] }
+
 export type ChannelOptions = {
   /** Requests without an answer yet; one more is answered `full`. */
   readonly inFlightMax: number
@@ -39,11 +61,16 @@ export type ChannelOptions = {
   readonly batchMax: number
   /** How long a request waits for its answer, unless it says otherwise. */
   readonly deadlineMs: number
+  /** What it can say and hear in short; nothing if undefined. */
+  readonly forms?: Forms
 }
 
 /** What a channel does with what it hears. */
 export type Hearing = {
-  /** `replyTo` is 0 when no answer is expected. The message belongs to the hearer. */
+  /**
+   * `replyTo` is 0 when no answer is expected, and otherwise means something to the channel only.
+   * The message belongs to the hearer.
+   */
   heard(type: string, message: unknown, replyTo: number): void
   /** The other end is gone, or this end was closed. Called once. */
   closed?(): void
@@ -115,7 +142,11 @@ export class Channel<Out extends Protocol> {
   readonly #options: ChannelOptions
   readonly #hearing: Hearing
   readonly #waiting = new WaitingRoom()
+  readonly #forms: Forms
+  /** The number of each request that has a form. */
+  readonly #formNumbers = new Map<string, number>()
   #outbox: unknown[] = []
+  #outboxMessages = 0
   #flushPlanned = false
   #open = true
   #tick = 0
@@ -127,6 +158,8 @@ export class Channel<Out extends Protocol> {
     this.#port = port
     this.#options = options
     this.#hearing = hearing
+    this.#forms = options.forms ?? NO_FORMS
+    for (const [at, { type }] of this.#forms.requests.entries()) this.#formNumbers.set(type, at + 1)
     port.on('message', (batch: unknown[]) => this.#receive(batch))
     port.on('close', () => this.#end())
   }
@@ -155,7 +188,11 @@ export class Channel<Out extends Protocol> {
     if (this.#sweeper === undefined) this.#startSweeping()
     const dueTick = this.#tick + 1 + Math.ceil(deadlineMs / SWEEP_MS)
     return new Promise((resolve) => {
-      this.#send(type, this.#waiting.enter(resolve, dueTick), message)
+      const id = this.#waiting.enter(resolve, dueTick)
+      const number = this.#formNumbers.get(type)
+      if (number === undefined || !this.#sendFormed(number, id, message)) {
+        this.#send(type, id, message)
+      }
     })
   }
 
@@ -166,7 +203,9 @@ export class Channel<Out extends Protocol> {
 
   /** Answers a request that was heard. */
   reply(replyTo: number, answer: unknown): void {
-    if (this.#open && replyTo !== 0) this.#send(ANSWER, replyTo, answer)
+    if (!this.#open || replyTo === 0) return
+    if (replyTo > 0) this.#send(ANSWER, replyTo, answer)
+    else if (!this.#replyFormed(-replyTo, answer)) this.#send(ANSWER, -replyTo, answer)
   }
 
   /** Sends what is waiting now, without waiting for the end of the turn. */
@@ -175,6 +214,7 @@ export class Channel<Out extends Protocol> {
     if (this.#outbox.length === 0 || !this.#open) return
     const batch = this.#outbox
     this.#outbox = []
+    this.#outboxMessages = 0
     batch.push(monotonicMs())
     this.#port.postMessage(batch)
   }
@@ -189,7 +229,39 @@ export class Channel<Out extends Protocol> {
 
   #send(type: string | typeof ANSWER, id: number, message: unknown): void {
     this.#outbox.push(type, id, message)
-    if (this.#outbox.length >= this.#options.batchMax * 3) {
+    this.#sent()
+  }
+
+  #sendFormed(number: number, id: number, message: unknown): boolean {
+    const outbox = this.#outbox
+    const { length } = outbox
+    outbox.push(number, id)
+    if (!this.#forms.requests[number - 1]!.write(message, outbox)) {
+      outbox.length = length
+      return false
+    }
+    this.#sent()
+    return true
+  }
+
+  #replyFormed(id: number, answer: unknown): boolean {
+    const outbox = this.#outbox
+    const { answers } = this.#forms
+    const { length } = outbox
+    for (let at = 0; at < answers.length; at++) {
+      outbox.push(-1 - at, id)
+      if (answers[at]!.write(answer, outbox)) {
+        this.#sent()
+        return true
+      }
+      outbox.length = length
+    }
+    return false
+  }
+
+  #sent(): void {
+    this.#outboxMessages++
+    if (this.#outboxMessages >= this.#options.batchMax) {
       this.flush()
     } else if (!this.#flushPlanned) {
       this.#flushPlanned = true
@@ -197,15 +269,28 @@ export class Channel<Out extends Protocol> {
     }
   }
 
-  #receive(batch: unknown[]): void {
-    if (batch.length % 3 === 1) this.#heardSentAtMs = batch[batch.length - 1] as number
-    for (let i = 0; i + 2 < batch.length; i += 3) {
-      const type = batch[i]
-      const id = batch[i + 1] as number
-      if (type === ANSWER) {
-        this.#waiting.leave(id)?.(batch[i + 2])
+  #receive(batch: readonly unknown[]): void {
+    const end = batch.length - 1
+    this.#heardSentAtMs = batch[end] as number
+    for (let at = 0; at < end; ) {
+      const kind = batch[at] as string | number
+      const id = batch[at + 1] as number
+      if (typeof kind === 'string') {
+        this.#hearing.heard(kind, batch[at + 2], id)
+        at += 3
+      } else if (kind === ANSWER) {
+        this.#waiting.leave(id)?.(batch[at + 2])
+        at += 3
+      } else if (kind > 0) {
+        const form = this.#forms.requests[kind - 1]
+        assert(form !== undefined, `request form ${kind} is unknown here`)
+        this.#hearing.heard(form.type, form.read(batch, at + 2), -id)
+        at += 2 + form.cells
       } else {
-        this.#hearing.heard(type as string, batch[i + 2], id)
+        const form = this.#forms.answers[-1 - kind]
+        assert(form !== undefined, `answer form ${kind} is unknown here`)
+        this.#waiting.leave(id)?.(form.read(batch, at + 2))
+        at += 2 + form.cells
       }
     }
   }

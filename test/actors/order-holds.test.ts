@@ -50,7 +50,7 @@ test('a thread that dies leaves its orders to whoever holds them', async () => {
   const worker = new Worker(
     `const { workerData } = require('node:worker_threads')
     const { port, orders } = workerData
-    for (const order of orders) port.postMessage(['HoldOrder', 0, { session: 's', order }])
+    for (const order of orders) port.postMessage(['HoldOrder', 0, { session: 's', order }, 0])
     port.on('message', () => undefined)`,
     {
       eval: true,

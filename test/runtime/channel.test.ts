@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import { MessageChannel, Worker } from 'node:worker_threads'
-import { Channel, type ChannelOptions, isUnanswered } from '#runtime/channel.ts'
+import { Channel, type ChannelOptions, type Form, isUnanswered } from '#runtime/channel.ts'
 
 type Echo = { Echo: { takes: { n: number }; answers: { n: number } } }
 
@@ -137,4 +137,43 @@ test('a thread that is ended leaves no request without an answer', async () => {
   await worker.terminate()
   const answers = await Promise.all(requests)
   assert(answers.every((answer) => isUnanswered(answer) && answer.unanswered === 'closed'))
+})
+
+test('messages that have a form and messages that have none share a batch', async () => {
+  const number: Form<{ n: number }> = {
+    cells: 2,
+    write({ n }, into) {
+      if (n % 3 === 0) return false
+      into.push(n, -n)
+      return true
+    },
+    read: (batch, at) => ({ n: batch[at] as number }),
+  }
+  const forms = {
+    requests: [{ type: 'Echo', ...(number as Form<unknown>) }],
+    answers: [number as Form<unknown>],
+  }
+  const { port1, port2 } = new MessageChannel()
+  const sizes: number[] = []
+  port1.on('message', (batch: unknown[]) => sizes.push(batch.length))
+  const near = new Channel<Echo>(port1, { ...OPTIONS, forms }, { heard() {} })
+  const far = new Channel<Echo>(
+    port2,
+    { ...OPTIONS, forms },
+    {
+      heard(type, message, replyTo) {
+        assert.equal(type, 'Echo')
+        far.reply(replyTo, { n: (message as { n: number }).n + 1 })
+      },
+    },
+  )
+  const answers = await Promise.all(Array.from({ length: 90 }, (_, n) => near.ask('Echo', { n })))
+  assert.deepEqual(
+    answers,
+    Array.from({ length: 90 }, (_, n) => ({ n: n + 1 })),
+  )
+  // Every third request took its form and so did its answer: four cells instead of three.
+  const cells = sizes.reduce((sum, size) => sum + size - 1, 0)
+  assert.equal(cells, 30 * 4 + 60 * 3)
+  near.close()
 })

@@ -1,0 +1,124 @@
+/**
+ * The short forms of what fronts and markets say to each other most: orders, cancels and their
+ * answers. As objects they would cost both threads several times as much on the way.
+ */
+
+import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import type { Outcome, PermitSignature, Side, VerifiedOrder } from '#domain/order.ts'
+import type { Form, Forms } from '#runtime/channel.ts'
+import type { TimedAnswer } from '#runtime/serve.ts'
+import type { MarketProtocol, OrderAccepted, OrderCancelled } from './market.ts'
+
+type PlaceOrder = MarketProtocol['PlaceOrder']['takes']
+type CancelOrder = MarketProtocol['CancelOrder']['takes']
+
+const placeOrder: Form<PlaceOrder> = {
+  cells: 14,
+  write({ order, requestId, timed }, into) {
+    into.push(
+      order.marketId,
+      order.trader,
+      order.side,
+      order.outcome,
+      order.price,
+      order.size,
+      order.nonce,
+      order.expiration,
+      order.makerFeeRecipient,
+      order.orderHash,
+      order.signature,
+      order.permit,
+      requestId,
+      timed,
+    )
+    return true
+  },
+  read(batch, at) {
+    const order: VerifiedOrder = {
+      marketId: batch[at] as MarketId,
+      trader: batch[at + 1] as Address,
+      side: batch[at + 2] as Side,
+      outcome: batch[at + 3] as Outcome,
+      price: batch[at + 4] as Price,
+      size: batch[at + 5] as Shares,
+      nonce: batch[at + 6] as Uint64,
+      expiration: batch[at + 7] as Uint64,
+      makerFeeRecipient: batch[at + 8] as Address,
+      orderHash: batch[at + 9] as OrderHash,
+      signature: batch[at + 10] as string,
+    }
+    const permit = batch[at + 11] as PermitSignature | undefined
+    return asked({ order: permit === undefined ? order : { ...order, permit } }, batch, at + 12)
+  },
+}
+
+const cancelOrder: Form<CancelOrder> = {
+  cells: 6,
+  write({ marketId, orderHash, side, trader, requestId, timed }, into) {
+    into.push(marketId, orderHash, side, trader, requestId, timed)
+    return true
+  },
+  read(batch, at) {
+    const cancel = {
+      marketId: batch[at] as MarketId,
+      orderHash: batch[at + 1] as OrderHash,
+      side: batch[at + 2] as Side,
+    }
+    const trader = batch[at + 3] as Address | undefined
+    return asked(trader === undefined ? cancel : { ...cancel, trader }, batch, at + 4)
+  },
+}
+
+/** The message with what says whose it is and what it wants, if anything does. */
+function asked<Message extends object>(
+  message: Message,
+  batch: readonly unknown[],
+  at: number,
+): Message & { requestId?: string; timed?: boolean } {
+  const requestId = batch[at] as string | undefined
+  const timed = batch[at + 1] as boolean | undefined
+  if (timed !== undefined)
+    return { ...message, ...(requestId !== undefined && { requestId }), timed }
+  return requestId === undefined ? message : { ...message, requestId }
+}
+
+type Answer = (OrderAccepted | OrderCancelled | { readonly status?: never }) & TimedAnswer
+
+const accepted: Form<Answer> = {
+  cells: 4,
+  write(answer, into) {
+    if (answer.status !== 'accepted' || answer.times !== undefined) return false
+    into.push(answer.orderHash, answer.matches, answer.timestamp, answer.duplicate)
+    return true
+  },
+  read(batch, at) {
+    const answer: OrderAccepted = {
+      orderHash: batch[at] as OrderHash,
+      status: 'accepted',
+      matches: batch[at + 1] as number,
+      timestamp: batch[at + 2] as number,
+    }
+    if (batch[at + 3] !== true) return answer
+    return { ...answer, duplicate: true } satisfies OrderAccepted
+  },
+}
+
+const cancelled: Form<Answer> = {
+  cells: 1,
+  write(answer, into) {
+    if (answer.status !== 'cancelled' || answer.times !== undefined) return false
+    into.push(answer.orderHash)
+    return true
+  },
+  read: (batch, at) => ({ status: 'cancelled', orderHash: batch[at] as OrderHash }),
+}
+
+/** For the channel between a front and a market thread. New ones go to the end. */
+export const MARKET_FORMS: Forms = {
+  requests: [
+    { type: 'PlaceOrder', ...(placeOrder as Form<unknown>) },
+    { type: 'CancelOrder', ...(cancelOrder as Form<unknown>) },
+  ],
+  answers: [accepted as Form<unknown>, cancelled as Form<unknown>],
+}

@@ -1,0 +1,116 @@
+/** The short forms, through a real channel: what arrives is what was sent, whether it fits or not. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { MessageChannel } from 'node:worker_threads'
+import type { MarketProtocol } from '#actors/market.ts'
+import { MARKET_FORMS } from '#actors/market-forms.ts'
+import type { Address, MarketId, Uint64 } from '#domain/ids.ts'
+import { ZERO_ADDRESS } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { NO, SELL, type VerifiedOrder } from '#domain/order.ts'
+import { reject } from '#domain/rejection.ts'
+import { Channel, type ChannelOptions, type Form } from '#runtime/channel.ts'
+import { hashNamed, traderNamed } from '../support/orders.ts'
+
+type Takes = { [K in keyof MarketProtocol]: MarketProtocol[K]['takes'] }
+
+const OPTIONS: ChannelOptions = { inFlightMax: 100, batchMax: 64, deadlineMs: 60_000 }
+
+/** Every field that an order can have: a new one does not compile here until it is added. */
+const order: Required<VerifiedOrder> = {
+  marketId: hashNamed('m') as string as MarketId,
+  trader: traderNamed('ann'),
+  side: SELL,
+  outcome: NO,
+  price: 420_000 as Price,
+  size: Number.MAX_SAFE_INTEGER as Shares,
+  nonce: '18446744073709551615' as Uint64,
+  expiration: '1800000000' as Uint64,
+  makerFeeRecipient: ZERO_ADDRESS as Address,
+  orderHash: hashNamed('a'),
+  signature: `0x${'1b'.repeat(65)}`,
+  permit: { deadline: '1800000001', v: 27, r: '0x01', s: '0x02' } as never,
+}
+const { permit: _, ...unpermitted } = order
+const cancel: Required<Takes['CancelOrder']> = {
+  marketId: order.marketId,
+  orderHash: order.orderHash,
+  side: SELL,
+  trader: order.trader,
+  requestId: 'r1',
+  timed: true,
+}
+const placed: Required<Takes['PlaceOrder']> = { order, requestId: 'r1', timed: true }
+
+const requests: [keyof MarketProtocol, object][] = [
+  ['PlaceOrder', placed],
+  ['PlaceOrder', { order: unpermitted }],
+  ['PlaceOrder', { order, requestId: 'r2' }],
+  ['PlaceOrder', { order: unpermitted, timed: false }],
+  ['CancelOrder', cancel],
+  ['CancelOrder', { marketId: order.marketId, orderHash: order.orderHash, side: SELL }],
+  [
+    'CancelOrder',
+    { marketId: order.marketId, orderHash: order.orderHash, side: SELL, requestId: 'r3' },
+  ],
+  ['Snapshot', { marketId: order.marketId }],
+]
+
+const accepted = { orderHash: order.orderHash, status: 'accepted', matches: 3, timestamp: 17 }
+const answers: object[] = [
+  accepted,
+  { ...accepted, duplicate: true },
+  { ...accepted, times: { queueMs: 1, matchMs: 2, commitMs: 3 } },
+  { status: 'cancelled', orderHash: order.orderHash },
+  { status: 'cancelled', orderHash: order.orderHash, times: { queueMs: 1 } },
+  reject('OVERLOADED', undefined, 'later'),
+  reject('PRICE_OUT_OF_RANGE', 'order.price'),
+]
+
+/** Asks everything and answers it with each of the answers in turn; what each side got. */
+async function exchange(near: ChannelOptions, far: ChannelOptions) {
+  const { port1, port2 } = new MessageChannel()
+  const heard: [string, unknown][] = []
+  const market = new Channel<never>(port2, far, {
+    heard(type, message, replyTo) {
+      heard.push([type, message])
+      market.reply(replyTo, answers[(heard.length - 1) % answers.length])
+    },
+  })
+  const front = new Channel<MarketProtocol>(port1, near, { heard() {} })
+  const all = answers.flatMap(() => requests)
+  const got = await Promise.all(all.map(([type, message]) => front.ask(type, message as never)))
+  front.close()
+  const wanted = all.map((_, at) => answers[at % answers.length])
+  return { heard, all, got, wanted }
+}
+
+const formed = { ...OPTIONS, forms: MARKET_FORMS }
+
+test('orders, cancels and answers arrive as they were sent, with every field', async () => {
+  const { heard, all, got, wanted } = await exchange(formed, formed)
+  assert.deepEqual(heard, all)
+  assert.deepEqual(got, wanted)
+})
+
+test('whoever asks without forms is answered without', async () => {
+  const { heard, all, got, wanted } = await exchange(OPTIONS, formed)
+  assert.deepEqual(heard, all)
+  assert.deepEqual(got, wanted)
+})
+
+test('the frequent ones do travel in their forms', () => {
+  const fits = (form: Form<unknown> | undefined, message: object): boolean => {
+    const cells: unknown[] = []
+    const isWritten = form?.write(message, cells) ?? false
+    assert.equal(cells.length, isWritten ? form?.cells : 0)
+    return isWritten
+  }
+  const [place, cancelForm] = MARKET_FORMS.requests
+  assert.ok(fits(place, placed) && fits(cancelForm, cancel))
+  const taken = answers.map(
+    (answer) => MARKET_FORMS.answers.filter((form) => fits(form, answer)).length,
+  )
+  assert.deepEqual(taken, [1, 1, 0, 1, 0, 0, 0])
+})
