@@ -373,7 +373,7 @@ function gather<Id>(
 }
 
 type PartitionBatch = {
-  events: PackedEvent[]
+  events: MarketEvent[]
   closed: Map<OrderHash, ClosedOrder>
   reopened: Set<OrderHash>
   trades: Map<TradeId, TradeState>
@@ -396,15 +396,16 @@ export function commit(
       batch = { events: [], closed: new Map(), reopened: new Set(), trades: new Map() }
       batches.set(hosted.partition, batch)
     }
-    batch.events.push(pack(event))
+    batch.events.push(event)
     remember(thread.recall, batch, event)
     hosted.eventsSinceSnapshot++
     if (hosted.eventsSinceSnapshot >= thread.options.snapshotEvery) thread.due.add(event.marketId)
   }
   thread.committing = true
   const appends = [...batches].map(([partition, batch]) => {
-    const append: LogBatch<PackedEvent> = {
+    const append: LogBatch<PackedEvent, MarketEvent> = {
       events: batch.events,
+      pack,
       nowMs,
       wantsRows: true,
       closed: [...batch.closed.values()],

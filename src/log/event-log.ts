@@ -54,8 +54,10 @@ export type TradeState = {
 }
 
 /** What becomes durable together, or not at all. */
-export type LogBatch<Event extends LogEvent> = {
-  readonly events: readonly Event[]
+export type LogBatch<Event extends LogEvent, Told extends LogEvent = Event> = {
+  readonly events: readonly Told[]
+  /** Makes of each event, when its turn comes, what is written of it; itself if undefined. */
+  readonly pack?: (event: Told) => Event
   /** The clock of the batch; the partition keeps the highest it has seen. */
   readonly nowMs: number
   readonly closed?: readonly ClosedOrder[]
@@ -136,7 +138,10 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
   state(partition: number): PartitionState
 
   /** Settles when all of it is durable; rejects with `LOG_APPEND_FAILED` when nobody knows. */
-  append(partition: number, batch: LogBatch<Event>): Promise<Appended>
+  append<Told extends LogEvent = Event>(
+    partition: number,
+    batch: LogBatch<Event, Told>,
+  ): Promise<Appended>
   /** After a failed append: opens the file anew; what it then holds is the truth. */
   reopen(partition: number): PartitionState
 

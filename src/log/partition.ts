@@ -141,7 +141,7 @@ export class Partition<Event extends LogEvent> {
     return this.#reading(() => this.#file().reader.read(fromOffset, limit))
   }
 
-  append(batch: LogBatch<Event>): Appended {
+  append<Told extends LogEvent>(batch: LogBatch<Event, Told>): Appended {
     const file = this.#open
     if (file === undefined) {
       throw new Fault(
@@ -166,12 +166,13 @@ export class Partition<Event extends LogEvent> {
     const rows: Uint8Array[] = []
     try {
       file.begin.run()
-      this.#encoder.encode(home, firstOffset, batch.events, (row) => {
+      const write = (row: BatchRow) => {
         file.insertBatch.run(row.first_offset, row.count, row.version, row.crc, row.payload)
         bytes += row.payload.length
         // A copy: the encoder's own buffer is good only until the next row.
         if (batch.wantsRows) rows.push(new Uint8Array(row.payload))
-      })
+      }
+      this.#encoder.encode(home, firstOffset, batch.events, write, batch.pack)
       state = this.#addMarkets(file, batch.events, firstOffset, newMarkets, state)
       for (const hash of batch.reopened ?? []) {
         state = { ...state, closed: this.#dropClosed(file, hash, state.closed, removed) }
@@ -203,7 +204,7 @@ export class Partition<Event extends LogEvent> {
 
   #addMarkets(
     file: OpenFile<Event>,
-    events: readonly Event[],
+    events: readonly LogEvent[],
     firstOffset: number,
     added: Map<MarketId, MarketRow>,
     state: FileState,

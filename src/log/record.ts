@@ -66,17 +66,18 @@ export class BatchEncoder {
   #buffer = Buffer.allocUnsafe(1024 * 1024)
 
   /** Calls `each` with the rows of the batch, in order. The payload is valid during the call. */
-  encode(
+  encode<Told extends LogEvent>(
     home: RowHome,
     firstOffset: number,
-    events: readonly LogEvent[],
+    events: readonly Told[],
     each: (row: BatchRow) => void,
+    pack?: (event: Told) => LogEvent,
   ): void {
     let from = firstOffset
     let count = 0
     let length = 0
     for (const event of events) {
-      const text = JSON.stringify(event)
+      const text = JSON.stringify(pack === undefined ? event : pack(event))
       length = this.#reserve(length, text.length * 3 + 4)
       this.#buffer[length++] = count === 0 ? OPEN : COMMA
       this.#buffer[length++] = NEWLINE

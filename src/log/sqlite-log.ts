@@ -85,7 +85,8 @@ export function openSqliteLog<Event extends LogEvent>(options: SqliteLogOptions)
     state: (partition) => at(partition).state(),
     lastOffset: (partition) => at(partition).state().lastOffset,
     read: (partition, fromOffset, limit) => at(partition).read(fromOffset, limit),
-    append: async (partition: number, batch: LogBatch<Event>) => at(partition).append(batch),
+    append: async <Told extends LogEvent>(partition: number, batch: LogBatch<Event, Told>) =>
+      at(partition).append(batch),
     reopen: (partition) => at(partition).reopen(),
     closedOrders: (partition, hashes: readonly OrderHash[]) => at(partition).closedOrders(hashes),
     closedOrderRoom: (partition) => at(partition).closedOrderRoom(),
