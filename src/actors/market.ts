@@ -465,17 +465,17 @@ function tellFills(
   let left: number = quantity
   for (let from = 0; from < list.length; from += MAKERS_PER_EVENT_MAX) {
     const to = Math.min(list.length, from + MAKERS_PER_EVENT_MAX)
-    const fills: Fill[] = []
+    const fills: Fill[] = new Array(to - from)
     for (let index = from; index < to; index++) {
       const size = list.taken(index)
       left -= size
-      fills.push({
+      fills[index - from] = {
         makerHash: list.orderHash(index),
         maker: list.trader(index),
         price: list.price(index),
         size,
         makerRemaining: list.remaining(index),
-      })
+      }
     }
     const event: OrdersMatched = {
       type: 'OrdersMatched',
@@ -503,7 +503,7 @@ function tellRest(
   context: MarketContext,
   more: { readonly order: VerifiedOrder | undefined; readonly returned: boolean },
 ): void {
-  const event: OrderRested = {
+  const event: { -readonly [Field in keyof OrderRested]: OrderRested[Field] } = {
     type: 'OrderRested',
     marketId: state.market.id,
     seq: state.seq + 1,
@@ -520,9 +520,9 @@ function tellRest(
     placedAtMs: resting.placedAtMs,
     matches: resting.matches,
   }
-  if (more.order !== undefined) emit(state, context, { ...event, order: more.order })
-  else if (more.returned) emit(state, context, { ...event, returned: true })
-  else emit(state, context, event)
+  if (more.order !== undefined) event.order = more.order
+  else if (more.returned) event.returned = true
+  emit(state, context, event)
 }
 
 /** What is told and remembered of an order that ends. */

@@ -75,8 +75,12 @@ export function unpack(event: PackedEvent): MarketEvent {
 /** Stands for what is nearly always the same: the zero address, and no permit. */
 const USUAL = 0
 
+// Rows are written whole: one that grows is copied, and they are most of what is written at all.
+
 function restedRow(event: OrderRested): Cell[] {
-  const row: Cell[] = [
+  const { order } = event
+  if (order !== undefined) return restedWithOrder(event, order)
+  return [
     event.atMs,
     event.orderHash,
     event.trader,
@@ -91,8 +95,29 @@ function restedRow(event: OrderRested): Cell[] {
     event.matches,
     event.returned ? 1 : 0,
   ]
-  if (event.order !== undefined) addSigned(row, event.order)
-  return row
+}
+
+function restedWithOrder(event: OrderRested, order: VerifiedOrder): Cell[] {
+  return [
+    event.atMs,
+    event.orderHash,
+    event.trader,
+    event.side,
+    event.outcome,
+    event.price,
+    event.size,
+    event.added,
+    event.remaining,
+    event.expiresAtSec,
+    event.placedAtMs,
+    event.matches,
+    event.returned ? 1 : 0,
+    order.nonce,
+    order.expiration,
+    recipientCell(order),
+    order.signature,
+    order.permit ?? USUAL,
+  ]
 }
 
 const RESTED_CELLS = 13
@@ -163,6 +188,8 @@ function readClosed({ type, marketId, seq, row }: Row<'OrderClosed'>): OrderClos
 }
 
 function matchedRow({ atMs, taker, takerRemaining, fills, known }: OrdersMatched): Cell[] {
+  const [first] = fills
+  assert(first !== undefined, 'a match has a fill')
   const row: Cell[] = [
     atMs,
     taker.orderHash,
@@ -173,9 +200,19 @@ function matchedRow({ atMs, taker, takerRemaining, fills, known }: OrdersMatched
     taker.size,
     takerRemaining,
     known ? 1 : 0,
+    taker.nonce,
+    taker.expiration,
+    recipientCell(taker),
+    taker.signature,
+    taker.permit ?? USUAL,
+    first.makerHash,
+    first.maker,
+    first.price,
+    first.size,
+    first.makerRemaining,
   ]
-  addSigned(row, taker)
-  for (const { makerHash, maker, price, size, makerRemaining } of fills) {
+  for (let at = 1; at < fills.length; at++) {
+    const { makerHash, maker, price, size, makerRemaining } = fills[at]!
     row.push(makerHash, maker, price, size, makerRemaining)
   }
   return row
@@ -218,13 +255,11 @@ function readMatched({ type, marketId, seq, row }: Row<'OrdersMatched'>): Orders
   return row[8] === 1 ? { ...matched, known: true } : matched
 }
 
-/** What only the chain needs of an order. */
-function addSigned(row: Cell[], order: VerifiedOrder): void {
-  const { nonce, expiration, makerFeeRecipient, signature, permit } = order
-  const recipient = makerFeeRecipient === ZERO_ADDRESS ? USUAL : makerFeeRecipient
-  row.push(nonce, expiration, recipient, signature, permit ?? USUAL)
+function recipientCell({ makerFeeRecipient }: VerifiedOrder): Cell {
+  return makerFeeRecipient === ZERO_ADDRESS ? USUAL : makerFeeRecipient
 }
 
+/** Cells of what only the chain needs of an order. */
 const SIGNED_CELLS = 5
 
 type SignedField = 'nonce' | 'expiration' | 'makerFeeRecipient' | 'signature' | 'permit'
