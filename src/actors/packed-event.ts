@@ -79,8 +79,7 @@ const USUAL = 0
 
 function restedRow(event: OrderRested): Cell[] {
   const { order } = event
-  if (order !== undefined) return restedWithOrder(event, order)
-  return [
+  const row: Cell[] = [
     event.atMs,
     event.orderHash,
     event.trader,
@@ -94,30 +93,15 @@ function restedRow(event: OrderRested): Cell[] {
     event.placedAtMs,
     event.matches,
     event.returned ? 1 : 0,
+    order?.nonce ?? USUAL,
+    order?.expiration ?? USUAL,
+    order === undefined ? USUAL : recipientCell(order),
+    order?.signature ?? USUAL,
+    order?.permit ?? USUAL,
   ]
-}
-
-function restedWithOrder(event: OrderRested, order: VerifiedOrder): Cell[] {
-  return [
-    event.atMs,
-    event.orderHash,
-    event.trader,
-    event.side,
-    event.outcome,
-    event.price,
-    event.size,
-    event.added,
-    event.remaining,
-    event.expiresAtSec,
-    event.placedAtMs,
-    event.matches,
-    event.returned ? 1 : 0,
-    order.nonce,
-    order.expiration,
-    recipientCell(order),
-    order.signature,
-    order.permit ?? USUAL,
-  ]
+  // Only the event that brings an order has what the chain needs of it.
+  if (order === undefined) row.length = RESTED_CELLS
+  return row
 }
 
 const RESTED_CELLS = 13

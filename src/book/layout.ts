@@ -22,8 +22,8 @@ export const ADDRESS_WORDS = 5
 
 /**
  * An order has `2 ** RECORD_SHIFT` words, and a copy of it in a snapshot has everything in them.
- * What matching and cancelling need are words 12 to 27: pages begin 16 bytes after a cache line,
- * because the allocator's own words come first, so those words are just one line.
+ * What matching and cancelling need are words 12 to 27. With glibc, whose own 16 bytes come before
+ * a large block, pages begin 16 bytes after a cache line, and those words are just one line.
  */
 export const RECORD_SHIFT = 5
 export const RECORD_WORDS = 1 << RECORD_SHIFT
