@@ -37,6 +37,13 @@ export function minus(tally: Tally, crc: number): Tally {
   return { rows: tally.rows - 1, sum: (tally.sum - crc + MODULUS) % MODULUS }
 }
 
+/** A row that was lost, or appeared by damage, shows here. */
+export function checkTally(found: Tally, stated: Tally, what: string, path: string): void {
+  if (found.rows !== stated.rows || found.sum !== stated.sum) {
+    throw corrupt(`${path}: ${stated.rows} rows of ${what} were written, ${found.rows} are there`)
+  }
+}
+
 export type FileState = {
   readonly format: number
   readonly logId: string

@@ -8,7 +8,7 @@ import type BetterSqlite3 from 'better-sqlite3'
 import type { MarketId } from '#domain/ids.ts'
 import type { Snapshot, SnapshotMeta } from './event-log.ts'
 import { corrupt, type RowHome, rowCrc } from './record.ts'
-import { EMPTY, plus, type Tally } from './schema.ts'
+import { checkTally, EMPTY, plus, type Tally } from './schema.ts'
 import { sqliteFault } from './sqlite-fault.ts'
 
 /** A chunk's key is its snapshot's number times this, plus its place. */
@@ -73,9 +73,7 @@ export class SnapshotTable {
       this.#rows.set(marketId, row)
       live.add(snapshot)
     }
-    if (tally.rows !== stated.rows || tally.sum !== stated.sum) {
-      throw corrupt(`${this.#path}: ${stated.rows} snapshots were written, ${tally.rows} are there`)
-    }
+    checkTally(tally, stated, 'snapshots', this.#path)
     for (const id of db.prepare('SELECT id FROM snapshot_chunks').pluck().iterate()) {
       const snapshot = Math.floor((id as number) / CHUNKS_MAX)
       if (!live.has(snapshot)) this.#orphans.add(snapshot)

@@ -1,0 +1,189 @@
+/**
+ * The open file of a partition: its connection, its tables, and the state row as it was last
+ * committed. Opening checks all that can be checked at once and refuses what it cannot vouch for.
+ */
+
+import { crc32 } from 'node:zlib'
+import Database from 'better-sqlite3'
+import { Fault } from '#domain/fault.ts'
+import { BatchReader } from './batches.ts'
+import { ClosedTable } from './closed-table.ts'
+import { readMark } from './durable-mark.ts'
+import type { LogEvent } from './event-log.ts'
+import type { PartitionPaths } from './log-folder.ts'
+import { MarketTable } from './market-table.ts'
+import { type BatchRow, corrupt, decodeBatch, type RowHome, type Upcasters } from './record.ts'
+import { checkSchema, type FileState, parseState, STATE_SELECT } from './schema.ts'
+import { SnapshotTable } from './snapshot-table.ts'
+import { sqliteFault } from './sqlite-fault.ts'
+import { TradeTable } from './trade-table.ts'
+import { scanWal } from './wal.ts'
+
+/** The batches at the end that an open reads and checks; the others are checked when read. */
+const TAIL_BATCHES_CHECKED = 4
+/** Files up to this size get SQLite's own full check at every open: it reads all of the file. */
+const QUICK_CHECK_BYTES_MAX = 64 * 1024 * 1024
+/** How long the writer waits for a reader that holds an old view; only opening ever does. */
+const BUSY_MS_MAX = 5_000
+
+export type FileOptions = {
+  readonly home: RowHome
+  readonly paths: PartitionPaths
+  readonly upcasters: Upcasters
+  /** The most bytes the database file may take; an append beyond them fails like a full disk. */
+  readonly bytesMax?: number
+  /** Opens a log that ends before its mark: answered commands are lost, and somebody knows it. */
+  readonly acceptLoss: boolean
+}
+
+export type PartitionFile<Event extends LogEvent> = {
+  readonly db: Database.Database
+  readonly pageBytes: number
+  readonly reader: BatchReader<Event>
+  readonly closed: ClosedTable
+  readonly trades: TradeTable
+  readonly markets: MarketTable
+  readonly snapshots: SnapshotTable
+  /** What the last committed transaction wrote. */
+  state: FileState
+} & ReturnType<typeof prepare>
+
+function prepare(db: Database.Database) {
+  return {
+    begin: db.prepare('BEGIN IMMEDIATE'),
+    commit: db.prepare('COMMIT'),
+    updateState: db.prepare('UPDATE state SET json = ?, crc = ? WHERE id = 1'),
+    insertBatch: db.prepare('INSERT INTO batches VALUES (?, ?, ?, ?, ?)'),
+    oldestBatches: db.prepare('SELECT first_offset, count FROM batches ORDER BY first_offset'),
+    deleteBatches: db.prepare('DELETE FROM batches WHERE first_offset < ?'),
+  }
+}
+
+export function openPartitionFile<Event extends LogEvent>(
+  options: FileOptions,
+): PartitionFile<Event> {
+  const { home, paths } = options
+  const path = paths.database
+  let db: Database.Database | undefined
+  try {
+    const mark = readBeforeSqlite(options)
+    db = new Database(path, { fileMustExist: true, timeout: BUSY_MS_MAX })
+    const pageBytes = setUp(db, options)
+    checkSchema(db, path)
+    const state = parseState(db.prepare(STATE_SELECT).get(), path)
+    if (state.logId !== home.logId || state.partition !== home.partition) {
+      throw corrupt(`${path} belongs to partition ${state.partition} of another place`)
+    }
+    if (state.lastOffset < mark && !options.acceptLoss) {
+      throw new Fault(
+        'LOG_LOST',
+        `${path} ends at offset ${state.lastOffset}, but offset ${mark} was durable: ` +
+          'answered commands are missing; restore the file and its -wal from a copy',
+        { retryable: false },
+      )
+    }
+    checkTail(db, home, state, options.upcasters, path)
+    const markets = new MarketTable(db, home, state.markets, path)
+    const file: PartitionFile<Event> = {
+      ...prepare(db),
+      db,
+      pageBytes,
+      reader: new BatchReader<Event>(db, path, home, options.upcasters),
+      closed: new ClosedTable(db, home, state.closed, path),
+      trades: new TradeTable(db, home, state.trades, path, markets),
+      markets,
+      snapshots: new SnapshotTable(db, home, state.snapshots, path),
+      state,
+    }
+    // The write-ahead file starts over with new salts, so that nothing of a torn commit can ever
+    // be taken for part of a later one.
+    const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: number }[]
+    if (checkpoint?.busy !== 0) {
+      throw new Fault('LOG_OPEN_FAILED', `${path}: a reader holds an old view of it`, {
+        retryable: true,
+      })
+    }
+    return file
+  } catch (error) {
+    db?.close()
+    throw sqliteFault('LOG_OPEN_FAILED', path, error)
+  }
+}
+
+/** The mark, after the write-ahead file was found whole: SQLite would mend it in silence. */
+function readBeforeSqlite({ paths, acceptLoss }: FileOptions): number {
+  let mark = 0
+  try {
+    mark = readMark(paths.mark)
+    scanWal(paths.wal)
+  } catch (error) {
+    if (!(acceptLoss && error instanceof Fault)) throw error
+  }
+  return mark
+}
+
+/** Sets what a connection must be told each time, and returns the size of its pages. */
+function setUp(db: Database.Database, { paths, bytesMax }: FileOptions): number {
+  if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
+    throw corrupt(`${paths.database} is not in write-ahead mode`)
+  }
+  db.pragma('synchronous = FULL')
+  db.pragma('wal_autocheckpoint = 0')
+  db.pragma('journal_size_limit = 67108864')
+  db.pragma('cell_size_check = ON')
+  db.pragma('cache_size = -16384')
+  const pageBytes = Number(db.pragma('page_size', { simple: true }))
+  if (bytesMax !== undefined) db.pragma(`max_page_count = ${Math.floor(bytesMax / pageBytes)}`)
+  const pages = Number(db.pragma('page_count', { simple: true }))
+  if (pages * pageBytes <= QUICK_CHECK_BYTES_MAX) {
+    const verdict = db.pragma('quick_check(1)', { simple: true })
+    if (verdict !== 'ok') throw corrupt(`${paths.database}: ${verdict}`)
+  }
+  return pageBytes
+}
+
+function checkTail(
+  db: Database.Database,
+  home: RowHome,
+  state: FileState,
+  upcasters: Upcasters,
+  path: string,
+): void {
+  const rows = db
+    .prepare(
+      'SELECT first_offset, count, version, crc, payload FROM batches ORDER BY first_offset DESC LIMIT ?',
+    )
+    .all(TAIL_BATCHES_CHECKED) as BatchRow[]
+  let next = state.lastOffset + 1
+  for (const row of rows) {
+    decodeBatch(home, row, upcasters)
+    if (row.first_offset + row.count !== next) {
+      throw corrupt(`${path}: the batch before offset ${next} is missing`)
+    }
+    next = row.first_offset
+  }
+  const wholeLogSeen = rows.length < TAIL_BATCHES_CHECKED
+  if (next < state.firstOffset || (wholeLogSeen && next !== state.firstOffset)) {
+    throw corrupt(`${path}: its batches do not begin at offset ${state.firstOffset}`)
+  }
+}
+
+/** Within a transaction, as the last thing before its commit. */
+export function writeState(
+  file: { readonly updateState: Database.Statement },
+  state: FileState,
+): void {
+  const json = JSON.stringify(state)
+  file.updateState.run(json, crc32(json))
+}
+
+/** Whether the file is out of its transaction again. */
+export function rollBack(db: Database.Database): boolean {
+  try {
+    if (db.inTransaction) db.exec('ROLLBACK')
+    return true
+  } catch (error) {
+    if (error instanceof Database.SqliteError) return false
+    throw error
+  }
+}
