@@ -19,8 +19,10 @@ try {
   const marketId = `0x${'ab'.repeat(32)}` as MarketId
   await log.append(Number(own), { events: [notes(marketId)(1)], nowMs: 1 })
   say('open')
-  if (parentPort === null) process.stdin.resume()
-  else parentPort.on('message', () => undefined)
+  // The listener needs the log: one that nobody can reach may be collected, and its lock with it.
+  const look = () => say(String(log.lastOffset(Number(own))))
+  if (parentPort === null) process.stdin.on('data', look)
+  else parentPort.on('message', look)
 } catch (error) {
   if (!(error instanceof Fault)) throw error
   say(error.code)
