@@ -440,7 +440,7 @@ export class Book {
   /** Takes an order out of all four structures. */
   remove(slot: number): void {
     const orders = this.#orders
-    const words = orders.page(slot)
+    const words = orders.writable(slot)
     const offset = recordAt(slot)
     this.#byHash.remove(words[offset + TAG]!, slot)
 

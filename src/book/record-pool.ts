@@ -1,8 +1,9 @@
 /**
  * Memory for many small records of one size: pages of typed arrays, a free list, and no object per
  * record. A pool starts with a few records and then grows by whole pages, so growing never copies
- * more than one page. While it is frozen, a page is handed to its keeper before it first changes:
- * that is how a snapshot stays exact while the book goes on.
+ * more than one page. While it is frozen, a record is handed to its keeper before it first changes:
+ * that is how a snapshot stays exact while the book goes on. One record, not its page: a batch of a
+ * thousand orders touches a thousand pages, and must not wait until all of them are copied.
  */
 
 import * as layout from './layout.ts'
@@ -25,9 +26,11 @@ export class RecordPool {
   readonly #recordsMax: number
   #capacity = 0
   #freeHead = NIL
-  #frozenPages = 0
+  /** The slots below this one are frozen… */
+  #frozenSlots = 0
+  /** …but for those whose record was kept; for each slot 0 or 1. */
   #kept = new Uint8Array(0)
-  #keep: (page: number) => void = () => {}
+  #keep: (slot: number) => void = () => {}
 
   /** A record has `2 ** shift` words, of which one is the pool's own: the last, or the one named. */
   constructor(shift: number, recordsMax: number, state = (1 << shift) - 1) {
@@ -51,9 +54,8 @@ export class RecordPool {
 
   /** The page of a record that is about to change. Nothing may be written that did not ask here. */
   writable(slot: number): Int32Array {
-    const page = slot >> PAGE_SHIFT
-    if (page < this.#frozenPages && this.#kept[page] === 0) this.keepPage(page)
-    return this.words[page]!
+    if (slot < this.#frozenSlots && this.#kept[slot] === 0) this.#keepNow(slot)
+    return this.words[slot >> PAGE_SHIFT]!
   }
 
   /** A slot for a new record. Its words are whatever they were before. */
@@ -78,24 +80,32 @@ export class RecordPool {
     this.live--
   }
 
-  /** From now on every page that exists is passed to `keep` once, at the latest before it changes. */
-  freeze(keep: (page: number) => void): number {
-    this.#frozenPages = this.words.length
-    this.#kept = new Uint8Array(this.#frozenPages)
+  /**
+   * From now on every record in use is passed to `keep` before it first changes, unless `takeKept`
+   * was asked for it earlier. Answers how many slots there are.
+   */
+  freeze(keep: (slot: number) => void): number {
+    this.#frozenSlots = this.used
+    this.#kept = new Uint8Array(this.used)
     this.#keep = keep
-    return this.#frozenPages
+    return this.used
   }
 
-  keepPage(page: number): void {
-    if (this.#kept[page] !== 0) return
-    this.#kept[page] = 1
-    this.#keep(page)
+  /** Whether the slot has a record that is still to be kept; the caller keeps it now. */
+  takeKept(slot: number): boolean {
+    if (this.#kept[slot] !== 0) return false
+    this.#kept[slot] = 1
+    return this.page(slot)[this.#stateAt(slot)]! >= 0
   }
 
   thaw(): void {
-    this.#frozenPages = 0
+    this.#frozenSlots = 0
     this.#kept = new Uint8Array(0)
     this.#keep = () => {}
+  }
+
+  #keepNow(slot: number): void {
+    if (this.takeKept(slot)) this.#keep(slot)
   }
 
   #stateAt(slot: number): number {

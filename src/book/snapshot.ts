@@ -1,7 +1,7 @@
 /**
- * A book as it was at one instant, written while the book goes on. The pages of its records are
- * copied a few at a time; an order that is about to change has its page copied first. What comes
- * out is a row of chunks of bounded size, in any order, each saying what it belongs to.
+ * A book as it was at one instant, written while the book goes on. Its records are copied
+ * a few at a time; an order that is about to change is copied first. What comes out is a row of
+ * chunks of bounded size, with the records in any order, each saying which slot was its own.
  *
  * A chunk: a header of 16 words (magic, version, number of the chunk, records in it, orders of the
  * whole book, slots of the whole book, the expiry wheel's time as a double), then the records as
@@ -13,7 +13,7 @@ import assert from 'node:assert/strict'
 import * as layout from './layout.ts'
 import type { RecordPool } from './record-pool.ts'
 
-const { PAGE_RECORDS, RECORD_WORDS, STATE } = layout
+const { PAGE_RECORDS, RECORD_WORDS } = layout
 
 const MAGIC = 0x6b6f6f62 // "book"
 const VERSION = 2
@@ -31,9 +31,8 @@ export class BookSnapshot {
   readonly #complete: Complete
   readonly #slots: number
   readonly #nowSec: number
-  readonly #pages: number
   readonly #ready: Buffer[] = []
-  #nextPage = 0
+  #nextSlot = 0
   #chunks = 0
   #copied = 0
   #open = new Int32Array(0)
@@ -44,9 +43,8 @@ export class BookSnapshot {
     this.#pool = pool
     this.#complete = complete
     this.orders = pool.live
-    this.#slots = pool.used
     this.#nowSec = nowSec
-    this.#pages = pool.freeze((page) => this.#copyPage(page))
+    this.#slots = pool.freeze((slot) => this.#copyRun(slot, slot + 1))
   }
 
   /** Whether the last chunk has been handed out; the book is then free of the snapshot. */
@@ -55,18 +53,16 @@ export class BookSnapshot {
   }
 
   /**
-   * Copies at least `ordersMin` more orders (a page has 1,024) or all that are left, and hands out
-   * the chunks that are full by now.
+   * Copies `ordersMin` more orders or a few more, or all that are left, and hands out the chunks that
+   * are full by now.
    */
   copySome(ordersMin: number): Buffer[] {
     if (this.#done) return []
     const enough = this.#copied + ordersMin
-    // An empty page costs a look at each of its slots, so pages count too.
-    let pages = Math.ceil(ordersMin / PAGE_RECORDS) * 4
-    while (this.#nextPage < this.#pages && this.#copied < enough && pages-- > 0) {
-      this.#pool.keepPage(this.#nextPage++)
-    }
-    if (this.#nextPage === this.#pages) {
+    // A slot without an order costs a look.
+    const end = Math.min(this.#slots, this.#nextSlot + 8 * ordersMin)
+    while (this.#nextSlot < end && this.#copied < enough) this.#copyNextRun(end)
+    if (this.#nextSlot === this.#slots) {
       if (this.#openRecords > 0 || this.#chunks === 0) this.#closeChunk()
       this.abandon()
       assert.equal(this.#copied, this.orders, 'a snapshot holds every order once')
@@ -81,32 +77,31 @@ export class BookSnapshot {
     this.#pool.thaw()
   }
 
-  #copyPage(page: number): void {
-    const words = this.#pool.words[page]!
-    const slots = Math.min(PAGE_RECORDS, this.#slots - page * PAGE_RECORDS)
-    for (let slot = 0; slot < slots; ) {
-      if (words[slot * RECORD_WORDS + STATE]! < 0) {
-        slot++
-        continue
-      }
-      let end = slot + 1
-      while (end < slots && words[end * RECORD_WORDS + STATE]! >= 0) end++
-      this.#copyRun(page, slot, end)
-      slot = end
-    }
+  /** Copies the next orders that lie side by side and still have to be, at most a chunk of them. */
+  #copyNextRun(limit: number): void {
+    while (this.#nextSlot < limit && !this.#pool.takeKept(this.#nextSlot)) this.#nextSlot++
+    const from = this.#nextSlot
+    // The first slot of a page ends a run: the next page lies elsewhere.
+    const end = Math.min(limit, (from | (PAGE_RECORDS - 1)) + 1, from + CHUNK_RECORDS_MAX)
+    if (from >= end) return
+    this.#nextSlot++
+    while (this.#nextSlot < end && this.#pool.takeKept(this.#nextSlot)) this.#nextSlot++
+    this.#copyRun(from, this.#nextSlot)
   }
 
-  #copyRun(page: number, from: number, end: number): void {
-    const words = this.#pool.words[page]!
+  #copyRun(from: number, end: number): void {
+    const words = this.#pool.page(from)
+    const page = from - (from % PAGE_RECORDS)
     let slot = from
     while (slot < end) {
       if (this.#openRecords === 0) this.#openChunk()
       const room = this.#open.length / RECORD_WORDS - HEADER_WORDS / RECORD_WORDS
       const count = Math.min(end - slot, room - this.#openRecords)
       const at = HEADER_WORDS + this.#openRecords * RECORD_WORDS
-      this.#open.set(words.subarray(slot * RECORD_WORDS, (slot + count) * RECORD_WORDS), at)
+      const place = (slot - page) * RECORD_WORDS
+      this.#open.set(words.subarray(place, place + count * RECORD_WORDS), at)
       for (let copied = 0; copied < count; copied++) {
-        this.#complete(this.#open, at + copied * RECORD_WORDS, page * PAGE_RECORDS + slot + copied)
+        this.#complete(this.#open, at + copied * RECORD_WORDS, slot + copied)
       }
       this.#openRecords += count
       this.#copied += count
