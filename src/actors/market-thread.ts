@@ -665,10 +665,11 @@ function beginSnapshot(thread: MarketThread, hosted: Hosted): void {
 }
 
 /**
- * Writes one chunk, or finishes. A market that goes on has its pages copied before they change, so
+ * Writes one chunk, or finishes. A market that goes on has its orders copied before they change, so
  * that at times more is copied than a step may write; it waits here.
  */
 function stepSnapshot(thread: MarketThread, job: SnapshotJob): boolean {
+  if (!job.writer.isReady()) return true
   for (const outcome of OUTCOMES) {
     const book = job.books[outcome]
     if (job.copied.length > 0 || book === undefined || book.done) continue

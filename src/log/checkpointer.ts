@@ -1,13 +1,14 @@
 /** Starts, asks and stops the thread that does the checkpoints of one writer's partitions. */
 
-import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 
 /** Places in the words that both threads share. */
 export const STOP = 0
 export const ASKED = 1
+/** What `ASKED` was when the last checkpoints began that have ended. */
+export const ANSWERED = 2
 /** From here on, for each file, how many of its checkpoints have ended. */
-export const ENDED = 2
+export const ENDED = 3
 
 export type CheckpointThreadData = {
   readonly files: readonly string[]
@@ -18,6 +19,8 @@ export type Checkpointer = {
   ask(): void
   /** How many checkpoints of a file, by its place in the list, have ended. */
   ended(file: number): number
+  /** Whether something that was asked for has not ended. */
+  isBusy(): boolean
   stop(): Promise<void>
 }
 
@@ -47,9 +50,15 @@ export function createCheckpointer(files: readonly string[]): Checkpointer {
       Atomics.notify(shared, ASKED)
     },
     ended: (file) => Atomics.load(shared, ENDED + file),
+    isBusy: () =>
+      worker !== undefined &&
+      !ended &&
+      Atomics.load(shared, ANSWERED) !== Atomics.load(shared, ASKED),
     async stop() {
       if (worker === undefined || ended) return
-      const exited = once(worker, 'exit')
+      // Not `once`, which rejects when the thread fails meanwhile: it has ended then too.
+      const { promise: exited, resolve } = Promise.withResolvers<unknown>()
+      worker.once('exit', resolve)
       worker.ref()
       Atomics.store(shared, STOP, 1)
       Atomics.add(shared, ASKED, 1)

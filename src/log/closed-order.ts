@@ -44,7 +44,7 @@ export function decodeClosedOrder(bytes: Buffer, at: number): ClosedOrder {
   const reason = REASONS[bytes[at + 92] ?? REASONS.length]
   assert(reason !== undefined, 'a checked row has a known reason')
   return {
-    orderHash: `0x${bytes.toString('hex', at, at + 32)}` as OrderHash,
+    orderHash: orderHashAt(bytes, at),
     marketId: `0x${bytes.toString('hex', at + 32, at + 64)}` as MarketId,
     trader: `0x${bytes.toString('hex', at + 64, at + 84)}` as Address,
     side: bytes[at + 93] as Side,
@@ -59,6 +59,10 @@ export function decodeClosedOrder(bytes: Buffer, at: number): ClosedOrder {
   }
 }
 
+export function orderHashAt(bytes: Buffer, at: number): OrderHash {
+  return `0x${bytes.toString('hex', at, at + 32)}` as OrderHash
+}
+
 export function forgetAfterSecAt(bytes: Buffer, at: number): number {
   return bytes.readDoubleLE(at + 112)
 }
@@ -70,12 +74,4 @@ export function fingerprintAt(bytes: Buffer, at: number): number {
 
 export function fingerprintOf(hash: OrderHash): number {
   return Number.parseInt(hash.slice(2, 10), 16)
-}
-
-/** Where the order with this hash begins in a row, or −1. */
-export function findClosedOrder(bytes: Buffer, hash: Buffer): number {
-  for (let at = 0; at < bytes.length; at += CLOSED_ORDER_BYTES) {
-    if (bytes.compare(hash, 0, 32, at, at + 32) === 0) return at
-  }
-  return -1
 }

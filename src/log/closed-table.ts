@@ -12,20 +12,36 @@ import {
   CLOSED_ORDER_BYTES,
   decodeClosedOrder,
   encodeClosedOrders,
-  findClosedOrder,
   fingerprintAt,
   fingerprintOf,
   forgetAfterSecAt,
+  orderHashAt,
 } from './closed-order.ts'
 import type { ClosedOrder } from './event-log.ts'
 import { corrupt, type RowHome, rowCrc } from './record.ts'
 import { checkTally, EMPTY, type FileState, minus, plus, type Tally } from './schema.ts'
 
-/** Closed orders in one row of their table. */
-const ROW_ORDERS_MAX = 4_096
+/**
+ * Closed orders in one row of their table. A look-up reads and checks its whole row, so rows are
+ * small: 32 KiB. Files may hold older rows of up to 4,096.
+ */
+const ROW_ORDERS_MAX = 256
+/** A step of forgetting ends with the row that reaches this many orders: a few milliseconds. */
+const FORGET_ORDERS_MAX = 2_048
 
 type ClosedRow = { id: number; forget_min_sec: number; crc: number; payload: Buffer }
 type IndexEntry = { readonly fingerprint: number; readonly row: number }
+
+/** Fingerprints that a row may hold, and for each the hashes and the places they are asked at. */
+type Wanted = Map<number, Map<OrderHash, number[]>>
+
+type Due = {
+  readonly rows: readonly number[]
+  /** Where the walk is after them; 0 when it has come to its end. */
+  readonly cursor: number
+  /** Whether it stopped because so much is to be forgotten, and should go on soon. */
+  readonly more: boolean
+}
 
 /** What a transaction changes in the index, if it commits. */
 export class IndexChanges {
@@ -57,7 +73,8 @@ export class ClosedTable {
     )
     this.#delete = db.prepare('DELETE FROM closed_orders WHERE id = ?')
     this.#walk = db.prepare(
-      'SELECT id, forget_min_sec FROM closed_orders WHERE id > ? ORDER BY id LIMIT ?',
+      'SELECT id, forget_min_sec, length(payload) AS bytes FROM closed_orders ' +
+        'WHERE id > ? ORDER BY id LIMIT ?',
     )
     let found = EMPTY
     const rows = db.prepare(`SELECT ${columns} FROM closed_orders`).iterate()
@@ -75,17 +92,17 @@ export class ClosedTable {
     return this.#index.size
   }
 
-  find(hash: OrderHash): ClosedOrder | undefined {
-    const rows = this.#index.rows(fingerprintOf(hash))
-    if (rows.length === 0) return undefined
-    const bytes = hashBytes(hash)
-    for (const id of rows) {
+  /** What the table holds of each hash, in their order; every row is read once. */
+  find(hashes: readonly OrderHash[]): (ClosedOrder | undefined)[] {
+    const found = new Array<ClosedOrder | undefined>(hashes.length).fill(undefined)
+    for (const [id, wanted] of this.#byRow(hashes)) {
       const row = this.#row(id)
       if (row === undefined) throw corrupt(`${this.#path}: row ${id} of closed orders is gone`)
-      const at = findClosedOrder(row.payload, bytes)
-      if (at >= 0) return decodeClosedOrder(row.payload, at)
+      eachOf(row.payload, wanted, (at, places) => {
+        for (const place of places) found[place] = decodeClosedOrder(row.payload, at)
+      })
     }
-    return undefined
+    return found
   }
 
   add(orders: readonly ClosedOrder[], state: FileState, changes: IndexChanges): FileState {
@@ -95,13 +112,13 @@ export class ClosedTable {
       const part = orders.slice(from, from + ROW_ORDERS_MAX)
       const payload = encodeClosedOrders(part)
       const row = ++closedRowLast
+      const again: OrderHash[] = []
       for (let index = 0; index < part.length; index++) {
         const fingerprint = fingerprintAt(payload, index * CLOSED_ORDER_BYTES)
-        if (this.#index.rows(fingerprint).length > 0) {
-          closed = this.drop(part[index]!.orderHash, closed, changes)
-        }
+        if (this.#index.rows(fingerprint).length > 0) again.push(part[index]!.orderHash)
         changes.added.push({ fingerprint, row })
       }
+      closed = this.drop(again, closed, changes)
       const forgetMin = forgetMinOf(payload)
       const crc = this.#crc(row, forgetMin, payload)
       this.#insert.run(row, forgetMin, crc, payload)
@@ -110,33 +127,36 @@ export class ClosedTable {
     return { ...state, closed, closedRowLast }
   }
 
-  /** Takes one hash out of its row, if it has one. */
-  drop(hash: OrderHash, closed: Tally, changes: IndexChanges): Tally {
-    const bytes = hashBytes(hash)
-    const fingerprint = fingerprintOf(hash)
-    for (const id of new Set(this.#index.rows(fingerprint))) {
+  /** Takes hashes out of their rows, those that have one. */
+  drop(hashes: readonly OrderHash[], closed: Tally, changes: IndexChanges): Tally {
+    let rest = closed
+    for (const [id, wanted] of this.#byRow(hashes)) {
       const row = this.#row(id)
       // An earlier change of the same transaction may have emptied and removed the row.
       if (row === undefined) continue
-      const at = findClosedOrder(row.payload, bytes)
-      if (at < 0) continue
-      changes.removed.push({ fingerprint, row: id })
-      const rest = Buffer.concat([
-        row.payload.subarray(0, at),
-        row.payload.subarray(at + CLOSED_ORDER_BYTES),
-      ])
-      return this.#replace(row, rest, closed)
+      const dropped = new Set<number>()
+      eachOf(row.payload, wanted, (at) => dropped.add(at))
+      if (dropped.size > 0) rest = this.#remove(row, rest, changes, (at) => dropped.has(at))
     }
-    return closed
+    return rest
   }
 
-  /** The next `limit` rows of the walk that hold something to forget, and where the walk then is. */
-  due(nowSec: number, limit: number): { rows: number[]; cursor: number } {
-    const rows = this.#walk.all(this.#cursor, limit) as { id: number; forget_min_sec: number }[]
-    return {
-      rows: rows.filter((row) => row.forget_min_sec < nowSec).map((row) => row.id),
-      cursor: rows.length < limit ? 0 : (rows.at(-1)?.id ?? 0),
+  /** The next rows of the walk, at most `limit`, that hold something to forget. */
+  due(nowSec: number, limit: number): Due {
+    const walked = this.#walk.all(this.#cursor, limit) as {
+      id: number
+      forget_min_sec: number
+      bytes: number
+    }[]
+    const rows: number[] = []
+    let orders = 0
+    for (const { id, forget_min_sec: forgetMinSec, bytes } of walked) {
+      if (forgetMinSec >= nowSec) continue
+      rows.push(id)
+      orders += bytes / CLOSED_ORDER_BYTES
+      if (orders >= FORGET_ORDERS_MAX) return { rows, cursor: id, more: true }
     }
+    return { rows, cursor: walked.length < limit ? 0 : walked.at(-1)!.id, more: false }
   }
 
   walkedTo(cursor: number): void {
@@ -147,15 +167,7 @@ export class ClosedTable {
   forget(id: number, nowSec: number, closed: Tally, changes: IndexChanges): Tally {
     const row = this.#row(id)
     assert(row !== undefined, 'a row that was just listed is there')
-    const kept: Buffer[] = []
-    for (let at = 0; at < row.payload.length; at += CLOSED_ORDER_BYTES) {
-      if (forgetAfterSecAt(row.payload, at) < nowSec) {
-        changes.removed.push({ fingerprint: fingerprintAt(row.payload, at), row: id })
-      } else {
-        kept.push(row.payload.subarray(at, at + CLOSED_ORDER_BYTES))
-      }
-    }
-    return this.#replace(row, Buffer.concat(kept), closed)
+    return this.#remove(row, closed, changes, (at) => forgetAfterSecAt(row.payload, at) < nowSec)
   }
 
   /** The changes are durable. */
@@ -164,12 +176,45 @@ export class ClosedTable {
     for (const { fingerprint, row } of added) this.#index.add(fingerprint, row)
   }
 
-  #replace(row: ClosedRow, rest: Buffer, closed: Tally): Tally {
+  /** By row that may hold some of the hashes: their fingerprints, each with where it is asked for. */
+  #byRow(hashes: readonly OrderHash[]): Map<number, Wanted> {
+    const byRow = new Map<number, Wanted>()
+    for (let place = 0; place < hashes.length; place++) {
+      const hash = hashes[place]!
+      const fingerprint = fingerprintOf(hash)
+      for (const id of new Set(this.#index.rows(fingerprint))) {
+        const wanted = byRow.get(id) ?? new Map<number, Map<OrderHash, number[]>>()
+        byRow.set(id, wanted)
+        const asked = wanted.get(fingerprint) ?? new Map<OrderHash, number[]>()
+        wanted.set(fingerprint, asked)
+        const places = asked.get(hash)
+        if (places === undefined) asked.set(hash, [place])
+        else places.push(place)
+      }
+    }
+    return byRow
+  }
+
+  #remove(
+    row: ClosedRow,
+    closed: Tally,
+    changes: IndexChanges,
+    goes: (at: number) => boolean,
+  ): Tally {
+    const kept: Buffer[] = []
+    for (let at = 0; at < row.payload.length; at += CLOSED_ORDER_BYTES) {
+      if (goes(at)) {
+        changes.removed.push({ fingerprint: fingerprintAt(row.payload, at), row: row.id })
+      } else {
+        kept.push(row.payload.subarray(at, at + CLOSED_ORDER_BYTES))
+      }
+    }
     const without = minus(closed, row.crc)
-    if (rest.length === 0) {
+    if (kept.length === 0) {
       this.#delete.run(row.id)
       return without
     }
+    const rest = Buffer.concat(kept)
     const forgetMin = forgetMinOf(rest)
     const crc = this.#crc(row.id, forgetMin, rest)
     this.#update.run(forgetMin, crc, rest, row.id)
@@ -193,8 +238,18 @@ export class ClosedTable {
   }
 }
 
-function hashBytes(hash: OrderHash): Buffer {
-  return Buffer.from(hash.slice(2), 'hex')
+/** Finds the wanted orders of a row: where they are in it, and the places they are asked at. */
+function eachOf(
+  payload: Buffer,
+  wanted: Wanted,
+  found: (at: number, places: readonly number[]) => void,
+): void {
+  for (let at = 0; at < payload.length; at += CLOSED_ORDER_BYTES) {
+    const asked = wanted.get(fingerprintAt(payload, at))
+    if (asked === undefined) continue
+    const places = asked.get(orderHashAt(payload, at))
+    if (places !== undefined) found(at, places)
+  }
 }
 
 function forgetMinOf(payload: Buffer): number {

@@ -101,6 +101,8 @@ export type Snapshot = { readonly meta: SnapshotMeta; readonly chunks: Iterable<
 
 /** Writes one snapshot in small steps; nobody sees it before `commit`. */
 export type SnapshotWriter = {
+  /** Whether the disk keeps up; if not, the next chunk should wait a little. */
+  isReady(): boolean
   writeChunk(bytes: Uint8Array): void
   commit(): SnapshotMeta
   abort(): void
@@ -110,6 +112,8 @@ export type Forgotten = {
   readonly forgotten: number
   /** Whether this step reached the end of the table, so that a pass is complete. */
   readonly passed: boolean
+  /** Whether it stopped because so much was to be forgotten: there may be more right behind. */
+  readonly more: boolean
 }
 
 export type Truncated = {
@@ -148,7 +152,10 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
   closedOrders(partition: number, hashes: readonly OrderHash[]): (ClosedOrder | undefined)[]
   /** How many more closed orders fit; at 0 or below, the owner must take no new orders. */
   closedOrderRoom(partition: number): number
-  /** One bounded step through the closed orders, of at most `limit` rows of the table. */
+  /**
+   * One bounded step through the closed orders: at most `limit` rows of the table, and only as many
+   * as hold a few thousand to forget.
+   */
   forgetClosed(partition: number, nowSec: number, limit: number): Forgotten
   tradeStatuses(partition: number, tradeIds: readonly TradeId[]): (TradeState | undefined)[]
 

@@ -47,13 +47,19 @@ const CHECKPOINT_ASKED_PAGES = 256
  */
 const CHECKPOINT_OWN_PAGES = 2_000
 const CHECKPOINT_OWN_PAGES_MAX = 8_000
+/**
+ * A snapshot of a market that is quiet meanwhile waits for the checkpoint after this many pages: it
+ * then takes all of them, and the write-ahead file starts over without the writer's help.
+ */
+const LAZY_PAGES_MAX = 256
 
 export type PartitionOptions = FileOptions & {
   readonly closedOrdersMax: number
   /** Called when enough has been written for a checkpoint in another thread. */
   readonly askCheckpoint: () => void
-  /** How many of them have ended. */
+  /** How many of them have ended, and whether one is under way. */
   readonly checkpoints: () => number
+  readonly isCheckpointing: () => boolean
 }
 
 export class Partition<Event extends LogEvent> {
@@ -64,6 +70,9 @@ export class Partition<Event extends LogEvent> {
   /** Pages written since a checkpoint was last asked for, and since one was last completed here. */
   #pagesUnasked = 0
   #pagesInWal = 0
+  /** Pages that nobody has waited for yet, and whether more of them wait for a checkpoint. */
+  #pagesLazy = 0
+  #isHeld = false
   /** How many checkpoints of the other thread had ended at the last look. */
   #checkpoints = 0
 
@@ -85,6 +94,8 @@ export class Partition<Event extends LogEvent> {
     this.#open = openPartitionFile<Event>(this.#options)
     this.#pagesUnasked = 0
     this.#pagesInWal = 0
+    this.#pagesLazy = 0
+    this.#isHeld = false
     this.#checkpoints = 0
     this.#mark.write(this.#open.state.lastOffset)
     this.#mark.sync()
@@ -138,10 +149,8 @@ export class Partition<Event extends LogEvent> {
       }
       this.#encoder.encode(home, firstOffset, batch.events, write, batch.pack)
       const markets = file.markets.add(batch.events, firstOffset, state.markets, fresh)
-      state = { ...state, markets }
-      for (const hash of batch.reopened ?? []) {
-        state = { ...state, closed: file.closed.drop(hash, state.closed, changes) }
-      }
+      const closed = file.closed.drop(batch.reopened ?? [], state.closed, changes)
+      state = { ...state, markets, closed }
       state = file.closed.add(batch.closed ?? [], state, changes)
       bytes += (batch.closed?.length ?? 0) * CLOSED_ORDER_BYTES
       for (const trade of batch.trades ?? []) {
@@ -150,6 +159,8 @@ export class Partition<Event extends LogEvent> {
       }
       writeState(file, state)
       file.commit.run()
+      this.#pagesInWal += this.#pagesLazy
+      this.#pagesLazy = 0
       this.#mark.write(lastOffset)
     } catch (error) {
       // Whether the transaction is durable is not known here, so nothing in memory is trusted.
@@ -168,7 +179,7 @@ export class Partition<Event extends LogEvent> {
 
   closedOrders(hashes: readonly OrderHash[]): (ClosedOrder | undefined)[] {
     const { closed } = this.#file()
-    return this.#reading(() => hashes.map((hash) => closed.find(hash)))
+    return this.#reading(() => closed.find(hashes))
   }
 
   closedOrderRoom(): number {
@@ -178,7 +189,7 @@ export class Partition<Event extends LogEvent> {
   forgetClosed(nowSec: number, limit: number): Forgotten {
     const file = this.#file()
     const changes = new IndexChanges()
-    const { rows, cursor } = this.#reading(() => file.closed.due(nowSec, limit))
+    const { rows, cursor, more } = this.#reading(() => file.closed.due(nowSec, limit))
     if (rows.length > 0) {
       this.#transaction(file, (state) => {
         let { closed } = state
@@ -188,7 +199,7 @@ export class Partition<Event extends LogEvent> {
       file.closed.apply(changes)
     }
     file.closed.walkedTo(cursor)
-    return { forgotten: changes.removed.length, passed: cursor === 0 }
+    return { forgotten: changes.removed.length, passed: cursor === 0, more }
   }
 
   tradeStatuses(tradeIds: readonly TradeId[]): (TradeState | undefined)[] {
@@ -214,19 +225,19 @@ export class Partition<Event extends LogEvent> {
       }
     }
     return {
+      isReady: () => this.#mayWriteLazily(),
       writeChunk: (chunk) => {
         step()
         const payload = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
         // The commit of the snapshot waits for the disk: a market need not wait for each chunk.
-        this.#lazyTransaction(file, (state) => {
+        this.#writeLazily(file, () => {
           file.snapshots.insertChunk(snapshot, chunks, payload)
           // What this snapshot will replace, or an aborted one left, goes at the same pace.
-          file.snapshots.sweep(2)
-          return state
+          file.snapshots.sweep(1)
         })
         chunks++
         bytes += payload.length
-        this.#wrote(file, payload.length)
+        this.#pagesLazy += pagesOf(file, payload.length)
       },
       commit: () => {
         step()
@@ -338,33 +349,40 @@ export class Partition<Event extends LogEvent> {
 
   /** A transaction that is not an append: it fails whole and leaves the partition as it was. */
   #transaction(file: PartitionFile<Event>, change: (state: FileState) => FileState): void {
-    let state: FileState
-    let committing = false
-    try {
-      file.begin.run()
-      state = change(file.state)
+    file.state = this.#run(file, () => {
+      const state = change(file.state)
       writeState(file, state)
-      committing = true
-      file.commit.run()
-    } catch (error) {
-      if (committing || !rollBack(file.db)) this.#close(file)
-      throw sqliteFault('LOG_WRITE_FAILED', this.#options.paths.database, error)
-    }
-    file.state = state
+      return state
+    })
     this.#wrote(file, 0)
   }
 
   /**
    * A transaction that does not wait for the disk: after a loss of power it is whole or not there,
-   * and it is on the disk at the latest with the next one that waits.
+   * and it is on the disk at the latest with the next one that waits. It must not write the state
+   * row: that is how `wal.ts` knows it.
    */
-  #lazyTransaction(file: PartitionFile<Event>, change: (state: FileState) => FileState): void {
+  #writeLazily(file: PartitionFile<Event>, write: () => void): void {
     file.db.pragma('synchronous = NORMAL')
     try {
-      this.#transaction(file, change)
+      this.#run(file, write)
     } finally {
       if (this.#open === file) this.#waitAgain(file)
     }
+  }
+
+  /** Whether less than may be was written lazily since a checkpoint, or an append, took it all. */
+  #mayWriteLazily(): boolean {
+    if (this.#pagesLazy < LAZY_PAGES_MAX) return true
+    if (!this.#isHeld) {
+      this.#isHeld = true
+      this.#options.askCheckpoint()
+    }
+    if (this.#options.isCheckpointing()) return false
+    this.#isHeld = false
+    this.#pagesLazy = 0
+    this.#pagesInWal = 0
+    return true
   }
 
   /** An append must never find the file without. */
@@ -373,6 +391,20 @@ export class Partition<Event extends LogEvent> {
       file.db.pragma('synchronous = FULL')
     } catch (error) {
       this.#close(file)
+      throw sqliteFault('LOG_WRITE_FAILED', this.#options.paths.database, error)
+    }
+  }
+
+  #run<Result>(file: PartitionFile<Event>, work: () => Result): Result {
+    let committing = false
+    try {
+      file.begin.run()
+      const result = work()
+      committing = true
+      file.commit.run()
+      return result
+    } catch (error) {
+      if (committing || !rollBack(file.db)) this.#close(file)
       throw sqliteFault('LOG_WRITE_FAILED', this.#options.paths.database, error)
     }
   }
@@ -391,7 +423,7 @@ export class Partition<Event extends LogEvent> {
   }
 
   #wrote(file: PartitionFile<Event>, bytes: number): void {
-    const pages = Math.ceil(bytes / file.pageBytes) + 2
+    const pages = pagesOf(file, bytes)
     this.#pagesUnasked += pages
     this.#pagesInWal += pages
     if (this.#pagesUnasked >= CHECKPOINT_ASKED_PAGES) {
@@ -412,6 +444,11 @@ export class Partition<Event extends LogEvent> {
     // A reader may have kept it from completing; then it is tried again after some more pages.
     this.#pagesInWal = 0
   }
+}
+
+/** How many pages a transaction of so many bytes writes, about. */
+function pagesOf(file: { readonly pageBytes: number }, bytes: number): number {
+  return Math.ceil(bytes / file.pageBytes) + 2
 }
 
 function appendFault(path: string, error: unknown): unknown {

@@ -82,6 +82,9 @@ export function createTables(db: BetterSqlite3.Database, logId: string, partitio
   })()
 }
 
+/** The page where the state row lies: that of the table that is created first, behind the schema. */
+export const STATE_PAGE = 2
+
 export function checkSchema(db: BetterSqlite3.Database, path: string): void {
   const found = db
     .prepare("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY rowid")
@@ -90,6 +93,8 @@ export function checkSchema(db: BetterSqlite3.Database, path: string): void {
   if (found.length !== TABLES.length || found.some((sql, index) => sql !== TABLES[index])) {
     throw corrupt(`${path}: its tables are not those of a log partition`)
   }
+  const root = db.prepare("SELECT rootpage FROM sqlite_master WHERE name = 'state'").pluck().get()
+  if (root !== STATE_PAGE) throw corrupt(`${path}: its state is not where it was put`)
 }
 
 export const STATE_SELECT = 'SELECT json, crc FROM state WHERE id = 1'

@@ -62,6 +62,7 @@ export function openSqliteLog<Event extends LogEvent>(options: SqliteLogOptions)
         acceptLoss: options.acceptLoss ?? false,
         askCheckpoint: () => checkpointer?.ask(),
         checkpoints: () => checkpointer?.ended(own.indexOf(number)) ?? 0,
+        isCheckpointing: () => checkpointer?.isBusy() ?? false,
       })
       partitions.set(number, partition)
     }

@@ -69,9 +69,9 @@ async function contentAfterEachBatch(): Promise<string[]> {
   return contents
 }
 
-function writeAndKill(): { lastOffset: number; walBytes: number }[] {
+function writeAndKill(...plan: string[]): { lastOffset: number; walBytes: number }[] {
   const writer = fileURLToPath(new URL('./killed-writer.ts', import.meta.url))
-  const child = spawnSync(process.execPath, [writer, dataDir, `${SEED}`, `${BATCHES}`], {
+  const child = spawnSync(process.execPath, [writer, dataDir, `${SEED}`, `${BATCHES}`, ...plan], {
     encoding: 'utf8',
   })
   assert.equal(child.signal, 'SIGKILL', child.stderr)
@@ -249,4 +249,48 @@ test('an operator who accepts the loss gets the whole batches that are left, and
   const again = open(dataDir)
   assert.equal(contentOf(again, 0, flow), expected[BATCHES - 1])
   await again.close()
+})
+
+/** What a log says whose write-ahead file has lost one block of the disk, wherever it may be. */
+async function withoutEachBlock(
+  plan: string,
+  from: number,
+  to: number,
+  marked: number,
+): Promise<Map<number | string, number>> {
+  rmSync(dataDir, { recursive: true })
+  const steps = writeAndKill(plan)
+  const database = readFileSync(paths.database)
+  const whole = readFileSync(paths.wal)
+  const files = { database, mark: markOf(steps[marked]!.lastOffset) }
+  assert.equal(await opened({ ...files, wal: whole }), plan.replaceAll(/[^a]/g, '').length)
+  const counts = new Map<number | string, number>()
+  for (let at = steps[from]!.walBytes; at < steps[to]!.walBytes; at += 512) {
+    const wal = Buffer.from(whole)
+    wal.fill(0, at, Math.min(at + 512, wal.length))
+    tally(counts, await opened({ ...files, wal }))
+  }
+  return counts
+}
+
+test('chunks of a snapshot that the disk lost with the power cost nothing that was answered', async () => {
+  const counts = await withoutEachBlock('aaabcccc', 3, 7, 7)
+  assert.deepEqual([...counts.keys()], [3], `seed ${SEED}: ${[...counts]}`)
+})
+
+test('nor does an append behind them that nobody was answered for', async () => {
+  const counts = await withoutEachBlock('aaabcccca', 3, 7, 7)
+  assert.deepEqual([...counts.keys()], [3], `seed ${SEED}: ${[...counts]}`)
+})
+
+test('an append behind them that was answered is missed', async () => {
+  const counts = await withoutEachBlock('aaabcccca', 3, 7, 8)
+  assert.deepEqual([...counts.keys()], ['LOG_LOST'], `seed ${SEED}: ${[...counts]}`)
+})
+
+test('chunks that an append had made durable were not lost with the power, but damaged', async () => {
+  for (const plan of ['aaabccccac', 'aaabccccaa']) {
+    const counts = await withoutEachBlock(plan, 3, 7, 7)
+    assert.deepEqual([...counts.keys()], ['LOG_CORRUPT'], `seed ${SEED}, ${plan}: ${[...counts]}`)
+  }
 })
