@@ -260,7 +260,7 @@ export const SettingsSchema = Type.Object({
     partitions: Type.Integer({
       env: 'SIBYL_LOG_PARTITIONS',
       minimum: 1,
-      maximum: 1_024,
+      maximum: 256,
       unit: 'partitions',
       description: 'Parts of the event log. Fixed when the data folder is created.',
     }),
@@ -1053,7 +1053,18 @@ function checkTogether(settings: Settings): void {
       `SIBYL_CHAIN_RPC: SIBYL_CHAINS has ${settings.chains.length} chains; give each its rpcUrls there`,
     )
   }
+  if (markets.threads > markets.partitions) {
+    throw new SettingsError(
+      `SIBYL_MARKET_THREADS: ${markets.threads} threads cannot share the ${markets.partitions} ` +
+        'partitions of SIBYL_LOG_PARTITIONS',
+    )
+  }
   for (const [market, partition] of Object.entries(markets.pins)) {
+    if (!/^0x[0-9a-f]{64}$/.test(market)) {
+      throw new SettingsError(
+        `SIBYL_MARKET_PINS: ${market} is no market id, 0x and 64 lower-case hexadecimal digits`,
+      )
+    }
     if (partition >= markets.partitions) {
       throw new SettingsError(
         `SIBYL_MARKET_PINS: ${market} is pinned to partition ${partition} of ${markets.partitions}`,

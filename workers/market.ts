@@ -11,6 +11,8 @@ import { MARKET_FORMS } from '#actors/market-forms.ts'
 import {
   byMarket,
   commit,
+  hasHousework,
+  hearNews,
   housekeep,
   type MarketNews,
   type MarketThread,
@@ -21,6 +23,7 @@ import {
   newMarketThread,
   prepare,
   recover,
+  takeTrouble,
   tidy,
   viewsOf,
 } from '#actors/market-thread.ts'
@@ -98,7 +101,7 @@ function keepHouse(): void {
 }
 
 function wakeHousekeeping(): void {
-  if (keepingHouse || (thread.due.size === 0 && thread.truncatable.size === 0)) return
+  if (keepingHouse || !hasHousework(thread)) return
   keepingHouse = true
   setImmediate(keepHouse)
 }
@@ -120,7 +123,12 @@ function hear(
 ): void {
   const { requestId } = message as { requestId?: string }
   if (requestId !== undefined) log.debug({ requestId, command: type }, 'a request arrived')
-  const marketId = marketIdOf({ type, message } as Message<MarketThreadProtocol>)
+  const command = { type, message } as Message<MarketThreadProtocol>
+  if (hearNews(thread, command)) {
+    channel?.reply(replyTo, undefined)
+    return
+  }
+  const marketId = marketIdOf(command)
   const own = marketId === undefined ? undefined : desks.get(partitionOfCommand(marketId))
   const [first] = desks.values()
   const desk = own ?? first
@@ -178,9 +186,9 @@ async function start(): Promise<void> {
     setInterval(() => {
       for (const partition of thread.away.keys()) reload(partition)
       orphans.retry()
-      tidy(thread, clock.nowMs())
-      if (thread.trouble !== '')
-        log.warn({ why: thread.trouble }, 'a snapshot or truncation failed')
+      tidy(thread)
+      const trouble = takeTrouble(thread)
+      if (trouble !== '') log.warn({ why: trouble }, 'a snapshot or truncation failed')
       wakeHousekeeping()
     }, TIDY_EVERY_MS),
   )

@@ -35,6 +35,7 @@ import type { Behaviour, Context, Message } from '#runtime/actor.ts'
 import {
   apply,
   bookOptions,
+  firstAnswer,
   type MarketProtocol,
   type MarketRules,
   type MarketState,
@@ -125,14 +126,15 @@ export type MarketThread = {
   readonly crowded: Set<number>
   /** Partitions that cannot be opened at present, and why. None of their markets is here meanwhile. */
   readonly away: Map<number, string>
-  /** What last went wrong with a snapshot or a truncation; markets go on without. */
+  /** What last went wrong with a snapshot or a truncation, until `takeTrouble`. Markets go on. */
   trouble: string
   committing: boolean
   job: SnapshotJob | undefined
   /** Markets that have said enough to deserve a new snapshot. */
   readonly due: Set<MarketId>
-  /** Partitions that may have something to truncate. */
+  /** Partitions that may have something to truncate, or to forget. */
   readonly truncatable: Set<number>
+  readonly forgettable: Set<number>
 }
 
 type ThreadContext = Context<MarketThreadProtocol, MarketEvent>
@@ -151,8 +153,19 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
     job: undefined,
     due: new Set(),
     truncatable: new Set(),
+    forgettable: new Set(),
   }
   for (const partition of options.log.owned) loadPartition(thread, partition)
+  for (const [marketId, { partition }] of thread.markets) {
+    const routed = options.partitionOf(marketId)
+    if (routed === partition) continue
+    throw new Fault(
+      'MARKET_MOVED',
+      `${marketId} has its history in partition ${partition}, but commands for it would go to ` +
+        `partition ${routed}: a market cannot be pinned to another one once it is open`,
+      { retryable: false },
+    )
+  }
   return thread
 }
 
@@ -185,7 +198,8 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     const hosted = thread.markets.get(message.order.marketId)
     if (hosted === undefined) return reject('MARKET_NOT_FOUND')
     if (thread.crowded.has(hosted.partition)) {
-      return reject('OVERLOADED', undefined, 'the log remembers as many orders as it can')
+      const full = reject('OVERLOADED', undefined, 'the log remembers as many orders as it can')
+      return firstAnswer(hosted.state, message.order, context) ?? full
     }
     return market.PlaceOrder(hosted.state, message, context)
   },
@@ -248,16 +262,34 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     return { views: viewsOf(thread) }
   },
 
-  SettlementLag(thread, { chainId, behind }) {
-    if (behind) thread.behind.add(chainId)
-    else thread.behind.delete(chainId)
-    return undefined
-  },
+  SettlementLag: hearLag,
+  Projected: hearProjected,
+}
 
-  Projected(thread, { partition, offset }) {
-    if (thread.options.log.owned.includes(partition)) thread.projected.set(partition, offset)
-    return undefined
-  },
+function hearLag(
+  thread: MarketThread,
+  { chainId, behind }: MarketThreadProtocol['SettlementLag']['takes'],
+): undefined {
+  if (behind) thread.behind.add(chainId)
+  else thread.behind.delete(chainId)
+}
+
+function hearProjected(
+  thread: MarketThread,
+  { partition, offset }: MarketThreadProtocol['Projected']['takes'],
+): undefined {
+  if (thread.options.log.owned.includes(partition)) thread.projected.set(partition, offset)
+}
+
+/**
+ * Hears at once what concerns no market and is told only once: it must not be lost because a mailbox
+ * is full or a file away. Answers whether it was such news.
+ */
+export function hearNews(thread: MarketThread, command: Message<MarketThreadProtocol>): boolean {
+  if (command.type === 'SettlementLag') hearLag(thread, command.message)
+  else if (command.type === 'Projected') hearProjected(thread, command.message)
+  else return false
+  return true
 }
 
 function openOrders(
@@ -483,6 +515,7 @@ function dropMarkets(thread: MarketThread, partition: number): void {
     thread.due.delete(marketId)
   }
   thread.truncatable.delete(partition)
+  thread.forgettable.delete(partition)
 }
 
 /** Every market, or every market of a partition, as a reader sees it. */
@@ -572,25 +605,35 @@ const TRUNCATE_STEP = 5_000
 const QUIET_TIMES = 4
 
 /**
- * One short step of what can wait: a part of a snapshot, or of a truncation. It must run between
- * batches. Answers whether there is more to do.
+ * One short step of what can wait: a part of a snapshot, of a truncation or of forgetting. It must run
+ * between batches. Answers whether there is more to do.
  */
 export function housekeep(thread: MarketThread): boolean {
   if (thread.committing) return true
-  const partition = thread.job?.hosted.partition ?? nextPartition(thread)
-  if (partition === undefined) return false
-  return attempt(thread, partition, () => step(thread, partition))
+  const next = nextStep(thread)
+  if (next !== undefined) attempt(thread, next.partition, next.step)
+  return hasHousework(thread)
+}
+
+export function hasHousework({ job, due, truncatable, forgettable }: MarketThread): boolean {
+  return job !== undefined || due.size > 0 || truncatable.size > 0 || forgettable.size > 0
+}
+
+/** What goes wrong is kept for whoever tells, who takes it. */
+export function takeTrouble(thread: MarketThread): string {
+  const { trouble } = thread
+  thread.trouble = ''
+  return trouble
 }
 
 /**
- * Does what markets can go on without. A fault ends it for now, and is kept for whoever asks how the
- * thread is; it may have taken the partition's file with it, so the file is opened again.
+ * Does what markets can go on without. A fault ends it for now, and is kept; it may have taken the
+ * partition's file with it, so the file is opened again.
  */
-function attempt(thread: MarketThread, partition: number, work: () => boolean): boolean {
+function attempt(thread: MarketThread, partition: number, work: () => void): void {
   try {
-    const more = work()
-    thread.trouble = ''
-    return more
+    work()
+    return
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     thread.trouble = error.message
@@ -600,48 +643,67 @@ function attempt(thread: MarketThread, partition: number, work: () => boolean): 
   thread.job = undefined
   thread.due.clear()
   thread.truncatable.clear()
+  thread.forgettable.clear()
   try {
     thread.options.log.reopen(partition)
   } catch (error) {
     goAway(thread, partition, error)
   }
-  return false
 }
 
-function nextPartition(thread: MarketThread): number | undefined {
-  for (const marketId of thread.due) {
+type Step = { readonly partition: number; readonly step: () => void }
+
+/** Forgetting first: it is short, and snapshots may never end. */
+function nextStep(thread: MarketThread): Step | undefined {
+  const { job, due } = thread
+  const [forgettable] = thread.forgettable
+  if (forgettable !== undefined) {
+    return { partition: forgettable, step: () => stepForgetting(thread, forgettable) }
+  }
+  if (job !== undefined) {
+    return { partition: job.hosted.partition, step: () => stepSnapshot(thread, job) }
+  }
+  for (const marketId of due) {
+    due.delete(marketId)
     const hosted = thread.markets.get(marketId)
-    if (hosted !== undefined) return hosted.partition
-    thread.due.delete(marketId)
+    if (hosted === undefined) continue
+    return { partition: hosted.partition, step: () => beginSnapshot(thread, hosted) }
   }
-  const [partition] = thread.truncatable
-  return partition
+  const [truncatable] = thread.truncatable
+  if (truncatable === undefined) return undefined
+  return { partition: truncatable, step: () => stepTruncation(thread, truncatable) }
 }
 
-function step(thread: MarketThread, partition: number): boolean {
-  if (thread.job !== undefined) return stepSnapshot(thread, thread.job)
-  const [marketId] = thread.due
-  const hosted = marketId === undefined ? undefined : thread.markets.get(marketId)
-  if (marketId !== undefined && hosted !== undefined) {
-    thread.due.delete(marketId)
-    beginSnapshot(thread, hosted)
-    return true
-  }
-  return stepTruncation(thread, partition)
+/** Rows of closed orders that one step looks at, and rows without an owner that one step removes. */
+const FORGET_STEP = 2_000
+const SWEEP_STEP = 64
+
+function stepForgetting(thread: MarketThread, partition: number): void {
+  const { log } = thread.options
+  const { more } = log.forgetClosed(partition, durableSec(thread, partition), FORGET_STEP)
+  const swept = log.sweep(partition, SWEEP_STEP)
+  if (!more && swept < SWEEP_STEP) thread.forgettable.delete(partition)
 }
 
-function stepTruncation(thread: MarketThread, partition: number): boolean {
+/**
+ * By this clock the partition forgets. After a restart no time before it comes again, so nothing that
+ * was forgotten can be placed a second time, whatever the machine's clock does.
+ */
+function durableSec(thread: MarketThread, partition: number): number {
+  return Math.floor(thread.options.log.state(partition).lastMs / 1_000)
+}
+
+function stepTruncation(thread: MarketThread, partition: number): void {
   const { log, snapshotEvery } = thread.options
   const floor = log.truncationFloor(partition)
   const projected = thread.projected.get(partition) ?? 0
   const { more } = log.truncate(partition, floor.offset, projected, TRUNCATE_STEP)
-  if (more) return true
+  if (more) return
   thread.truncatable.delete(partition)
   const kept = log.state(partition).lastOffset - floor.offset
   if (floor.marketId !== undefined && kept >= QUIET_TIMES * snapshotEvery) {
     thread.due.add(floor.marketId)
   }
-  return thread.due.size > 0 || thread.truncatable.size > 0
 }
 
 function beginSnapshot(thread: MarketThread, hosted: Hosted): void {
@@ -668,8 +730,8 @@ function beginSnapshot(thread: MarketThread, hosted: Hosted): void {
  * Writes one chunk, or finishes. A market that goes on has its orders copied before they change, so
  * that at times more is copied than a step may write; it waits here.
  */
-function stepSnapshot(thread: MarketThread, job: SnapshotJob): boolean {
-  if (!job.writer.isReady()) return true
+function stepSnapshot(thread: MarketThread, job: SnapshotJob): void {
+  if (!job.writer.isReady()) return
   for (const outcome of OUTCOMES) {
     const book = job.books[outcome]
     if (job.copied.length > 0 || book === undefined || book.done) continue
@@ -682,13 +744,12 @@ function stepSnapshot(thread: MarketThread, job: SnapshotJob): boolean {
     marked[0] = next.outcome
     next.chunk.copy(marked, OUTCOME_BYTES)
     job.writer.writeChunk(marked)
-    return true
+    return
   }
-  if (job.books.some((book) => !book.done)) return true
+  if (job.books.some((book) => !book.done)) return
   job.hosted.snapshot = job.writer.commit()
   thread.job = undefined
   thread.truncatable.add(job.hosted.partition)
-  return true
 }
 
 /** Markets that have something to expire now. */
@@ -708,8 +769,6 @@ export function marketsToExpire(thread: MarketThread, nowMs: number): MarketId[]
   return due
 }
 
-/** Rows of closed orders that one step looks at. */
-const FORGET_STEP = 2_000
 /** Markets that one step unloads. */
 const UNLOAD_STEP = 10
 
@@ -717,26 +776,18 @@ const UNLOAD_STEP = 10
  * Looks, from time to time, for what may go: closed orders that are long past, records that the
  * database has, markets that are over. To be called between batches.
  */
-export function tidy(thread: MarketThread, nowMs: number): void {
+export function tidy(thread: MarketThread): void {
   for (const partition of thread.options.log.owned) {
     if (thread.committing) return
     if (thread.away.has(partition)) continue
-    attempt(thread, partition, () => tidyPartition(thread, partition, Math.floor(nowMs / 1_000)))
+    attempt(thread, partition, () => unload(thread, partition))
+    if (thread.away.has(partition)) continue
+    thread.forgettable.add(partition)
+    const projected = thread.projected.get(partition) ?? 0
+    if (projected >= thread.options.log.state(partition).firstOffset) {
+      thread.truncatable.add(partition)
+    }
   }
-}
-
-function tidyPartition(thread: MarketThread, partition: number, nowSec: number): boolean {
-  const { log } = thread.options
-  // By the durable clock: after a restart no time before it comes again, so nothing that was
-  // forgotten can be placed a second time, whatever the machine's clock does.
-  const durableSec = Math.floor(log.state(partition).lastMs / 1_000)
-  log.forgetClosed(partition, durableSec, FORGET_STEP)
-  log.sweep(partition, FORGET_STEP)
-  unload(thread, partition, nowSec)
-  if ((thread.projected.get(partition) ?? 0) >= log.state(partition).firstOffset) {
-    thread.truncatable.add(partition)
-  }
-  return false
 }
 
 /**
@@ -744,8 +795,9 @@ function tidyPartition(thread: MarketThread, partition: number, nowSec: number):
  * that its events can be truncated; once they are, nothing of it is left to replay, and it goes. Not
  * before its expiration, since only then no order for it can come again.
  */
-function unload(thread: MarketThread, partition: number, nowSec: number): void {
+function unload(thread: MarketThread, partition: number): void {
   const { log } = thread.options
+  const nowSec = durableSec(thread, partition)
   let unloaded = 0
   for (const [marketId, hosted] of thread.markets) {
     const { state, snapshot } = hosted

@@ -187,7 +187,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
 
   PlaceOrder(state, { order }, context) {
     const nowSec = secondsOf(context.nowMs)
-    const seen = firstAnswer(state, order, nowSec, context)
+    const seen = firstAnswer(state, order, context)
     if (seen !== undefined) return seen
     if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
     const flaw = orderFlaws(order, nowSec)[0]
@@ -318,10 +318,9 @@ function note(state: MarketState, event: MarketEvent): void {
 }
 
 /** The answer that an order got when it was first seen; undefined when it is new. */
-function firstAnswer(
+export function firstAnswer(
   state: MarketState,
   { orderHash, outcome }: VerifiedOrder,
-  nowSec: number,
   context: MarketContext,
 ): OrderAccepted | Rejection | undefined {
   const closed = state.recall.closed.get(orderHash)
@@ -331,7 +330,7 @@ function firstAnswer(
   const slot = state.books[outcome].locate(orderHash)
   if (slot < 0) return undefined
   const resting = state.books[outcome].read(slot, orderHash)
-  if (resting.expiresAtSec > nowSec) return acceptedBefore(resting)
+  if (resting.expiresAtSec > secondsOf(context.nowMs)) return acceptedBefore(resting)
   withdraw(state, outcome, slot, resting, context)
   return reject('ORDER_CLOSED')
 }

@@ -44,6 +44,42 @@ suite('a log that cannot be written', { concurrency: true }, () => {
       assertOpen(expectedFrom(dataDir), await openOrders(exchange))
     }))
 
+  test('what concerns the whole thread is heard while a partition is away', () =>
+    withExchanges(async (start, dataDir) => {
+      const exchange = await start({
+        store: false,
+        env: { SIBYL_LOG_PARTITIONS: '2', SIBYL_HEALTH_INTERVAL_MS: '60000' },
+      })
+      const stream = orderStream(7, 4)
+      await openMarkets(exchange, stream)
+      const [away, here] = [0, 1].map(
+        (partition) => stream.markets.find(({ id }) => Number(`0x${id.at(-1)}`) % 2 === partition)!,
+      )
+      const place = () => {
+        const order = stream.take(50).find(({ marketId, ask }) => {
+          return marketId === here!.id && ask[0] === 'PlaceOrder'
+        })
+        return exchange.askAll([order!]).then(([answer]) => answer)
+      }
+      const lag = (behind: boolean) =>
+        exchange.askAll([
+          {
+            marketId: here!.id,
+            ask: ['SettlementLag', { chainId: here!.chainId, behind }] as never,
+          },
+        ])
+      await lag(true)
+      assert.deepEqual(await place(), { rejected: 'SETTLEMENT_BEHIND' })
+      const intruder = new Database(join(dataDir, 'log', 'partition-0.db'))
+      intruder.exec('BEGIN IMMEDIATE')
+      const closing = ['CloseMarket', { marketId: away!.id, reason: 'expired' }] as never
+      await exchange.askAll([{ marketId: away!.id, ask: closing }])
+      await lag(false)
+      assert(!isRejection(await place()))
+      intruder.exec('ROLLBACK')
+      intruder.close()
+    }))
+
   test('orders that go with their front go also when the log is away as it dies', () =>
     withExchanges(async (start, dataDir) => {
       const exchange = await start({

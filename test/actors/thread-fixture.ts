@@ -38,6 +38,7 @@ export type HostOptions = Partial<SqliteLogOptions> & {
   readonly between?: (log: Log) => Log
   readonly snapshotEvery?: number
   readonly nowMs?: number
+  readonly pins?: Readonly<Record<string, number>>
 }
 
 /** Runs a test with a data folder that is gone afterwards. */
@@ -63,7 +64,7 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
   const partitions = options.partitions ?? 2
   const { snapshotEvery = 1_000_000, nowMs: fromMs = START_SEC * 1_000, ...log } = options
   const { between = (own: Log) => own } = options
-  const topology = { partitions, marketThreads: 1, pins: {} }
+  const topology = { partitions, marketThreads: 1, pins: options.pins ?? {} }
   const own = openSqliteLog<PackedEvent>({
     dataDir,
     partitions,
@@ -118,7 +119,7 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
       while (housekeep(thread)) steps++
       return steps
     },
-    tidy: () => tidy(thread, nowMs),
+    tidy: () => tidy(thread),
     hashes(): Record<string, string> {
       const hashes: Record<string, string> = {}
       for (const [id, { state }] of thread.markets) hashes[id] = stateHashOf(state)

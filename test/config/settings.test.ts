@@ -42,8 +42,23 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
   ],
   [
     'a pin beyond the partitions',
-    { SIBYL_MARKET_PINS: '{"0x01":8}' },
-    /^SIBYL_MARKET_PINS: 0x01 is pinned to partition 8 of 8$/,
+    { SIBYL_MARKET_PINS: `{"0x${'0a'.repeat(32)}":8}` },
+    /^SIBYL_MARKET_PINS: 0x(0a){32} is pinned to partition 8 of 8$/,
+  ],
+  [
+    'a pin of no market',
+    { SIBYL_MARKET_PINS: `{"0x${'0A'.repeat(32)}":1}` },
+    /^SIBYL_MARKET_PINS: 0x(0A){32} is no market id/,
+  ],
+  [
+    'more market threads than partitions',
+    { SIBYL_MARKET_THREADS: '3', SIBYL_LOG_PARTITIONS: '2' },
+    /^SIBYL_MARKET_THREADS: 3 threads cannot share the 2 partitions/,
+  ],
+  [
+    'more partitions than a log can have',
+    { SIBYL_LOG_PARTITIONS: '257' },
+    /^SIBYL_LOG_PARTITIONS: .*256/,
   ],
   [
     'a proxy that is no address',

@@ -378,6 +378,56 @@ test('a partition has one writer, within the process and beyond', async () => {
   await appendNotes(log, 1, 2)
 })
 
+test('closed orders of many rows are found in any order, each as often as it is asked for', async () => {
+  let log = open()
+  const random = randomFrom(41)
+  const orders = Array.from({ length: 900 }, () => closedOrder(random, market))
+  await log.append(0, { events: [note(1)], nowMs: NOW, closed: orders.slice(0, 700) })
+  await log.append(0, { events: [note(2)], nowMs: NOW, closed: orders.slice(700) })
+  const asked = Array.from({ length: 2_000 }, () =>
+    random.chance(0.1) ? undefined : random.pick(orders),
+  )
+  const hashes = asked.map((order) => order?.orderHash ?? (random.hex(32) as OrderHash))
+  // Hashes that only their first bytes share with one that is there.
+  const alike = orders.slice(0, 50).map(({ orderHash }) => orderHash.slice(0, 10) + 'f'.repeat(56))
+  for (const again of [false, true]) {
+    if (again) log = await reopened(log)
+    assert.deepEqual(log.closedOrders(0, hashes), asked)
+    assert(log.closedOrders(0, alike as OrderHash[]).every((order) => order === undefined))
+  }
+  const reopenedHashes = orders.filter((_, n) => n % 3 === 0).map((order) => order.orderHash)
+  await log.append(0, { events: [note(3)], nowMs: NOW, reopened: reopenedHashes })
+  for (const again of [false, true]) {
+    if (again) log = await reopened(log)
+    assert.deepEqual(
+      log.closedOrders(
+        0,
+        orders.map((order) => order.orderHash),
+      ),
+      orders.map((order, n) => (n % 3 === 0 ? undefined : order)),
+    )
+  }
+})
+
+test('a step of forgetting ends when it has forgotten enough, and says that there is more', async () => {
+  const log = open()
+  const random = randomFrom(43)
+  const orders = Array.from({ length: 6_000 }, () => closedOrder(random, market, 1_000))
+  await log.append(0, { events: [note(1)], nowMs: NOW, closed: orders })
+  const steps: number[] = []
+  for (let more = true; more; ) {
+    const step = log.forgetClosed(0, 5_000, 1_000)
+    steps.push(step.forgotten)
+    more = step.more
+  }
+  assert.equal(
+    steps.reduce((sum, step) => sum + step, 0),
+    6_000,
+  )
+  assert(steps.length >= 3 && Math.max(...steps) < 2_500, `${steps}`)
+  assert.equal(log.closedOrderRoom(0), 8_000_000)
+})
+
 test('a writer that is killed leaves no lock behind', async () => {
   createLog(dataDir, 2)
   const rival = fileURLToPath(new URL('./rival-writer.ts', import.meta.url))
