@@ -1,9 +1,11 @@
 /**
- * The short form of what a market says. Three kinds of events make nearly all of it; with every name and every
- * repeated field spelled out they cost the market thread more than matching does. So to the log and
- * to the readers they travel as rows: their fields in a fixed order. All others stay as they are.
+ * The short form of what a market says. Three kinds of events make nearly all of it; with every name
+ * and every repeated field spelled out they cost the market thread more than matching does. So to the
+ * log and to the readers they travel as rows: their fields in a fixed order. All others stay as they
+ * are.
  *
  * The order of a row never changes. A new field goes to the end, and a row without it stays readable.
+ * `test/actors/fixtures/packed-v1.json` has a row of each kind as they lie in logs today.
  */
 
 import assert from 'node:assert/strict'
@@ -59,7 +61,9 @@ export function readRows(rows: readonly Uint8Array[]): MarketEvent[] {
   return events
 }
 
-export function unpack(event: PackedEvent): MarketEvent {
+/** Takes also what a log holds from before events had a short form. */
+export function unpack(event: PackedEvent | MarketEvent): MarketEvent {
+  if (!('row' in event)) return event
   switch (event.type) {
     case 'OrderRested':
       return readRested(event)
@@ -67,8 +71,6 @@ export function unpack(event: PackedEvent): MarketEvent {
       return readMatched(event)
     case 'OrderClosed':
       return readClosed(event)
-    default:
-      return event
   }
 }
 

@@ -233,30 +233,30 @@ export class Channel<Out extends Protocol> {
   }
 
   #sendFormed(number: number, id: number, message: unknown): boolean {
-    const outbox = this.#outbox
-    const { length } = outbox
-    outbox.push(number, id)
-    if (!this.#forms.requests[number - 1]!.write(message, outbox)) {
-      outbox.length = length
-      return false
-    }
-    this.#sent()
-    return true
+    return this.#writeFormed(this.#forms.requests[number - 1]!, number, id, message)
   }
 
   #replyFormed(id: number, answer: unknown): boolean {
-    const outbox = this.#outbox
     const { answers } = this.#forms
-    const { length } = outbox
     for (let at = 0; at < answers.length; at++) {
-      outbox.push(-1 - at, id)
-      if (answers[at]!.write(answer, outbox)) {
-        this.#sent()
-        return true
-      }
-      outbox.length = length
+      if (this.#writeFormed(answers[at]!, -1 - at, id, answer)) return true
     }
     return false
+  }
+
+  /** Whatever keeps a form from being written leaves nothing of it among what is sent. */
+  #writeFormed(form: Form<unknown>, number: number, id: number, message: unknown): boolean {
+    const outbox = this.#outbox
+    const { length } = outbox
+    let formed = false
+    try {
+      outbox.push(number, id)
+      formed = form.write(message, outbox)
+    } finally {
+      if (!formed) outbox.length = length
+    }
+    if (formed) this.#sent()
+    return formed
   }
 
   #sent(): void {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
-import type { MarketProtocol } from '#actors/market.ts'
+import type { MarketProtocol, OrderAccepted, OrderCancelled } from '#actors/market.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
 import type { Address, MarketId, Uint64 } from '#domain/ids.ts'
 import { ZERO_ADDRESS } from '#domain/ids.ts'
@@ -57,12 +57,20 @@ const requests: [keyof MarketProtocol, object][] = [
   ['Snapshot', { marketId: order.marketId }],
 ]
 
-const accepted = { orderHash: order.orderHash, status: 'accepted', matches: 3, timestamp: 17 }
+const again: Required<OrderAccepted> = {
+  orderHash: order.orderHash,
+  status: 'accepted',
+  matches: 3,
+  timestamp: 17,
+  duplicate: true,
+}
+const { duplicate: __, ...accepted } = again
+const cancelled: Required<OrderCancelled> = { status: 'cancelled', orderHash: order.orderHash }
 const answers: object[] = [
   accepted,
-  { ...accepted, duplicate: true },
+  again,
   { ...accepted, times: { queueMs: 1, matchMs: 2, commitMs: 3 } },
-  { status: 'cancelled', orderHash: order.orderHash },
+  cancelled,
   { status: 'cancelled', orderHash: order.orderHash, times: { queueMs: 1 } },
   reject('OVERLOADED', undefined, 'later'),
   reject('PRICE_OUT_OF_RANGE', 'order.price'),

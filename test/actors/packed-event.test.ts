@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { pack, readRows, unpack } from '#actors/packed-event.ts'
+import { type PackedEvent, pack, readRows, unpack } from '#actors/packed-event.ts'
 import type { Address, Uint64 } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { buy, sell } from '../support/orders.ts'
@@ -18,6 +19,18 @@ test('every event comes back from its short form as it was', () => {
   const types = new Set(market.events.map(({ type }) => type))
   assert.equal(types.size, 9, 'the flow says everything that a market can say')
   for (const event of market.events) assert.deepEqual(stored(event), event)
+})
+
+test('rows are written and read as they lie in the logs that there are', () => {
+  const path = new URL('./fixtures/packed-v1.json', import.meta.url)
+  const { events, rows } = JSON.parse(readFileSync(path, 'utf8')) as {
+    events: MarketEvent[]
+    rows: PackedEvent[]
+  }
+  assert.deepEqual(events.map(pack), rows)
+  assert.deepEqual(rows.map(unpack), events)
+  // Older logs have them at full length.
+  assert.deepEqual(events.map(unpack), events)
 })
 
 test('a permit, a fee recipient and numbers of 64 bits come back too', () => {
