@@ -353,7 +353,6 @@ export class Book {
         image[filled + PRICE_SIDE]! &= PRICE_SIDE_MASK
         // Where it lies in memory is no part of what an order is.
         image[filled + STATE] = NIL
-        image[filled + TAG] = NIL
         image.fill(NIL, filled + PREV, filled + TRADER)
         filled += RECORD_WORDS
         if (filled < image.length) continue
@@ -653,6 +652,8 @@ export class Book {
     const [orders, traders, texts] = [this.#orders, this.#traders, this.#texts]
     const key = new Int32Array(HASH_WORDS)
     return (copy, at, slot) => {
+      // The tag says something of the secret seed.
+      copy[at + TAG] = NIL
       const owner = orders.page(slot)[recordAt(slot) + TRADER_SLOT]!
       const page = traders.page(owner)
       const from = traderAt(owner)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Book } from '#book/book.ts'
 import { OrderList } from '#book/order-list.ts'
+import type { RestingOrder } from '#book/order-record.ts'
 import { ONE, PRICE_MAX, PRICE_MIN, type Price, type Shares, SIZE_MAX } from '#domain/money.ts'
 import { BUY, SELL } from '#domain/order.ts'
 import { buy, hashNamed, nameOf, type OrderBuilder, sell, traderNamed } from '../support/orders.ts'
@@ -196,7 +197,21 @@ test('the state hash tells queues apart and not where orders lie in memory', () 
   const hash = bookOf(a, b).stateHash()
   assert.notEqual(bookOf(b, a).stateHash(), hash)
   assert.notEqual(bookOf(a).stateHash(), hash)
-  assert.notEqual(bookOf(a, b.until(1)).stateHash(), hash)
+  for (const other of [b.until(1), b.by('zoe'), b.at(0.41), b.size(77), b.named('d')]) {
+    assert.notEqual(bookOf(a, other).stateHash(), hash)
+  }
+  const restedAs = (more: Partial<RestingOrder>, matches: number) => {
+    const book = bookOf(a)
+    const order = { ...b.resting(), ...more }
+    book.rest(order, order.remaining, matches)
+    return book.stateHash()
+  }
+  assert.equal(restedAs({}, 0), hash)
+  assert.notEqual(restedAs({}, 1), hash)
+  assert.notEqual(restedAs({ remaining: 1 as Shares }, 0), hash)
+  assert.notEqual(restedAs({ placedAtMs: 1 }, 0), hash)
+  const sold = bookOf(a, sell('YES').at(0.9).named('b')).stateHash()
+  assert.notEqual(bookOf(a, sell('YES').at(0.8).named('b')).stateHash(), sold)
   const roundabout = bookOf(c, a, b)
   roundabout.cancel(hashNamed('c'))
   assert.equal(roundabout.stateHash(), hash)

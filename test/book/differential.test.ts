@@ -44,6 +44,7 @@ const usual: Flow = {
 const flows: Record<string, Flow> = {
   'on a few prices close together': usual,
   'on prices all over the grid': { ...usual, prices: 2_000, tick: 499 },
+  'with traders who have one order or two': { ...usual, operations: 40_000, traders: 400 },
   'with self trades cancelled': { ...usual, selfTrade: 'cancel-resting', traders: 4 },
   'with sizes whose sums pass 2^53': { ...usual, sizeMax: SIZE_MAX, prices: 8 },
   'with a tight limit of makers and of orders': { ...usual, makersMax: 3, restingMax: 40 },
@@ -76,12 +77,15 @@ class Pair {
   #book: Book
   #naive = new NaiveBook()
   #nowSec = 1_700_000_000
+  /** Which order came to rest first. */
+  readonly #arrivals = new Map<OrderHash, number>()
   /** Orders that rest or did, to cancel. */
   readonly #known: RestingOrder[] = []
   #snapshot: BookSnapshot | undefined
   #chunks: Buffer[] = []
   #stateAtBegin = ''
   #queuesAtBegin: RestingOrder[] = []
+  #listsAtBegin: RestingOrder[][] = []
 
   constructor(random: Random, flow: Flow) {
     this.#random = random
@@ -154,6 +158,7 @@ class Pair {
     assert.equal(this.#book.rest(order, remainder.remaining, matches), !full)
     if (full) return
     this.#naive.rest(remainder)
+    this.#arrivals.set(order.orderHash, this.#arrivals.size)
     const { bestBid, bestAsk } = this.#book
     assert.ok(bestAsk === 0 || bestBid < bestAsk, 'the book is not crossed')
     if (this.#known.length < 4 * this.#flow.restingMax) this.#known.push(remainder)
@@ -162,16 +167,24 @@ class Pair {
 
   #cancel(): void {
     if (this.#known.length === 0) return
-    const { orderHash } = this.#random.pick(this.#known)
+    const { orderHash } = this.#pick()
     const [expected] = this.#naive.removeWhere((order) => order.orderHash === orderHash)
     const cancelled = this.#book.cancel(orderHash)
     if (expected === undefined) assert.equal(cancelled, undefined)
     else same(cancelled, expected)
   }
 
+  /** Mostly an order that rests, otherwise one that may be gone. */
+  #pick(): RestingOrder {
+    const random = this.#random
+    const { bids, asks } = this.#naive
+    const side = random.chance(0.5) ? bids : asks
+    return side.length > 0 && random.chance(0.7) ? random.pick(side) : random.pick(this.#known)
+  }
+
   #grow(): void {
     if (this.#known.length === 0) return
-    const { orderHash } = this.#random.pick(this.#known)
+    const { orderHash } = this.#pick()
     const expected = this.#naive.find(orderHash)
     const missing = expected === undefined ? 1 : expected.size - expected.remaining
     if (missing === 0) return
@@ -206,6 +219,7 @@ class Pair {
       this.#snapshot = this.#book.beginSnapshot()
       this.#stateAtBegin = this.#book.stateHash()
       this.#queuesAtBegin = [...this.#book.orders(BUY), ...this.#book.orders(SELL)]
+      this.#listsAtBegin = this.#traders.map((trader) => this.#book.ordersOf(trader))
       this.#chunks = []
       return
     }
@@ -214,7 +228,8 @@ class Pair {
       this.#naive = new NaiveBook()
     }
     if (!random.chance(0.2)) return
-    this.#chunks.push(...this.#snapshot.copySome(1))
+    const most = Math.ceil(this.#flow.restingMax / 4)
+    this.#chunks.push(...this.#snapshot.copySome(random.int(1, most)))
     if (!this.#snapshot.done) return
     this.#snapshot = undefined
     const chunks = this.#chunks.toSorted(() => random.next() - 0.5)
@@ -224,6 +239,11 @@ class Pair {
     const queues = [...restored.orders(BUY), ...restored.orders(SELL)]
     assert.equal(queues.length, this.#queuesAtBegin.length)
     for (const [index, order] of this.#queuesAtBegin.entries()) same(queues[index], order)
+    for (const [index, list] of this.#listsAtBegin.entries()) {
+      const listed = restored.ordersOf(this.#traders[index]!)
+      assert.equal(listed.length, list.length)
+      for (const [place, order] of list.entries()) same(listed[place], order)
+    }
     if (!random.chance(0.5)) return
     // Now and then go on with a restored book, which must be as good as the one it came from.
     const chunksNow = this.#book.beginSnapshot().copySome(Number.MAX_SAFE_INTEGER)
@@ -255,7 +275,9 @@ class Pair {
     assert.equal(book.countOf(trader), theirs.length)
     const ours = book.ordersOf(trader)
     assert.equal(ours.length, theirs.length)
-    for (const order of ours) same(order, this.#naive.find(order.orderHash))
+    const arrival = ({ orderHash }: RestingOrder) => this.#arrivals.get(orderHash)!
+    theirs.sort((a, b) => arrival(a) - arrival(b))
+    for (const [index, order] of theirs.entries()) same(ours[index], order)
     for (const order of resting.slice(0, 20)) same(book.find(order.orderHash), order)
   }
 }

@@ -92,5 +92,9 @@ test('no more levels without orders are kept than a bound, however many prices c
     side.check()
     for (let price = 1; price <= 60_000; price += 11) side.join(price)
     side.check()
+    // Levels that were let go are used again, for other prices.
+    for (let price = 60_001; price <= 90_000; price++) side.join(price)
+    for (let price = 1; price <= 60_000; price += 7) side.join(price)
+    side.check()
   }
 })

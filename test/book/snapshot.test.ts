@@ -40,7 +40,7 @@ test('an empty book has one chunk and comes back empty', () => {
   assert.equal(Book.restore(chunks, options).count, 0)
 })
 
-test('a small book has a small snapshot, and no chunk is larger than 256 KiB', () => {
+test('a small book has a small snapshot, and no chunk is larger than 64 KiB', () => {
   const small = new Book(options)
   const order = buy('YES').resting()
   small.rest(order, order.remaining, 0)
@@ -50,7 +50,7 @@ test('a small book has a small snapshot, and no chunk is larger than 256 KiB', (
   )
   const chunks = all(filled(9_000))
   assert.ok(chunks.length > 4)
-  for (const chunk of chunks) assert.ok(chunk.byteLength <= 256 * 1024)
+  for (const chunk of chunks) assert.ok(chunk.byteLength <= 64 * 1024)
 })
 
 test('a snapshot is the book at its beginning, whatever happens until it is done', () => {
@@ -75,6 +75,35 @@ test('a snapshot is the book at its beginning, whatever happens until it is done
     traders.map((trader) => restored.ordersOf(trader)),
     lists,
   )
+})
+
+test('a snapshot says nothing of the seed', () => {
+  const chunks = [1, 2].map((seed) => {
+    const book = new Book({ ...options, seed })
+    for (const order of terms.slice(0, 1_500)) book.rest(order, 10 as Shares, 0)
+    return Buffer.concat(all(book))
+  })
+  assert.deepEqual(chunks[0], chunks[1])
+})
+
+test('a book of more orders than it keeps the texts of comes back whole', () => {
+  const book = new Book({ ordersMax: 100_000 })
+  const orders = Array.from({ length: 70_000 }, (_, n) => ({
+    ...terms[n % terms.length]!,
+    orderHash: random.hex(32) as OrderHash,
+  }))
+  for (const order of orders) book.rest(order, 10 as Shares, 0)
+  const restored = Book.restore(all(book), { ordersMax: 100_000, seed: 9 })
+  assert.equal(restored.stateHash(), book.stateHash())
+  for (const one of [book, restored]) {
+    for (const [n, { orderHash }] of orders.entries()) {
+      if (n % 7 === 0) assert.equal(one.cancel(orderHash)?.orderHash, orderHash)
+    }
+    for (const [n, { orderHash }] of orders.entries()) {
+      assert.equal(one.find(orderHash) === undefined, n % 7 === 0)
+    }
+  }
+  assert.equal(restored.stateHash(), book.stateHash())
 })
 
 test('clearing a book does not take its orders from a snapshot under way', () => {
