@@ -1,7 +1,8 @@
 /**
  * Kills the exchange with SIGKILL again and again under a seeded flow of orders, and counts what that
  * costs. After each restart: every answered command is there, none is there twice, the markets hold
- * open what the log says, and the database agrees with the markets.
+ * open what the log says, and the database agrees with the markets. Where nothing was under way when
+ * the kill came, the whole state of the markets, every queue of every book, is what it was before.
  *
  * Every few kills it begins with a new data folder. In every second folder snapshots and truncation
  * run all the time; there the log does not tell the whole story any more, and the database is held
@@ -10,6 +11,7 @@
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,6 +32,8 @@ export type CrashFigures = {
   duplicated: number
   /** Kills that came before the exchange was ready again. */
   killedWhileStarting: number
+  /** Restarts whose state was compared with that before the kill, and was the same. */
+  sameStates: number
 }
 
 export type CrashOptions = {
@@ -51,10 +55,18 @@ type Said = {
   open?: OpenOrder[]
   opened?: true
   stopped?: boolean
+  state?: unknown
 }
 
 export async function crashRun(options: CrashOptions): Promise<CrashFigures> {
-  const figures = { kills: 0, answered: 0, lost: 0, duplicated: 0, killedWhileStarting: 0 }
+  const figures: CrashFigures = {
+    kills: 0,
+    answered: 0,
+    lost: 0,
+    duplicated: 0,
+    killedWhileStarting: 0,
+    sameStates: 0,
+  }
   const random = randomFrom(options.seed)
   for (let folder = 0; figures.kills < options.kills; folder++) {
     const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-crash-'))
@@ -77,11 +89,13 @@ async function crashFolder(
   const truncating = folder % 2 === 1
   const env: Record<string, string> = {
     SIBYL_MARKET_THREADS: String(random.int(1, 2)),
+    SIBYL_SELF_TRADE: random.chance(0.5) ? 'allow' : 'cancel-resting',
     ...(truncating ? { SIBYL_SNAPSHOT_EVERY: '100' } : {}),
   }
   const stream = orderStream(random.int(1, 2 ** 30), MARKETS)
   const answered: Answered[] = []
   let opened = false
+  let stateBefore: string | undefined
   const last = Math.min(options.kills, figures.kills + options.killsPerFolder)
   for (;;) {
     const child = startChild(dataDir, env)
@@ -98,13 +112,20 @@ async function crashFolder(
           await child.next('opened')
           opened = true
         }
+        if (stateBefore !== undefined) {
+          assert.equal(await stateHash(child), stateBefore, 'the state before and after the kill')
+          figures.sameStates++
+          stateBefore = undefined
+        }
         await check({ child, dataDir, databaseUrl, answered, truncating, figures })
         if (ending) {
           child.send({ stop: true })
           assert.equal((await child.next('stopped')).stopped, true, 'it stops in good order')
           return
         }
-        await load(child, stream, answered, random.int(5, 500))
+        const settle = random.chance(0.3)
+        await load(child, stream, answered, random.int(5, 500), settle)
+        if (settle) stateBefore = await stateHash(child)
       }
     } finally {
       await child.kill()
@@ -114,15 +135,30 @@ async function crashFolder(
   }
 }
 
-/** Sends commands, `IN_FLIGHT` at a time, until the exchange is killed after so many milliseconds. */
+async function stateHash(child: Child): Promise<string> {
+  child.send({ state: true })
+  const { state } = await child.next('state')
+  const text = JSON.stringify(state, (_key, value) =>
+    typeof value === 'bigint' ? `${value}` : value,
+  )
+  return createHash('sha256').update(text).digest('hex')
+}
+
+/**
+ * Sends commands, `IN_FLIGHT` at a time, until the exchange is killed after so many milliseconds; or,
+ * to settle, until all of them are answered after that.
+ */
 async function load(
   child: Child,
   stream: OrderStream,
   answered: Answered[],
   lifeMs: number,
+  settle: boolean,
 ): Promise<void> {
   const under = new Map<number, StreamAsk>()
   let id = 0
+  let settling = false
+  const { promise: allAnswered, resolve: settled } = Promise.withResolvers<void>()
   const feed = (count: number) => {
     const asks = stream.take(count).map((ask) => ({ ...ask, id: ++id }))
     for (const ask of asks) under.set(ask.id, ask)
@@ -133,10 +169,13 @@ async function load(
     under.delete(of)
     if (ask === undefined || isUnanswered(answer)) return
     answered.push({ ask, answer })
-    feed(1)
+    if (!settling) feed(1)
+    else if (under.size === 0) settled()
   }
   feed(IN_FLIGHT)
   await pause(lifeMs)
+  settling = settle
+  if (settle) await allAnswered
 }
 
 type Checked = {
@@ -196,9 +235,13 @@ async function resubmitted(
   let left = placed.length
   if (left > 0) {
     const done = new Promise<void>((resolve) => {
-      child.onAnswer = (_id, answer) => {
+      child.onAnswer = (of, answer) => {
         const told = answer as { duplicate?: true; rejected?: string }
         if (told.duplicate !== true && told.rejected !== 'ORDER_CLOSED') again++
+        if (told.duplicate) {
+          const first = placed[of - 1]!.answer as object
+          assert.deepEqual(told, { ...first, duplicate: true }, 'the first answer once more')
+        }
         if (--left === 0) resolve()
       }
     })

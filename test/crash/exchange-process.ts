@@ -3,6 +3,8 @@
  * driven over the process's own channel: what comes in is asked, and each answer goes out at once.
  */
 
+import '#runtime/inlining.ts'
+import type { MarketView, OpenOrder } from '#actors/market.ts'
 import type { Market } from '#domain/market.ts'
 import { openOrders, startExchange } from '../actors/exchange-fixture.ts'
 import type { StreamAsk } from '../actors/order-stream.ts'
@@ -10,6 +12,7 @@ import type { StreamAsk } from '../actors/order-stream.ts'
 export type ToExchange =
   | { readonly asks: readonly (StreamAsk & { readonly id: number })[] }
   | { readonly open: true }
+  | { readonly state: true }
   | { readonly markets: readonly Market[] }
   | { readonly stop: true }
 
@@ -19,6 +22,20 @@ const exchange = await startExchange(dataDir, { env: JSON.parse(env) as Record<s
 function send(message: object): void {
   // The parent may be gone; then this process has nobody left to work for.
   process.send?.(message, () => {})
+}
+
+/** All that can be asked of the markets. */
+async function state(): Promise<{ views: MarketView[]; open: OpenOrder[] }> {
+  const views: MarketView[] = []
+  for (const thread of exchange.markets) {
+    const answer = await exchange.askThread(thread, 'Markets', {})
+    views.push(...(answer as { views: MarketView[] }).views)
+  }
+  // Which market was loaded first is no part of the state; the order within a market is.
+  const open = await openOrders(exchange)
+  open.sort((a, b) => (a.marketId < b.marketId ? -1 : Number(a.marketId > b.marketId)))
+  views.sort((a, b) => (a.market.id < b.market.id ? -1 : 1))
+  return { views, open }
 }
 
 process.on('message', (message: ToExchange) => {
@@ -32,6 +49,8 @@ process.on('message', (message: ToExchange) => {
       ask: ['OpenMarket', { market }] as ['OpenMarket', { market: Market }],
     }))
     void exchange.askAll(asks).then(() => send({ opened: true }))
+  } else if ('state' in message) {
+    void state().then((state) => send({ state }))
   } else if ('open' in message) {
     void openOrders(exchange).then((open) => send({ open }))
   } else {

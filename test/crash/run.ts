@@ -15,9 +15,10 @@ const { values } = parseArgs({
 const kills = Number(values.kills)
 const seed = Number(values.seed)
 
-function line({ kills, answered, lost, duplicated, killedWhileStarting }: CrashFigures): string {
-  const starts = `${killedWhileStarting} of them while starting`
-  return `kills ${kills} (${starts}), answered ${answered}, lost ${lost}, duplicated ${duplicated}`
+function line({ kills, answered, lost, duplicated, ...more }: CrashFigures): string {
+  const starts = `${more.killedWhileStarting} of them while starting`
+  const states = `${more.sameStates} states the same as before`
+  return `kills ${kills} (${starts}), answered ${answered}, lost ${lost}, duplicated ${duplicated}, ${states}`
 }
 
 process.stdout.write(`seed ${seed}\n`)
