@@ -488,17 +488,21 @@ export class Book {
   /** The slot of the order with this hash, whose tag has been read. */
   #slotOf(orderHash: OrderHash, tag: number): number {
     let slot = this.#byHash.find(tag)
-    while (slot !== NIL && !this.#isHashOf(slot, orderHash)) {
+    while (slot !== NIL && !this.#isHashOf(slot, orderHash, tag)) {
       slot = this.#byHash.findNext(tag)
     }
     return slot
   }
 
-  #isHashOf(slot: number, orderHash: OrderHash): boolean {
+  #isHashOf(slot: number, orderHash: OrderHash, tag: number): boolean {
+    const words = this.#orders.page(slot)
+    const offset = recordAt(slot)
+    // Whoever looks for an order wants its record: it is fetched while the text is.
+    if (words[offset + TAG] !== tag) return false
     const text = this.#textOf(slot)
     if (text !== undefined) return text === orderHash
     readKey(orderHash, this.#key, HASH_WORDS)
-    return sameKey(this.#key, 0, this.#orders.page(slot), recordAt(slot) + HASH, HASH_WORDS)
+    return sameKey(this.#key, 0, words, offset + HASH, HASH_WORDS)
   }
 
   /** The text of an order's hash, where it is kept. */

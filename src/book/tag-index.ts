@@ -89,7 +89,7 @@ export class TagIndex {
   /** The segment of a tag, with room for one more. */
   #roomFor(tag: number): Segment {
     let home = this.#segmentOf(tag)
-    while (home.count * 8 >= (home.mask + 1) * 3) {
+    while (home.count * 8 >= (home.mask + 1) * 5) {
       this.#enlarge(home)
       home = this.#segmentOf(tag)
     }
