@@ -1,7 +1,7 @@
 /** The log as its owner and its readers use it, on real files, with real threads and processes. */
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -426,6 +426,29 @@ test('a step of forgetting ends when it has forgotten enough, and says that ther
   )
   assert(steps.length >= 3 && Math.max(...steps) < 2_500, `${steps}`)
   assert.equal(log.closedOrderRoom(0), 8_000_000)
+})
+
+test('a commit that the system refuses in the middle leaves exactly what was answered', () => {
+  createLog(dataDir, 1)
+  const writer = fileURLToPath(new URL('./full-writer.ts', import.meta.url))
+  const command = 'ulimit -S -f 300 && exec "$0" "$@"'
+  const child = spawnSync('bash', ['-c', command, process.execPath, writer, dataDir], {
+    encoding: 'utf8',
+  })
+  assert.equal(child.status, 0, child.stderr)
+  const { answered, failed, reopened } = JSON.parse(child.stdout)
+  assert.equal(failed, 'LOG_APPEND_FAILED')
+  assert(answered > 5, `${answered} were answered`)
+  // Opening may need more room than there is; it must not lose anything for that.
+  if (typeof reopened === 'number') assert.equal(reopened, answered)
+  else assert.equal(reopened, 'LOG_OPEN_FAILED')
+  const log = openSqliteLog<Noted>({ dataDir, partitions: 1, own: [0], checkpointThread: false })
+  try {
+    assert.equal(log.state(0).lastOffset, answered)
+    assert.equal(log.read(0, 1, 1_000).length, answered)
+  } finally {
+    void log.close()
+  }
 })
 
 test('a writer that is killed leaves no lock behind', async () => {

@@ -1,0 +1,38 @@
+/**
+ * Appends until it fails, says what was answered, opens the partition again and says what it holds.
+ * Its files may be no larger than its parent allows: the system refuses what goes beyond.
+ */
+
+import { writeSync } from 'node:fs'
+import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { openSqliteLog } from '#log/sqlite-log.ts'
+import { type Noted, notes } from './flow.ts'
+
+const [dataDir] = process.argv.slice(2)
+if (dataDir === undefined) throw new Error('a data folder is needed')
+const log = openSqliteLog<Noted>({ dataDir, partitions: 1, own: [0], checkpointThread: false })
+const note = notes(`0x${'ab'.repeat(32)}` as MarketId, 'x'.repeat(9_000))
+
+function attempt(work: () => number): number | string {
+  try {
+    return work()
+  } catch (error) {
+    if (error instanceof Fault) return error.code
+    throw error
+  }
+}
+
+let answered = 0
+let failed = ''
+while (failed === '') {
+  try {
+    answered = (await log.append(0, { events: [note(answered + 1)], nowMs: 1 })).lastOffset
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    failed = error.code
+  }
+}
+const reopened = attempt(() => log.reopen(0).lastOffset)
+writeSync(1, JSON.stringify({ answered, failed, reopened }))
+process.exit()
