@@ -1,5 +1,5 @@
 /**
- * Which row of the table of closed orders may hold a hash: eight bytes of memory for each closed
+ * Which row of the table of closed orders may hold a hash: 11 to 21 bytes of memory for each closed
  * order, so that the normal question, about a hash never seen, costs no disk, no SQLite and one look
  * into memory. It knows fingerprints only; whoever asks compares the whole hash.
  *
