@@ -161,6 +161,7 @@ export class Partition<Event extends LogEvent> {
       file.commit.run()
       this.#pagesInWal += this.#pagesLazy
       this.#pagesLazy = 0
+      this.#isHeld = false
       this.#mark.write(lastOffset)
     } catch (error) {
       // Whether the transaction is durable is not known here, so nothing in memory is trusted.
