@@ -9,6 +9,8 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { type Remote, wrap } from 'comlink'
 import {
   commit,
   housekeep,
@@ -21,8 +23,10 @@ import type { PackedEvent } from '#actors/packed-event.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
+import { endpointOf } from '#runtime/endpoint.ts'
 import { quick, report } from './bench.ts'
-import { type FlowCommand, FlowRecorder } from './market-flow.ts'
+import type { Flows } from './flow-thread.ts'
+import type { FlowCommand } from './market-flow.ts'
 
 const PAUSE_MS_MAX = 10
 const RESTING = quick ? 200_000 : 1_000_000
@@ -31,7 +35,7 @@ const BATCH = 1_000
 /** Commands in one batch, beside a snapshot each. */
 const PROBES = [10, 100, 1_000]
 const BATCHES_WITHOUT = 50
-const BATCHES_DURING = 200
+const BATCHES_DURING = 100
 
 type Hosted = { readonly log: EventLog<PackedEvent>; readonly thread: MarketThread }
 
@@ -83,10 +87,7 @@ async function reopened(dataDir: string, hosted: Hosted): Promise<[Hosted, secon
  * it costs a market is what batches take longer, since orders that change are copied first. Answers
  * the longest of both.
  */
-async function longestPause(hosted: Hosted, recorder: FlowRecorder, size: number): Promise<number> {
-  const record = () => recorder.flow(size)
-  const before = Array.from({ length: BATCHES_WITHOUT }, record)
-  const beside = Array.from({ length: BATCHES_DURING }, record)
+async function longestPause(hosted: Hosted, { size, before, beside }: Probe): Promise<number> {
   const without: number[] = []
   for (const batch of before) without.push(await cpuMs(() => run(hosted, batch)))
   const [marketId] = hosted.thread.markets.keys()
@@ -122,6 +123,18 @@ function high(values: readonly number[]): number {
   return values.toSorted((a, b) => b - a)[Math.floor(values.length / 20)] ?? 0
 }
 
+type Probe = {
+  readonly size: number
+  readonly before: readonly FlowCommand[][]
+  readonly beside: readonly FlowCommand[][]
+}
+
+async function recorded(flows: Remote<Flows>, size: number, count: number) {
+  const batches: FlowCommand[][] = []
+  while (batches.length < count) batches.push(await flows.flow(size))
+  return batches
+}
+
 function most(values: readonly number[]): string {
   const [one = 0, two = 0, three = 0] = values.toSorted((a, b) => b - a)
   return [one, two, three].map((ms) => ms.toFixed(2)).join(', ')
@@ -138,11 +151,12 @@ function sinceMs(before: NodeJS.CpuUsage): number {
   return (user + system) / 1_000
 }
 
+const recorder = new Worker(new URL('./flow-thread.ts', import.meta.url))
+const flows = wrap<Flows>(endpointOf(recorder))
 const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-recovery-'))
 try {
-  const recorder = new FlowRecorder(1, 1)
   let hosted = host(dataDir)
-  for (const market of recorder.markets) {
+  for (const market of await flows.markets()) {
     const said: MarketEvent[] = []
     const emit = (event: MarketEvent) => void said.push(event)
     const context = { nowMs: Date.now(), emit, pipe: none, after: none, defer: none, answer: none }
@@ -151,9 +165,16 @@ try {
   }
   let events = 1
   for (let placed = 0; placed < RESTING; placed += 50_000) {
-    events += await runAll(hosted, recorder.resting(50_000))
+    events += await runAll(hosted, await flows.resting(50_000))
   }
-  events += await runAll(hosted, recorder.flow(FLOW))
+  events += await runAll(hosted, await flows.flow(FLOW))
+  const probes: Probe[] = []
+  for (const size of PROBES) {
+    const before = await recorded(flows, size, BATCHES_WITHOUT)
+    probes.push({ size, before, beside: await recorded(flows, size, BATCHES_DURING) })
+  }
+  // Its collector would take the cores that the market is measured on.
+  await recorder.terminate()
 
   let seconds: number
   ;[hosted, seconds] = await reopened(dataDir, hosted)
@@ -168,7 +189,7 @@ try {
   execFileSync('sync')
 
   let longest = 0
-  for (const size of PROBES) longest = Math.max(longest, await longestPause(hosted, recorder, size))
+  for (const probe of probes) longest = Math.max(longest, await longestPause(hosted, probe))
   ;[hosted, seconds] = await reopened(dataDir, hosted)
   print(`recovery of ${orders} resting orders from the snapshot: ${seconds.toFixed(2)} s`)
   await hosted.log.close()
@@ -182,5 +203,6 @@ try {
     bar: 1,
   })
 } finally {
+  await recorder.terminate()
   rmSync(dataDir, { recursive: true, force: true })
 }
