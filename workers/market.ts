@@ -7,13 +7,12 @@
 import { randomInt } from 'node:crypto'
 import { workerData } from 'node:worker_threads'
 import { Histogram, Registry } from 'prom-client'
+import { hasHousework, housekeep, takeTrouble, tidy } from '#actors/housekeeping.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
 import {
   byMarket,
   commit,
-  hasHousework,
   hearNews,
-  housekeep,
   type MarketNews,
   type MarketThread,
   type MarketThreadProtocol,
@@ -23,8 +22,6 @@ import {
   newMarketThread,
   prepare,
   recover,
-  takeTrouble,
-  tidy,
   viewsOf,
 } from '#actors/market-thread.ts'
 import { OrderHolds, OrphanedOrders } from '#actors/order-holds.ts'
@@ -56,7 +53,7 @@ import { runThread } from '#runtime/thread.ts'
 /** How often expired orders are looked for, and how often what is long past. */
 const EXPIRE_EVERY_MS = 250
 const TIDY_EVERY_MS = 1_000
-/** Between two steps of housekeeping: most of the time belongs to the markets, and to checkpoints. */
+/** Between two steps of housekeeping: most of the time belongs to the markets. */
 const HOUSEKEEPING_PAUSE_MS = 2
 
 const FULL = reject('OVERLOADED')

@@ -1,8 +1,8 @@
 /**
  * A market thread hosts the markets of some log partitions. It finds the market that a command is
  * for, looks up once per batch what the partition remembers, makes the batch durable with one append,
- * and brings everything back from snapshots and logs when it starts or when an append failed.
- * Between batches, in short steps, it takes snapshots, truncates and forgets.
+ * and brings everything back from snapshots and logs when it starts or when an append failed. What it
+ * does between batches is in `housekeeping.ts`.
  */
 
 import assert from 'node:assert/strict'
@@ -14,13 +14,12 @@ import {
   type MarketId,
   type OrderHash,
   parseTradeId,
-  type Sequence,
   type TradeId,
 } from '#domain/ids.ts'
 import { MARKETS_OPEN_MAX, ORDERS_PER_MARKET_MAX } from '#domain/limits.ts'
-import type { CloseReason, Market } from '#domain/market.ts'
+import type { Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { byAge, type OpenOrderPlace, OUTCOMES, type Outcome } from '#domain/order.ts'
+import { byAge, type OpenOrderPlace, type Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type {
   Appended,
@@ -47,6 +46,7 @@ import {
   type Recall,
   viewOf,
 } from './market.ts'
+import { readMarketSnapshot } from './market-snapshot.ts'
 import { type PackedEvent, pack, unpack } from './packed-event.ts'
 
 /** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
@@ -98,7 +98,7 @@ export type MarketThreadOptions = {
   readonly snapshotEvery: number
 }
 
-type Hosted = {
+export type Hosted = {
   state: MarketState
   readonly partition: number
   eventsSinceSnapshot: number
@@ -106,12 +106,14 @@ type Hosted = {
   snapshot: Pick<SnapshotMeta, 'seq' | 'atOffset'> | undefined
 }
 
-type SnapshotJob = {
+export type SnapshotJob = {
   readonly hosted: Hosted
   readonly writer: SnapshotWriter
   readonly books: BookSnapshot[]
-  /** Chunks that are copied and not yet written, each with its outcome. */
+  /** Chunks that are copied and not yet handed over, each with its outcome. */
   readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer }[]
+  /** Whether all of it was handed over, and it only waits for the disk. */
+  isEnding: boolean
 }
 
 export type MarketThread = {
@@ -502,7 +504,7 @@ export function recover(thread: MarketThread, partition: number): boolean {
   }
 }
 
-function goAway(thread: MarketThread, partition: number, error: unknown): void {
+export function goAway(thread: MarketThread, partition: number, error: unknown): void {
   if (!(error instanceof Fault && error.retryable)) throw error
   dropMarkets(thread, partition)
   thread.away.set(partition, error.message)
@@ -555,35 +557,10 @@ function replay(thread: MarketThread, partition: number, event: MarketEvent): vo
   hosted.eventsSinceSnapshot++
 }
 
-/** The first chunk of a market's snapshot; those of its books follow, each with its outcome. */
-type SnapshotHead = {
-  readonly version: 1
-  readonly market: Market
-  readonly seq: Sequence
-  readonly closed: CloseReason | null
-  readonly updatedAtMs: number
-  readonly unsettled: number
-}
-
-/** A book's chunk is stored behind eight bytes, of which the first is the outcome. */
-const OUTCOME_BYTES = 8
-
 function restore(thread: MarketThread, partition: number, meta: SnapshotMeta): void {
   const snapshot = thread.options.log.readSnapshot(partition, meta.marketId)
   assert(snapshot !== undefined)
-  let head: SnapshotHead | undefined
-  const chunks: [Uint8Array[], Uint8Array[]] = [[], []]
-  for (const chunk of snapshot.chunks) {
-    if (head === undefined) {
-      head = JSON.parse(chunk.toString('utf8')) as SnapshotHead
-      assert.equal(head.version, 1, 'a known version of a market snapshot')
-    } else {
-      const outcome = chunk[0]
-      assert(outcome === 0 || outcome === 1)
-      chunks[outcome].push(chunk.subarray(OUTCOME_BYTES))
-    }
-  }
-  assert(head !== undefined)
+  const { head, books } = readMarketSnapshot(snapshot)
   const hosted = host(thread, head.market, partition)
   const options = bookOptions(hosted.state.rules)
   hosted.snapshot = meta
@@ -593,163 +570,8 @@ function restore(thread: MarketThread, partition: number, meta: SnapshotMeta): v
     closed: head.closed ?? undefined,
     updatedAtMs: head.updatedAtMs,
     unsettled: head.unsettled,
-    books: [Book.restore(chunks[0], options), Book.restore(chunks[1], options)],
+    books: [Book.restore(books[0], options), Book.restore(books[1], options)],
   }
-}
-
-/** Orders that one step of a snapshot copies: a fraction of a millisecond. */
-const SNAPSHOT_STEP_ORDERS = 512
-/** Records that one step removes. */
-const TRUNCATE_STEP = 5_000
-/** A quiet market is snapshotted too once it keeps so many times `snapshotEvery` from truncation. */
-const QUIET_TIMES = 4
-
-/**
- * One short step of what can wait: a part of a snapshot, of a truncation or of forgetting. It must run
- * between batches. Answers whether there is more to do.
- */
-export function housekeep(thread: MarketThread): boolean {
-  if (thread.committing) return true
-  const next = nextStep(thread)
-  if (next !== undefined) attempt(thread, next.partition, next.step)
-  return hasHousework(thread)
-}
-
-export function hasHousework({ job, due, truncatable, forgettable }: MarketThread): boolean {
-  return job !== undefined || due.size > 0 || truncatable.size > 0 || forgettable.size > 0
-}
-
-/** What goes wrong is kept for whoever tells, who takes it. */
-export function takeTrouble(thread: MarketThread): string {
-  const { trouble } = thread
-  thread.trouble = ''
-  return trouble
-}
-
-/**
- * Does what markets can go on without. A fault ends it for now, and is kept; it may have taken the
- * partition's file with it, so the file is opened again.
- */
-function attempt(thread: MarketThread, partition: number, work: () => void): void {
-  try {
-    work()
-    return
-  } catch (error) {
-    if (!(error instanceof Fault)) throw error
-    thread.trouble = error.message
-  }
-  for (const book of thread.job?.books ?? []) book.abandon()
-  thread.job?.writer.abort()
-  thread.job = undefined
-  thread.due.clear()
-  thread.truncatable.clear()
-  thread.forgettable.clear()
-  try {
-    thread.options.log.reopen(partition)
-  } catch (error) {
-    goAway(thread, partition, error)
-  }
-}
-
-type Step = { readonly partition: number; readonly step: () => void }
-
-/** Forgetting first: it is short, and snapshots may never end. */
-function nextStep(thread: MarketThread): Step | undefined {
-  const { job, due } = thread
-  const [forgettable] = thread.forgettable
-  if (forgettable !== undefined) {
-    return { partition: forgettable, step: () => stepForgetting(thread, forgettable) }
-  }
-  if (job !== undefined) {
-    return { partition: job.hosted.partition, step: () => stepSnapshot(thread, job) }
-  }
-  for (const marketId of due) {
-    due.delete(marketId)
-    const hosted = thread.markets.get(marketId)
-    if (hosted === undefined) continue
-    return { partition: hosted.partition, step: () => beginSnapshot(thread, hosted) }
-  }
-  const [truncatable] = thread.truncatable
-  if (truncatable === undefined) return undefined
-  return { partition: truncatable, step: () => stepTruncation(thread, truncatable) }
-}
-
-/** Rows of closed orders that one step looks at, and rows without an owner that one step removes. */
-const FORGET_STEP = 2_000
-const SWEEP_STEP = 64
-
-function stepForgetting(thread: MarketThread, partition: number): void {
-  const { log } = thread.options
-  const { more } = log.forgetClosed(partition, durableSec(thread, partition), FORGET_STEP)
-  const swept = log.sweep(partition, SWEEP_STEP)
-  if (!more && swept < SWEEP_STEP) thread.forgettable.delete(partition)
-}
-
-/**
- * By this clock the partition forgets. After a restart no time before it comes again, so nothing that
- * was forgotten can be placed a second time, whatever the machine's clock does.
- */
-function durableSec(thread: MarketThread, partition: number): number {
-  return Math.floor(thread.options.log.state(partition).lastMs / 1_000)
-}
-
-function stepTruncation(thread: MarketThread, partition: number): void {
-  const { log, snapshotEvery } = thread.options
-  const floor = log.truncationFloor(partition)
-  const projected = thread.projected.get(partition) ?? 0
-  const { more } = log.truncate(partition, floor.offset, projected, TRUNCATE_STEP)
-  if (more) return
-  thread.truncatable.delete(partition)
-  const kept = log.state(partition).lastOffset - floor.offset
-  if (floor.marketId !== undefined && kept >= QUIET_TIMES * snapshotEvery) {
-    thread.due.add(floor.marketId)
-  }
-}
-
-function beginSnapshot(thread: MarketThread, hosted: Hosted): void {
-  const { state, partition } = hosted
-  const { log } = thread.options
-  const { lastOffset } = log.state(partition)
-  const writer = log.beginSnapshot(partition, state.market.id, lastOffset, state.seq)
-  const head: SnapshotHead = {
-    version: 1,
-    market: state.market,
-    seq: state.seq,
-    closed: state.closed ?? null,
-    updatedAtMs: state.updatedAtMs,
-    unsettled: state.unsettled,
-  }
-  // Nothing may happen to the market between the head and the moment its books are held.
-  const books = state.books.map((book) => book.beginSnapshot())
-  thread.job = { hosted, writer, books, copied: [] }
-  hosted.eventsSinceSnapshot = 0
-  writer.writeChunk(Buffer.from(JSON.stringify(head)))
-}
-
-/**
- * Writes one chunk, or finishes. A market that goes on has its orders copied before they change, so
- * that at times more is copied than a step may write; it waits here.
- */
-function stepSnapshot(thread: MarketThread, job: SnapshotJob): void {
-  if (!job.writer.isReady()) return
-  for (const outcome of OUTCOMES) {
-    const book = job.books[outcome]
-    if (job.copied.length > 0 || book === undefined || book.done) continue
-    for (const chunk of book.copySome(SNAPSHOT_STEP_ORDERS)) job.copied.push({ outcome, chunk })
-  }
-  const next = job.copied.shift()
-  if (next !== undefined) {
-    const marked = Buffer.allocUnsafe(OUTCOME_BYTES + next.chunk.byteLength)
-    marked.fill(0, 0, OUTCOME_BYTES)
-    marked[0] = next.outcome
-    next.chunk.copy(marked, OUTCOME_BYTES)
-    job.writer.writeChunk(marked)
-    return
-  }
-  if (job.books.some((book) => !book.done)) return
-  job.hosted.snapshot = job.writer.commit()
-  thread.job = undefined
-  thread.truncatable.add(job.hosted.partition)
 }
 
 /** Markets that have something to expire now. */
@@ -767,50 +589,4 @@ export function marketsToExpire(thread: MarketThread, nowMs: number): MarketId[]
     if (next <= nowSec) due.push(marketId)
   }
   return due
-}
-
-/** Markets that one step unloads. */
-const UNLOAD_STEP = 10
-
-/**
- * Looks, from time to time, for what may go: closed orders that are long past, records that the
- * database has, markets that are over. To be called between batches.
- */
-export function tidy(thread: MarketThread): void {
-  for (const partition of thread.options.log.owned) {
-    if (thread.committing) return
-    if (thread.away.has(partition)) continue
-    attempt(thread, partition, () => unload(thread, partition))
-    if (thread.away.has(partition)) continue
-    thread.forgettable.add(partition)
-    const projected = thread.projected.get(partition) ?? 0
-    if (projected >= thread.options.log.state(partition).firstOffset) {
-      thread.truncatable.add(partition)
-    }
-  }
-}
-
-/**
- * Unloads markets that are over: resolved, with every trade settled. Each gets a last snapshot, so
- * that its events can be truncated; once they are, nothing of it is left to replay, and it goes. Not
- * before its expiration, since only then no order for it can come again.
- */
-function unload(thread: MarketThread, partition: number): void {
-  const { log } = thread.options
-  const nowSec = durableSec(thread, partition)
-  let unloaded = 0
-  for (const [marketId, hosted] of thread.markets) {
-    const { state, snapshot } = hosted
-    if (hosted.partition !== partition) continue
-    if (state.closed !== 'resolved' || state.unsettled > 0) continue
-    if (state.market.expiration > nowSec || thread.job?.hosted === hosted) continue
-    if (snapshot?.seq !== state.seq) {
-      thread.due.add(marketId)
-    } else if (log.state(partition).firstOffset > snapshot.atOffset) {
-      log.retireMarket(partition, marketId)
-      thread.markets.delete(marketId)
-      thread.due.delete(marketId)
-      if (++unloaded === UNLOAD_STEP) return
-    }
-  }
 }

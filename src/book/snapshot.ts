@@ -5,8 +5,7 @@
  *
  * A chunk: a header of 16 words (magic, version, number of the chunk, records in it, orders of the
  * whole book, slots of the whole book, the expiry wheel's time as a double), then the records as
- * they lay in memory, whose words are in `layout.ts`, little-endian. Chunks of the version before are
- * read too.
+ * they lay in memory, whose words are in `layout.ts`, little-endian.
  */
 
 import assert from 'node:assert/strict'
@@ -18,7 +17,7 @@ const { PAGE_RECORDS, RECORD_WORDS } = layout
 const MAGIC = 0x6b6f6f62 // "book"
 const VERSION = 2
 const HEADER_WORDS = 16
-/** So many records that a chunk stays within 64 KiB with its header: it is synced at one go. */
+/** So many records that a chunk stays within 64 KiB with its header: a step hands over one. */
 const CHUNK_RECORDS_MAX = 511
 
 /** Writes what the record of a slot lacks into its copy, which begins at `at`. */
@@ -147,30 +146,9 @@ export function readChunk(bytes: Uint8Array): SnapshotChunk {
   assert.equal(aligned.byteLength % 4, 0, 'a snapshot chunk is whole')
   const words = new Int32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength / 4)
   assert.equal(words[0], MAGIC, 'a chunk of a book snapshot')
-  assert.ok(words[1] === VERSION || words[1] === 1, 'a known snapshot version')
-  let records: Int32Array = words.subarray(HEADER_WORDS)
+  assert.equal(words[1], VERSION, 'a known snapshot version')
+  const records = words.subarray(HEADER_WORDS)
   assert.equal(records.length, words[3]! * RECORD_WORDS, 'a snapshot chunk is whole')
-  if (words[1] === 1) records = fromVersion1(records)
   const header = new Float64Array(aligned.buffer, aligned.byteOffset, HEADER_WORDS / 2)
   return { number: words[2]!, orders: words[4]!, slots: words[5]!, nowSec: header[3]!, records }
-}
-
-/** For every word of a record, where it was in version 1. */
-const VERSION_1_PLACES = [
-  ...[0, 1, 2, 3, 4, 5, 6, 7], // the hash
-  ...[14, 15, 20, 21], // the size, the time of placing
-  ...[31, 31, 13, 29], // the slot, nothing, price and side, matches
-  ...[16, 17, 18, 19], // what remains, the expiration
-  ...[22, 23, 24, 25, 26, 27], // links
-  28, // the level
-  ...[8, 9, 10, 11, 12], // the trader
-]
-
-function fromVersion1(records: Int32Array): Int32Array {
-  const moved = new Int32Array(records.length)
-  for (let at = 0; at < records.length; at++) {
-    const word = at % RECORD_WORDS
-    moved[at] = records[at - word + VERSION_1_PLACES[word]!]!
-  }
-  return moved
 }

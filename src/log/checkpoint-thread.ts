@@ -6,7 +6,7 @@
 
 import { workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
-import { ANSWERED, ASKED, type CheckpointThreadData, ENDED, STOP } from './checkpointer.ts'
+import { ASKED, type CheckpointThreadData, ENDED, STOP } from './checkpointer.ts'
 
 /** It takes its time even when asked again at once, so that a checkpoint is worth its two syncs. */
 const PAUSE_MS = 5
@@ -32,7 +32,6 @@ function run({ files, words }: CheckpointThreadData): void {
       }
       Atomics.add(shared, ENDED + file, 1)
     }
-    Atomics.store(shared, ANSWERED, done)
     Atomics.wait(shared, STOP, 0, PAUSE_MS)
   }
   for (const db of databases) db.close()

@@ -5,10 +5,8 @@ import { Worker } from 'node:worker_threads'
 /** Places in the words that both threads share. */
 export const STOP = 0
 export const ASKED = 1
-/** What `ASKED` was when the last checkpoints began that have ended. */
-export const ANSWERED = 2
 /** From here on, for each file, how many of its checkpoints have ended. */
-export const ENDED = 3
+export const ENDED = 2
 
 export type CheckpointThreadData = {
   readonly files: readonly string[]
@@ -19,8 +17,6 @@ export type Checkpointer = {
   ask(): void
   /** How many checkpoints of a file, by its place in the list, have ended. */
   ended(file: number): number
-  /** Whether something that was asked for has not ended. */
-  isBusy(): boolean
   stop(): Promise<void>
 }
 
@@ -50,10 +46,6 @@ export function createCheckpointer(files: readonly string[]): Checkpointer {
       Atomics.notify(shared, ASKED)
     },
     ended: (file) => Atomics.load(shared, ENDED + file),
-    isBusy: () =>
-      worker !== undefined &&
-      !ended &&
-      Atomics.load(shared, ANSWERED) !== Atomics.load(shared, ASKED),
     async stop() {
       if (worker === undefined || ended) return
       // Not `once`, which rejects when the thread fails meanwhile: it has ended then too.

@@ -99,12 +99,20 @@ export type SnapshotMeta = {
 
 export type Snapshot = { readonly meta: SnapshotMeta; readonly chunks: Iterable<Buffer> }
 
-/** Writes one snapshot in small steps; nobody sees it before `commit`. */
+/** The most that a chunk of a snapshot may hold. */
+export const CHUNK_BYTES_MAX = 128 * 1024
+
+/**
+ * Writes one snapshot in small steps, none of which waits for the disk. What fails meanwhile, the next
+ * call throws: `LOG_SNAPSHOT_FAILED`.
+ */
 export type SnapshotWriter = {
   /** Whether the disk keeps up; if not, the next chunk should wait a little. */
   isReady(): boolean
-  writeChunk(bytes: Uint8Array): void
-  commit(): SnapshotMeta
+  /** One chunk, of all these parts, which are copied. */
+  writeChunk(...parts: Uint8Array[]): void
+  /** Settles when it is durable and can be read; nobody sees it before. */
+  commit(): Promise<SnapshotMeta>
   abort(): void
 }
 

@@ -39,6 +39,8 @@ export type PartitionPaths = {
   readonly wal: string
   readonly mark: string
   readonly lock: string
+  /** A folder with a file for each snapshot. */
+  readonly snapshots: string
 }
 
 export function partitionPaths(dataDir: string, partition: number): PartitionPaths {
@@ -52,6 +54,7 @@ function pathsIn(folder: string, partition: number): PartitionPaths {
     wal: `${base}.db-wal`,
     mark: `${base}.mark`,
     lock: `${base}.lock`,
+    snapshots: `${base}.snapshots`,
   }
 }
 
@@ -89,7 +92,10 @@ export function readIdentity(dataDir: string): LogIdentity {
   }
   const { format, id, partitions } = identity
   if (format !== FILE_FORMAT) {
-    throw refused('LOG_FORMAT_UNKNOWN', `${path} has format ${format}, known is ${FILE_FORMAT}`)
+    throw refused(
+      'LOG_FORMAT_UNKNOWN',
+      `${path} has format ${format}, and this version of the exchange reads ${FILE_FORMAT} only`,
+    )
   }
   if (typeof id !== 'string' || !Number.isInteger(partitions)) {
     throw refused('LOG_FOLDER_DAMAGED', `${path} does not describe a log`)
@@ -143,7 +149,7 @@ function createFolder(
   }
 }
 
-function syncFolder(path: string): void {
+export function syncFolder(path: string): void {
   const file = openSync(path, 'r')
   try {
     fsyncSync(file)

@@ -38,6 +38,10 @@ export class MarketTable {
     checkTally(found, stated, 'markets', path)
   }
 
+  get(marketId: MarketId): MarketRow | undefined {
+    return this.#rows.get(marketId)
+  }
+
   has(marketId: MarketId): boolean {
     return this.#rows.has(marketId)
   }

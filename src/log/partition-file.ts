@@ -9,12 +9,12 @@ import { Fault } from '#domain/fault.ts'
 import { BatchReader } from './batches.ts'
 import { ClosedTable } from './closed-table.ts'
 import { readMark } from './durable-mark.ts'
-import type { LogEvent } from './event-log.ts'
+import type { LogEvent, TruncationFloor } from './event-log.ts'
 import type { PartitionPaths } from './log-folder.ts'
 import { MarketTable } from './market-table.ts'
 import { type BatchRow, corrupt, decodeBatch, type RowHome, type Upcasters } from './record.ts'
 import { checkSchema, type FileState, parseState, STATE_SELECT } from './schema.ts'
-import { SnapshotTable } from './snapshot-table.ts'
+import { SnapshotFiles } from './snapshot-files.ts'
 import { sqliteFault } from './sqlite-fault.ts'
 import { TradeTable } from './trade-table.ts'
 import { scanWal } from './wal.ts'
@@ -43,7 +43,7 @@ export type PartitionFile<Event extends LogEvent> = {
   readonly closed: ClosedTable
   readonly trades: TradeTable
   readonly markets: MarketTable
-  readonly snapshots: SnapshotTable
+  readonly snapshots: SnapshotFiles
   /** What the last committed transaction wrote. */
   state: FileState
 } & ReturnType<typeof prepare>
@@ -75,15 +75,11 @@ export function openPartitionFile<Event extends LogEvent>(
       throw corrupt(`${path} belongs to partition ${state.partition} of another place`)
     }
     if (state.lastOffset < mark && !options.acceptLoss) {
-      throw new Fault(
-        'LOG_LOST',
-        `${path} ends at offset ${state.lastOffset}, but offset ${mark} was durable: ` +
-          'answered commands are missing; restore the file and its -wal from a copy',
-        { retryable: false },
-      )
+      throw lost(path, state.lastOffset, `offset ${mark} was durable`)
     }
     checkTail(db, home, state, options.upcasters, path)
     const markets = new MarketTable(db, home, state.markets, path)
+    const snapshots = findSnapshots(options, markets, state)
     const file: PartitionFile<Event> = {
       ...prepare(db),
       db,
@@ -92,7 +88,7 @@ export function openPartitionFile<Event extends LogEvent>(
       closed: new ClosedTable(db, home, state.closed, path),
       trades: new TradeTable(db, home, state.trades, path, markets),
       markets,
-      snapshots: new SnapshotTable(db, home, state.snapshots, path),
+      snapshots,
       state,
     }
     // The write-ahead file starts over with new salts, so that nothing of a torn commit can ever
@@ -166,6 +162,54 @@ function checkTail(
   if (next < state.firstOffset || (wholeLogSeen && next !== state.firstOffset)) {
     throw corrupt(`${path}: its batches do not begin at offset ${state.firstOffset}`)
   }
+}
+
+/** A snapshot is needed if the log has been truncated below it: without it the log is refused. */
+function findSnapshots(
+  { home, paths, acceptLoss }: FileOptions,
+  markets: MarketTable,
+  state: FileState,
+): SnapshotFiles {
+  const path = paths.database
+  const snapshots = new SnapshotFiles(paths.snapshots, home, ({ marketId, atOffset }) => {
+    if (atOffset > state.lastOffset && !acceptLoss) {
+      throw lost(path, state.lastOffset, `a snapshot of ${marketId} holds offset ${atOffset}`)
+    }
+    const firstOffset = markets.get(marketId)?.firstOffset
+    return firstOffset !== undefined && firstOffset <= atOffset && atOffset <= state.lastOffset
+  })
+  const floor = truncationFloor(markets, snapshots, state)
+  if (floor.offset < state.firstOffset) {
+    throw corrupt(
+      `${path} begins at offset ${state.firstOffset}, and the snapshot of ${floor.marketId} that ` +
+        `holds what was before is not in ${paths.snapshots}`,
+    )
+  }
+  return snapshots
+}
+
+/** The lowest offset that some market still needs. */
+export function truncationFloor(
+  markets: MarketTable,
+  snapshots: SnapshotFiles,
+  { lastOffset }: FileState,
+): TruncationFloor {
+  let floor: TruncationFloor = { offset: lastOffset + 1 }
+  for (const [marketId, { firstOffset }] of markets.all()) {
+    const snapshot = snapshots.get(marketId)
+    const offset = snapshot === undefined ? firstOffset : snapshot.atOffset + 1
+    if (offset < floor.offset) floor = { offset, marketId }
+  }
+  return floor
+}
+
+function lost(path: string, lastOffset: number, why: string): Fault {
+  return new Fault(
+    'LOG_LOST',
+    `${path} ends at offset ${lastOffset}, but ${why}: answered commands are missing; restore the ` +
+      'file and its -wal from a copy',
+    { retryable: false },
+  )
 }
 
 /** Within a transaction, as the last thing before its commit. */

@@ -1,8 +1,8 @@
 /**
  * One partition: one SQLite file, one writer, this class. It runs the transactions, and changes what
  * memory mirrors of the file (its state row, its tables) only after the transaction behind it has
- * committed. Its tables are in `closed-table.ts`, `trade-table.ts`, `market-table.ts` and
- * `snapshot-table.ts`.
+ * committed. Its tables are in `closed-table.ts`, `trade-table.ts` and `market-table.ts`; beside the
+ * file are those of its snapshots, `snapshot-files.ts`.
  */
 
 import assert from 'node:assert/strict'
@@ -33,10 +33,11 @@ import {
   openPartitionFile,
   type PartitionFile,
   rollBack,
+  truncationFloor,
   writeState,
 } from './partition-file.ts'
 import { BatchEncoder, type BatchRow } from './record.ts'
-import { type FileState, minus, plus } from './schema.ts'
+import type { FileState } from './schema.ts'
 import { sqliteFault } from './sqlite-fault.ts'
 
 /** The writer asks for a checkpoint in another thread after this many pages… */
@@ -47,19 +48,13 @@ const CHECKPOINT_ASKED_PAGES = 256
  */
 const CHECKPOINT_OWN_PAGES = 2_000
 const CHECKPOINT_OWN_PAGES_MAX = 8_000
-/**
- * A snapshot of a market that is quiet meanwhile waits for the checkpoint after this many pages: it
- * then takes all of them, and the write-ahead file starts over without the writer's help.
- */
-const LAZY_PAGES_MAX = 256
 
 export type PartitionOptions = FileOptions & {
   readonly closedOrdersMax: number
   /** Called when enough has been written for a checkpoint in another thread. */
   readonly askCheckpoint: () => void
-  /** How many of them have ended, and whether one is under way. */
+  /** How many of them have ended. */
   readonly checkpoints: () => number
-  readonly isCheckpointing: () => boolean
 }
 
 export class Partition<Event extends LogEvent> {
@@ -70,9 +65,8 @@ export class Partition<Event extends LogEvent> {
   /** Pages written since a checkpoint was last asked for, and since one was last completed here. */
   #pagesUnasked = 0
   #pagesInWal = 0
-  /** Pages that nobody has waited for yet, and whether more of them wait for a checkpoint. */
-  #pagesLazy = 0
-  #isHeld = false
+  /** Snapshots of files that were closed meanwhile, which are ending. */
+  #ending: Promise<unknown> = Promise.resolve()
   /** How many checkpoints of the other thread had ended at the last look. */
   #checkpoints = 0
 
@@ -89,22 +83,24 @@ export class Partition<Event extends LogEvent> {
 
   /** Forgets all memory of the file and opens it again. */
   reopen(): PartitionState {
-    this.#open?.db.close()
-    this.#open = undefined
+    if (this.#open !== undefined) this.#close(this.#open)
     this.#open = openPartitionFile<Event>(this.#options)
     this.#pagesUnasked = 0
     this.#pagesInWal = 0
-    this.#pagesLazy = 0
-    this.#isHeld = false
     this.#checkpoints = 0
     this.#mark.write(this.#open.state.lastOffset)
     this.#mark.sync()
     return this.state()
   }
 
+  /** Aborts what is being written; settles when nothing of it is under way. */
+  async endSnapshots(): Promise<void> {
+    await this.#open?.snapshots.close()
+    await this.#ending
+  }
+
   close(): void {
-    this.#open?.db.close()
-    this.#open = undefined
+    if (this.#open !== undefined) this.#close(this.#open)
     this.#mark.close()
   }
 
@@ -159,9 +155,6 @@ export class Partition<Event extends LogEvent> {
       }
       writeState(file, state)
       file.commit.run()
-      this.#pagesInWal += this.#pagesLazy
-      this.#pagesLazy = 0
-      this.#isHeld = false
       this.#mark.write(lastOffset)
     } catch (error) {
       // Whether the transaction is durable is not known here, so nothing in memory is trusted.
@@ -212,54 +205,7 @@ export class Partition<Event extends LogEvent> {
     const file = this.#file()
     assert(atOffset <= file.state.lastOffset, 'a snapshot holds only what is durable')
     assert(file.markets.has(marketId), 'a snapshot is of a market that the partition knows')
-    const snapshot = file.state.snapshotLast + 1
-    this.#transaction(file, (state) => ({ ...state, snapshotLast: snapshot }))
-    let chunks = 0
-    let bytes = 0
-    let ended = false
-    const step = () => {
-      assert(!ended, 'a snapshot that was committed or aborted takes nothing more')
-      if (this.#open !== file) {
-        throw new Fault('LOG_SNAPSHOT_FAILED', 'the partition was reopened meanwhile', {
-          retryable: true,
-        })
-      }
-    }
-    return {
-      isReady: () => this.#mayWriteLazily(),
-      writeChunk: (chunk) => {
-        step()
-        const payload = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-        // The commit of the snapshot waits for the disk: a market need not wait for each chunk.
-        this.#writeLazily(file, () => {
-          file.snapshots.insertChunk(snapshot, chunks, payload)
-          // What this snapshot will replace, or an aborted one left, goes at the same pace.
-          file.snapshots.sweep(1)
-        })
-        chunks++
-        bytes += payload.length
-        this.#pagesLazy += pagesOf(file, payload.length)
-      },
-      commit: () => {
-        step()
-        const meta: SnapshotMeta = { marketId, atOffset, seq, chunks, bytes }
-        const old = file.snapshots.get(marketId)
-        const row = file.snapshots.row(snapshot, meta)
-        this.#transaction(file, (state) => {
-          file.snapshots.put(row)
-          const rest = old === undefined ? state.snapshots : minus(state.snapshots, old.crc)
-          return { ...state, snapshots: plus(rest, row.crc) }
-        })
-        ended = true
-        file.snapshots.published(row, old)
-        return meta
-      },
-      abort: () => {
-        if (ended || this.#open !== file) return
-        ended = true
-        file.snapshots.orphan(snapshot)
-      },
-    }
+    return file.snapshots.begin(marketId, atOffset, seq)
   }
 
   snapshots(): SnapshotMeta[] {
@@ -271,14 +217,8 @@ export class Partition<Event extends LogEvent> {
   }
 
   truncationFloor(): TruncationFloor {
-    const file = this.#file()
-    let floor: TruncationFloor = { offset: file.state.lastOffset + 1 }
-    for (const [marketId, { firstOffset }] of file.markets.all()) {
-      const snapshot = file.snapshots.get(marketId)
-      const offset = snapshot === undefined ? firstOffset : snapshot.meta.atOffset + 1
-      if (offset < floor.offset) floor = { offset, marketId }
-    }
-    return floor
+    const { markets, snapshots, state } = this.#file()
+    return truncationFloor(markets, snapshots, state)
   }
 
   truncate(belowOffset: number, projectedOffset: number, limit: number): Truncated {
@@ -313,29 +253,25 @@ export class Partition<Event extends LogEvent> {
   retireMarket(marketId: MarketId): void {
     const file = this.#file()
     if (!file.markets.has(marketId)) return
-    const snapshot = file.snapshots.get(marketId)
-    this.#transaction(file, (state) => {
-      const markets = file.markets.delete(marketId, state.markets)
-      if (snapshot === undefined) return { ...state, markets }
-      file.snapshots.delete(marketId)
-      return { ...state, markets, snapshots: minus(state.snapshots, snapshot.crc) }
-    })
+    this.#transaction(file, (state) => ({
+      ...state,
+      markets: file.markets.delete(marketId, state.markets),
+    }))
     file.markets.removed(marketId)
     file.trades.orphan(marketId)
-    if (snapshot !== undefined) file.snapshots.removed(snapshot)
+    file.snapshots.remove(marketId)
   }
 
   sweep(limit: number): number {
     const file = this.#file()
-    if (!file.snapshots.hasOrphans && !file.trades.hasOrphans) return 0
+    if (!file.trades.hasOrphans) return 0
     let swept = 0
     let finished: MarketId[] = []
     this.#transaction(file, (state) => {
-      swept = file.snapshots.sweep(limit)
-      const ofTrades = file.trades.sweep(limit - swept, state.trades)
-      swept += ofTrades.swept
-      finished = ofTrades.finished
-      return { ...state, trades: ofTrades.trades }
+      const step = file.trades.sweep(limit, state.trades)
+      swept = step.swept
+      finished = step.finished
+      return { ...state, trades: step.trades }
     })
     for (const marketId of finished) file.trades.clearOrphan(marketId)
     return swept
@@ -350,68 +286,24 @@ export class Partition<Event extends LogEvent> {
 
   /** A transaction that is not an append: it fails whole and leaves the partition as it was. */
   #transaction(file: PartitionFile<Event>, change: (state: FileState) => FileState): void {
-    file.state = this.#run(file, () => {
-      const state = change(file.state)
-      writeState(file, state)
-      return state
-    })
-    this.#wrote(file, 0)
-  }
-
-  /**
-   * A transaction that does not wait for the disk: after a loss of power it is whole or not there,
-   * and it is on the disk at the latest with the next one that waits. It must not write the state
-   * row: that is how `wal.ts` knows it.
-   */
-  #writeLazily(file: PartitionFile<Event>, write: () => void): void {
-    file.db.pragma('synchronous = NORMAL')
-    try {
-      this.#run(file, write)
-    } finally {
-      if (this.#open === file) this.#waitAgain(file)
-    }
-  }
-
-  /** Whether less than may be was written lazily since a checkpoint, or an append, took it all. */
-  #mayWriteLazily(): boolean {
-    if (this.#pagesLazy < LAZY_PAGES_MAX) return true
-    if (!this.#isHeld) {
-      this.#isHeld = true
-      this.#options.askCheckpoint()
-    }
-    if (this.#options.isCheckpointing()) return false
-    this.#isHeld = false
-    this.#pagesLazy = 0
-    this.#pagesInWal = 0
-    return true
-  }
-
-  /** An append must never find the file without. */
-  #waitAgain(file: PartitionFile<Event>): void {
-    try {
-      file.db.pragma('synchronous = FULL')
-    } catch (error) {
-      this.#close(file)
-      throw sqliteFault('LOG_WRITE_FAILED', this.#options.paths.database, error)
-    }
-  }
-
-  #run<Result>(file: PartitionFile<Event>, work: () => Result): Result {
     let committing = false
     try {
       file.begin.run()
-      const result = work()
+      const state = change(file.state)
+      writeState(file, state)
       committing = true
       file.commit.run()
-      return result
+      file.state = state
     } catch (error) {
       if (committing || !rollBack(file.db)) this.#close(file)
       throw sqliteFault('LOG_WRITE_FAILED', this.#options.paths.database, error)
     }
+    this.#wrote(file, 0)
   }
 
   #close(file: PartitionFile<Event>): void {
     this.#open = undefined
+    this.#ending = Promise.all([this.#ending, file.snapshots.close()])
     file.db.close()
   }
 

@@ -10,7 +10,7 @@ import { crc32 } from 'node:zlib'
 import type BetterSqlite3 from 'better-sqlite3'
 import { corrupt } from './record.ts'
 
-export const FILE_FORMAT = 1
+export const FILE_FORMAT = 2
 
 const TABLES = [
   `CREATE TABLE state (id INTEGER PRIMARY KEY, json TEXT NOT NULL, crc INTEGER NOT NULL)`,
@@ -18,8 +18,6 @@ const TABLES = [
   `CREATE TABLE closed_orders (id INTEGER PRIMARY KEY, forget_min_sec INTEGER NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL)`,
   `CREATE TABLE trade_status (market_id BLOB NOT NULL, seq INTEGER NOT NULL, fill INTEGER NOT NULL, status TEXT NOT NULL, tx_hash TEXT NOT NULL, at_ms INTEGER NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (market_id, seq, fill)) WITHOUT ROWID`,
   `CREATE TABLE markets (market_id TEXT PRIMARY KEY, first_offset INTEGER NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID`,
-  `CREATE TABLE snapshots (market_id TEXT PRIMARY KEY, snapshot INTEGER NOT NULL, at_offset INTEGER NOT NULL, seq INTEGER NOT NULL, chunks INTEGER NOT NULL, bytes INTEGER NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID`,
-  `CREATE TABLE snapshot_chunks (id INTEGER PRIMARY KEY, crc INTEGER NOT NULL, payload BLOB NOT NULL)`,
 ] as const
 
 /** How many rows a table has, and the sum of their checksums modulo 2^48. */
@@ -52,11 +50,9 @@ export type FileState = {
   readonly lastOffset: number
   readonly lastMs: number
   readonly closedRowLast: number
-  readonly snapshotLast: number
   readonly closed: Tally
   readonly trades: Tally
   readonly markets: Tally
-  readonly snapshots: Tally
   readonly meta: Readonly<Record<string, string>>
 }
 
@@ -71,19 +67,14 @@ export function createTables(db: BetterSqlite3.Database, logId: string, partitio
       lastOffset: 0,
       lastMs: 0,
       closedRowLast: 0,
-      snapshotLast: 0,
       closed: EMPTY,
       trades: EMPTY,
       markets: EMPTY,
-      snapshots: EMPTY,
       meta: {},
     } satisfies FileState)
     db.prepare('INSERT INTO state VALUES (1, ?, ?)').run(json, crc32(json))
   })()
 }
-
-/** The page where the state row lies: that of the table that is created first, behind the schema. */
-export const STATE_PAGE = 2
 
 export function checkSchema(db: BetterSqlite3.Database, path: string): void {
   const found = db
@@ -93,8 +84,6 @@ export function checkSchema(db: BetterSqlite3.Database, path: string): void {
   if (found.length !== TABLES.length || found.some((sql, index) => sql !== TABLES[index])) {
     throw corrupt(`${path}: its tables are not those of a log partition`)
   }
-  const root = db.prepare("SELECT rootpage FROM sqlite_master WHERE name = 'state'").pluck().get()
-  if (root !== STATE_PAGE) throw corrupt(`${path}: its state is not where it was put`)
 }
 
 export const STATE_SELECT = 'SELECT json, crc FROM state WHERE id = 1'

@@ -62,7 +62,6 @@ export function openSqliteLog<Event extends LogEvent>(options: SqliteLogOptions)
         acceptLoss: options.acceptLoss ?? false,
         askCheckpoint: () => checkpointer?.ask(),
         checkpoints: () => checkpointer?.ended(own.indexOf(number)) ?? 0,
-        isCheckpointing: () => checkpointer?.isBusy() ?? false,
       })
       partitions.set(number, partition)
     }
@@ -104,6 +103,7 @@ export function openSqliteLog<Event extends LogEvent>(options: SqliteLogOptions)
     sweep: (partition, limit) => at(partition).sweep(limit),
     close: async () => {
       await checkpointer?.stop()
+      for (const partition of partitions.values()) await partition.endSnapshots()
       release()
     },
   }

@@ -5,12 +5,10 @@
  *
  * SQLite takes the frames up to the first one whose checksum does not fit, and silently drops the
  * rest. That is right after a power cut in the middle of a commit, and a catastrophe when a bit
- * flipped further up, because commits that were answered would vanish. The difference shows: a commit
- * that waits for the disk is there, with all before it, when the next one begins. All of them do but
- * the chunks of a snapshot, and those alone leave the page of the state row as it is. So if a commit
- * with that page lies at or behind the break, and frames of the same generation (the same salts)
- * behind it, the break is damage; otherwise nobody was answered for what is dropped. Of a commit
- * whose frame for that very page cannot be read, the mark beside the log must tell.
+ * flipped further up, because commits that were answered would vanish. The difference shows: every
+ * commit is synced before the next begins, so at most one transaction can be unsynced. If frames of
+ * the same generation (the same salts) lie behind a commit frame behind the break, the break is
+ * damage.
  *
  * The file is a header of 32 bytes and frames of 24 bytes plus a page, numbers big-endian. A frame's
  * header: page number, database size in pages (not 0 at a commit), two salts, two checksum words
@@ -19,7 +17,6 @@
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { corrupt } from './record.ts'
-import { STATE_PAGE } from './schema.ts'
 
 const HEADER_BYTES = 32
 const FRAME_HEADER_BYTES = 24
@@ -77,14 +74,11 @@ function scan(path: string, file: number, size: number): WalScan {
   let frames = 0
   let committed = 0
   let broken = false
-  /** Whether the transaction at hand waits for the disk, and whether one behind the break did. */
-  let waits = false
-  let durableBehind = false
+  let brokenCommits = 0
   for (let at = HEADER_BYTES; at + FRAME_HEADER_BYTES <= size; at += frameBytes) {
     const length = readSync(file, frame, 0, frameBytes, at)
     const ours = length >= FRAME_HEADER_BYTES && frame.compare(header, 16, 24, 8, 16) === 0
     const commits = frame.readUInt32BE(4) !== 0
-    if (ours && frame.readUInt32BE(0) === STATE_PAGE) waits = true
     if (!broken) {
       if (ours && length === frameBytes && frame.readUInt32BE(0) !== 0) {
         addToSum(sum, frame.subarray(0, 8), swapped)
@@ -95,24 +89,18 @@ function scan(path: string, file: number, size: number): WalScan {
       }
       if (!broken) {
         frames++
-        if (commits) {
-          committed = frames
-          waits = false
-        }
+        if (commits) committed = frames
         continue
       }
     }
     if (!ours) continue
-    if (durableBehind) {
+    if (brokenCommits > 0) {
       throw corrupt(
         `${path}: frame ${frames + 1} of the write-ahead file is damaged, and commits that were ` +
           'made durable lie behind it; restore the file from a copy',
       )
     }
-    if (commits) {
-      durableBehind = waits
-      waits = false
-    }
+    if (commits) brokenCommits++
   }
   return { frames: committed, torn: broken || committed < frames }
 }

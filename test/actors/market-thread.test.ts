@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { takeTrouble } from '#actors/housekeeping.ts'
 import type { TradeReport } from '#actors/market.ts'
-import { byMarket, takeTrouble } from '#actors/market-thread.ts'
+import { byMarket } from '#actors/market-thread.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId, TradeId } from '#domain/ids.ts'
 import type { Shares } from '#domain/money.ts'
 import { byAge, type OpenOrderPlace, type Side, type VerifiedOrder } from '#domain/order.ts'
+import { partitionPaths } from '#log/log-folder.ts'
 import { buy, hashNamed, type OrderBuilder, sell, traderNamed } from '../support/orders.ts'
 import { randomFrom } from '../support/random.ts'
 import { START_SEC, signed } from './market-fixture.ts'
@@ -182,7 +186,7 @@ inFolder('snapshots and truncation change nothing but what is replayed', async (
         }
         host.tidy()
       }
-      host.keepHouse()
+      await host.keepHouse()
     }
     assert.deepEqual(host.hashes(), untouched.hashes())
     await host.stop()
@@ -204,9 +208,9 @@ inFolder('nothing is truncated that the database does not have', async (dataDir)
   for (const batch of batches(9, 100)) await host.run(...batch)
   await host.run(projectedTo(0, 40), projectedTo(1, 0))
   host.tidy()
-  host.keepHouse()
+  await host.keepHouse()
   host.tidy()
-  host.keepHouse()
+  await host.keepHouse()
   const first = host.log.state(0).firstOffset
   assert(first > 1 && first <= 41, `${first}`)
   assert.equal(host.log.state(1).firstOffset, 1)
@@ -220,7 +224,7 @@ inFolder('a quiet market does not keep the log from being truncated', async (dat
   for (let turn = 0; turn < 3; turn++) {
     await host.run(projectedTo(0, host.log.lastOffset(0)))
     host.tidy()
-    host.keepHouse()
+    await host.keepHouse()
   }
   assert(host.log.state(0).firstOffset > 400)
   const hashes = host.hashes()
@@ -372,7 +376,7 @@ inFolder('what has expired is forgotten, and can still not be placed again', asy
   await host.run(cancel(1, 'a', 0))
   host.at(500)
   host.tidy()
-  host.keepHouse()
+  await host.keepHouse()
   assert.equal(host.log.closedOrders(0, [hashNamed('a')]).at(0)?.reason, 'cancelled')
   // Nothing durable has happened since, so a clock set back could still make it young again.
   await host.stop()
@@ -381,7 +385,7 @@ inFolder('what has expired is forgotten, and can still not be placed again', asy
   host.at(500)
   await host.run(place(1, buy('YES').named('b')))
   host.tidy()
-  host.keepHouse()
+  await host.keepHouse()
   assert.equal(host.log.closedOrders(0, [hashNamed('a')]).at(0), undefined)
   const [refused] = await host.run(order)
   assert.equal((refused as { rejected: string }).rejected, 'EXPIRATION_TOO_SOON')
@@ -401,11 +405,11 @@ inFolder(
       await host.run(place(2, buy('YES').at(0.2).named(`n${n}`)))
       await host.run(projectedTo(0, host.log.lastOffset(0)))
       host.tidy()
-      host.keepHouse()
+      await host.keepHouse()
     }
     host.at(1_000_001)
     host.tidy()
-    host.keepHouse()
+    await host.keepHouse()
     assert(host.thread.markets.has(marketId(1)), 'nothing durable has happened so late')
     await host.stop()
     host = startHost(dataDir, options)
@@ -415,7 +419,7 @@ inFolder(
       await host.run(place(2, buy('YES').at(0.2).named(`late${n}`)))
       await host.run(projectedTo(0, host.log.lastOffset(0)))
       host.tidy()
-      host.keepHouse()
+      await host.keepHouse()
     }
     assert(!host.thread.markets.has(marketId(1)))
     await host.stop()
@@ -465,7 +469,7 @@ inFolder('a resolved market whose trades are settled is unloaded for good', asyn
       await host.run(open(others++, later))
       await host.run(projectedTo(0, host.log.lastOffset(0)))
       host.tidy()
-      host.keepHouse()
+      await host.keepHouse()
     }
   }
   await goOn()
@@ -509,7 +513,7 @@ inFolder(
       { rejected: 'MARKET_NOT_FOUND' },
     ])
     host.tidy()
-    assert.equal(host.keepHouse(), 1)
+    assert.equal(await host.keepHouse(), 1)
     fault = new Fault('LOG_CORRUPT', 'a page is damaged', { retryable: false })
     assert.throws(() => host.recover(), /a page is damaged/)
     fault = undefined
@@ -521,41 +525,40 @@ inFolder(
 )
 
 inFolder('a snapshot that cannot be written costs the market nothing', async (dataDir) => {
-  let full = true
-  const host = startHost(dataDir, {
-    partitions: 1,
-    snapshotEvery: 5,
-    between: (log) => ({
-      ...log,
-      beginSnapshot(...args) {
-        const writer = log.beginSnapshot(...args)
-        const writeChunk = (bytes: Uint8Array) => {
-          if (full) throw new Fault('LOG_WRITE_FAILED', 'the disk is full', { retryable: true })
-          writer.writeChunk(bytes)
-        }
-        return { ...writer, writeChunk }
-      },
-    }),
-  })
+  const { snapshots } = partitionPaths(dataDir, 0)
+  const host = startHost(dataDir, { partitions: 1, snapshotEvery: 5 })
+  // Nothing can be created in what is no folder.
+  rmSync(snapshots, { recursive: true })
+  writeFileSync(snapshots, '')
   await host.run(open(1))
   const fill = async (from: number) => {
     for (let n = from; n < from + 10; n++) {
       await host.run(place(1, buy('YES').at(0.1).named(`n${n}`)))
     }
-    host.keepHouse()
+    await host.keepHouse()
   }
   await fill(0)
   // Other work that succeeds does not hide it: whoever tells of it looks only now and then.
   host.tidy()
-  host.keepHouse()
-  assert.equal(takeTrouble(host.thread), 'the disk is full')
+  await host.keepHouse()
+  assert.match(takeTrouble(host.thread), /cannot write .*ENOTDIR/)
   assert.equal(takeTrouble(host.thread), '')
   assert.equal(host.resting(), 10)
-  full = false
+  rmSync(snapshots)
+  mkdirSync(snapshots)
   await fill(10)
   assert.equal(takeTrouble(host.thread), '')
   assert.equal(host.log.snapshots(0).length, 1)
   assert.equal(host.resting(), 20)
+  // One that fails at its very end: something else has its name.
+  for (let n = 20; n < 30; n++) await host.run(place(1, buy('YES').at(0.1).named(`n${n}`)))
+  const taken = join(snapshots, `${marketId(1)}-${host.log.lastOffset(0)}`)
+  mkdirSync(taken)
+  await host.keepHouse()
+  assert.match(takeTrouble(host.thread), /cannot write/)
+  rmSync(taken, { recursive: true })
+  await fill(30)
+  assert.equal(host.log.snapshots(0)[0]?.atOffset, host.log.lastOffset(0))
   await host.stop()
 })
 

@@ -7,17 +7,16 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { housekeep, tidy } from '#actors/housekeeping.ts'
 import { stateHashOf } from '#actors/market.ts'
 import {
   commit,
-  housekeep,
   type MarketThread,
   type MarketThreadProtocol,
   marketThread,
   newMarketThread,
   prepare,
   recover,
-  tidy,
 } from '#actors/market-thread.ts'
 import type { PackedEvent } from '#actors/packed-event.ts'
 import { partitionOf } from '#config/topology.ts'
@@ -114,9 +113,9 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
     },
     recover: (partition = 0) => recover(thread, partition),
     /** All the housekeeping there is; answers how many steps it took. */
-    keepHouse(): number {
+    async keepHouse(): Promise<number> {
       let steps = 1
-      while (housekeep(thread)) steps++
+      for (; housekeep(thread); steps++) await new Promise((resolve) => setImmediate(resolve))
       return steps
     },
     tidy: () => tidy(thread),

@@ -12,7 +12,8 @@ import { type Noted, notes } from './flow.ts'
 const [dataDir] = process.argv.slice(2)
 if (dataDir === undefined) throw new Error('a data folder is needed')
 const log = openSqliteLog<Noted>({ dataDir, partitions: 1, own: [0], checkpointThread: false })
-const note = notes(`0x${'ab'.repeat(32)}` as MarketId, 'x'.repeat(9_000))
+const MARKET = `0x${'ab'.repeat(32)}` as MarketId
+const note = notes(MARKET, 'x'.repeat(9_000))
 
 function attempt(work: () => number): number | string {
   try {
@@ -34,5 +35,20 @@ while (failed === '') {
   }
 }
 const reopened = attempt(() => log.reopen(0).lastOffset)
-writeSync(1, JSON.stringify({ answered, failed, reopened }))
+
+/** A snapshot that is larger than a file may be. */
+async function tooLarge(): Promise<string> {
+  const writer = log.beginSnapshot(0, MARKET, answered, answered)
+  try {
+    for (let chunk = 0; chunk < 20; chunk++) writer.writeChunk(Buffer.alloc(65_536))
+    await writer.commit()
+    return 'committed'
+  } catch (error) {
+    return (error as Fault).code
+  }
+}
+
+const snapshot = typeof reopened === 'number' ? await tooLarge() : ''
+await log.close()
+writeSync(1, JSON.stringify({ answered, failed, reopened, snapshot }))
 process.exit()

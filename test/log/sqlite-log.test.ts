@@ -3,7 +3,17 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
@@ -236,22 +246,172 @@ test('a snapshot is seen when it is complete, and replaces the one before', asyn
     const snapshot = log.readSnapshot(0, market)
     return snapshot && { meta: snapshot.meta, chunks: [...snapshot.chunks] }
   }
+  const { snapshots } = partitionPaths(dataDir, 0)
+  const files = () => readdirSync(snapshots).sort()
+  const kept = new Map<string, Buffer>()
   const first = take(0, 3, 4)
   assert.equal(stored(), undefined)
-  first.commit()
+  const committed = first.commit()
+  assert.equal(stored(), undefined, 'it is not durable yet')
+  await committed
   const meta = { marketId: market, atOffset: 4, seq: 4, chunks: 3, bytes: 15_000 }
   assert.deepEqual(stored(), { meta, chunks: chunks(0, 3) })
+  for (const atOffset of [1, 2, 3]) {
+    // Each of them is a newest one, in a log that has no other.
+    const other = join(dataDir, `other-${atOffset}`)
+    cpSync(join(dataDir, 'log'), join(other, 'log'), { recursive: true })
+    rmSync(partitionPaths(other, 0).snapshots, { recursive: true })
+    const copy = open({ dataDir: other })
+    await copy.beginSnapshot(0, market, atOffset, atOffset).commit()
+    const name = `${market}-${atOffset}`
+    kept.set(join(snapshots, name), readFileSync(join(partitionPaths(other, 0).snapshots, name)))
+  }
+  kept.set(join(snapshots, `${market}-4`), readFileSync(join(snapshots, `${market}-4`)))
   take(50, 4, 6)
   log = await reopened(log)
   assert.deepEqual(stored(), { meta, chunks: chunks(0, 3) }, 'the unfinished one is not seen')
+  assert.deepEqual(files(), [`${market}-4`])
   take(60, 2, 7).abort()
-  take(100, 2, 9).commit()
+  await take(100, 2, 10).commit()
+  // One that was begun before and ends later does not take its place.
+  const late = take(70, 1, 8)
+  const newer = take(80, 1, 10)
+  await newer.commit()
+  await late.commit()
+  assert.equal(log.snapshots(0)[0]?.atOffset, 10)
+  await take(100, 2, 10).commit()
+  await close(log)
+  assert.deepEqual(files(), [`${market}-10`, `${market}-8`])
+  // Those that were replaced, and for some reason are still there, change nothing.
+  for (const [path, bytes] of kept) writeFileSync(path, bytes)
+  log = open()
+  assert.deepEqual(files(), [`${market}-10`])
+  assert.deepEqual(log.snapshots(0), [{ ...meta, atOffset: 10, seq: 10, chunks: 2, bytes: 10_000 }])
+  assert.deepEqual(stored()?.chunks, chunks(100, 2))
+})
+
+test('a snapshot that cannot be written says so, leaves nothing, and the log goes on', async () => {
+  const log = open()
+  await appendNotes(log, 1, 10)
+  const { snapshots } = partitionPaths(dataDir, 0)
+  rmSync(snapshots, { recursive: true })
+  writeFileSync(snapshots, '')
+  const refused = log.beginSnapshot(0, market, 10, 10)
+  refused.writeChunk(Buffer.alloc(10))
+  await assert.rejects(refused.commit(), fault('LOG_SNAPSHOT_FAILED'))
+  assert.throws(() => refused.isReady(), fault('LOG_SNAPSHOT_FAILED'))
+  assert.throws(() => refused.writeChunk(Buffer.alloc(10)), fault('LOG_SNAPSHOT_FAILED'))
+  rmSync(snapshots)
+  mkdirSync(snapshots)
+  assert.deepEqual(log.snapshots(0), [])
+  await appendNotes(log, 11, 12)
+  await log.beginSnapshot(0, market, 12, 12).commit()
+  assert.equal(log.readSnapshot(0, market)?.meta.atOffset, 12)
+})
+
+test('a snapshot under way is given up when its partition is opened again', async () => {
+  const log = open()
+  await appendNotes(log, 1, 10)
+  const begun = log.beginSnapshot(0, market, 10, 10)
+  begun.writeChunk(Buffer.alloc(10))
+  const committed = log.beginSnapshot(0, market, 9, 9).commit()
+  log.reopen(0)
+  assert.throws(() => begun.writeChunk(Buffer.alloc(10)), fault('LOG_SNAPSHOT_FAILED'))
+  await assert.rejects(committed, fault('LOG_SNAPSHOT_FAILED'))
+  assert.deepEqual(log.snapshots(0), [])
+  await close(log)
+  assert.deepEqual(readdirSync(partitionPaths(dataDir, 0).snapshots), [])
+})
+
+test('a snapshot does not run ahead of the disk, and is whole however large', async () => {
+  let log = open()
+  await appendNotes(log, 1, 10)
+  const writer = log.beginSnapshot(0, market, 10, 10)
+  let waits = 0
+  for (let chunk = 0; chunk < 200; chunk++) {
+    for (; !writer.isReady(); waits++) await new Promise((resolve) => setImmediate(resolve))
+    writer.writeChunk(Buffer.alloc(65_536, chunk))
+  }
+  assert(waits >= 11, `it waited ${waits} times`)
+  assert.equal((await writer.commit()).bytes, 200 * 65_536)
   log = await reopened(log)
-  assert.deepEqual(log.snapshots(0), [{ ...meta, atOffset: 9, seq: 9, chunks: 2, bytes: 10_000 }])
-  assert.deepEqual(stored()?.chunks, chunks(100, 2))
-  while (log.sweep(0, 2) > 0);
-  assert.equal(log.sweep(0, 2), 0)
-  assert.deepEqual(stored()?.chunks, chunks(100, 2))
+  let chunk = 0
+  for (const bytes of log.readSnapshot(0, market)?.chunks ?? []) {
+    assert.deepEqual(bytes, Buffer.alloc(65_536, chunk++))
+  }
+  assert.equal(chunk, 200)
+  // Its buffers are used again, by one at a time.
+  const next = log.beginSnapshot(0, market, 10, 10)
+  for (chunk = 0; chunk < 40; chunk++) next.writeChunk(Buffer.alloc(65_000, chunk))
+  await next.commit()
+  const read = Array.from(log.readSnapshot(0, market)!.chunks, (bytes) => bytes[64_999])
+  assert.deepEqual(read, range(0, 39))
+})
+
+test('a snapshot that the log cannot do without is missed, and one it can is not', async () => {
+  let log = open()
+  for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
+  const writer = log.beginSnapshot(0, market, 30, 30)
+  const chunks = ['first', 'second', 'third'].map((text) => Buffer.from(text))
+  for (const chunk of chunks) writer.writeChunk(chunk)
+  await writer.commit()
+  const { snapshots } = partitionPaths(dataDir, 0)
+  const path = join(snapshots, `${market}-30`)
+  const bytes = readFileSync(path)
+  await close(log)
+  rmSync(snapshots, { recursive: true })
+  log = open()
+  assert.deepEqual(log.truncationFloor(0), { offset: 1, marketId: market })
+  await close(log)
+  writeFileSync(path, bytes)
+  log = open()
+  assert.equal(log.truncate(0, 31, 40, 1_000).removed, 28)
+  await close(log)
+  for (const at of range(0, bytes.length - 1)) {
+    const damaged = Buffer.from(bytes)
+    damaged[at] = damaged[at]! ^ 4
+    writeFileSync(path, damaged)
+    const openAndRead = () => {
+      log = open()
+      for (const _ of log.readSnapshot(0, market)!.chunks);
+    }
+    assert.throws(openAndRead, fault('LOG_CORRUPT'), `byte ${at}`)
+    await close(log)
+  }
+  rmSync(path)
+  assert.throws(() => open(), fault('LOG_CORRUPT'))
+  // That of another time under its name, or of another log, is not taken for it.
+  writeFileSync(join(snapshots, `${market}-31`), bytes)
+  assert.throws(() => open(), fault('LOG_CORRUPT'))
+  rmSync(join(snapshots, `${market}-31`))
+  // What is set aside by hand is left alone.
+  writeFileSync(`${path}.aside`, bytes)
+  writeFileSync(path, bytes)
+  log = open()
+  assert.deepEqual(log.truncationFloor(0), { offset: 31, marketId: market })
+  assert.deepEqual([...log.readSnapshot(0, market)!.chunks], chunks)
+  assert(existsSync(`${path}.aside`))
+})
+
+test('a snapshot that is ahead of its log shows that the log has lost something', async () => {
+  const log = open()
+  await appendNotes(log, 1, 4)
+  await close(log)
+  const { database, mark, snapshots } = partitionPaths(dataDir, 0)
+  const copies = [database, mark].map((path) => [path, readFileSync(path)] as const)
+  const later = open()
+  await appendNotes(later, 5, 9)
+  await later.beginSnapshot(0, market, 9, 9).commit()
+  await close(later)
+  for (const [path, bytes] of copies) writeFileSync(path, bytes)
+  assert.throws(() => open(), fault('LOG_LOST'))
+  // Who accepts it must never meet the snapshot again.
+  const accepted = open({ acceptLoss: true })
+  assert.deepEqual(accepted.snapshots(0), [])
+  assert.deepEqual(readdirSync(snapshots), [])
+  await appendNotes(accepted, 5, 12)
+  await close(accepted)
+  assert.deepEqual(open().snapshots(0), [])
 })
 
 test('truncation stops at the projector, at what a market needs, and at the last batch', async () => {
@@ -264,7 +424,7 @@ test('truncation stops at the projector, at what a market needs, and at the last
     log.truncate(0, below, projected, limit)
   assert.deepEqual(log.truncationFloor(0), { offset: 1, marketId: market })
   assert.equal(truncated(40, 45).removed, 0, 'the market has no snapshot')
-  log.beginSnapshot(0, market, 45, 44).commit()
+  await log.beginSnapshot(0, market, 45, 44).commit()
   assert.deepEqual(log.truncationFloor(0), { offset: 41, marketId: other })
   assert.deepEqual(truncated(40, 10), { firstOffset: 9, removed: 8, more: false })
   assert.deepEqual(truncated(30, 45, 5), { firstOffset: 13, removed: 4, more: true })
@@ -294,14 +454,29 @@ test('a retired market leaves nothing behind', async () => {
   await log.append(0, { events: range(1, 9).map(note), nowMs: NOW, trades })
   const writer = log.beginSnapshot(0, market, 9, 9)
   writer.writeChunk(Buffer.alloc(10))
-  writer.commit()
+  await writer.commit()
+  const { snapshots } = partitionPaths(dataDir, 0)
+  const path = join(snapshots, `${market}-9`)
+  const bytes = readFileSync(path)
+  const begun = log.beginSnapshot(0, market, 9, 9)
   log.retireMarket(0, market)
+  await assert.rejects(begun.commit(), fault('LOG_SNAPSHOT_FAILED'))
   assert.equal(log.sweep(0, 4), 4)
-  log = await reopened(log)
+  await close(log)
+  assert.deepEqual(readdirSync(snapshots), [])
+  // If it could not be removed, it is not taken for one of a market that nobody knows.
+  writeFileSync(path, bytes)
+  log = open()
   assert.deepEqual(log.snapshots(0), [])
-  assert.equal(log.sweep(0, 100), 6)
+  assert.deepEqual(readdirSync(snapshots), [])
+  assert.equal(log.sweep(0, 100), 5)
   assert.equal(log.sweep(0, 100), 0)
   assert.deepEqual(log.tradeStatuses(0, [trades[8]!.tradeId]), [undefined])
+  // Nor for one of a later market with the same id.
+  await appendNotes(log, 1, 1)
+  await close(log)
+  writeFileSync(path, bytes)
+  assert.deepEqual(open().snapshots(0), [])
 })
 
 test('a failed append says so, and after reopening the log is what it was', async () => {
@@ -350,7 +525,7 @@ test('a data folder keeps its number of partitions, and all of them', async () =
   writeFileSync(own, mine)
   const json = join(dataDir, 'log', 'log.json')
   const identity = readFileSync(json, 'utf8')
-  writeFileSync(json, identity.replace('"format":1', '"format":2'))
+  writeFileSync(json, identity.replace('"format":2', '"format":1'))
   assert.throws(() => open(), fault('LOG_FORMAT_UNKNOWN'))
   rmSync(json)
   assert.throws(() => open(), fault('LOG_FOLDER_DAMAGED'))
@@ -436,12 +611,15 @@ test('a commit that the system refuses in the middle leaves exactly what was ans
     encoding: 'utf8',
   })
   assert.equal(child.status, 0, child.stderr)
-  const { answered, failed, reopened } = JSON.parse(child.stdout)
+  const { answered, failed, reopened, snapshot } = JSON.parse(child.stdout)
   assert.equal(failed, 'LOG_APPEND_FAILED')
   assert(answered > 5, `${answered} were answered`)
   // Opening may need more room than there is; it must not lose anything for that.
-  if (typeof reopened === 'number') assert.equal(reopened, answered)
-  else assert.equal(reopened, 'LOG_OPEN_FAILED')
+  if (typeof reopened === 'number') {
+    assert.equal(reopened, answered)
+    assert.equal(snapshot, 'LOG_SNAPSHOT_FAILED')
+    assert.deepEqual(readdirSync(partitionPaths(dataDir, 0).snapshots), [])
+  } else assert.equal(reopened, 'LOG_OPEN_FAILED')
   const log = openSqliteLog<Noted>({ dataDir, partitions: 1, own: [0], checkpointThread: false })
   try {
     assert.equal(log.state(0).lastOffset, answered)
