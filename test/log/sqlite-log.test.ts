@@ -25,6 +25,8 @@ import { tradeId } from '#domain/ids.ts'
 import type { EventLog, LogRecord } from '#log/event-log.ts'
 import { createLog, partitionPaths } from '#log/log-folder.ts'
 import { openLogReader } from '#log/log-reader.ts'
+import { openPartitionFile } from '#log/partition-file.ts'
+import { UPCASTERS } from '#log/record.ts'
 import { openSqliteLog, type SqliteLogOptions } from '#log/sqlite-log.ts'
 import { randomFrom } from '../support/random.ts'
 import { closedOrder, contentOf, flowOf, marketNamed, type Noted, notes } from './flow.ts'
@@ -531,6 +533,20 @@ test('a data folder keeps its number of partitions, and all of them', async () =
   assert.throws(() => open(), fault('LOG_FOLDER_DAMAGED'))
   writeFileSync(json, identity)
   assert.equal(open({ own: [0, 1] }).lastOffset(1), 1)
+})
+
+test('every commit waits for the disk', () => {
+  const { id: logId } = createLog(dataDir, 2)
+  const paths = partitionPaths(dataDir, 0)
+  const home = { logId, partition: 0 }
+  const { db } = openPartitionFile({ home, paths, upcasters: UPCASTERS, acceptLoss: false })
+  try {
+    const FULL = 2
+    assert.equal(db.pragma('synchronous', { simple: true }), FULL)
+    assert.equal(db.pragma('journal_mode', { simple: true }), 'wal')
+  } finally {
+    db.close()
+  }
 })
 
 test('creating a log twice gives the same log', () => {
