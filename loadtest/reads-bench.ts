@@ -59,15 +59,19 @@ const ENDPOINTS: Readonly<Record<string, (names: Names) => string>> = {
   settlements: ({ market }) => `/api/v1/settlements/${market}`,
 }
 
-type Side = { readonly driver: Driver; readonly requests: (endpoint: string) => Request[] }
+type Prepared = { readonly url: string; readonly requests: (endpoint: string) => Request[] }
+type Side = Pick<Prepared, 'requests'> & { readonly driver: Driver }
 type Measured = { readonly rate: number[]; readonly p99: number[]; body: string }
 
 const bare = fork(new URL('./bare-server.ts', import.meta.url))
 const exchanges: Exchange[] = []
 try {
   const [port] = (await once(bare, 'message')) as [number]
-  const small = await openSide({ trades: 10_000, markets: DIFFERENT, users: 1_000 })
-  const large = await openSide({ trades: LARGE, markets: 1_000, users: LARGE / 10 })
+  const few = await prepareSide({ trades: 10_000, markets: DIFFERENT, users: 1_000 })
+  const many = await prepareSide({ trades: LARGE, markets: 1_000, users: LARGE / 10 })
+  // Not before all is ready: a server closes connections that have nothing to say.
+  const small = await connectTo(few)
+  const large = await connectTo(many)
   const plain = await openDriver(`http://127.0.0.1:${port}`, CONNECTIONS)
   const rows: Row[] = []
   const only = process.argv.includes('--only')
@@ -104,7 +108,11 @@ try {
 }
 
 /** An exchange over a database of that size, its newest trades of the last minutes. */
-async function openSide(size: { trades: number; markets: number; users: number }): Promise<Side> {
+async function prepareSide(size: {
+  trades: number
+  markets: number
+  users: number
+}): Promise<Prepared> {
   progress(`${size.trades} trades are put in`)
   const exchange = await openExchange({
     environment: {
@@ -131,13 +139,17 @@ async function openSide(size: { trades: number; markets: number; users: number }
     return { market: id(market), user: user(1 + Math.floor((at * size.users) / DIFFERENT)), trade }
   })
   return {
-    driver: await openDriver(exchange.url, CONNECTIONS),
+    url: exchange.url,
     requests: (endpoint) =>
       Array.from({ length: REQUESTS }, () => {
         const path = ENDPOINTS[endpoint]?.(random.pick(names)) ?? ''
         return writeRequest('GET', path, '')
       }),
   }
+}
+
+async function connectTo({ url, requests }: Prepared): Promise<Side> {
+  return { driver: await openDriver(url, CONNECTIONS), requests }
 }
 
 async function compare(endpoint: string, small: Side, large: Side, plain: Driver): Promise<Row> {

@@ -283,7 +283,6 @@ runThread({
     stopped = true
     for (const timer of timers) clearInterval(timer)
     await drained()
-    thread.job?.writer.abort()
     for (const channel of channels) channel.close()
     await events.close()
   },

@@ -93,7 +93,7 @@ function nextStep(thread: MarketThread): Step | undefined {
 
 /** Rows of closed orders that one step looks at, and rows without an owner that one step removes. */
 const FORGET_STEP = 2_000
-const SWEEP_STEP = 64
+const SWEEP_STEP = 500
 
 function stepForgetting(thread: MarketThread, partition: number): void {
   const { log } = thread.options

@@ -140,7 +140,7 @@ export type SnapshotChunk = {
 
 /** Reads one chunk. What is not a chunk of this version is a bug of whoever stored it. */
 export function readChunk(bytes: Uint8Array): SnapshotChunk {
-  // Bytes from a file or a database may begin anywhere; words may not.
+  // Bytes from a file may begin anywhere; words may not.
   const aligned = bytes.byteOffset % 8 === 0 ? bytes : Uint8Array.from(bytes)
   assert.ok(aligned.byteLength >= HEADER_WORDS * 4, 'a snapshot chunk has a header')
   assert.equal(aligned.byteLength % 4, 0, 'a snapshot chunk is whole')

@@ -94,7 +94,6 @@ export type SnapshotMeta = {
   readonly atOffset: number
   readonly seq: Sequence
   readonly chunks: number
-  readonly bytes: number
 }
 
 export type Snapshot = { readonly meta: SnapshotMeta; readonly chunks: Iterable<Buffer> }

@@ -1,7 +1,8 @@
 /**
  * The folder of the log: `log/` in the data folder, with `log.json`, and for each partition its
- * database, its durable mark and its lock. It is created whole or not at all, the number of
- * partitions never changes afterwards, and each partition has one writer at a time on the machine.
+ * database, its durable mark and its lock, and beside them, once it was opened, a folder for its
+ * snapshots. It is created whole or not at all, the number of partitions never changes afterwards,
+ * and each partition has one writer at a time on the machine.
  */
 
 import { randomUUID } from 'node:crypto'

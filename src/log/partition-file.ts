@@ -17,7 +17,7 @@ import { checkSchema, type FileState, parseState, STATE_SELECT } from './schema.
 import { SnapshotFiles } from './snapshot-files.ts'
 import { sqliteFault } from './sqlite-fault.ts'
 import { TradeTable } from './trade-table.ts'
-import { scanWal } from './wal.ts'
+import { checkWal } from './wal.ts'
 
 /** The batches at the end that an open reads and checks; the others are checked when read. */
 const TAIL_BATCHES_CHECKED = 4
@@ -99,6 +99,7 @@ export function openPartitionFile<Event extends LogEvent>(
         retryable: true,
       })
     }
+    snapshots.removeUseless()
     return file
   } catch (error) {
     db?.close()
@@ -111,7 +112,7 @@ function readBeforeSqlite({ paths, acceptLoss }: FileOptions): number {
   let mark = 0
   try {
     mark = readMark(paths.mark)
-    scanWal(paths.wal)
+    checkWal(paths.wal)
   } catch (error) {
     if (!(acceptLoss && error instanceof Fault)) throw error
   }
@@ -175,8 +176,9 @@ function findSnapshots(
     if (atOffset > state.lastOffset && !acceptLoss) {
       throw lost(path, state.lastOffset, `a snapshot of ${marketId} holds offset ${atOffset}`)
     }
+    if (atOffset > state.lastOffset) return 'ahead'
     const firstOffset = markets.get(marketId)?.firstOffset
-    return firstOffset !== undefined && firstOffset <= atOffset && atOffset <= state.lastOffset
+    return firstOffset !== undefined && firstOffset <= atOffset ? 'fits' : 'useless'
   })
   const floor = truncationFloor(markets, snapshots, state)
   if (floor.offset < state.firstOffset) {
@@ -206,8 +208,8 @@ export function truncationFloor(
 function lost(path: string, lastOffset: number, why: string): Fault {
   return new Fault(
     'LOG_LOST',
-    `${path} ends at offset ${lastOffset}, but ${why}: answered commands are missing; restore the ` +
-      'file and its -wal from a copy',
+    `${path} ends at offset ${lastOffset}, but ${why}: answered commands are missing; restore all ` +
+      'files of the partition from one copy',
     { retryable: false },
   )
 }

@@ -1,7 +1,7 @@
 /**
  * The snapshots of a partition's markets, each a file of its own. The owner hands over chunks and goes
- * on: the system's threads write them, wait for the disk every half a megabyte, and at the end give
- * the file its name, by which it exists. So a snapshot never makes its market wait, and a draft, or
+ * on: Node's threads for files write them, wait for the disk every half a megabyte, and at the end
+ * give the file its name, by which it exists. So a snapshot never makes its market wait, and a draft, or
  * a file that a newer one has replaced, can go at any time.
  *
  * A file: each chunk behind its length and its checksum, then the description of the snapshot as
@@ -34,13 +34,13 @@ const BUFFERS_UNDER_WAY_MAX = 2
 const LABEL_BYTES = 8
 /** A description is far smaller than this. */
 const META_BYTES_MAX = 4_096
-const NAME = /^0x[0-9a-f]{64}-[1-9][0-9]*$/
+const NAME = /^(0x[0-9a-f]{64})-([1-9][0-9]{0,15})$/
 const DRAFT = '.new'
 
 /** Drafts of one thread have different names, whatever became of them. */
 let drafts = 0
 
-/** Buffers of snapshots past, so that the next one leaves no garbage. */
+/** Buffers of snapshots past, as many as one uses, so that the next one leaves no garbage. */
 const spare: Buffer[] = []
 
 function takeBuffer(): Buffer {
@@ -48,43 +48,64 @@ function takeBuffer(): Buffer {
 }
 
 function giveBack(buffer: Buffer): void {
-  if (spare.length < BUFFERS_UNDER_WAY_MAX) spare.push(buffer)
+  if (spare.length <= BUFFERS_UNDER_WAY_MAX) spare.push(buffer)
 }
 
-/** What of the log a snapshot must fit: the events of its market, and the end. */
-export type Fits = (meta: SnapshotMeta) => boolean
+/** Whether the log has what a snapshot stands for: it ends before it, knows nothing of it, or does. */
+export type Fit = 'ahead' | 'useless' | 'fits'
+
+type Named = Pick<SnapshotMeta, 'marketId' | 'atOffset'>
 
 export class SnapshotFiles {
   readonly #folder: string
   readonly #home: RowHome
   readonly #newest = new Map<MarketId, SnapshotMeta>()
+  /** What was found and nobody needs, and of it what nobody must ever meet again. */
+  readonly #useless: string[] = []
+  readonly #ahead: string[] = []
   readonly #writers = new Set<FileWriter>()
   /** The last of the files to be removed, one after the other. */
   #removing = Promise.resolve()
 
-  /** Finds what is there; what does not fit, was replaced or never finished is removed. */
-  constructor(folder: string, home: RowHome, fits: Fits) {
+  /** Finds the newest snapshot of each market that fits the log, and changes nothing. */
+  constructor(folder: string, home: RowHome, fitOf: (named: Named) => Fit) {
     this.#folder = folder
     this.#home = home
-    if (mkdirSync(folder, { recursive: true }) !== undefined) syncFolder(dirname(folder))
-    const useless: string[] = []
+    mkdirSync(folder, { recursive: true })
+    // Names that an earlier run gave may not be on the disk yet, and truncation will rely on them.
+    syncFolder(dirname(folder))
+    syncFolder(folder)
+    const newest = new Map<MarketId, Named>()
     for (const name of readdirSync(folder)) {
-      if (name.endsWith(DRAFT)) {
-        useless.push(name)
+      const named = parseName(name)
+      if (named === undefined) {
+        if (name.endsWith(DRAFT)) this.#useless.push(name)
         continue
       }
-      if (!NAME.test(name)) continue
-      const meta = readMeta(join(folder, name), home)
-      if (nameOf(meta) !== name) throw corrupt(`${join(folder, name)} is of another market or time`)
-      const other = this.#newest.get(meta.marketId)
-      if (!fits(meta) || (other !== undefined && other.atOffset > meta.atOffset)) {
-        useless.push(name)
-        continue
+      const fit = fitOf(named)
+      if (fit === 'ahead') this.#ahead.push(name)
+      else if (fit === 'useless') this.#useless.push(name)
+      else {
+        const other = newest.get(named.marketId)
+        const isNewer = other === undefined || other.atOffset < named.atOffset
+        if (isNewer) newest.set(named.marketId, named)
+        const older = isNewer ? other : named
+        if (older !== undefined) this.#useless.push(nameOf(older))
       }
-      if (other !== undefined) useless.push(nameOf(other))
+    }
+    for (const named of newest.values()) {
+      const path = join(folder, nameOf(named))
+      const meta = readMeta(path, home)
+      if (nameOf(meta) !== nameOf(named)) throw corrupt(`${path} is of another market or time`)
       this.#newest.set(meta.marketId, meta)
     }
-    for (const name of useless) rmSync(join(folder, name), { force: true })
+  }
+
+  /** To be called once all of the partition was found in order: what is refused stays as it is. */
+  removeUseless(): void {
+    for (const name of this.#ahead) rmSync(join(this.#folder, name))
+    for (const name of this.#useless) removeIfPossible(join(this.#folder, name))
+    syncFolder(this.#folder)
   }
 
   get(marketId: MarketId): SnapshotMeta | undefined {
@@ -137,11 +158,27 @@ export class SnapshotFiles {
 }
 
 /** Its name says which market it is of, and which of two is the newer. */
-function nameOf({ marketId, atOffset }: Pick<SnapshotMeta, 'marketId' | 'atOffset'>): string {
+function nameOf({ marketId, atOffset }: Named): string {
   return `${marketId}-${atOffset}`
 }
 
-type Subject = Pick<SnapshotMeta, 'marketId' | 'atOffset' | 'seq'>
+function parseName(name: string): Named | undefined {
+  const [, marketId, atOffset] = NAME.exec(name) ?? []
+  return marketId === undefined
+    ? undefined
+    : { marketId: marketId as MarketId, atOffset: Number(atOffset) }
+}
+
+/** What nobody needs does no harm either, and the next open tries again. */
+function removeIfPossible(path: string): void {
+  try {
+    rmSync(path, { force: true })
+  } catch (error) {
+    if (!(error instanceof Error && 'syscall' in error)) throw error
+  }
+}
+
+type Subject = Omit<SnapshotMeta, 'chunks'>
 
 class FileWriter implements SnapshotWriter {
   readonly ended: Promise<void>
@@ -155,7 +192,6 @@ class FileWriter implements SnapshotWriter {
   #work: Promise<void>
   #file: FileHandle | undefined
   #chunks = 0
-  #bytes = 0
   #filling = takeBuffer()
   #filled = 0
   #underWay = 0
@@ -205,14 +241,13 @@ class FileWriter implements SnapshotWriter {
     }
     writeLabel(label, length, chunkCrc(this.#home, this.#subject, this.#chunks, payload))
     this.#chunks++
-    this.#bytes += length
   }
 
   async commit(): Promise<SnapshotMeta> {
     this.#check()
     assert(!this.#isOver, 'a snapshot is committed once')
     this.#isOver = true
-    const meta: SnapshotMeta = { ...this.#subject, chunks: this.#chunks, bytes: this.#bytes }
+    const meta: SnapshotMeta = { ...this.#subject, chunks: this.#chunks }
     const text = Buffer.from(JSON.stringify(meta))
     const end = this.#reserve(text.length + LABEL_BYTES)
     end.set(text)
@@ -224,7 +259,7 @@ class FileWriter implements SnapshotWriter {
       if (this.#fault !== undefined) return
       await rename(this.#draft, join(this.#folder, nameOf(meta)))
       await syncInBackground(this.#folder)
-      // Whoever aborts it has no use for it, but it is as good as any: the next open may take it.
+      // One that was aborted meanwhile is as good as any: the next open may take it.
       if (this.#fault === undefined) this.#publish(meta)
     })
     await this.#work
@@ -342,8 +377,9 @@ function readMeta(path: string, home: RowHome): SnapshotMeta {
 }
 
 function* readChunks(path: string, home: RowHome, meta: SnapshotMeta): Generator<Buffer> {
-  const file = openSync(path, 'r')
+  let file: number | undefined
   try {
+    file = openSync(path, 'r')
     let at = 0
     for (let place = 0; place < meta.chunks; place++) {
       const label = readBytes(file, at, LABEL_BYTES)
@@ -363,7 +399,7 @@ function* readChunks(path: string, home: RowHome, meta: SnapshotMeta): Generator
   } catch (error) {
     throw sqliteFault('LOG_READ_FAILED', path, error)
   } finally {
-    closeSync(file)
+    if (file !== undefined) closeSync(file)
   }
 }
 

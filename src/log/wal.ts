@@ -23,32 +23,26 @@ const FRAME_HEADER_BYTES = 24
 const MAGIC = 0x377f0682
 const FORMAT = 3_007_000
 
-export type WalScan = {
-  /** Frames that SQLite will accept, up to the last intact commit. */
-  readonly frames: number
-  /** Whether something of an unfinished commit lies behind them. */
-  readonly torn: boolean
-}
-
-export function scanWal(path: string): WalScan {
+/** Throws `LOG_CORRUPT` when SQLite would drop more than the end of an unfinished commit. */
+export function checkWal(path: string): void {
   let file: number
   try {
     file = openSync(path, 'r')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { frames: 0, torn: false }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
     throw error
   }
   try {
-    return scan(path, file, fstatSync(file).size)
+    check(path, file, fstatSync(file).size)
   } finally {
     closeSync(file)
   }
 }
 
-function scan(path: string, file: number, size: number): WalScan {
+function check(path: string, file: number, size: number): void {
   const header = Buffer.alloc(HEADER_BYTES)
   const read = readSync(file, header, 0, HEADER_BYTES, 0)
-  if (header.every((byte) => byte === 0)) return { frames: 0, torn: size > 0 }
+  if (header.every((byte) => byte === 0)) return
   const magic = header.readUInt32BE(0)
   const swapped = magic === MAGIC + 1
   const pageBytes = header.readUInt32BE(8)
@@ -66,13 +60,12 @@ function scan(path: string, file: number, size: number): WalScan {
   if (!whole) {
     // The header is written and synced before any frame, within one sector. If less than all of it
     // is there, nothing was ever committed through it; if it is there and wrong, it was damaged.
-    if (size < HEADER_BYTES) return { frames: 0, torn: true }
+    if (size < HEADER_BYTES) return
     throw corrupt(`${path}: the header of the write-ahead file is damaged`)
   }
   const frameBytes = FRAME_HEADER_BYTES + pageBytes
   const frame = Buffer.alloc(frameBytes)
   let frames = 0
-  let committed = 0
   let broken = false
   let brokenCommits = 0
   for (let at = HEADER_BYTES; at + FRAME_HEADER_BYTES <= size; at += frameBytes) {
@@ -89,7 +82,6 @@ function scan(path: string, file: number, size: number): WalScan {
       }
       if (!broken) {
         frames++
-        if (commits) committed = frames
         continue
       }
     }
@@ -97,12 +89,11 @@ function scan(path: string, file: number, size: number): WalScan {
     if (brokenCommits > 0) {
       throw corrupt(
         `${path}: frame ${frames + 1} of the write-ahead file is damaged, and commits that were ` +
-          'made durable lie behind it; restore the file from a copy',
+          'made durable lie behind it; restore all files of the partition from one copy',
       )
     }
     if (commits) brokenCommits++
   }
-  return { frames: committed, torn: broken || committed < frames }
 }
 
 type Sum = [number, number]

@@ -256,7 +256,7 @@ test('a snapshot is seen when it is complete, and replaces the one before', asyn
   const committed = first.commit()
   assert.equal(stored(), undefined, 'it is not durable yet')
   await committed
-  const meta = { marketId: market, atOffset: 4, seq: 4, chunks: 3, bytes: 15_000 }
+  const meta = { marketId: market, atOffset: 4, seq: 4, chunks: 3 }
   assert.deepEqual(stored(), { meta, chunks: chunks(0, 3) })
   for (const atOffset of [1, 2, 3]) {
     // Each of them is a newest one, in a log that has no other.
@@ -288,7 +288,7 @@ test('a snapshot is seen when it is complete, and replaces the one before', asyn
   for (const [path, bytes] of kept) writeFileSync(path, bytes)
   log = open()
   assert.deepEqual(files(), [`${market}-10`])
-  assert.deepEqual(log.snapshots(0), [{ ...meta, atOffset: 10, seq: 10, chunks: 2, bytes: 10_000 }])
+  assert.deepEqual(log.snapshots(0), [{ ...meta, atOffset: 10, seq: 10, chunks: 2 }])
   assert.deepEqual(stored()?.chunks, chunks(100, 2))
 })
 
@@ -335,7 +335,7 @@ test('a snapshot does not run ahead of the disk, and is whole however large', as
     writer.writeChunk(Buffer.alloc(65_536, chunk))
   }
   assert(waits >= 11, `it waited ${waits} times`)
-  assert.equal((await writer.commit()).bytes, 200 * 65_536)
+  await writer.commit()
   log = await reopened(log)
   let chunk = 0
   for (const bytes of log.readSnapshot(0, market)?.chunks ?? []) {
@@ -407,6 +407,7 @@ test('a snapshot that is ahead of its log shows that the log has lost something'
   await close(later)
   for (const [path, bytes] of copies) writeFileSync(path, bytes)
   assert.throws(() => open(), fault('LOG_LOST'))
+  assert.deepEqual(readdirSync(snapshots), [`${market}-9`], 'what is refused stays')
   // Who accepts it must never meet the snapshot again.
   const accepted = open({ acceptLoss: true })
   assert.deepEqual(accepted.snapshots(0), [])
@@ -441,6 +442,43 @@ test('truncation stops at the projector, at what a market needs, and at the last
   log = await reopened(log)
   assert.deepEqual(offsets(log.read(0, 42, 10)), [42, 43, 44, 45])
   assert.deepEqual(await appendNotes(log, 45, 45), { firstOffset: 46, lastOffset: 46, rows: [] })
+})
+
+test('what is refused keeps all of its snapshots, even from who accepts a loss', async () => {
+  let log = open()
+  for (let from = 1; from <= 40; from += 4) await appendNotes(log, from, from + 3)
+  await log.beginSnapshot(0, market, 36, 36).commit()
+  log.truncate(0, 37, 40, 1_000)
+  await close(log)
+  const { database, mark, snapshots } = partitionPaths(dataDir, 0)
+  const before = [database, mark].map((path) => [path, readFileSync(path)] as const)
+  log = open()
+  await appendNotes(log, 41, 44)
+  await log.beginSnapshot(0, market, 44, 44).commit()
+  await close(log)
+  const after = [database, mark].map((path) => [path, readFileSync(path)] as const)
+  for (const [path, bytes] of before) writeFileSync(path, bytes)
+  assert.throws(() => open(), fault('LOG_LOST'))
+  assert.throws(() => open({ acceptLoss: true }), fault('LOG_CORRUPT'))
+  assert.deepEqual(readdirSync(snapshots), [`${market}-44`])
+  for (const [path, bytes] of after) writeFileSync(path, bytes)
+  log = open()
+  assert.equal(log.snapshots(0)[0]?.atOffset, 44)
+})
+
+test('a snapshot that nobody needs keeps nobody from opening, whatever is wrong with it', async () => {
+  const log = open()
+  await appendNotes(log, 1, 12)
+  await log.beginSnapshot(0, market, 12, 12).commit()
+  await close(log)
+  const { snapshots } = partitionPaths(dataDir, 0)
+  writeFileSync(join(snapshots, `${market}-9`), 'damaged')
+  writeFileSync(join(snapshots, `${other}-9`), '')
+  // What cannot be removed: a folder.
+  mkdirSync(join(snapshots, `${market}-8`))
+  mkdirSync(join(snapshots, `${market}-8.1.new`))
+  assert.equal(open().snapshots(0)[0]?.atOffset, 12)
+  assert.deepEqual(readdirSync(snapshots), [`${market}-12`, `${market}-8`, `${market}-8.1.new`])
 })
 
 test('a retired market leaves nothing behind', async () => {
