@@ -30,6 +30,7 @@ import { sqliteFault } from './sqlite-fault.ts'
  */
 const BUFFER_BYTES = 512 * 1024
 const BUFFERS_UNDER_WAY_MAX = 2
+const REMOVED_AT_ONCE_BYTES = 1024 * 1024
 /** Before each chunk, and at the very end. */
 const LABEL_BYTES = 8
 /** A description is far smaller than this. */
@@ -153,7 +154,11 @@ export class SnapshotFiles {
   /** What stays behind, whatever the reason, goes when the partition is opened again. */
   #discard(meta: SnapshotMeta): void {
     const path = join(this.#folder, nameOf(meta))
-    this.#removing = this.#removing.then(() => rm(path, { force: true })).catch(() => undefined)
+    const draft = `${path}.${++drafts}${DRAFT}`
+    this.#removing = this.#removing
+      .then(() => rename(path, draft))
+      .then(() => removeSlowly(draft))
+      .catch(() => undefined)
   }
 }
 
@@ -300,7 +305,7 @@ class FileWriter implements SnapshotWriter {
     this.#fault = fault
     this.#work = this.#work.then(async () => {
       await this.#close().catch(() => undefined)
-      await rm(this.#draft, { force: true }).catch(() => undefined)
+      await removeSlowly(this.#draft).catch(() => undefined)
       this.#end()
     })
   }
@@ -333,6 +338,25 @@ class FileWriter implements SnapshotWriter {
     this.#file = undefined
     await file?.close()
   }
+}
+
+/**
+ * Removes a file piece by piece. At one go it would keep a file system busy for long, and a commit of
+ * the log would wait: 30 ms for 128 MiB, on ext4 with `discard`.
+ */
+async function removeSlowly(path: string): Promise<void> {
+  const file = await open(path, 'r+')
+  try {
+    let { size } = await file.stat()
+    while (size > REMOVED_AT_ONCE_BYTES) {
+      size -= REMOVED_AT_ONCE_BYTES
+      await file.truncate(size)
+      await file.datasync()
+    }
+  } finally {
+    await file.close()
+  }
+  await rm(path)
 }
 
 async function syncInBackground(path: string): Promise<void> {
