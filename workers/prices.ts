@@ -42,7 +42,7 @@ import { marketThreadName, partitionOf, threadOf } from '#config/topology.ts'
 import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
-import { PRICE_HISTORY_SEC, QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
+import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import { endSecOf, type QuickMarket } from '#domain/quick-market.ts'
 import { isRejection } from '#domain/rejection.ts'
@@ -219,9 +219,9 @@ function makeFeeds(): Feed[] {
 }
 
 async function startPrices(): Promise<void> {
-  const sinceSec = Math.floor(clock.nowMs() / 1_000) - PRICE_HISTORY_SEC
+  // However old: the last one is what the first of a provider that is alone is compared with.
   const recorded = await Promise.all(
-    rules.assets.map((asset) => query('pricesSince', { asset, sinceSec, limit: 2_000 })),
+    rules.assets.map((asset) => query('pricesSince', { asset, sinceSec: 0, limit: 2_000 })),
   )
   const order = PRICE_SOURCES.filter((source) => rules[source].url !== '')
   const failover = makeFailover({

@@ -1,9 +1,9 @@
 /**
  * Which of the providers speaks for an asset right now. Every observation passes a gate first: one
  * that is old, ahead of time or older than the one before does not count, and a jump counts only when
- * another provider reports the same. Of those that pass, each provider's newest counts while it is fresh. The primary speaks while it is
- * fresh; then the fallbacks in their order; and one that failed speaks again only after it has been
- * well for a while, so that nothing flaps.
+ * another provider reports the same. Of those that pass, each provider's newest counts while it is
+ * fresh. The primary speaks while it is fresh; then the fallbacks in their order; and one that failed
+ * speaks again only after it has been well for a while, so that nothing flaps.
  *
  * The breaker: providers that are fresh must agree. One that is far from the others is suspect and
  * does not speak; when nobody can tell who is right, nobody speaks and no price leaves. A suspect is
@@ -31,7 +31,8 @@ export type FailoverOptions = {
   readonly deviationMax: number
   /**
    * How far a price may be from the one before it without another provider that agrees, as a share;
-   * as much again for every `driftMs` that lie between them.
+   * twice as much when `driftMs` lie between them. Never more: after a long silence one provider
+   * alone, which may be wrong, is not believed about a price that is far from the last.
    */
   readonly jumpMax: number
   readonly driftMs: number
@@ -143,7 +144,7 @@ export function makeFailover(options: FailoverOptions): Failover {
     const before = isFresh(voice, nowMs) ? voice.newest : choir.believed
     if (before === undefined) return false
     const elapsedMs = Math.max(0, observation.atMs - before.atMs)
-    const allowed = options.jumpMax * (1 + elapsedMs / options.driftMs)
+    const allowed = options.jumpMax * (1 + Math.min(1, elapsedMs / options.driftMs))
     return deviation(observation.price, before.price) > allowed
   }
 

@@ -125,9 +125,7 @@ export async function runDay(random: Random, database: Database): Promise<Day> {
       { failover, write: (batch) => unsure(() => recordPrices(database, batch)) },
       (
         await Promise.all(
-          ASSETS.map((asset) =>
-            pricesSince(database, { asset, sinceSec: nowSec - 1_200, limit: 1_300 }),
-          ),
+          ASSETS.map((asset) => pricesSince(database, { asset, sinceSec: 0, limit: 2_000 })),
         )
       ).flat(),
     )

@@ -151,6 +151,15 @@ test('what was believed long ago still says what a jump is, less and less', () =
   assert.equal(say('pyth', 106, { atMs: nowMs() }), 'accepted')
 })
 
+test('however long ago it was, one provider alone is not believed about a price far away', () => {
+  const { say, round, failover, nowMs } = choir()
+  failover.recall('BTC', 100e8, nowMs() - 86_400_000)
+  assert.equal(say('coinbase', 119), 'jump')
+  assert.equal(round({ coinbase: 119 }, 60), undefined)
+  assert.equal(say('binance', 119.1), 'accepted')
+  assert.equal(say('coinbase', 119), 'accepted')
+})
+
 test('a price from before a restart counts as believed', () => {
   const { say, failover, nowMs } = choir()
   failover.recall('BTC', 100e8, nowMs() - 60_000)
