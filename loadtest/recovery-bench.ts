@@ -2,8 +2,9 @@
  * `npm run bench:recovery`: how fast events are replayed, how long a market with a million resting
  * orders takes to come back, from its log and from a snapshot, and the longest pause of that market
  * while a snapshot of it is taken: the longest of its steps, or what batches of any size then take
- * longer. Each is measured three times and the median counts, because a machine that is shared stands
- * still at times by itself. The limit is 10 ms; the last line is the limit beside the pause.
+ * longer. Each is measured three times and the median counts, so look at the lines before it too: a
+ * step that takes far longer than its CPU waited for a core. The limit is 10 ms; the last line is the
+ * limit beside the pause.
  */
 
 import { execFileSync } from 'node:child_process'
