@@ -4,6 +4,7 @@
  * whatever fails is tried again another time.
  */
 
+import { giveBack } from '#book/snapshot.ts'
 import { Fault } from '#domain/fault.ts'
 import { OUTCOMES } from '#domain/order.ts'
 import { headChunk, OUTCOME_MARKS } from './market-snapshot.ts'
@@ -150,6 +151,7 @@ function stepSnapshot(thread: MarketThread, job: SnapshotJob): void {
   const next = job.copied.shift()
   if (next !== undefined) {
     job.writer.writeChunk(OUTCOME_MARKS[next.outcome]!, next.chunk)
+    giveBack(next.chunk)
     return
   }
   if (job.books.every((book) => book.done)) endSnapshot(thread, job)

@@ -111,7 +111,7 @@ export type SnapshotJob = {
   readonly writer: SnapshotWriter
   readonly books: BookSnapshot[]
   /** Chunks that are copied and not yet handed over, each with its outcome. */
-  readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer }[]
+  readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer<ArrayBuffer> }[]
   /** Whether all of it was handed over, and it only waits for the disk. */
   isEnding: boolean
 }

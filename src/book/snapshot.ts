@@ -19,6 +19,23 @@ const VERSION = 2
 const HEADER_WORDS = 16
 /** So many records that a chunk stays within 64 KiB with its header: a step hands over one. */
 const CHUNK_RECORDS_MAX = 511
+const CHUNK_WORDS_MAX = HEADER_WORDS + CHUNK_RECORDS_MAX * RECORD_WORDS
+
+/**
+ * Memory of chunks that were given back. With fresh memory for each, a snapshot of a large book makes V8
+ * collect the whole heap again and again, which stops the thread for milliseconds.
+ */
+const SPARE_MAX = 16
+const spare: Int32Array<ArrayBuffer>[] = []
+
+/** For whoever is done with a chunk: the next one takes its memory. */
+export function giveBack(chunk: Buffer<ArrayBuffer>): void {
+  if (spare.length < SPARE_MAX) spare.push(new Int32Array(chunk.buffer, 0, CHUNK_WORDS_MAX))
+}
+
+function takeMemory(): Int32Array<ArrayBuffer> {
+  return spare.pop() ?? new Int32Array(CHUNK_WORDS_MAX)
+}
 
 /** Writes what the record of a slot lacks into its copy, which begins at `at`. */
 type Complete = (copy: Int32Array, at: number, slot: number) => void
@@ -30,11 +47,11 @@ export class BookSnapshot {
   readonly #complete: Complete
   readonly #slots: number
   readonly #nowSec: number
-  readonly #ready: Buffer[] = []
+  readonly #ready: Buffer<ArrayBuffer>[] = []
   #nextSlot = 0
   #chunks = 0
   #copied = 0
-  #open = new Int32Array(0)
+  #open: Int32Array<ArrayBuffer> | undefined
   #openRecords = 0
   #done = false
 
@@ -53,9 +70,9 @@ export class BookSnapshot {
 
   /**
    * Copies `ordersMin` more orders or a few more, or all that are left, and hands out the chunks that
-   * are full by now.
+   * are full by now; they may be given back.
    */
-  copySome(ordersMin: number): Buffer[] {
+  copySome(ordersMin: number): Buffer<ArrayBuffer>[] {
     if (this.#done) return []
     const enough = this.#copied + ordersMin
     // A slot without an order costs a look.
@@ -93,9 +110,8 @@ export class BookSnapshot {
     const page = from - (from % PAGE_RECORDS)
     let slot = from
     while (slot < end) {
-      if (this.#openRecords === 0) this.#openChunk()
-      const room = this.#open.length / RECORD_WORDS - HEADER_WORDS / RECORD_WORDS
-      const count = Math.min(end - slot, room - this.#openRecords)
+      this.#open ??= takeMemory()
+      const count = Math.min(end - slot, CHUNK_RECORDS_MAX - this.#openRecords)
       const at = HEADER_WORDS + this.#openRecords * RECORD_WORDS
       const place = (slot - page) * RECORD_WORDS
       this.#open.set(words.subarray(place, place + count * RECORD_WORDS), at)
@@ -105,27 +121,22 @@ export class BookSnapshot {
       this.#openRecords += count
       this.#copied += count
       slot += count
-      if (this.#openRecords === room) this.#closeChunk()
+      if (this.#openRecords === CHUNK_RECORDS_MAX) this.#closeChunk()
     }
   }
 
-  #openChunk(): void {
-    const records = Math.min(CHUNK_RECORDS_MAX, this.orders - this.#copied)
-    this.#open = new Int32Array(HEADER_WORDS + records * RECORD_WORDS)
-  }
-
   #closeChunk(): void {
-    if (this.#open.length === 0) this.#openChunk()
-    const header = this.#open
-    header[0] = MAGIC
-    header[1] = VERSION
-    header[2] = this.#chunks++
-    header[3] = this.#openRecords
-    header[4] = this.orders
-    header[5] = this.#slots
-    new Float64Array(header.buffer, 0, HEADER_WORDS / 2)[3] = this.#nowSec
-    this.#ready.push(Buffer.from(header.buffer, 0, header.byteLength))
-    this.#open = new Int32Array(0)
+    const chunk = this.#open ?? takeMemory()
+    chunk[0] = MAGIC
+    chunk[1] = VERSION
+    chunk[2] = this.#chunks++
+    chunk[3] = this.#openRecords
+    chunk[4] = this.orders
+    chunk[5] = this.#slots
+    new Float64Array(chunk.buffer, 0, HEADER_WORDS / 2)[3] = this.#nowSec
+    const words = HEADER_WORDS + this.#openRecords * RECORD_WORDS
+    this.#ready.push(Buffer.from(chunk.buffer, 0, words * Int32Array.BYTES_PER_ELEMENT))
+    this.#open = undefined
     this.#openRecords = 0
   }
 }

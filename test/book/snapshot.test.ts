@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inflateRawSync } from 'node:zlib'
 import { Book } from '#book/book.ts'
+import { giveBack } from '#book/snapshot.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, SELL, type Side } from '#domain/order.ts'
@@ -75,6 +76,28 @@ test('a snapshot is the book at its beginning, whatever happens until it is done
     traders.map((trader) => restored.ordersOf(trader)),
     lists,
   )
+})
+
+test('chunks that are given back are the memory of the next ones, and nothing of them is seen again', () => {
+  const book = filled(9_000)
+  const small = filled(3)
+  const plain = [Buffer.concat(all(book)), Buffer.concat(all(small))]
+  const memory = new Set<ArrayBuffer>()
+  for (let round = 0; round < 2; round++) {
+    for (const [which, each] of [book, small].entries()) {
+      const snapshot = each.beginSnapshot()
+      const copies: Buffer[] = []
+      while (!snapshot.done) {
+        for (const chunk of snapshot.copySome(511)) {
+          memory.add(chunk.buffer)
+          copies.push(Buffer.from(chunk))
+          giveBack(chunk)
+        }
+      }
+      assert.deepEqual(Buffer.concat(copies), plain[which])
+    }
+  }
+  assert.ok(memory.size <= 2, `${memory.size} pieces of memory`)
 })
 
 test('a snapshot says nothing of the seed', () => {
