@@ -85,7 +85,7 @@ const STOLEN_TOLD = 0.03
 const begun = processorTimes()
 
 /** What all processors of this machine did, and what it wanted of them and did not get. */
-function processorTimes(): ProcessorTimes {
+export function processorTimes(): ProcessorTimes {
   try {
     const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n')
     const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = 0] = line

@@ -1,6 +1,8 @@
 /** Records flows in a thread of its own, so that all it keeps burdens no collector but its own. */
 
 import assert from 'node:assert/strict'
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { serialize } from 'node:v8'
 import { parentPort } from 'node:worker_threads'
 import { expose } from 'comlink'
 import { endpointOf } from '#runtime/endpoint.ts'
@@ -13,6 +15,15 @@ const flows = {
   markets: () => recorder.markets,
   resting: (count: number): FlowCommand[] => recorder.resting(count),
   flow: (count: number): FlowCommand[] => recorder.flow(count),
+  /** Appends batches of a flow to a file, as V8 writes values; answers the bytes of each. */
+  record(path: string, size: number, batches: number): number[] {
+    const file = openSync(path, 'a')
+    try {
+      return Array.from({ length: batches }, () => writeSync(file, serialize(recorder.flow(size))))
+    } finally {
+      closeSync(file)
+    }
+  },
 }
 
 export type Flows = typeof flows

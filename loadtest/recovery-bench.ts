@@ -1,18 +1,19 @@
 /**
  * `npm run bench:recovery`: how fast events are replayed, how long a market with a million resting
  * orders takes to come back, from its log and from a snapshot, and the longest pause of that market
- * while a snapshot of it is taken: the longest of its steps, or what batches of any size then take
- * longer. Each is measured three times and the median counts, so look at the lines before it too: a
- * step that takes far longer than its CPU waited for a core. The limit is 10 ms; the last line is the
- * limit beside the pause.
+ * while snapshots of it are taken, nine in all: the longest of their steps, or what the longest batch
+ * of a size, or the longest wait between two, then takes longer than the longest without a snapshot.
+ * Moments in which the host of a virtual machine kept a processor back are left out, and counted.
+ * The limit is 10 ms; the last line is the limit beside the pause.
  */
 
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { deserialize } from 'node:v8'
 import { Worker } from 'node:worker_threads'
-import { type Remote, wrap } from 'comlink'
+import { wrap } from 'comlink'
 import { housekeep } from '#actors/housekeeping.ts'
 import {
   commit,
@@ -26,7 +27,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
 import { endpointOf } from '#runtime/endpoint.ts'
-import { median, quick, report } from './bench.ts'
+import { processorTimes, quick, report } from './bench.ts'
 import type { Flows } from './flow-thread.ts'
 import type { FlowCommand } from './market-flow.ts'
 
@@ -35,11 +36,12 @@ const RESTING = quick ? 200_000 : 1_000_000
 const FLOW = quick ? 50_000 : 200_000
 const BATCH = 1_000
 /** Commands in one batch, beside three snapshots each. */
-const PROBES = [10, 100, 1_000]
+const SIZES = [10, 100, 1_000]
 const SNAPSHOTS = 3
 const BATCHES_MAX = 500
 const COMMANDS_MAX = 50_000
 const BATCHES_AFTER = 50
+const PAUSE_MS = 2
 
 type Hosted = { readonly log: EventLog<PackedEvent>; readonly thread: MarketThread }
 
@@ -87,70 +89,147 @@ async function reopened(dataDir: string, hosted: Hosted): Promise<[Hosted, secon
 }
 
 /**
- * Takes a snapshot, between any two batches one step of it, as on the thread. Beside its steps, what
- * it costs a market is what batches take longer: orders that change are copied first, and a commit
- * shares the disk. Answers the longest of both.
+ * The batches of all probes, in a file: as objects they would be a heap that a market thread does not
+ * have, and its collector would take the cores that the market is measured on.
  */
-async function longestPause(hosted: Hosted, probe: Probe): Promise<number> {
-  const { size, before, beside, after } = probe
-  const without: number[] = []
-  for (const batch of before) {
-    without.push(await timed(() => run(hosted, batch)))
-    await pause()
+class Tape {
+  readonly #path: string
+  #file: number | undefined
+  #at = 0
+  #buffer = Buffer.alloc(0)
+
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  next(bytes: number): FlowCommand[] {
+    this.#file ??= openSync(this.#path, 'r')
+    if (this.#buffer.length < bytes) this.#buffer = Buffer.alloc(2 * bytes)
+    readSync(this.#file, this.#buffer, 0, bytes, this.#at)
+    this.#at += bytes
+    return deserialize(this.#buffer.subarray(0, bytes))
+  }
+
+  skip(bytes: number): void {
+    this.#at += bytes
+  }
+
+  close(): void {
+    if (this.#file !== undefined) closeSync(this.#file)
+  }
+}
+
+/** The bytes of each batch on the tape: beside the steps of a snapshot and after it, then without one. */
+type Probe = {
+  readonly size: number
+  readonly beside: readonly number[]
+  readonly after: readonly number[]
+  readonly without: readonly number[]
+}
+
+/** What a market did until it was its turn again, in milliseconds. */
+type Turn = {
+  readonly when: 'without' | 'during'
+  /** A step of the snapshot waits for nothing: what it takes beyond its CPU, others took from it. */
+  step: number
+  stepCpu: number
+  stepWaited: number
+  batch: number
+  /** What the timer came too late: the collector works between batches too. */
+  late: number
+  /** What the host had kept back until it began, of all time. */
+  readonly stolenBefore: number
+}
+
+function newTurn(when: Turn['when']): Turn {
+  const stolenBefore = processorTimes().stolen
+  return { when, step: 0, stepCpu: 0, stepWaited: 0, batch: 0, late: 0, stolenBefore }
+}
+
+/**
+ * Takes a snapshot, between any two batches one step of it, as on the thread, and goes on for a while,
+ * since the snapshot before is removed in the background. Then as many turns without a snapshot.
+ */
+async function probe(hosted: Hosted, tape: Tape, { beside, after, without }: Probe) {
+  const turns: Turn[] = []
+  const take = async (
+    when: Turn['when'],
+    bytes: number | undefined,
+    work?: (turn: Turn) => void,
+  ) => {
+    const turn = newTurn(when)
+    work?.(turn)
+    if (bytes !== undefined) {
+      const batch = tape.next(bytes)
+      turn.batch = await timed(() => run(hosted, batch))
+    }
+    turn.late = await pause()
+    turns.push(turn)
   }
   const [marketId] = hosted.thread.markets.keys()
   hosted.thread.due.add(marketId!)
-  const steps: number[] = []
-  /** A step waits for nothing: what it takes beyond its CPU, others took from it. */
-  const stepsCpu: number[] = []
-  const during: number[] = []
-  const beganMs = performance.now()
   for (let more = true; more; ) {
-    const stepMs = performance.now()
-    const before = process.threadCpuUsage()
-    more = housekeep(hosted.thread)
-    const { user, system } = process.threadCpuUsage(before)
-    steps.push(performance.now() - stepMs)
-    stepsCpu.push((user + system) / 1_000)
-    const batch = beside[during.length]
-    if (batch !== undefined) during.push(await timed(() => run(hosted, batch)))
-    await pause()
+    await take('during', beside[turns.length], (turn) => {
+      const waitedMs = waitedForCoreMs()
+      const cpu = process.threadCpuUsage()
+      const stepMs = performance.now()
+      more = housekeep(hosted.thread)
+      turn.step = performance.now() - stepMs
+      const { user, system } = process.threadCpuUsage(cpu)
+      turn.stepCpu = (user + system) / 1_000
+      turn.stepWaited = waitedForCoreMs() - waitedMs
+    })
   }
-  const tookMs = performance.now() - beganMs
-  // The one before is removed in the background.
-  for (const batch of after) {
-    during.push(await timed(() => run(hosted, batch)))
-    await pause()
-  }
-  print(
-    `a snapshot beside batches of ${size}: ${tookMs.toFixed(0)} ms in ${steps.length} steps, of which ` +
-      `the longest took ${most(steps)} ms, the most CPU ${most(stepsCpu)} ms; ${during.length} batches, the longest ${most(during)} ms, ` +
-      `${without.length} without a snapshot, the longest ${most(without)} ms`,
+  for (const bytes of beside.slice(turns.length)) tape.skip(bytes)
+  for (const bytes of after) await take('during', bytes)
+  const { length } = turns
+  for (let turn = 0; turn < length; turn++) await take('without', without[turn])
+  return turns
+}
+
+/** The kernel learns a little late what was kept back, so the turn after one counts too. */
+function undisturbed(turns: readonly Turn[]): Turn[] {
+  return turns.filter(
+    (turn, at) => turn.stolenBefore === (turns[at + 2] ?? turns.at(-1)!).stolenBefore,
   )
-  return Math.max(...steps, Math.max(...during) - Math.max(...without))
 }
 
-/** The thread makes the same pause between two steps. */
-async function pause(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 2))
+/** Prints what was seen beside batches of a size; answers the longest pause. */
+function evaluate(size: number, all: readonly Turn[], turns: readonly Turn[]): number {
+  const during = turns.filter(({ when }) => when === 'during')
+  const without = turns.filter(({ when }) => when === 'without')
+  const most = (of: keyof Omit<Turn, 'when'>, among = during) =>
+    among.map((turn) => turn[of]).toSorted((a, b) => b - a)
+  const told = (values: readonly number[]) =>
+    `${[0, 1, 2].map((at) => (values[at] ?? 0).toFixed(2)).join(', ')} ms`
+  print(
+    `${SNAPSHOTS} snapshots beside batches of ${size}, of ${all.length} turns ${turns.length} undisturbed: ` +
+      `steps ${told(most('step'))}, their CPU ${told(most('stepCpu'))}, ` +
+      `without a core ${told(most('stepWaited'))}; ` +
+      `batches ${told(most('batch'))}, else ${told(most('batch', without))}; ` +
+      `timers late by ${told(most('late'))}, else ${told(most('late', without))}`,
+  )
+  return Math.max(
+    most('step')[0] ?? Number.NaN,
+    (most('batch')[0] ?? Number.NaN) - (most('batch', without)[0] ?? Number.NaN),
+    (most('late')[0] ?? Number.NaN) - (most('late', without)[0] ?? Number.NaN),
+  )
 }
 
-type Probe = {
-  readonly size: number
-  readonly before: readonly FlowCommand[][]
-  readonly beside: readonly FlowCommand[][]
-  readonly after: readonly FlowCommand[][]
+/** How long this thread could have run and had no core; only Linux says. */
+function waitedForCoreMs(): number {
+  try {
+    return Number(readFileSync('/proc/thread-self/schedstat', 'latin1').split(' ')[1]) / 1e6
+  } catch {
+    return 0
+  }
 }
 
-async function recorded(flows: Remote<Flows>, size: number, count: number) {
-  const batches: FlowCommand[][] = []
-  while (batches.length < count) batches.push(await flows.flow(size))
-  return batches
-}
-
-function most(values: readonly number[]): string {
-  const [one = 0, two = 0, three = 0] = values.toSorted((a, b) => b - a)
-  return [one, two, three].map((ms) => ms.toFixed(2)).join(', ')
+/** The thread makes the same pause between two steps. Answers how much longer it was. */
+async function pause(): Promise<number> {
+  const beganMs = performance.now()
+  await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
+  return performance.now() - beganMs - PAUSE_MS
 }
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
@@ -162,6 +241,8 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 const recorder = new Worker(new URL('./flow-thread.ts', import.meta.url))
 const flows = wrap<Flows>(endpointOf(recorder))
 const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-recovery-'))
+const tapePath = join(dataDir, 'tape')
+const tape = new Tape(tapePath)
 try {
   let hosted = host(dataDir)
   for (const market of await flows.markets()) {
@@ -177,14 +258,14 @@ try {
   }
   events += await runAll(hosted, await flows.flow(FLOW))
   const probes: Probe[] = []
-  for (const size of PROBES) {
+  for (const size of SIZES) {
     const count = Math.min(BATCHES_MAX, COMMANDS_MAX / size)
     for (let snapshot = 0; snapshot < SNAPSHOTS; snapshot++) {
       probes.push({
         size,
-        before: await recorded(flows, size, count),
-        beside: await recorded(flows, size, count),
-        after: await recorded(flows, size, BATCHES_AFTER),
+        beside: await flows.record(tapePath, size, count),
+        after: await flows.record(tapePath, size, BATCHES_AFTER),
+        without: await flows.record(tapePath, size, count + BATCHES_AFTER),
       })
     }
   }
@@ -203,9 +284,17 @@ try {
   // The disk is still busy with what the filling of the book left in the page cache.
   execFileSync('sync')
 
-  const pauses = new Map<number, number[]>(PROBES.map((size) => [size, []]))
-  for (const probe of probes) pauses.get(probe.size)?.push(await longestPause(hosted, probe))
-  const longest = Math.max(...Array.from(pauses.values(), median))
+  let longest = 0
+  for (const size of SIZES) {
+    const all: Turn[] = []
+    const clean: Turn[] = []
+    for (const each of probes.filter((probe) => probe.size === size)) {
+      const turns = await probe(hosted, tape, each)
+      all.push(...turns)
+      clean.push(...undisturbed(turns))
+    }
+    longest = Math.max(longest, evaluate(size, all, clean))
+  }
   ;[hosted, seconds] = await reopened(dataDir, hosted)
   print(`recovery of ${orders} resting orders from the snapshot: ${seconds.toFixed(2)} s`)
   await hosted.log.close()
@@ -220,5 +309,6 @@ try {
   })
 } finally {
   await recorder.terminate()
+  tape.close()
   rmSync(dataDir, { recursive: true, force: true })
 }
