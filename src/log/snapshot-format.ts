@@ -1,0 +1,113 @@
+/**
+ * The file of a snapshot: each chunk behind its length and its checksum, then the description of the
+ * snapshot as JSON, then the length and the checksum of that. Numbers are big-endian.
+ */
+
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+import type { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { CHUNK_BYTES_MAX, type SnapshotMeta } from './event-log.ts'
+import { corrupt, type RowHome, rowCrc } from './record.ts'
+import { sqliteFault } from './sqlite-fault.ts'
+
+/** Before each chunk, and at the very end. */
+export const LABEL_BYTES = 8
+/** A description is far smaller than this. */
+const META_BYTES_MAX = 4_096
+const NAME = /^(0x[0-9a-f]{64})-([1-9][0-9]{0,15})$/
+/** The end of a name that is not a snapshot's, or no longer. */
+export const DRAFT = '.new'
+
+export type Named = Pick<SnapshotMeta, 'marketId' | 'atOffset'>
+
+export type Subject = Omit<SnapshotMeta, 'chunks'>
+
+/** Drafts of one thread have different names, whatever became of them. */
+let drafts = 0
+
+/** Its name says which market it is of, and which of two is the newer. */
+export function nameOf({ marketId, atOffset }: Named): string {
+  return `${marketId}-${atOffset}`
+}
+
+export function parseName(name: string): Named | undefined {
+  const [, marketId, atOffset] = NAME.exec(name) ?? []
+  return marketId === undefined
+    ? undefined
+    : { marketId: marketId as MarketId, atOffset: Number(atOffset) }
+}
+
+export function draftOf(named: Named): string {
+  return `${nameOf(named)}.${++drafts}${DRAFT}`
+}
+
+export function writeLabel(label: Buffer, length: number, crc: number): void {
+  label.writeUInt32BE(length, 0)
+  label.writeUInt32BE(crc, 4)
+}
+
+export function chunkCrc(home: RowHome, of: Subject, place: number, payload: Buffer): number {
+  return rowCrc('snapshot chunk', home, [of.marketId, of.atOffset, of.seq, place], payload)
+}
+
+export function metaCrc(home: RowHome, text: Buffer): number {
+  return rowCrc('snapshot', home, [], text)
+}
+
+export function readMeta(path: string, home: RowHome): SnapshotMeta {
+  const file = openSync(path, 'r')
+  try {
+    const { size } = fstatSync(file)
+    const label = readBytes(file, size - LABEL_BYTES, LABEL_BYTES)
+    const length = label?.readUInt32BE(0) ?? 0
+    const text =
+      length > 0 && length <= META_BYTES_MAX
+        ? readBytes(file, size - LABEL_BYTES - length, length)
+        : undefined
+    if (text === undefined || metaCrc(home, text) !== label?.readUInt32BE(4)) {
+      throw damaged(path, 'its description')
+    }
+    return JSON.parse(text.toString('utf8')) as SnapshotMeta
+  } finally {
+    closeSync(file)
+  }
+}
+
+export function* readChunks(path: string, home: RowHome, meta: SnapshotMeta): Generator<Buffer> {
+  let file: number | undefined
+  try {
+    file = openSync(path, 'r')
+    let at = 0
+    for (let place = 0; place < meta.chunks; place++) {
+      const label = readBytes(file, at, LABEL_BYTES)
+      const length = label?.readUInt32BE(0) ?? 0
+      at += LABEL_BYTES
+      const payload =
+        length > 0 && length <= CHUNK_BYTES_MAX ? readBytes(file, at, length) : undefined
+      if (
+        payload === undefined ||
+        chunkCrc(home, meta, place, payload) !== label?.readUInt32BE(4)
+      ) {
+        throw damaged(path, `chunk ${place}`)
+      }
+      at += length
+      yield payload
+    }
+  } catch (error) {
+    throw sqliteFault('LOG_READ_FAILED', path, error)
+  } finally {
+    if (file !== undefined) closeSync(file)
+  }
+}
+
+function readBytes(file: number, at: number, length: number): Buffer | undefined {
+  if (at < 0) return undefined
+  const bytes = Buffer.allocUnsafe(length)
+  return readSync(file, bytes, 0, length, at) === length ? bytes : undefined
+}
+
+function damaged(path: string, what: string): Fault {
+  return corrupt(
+    `${path}: ${what} is damaged; without this file the log opens if it still has the market's events`,
+  )
+}

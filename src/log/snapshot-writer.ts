@@ -1,0 +1,224 @@
+/**
+ * Writes one snapshot. The owner hands over chunks and goes on: Node's threads for files write them, wait
+ * for the disk every half a megabyte, and at the end give the file its name, by which it exists. So a
+ * snapshot never makes its market wait.
+ */
+
+import assert from 'node:assert/strict'
+import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { CHUNK_BYTES_MAX, type SnapshotMeta, type SnapshotWriter } from './event-log.ts'
+import type { RowHome } from './record.ts'
+import {
+  chunkCrc,
+  draftOf,
+  LABEL_BYTES,
+  metaCrc,
+  nameOf,
+  type Subject,
+  writeLabel,
+} from './snapshot-format.ts'
+
+/**
+ * Chunks are gathered in buffers, each written and synced at one go. A commit of the log may have to
+ * wait for as much as is under way, because a file system writes what other files have pending with it.
+ */
+const BUFFER_BYTES = 512 * 1024
+const BUFFERS_UNDER_WAY_MAX = 2
+const REMOVED_AT_ONCE_BYTES = 1024 * 1024
+
+/** Buffers of snapshots past, as many as one uses, so that the next one leaves no garbage. */
+const spare: Buffer[] = []
+
+function takeBuffer(): Buffer {
+  return spare.pop() ?? Buffer.allocUnsafeSlow(BUFFER_BYTES)
+}
+
+function giveBack(buffer: Buffer): void {
+  if (spare.length <= BUFFERS_UNDER_WAY_MAX) spare.push(buffer)
+}
+
+export class FileWriter implements SnapshotWriter {
+  readonly ended: Promise<void>
+  readonly #folder: string
+  readonly #home: RowHome
+  readonly #subject: Subject
+  readonly #publish: (meta: SnapshotMeta) => void
+  readonly #draft: string
+  readonly #end: () => void
+  /** The last of what was asked of the disk; each begins when the one before has ended. */
+  #work: Promise<void>
+  #file: FileHandle | undefined
+  #chunks = 0
+  #filling = takeBuffer()
+  #filled = 0
+  #underWay = 0
+  #fault: Fault | undefined
+  #isOver = false
+
+  constructor(
+    folder: string,
+    home: RowHome,
+    subject: Subject,
+    publish: (meta: SnapshotMeta) => void,
+  ) {
+    this.#folder = folder
+    this.#home = home
+    this.#subject = subject
+    this.#publish = publish
+    this.#draft = join(folder, draftOf(subject))
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.ended = promise
+    this.#end = resolve
+    this.#work = Promise.resolve()
+    this.#then(async () => {
+      this.#file = await open(this.#draft, 'wx')
+    })
+  }
+
+  get marketId(): MarketId {
+    return this.#subject.marketId
+  }
+
+  isReady(): boolean {
+    this.#check()
+    return this.#underWay < BUFFERS_UNDER_WAY_MAX
+  }
+
+  writeChunk(...parts: Uint8Array[]): void {
+    this.#check()
+    assert(!this.#isOver, 'a snapshot that was committed or aborted takes nothing more')
+    const length = parts.reduce((sum, part) => sum + part.byteLength, 0)
+    assert(length > 0 && length <= CHUNK_BYTES_MAX, 'a chunk is neither empty nor too large')
+    const label = this.#reserve(LABEL_BYTES + length)
+    const payload = label.subarray(LABEL_BYTES)
+    let at = 0
+    for (const part of parts) {
+      payload.set(part, at)
+      at += part.byteLength
+    }
+    writeLabel(label, length, chunkCrc(this.#home, this.#subject, this.#chunks, payload))
+    this.#chunks++
+  }
+
+  async commit(): Promise<SnapshotMeta> {
+    this.#check()
+    assert(!this.#isOver, 'a snapshot is committed once')
+    this.#isOver = true
+    const meta: SnapshotMeta = { ...this.#subject, chunks: this.#chunks }
+    const text = Buffer.from(JSON.stringify(meta))
+    const end = this.#reserve(text.length + LABEL_BYTES)
+    end.set(text)
+    writeLabel(end.subarray(text.length), text.length, metaCrc(this.#home, text))
+    this.#flush()
+    this.#then(async () => {
+      await this.#file!.sync()
+      await this.#close()
+      if (this.#fault !== undefined) return
+      await rename(this.#draft, join(this.#folder, nameOf(meta)))
+      await syncInBackground(this.#folder)
+      // One that was aborted meanwhile is as good as any: the next open may take it.
+      if (this.#fault === undefined) this.#publish(meta)
+    })
+    await this.#work
+    this.#check()
+    this.#end()
+    return meta
+  }
+
+  abort(): void {
+    if (this.#fault !== undefined) return
+    this.#fail(new Fault('LOG_SNAPSHOT_FAILED', 'the snapshot was aborted', { retryable: true }))
+  }
+
+  #check(): void {
+    if (this.#fault !== undefined) throw this.#fault
+  }
+
+  /** Does one more thing, unless something went wrong before it. */
+  #then(work: () => Promise<void>): void {
+    this.#work = this.#work.then(async () => {
+      if (this.#fault !== undefined) return
+      try {
+        await work()
+      } catch (error) {
+        const why = (error as Error).message
+        this.#fail(
+          new Fault('LOG_SNAPSHOT_FAILED', `cannot write ${this.#draft}: ${why}`, {
+            retryable: true,
+            cause: error,
+          }),
+        )
+      }
+    })
+  }
+
+  #fail(fault: Fault): void {
+    if (this.#fault !== undefined) return
+    this.#fault = fault
+    this.#work = this.#work.then(async () => {
+      await this.#close().catch(() => undefined)
+      await removeSlowly(this.#draft).catch(() => undefined)
+      this.#end()
+    })
+  }
+
+  /** The next so many bytes of the file, to be filled in at once. */
+  #reserve(bytes: number): Buffer {
+    if (this.#filled + bytes > BUFFER_BYTES) {
+      this.#flush()
+      this.#filling = takeBuffer()
+      this.#filled = 0
+    }
+    this.#filled += bytes
+    return this.#filling.subarray(this.#filled - bytes, this.#filled)
+  }
+
+  #flush(): void {
+    const buffer = this.#filling
+    const bytes = buffer.subarray(0, this.#filled)
+    this.#underWay++
+    this.#then(async () => {
+      await this.#file!.writeFile(bytes)
+      await this.#file!.datasync()
+      this.#underWay--
+      giveBack(buffer)
+    })
+  }
+
+  async #close(): Promise<void> {
+    const file = this.#file
+    this.#file = undefined
+    await file?.close()
+  }
+}
+
+/**
+ * Removes a file piece by piece. At one go it would keep a file system busy for long, and a commit of
+ * the log would wait: 30 ms for 128 MiB, on ext4 with `discard`.
+ */
+export async function removeSlowly(path: string): Promise<void> {
+  const file = await open(path, 'r+')
+  try {
+    let { size } = await file.stat()
+    while (size > REMOVED_AT_ONCE_BYTES) {
+      size -= REMOVED_AT_ONCE_BYTES
+      await file.truncate(size)
+      await file.datasync()
+    }
+  } finally {
+    await file.close()
+  }
+  await rm(path)
+}
+
+async function syncInBackground(path: string): Promise<void> {
+  const folder = await open(path, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
