@@ -6,7 +6,7 @@
  * a line before says how much: such a run says little about rates, and less about ratios than it might.
  */
 
-import { readFileSync } from 'node:fs'
+import { ProcFile } from './proc-file.ts'
 
 export type Bench = {
   readonly bench: string
@@ -82,21 +82,16 @@ type ProcessorTimes = { readonly had: number; readonly stolen: number }
 
 /** Less than this of the time is the host's usual business. */
 const STOLEN_TOLD = 0.03
+const stat = new ProcFile('/proc/stat')
 const begun = processorTimes()
 
-/** What all processors of this machine did, and what it wanted of them and did not get. */
+/** What all processors of this machine did, and what it wanted of them and did not get; only Linux says. */
 export function processorTimes(): ProcessorTimes {
-  try {
-    const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n')
-    const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = 0] = line
-      .split(/\s+/)
-      .slice(1)
-      .map(Number)
-    return { had: user + nice + system + irq + softirq, stolen }
-  } catch {
-    // Only Linux says.
-    return { had: 0, stolen: 0 }
-  }
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, stolen = 0] = stat
+    .words()
+    .slice(1)
+    .map(Number)
+  return { had: user + nice + system + irq + softirq, stolen }
 }
 
 function stolenShare(before: ProcessorTimes, after: ProcessorTimes): number {

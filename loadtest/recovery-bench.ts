@@ -8,7 +8,7 @@
  */
 
 import { execFileSync } from 'node:child_process'
-import { closeSync, mkdtempSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { deserialize } from 'node:v8'
@@ -30,6 +30,7 @@ import { endpointOf } from '#runtime/endpoint.ts'
 import { processorTimes, quick, report } from './bench.ts'
 import type { Flows } from './flow-thread.ts'
 import type { FlowCommand } from './market-flow.ts'
+import { ProcFile } from './proc-file.ts'
 
 const PAUSE_MS_MAX = 10
 const RESTING = quick ? 200_000 : 1_000_000
@@ -216,13 +217,11 @@ function evaluate(size: number, all: readonly Turn[], turns: readonly Turn[]): n
   )
 }
 
+const schedstat = new ProcFile('/proc/thread-self/schedstat')
+
 /** How long this thread could have run and had no core; only Linux says. */
 function waitedForCoreMs(): number {
-  try {
-    return Number(readFileSync('/proc/thread-self/schedstat', 'latin1').split(' ')[1]) / 1e6
-  } catch {
-    return 0
-  }
+  return Number(schedstat.words()[1] ?? 0) / 1e6
 }
 
 /** The thread makes the same pause between two steps. Answers how much longer it was. */
