@@ -47,7 +47,7 @@ import {
   viewOf,
 } from './market.ts'
 import { readMarketSnapshot } from './market-snapshot.ts'
-import { type PackedEvent, pack, unpack } from './packed-event.ts'
+import { type PackedEvent, unpack, writePacked } from './packed-event.ts'
 
 /** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
 export type MarketThreadProtocol = MarketProtocol & {
@@ -437,9 +437,9 @@ export function commit(
   }
   thread.committing = true
   const appends = [...batches].map(([partition, batch]) => {
-    const append: LogBatch<PackedEvent, MarketEvent> = {
+    const append: LogBatch<MarketEvent> = {
       events: batch.events,
-      pack,
+      write: writePacked,
       nowMs,
       wantsRows: true,
       closed: [...batch.closed.values()],

@@ -18,6 +18,7 @@ import type {
   OrdersMatched,
 } from '#domain/market-event.ts'
 import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
+import type { JsonBytes } from '#log/json-bytes.ts'
 
 type Cell = string | number | PermitSignature
 
@@ -37,18 +38,36 @@ export type PackedEvent =
   | Row<'OrderClosed'>
   | Exclude<MarketEvent, Frequent>
 
-export function pack(event: MarketEvent): PackedEvent {
-  const { type, marketId, seq } = event
-  switch (type) {
+/** Writes an event as the JSON of a `PackedEvent`. */
+export function writePacked(event: MarketEvent, into: JsonBytes): void {
+  switch (event.type) {
     case 'OrderRested':
-      return { type, marketId, seq, row: restedRow(event) }
+      into.raw('{"type":"OrderRested","marketId":')
+      writeHead(event, into)
+      writeRested(event, into)
+      break
     case 'OrdersMatched':
-      return { type, marketId, seq, row: matchedRow(event) }
+      into.raw('{"type":"OrdersMatched","marketId":')
+      writeHead(event, into)
+      writeMatched(event, into)
+      break
     case 'OrderClosed':
-      return { type, marketId, seq, row: closedRow(event) }
+      into.raw('{"type":"OrderClosed","marketId":')
+      writeHead(event, into)
+      writeClosed(event, into)
+      break
     default:
-      return event
+      into.json(event)
+      return
   }
+  into.end(']}')
+}
+
+function writeHead({ marketId, seq }: Frequent, into: JsonBytes): void {
+  into.plain(marketId)
+  into.raw('"seq":')
+  into.number(seq)
+  into.raw('"row":[')
 }
 
 /** The events of rows of the log, as a market thread passes them on. */
@@ -77,33 +96,23 @@ export function unpack(event: PackedEvent | MarketEvent): MarketEvent {
 /** Stands for what is nearly always the same: the zero address, and no permit. */
 const USUAL = 0
 
-// Rows are written whole: one that grows is copied, and they are most of what is written at all.
-
-function restedRow(event: OrderRested): Cell[] {
+function writeRested(event: OrderRested, into: JsonBytes): void {
   const { order } = event
-  const row: Cell[] = [
-    event.atMs,
-    event.orderHash,
-    event.trader,
-    event.side,
-    event.outcome,
-    event.price,
-    event.size,
-    event.added,
-    event.remaining,
-    event.expiresAtSec,
-    event.placedAtMs,
-    event.matches,
-    event.returned ? 1 : 0,
-    order?.nonce ?? USUAL,
-    order?.expiration ?? USUAL,
-    order === undefined ? USUAL : recipientCell(order),
-    order?.signature ?? USUAL,
-    order?.permit ?? USUAL,
-  ]
+  into.time(event.atMs)
+  into.plain(event.orderHash)
+  into.plain(event.trader)
+  into.number(event.side)
+  into.number(event.outcome)
+  into.number(event.price)
+  into.number(event.size)
+  into.number(event.added)
+  into.number(event.remaining)
+  into.number(event.expiresAtSec)
+  into.time(event.placedAtMs)
+  into.number(event.matches)
+  into.number(event.returned ? 1 : 0)
   // Only the event that brings an order has what the chain needs of it.
-  if (order === undefined) row.length = RESTED_CELLS
-  return row
+  if (order !== undefined) writeSigned(order, into)
 }
 
 const RESTED_CELLS = 13
@@ -133,21 +142,19 @@ function readRested({ type, marketId, seq, row }: Row<'OrderRested'>): OrderRest
   return row[12] === 1 ? { ...rested, returned: true } : rested
 }
 
-function closedRow(event: OrderClosed): Cell[] {
-  return [
-    event.atMs,
-    event.orderHash,
-    event.trader,
-    event.side,
-    event.outcome,
-    event.price,
-    event.size,
-    event.reason,
-    event.remaining,
-    event.expiresAtSec,
-    event.placedAtMs,
-    event.matches,
-  ]
+function writeClosed(event: OrderClosed, into: JsonBytes): void {
+  into.time(event.atMs)
+  into.plain(event.orderHash)
+  into.plain(event.trader)
+  into.number(event.side)
+  into.number(event.outcome)
+  into.number(event.price)
+  into.number(event.size)
+  into.plain(event.reason)
+  into.number(event.remaining)
+  into.number(event.expiresAtSec)
+  into.number(event.placedAtMs)
+  into.number(event.matches)
 }
 
 const CLOSED_CELLS = 12
@@ -173,35 +180,26 @@ function readClosed({ type, marketId, seq, row }: Row<'OrderClosed'>): OrderClos
   } as OrderClosed
 }
 
-function matchedRow({ atMs, taker, takerRemaining, fills, known }: OrdersMatched): Cell[] {
-  const [first] = fills
-  assert(first !== undefined, 'a match has a fill')
-  const row: Cell[] = [
-    atMs,
-    taker.orderHash,
-    taker.trader,
-    taker.side,
-    taker.outcome,
-    taker.price,
-    taker.size,
-    takerRemaining,
-    known ? 1 : 0,
-    taker.nonce,
-    taker.expiration,
-    recipientCell(taker),
-    taker.signature,
-    taker.permit ?? USUAL,
-    first.makerHash,
-    first.maker,
-    first.price,
-    first.size,
-    first.makerRemaining,
-  ]
-  for (let at = 1; at < fills.length; at++) {
-    const { makerHash, maker, price, size, makerRemaining } = fills[at]!
-    row.push(makerHash, maker, price, size, makerRemaining)
+function writeMatched(event: OrdersMatched, into: JsonBytes): void {
+  const { atMs, taker, takerRemaining, fills, known } = event
+  assert(fills.length > 0, 'a match has a fill')
+  into.time(atMs)
+  into.plain(taker.orderHash)
+  into.plain(taker.trader)
+  into.number(taker.side)
+  into.number(taker.outcome)
+  into.number(taker.price)
+  into.number(taker.size)
+  into.number(takerRemaining)
+  into.number(known ? 1 : 0)
+  writeSigned(taker, into)
+  for (const { makerHash, maker, price, size, makerRemaining } of fills) {
+    into.plain(makerHash)
+    into.plain(maker)
+    into.number(price)
+    into.number(size)
+    into.number(makerRemaining)
   }
-  return row
 }
 
 const TAKER_CELLS = 9
@@ -241,12 +239,19 @@ function readMatched({ type, marketId, seq, row }: Row<'OrdersMatched'>): Orders
   return row[8] === 1 ? { ...matched, known: true } : matched
 }
 
-function recipientCell({ makerFeeRecipient }: VerifiedOrder): Cell {
-  return makerFeeRecipient === ZERO_ADDRESS ? USUAL : makerFeeRecipient
-}
-
 /** Cells of what only the chain needs of an order. */
 const SIGNED_CELLS = 5
+
+function writeSigned(order: VerifiedOrder, into: JsonBytes): void {
+  const { makerFeeRecipient, permit } = order
+  into.plain(order.nonce)
+  into.plain(order.expiration)
+  if (makerFeeRecipient === ZERO_ADDRESS) into.number(USUAL)
+  else into.plain(makerFeeRecipient)
+  into.plain(order.signature)
+  if (permit === undefined) into.number(USUAL)
+  else into.value(permit)
+}
 
 type SignedField = 'nonce' | 'expiration' | 'makerFeeRecipient' | 'signature' | 'permit'
 type KnownFields = Omit<VerifiedOrder, SignedField>

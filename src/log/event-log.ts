@@ -13,6 +13,7 @@ import type { OrderCloseReason } from '#domain/market-event.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
+import type { JsonBytes } from './json-bytes.ts'
 
 /** What the log must know about an event; the rest is plain JSON data that it only carries. */
 export type LogEvent = {
@@ -54,10 +55,10 @@ export type TradeState = {
 }
 
 /** What becomes durable together, or not at all. */
-export type LogBatch<Event extends LogEvent, Told extends LogEvent = Event> = {
+export type LogBatch<Told extends LogEvent> = {
   readonly events: readonly Told[]
-  /** Makes of each event, when its turn comes, what is written of it; itself if undefined. */
-  readonly pack?: (event: Told) => Event
+  /** Writes an event as the JSON of what is to be read of it later; itself if undefined. */
+  readonly write?: (event: Told, into: JsonBytes) => void
   /** The clock of the batch; the partition keeps the highest it has seen. */
   readonly nowMs: number
   readonly closed?: readonly ClosedOrder[]
@@ -149,10 +150,7 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
   state(partition: number): PartitionState
 
   /** Settles when all of it is durable; rejects with `LOG_APPEND_FAILED` when nobody knows. */
-  append<Told extends LogEvent = Event>(
-    partition: number,
-    batch: LogBatch<Event, Told>,
-  ): Promise<Appended>
+  append<Told extends LogEvent = Event>(partition: number, batch: LogBatch<Told>): Promise<Appended>
   /** After a failed append: opens the file anew; what it then holds is the truth. */
   reopen(partition: number): PartitionState
 

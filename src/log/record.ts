@@ -8,6 +8,7 @@ import assert from 'node:assert/strict'
 import { crc32 } from 'node:zlib'
 import { Fault } from '#domain/fault.ts'
 import type { LogEvent, LogRecord } from './event-log.ts'
+import { JsonBytes } from './json-bytes.ts'
 
 export const RECORD_VERSION = 1
 
@@ -56,14 +57,9 @@ export function batchCrc(home: RowHome, row: Omit<BatchRow, 'crc'>): number {
   return rowCrc('batches', home, [row.first_offset, row.count, row.version], row.payload)
 }
 
-const COMMA = 0x2c
-const NEWLINE = 0x0a
-const OPEN = 0x5b
-const CLOSE = 0x5d
-
-/** Encodes batches into one buffer of its own, which it hands out only until the next row. */
+/** Encodes batches into bytes of its own, which it hands out only until the next row. */
 export class BatchEncoder {
-  #buffer = Buffer.allocUnsafe(1024 * 1024)
+  readonly #text = new JsonBytes()
 
   /** Calls `each` with the rows of the batch, in order. The payload is valid during the call. */
   encode<Told extends LogEvent>(
@@ -71,44 +67,37 @@ export class BatchEncoder {
     firstOffset: number,
     events: readonly Told[],
     each: (row: BatchRow) => void,
-    pack?: (event: Told) => LogEvent,
+    write: (event: Told, into: JsonBytes) => void = writeWhole,
   ): void {
+    const text = this.#text
+    text.clear()
     let from = firstOffset
     let count = 0
-    let length = 0
     for (const event of events) {
-      const text = JSON.stringify(pack === undefined ? event : pack(event))
-      length = this.#reserve(length, text.length * 3 + 4)
-      this.#buffer[length++] = count === 0 ? OPEN : COMMA
-      this.#buffer[length++] = NEWLINE
-      length += this.#buffer.write(text, length, 'utf8')
+      text.raw(count === 0 ? '[\n' : ',\n')
+      write(event, text)
       count++
-      if (length >= ROW_BYTES_MAX || count === ROW_EVENTS_MAX) {
-        each(this.#row(home, from, count, length))
+      if (text.length >= ROW_BYTES_MAX || count === ROW_EVENTS_MAX) {
+        each(this.#row(home, from, count))
         from += count
         count = 0
-        length = 0
       }
     }
-    if (count > 0) each(this.#row(home, from, count, length))
+    if (count > 0) each(this.#row(home, from, count))
   }
 
-  #row(home: RowHome, firstOffset: number, count: number, length: number): BatchRow {
-    this.#buffer[length] = NEWLINE
-    this.#buffer[length + 1] = CLOSE
-    const payload = this.#buffer.subarray(0, length + 2)
+  /** Ends the row and begins the next. */
+  #row(home: RowHome, firstOffset: number, count: number): BatchRow {
+    this.#text.raw('\n]')
+    const payload = this.#text.bytes
+    this.#text.clear()
     const row = { first_offset: firstOffset, count, version: RECORD_VERSION, payload }
     return { ...row, crc: batchCrc(home, row) }
   }
+}
 
-  #reserve(length: number, more: number): number {
-    if (length + more > this.#buffer.length) {
-      const larger = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, length + more))
-      this.#buffer.copy(larger, 0, 0, length)
-      this.#buffer = larger
-    }
-    return length
-  }
+function writeWhole(event: LogEvent, into: JsonBytes): void {
+  into.json(event)
 }
 
 /** The records of a row, brought to the current version. Anything that does not fit is a fault. */

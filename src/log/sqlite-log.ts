@@ -85,7 +85,7 @@ export function openSqliteLog<Event extends LogEvent>(options: SqliteLogOptions)
     state: (partition) => at(partition).state(),
     lastOffset: (partition) => at(partition).state().lastOffset,
     read: (partition, fromOffset, limit) => at(partition).read(fromOffset, limit),
-    append: async <Told extends LogEvent>(partition: number, batch: LogBatch<Event, Told>) =>
+    append: async <Told extends LogEvent>(partition: number, batch: LogBatch<Told>) =>
       at(partition).append(batch),
     reopen: (partition) => at(partition).reopen(),
     closedOrders: (partition, hashes: readonly OrderHash[]) => at(partition).closedOrders(hashes),

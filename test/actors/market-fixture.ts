@@ -13,12 +13,14 @@ import {
   stateHashOf,
   type TradeReport,
 } from '#actors/market.ts'
+import { type PackedEvent, writePacked } from '#actors/packed-event.ts'
 import type { MarketId, TradeId, Uint64 } from '#domain/ids.ts'
 import { tradeId, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
 import { ONE } from '#domain/money.ts'
 import { BUY, OUTCOMES, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
+import { JsonBytes } from '#log/json-bytes.ts'
 import { hashNamed, nameOf, type OrderBuilder, traderNamed } from '../support/orders.ts'
 
 export const START_SEC = 1_700_000_000
@@ -38,6 +40,13 @@ export function aMarket(more: Partial<Market> = {}): Market {
     quick: false,
     ...more,
   }
+}
+
+/** The event as the log holds it: written by the encoder's writer, and read. */
+export function packed(event: MarketEvent): PackedEvent {
+  const text = new JsonBytes()
+  writePacked(event, text)
+  return JSON.parse(text.bytes.toString('utf8'))
 }
 
 /** The order as its trader signed it. */
