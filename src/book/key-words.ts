@@ -18,9 +18,10 @@ if (new Uint8Array(new Uint32Array([1]).buffer)[0] !== 1) {
   assert.fail('the book keeps its records in little-endian order')
 }
 
-/** What `toString` comes down to for this encoding, without its detours. */
+/** What `toString` and `write` come down to for this encoding, without their detours. */
 type Latin1Buffer = Buffer<ArrayBuffer> & {
   latin1Slice(start: number, end: number): string
+  latin1Write(text: string, at: number, length: number): number
 }
 
 /** Room for the text from byte 2 on, so that its digits, after the `0x`, begin at a whole word. */
@@ -28,13 +29,11 @@ const text = Buffer.from(new ArrayBuffer(4 + 8 * HASH_WORDS)) as Latin1Buffer
 const textWords = new Int32Array(text.buffer)
 const textPairs = new Uint16Array(text.buffer)
 text.write('0x', 2)
-const textFromStart = new Uint8Array(text.buffer, 2)
-const encoder = new TextEncoder()
 
 /** Reads `0x` and `8 * count` digits into the first `count` words. It trusts the digits. */
 export function readKey(key: string, words: Int32Array, count: number): void {
   checkLength(key, count)
-  encoder.encodeInto(key, textFromStart)
+  text.latin1Write(key, 2, key.length)
   for (let word = 0; word < count; word++) {
     words[word] = twoBytes(textWords[1 + 2 * word]!) | (twoBytes(textWords[2 + 2 * word]!) << 16)
   }

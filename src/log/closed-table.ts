@@ -30,7 +30,6 @@ const ROW_ORDERS_MAX = 256
 const FORGET_ORDERS_MAX = 2_048
 
 type ClosedRow = { id: number; forget_min_sec: number; crc: number; payload: Buffer }
-type IndexEntry = { readonly fingerprint: number; readonly row: number }
 
 /** Fingerprints that a row may hold, and for each the hashes and the places they are asked at. */
 type Wanted = Map<number, Map<OrderHash, number[]>>
@@ -43,10 +42,25 @@ type Due = {
   readonly more: boolean
 }
 
+/** Entries of the index, in two lists of equal length: there may be thousands in each append. */
+class IndexEntries {
+  readonly fingerprints: number[] = []
+  readonly rows: number[] = []
+
+  get count(): number {
+    return this.rows.length
+  }
+
+  push(fingerprint: number, row: number): void {
+    this.fingerprints.push(fingerprint)
+    this.rows.push(row)
+  }
+}
+
 /** What a transaction changes in the index, if it commits. */
 export class IndexChanges {
-  readonly added: IndexEntry[] = []
-  readonly removed: IndexEntry[] = []
+  readonly added = new IndexEntries()
+  readonly removed = new IndexEntries()
 }
 
 export class ClosedTable {
@@ -116,7 +130,7 @@ export class ClosedTable {
       for (let index = 0; index < part.length; index++) {
         const fingerprint = fingerprintAt(payload, index * CLOSED_ORDER_BYTES)
         if (this.#index.rows(fingerprint).length > 0) again.push(part[index]!.orderHash)
-        changes.added.push({ fingerprint, row })
+        changes.added.push(fingerprint, row)
       }
       closed = this.drop(again, closed, changes)
       const forgetMin = forgetMinOf(payload)
@@ -172,8 +186,12 @@ export class ClosedTable {
 
   /** The changes are durable. */
   apply({ added, removed }: IndexChanges): void {
-    for (const { fingerprint, row } of removed) this.#index.remove(fingerprint, row)
-    for (const { fingerprint, row } of added) this.#index.add(fingerprint, row)
+    for (let at = 0; at < removed.count; at++) {
+      this.#index.remove(removed.fingerprints[at]!, removed.rows[at]!)
+    }
+    for (let at = 0; at < added.count; at++) {
+      this.#index.add(added.fingerprints[at]!, added.rows[at]!)
+    }
   }
 
   /** By row that may hold some of the hashes: their fingerprints, each with where it is asked for. */
@@ -182,7 +200,10 @@ export class ClosedTable {
     for (let place = 0; place < hashes.length; place++) {
       const hash = hashes[place]!
       const fingerprint = fingerprintOf(hash)
-      for (const id of new Set(this.#index.rows(fingerprint))) {
+      const rows = this.#index.rows(fingerprint)
+      // Nearly always: the hash was never seen.
+      if (rows.length === 0) continue
+      for (const id of new Set(rows)) {
         const wanted = byRow.get(id) ?? new Map<number, Map<OrderHash, number[]>>()
         byRow.set(id, wanted)
         const asked = wanted.get(fingerprint) ?? new Map<OrderHash, number[]>()
@@ -204,7 +225,7 @@ export class ClosedTable {
     const kept: Buffer[] = []
     for (let at = 0; at < row.payload.length; at += CLOSED_ORDER_BYTES) {
       if (goes(at)) {
-        changes.removed.push({ fingerprint: fingerprintAt(row.payload, at), row: row.id })
+        changes.removed.push(fingerprintAt(row.payload, at), row.id)
       } else {
         kept.push(row.payload.subarray(at, at + CLOSED_ORDER_BYTES))
       }

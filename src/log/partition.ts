@@ -193,7 +193,7 @@ export class Partition<Event extends LogEvent> {
       file.closed.apply(changes)
     }
     file.closed.walkedTo(cursor)
-    return { forgotten: changes.removed.length, passed: cursor === 0, more }
+    return { forgotten: changes.removed.count, passed: cursor === 0, more }
   }
 
   tradeStatuses(tradeIds: readonly TradeId[]): (TradeState | undefined)[] {
