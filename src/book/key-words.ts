@@ -10,6 +10,7 @@
  */
 
 import assert from 'node:assert/strict'
+import { wordOfDigits } from '#domain/hex-digits.ts'
 import * as layout from './layout.ts'
 
 const { HASH_WORDS } = layout
@@ -35,21 +36,12 @@ export function readKey(key: string, words: Int32Array, count: number): void {
   checkLength(key, count)
   text.latin1Write(key, 2, key.length)
   for (let word = 0; word < count; word++) {
-    words[word] = twoBytes(textWords[1 + 2 * word]!) | (twoBytes(textWords[2 + 2 * word]!) << 16)
+    words[word] = wordOfDigits(textWords[1 + 2 * word]!, textWords[2 + 2 * word]!)
   }
 }
 
 function checkLength(key: string, count: number): void {
   if (key.length !== 2 + 8 * count) assert.fail(`a key of ${4 * count} bytes, not ${key}`)
-}
-
-/** The two bytes that four hex digits say, from four characters in one word. */
-function twoBytes(characters: number): number {
-  // A letter has bit 6 set and counts from 1 in its low bits, so it lacks 9.
-  const letters = (characters >>> 6) & 0x01010101
-  const digits = (characters & 0x0f0f0f0f) + letters * 9
-  const bytes = (digits << 4) | (digits >>> 8)
-  return (bytes & 0xff) | ((bytes >>> 8) & 0xff00)
 }
 
 /** Two character codes for every byte. */

@@ -60,8 +60,7 @@ export class JsonBytes {
   /** A cell with any value that JSON knows. */
   value(value: unknown): void {
     this.json(value)
-    this.#reserve(1)
-    this.#bytes[this.#length++] = COMMA
+    this.#comma()
   }
 
   /**
@@ -83,9 +82,11 @@ export class JsonBytes {
   time(ms: number): void {
     if (ms !== this.#timeMs) {
       this.#timeMs = ms
-      this.#timeText = `${JSON.stringify(ms)},`
+      // Not with its comma: of a text put together from others every write would be slow.
+      this.#timeText = JSON.stringify(ms)
     }
     this.raw(this.#timeText)
+    this.#comma()
   }
 
   number(value: number): void {
@@ -113,6 +114,11 @@ export class JsonBytes {
   end(text: string): void {
     this.#length--
     this.raw(text)
+  }
+
+  #comma(): void {
+    this.#reserve(1)
+    this.#bytes[this.#length++] = COMMA
   }
 
   #reserve(more: number): void {
