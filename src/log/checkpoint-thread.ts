@@ -6,7 +6,7 @@
 
 import { workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
-import { ASKED, type CheckpointThreadData, ENDED, STOP } from './checkpointer.ts'
+import { ASKED, type CheckpointThreadData, FILES, STOP } from './checkpointer.ts'
 
 /** It takes its time even when asked again at once, so that a checkpoint is worth its two syncs. */
 const PAUSE_MS = 5
@@ -20,17 +20,21 @@ function run({ files, words }: CheckpointThreadData): void {
     return db
   })
   let done = 0
+  const doneOf = files.map(() => 0)
   while (Atomics.load(shared, STOP) === 0) {
     Atomics.wait(shared, ASKED, done)
     done = Atomics.load(shared, ASKED)
     for (const [file, db] of databases.entries()) {
+      const asked = Atomics.load(shared, FILES + 2 * file)
+      if (asked === doneOf[file]) continue
+      doneOf[file] = asked
       try {
         db.pragma('wal_checkpoint(PASSIVE)')
       } catch (error) {
         // A full or failing disk: the writer meets it too, and says so where it can be answered.
         if (!(error instanceof Database.SqliteError)) throw error
       }
-      Atomics.add(shared, ENDED + file, 1)
+      Atomics.add(shared, FILES + 2 * file + 1, 1)
     }
     Atomics.wait(shared, STOP, 0, PAUSE_MS)
   }

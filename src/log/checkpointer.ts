@@ -4,9 +4,10 @@ import { Worker } from 'node:worker_threads'
 
 /** Places in the words that both threads share. */
 export const STOP = 0
+/** How often anything was asked for. */
 export const ASKED = 1
-/** From here on, for each file, how many of its checkpoints have ended. */
-export const ENDED = 2
+/** From here on two words for each file: how many of its checkpoints were asked for, and have ended. */
+export const FILES = 2
 
 export type CheckpointThreadData = {
   readonly files: readonly string[]
@@ -14,15 +15,16 @@ export type CheckpointThreadData = {
 }
 
 export type Checkpointer = {
-  ask(): void
-  /** How many checkpoints of a file, by its place in the list, have ended. */
+  /** Asks for a checkpoint of a file, by its place in the list. */
+  ask(file: number): void
+  /** How many of its checkpoints have ended. */
   ended(file: number): number
   stop(): Promise<void>
 }
 
 /** The thread itself starts with the first request: a log that is hardly written needs none. */
 export function createCheckpointer(files: readonly string[]): Checkpointer {
-  const words = new SharedArrayBuffer(4 * (ENDED + files.length))
+  const words = new SharedArrayBuffer(4 * (FILES + 2 * files.length))
   const shared = new Int32Array(words)
   let worker: Worker | undefined
   let ended = false
@@ -39,13 +41,14 @@ export function createCheckpointer(files: readonly string[]): Checkpointer {
     worker.on('error', () => undefined)
   }
   return {
-    ask() {
+    ask(file) {
       if (ended) return
       if (worker === undefined) start()
+      Atomics.add(shared, FILES + 2 * file, 1)
       Atomics.add(shared, ASKED, 1)
       Atomics.notify(shared, ASKED)
     },
-    ended: (file) => Atomics.load(shared, ENDED + file),
+    ended: (file) => Atomics.load(shared, FILES + 2 * file + 1),
     async stop() {
       if (worker === undefined || ended) return
       // Not `once`, which rejects when the thread fails meanwhile: it has ended then too.

@@ -60,7 +60,7 @@ export function openSqliteLog<Event extends LogEvent>(options: SqliteLogOptions)
         closedOrdersMax: options.closedOrdersMax ?? CLOSED_ORDERS_MAX,
         ...(options.partitionBytesMax === undefined ? {} : { bytesMax: options.partitionBytesMax }),
         acceptLoss: options.acceptLoss ?? false,
-        askCheckpoint: () => checkpointer?.ask(),
+        askCheckpoint: () => checkpointer?.ask(own.indexOf(number)),
         checkpoints: () => checkpointer?.ended(own.indexOf(number)) ?? 0,
       })
       partitions.set(number, partition)
