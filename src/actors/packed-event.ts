@@ -193,7 +193,8 @@ function writeMatched(event: OrdersMatched, into: JsonBytes): void {
   into.number(takerRemaining)
   into.number(known ? 1 : 0)
   writeSigned(taker, into)
-  for (const { makerHash, maker, price, size, makerRemaining } of fills) {
+  for (let index = 0; index < fills.length; index++) {
+    const { makerHash, maker, price, size, makerRemaining } = fills[index]!
     into.plain(makerHash)
     into.plain(maker)
     into.number(price)

@@ -29,8 +29,9 @@ export function encodeClosedOrders(orders: readonly ClosedOrder[]): Buffer<Array
   const words = new Int32Array(bytes.buffer)
   const doubles = new Float64Array(bytes.buffer)
   let marketId: MarketId | undefined
-  let at = 0
-  for (const order of orders) {
+  for (let index = 0; index < orders.length; index++) {
+    const order = orders[index]!
+    const at = index * CLOSED_ORDER_BYTES
     const word = at / 4
     const double = at / 8
     writeDigits(order.orderHash, words, word)
@@ -48,7 +49,6 @@ export function encodeClosedOrders(orders: readonly ClosedOrder[]): Buffer<Array
     doubles[double + 13] = order.expiresAtSec
     doubles[double + 14] = order.forgetAfterSec
     doubles[double + 15] = order.size
-    at += CLOSED_ORDER_BYTES
   }
   return bytes
 }

@@ -73,9 +73,11 @@ export class BatchEncoder {
     text.clear()
     let from = firstOffset
     let count = 0
-    for (const event of events) {
+    // By index, here and in the writers: within `for … of`, which catches, V8 does not inline its fast
+    // calls, and writing takes half as long again.
+    for (let index = 0; index < events.length; index++) {
       text.raw(count === 0 ? '[\n' : ',\n')
-      write(event, text)
+      write(events[index]!, text)
       count++
       if (text.length >= ROW_BYTES_MAX || count === ROW_EVENTS_MAX) {
         each(this.#row(home, from, count))
