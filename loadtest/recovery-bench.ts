@@ -22,7 +22,7 @@ import {
   newMarketThread,
   prepare,
 } from '#actors/market-thread.ts'
-import type { PackedEvent } from '#actors/packed-event.ts'
+import { PACKED } from '#actors/packed-event.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
@@ -44,10 +44,10 @@ const COMMANDS_MAX = 50_000
 const BATCHES_AFTER = 50
 const PAUSE_MS = 2
 
-type Hosted = { readonly log: EventLog<PackedEvent>; readonly thread: MarketThread }
+type Hosted = { readonly log: EventLog<MarketEvent>; readonly thread: MarketThread }
 
 function host(dataDir: string): Hosted {
-  const log = openSqliteLog<PackedEvent>({ dataDir, partitions: 1, own: [0] })
+  const log = openSqliteLog({ form: PACKED, dataDir, partitions: 1, own: [0] })
   const rules = { selfTrade: 'allow' } as const
   const partitionOf = () => 0
   const snapshotEvery = Number.POSITIVE_INFINITY

@@ -25,7 +25,7 @@ import {
   viewsOf,
 } from '#actors/market-thread.ts'
 import { OrderHolds, OrphanedOrders } from '#actors/order-holds.ts'
-import type { PackedEvent } from '#actors/packed-event.ts'
+import { PACKED } from '#actors/packed-event.ts'
 import type { StoreProtocol } from '#actors/store.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
 import { makeLog } from '#config/logging.ts'
@@ -71,7 +71,7 @@ const commitSeconds = new Histogram({
   registers: [registry],
 })
 
-let events: EventLog<PackedEvent>
+let events: EventLog<MarketEvent>
 let thread: MarketThread
 /** By partition. */
 const desks = new Map<number, Served>()
@@ -154,7 +154,8 @@ async function drained(): Promise<void> {
 
 async function start(): Promise<void> {
   const own = partitionsOf(index, topology)
-  events = openSqliteLog<PackedEvent>({
+  events = openSqliteLog({
+    form: PACKED,
     dataDir: settings.data.dir,
     partitions: topology.partitions,
     own,

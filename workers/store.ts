@@ -12,7 +12,7 @@ import {
 } from '#actors/api-keys.ts'
 import { type ClerkProtocol, type ClerkState, clerk, newClerk } from '#actors/clerk.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
-import type { PackedEvent } from '#actors/packed-event.ts'
+import { PACKED } from '#actors/packed-event.ts'
 import {
   newStore,
   type Projected,
@@ -24,6 +24,7 @@ import {
 import { makeLog } from '#config/logging.ts'
 import { channelOptions, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { marketThreadName } from '#config/topology.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
@@ -47,7 +48,7 @@ const registry = new Registry()
 registry.setDefaultLabels({ thread: name })
 
 let database: Database
-let reader: LogReader<PackedEvent>
+let reader: LogReader<MarketEvent>
 let state: StoreState
 let served: Served
 let keys: Served
@@ -77,7 +78,7 @@ function behind(): number {
 runThread({
   async start() {
     database = await openDatabase(databaseUrlOf(settings))
-    reader = openLogReader<PackedEvent>(settings.data.dir)
+    reader = openLogReader(settings.data.dir, { form: PACKED })
     state = newStore(reader, {
       claim: (from) => claimLog(database, from),
       write: (batch) => project(database, batch),

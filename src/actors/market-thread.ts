@@ -47,7 +47,6 @@ import {
   viewOf,
 } from './market.ts'
 import { readMarketSnapshot } from './market-snapshot.ts'
-import { type PackedEvent, unpack, writePacked } from './packed-event.ts'
 
 /** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
 export type MarketThreadProtocol = MarketProtocol & {
@@ -89,7 +88,7 @@ export type MarketNews = {
 }
 
 export type MarketThreadOptions = {
-  readonly log: EventLog<PackedEvent>
+  readonly log: EventLog<MarketEvent>
   readonly partitionOf: (marketId: MarketId) => number
   readonly rules: Omit<MarketRules, 'seed' | 'ordersMax'>
   readonly ordersMax?: number
@@ -439,7 +438,6 @@ export function commit(
   const appends = [...batches].map(([partition, batch]) => {
     const append: LogBatch<MarketEvent> = {
       events: batch.events,
-      write: writePacked,
       nowMs,
       wantsRows: true,
       closed: [...batch.closed.values()],
@@ -540,7 +538,7 @@ function loadPartition(thread: MarketThread, partition: number): void {
   for (let offset = log.truncationFloor(partition).offset; offset <= lastOffset; ) {
     const records = log.read(partition, offset, REPLAY_BATCH)
     assert(records.length > 0, `partition ${partition} ends before ${lastOffset}`)
-    for (const { event } of records) replay(thread, partition, unpack(event))
+    for (const { event } of records) replay(thread, partition, event)
     offset += records.length
   }
 }

@@ -1,11 +1,13 @@
 /**
  * The short form of what a market says. Three kinds of events make nearly all of it; with every name
  * and every repeated field spelled out they cost the market thread more than matching does. So to the
- * log and to the readers they travel as rows: their fields in a fixed order. All others stay as they
+ * log and to the readers they travel as lists: their fields in a fixed order. All others stay as they
  * are.
  *
- * The order of a row never changes. A new field goes to the end, and a row without it stays readable.
- * `test/actors/fixtures/packed-v1.json` has a row of each kind as they lie in logs today.
+ * A list begins with a letter for its kind, the id of its market, or 0 if it is that of the event
+ * before, and its number. The order of its cells never changes. A new field goes to the end, and a list
+ * without it stays readable. `test/actors/fixtures/packed-v2.json` has one of each kind as they lie in
+ * logs today; `packed-v1.json` those of older logs, which name their market and their kind in full.
  */
 
 import assert from 'node:assert/strict'
@@ -18,83 +20,104 @@ import type {
   OrdersMatched,
 } from '#domain/market-event.ts'
 import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
+import type { EventForm } from '#log/event-log.ts'
 import type { JsonBytes } from '#log/json-bytes.ts'
 
 type Cell = string | number | PermitSignature
+type Cells = readonly Cell[]
 
-type Row<Type extends string> = {
-  readonly type: Type
+/** As it lay in the log before version 2. */
+type NamedRow = {
+  readonly type: keyof typeof KINDS
   readonly marketId: MarketId
   readonly seq: Sequence
-  readonly row: readonly Cell[]
+  readonly row: Cells
 }
 
-type Frequent = OrderRested | OrdersMatched | OrderClosed
+const KINDS = { OrderRested: 'R', OrdersMatched: 'M', OrderClosed: 'C' } as const
 
-/** What the log carries and what readers are told. */
-export type PackedEvent =
-  | Row<'OrderRested'>
-  | Row<'OrdersMatched'>
-  | Row<'OrderClosed'>
-  | Exclude<MarketEvent, Frequent>
+/** How the events of markets lie in the log, and reach those who follow a market thread. */
+export const PACKED: EventForm<MarketEvent> = { write: writePacked, read: readPacked }
 
-/** Writes an event as the JSON of a `PackedEvent`. */
-export function writePacked(event: MarketEvent, into: JsonBytes): void {
+function writePacked(event: MarketEvent, before: MarketEvent | undefined, into: JsonBytes): void {
   switch (event.type) {
     case 'OrderRested':
-      into.raw('{"type":"OrderRested","marketId":')
-      writeHead(event, into)
+      into.raw('["R",')
+      writeHead(event, before, into)
       writeRested(event, into)
       break
     case 'OrdersMatched':
-      into.raw('{"type":"OrdersMatched","marketId":')
-      writeHead(event, into)
+      into.raw('["M",')
+      writeHead(event, before, into)
       writeMatched(event, into)
       break
     case 'OrderClosed':
-      into.raw('{"type":"OrderClosed","marketId":')
-      writeHead(event, into)
+      into.raw('["C",')
+      writeHead(event, before, into)
       writeClosed(event, into)
       break
     default:
       into.json(event)
       return
   }
-  into.end(']}')
+  into.end(']')
 }
 
-function writeHead({ marketId, seq }: Frequent, into: JsonBytes): void {
-  into.plain(marketId)
-  into.raw('"seq":')
-  into.number(seq)
-  into.raw('"row":[')
+function writeHead(event: MarketEvent, before: MarketEvent | undefined, into: JsonBytes): void {
+  if (event.marketId === before?.marketId) into.number(USUAL)
+  else into.plain(event.marketId)
+  into.number(event.seq)
 }
 
 /** The events of rows of the log, as a market thread passes them on. */
 export function readRows(rows: readonly Uint8Array[]): MarketEvent[] {
-  const events: MarketEvent[] = []
-  for (const { buffer, byteOffset, byteLength } of rows) {
+  return rows.flatMap(({ buffer, byteOffset, byteLength }) => {
     const text = Buffer.from(buffer, byteOffset, byteLength).toString('utf8')
-    for (const event of JSON.parse(text) as PackedEvent[]) events.push(unpack(event))
+    return readPacked(JSON.parse(text))
+  })
+}
+
+function readPacked(row: readonly unknown[]): MarketEvent[] {
+  const events: MarketEvent[] = new Array(row.length)
+  let marketId: MarketId | undefined
+  for (let index = 0; index < row.length; index++) {
+    const event = unpack(row[index] as Cells | NamedRow | MarketEvent, marketId)
+    marketId = event.marketId
+    events[index] = event
   }
   return events
 }
 
-/** Takes also what a log holds from before events had a short form. */
-export function unpack(event: PackedEvent | MarketEvent): MarketEvent {
-  if (!('row' in event)) return event
-  switch (event.type) {
-    case 'OrderRested':
-      return readRested(event)
-    case 'OrdersMatched':
-      return readMatched(event)
-    case 'OrderClosed':
-      return readClosed(event)
+function unpack(packed: Cells | NamedRow | MarketEvent, before: MarketId | undefined): MarketEvent {
+  if (isCells(packed)) return readCells(packed, before)
+  if (!('row' in packed)) return packed
+  return readCells([KINDS[packed.type], packed.marketId, packed.seq, ...packed.row], undefined)
+}
+
+function isCells(packed: Cells | NamedRow | MarketEvent): packed is Cells {
+  return Array.isArray(packed)
+}
+
+function readCells(cells: Cells, before: MarketId | undefined): MarketEvent {
+  const marketId = cells[1] === USUAL ? before : (cells[1] as MarketId)
+  assert(marketId !== undefined, 'the first event of a row names its market')
+  switch (cells[0]) {
+    case KINDS.OrderRested:
+      return readRested(cells, marketId)
+    case KINDS.OrdersMatched:
+      return readMatched(cells, marketId)
+    case KINDS.OrderClosed:
+      return readClosed(cells, marketId)
+    default:
+      assert.fail(`an event of the kind ${cells[0]}`)
   }
 }
 
-/** Stands for what is nearly always the same: the zero address, and no permit. */
+/** Stands for what is nearly always the same: the market, the zero address, and no permit. */
 const USUAL = 0
+
+/** Cells before those of the kind itself. */
+const HEAD_CELLS = 3
 
 function writeRested(event: OrderRested, into: JsonBytes): void {
   const { order } = event
@@ -115,31 +138,32 @@ function writeRested(event: OrderRested, into: JsonBytes): void {
   if (order !== undefined) writeSigned(order, into)
 }
 
-const RESTED_CELLS = 13
+const RESTED_CELLS = HEAD_CELLS + 13
 
-function readRested({ type, marketId, seq, row }: Row<'OrderRested'>): OrderRested {
-  assert(row.length === RESTED_CELLS || row.length === RESTED_CELLS + SIGNED_CELLS, type)
+function readRested(cells: Cells, marketId: MarketId): OrderRested {
+  const { length } = cells
+  assert(length === RESTED_CELLS || length === RESTED_CELLS + SIGNED_CELLS, 'OrderRested')
   const rested = {
-    type,
+    type: 'OrderRested',
     marketId,
-    seq,
-    atMs: row[0],
-    orderHash: row[1],
-    trader: row[2],
-    side: row[3],
-    outcome: row[4],
-    price: row[5],
-    size: row[6],
-    added: row[7],
-    remaining: row[8],
-    expiresAtSec: row[9],
-    placedAtMs: row[10],
-    matches: row[11],
+    seq: cells[2],
+    atMs: cells[3],
+    orderHash: cells[4],
+    trader: cells[5],
+    side: cells[6],
+    outcome: cells[7],
+    price: cells[8],
+    size: cells[9],
+    added: cells[10],
+    remaining: cells[11],
+    expiresAtSec: cells[12],
+    placedAtMs: cells[13],
+    matches: cells[14],
   } as OrderRested
-  if (row.length > RESTED_CELLS) {
-    return { ...rested, order: readOrder(rested, row, RESTED_CELLS) }
+  if (length > RESTED_CELLS) {
+    return { ...rested, order: readOrder(rested, cells, RESTED_CELLS) }
   }
-  return row[12] === 1 ? { ...rested, returned: true } : rested
+  return cells[15] === 1 ? { ...rested, returned: true } : rested
 }
 
 function writeClosed(event: OrderClosed, into: JsonBytes): void {
@@ -157,26 +181,26 @@ function writeClosed(event: OrderClosed, into: JsonBytes): void {
   into.number(event.matches)
 }
 
-const CLOSED_CELLS = 12
+const CLOSED_CELLS = HEAD_CELLS + 12
 
-function readClosed({ type, marketId, seq, row }: Row<'OrderClosed'>): OrderClosed {
-  assert.equal(row.length, CLOSED_CELLS, type)
+function readClosed(cells: Cells, marketId: MarketId): OrderClosed {
+  assert.equal(cells.length, CLOSED_CELLS, 'OrderClosed')
   return {
-    type,
+    type: 'OrderClosed',
     marketId,
-    seq,
-    atMs: row[0],
-    orderHash: row[1],
-    trader: row[2],
-    side: row[3],
-    outcome: row[4],
-    price: row[5],
-    size: row[6],
-    reason: row[7],
-    remaining: row[8],
-    expiresAtSec: row[9],
-    placedAtMs: row[10],
-    matches: row[11],
+    seq: cells[2],
+    atMs: cells[3],
+    orderHash: cells[4],
+    trader: cells[5],
+    side: cells[6],
+    outcome: cells[7],
+    price: cells[8],
+    size: cells[9],
+    reason: cells[10],
+    remaining: cells[11],
+    expiresAtSec: cells[12],
+    placedAtMs: cells[13],
+    matches: cells[14],
   } as OrderClosed
 }
 
@@ -203,41 +227,42 @@ function writeMatched(event: OrdersMatched, into: JsonBytes): void {
   }
 }
 
-const TAKER_CELLS = 9
+const TAKER_CELLS = HEAD_CELLS + 9
 const FILL_CELLS = 5
 
-function readMatched({ type, marketId, seq, row }: Row<'OrdersMatched'>): OrdersMatched {
+function readMatched(cells: Cells, marketId: MarketId): OrdersMatched {
   const firstFill = TAKER_CELLS + SIGNED_CELLS
-  assert((row.length - firstFill) % FILL_CELLS === 0 && row.length > firstFill, type)
+  const { length } = cells
+  assert((length - firstFill) % FILL_CELLS === 0 && length > firstFill, 'OrdersMatched')
   const fills: Fill[] = []
-  for (let at = firstFill; at < row.length; at += FILL_CELLS) {
+  for (let at = firstFill; at < length; at += FILL_CELLS) {
     fills.push({
-      makerHash: row[at],
-      maker: row[at + 1],
-      price: row[at + 2],
-      size: row[at + 3],
-      makerRemaining: row[at + 4],
+      makerHash: cells[at],
+      maker: cells[at + 1],
+      price: cells[at + 2],
+      size: cells[at + 3],
+      makerRemaining: cells[at + 4],
     } as Fill)
   }
   const known = {
     marketId,
-    orderHash: row[1],
-    trader: row[2],
-    side: row[3],
-    outcome: row[4],
-    price: row[5],
-    size: row[6],
+    orderHash: cells[4],
+    trader: cells[5],
+    side: cells[6],
+    outcome: cells[7],
+    price: cells[8],
+    size: cells[9],
   } as KnownFields
   const matched = {
-    type,
+    type: 'OrdersMatched',
     marketId,
-    seq,
-    atMs: row[0],
-    taker: readOrder(known, row, TAKER_CELLS),
-    takerRemaining: row[7],
+    seq: cells[2],
+    atMs: cells[3],
+    taker: readOrder(known, cells, TAKER_CELLS),
+    takerRemaining: cells[10],
     fills,
   } as OrdersMatched
-  return row[8] === 1 ? { ...matched, known: true } : matched
+  return cells[11] === 1 ? { ...matched, known: true } : matched
 }
 
 /** Cells of what only the chain needs of an order. */
@@ -257,9 +282,9 @@ function writeSigned(order: VerifiedOrder, into: JsonBytes): void {
 type SignedField = 'nonce' | 'expiration' | 'makerFeeRecipient' | 'signature' | 'permit'
 type KnownFields = Omit<VerifiedOrder, SignedField>
 
-function readOrder(known: KnownFields, row: readonly Cell[], from: number): VerifiedOrder {
-  const recipient = row[from + 2]
-  const permit = row[from + 4]
+function readOrder(known: KnownFields, cells: Cells, from: number): VerifiedOrder {
+  const recipient = cells[from + 2]
+  const permit = cells[from + 4]
   const order = {
     marketId: known.marketId,
     trader: known.trader,
@@ -267,11 +292,11 @@ function readOrder(known: KnownFields, row: readonly Cell[], from: number): Veri
     outcome: known.outcome,
     price: known.price,
     size: known.size,
-    nonce: row[from],
-    expiration: row[from + 1],
+    nonce: cells[from],
+    expiration: cells[from + 1],
     makerFeeRecipient: recipient === USUAL ? ZERO_ADDRESS : recipient,
     orderHash: known.orderHash,
-    signature: row[from + 3],
+    signature: cells[from + 3],
   } as VerifiedOrder
   return permit === USUAL ? order : { ...order, permit: permit as PermitSignature }
 }

@@ -21,7 +21,6 @@ import type {
   TradeChange,
   TradeRow,
 } from '#store/rows.ts'
-import { type PackedEvent, unpack } from './packed-event.ts'
 
 export type ProjectionStatus = {
   readonly partition: number
@@ -76,7 +75,7 @@ export type StoreDatabase = {
 }
 
 export type StoreState = {
-  readonly log: LogReader<PackedEvent>
+  readonly log: LogReader<MarketEvent>
   readonly database: StoreDatabase
   /** Empty until the database has been claimed. */
   readonly partitions: Map<number, PartitionProgress>
@@ -98,7 +97,7 @@ const GATHER_EVENTS = 1_000
 /** How long to wait before a failed write is tried again. */
 const RETRY_MS = 500
 
-export function newStore(log: LogReader<PackedEvent>, database: StoreDatabase): StoreState {
+export function newStore(log: LogReader<MarketEvent>, database: StoreDatabase): StoreState {
   return { log, database, partitions: new Map(), claiming: false, fault: '', refused: '' }
 }
 
@@ -242,7 +241,7 @@ function writeNext(
   )
   if (records === undefined || records.length === 0) return
   progress.writing = true
-  const events = withinRows(records.map(({ event }) => unpack(event)))
+  const events = withinRows(records.map(({ event }) => event))
   const batch = derive(state.log.id, partition, from, events)
   context.pipe(
     state.database.write(batch),

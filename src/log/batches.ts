@@ -5,7 +5,7 @@
 
 import type BetterSqlite3 from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
-import type { LogEvent, LogRecord } from './event-log.ts'
+import type { EventForm, LogEvent, LogRecord } from './event-log.ts'
 import { type BatchRow, corrupt, decodeBatch, type RowHome, type Upcasters } from './record.ts'
 import { parseState, STATE_SELECT } from './schema.ts'
 
@@ -13,6 +13,7 @@ export class BatchReader<Event extends LogEvent> {
   readonly #home: RowHome
   readonly #path: string
   readonly #upcasters: Upcasters
+  readonly #form: EventForm<Event>
   readonly #db: BetterSqlite3.Database
   readonly #state: BetterSqlite3.Statement
   readonly #around: BetterSqlite3.Statement
@@ -20,11 +21,18 @@ export class BatchReader<Event extends LogEvent> {
   /** The row that the last read stopped within, so that the next read need not decode it again. */
   #half: { first: number; records: LogRecord<Event>[] } | undefined
 
-  constructor(db: BetterSqlite3.Database, path: string, home: RowHome, upcasters: Upcasters) {
+  constructor(
+    db: BetterSqlite3.Database,
+    path: string,
+    home: RowHome,
+    upcasters: Upcasters,
+    form: EventForm<Event>,
+  ) {
     this.#db = db
     this.#path = path
     this.#home = home
     this.#upcasters = upcasters
+    this.#form = form
     this.#state = db.prepare(STATE_SELECT)
     const columns = 'first_offset, count, version, crc, payload'
     this.#around = db.prepare(
@@ -48,7 +56,7 @@ export class BatchReader<Event extends LogEvent> {
     }
     if (records.length < limit) {
       for (const row of this.#rows(next, limit - records.length)) {
-        const decoded = decodeBatch<Event>(this.#home, row, this.#upcasters)
+        const decoded = decodeBatch(this.#home, row, this.#upcasters, this.#form)
         next = this.#take(decoded, row.first_offset, next, limit, records)
       }
     }

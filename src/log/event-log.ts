@@ -54,11 +54,17 @@ export type TradeState = {
   readonly atMs: number
 }
 
+/** How events lie in a row of the log; without one, each lies there as the JSON that it is. */
+export type EventForm<Event extends LogEvent> = {
+  /** Writes an event as JSON. `before` is the one before it in the row, for what both say. */
+  write(event: Event, before: Event | undefined, into: JsonBytes): void
+  /** The events of a whole row, from what its JSON says. */
+  read(row: readonly unknown[]): Event[]
+}
+
 /** What becomes durable together, or not at all. */
-export type LogBatch<Told extends LogEvent> = {
-  readonly events: readonly Told[]
-  /** Writes an event as the JSON of what is to be read of it later; itself if undefined. */
-  readonly write?: (event: Told, into: JsonBytes) => void
+export type LogBatch<Event extends LogEvent> = {
+  readonly events: readonly Event[]
   /** The clock of the batch; the partition keeps the highest it has seen. */
   readonly nowMs: number
   readonly closed?: readonly ClosedOrder[]
@@ -150,7 +156,7 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
   state(partition: number): PartitionState
 
   /** Settles when all of it is durable; rejects with `LOG_APPEND_FAILED` when nobody knows. */
-  append<Told extends LogEvent = Event>(partition: number, batch: LogBatch<Told>): Promise<Appended>
+  append(partition: number, batch: LogBatch<Event>): Promise<Appended>
   /** After a failed append: opens the file anew; what it then holds is the truth. */
   reopen(partition: number): PartitionState
 

@@ -8,9 +8,9 @@ import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
 import { BatchReader } from './batches.ts'
 import { readMark } from './durable-mark.ts'
-import type { LogEvent, LogReader } from './event-log.ts'
+import type { EventForm, LogEvent, LogReader } from './event-log.ts'
 import { partitionPaths, readIdentity } from './log-folder.ts'
-import { UPCASTERS, type Upcasters } from './record.ts'
+import { UPCASTERS, type Upcasters, WHOLE } from './record.ts'
 import { sqliteFault } from './sqlite-fault.ts'
 
 const BUSY_MS_MAX = 5_000
@@ -22,9 +22,10 @@ type OpenFile<Event extends LogEvent> = {
 
 export function openLogReader<Event extends LogEvent>(
   dataDir: string,
-  options: { readonly upcasters?: Upcasters } = {},
+  options: { readonly upcasters?: Upcasters; readonly form?: EventForm<Event> } = {},
 ): LogReader<Event> {
   const identity = readIdentity(dataDir)
+  const form = options.form ?? (WHOLE as EventForm<Event>)
   const files = new Map<number, OpenFile<Event>>()
 
   const open = (partition: number): OpenFile<Event> => {
@@ -41,7 +42,7 @@ export function openLogReader<Event extends LogEvent>(
     try {
       const home = { logId: identity.id, partition }
       const upcasters = options.upcasters ?? UPCASTERS
-      const reader = new BatchReader<Event>(db, paths.database, home, upcasters)
+      const reader = new BatchReader(db, paths.database, home, upcasters, form)
       if (reader.lastOffset() < mark) {
         throw new Fault('LOG_LOST', `${paths.database} ends before its durable offset ${mark}`, {
           retryable: false,

@@ -9,7 +9,7 @@ import { Fault } from '#domain/fault.ts'
 import { BatchReader } from './batches.ts'
 import { ClosedTable } from './closed-table.ts'
 import { readMark } from './durable-mark.ts'
-import type { LogEvent, TruncationFloor } from './event-log.ts'
+import type { EventForm, LogEvent, TruncationFloor } from './event-log.ts'
 import type { PartitionPaths } from './log-folder.ts'
 import { MarketTable } from './market-table.ts'
 import { type BatchRow, corrupt, decodeBatch, type RowHome, type Upcasters } from './record.ts'
@@ -26,7 +26,9 @@ const QUICK_CHECK_BYTES_MAX = 64 * 1024 * 1024
 /** How long the writer waits for a reader that holds an old view; only opening ever does. */
 const BUSY_MS_MAX = 5_000
 
-export type FileOptions = {
+export type FileOptions<Event extends LogEvent> = Place & { readonly form: EventForm<Event> }
+
+type Place = {
   readonly home: RowHome
   readonly paths: PartitionPaths
   readonly upcasters: Upcasters
@@ -60,7 +62,7 @@ function prepare(db: Database.Database) {
 }
 
 export function openPartitionFile<Event extends LogEvent>(
-  options: FileOptions,
+  options: FileOptions<Event>,
 ): PartitionFile<Event> {
   const { home, paths } = options
   const path = paths.database
@@ -77,14 +79,14 @@ export function openPartitionFile<Event extends LogEvent>(
     if (state.lastOffset < mark && !options.acceptLoss) {
       throw lost(path, state.lastOffset, `offset ${mark} was durable`)
     }
-    checkTail(db, home, state, options.upcasters, path)
+    checkTail(db, options, state)
     const markets = new MarketTable(db, home, state.markets, path)
     const snapshots = findSnapshots(options, markets, state)
     const file: PartitionFile<Event> = {
       ...prepare(db),
       db,
       pageBytes,
-      reader: new BatchReader<Event>(db, path, home, options.upcasters),
+      reader: new BatchReader(db, path, home, options.upcasters, options.form),
       closed: new ClosedTable(db, home, state.closed, path),
       trades: new TradeTable(db, home, state.trades, path, markets),
       markets,
@@ -108,7 +110,7 @@ export function openPartitionFile<Event extends LogEvent>(
 }
 
 /** The mark, after the write-ahead file was found whole: SQLite would mend it in silence. */
-function readBeforeSqlite({ paths, acceptLoss }: FileOptions): number {
+function readBeforeSqlite({ paths, acceptLoss }: Place): number {
   let mark = 0
   try {
     mark = readMark(paths.mark)
@@ -120,7 +122,7 @@ function readBeforeSqlite({ paths, acceptLoss }: FileOptions): number {
 }
 
 /** Sets what a connection must be told each time, and returns the size of its pages. */
-function setUp(db: Database.Database, { paths, bytesMax }: FileOptions): number {
+function setUp(db: Database.Database, { paths, bytesMax }: Place): number {
   if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
     throw corrupt(`${paths.database} is not in write-ahead mode`)
   }
@@ -139,13 +141,12 @@ function setUp(db: Database.Database, { paths, bytesMax }: FileOptions): number 
   return pageBytes
 }
 
-function checkTail(
+function checkTail<Event extends LogEvent>(
   db: Database.Database,
-  home: RowHome,
+  { home, paths, upcasters, form }: FileOptions<Event>,
   state: FileState,
-  upcasters: Upcasters,
-  path: string,
 ): void {
+  const path = paths.database
   const rows = db
     .prepare(
       'SELECT first_offset, count, version, crc, payload FROM batches ORDER BY first_offset DESC LIMIT ?',
@@ -153,7 +154,7 @@ function checkTail(
     .all(TAIL_BATCHES_CHECKED) as BatchRow[]
   let next = state.lastOffset + 1
   for (const row of rows) {
-    decodeBatch(home, row, upcasters)
+    decodeBatch(home, row, upcasters, form)
     if (row.first_offset + row.count !== next) {
       throw corrupt(`${path}: the batch before offset ${next} is missing`)
     }
@@ -167,7 +168,7 @@ function checkTail(
 
 /** A snapshot is needed if the log has been truncated below it: without it the log is refused. */
 function findSnapshots(
-  { home, paths, acceptLoss }: FileOptions,
+  { home, paths, acceptLoss }: Place,
   markets: MarketTable,
   state: FileState,
 ): SnapshotFiles {

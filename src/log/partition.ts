@@ -49,7 +49,7 @@ const CHECKPOINT_ASKED_PAGES = 256
 const CHECKPOINT_OWN_PAGES = 2_000
 const CHECKPOINT_OWN_PAGES_MAX = 8_000
 
-export type PartitionOptions = FileOptions & {
+export type PartitionOptions<Event extends LogEvent> = FileOptions<Event> & {
   readonly closedOrdersMax: number
   /** Called when enough has been written for a checkpoint in another thread. */
   readonly askCheckpoint: () => void
@@ -58,7 +58,7 @@ export type PartitionOptions = FileOptions & {
 }
 
 export class Partition<Event extends LogEvent> {
-  readonly #options: PartitionOptions
+  readonly #options: PartitionOptions<Event>
   readonly #mark: DurableMark
   readonly #encoder = new BatchEncoder()
   #open: PartitionFile<Event> | undefined
@@ -70,7 +70,7 @@ export class Partition<Event extends LogEvent> {
   /** How many checkpoints of the other thread had ended at the last look. */
   #checkpoints = 0
 
-  constructor(options: PartitionOptions) {
+  constructor(options: PartitionOptions<Event>) {
     this.#options = options
     this.#mark = new DurableMark(options.paths.mark)
     try {
@@ -113,7 +113,7 @@ export class Partition<Event extends LogEvent> {
     return this.#reading(() => this.#file().reader.read(fromOffset, limit))
   }
 
-  append<Told extends LogEvent>(batch: LogBatch<Told>): Appended {
+  append(batch: LogBatch<Event>): Appended {
     const file = this.#open
     if (file === undefined) {
       throw new Fault(
@@ -122,7 +122,7 @@ export class Partition<Event extends LogEvent> {
         { retryable: true },
       )
     }
-    const { home } = this.#options
+    const { home, form } = this.#options
     const firstOffset = file.state.lastOffset + 1
     const lastOffset = file.state.lastOffset + batch.events.length
     const changes = new IndexChanges()
@@ -143,7 +143,7 @@ export class Partition<Event extends LogEvent> {
         // A copy: the encoder's own buffer is good only until the next row.
         if (batch.wantsRows) rows.push(new Uint8Array(row.payload))
       }
-      this.#encoder.encode(home, firstOffset, batch.events, write, batch.write)
+      this.#encoder.encode(home, firstOffset, batch.events, form, write)
       const markets = file.markets.add(batch.events, firstOffset, state.markets, fresh)
       const closed = file.closed.drop(batch.reopened ?? [], state.closed, changes)
       state = { ...state, markets, closed }

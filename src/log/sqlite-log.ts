@@ -7,10 +7,10 @@
 import assert from 'node:assert/strict'
 import type { MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
 import { type Checkpointer, createCheckpointer } from './checkpointer.ts'
-import type { EventLog, LogBatch, LogEvent } from './event-log.ts'
+import type { EventForm, EventLog, LogEvent } from './event-log.ts'
 import { createLog, type Lock, lockPartition, partitionPaths } from './log-folder.ts'
 import { Partition } from './partition.ts'
-import { UPCASTERS, type Upcasters } from './record.ts'
+import { UPCASTERS, type Upcasters, WHOLE } from './record.ts'
 import { sqliteFault } from './sqlite-fault.ts'
 
 /** Closed orders that one partition keeps; about 16 bytes of memory each. */
@@ -33,7 +33,9 @@ export type SqliteLogOptions = {
   readonly pageBytes?: number
 }
 
-export function openSqliteLog<Event extends LogEvent>(options: SqliteLogOptions): EventLog<Event> {
+export function openSqliteLog<Event extends LogEvent>(
+  options: SqliteLogOptions & { readonly form?: EventForm<Event> },
+): EventLog<Event> {
   const { dataDir, own } = options
   const identity = createLog(
     dataDir,
@@ -57,6 +59,7 @@ export function openSqliteLog<Event extends LogEvent>(options: SqliteLogOptions)
         home: { logId: identity.id, partition: number },
         paths,
         upcasters: options.upcasters ?? UPCASTERS,
+        form: options.form ?? (WHOLE as EventForm<Event>),
         closedOrdersMax: options.closedOrdersMax ?? CLOSED_ORDERS_MAX,
         ...(options.partitionBytesMax === undefined ? {} : { bytesMax: options.partitionBytesMax }),
         acceptLoss: options.acceptLoss ?? false,
@@ -85,8 +88,7 @@ export function openSqliteLog<Event extends LogEvent>(options: SqliteLogOptions)
     state: (partition) => at(partition).state(),
     lastOffset: (partition) => at(partition).state().lastOffset,
     read: (partition, fromOffset, limit) => at(partition).read(fromOffset, limit),
-    append: async <Told extends LogEvent>(partition: number, batch: LogBatch<Told>) =>
-      at(partition).append(batch),
+    append: async (partition, batch) => at(partition).append(batch),
     reopen: (partition) => at(partition).reopen(),
     closedOrders: (partition, hashes: readonly OrderHash[]) => at(partition).closedOrders(hashes),
     closedOrderRoom: (partition) => at(partition).closedOrderRoom(),

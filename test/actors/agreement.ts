@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import type { OpenOrder } from '#actors/market.ts'
-import { type PackedEvent, unpack } from '#actors/packed-event.ts'
+import { PACKED } from '#actors/packed-event.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { closeDatabase, openDatabase, read } from '#store/database.ts'
@@ -20,7 +20,7 @@ export type Expected = {
 }
 
 export function eventsOf(dataDir: string): { events: MarketEvent[]; offsets: number[] } {
-  const log = openLogReader<PackedEvent>(dataDir)
+  const log = openLogReader(dataDir, { form: PACKED })
   const events: MarketEvent[] = []
   const offsets: number[] = []
   for (let partition = 0; partition < log.partitions; partition++) {
@@ -28,7 +28,7 @@ export function eventsOf(dataDir: string): { events: MarketEvent[]; offsets: num
     offsets.push(last)
     for (let offset = 1; offset <= last; ) {
       const records = log.read(partition, offset, 1_000)
-      for (const { event } of records) events.push(unpack(event))
+      for (const { event } of records) events.push(event)
       offset += records.length
     }
   }

@@ -13,7 +13,7 @@ import {
   stateHashOf,
   type TradeReport,
 } from '#actors/market.ts'
-import { type PackedEvent, writePacked } from '#actors/packed-event.ts'
+import { PACKED } from '#actors/packed-event.ts'
 import type { MarketId, TradeId, Uint64 } from '#domain/ids.ts'
 import { tradeId, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Market } from '#domain/market.ts'
@@ -42,11 +42,13 @@ export function aMarket(more: Partial<Market> = {}): Market {
   }
 }
 
-/** The event as the log holds it: written by the encoder's writer, and read. */
-export function packed(event: MarketEvent): PackedEvent {
-  const text = new JsonBytes()
-  writePacked(event, text)
-  return JSON.parse(text.bytes.toString('utf8'))
+/** The events as a row of the log holds them. */
+export function packed(events: readonly MarketEvent[]): unknown[] {
+  return events.map((event, index) => {
+    const text = new JsonBytes()
+    PACKED.write(event, events[index - 1], text)
+    return JSON.parse(text.bytes.toString('utf8'))
+  })
 }
 
 /** The order as its trader signed it. */

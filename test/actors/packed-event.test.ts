@@ -1,15 +1,20 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { type PackedEvent, readRows, unpack } from '#actors/packed-event.ts'
-import type { Address, Uint64 } from '#domain/ids.ts'
+import { PACKED, readRows } from '#actors/packed-event.ts'
+import type { Address, MarketId, Uint64 } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { buy, sell } from '../support/orders.ts'
-import { randomFrom } from '../support/random.ts'
+import { randomFrom, withSeeds } from '../support/random.ts'
 import { given, packed, signed } from './market-fixture.ts'
 import { randomFlow } from './random-flow.ts'
 
-const stored = (event: MarketEvent) => unpack(packed(event))
+const stored = (events: readonly MarketEvent[]) => PACKED.read(packed(events))
+
+function fixture(version: number): { events: MarketEvent[]; rows: unknown[] } {
+  const path = new URL(`./fixtures/packed-v${version}.json`, import.meta.url)
+  return JSON.parse(readFileSync(path, 'utf8'))
+}
 
 test('every event comes back from its short form as it was', () => {
   const market = given({ selfTrade: 'cancel-resting' })
@@ -18,19 +23,52 @@ test('every event comes back from its short form as it was', () => {
   market.ask('CloseMarket', { marketId: market.marketId, reason: 'withdrawn' })
   const types = new Set(market.events.map(({ type }) => type))
   assert.equal(types.size, 9, 'the flow says everything that a market can say')
-  for (const event of market.events) assert.deepEqual(stored(event), event)
+  assert.deepEqual(stored(market.events), market.events)
+  for (const event of market.events) assert.deepEqual(stored([event]), [event])
 })
 
-test('rows are written and read as they lie in the logs that there are', () => {
-  const path = new URL('./fixtures/packed-v1.json', import.meta.url)
-  const { events, rows } = JSON.parse(readFileSync(path, 'utf8')) as {
-    events: MarketEvent[]
-    rows: PackedEvent[]
+test('events of several markets in one row come back each with its own', () => {
+  withSeeds([1, 2, 3], (random) => {
+    const markets = Array.from({ length: 3 }, () => {
+      const market = given()
+      const flow = randomFlow(market, random)
+      for (let step = 0; step < 100; step++) flow.step()
+      const marketId = random.hex(32) as MarketId
+      return market.events.map((event) => inMarket(event, marketId))
+    })
+    const mixed: MarketEvent[] = []
+    while (markets.some((events) => events.length > 0)) {
+      mixed.push(...random.pick(markets).splice(0, random.int(1, 4)))
+    }
+    assert.deepEqual(stored(mixed), mixed)
+  })
+})
+
+/** The same, as if another market had said it. */
+function inMarket(event: MarketEvent, marketId: MarketId): MarketEvent {
+  if (event.type === 'OrdersMatched') {
+    return { ...event, marketId, taker: { ...event.taker, marketId } }
   }
-  assert.deepEqual(events.map(packed), rows)
-  assert.deepEqual(rows.map(unpack), events)
-  // Older logs have them at full length.
-  assert.deepEqual(events.map(unpack), events)
+  if (event.type === 'OrderRested' && event.order !== undefined) {
+    return { ...event, marketId, order: { ...event.order, marketId } }
+  }
+  return { ...event, marketId }
+}
+
+test('rows are written and read as they lie in the logs that there are', () => {
+  const { events, rows } = fixture(2)
+  assert.deepEqual(packed(events), rows)
+  assert.deepEqual(PACKED.read(rows), events)
+  const older = fixture(1)
+  assert.deepEqual(PACKED.read(older.rows), older.events)
+  // The oldest logs have them at full length.
+  assert.deepEqual(PACKED.read(events), events)
+})
+
+test('a row whose first event does not name its market, or whose kind is unknown, is a bug', () => {
+  const [first] = fixture(2).rows as [unknown[]]
+  assert.throws(() => PACKED.read([first.with(1, 0)]), /names its market/)
+  assert.throws(() => PACKED.read([first.with(0, 'X')]), /kind X/)
 })
 
 test('a permit, a fee recipient and numbers of 64 bits come back too', () => {
@@ -56,13 +94,14 @@ test('a permit, a fee recipient and numbers of 64 bits come back too', () => {
     ...matched,
     taker: { ...order, makerFeeRecipient: `0x${'3'.repeat(40)}` as Address },
   }
-  for (const event of [...market.events, strange]) assert.deepEqual(stored(event), event)
+  const events = [...market.events, strange]
+  assert.deepEqual(stored(events), events)
 })
 
 test('rows of the log are read as readers get them', () => {
   const market = given()
   market.place(buy('YES').named('a'))
-  const bytes = new Uint8Array(Buffer.from(JSON.stringify(market.events.map(packed))))
+  const bytes = new Uint8Array(Buffer.from(JSON.stringify(packed(market.events))))
   assert.deepEqual(readRows([bytes, bytes]), [...market.events, ...market.events])
 })
 
@@ -70,10 +109,13 @@ test('a row that is too short or too long is a bug of whoever wrote it', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(1).named('a'))
   market.place(buy('YES').at(0.4).size(1).named('b'))
+  let lists = 0
   for (const event of market.events) {
-    const short = packed(event)
-    if (!('row' in short)) continue
-    assert.throws(() => unpack({ ...short, row: short.row.slice(0, -1) }))
-    assert.throws(() => unpack({ ...short, row: [...short.row, 0] }))
+    const [short] = packed([event])
+    if (!Array.isArray(short)) continue
+    lists++
+    assert.throws(() => PACKED.read([short.slice(0, -1)]))
+    assert.throws(() => PACKED.read([[...short, 0]]))
   }
+  assert(lists >= 3, 'the market has said the three that are lists')
 })

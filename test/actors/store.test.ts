@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PackedEvent } from '#actors/packed-event.ts'
 import {
   newStore,
   type Projected,
@@ -11,12 +10,13 @@ import {
   whyBehind,
 } from '#actors/store.ts'
 import { Fault } from '#domain/fault.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { simulatedClock } from '#runtime/clock.ts'
 import { serve } from '#runtime/serve.ts'
 import type { ProjectionBatch } from '#store/rows.ts'
 import { buy } from '../support/orders.ts'
-import { given, packed } from './market-fixture.ts'
+import { given } from './market-fixture.ts'
 
 const away = new Fault('STORE_UNAVAILABLE', 'nobody answers', { retryable: true })
 const foreign = new Fault('STORE_FOREIGN_LOG', 'another log', { retryable: false })
@@ -25,10 +25,10 @@ const foreign = new Fault('STORE_FOREIGN_LOG', 'another log', { retryable: false
 function following(count: number, failures: { claim?: Fault[]; write?: Fault[]; read?: Fault[] }) {
   const market = given()
   for (let n = 1; n < count; n++) market.place(buy('YES').named(`o${n}`))
-  const events = market.events.map(packed)
+  const events = [...market.events]
   const written: ProjectionBatch[] = []
   const said: Projected[] = []
-  const log: LogReader<PackedEvent> = {
+  const log: LogReader<MarketEvent> = {
     id: 'log',
     partitions: 1,
     read(_partition, fromOffset, limit) {

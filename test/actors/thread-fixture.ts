@@ -18,7 +18,7 @@ import {
   prepare,
   recover,
 } from '#actors/market-thread.ts'
-import type { PackedEvent } from '#actors/packed-event.ts'
+import { PACKED } from '#actors/packed-event.ts'
 import { partitionOf } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -30,7 +30,7 @@ import { aMarket, START_SEC } from './market-fixture.ts'
 
 export type Command = Message<MarketThreadProtocol>
 
-type Log = EventLog<PackedEvent>
+type Log = EventLog<MarketEvent>
 
 export type HostOptions = Partial<SqliteLogOptions> & {
   /** Puts something between the host and its log. */
@@ -64,7 +64,8 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
   const { snapshotEvery = 1_000_000, nowMs: fromMs = START_SEC * 1_000, ...log } = options
   const { between = (own: Log) => own } = options
   const topology = { partitions, marketThreads: 1, pins: options.pins ?? {} }
-  const own = openSqliteLog<PackedEvent>({
+  const own = openSqliteLog({
+    form: PACKED,
     dataDir,
     partitions,
     own: Array.from({ length: partitions }, (_, partition) => partition),

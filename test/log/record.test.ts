@@ -5,7 +5,6 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Fault } from '#domain/fault.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import type { LogEvent } from '#log/event-log.ts'
 import {
   BatchEncoder,
   type BatchRow,
@@ -13,6 +12,7 @@ import {
   decodeBatch,
   RECORD_VERSION,
   UPCASTERS,
+  WHOLE,
 } from '#log/record.ts'
 
 type Fixture = {
@@ -37,7 +37,7 @@ function rowOf({ firstOffset, count, version, crc, payload }: Fixture): BatchRow
 for (let version = 1; version <= RECORD_VERSION; version++) {
   test(`records of version ${version} read as they were written`, () => {
     const stored = fixture(version)
-    const records = decodeBatch<MarketEvent>(stored, rowOf(stored), UPCASTERS)
+    const records = decodeBatch(stored, rowOf(stored), UPCASTERS, WHOLE)
     assert.deepEqual(
       records,
       stored.events.map((event, index) => ({ offset: stored.firstOffset + index, event })),
@@ -48,7 +48,7 @@ for (let version = 1; version <= RECORD_VERSION; version++) {
 test('the encoder writes the current version exactly as its fixture has it', () => {
   const stored = fixture(RECORD_VERSION)
   const rows: BatchRow[] = []
-  new BatchEncoder().encode(stored, stored.firstOffset, stored.events, (row) => {
+  new BatchEncoder().encode(stored, stored.firstOffset, stored.events, WHOLE, (row) => {
     rows.push({ ...row, payload: Buffer.from(row.payload) })
   })
   assert.deepEqual(rows, [rowOf(stored)])
@@ -60,6 +60,7 @@ test('an older version is brought up by its upcaster, and by none it is refused'
   const row = { first_offset: 8, count: 1, version: 0, payload }
   const stored = { ...row, crc: batchCrc(home, row) }
   const upcasters = new Map([
+    ...UPCASTERS,
     [
       0,
       (event: unknown) => {
@@ -68,14 +69,14 @@ test('an older version is brought up by its upcaster, and by none it is refused'
       },
     ],
   ])
-  assert.deepEqual(decodeBatch<LogEvent>(home, stored, upcasters), [
+  assert.deepEqual(decodeBatch(home, stored, upcasters, WHOLE), [
     { offset: 8, event: { type: 'Noted', marketId: '0x1', seq: 1 } },
   ])
   const unknown = (error: unknown) => error instanceof Fault && error.code === 'LOG_VERSION_UNKNOWN'
-  assert.throws(() => decodeBatch(home, stored, new Map()), unknown)
+  assert.throws(() => decodeBatch(home, stored, new Map(), WHOLE), unknown)
   const newer = { ...row, version: RECORD_VERSION + 1 }
   assert.throws(
-    () => decodeBatch(home, { ...newer, crc: batchCrc(home, newer) }, UPCASTERS),
+    () => decodeBatch(home, { ...newer, crc: batchCrc(home, newer) }, UPCASTERS, WHOLE),
     unknown,
   )
 })
@@ -93,7 +94,8 @@ test('a row is refused when anything about it has changed', () => {
     { ...row, payload },
   ]
   const corrupt = (error: unknown) => error instanceof Fault && error.code === 'LOG_CORRUPT'
-  for (const each of changed) assert.throws(() => decodeBatch(stored, each, UPCASTERS), corrupt)
+  for (const each of changed)
+    assert.throws(() => decodeBatch(stored, each, UPCASTERS, WHOLE), corrupt)
   const elsewhere = { ...stored, partition: stored.partition + 1 }
-  assert.throws(() => decodeBatch(elsewhere, row, UPCASTERS), corrupt)
+  assert.throws(() => decodeBatch(elsewhere, row, UPCASTERS, WHOLE), corrupt)
 })

@@ -26,7 +26,7 @@ import type { EventLog, LogRecord } from '#log/event-log.ts'
 import { createLog, partitionPaths } from '#log/log-folder.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { openPartitionFile } from '#log/partition-file.ts'
-import { UPCASTERS } from '#log/record.ts'
+import { UPCASTERS, WHOLE } from '#log/record.ts'
 import { openSqliteLog, type SqliteLogOptions } from '#log/sqlite-log.ts'
 import { randomFrom } from '../support/random.ts'
 import { closedOrder, contentOf, flowOf, marketNamed, type Noted, notes } from './flow.ts'
@@ -577,7 +577,13 @@ test('every commit waits for the disk', () => {
   const { id: logId } = createLog(dataDir, 2)
   const paths = partitionPaths(dataDir, 0)
   const home = { logId, partition: 0 }
-  const { db } = openPartitionFile({ home, paths, upcasters: UPCASTERS, acceptLoss: false })
+  const { db } = openPartitionFile({
+    home,
+    paths,
+    upcasters: UPCASTERS,
+    form: WHOLE,
+    acceptLoss: false,
+  })
   try {
     const FULL = 2
     assert.equal(db.pragma('synchronous', { simple: true }), FULL)

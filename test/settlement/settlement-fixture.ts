@@ -10,7 +10,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Hex, parseAbiItem } from 'viem'
-import type { PackedEvent } from '#actors/packed-event.ts'
+import { PACKED } from '#actors/packed-event.ts'
 import {
   newSettlement,
   type ReportAnswer,
@@ -132,7 +132,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     return work()
   }
 
-  const reader = openLogReader<PackedEvent>(dataDir)
+  const reader = openLogReader(dataDir, { form: PACKED })
   const storeState = newStore(reader, {
     claim: (from) => claimLog(database, from),
     write: (batch) => project(database, batch),
