@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { PACKED, readRows } from '#actors/packed-event.ts'
 import type { Address, MarketId, Uint64 } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
+import { BatchEncoder, type BatchRow, batchCrc, decodeBatch, UPCASTERS } from '#log/record.ts'
 import { buy, sell } from '../support/orders.ts'
 import { randomFrom, withSeeds } from '../support/random.ts'
 import { given, packed, signed } from './market-fixture.ts'
@@ -63,6 +64,38 @@ test('rows are written and read as they lie in the logs that there are', () => {
   assert.deepEqual(PACKED.read(older.rows), older.events)
   // The oldest logs have them at full length.
   assert.deepEqual(PACKED.read(events), events)
+})
+
+test('rows of the first version are read from a log that goes on in this one', () => {
+  const home = { logId: 'log', partition: 0 }
+  const { events, rows } = fixture(1)
+  const payload = Buffer.from(JSON.stringify(rows))
+  const row = { first_offset: 5, count: rows.length, version: 1, payload }
+  const stored = { ...row, crc: batchCrc(home, row) }
+  const records = decodeBatch(home, stored, UPCASTERS, PACKED)
+  assert.deepEqual(
+    records.map(({ event }) => event),
+    events,
+  )
+})
+
+test('a batch that is cut into several rows can be read from each of them', () => {
+  const market = given()
+  const flow = randomFlow(market, randomFrom(7))
+  while (market.events.length < 9_000) flow.step()
+  const home = { logId: 'log', partition: 0 }
+  const rows: BatchRow[] = []
+  new BatchEncoder().encode(home, 1, market.events, PACKED, (row) => {
+    rows.push({ ...row, payload: Buffer.from(row.payload) })
+  })
+  assert(rows.length >= 3, `${rows.length} rows`)
+  for (const row of rows.toReversed()) {
+    const from = row.first_offset - 1
+    assert.deepEqual(
+      decodeBatch(home, row, UPCASTERS, PACKED).map(({ event }) => event),
+      market.events.slice(from, from + row.count),
+    )
+  }
 })
 
 test('a row whose first event does not name its market, or whose kind is unknown, is a bug', () => {
