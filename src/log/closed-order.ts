@@ -34,12 +34,12 @@ export function encodeClosedOrders(orders: readonly ClosedOrder[]): Buffer<Array
     const at = index * CLOSED_ORDER_BYTES
     const word = at / 4
     const double = at / 8
-    writeDigits(order.orderHash, words, word)
+    writeDigits(order.orderHash, words, word, 8)
     // Most orders of a batch are of the market of the order before.
     if (order.marketId === marketId) words.copyWithin(word + 8, word - 24, word - 16)
-    else writeDigits(order.marketId, words, word + 8)
+    else writeDigits(order.marketId, words, word + 8, 8)
     marketId = order.marketId
-    writeDigits(order.trader, words, word + 16)
+    writeDigits(order.trader, words, word + 16, 5)
     words[word + 21] = order.price
     words[word + 22] = order.matches
     bytes[at + 92] = REASONS.indexOf(order.reason)
@@ -62,9 +62,9 @@ type Latin1Buffer = Buffer<ArrayBuffer> & {
 const text = Buffer.from(new ArrayBuffer(68)) as Latin1Buffer
 const textWords = new Int32Array(text.buffer)
 
-/** Writes the bytes that the digits after `0x` say, lower-case ones, which it trusts. */
-function writeDigits(digits: string, words: Int32Array, at: number): void {
-  const count = (digits.length - 2) >> 3
+/** Writes the bytes that the digits after `0x` say, which it trusts, as so many words. */
+function writeDigits(digits: string, words: Int32Array, at: number, count: number): void {
+  assert(digits.length === 2 + 8 * count, 'hashes, ids and addresses have their length')
   text.latin1Write(digits, 2, digits.length)
   for (let word = 0; word < count; word++) {
     words[at + word] = wordOfDigits(textWords[1 + 2 * word]!, textWords[2 + 2 * word]!)

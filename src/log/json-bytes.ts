@@ -3,7 +3,7 @@
  * writes, and by way of `JSON.stringify` and a string each cost two to three times as much.
  *
  * Cells are followed by a comma, which `end` takes back. What is written is what `JSON.stringify` would
- * have made of the same values.
+ * have made of the same values, as long as the texts are what `plain` and `raw` ask for.
  */
 
 const COMMA = 0x2c

@@ -125,8 +125,7 @@ export function decodeBatch<Event extends LogEvent>(
       { retryable: false },
     )
   }
-  let stored: unknown = JSON.parse(row.payload.toString('utf8'))
-  assert(Array.isArray(stored), 'a checked batch is a list')
+  let stored: unknown = parsed(home, row)
   for (let version = row.version; version < RECORD_VERSION; version++) {
     const upcast = upcasters.get(version)
     if (upcast === undefined) {
@@ -136,9 +135,40 @@ export function decodeBatch<Event extends LogEvent>(
     }
     stored = (stored as unknown[]).map(upcast)
   }
-  const events = form.read(stored as unknown[])
-  assert.equal(events.length, row.count, 'a checked batch has its events')
+  const events = readAs(form, stored as unknown[], home, row)
   return events.map((event, index) => ({ offset: row.first_offset + index, event }))
+}
+
+/** A row whose checksum fits and that cannot be read all the same was written wrong. */
+function parsed(home: RowHome, row: BatchRow): unknown[] {
+  try {
+    const stored: unknown = JSON.parse(row.payload.toString('utf8'))
+    assert(Array.isArray(stored) && stored.length === row.count, 'it has not the events it counts')
+    return stored
+  } catch (error) {
+    throw unreadable(home, row, error)
+  }
+}
+
+function readAs<Event extends LogEvent>(
+  form: EventForm<Event>,
+  stored: readonly unknown[],
+  home: RowHome,
+  row: BatchRow,
+): Event[] {
+  try {
+    return form.read(stored)
+  } catch (error) {
+    throw unreadable(home, row, error)
+  }
+}
+
+function unreadable({ partition }: RowHome, row: BatchRow, error: unknown): Fault {
+  const why = error instanceof Error ? error.message : String(error)
+  return corrupt(
+    `partition ${partition}: the batch at offset ${row.first_offset} is unreadable: ${why}`,
+    error,
+  )
 }
 
 export function corrupt(message: string, cause?: unknown): Fault {

@@ -16,8 +16,10 @@ export function hexDigits(hex: string): string {
 
 export function bytesOf(hex: string): Buffer {
   const bytes = Buffer.from(hex.slice(2), 'hex')
-  // Node stops at the first character that is not hex, so the length tells; it is the quicker check.
-  assert(hex.startsWith('0x') && bytes.length * 2 === hex.length - 2, 'expected 0x-hex')
+  // Quicker than a pattern: Node stops at the first character whose low byte is no hex digit, and each
+  // character is one byte of UTF-8.
+  const isHex = bytes.length * 2 === hex.length - 2 && Buffer.byteLength(hex) === hex.length
+  assert(isHex && hex.startsWith('0x'), 'expected 0x-hex')
   return bytes
 }
 

@@ -31,10 +31,12 @@ export function createSignatureBytes(): SignatureBytes {
 /** Reads a signature into `into` and answers its recovery id, or what is wrong with it. */
 export function readSignature(signature: string, into: SignatureBytes): 0 | 1 | SignatureFlaw {
   const { all } = into
-  // The decoder stops at the first character that is not hex, so its count proves them all.
+  // The decoder stops at the first character that is not hex, so its count proves them all; but it
+  // looks at the low byte of a character only, so they must be ASCII: one byte each in UTF-8.
   if (
     signature.length !== SIGNATURE_CHARS ||
     !signature.startsWith('0x') ||
+    Buffer.byteLength(signature, 'utf8') !== SIGNATURE_CHARS ||
     all.write(signature.slice(2), 'hex') !== all.length
   ) {
     return { flaw: `it must be 0x and 130 hex digits (65 bytes), not ${described(signature)}` }

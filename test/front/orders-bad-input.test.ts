@@ -154,6 +154,11 @@ const cases: Record<string, () => Case | Promise<Case>> = {
     ...signature,
     body: post({ ...good, signature: last(good.signature, 'zz') }),
   }),
+  // Node's decoder of hex takes this character, U+0130, for a 0, and in lower case it is two.
+  'a signature with a character whose low byte is a digit': () => ({
+    ...signature,
+    body: post({ ...good, signature: good.signature.replace(/(?<=0x.*)0/, '\u0130') }),
+  }),
   'a signature with v 29': () => ({
     ...signature,
     says: /v must be 0, 1, 27 or 28, not 29/,

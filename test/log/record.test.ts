@@ -4,7 +4,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
+import type { JsonBytes } from '#log/json-bytes.ts'
 import {
   BatchEncoder,
   type BatchRow,
@@ -79,6 +81,59 @@ test('an older version is brought up by its upcaster, and by none it is refused'
     () => decodeBatch(home, { ...newer, crc: batchCrc(home, newer) }, UPCASTERS, WHOLE),
     unknown,
   )
+})
+
+test('a row whose checksum fits and that cannot be read is refused as damaged, and says where', () => {
+  const home = { logId: 'log', partition: 3 }
+  const rowWith = (text: string, count = 1): BatchRow => {
+    const row = { first_offset: 8, count, version: RECORD_VERSION, payload: Buffer.from(text) }
+    return { ...row, crc: batchCrc(home, row) }
+  }
+  const refused = (error: unknown) =>
+    error instanceof Fault && error.code === 'LOG_CORRUPT' && /at offset 8/.test(error.message)
+  const event = '{"type":"Noted","marketId":"0x1","seq":1}'
+  assert.equal(decodeBatch(home, rowWith(`[${event}]`), UPCASTERS, WHOLE).length, 1)
+  for (const row of [rowWith('["\u0007"]'), rowWith('{}'), rowWith(`[${event}]`, 2)]) {
+    assert.throws(() => decodeBatch(home, row, UPCASTERS, WHOLE), refused)
+  }
+  const picky = { ...WHOLE, read: () => assert.fail('no such kind') }
+  assert.throws(() => decodeBatch(home, rowWith(`[${event}]`), UPCASTERS, picky), refused)
+})
+
+test('a batch is cut before its rows are much larger than 4 MiB', () => {
+  const MIB = 1024 * 1024
+  const events = Array.from({ length: 12 }, (_, index) => ({
+    type: 'Noted',
+    marketId: '0x1' as MarketId,
+    seq: index + 1,
+    note: 'x'.repeat(MIB),
+  }))
+  const sizes: [events: number, mib: number][] = []
+  new BatchEncoder().encode({ logId: 'log', partition: 0 }, 1, events, WHOLE, (row) => {
+    sizes.push([row.count, Math.floor(row.payload.length / MIB)])
+  })
+  assert.deepEqual(sizes, [
+    [4, 4],
+    [4, 4],
+    [4, 4],
+  ])
+})
+
+test('nothing is left of a batch whose writing failed', () => {
+  const encoder = new BatchEncoder()
+  const home = { logId: 'log', partition: 0 }
+  const event = { type: 'Noted', marketId: '0x1' as MarketId, seq: 1 }
+  const form = {
+    ...WHOLE,
+    write(each: typeof event, before: unknown, into: JsonBytes) {
+      if (before !== undefined) assert.fail('the second cannot be written')
+      into.json(each)
+    },
+  }
+  assert.throws(() => encoder.encode(home, 1, [event, event], form, () => undefined))
+  encoder.encode(home, 1, [event], form, ({ payload }) => {
+    assert.equal(payload.toString(), `[\n${JSON.stringify(event)}\n]`)
+  })
 })
 
 test('a row is refused when anything about it has changed', () => {

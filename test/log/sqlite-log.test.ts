@@ -12,6 +12,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,12 +23,14 @@ import { Worker } from 'node:worker_threads'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
+import { createCheckpointer } from '#log/checkpointer.ts'
 import type { EventLog, LogRecord } from '#log/event-log.ts'
 import { createLog, partitionPaths } from '#log/log-folder.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { openPartitionFile } from '#log/partition-file.ts'
 import { UPCASTERS, WHOLE } from '#log/record.ts'
 import { openSqliteLog, type SqliteLogOptions } from '#log/sqlite-log.ts'
+import { eventually } from '../support/eventually.ts'
 import { randomFrom } from '../support/random.ts'
 import { closedOrder, contentOf, flowOf, marketNamed, type Noted, notes } from './flow.ts'
 
@@ -739,6 +742,45 @@ test('a reader in another thread follows the log while it is written', async () 
   assert.deepEqual(reader.read(0, 4_001, 10), [])
   assert.equal(reader.read(0, 3_999, 10).length, 2)
   await reader.close()
+})
+
+test('the rows of an append are its own, whatever is appended later', async () => {
+  const log = open()
+  const append = (seq: number) =>
+    log.append(0, { events: [note(seq)], nowMs: NOW, wantsRows: true })
+  const texts = ({ rows }: { rows: readonly Uint8Array[] }) =>
+    rows.map((row) => JSON.parse(Buffer.from(row).toString()))
+  const [first, second] = [await append(1), await append(2)]
+  assert.deepEqual(texts(first), [[note(1)]])
+  assert.deepEqual(texts(second), [[note(2)]])
+})
+
+test('the checkpoint thread copies the files it is asked for, and only those', async () => {
+  const paths = [0, 1, 2].map((partition) => partitionPaths(dataDir, partition))
+  const bytesOf = (partition: number) => statSync(paths[partition]!.database).size
+  const log = open({ partitions: 3, own: [0, 1, 2] })
+  for (const partition of [0, 1, 2]) {
+    const say = notes(marketNamed(random))
+    const events = range(1, 50).map((seq) => ({ ...say(seq), note: 'z'.repeat(10_000) }))
+    await log.append(partition, { events, nowMs: NOW })
+  }
+  const before = [0, 1, 2].map(bytesOf)
+  const checkpointer = createCheckpointer(paths.map(({ database }) => database))
+  try {
+    checkpointer.ask(1)
+    await eventually(() => assert.equal(checkpointer.ended(1), 1))
+    checkpointer.ask(1)
+    await eventually(() => assert.equal(checkpointer.ended(1), 2))
+    assert.deepEqual([checkpointer.ended(0), checkpointer.ended(2)], [0, 0])
+    const grown = bytesOf(1) - before[1]!
+    assert(grown > 400_000, `the file that was asked for has grown by ${grown} bytes`)
+    assert.deepEqual([bytesOf(0), bytesOf(2)], [before[0], before[2]])
+    checkpointer.ask(2)
+    checkpointer.ask(0)
+    await eventually(() => assert.deepEqual([0, 1, 2].map(checkpointer.ended), [1, 2, 1]))
+  } finally {
+    await checkpointer.stop()
+  }
 })
 
 test('markets of other partitions are no business of this one', async () => {

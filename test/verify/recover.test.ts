@@ -31,6 +31,19 @@ test('every engine recovers the signer that viem recovers', async () => {
   )
 })
 
+test('a character that only ends like a hex digit is none', async () => {
+  const hash = `0x${'42'.repeat(32)}` as const
+  const signature = await sign({ hash, privateKey: `0x${'1'.repeat(64)}`, to: 'hex' })
+  assert.equal(typeof fast(bytesOf(hash), signature), 'string')
+  for (let at = 2; at < signature.length; at++) {
+    for (const high of [0x01, 0x22, 0xff]) {
+      const strange = String.fromCharCode((high << 8) | signature.charCodeAt(at))
+      const forged = signature.slice(0, at) + strange + signature.slice(at + 1)
+      assert.match((fast(bytesOf(hash), forged) as { flaw: string }).flaw, /130 hex digits/)
+    }
+  }
+})
+
 test('the engines agree on bytes that nobody signed', () => {
   const words = fc.oneof(
     fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }),
