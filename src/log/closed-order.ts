@@ -40,6 +40,7 @@ export function encodeClosedOrders(orders: readonly ClosedOrder[]): Buffer<Array
     else writeDigits(order.marketId, words, word + 8, 8)
     marketId = order.marketId
     writeDigits(order.trader, words, word + 16, 5)
+    assert(isUint32(order.price) && isUint32(order.matches), 'they fit their four bytes')
     words[word + 21] = order.price
     words[word + 22] = order.matches
     bytes[at + 92] = REASONS.indexOf(order.reason)
@@ -51,6 +52,10 @@ export function encodeClosedOrders(orders: readonly ClosedOrder[]): Buffer<Array
     doubles[double + 15] = order.size
   }
   return bytes
+}
+
+function isUint32(value: number): boolean {
+  return value >>> 0 === value
 }
 
 /** What `write` comes down to for this encoding, without its detours. */

@@ -1,0 +1,45 @@
+/** The bytes of closed orders: what comes back of them, and what is refused. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { MarketId, OrderHash } from '#domain/ids.ts'
+import type { Price } from '#domain/money.ts'
+import {
+  CLOSED_ORDER_BYTES,
+  decodeClosedOrder,
+  encodeClosedOrders,
+  fingerprintAt,
+  fingerprintOf,
+} from '#log/closed-order.ts'
+import { withSeeds } from '../support/random.ts'
+import { closedOrder } from './flow.ts'
+
+test('orders of several markets come back as they were, and are found by the same fingerprint', () => {
+  withSeeds([1, 2], (random) => {
+    const markets = [random.hex(32), random.hex(32)] as MarketId[]
+    const orders = Array.from({ length: 200 }, () => closedOrder(random, random.pick(markets)))
+    const bytes = encodeClosedOrders(orders)
+    for (const [index, order] of orders.entries()) {
+      const at = index * CLOSED_ORDER_BYTES
+      assert.deepEqual(decodeClosedOrder(bytes, at), order)
+      assert.equal(fingerprintAt(bytes, at), fingerprintOf(order.orderHash))
+    }
+  })
+})
+
+test('what does not fit its bytes is refused', () => {
+  withSeeds([1], (random) => {
+    const order = closedOrder(random, random.hex(32) as MarketId)
+    assert.equal(encodeClosedOrders([order]).length, CLOSED_ORDER_BYTES)
+    for (const wrong of [
+      { price: -1 as Price },
+      { price: (2 ** 32) as Price },
+      { price: 0.5 as Price },
+      { matches: -1 },
+      { orderHash: random.hex(31) as OrderHash },
+      { orderHash: random.hex(33) as OrderHash },
+    ]) {
+      assert.throws(() => encodeClosedOrders([{ ...order, ...wrong }]), assert.AssertionError)
+    }
+  })
+})
