@@ -8,7 +8,7 @@ export const defaults: Settings = {
   front: {
     host: '127.0.0.1',
     port: 8080,
-    threads: 1,
+    threads: 0,
     corsOrigins: [],
     readCacheMs: 1_000,
     deadlineMs: 10_000,
@@ -33,14 +33,14 @@ export const defaults: Settings = {
   data: { dir: 'data' },
   database: { url: '', queryThreads: 1 },
   markets: {
-    threads: 1,
+    threads: 0,
     partitions: 8,
     pins: {},
     mailboxMax: 100_000,
     snapshotEvery: 100_000,
   },
   matching: { selfTrade: 'allow' },
-  verify: { threads: 2 },
+  verify: { threads: 0 },
   chains: [],
   chainRpc: [],
   indexer: { pollMs: 1_000, rangeBlocksMax: 2_000, rpcTimeoutMs: 10_000 },
@@ -134,6 +134,7 @@ export const defaults: Settings = {
     lingeringMax: 10_000,
   },
   supervisor: {
+    shareBelowCores: 8,
     startTimeoutMs: 300_000,
     stopTimeoutMs: 10_000,
     healthIntervalMs: 2_000,

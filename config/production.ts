@@ -7,12 +7,11 @@ import type { Profile } from './settings.ts'
 
 export const production: Profile = {
   profile: 'production',
-  front: { host: '0.0.0.0', port: 8080, threads: 2, corsOrigins: ['https://app.example.com'] },
+  front: { host: '0.0.0.0', port: 8080, corsOrigins: ['https://app.example.com'] },
   auth: { bearer: true },
   data: { dir: '/var/lib/sibyl' },
   database: { queryThreads: 2 },
-  markets: { threads: 2, partitions: 64 },
-  verify: { threads: 4 },
+  markets: { partitions: 64 },
   // SIBYL_PYTH_API_KEY has to be set.
   feeds: { live: true },
   log: { level: 'info', format: 'json' },

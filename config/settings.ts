@@ -8,12 +8,14 @@
 
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
+import { availableParallelism } from 'node:os'
 import Type, { type Static, type TSchema } from 'typebox'
 import { Errors } from 'typebox/value'
 import { BATCH_ORDERS_MAX } from '#domain/limits.ts'
 import { defaults } from './default.ts'
 import { devnet } from './devnet.ts'
 import { production } from './production.ts'
+import { threadsFor } from './topology.ts'
 
 const ContractAddress = Type.String({ pattern: '^0x[0-9a-fA-F]{40}$' })
 
@@ -84,10 +86,10 @@ export const SettingsSchema = Type.Object({
     }),
     threads: Type.Integer({
       env: 'SIBYL_FRONT_THREADS',
-      minimum: 1,
+      minimum: 0,
       maximum: 64,
       unit: 'threads',
-      description: 'Threads that share the port.',
+      description: 'Threads that share the port. 0 follows the cores: a quarter of them.',
     }),
     corsOrigins: Type.Array(Type.String(), {
       env: 'SIBYL_CORS_ORIGINS',
@@ -252,10 +254,12 @@ export const SettingsSchema = Type.Object({
   markets: Type.Object({
     threads: Type.Integer({
       env: 'SIBYL_MARKET_THREADS',
-      minimum: 1,
+      minimum: 0,
       maximum: 64,
       unit: 'threads',
-      description: 'Threads that share the partitions of the log. May change between starts.',
+      description:
+        'Threads that share the partitions of the log. May change between starts. 0 follows the ' +
+        'cores: a quarter of them.',
     }),
     partitions: Type.Integer({
       env: 'SIBYL_LOG_PARTITIONS',
@@ -292,10 +296,12 @@ export const SettingsSchema = Type.Object({
   verify: Type.Object({
     threads: Type.Integer({
       env: 'SIBYL_VERIFY_THREADS',
-      minimum: 1,
+      minimum: 0,
       maximum: 64,
       unit: 'threads',
-      description: 'Threads that recover the signers of orders, per front thread.',
+      description:
+        'Threads that recover the signers of orders, per front thread. 0 follows the cores: two, or ' +
+        'one on a single core.',
     }),
   }),
   chains: Type.Array(Chain, {
@@ -884,6 +890,15 @@ export const SettingsSchema = Type.Object({
     }),
   }),
   supervisor: Type.Object({
+    shareBelowCores: Type.Integer({
+      env: 'SIBYL_SHARE_BELOW_CORES',
+      minimum: 0,
+      maximum: 1_024,
+      unit: 'cores',
+      description:
+        'With fewer cores than this, the threads that wait most of the time (indexer, relayer, ' +
+        'resolution, settlement, prices) share one worker.',
+    }),
     startTimeoutMs: Type.Integer({
       env: 'SIBYL_START_TIMEOUT_MS',
       minimum: 1_000,
@@ -1019,9 +1034,24 @@ export function loadSettings(
     const problem = problemOf(leaf, get(settings, path))
     if (problem !== undefined) throw new SettingsError(`${path} (${leaf.env}): ${problem}`)
   }
-  const checked = settings as unknown as Settings
+  const checked = followCores(settings as unknown as Settings, availableParallelism())
   checkTogether(checked)
   return checked
+}
+
+/** Counts of threads that are left open follow the cores. */
+export function followCores(settings: Settings, cores: number): Settings {
+  const { front, markets, verify } = settings
+  const counts = threadsFor(cores)
+  return {
+    ...settings,
+    front: { ...front, threads: front.threads || counts.front },
+    markets: {
+      ...markets,
+      threads: markets.threads || Math.min(counts.market, markets.partitions),
+    },
+    verify: { threads: verify.threads || counts.verify },
+  }
 }
 
 /** What no single setting shows. */

@@ -31,6 +31,12 @@ export function partitionsOf(thread: number, topology: Topology): number[] {
   return owned
 }
 
+/** How many threads there are by default: fronts and markets get a quarter of the cores each. */
+export function threadsFor(cores: number): { front: number; market: number; verify: number } {
+  const quarter = Math.min(16, Math.max(1, Math.floor(cores / 4)))
+  return { front: quarter, market: quarter, verify: Math.min(2, Math.max(1, cores)) }
+}
+
 /**
  * Memory for new objects of a market thread, twice the usual. Under load thousands of commands are
  * under way at once; with less they are copied around by the collector before they are answered.
@@ -47,6 +53,9 @@ export function frontThreadName(thread: number): string {
 
 /** The thread of prices and quick markets; there is one at most. */
 export const PRICES_THREAD = 'prices'
+
+/** The worker that the threads share which wait most of the time. */
+export const CHAIN_WORKER = 'chain'
 
 export function relayerThreadName(chainId: number): string {
   return `relayer-${chainId}`

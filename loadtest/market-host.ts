@@ -16,12 +16,12 @@ import { MARKET_YOUNG_MB } from '#config/topology.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { endpointOf } from '#runtime/endpoint.ts'
 import '#runtime/inlining.ts'
-import type { ThreadControl } from '#runtime/thread.ts'
+import type { WorkerControl } from '#runtime/thread.ts'
 import type { FlowCommand } from './market-flow.ts'
 
 export type MarketHost = {
   readonly channel: Channel<MarketThreadProtocol>
-  readonly control: Remote<ThreadControl>
+  readonly control: Remote<WorkerControl>
   /** Seconds of CPU that the thread has used. */
   cpuSeconds(): Promise<number>
   /** Seconds and number of the commits so far. */
@@ -47,21 +47,21 @@ export async function startMarketHost(
     isTerminal: false,
   }
   const worker = new Worker(new URL('../workers/market.ts', import.meta.url), {
-    workerData: data,
     resourceLimits: { maxYoungGenerationSizeMb: MARKET_YOUNG_MB },
   })
   worker.on('error', (error) => {
     throw error
   })
-  const control = wrap<ThreadControl>(endpointOf(worker))
+  const control = wrap<WorkerControl>(endpointOf(worker))
   const exited = new Promise((resolve) => worker.once('exit', resolve))
-  await control.start(proxy({ threads: () => ({}), metrics: async () => [] }))
+  const home = proxy({ threads: () => ({}), metrics: async () => [] })
+  await control.start(home, [{ name: data.name, kind: 'market', data }])
   const { port1, port2 } = new MessageChannel()
   // Events come as they come to every front, but to read them is the work of their reader.
   const options = { ...channelOptions(settings), forms: MARKET_FORMS }
   const channel = new Channel<MarketThreadProtocol>(port1, options, { heard() {} })
   // Comlink's type of a transfer list knows the browser's ports only.
-  await control.connect('front-0', transfer(port2, [port2 as unknown as Transferable]))
+  await control.connect(data.name, 'front-0', transfer(port2, [port2 as unknown as Transferable]))
   return {
     channel,
     control,
@@ -70,10 +70,10 @@ export async function startMarketHost(
       return (user + system) / 1e6
     },
     async commits() {
-      const metrics = (await control.metrics()) as unknown as {
+      const [metrics = []] = (await control.metrics()) as unknown as {
         name: string
         values: { metricName?: string; value: number }[]
-      }[]
+      }[][]
       const commit = metrics.find(({ name }) => name === 'sibyl_market_commit_seconds')
       const value = (name: string) =>
         commit?.values.find(

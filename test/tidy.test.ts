@@ -6,8 +6,12 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { FOLDED } from '#loader/cache.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** Only these compose. */
+const COMPOSERS = new Set(['src', 'threads', 'boot'])
 
 /** What each room may import; `type:` marks rooms that only types may come from. */
 const ROOMS: Record<string, readonly string[]> = {
@@ -92,7 +96,7 @@ test('rooms import only what the table allows', () => {
   for (const file of sources.filter((name) => name.startsWith('src/'))) {
     const room = roomOf(file)
     const allowed = ROOMS[room]
-    if (room === 'src') continue
+    if (COMPOSERS.has(room)) continue
     assert(allowed !== undefined, `src/${room} is not in the table of rooms`)
     for (const { from, typeOnly } of importsOf(file)) {
       const target = roomOfImport(file, from)
@@ -138,6 +142,20 @@ test('each library is used only where it is at home', () => {
       const room = roomOf(file)
       const exception = file === 'src/domain/order-hash.ts' && library === 'viem'
       if (homes !== undefined && !homes.includes(room) && !exception) wrong.push(`${file}: ${from}`)
+    }
+  }
+  assert.deepEqual(wrong, [])
+})
+
+test('of a folded library, every part that is used is folded', () => {
+  const names = new Set(
+    FOLDED.map((name) => name.split('/', name.startsWith('@') ? 2 : 1).join('/')),
+  )
+  const wrong: string[] = []
+  for (const file of sources) {
+    for (const { from, typeOnly } of importsOf(file)) {
+      const library = from.split('/', from.startsWith('@') ? 2 : 1).join('/')
+      if (!typeOnly && names.has(library) && !FOLDED.includes(from)) wrong.push(`${file}: ${from}`)
     }
   }
   assert.deepEqual(wrong, [])

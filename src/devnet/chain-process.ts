@@ -60,6 +60,7 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
   const child = spawn(
     process.execPath,
     [
+      ...process.execArgv,
       ENTRY,
       `--port=${options.port}`,
       ...(options.chainId === undefined ? [] : [`--chain-id=${options.chainId}`]),

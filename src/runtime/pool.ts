@@ -1,13 +1,22 @@
-/** A pool of stateless threads: work goes to whichever is free. Too much of it is refused. */
+/**
+ * A pool of stateless threads: work goes to whichever is free. Too much of it is refused. A pool is
+ * closed only after its threads have loaded: Node aborts the process when a thread is ended before.
+ */
 
 import { Piscina } from 'piscina'
+import { inTime } from './in-time.ts'
+import type { PoolTask, PoolThreadSays } from './pool-thread.ts'
 
 export type Pool = {
   /** Calls the export `name` of the entry. Rejects when the queue is full or the thread died. */
   run(task: unknown, name: string): Promise<unknown>
+  /** Refuses what waits, and ends when what is under way has ended, or does not end in time. */
   close(): Promise<void>
   readonly waiting: number
 }
+
+const LOAD_MS_MAX = 30_000
+const CLOSE_MS_MAX = 5_000
 
 export function makePool(options: {
   readonly entry: URL
@@ -18,20 +27,39 @@ export function makePool(options: {
   readonly concurrentPerThread?: number
 }): Pool {
   const piscina = new Piscina({
-    filename: options.entry.href,
+    filename: new URL('./pool-thread.ts', import.meta.url).href,
+    name: 'run',
     minThreads: options.threads,
     maxThreads: options.threads,
     maxQueue: options.queueMax,
     concurrentTasksPerWorker: options.concurrentPerThread ?? 1,
-    workerData: options.data,
+    workerData: { ...options.data, poolEntry: options.entry.href },
+    closeTimeout: CLOSE_MS_MAX,
     // Else a task that finds no thread free goes to the end of the queue again, and may wait for ever.
     stricterFIFO: true,
     // Waiting by Atomics would stop a worker's own event loop, and with it its connections.
     atomics: 'disabled',
   })
+  let loading = options.threads
+  let allLoaded: () => void = () => {}
+  piscina.on('message', (said: PoolThreadSays) => {
+    if (said === 'loaded') loading--
+    if (loading === 0) allLoaded()
+  })
+  // A thread that dies is replaced by one that has to load.
+  piscina.on('workerDestroy', () => loading++)
+  // Whoever waits for a task hears of it; a death without a task concerns nobody.
+  piscina.on('error', () => {})
   return {
-    run: (task, name) => piscina.run(task, { name }),
-    close: () => piscina.destroy(),
+    run: (task, name) => piscina.run({ name, task } satisfies PoolTask),
+    async close() {
+      const loaded = new Promise<void>((resolve) => {
+        allLoaded = resolve
+        if (loading === 0) resolve()
+      })
+      await inTime(loaded, LOAD_MS_MAX)
+      await piscina.close({ force: true })
+    },
     get waiting() {
       return piscina.queueSize
     },

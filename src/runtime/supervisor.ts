@@ -3,20 +3,34 @@
  * growing pause and a limit, and stops them in the opposite order. It runs on the main thread and
  * carries no traffic: a link is a pair of ports that it makes and hands to both ends.
  *
- * A thread that dies takes its ports with it, so whoever waits for its answers is told `closed` at
- * once. When it is back, both ends of each of its links get new ports.
+ * Each thread has a worker of its own, or shares one with others that have the same host. A worker
+ * that dies takes its threads and their ports with it, so whoever waits for their answers is told
+ * `closed` at once. When it is back, both ends of each of their links get new ports.
+ *
+ * A worker that loads its modules or starts its threads is never ended from outside: Node aborts the
+ * whole process when that happens. A stop waits until it has started, or until the time for it is over.
  */
 
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { proxy, type Remote, transfer, wrap } from 'comlink'
 import type { Clock } from './clock.ts'
 import { endpointOf } from './endpoint.ts'
-import type { Home, ThreadControl, ThreadHealth } from './thread.ts'
+import { inTime } from './in-time.ts'
+import type { Home, ThreadHealth, WorkerControl } from './thread.ts'
 
-export type ThreadSpec = {
+export type WorkerSpec = {
   readonly name: string
   readonly entry: URL
-  /** Plain data for the worker: its settings and its name. */
+  /** How much memory new objects may take before they are collected; the usual if undefined. */
+  readonly youngMb?: number
+}
+
+export type ThreadSpec = WorkerSpec & {
+  /** Which of the kinds that its entry offers. */
+  readonly kind: string
+  /** The worker that it shares with the others of this host; one of its own if undefined. */
+  readonly host?: string
+  /** Plain data for the thread: its settings and its name. */
   readonly data: object
   /** The names of the threads it shares a channel with. */
   readonly links: readonly string[]
@@ -25,12 +39,9 @@ export type ThreadSpec = {
    * uWebSockets.js app may not: that would abort the whole process.
    */
   readonly terminable: boolean
-  /** How much memory new objects may take before they are collected; the usual if undefined. */
-  readonly youngMb?: number
 }
 
 export type SupervisorOptions = {
-  readonly specs: readonly ThreadSpec[]
   readonly clock: Clock
   readonly log: SupervisorLog
   readonly startTimeoutMs: number
@@ -54,30 +65,44 @@ export type SupervisorLog = {
 }
 
 export type Supervisor = {
+  /** Has workers load their modules while something else is waited for; `start` finds them. */
+  preload(workers: readonly WorkerSpec[]): void
   /** Starts every thread and resolves when all are ready, or when it was stopped meanwhile. */
-  start(): Promise<void>
+  start(threads: readonly ThreadSpec[]): Promise<void>
   /** Drains and stops every thread; true when all of them ended by themselves in time. */
   stop(): Promise<boolean>
   health(): Record<string, ThreadHealth>
   metrics(): Promise<object[][]>
-  /** Ends a thread as a crash would. For the tests of what follows. */
+  /** Ends a thread's worker as a crash would. For the tests of what follows. */
   kill(name: string): Promise<void>
 }
 
 type Phase = 'stopped' | 'starting' | 'ready' | 'restarting' | 'failed'
 
-type Supervised = {
-  readonly spec: ThreadSpec
+type RunningWorker = {
+  readonly worker: Worker
+  readonly control: Remote<WorkerControl>
+  /** Resolves with the exit code. */
+  readonly exited: Promise<number>
+  /** What it said before it died. */
+  crash: string
+}
+
+/** One worker with its threads. */
+type Host = {
+  readonly name: string
+  readonly threads: readonly ThreadSpec[]
+  readonly whys: Map<string, string>
   phase: Phase
-  why: string
-  worker: Worker | undefined
-  control: Remote<ThreadControl> | undefined
-  exited: Promise<number>
+  running: RunningWorker | undefined
+  /** The start under way, or the last one. */
+  starting: Promise<void>
+  cancelRestart: () => void
   restartsAtMs: number[]
   missedHealth: number
 }
 
-/** How many health checks in a row a thread may leave unanswered. */
+/** How many health checks in a row a worker may leave unanswered. */
 const MISSED_HEALTH_MAX = 3
 
 export function makeSupervisor(options: SupervisorOptions): Supervisor {
@@ -85,159 +110,168 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   let stopping = false
   let stopHealth: () => void = () => {}
   let starting = Promise.resolve()
-  const threads = new Map<string, Supervised>()
-  for (const spec of options.specs) {
-    threads.set(spec.name, {
-      spec,
-      phase: 'stopped',
-      why: 'not started',
-      worker: undefined,
-      control: undefined,
-      exited: Promise.resolve(0),
-      restartsAtMs: [],
-      missedHealth: 0,
-    })
-  }
-
+  let stopped: Promise<boolean> | undefined
+  const hosts = new Map<string, Host>()
+  /** Workers that were loaded ahead, by name. */
+  const spares = new Map<string, RunningWorker>()
   const home: Home = { threads: health, metrics }
 
-  async function startThread(thread: Supervised): Promise<void> {
-    const { spec } = thread
-    thread.phase = 'starting'
-    thread.why = 'starting'
+  function openWorker(spec: WorkerSpec): RunningWorker {
     const worker = new Worker(spec.entry, {
-      workerData: spec.data,
       name: spec.name,
       ...(spec.youngMb !== undefined && {
         resourceLimits: { maxYoungGenerationSizeMb: spec.youngMb },
       }),
     })
-    const control = wrap<ThreadControl>(endpointOf(worker))
-    thread.worker = worker
-    thread.control = control
-    thread.missedHealth = 0
-    let crash = ''
+    const running: RunningWorker = {
+      worker,
+      control: wrap<WorkerControl>(endpointOf(worker)),
+      exited: new Promise((resolve) => worker.once('exit', resolve)),
+      crash: '',
+    }
     worker.on('error', (error: Error) => {
-      crash = error.message
+      running.crash = error.message
       log.error({ thread: spec.name, err: error }, `${spec.name}: ${error.message}`)
     })
-    thread.exited = new Promise((resolve) => worker.once('exit', resolve))
-    void thread.exited.then((code) => {
-      if (thread.worker !== worker) return
-      thread.worker = undefined
-      thread.control = undefined
-      const wasReady = thread.phase === 'ready'
-      if (stopping) {
-        thread.phase = 'stopped'
-        return
-      }
-      thread.phase = 'restarting'
-      thread.why = crash === '' ? `ended with code ${code}` : crash
-      if (wasReady) restartLater(thread)
+    return running
+  }
+
+  function setWhy(host: Host, why: string): void {
+    for (const { name } of host.threads) host.whys.set(name, why)
+  }
+
+  async function startHost(host: Host): Promise<void> {
+    const [first] = host.threads
+    if (first === undefined) return
+    host.phase = 'starting'
+    setWhy(host, 'starting')
+    const running = spares.get(host.name) ?? openWorker({ ...first, name: host.name })
+    spares.delete(host.name)
+    host.running = running
+    host.missedHealth = 0
+    void running.exited.then((code) => {
+      if (host.running !== running) return
+      host.running = undefined
+      const wasReady = host.phase === 'ready'
+      host.phase = stopping ? 'stopped' : 'restarting'
+      setWhy(host, running.crash === '' ? `ended with code ${code}` : running.crash)
+      if (wasReady && !stopping) restartLater(host)
     })
-    const started = await inTime(
+    const orders = host.threads.map(({ name, kind, data }) => ({ name, kind, data }))
+    const failure = await inTime(
       Promise.race([
-        (control.start(proxy(home)) as Promise<void>).then(
-          () => '',
-          (error: unknown) => messageOf(error),
-        ),
-        thread.exited.then((code) => crash || `ended with code ${code} while starting`),
+        (running.control.start(proxy(home), orders) as Promise<void>).then(() => '', messageOf),
+        running.exited.then((code) => {
+          const how = running.crash || `ended with code ${code} while starting`
+          return `${host.name} did not start: ${how}`
+        }),
       ]),
       options.startTimeoutMs,
     )
-    if (started !== '') {
-      const why = started ?? `was not ready after ${options.startTimeoutMs} ms`
-      thread.phase = 'restarting'
-      thread.why = why
-      await endByForce(thread)
-      throw new Error(`${spec.name} did not start: ${why}`)
+    if (failure !== '') {
+      const why =
+        failure ?? `${host.name} did not start: was not ready after ${options.startTimeoutMs} ms`
+      host.phase = 'restarting'
+      setWhy(host, why)
+      host.running = undefined
+      await ended(running, host)
+      throw new Error(why)
     }
-    thread.phase = 'ready'
-    thread.why = ''
-    link(thread)
+    host.phase = 'ready'
+    setWhy(host, '')
+    for (const thread of host.threads) link(thread)
   }
 
   /** Gives the thread and each ready peer that shares a link with it the two ends of a new channel. */
-  function link(thread: Supervised): void {
-    for (const peer of threads.values()) {
-      if (peer === thread || peer.phase !== 'ready') continue
-      const linked =
-        thread.spec.links.includes(peer.spec.name) || peer.spec.links.includes(thread.spec.name)
-      if (!linked) continue
-      const { port1, port2 } = new MessageChannel()
-      hand(thread, peer.spec.name, port1)
-      hand(peer, thread.spec.name, port2)
+  function link(thread: ThreadSpec): void {
+    for (const host of hosts.values()) {
+      if (host.phase !== 'ready') continue
+      for (const peer of host.threads) {
+        if (peer === thread) continue
+        if (!thread.links.includes(peer.name) && !peer.links.includes(thread.name)) continue
+        const { port1, port2 } = new MessageChannel()
+        hand(thread, peer.name, port1)
+        hand(peer, thread.name, port2)
+      }
     }
   }
 
-  function hand(to: Supervised, peer: string, port: InstanceType<typeof MessageChannel>['port1']) {
-    // A thread that dies during this call is restarted and linked anew, so its failure is only told.
+  function hand(to: ThreadSpec, peer: string, port: InstanceType<typeof MessageChannel>['port1']) {
+    // A worker that dies during this call is restarted and linked anew, so its failure is only told.
     // Comlink's type of a transfer list knows the browser's ports only.
-    const handed = to.control?.connect(peer, transfer(port, [port as unknown as Transferable]))
+    const sent = transfer(port, [port as unknown as Transferable])
+    const handed = hosts.get(hostOf(to))?.running?.control.connect(to.name, peer, sent)
     handed?.catch((error: unknown) => {
-      log.warn({ thread: to.spec.name, peer }, `connect failed: ${messageOf(error)}`)
+      log.warn({ thread: to.name, peer }, `connect failed: ${messageOf(error)}`)
     })
   }
 
-  function restartLater(thread: Supervised): void {
+  function restartLater(host: Host): void {
     const now = clock.nowMs()
-    const recent = thread.restartsAtMs.filter((at) => at > now - options.restartWindowMs)
+    const why = host.whys.get(host.threads[0]?.name ?? '')
+    const recent = host.restartsAtMs.filter((at) => at > now - options.restartWindowMs)
     if (recent.length >= options.restartsMax) {
-      thread.phase = 'failed'
+      host.phase = 'failed'
       log.error(
-        { thread: thread.spec.name },
-        `${thread.spec.name} was restarted ${recent.length} times and died again: ${thread.why}`,
+        { thread: host.name },
+        `${host.name} was restarted ${recent.length} times and died again: ${why}`,
       )
-      options.onGivingUp(thread.spec.name, thread.why)
+      options.onGivingUp(host.name, why ?? '')
       return
     }
-    thread.restartsAtMs = [...recent, now]
+    host.restartsAtMs = [...recent, now]
     const delayMs = Math.min(
       options.restartBackoffMsMax,
       options.restartBackoffMs * 2 ** recent.length,
     )
     log.warn(
-      { thread: thread.spec.name, delayMs },
-      `${thread.spec.name} died (${thread.why}); it is started again in ${delayMs} ms`,
+      { thread: host.name, delayMs },
+      `${host.name} died (${why}); it is started again in ${delayMs} ms`,
     )
-    clock.after(delayMs, () => {
+    host.cancelRestart = clock.after(delayMs, () => {
       if (stopping) return
-      startThread(thread).then(
-        () => log.info({ thread: thread.spec.name }, `${thread.spec.name} is back`),
+      host.starting = startHost(host)
+      host.starting.then(
+        () => log.info({ thread: host.name }, `${host.name} is back`),
         () => {
-          if (!stopping) restartLater(thread)
+          if (!stopping) restartLater(host)
         },
       )
     })
   }
 
-  async function endByForce(thread: Supervised): Promise<void> {
-    const worker = thread.worker
-    thread.worker = undefined
-    thread.control = undefined
-    if (worker !== undefined && thread.spec.terminable) await worker.terminate()
+  /** Waits for a worker that is about to end; one that does not end in time is ended by force. */
+  async function ended(running: RunningWorker, host: Host): Promise<boolean> {
+    const code = await inTime(running.exited, options.stopTimeoutMs)
+    if (code !== undefined) return true
+    log.error({ thread: host.name }, `${host.name} did not stop in time`)
+    if (host.threads.every(({ terminable }) => terminable)) await running.worker.terminate()
+    return false
   }
 
   async function checkHealth(): Promise<void> {
-    for (const thread of threads.values()) {
-      if (thread.phase !== 'ready' || thread.control === undefined) continue
-      const control = thread.control
+    for (const host of hosts.values()) {
+      const { running } = host
+      if (host.phase !== 'ready' || running === undefined) continue
       const answer = await inTime(
-        (control.health() as Promise<string>).catch(messageOf),
+        (running.control.health() as Promise<Record<string, string>>).catch(messageOf),
         options.healthIntervalMs,
       )
-      if (thread.control !== control) continue
+      if (host.running !== running) continue
+      if (typeof answer === 'string') setWhy(host, answer)
       if (answer !== undefined) {
-        thread.missedHealth = 0
-        thread.why = answer
+        host.missedHealth = 0
+        if (typeof answer === 'object') {
+          for (const [name, why] of Object.entries(answer)) host.whys.set(name, why)
+        }
         continue
       }
-      thread.missedHealth++
-      thread.why = `has not answered ${thread.missedHealth} health checks`
-      log.warn({ thread: thread.spec.name }, `${thread.spec.name} ${thread.why}`)
-      if (thread.missedHealth >= MISSED_HEALTH_MAX && thread.spec.terminable) {
-        await thread.worker?.terminate()
-      }
+      host.missedHealth++
+      const why = `has not answered ${host.missedHealth} health checks`
+      setWhy(host, why)
+      log.warn({ thread: host.name }, `${host.name} ${why}`)
+      const terminable = host.threads.every((thread) => thread.terminable)
+      if (host.missedHealth >= MISSED_HEALTH_MAX && terminable) await running.worker.terminate()
     }
   }
 
@@ -251,90 +285,104 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
 
   function health(): Record<string, ThreadHealth> {
     const all: Record<string, ThreadHealth> = {}
-    for (const { spec, phase, why } of threads.values()) {
-      all[spec.name] = { ready: phase === 'ready' && why === '', why: why || phase }
+    for (const { phase, whys } of hosts.values()) {
+      for (const [name, why] of whys) {
+        all[name] = { ready: phase === 'ready' && why === '', why: why || phase }
+      }
     }
     return all
   }
 
   async function metrics(): Promise<object[][]> {
-    const answers = [...threads.values()].map(async ({ control }) => {
-      if (control === undefined) return undefined
-      const asked = (control.metrics() as Promise<object[]>).catch(() => undefined)
-      return inTime(asked, options.healthIntervalMs)
-    })
     const own = options.ownMetrics === undefined ? [] : [options.ownMetrics()]
-    return (await Promise.all([...own, ...answers])).filter((answer) => answer !== undefined)
+    const asked = [...hosts.values()].map(async ({ running }) => {
+      if (running === undefined) return []
+      const answer = (running.control.metrics() as Promise<object[][]>).catch(() => undefined)
+      return (await inTime(answer, options.healthIntervalMs)) ?? []
+    })
+    return [...(await Promise.all(own)), ...(await Promise.all(asked)).flat()]
   }
 
-  async function stopThread(thread: Supervised): Promise<boolean> {
-    const { control, worker } = thread
-    if (control === undefined || worker === undefined) return true
-    const ended = inTime(
-      (async () => {
-        await control.drain()
-        await control.stop()
-        await thread.exited
-        return true
-      })().catch((error: unknown) => {
-        log.error(
-          { thread: thread.spec.name },
-          `${thread.spec.name} did not stop: ${messageOf(error)}`,
-        )
-        return false
-      }),
-      options.stopTimeoutMs,
-    )
-    // A thread that dies while it stops never answers the call, but it has ended.
-    const clean = await Promise.race([ended, thread.exited.then(() => true)])
-    if (clean !== true) {
-      log.error({ thread: thread.spec.name }, `${thread.spec.name} did not stop in time`)
-      await endByForce(thread)
-      return false
+  async function stopHost(host: Host): Promise<boolean> {
+    host.cancelRestart()
+    const { running } = host
+    if (running === undefined) return true
+    const { control } = running
+    // A worker that dies while it stops never answers these calls, but it has ended.
+    void (async () => {
+      await control.drain()
+      await control.stop()
+    })().catch((error: unknown) => {
+      log.error({ thread: host.name }, `${host.name} did not stop: ${messageOf(error)}`)
+    })
+    return ended(running, host)
+  }
+
+  async function stopAll(): Promise<boolean> {
+    stopping = true
+    stopHealth()
+    // What is just starting cannot be told to stop; whoever started it hears a failure.
+    await starting.catch(() => {})
+    let clean = true
+    for (const host of [...hosts.values()].reverse()) {
+      await host.starting.catch(() => {})
+      clean = (await stopHost(host)) && clean
     }
-    return true
+    for (const [name, spare] of spares) {
+      clean = (await stopHost({ ...newHost(name, []), running: spare })) && clean
+    }
+    return clean
   }
 
   return {
-    start() {
+    preload(workers) {
+      for (const worker of workers) spares.set(worker.name, openWorker(worker))
+    },
+    start(threads) {
+      for (const thread of threads) {
+        const name = hostOf(thread)
+        const host = hosts.get(name)
+        hosts.set(name, newHost(name, [...(host?.threads ?? []), thread]))
+      }
       starting = (async () => {
-        for (const thread of threads.values()) {
+        for (const host of hosts.values()) {
           if (stopping) return
-          await startThread(thread)
+          host.starting = startHost(host)
+          await host.starting
         }
         if (!stopping) planHealthCheck()
       })()
       return starting
     },
-    async stop() {
-      stopping = true
-      stopHealth()
-      // A thread that is just starting cannot be told to stop; whoever started it hears a failure.
-      await starting.catch(() => {})
-      let clean = true
-      for (const thread of [...threads.values()].reverse()) {
-        clean = (await stopThread(thread)) && clean
-      }
-      return clean
+    stop() {
+      stopped ??= stopAll()
+      return stopped
     },
     health,
     metrics,
     async kill(name) {
-      await threads.get(name)?.worker?.terminate()
+      for (const host of hosts.values()) {
+        if (host.whys.has(name)) await host.running?.worker.terminate()
+      }
     },
   }
 }
 
-/** The promise's value, or undefined when it takes longer. */
-async function inTime<T>(promise: Promise<T>, timeoutMs: number): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), timeoutMs)
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
+function hostOf(thread: ThreadSpec): string {
+  return thread.host ?? thread.name
+}
+
+function newHost(name: string, threads: readonly ThreadSpec[]): Host {
+  return {
+    name,
+    threads,
+    whys: new Map(threads.map((thread) => [thread.name, 'not started'])),
+    phase: 'stopped',
+    running: undefined,
+    starting: Promise.resolve(),
+    cancelRestart: () => {},
+    restartsAtMs: [],
+    missedHealth: 0,
   }
 }
 

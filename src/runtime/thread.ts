@@ -1,12 +1,13 @@
 /**
- * The worker's side of control. A thread entry hands its parts to `runThread`, which answers the
- * supervisor's calls over Comlink on the worker's own port. No traffic goes this way.
+ * The worker's side of control. A worker's entry says which kinds of threads it can run; the supervisor
+ * says which of them it shall, with what data, and calls them over Comlink on the worker's own port. No
+ * traffic goes this way. Small threads may share a worker: each has its own links, health and metrics.
  *
- * The conversation: start, *[connect | health | metrics], drain, stop.
+ * The conversation: start, *[connect | health | metrics], drain, stop; or stop alone.
  */
 
 import assert from 'node:assert/strict'
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { type MessagePort, parentPort } from 'node:worker_threads'
 import { expose, type Remote, releaseProxy } from 'comlink'
 import { type ClockMemory, followClock } from './clock.ts'
 import { endpointOf } from './endpoint.ts'
@@ -19,11 +20,14 @@ export type Home = {
   metrics(): Promise<object[][]>
 }
 
+/** The supervisor, as a thread sees it. */
+export type RemoteHome = Remote<Home>
+
 export type ThreadHealth = { readonly ready: boolean; readonly why: string }
 
 export type ThreadParts = {
   /** Resolves when the thread is ready for traffic. */
-  start(home: Remote<Home>): Promise<void>
+  start(home: RemoteHome): Promise<void>
   /** A channel's port to a peer: at the start, and again whenever the peer was restarted. */
   connect(peer: string, port: MessagePort): void
   /** Empty when all is well, otherwise what is wrong in a few words. */
@@ -35,37 +39,75 @@ export type ThreadParts = {
   stop(): Promise<void>
 }
 
-/** What the supervisor sees of a thread. */
-export type ThreadControl = {
-  start(home: Home): Promise<void>
-  connect(peer: string, port: MessagePort): void
-  health(): string
-  metrics(): Promise<object[]>
+/** What makes the parts of a thread of each kind out of its data. */
+export type ThreadKinds = Readonly<Record<string, (data: never) => ThreadParts>>
+
+/** A thread as its worker is told to run it. */
+export type ThreadOrder = { readonly name: string; readonly kind: string; readonly data: object }
+
+/** What the supervisor sees of a worker. */
+export type WorkerControl = {
+  /** Starts the threads one after the other. If one fails, the worker ends by itself. */
+  start(home: Home, threads: readonly ThreadOrder[]): Promise<void>
+  connect(thread: string, peer: string, port: MessagePort): void
+  /** By the thread's name. */
+  health(): Record<string, string>
+  metrics(): Promise<object[][]>
   drain(): Promise<void>
   stop(): Promise<void>
 }
 
-export function runThread(parts: ThreadParts): void {
-  assert(parentPort !== null, 'a thread entry runs as a worker')
-  const { clock } = (workerData ?? {}) as { clock?: ClockMemory }
-  if (clock !== undefined) followClock(clock)
+export function runThreads(kinds: ThreadKinds): void {
+  assert(parentPort !== null, 'an entry runs as a worker')
   const port = parentPort
-  let home: Remote<Home> | undefined
-  const control: ThreadControl = {
-    start(from) {
+  const threads = new Map<string, ThreadParts>()
+  const newestFirst = () => [...threads.values()].reverse()
+  let home: RemoteHome | undefined
+
+  function end(): void {
+    home?.[releaseProxy]()
+    // The answer to the call under way leaves first; then nothing holds the worker any more.
+    setImmediate(() => port.close())
+  }
+
+  async function startThread({ name, kind, data }: ThreadOrder): Promise<void> {
+    assert(home !== undefined, 'the supervisor has called')
+    const make = kinds[kind]
+    assert(make !== undefined, `this worker runs no ${kind}`)
+    const { clock } = data as { clock?: ClockMemory }
+    if (clock !== undefined) followClock(clock)
+    try {
+      const parts = make(data as never)
+      threads.set(name, parts)
+      await parts.start(home)
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      throw new Error(`${name} did not start: ${why}`)
+    }
+  }
+
+  const control: WorkerControl = {
+    async start(from, orders) {
       // Comlink hands the proxied object over as a remote one.
-      home = from as unknown as Remote<Home>
-      return parts.start(home)
+      home = from as unknown as RemoteHome
+      try {
+        for (const order of orders) await startThread(order)
+      } catch (error) {
+        // Whatever was opened is closed as far as it can be; what has failed is told already.
+        for (const parts of newestFirst()) await parts.stop().catch(() => {})
+        end()
+        throw error
+      }
     },
-    connect: (peer, peerPort) => parts.connect(peer, peerPort),
-    health: () => parts.health(),
-    metrics: () => parts.metrics(),
-    drain: () => parts.drain(),
+    connect: (thread, peer, peerPort) => threads.get(thread)?.connect(peer, peerPort),
+    health: () => Object.fromEntries([...threads].map(([name, parts]) => [name, parts.health()])),
+    metrics: () => Promise.all([...threads.values()].map((parts) => parts.metrics())),
+    async drain() {
+      for (const parts of newestFirst()) await parts.drain()
+    },
     async stop() {
-      await parts.stop()
-      home?.[releaseProxy]()
-      // The answer to this very call leaves first; then nothing holds the thread any more.
-      setImmediate(() => port.close())
+      for (const parts of newestFirst()) await parts.stop()
+      end()
     },
   }
   expose(control, endpointOf(port))

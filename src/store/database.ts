@@ -64,7 +64,8 @@ export async function openDatabase(url: string, options: DatabaseOptions = {}): 
   const connectionsMax = options.connectionsMax ?? (readOnly ? 2 : 4)
   let orm: MikroORM<AbstractSqlDriver> | undefined
   try {
-    orm = await MikroORM.init(await ormOptions(address, readOnly, connectionsMax))
+    // Not by `init`, which looks for extensions of the ORM and loads those for migrations every time.
+    orm = new MikroORM(await ormOptions(address, readOnly, connectionsMax))
     const database = { address, readOnly, orm }
     await prepareConnections(database)
     return database

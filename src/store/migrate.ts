@@ -18,7 +18,7 @@ export async function migrate(database: Database): Promise<string[]> {
   const { address } = database
   const migrationsList = address.dialect === 'sqlite' ? sqliteMigrations : mysqlMigrations
   try {
-    const orm = await MikroORM.init({
+    const orm = new MikroORM({
       ...(await ormOptions(address, false, 1)),
       extensions: [Migrator],
       migrations: {

@@ -99,6 +99,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
   const specs: ThreadSpec[] = [
     ...markets.map((name, index) => ({
       name,
+      kind: 'market',
       entry: entry('../../workers/market.ts'),
       data: { name, index, settings, isTerminal: false } satisfies Partial<ThreadData>,
       links: withStore ? ['store', ...relays] : relays,
@@ -108,6 +109,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
       ? [
           {
             name: 'store',
+            kind: 'store',
             entry: entry('../../workers/store.ts'),
             data: { name: 'store', index: 0, settings, isTerminal: false },
             links: markets,
@@ -120,7 +122,8 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
       ? [
           {
             name: 'settlement',
-            entry: entry('../../workers/settlement.ts'),
+            kind: 'settlement',
+            entry: entry('../../workers/chain.ts'),
             data: { name: 'settlement', index: 0, settings, isTerminal: false },
             links: [...markets, 'store'],
             terminable: true,
@@ -129,6 +132,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
       : []),
     ...relays.map((name) => ({
       name,
+      kind: 'relay',
       entry: entry('./threads/relay.ts'),
       data: { name, airwave, deadlineMs: 60_000 } satisfies RelayData,
       links: markets,
@@ -141,7 +145,6 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
   const note = (_fields: object, line: string) => void noted.push(line)
   const gaveUp: string[] = []
   const supervisor = makeSupervisor({
-    specs,
     clock: systemClock,
     log: { info: quiet, warn: note, error: note },
     ...settings.supervisor,
@@ -205,7 +208,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
     return Promise.all(answers)
   }
 
-  await supervisor.start()
+  await supervisor.start(specs)
   for (const thread of markets) await untilLinked(thread, 1)
 
   return {

@@ -16,7 +16,7 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
   [
     'an empty number',
     { SIBYL_FRONT_THREADS: '' },
-    /^SIBYL_FRONT_THREADS: must be an integer from 1 to 64 threads/,
+    /^SIBYL_FRONT_THREADS: must be an integer from 0 to 64 threads/,
   ],
   ['an unknown name', { SIBYL_PROT: '1' }, /^SIBYL_PROT: there is no such setting$/],
   [

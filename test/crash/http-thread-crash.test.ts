@@ -51,6 +51,7 @@ async function startThreads(t: TestContext): Promise<Running> {
   }
   const thread = (kind: string, name: string, links: string[]) => ({
     name,
+    kind,
     entry: new URL(`../../workers/${kind}.ts`, import.meta.url),
     data: { ...common, name } satisfies ThreadData,
     links,
@@ -58,11 +59,6 @@ async function startThreads(t: TestContext): Promise<Running> {
   })
   const silent = { info: () => {}, warn: () => {}, error: () => {} }
   const supervisor = makeSupervisor({
-    specs: [
-      thread('market', 'market-0', []),
-      thread('store', 'store', ['market-0']),
-      thread('front', 'front-0', ['market-0', 'store']),
-    ],
     clock: systemClock,
     log: silent,
     ...settings.supervisor,
@@ -72,7 +68,11 @@ async function startThreads(t: TestContext): Promise<Running> {
     await supervisor.stop()
     await rm(dataDir, { recursive: true, force: true })
   })
-  await supervisor.start()
+  await supervisor.start([
+    thread('market', 'market-0', []),
+    thread('store', 'store', ['market-0']),
+    thread('front', 'front-0', ['market-0', 'store']),
+  ])
   const url = `http://127.0.0.1:${port}`
   await untilReady(url)
   return { url, dataDir, supervisor }

@@ -11,6 +11,7 @@ import { eventually } from '../support/eventually.ts'
 
 const echo: ThreadSpec = {
   name: 'echo',
+  kind: 'echo',
   entry: new URL('./threads/echo.ts', import.meta.url),
   data: {},
   links: ['asker'],
@@ -18,18 +19,18 @@ const echo: ThreadSpec = {
 }
 const asker: ThreadSpec = {
   name: 'asker',
+  kind: 'asker',
   entry: new URL('./threads/asker.ts', import.meta.url),
   data: {},
   links: ['echo'],
   terminable: true,
 }
 
-function supervisorOf(specs: ThreadSpec[], options: Partial<SupervisorOptions> = {}) {
+function supervisorOf(threads: ThreadSpec[], options: Partial<SupervisorOptions> = {}) {
   const lines: string[] = []
   const gaveUp: string[] = []
   const log = (_fields: object, message: string) => void lines.push(message)
   const supervisor = makeSupervisor({
-    specs,
     clock: systemClock,
     log: { info: log, warn: log, error: log },
     startTimeoutMs: 20_000,
@@ -42,7 +43,7 @@ function supervisorOf(specs: ThreadSpec[], options: Partial<SupervisorOptions> =
     onGivingUp: (thread) => gaveUp.push(thread),
     ...options,
   })
-  return { supervisor, lines, gaveUp }
+  return { supervisor, start: () => supervisor.start(threads), lines, gaveUp }
 }
 
 type Counts = {
@@ -59,8 +60,8 @@ async function countsOf(supervisor: Supervisor): Promise<Counts> {
 }
 
 test('a thread killed under requests comes back, and every request is answered', async () => {
-  const { supervisor } = supervisorOf([echo, asker])
-  await supervisor.start()
+  const { supervisor, start } = supervisorOf([echo, asker])
+  await start()
   for (let kill = 1; kill <= 3; kill++) {
     const before = await countsOf(supervisor)
     await eventually(async () => {
@@ -84,8 +85,8 @@ test('a thread killed under requests comes back, and every request is answered',
 
 test('a thread has the memory for new objects that it was given, the others the usual', async () => {
   const roomy = { ...echo, name: 'roomy', links: [], youngMb: 120 }
-  const { supervisor } = supervisorOf([{ ...echo, links: [] }, roomy])
-  await supervisor.start()
+  const { supervisor, start } = supervisorOf([{ ...echo, links: [] }, roomy])
+  await start()
   const [usual, given] = (await supervisor.metrics()).flat() as { youngMb: number }[]
   assert.equal(given?.youngMb, 120)
   assert.ok(usual !== undefined && usual.youngMb < 120, `${usual?.youngMb}`)
@@ -93,8 +94,8 @@ test('a thread has the memory for new objects that it was given, the others the 
 })
 
 test('a thread that dies again and again is given up', async () => {
-  const { supervisor, gaveUp } = supervisorOf([echo], { restartsMax: 2 })
-  await supervisor.start()
+  const { supervisor, start, gaveUp } = supervisorOf([echo], { restartsMax: 2 })
+  await start()
   for (let kill = 0; kill < 3; kill++) {
     await eventually(() => assert(supervisor.health().echo?.ready))
     await supervisor.kill('echo')
@@ -106,8 +107,8 @@ test('a thread that dies again and again is given up', async () => {
 
 test('a thread whose restart fails at first is started again', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
-  const { supervisor } = supervisorOf([{ ...echo, data: { failStarts } }])
-  await supervisor.start()
+  const { supervisor, start } = supervisorOf([{ ...echo, data: { failStarts } }])
+  await start()
   Atomics.store(failStarts, 0, 2)
   await supervisor.kill('echo')
   await eventually(() => assert(!supervisor.health().echo?.ready))
@@ -119,33 +120,106 @@ test('a thread whose restart fails at first is started again', async () => {
 test('a start that fails says which thread and why, and leaves nothing running', async () => {
   const failStarts = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(failStarts, 0, 1)
-  const { supervisor } = supervisorOf([asker, { ...echo, data: { failStarts } }])
-  await assert.rejects(supervisor.start(), /echo did not start: the cellar is flooded/)
+  const { supervisor, start } = supervisorOf([asker, { ...echo, data: { failStarts } }])
+  await assert.rejects(start(), /echo did not start: the cellar is flooded/)
   assert.equal(await supervisor.stop(), true)
 })
 
 test('a thread that does not end by itself is told of and ended', async () => {
-  const { supervisor, lines } = supervisorOf([{ ...echo, data: { keepAlive: true } }], {
+  const { supervisor, start, lines } = supervisorOf([{ ...echo, data: { keepAlive: true } }], {
     stopTimeoutMs: 300,
   })
-  await supervisor.start()
+  await start()
   assert.equal(await supervisor.stop(), false)
   assert(lines.includes('echo did not stop in time'))
 })
 
 test('a thread that hangs is ended and started again', async () => {
   const hangs = new Int32Array(new SharedArrayBuffer(4))
-  const { supervisor, lines } = supervisorOf([{ ...echo, data: { hangs } }])
-  await supervisor.start()
+  const { supervisor, start, lines } = supervisorOf([{ ...echo, data: { hangs } }])
+  await start()
   Atomics.store(hangs, 0, 1)
   await eventually(() => assert(lines.includes('echo is back')))
   assert.equal(await supervisor.stop(), true)
 })
 
 test('a stop during the start ends what has started and starts nothing more', async () => {
-  const { supervisor } = supervisorOf([echo, asker])
-  const started = supervisor.start()
+  const { supervisor, start } = supervisorOf([echo, asker])
+  const started = start()
   assert.equal(await supervisor.stop(), true)
   await started
   assert(!Object.values(supervisor.health()).some(({ ready }) => ready))
+})
+
+test('threads of one host share a worker, each with its own links, health and metrics', async () => {
+  const shared = { host: 'pair', links: ['asker'] }
+  const left = { ...echo, ...shared, name: 'left' }
+  const right = { ...echo, ...shared, name: 'echo' }
+  const { supervisor, start, lines } = supervisorOf([left, right, asker])
+  await start()
+  assert.deepEqual(Object.keys(supervisor.health()).sort(), ['asker', 'echo', 'left'])
+  const threadIds = ((await supervisor.metrics()).flat() as { threadId?: number }[])
+    .map(({ threadId }) => threadId)
+    .filter((id) => id !== undefined)
+  assert.equal(threadIds.length, 2)
+  assert.equal(new Set(threadIds).size, 1)
+  await eventually(async () => assert((await countsOf(supervisor)).answered > 100))
+  // One of them dies, and so both do; both are linked again.
+  await supervisor.kill('left')
+  await eventually(() => assert(lines.includes('pair is back')))
+  const before = await countsOf(supervisor)
+  await eventually(async () => {
+    assert((await countsOf(supervisor)).answered > before.answered + 100)
+  })
+  assert.equal(await supervisor.stop(), true)
+})
+
+test('of threads that share a worker, the one that does not start is named', async () => {
+  const failStarts = new Int32Array(new SharedArrayBuffer(4))
+  Atomics.store(failStarts, 0, 1)
+  const shared = { host: 'pair', links: [] }
+  const { supervisor, start } = supervisorOf([
+    { ...echo, ...shared, name: 'left' },
+    { ...echo, ...shared, name: 'right', data: { failStarts } },
+  ])
+  await assert.rejects(start(), /^Error: right did not start: the cellar is flooded$/)
+  assert.equal(await supervisor.stop(), true)
+})
+
+test('a worker that was loaded ahead is the one that starts; one that is not needed ends', async () => {
+  const { supervisor, start } = supervisorOf([{ ...echo, links: [] }])
+  supervisor.preload([echo, { ...echo, name: 'nobody' }])
+  await start()
+  assert(supervisor.health().echo?.ready)
+  assert.equal(await supervisor.stop(), true)
+})
+
+test('a stop while workers load waits for them and ends them', async () => {
+  const { supervisor } = supervisorOf([])
+  supervisor.preload([echo, asker])
+  assert.equal(await supervisor.stop(), true)
+})
+
+test('a stop while a thread is started again waits for it and ends it', async () => {
+  const startsUnderWay = new Int32Array(new SharedArrayBuffer(4))
+  const { supervisor, start, lines } = supervisorOf([
+    { ...echo, links: [], data: { startsUnderWay } },
+  ])
+  await start()
+  await supervisor.kill('echo')
+  // It is in the middle of its second start.
+  await eventually(() => assert.equal(Atomics.load(startsUnderWay, 0), 2))
+  assert.equal(await supervisor.stop(), true)
+  assert(!lines.includes('echo did not stop in time'))
+})
+
+test('a stop before a thread is started again starts nothing', async () => {
+  const { supervisor, start, lines } = supervisorOf([{ ...echo, links: [] }], {
+    restartBackoffMs: 600_000,
+    restartBackoffMsMax: 600_000,
+  })
+  await start()
+  await supervisor.kill('echo')
+  await eventually(() => assert(lines.some((line) => line.includes('it is started again in'))))
+  assert.equal(await supervisor.stop(), true)
 })

@@ -88,7 +88,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
   async function start(): Promise<void> {
     assert.equal(child, undefined, 'the exchange before this one is gone')
     const started = Promise.withResolvers<string>()
-    const node = spawn(process.execPath, ['src/main.ts'], {
+    const node = spawn(process.execPath, [...process.execArgv, 'src/main.ts'], {
       cwd: ROOT,
       env: {
         ...withoutSettings(process.env),

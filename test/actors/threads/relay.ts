@@ -3,53 +3,55 @@
  * broadcast channel, and tells what it hears and is answered, in that order.
  */
 
-import { workerData } from 'node:worker_threads'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import { Channel } from '#runtime/channel.ts'
 import { makeRef, type ReplaceableRef } from '#runtime/ref.ts'
-import { runThread } from '#runtime/thread.ts'
+import { runThreads, type ThreadParts } from '#runtime/thread.ts'
 import type { RelayCall, RelayData } from '../exchange-fixture.ts'
 
-const { name, airwave, deadlineMs } = workerData as RelayData
-const air = new BroadcastChannel(airwave)
-const refs = new Map<string, ReplaceableRef<MarketThreadProtocol>>()
+function relayThread({ name, airwave, deadlineMs }: RelayData): ThreadParts {
+  const air = new BroadcastChannel(airwave)
+  const refs = new Map<string, ReplaceableRef<MarketThreadProtocol>>()
 
-function refOf(peer: string): ReplaceableRef<MarketThreadProtocol> {
-  let ref = refs.get(peer)
-  if (ref === undefined) {
-    ref = makeRef<MarketThreadProtocol>()
-    refs.set(peer, ref)
+  function refOf(peer: string): ReplaceableRef<MarketThreadProtocol> {
+    let ref = refs.get(peer)
+    if (ref === undefined) {
+      ref = makeRef<MarketThreadProtocol>()
+      refs.set(peer, ref)
+    }
+    return ref
   }
-  return ref
+
+  air.onmessage = (event) => {
+    const { data } = event as unknown as { data: RelayCall | { from: string } }
+    if (!('to' in data) || data.to !== name) return
+    // Asked together, so that they travel together.
+    for (const { id, peer, type, message } of data.calls) {
+      void refOf(peer)
+        .ask(type, message as never)
+        .then((answer) => air.postMessage({ from: name, id, answer }))
+    }
+  }
+
+  return {
+    start: async () => {},
+    connect(peer, port) {
+      const options = { inFlightMax: 10_000, batchMax: 128, deadlineMs }
+      refOf(peer).replace(
+        new Channel<MarketThreadProtocol>(port, options, {
+          heard: (type, message) => air.postMessage({ from: name, peer, type, message }),
+        }),
+      )
+      air.postMessage({ from: name, linked: peer })
+    },
+    health: () => '',
+    metrics: async () => [],
+    drain: async () => {},
+    async stop() {
+      for (const ref of refs.values()) ref.close()
+      air.close()
+    },
+  }
 }
 
-air.onmessage = (event) => {
-  const { data } = event as unknown as { data: RelayCall | { from: string } }
-  if (!('to' in data) || data.to !== name) return
-  // Asked together, so that they travel together.
-  for (const { id, peer, type, message } of data.calls) {
-    void refOf(peer)
-      .ask(type, message as never)
-      .then((answer) => air.postMessage({ from: name, id, answer }))
-  }
-}
-
-runThread({
-  start: async () => {},
-  connect(peer, port) {
-    const options = { inFlightMax: 10_000, batchMax: 128, deadlineMs }
-    refOf(peer).replace(
-      new Channel<MarketThreadProtocol>(port, options, {
-        heard: (type, message) => air.postMessage({ from: name, peer, type, message }),
-      }),
-    )
-    air.postMessage({ from: name, linked: peer })
-  },
-  health: () => '',
-  metrics: async () => [],
-  drain: async () => {},
-  async stop() {
-    for (const ref of refs.values()) ref.close()
-    air.close()
-  },
-})
+runThreads({ relay: relayThread })

@@ -2,7 +2,7 @@
 
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { makeRef } from '#runtime/ref.ts'
-import { runThread } from '#runtime/thread.ts'
+import { runThreads, type ThreadParts } from '#runtime/thread.ts'
 
 type Echo = { Echo: { takes: { n: number }; answers: { n: number } } }
 
@@ -23,7 +23,7 @@ async function askAndAsk(): Promise<void> {
   }
 }
 
-runThread({
+const parts: ThreadParts = {
   async start() {
     askers = Array.from({ length: 32 }, askAndAsk)
   },
@@ -44,4 +44,6 @@ runThread({
   async stop() {
     echo.close()
   },
-})
+}
+
+runThreads({ asker: () => parts })

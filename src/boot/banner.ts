@@ -17,7 +17,7 @@ export function banner(run: {
   readonly devnet: Devnet | undefined
 }): string {
   const { settings, version, url } = run
-  const { front, markets, verify, database } = settings
+  const { front, markets, verify, database, supervisor } = settings
   const threads = [
     `${front.threads} front`,
     `${markets.threads} market`,
@@ -29,6 +29,9 @@ export function banner(run: {
     `${settings.service.name} ${version} is open (${settings.profile}) at ${url}`,
     '',
     `  threads    ${threads}, on ${run.cores} cores`,
+    ...(run.devnet !== undefined && run.cores < supervisor.shareBelowCores
+      ? ['             one for the chain and prices together']
+      : []),
     `  data       ${settings.data.dir} (event log in ${markets.partitions} partitions)`,
     `  database   ${describeDatabaseUrl(run.databaseUrl)}`,
     `  signatures ${run.signatures}`,

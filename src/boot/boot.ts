@@ -1,0 +1,199 @@
+/**
+ * The life of an exchange on one page, on the main thread, which carries no traffic: it opens one part
+ * after the other, waits until it is to stop, and closes what it has opened in the opposite order. A
+ * stop during the start waits for the step under way.
+ */
+
+import { randomUUID } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { collectDefaultMetrics, Registry } from 'prom-client'
+import { type Log, makeLog } from '#config/logging.ts'
+import { loadSettings, type Settings, SettingsError, shownSettings } from '#config/settings.ts'
+import { databaseUrlOf } from '#config/thread-data.ts'
+import { claimPort } from '#front/port.ts'
+import { makeSharedTable } from '#front/shared-table.ts'
+import { makeConnectionCountMemory } from '#front/stream/connection-count.ts'
+import { type ClockMemory, followClock, makeClockMemory, systemClock } from '#runtime/clock.ts'
+import '#runtime/inlining.ts'
+import { makeSupervisor } from '#runtime/supervisor.ts'
+import { checkpoints } from '#store/checkpoints.ts'
+import { closeDatabase, openDatabase } from '#store/database.ts'
+import { describeDatabaseUrl } from '#store/database-url.ts'
+import { migrate } from '#store/migrate.ts'
+import { loadKeccak } from '#verify/keccak.ts'
+import { loadRecovery } from '#verify/recover.ts'
+import { banner } from './banner.ts'
+import { type OpenChains, openChains } from './open-chains.ts'
+import { simulatePrices } from './simulate-prices.ts'
+import { threadSpecs, workersAhead } from './thread-specs.ts'
+
+const READY_POLL_MS = 20
+
+/** Resolves when the exchange has stopped: because `stop` was aborted, by a signal or by a failure. */
+export async function boot(stop: AbortController): Promise<void> {
+  const settings = loadSettings()
+  if (process.argv.includes('--settings')) {
+    for (const [path, value] of Object.entries(shownSettings(settings))) {
+      process.stdout.write(`${path} = ${JSON.stringify(value)}\n`)
+    }
+    return
+  }
+  const log = makeLog(settings.log, 'main', process.stdout.isTTY === true)
+  /** Closes what is open; each is told whether the exchange has failed. */
+  const closers: ((failed: boolean) => Promise<void>)[] = []
+  let failed = true
+  try {
+    await open(settings, { stop, log, closers })
+    if (!stop.signal.aborted) await aborted(stop.signal)
+    failed = stop.signal.reason instanceof Error
+  } finally {
+    log.info({ why: String(stop.signal.reason ?? 'the start failed') }, 'stopping')
+    for (const close of closers.reverse()) {
+      await close(failed).catch((error: unknown) => {
+        failed = true
+        log.error({ err: error }, 'it could not be closed')
+      })
+    }
+    if (failed) process.exitCode = 1
+    log.info({ failed }, 'stopped')
+  }
+  if (stop.signal.reason instanceof Error) throw stop.signal.reason
+}
+
+type Run = {
+  readonly stop: AbortController
+  readonly log: Log
+  readonly closers: ((failed: boolean) => Promise<void>)[]
+}
+
+/** Opens everything and prints what there is; ends early when it is to stop. */
+async function open(given: Settings, { stop, log, closers }: Run): Promise<void> {
+  const { signal } = stop
+  const isTerminal = process.stdout.isTTY === true
+  const clock = makeClockMemory()
+  followClock(clock)
+
+  // 1. The port, before anything else is started in vain.
+  const port = await claimPort(given.front.host, given.front.port)
+  if (signal.aborted) return
+
+  // 2. The workers load their modules while the next steps wait for others.
+  const registry = new Registry()
+  registry.setDefaultLabels({ thread: 'main' })
+  collectDefaultMetrics({ register: registry })
+  const supervisor = makeSupervisor({
+    clock: systemClock,
+    log,
+    ...given.supervisor,
+    ownMetrics: () => registry.getMetricsAsJSON(),
+    onGivingUp: (thread, why) => stop.abort(new Error(`${thread} cannot be kept alive: ${why}`)),
+  })
+  const cores = availableParallelism()
+  supervisor.preload(workersAhead(given, cores))
+  closers.push(async () => {
+    if (!(await supervisor.stop())) throw new Error('a thread did not stop')
+  })
+  // While the threads start, the next one must not.
+  signal.addEventListener('abort', () => void supervisor.stop())
+
+  // 3. The chains: on the devnet a local one is started, or found where a killed exchange left it.
+  mkdirSync(given.data.dir, { recursive: true })
+  const chains = await openChains(given, { clock, log })
+  closers.splice(-1, 0, closerOf(chains))
+  if (signal.aborted) return
+  const simulated = await simulatePrices(chains.settings, systemClock)
+  closers.splice(-1, 0, () => simulated.end())
+  const settings = simulated.settings
+  if (signal.aborted) return
+
+  // 4. The database, brought to the newest shape.
+  const databaseUrl = databaseUrlOf(settings)
+  const migrations = await prepareDatabase(databaseUrl, settings.data.dir)
+  log.info({ migrations }, `the database is ${describeDatabaseUrl(databaseUrl)}`)
+  if (signal.aborted) return
+
+  // 5. The threads, in the order in which they need each other.
+  const version = versionOf()
+  const common = { isTerminal, port, version, ...sharedMemory(settings, clock) }
+  await supervisor.start(threadSpecs(settings, cores, common))
+  if (signal.aborted) return
+
+  // 6. Ready for traffic, as a client sees it.
+  const url = urlOf(settings.front.host, port)
+  await untilReady(url, signal)
+  if (signal.aborted) return
+
+  // 7. Tell the person in front of it what there is.
+  process.stdout.write(
+    banner({
+      settings,
+      version,
+      url,
+      databaseUrl,
+      cores,
+      signatures: `${(await loadRecovery()).name}, ${loadKeccak().name}`,
+      devnet: chains.devnet,
+    }),
+  )
+}
+
+/** Who stops the exchange means its chain too; after a failure the chain waits for the next start. */
+function closerOf(chains: OpenChains): (failed: boolean) => Promise<void> {
+  return async (failed) => {
+    if (failed) chains.release()
+    else await chains.end()
+  }
+}
+
+/** What all fronts, or all threads, have in common. */
+function sharedMemory({ auth, limits, front }: Settings, clock: ClockMemory) {
+  return {
+    startedAtMs: systemClock.nowMs(),
+    clock,
+    nonces: makeSharedTable(auth.noncesMax, randomUUID()),
+    buckets: makeSharedTable(limits.bucketsMax, randomUUID()),
+    streams: makeConnectionCountMemory(front.threads, randomUUID()),
+  }
+}
+
+/** Brings the database to the newest shape; one that another event log has filled is refused. */
+async function prepareDatabase(databaseUrl: string, dataDir: string): Promise<string[]> {
+  const database = await openDatabase(databaseUrl)
+  try {
+    const migrations = await migrate(database)
+    if (!existsSync(join(dataDir, 'log')) && (await checkpoints(database)).length > 0) {
+      throw new SettingsError(
+        `SIBYL_DATABASE_URL: ${describeDatabaseUrl(databaseUrl)} has data of another event log than ` +
+          `that in ${dataDir}; empty it, or name another database`,
+      )
+    }
+    return migrations
+  } finally {
+    await closeDatabase(database)
+  }
+}
+
+function urlOf(host: string, port: number): string {
+  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
+}
+
+async function untilReady(url: string, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const ready = await fetch(`${url}/readyz`).catch(() => undefined)
+    await ready?.body?.cancel()
+    if (ready?.ok) return
+    await new Promise((resolve) => setTimeout(resolve, READY_POLL_MS))
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve()))
+}
+
+function versionOf(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}

@@ -1,0 +1,97 @@
+/** Which threads a run has, in the order in which they need each other, and which share a worker. */
+
+import type { Settings } from '#config/settings.ts'
+import { relayedChains, settledChains, type ThreadData } from '#config/thread-data.ts'
+import {
+  CHAIN_WORKER,
+  frontThreadName,
+  MARKET_YOUNG_MB,
+  marketThreadName,
+  PRICES_THREAD,
+  relayerThreadName,
+  resolutionThreadName,
+} from '#config/topology.ts'
+import type { ThreadSpec, WorkerSpec } from '#runtime/supervisor.ts'
+
+export function threadSpecs(
+  settings: Settings,
+  cores: number,
+  common: Omit<ThreadData, 'name' | 'index' | 'settings'>,
+): ThreadSpec[] {
+  const marketNames = numbers(settings.markets.threads).map(marketThreadName)
+  const relayerNames = relayedChains(settings).map(({ chainId }) => relayerThreadName(chainId))
+  const resolutionNames = settledChains(settings).map(({ chainId }) =>
+    resolutionThreadName(chainId),
+  )
+  const priceNames = settings.feeds.live ? [PRICES_THREAD] : []
+  const indexerNames = settings.chains.some(({ rpcUrls }) => rpcUrls.length > 0) ? ['indexer'] : []
+  const settlementNames = settles(settings) ? ['settlement'] : []
+  const spec = (kind: string, name: string, index: number, links: readonly string[]) => ({
+    ...workerSpec(kind, name),
+    kind,
+    data: { ...common, name, index, settings } satisfies ThreadData,
+    links,
+    terminable: kind !== 'front',
+  })
+  const waiting = (kind: string, names: readonly string[], links: readonly string[]) =>
+    names.map((name, index) => ({
+      ...spec(kind, name, index, links),
+      ...workerSpec('chain', name),
+      ...(sharesWorker(settings, cores) ? { host: CHAIN_WORKER } : {}),
+    }))
+  const writers = [...marketNames, 'store']
+  return [
+    ...marketNames.map((name, index) => spec('market', name, index, [])),
+    spec('store', 'store', 0, marketNames),
+    ...waiting('indexer', indexerNames, writers),
+    ...waiting('relayer', relayerNames, ['store']),
+    ...waiting('resolution', resolutionNames, ['store']),
+    ...waiting('settlement', settlementNames, writers),
+    ...waiting('prices', priceNames, writers),
+    ...numbers(settings.front.threads).map((index) =>
+      spec('front', frontThreadName(index), index, [
+        ...writers,
+        ...indexerNames,
+        ...relayerNames,
+        ...priceNames,
+      ]),
+    ),
+  ]
+}
+
+/** The workers that are needed whatever the chains turn out to be like. */
+export function workersAhead(settings: Settings, cores: number): WorkerSpec[] {
+  const { chains, chainRpc, devnet } = settings
+  const hasChain =
+    devnet.enabled || chainRpc.length > 0 || chains.some(({ rpcUrls }) => rpcUrls.length > 0)
+  return [
+    ...numbers(settings.markets.threads).map((index) =>
+      workerSpec('market', marketThreadName(index)),
+    ),
+    workerSpec('store', 'store'),
+    ...(hasChain && sharesWorker(settings, cores) ? [workerSpec('chain', CHAIN_WORKER)] : []),
+    ...numbers(settings.front.threads).map((index) => workerSpec('front', frontThreadName(index))),
+  ]
+}
+
+function workerSpec(entry: string, name: string): WorkerSpec {
+  return {
+    name,
+    entry: new URL(`../../workers/${entry}.ts`, import.meta.url),
+    ...(entry === 'market' ? { youngMb: MARKET_YOUNG_MB } : {}),
+  }
+}
+
+function sharesWorker({ supervisor }: Settings, cores: number): boolean {
+  return cores < supervisor.shareBelowCores
+}
+
+/** Whether there is a chain to settle on, and a key to do it with. */
+function settles({ settlement, keys, chains }: Settings): boolean {
+  const reachable = chains.some(({ rpcUrls }) => rpcUrls.length > 0)
+  return settlement.enabled && keys.settlement !== '' && reachable
+}
+
+function numbers(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => index)
+}

@@ -1,0 +1,94 @@
+/**
+ * Prepares what `hooks.js` loads, after an installation or at the first start: folds the large
+ * libraries, strips the sources, and removes what earlier versions left. It is only about speed: where
+ * it fails, it says so in one line and leaves everything as it is.
+ */
+
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { CACHE, FOLDED, foldedFile, foldedFolder, ROOT } from './cache.js'
+import { strippedSource } from './strip.js'
+
+const SOURCES = ['src', 'workers', 'config', 'contracts', 'test', 'loadtest']
+/** What brings a native part, which must be loaded from where it lies. */
+const UNFOLDED = ['better-sqlite3']
+/** After this time a draft is one that was never finished. */
+const DRAFT_MS_MAX = 3_600_000
+
+try {
+  const folder = foldedFolder()
+  if (!existsSync(folder)) await fold(folder)
+  stripAll()
+  removeOld(folder)
+} catch (error) {
+  process.stderr.write(`sibyl: starts will be slower: ${/** @type {Error} */ (error).message}\n`)
+}
+
+/**
+ * One module for each name, and what several of them need in modules that they share.
+ * @param {string} folder
+ */
+async function fold(folder) {
+  const { build } = await import('esbuild')
+  const draft = `${CACHE}draft-${process.pid}`
+  const entries = new Map()
+  for (const name of FOLDED) {
+    const names = Object.keys(await import(name))
+    // Named one by one, because a CommonJS library does not tell its names when it is folded.
+    entries.set(name, `export { ${names.join(', ')} } from '${name}'`)
+  }
+  await build({
+    entryPoints: FOLDED.map((name) => ({ in: `fold:${name}`, out: foldedFile(name).slice(0, -4) })),
+    outdir: draft,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node22',
+    external: UNFOLDED,
+    logLevel: 'silent',
+    // CommonJS parts ask for Node's own modules by `require`.
+    banner: {
+      js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",
+    },
+    plugins: [
+      {
+        name: 'fold',
+        setup({ onResolve, onLoad }) {
+          onResolve({ filter: /^fold:/ }, ({ path }) => ({
+            path: path.slice(5),
+            namespace: 'fold',
+          }))
+          onLoad({ filter: /.*/, namespace: 'fold' }, ({ path }) => ({
+            contents: entries.get(path),
+            resolveDir: ROOT,
+          }))
+        },
+      },
+    ],
+  })
+  try {
+    renameSync(draft, folder)
+  } catch (error) {
+    // Another start did the same at the same time.
+    if (!existsSync(folder)) throw error
+  }
+}
+
+function stripAll() {
+  for (const room of SOURCES) {
+    for (const file of readdirSync(ROOT + room, { recursive: true, encoding: 'utf8' })) {
+      if (file.endsWith('.ts')) strippedSource(`${ROOT}${room}/${file}`)
+    }
+  }
+}
+
+/** @param {string} folder */
+function removeOld(folder) {
+  for (const name of readdirSync(CACHE)) {
+    const isOld = name.startsWith('draft-')
+      ? statSync(CACHE + name).mtimeMs < Date.now() - DRAFT_MS_MAX
+      : name.startsWith('folded-') && !folder.endsWith(`/${name}/`)
+    if (isOld) rmSync(CACHE + name, { recursive: true, force: true })
+  }
+}

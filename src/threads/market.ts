@@ -1,0 +1,291 @@
+/**
+ * A market thread: its partitions of the log, the markets in them, and the timers they need. Each
+ * partition is served by itself: a batch is one append to one file, and whoever waits for it does not
+ * wait for the others.
+ */
+
+import { randomInt } from 'node:crypto'
+import { Histogram, Registry } from 'prom-client'
+import { hasHousework, housekeep, takeTrouble, tidy } from '#actors/housekeeping.ts'
+import { MARKET_FORMS } from '#actors/market-forms.ts'
+import {
+  byMarket,
+  commit,
+  hearNews,
+  type MarketNews,
+  type MarketThread,
+  type MarketThreadProtocol,
+  marketThread as marketBehaviour,
+  marketIdOf,
+  marketsToExpire,
+  newMarketThread,
+  prepare,
+  recover,
+  viewsOf,
+} from '#actors/market-thread.ts'
+import { OrderHolds, OrphanedOrders } from '#actors/order-holds.ts'
+import { PACKED } from '#actors/packed-event.ts'
+import type { StoreProtocol } from '#actors/store.ts'
+import { demoMarkets } from '#config/demo-markets.ts'
+import { makeLog } from '#config/logging.ts'
+import { channelOptions, type ThreadData, topologyOf } from '#config/thread-data.ts'
+import { frontThreadName, partitionOf, partitionsOf } from '#config/topology.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { reject } from '#domain/rejection.ts'
+import type { EventLog } from '#log/event-log.ts'
+import { openSqliteLog } from '#log/sqlite-log.ts'
+import type { Message } from '#runtime/actor.ts'
+import { Channel } from '#runtime/channel.ts'
+import { type Clock, systemClock } from '#runtime/clock.ts'
+import {
+  type BatchTimes,
+  type Command,
+  type ReplyChannel,
+  type Served,
+  serve,
+} from '#runtime/serve.ts'
+import { makeStageMeter } from '#runtime/stage-meter.ts'
+import type { ThreadParts } from '#runtime/thread.ts'
+
+/** How often expired orders are looked for, and how often what is long past. */
+const EXPIRE_EVERY_MS = 250
+const TIDY_EVERY_MS = 1_000
+/** Between two steps of housekeeping: most of the time belongs to the markets. */
+const HOUSEKEEPING_PAUSE_MS = 2
+
+const FULL = reject('OVERLOADED')
+
+export function marketThread(data: ThreadData): ThreadParts {
+  const { name, index, settings, isTerminal } = data
+  const log = makeLog(settings.log, name, isTerminal)
+  const topology = topologyOf(settings)
+  const registry = new Registry()
+  registry.setDefaultLabels({ thread: name })
+  const meter = makeStageMeter(registry)
+  const commitSeconds = new Histogram({
+    name: 'sibyl_market_commit_seconds',
+    help: 'Time to make a batch of commands durable',
+    buckets: [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1],
+    registers: [registry],
+  })
+
+  let events: EventLog<MarketEvent>
+  let thread: MarketThread
+  /** By partition. */
+  const desks = new Map<number, Served>()
+  /** Everybody who speaks to this thread; of them, who follows its events. */
+  const channels = new Set<Channel<MarketNews & StoreProtocol>>()
+  const readers = new Set<Channel<MarketNews>>()
+  const frontNames = new Set(
+    Array.from({ length: settings.front.threads }, (_, front) => frontThreadName(front)),
+  )
+  const stores = new Set<Channel<StoreProtocol>>()
+  const timers: NodeJS.Timeout[] = []
+  /** What was held by fronts that are gone. */
+  const orphans = new OrphanedOrders((order, answered) =>
+    hear('CancelOrder', order, 1, { reply: (_, answer) => answered(answer) }),
+  )
+  /** What the newest commit made durable. */
+  let rows: Uint8Array[] = []
+  let keepingHouse = false
+  let stopped = false
+
+  function keepHouse(): void {
+    keepingHouse = !stopped && housekeep(thread)
+    if (keepingHouse) setTimeout(keepHouse, HOUSEKEEPING_PAUSE_MS)
+  }
+
+  function wakeHousekeeping(): void {
+    if (keepingHouse || !hasHousework(thread)) return
+    keepingHouse = true
+    setImmediate(keepHouse)
+  }
+
+  /** Goes back to what a partition holds, and tells everybody who follows. */
+  function reload(partition: number): void {
+    if (recover(thread, partition)) log.warn({ partition }, 'the markets were reloaded')
+    else log.error({ partition, why: thread.away.get(partition) }, 'it cannot be opened at present')
+    const views = viewsOf(thread, partition)
+    for (const reader of readers) reader.tell('MarketsReloaded', { views })
+  }
+
+  /** Passes a command to the partition of its market; what is for the thread, to the first. */
+  function hear(
+    type: string,
+    message: unknown,
+    replyTo: number,
+    channel: ReplyChannel | undefined,
+  ): void {
+    const { requestId } = message as { requestId?: string }
+    if (requestId !== undefined) log.debug({ requestId, command: type }, 'a request arrived')
+    const command = { type, message } as Message<MarketThreadProtocol>
+    if (hearNews(thread, command)) {
+      channel?.reply(replyTo, undefined)
+      return
+    }
+    const marketId = marketIdOf(command)
+    const own = marketId === undefined ? undefined : desks.get(partitionOfCommand(marketId))
+    const [first] = desks.values()
+    const desk = own ?? first
+    if (desk === undefined || isFull(desk)) channel?.reply(replyTo, FULL)
+    else desk.hear(type, message, replyTo, channel)
+  }
+
+  /** A market that is open here says so itself, at less cost than its id. */
+  function partitionOfCommand(marketId: MarketId): number {
+    return thread.markets.get(marketId)?.partition ?? partitionOf(marketId, topology)
+  }
+
+  /** Whether as many commands wait, at all desks together, as may. */
+  function isFull(desk: Served): boolean {
+    const { mailboxMax } = settings.markets
+    // While no desk has more than its share there is no need to count them all.
+    if (desk.waiting * desks.size < mailboxMax) return false
+    let waiting = 0
+    for (const each of desks.values()) waiting += each.waiting
+    return waiting >= mailboxMax
+  }
+
+  async function drained(): Promise<void> {
+    for (const desk of desks.values()) await desk.drained()
+  }
+
+  async function start(): Promise<void> {
+    const own = partitionsOf(index, topology)
+    events = openSqliteLog({
+      form: PACKED,
+      dataDir: settings.data.dir,
+      partitions: topology.partitions,
+      own,
+    })
+    thread = newMarketThread({
+      log: events,
+      partitionOf: (marketId) => partitionOf(marketId, topology),
+      rules: { selfTrade: settings.matching.selfTrade },
+      seed: randomInt(2 ** 31),
+      snapshotEvery: settings.markets.snapshotEvery,
+    })
+    // The clock of a market never goes back, not even when the machine's does between two starts.
+    const lastMs = Math.max(0, ...own.map((partition) => events.state(partition).lastMs))
+    const clock = {
+      nowMs: () => Math.max(lastMs, systemClock.nowMs()),
+      after: () => () => {},
+    }
+    for (const partition of own) desks.set(partition, serveDesk(partition, clock))
+    timers.push(
+      setInterval(() => {
+        for (const marketId of marketsToExpire(thread, clock.nowMs())) {
+          hear('Expire', { marketId }, 0, undefined)
+        }
+        wakeHousekeeping()
+      }, EXPIRE_EVERY_MS),
+      setInterval(() => {
+        for (const partition of thread.away.keys()) reload(partition)
+        orphans.retry()
+        tidy(thread)
+        const trouble = takeTrouble(thread)
+        if (trouble !== '') log.warn({ why: trouble }, 'a snapshot or truncation failed')
+        wakeHousekeeping()
+      }, TIDY_EVERY_MS),
+    )
+    openDemoMarkets(own, clock.nowMs())
+    log.info({ partitions: own, markets: thread.markets.size }, 'markets are open')
+  }
+
+  function serveDesk(partition: number, clock: Clock): Served {
+    const here = { state: thread }
+    const away = { answer: reject('OVERLOADED', undefined, 'the event log cannot be written') }
+    return serve<MarketThread, MarketThreadProtocol, MarketEvent>({
+      behaviour: marketBehaviour,
+      select: () => (thread.away.has(partition) ? away : here),
+      clock,
+      mailboxMax: settings.markets.mailboxMax,
+      batchMax: COMMIT_COMMANDS_MAX,
+      full: FULL,
+      prepare: (batch) => prepare(thread, batch),
+      arrange: byMarket,
+      commit: (said) => {
+        const begunMs = performance.now()
+        return commit(thread, said, said.at(-1)?.atMs ?? clock.nowMs()).then((appended) => {
+          rows = appended.flatMap((each) => each.rows)
+          commitSeconds.observe((performance.now() - begunMs) / 1_000)
+        })
+      },
+      recover: (error) => {
+        log.error({ err: error, partition }, 'an append failed; going back to what the log holds')
+        reload(partition)
+        return reject('OUTCOME_UNKNOWN')
+      },
+      say: () => {
+        for (const reader of readers) reader.tell('MarketEvents', { rows })
+        const offsets = [[partition, events.lastOffset(partition)] as const]
+        for (const store of stores) store.tell('Appended', { offsets })
+        wakeHousekeeping()
+      },
+      observe,
+    })
+  }
+
+  /** Everybody who waits for an answer waits for the whole of its batch. */
+  function observe(batch: readonly Command<MarketThreadProtocol>[], times: BatchTimes): void {
+    const { begunMs, handledMs, durableMs } = times
+    let waiting = 0
+    for (const { replyTo, sentAtMs } of batch) {
+      if (replyTo === 0) continue
+      waiting++
+      if (sentAtMs > 0) meter.record('queue', begunMs - sentAtMs)
+    }
+    if (waiting === 0) return
+    meter.record('match', handledMs - begunMs, waiting)
+    meter.record('commit', durableMs - handledMs, waiting)
+  }
+
+  /** On the devnet: the demo markets of these partitions, unless a start before has opened them. */
+  function openDemoMarkets(own: readonly number[], nowMs: number): void {
+    const [chain] = settings.chains
+    if (!settings.demoMarkets || chain === undefined) return
+    const maker = chain.contracts.settlement.toLowerCase() as Address
+    const nowSec = Math.floor(nowMs / 1_000)
+    for (const market of demoMarkets(chain.chainId, maker, nowSec, settings.demoMarketsMore)) {
+      if (thread.markets.has(market.id) || !own.includes(partitionOf(market.id, topology))) continue
+      hear('OpenMarket', { market }, 0, undefined)
+    }
+  }
+
+  return {
+    start,
+    connect(peer, port) {
+      const holds = new OrderHolds()
+      const options = { ...channelOptions(settings), forms: MARKET_FORMS }
+      const channel = new Channel<MarketNews & StoreProtocol>(port, options, {
+        heard(type, message, replyTo) {
+          if (holds.hears(type)) channel.reply(replyTo, holds.hear(type, message))
+          else hear(type, message, replyTo, channel)
+        },
+        closed() {
+          // The sessions of a front end with it; when this thread itself stops, the front still lives.
+          if (!stopped) orphans.add(holds.takeAll())
+          channels.delete(channel)
+          readers.delete(channel)
+          stores.delete(channel)
+        },
+      })
+      channels.add(channel)
+      if (peer === 'store') stores.add(channel)
+      // Everybody else gives commands, and follows nothing.
+      else if (frontNames.has(peer)) readers.add(channel)
+    },
+    health: () => [...thread.away.values()].join('; '),
+    metrics: () => registry.getMetricsAsJSON(),
+    drain: drained,
+    async stop() {
+      stopped = true
+      for (const timer of timers) clearInterval(timer)
+      await drained()
+      for (const channel of channels) channel.close()
+      await events.close()
+    },
+  }
+}
