@@ -182,6 +182,6 @@ export async function startRefusal(options: ExchangeOptions): Promise<string> {
 }
 
 /** Settings of whoever runs the tests are not those of the test. */
-function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+export function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('SIBYL_')))
 }
