@@ -43,6 +43,8 @@ export type OpenChains = {
 
 const FOLLOW_AGAIN_MS = 1_000
 const MEET_TIMEOUT_MS = 5_000
+/** Long enough for a provider that is busy; a chain that is away must not hold up the start. */
+const MEET_BUDGET_MS = 1_000
 
 export async function openChains(
   settings: Settings,
@@ -116,7 +118,12 @@ async function meetChain(
   chain: ChainSettings,
 ): Promise<{ genesis: string; url: string } | undefined> {
   const { chainId, rpcUrls, contracts } = chain
-  const { viem } = makeChainClient({ chainId, rpcUrls, timeoutMs: MEET_TIMEOUT_MS, rounds: 1 })
+  const { viem } = makeChainClient({
+    chainId,
+    rpcUrls,
+    timeoutMs: MEET_TIMEOUT_MS,
+    budgetMs: MEET_BUDGET_MS,
+  })
   try {
     const settlement = contracts.settlement as `0x${string}`
     const first = await asked(viem.getBlock({ blockNumber: 0n }))

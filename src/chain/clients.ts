@@ -1,10 +1,11 @@
 /**
- * The way to a chain: JSON-RPC over HTTP with a deadline, tried again with a pause, over several
- * addresses in turn. An address is used only after it has shown that it serves the chain that the
+ * The way to a chain: JSON-RPC over HTTP with a deadline, over several addresses in turn, and again
+ * after a pause for as long as the request's budget lasts: a provider that is busy now and then is
+ * every provider. An address is used only after it has shown that it serves the chain that the
  * settings name. Whatever goes wrong outside leaves as a `Fault`:
  *
  * - `CHAIN_UNAVAILABLE`: nobody answered, or not usably; trying again later may help;
- * - `CHAIN_MISMATCH`: every address that answers serves another chain;
+ * - `CHAIN_MISMATCH`: every address serves another chain;
  * - `CHAIN_RANGE_TOO_LARGE`: the provider gives logs only for shorter ranges;
  * - `CHAIN_REFUSED`: the node understood the request and refused it.
  *
@@ -12,6 +13,7 @@
  */
 
 import { setTimeout as pause } from 'node:timers/promises'
+import { isMainThread } from 'node:worker_threads'
 import {
   BaseError,
   type Chain,
@@ -34,9 +36,14 @@ export type ChainClientOptions = {
   readonly rpcUrls: readonly string[]
   /** How long one request to one address may take. */
   readonly timeoutMs?: number
-  /** How often all addresses are tried before a request fails. */
+  /**
+   * For how long a request that failed is tried again: no attempt begins later than this after the
+   * first. Whoever serves somebody with a deadline needs it to be shorter than that.
+   */
+  readonly budgetMs?: number
+  /** How often all addresses are tried at most, however much of the budget is left. */
   readonly rounds?: number
-  /** The pause before the second round; it doubles with each. */
+  /** The pause before the second round, at most; it doubles with each. */
   readonly pauseMs?: number
   /** Whether what is asked in one turn of the loop goes out as one request, where much is asked at once. */
   readonly together?: boolean
@@ -52,16 +59,33 @@ export type ChainClient = {
 }
 
 const TIMEOUT_MS = 10_000
-const ROUNDS = 3
+/** Less than half of the time that a request to the exchange has. */
+const BUDGET_MS = 4_000
+/** A sender broadcasts again by itself, and its lane stands still until it has heard of this one. */
+const SEND_BUDGET_MS = 1_000
 const PAUSE_MS = 200
+const PAUSE_MS_MAX = 2_000
 /** Questions of one request; providers refuse very many. */
 const TOGETHER_MAX = 20
 
 type Endpoint = {
   readonly host: string
   readonly request: EIP1193RequestFn
-  /** Whether it has shown the right chain id since its last failure. */
+  /** Whether it has shown the right chain id since it was last away. */
   verified: boolean
+  /** Until when it asked to be left alone. */
+  restUntilMs: number
+}
+
+/** What all requests of a client share. */
+type Shared = {
+  /** The address that answered last. */
+  preferred: number
+  /**
+   * The part of each pause that is waited. One draw for the whole client: threads that failed
+   * together do not come back together, but what was asked in one request is asked in one again.
+   */
+  readonly share: number
 }
 
 export function makeChainClient(options: ChainClientOptions): ChainClient {
@@ -72,19 +96,31 @@ export function makeChainClient(options: ChainClientOptions): ChainClient {
     nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
     rpcUrls: { default: { http: [...options.rpcUrls] } },
   })
+  const batch = options.together === true ? { wait: 0, batchSize: TOGETHER_MAX } : false
   const endpoints = options.rpcUrls.map((url): Endpoint => {
-    const batch = options.together === true ? { wait: 0, batchSize: TOGETHER_MAX } : false
-    const how = { retryCount: 0, timeout: timeoutMs, batch }
+    const onFetchResponse = (response: Response): void => {
+      if (!response.ok) endpoint.restUntilMs = performance.now() + retryAfterMs(response)
+    }
+    const how = { retryCount: 0, timeout: timeoutMs, batch, onFetchResponse }
     const { request } = http(url, how)({ chain: definition })
-    return { host: new URL(url).host, request: request as EIP1193RequestFn, verified: false }
+    const endpoint: Endpoint = {
+      host: new URL(url).host,
+      request: request as EIP1193RequestFn,
+      verified: false,
+      restUntilMs: 0,
+    }
+    return endpoint
   })
-  const shared = { preferred: 0 }
-  return clientOver(endpoints, shared, definition, options)
+  return clientOver(endpoints, { preferred: 0, share: drawShare() }, definition, options)
+}
+
+function drawShare(): number {
+  return 0.5 + Math.random() / 2
 }
 
 function clientOver(
   endpoints: readonly Endpoint[],
-  shared: { preferred: number },
+  shared: Shared,
   definition: Chain,
   options: ChainClientOptions,
 ): ChainClient {
@@ -101,23 +137,25 @@ function clientOver(
       if (endpoint === undefined || endpoints.length === 1) {
         return clientOver(endpoints, shared, definition, options)
       }
-      return clientOver([endpoint], { preferred: 0 }, definition, options)
+      return clientOver([endpoint], { ...shared, preferred: 0 }, definition, options)
     },
   }
 }
 
 async function requestOver(
   endpoints: readonly Endpoint[],
-  shared: { preferred: number },
+  shared: Shared,
   options: ChainClientOptions,
   args: { method: string; params?: unknown },
 ): Promise<unknown> {
-  const { rounds = ROUNDS, pauseMs = PAUSE_MS } = options
-  let last: unknown
-  for (let round = 0; round < rounds; round++) {
-    if (round > 0) await pause(pauseMs * 2 ** (round - 1))
+  const { rounds = Number.POSITIVE_INFINITY } = options
+  const untilMs = performance.now() + budgetOf(args.method, options)
+  for (let round = 1; ; round++) {
+    const { preferred } = shared
+    let outage: unknown
+    let mismatch: unknown
     for (let step = 0; step < endpoints.length; step++) {
-      const index = (shared.preferred + step) % endpoints.length
+      const index = (preferred + step) % endpoints.length
       const endpoint = endpoints[index]
       if (endpoint === undefined) continue
       try {
@@ -127,14 +165,46 @@ async function requestOver(
         return answer
       } catch (error) {
         if (!isOutage(error)) throw error
-        endpoint.verified = false
-        last = error
+        // Who is away may come back as another; who is busy has been there all the time.
+        if (!isBusy(error)) endpoint.verified = false
+        if (error instanceof Fault) mismatch = error
+        else outage = error
         options.onError?.({ host: endpoint.host, why: sentenceOf(error) })
       }
     }
-    if (last instanceof Fault && !last.retryable) break
+    if (outage === undefined) throw mismatch ?? noAddress()
+    const pauseMs = pauseAfter(round, endpoints, shared, options)
+    if (round >= rounds || performance.now() + pauseMs > untilMs) throw outage
+    // A thread that stops does not wait for it; a command, which has nothing else to wait for, does.
+    await pause(pauseMs, undefined, { ref: isMainThread })
   }
-  throw last ?? new Fault('CHAIN_UNAVAILABLE', 'the chain has no address', { retryable: true })
+}
+
+/** Everything but sending is a question, which may be asked as often as one likes. */
+function budgetOf(method: string, { budgetMs = BUDGET_MS }: ChainClientOptions): number {
+  return method.startsWith('eth_send') ? Math.min(budgetMs, SEND_BUDGET_MS) : budgetMs
+}
+
+/** It doubles, and is at least as long as the address wants that is the first to be back. */
+function pauseAfter(
+  round: number,
+  endpoints: readonly Endpoint[],
+  { share }: Shared,
+  { pauseMs = PAUSE_MS }: ChainClientOptions,
+): number {
+  const restUntilMs = Math.min(...endpoints.map((endpoint) => endpoint.restUntilMs))
+  const ownMs = Math.min(PAUSE_MS_MAX, pauseMs * 2 ** (round - 1)) * share
+  return Math.max(ownMs, restUntilMs - performance.now())
+}
+
+function noAddress(): Fault {
+  return new Fault('CHAIN_UNAVAILABLE', 'the chain has no address', { retryable: true })
+}
+
+/** Providers count seconds; anything else they may say is as good as nothing. */
+function retryAfterMs(response: Response): number {
+  const text = response.headers.get('retry-after') ?? ''
+  return /^\d{1,9}$/.test(text) ? Number(text) * 1_000 : 0
 }
 
 async function verify(endpoint: Endpoint, chainId: number): Promise<void> {
@@ -166,6 +236,15 @@ function isOutage(error: unknown): boolean {
   if (BUSY_CODES.has(told.code)) return true
   // Some nodes report a revert by this code, with data; without any it is their own trouble.
   return told.code === -32603 && told.data === undefined && !/revert/i.test(detailsOf(told))
+}
+
+/** Whether somebody is there who only has too much to do. */
+function isBusy(error: unknown): boolean {
+  if (!(error instanceof BaseError)) return false
+  const failed = error.walk((inner) => inner instanceof HttpRequestError)
+  if (failed instanceof HttpRequestError) return failed.status === 429
+  const told = error.walk((inner) => inner instanceof RpcRequestError)
+  return told instanceof RpcRequestError && BUSY_CODES.has(told.code)
 }
 
 /** How providers word it that a range of logs is too long or has too many results. */

@@ -1,7 +1,7 @@
 /**
  * Sends one request of the SDK and brings back its answer or a `SibylError`. What is sent again is
  * only what is safe to send again: every write of the API is idempotent, and a refusal of the server
- * is final unless it says that trying later helps.
+ * is final unless it says by `Retry-After` that trying later helps.
  */
 
 import { parseExactJson } from './exact-json.ts'
@@ -87,15 +87,12 @@ export function createTransport(options: TransportOptions): Transport {
     const jitteredMs = backoffMs * (0.5 + Math.random() / 2)
     if ('failure' in result) return result.failure === 'ABORTED' ? undefined : jitteredMs
     const askedMs = retryAfterMs(result.response)
-    const helps =
-      error.status === 429
-        ? askedMs !== undefined
-        : error.code === 'OVERLOADED' ||
-          error.code === 'OUTCOME_UNKNOWN' ||
-          // A proxy in between that could not reach the service, or lost it.
-          (error.code === 'UNEXPECTED_ANSWER' && GATEWAY_STATUSES.has(error.status ?? 0))
-    if (!helps || (askedMs ?? 0) > PAUSE_MS_MAX) return undefined
-    return Math.max(jitteredMs, askedMs ?? 0)
+    if (askedMs !== undefined) {
+      return askedMs > PAUSE_MS_MAX ? undefined : Math.max(jitteredMs, askedMs)
+    }
+    // A proxy in between that could not reach the service, or lost it.
+    const lost = error.code === 'UNEXPECTED_ANSWER' && GATEWAY_STATUSES.has(error.status ?? 0)
+    return lost ? jitteredMs : undefined
   }
 }
 
@@ -136,13 +133,11 @@ function readAttempt(
   }
   return new SibylError(code, error, {
     ...details,
-    outcomeUnknown: REFUSED_CODES.has(code) ? unsure : outcomeUnknown,
+    // With every other 503 the service says that it has done nothing.
+    outcomeUnknown: status === 503 && code !== 'OUTCOME_UNKNOWN' ? unsure : outcomeUnknown,
     field: typeof field === 'string' ? field : undefined,
   })
 }
-
-/** Said before anything was done. */
-const REFUSED_CODES = new Set(['OVERLOADED', 'SETTLEMENT_BEHIND', 'CHAIN_UNAVAILABLE'])
 
 const WORDS = {
   NETWORK: 'the service could not be reached, or the connection broke',
@@ -150,9 +145,12 @@ const WORDS = {
   ABORTED: 'called off',
 } as const
 
-/** In milliseconds; a date is read too, since a proxy may write one. */
-function retryAfterMs(response: Response): number | undefined {
-  const text = response.headers.get('retry-after')
+/**
+ * How the server says that the same request can help later, and when: in milliseconds. A date is read
+ * too, since a proxy may write one.
+ */
+function retryAfterMs({ status, headers }: Response): number | undefined {
+  const text = status === 429 || status >= 500 ? headers.get('retry-after') : null
   if (text === null) return undefined
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000
   const atMs = Date.parse(text)

@@ -1,18 +1,28 @@
 /**
  * The one table from a rejection to its HTTP status and sentence. No other file of the front knows
  * which code has which status.
+ *
+ * Clients follow what the answer says and know no list of codes: 429 and 503, and no other status,
+ * come with `Retry-After`, which says that the same request later can help. A 503 says too that
+ * nothing was done, unless its code is `OUTCOME_UNKNOWN`.
  */
 
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import type { Rejection, RejectionCode } from '#domain/rejection.ts'
 
 export type ErrorRow = {
-  readonly status: number
   /** What is said when the rejection itself says nothing. */
   readonly sentence: string
-  /** Sent as `Retry-After` where trying again later can help. */
-  readonly retryAfterSec?: number
-}
+} & (
+  | { readonly status: FinalStatus; readonly retryAfterSec?: never }
+  | {
+      readonly status: 429 | 503
+      /** Sent as `Retry-After`. */
+      readonly retryAfterSec: number
+    }
+)
+
+type FinalStatus = 400 | 401 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 422 | 500
 
 export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   INVALID_JSON: { status: 400, sentence: 'the body is not valid JSON' },
@@ -82,7 +92,8 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   RELAYER_UNAVAILABLE: {
     status: 503,
     sentence: 'the relayer takes no operations for now',
-    retryAfterSec: 30,
+    // Money does not come while a client waits: longer than the SDK does by itself.
+    retryAfterSec: 60,
   },
   WOULD_REVERT: { status: 422, sentence: 'the chain would refuse this' },
   INTERNAL: { status: 500, sentence: 'internal error' },

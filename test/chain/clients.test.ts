@@ -1,7 +1,9 @@
 /** The way to a chain: several addresses, deadlines, the right chain, faults by their names. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { after, before, beforeEach, test } from 'node:test'
-import { makeChainClient } from '#chain/clients.ts'
+import { Worker } from 'node:worker_threads'
+import { asked, type ChainClientOptions, makeChainClient } from '#chain/clients.ts'
 import type { Fault } from '#domain/fault.ts'
 import { type Chain, startChain } from '../contracts/support/chain.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
@@ -21,20 +23,36 @@ after(async () => {
   await chain.close()
 })
 beforeEach(() => {
-  first.faults = {}
-  second.faults = {}
+  for (const proxy of [first, second]) {
+    proxy.faults = {}
+    proxy.requests.clear()
+  }
 })
 
 const client = (urls = [first.url, second.url], chainId = chain.id) =>
   makeChainClient({ chainId, rpcUrls: urls, timeoutMs: 300, rounds: 2, pauseMs: 1 })
 
-const faultOf = async (call: Promise<unknown>): Promise<Fault> => {
-  const { asked } = await import('#chain/clients.ts')
-  return asked(call).then(
+/** One whose pauses are short, and end by its budget alone. */
+const patient = (options: Partial<ChainClientOptions> = {}) => {
+  const failures: string[] = []
+  const { viem } = makeChainClient({
+    chainId: chain.id,
+    rpcUrls: [first.url],
+    pauseMs: 1,
+    budgetMs: 60_000,
+    onError: ({ why }) => failures.push(why),
+    ...options,
+  })
+  return { viem, failures }
+}
+
+const BUSY = { code: -32005, message: 'too many requests' }
+
+const faultOf = (call: Promise<unknown>): Promise<Fault> =>
+  asked(call).then(
     () => assert.fail('expected a fault'),
     (fault: Fault) => fault,
   )
-}
 
 test('the next address answers when the first is down, slow, ill or of another chain', async () => {
   for (const faults of [
@@ -73,4 +91,122 @@ test('a range that is too long has a name of its own', async () => {
   const fault = await faultOf(viem.getLogs({ fromBlock: 0n, toBlock: 100n }))
   assert.equal(fault.code, 'CHAIN_RANGE_TOO_LARGE')
   assert.equal(first.requests.get('eth_getLogs'), 1, 'asking again would be in vain')
+})
+
+test('an address that is busy is asked again until it answers, and is not doubted', async () => {
+  for (const code of [-32005, -32001, -32002, 429]) {
+    first.requests.clear()
+    first.faults = { error: { ...BUSY, code }, errorTimes: { eth_chainId: 2, eth_blockNumber: 4 } }
+    const { viem, failures } = patient()
+    assert.equal(await viem.getBlockNumber(), 0n)
+    assert.equal(failures.length, 6, String(code))
+    assert.equal(first.requests.get('eth_blockNumber'), 5)
+    assert.equal(first.requests.get('eth_chainId'), 3, 'it had shown its chain before')
+  }
+  first.requests.clear()
+  first.faults = { status: 429, statusTimes: 5 }
+  const { viem, failures } = patient()
+  assert.equal(await viem.getBlockNumber(), 0n)
+  assert.equal(failures.length, 5)
+  first.faults = { status: 429, statusTimes: 5 }
+  assert.equal(await viem.getBlockNumber(), 0n)
+  assert.equal(failures.length, 10)
+  assert.equal(first.requests.get('eth_chainId'), 1)
+})
+
+test('an address that was away shows its chain again before it is believed', async () => {
+  const { viem, failures } = patient()
+  await viem.getBlockNumber()
+  first.faults = { status: 502, statusTimes: 3 }
+  assert.equal(await viem.getBlockNumber(), 0n)
+  assert.equal(failures.length, 3)
+  assert.equal(first.requests.get('eth_chainId'), 2)
+  first.faults = { status: 502, statusTimes: 1, chainId: 5 }
+  assert.equal((await faultOf(viem.getBlockNumber())).code, 'CHAIN_MISMATCH')
+})
+
+test('of two addresses the one that answers is asked from then on', async () => {
+  const rpcUrls = [first.url, second.url]
+  first.faults = { error: BUSY, errorTimes: { eth_blockNumber: 3 } }
+  second.faults = { error: BUSY, errorTimes: { eth_blockNumber: 2 } }
+  const { viem, failures } = patient({ rpcUrls })
+  assert.equal(await viem.getBlockNumber(), 0n)
+  assert.equal(failures.length, 5, 'each in its turn')
+  assert.equal(await viem.getBlockNumber(), 0n)
+  assert.deepEqual(
+    [first, second].map(({ requests }) => requests.get('eth_blockNumber')),
+    [3, 4],
+  )
+})
+
+test('a budget that is used up is a fault that may pass', async () => {
+  const rpcUrls = [first.url, second.url]
+  first.faults = { error: BUSY }
+  second.faults = { down: true }
+  const fault = await faultOf(patient({ rpcUrls, budgetMs: 30 }).viem.getBlockNumber())
+  assert.deepEqual([fault.code, fault.retryable], ['CHAIN_UNAVAILABLE', true])
+  const none = patient({ rpcUrls, budgetMs: 0 })
+  assert.equal((await faultOf(none.viem.getBlockNumber())).code, 'CHAIN_UNAVAILABLE')
+  assert.equal(none.failures.length, 2, 'each address is asked once')
+})
+
+test('a pause that an address asks for is not cut short', async () => {
+  first.faults = { status: 429, retryAfterSec: 3_600 }
+  const late = patient()
+  assert.equal((await faultOf(late.viem.getBlockNumber())).code, 'CHAIN_UNAVAILABLE')
+  assert.equal(late.failures.length, 1, 'it is longer than the budget')
+  first.faults = { status: 429, statusTimes: 1, retryAfterSec: 1 }
+  assert.equal(await late.viem.getBlockNumber(), 0n)
+  assert.equal(late.failures.length, 2)
+  // Another address need not wait for it.
+  first.faults = { status: 429, retryAfterSec: 3_600 }
+  second.faults = { status: 429, statusTimes: 2 }
+  const both = patient({ rpcUrls: [first.url, second.url] })
+  assert.equal(await both.viem.getBlockNumber(), 0n)
+})
+
+test('a wrong chain is told at once, unless another address may have the right one', async () => {
+  first.faults = { chainId: 5 }
+  second.faults = { chainId: 6 }
+  for (const rpcUrls of [[first.url], [first.url, second.url]]) {
+    first.requests.clear()
+    assert.equal((await faultOf(patient({ rpcUrls }).viem.getBlockNumber())).code, 'CHAIN_MISMATCH')
+    assert.equal(first.requests.get('eth_chainId'), 1)
+  }
+  const inBothOrders = [
+    [first.url, second.url],
+    [second.url, first.url],
+  ]
+  for (const rpcUrls of inBothOrders) {
+    second.faults = { error: BUSY, errorTimes: { eth_chainId: 2 } }
+    assert.equal(await patient({ rpcUrls }).viem.getBlockNumber(), 0n)
+    second.faults = { down: true }
+    const away = patient({ rpcUrls, budgetMs: 0 })
+    assert.equal((await faultOf(away.viem.getBlockNumber())).code, 'CHAIN_UNAVAILABLE')
+  }
+})
+
+test('a transaction is handed over again for a moment; then its sender decides', async () => {
+  const send = ({ viem }: ReturnType<typeof patient>) =>
+    viem.request({ method: 'eth_sendRawTransaction', params: ['0x00'] })
+  first.faults = { error: BUSY, errorTimes: { eth_sendRawTransaction: 2 } }
+  const quick = patient()
+  assert.equal((await faultOf(send(quick))).code, 'CHAIN_REFUSED', 'the node has heard of it')
+  assert.equal(quick.failures.length, 2)
+  // A pause that a question could wait for.
+  first.faults = { error: BUSY }
+  const slow = patient({ pauseMs: 2_000 })
+  assert.equal((await faultOf(send(slow))).code, 'CHAIN_UNAVAILABLE')
+  assert.equal(slow.failures.length, 1)
+})
+
+test('a pause does not hold a thread that stops', async () => {
+  first.faults = { down: true }
+  const thread = new Worker(new URL('./threads/patient-asker.ts', import.meta.url), {
+    workerData: first.url,
+  })
+  const ended = once(thread, 'exit')
+  await once(thread, 'message')
+  thread.postMessage('stop')
+  await ended
 })

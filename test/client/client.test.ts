@@ -71,19 +71,24 @@ async function failure(promise: Promise<unknown>): Promise<SibylError> {
   return error
 }
 
-const overloaded: Said = { status: 503, body: { error: 'busy', code: 'OVERLOADED' } }
-const unknown: Said = { status: 503, body: { error: 'unknown', code: 'OUTCOME_UNKNOWN' } }
+/** As the exchange refuses for now. */
+function refusal(code: string, retryAfter = '0', status = 503): Said {
+  return { status, body: { error: 'no', code }, headers: { 'retry-after': retryAfter } }
+}
+const overloaded = refusal('OVERLOADED')
+const unknown = refusal('OUTCOME_UNKNOWN')
 
 test('what is safe to send again is sent again, the same bytes', async (t) => {
   const script: Said[] = [
     { breaks: true },
     overloaded,
     unknown,
-    { status: 429, body: { error: 'slow', code: 'RATE_LIMITED' }, headers: { 'retry-after': '0' } },
+    refusal('RATE_LIMITED', '0', 429),
+    refusal('CHAIN_UNAVAILABLE'),
     { status: 502, text: '<html>bad gateway</html>' },
     {},
   ]
-  const { client, heard } = await scripted(t, script)
+  const { client, heard } = await scripted(t, script, { retries: script.length - 1 })
   const submission = await signedOrder(MARKET)
   assert.deepEqual(await client.orders.submit(submission), ACCEPTED)
   assert.equal(heard.length, script.length)
@@ -99,7 +104,9 @@ test('a refusal is final and typed', async (t) => {
     [409, 'ORDER_CLOSED'],
     [422, 'INSUFFICIENT_FUNDS'],
     [429, 'RATE_LIMITED'],
+    // Nobody says that trying later helps.
     [503, 'SETTLEMENT_BEHIND'],
+    [503, 'CHAIN_UNAVAILABLE'],
     [500, 'INTERNAL'],
   ]
   for (const [status, code] of refusals) {
@@ -123,6 +130,12 @@ test('giving up says how often it was tried and whether the order may be in', as
     // The first attempt may have got through, whatever the later ones heard.
     [[{ breaks: true }, overloaded], 'OVERLOADED', true],
     [[{ status: 504, text: '' }], 'UNEXPECTED_ANSWER', true],
+    [[refusal('CHAIN_UNAVAILABLE')], 'CHAIN_UNAVAILABLE', false],
+    [[refusal('RELAYER_UNAVAILABLE')], 'RELAYER_UNAVAILABLE', false],
+    [[unknown, refusal('CHAIN_UNAVAILABLE')], 'CHAIN_UNAVAILABLE', true],
+    [[refusal('SETTLEMENT_BEHIND'), unknown, overloaded], 'OVERLOADED', true],
+    [[refusal('RATE_LIMITED', '0', 429)], 'RATE_LIMITED', false],
+    [[unknown, refusal('RATE_LIMITED', '0', 429)], 'RATE_LIMITED', true],
   ]
   for (const [script, code, outcomeUnknown] of cases) {
     const { client, heard } = await scripted(t, script, { retries: 2, signer: ann.key })
@@ -161,11 +174,7 @@ test('a signal calls a request off, also between two attempts', async (t) => {
   const error = await failure(asked)
   assert.deepEqual([error.code, (error.cause as Error).message], ['ABORTED', 'enough'])
 
-  const later: Said = {
-    status: 503,
-    body: { error: 'busy', code: 'OVERLOADED' },
-    headers: { 'retry-after': '20' },
-  }
+  const later = refusal('OVERLOADED', '20')
   const between = new AbortController()
   const waiting = await scripted(t, [later], {
     fetch: async (input, init) => {

@@ -6,7 +6,7 @@
 import type { TestContext } from 'node:test'
 import type { Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { type Client, createClient } from '#client/client.ts'
+import { type Client, type ClientOptions, createClient } from '#client/client.ts'
 import { marketAbi } from '../../contracts/artifacts/Market.abi.ts'
 import { type Market, UNIT } from '../contracts/support/world.ts'
 import { openTestChain, startTestChain, type TestChain } from './chain.ts'
@@ -20,7 +20,7 @@ export type Relayed = {
   /** Somebody new, with so much stablecoin. */
   person(usdc?: bigint): Promise<Person>
   /** Another client of the same person, as after a restart of the exchange. */
-  again(person: Person): Client
+  again(person: Person, options?: Pick<ClientOptions, 'retries'>): Client
   /** A market whose outcome is settled: YES won, unless said otherwise. */
   resolvedMarket(winner?: 'YES' | 'NO'): Promise<Market>
   /** Gives a person outcome tokens of both kinds. */
@@ -72,7 +72,8 @@ async function prepare(chain: TestChain, options: RelayedOptions): Promise<Envir
 }
 
 function relayedOn(chain: TestChain, exchange: Exchange): Relayed {
-  const clientOf = (signer: Hex) => createClient({ url: exchange.url, signer })
+  const clientOf = (signer: Hex, options?: Pick<ClientOptions, 'retries'>) =>
+    createClient({ url: exchange.url, signer, ...options })
   let quick = 0
 
   return {
@@ -84,7 +85,7 @@ function relayedOn(chain: TestChain, exchange: Exchange): Relayed {
       if (usdc > 0n) await chain.chain.send(chain.owner, chain.collateral, 'mint', [address, usdc])
       return { key, address, client: clientOf(key) }
     },
-    again: ({ key }) => clientOf(key),
+    again: ({ key }, options) => clientOf(key, options),
     async resolvedMarket(winner = 'YES') {
       const start = (await chain.chain.now()) - 1_000n
       const asset = `TEST${++quick}`

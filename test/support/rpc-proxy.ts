@@ -16,13 +16,19 @@ export type RpcFaults = {
   down?: boolean
   /** Waits so long before each answer. */
   slowMs?: number
-  /** Answers this HTTP status. */
+  /** Answers this HTTP status; only so many times when `statusTimes` says so, which counts down. */
   status?: number
+  statusTimes?: number
+  /** Goes with `status`. */
+  retryAfterSec?: number
   /** Answers this error of JSON-RPC; `errorMethods` says to which methods, all when left out. */
   error?: { code: number; message: string; data?: unknown }
   errorMethods?: readonly string[]
-  /** Every n-th request fails by `error` (an internal one when there is none). */
-  errorEvery?: number
+  /**
+   * The next so many requests of each method fail by `error` (an internal one when there is none).
+   * Counts down, so that a test sees when all of them have come.
+   */
+  errorTimes?: Record<string, number>
   /** Knows nothing of blocks above this one: answers heads, blocks and logs as they were then. */
   staleHead?: number
   /** Refuses ranges of logs of more blocks than this. */
@@ -52,7 +58,6 @@ type RpcError = { code: number; message: string; data?: unknown }
 type Rpc = { id?: unknown; method: string; params?: unknown[] }
 
 export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy> {
-  let requestNumber = 0
   const proxy: { -readonly [K in keyof RpcProxy]: RpcProxy[K] } = {
     url: '',
     faults: {},
@@ -72,10 +77,7 @@ export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy>
     const refusal = proxy.refuse?.(method, params)
     if (refusal !== undefined) return { ...head, error: refusal }
     if (faults.slowMs !== undefined) await pause(faults.slowMs)
-    requestNumber++
-    const hit = faults.errorEvery === undefined || requestNumber % faults.errorEvery === 0
-    const meant = faults.errorMethods === undefined || faults.errorMethods.includes(method)
-    if (hit && meant && (faults.error !== undefined || faults.errorEvery !== undefined)) {
+    if (isHit(faults, method)) {
       return { ...head, error: faults.error ?? { code: -32603, message: 'Internal error' } }
     }
     try {
@@ -153,8 +155,11 @@ export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy>
       request.socket.destroy()
       return
     }
-    if (proxy.faults.status !== undefined) {
-      response.writeHead(proxy.faults.status).end('{"error":"the provider is unwell"}')
+    const { status, statusTimes, retryAfterSec } = proxy.faults
+    if (status !== undefined && statusTimes !== 0) {
+      if (statusTimes !== undefined) proxy.faults.statusTimes = statusTimes - 1
+      const headers = retryAfterSec === undefined ? {} : { 'retry-after': String(retryAfterSec) }
+      response.writeHead(status, headers).end('{"error":"the provider is unwell"}')
       return
     }
     const body = JSON.parse(Buffer.concat(chunks).toString()) as Rpc | Rpc[]
@@ -169,6 +174,15 @@ export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy>
   await once(server, 'listening')
   proxy.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return proxy
+}
+
+function isHit({ error, errorMethods, errorTimes }: RpcFaults, method: string): boolean {
+  if (errorTimes === undefined) {
+    return error !== undefined && (errorMethods === undefined || errorMethods.includes(method))
+  }
+  const left = errorTimes[method] ?? 0
+  if (left > 0) errorTimes[method] = left - 1
+  return left > 0
 }
 
 type LogFilter = { fromBlock?: string; toBlock?: string }
