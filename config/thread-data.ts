@@ -37,6 +37,11 @@ export function channelOptions(settings: Settings): ChannelOptions {
   }
 }
 
+/** For how long a chain that fails is asked again, where a request with a deadline waits for it. */
+export function chainBudgetMs({ front }: Settings): number {
+  return Math.min(4_000, Math.floor(front.deadlineMs / 2))
+}
+
 export function topologyOf({ markets }: Settings): Topology {
   return { partitions: markets.partitions, marketThreads: markets.threads, pins: markets.pins }
 }

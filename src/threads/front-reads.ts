@@ -3,6 +3,7 @@
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import type { Settings } from '#config/settings.ts'
+import { chainBudgetMs } from '#config/thread-data.ts'
 import type { Address } from '#domain/ids.ts'
 import { READS_KEPT_BYTES_MAX, READS_KEPT_MAX } from '#domain/limits.ts'
 import type { MarketBoard } from '#front/market-board.ts'
@@ -144,11 +145,11 @@ export function readRoutes(parts: {
 }
 
 /** The chains that have an address, each asked for balances. */
-function chainsOf({ chains }: Settings): Map<number, ChainBalances> {
+function chainsOf(settings: Settings): Map<number, ChainBalances> {
   const asked = new Map<number, ChainBalances>()
-  for (const { chainId, rpcUrls, contracts } of chains) {
+  for (const { chainId, rpcUrls, contracts } of settings.chains) {
     if (rpcUrls.length === 0) continue
-    const client = makeChainClient({ chainId, rpcUrls })
+    const client = makeChainClient({ chainId, rpcUrls, budgetMs: chainBudgetMs(settings) })
     const tokens = conditionalTokens(
       client,
       contracts.conditionalTokens.toLowerCase() as Address,

@@ -18,6 +18,7 @@ import { makeRelayLanes } from '#chain/relay-lanes.ts'
 import { resolvedBy } from '#chain/resolved-by.ts'
 import { makeLog } from '#config/logging.ts'
 import {
+  chainBudgetMs,
   channelOptions,
   databaseUrlOf,
   relayedChains,
@@ -117,6 +118,7 @@ export function relayerThread(data: ThreadData): ThreadParts {
   const client = makeChainClient({
     chainId,
     rpcUrls: chain.rpcUrls,
+    budgetMs: chainBudgetMs(settings),
     together: true,
     onError: ({ host, why }) => {
       troubles.inc({ where: 'rpc' })
