@@ -29,7 +29,7 @@ test('the markets of the exchange are those of its chain', async (t) => {
       SIBYL_CHAIN_RPC: proxy.url,
       SIBYL_INDEXER_POLL_MS: '50',
       SIBYL_INDEXER_RPC_TIMEOUT_MS: '1000',
-      SIBYL_HEALTH_INTERVAL_MS: '500',
+      SIBYL_HEALTH_INTERVAL_MS: '1000',
     },
   })
   const get = async (path: string): Promise<Response> => fetch(`${exchange.url}${path}`)

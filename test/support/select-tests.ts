@@ -7,21 +7,24 @@ import { relative, resolve } from 'node:path'
 import { ROOT, reachedFrom, sourceFiles } from './imports.ts'
 
 /** From the most to the least that a file needs besides its own process. */
-export const NEEDS = ['exchange', 'chain', 'process', 'nothing'] as const
+export const NEEDS = ['exchange', 'chain', 'process', 'threads', 'large data', 'nothing'] as const
 export type Need = (typeof NEEDS)[number]
 
 /** What says that a test file needs it: a file of ours, or a library with all its parts. */
 const SIGNS: Record<Exclude<Need, 'nothing'>, readonly string[]> = {
   exchange: ['test/support/exchange.ts'],
   chain: ['hardhat', 'src/devnet/chain-process.ts', 'contracts/compile.ts'],
-  process: ['node:child_process', 'node:cluster'],
+  process: ['node:child_process'],
+  // The exchange's threads without its process.
+  threads: ['src/runtime/supervisor.ts'],
+  'large data': ['test/store/large-seed.ts'],
 }
 
 export function needOf(file: string): Need {
   const reached = [...reachedFrom(file)]
   const needs = (need: Exclude<Need, 'nothing'>): boolean =>
     SIGNS[need].some((sign) => reached.some((each) => each === sign || each.startsWith(`${sign}/`)))
-  return (['exchange', 'chain', 'process'] as const).find(needs) ?? 'nothing'
+  return (Object.keys(SIGNS) as (keyof typeof SIGNS)[]).find(needs) ?? 'nothing'
 }
 
 /**
