@@ -61,7 +61,7 @@ async function begin(t: TestContext, kills: boolean): Promise<Life> {
   await chain.fund(ann, { collateral: 1_000n * UNIT })
   await chain.fund(bob, { collateral: 1_000n * UNIT, shares: 1_000n * UNIT, market: market.id })
   const exchange = await startExchange(t, {
-    environment: { ...chain.environment, SIBYL_RELAYER_POLL_MS: '50', SIBYL_VERIFY_THREADS: '1' },
+    environment: { ...chain.environment, SIBYL_RELAYER_POLL_MS: '50' },
   })
   const clientOf = (signer: typeof ANN) => createClient({ url: exchange.url, signer })
   const heard: MarketMessage[] = []
@@ -286,7 +286,6 @@ test('settled by the exchange itself once the window has passed, across a kill',
       SIBYL_AUTO_SETTLE: 'true',
       SIBYL_RESOLUTION_POLL_MS: '100',
       SIBYL_RELAYER_POLL_MS: '50',
-      SIBYL_VERIFY_THREADS: '1',
     },
   })
   const client = () => createClient({ url: exchange.url, signer: ANN })
