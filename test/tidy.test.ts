@@ -1,14 +1,11 @@
 /** The house rules, as a test: who may import whom, where a library lives, how a file is named. */
 
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { FOLDED } from '#loader/cache.js'
-
-const root = fileURLToPath(new URL('..', import.meta.url))
+import { importsOf, ROOT, sourceFiles, textOf } from './support/imports.ts'
 
 /** Only these compose. */
 const COMPOSERS = new Set(['src', 'threads', 'boot'])
@@ -48,40 +45,12 @@ const HOMES: Record<string, readonly string[]> = {
   keccak: ['verify'],
 }
 
-type Import = { from: string; typeOnly: boolean }
-
-const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
-  cwd: root,
-  encoding: 'utf8',
-})
-  .split('\n')
-  .filter((file) => file !== '' && existsSync(join(root, file)))
-const sources = files.filter((file) => file.endsWith('.ts') && !file.includes('/artifacts/'))
-const text = (file: string): string => readFileSync(join(root, file), 'utf8')
+const sources = sourceFiles()
 
 /** The room of a file in `src`, or the top-level folder of any other. */
 function roomOf(file: string): string {
   const parts = file.split('/')
   return parts[0] === 'src' && parts.length > 2 ? (parts[1] ?? '') : (parts[0] ?? '')
-}
-
-function importsOf(file: string): Import[] {
-  const found: Import[] = []
-  const statement = /^(?:import|export)\s+(type\s)?(?:([^'"]*?)\s+from\s+)?['"]([^'"]+)['"]/gms
-  for (const match of text(file).matchAll(statement)) {
-    const names = (match[2] ?? '').trim()
-    const inner = /^\{([^}]*)\}$/s.exec(names)?.[1]
-    const allTypes = inner
-      ?.split(',')
-      .map((name) => name.trim())
-      .filter((name) => name !== '')
-      .every((name) => name.startsWith('type '))
-    found.push({ from: match[3] ?? '', typeOnly: match[1] !== undefined || allTypes === true })
-  }
-  for (const match of text(file).matchAll(/\bimport\(\s*['"]([^'"]+)['"]/g)) {
-    found.push({ from: match[1] ?? '', typeOnly: false })
-  }
-  return found
 }
 
 /** The room an import leads to, when it leads into this repository. */
@@ -174,7 +143,7 @@ test('files are named in kebab-case after what they hold', () => {
 
 test('no file only passes on what others export', () => {
   const wrong = sources.filter((file) =>
-    /^export\s+(?:type\s+)?(?:\*|\{[^}]*\})\s+from\s/m.test(text(file)),
+    /^export\s+(?:type\s+)?(?:\*|\{[^}]*\})\s+from\s/m.test(textOf(file)),
   )
   assert.deepEqual(wrong, [])
 })
@@ -182,14 +151,14 @@ test('no file only passes on what others export', () => {
 test('every file of ours opens by saying what it is', () => {
   const wrong = sources
     .filter((file) => /^(src|workers|config|loadtest)\//.test(file))
-    .filter((file) => !text(file).startsWith('/**') && !text(file).startsWith('#!'))
+    .filter((file) => !textOf(file).startsWith('/**') && !textOf(file).startsWith('#!'))
   assert.deepEqual(wrong, [])
 })
 
 test('the environment is read in one place', () => {
   const wrong = sources
     .filter((file) => /^(src|workers|config)\//.test(file) && file !== 'config/settings.ts')
-    .filter((file) => /\bprocess\.env\b/.test(text(file)))
+    .filter((file) => /\bprocess\.env\b/.test(textOf(file)))
   assert.deepEqual(wrong, [])
 })
 
@@ -198,7 +167,7 @@ test('a behaviour asks no clock, no chance and no environment', () => {
     .filter((file) => file.startsWith('src/actors/') || file.startsWith('src/book/'))
     .filter((file) =>
       /\b(Date\.now|new Date\(\)|Math\.random|process\.env|performance\.now|await )\b/.test(
-        text(file).replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, ''),
+        textOf(file).replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, ''),
       ),
     )
   assert.deepEqual(wrong, [])
@@ -206,7 +175,7 @@ test('a behaviour asks no clock, no chance and no environment', () => {
 
 test('nothing unfinished is left, and every room says what it is for', () => {
   const marks = new RegExp(['TO', 'DO|FIX', 'ME|X', 'XX'].join(''))
-  const wrong = sources.filter((file) => marks.test(text(file)))
+  const wrong = sources.filter((file) => marks.test(textOf(file)))
   assert.deepEqual(wrong, [])
   const rooms = new Set(
     sources
@@ -214,12 +183,12 @@ test('nothing unfinished is left, and every room says what it is for', () => {
       .map((file) => dirname(file).split('/').slice(0, 2).join('/')),
   )
   rooms.delete('src')
-  for (const room of rooms) assert(existsSync(join(root, room, 'README.md')), `${room}/README.md`)
+  for (const room of rooms) assert(existsSync(join(ROOT, room, 'README.md')), `${room}/README.md`)
 })
 
 test('the lock file names no registry, and every dependency is pinned exactly', () => {
-  assert(!text('package-lock.json').includes('"resolved"'))
-  const manifest = JSON.parse(text('package.json')) as Record<string, Record<string, string>>
+  assert(!textOf('package-lock.json').includes('"resolved"'))
+  const manifest = JSON.parse(textOf('package.json')) as Record<string, Record<string, string>>
   for (const group of ['dependencies', 'devDependencies', 'optionalDependencies']) {
     for (const [name, version] of Object.entries(manifest[group] ?? {})) {
       assert.match(version, /^(npm:[\w.@/-]+@)?\d+\.\d+\.\d+$/, `${group}: ${name}`)

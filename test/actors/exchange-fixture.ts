@@ -79,7 +79,8 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
     SIBYL_RESTART_BACKOFF_MS: '1',
     SIBYL_RESTART_BACKOFF_MS_MAX: '20',
     SIBYL_RESTARTS_MAX: '1000',
-    SIBYL_HEALTH_INTERVAL_MS: '200',
+    // A thread that had no core for a while must not be taken for one that hangs.
+    SIBYL_HEALTH_INTERVAL_MS: '60000',
     SIBYL_FRONT_THREADS: String(options.relays ?? 1),
     ...options.env,
   })

@@ -76,7 +76,7 @@ function follow({ database, confirmations = 0, rangeBlocksMax = 100 }: FollowOpt
     client: makeChainClient({
       chainId,
       rpcUrls: [proxy.url],
-      timeoutMs: 300,
+      timeoutMs: 1_000,
       rounds: 2,
       pauseMs: 1,
     }),
@@ -402,7 +402,7 @@ await onBothDatabases('the indexer', ({ fresh }) => {
     const bad = [
       { down: true },
       { status: 503 },
-      { slowMs: 1_000 },
+      { slowMs: 3_000 },
       { error: { code: -32603, message: 'Internal error' } },
       { error: { code: -32000, message: 'header not found' }, errorMethods: ['eth_getLogs'] },
     ]

@@ -15,7 +15,7 @@ suite('a log that cannot be written', { concurrency: true }, () => {
     withExchanges(async (start, dataDir) => {
       const exchange = await start({
         store: false,
-        env: { SIBYL_LOG_PARTITIONS: '1', SIBYL_HEALTH_INTERVAL_MS: '60000' },
+        env: { SIBYL_LOG_PARTITIONS: '1' },
       })
       const stream = orderStream(7, 2)
       await openMarkets(exchange, stream)
@@ -34,7 +34,7 @@ suite('a log that cannot be written', { concurrency: true }, () => {
         const answers = await exchange.askAll(asks)
         assert(answers.every((answer) => !isRejection(answer) || answer.rejected !== 'OVERLOADED'))
         return answers
-      }, 60_000)
+      })
       for (const [index, { ask }] of asks.entries()) {
         if (ask[0] === 'PlaceOrder')
           assert('status' in (again[index] as object), String(again[index]))
@@ -48,7 +48,7 @@ suite('a log that cannot be written', { concurrency: true }, () => {
     withExchanges(async (start, dataDir) => {
       const exchange = await start({
         store: false,
-        env: { SIBYL_LOG_PARTITIONS: '2', SIBYL_HEALTH_INTERVAL_MS: '60000' },
+        env: { SIBYL_LOG_PARTITIONS: '2' },
       })
       const stream = orderStream(7, 4)
       await openMarkets(exchange, stream)
@@ -85,7 +85,7 @@ suite('a log that cannot be written', { concurrency: true }, () => {
       const exchange = await start({
         store: false,
         relays: 2,
-        env: { SIBYL_LOG_PARTITIONS: '1', SIBYL_HEALTH_INTERVAL_MS: '60000' },
+        env: { SIBYL_LOG_PARTITIONS: '1' },
       })
       const stream = orderStream(8, 1)
       await openMarkets(exchange, stream)
@@ -109,9 +109,9 @@ suite('a log that cannot be written', { concurrency: true }, () => {
       intruder.exec('BEGIN IMMEDIATE')
       await exchange.supervisor.kill('front-1')
       const reloads = () => exchange.heard.get('front-0')!.filter((line) => 'reloaded' in line)
-      await eventually(() => assert.ok(reloads().length > 0, 'the cancels failed'), 60_000)
+      await eventually(() => assert.ok(reloads().length > 0, 'the cancels failed'))
       intruder.exec('ROLLBACK')
       intruder.close()
-      await eventually(async () => assert.deepEqual(await open(), stays), 60_000)
+      await eventually(async () => assert.deepEqual(await open(), stays))
     }))
 })

@@ -39,7 +39,7 @@ test('a thread that dies leaves its orders to whoever holds them', async () => {
   const holds = new OrderHolds()
   const cancelled: HeldOrder[] = []
   let heard = 0
-  const options = { inFlightMax: 10, batchMax: 10, deadlineMs: 1_000 }
+  const options = { inFlightMax: 10, batchMax: 10, deadlineMs: 120_000 }
   new Channel(port1, options, {
     heard(type, message) {
       if (holds.hears(type)) holds.hear(type, message)

@@ -65,7 +65,9 @@ await onServerDatabase('a database that is away', ({ fresh }) => {
     withExchanges(async (start, dataDir) => {
       const databaseUrl = await fresh()
       const door = await doorTo(new URL(databaseUrl))
-      const exchange = await start({ env: { SIBYL_DATABASE_URL: door.url } })
+      const exchange = await start({
+        env: { SIBYL_DATABASE_URL: door.url, SIBYL_HEALTH_INTERVAL_MS: '1000' },
+      })
       const stream = orderStream(22, 5)
       await openMarkets(exchange, stream)
       await exchange.askAll(stream.take(200))

@@ -6,6 +6,7 @@ import { type ClientOptions, createClient } from '#client/client.ts'
 import { parseExactJson } from '#client/exact-json.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
+import { eventually } from '../support/eventually.ts'
 import { DEVNET, signedOrder, traderNumbered } from '../support/signed-orders.ts'
 
 const MARKET = `0x${'ab'.repeat(32)}` as MarketId
@@ -153,8 +154,20 @@ test('giving up says how often it was tried and whether the order may be in', as
 
 test('a server that does not answer is left after the timeout', async (t) => {
   const { client, heard } = await scripted(t, [{ hangs: true }, {}], { timeoutMs: 100 })
-  assert.deepEqual(await client.orders.submit(await signedOrder(MARKET)), ACCEPTED)
+  const order = await signedOrder(MARKET)
+  // The first attempt is out of time when the server has heard it, the second has all it needs.
+  const timeouts: number[] = []
+  const timer = t.mock.method(AbortSignal, 'timeout', (ms: number) => {
+    const attempt = new AbortController()
+    if (timeouts.push(ms) === 1) {
+      void eventually(() => assert.equal(heard.length, 1)).then(() => attempt.abort())
+    }
+    return attempt.signal
+  })
+  assert.deepEqual(await client.orders.submit(order), ACCEPTED)
+  timer.mock.restore()
   assert.equal(heard.length, 2)
+  assert.deepEqual(timeouts, [100, 100])
   const silent = await scripted(t, [{ hangs: true }], { timeoutMs: 50, retries: 0 })
   const error = await failure(silent.client.markets())
   assert.deepEqual([error.code, error.status, error.attempts], ['TIMEOUT', undefined, 1])

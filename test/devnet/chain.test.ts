@@ -60,6 +60,22 @@ test('the chain of the devnet', async (t) => {
     await eventually(() => assert.ok(Math.abs((offsets.at(-1) ?? 0) - 7_200) <= 1))
     assert.equal(offsets.length, 2)
   })
+
+  await t.test('names the transaction of a batch that reverted, and goes on mining', async () => {
+    const sender = makeBatchSender(httpBatch(chain.url))
+    const stranger = devnetAccount(5)
+    await sender.send(chain.owner, chain.collateral, 'mint', [stranger.address, 5n])
+    await sender.send(stranger, chain.collateral, 'mint', [stranger.address, 5n])
+    await assert.rejects(sender.flush(), /mint reverted/)
+    assert.equal(await chain.balance(stranger.address), 5n, 'the others went well')
+    await chain.chain.send(chain.owner, chain.collateral, 'mint', [stranger.address, 1n])
+    assert.equal(await chain.balance(stranger.address), 6n)
+  })
+
+  await t.test('has its port alone: another chain there says so', async () => {
+    const port = Number(new URL(chain.url).port)
+    await assert.rejects(startChainProcess({ port }), /did not start: .*EADDRINUSE/)
+  })
 })
 
 test('a chain ends when nobody has held on to it for a while, and not before', async () => {
@@ -73,22 +89,4 @@ test('a chain ends when nobody has held on to it for a while, and not before', a
   })
   second.release()
   await eventually(async () => assert.equal((await probeChain(url)).found, 'nothing'))
-})
-
-test('a batch names the transaction that reverted, and leaves the chain mining', async (t) => {
-  const chain = await startTestChain(t)
-  const sender = makeBatchSender(httpBatch(chain.url))
-  const stranger = devnetAccount(5)
-  await sender.send(chain.owner, chain.collateral, 'mint', [stranger.address, 5n])
-  await sender.send(stranger, chain.collateral, 'mint', [stranger.address, 5n])
-  await assert.rejects(sender.flush(), /mint reverted/)
-  assert.equal(await chain.balance(stranger.address), 5n, 'the others went well')
-  await chain.chain.send(chain.owner, chain.collateral, 'mint', [stranger.address, 1n])
-  assert.equal(await chain.balance(stranger.address), 6n)
-})
-
-test('a chain on a port that is taken says so', async (t) => {
-  const chain = await startTestChain(t)
-  const port = Number(new URL(chain.url).port)
-  await assert.rejects(startChainProcess({ port }), /did not start: .*EADDRINUSE/)
 })

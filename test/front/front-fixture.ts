@@ -211,7 +211,7 @@ export async function startTestFront(
       port: 0,
       corsOrigins: ['*'],
       bodyBytesMax: 65_536,
-      deadlineMs: 30_000,
+      deadlineMs: 120_000,
       requestsInFlightMax: 100,
       ...settings,
     },

@@ -16,7 +16,7 @@ import { signedOrder } from '../support/signed-orders.ts'
 const market = marketNumbered(0x51)
 const trader = `0x${'1'.repeat(40)}` as Address
 const hash = `0x${'2'.repeat(64)}` as OrderHash
-const laterMs = () => Date.now() + 1_000
+const laterMs = () => Date.now() + 120_000
 
 function boardOf({ whole = true, current = true, closed = false } = {}): MarketBoard {
   const board = makeBoard({ isWhole: () => whole, isCurrent: () => current })

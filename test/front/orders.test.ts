@@ -76,6 +76,7 @@ test('orders over HTTP', async (t) => {
   await t.test('an accepted order is in the next list, book and market', async () => {
     const market = freshMarket()
     const signer = createClient({ url: exchange.url, chainId: 31_337, signer: ann.key })
+    const beforeMs = Date.now()
     const placed = await signer.orders.place({
       marketId: market,
       side: 'sell',
@@ -85,7 +86,8 @@ test('orders over HTTP', async (t) => {
       ttlSeconds: 600,
     })
     assert.deepEqual([placed.status, placed.matches, placed.duplicate], ['accepted', 0, undefined])
-    assert.ok(Math.abs(placed.timestamp - Date.now() / 1_000) < 120)
+    assert.ok(placed.timestamp >= Math.floor(beforeMs / 1_000))
+    assert.ok(placed.timestamp <= Date.now() / 1_000)
     const [open, ...others] = await signer.orders.list({ market })
     assert.deepEqual(others, [])
     assert.deepEqual(
@@ -193,14 +195,20 @@ test('orders over HTTP', async (t) => {
 
   await t.test('a resubmission is not judged by the time that is left', async () => {
     const market = freshMarket()
-    const nowSec = Math.floor(Date.now() / 1_000)
-    const short = await signedOrder(market, { ...buy, expiration: String(nowSec + 62) }, by(ann))
-    const first = await orders.submit(short)
+    const endingIn = async (seconds: number) => {
+      const expiration = String(Math.floor(Date.now() / 1_000) + seconds)
+      const short = await signedOrder(market, { ...buy, expiration }, by(ann))
+      return { expiration, short, first: await orders.submit(short) }
+    }
+    // On a busy machine it may be too late for two seconds to spare.
+    const { expiration, short, first } = await endingIn(62).catch(() => endingIn(90))
     // By then the order would be refused as a new one.
-    await eventually(() => assert.ok(Date.now() / 1_000 > nowSec + 3))
+    await eventually(() => assert.ok(Date.now() / 1_000 > Number(expiration) - 59))
     assert.deepEqual(await orders.submit(short), { ...first, duplicate: true })
-    const alike = await signedOrder(market, { ...buy, expiration: String(nowSec + 62) }, by(ann))
+    const alike = await signedOrder(market, { ...buy, expiration }, by(ann))
     await assertRefused(orders.submit(alike), 400, 'EXPIRATION_TOO_SOON')
+    // Later tests compare what is open before and after a restart; it must not expire in between.
+    await orders.cancel({ orderHash: first.orderHash, marketId: market })
   })
 
   await t.test('a cancel needs the right side, and works once', async () => {

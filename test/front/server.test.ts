@@ -417,7 +417,7 @@ async function exitOf(script: string): Promise<{ code: number | null; output: st
 
 const START = `startFront({
   routes: [],
-  settings: { host: '127.0.0.1', port: 0, corsOrigins: [], bodyBytesMax: 1000, deadlineMs: 1000, requestsInFlightMax: 10 },
+  settings: { host: '127.0.0.1', port: 0, corsOrigins: [], bodyBytesMax: 1000, deadlineMs: 120000, requestsInFlightMax: 10 },
   services: { readiness: () => ({}) },
   info: { title: 'T', version: '1' },
   log: console,

@@ -36,7 +36,7 @@ export const STREAM_SETTINGS: StreamParts['settings'] = {
   lagMsMax: 60_000,
   requestsInFlightMax: 10,
   reconnectSpreadMs: 100,
-  deadlineMs: 5_000,
+  deadlineMs: 120_000,
   replayMessages: 1_000,
   replayBytes: 1_000_000,
   replayBytesTotal: 10_000_000,

@@ -29,18 +29,19 @@ test('a server that stalls shows up in the latency of everything that was due me
   const held: (() => void)[] = []
   let stalled = true
   const { url } = await serverOf(t, (answer) => {
-    if (stalled) held.push(answer)
-    else answer()
+    if (!stalled) return answer()
+    if (held.push(answer) > 1) return
+    // From the first request on, so that the stall is as long for what was due first.
+    setTimeout(() => {
+      stalled = false
+      for (const each of held) each()
+    }, STALL_MS)
   })
   // Two connections: only two requests ever reach the server while it stalls.
   const driver = await openDriver(url, 2)
   t.after(() => driver.close())
   const latencies: number[] = []
   const requests = new Array<Buffer>(200).fill(REQUEST)
-  setTimeout(() => {
-    stalled = false
-    for (const answer of held) answer()
-  }, STALL_MS)
   await driver.openLoop(requests, 500, ({ latencyMs }) => latencies.push(latencyMs))
   assert.equal(latencies.length, 200)
   assert.equal(held.length, 2)

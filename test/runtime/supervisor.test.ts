@@ -33,9 +33,10 @@ function supervisorOf(threads: ThreadSpec[], options: Partial<SupervisorOptions>
   const supervisor = makeSupervisor({
     clock: systemClock,
     log: { info: log, warn: log, error: log },
-    startTimeoutMs: 20_000,
-    stopTimeoutMs: 10_000,
-    healthIntervalMs: 100,
+    startTimeoutMs: 120_000,
+    stopTimeoutMs: 120_000,
+    // A thread that had no core for a while must not be taken for one that hangs.
+    healthIntervalMs: 60_000,
     restartBackoffMs: 1,
     restartBackoffMsMax: 10,
     restartsMax: 5,
@@ -136,7 +137,10 @@ test('a thread that does not end by itself is told of and ended', async () => {
 
 test('a thread that hangs is ended and started again', async () => {
   const hangs = new Int32Array(new SharedArrayBuffer(4))
-  const { supervisor, start, lines } = supervisorOf([{ ...echo, data: { hangs } }])
+  const { supervisor, start, lines } = supervisorOf([{ ...echo, data: { hangs } }], {
+    healthIntervalMs: 100,
+    restartsMax: 1_000,
+  })
   await start()
   Atomics.store(hangs, 0, 1)
   await eventually(() => assert(lines.includes('echo is back')))

@@ -223,14 +223,18 @@ test('API keys of a real exchange with two front threads', async (t) => {
     await revokeApiKey({ url }, key)
     const answeredAtMs = Date.now()
     for (const agent of agents) {
-      await eventually(
-        async () => {
-          const { status, body } = await send(agent, 'DELETE', target, await authorized(key))
-          const inactive = { error: 'API key is inactive', code: 'UNAUTHORIZED_KEY_INACTIVE' }
-          assert.deepEqual([status, body], [401, inactive])
-        },
-        Math.max(1, answeredAtMs + 1_000 - Date.now()),
-      )
+      for (;;) {
+        const headers = await authorized(key)
+        const sentAtMs = Date.now()
+        const { status, body } = await send(agent, 'DELETE', target, headers)
+        if (status === 200) {
+          assert.ok(sentAtMs < answeredAtMs + 1_000, 'a front knows it within a second')
+          continue
+        }
+        const inactive = { error: 'API key is inactive', code: 'UNAUTHORIZED_KEY_INACTIVE' }
+        assert.deepEqual([status, body], [401, inactive])
+        break
+      }
     }
   })
 
@@ -276,10 +280,15 @@ test('API keys of a real exchange with two front threads', async (t) => {
   )
 
   await t.test('a key ends at its time', async () => {
-    const expiresAt = Math.floor(Date.now() / 1_000) + 2
-    const key = await registerApiKey({ url }, bobWallet, { expiresAt })
-    const client = createClient(withApiKey({ url }, key))
-    await client.orders.cancelAll()
+    const keyFor = async (seconds: number) => {
+      const expiresAt = Math.floor(Date.now() / 1_000) + seconds
+      const key = await registerApiKey({ url }, bobWallet, { expiresAt })
+      const made = createClient(withApiKey({ url }, key))
+      await made.orders.cancelAll()
+      return made
+    }
+    // On a busy machine two seconds may be over before the key has been used.
+    const client = await keyFor(2).catch(() => keyFor(30))
     await eventually(() =>
       assert.rejects(client.orders.cancelAll(), {
         status: 401,

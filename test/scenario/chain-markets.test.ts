@@ -27,9 +27,12 @@ test('the markets of the exchange are those of its chain', async (t) => {
     environment: {
       SIBYL_CHAINS: JSON.stringify([chain.settings]),
       SIBYL_CHAIN_RPC: proxy.url,
+      // Nothing is settled or relayed here.
+      SIBYL_SETTLEMENT: 'false',
+      SIBYL_RELAYER_KEYS: '',
       SIBYL_INDEXER_POLL_MS: '50',
       SIBYL_INDEXER_RPC_TIMEOUT_MS: '1000',
-      SIBYL_HEALTH_INTERVAL_MS: '500',
+      SIBYL_HEALTH_INTERVAL_MS: '1000',
     },
   })
   const get = async (path: string): Promise<Response> => fetch(`${exchange.url}${path}`)

@@ -61,7 +61,7 @@ async function begin(t: TestContext, kills: boolean): Promise<Life> {
   await chain.fund(ann, { collateral: 1_000n * UNIT })
   await chain.fund(bob, { collateral: 1_000n * UNIT, shares: 1_000n * UNIT, market: market.id })
   const exchange = await startExchange(t, {
-    environment: { ...chain.environment, SIBYL_RELAYER_POLL_MS: '50', SIBYL_VERIFY_THREADS: '1' },
+    environment: { ...chain.environment, SIBYL_RELAYER_POLL_MS: '50' },
   })
   const clientOf = (signer: typeof ANN) => createClient({ url: exchange.url, signer })
   const heard: MarketMessage[] = []
@@ -286,20 +286,19 @@ test('settled by the exchange itself once the window has passed, across a kill',
       SIBYL_AUTO_SETTLE: 'true',
       SIBYL_RESOLUTION_POLL_MS: '100',
       SIBYL_RELAYER_POLL_MS: '50',
-      SIBYL_VERIFY_THREADS: '1',
     },
   })
   const client = () => createClient({ url: exchange.url, signer: ANN })
   await chain.warp(100n)
   const proposal = { market: { contractAddress: market.address }, outcome: 'NO', ...TTL } as const
   await eventually(() => client().resolution.propose(proposal))
-  await client().resolution.waitFor(market.id, 'proposed', { everyMs: 20, waitMs: 20_000 })
+  await client().resolution.waitFor(market.id, 'proposed', { everyMs: 20, waitMs: 120_000 })
   await exchange.kill()
   await chain.warp(BigInt(WINDOW) + 1n)
   await exchange.start()
   const status = await client().resolution.waitFor(market.id, 'resolved', {
     everyMs: 20,
-    waitMs: 20_000,
+    waitMs: 120_000,
   })
   assert.equal(status.winningOutcome, 1)
   assert.equal(status.assertion?.settled, true)

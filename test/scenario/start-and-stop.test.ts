@@ -40,36 +40,65 @@ function runToEnd(
   })
 }
 
-test('a start says where everything is and what to try; SIGTERM ends it with 0', async (t) => {
-  const exchange = await startExchange(t)
-  const { url } = exchange
-  await eventually(() => {
-    for (const words of ['Sibyl', url, 'threads', 'database', 'signatures', 'curl', '/docs']) {
-      assert(exchange.output().includes(words), `the banner says ${words}`)
-    }
+test('an exchange from its start to its stop, and again', async (t) => {
+  const exchange = await startExchange(t, {
+    environment: { SIBYL_FRONT_THREADS: '2', SIBYL_LOG_LEVEL: 'debug' },
+    outputCharsMax: 1_000_000,
   })
-  const ready = (await (await fetch(`${url}/readyz`)).json()) as { status: string }
-  assert.equal(ready.status, 'ready')
-  await exchange.stop()
-})
-
-test('a stop finishes what is under way and leaves nothing, with connections open', async (t) => {
-  const exchange = await startExchange(t, { environment: { SIBYL_FRONT_THREADS: '2' } })
-  const requests = Array.from({ length: 20 }, () => fetch(`${exchange.url}/api/v1/markets`))
-  const answers = await Promise.all(requests)
-  assert(answers.every(({ status }) => status === 200))
-  // The bodies are not read yet: the connections of the pool are open.
-  await exchange.stop()
-})
-
-test('an exchange starts again on its data and finds its markets', async (t) => {
-  const exchange = await startExchange(t)
-  const markets = async () => (await fetch(`${exchange.url}/api/v1/markets`)).json()
+  const markets = async () =>
+    (await (await fetch(`${exchange.url}/api/v1/markets`)).json()) as { markets: { id: string }[] }
   const before = await markets()
-  await exchange.stop()
-  await exchange.start()
-  assert.deepEqual(await markets(), before)
-  await exchange.stop()
+
+  await t.test('a start says where everything is and what to try', async () => {
+    const { url } = exchange
+    await eventually(() => {
+      for (const words of ['Sibyl', url, 'threads', 'database', 'signatures', 'curl', '/docs']) {
+        assert(exchange.output().includes(words), `the banner says ${words}`)
+      }
+    })
+    const ready = (await (await fetch(`${url}/readyz`)).json()) as { status: string }
+    assert.equal(ready.status, 'ready')
+  })
+
+  await t.test('a request id is in the logs of the thread that the request leads to', async () => {
+    const path = `/api/v1/orders/0x${'1'.repeat(64)}?marketId=${before.markets[0]?.id}`
+    const headers = { 'x-request-id': 'follow-me-through' }
+    const answer = await fetch(exchange.url + path, { method: 'DELETE', headers })
+    assert.equal(answer.status, 404)
+    await eventually(() => {
+      const lines = exchange.output().split('\n')
+      const found = lines.find((line) => line.includes('"requestId":"follow-me-through"'))
+      assert.match(found ?? '', /"thread":"market-0"/)
+    })
+  })
+
+  await t.test('a second exchange on the same data is refused, and the first goes on', async () => {
+    const { code, said } = await runToEnd({
+      SIBYL_PORT: '0',
+      SIBYL_DATA_DIR: exchange.dataDir,
+      SIBYL_LOG_LEVEL: 'silent',
+    })
+    assert.equal(code, 1)
+    assert.match(said, /^sibyl: market-0 did not start: [^\n]+\n$/)
+    assert.equal((await fetch(`${exchange.url}/readyz`)).status, 200)
+  })
+
+  await t.test(
+    'a stop ends it with 0 and finishes what is under way, with connections open',
+    async () => {
+      const requests = Array.from({ length: 20 }, () => fetch(`${exchange.url}/api/v1/markets`))
+      const answers = await Promise.all(requests)
+      assert(answers.every(({ status }) => status === 200))
+      // The bodies are not read yet: the connections of the pool are open.
+      await exchange.stop()
+    },
+  )
+
+  await t.test('it starts again on its data and finds its markets', async () => {
+    await exchange.start()
+    assert.deepEqual(await markets(), before)
+    await exchange.stop()
+  })
 })
 
 test('a wrong setting stops the start with one line', async () => {
@@ -99,38 +128,10 @@ test('a database that is away stops the start with one line, without its passwor
   assert(!said.includes('hunter2'))
 })
 
-test('a second exchange on the same data is refused, and the first goes on', async (t) => {
-  const exchange = await startExchange(t)
-  const { code, said } = await runToEnd({
-    SIBYL_PORT: '0',
-    SIBYL_DATA_DIR: exchange.dataDir,
-    SIBYL_LOG_LEVEL: 'silent',
-  })
-  assert.equal(code, 1)
-  assert.match(said, /^sibyl: market-0 did not start: [^\n]+\n$/)
-  assert.equal((await fetch(`${exchange.url}/readyz`)).status, 200)
-})
-
 test('the settings can be shown, and secrets are not', async () => {
   const environment = { SIBYL_DATABASE_URL: 'mysql://a:hunter2@b/c' }
   const { code, said } = await runToEnd(environment, ['--settings'])
   assert.equal(code, 0)
   assert.match(said, /^front\.port = 8080$/m)
   assert.match(said, /^database\.url = "\(set\)"$/m)
-})
-
-test('a request id is in the logs of the thread that the request leads to', async (t) => {
-  const exchange = await startExchange(t, { environment: { SIBYL_LOG_LEVEL: 'debug' } })
-  const { markets } = (await (await fetch(`${exchange.url}/api/v1/markets`)).json()) as {
-    markets: { id: string }[]
-  }
-  const path = `/api/v1/orders/0x${'1'.repeat(64)}?marketId=${markets[0]?.id}`
-  const headers = { 'x-request-id': 'follow-me-through' }
-  const answer = await fetch(exchange.url + path, { method: 'DELETE', headers })
-  assert.equal(answer.status, 404)
-  await eventually(() => {
-    const lines = exchange.output().split('\n')
-    const found = lines.find((line) => line.includes('"requestId":"follow-me-through"'))
-    assert.match(found ?? '', /"thread":"market-0"/)
-  })
 })

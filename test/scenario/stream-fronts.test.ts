@@ -97,8 +97,12 @@ test('a stream goes on at another front where it was', async (t) => {
       for (const each of clients) each.close()
     })
     while (clients.length < PER_IP - 1) clients.push(await StreamClient.open(stream))
-    const perFront = await openStreams()
-    assert.equal(perFront.length, 2)
+    // A thread that is busy when it is asked is left out of an answer.
+    const perFront = await eventually(async () => {
+      const found = await openStreams()
+      assert.equal(found.length, 2)
+      return found
+    })
     assert.ok(
       perFront.every((count) => count > 0 && count < PER_IP),
       String(perFront),

@@ -2,7 +2,8 @@
  * Gives a test a fresh database of either kind: a SQLite file in a folder of its own, or a MySQL or
  * MariaDB database with a random name on the server that `SIBYL_TEST_MYSQL_URL` names. Both are gone
  * when the test file ends. Where no server answers, its tests are skipped with the reason, unless
- * `CI` or `SIBYL_TEST_REQUIRE_SERVICES` is set: then they fail.
+ * `CI` or `SIBYL_TEST_REQUIRE_SERVICES` is set: then they fail. `SIBYL_TEST_SERVER=false`, as
+ * `npm run test:fast` has it, leaves them out without asking for a server.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -14,8 +15,10 @@ import { MikroORM } from '@mikro-orm/mysql'
 
 export const TEST_MYSQL_URL = process.env.SIBYL_TEST_MYSQL_URL ?? 'mysql://root@127.0.0.1:3306'
 
+const serverWanted = process.env.SIBYL_TEST_SERVER !== 'false'
 const servicesRequired =
-  (process.env.CI ?? '') !== '' || (process.env.SIBYL_TEST_REQUIRE_SERVICES ?? '') !== ''
+  serverWanted &&
+  ((process.env.CI ?? '') !== '' || (process.env.SIBYL_TEST_REQUIRE_SERVICES ?? '') !== '')
 
 export type TestDatabases = {
   readonly dialect: 'sqlite' | 'mysql'
@@ -101,6 +104,7 @@ function serverDatabases(): TestDatabases {
 }
 
 async function missingServer(): Promise<string | undefined> {
+  if (!serverWanted) return 'SIBYL_TEST_SERVER=false leaves it out'
   try {
     await onServer('select 1')
     return undefined

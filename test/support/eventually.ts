@@ -1,12 +1,20 @@
-/** Waits for a thing by asking for it again and again; fails with the last reason in the end. */
-export async function eventually<T>(check: () => T | Promise<T>, timeoutMs = 20_000): Promise<T> {
-  const endMs = performance.now() + timeoutMs
-  for (;;) {
+/** Only a test that fails waits this long, however busy the machine is. */
+const TIMEOUT_MS = 120_000
+/** Asking again and again must not keep a busy machine from what is waited for. */
+const PAUSE_MS_MAX = 40
+
+/**
+ * Waits for a thing by asking for it again and again; fails with the last reason in the end. Nobody can
+ * wait for less than the usual time, only for more.
+ */
+export async function eventually<T>(check: () => T | Promise<T>, atLeastMs = 0): Promise<T> {
+  const endMs = performance.now() + Math.max(TIMEOUT_MS, atLeastMs)
+  for (let pauseMs = 5; ; pauseMs = Math.min(PAUSE_MS_MAX, pauseMs + 5)) {
     try {
       return await check()
     } catch (error) {
       if (performance.now() > endMs) throw error
-      await new Promise((resolve) => setTimeout(resolve, 5))
+      await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }
   }
 }

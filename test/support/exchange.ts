@@ -98,6 +98,11 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         // Without a chain unless the test names one: most of the exchange needs none.
         SIBYL_DEVNET: String(options.devnet === true),
         SIBYL_DEVNET_PORT: '0',
+        // One more thread that is loaded at each start, and no test is about how many there are.
+        SIBYL_VERIFY_THREADS: '1',
+        // On a busy machine a stop and the start after a kill may take long; neither is a failure.
+        SIBYL_STOP_TIMEOUT_MS: '120000',
+        SIBYL_DEVNET_LINGER_SECONDS: '600',
         ...environment,
       },
       stdio: ['ignore', 'pipe', 'pipe'],

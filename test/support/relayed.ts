@@ -66,7 +66,6 @@ async function prepare(chain: TestChain, options: RelayedOptions): Promise<Envir
     SIBYL_CHAINS: JSON.stringify([{ ...chain.settings, rpcUrls: [url] }]),
     SIBYL_RELAYER_KEYS: chain.keys.relayer.join(','),
     SIBYL_RELAYER_POLL_MS: '50',
-    SIBYL_VERIFY_THREADS: '1',
     ...options.environment,
   }
 }

@@ -67,7 +67,6 @@ export async function openSettled(
         SIBYL_CHAINS: JSON.stringify([{ ...settings, rpcUrls: [rpcUrl] }]),
         SIBYL_SETTLEMENT_KEY: chain.keys.settlement,
         SIBYL_DEMO_MARKETS: 'false',
-        SIBYL_VERIFY_THREADS: '1',
         SIBYL_RESTARTS_MAX: '100',
         ...options.environment,
       },

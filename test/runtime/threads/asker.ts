@@ -30,7 +30,7 @@ const parts: ThreadParts = {
   connect(peer, port) {
     if (peer !== 'echo') return
     counts.connected++
-    const options = { inFlightMax: 100, batchMax: 128, deadlineMs: 5_000 }
+    const options = { inFlightMax: 100, batchMax: 128, deadlineMs: 120_000 }
     echo.replace(new Channel<Echo>(port, options, { heard() {} }))
   },
   health: () => '',

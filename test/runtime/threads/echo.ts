@@ -25,7 +25,7 @@ const echo = (data: EchoData): ThreadParts => {
       }
     },
     connect(_peer, port) {
-      const options = { inFlightMax: 10, batchMax: 128, deadlineMs: 1_000 }
+      const options = { inFlightMax: 10, batchMax: 128, deadlineMs: 120_000 }
       const channel = new Channel<never>(port, options, {
         heard: (_type, message, replyTo) => channel.reply(replyTo, message),
       })

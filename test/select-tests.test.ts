@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { needOf, selectTests } from './support/select-tests.ts'
+
+test('what a test file needs follows from what it imports', () => {
+  assert.equal(needOf('test/scenario/two-traders.test.ts'), 'exchange')
+  // Through a fixture.
+  assert.equal(needOf('test/scenario/settlement.test.ts'), 'exchange')
+  assert.equal(needOf('test/chain/sender.test.ts'), 'chain')
+  assert.equal(needOf('test/log/damage.test.ts'), 'process')
+  assert.equal(needOf('test/book/match.test.ts'), 'nothing')
+  // A type needs nothing of the file that it is from.
+  assert.equal(needOf('test/tidy.test.ts'), 'nothing')
+})
+
+test('those that need the most come first, and the fast ones are those that need nothing', () => {
+  const all = selectTests([])
+  assert.equal(new Set(all).size, all.length)
+  const fast = selectTests([], { fast: true })
+  assert.deepEqual(all.slice(-fast.length), fast)
+  assert.deepEqual(new Set(fast.map(needOf)), new Set(['nothing']))
+  assert.equal(needOf(all[0] ?? ''), 'exchange')
+})
+
+test('files and folders can be asked for', () => {
+  assert.deepEqual(selectTests(['test/book/match.test.ts']), ['test/book/match.test.ts'])
+  const book = selectTests(['test/book/'])
+  assert.ok(book.includes('test/book/book.test.ts'))
+  assert.ok(book.every((file) => file.startsWith('test/book/')))
+  assert.throws(() => selectTests(['test/nowhere']), /no test files in test\/nowhere/)
+})

@@ -1,0 +1,78 @@
+/** Who imports whom in this repository, read from the text of the files. */
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The folders with sources of ours. */
+const FOLDERS = ['config', 'contracts', 'loadtest', 'src', 'test', 'workers']
+
+export type Import = { readonly from: string; readonly typeOnly: boolean }
+
+export const textOf = (file: string): string => readFileSync(join(ROOT, file), 'utf8')
+
+/** Every TypeScript file of ours, by its path from the root. */
+export function sourceFiles(): string[] {
+  const files: string[] = []
+  for (const folder of FOLDERS) {
+    for (const entry of readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })) {
+      const file = `${folder}/${entry.replaceAll('\\', '/')}`
+      if (file.endsWith('.ts') && !file.includes('/artifacts/')) files.push(file)
+    }
+  }
+  return files.sort()
+}
+
+export function importsOf(file: string): Import[] {
+  const found: Import[] = []
+  const text = textOf(file)
+  const statement = /^(?:import|export)\s+(type\s)?(?:([^'"]*?)\s+from\s+)?['"]([^'"]+)['"]/gms
+  for (const match of text.matchAll(statement)) {
+    const names = (match[2] ?? '').trim()
+    const inner = /^\{([^}]*)\}$/s.exec(names)?.[1]
+    const allTypes = inner
+      ?.split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== '')
+      .every((name) => name.startsWith('type '))
+    found.push({ from: match[3] ?? '', typeOnly: match[1] !== undefined || allTypes === true })
+  }
+  for (const match of text.matchAll(/\bimport\(\s*['"]([^'"]+)['"]/g)) {
+    found.push({ from: match[1] ?? '', typeOnly: false })
+  }
+  return found
+}
+
+const subpaths = Object.entries(
+  (JSON.parse(textOf('package.json')) as { imports: Record<string, string> }).imports,
+).map(([name, path]) => [name.replace('*', ''), path.replace('*', '')] as const)
+
+/** The file that an import leads to, or the library as it is named. */
+export function targetOf(file: string, from: string): string {
+  if (from.startsWith('.')) return normalize(join(dirname(file), from))
+  const [name, path] = subpaths.find(([name]) => from.startsWith(name)) ?? ['', '']
+  return name === '' ? from : normalize(join(path, from.slice(name.length)))
+}
+
+const loadedBy = new Map<string, readonly string[]>()
+
+/** What a file loads itself: read once, since most of the sources are reached by many tests. */
+function loads(file: string): readonly string[] {
+  const known = loadedBy.get(file)
+  if (known !== undefined) return known
+  const found = importsOf(file).filter(({ typeOnly }) => !typeOnly)
+  const targets = found.map(({ from }) => targetOf(file, from))
+  loadedBy.set(file, targets)
+  return targets
+}
+
+/** Everything that is loaded when this file is: files of ours and the libraries they name. */
+export function reachedFrom(file: string): Set<string> {
+  const reached = new Set([file])
+  for (const each of reached) {
+    for (const target of each.endsWith('.ts') ? loads(each) : []) reached.add(target)
+  }
+  return reached
+}
