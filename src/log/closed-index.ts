@@ -29,7 +29,7 @@ type Segment = {
 export class ClosedIndex {
   /** Mixed into every place, so that nobody can choose hashes that crowd one. */
   readonly #seed = randomInt(0, 2 ** 32)
-  readonly #segments: Segment[] = Array.from({ length: SEGMENTS }, () => emptySegment(SLOTS_MIN))
+  readonly #segments: Segment[] = new Array(SEGMENTS).fill(NOTHING)
   #size = 0
 
   get size(): number {
@@ -109,8 +109,11 @@ function emptySegment(slots: number): Segment {
   return { cells: new Uint32Array(2 * slots), mask: slots - 1, size: 0 }
 }
 
+/** What every table is before its first fingerprint, which is too many for it: it is never written. */
+const NOTHING = emptySegment(1)
+
 function grown({ cells, mask }: Segment): Segment {
-  const segment = emptySegment(2 * (mask + 1))
+  const segment = emptySegment(Math.max(SLOTS_MIN, 2 * (mask + 1)))
   for (let slot = 0; slot <= mask; slot++) {
     const row = rowAt(cells, slot)
     if (row !== 0) put(segment, cells[2 * slot]! & KEY_MASK, row)

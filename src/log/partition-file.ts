@@ -23,8 +23,11 @@ import { checkWal } from './wal.ts'
 const TAIL_BATCHES_CHECKED = 4
 /** Files up to this size get SQLite's own full check at every open: it reads all of the file. */
 const QUICK_CHECK_BYTES_MAX = 64 * 1024 * 1024
-/** How long the writer waits for a reader that holds an old view; only opening ever does. */
-const BUSY_MS_MAX = 5_000
+/**
+ * How long the writer waits for a reader that holds an old view; only opening ever does. The thread
+ * stands still meanwhile, with the markets of its other partitions, and tries again by itself.
+ */
+const BUSY_MS_MAX = 1_000
 
 export type FileOptions<Event extends LogEvent> = Place & { readonly form: EventForm<Event> }
 

@@ -1,7 +1,8 @@
 /**
- * Runs days of quick markets, each with the next seed: `node test/actors/quick-day-run.ts [days] [seed]`.
- * One line per day; the first that goes wrong names its seed and ends the run. In a process of its own,
- * since the test runner follows every promise, of which a day has millions.
+ * Runs days of quick markets, each with the next seed, or only their first hours:
+ * `npm run quick:days -- [days] [seed] [hours]`. One line per day; the first that goes wrong names its
+ * seed and ends the run. In a process of its own, since the test runner follows every promise, of which
+ * a day has millions.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -12,7 +13,8 @@ import { migrate } from '#store/migrate.ts'
 import { randomFrom } from '../support/random.ts'
 import { assertDay, runDay } from './quick-day.ts'
 
-const [days = '1', first = String(Math.floor(Math.random() * 2 ** 31))] = process.argv.slice(2)
+const [days = '1', first = String(Math.floor(Math.random() * 2 ** 31)), hours = '24'] =
+  process.argv.slice(2)
 const folder = mkdtempSync(join(tmpdir(), 'sibyl-quick-'))
 try {
   for (let seed = Number(first); seed < Number(first) + Number(days); seed++) {
@@ -21,7 +23,7 @@ try {
     // What a crash of the machine would leave is another test's matter.
     await sqlConnection(database).execute('pragma synchronous = off')
     try {
-      const day = await runDay(randomFrom(seed), database)
+      const day = await runDay(randomFrom(seed), database, Number(hours))
       const markets = Object.values(day.markets).flat()
       const exact = markets.filter(
         ({ strike, resolution }) => strike.exact && resolution?.end.exact,

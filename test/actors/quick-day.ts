@@ -47,7 +47,7 @@ import { type Random, randomFrom } from '../support/random.ts'
 export const ASSETS = ['BTC', 'ETH']
 const INTERVAL_SEC = 900
 const START_MS = 1_800_000_000_000 - 60_000
-const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
 /** One tick of the providers. */
 const STEP_MS = 5_000
 const CHAIN_ID = 31_337
@@ -62,6 +62,8 @@ class Chain {
 type Life = { readonly stop: () => void; readonly busy: () => boolean }
 
 export type Day = {
+  /** When the exchange and its providers are well again, for good. */
+  readonly endMs: number
   readonly markets: Record<string, QuickMarket[]>
   readonly chain: Chain
   readonly simulator: PriceSimulator
@@ -75,7 +77,8 @@ export type Day = {
   readonly wrong: readonly string[]
 }
 
-export async function runDay(random: Random, database: Database): Promise<Day> {
+/** Fewer hours are the beginning of the same day. */
+export async function runDay(random: Random, database: Database, hours = 24): Promise<Day> {
   const clock = simulatedClock(START_MS)
   const simulator = makePriceSimulator({
     seed: random.seed,
@@ -257,9 +260,9 @@ export async function runDay(random: Random, database: Database): Promise<Day> {
   let nextRestartMs = START_MS + random.int(600_000, 4_000_000)
   let nextFaultMs = START_MS + random.int(30_000, 600_000)
   const faultEnds = new Map<PriceSource, number>()
-  const endMs = START_MS + DAY_MS
+  const endMs = START_MS + hours * HOUR_MS
   // After the day a quiet hour, in which whatever is left comes to its end.
-  for (; clock.nowMs() < endMs + 3_600_000; ) {
+  for (; clock.nowMs() < endMs + HOUR_MS; ) {
     const nowMs = clock.nowMs()
     const isQuiet = nowMs >= endMs
     if (life !== undefined && nowMs >= nextRestartMs && !isQuiet) {
@@ -296,7 +299,7 @@ export async function runDay(random: Random, database: Database): Promise<Day> {
   for (const asset of ASSETS) {
     markets[asset] = (await quickMarketsOfAsset(database, { asset, limit: 1_000 })).reverse()
   }
-  return { markets, chain, simulator, restarts, faults, missed, published, wrong }
+  return { endMs, markets, chain, simulator, restarts, faults, missed, published, wrong }
 }
 
 /** Intervals that cannot open because nothing runs until their end is near. */
@@ -314,7 +317,7 @@ function turn(): Promise<void> {
 
 /** Whatever a day has to have been like. */
 export function assertDay(day: Day): void {
-  const { markets, chain, simulator } = day
+  const { endMs, markets, chain, simulator } = day
   assert.deepEqual(day.wrong, [], 'no wrong price leaves')
   for (const asset of ASSETS) {
     const seen = new Set<number>()
@@ -326,7 +329,7 @@ export function assertDay(day: Day): void {
       seen.add(startSec)
       assert.ok(chain.opened.has(marketId), `${label} could be traded`)
       assert.equal(chain.created.get(marketId)?.strike, strike.price, label)
-      if (endSecOf(market) * 1_000 > START_MS + DAY_MS) continue
+      if (endSecOf(market) * 1_000 > endMs) continue
       assert.ok(resolution !== null, `${label} is resolved`)
       assert.equal(market.onChain, 'reported', label)
       assert.equal(chain.resolved.get(marketId), resolution.outcome, label)
@@ -343,7 +346,7 @@ export function assertDay(day: Day): void {
       const at = (sec: number) => simulator.tickAt(resolution.source, asset, sec * 1_000).price
       assert.equal(resolution.outcome, outcomeOf(at(startSec), at(endSecOf(market))), label)
     }
-    for (let sec = START_MS / 1_000 + 60; sec * 1_000 < START_MS + DAY_MS - 900_000; sec += 900) {
+    for (let sec = START_MS / 1_000 + 60; sec * 1_000 < endMs - 900_000; sec += 900) {
       const isThere = seen.has(sec) || day.missed.has(`${asset} ${sec}`)
       assert.ok(isThere, `${asset} ${sec} was opened`)
     }

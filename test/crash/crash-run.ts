@@ -36,10 +36,15 @@ export type CrashFigures = {
   sameStates: number
 }
 
+/** When a kill comes: before the exchange is ready, among commands, or when all are answered. */
+export type KillKind = 'starting' | 'loaded' | 'settled'
+
 export type CrashOptions = {
   readonly kills: number
   readonly seed: number
   readonly killsPerFolder: number
+  /** The kind of each kill of a folder, in order; those that are not told are drawn. */
+  readonly kinds?: readonly KillKind[]
   readonly progress?: (figures: CrashFigures) => void
 }
 
@@ -96,12 +101,14 @@ async function crashFolder(
   const answered: Answered[] = []
   let opened = false
   let stateBefore: string | undefined
-  const last = Math.min(options.kills, figures.kills + options.killsPerFolder)
+  const first = figures.kills
+  const last = Math.min(options.kills, first + options.killsPerFolder)
   for (;;) {
     const child = startChild(dataDir, env)
     const ending = figures.kills >= last
+    const kind = options.kinds?.[figures.kills - first] ?? drawKind(random, opened)
     try {
-      if (!ending && opened && random.chance(0.15)) {
+      if (!ending && kind === 'starting') {
         // In the middle of a start, when the logs are read and the database is claimed.
         await Promise.race([pause(random.int(50, 1_500)), child.next('ready')])
         figures.killedWhileStarting++
@@ -123,7 +130,7 @@ async function crashFolder(
           assert.equal((await child.next('stopped')).stopped, true, 'it stops in good order')
           return
         }
-        const settle = random.chance(0.3)
+        const settle = kind === 'settled'
         await load(child, stream, answered, random.int(5, 500), settle)
         if (settle) stateBefore = await stateHash(child)
       }
@@ -133,6 +140,12 @@ async function crashFolder(
     figures.kills++
     options.progress?.(figures)
   }
+}
+
+/** What was never opened is not killed while it starts. */
+function drawKind(random: Random, opened: boolean): KillKind {
+  if (opened && random.chance(0.15)) return 'starting'
+  return random.chance(0.3) ? 'settled' : 'loaded'
 }
 
 async function stateHash(child: Child): Promise<string> {

@@ -1,13 +1,20 @@
 /**
  * `npm run crash -- --kills 1000 [--seed 1]`: kills the exchange so many times and prints what was
  * answered, lost and duplicated. Exits with 1 when anything was.
+ *
+ * `npm run crash -- --resolution`: a market's whole life to its resolution, in which the exchange is
+ * killed after every step.
  */
 
 import { parseArgs } from 'node:util'
+import { environmentOn, fundBonds, liveAndEnd, STEPS } from '../scenario/resolution-life.ts'
+import { openTestChain } from '../support/chain.ts'
+import { openExchange } from '../support/exchange.ts'
 import { type CrashFigures, crashRun } from './crash-run.ts'
 
 const { values } = parseArgs({
   options: {
+    resolution: { type: 'boolean', default: false },
     kills: { type: 'string', default: '100' },
     seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 31)) },
   },
@@ -21,14 +28,40 @@ function line({ kills, answered, lost, duplicated, ...more }: CrashFigures): str
   return `kills ${kills} (${starts}), answered ${answered}, lost ${lost}, duplicated ${duplicated}, ${states}`
 }
 
-process.stdout.write(`seed ${seed}\n`)
-const figures = await crashRun({
-  kills,
-  seed,
-  killsPerFolder: 25,
-  progress(now) {
-    if (now.kills % 25 === 0) process.stdout.write(`${line(now)}\n`)
-  },
-})
-process.stdout.write(`${line(figures)}\n`)
-if (figures.lost > 0 || figures.duplicated > 0) process.exitCode = 1
+if (values.resolution) await killAfterEveryStep()
+else await killAgainAndAgain()
+
+async function killAfterEveryStep(): Promise<void> {
+  const chain = await openTestChain()
+  try {
+    await fundBonds(chain)
+    const environment = environmentOn(chain)
+    const exchange = await openExchange({ environment })
+    try {
+      await liveAndEnd({ chain, exchange, environment }, STEPS)
+      await exchange.stop()
+    } catch (error) {
+      process.stderr.write(`the exchange wrote:\n${exchange.output()}\n`)
+      throw error
+    } finally {
+      await exchange.dispose()
+    }
+  } finally {
+    await chain.close()
+  }
+  process.stdout.write(`killed after ${STEPS.join(', ')}: every state as it should be\n`)
+}
+
+async function killAgainAndAgain(): Promise<void> {
+  process.stdout.write(`seed ${seed}\n`)
+  const figures = await crashRun({
+    kills,
+    seed,
+    killsPerFolder: 25,
+    progress(now) {
+      if (now.kills % 25 === 0) process.stdout.write(`${line(now)}\n`)
+    },
+  })
+  process.stdout.write(`${line(figures)}\n`)
+  if (figures.lost > 0 || figures.duplicated > 0) process.exitCode = 1
+}

@@ -141,7 +141,9 @@ test('the load tester', async (t) => {
     await t.test(`it is found out when ${name}`, async (t2) => {
       const proxy = await startLyingProxy(url, lie)
       t2.after(() => proxy.close())
-      const report = await runLoad(optionsFor(proxy.url), { quietMs: 1_000 })
+      const report = await runLoad(optionsFor(proxy.url, '--seconds', '1', '--rate', '120'), {
+        quietMs: 300,
+      })
       assert.equal(report.ended, '')
       assert(wrongIn(report).includes(found), wrongIn(report).join())
       assert(!report.passed)
@@ -160,7 +162,7 @@ test('the load tester', async (t) => {
 
   await t.test('it dies in the middle: one line, and what was measured until then', async () => {
     let died: Promise<void> | undefined
-    const report = await runLoad(optionsFor(url, '--seconds', '60'), {
+    const report = await runLoad(optionsFor(url, '--seconds', '20'), {
       second: () => {
         died ??= exchange.kill()
       },

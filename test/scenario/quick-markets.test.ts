@@ -13,7 +13,7 @@ import { devnetKey } from '#devnet/accounts.ts'
 import { eventually } from '../support/eventually.ts'
 import { startExchange } from '../support/exchange.ts'
 
-const INTERVAL_SEC = 10
+const INTERVAL_SEC = 6
 const SHARES = 5_000_000n
 /** Settlement, the report and redemptions each take a few blocks; a busy machine makes them slow. */
 const PATIENCE_MS = 90_000
@@ -139,7 +139,7 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
         const terms = { marketId, outcome: 'YES', ttlSeconds: 600 } as const
         // At once, whether or not it is mined by now.
         await ann.orders.place({ ...terms, side: 'buy', price: '0.01', size: '1' })
-        await eventually(() => ann.chain.split(marketId, 2n * SHARES), INTERVAL_SEC * 1_000)
+        await eventually(() => ann.chain.split(marketId, 2n * SHARES), PATIENCE_MS)
         const size = SHARES
         await ann.orders.place({ ...terms, side: 'sell', price: '0.5', size })
         const { matches } = await bob.orders.place({ ...terms, side: 'buy', price: '0.5', size })

@@ -1,0 +1,307 @@
+/**
+ * A market's whole life as the API tells it: created, traded, expired, proposed, disputed, found
+ * false, proposed again, disputed again, found true, settled, redeemed. After each step every field
+ * of the resolution endpoint and every event of the `market` channel; in a life of kills the process
+ * is killed after the steps that were chosen, and events are not held to. The chain and UMA's oracle
+ * are real, and a second life goes on where the first has left them.
+ */
+
+import assert from 'node:assert/strict'
+import { stringToHex } from 'viem'
+import type { ResolutionStatus } from '#client/answers.ts'
+import { type Client, createClient } from '#client/client.ts'
+import type { MarketMessage } from '#client/stream-messages.ts'
+import { devnetKey } from '#devnet/accounts.ts'
+import { MAX_UINT256, type Market, SETTINGS, UNIT } from '../contracts/support/world.ts'
+import type { TestChain } from '../support/chain.ts'
+import { eventually } from '../support/eventually.ts'
+import type { Environment, Exchange } from '../support/exchange.ts'
+
+const TRUE = 10n ** 18n
+export const WINDOW = Number(SETTINGS.disputeSeconds)
+const BOND = String(SETTINGS.bond)
+/** The exchange may learn late that the chain's clock was moved; two days cover it. */
+export const TTL = { ttlSeconds: 172_800 }
+export const ANN = devnetKey(10)
+const BOB = devnetKey(11)
+
+/** What the process can be killed after, in the order in which it happens. */
+export const STEPS = [
+  'created',
+  'traded',
+  'expired',
+  'proposed',
+  'disputed',
+  'overturned',
+  'proposed again',
+  'disputed again',
+  'resolved',
+] as const
+
+export type Step = (typeof STEPS)[number]
+
+export type Place = {
+  readonly chain: TestChain
+  readonly exchange: Exchange
+  /** What it is started with after a kill; until the first kill another one may be in force. */
+  readonly environment: Environment
+}
+
+/**
+ * The bonds of every life, once and before any exchange runs: what is sent with a key of the exchange
+ * behind its back takes the nonce of its next transaction.
+ */
+export async function fundBonds(chain: TestChain): Promise<void> {
+  const { carol, relayer, collateral, oracle } = chain
+  await chain.fund(relayer, { collateral: 100_000n * UNIT })
+  await chain.fund(carol, { collateral: 100_000n * UNIT })
+  await chain.chain.send(carol, collateral, 'approve', [oracle.address, MAX_UINT256])
+}
+
+/** Settings of an exchange for such lives. */
+export function environmentOn(chain: TestChain): Environment {
+  return { ...chain.environment, SIBYL_RELAYER_POLL_MS: '50', SIBYL_VERIFY_THREADS: '1' }
+}
+
+type Life = {
+  readonly chain: TestChain
+  readonly exchange: Exchange
+  readonly market: Market
+  /** Clients of the exchange as it runs now. */
+  ann(): Client
+  bob(): Client
+  /** Waits until the endpoint says exactly this. */
+  stands(expected: Omit<ResolutionStatus, 'marketId'>): Promise<void>
+  /** What stands at the oracle, in the words of the endpoint. */
+  assertion(
+    proposer: string,
+    yes: boolean,
+    state?: { disputed?: boolean; settled?: boolean },
+  ): Promise<NonNullable<ResolutionStatus['assertion']>>
+  /** The outcome of the market is proposed by Ann. */
+  propose(outcome: 'YES' | 'NO'): Promise<void>
+  dispute(): Promise<void>
+  /** UMA's voters decide, by its mock. */
+  arbitrate(truth: boolean): Promise<void>
+  /** The stream has named who won, unless this life is one of kills. */
+  winnerTold(): Promise<void>
+  /** After the step: the events that it brought, or the kill that may follow it. */
+  after(step: Step, ...events: string[]): Promise<void>
+  close(): void
+}
+
+async function begin(place: Place, killedAfter: readonly Step[]): Promise<Life> {
+  const { chain, exchange } = place
+  const kills = killedAfter.length > 0
+  const { ann, bob, carol, oracle } = chain
+  const market = await chain.createMarket({ expiration: (await chain.chain.now()) + 3_600n })
+  await chain.fund(ann, { collateral: 1_000n * UNIT })
+  await chain.fund(bob, { collateral: 1_000n * UNIT, shares: 1_000n * UNIT, market: market.id })
+  const clientOf = (signer: typeof ANN) => createClient({ url: exchange.url, signer })
+  const heard: MarketMessage[] = []
+  let told = 0
+  let stream = clientOf(ANN).stream()
+  stream.market(market.id, (message) => heard.push(message))
+  await eventually(() => assert.ok(heard.some(({ type }) => type === 'market.snapshot')))
+
+  const life: Life = {
+    chain,
+    exchange,
+    market,
+    ann: () => clientOf(ANN),
+    bob: () => clientOf(BOB),
+    async stands(expected) {
+      await eventually(async () => {
+        assert.deepEqual(await life.ann().resolution.status(market.id), {
+          marketId: market.id,
+          ...expected,
+        })
+      })
+    },
+    async assertion(proposer, yes, { disputed = false, settled = false } = {}) {
+      const { id, assertionTime } = await chain.read(market, 'assertion', [])
+      return {
+        id,
+        proposer,
+        proposedOutcome: yes,
+        bondAmount: BOND,
+        assertionTime: Number(assertionTime),
+        expirationTime: Number(assertionTime) + WINDOW,
+        settled,
+        settlementResolution: settled,
+        disputed,
+      }
+    },
+    async propose(outcome) {
+      const intent = { market: { contractAddress: market.address }, outcome, ...TTL }
+      await eventually(() => life.ann().resolution.propose(intent))
+      // The answer comes with the broadcast.
+      await eventually(async () => {
+        const { id } = await chain.read(market, 'assertion', [])
+        assert.notEqual(BigInt(id), 0n)
+      })
+    },
+    async dispute() {
+      const { id } = await chain.read(market, 'assertion', [])
+      await chain.chain.send(carol, oracle, 'disputeAssertion', [id, carol.address])
+    },
+    async arbitrate(truth) {
+      const { id, assertionTime } = await chain.read(market, 'assertion', [])
+      const ancillary = await chain.publicClient.readContract({
+        ...oracle,
+        functionName: 'stampAssertion',
+        args: [id],
+      })
+      await chain.chain.send(chain.owner, chain.arbiter, 'pushPrice', [
+        stringToHex('ASSERT_TRUTH', { size: 32 }),
+        assertionTime,
+        ancillary,
+        truth ? TRUE : 0n,
+      ])
+    },
+    async winnerTold() {
+      if (kills) return
+      await eventually(() =>
+        assert.ok(
+          heard.some(
+            (message) => message.type === 'market' && message.resolution?.winningOutcome === 0,
+          ),
+        ),
+      )
+    },
+    async after(step, ...events) {
+      if (!kills) {
+        // `resolved` is told by the market's log, which ends with it, and by the chain, which says
+        // who won; whichever comes first.
+        const names = () => {
+          const all = heard.slice(told).filter((message) => message.type === 'market')
+          return [...new Set(all.map(({ event }) => event))]
+        }
+        await eventually(() => assert.deepEqual(names(), events))
+        told = heard.length
+        return
+      }
+      if (!killedAfter.includes(step)) return
+      stream.close()
+      await exchange.kill()
+      await exchange.start(place.environment)
+      stream = clientOf(ANN).stream()
+      stream.market(market.id, (message) => heard.push(message))
+    },
+    close: () => stream.close(),
+  }
+  return life
+}
+
+/** One life, in which the process is killed after these steps. */
+export async function liveAndEnd(place: Place, killedAfter: readonly Step[] = []): Promise<void> {
+  const life = await begin(place, killedAfter)
+  await live(life).finally(() => life.close())
+}
+
+async function live(life: Life): Promise<void> {
+  const { chain, market, ann, bob } = life
+  const { oracle } = chain
+  const proposer = chain.ann.address
+
+  // Created: it trades, and nothing is known of its end.
+  await life.stands({ expired: false, resolved: false })
+  await life.after('created')
+
+  // Traded: Bob sells Ann 100 YES at 0.40.
+  const terms = { marketId: market.id, outcome: 'YES', price: '0.40', size: '100' } as const
+  const tooEarly = life.ann().resolution.propose({
+    market: { contractAddress: market.address },
+    outcome: 'YES',
+  })
+  await assert.rejects(tooEarly, /the market has not expired/)
+  await bob().orders.place({ ...terms, side: 'sell', ttlSeconds: 600 })
+  await ann().orders.place({ ...terms, side: 'buy', ttlSeconds: 600 })
+  await eventually(async () => {
+    assert.equal(await chain.shares(chain.ann.address, market.id, 0), 100n * UNIT)
+  })
+  await life.stands({ expired: false, resolved: false })
+  await life.after('traded')
+
+  // Expired: the books are closed, and there is no assertion.
+  await chain.warp(3_700n)
+  await life.stands({ expired: true, resolved: false })
+  await eventually(() =>
+    assert.rejects(
+      ann().orders.place({ ...terms, side: 'buy', ...TTL }),
+      ({ code }: { code: string }) => code === 'MARKET_CLOSED',
+    ),
+  )
+  await life.after('expired', 'expired')
+
+  // Proposed: the window of two hours is open, and nothing else can be proposed meanwhile.
+  await life.propose('NO')
+  await life.stands({
+    expired: true,
+    resolved: false,
+    assertion: await life.assertion(proposer, false),
+  })
+  const second = life.bob().resolution.propose({
+    market: { contractAddress: market.address },
+    outcome: 'YES',
+    ...TTL,
+  })
+  await assert.rejects(second, /another proposal is open/)
+  await life.after('proposed', 'proposed')
+
+  // Disputed: no settlement by time any more.
+  await life.dispute()
+  const disputed = await life.assertion(proposer, false, { disputed: true })
+  await life.stands({ expired: true, resolved: false, assertion: disputed })
+  await life.after('disputed', 'disputed')
+
+  // Found false, and told by somebody who goes to the oracle directly: the market is expired again.
+  await life.arbitrate(false)
+  await chain.chain.send(chain.carol, oracle, 'settleAssertion', [disputed.id as `0x${string}`])
+  await life.stands({ expired: true, resolved: false })
+  await life.after('overturned', 'overturned')
+
+  // Proposed again, disputed again, and found true this time.
+  await life.propose('YES')
+  await life.stands({
+    expired: true,
+    resolved: false,
+    assertion: await life.assertion(proposer, true),
+  })
+  await life.after('proposed again', 'proposed')
+  await life.dispute()
+  await life.stands({
+    expired: true,
+    resolved: false,
+    assertion: await life.assertion(proposer, true, { disputed: true }),
+  })
+  await life.after('disputed again', 'disputed')
+
+  // A dispute without an answer: settling is refused, and says why.
+  await chain.warp(BigInt(WINDOW) + 3n * 86_400n)
+  const settlement = { market: { contractAddress: market.address }, winningOutcome: 'YES', ...TTL }
+  const settle = () => life.bob().resolution.settle(settlement as never)
+  await assert.rejects(settle, ({ status }: { status: number }) => status === 422)
+
+  // Settled by anybody's signature, with what the oracle found.
+  await life.arbitrate(true)
+  await eventually(settle)
+  const settled = await life.assertion(proposer, true, { disputed: true, settled: true })
+  await life.stands({ expired: true, resolved: true, winningOutcome: 0, assertion: settled })
+  await life.winnerTold()
+  await life.after('resolved', 'resolved')
+
+  // Redeemed: each has what his tokens are worth.
+  for (const [client, account, shares] of [
+    [ann, chain.ann, 100n],
+    [bob, chain.bob, 900n],
+  ] as const) {
+    const before = await chain.balance(account.address)
+    const place = { id: market.id, contractAddress: market.address }
+    await eventually(() => client().relayer.ctfRedemption({ market: place, ...TTL }))
+    await eventually(async () =>
+      assert.equal(await chain.balance(account.address), before + shares * UNIT),
+    )
+  }
+  await life.stands({ expired: true, resolved: true, winningOutcome: 0, assertion: settled })
+}
