@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { crashSettlement, killInEachStage } from './settlement-crash.ts'
 
 // Each stage of a settlement every time, another point of it by chance: the run has them all, and
-// test/settlement/kills.test.ts has them in one process.
+// test/settlement has them in one process.
 test('an exchange that is killed while it settles settles every trade once', async (t) => {
   const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
   t.diagnostic(`TEST_SEED=${seed}`)

@@ -60,6 +60,8 @@ const STAGES: readonly (readonly KillPoint[])[] = [
   ],
 ]
 
+export const KILL_POINTS: readonly KillPoint[] = STAGES.flat()
+
 /** One kill in each stage, at one of its points. */
 export function killInEachStage(seed: number): KillPoint[] {
   const random = randomFrom(seed)
@@ -68,7 +70,7 @@ export function killInEachStage(seed: number): KillPoint[] {
 
 /** So many kills: at each of the points and at any time, none a second time before each was there. */
 export function randomKills(kills: number, seed: number): (KillPoint | undefined)[] {
-  return dealt(randomFrom(seed), [...STAGES.flat(), undefined, undefined], kills)
+  return dealt(randomFrom(seed), [...KILL_POINTS, undefined, undefined], kills)
 }
 
 export type CrashReport = {
