@@ -251,10 +251,10 @@ export class World {
   }
 
   /** Time passes and settlement goes on until it is so, while its questions wait: see `byHand`. */
-  async until(isSo: () => boolean): Promise<void> {
+  async until(isSo: () => boolean, isMeant?: (call: Call) => boolean): Promise<void> {
     for (let turns = 0; turns < 100; turns++) {
       if (isSo()) return
-      await this.turn()
+      await this.turn(isMeant)
     }
     assert.fail('it did not come about')
   }

@@ -632,6 +632,144 @@ describe('after a reorg that removes a batch', () => {
   })
 })
 
+describe('after a reorg and a kill', () => {
+  it('what settled although it had failed is said', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.refuses = () => POOR
+    world.away.set('acknowledge', AWAY)
+    await world.steps(4)
+    assert.equal(world.status(id), 'failed')
+    world.kill()
+    world.reorg(0)
+    world.away.clear()
+    world.refuses = () => undefined
+    // A node had kept it.
+    world.pool.add(0)
+    world.mine()
+    await world.steps(4)
+    assert.partialDeepStrictEqual(world.saidOf('Contradiction'), [{ tradeId: id }])
+    assertIdle(world.state)
+  })
+
+  it('what had failed is found out from its market where the database does not know yet', async () => {
+    const world = new World()
+    const [good, bad] = several(world, 2)
+    assert(good !== undefined && bad !== undefined)
+    world.refuses = (id) => (id === bad ? POOR : undefined)
+    await world.step()
+    world.projecting = false
+    await world.steps(3)
+    assert.equal(world.status(bad), 'failed')
+    assert.equal(world.database.get(bad)?.status, 'submitted')
+    world.reorg(0)
+    world.refuses = () => undefined
+    await world.steps(8)
+    assert(world.abandoned.includes(0))
+    assert.equal(world.status(bad), 'failed')
+    assert.equal(world.settledBy.has(keyOf({ tradeId: bad })), false)
+    assert.equal(world.settledBy.has(keyOf({ tradeId: good })), true)
+    assertIdle(world.state)
+  })
+
+  it('a trade that was confirmed, and whose transaction is gone for good, is taken back', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.away.set('acknowledge', AWAY)
+    await world.steps(4)
+    assert.equal(world.status(id), 'confirmed')
+    world.kill()
+    world.reorg(0)
+    world.rows[0]!.blank = true
+    world.away.clear()
+    await world.steps(6)
+    const again = ['reverted', 'submitted', 'confirmed'] as const
+    assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed', ...again])
+    assert.deepEqual(world.acknowledged, [0, 1])
+    assertIdle(world.state)
+  })
+
+  it('a row is not closed before its market has heard that a trade is taken back', async () => {
+    const world = new World()
+    world.trade()
+    world.away.set('acknowledge', AWAY)
+    await world.steps(4)
+    world.kill()
+    world.reorg(0)
+    world.rows[0]!.blank = true
+    world.away.clear()
+    world.away.set('submit', AWAY)
+    world.answers = ({ status }) => (status === 'reverted' ? { unanswered: 'closed' } : undefined)
+    await world.steps(5)
+    assert.deepEqual(world.acknowledged, [])
+  })
+
+  it('a trade that is in two transactions fails only if neither settles it', async () => {
+    const world = new World()
+    world.automine = false
+    const id = world.trade()
+    await world.step()
+    const [row] = world.rows
+    assert(row !== undefined)
+    world.rows.push({ ...row, nonce: 1, txHash: hashOf(1) })
+    world.kill()
+    await world.step()
+    world.pool.delete(1)
+    world.refuses = () => POOR
+    world.mine()
+    world.away.set('submit', AWAY)
+    await world.step()
+    world.refuses = () => undefined
+    world.mine()
+    await world.steps(3)
+    assert.equal(world.status(id), 'confirmed')
+    assert(!world.wayOf(id).includes('failed'))
+    assertIdle(world.state)
+  })
+
+  it('a batch that reverts and has nothing left to settle keeps nobody back', async () => {
+    const world = new World()
+    world.automine = false
+    world.projecting = false
+    const id = world.trade()
+    await world.step()
+    world.reverts = () => PANIC
+    world.mine()
+    world.markets.get(id)!.status = 'failed'
+    world.kill()
+    await world.steps(2)
+    world.project()
+    world.reverts = () => undefined
+    world.automine = true
+    const next = world.trade()
+    await world.steps(4)
+    assert.equal(world.status(next), 'confirmed')
+    assertIdle(world.state)
+  })
+
+  it('a row whose closing is answered late is not taken for closed', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.byHand = true
+    const isClosing = ({ port }: { port: Port }) => port === 'acknowledge'
+    await world.until(
+      () => world.pending.some(isClosing),
+      (call) => !isClosing(call),
+    )
+    world.reorg(0)
+    world.automine = false
+    await world.until(
+      () => world.wayOf(id).filter((status) => status === 'submitted').length === 2,
+      (call) => !isClosing(call),
+    )
+    await world.turn()
+    world.automine = true
+    await world.until(() => world.rows[0]?.closed === true && world.state.batches.size === 0)
+    assert.equal(world.status(id), 'confirmed')
+    assertIdle(world.state)
+  })
+})
+
 describe('settlement is behind', () => {
   const lags = (world: World) => world.saidOf('LagChanged').map(({ behind }) => behind)
 
@@ -666,6 +804,14 @@ describe('settlement is behind', () => {
     assert.deepEqual(lags(world), [], 'its time counts from then on')
     await world.steps(5)
     assert.deepEqual(lags(world), [true])
+  })
+
+  it('not for an old trade whose market was never there', async () => {
+    const world = new World({ maxLagMs: 10_000 })
+    world.unknownMarkets.add(marketNumbered(2))
+    world.trade({ market: 2, matchedAtMs: world.nowMs - 60_000 })
+    await world.steps(20, 300)
+    assert.deepEqual(lags(world), [])
   })
 
   it('when the database cannot be read for too long: nobody knows what waits in it', async () => {
