@@ -175,6 +175,8 @@ type Held = {
   setbacks: number
   /** What its market is to hear, one after the other. */
   readonly reports: TradeReport[]
+  /** Whether its market takes it for confirmed; then it must hear so if it is not after all. */
+  confirmed: boolean
   asking: boolean
   askAgainMs: number
 }
@@ -190,6 +192,8 @@ type Batch = {
   acknowledging: boolean
   /** A reorg removed it; nothing is sent again until the markets have said what they think of it. */
   vanished: boolean
+  /** Those of its trades that have failed here and must not settle any more, by their id on chain. */
+  readonly unwanted: Map<string, TradeId>
 }
 
 export type SettlementState = {
@@ -204,6 +208,8 @@ export type SettlementState = {
   readonly ended: Map<TradeId, number>
   /** Markets that the chain does not know yet, and when to look again. */
   readonly unknownMarkets: Map<MarketId, number>
+  /** Until when they were known to be missing: until then their trades could not have settled. */
+  readonly missingUntilMs: Map<MarketId, number>
   readonly usedPermits: Set<OrderHash>
   readonly busy: Set<Step>
   /** By step: not before this time, after a failure. */
@@ -240,11 +246,14 @@ const PAUSE_MS = 250
 const PAUSE_MS_MAX = 15_000
 const ASK_AGAIN_MS = 200
 const MARKET_AGAIN_MS = 2_000
+const MISSING_KEPT_MS = 10 * MARKET_AGAIN_MS
 const UNRIPE_AGAIN_MS = 2_000
 const SYSTEMIC_AGAIN_MS = 2_000
 /** How long a trade waits after its first setback; it doubles with each. */
 const SETBACK_MS = 2_000
 const SETBACK_MS_MAX = 600_000
+
+const REORGANISED = 'a reorganisation of the chain removed its transaction'
 
 /** Reverts that are not about any trade: the batch waits for somebody to mend the cause. */
 const SYSTEMIC: ReadonlySet<string> = new Set([
@@ -263,6 +272,7 @@ export function newSettlement(rules: SettlementRules, outside: SettlementOutside
     batches: new Map(),
     ended: new Map(),
     unknownMarkets: new Map(),
+    missingUntilMs: new Map(),
     usedPermits: new Set(),
     busy: new Set(),
     pauses: new Map(),
@@ -388,10 +398,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     state.vanishing.shift()
     const again = follow(state, batch, context)
     again.vanished = true
-    for (const { tradeId } of batch.trades) {
-      const reason = 'a reorganisation of the chain removed its transaction'
-      tell(state, tradeId, 'reverted', batch.txHash, reason, 'none')
-    }
+    for (const { tradeId } of batch.trades) takeBack(state, tradeId, batch.txHash)
     settleVanished(state, again, context)
     advance(state, context)
     return undefined
@@ -423,7 +430,8 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
   },
 
   Acknowledged(state, { batch }) {
-    state.batches.delete(batch)
+    // A reorg may have brought it back meanwhile; then it is to be followed to its next end.
+    if (state.batches.get(batch)?.acknowledging === true) state.batches.delete(batch)
     return undefined
   },
 
@@ -561,6 +569,7 @@ function hold(state: SettlementState, trade: StoredTrade, place: Place, nowMs: n
     notBeforeMs: 0,
     setbacks: 0,
     reports: [],
+    confirmed: trade.status === 'confirmed',
     asking: false,
     askAgainMs: 0,
   }
@@ -627,6 +636,7 @@ function wakeMarkets(state: SettlementState, nowMs: number): void {
   for (const [marketId, againMs] of state.unknownMarkets) {
     if (nowMs < againMs) continue
     state.unknownMarkets.delete(marketId)
+    state.missingUntilMs.set(marketId, nowMs)
     state.readFull = true
     for (const [tradeId, { place, trade }] of state.held) {
       if (place === 'waiting' && trade.marketId === marketId) requeue(state, tradeId, 0)
@@ -701,6 +711,7 @@ function begin(state: SettlementState, sent: OpenSettlement, context: Settlement
     ended: false,
     acknowledging: false,
     vanished: false,
+    unwanted: new Map(),
   }
   state.batches.set(batchName(batch), batch)
   submitted(state, batch)
@@ -712,6 +723,7 @@ function submitted(state: SettlementState, batch: Batch): void {
   for (const tradeId of batch.tradeIds) {
     const held = state.held.get(tradeId)
     if (held === undefined || held.place === 'ended') continue
+    leaveQueue(state, held)
     held.place = 'sent'
     const { trade } = held
     held.trade = { ...trade, status: 'submitted', attempts: trade.attempts + 1 }
@@ -719,15 +731,26 @@ function submitted(state: SettlementState, batch: Batch): void {
   }
 }
 
-/** A transaction that this process did not send, or not lately. */
+/**
+ * A transaction that this process did not send, or not lately. Its end may have been told before a
+ * kill, and a reorg may have removed it since: what has failed must not settle by it after all.
+ */
 function follow(state: SettlementState, found: RecoveredBatch, context: SettlementContext): Batch {
+  const unwanted: StoredTrade[] = []
   for (const trade of found.trades) {
-    state.ended.delete(trade.tradeId)
     const known = state.held.get(trade.tradeId)
-    if (known?.place === 'queued') keep(state.queue, (tradeId) => tradeId !== trade.tradeId)
+    if (known !== undefined) leaveQueue(state, known)
+    else if (trade.status === 'failed') {
+      unwanted.push(trade)
+      continue
+    }
+    state.ended.delete(trade.tradeId)
     hold(state, trade, 'sent', context.nowMs)
   }
-  return begin(state, found, context)
+  const batch = begin(state, found, context)
+  for (const trade of unwanted) batch.unwanted.set(state.outside.keyOf(trade), trade.tradeId)
+  if (unwanted.length > 0) state.outside.desk.abandon(batch)
+  return batch
 }
 
 function hearNews(state: SettlementState, news: SettlementNews, context: SettlementContext): void {
@@ -765,7 +788,18 @@ function finish(
   const settled = verdicts.filter((verdict) => verdict.settled).length
   const rejected = verdicts.length - settled
   context.emit({ type: 'BatchEnded', outcome, settled, rejected, gasUsed })
-  const own = batch.tradeIds.filter((tradeId) => state.held.get(tradeId)?.place === 'sent')
+  const own = batch.tradeIds.filter(
+    (tradeId) => state.held.get(tradeId)?.place === 'sent' && !isElsewhere(state, tradeId),
+  )
+  const verdictOf = new Map(verdicts.map((verdict) => [verdict.tradeKey, verdict]))
+  for (const tradeId of own) {
+    const held = state.held.get(tradeId)
+    if (held?.confirmed !== true) continue
+    const verdict = verdictOf.get(held.trade.tradeKey)
+    // A block that has gone confirmed it before a kill, and this one has not.
+    const isSettled = verdict?.settled === true || verdict?.reason === 'AlreadySettled'
+    if (!isSettled) takeBack(state, tradeId, txHash)
+  }
   if (outcome === 'reverted') {
     const revert = { name: '', words: 'the transaction reverted' }
     isolate(state, own, revert, context)
@@ -775,12 +809,29 @@ function finish(
     for (const tradeId of own) requeue(state, tradeId, 0)
     return
   }
-  const verdictOf = new Map(verdicts.map((verdict) => [verdict.tradeKey, verdict]))
   for (const tradeId of batch.tradeIds) {
     const held = state.held.get(tradeId)
     if (held === undefined) continue
-    decide(state, held, verdictOf.get(held.trade.tradeKey), txHash, context)
+    const verdict = verdictOf.get(held.trade.tradeKey)
+    if (verdict?.settled !== true && isElsewhere(state, tradeId)) continue
+    decide(state, held, verdict, txHash, context)
   }
+  for (const [tradeKey, tradeId] of batch.unwanted) {
+    if (verdictOf.get(tradeKey)?.settled === true) contradict(tradeId, context)
+  }
+}
+
+/** Whether it is in another transaction that is under way, as after a reorg: then that one decides. */
+function isElsewhere(state: SettlementState, tradeId: TradeId): boolean {
+  for (const { ended, tradeIds } of state.batches.values()) {
+    if (!ended && tradeIds.includes(tradeId)) return true
+  }
+  return state.vanishing.some(({ tradeIds }) => tradeIds.includes(tradeId))
+}
+
+function contradict(tradeId: TradeId, context: SettlementContext): void {
+  const what = 'it settled on chain after it had failed here'
+  context.emit({ type: 'Contradiction', tradeId, what })
 }
 
 function decide(
@@ -829,6 +880,7 @@ function isolate(
   context: SettlementContext,
 ): void {
   const { nowMs } = context
+  if (tradeIds.length === 0) return
   context.emit({ type: 'BatchReverts', trades: tradeIds.length, why: revert.words })
   if (SYSTEMIC.has(revert.name)) {
     state.stopped = revert.words
@@ -865,15 +917,18 @@ function end(
 ): void {
   const held = state.held.get(tradeId)
   if (held === undefined) return
-  if (held.place === 'queued') {
-    keep(state.queue, (each) => each !== tradeId)
-    for (const group of state.groups) keep(group, (each) => each !== tradeId)
-    keep(state.groups, (group) => group.length > 0)
-  }
+  leaveQueue(state, held)
   held.place = 'ended'
   tell(state, tradeId, status, txHash, why.reason, why.fault)
   const waitedMs = context.nowMs - held.trade.matchedAtMs
   context.emit({ type: 'TradeEnded', status, reason: why.reason, waitedMs })
+}
+
+function leaveQueue(state: SettlementState, { place, trade: { tradeId } }: Held): void {
+  if (place !== 'queued') return
+  keep(state.queue, (each) => each !== tradeId)
+  for (const group of state.groups) keep(group, (each) => each !== tradeId)
+  keep(state.groups, (group) => group.length > 0)
 }
 
 /** Plans a report. One that the newer makes pointless is left out. */
@@ -929,22 +984,43 @@ function heard(
   const { tradeId } = held.trade
   if (report.status === 'reverted') {
     // Not confirmed yet: there was nothing to take back. Failed: it must not settle any more.
-    if (status === 'failed' && held.place !== 'ended') {
-      held.place = 'ended'
-      for (const batch of state.batches.values()) {
-        if (batch.vanished && batch.tradeIds.includes(tradeId)) state.outside.desk.abandon(batch)
-      }
-    }
+    if (status === 'failed') dropFailed(state, held)
     return
   }
   if (status === report.status) return
-  if (report.status === 'failed' && status === 'confirmed') {
+  if (report.status === 'submitted' && status === 'failed') {
+    // It failed before a restart, and what was read then did not say so.
+    dropFailed(state, held)
+  } else if (report.status === 'submitted' && status === 'confirmed') {
+    held.confirmed = true
+    if (held.place !== 'sent' && held.place !== 'ended') takeBack(state, tradeId, report.txHash)
+  } else if (report.status === 'failed' && status === 'confirmed') {
     // It was confirmed by a block that has gone, which nobody noticed at the time.
-    const reason = 'a reorganisation of the chain removed its transaction'
-    held.reports.unshift({ ...report, status: 'reverted', reason, fault: 'none' }, report)
+    const before = { status: 'reverted', reason: REORGANISED, fault: 'none' } as const
+    held.reports.unshift({ ...report, ...before }, report)
   } else if (report.status === 'confirmed' && status === 'failed') {
-    const what = 'it settled on chain after it had failed here'
-    context.emit({ type: 'Contradiction', tradeId, what })
+    contradict(tradeId, context)
+  }
+}
+
+/** It is not settled any more, whatever was told. */
+function takeBack(state: SettlementState, tradeId: TradeId, txHash: string): void {
+  const held = state.held.get(tradeId)
+  if (held === undefined) return
+  held.confirmed = false
+  tell(state, tradeId, 'reverted', txHash, REORGANISED, 'none')
+}
+
+/** A trade that has failed is under way again: what it is in had better not be mined. */
+function dropFailed(state: SettlementState, held: Held): void {
+  if (held.place === 'ended') return
+  const { tradeId, tradeKey } = held.trade
+  leaveQueue(state, held)
+  held.place = 'ended'
+  for (const batch of state.batches.values()) {
+    if (batch.ended || !batch.tradeIds.includes(tradeId)) continue
+    batch.unwanted.set(tradeKey, tradeId)
+    state.outside.desk.abandon(batch)
   }
 }
 
@@ -992,7 +1068,7 @@ function forgetEnded(state: SettlementState, nowMs: number): void {
 function acknowledge(state: SettlementState, context: SettlementContext): void {
   for (const [name, batch] of state.batches) {
     if (!batch.ended || batch.acknowledging) continue
-    if (batch.tradeIds.some((tradeId) => state.held.get(tradeId)?.place === 'ended')) continue
+    if (batch.tradeIds.some((tradeId) => isUntold(state.held.get(tradeId)))) continue
     if (context.nowMs < (state.pauses.get('acknowledge')?.untilMs ?? 0)) return
     batch.acknowledging = true
     context.pipe(
@@ -1003,18 +1079,29 @@ function acknowledge(state: SettlementState, context: SettlementContext): void {
   }
 }
 
+/** Whether its market has to hear something that a restart could not find out. */
+function isUntold(held: Held | undefined): boolean {
+  if (held === undefined) return false
+  return held.place === 'ended' || held.reports.some(({ status }) => status === 'reverted')
+}
+
 /** How long the oldest trade that could have settled has waited. */
 function watchLag(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
+  const { maxLagMs } = state.rules
+  for (const [marketId, untilMs] of state.missingUntilMs) {
+    if (nowMs - untilMs > maxLagMs + MISSING_KEPT_MS) state.missingUntilMs.delete(marketId)
+  }
   let oldestMs = nowMs
   for (const { place, trade } of state.held.values()) {
-    if (place !== 'waiting' && place !== 'ended') oldestMs = Math.min(oldestMs, trade.matchedAtMs)
+    if (place === 'waiting' || place === 'ended') continue
+    const couldMs = Math.max(trade.matchedAtMs, state.missingUntilMs.get(trade.marketId) ?? 0)
+    oldestMs = Math.min(oldestMs, couldMs)
   }
   // While the database cannot be read, nobody knows what waits in it.
   const blind = state.pauses.has('read') || state.pauses.has('recover')
   if (blind) oldestMs = Math.min(oldestMs, state.lastReadMs)
   state.lagMs = nowMs - oldestMs
-  const { maxLagMs } = state.rules
   const behind = maxLagMs > 0 && state.lagMs > maxLagMs
   if (behind === state.behind) return
   state.behind = behind

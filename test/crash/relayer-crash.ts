@@ -1,16 +1,18 @@
 /**
  * Kills the exchange at chosen moments of a relayed operation, starts it again, and sends the same
  * request until it is answered. Whatever happened, the chain has seen the operation once: the owner's
- * nonce at the contract is one, and one event says so.
+ * nonce at the contract is one, and one event says so. A kill per operation, or one kill for many of
+ * them, each of which is held at another moment.
  */
 
 import assert from 'node:assert/strict'
 import type { Hex } from 'viem'
 import type { RelayRequest } from '#client/relayer.ts'
 import { SibylError } from '#client/sibyl-error.ts'
+import { devnetAccount, devnetKey, RELAYER } from '#devnet/accounts.ts'
 import { UNIT } from '../contracts/support/world.ts'
 import { eventually } from '../support/eventually.ts'
-import { randomFrom } from '../support/random.ts'
+import { dealt, randomFrom } from '../support/random.ts'
 import { openRelayed, type Person, type Relayed } from '../support/relayed.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
@@ -40,6 +42,9 @@ export type RelayCrashReport = {
   readonly operations: number
 }
 
+/** The relayer's keys. What is sent by one keeps nothing back that another sends. */
+const SENDERS = [RELAYER, 16, 17, 18] as const
+
 /** An exchange whose way to the chain is in the test's hands. */
 export type FragileRelayed = { readonly relayed: Relayed; readonly proxy: RpcProxy }
 
@@ -50,7 +55,11 @@ export async function openFragile(): Promise<FragileRelayed> {
       proxy = await startRpcProxy(url)
       return proxy.url
     },
-    environment: { SIBYL_RELAYER_REBROADCAST_MS: '200', SIBYL_RELAYER_FEE_BUMP_MS: '1000' },
+    environment: {
+      SIBYL_RELAYER_KEYS: SENDERS.map(devnetKey).join(','),
+      SIBYL_RELAYER_REBROADCAST_MS: '200',
+      SIBYL_RELAYER_FEE_BUMP_MS: '1000',
+    },
   })
   assert.ok(proxy)
   return { relayed, proxy }
@@ -62,13 +71,75 @@ export async function closeFragile({ relayed, proxy }: FragileRelayed): Promise<
   await relayed.chain.close()
 }
 
+/** How many transactions the relayer's keys have in the chain. */
+export async function sentByAll({ relayed }: FragileRelayed): Promise<number> {
+  let sent = 0
+  for (const sender of SENDERS) {
+    const { address } = devnetAccount(sender)
+    sent += await relayed.chain.publicClient.getTransactionCount({ address })
+  }
+  return sent
+}
+
+/** One kill that finds an operation at each of the points: they are held there until then. */
+export async function crashRelayerOnce(
+  fragile: FragileRelayed,
+  points: readonly KillPoint[],
+): Promise<RelayCrashReport> {
+  const { relayed, proxy } = fragile
+  const before = await sentByAll(fragile)
+  const crowd = await Promise.all(
+    points.map(async (point) => {
+      const owner = await relayed.person(UNIT)
+      const request = await relayed.again(owner).relayer.sign.ctfApproval()
+      return { point, owner, request, here: Promise.withResolvers<void>(), isHere: false }
+    }),
+  )
+  const dead = Promise.withResolvers<never>()
+  dead.promise.catch(() => {})
+  const underWay: typeof crowd = []
+  proxy.before = async (method, params) => {
+    const held = underWay.find(({ point, owner }) => {
+      return point.method === method && isAbout(params, owner)
+    })
+    if (held === undefined) return
+    if (held.point.after && !held.isHere) await relayed.chain.chain.request(method, params)
+    held.isHere = true
+    held.here.resolve()
+    await dead.promise
+  }
+  // The furthest first: what is held at a later moment asks nothing that an earlier one waits for.
+  for (const one of crowd.toReversed()) {
+    underWay.push(one)
+    void submitUnheard(relayed, one)
+    await one.here.promise
+  }
+  await relayed.exchange.kill()
+  proxy.before = undefined
+  dead.reject(new Error('nobody is there to hear it'))
+  let reached = 0
+  for (const { owner } of crowd) if ((await nonceOf(relayed, owner)) > 0n) reached++
+  await relayed.exchange.start()
+  for (const { owner, request } of crowd) await assertDoneOnce(relayed, owner, request)
+  const transactions = (await sentByAll(fragile)) - before
+  return { kills: 1, reached, transactions, operations: crowd.length }
+}
+
+/** Whether a request to the node has to do with the owner, as far as one can tell. */
+function isAbout(params: unknown[], { address }: Person): boolean {
+  const said = JSON.stringify(params).toLowerCase()
+  // Neither a question for fees nor one for a receipt names anybody.
+  return said.length < 100 || said.includes(address.slice(2).toLowerCase())
+}
+
 export async function crashRelayer(
-  { relayed, proxy }: FragileRelayed,
+  fragile: FragileRelayed,
   points: readonly KillPoint[],
   onRound?: (round: number, point: KillPoint) => void,
 ): Promise<RelayCrashReport> {
+  const { relayed, proxy } = fragile
   let reached = 0
-  const before = await relayed.sent()
+  const before = await sentByAll(fragile)
   for (const [round, point] of points.entries()) {
     onRound?.(round, point)
     const owner = await relayed.person(UNIT)
@@ -78,22 +149,23 @@ export async function crashRelayer(
     await relayed.exchange.start()
     await assertDoneOnce(relayed, owner, request)
   }
-  const transactions = (await relayed.sent()) - before
+  const transactions = (await sentByAll(fragile)) - before
   return { kills: points.length, reached, transactions, operations: points.length }
 }
 
+/** So many kills, in any order, and none a second time before each was there once. */
 export function randomPoints(kills: number, seed: number): KillPoint[] {
-  const random = randomFrom(seed)
-  return Array.from({ length: kills }, () => random.pick(KILL_POINTS))
+  return dealt(randomFrom(seed), KILL_POINTS, kills)
 }
 
 async function killedAt(
-  { chain, exchange, again }: Relayed,
+  relayed: Relayed,
   proxy: RpcProxy,
   { method, after }: KillPoint,
   owner: Person,
   request: RelayRequest,
 ): Promise<void> {
+  const { chain, exchange } = relayed
   const dead = Promise.withResolvers<void>()
   proxy.before = async (asked, params) => {
     if (asked !== method) return
@@ -103,11 +175,18 @@ async function killedAt(
     dead.resolve()
     throw new Error('nobody is there to hear it')
   }
-  const answered = again(owner)
+  void submitUnheard(relayed, { owner, request })
+  await dead.promise
+}
+
+/** Sends a request whose answer does not come, or comes too early. */
+async function submitUnheard(
+  { again }: Relayed,
+  { owner, request }: { owner: Person; request: RelayRequest },
+): Promise<void> {
+  await again(owner)
     .relayer.submit(request, { signal: AbortSignal.timeout(15_000) })
     .catch((error: unknown) => assert.ok(error instanceof SibylError, String(error)))
-  await dead.promise
-  void answered
 }
 
 async function nonceOf({ chain }: Relayed, { address }: Person): Promise<bigint> {

@@ -1,7 +1,7 @@
 /** `npm run crash:settlement -- --kills 200 --seed 7`: as many kills as one likes, with figures. */
 
 import { parseArgs } from 'node:util'
-import { crashSettlement } from './settlement-crash.ts'
+import { crashSettlement, randomKills } from './settlement-crash.ts'
 
 const { values } = parseArgs({
   options: { kills: { type: 'string', default: '50' }, seed: { type: 'string' } },
@@ -10,7 +10,7 @@ const seed = Number(values.seed ?? Date.now() % 1_000_000)
 process.stdout.write(`seed ${seed}\n`)
 
 const report = await crashSettlement({
-  kills: Number(values.kills),
+  points: randomKills(Number(values.kills), seed),
   seed,
   onRound(point, { kills, underWay, answered }) {
     const where =
@@ -24,6 +24,7 @@ process.stdout.write(
   [
     '',
     `kills                               ${report.kills}`,
+    `that came at their instant          ${report.inTime}`,
     `that found a transaction open       ${report.underWay}`,
     `trades                              ${report.trades} (${report.answered} told before a kill)`,
     `settled once                        ${report.confirmed}`,

@@ -33,7 +33,7 @@ import { pendingTradeIds } from '#store/settlements.ts'
 import { recentTrades, type TradeRecord } from '#store/trades.ts'
 import { journalOf } from '#store/transactions.ts'
 import { openTestChain, type TestChain } from '../support/chain.ts'
-import { type Random, randomFrom } from '../support/random.ts'
+import { dealt, type Random, randomFrom } from '../support/random.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 import { marketNumbered } from '../support/seeded-markets.ts'
 import { TRADE_SETTLED } from '../support/settled.ts'
@@ -41,18 +41,42 @@ import { TRADE_SETTLED } from '../support/settled.ts'
 /** When the exchange is killed: as it asks the chain this, or on the first question after it. */
 export type KillPoint = { readonly method: string; readonly after: boolean }
 
-export const KILL_POINTS: readonly KillPoint[] = [
-  { method: 'eth_call', after: false },
-  // Fees are asked for before a transaction is signed.
-  { method: 'eth_maxPriorityFeePerGas', after: false },
-  { method: 'eth_sendRawTransaction', after: false },
-  { method: 'eth_sendRawTransaction', after: true },
-  { method: 'eth_getTransactionReceipt', after: false },
-  { method: 'eth_getTransactionReceipt', after: true },
+/** By how far a settlement has come. */
+const STAGES: readonly (readonly KillPoint[])[] = [
+  // Nothing is signed. Fees are asked for just before that.
+  [
+    { method: 'eth_call', after: false },
+    { method: 'eth_maxPriorityFeePerGas', after: false },
+  ],
+  // Signed and journalled, and the node has it or not.
+  [
+    { method: 'eth_sendRawTransaction', after: false },
+    { method: 'eth_sendRawTransaction', after: true },
+  ],
+  // It may be mined, and the markets know or do not.
+  [
+    { method: 'eth_getTransactionReceipt', after: false },
+    { method: 'eth_getTransactionReceipt', after: true },
+  ],
 ]
+
+export const KILL_POINTS: readonly KillPoint[] = STAGES.flat()
+
+/** One kill in each stage, at one of its points. */
+export function killInEachStage(seed: number): KillPoint[] {
+  const random = randomFrom(seed)
+  return STAGES.map((points) => random.pick(points))
+}
+
+/** So many kills: at each of the points and at any time, none a second time before each was there. */
+export function randomKills(kills: number, seed: number): (KillPoint | undefined)[] {
+  return dealt(randomFrom(seed), [...KILL_POINTS, undefined, undefined], kills)
+}
 
 export type CrashReport = {
   kills: number
+  /** Kills at their point, or at any time if they have none; the others were late. */
+  inTime: number
   /** Kills that found a transaction that was signed and not closed. */
   underWay: number
   /** Trades that the markets have told of before they were killed. */
@@ -64,7 +88,7 @@ export type CrashReport = {
 }
 
 export type CrashOptions = {
-  readonly kills: number
+  readonly points: readonly (KillPoint | undefined)[]
   readonly seed: number
   readonly onRound?: (point: KillPoint | undefined, report: CrashReport) => void
 }
@@ -76,7 +100,7 @@ const BUYERS = [13, 14, 15] as const
 const PAUPER = 7
 const TRADERS = [...SELLERS, ...BUYERS, PAUPER]
 /** A kill that its instant did not bring comes after this long. */
-const KILL_AFTER_MS = 5_000
+const KILL_AFTER_MS = 30_000
 const UNIT = 1_000_000
 
 type Scene = {
@@ -94,6 +118,7 @@ export async function crashSettlement(options: CrashOptions): Promise<CrashRepor
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-crash-'))
   const report: CrashReport = {
     kills: 0,
+    inTime: 0,
     underWay: 0,
     answered: 0,
     trades: 0,
@@ -107,8 +132,7 @@ export async function crashSettlement(options: CrashOptions): Promise<CrashRepor
   try {
     const holdings = await holdingsOf(scene)
     const sentBefore = await transactionsOf(scene)
-    for (let round = 0; round < options.kills; round++) {
-      const point = random.chance(0.75) ? random.pick(KILL_POINTS) : undefined
+    for (const point of options.points) {
       await killWhileTrading(scene, point)
       report.kills++
       if ((await openTransactions(scene)) > 0) report.underWay++
@@ -188,10 +212,16 @@ async function killWhileTrading(scene: Scene, point: KillPoint | undefined): Pro
   const child = await startChild(scene)
   let dead = false
   const kill = (): void => {
+    if (!dead) report.inTime++
     dead = true
     child.process.kill('SIGKILL')
   }
-  const timer = setTimeout(kill, point === undefined ? random.int(20, 1_000) : KILL_AFTER_MS)
+  const late = (): void => {
+    dead = true
+    child.process.kill('SIGKILL')
+  }
+  const timer =
+    point === undefined ? setTimeout(kill, random.int(20, 1_000)) : setTimeout(late, KILL_AFTER_MS)
   let hits = random.int(1, 3)
   let armed = false
   proxy.before = (method) => {

@@ -1,28 +1,37 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { toFunctionSelector } from 'viem'
 import type { MarketId } from '#domain/ids.ts'
 import { SELL } from '#domain/order.ts'
+import { KILL_POINTS } from '../crash/settlement-crash.ts'
 import { openTestChain, type TestChain } from '../support/chain.ts'
+import { randomFrom } from '../support/random.ts'
 import { type SettlementWorld, startWorld, type WorldOptions } from './settlement-fixture.ts'
 
-describe('settlement', () => {
-  let chain: TestChain
-  before(async () => {
-    chain = await openTestChain({ seed: true })
-  })
-  after(() => chain.close())
+/** How long an answer of a slow RPC is waited for. */
+const PATIENCE_MS = 150
 
-  const inWorld =
-    (body: (world: SettlementWorld) => Promise<void>, options: WorldOptions = {}) =>
-    async () => {
-      const world = await startWorld(chain, options)
-      try {
-        await body(world)
-      } finally {
-        await world.close()
-      }
+/** One for all: each test has a market thread, a log and a database of its own. */
+let chain: TestChain
+before(async () => {
+  chain = await openTestChain({ seed: true })
+})
+after(() => chain.close())
+
+const inWorld =
+  (body: (world: SettlementWorld) => Promise<void>, options: WorldOptions = {}) =>
+  async () => {
+    const world = await startWorld(chain, options)
+    try {
+      await body(world)
+      await world.until('every trade is decided', world.allDecided)
+      await world.agree()
+    } finally {
+      await world.close()
     }
+  }
 
+describe('settlement', () => {
   const settled = (world: SettlementWorld): Promise<number> =>
     world.trades().then((all) => all.filter(({ status }) => status === 'confirmed').length)
 
@@ -140,5 +149,410 @@ describe('settlement', () => {
       assert.equal(await settled(world), 2)
       await world.agree()
     }),
+  )
+})
+
+/** Whatever happens, in the end every trade has settled once, or failed for a reason of its own. */
+describe('settlement survives', () => {
+  const sentOnes = (world: SettlementWorld): number =>
+    world.said.filter(({ type }) => type === 'BatchSent').length
+
+  it(
+    'a kill between signing and broadcasting',
+    inWorld(async (world) => {
+      await world.trade()
+      world.proxy.before = (method) => {
+        if (method !== 'eth_sendRawTransaction') return
+        world.proxy.before = undefined
+        world.kill()
+        throw new Error('the line was cut')
+      }
+      await world.until('it is killed', () => world.proxy.before === undefined)
+      await world.until('every trade is decided', world.allDecided)
+      const [trade] = await world.trades()
+      const row = await world.transactionByHash(trade?.txHash ?? '')
+      assert.equal(row?.hashes.length, 1, 'the very transaction that was signed before the kill')
+      assert.equal(sentOnes(world), 0, 'nothing was sent anew')
+    }),
+  )
+
+  it(
+    'a kill between broadcasting and recording',
+    inWorld(async (world) => {
+      await world.trade()
+      await chain.automine(false)
+      // The node has it, and before anybody hears so, let alone writes it down, all is over.
+      world.away.markets = true
+      await world.until('it is sent', () => world.proxy.requests.has('eth_sendRawTransaction'))
+      world.kill()
+      world.away.markets = false
+      assert.deepEqual(await world.statuses(), ['matched'])
+      await chain.automine(true)
+      await chain.mine()
+      await world.until('every trade is decided', world.allDecided)
+      const [trade] = await world.trades()
+      assert.equal(trade?.status, 'confirmed')
+    }),
+  )
+
+  it(
+    'a kill while confirming, and before the markets were told',
+    inWorld(
+      async (world) => {
+        await world.trade()
+        await world.trade({ seller: 12, buyer: 13 })
+        await world.until('it is sent', () => sentOnes(world) === 1)
+        world.kill()
+        await world.step()
+        await chain.mine(3)
+        world.away.markets = true
+        await world.until('the end is known', () =>
+          [...world.state.batches.values()].some(({ ended }) => ended),
+        )
+        world.kill()
+        world.away.markets = false
+      },
+      { confirmations: 3 },
+    ),
+  )
+
+  it(
+    'a kill at each question that it asks the chain',
+    inWorld(async (world) => {
+      for (const { method, after: isAfter } of KILL_POINTS) {
+        await world.trade()
+        let isPassed = false
+        world.proxy.before = (asked) => {
+          if (!isPassed && asked !== method) return
+          if (isAfter && !isPassed) {
+            isPassed = true
+            return
+          }
+          world.proxy.before = undefined
+          world.kill()
+          throw new Error('the line was cut')
+        }
+        await world.until('it is killed', () => world.proxy.before === undefined)
+      }
+    }),
+  )
+
+  it(
+    'an RPC that is down, or answers errors',
+    inWorld(async (world) => {
+      await world.trade()
+      for (const faults of [
+        { down: true },
+        { status: 502 },
+        { error: { code: -32603, message: 'Internal error' } },
+        { error: { code: -32005, message: 'limit exceeded' }, errorMethods: ['eth_call'] },
+      ]) {
+        world.proxy.faults = faults
+        for (let steps = 0; steps < 4; steps++) await world.step(5_000)
+        assert.deepEqual(await world.statuses(), ['matched'])
+      }
+      assert(world.said.some(({ type }) => type === 'StepFailed'))
+      // Every third question or so fails from here on.
+      const random = randomFrom(7)
+      world.proxy.faults = {}
+      world.proxy.refuse = () =>
+        random.chance(0.3) ? { code: -32603, message: 'Internal error' } : undefined
+    }),
+  )
+
+  it(
+    'an RPC that takes a transaction and says nothing',
+    inWorld(async (world) => {
+      await world.trade()
+      world.proxy.faults = {
+        error: { code: -32603, message: 'Internal error' },
+        errorMethods: ['eth_sendRawTransaction'],
+      }
+      await world.until('it is signed', () => sentOnes(world) === 1)
+      await world.step()
+      assert.deepEqual(await world.statuses(), ['submitted'])
+      world.proxy.faults = {}
+    }),
+  )
+
+  it(
+    'an RPC that is slow, and one that is slower than anybody waits',
+    inWorld(
+      async (world) => {
+        await world.trade()
+        world.proxy.faults = { slowMs: 20 }
+        await world.until('it is confirmed', world.allDecided)
+        assert.deepEqual(await world.statuses(), ['confirmed'])
+        await world.trade({ seller: 12, buyer: 13 })
+        world.proxy.faults = { slowMs: 3 * PATIENCE_MS }
+        for (let steps = 0; steps < 4; steps++) await world.step(5_000)
+        assert.deepEqual(await world.statuses(), ['confirmed', 'matched'])
+        const failures = world.said.filter(({ type }) => type === 'StepFailed')
+        assert(failures.length > 0, 'it says that it does not get on')
+        world.proxy.faults = {}
+      },
+      { timeoutMs: PATIENCE_MS },
+    ),
+  )
+
+  it(
+    'an RPC that takes a transaction long after it was given up',
+    inWorld(
+      async (world) => {
+        await world.trade()
+        const late = Promise.withResolvers<void>()
+        let heldBack = 0
+        world.proxy.before = async (method) => {
+          if (method !== 'eth_sendRawTransaction') return
+          heldBack++
+          await late.promise
+        }
+        // Signed and stored, broadcast again and again, and no node has it.
+        await world.until('it is sent', () => sentOnes(world) === 1)
+        for (let steps = 0; steps < 4; steps++) await world.step(2_000)
+        assert.deepEqual(await world.statuses(), ['submitted'])
+        assert(heldBack > 1, 'it was broadcast more than once')
+        world.proxy.before = undefined
+        late.resolve()
+        await world.until('every trade is decided', world.allDecided)
+        assert.equal(sentOnes(world), 1, 'nothing was sent anew')
+        assert.deepEqual(await world.statuses(), ['confirmed'])
+      },
+      { timeoutMs: PATIENCE_MS },
+    ),
+  )
+
+  it(
+    'an RPC that lags behind',
+    inWorld(async (world) => {
+      const height = await chain.height()
+      await world.trade()
+      world.proxy.faults = { staleHead: height }
+      for (let steps = 0; steps < 5; steps++) await world.step(500)
+      world.proxy.faults = {}
+      await world.until('it is confirmed', world.allDecided)
+      // It is confirmed; now the node knows nothing of it any more, for a while.
+      world.proxy.faults = { staleHead: height }
+      for (let steps = 0; steps < 4; steps++) await world.step(500)
+      world.proxy.faults = {}
+      await world.step()
+      assert.deepEqual(await world.statuses(), ['confirmed'])
+      assert(!world.said.some(({ type }) => type === 'BatchVanished'))
+    }),
+  )
+
+  it(
+    'a transaction that the pool loses',
+    inWorld(async (world) => {
+      await world.trade()
+      world.proxy.faults = { dropTransactions: true }
+      await world.until('it is sent', () => sentOnes(world) === 1)
+      await world.step(500)
+      assert.deepEqual(await world.statuses(), ['submitted'])
+      world.proxy.faults = {}
+    }),
+  )
+
+  it(
+    'a jump of the base fee',
+    inWorld(async (world) => {
+      await chain.automine(false)
+      await world.trade()
+      await world.until('it is sent', () => sentOnes(world) === 1)
+      const [before] = await world.trades()
+      await chain.chain.request('hardhat_setNextBlockBaseFeePerGas', ['0x174876e800'])
+      await chain.mine()
+      await world.step()
+      const [after] = await world.trades()
+      assert.notEqual(after?.txHash, before?.txHash, 'it was signed again')
+      assert.equal(after?.attempts, 2)
+      await chain.automine(true)
+      await chain.mine()
+      await world.until('every trade is decided', world.allDecided)
+      const row = await world.transactionByHash(before?.txHash ?? '')
+      assert.equal(row?.txHash, after?.txHash, 'the old hash leads to the same transaction')
+      for (let blocks = 0; blocks < 40; blocks++) await chain.mine(10)
+    }),
+  )
+
+  it(
+    'a reorg that removes a settled batch',
+    inWorld(async (world) => {
+      await world.trade()
+      const reorganise = await chain.fork()
+      await world.until('it is confirmed', world.allDecided)
+      assert.deepEqual(await world.statuses(), ['confirmed'])
+      await reorganise()
+      await world.until('it is reverted', async () =>
+        world.said.some(({ type }) => type === 'BatchVanished'),
+      )
+      await world.until('it is confirmed again', world.allDecided)
+      const events = world.host.log
+        .read(0, 1, 1_000)
+        .map(({ event }) => (event as unknown as { type?: string; t?: string }).type)
+      assert(events.length > 0)
+      assert.deepEqual(await world.statuses(), ['confirmed'])
+    }),
+  )
+
+  it(
+    'a reorg after which a trade that had failed must not settle',
+    inWorld(async (world) => {
+      const pauper = chain.chain.account(7)
+      await world.place({ by: 10, side: SELL, size: 1, price: 0.4 })
+      await world.place({ by: 7, size: 1, price: 0.4 })
+      await world.trade({ seller: 12, buyer: 13 })
+      const reorganise = await chain.fork()
+      await world.until('both are decided', world.allDecided)
+      assert.deepEqual((await world.statuses()).sort(), ['confirmed', 'failed'])
+      await reorganise()
+      // On this branch the pauper has money: the same transaction would settle the failed trade.
+      await chain.fund(pauper, { collateral: 1_000_000n })
+      await world.until('it vanished', () =>
+        world.said.some(({ type }) => type === 'BatchVanished'),
+      )
+      await world.until('both are decided again', world.allDecided)
+      assert.deepEqual((await world.statuses()).sort(), ['confirmed', 'failed'])
+    }),
+  )
+
+  it(
+    'a batch that reverts as a whole because of one trade',
+    inWorld(async (world) => {
+      for (const [seller, buyer] of [
+        [10, 11],
+        [12, 13],
+        [14, 15],
+      ] as const) {
+        await world.trade({ seller, buyer })
+      }
+      // The node refuses to simulate whatever has the order of trader 14 in it.
+      const poison = chain.chain.account(14).address.slice(2).toLowerCase()
+      let refusals = 0
+      world.proxy.refuse = (method, params) => {
+        const hit = method === 'eth_call' && JSON.stringify(params).includes(poison)
+        if (!hit || ++refusals > 8) return undefined
+        return { code: 3, message: 'execution reverted', data: '0x4e487b71' }
+      }
+      await world.until('the others are confirmed', async () => {
+        const all = await world.statuses()
+        return all.filter((status) => status === 'confirmed').length === 2
+      })
+      assert(world.said.some((each) => each.type === 'BatchReverts' && each.trades === 1))
+      world.proxy.refuse = undefined
+    }),
+  )
+
+  it(
+    'a market whose tokens take more gas to find than others do',
+    inWorld(async (world) => {
+      await world.trade()
+      const tooLittle = `${toFunctionSelector('TooLittleGas(uint256)')}${'0'.repeat(64)}`
+      const tried: number[] = []
+      world.proxy.refuse = (method, [call]) => {
+        if (method !== 'eth_call') return undefined
+        const { gas, data = '' } = call as { gas?: string; data?: string }
+        if (gas === undefined || data.length < 1_000) return undefined
+        tried.push(Number(gas))
+        if (Number(gas) > 2_000_000) return undefined
+        return { code: 3, message: 'execution reverted', data: tooLittle }
+      }
+      await world.until('it is confirmed', world.allDecided)
+      assert.deepEqual(await world.statuses(), ['confirmed'])
+      assert(!world.said.some(({ type }) => type === 'BatchReverts'))
+      assert.deepEqual(
+        tried,
+        tried.map((_, times) => (tried[0] ?? 0) * 2 ** times),
+      )
+    }),
+  )
+
+  it(
+    'a paused contract: trades wait, and none fails',
+    inWorld(async (world) => {
+      await chain.chain.send(chain.owner, chain.settlement, 'pause', [])
+      await world.trade()
+      for (let steps = 0; steps < 4; steps++) await world.step(3_000)
+      assert.deepEqual(await world.statuses(), ['matched'])
+      assert.match(world.state.stopped, /paused/)
+      await chain.chain.send(chain.owner, chain.settlement, 'unpause', [])
+    }),
+  )
+
+  it(
+    'the database away: before the read, before the signing, before the end is recorded',
+    inWorld(async (world) => {
+      await world.trade()
+      await world.step()
+      world.away.database = true
+      for (let steps = 0; steps < 3; steps++) await world.step(5_000)
+      world.away.database = false
+      await world.trade({ seller: 12, buyer: 13 })
+      world.away.journal = true
+      for (let steps = 0; steps < 3; steps++) await world.step(5_000)
+      world.away.journal = false
+      await world.until('something is sent', () => sentOnes(world) > 0)
+      world.away.journal = true
+      for (let steps = 0; steps < 3; steps++) await world.step(5_000)
+      world.kill()
+      world.away.journal = false
+    }),
+  )
+
+  it(
+    'markets that do not answer for a while',
+    inWorld(async (world) => {
+      world.away.markets = true
+      await world.trade()
+      for (let steps = 0; steps < 5; steps++) await world.step()
+      assert.deepEqual(await world.statuses(), ['matched'])
+      world.away.markets = false
+    }),
+  )
+
+  it(
+    'a key that somebody else used meanwhile',
+    inWorld(async (world) => {
+      await world.trade()
+      world.proxy.faults = { dropTransactions: true }
+      await world.until('it is sent', () => sentOnes(world) === 1)
+      await chain.chain.send(chain.owner, chain.collateral, 'mint', [chain.owner.address, 1n])
+      world.proxy.faults = {}
+      await world.step()
+      await chain.mine(2)
+    }),
+  )
+
+  it(
+    'lag: markets take cancels only while the oldest trade is too old',
+    inWorld(
+      async (world) => {
+        const lags = () =>
+          world.said.flatMap((each) => (each.type === 'LagChanged' ? [each.behind] : []))
+        await world.trade()
+        world.proxy.faults = { down: true }
+        await world.until('it is behind', () => world.state.behind)
+        world.proxy.faults = {}
+        await world.until('it caught up', () => !world.state.behind)
+        assert.deepEqual(lags(), [true, false])
+        // What the market threads make of it.
+        const { chainId } = chain.settings
+        const resting = await world.place({ by: 14, price: 0.2 })
+        const lag = (behind: boolean) =>
+          world.host.run({ type: 'SettlementLag', message: { chainId, behind } })
+        await lag(true)
+        await assert.rejects(world.place({ by: 15, price: 0.2 }), /SETTLEMENT_BEHIND/)
+        const again = { type: 'PlaceOrder' as const, message: { order: resting } }
+        const { marketId } = world
+        const { orderHash, side } = resting
+        const cancel = { type: 'CancelOrder' as const, message: { marketId, orderHash, side } }
+        const [seen, cancelled] = await world.host.run(again, cancel)
+        assert.partialDeepStrictEqual(seen, { status: 'accepted', duplicate: true })
+        assert.partialDeepStrictEqual(cancelled, { status: 'cancelled' })
+        await lag(false)
+        await world.place({ by: 15, price: 0.2 })
+      },
+      { rules: { maxLagMs: 10_000 } },
+    ),
   )
 })

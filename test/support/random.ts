@@ -40,6 +40,17 @@ export function randomFrom(seed: number): Random {
   }
 }
 
+/** So many of the items, in any order, and none a second time before each was there once. */
+export function dealt<Item>(random: Random, items: readonly Item[], count: number): Item[] {
+  const all: Item[] = []
+  let deck: Item[] = []
+  while (all.length < count) {
+    if (deck.length === 0) deck = [...items]
+    all.push(...deck.splice(random.int(0, deck.length - 1), 1))
+  }
+  return all
+}
+
 /** Runs the body with each seed; what fails says with which. */
 export function withSeeds(seeds: readonly number[], body: (random: Random) => void): void {
   const asked = process.env.TEST_SEED
