@@ -65,7 +65,9 @@ test('each attempt of a write has a token of its own, reads have none', async ()
           assert.equal(headers.get('x-mine'), 'kept')
           seen.push([init.method ?? '', headers.get('authorization')])
           if (init.method === 'GET') return answer({ markets: [], count: 0 })
-          if (seen.length < 3) return answer({ error: 'busy', code: 'OVERLOADED' }, 503)
+          if (seen.length < 3) {
+            return answer({ error: 'busy', code: 'OVERLOADED' }, 503, { 'retry-after': '0' })
+          }
           return answer({ status: 'cancelled', orderHashes: [], count: 0 })
         },
       },
