@@ -174,6 +174,8 @@ async function startChild({ chain, proxy, dataDir, marketId }: Scene): Promise<C
     SIBYL_SETTLEMENT_BATCH_WAIT_MS: '20',
     SIBYL_SETTLEMENT_POLL_MS: '50',
     SIBYL_SETTLEMENT_MAX_LAG_SECONDS: '0',
+    // On a busy machine a thread may miss three short ones in a row, and is then started again.
+    SIBYL_HEALTH_INTERVAL_MS: '5000',
   }
   const entry = new URL('./exchange-process.ts', import.meta.url)
   const child = fork(entry, [dataDir, JSON.stringify(env)], { stdio: 'inherit' })
