@@ -100,7 +100,9 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         SIBYL_DEVNET_PORT: '0',
         // One more thread that is loaded at each start, and no test is about how many there are.
         SIBYL_VERIFY_THREADS: '1',
-        // On a busy machine a stop and the start after a kill may take long; neither is a failure.
+        // On a busy machine a request, a stop, and the start after a kill may take long; none of
+        // them is a failure.
+        SIBYL_REQUEST_DEADLINE_MS: '120000',
         SIBYL_STOP_TIMEOUT_MS: '120000',
         SIBYL_DEVNET_LINGER_SECONDS: '600',
         ...environment,

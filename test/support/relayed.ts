@@ -66,6 +66,8 @@ async function prepare(chain: TestChain, options: RelayedOptions): Promise<Envir
     SIBYL_CHAINS: JSON.stringify([{ ...chain.settings, rpcUrls: [url] }]),
     SIBYL_RELAYER_KEYS: chain.keys.relayer.join(','),
     SIBYL_RELAYER_POLL_MS: '50',
+    // Below the client's patience: a chain that is away is to be told by the exchange.
+    SIBYL_REQUEST_DEADLINE_MS: '10000',
     ...options.environment,
   }
 }
