@@ -3,8 +3,9 @@
  * ever belong to them on a chain that others can reach.
  */
 
+import { pbkdf2Sync } from 'node:crypto'
 import { type Hex, toHex } from 'viem'
-import { type HDAccount, hdKeyToAccount, mnemonicToAccount } from 'viem/accounts'
+import { type HDAccount, HDKey, hdKeyToAccount } from 'viem/accounts'
 
 export const DEVNET_CHAIN_ID = 31_337
 export const MNEMONIC = 'test test test test test test test test test test test junk'
@@ -19,8 +20,9 @@ export const MAKER = 3
 export const RESOLVER = 4
 export const DEMO_TRADERS = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19] as const
 
-// Stretching the words into a seed takes tens of milliseconds, so it is done once.
-const root = mnemonicToAccount(MNEMONIC, { path: 'm' as `m/44'/60'/${string}` }).getHdKey()
+// As BIP-39 has it. By Node's own function, because in JavaScript it takes a third of a second.
+const seed = pbkdf2Sync(MNEMONIC, 'mnemonic', 2_048, 64, 'sha512')
+const root = HDKey.fromMasterSeed(seed)
 const derived = new Map<number, HDAccount>()
 
 export function devnetAccount(index: number): HDAccount {
