@@ -6,7 +6,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { registerHooks } from 'node:module'
+import { enableCompileCache, registerHooks } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { isMainThread } from 'node:worker_threads'
 import { CACHE, FOLDED, foldedFile, foldedFolder, ROOT } from './cache.js'
@@ -15,6 +15,8 @@ import { strippedSource } from './strip.js'
 const ROOT_URL = pathToFileURL(ROOT).href
 const LIBRARIES_URL = pathToFileURL(`${ROOT}node_modules/`).href
 const CACHE_URL = pathToFileURL(CACHE).href
+// What V8 made of the modules is kept too, when the process ends.
+enableCompileCache(`${CACHE}compiled`)
 const folded = foldedLibraries()
 
 registerHooks({
