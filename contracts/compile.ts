@@ -1,12 +1,13 @@
 /**
  * Compiles `contracts/src` with the npm `solc` and writes `contracts/artifacts`: per contract a
  * JSON with abi and bytecode, and the abi once more as TypeScript, so that viem knows its types.
- * The output depends on the sources and the pinned packages only; a test compiles again and
- * compares.
+ * The output depends on the sources and the pinned packages only: `manifest.json` has the hash of both
+ * and of the output, which a test compares; `npm run contracts -- --check` compiles again and compares.
  *
  * Contracts under `src/test` exist for the tests (malicious tokens and receivers); their artifacts
  * are under `artifacts/test` and are never deployed elsewhere.
  */
+import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -15,6 +16,7 @@ import { fileURLToPath } from 'node:url'
 const HERE = dirname(fileURLToPath(import.meta.url))
 const SOURCES = join(HERE, 'src')
 const ARTIFACTS = join(HERE, 'artifacts')
+const MANIFEST = 'manifest.json'
 
 /** Transient storage is used for the reentrancy guard and for a pure function's results only. */
 const TRANSIENT_STORAGE_WARNING = '2394'
@@ -38,14 +40,14 @@ type SolcOutput = {
   contracts: Record<string, Record<string, SolcContract>>
 }
 
-/** Compiles every contract of ours; answers the artifacts as file name and text, sorted. */
-export function compileContracts(): Map<string, string> {
-  const solc = require('solc') as Solc
+type SolcInput = { readonly sources: Readonly<Record<string, { readonly content: string }>> }
+
+function compilerInput(): SolcInput {
   const names = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.sol'))
     .map((name) => name.replaceAll('\\', '/'))
     .sort()
-  const input = {
+  return {
     language: 'Solidity',
     sources: Object.fromEntries(
       names.map((name) => [name, { content: readFileSync(join(SOURCES, name), 'utf8') }]),
@@ -58,7 +60,30 @@ export function compileContracts(): Map<string, string> {
         '*': { '*': ['abi', 'evm.bytecode.object', 'evm.deployedBytecode.object'] },
       },
     },
+  } as SolcInput
+}
+
+/** What the artifacts were made from and what was made, each as a hash. */
+export type Manifest = { readonly sources: string; readonly artifacts: string }
+
+export function manifestOf(artifacts: ReadonlyMap<string, string>): Manifest {
+  const version = (name: string) =>
+    (require(`${name}/package.json`) as { readonly version: string }).version
+  const packages = ['solc', '@openzeppelin/contracts'].map((name) => `${name} ${version(name)}`)
+  return {
+    sources: hashOf([...packages, JSON.stringify(compilerInput())]),
+    artifacts: hashOf([...artifacts].flat()),
   }
+}
+
+function hashOf(texts: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(texts)).digest('hex')
+}
+
+/** Compiles every contract of ours; answers the artifacts as file name and text, sorted. */
+export function compileContracts(): Map<string, string> {
+  const solc = require('solc') as Solc
+  const input = compilerInput()
   const output = JSON.parse(
     solc.compile(JSON.stringify(input), { import: readImport }),
   ) as SolcOutput
@@ -68,7 +93,7 @@ export function compileContracts(): Map<string, string> {
   if (problems.length > 0) {
     throw new Error(problems.map(({ formattedMessage }) => formattedMessage).join('\n'))
   }
-  return artifacts(output, names)
+  return artifacts(output, Object.keys(input.sources))
 }
 
 function readImport(path: string): { contents: string } | { error: string } {
@@ -114,7 +139,7 @@ function abiModule(contractName: string, abi: object): string {
 export function readArtifacts(): Map<string, string> {
   const names = readdirSync(ARTIFACTS, { recursive: true, encoding: 'utf8' })
     .map((name) => name.replaceAll('\\', '/'))
-    .filter((name) => name.endsWith('.json') || name.endsWith('.ts'))
+    .filter((name) => name !== MANIFEST && (name.endsWith('.json') || name.endsWith('.ts')))
     .sort()
   return new Map(names.map((name) => [name, readFileSync(join(ARTIFACTS, name), 'utf8')]))
 }
@@ -123,12 +148,34 @@ function writeArtifacts(files: Map<string, string>): void {
   rmSync(ARTIFACTS, { recursive: true, force: true })
   mkdirSync(join(ARTIFACTS, 'test'), { recursive: true })
   for (const [name, text] of files) writeFileSync(join(ARTIFACTS, name), text)
+  const manifest = JSON.stringify(manifestOf(files), null, 2)
+  writeFileSync(join(ARTIFACTS, MANIFEST), `${manifest}\n`)
+}
+
+export function readManifest(): Manifest {
+  return JSON.parse(readFileSync(join(ARTIFACTS, MANIFEST), 'utf8')) as Manifest
+}
+
+/** The names of artifacts that are not what the sources compile to. */
+function staleArtifacts(fresh: ReadonlyMap<string, string>): string[] {
+  const committed = readArtifacts()
+  const names = new Set([...committed.keys(), ...fresh.keys()])
+  return [...names].filter((name) => committed.get(name) !== fresh.get(name))
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const files = compileContracts()
-  writeArtifacts(files)
-  console.log(
-    `contracts: ${[...files.keys()].filter((name) => name.endsWith('.json')).length} compiled`,
-  )
+  const count = [...files.keys()].filter((name) => name.endsWith('.json')).length
+  if (process.argv.includes('--check')) {
+    const stale = staleArtifacts(files)
+    if (stale.length > 0) process.exitCode = 1
+    console.log(
+      stale.length === 0
+        ? `contracts: ${count} are what their sources compile to`
+        : `contracts: not fresh, run npm run contracts: ${stale.join(', ')}`,
+    )
+  } else {
+    writeArtifacts(files)
+    console.log(`contracts: ${count} compiled`)
+  }
 }

@@ -11,7 +11,14 @@ export function needFiles(files: number): void {
   if (filesMax() >= files) return
   if (isRaised) throw new Error(`${files} open files are needed, the system allows ${filesMax()}`)
   const script = `ulimit -n ${2 * files} 2>/dev/null || ulimit -n $(ulimit -Hn); exec "$0" "$@"`
-  const args = ['-c', script, process.execPath, ...process.argv.slice(1), RAISED]
+  const args = [
+    '-c',
+    script,
+    process.execPath,
+    ...process.execArgv,
+    ...process.argv.slice(1),
+    RAISED,
+  ]
   process.exit(spawnSync('sh', args, { stdio: 'inherit' }).status ?? 1)
 }
 

@@ -23,7 +23,7 @@ function optionsFor(url: string, ...more: string[]): LoadOptions {
 }
 
 async function cli(args: readonly string[], shell = '') {
-  const command = [process.execPath, RUN_TS, ...args]
+  const command = [process.execPath, ...process.execArgv, RUN_TS, ...args]
   const child =
     shell === ''
       ? spawn(command[0]!, command.slice(1))

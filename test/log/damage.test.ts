@@ -71,9 +71,13 @@ async function contentAfterEachBatch(): Promise<string[]> {
 
 function writeAndKill(): { lastOffset: number; walBytes: number }[] {
   const writer = fileURLToPath(new URL('./killed-writer.ts', import.meta.url))
-  const child = spawnSync(process.execPath, [writer, dataDir, `${SEED}`, `${BATCHES}`], {
-    encoding: 'utf8',
-  })
+  const child = spawnSync(
+    process.execPath,
+    [...process.execArgv, writer, dataDir, `${SEED}`, `${BATCHES}`],
+    {
+      encoding: 'utf8',
+    },
+  )
   assert.equal(child.signal, 'SIGKILL', child.stderr)
   return child.stdout
     .trim()

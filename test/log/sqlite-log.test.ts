@@ -607,7 +607,7 @@ test('a partition has one writer, within the process and beyond', async () => {
   const second = open({ own: [1] })
   await second.append(1, { events: [note(1)], nowMs: NOW })
   const rival = fileURLToPath(new URL('./rival-writer.ts', import.meta.url))
-  const child = spawn(process.execPath, [rival, dataDir, '2', '0'], {
+  const child = spawn(process.execPath, [...process.execArgv, rival, dataDir, '2', '0'], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const [answer] = await once(child.stdout.setEncoding('utf8'), 'data')
@@ -695,7 +695,7 @@ test('a commit that the system refuses in the middle leaves exactly what was ans
 test('a writer that is killed leaves no lock behind', async () => {
   createLog(dataDir, 2)
   const rival = fileURLToPath(new URL('./rival-writer.ts', import.meta.url))
-  const child = spawn(process.execPath, [rival, dataDir, '2', '0'], {
+  const child = spawn(process.execPath, [...process.execArgv, rival, dataDir, '2', '0'], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const [answer] = await once(child.stdout.setEncoding('utf8'), 'data')

@@ -20,7 +20,9 @@ const execute = promisify(execFile)
 
 /** Runs one of the npm scripts' files. */
 function command(name: string, ...args: string[]): Promise<{ stdout: string; stderr: string }> {
-  return execute(process.execPath, [`src/devnet/${name}.ts`, ...args], { cwd: ROOT })
+  return execute(process.execPath, [...process.execArgv, `src/devnet/${name}.ts`, ...args], {
+    cwd: ROOT,
+  })
 }
 
 /** What a command that fails says. */
@@ -66,9 +68,13 @@ test('a devnet from its start to its end', async (t) => {
     const [, code] = /^npx node --input-type=module -e "\n(.*?)^"$/ms.exec(exchange.output()) ?? []
     assert.ok(code !== undefined, 'the banner has a trade to copy')
     assert.ok(code.includes(devnetKey(10)), 'and the key of a demo trader')
-    const { stdout } = await execute(process.execPath, ['--input-type=module', '-e', code], {
-      cwd: ROOT,
-    })
+    const { stdout } = await execute(
+      process.execPath,
+      [...process.execArgv, '--input-type=module', '-e', code],
+      {
+        cwd: ROOT,
+      },
+    )
     assert.match(stdout, /price: 420000,\s+size: 4000000/)
   })
 

@@ -301,7 +301,7 @@ test('every read tells the truth through the life of a market', async (t) => {
 
 function runAudit(environment: Record<string, string>): Promise<{ code: number; said: string }> {
   const root = fileURLToPath(new URL('../..', import.meta.url))
-  const child = spawn(process.execPath, ['src/audit.ts'], {
+  const child = spawn(process.execPath, [...process.execArgv, 'src/audit.ts'], {
     cwd: root,
     env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,15 +1,16 @@
 /**
- * Runs test files, each in a process of its own, two at a time and in the order in which they are
- * given (`node --test` has an order of its own), and tells what failed and what took long.
+ * Runs test files, each in a process of its own, a few at a time and in the order in which they
+ * are given (`node --test` has an order of its own), and tells what failed and what took long.
  */
 
+import { availableParallelism } from 'node:os'
 import { join, relative } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { ROOT } from './imports.ts'
 
-/** The cores of the smallest machine that this is meant for. */
-const CONCURRENCY = 2
+/** One more than the cores: there is always one that waits for a disk, a block or a clock. */
+const CONCURRENCY = availableParallelism() + 1
 const SLOWEST_SHOWN = 10
 /** As tests print it: in their names, their diagnostics and what they throw. */
 const SEED = /(?:TEST_)?seed[ =]+\d+/gi
