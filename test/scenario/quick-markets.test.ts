@@ -113,7 +113,9 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
   })
 
   await t.test('prices come over both streams', async () => {
-    const { value } = await ann.prices.stream('btc').next()
+    const prices = ann.prices.stream('btc')
+    const { value } = await prices.next()
+    await prices.return(undefined)
     assert.equal(value?.asset, 'BTC')
     const metrics = await (await fetch(`${exchange.url}/metrics`)).text()
     assert.match(metrics, /^sibyl_quick_markets_total\{asset="BTC",event="resolved".*\} [1-9]/m)
