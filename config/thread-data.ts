@@ -3,10 +3,10 @@
 import type { Address } from '#domain/ids.ts'
 import { CHANNEL_BATCH_MAX, CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
 import type { Stablecoin } from '#domain/typed-data.ts'
-import type { SharedTableMemory } from '#front/shared-table.ts'
-import type { ConnectionCountMemory } from '#front/stream/connection-count.ts'
+import type { SharedTableMemory } from '#http/shared-table.ts'
 import type { ChannelOptions } from '#runtime/channel.ts'
 import type { ClockMemory } from '#runtime/clock.ts'
+import type { ConnectionCountMemory } from '#stream/connection-count.ts'
 import type { Settings } from './settings.ts'
 import type { Topology } from './topology.ts'
 

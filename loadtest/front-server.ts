@@ -7,9 +7,9 @@
 import { App, type us_listen_socket, us_socket_local_port } from 'uWebSockets.js'
 import Type from 'typebox'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
-import { ok, route } from '#front/route.ts'
-import { bytes32, safeInteger } from '#front/schemas.ts'
-import { startFront } from '#front/server.ts'
+import { ok, route } from '#http/route.ts'
+import { bytes32, safeInteger } from '#http/schemas.ts'
+import { startFront } from '#http/server.ts'
 
 export type ServerMessage = { readonly port: number } | { readonly cpuMs: number }
 

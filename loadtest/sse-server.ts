@@ -6,10 +6,10 @@
 
 import { App, type HttpResponse, us_socket_local_port } from 'uWebSockets.js'
 import type { PublishedPrice } from '#actors/prices.ts'
-import { makePriceBoard } from '#front/price-board.ts'
-import { priceRoutes } from '#front/routes/prices.ts'
-import { startFront } from '#front/server.ts'
-import { makeSseHub } from '#front/sse.ts'
+import { priceRoutes } from '#api/prices/prices.ts'
+import { startFront } from '#http/server.ts'
+import { makeSseHub } from '#http/sse.ts'
+import { makePriceBoard } from '#live/price-board.ts'
 import { systemClock } from '#runtime/clock.ts'
 
 const ASSET = 'BTC'

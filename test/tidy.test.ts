@@ -26,7 +26,10 @@ const ROOMS: Record<string, readonly string[]> = {
     'book',
     ...['runtime', 'log', 'store', 'chain', 'feeds', 'verify'].map((room) => `type:${room}`),
   ],
-  front: ['domain', 'runtime', 'type:actors'],
+  http: ['domain', 'runtime'],
+  live: ['domain', 'runtime', 'http', 'type:actors'],
+  api: ['domain', 'runtime', 'http', 'live', 'type:actors'],
+  stream: ['domain', 'runtime', 'http', 'live', 'api', 'type:actors'],
   devnet: ['domain', 'contracts', 'chain', 'client'],
 }
 
@@ -34,10 +37,10 @@ const ROOMS: Record<string, readonly string[]> = {
 const HOMES: Record<string, readonly string[]> = {
   viem: ['chain', 'devnet', 'client'],
   '@mikro-orm': ['store'],
-  'uWebSockets.js': ['front'],
+  'uWebSockets.js': ['http', 'stream'],
   piscina: ['runtime'],
   comlink: ['runtime'],
-  typebox: ['front', 'config'],
+  typebox: ['http', 'live', 'api', 'stream', 'config'],
   pino: ['config'],
   'pino-pretty': ['config'],
   'better-sqlite3': ['log', 'store'],

@@ -1,6 +1,6 @@
 /**
  * A rejection is an expected answer: a value of a closed union, never thrown. The table from a
- * rejection to an HTTP status and a sentence is in `front/errors.ts`.
+ * rejection to an HTTP status and a sentence is in `http/errors.ts`.
  */
 
 export const REJECTION_CODES = [

@@ -1,37 +1,37 @@
 /** The reads of a front: its routes over the board, the query pool, and the chains for a sync. */
 
-import { makeChainClient } from '#chain/clients.ts'
-import { conditionalTokens } from '#chain/conditional-tokens.ts'
-import type { Settings } from '#config/settings.ts'
-import { chainBudgetMs } from '#config/thread-data.ts'
-import type { Address } from '#domain/ids.ts'
-import { READS_KEPT_BYTES_MAX, READS_KEPT_MAX } from '#domain/limits.ts'
-import type { MarketBoard } from '#front/market-board.ts'
-import { makeMarketFinder } from '#front/market-finder.ts'
-import type { MarketGateway } from '#front/market-gateway.ts'
-import { type ChainBalances, makePositionDesk } from '#front/position-desk.ts'
-import { makeReadCache } from '#front/read-cache.ts'
-import type { Route } from '#front/route.ts'
-import { candles } from '#front/routes/candles.ts'
-import { getMarket, listMarkets } from '#front/routes/list-markets.ts'
-import { listActivity, listTrades, type TradeSources } from '#front/routes/list-trades.ts'
-import { marketStats } from '#front/routes/market-stats.ts'
-import { platformStats } from '#front/routes/platform-stats.ts'
+import { candles } from '#api/markets/candles.ts'
+import { getMarket, listMarkets } from '#api/markets/list-markets.ts'
+import { listActivity, listTrades, type TradeSources } from '#api/markets/list-trades.ts'
+import { marketStats } from '#api/markets/market-stats.ts'
+import { platformStats } from '#api/markets/platform-stats.ts'
+import { type ChainBalances, makePositionDesk } from '#api/positions/position-desk.ts'
 import {
   getPosition,
   listHolders,
   listPositions,
   type PositionSources,
   syncPosition,
-} from '#front/routes/positions.ts'
+} from '#api/positions/positions.ts'
+import { userActivity } from '#api/positions/user-activity.ts'
 import {
   getSettlement,
   listFailedTrades,
   listPendingTrades,
   type SettlementSources,
-} from '#front/routes/settlements.ts'
-import { userActivity } from '#front/routes/user-activity.ts'
-import { shareReads } from '#front/shared-reads.ts'
+} from '#api/settlements/settlements.ts'
+import { makeChainClient } from '#chain/clients.ts'
+import { conditionalTokens } from '#chain/conditional-tokens.ts'
+import type { Settings } from '#config/settings.ts'
+import { chainBudgetMs } from '#config/thread-data.ts'
+import type { Address } from '#domain/ids.ts'
+import { READS_KEPT_BYTES_MAX, READS_KEPT_MAX } from '#domain/limits.ts'
+import { makeReadCache } from '#http/read-cache.ts'
+import type { Route } from '#http/route.ts'
+import { shareReads } from '#http/shared-reads.ts'
+import type { MarketBoard } from '#live/market-board.ts'
+import { makeMarketFinder } from '#live/market-finder.ts'
+import type { MarketGateway } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Queries, QueryName } from '#store/queries.ts'
 import { askWrite, type ClerkRef } from '#store/writes.ts'

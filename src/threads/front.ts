@@ -11,6 +11,24 @@ import type { HoldsProtocol } from '#actors/order-holds.ts'
 import { readRows } from '#actors/packed-event.ts'
 import type { PriceDesk, PriceNews } from '#actors/prices.ts'
 import type { RelayerProtocol } from '#actors/relayer.ts'
+import { registerApiKey, revokeApiKey } from '#api/keys/api-keys.ts'
+import { makeKeyDesk } from '#api/keys/key-desk.ts'
+import { orderbook } from '#api/markets/orderbook.ts'
+import { resolution } from '#api/markets/resolution.ts'
+import { cancelOrder } from '#api/orders/cancel-order.ts'
+import { cancelOrders } from '#api/orders/cancel-orders.ts'
+import { listOrders, listUserOrders } from '#api/orders/list-orders.ts'
+import { makeOrderDesk, type OrderVerifier } from '#api/orders/order-desk.ts'
+import { placeOrder } from '#api/orders/place-order.ts'
+import { placeOrders } from '#api/orders/place-orders.ts'
+import { validateOrder } from '#api/orders/validate-order.ts'
+import { priceRoutes } from '#api/prices/prices.ts'
+import { quickMarketRoutes } from '#api/prices/quick-markets.ts'
+import { failedClaims, pendingClaims } from '#api/relayer/claims.ts'
+import { relayerNonces } from '#api/relayer/nonces.ts'
+import { relayerOperations } from '#api/relayer/operations.ts'
+import { makeRelayDesk } from '#api/relayer/relayer-desk.ts'
+import { type ChainFacts, config } from '#api/service/config.ts'
 import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
 import { makeLog } from '#config/logging.ts'
 import {
@@ -32,47 +50,17 @@ import {
 import type { Address, MarketId } from '#domain/ids.ts'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
-import { makeAuthenticator } from '#front/auth.ts'
-import { makeKeyDesk } from '#front/key-desk.ts'
-import { makeLimiter } from '#front/limits.ts'
-import { makeBoard } from '#front/market-board.ts'
-import { makeGateway } from '#front/market-gateway.ts'
-import { makeNonceLedger } from '#front/nonce-ledger.ts'
-import { makeOrderDesk, type OrderVerifier } from '#front/order-desk.ts'
-import { makePriceBoard } from '#front/price-board.ts'
-import { makeRelayDesk } from '#front/relayer-desk.ts'
-import { resolutionStep } from '#front/resolution-step.ts'
-import type { Route } from '#front/route.ts'
-import { registerApiKey, revokeApiKey } from '#front/routes/api-keys.ts'
-import { asyncapi } from '#front/routes/asyncapi.ts'
-import { cancelOrder } from '#front/routes/cancel-order.ts'
-import { cancelOrders } from '#front/routes/cancel-orders.ts'
-import { type ChainFacts, config } from '#front/routes/config.ts'
-import { listOrders, listUserOrders } from '#front/routes/list-orders.ts'
-import { orderbook } from '#front/routes/orderbook.ts'
-import { placeOrder } from '#front/routes/place-order.ts'
-import { placeOrders } from '#front/routes/place-orders.ts'
-import { priceRoutes } from '#front/routes/prices.ts'
-import { quickMarketRoutes } from '#front/routes/quick-markets.ts'
-import type { Readiness } from '#front/routes/readyz.ts'
-import { failedClaims, pendingClaims } from '#front/routes/relayer/claims.ts'
-import { relayerNonces } from '#front/routes/relayer/nonces.ts'
-import { relayerOperations } from '#front/routes/relayer/operations.ts'
-import { resolution } from '#front/routes/resolution.ts'
-import { stream } from '#front/routes/stream.ts'
-import { validateOrder } from '#front/routes/validate-order.ts'
-import { type Front, startFront } from '#front/server.ts'
-import { makeSseHub } from '#front/sse.ts'
-import { registerSseMeters } from '#front/sse-meters.ts'
-import { makeConnectionCount } from '#front/stream/connection-count.ts'
-import { type HeldOrders, makeHeldOrders } from '#front/stream/held-orders.ts'
-import {
-  makeStreamHub,
-  type PlaceWatch,
-  type StreamHub,
-  type StreamParts,
-} from '#front/stream/hub.ts'
-import { registerStreamMeters } from '#front/stream/stream-meters.ts'
+import { makeAuthenticator } from '#http/auth.ts'
+import { makeLimiter } from '#http/limits.ts'
+import { makeNonceLedger } from '#http/nonce-ledger.ts'
+import type { Route } from '#http/route.ts'
+import type { Readiness } from '#http/routes/readyz.ts'
+import { type Front, startFront } from '#http/server.ts'
+import { makeSseHub } from '#http/sse.ts'
+import { registerSseMeters } from '#http/sse-meters.ts'
+import { makeBoard } from '#live/market-board.ts'
+import { makeGateway } from '#live/market-gateway.ts'
+import { makePriceBoard } from '#live/price-board.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makePool, type Pool } from '#runtime/pool.ts'
@@ -80,6 +68,20 @@ import { makeRef } from '#runtime/ref.ts'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
 import type { RemoteHome, ThreadParts } from '#runtime/thread.ts'
 import { askQuery, type Queries, type QueryName } from '#store/queries.ts'
+import { makeConnectionCount } from '#stream/connection-count.ts'
+import { type HeldOrders, makeHeldOrders } from '#stream/held-orders.ts'
+import {
+  MALFORMED_MAX,
+  makeStreamHub,
+  type PlaceWatch,
+  type StreamHub,
+  type StreamParts,
+  WINDOW_MS,
+} from '#stream/hub.ts'
+import { resolutionStep } from '#stream/resolution-step.ts'
+import { asyncapi } from '#stream/routes/asyncapi.ts'
+import { stream } from '#stream/routes/stream.ts'
+import { registerStreamMeters } from '#stream/stream-meters.ts'
 import { createBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
 import { type OrderInspection, type SignedOrder, verifiedOrder } from '#verify/inspect-orders.ts'
 import { readRoutes } from './front-reads.ts'
@@ -358,7 +360,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       rates: settings.limits.enabled
         ? { ...settings.limits, connectionsPerIpMax: settings.front.connectionsPerIpMax }
         : undefined,
-      stream: settings.stream,
+      stream: { ...settings.stream, malformedMax: MALFORMED_MAX, windowMs: WINDOW_MS },
       chains: settings.chains.map(chainFacts),
       relayer: relayers.length === 0 ? undefined : settings.relayer,
       quickMarkets: {

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type ClientOptions, createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
-import { ERRORS } from '#front/errors.ts'
+import { ERRORS } from '#http/errors.ts'
 
 type Said = { status?: number; body?: unknown; headers?: Record<string, string> }
 

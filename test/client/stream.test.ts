@@ -7,7 +7,7 @@ import { LocalBook } from '#client/local-book.ts'
 import { createStream, type SibylStream, type StreamEvents } from '#client/stream.ts'
 import type { OrdersMessage, TradesMessage } from '#client/stream-messages.ts'
 import { BUY, SELL } from '#domain/order.ts'
-import { marketIdOf, startStream, type TestStream } from '../front/stream-fixture.ts'
+import { marketIdOf, startStream, type TestStream } from '../stream/stream-fixture.ts'
 import { eventually } from '../support/eventually.ts'
 import { buy, sell, traderNamed } from '../support/orders.ts'
 

@@ -4,9 +4,9 @@ import { test } from 'node:test'
 import { openApiKey } from '#client/api-keys.ts'
 import { createClient } from '#client/client.ts'
 import { type ApiKeyPair, mintToken, withApiKey } from '#client/tokens.ts'
-import { makeAuthenticator } from '#front/auth.ts'
-import { makeNonceLedger } from '#front/nonce-ledger.ts'
-import { makeSharedTable } from '#front/shared-table.ts'
+import { makeAuthenticator } from '#http/auth.ts'
+import { makeNonceLedger } from '#http/nonce-ledger.ts'
+import { makeSharedTable } from '#http/shared-table.ts'
 import { systemClock } from '#runtime/clock.ts'
 
 function makeKey(): { pair: ApiKeyPair; publicKey: string } {

@@ -13,7 +13,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '#client/client.ts'
 import { devnetKey } from '#devnet/accounts.ts'
-import { claimPort } from '#front/port.ts'
+import { claimPort } from '#http/port.ts'
 import { withoutSettings } from '../support/exchange.ts'
 import { randomFrom } from '../support/random.ts'
 

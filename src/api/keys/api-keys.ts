@@ -1,0 +1,149 @@
+/** `POST /api/v1/api-keys` and `DELETE /api/v1/api-keys/{id}`: keys that speak for a wallet. */
+
+import Type from 'typebox'
+import { API_KEY_NAME_CHARS_MAX, API_KEYS_PER_ADDRESS_MAX } from '#domain/limits.ts'
+import { isRejection, reject } from '#domain/rejection.ts'
+import type { Authenticator } from '#http/auth.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import { addressKeepingCase, safeInteger } from '#http/schemas.ts'
+import { TRADER } from '../orders/order-examples.ts'
+import type { KeyDesk } from './key-desk.ts'
+
+// The wallet signs the address as it is written here, so its case must survive.
+const addressAsWritten = () => addressKeepingCase({ description: 'The wallet' })
+const walletSignature = () =>
+  Type.String({ maxLength: 200, description: 'personal_sign of the message, 65 bytes as hex' })
+const closed = { additionalProperties: false } as const
+const EXAMPLE_ID = '7c9e6679-7425-40de-944b-e07fc1f90ae7'
+
+export function registerApiKey(desk: KeyDesk, nowMs: () => number, service: string): AnswerRoute {
+  return route({
+    method: 'POST',
+    path: '/api/v1/api-keys',
+    auth: 'wallet',
+    cost: 'registration',
+    tag: 'keys',
+    summary: 'Register an API key',
+    description:
+      `The wallet signs \`Register API key for ${service}: <address>\`, the address as in the ` +
+      'field. The private key is in the answer and nowhere else. An address has up to ' +
+      `${API_KEYS_PER_ADDRESS_MAX} active keys; one more revokes its oldest.`,
+    body: Type.Object(
+      {
+        address: addressAsWritten(),
+        signature: walletSignature(),
+        name: Type.Optional(Type.String({ maxLength: API_KEY_NAME_CHARS_MAX })),
+        expiresAt: Type.Optional(safeInteger({ description: 'Unix seconds' })),
+      },
+      closed,
+    ),
+    responses: {
+      200: Type.Object({
+        success: Type.Literal(true),
+        api_key_id: Type.String(),
+        api_private_key: Type.String({ description: 'Ed25519, 64 hex characters; shown once' }),
+        message: Type.String(),
+      }),
+    },
+    errors: ['UNAUTHORIZED_INVALID_SIGNATURE', 'OVERLOADED'],
+    examples: {
+      body: { 'a key for a bot': { value: { address: TRADER, signature: '0x…', name: 'bot' } } },
+      responses: {
+        200: {
+          registered: {
+            value: {
+              success: true,
+              api_key_id: EXAMPLE_ID,
+              api_private_key: '00'.repeat(32),
+              message: 'keep the private key: it is not stored and cannot be shown again',
+            },
+          },
+        },
+      },
+    },
+    async handle({ body, deadlineAtMs }) {
+      const { address, signature, name = '', expiresAt } = body
+      if (expiresAt !== undefined && expiresAt * 1_000 <= nowMs()) {
+        return reject('INVALID_FIELD', 'expiresAt', 'expiresAt must be in the future')
+      }
+      const key = await desk.register({
+        address,
+        signature,
+        name,
+        expiresAtSec: expiresAt ?? null,
+        deadlineAtMs,
+      })
+      if (isRejection(key)) return key
+      return {
+        status: 200,
+        body: {
+          success: true as const,
+          api_key_id: key.id,
+          api_private_key: key.privateKey,
+          message: 'keep the private key: it is not stored and cannot be shown again',
+        },
+      }
+    },
+  })
+}
+
+export function revokeApiKey(
+  desk: KeyDesk,
+  authenticator: Authenticator,
+  service: string,
+): AnswerRoute {
+  return route({
+    method: 'DELETE',
+    path: '/api/v1/api-keys/{id}',
+    auth: 'wallet',
+    cost: 'registration',
+    tag: 'keys',
+    summary: 'Revoke an API key',
+    description:
+      'By a bearer token of that very key, or by a body with the address and its signature of ' +
+      `\`Revoke API key <id> for ${service}: <address>\`.`,
+    params: Type.Object({ id: Type.String({ minLength: 1, maxLength: 64 }) }, closed),
+    body: Type.Object({ address: addressAsWritten(), signature: walletSignature() }, closed),
+    bodyOptional: true,
+    headers: ['authorization'],
+    responses: {
+      200: Type.Object({
+        success: Type.Literal(true),
+        api_key_id: Type.String(),
+        message: Type.String(),
+      }),
+    },
+    errors: [
+      'UNAUTHORIZED_MISSING_HEADER',
+      'UNAUTHORIZED_INVALID_SIGNATURE',
+      'NOT_KEY_OWNER',
+      'NOT_FOUND',
+      'OVERLOADED',
+    ],
+    examples: {
+      responses: {
+        200: {
+          revoked: {
+            value: { success: true, api_key_id: EXAMPLE_ID, message: 'the key is revoked' },
+          },
+        },
+      },
+    },
+    async handle({ path, body, headers, deadlineAtMs }) {
+      let revoked: Awaited<ReturnType<KeyDesk['revoke']>>
+      if (body !== undefined) {
+        revoked = await desk.revokeBySignature({ id: path.id, ...body, deadlineAtMs })
+      } else {
+        const principal = await authenticator.identify(headers.authorization ?? '')
+        if (isRejection(principal)) return principal
+        if (principal.keyId !== path.id) return reject('NOT_KEY_OWNER')
+        revoked = await desk.revoke(path.id, deadlineAtMs)
+      }
+      if (isRejection(revoked)) return revoked
+      return {
+        status: 200,
+        body: { success: true as const, api_key_id: revoked.id, message: 'the key is revoked' },
+      }
+    },
+  })
+}

@@ -1,0 +1,162 @@
+/** `GET /api/v1/candles/{marketId}`: the prices of an outcome over time. */
+
+import Type from 'typebox'
+import type { MarketId } from '#domain/ids.ts'
+import { CANDLES_LISTED_MAX } from '#domain/limits.ts'
+import type { Outcome } from '#domain/order.ts'
+import { isRejection, reject } from '#domain/rejection.ts'
+import { exactInteger } from '#http/json.ts'
+import type { ReadCache } from '#http/read-cache.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import { oneOf, safeInteger } from '#http/schemas.ts'
+import type { MarketFinder } from '#live/market-finder.ts'
+import type { Clock } from '#runtime/clock.ts'
+import { MARKET_ID } from '../orders/order-examples.ts'
+import { marketIdParam } from '../orders/order-shapes.ts'
+import { OUTCOME_OF, outcomeParam } from './outcome-param.ts'
+
+const INTERVALS = { '1m': 60, '5m': 300, '15m': 900, '1h': 3_600, '4h': 14_400, '1d': 86_400 }
+const NAMES = ['1m', '5m', '15m', '1h', '4h', '1d'] as const
+/** Later than any time that is asked for in earnest, and far from where sums lose digits. */
+const SECONDS_MAX = 99_999_999_999
+
+export type CandleQuery = {
+  readonly marketId: MarketId
+  readonly outcome: Outcome
+  readonly intervalSec: number
+  readonly fromSec: number
+  readonly toSec: number
+}
+
+export type StoredCandle = {
+  readonly startSec: number
+  readonly open: number
+  readonly high: number
+  readonly low: number
+  readonly close: number
+  readonly volume: bigint
+  readonly trades: number
+}
+
+const CandleShape = Type.Object(
+  {
+    timestamp: Type.Integer({ description: 'Where it begins, Unix seconds' }),
+    open: Type.Integer(),
+    high: Type.Integer(),
+    low: Type.Integer(),
+    close: Type.Integer(),
+    volume: Type.Integer({ description: 'Stablecoin, 6 decimals' }),
+    trades: Type.Integer(),
+  },
+  { title: 'Candle' },
+)
+
+const instant = (description: string) =>
+  Type.Optional(safeInteger({ min: 0, max: SECONDS_MAX, description }))
+
+export function candles(parts: {
+  readonly find: MarketFinder
+  readonly candles: (query: CandleQuery) => Promise<readonly StoredCandle[]>
+  readonly cache: ReadCache
+  readonly clock: Pick<Clock, 'nowMs'>
+}): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/candles/{marketId}',
+    auth: 'public',
+    cost: 'read',
+    tag: 'markets',
+    summary: 'Prices of an outcome over time',
+    description:
+      `Open, high, low and close of each interval in which something was traded, oldest first, at ` +
+      `most ${CANDLES_LISTED_MAX}. Trades that failed are not in them. Without \`to\` up to now, ` +
+      `without \`from\` as many as fit; where more were asked for, the newest.`,
+    cacheControl: 'public, max-age=1',
+    revalidates: true,
+    params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
+    query: Type.Object(
+      {
+        outcome: Type.Optional(outcomeParam('YES unless said')),
+        interval: Type.Optional(oneOf(NAMES, { description: '1h unless said' })),
+        from: instant('The first instant, Unix seconds'),
+        to: instant('The last instant, Unix seconds'),
+      },
+      { additionalProperties: false },
+    ),
+    responses: {
+      200: Type.Object({
+        marketId: Type.String(),
+        outcome: Type.Integer(),
+        interval: Type.String(),
+        candles: Type.Array(CandleShape),
+        count: Type.Integer(),
+        nextTo: Type.Union([Type.Integer(), Type.Null()], {
+          description:
+            'Pass it as `to` for earlier ones; null where all that was asked for is here',
+        }),
+      }),
+    },
+    errors: ['MARKET_NOT_FOUND'],
+    examples: {
+      responses: {
+        200: {
+          'one hour': {
+            value: {
+              marketId: MARKET_ID,
+              outcome: 0,
+              interval: '1h',
+              candles: [
+                {
+                  timestamp: 1_799_996_400,
+                  open: 410_000,
+                  high: 440_000,
+                  low: 400_000,
+                  close: 430_000,
+                  volume: 12_900_000,
+                  trades: 9,
+                },
+              ],
+              count: 1,
+              nextTo: null,
+            },
+          },
+        },
+      },
+    },
+    handle({ path: { marketId }, query }) {
+      const interval = query.interval ?? '1h'
+      const intervalSec = INTERVALS[interval]
+      const outcome = OUTCOME_OF[query.outcome ?? 'YES']
+      const nowSec = Math.floor(parts.clock.nowMs() / 1_000)
+      const startOf = (sec: number) => sec - (sec % intervalSec)
+      const lastSec = query.to ?? nowSec
+      if (query.from !== undefined && query.from > lastSec) {
+        return reject('INVALID_FIELD', 'from', 'from must not be after to')
+      }
+      const toSec = startOf(lastSec)
+      const asked = query.from === undefined ? undefined : startOf(query.from)
+      const reach = Math.max(0, toSec - (CANDLES_LISTED_MAX - 1) * intervalSec)
+      const fromSec = Math.max(asked ?? 0, reach)
+      const key = `candles/${marketId}/${outcome}/${interval}/${fromSec}/${toSec}/${asked}`
+      return parts.cache.read(key, async () => {
+        const found = await parts.find(marketId)
+        if (isRejection(found)) return found
+        const stored = await parts.candles({ marketId, outcome, intervalSec, fromSec, toSec })
+        const list = stored.map(({ startSec, volume, ...rest }) => ({
+          timestamp: startSec,
+          ...rest,
+          volume: exactInteger(volume),
+        }))
+        const earliest = asked ?? startOf(found.market.createdAt)
+        return {
+          marketId,
+          outcome,
+          interval,
+          candles: list,
+          count: list.length,
+          nextTo: fromSec > earliest ? fromSec - 1 : null,
+        }
+      })
+    },
+  })
+}

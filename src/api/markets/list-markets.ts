@@ -1,0 +1,335 @@
+/**
+ * `GET /api/v1/markets` and `GET /api/v1/markets/{marketId}`: the markets of the exchange, with the
+ * best prices of this moment. Those that are over and gone from their threads come from the database.
+ */
+
+import Type, { type Static } from 'typebox'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { MARKETS_LISTED_MAX, SEARCH_CHARS_MAX } from '#domain/limits.ts'
+import { CATEGORIES, type Category, type Market } from '#domain/market.ts'
+import { BUY, OUTCOMES, SELL, type Side, YES } from '#domain/order.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import { flag, oneOf, safeInteger } from '#http/schemas.ts'
+import type { MarketBoard } from '#live/market-board.ts'
+import type { FoundMarket, MarketFinder, StoredMarket } from '#live/market-finder.ts'
+import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
+import { marketIdParam } from '../orders/order-shapes.ts'
+
+export const MarketShape = Type.Object(
+  {
+    id: Type.String(),
+    question: Type.String(),
+    description: Type.String(),
+    category: Type.Enum([...CATEGORIES]),
+    contractAddress: Type.String(),
+    maker: Type.String(),
+    expiration: Type.Integer({ description: 'Unix seconds' }),
+    chainId: Type.Integer(),
+    resolved: Type.Boolean(),
+    bestAskPrice: Type.Integer({ description: 'Best YES ask, 6 decimals; 0 when there is none' }),
+    createdAt: Type.Integer({ description: 'Unix seconds' }),
+  },
+  { title: 'Market' },
+)
+
+export function marketBody({ market, closed, shown }: FoundMarket): Static<typeof MarketShape> {
+  return {
+    id: market.id,
+    question: market.question,
+    description: market.description,
+    category: market.category,
+    contractAddress: checksumAddress(market.contractAddress),
+    maker: checksumAddress(market.maker),
+    expiration: market.expiration,
+    chainId: market.chainId,
+    resolved: closed === 'resolved',
+    bestAskPrice: shown?.books[YES].bestAsk ?? 0,
+    createdAt: market.createdAt,
+  }
+}
+
+const MARKET_EXAMPLE = {
+  id: MARKET_ID,
+  question: 'Will it rain in Delphi tomorrow?',
+  description: 'Resolves YES if any rain is measured.',
+  category: 'general',
+  contractAddress: '0x5FbDB2315678afecb367f032d93F642f64180aa3',
+  maker: TRADER,
+  expiration: 1_900_000_000,
+  chainId: 31_337,
+  resolved: false,
+  bestAskPrice: 430_000,
+  createdAt: 1_800_000_000,
+}
+
+/** A place in the list: behind the market that was created then and has this id. */
+export type MarketPlace = { readonly createdAt: number; readonly id: MarketId | undefined }
+
+export type MarketSources = {
+  readonly board: MarketBoard
+  /** Markets that the database holds, oldest first, behind a place. */
+  readonly storedMarkets: (filter: {
+    chainId?: number
+    quick?: boolean
+    limit: number
+    after: MarketPlace
+  }) => Promise<readonly StoredMarket[]>
+  /**
+   * With a chain: its markets, oldest first. Then it alone says which there are, so that none is
+   * listed that a reorg took away, and none is missing that is over.
+   */
+  readonly chainMarkets?: (filter: ChainListFilter) => Promise<readonly ChainListedMarket[]>
+}
+
+export type ChainListFilter = MarketFilter & {
+  readonly after?: { readonly createdAt: number; readonly id: MarketId }
+  readonly limit: number
+}
+
+export type ChainListedMarket = Market & { readonly resolved: boolean; readonly withdrawn: boolean }
+
+type MarketFilter = {
+  readonly chainId?: number
+  readonly category?: Category
+  readonly resolved?: boolean
+  /** Left out: quick markets and all others. */
+  readonly quick?: boolean
+  readonly search?: string
+}
+
+function fits({ market, closed }: FoundMarket, filter: MarketFilter): boolean {
+  const { chainId, category, resolved, quick, search } = filter
+  if (chainId !== undefined && market.chainId !== chainId) return false
+  if (category !== undefined && market.category !== category) return false
+  if (resolved !== undefined && (closed === 'resolved') !== resolved) return false
+  if (quick !== undefined && market.quick !== quick) return false
+  if (search === undefined) return true
+  return `${market.question}\n${market.description}`.toLowerCase().includes(search.toLowerCase())
+}
+
+const BEGINNING: MarketPlace = { createdAt: 0, id: undefined }
+const PLACE = /^(0|[1-9][0-9]{0,15})-(0x[0-9a-fA-F]{64})$/
+
+function placeOf(cursor: string | undefined): MarketPlace | Rejection {
+  if (cursor === undefined) return BEGINNING
+  const parts = PLACE.exec(cursor)
+  if (parts === null) return reject('INVALID_FIELD', 'cursor', 'cursor must be a nextCursor')
+  return { createdAt: Number(parts[1]), id: (parts[2] ?? '').toLowerCase() as MarketId }
+}
+
+function isBehind({ createdAt, id }: Market, place: MarketPlace): boolean {
+  if (createdAt !== place.createdAt || place.id === undefined) return createdAt >= place.createdAt
+  return id > place.id
+}
+
+const nextCursor = Type.Union([Type.String(), Type.Null()], {
+  description: 'Pass it as `cursor` for the next ones; null at the end',
+})
+
+export function listMarkets(parts: MarketSources): AnswerRoute {
+  const { board } = parts
+  return route({
+    method: 'GET',
+    path: '/api/v1/markets',
+    auth: 'public',
+    cost: 'read',
+    tag: 'markets',
+    summary: 'All markets',
+    description:
+      `Quick markets are left out unless \`quick=true\`. Oldest first, up to ` +
+      `${MARKETS_LISTED_MAX} at once.`,
+    cacheControl: 'no-cache',
+    revalidates: true,
+    query: Type.Object(
+      {
+        chain_id: Type.Optional(safeInteger({ min: 1, description: 'Only of this chain' })),
+        category: Type.Optional(oneOf(CATEGORIES, { description: 'Only of this category' })),
+        resolved: Type.Optional(
+          flag({ description: 'Only resolved ones, or only those that are not' }),
+        ),
+        quick: Type.Optional(flag({ description: 'Quick markets too' })),
+        search: Type.Optional(
+          Type.String({
+            minLength: 1,
+            maxLength: SEARCH_CHARS_MAX,
+            description: 'Only with these words in question or description, in any case',
+          }),
+        ),
+        limit: Type.Optional(
+          safeInteger({
+            min: 1,
+            description: `How many; ${MARKETS_LISTED_MAX} unless said, and at most`,
+          }),
+        ),
+        cursor: Type.Optional(Type.String({ description: 'Where the page before ended' })),
+      },
+      { additionalProperties: false },
+    ),
+    responses: {
+      200: Type.Object({
+        markets: Type.Array(MarketShape),
+        count: Type.Integer({ description: 'How many are in this answer' }),
+        nextCursor,
+      }),
+    },
+    examples: {
+      responses: {
+        200: {
+          'one market': { value: { markets: [MARKET_EXAMPLE], count: 1, nextCursor: null } },
+        },
+      },
+    },
+    async handle({ query }) {
+      if (!board.isWhole()) return reject('OVERLOADED')
+      const after = placeOf(query.cursor)
+      if (isRejection(after)) return after
+      const limit = Math.min(query.limit ?? MARKETS_LISTED_MAX, MARKETS_LISTED_MAX)
+      const filter = {
+        ...(query.chain_id === undefined ? {} : { chainId: query.chain_id }),
+        ...(query.category === undefined ? {} : { category: query.category }),
+        ...(query.resolved === undefined ? {} : { resolved: query.resolved }),
+        ...(query.quick === true ? {} : { quick: false }),
+        ...(query.search === undefined ? {} : { search: query.search }),
+      }
+      const sorted =
+        parts.chainMarkets === undefined
+          ? await ofBoard(parts, filter, limit, after)
+          : await ofChain(parts.chainMarkets, board, filter, limit, after)
+      const markets = sorted.slice(0, limit).map(marketBody)
+      const last = sorted.length < limit ? undefined : markets.at(-1)
+      const next = last === undefined ? null : `${last.createdAt}-${last.id}`
+      return { status: 200, body: { markets, count: markets.length, nextCursor: next } }
+    },
+  })
+}
+
+async function ofChain(
+  chainMarkets: NonNullable<MarketSources['chainMarkets']>,
+  board: MarketBoard,
+  filter: MarketFilter,
+  limit: number,
+  { createdAt, id }: MarketPlace,
+): Promise<FoundMarket[]> {
+  const after = id === undefined ? {} : { after: { createdAt, id } }
+  const listed = await chainMarkets({ ...filter, ...after, limit })
+  return listed.map((market) => {
+    const shown = board.markets.get(market.id)
+    return { market, closed: market.resolved ? 'resolved' : shown?.closed, shown }
+  })
+}
+
+async function ofBoard(
+  parts: MarketSources,
+  filter: MarketFilter,
+  limit: number,
+  after: MarketPlace,
+): Promise<FoundMarket[]> {
+  const all = new Map<MarketId, FoundMarket>()
+  const { chainId, quick } = filter
+  // The database knows two of the filters; for the others more has to be read than is asked for.
+  const narrowed = filter.category ?? filter.resolved ?? filter.search
+  const stored = await storedOrNone(
+    parts,
+    {
+      ...(chainId === undefined ? {} : { chain_id: chainId }),
+      ...(quick === undefined ? { quick: true } : {}),
+    },
+    narrowed === undefined ? limit : MARKETS_LISTED_MAX,
+    after,
+  )
+  for (const market of stored) {
+    all.set(market.id, { market, closed: market.closeReason ?? undefined, shown: undefined })
+  }
+  // What is on the board is newer than what the database says of it.
+  for (const shown of parts.board.markets.values()) {
+    const { market, closed } = shown
+    if (isBehind(market, after)) all.set(market.id, { market, closed, shown })
+  }
+  return [...all.values()]
+    .filter((found) => fits(found, filter))
+    .sort((a, b) => a.market.createdAt - b.market.createdAt || (a.market.id < b.market.id ? -1 : 1))
+}
+
+/** A database that is away hides old markets; those that trade are listed nevertheless. */
+async function storedOrNone(
+  { storedMarkets }: MarketSources,
+  query: { chain_id?: number; quick?: boolean },
+  limit: number,
+  after: MarketPlace,
+): Promise<readonly StoredMarket[]> {
+  try {
+    return await storedMarkets({
+      ...(query.chain_id === undefined ? {} : { chainId: query.chain_id }),
+      ...(query.quick === true ? {} : { quick: false }),
+      limit,
+      after,
+    })
+  } catch (error) {
+    if (error instanceof Fault && error.retryable) return []
+    throw error
+  }
+}
+
+const STATUSES = ['open', 'expired', 'resolved', 'withdrawn'] as const
+
+const OneMarketShape = Type.Object(
+  {
+    ...MarketShape.properties,
+    quick: Type.Boolean(),
+    status: Type.Enum([...STATUSES]),
+    bestAskPrices: Type.Array(Type.Integer(), { description: 'Of YES and of NO; 0 for none' }),
+    bestBidPrices: Type.Array(Type.Integer(), { description: 'Of YES and of NO; 0 for none' }),
+    seq: Type.Integer({ description: 'The market’s sequence; 0 once it is over and gone' }),
+  },
+  { title: 'OneMarket' },
+)
+
+export function getMarket(find: MarketFinder): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/markets/{marketId}',
+    auth: 'public',
+    cost: 'read',
+    tag: 'markets',
+    summary: 'One market',
+    cacheControl: 'no-cache',
+    revalidates: true,
+    params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
+    responses: { 200: OneMarketShape },
+    errors: ['MARKET_NOT_FOUND'],
+    examples: {
+      responses: {
+        200: {
+          'an open market': {
+            value: {
+              ...MARKET_EXAMPLE,
+              quick: false,
+              status: 'open',
+              bestAskPrices: [430_000, 590_000],
+              bestBidPrices: [410_000, 560_000],
+              seq: 17,
+            },
+          },
+        },
+      },
+    },
+    async handle({ path: { marketId } }) {
+      const found = await find(marketId)
+      if (isRejection(found)) return found
+      const books = found.shown?.books
+      const best = (side: Side) => OUTCOMES.map((outcome) => books?.[outcome].best(side) ?? 0)
+      const body = {
+        ...marketBody(found),
+        quick: found.market.quick,
+        status: found.closed ?? ('open' as const),
+        bestAskPrices: best(SELL),
+        bestBidPrices: best(BUY),
+        seq: found.shown?.seq ?? 0,
+      }
+      return { status: 200, body }
+    },
+  })
+}

@@ -1,0 +1,112 @@
+/** `GET /api/v1/stats/{marketId}`: what a market has traded, and at what price last. */
+
+import Type from 'typebox'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { isRejection } from '#domain/rejection.ts'
+import { exactInteger } from '#http/json.ts'
+import type { ReadCache } from '#http/read-cache.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import type { MarketFinder } from '#live/market-finder.ts'
+import { MARKET_ID } from '../orders/order-examples.ts'
+import { marketIdParam } from '../orders/order-shapes.ts'
+
+/** The sums of a market, as the store keeps them. */
+export type MarketSums = {
+  readonly totalVolume: bigint
+  readonly volume24h: bigint
+  readonly totalTrades: number
+  readonly trades24h: number
+  readonly lastPrice: number
+  readonly lastOutcome: number | null
+  readonly lastPrices: readonly [number, number]
+  readonly openInterest: bigint
+}
+
+const collateral = (description: string) =>
+  Type.Integer({ description: `${description}, stablecoin, 6 decimals` })
+
+const StatsShape = Type.Object(
+  {
+    marketId: Type.String(),
+    contractAddress: Type.String(),
+    volume24h: collateral('Volume of the last 24 hours, to the minute'),
+    totalVolume: collateral('All-time volume'),
+    lastPrice: Type.Integer({
+      description: 'Price of the newest trade of either outcome, 6 decimals; 0 when there is none',
+    }),
+    lastOutcome: Type.Union([Type.Integer(), Type.Null()], {
+      description: 'The outcome that lastPrice is of: 0 = YES, 1 = NO, null when there is none',
+    }),
+    lastYesPrice: Type.Integer(),
+    lastNoPrice: Type.Integer(),
+    trades24h: Type.Integer(),
+    totalTrades: Type.Integer(),
+    openInterest: collateral('What stands behind the outcome tokens'),
+  },
+  { title: 'MarketStatistics' },
+)
+
+export function marketStats(parts: {
+  readonly find: MarketFinder
+  readonly sums: (marketId: MarketId) => Promise<MarketSums>
+  readonly cache: ReadCache
+}): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/stats/{marketId}',
+    auth: 'public',
+    cost: 'read',
+    tag: 'markets',
+    summary: 'Statistics of a market',
+    description:
+      'Every matched trade counts, until the chain refuses it: a failed trade is taken away again, ' +
+      'from the volume and from the last price.',
+    cacheControl: 'public, max-age=1',
+    revalidates: true,
+    params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
+    responses: { 200: StatsShape },
+    errors: ['MARKET_NOT_FOUND'],
+    examples: {
+      responses: {
+        200: {
+          'a market that trades': {
+            value: {
+              marketId: MARKET_ID,
+              contractAddress: '0x5FbDB2315678afecb367f032d93F642f64180aa3',
+              volume24h: 1_075_000,
+              totalVolume: 52_340_000,
+              lastPrice: 430_000,
+              lastOutcome: 0,
+              lastYesPrice: 430_000,
+              lastNoPrice: 560_000,
+              trades24h: 1,
+              totalTrades: 48,
+              openInterest: 20_000_000,
+            },
+          },
+        },
+      },
+    },
+    handle({ path: { marketId } }) {
+      return parts.cache.read(`stats/${marketId}`, async () => {
+        const found = await parts.find(marketId)
+        if (isRejection(found)) return found
+        const sums = await parts.sums(marketId)
+        return {
+          marketId,
+          contractAddress: checksumAddress(found.market.contractAddress),
+          volume24h: exactInteger(sums.volume24h),
+          totalVolume: exactInteger(sums.totalVolume),
+          lastPrice: sums.lastPrice,
+          lastOutcome: sums.lastOutcome,
+          lastYesPrice: sums.lastPrices[0],
+          lastNoPrice: sums.lastPrices[1],
+          trades24h: sums.trades24h,
+          totalTrades: sums.totalTrades,
+          openInterest: exactInteger(sums.openInterest),
+        }
+      })
+    },
+  })
+}

@@ -1,0 +1,73 @@
+/** `GET /api/v1/orderbook/{marketId}`: the levels of a book, from the front's own memory. */
+
+import Type from 'typebox'
+import { reject } from '#domain/rejection.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import { emptyOrderbookJson, type MarketBoard, orderbookJson } from '#live/market-board.ts'
+import { MARKET_ID } from '../orders/order-examples.ts'
+import { marketIdParam } from '../orders/order-shapes.ts'
+import { OUTCOME_OF, outcomeParam } from './outcome-param.ts'
+
+const Level = Type.Object(
+  {
+    price: Type.Integer({ description: '6 decimals' }),
+    size: Type.Integer({ description: 'Everything at this price, 6 decimals; may exceed 2^53' }),
+  },
+  { title: 'Level' },
+)
+
+export function orderbook(board: MarketBoard): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/orderbook/{marketId}',
+    auth: 'public',
+    cost: 'read',
+    tag: 'markets',
+    summary: 'The order book of a market',
+    cacheControl: 'no-cache',
+    revalidates: true,
+    description:
+      'With `outcome` the book of that outcome, without it the orders of both, merged by price. ' +
+      'A market that nobody knows has an empty book.',
+    params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
+    query: Type.Object(
+      { outcome: Type.Optional(outcomeParam('Both unless said')) },
+      { additionalProperties: false },
+    ),
+    responses: {
+      200: Type.Object({
+        marketId: Type.String(),
+        bids: Type.Array(Level, { description: 'Best first' }),
+        asks: Type.Array(Level, { description: 'Best first' }),
+        lastUpdate: Type.Integer({ description: 'Unix seconds' }),
+        seq: Type.Integer({ description: 'The market’s sequence that the book holds' }),
+      }),
+    },
+    examples: {
+      responses: {
+        200: {
+          'a book': {
+            value: {
+              marketId: MARKET_ID,
+              bids: [{ price: 420_000, size: 10_000_000 }],
+              asks: [{ price: 430_000, size: 2_500_000 }],
+              lastUpdate: 1_800_000_000,
+              seq: 17,
+            },
+          },
+        },
+      },
+    },
+    handle({ path, query }) {
+      const shown = board.markets.get(path.marketId)
+      if (shown === undefined) {
+        if (!board.isCurrent()) return reject('OVERLOADED')
+        return { status: 200, raw: emptyOrderbookJson(path.marketId) }
+      }
+      const outcome = query.outcome === undefined ? undefined : OUTCOME_OF[query.outcome]
+      const raw = orderbookJson(shown, outcome)
+      // The book follows from the market's sequence, so that is its version.
+      return { status: 200, raw, headers: { etag: `W/"${shown.seq}-${query.outcome ?? ''}"` } }
+    },
+  })
+}

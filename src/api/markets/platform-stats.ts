@@ -1,0 +1,110 @@
+/** `GET /api/v1/platform/stats`: what the exchange adds up to, on one chain or on all. */
+
+import Type from 'typebox'
+import { isRejection, type Rejection } from '#domain/rejection.ts'
+import { exactInteger } from '#http/json.ts'
+import type { ReadCache } from '#http/read-cache.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import { safeInteger } from '#http/schemas.ts'
+
+/** The sums of a chain, as the store keeps them. */
+export type ChainSums = {
+  readonly totalVolume: bigint
+  readonly volume24h: bigint
+  readonly totalTrades: number
+  readonly trades24h: number
+  readonly totalTraders: number
+  readonly totalMarkets: number
+  readonly activeMarkets: number
+  readonly resolvedMarkets: number
+  readonly openInterest: bigint
+}
+
+const PlatformShape = Type.Object(
+  {
+    chainId: Type.Union([Type.Integer(), Type.Null()], { description: 'null for all chains' }),
+    totalMarkets: Type.Integer(),
+    activeMarkets: Type.Integer({ description: 'Those that take orders' }),
+    resolvedMarkets: Type.Integer(),
+    totalVolume: Type.Integer({ description: 'Stablecoin, 6 decimals' }),
+    volume24h: Type.Integer({ description: 'Of the last 24 hours, to the minute' }),
+    totalTrades: Type.Integer({ description: 'Matched and not failed' }),
+    trades24h: Type.Integer(),
+    totalTraders: Type.Integer({ description: 'Addresses whose order was ever matched' }),
+    openOrders: Type.Integer(),
+    openInterest: Type.Integer({
+      description: 'Stablecoin that stands behind outcome tokens, 6 decimals',
+    }),
+  },
+  { title: 'PlatformStatistics' },
+)
+
+export function platformStats(parts: {
+  readonly sums: (chainId: number | undefined) => Promise<ChainSums>
+  /** Orders that rest in the books, by chain. */
+  readonly openOrders: (deadlineMs: number) => Promise<ReadonlyMap<number, number> | Rejection>
+  readonly cache: ReadCache
+  readonly deadlineMs: number
+}): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/platform/stats',
+    auth: 'public',
+    cost: 'read',
+    tag: 'markets',
+    summary: 'Statistics of the exchange',
+    description: 'Quick markets are counted too. A chain that nobody trades on has zeros.',
+    cacheControl: 'public, max-age=1',
+    revalidates: true,
+    query: Type.Object(
+      { chain_id: Type.Optional(safeInteger({ min: 1, description: 'All chains unless said' })) },
+      { additionalProperties: false },
+    ),
+    responses: { 200: PlatformShape },
+    examples: {
+      responses: {
+        200: {
+          'all chains': {
+            value: {
+              chainId: null,
+              totalMarkets: 12,
+              activeMarkets: 5,
+              resolvedMarkets: 6,
+              totalVolume: 152_340_000,
+              volume24h: 1_075_000,
+              totalTrades: 311,
+              trades24h: 1,
+              totalTraders: 42,
+              openOrders: 17,
+              openInterest: 64_000_000,
+            },
+          },
+        },
+      },
+    },
+    handle({ query }) {
+      const chainId = query.chain_id
+      return parts.cache.read(`platform/${chainId ?? ''}`, async () => {
+        const [sums, orders] = await Promise.all([
+          parts.sums(chainId),
+          parts.openOrders(parts.deadlineMs),
+        ])
+        if (isRejection(orders)) return orders
+        const counted = chainId === undefined ? [...orders.values()] : [orders.get(chainId) ?? 0]
+        return {
+          chainId: chainId ?? null,
+          totalMarkets: sums.totalMarkets,
+          activeMarkets: sums.activeMarkets,
+          resolvedMarkets: sums.resolvedMarkets,
+          totalVolume: exactInteger(sums.totalVolume),
+          volume24h: exactInteger(sums.volume24h),
+          totalTrades: sums.totalTrades,
+          trades24h: sums.trades24h,
+          totalTraders: sums.totalTraders,
+          openOrders: counted.reduce((sum, count) => sum + count, 0),
+          openInterest: exactInteger(sums.openInterest),
+        }
+      })
+    },
+  })
+}

@@ -1,0 +1,148 @@
+/** `GET /api/v1/resolution/{marketId}`: how far the resolution of a market is, as the chain has it. */
+
+import Type from 'typebox'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { type Outcome, YES } from '#domain/order.ts'
+import { reject } from '#domain/rejection.ts'
+import { type AnswerRoute, ok, route } from '#http/route.ts'
+import type { MarketBoard } from '#live/market-board.ts'
+import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
+import { marketIdParam } from '../orders/order-shapes.ts'
+
+/** What the database knows of a market of the chain. */
+export type ResolvingMarket = {
+  readonly expiration: number
+  readonly resolved: boolean
+  readonly winningOutcome: Outcome | null
+}
+
+export type ShownAssertion = {
+  readonly id: string
+  readonly proposer: Address
+  readonly outcome: Outcome
+  readonly bond: string
+  readonly assertedAtSec: number
+  readonly windowEndsAtSec: number
+  readonly disputed: boolean
+  readonly endedAs: 'settled' | 'overturned' | 'abandoned' | null
+}
+
+const Assertion = Type.Object(
+  {
+    id: Type.String(),
+    proposer: Type.String(),
+    proposedOutcome: Type.Boolean({ description: 'true = YES, false = NO' }),
+    bondAmount: Type.String({ description: 'In the stablecoin, 6 decimals' }),
+    assertionTime: Type.Integer({ description: 'Unix seconds' }),
+    expirationTime: Type.Integer({ description: 'The end of the dispute window, Unix seconds' }),
+    settled: Type.Boolean(),
+    settlementResolution: Type.Boolean({
+      description: 'What the oracle found, once settled: whether the proposal was true',
+    }),
+    disputed: Type.Boolean(),
+  },
+  { title: 'Assertion' },
+)
+
+const example = {
+  id: `0x${'7c'.repeat(32)}`,
+  proposer: TRADER,
+  proposedOutcome: true,
+  bondAmount: '500000000',
+  assertionTime: 1_800_000_000,
+  expirationTime: 1_800_007_200,
+  settled: false,
+  settlementResolution: false,
+  disputed: false,
+}
+
+export function resolution(parts: {
+  readonly board: MarketBoard
+  readonly chainMarket: (marketId: MarketId) => Promise<ResolvingMarket | undefined>
+  /** The newest first. */
+  readonly assertions: (marketId: MarketId) => Promise<readonly ShownAssertion[]>
+  readonly nowMs: () => number
+}): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/resolution/{marketId}',
+    auth: 'public',
+    cost: 'read',
+    tag: 'resolution',
+    summary: 'How far the resolution of a market is',
+    description:
+      'Open, expired, asserted, disputed or resolved, as the chain has it after the configured ' +
+      'confirmations. `assertion` is there while one stands: it disappears when the oracle finds it ' +
+      'false or it is given up, and the market can then be proposed again. A quick market resolves by ' +
+      'price and has none.',
+    params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
+    responses: {
+      200: Type.Object({
+        marketId: Type.String(),
+        expired: Type.Boolean(),
+        resolved: Type.Boolean(),
+        winningOutcome: Type.Optional(
+          Type.Integer({ description: '0 = YES won, 1 = NO won; only when resolved' }),
+        ),
+        assertion: Type.Optional(Assertion),
+      }),
+    },
+    errors: ['MARKET_NOT_FOUND'],
+    examples: {
+      responses: {
+        200: {
+          open: { value: { marketId: MARKET_ID, expired: false, resolved: false } },
+          proposed: {
+            value: { marketId: MARKET_ID, expired: true, resolved: false, assertion: example },
+          },
+          resolved: {
+            value: {
+              marketId: MARKET_ID,
+              expired: true,
+              resolved: true,
+              winningOutcome: 0,
+              assertion: { ...example, settled: true, settlementResolution: true },
+            },
+          },
+        },
+      },
+    },
+    async handle({ path: { marketId } }) {
+      const [onChain, assertions] = await Promise.all([
+        parts.chainMarket(marketId),
+        parts.assertions(marketId),
+      ])
+      // One that trades before it is mined, or without a chain, only the board knows.
+      const market = onChain ?? parts.board.markets.get(marketId)?.market
+      if (market === undefined) return reject('MARKET_NOT_FOUND', 'marketId')
+      const resolved = onChain?.resolved === true
+      const winner = resolved ? onChain.winningOutcome : null
+      const standing = assertions.find(({ endedAs }) => endedAs === null || endedAs === 'settled')
+      return ok({
+        marketId,
+        // A quick market can be resolved by its end and not a moment before.
+        expired: resolved || market.expiration * 1_000 <= parts.nowMs(),
+        resolved,
+        ...(winner === null ? {} : { winningOutcome: winner }),
+        ...(standing === undefined ? {} : { assertion: shown(standing) }),
+      })
+    },
+  })
+}
+
+function shown(assertion: ShownAssertion): typeof example {
+  const settled = assertion.endedAs === 'settled'
+  return {
+    id: assertion.id,
+    proposer: checksumAddress(assertion.proposer),
+    proposedOutcome: assertion.outcome === YES,
+    bondAmount: assertion.bond,
+    assertionTime: assertion.assertedAtSec,
+    expirationTime: assertion.windowEndsAtSec,
+    settled,
+    // One that the oracle found false does not stand any more, so what is settled was true.
+    settlementResolution: settled,
+    disputed: assertion.disputed,
+  }
+}

@@ -1,0 +1,84 @@
+/** Trades as the API lists them, and the place in such a list from which to go on. */
+
+import Type, { type Static } from 'typebox'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import { type MarketId, parseTradeId } from '#domain/ids.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { ShownTrade } from '#live/market-board.ts'
+import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
+
+const trade = {
+  tradeId: Type.String({ description: 'market, sequence, fill' }),
+  price: Type.Integer({ description: '6 decimals' }),
+  size: Type.Integer({ description: 'Shares, 6 decimals' }),
+  buyer: Type.String(),
+  seller: Type.String(),
+  outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
+  timestamp: Type.Integer({ description: 'Unix seconds' }),
+  txHash: Type.String({ description: 'Empty until it is on its way to the chain' }),
+  status: Type.String({ description: 'matched, submitted, confirmed, failed or reverted' }),
+  seq: Type.Integer({ description: 'The market’s sequence; trades of one order share it' }),
+}
+
+export const TradeShape = Type.Object(trade, { title: 'Trade' })
+
+export const ActivityShape = Type.Object(
+  { ...trade, takerSide: Type.Integer({ description: 'Who came second: 0 = buyer, 1 = seller' }) },
+  { title: 'MarketActivity' },
+)
+
+export const TRADE_EXAMPLE = {
+  tradeId: `${MARKET_ID}-17-0`,
+  price: 430_000,
+  size: 2_500_000,
+  buyer: TRADER,
+  seller: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC',
+  outcome: 0,
+  timestamp: 1_800_000_000,
+  txHash: '',
+  status: 'matched',
+  seq: 17,
+}
+
+export function tradeBody(trade: ShownTrade): Static<typeof TradeShape> {
+  return {
+    tradeId: trade.tradeId,
+    price: trade.price,
+    size: trade.size,
+    buyer: checksumAddress(trade.buyer),
+    seller: checksumAddress(trade.seller),
+    outcome: trade.outcome,
+    timestamp: Math.floor(trade.matchedAtMs / 1_000),
+    txHash: trade.txHash,
+    status: trade.status,
+    seq: trade.seq,
+  }
+}
+
+/** The place of a trade in its market. */
+export type TradePlace = { readonly seq: number; readonly fillIndex: number }
+
+export const nextBefore = Type.Union([Type.String(), Type.Null()], {
+  description: 'Pass it as `before` for what came earlier; null at the end',
+})
+
+export function beforeTradeParam() {
+  return Type.String({
+    pattern: '^0x[0-9a-fA-F]{64}-[1-9][0-9]{0,15}-(0|[1-9][0-9]{0,9})$',
+    description: 'Only trades before this one, by its `tradeId`',
+  })
+}
+
+/** Where to go on in the trades of a market; a trade of another market is no place in them. */
+export function placeBefore(
+  marketId: MarketId,
+  before: string | undefined,
+): TradePlace | undefined | Rejection {
+  if (before === undefined) return undefined
+  const place = parseTradeId(before.toLowerCase())
+  if (place === undefined) return reject('INVALID_FIELD', 'before', 'before must be a tradeId')
+  if (place.marketId !== marketId) {
+    return reject('INVALID_FIELD', 'before', 'before must be a trade of this market')
+  }
+  return { seq: place.sequence, fillIndex: place.fillIndex }
+}

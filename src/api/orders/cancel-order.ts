@@ -1,0 +1,61 @@
+/** `DELETE /api/v1/orders/{hash}`: one order leaves its book. */
+
+import Type from 'typebox'
+import { BUY, SELL } from '#domain/order.ts'
+import { isRejection } from '#domain/rejection.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import type { MarketGateway } from '#live/market-gateway.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { ORDER_HASH } from './order-examples.ts'
+import { marketIdParam, orderHashParam, sideName } from './order-shapes.ts'
+
+export function cancelOrder(gateway: MarketGateway): AnswerRoute {
+  return route({
+    method: 'DELETE',
+    path: '/api/v1/orders/{hash}',
+    auth: 'write',
+    cost: 'write',
+    tag: 'orders',
+    summary: 'Cancel an order',
+    description:
+      'Needs the side the order is on; the other side does not know it. With bearer ' +
+      'authentication, only orders of the key’s own address can be cancelled.',
+    staged: true,
+    params: Type.Object({ hash: orderHashParam() }, { additionalProperties: false }),
+    query: Type.Object(
+      { marketId: marketIdParam(), side: Type.Optional(sideName()) },
+      { additionalProperties: false },
+    ),
+    responses: {
+      200: Type.Object({ status: Type.Literal('cancelled'), orderHash: Type.String() }),
+    },
+    errors: [
+      'NOT_ORDER_OWNER',
+      'ORDER_NOT_FOUND',
+      'MARKET_NOT_FOUND',
+      'ORDER_CLOSED',
+      'MARKET_CLOSED',
+      'OVERLOADED',
+      'OUTCOME_UNKNOWN',
+    ],
+    examples: {
+      responses: {
+        200: { cancelled: { value: { status: 'cancelled', orderHash: ORDER_HASH } } },
+      },
+    },
+    async handle({ path, query, principal, deadlineAtMs, requestId, stages }) {
+      const answer = await gateway.cancel(
+        {
+          marketId: query.marketId,
+          orderHash: path.hash,
+          side: query.side === 'sell' ? SELL : BUY,
+          requestId,
+          ...(principal === undefined ? {} : { trader: principal.address }),
+        },
+        Math.max(1, deadlineAtMs - systemClock.nowMs()),
+        stages,
+      )
+      return isRejection(answer) ? answer : { status: 200, body: answer }
+    },
+  })
+}

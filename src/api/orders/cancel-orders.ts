@@ -1,0 +1,75 @@
+/** `DELETE /api/v1/orders`: all open orders of the token's address, in one market or in all. */
+
+import Type from 'typebox'
+import type { MarketId } from '#domain/ids.ts'
+import { isRejection, reject } from '#domain/rejection.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import { address } from '#http/schemas.ts'
+import type { MarketBoard } from '#live/market-board.ts'
+import type { MarketGateway } from '#live/market-gateway.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { ORDER_HASH } from './order-examples.ts'
+import { marketIdParam } from './order-shapes.ts'
+
+export function cancelOrders(parts: {
+  readonly board: MarketBoard
+  readonly gateway: MarketGateway
+}): AnswerRoute {
+  return route({
+    method: 'DELETE',
+    path: '/api/v1/orders',
+    auth: 'token',
+    cost: 'write',
+    tag: 'orders',
+    summary: 'Cancel all of your open orders',
+    description: 'Always needs a bearer token, and covers the orders of its address only.',
+    query: Type.Object(
+      {
+        market: Type.Optional(marketIdParam()),
+        trader: Type.Optional(
+          address({ description: 'The token’s own address, for those who like to say it' }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+    responses: {
+      200: Type.Object({
+        status: Type.Literal('cancelled'),
+        orderHashes: Type.Array(Type.String()),
+        count: Type.Integer(),
+      }),
+    },
+    errors: ['NOT_ORDER_OWNER', 'MARKET_NOT_FOUND', 'OVERLOADED', 'OUTCOME_UNKNOWN'],
+    examples: {
+      responses: {
+        200: {
+          'one order': {
+            value: { status: 'cancelled', orderHashes: [ORDER_HASH], count: 1 },
+          },
+        },
+      },
+    },
+    async handle({ query, principal, deadlineAtMs }) {
+      if (principal === undefined) return reject('UNAUTHORIZED_MISSING_HEADER')
+      const { market, trader = principal.address } = query
+      if (trader !== principal.address) return reject('NOT_ORDER_OWNER', 'trader')
+      if (market !== undefined && !parts.board.markets.has(market)) {
+        return reject('MARKET_NOT_FOUND', 'market')
+      }
+      const leftMs = () => Math.max(1, deadlineAtMs - systemClock.nowMs())
+      let markets: Iterable<MarketId> = market === undefined ? [] : [market]
+      if (market === undefined) {
+        // There may be many markets; only those where the trader has orders are asked to cancel.
+        const open = await parts.gateway.openOrders(trader, undefined, leftMs())
+        if (isRejection(open)) return open
+        markets = new Set(open.map(({ marketId }) => marketId))
+      }
+      const orderHashes = await parts.gateway.cancelAll(trader, markets, leftMs())
+      if (isRejection(orderHashes)) return orderHashes
+      return {
+        status: 200,
+        body: { status: 'cancelled' as const, orderHashes, count: orderHashes.length },
+      }
+    },
+  })
+}

@@ -1,0 +1,107 @@
+/** `GET /api/v1/orders` and `GET /api/v1/users/{address}/orders`: a trader's open orders. */
+
+import Type from 'typebox'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { isRejection } from '#domain/rejection.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import { address, safeInteger } from '#http/schemas.ts'
+import type { MarketBoard } from '#live/market-board.ts'
+import type { MarketGateway } from '#live/market-gateway.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { OPEN_ORDERS_EXAMPLE } from './order-examples.ts'
+import { marketIdParam, OpenOrders, openOrdersBody, readOrderPlace } from './order-shapes.ts'
+
+type Parts = { readonly board: MarketBoard; readonly gateway: MarketGateway }
+
+/** Orders of one page. */
+const ORDERS_MAX = 1_000
+
+const page = {
+  limit: Type.Optional(
+    safeInteger({
+      min: 1,
+      max: ORDERS_MAX,
+      description: `Orders of a page, ${ORDERS_MAX} if absent`,
+    }),
+  ),
+  cursor: Type.Optional(Type.String({ description: 'Where the page before ended' })),
+}
+const description =
+  'Asked of the markets themselves: an order that was accepted is in the next list. The oldest come ' +
+  'first; `nextCursor` leads to the next page, and `count` is the number of all.'
+const responses = { 200: OpenOrders }
+const examples = { responses: { 200: { 'one order': OPEN_ORDERS_EXAMPLE } } }
+
+type Asked = {
+  readonly trader: Address
+  readonly marketId?: MarketId
+  readonly chainId?: number
+}
+
+async function answerPage(
+  { board, gateway }: Parts,
+  asked: Asked,
+  { limit = ORDERS_MAX, cursor }: { readonly limit?: number; readonly cursor?: string },
+  deadlineAtMs: number,
+) {
+  const place = readOrderPlace(cursor)
+  if (isRejection(place)) return place
+  const leftMs = Math.max(1, deadlineAtMs - systemClock.nowMs())
+  const found = await gateway.openOrdersPage({ ...asked, ...place, limit }, leftMs)
+  if (isRejection(found)) return found
+  const chainIdOf = (marketId: MarketId) => board.markets.get(marketId)?.market.chainId ?? 0
+  const { orders, count } = found
+  return { status: 200 as const, body: openOrdersBody(orders, { count, limit }, chainIdOf) }
+}
+
+export function listOrders(parts: Parts): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/orders',
+    auth: 'public',
+    cost: 'read',
+    tag: 'orders',
+    summary: 'Open orders of a trader',
+    description,
+    query: Type.Object(
+      {
+        trader: address({ description: 'Whose orders' }),
+        market: Type.Optional(marketIdParam()),
+        ...page,
+      },
+      { additionalProperties: false },
+    ),
+    responses,
+    examples,
+    handle({ query: { trader, market, ...which }, deadlineAtMs }) {
+      const asked = market === undefined ? { trader } : { trader, marketId: market }
+      return answerPage(parts, asked, which, deadlineAtMs)
+    },
+  })
+}
+
+export function listUserOrders(parts: Parts): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/users/{address}/orders',
+    auth: 'public',
+    cost: 'read',
+    tag: 'users',
+    summary: 'Open orders of a user in all markets of a chain',
+    description,
+    params: Type.Object(
+      { address: address({ description: 'The user' }) },
+      { additionalProperties: false },
+    ),
+    query: Type.Object(
+      { chain_id: safeInteger({ min: 1, description: 'The chain' }), ...page },
+      { additionalProperties: false },
+    ),
+    responses,
+    examples,
+    handle({ path, query: { chain_id, ...which }, deadlineAtMs }) {
+      const asked = { trader: path.address, chainId: chain_id }
+      return answerPage(parts, asked, which, deadlineAtMs)
+    },
+  })
+}

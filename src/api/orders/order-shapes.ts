@@ -1,0 +1,174 @@
+/** The shapes of orders in the API: as they are submitted, as they are answered, as they are listed. */
+
+import Type, { type Static } from 'typebox'
+import type { OpenOrder, OrderAccepted } from '#actors/market.ts'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { MarketId, OrderHash } from '#domain/ids.ts'
+import { BATCH_ORDERS_MAX } from '#domain/limits.ts'
+import { PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
+import type { OpenOrderPlace, Order, PermitSignature } from '#domain/order.ts'
+import { REJECTION_CODES, type Rejection, reject } from '#domain/rejection.ts'
+import { address, bytes32, oneOf, ruledInteger, safeInteger, uint64 } from '#http/schemas.ts'
+
+const closed = { additionalProperties: false } as const
+
+const UINT256_DECIMAL = '^(0|[1-9][0-9]{0,77})$'
+const HEX_32_BYTES = '^0x[0-9a-fA-F]{64}$'
+
+export const OrderInput = Type.Object(
+  {
+    marketId: bytes32<MarketId>({ description: 'The market' }),
+    trader: address({ description: 'The wallet that signs' }),
+    side: safeInteger({ max: 1, description: '0 = BUY, 1 = SELL' }),
+    outcome: safeInteger({ max: 1, description: '0 = YES, 1 = NO' }),
+    price: ruledInteger({ min: PRICE_MIN, max: PRICE_MAX }, { description: '6 decimals' }),
+    size: ruledInteger({ min: 1, max: SIZE_MAX }, { description: 'Shares, 6 decimals' }),
+    nonce: uint64({ description: 'Any number that tells this order from an equal one' }),
+    expiration: uint64({ description: 'Unix seconds, at least 60 seconds ahead' }),
+    makerFeeRecipient: address({ description: 'The zero address' }),
+  },
+  { ...closed, title: 'Order' },
+)
+
+export const PermitInput = Type.Object(
+  {
+    nonce: uint64({ description: 'The permit nonce on chain' }),
+    value: Type.String({ pattern: UINT256_DECIMAL, description: 'The amount, as decimal text' }),
+    deadline: uint64({ description: 'Unix seconds' }),
+    v: safeInteger({ max: 28, description: '27 or 28; 0 and 1 are taken too' }),
+    r: Type.String({ pattern: HEX_32_BYTES }),
+    s: Type.String({ pattern: HEX_32_BYTES }),
+  },
+  { ...closed, title: 'PermitSignature' },
+)
+
+export const OrderSubmission = Type.Object(
+  {
+    order: OrderInput,
+    signature: Type.String({ description: 'The 65-byte EIP-712 signature as hex' }),
+    permitSignature: Type.Optional(PermitInput),
+  },
+  { ...closed, title: 'OrderSubmission' },
+)
+export type OrderSubmission = Static<typeof OrderSubmission>
+
+const batchSize = { minItems: 1, maxItems: BATCH_ORDERS_MAX }
+
+/** Each item is checked on its own, so that one bad order does not take the others down. */
+export const OrderBatch = Type.Object({ orders: Type.Array(Type.Unknown(), batchSize) }, closed)
+
+/** What each item should be, for the document. */
+export const ShownOrderBatch = Type.Object(
+  { orders: Type.Array(OrderSubmission, batchSize) },
+  closed,
+)
+
+/** The order of a submission that fits its schema. */
+export function orderOf(submission: OrderSubmission): Order {
+  return submission.order as Order
+}
+
+/** The permit of a submission, `v` as 27 or 28; undefined when its `v` is none of the four. */
+export function permitOf(
+  permit: NonNullable<OrderSubmission['permitSignature']>,
+): PermitSignature | undefined {
+  const v = permit.v < 2 ? permit.v + 27 : permit.v
+  if (v !== 27 && v !== 28) return undefined
+  return { ...permit, v, r: permit.r.toLowerCase(), s: permit.s.toLowerCase() }
+}
+
+export const AcceptedOrder = Type.Object(
+  {
+    orderHash: Type.String({ description: 'The EIP-712 digest that was signed' }),
+    status: Type.Literal('accepted'),
+    matches: Type.Integer({ description: 'Counter-orders matched at once' }),
+    timestamp: Type.Integer({ description: 'Unix seconds' }),
+    duplicate: Type.Optional(
+      Type.Literal(true, { description: 'The same order had been accepted' }),
+    ),
+  },
+  { title: 'AcceptedOrder' },
+)
+
+export function acceptedBody(accepted: OrderAccepted): Static<typeof AcceptedOrder> {
+  return accepted
+}
+
+export const ErrorShape = Type.Object({
+  error: Type.String(),
+  code: Type.Enum([...REJECTION_CODES]),
+  field: Type.Optional(Type.String()),
+})
+
+export const OpenOrderShape = Type.Object(
+  {
+    orderHash: Type.String(),
+    marketId: Type.String(),
+    side: Type.Integer({ description: '0 = BUY, 1 = SELL' }),
+    outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
+    price: Type.Integer(),
+    size: Type.Integer({ description: 'As signed, 6 decimals' }),
+    remainingSize: Type.Integer(),
+    filled: Type.Integer(),
+    timestamp: Type.Integer({ description: 'When it was placed, Unix seconds' }),
+    expiration: Type.Integer({
+      description: 'Unix seconds; 9007199254740991 for anything later than that',
+    }),
+    chainId: Type.Integer(),
+    trader: Type.String(),
+  },
+  { title: 'OpenOrder' },
+)
+
+export const OpenOrders = Type.Object({
+  orders: Type.Array(OpenOrderShape),
+  count: Type.Integer({ description: 'Open orders in all' }),
+  nextCursor: Type.Union([Type.String(), Type.Null()], {
+    description: 'Pass it as `cursor` for the next ones; null at the end',
+  }),
+})
+
+const PLACE = /^([0-9]{1,15})\.(0x[0-9a-f]{64})$/
+
+/** The place that a page before ended at, as `nextCursor` told it. */
+export function readOrderPlace(
+  cursor: string | undefined,
+): { readonly after?: OpenOrderPlace } | Rejection {
+  if (cursor === undefined) return {}
+  const [, placedAtMs, orderHash] = PLACE.exec(cursor) ?? []
+  if (orderHash === undefined) {
+    return reject('INVALID_FIELD', 'cursor', 'cursor must be a nextCursor')
+  }
+  return { after: { placedAtMs: Number(placedAtMs), orderHash: orderHash as OrderHash } }
+}
+
+/** One page of at most `limit` orders, of `count` in all. */
+export function openOrdersBody(
+  orders: readonly OpenOrder[],
+  { count, limit }: { readonly count: number; readonly limit: number },
+  chainIdOf: (marketId: MarketId) => number,
+): Static<typeof OpenOrders> {
+  const last = orders.length < limit ? undefined : orders.at(-1)
+  return {
+    orders: orders.map((order) => ({
+      orderHash: order.orderHash,
+      marketId: order.marketId,
+      side: order.side,
+      outcome: order.outcome,
+      price: order.price,
+      size: order.size,
+      remainingSize: order.remaining,
+      filled: order.size - order.remaining,
+      timestamp: Math.floor(order.placedAtMs / 1_000),
+      expiration: order.expiresAtSec,
+      chainId: chainIdOf(order.marketId),
+      trader: checksumAddress(order.trader),
+    })),
+    count,
+    nextCursor: last === undefined ? null : `${last.placedAtMs}.${last.orderHash}`,
+  }
+}
+
+export const sideName = () => oneOf(['buy', 'sell'], { description: 'The side of the order' })
+export const orderHashParam = () => bytes32<OrderHash>({ description: 'The order hash' })
+export const marketIdParam = () => bytes32<MarketId>({ description: 'The market id' })

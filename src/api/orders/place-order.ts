@@ -1,0 +1,55 @@
+/** `POST /api/v1/orders`: a signed order enters its market. */
+
+import { isRejection } from '#domain/rejection.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import type { OrderDesk } from './order-desk.ts'
+import {
+  ACCEPTED_EXAMPLE,
+  DUPLICATE_EXAMPLE,
+  ORDER_REJECTIONS,
+  SUBMISSION_EXAMPLE,
+  SUBMISSION_WITH_PERMIT_EXAMPLE,
+} from './order-examples.ts'
+import { AcceptedOrder, acceptedBody, OrderSubmission } from './order-shapes.ts'
+
+export function placeOrder(desk: OrderDesk): AnswerRoute {
+  return route({
+    method: 'POST',
+    path: '/api/v1/orders',
+    auth: 'write',
+    cost: 'write',
+    tag: 'orders',
+    summary: 'Place a signed order',
+    description:
+      'Matches at once what can be matched; the rest stays on the book. The same signed order ' +
+      'again is answered with the first answer and `duplicate: true`. With the header ' +
+      '`x-server-timing`, the answer says in `Server-Timing` where its time went.',
+    staged: true,
+    body: OrderSubmission,
+    responses: { 200: AcceptedOrder },
+    errors: [
+      'PRICE_OUT_OF_RANGE',
+      'SIZE_NOT_POSITIVE',
+      'EXPIRATION_TOO_SOON',
+      'INVALID_SIGNATURE',
+      'MARKET_NOT_FOUND',
+      'MARKET_CLOSED',
+      'ORDER_CLOSED',
+      'RATE_LIMITED',
+      'OVERLOADED',
+      'OUTCOME_UNKNOWN',
+    ],
+    shownErrors: ORDER_REJECTIONS,
+    examples: {
+      body: {
+        'a buy of YES': SUBMISSION_EXAMPLE,
+        'with a permit': SUBMISSION_WITH_PERMIT_EXAMPLE,
+      },
+      responses: { 200: { accepted: ACCEPTED_EXAMPLE, 'the same again': DUPLICATE_EXAMPLE } },
+    },
+    async handle({ body, deadlineAtMs, requestId, stages }) {
+      const answer = await desk.place(body, deadlineAtMs, requestId, stages)
+      return isRejection(answer) ? answer : { status: 200, body: acceptedBody(answer) }
+    },
+  })
+}

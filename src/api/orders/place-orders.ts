@@ -1,0 +1,75 @@
+/** `POST /api/v1/orders/batch`: many orders in one request, each answered on its own. */
+
+import Type from 'typebox'
+import { isRejection, type Rejection } from '#domain/rejection.ts'
+import { errorBody, sentenceOf } from '#http/errors.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import { type OrderDesk, submissionOf, submissionShape } from './order-desk.ts'
+import { ACCEPTED_EXAMPLE, BATCH_EXAMPLE } from './order-examples.ts'
+import {
+  AcceptedOrder,
+  acceptedBody,
+  ErrorShape,
+  OrderBatch,
+  ShownOrderBatch,
+} from './order-shapes.ts'
+
+export function placeOrders(desk: OrderDesk): AnswerRoute {
+  return route({
+    method: 'POST',
+    path: '/api/v1/orders/batch',
+    auth: 'write',
+    cost: 'write',
+    tag: 'orders',
+    summary: 'Place up to 100 signed orders',
+    description:
+      'Orders enter as they are listed, and the results are in the same order. ' +
+      'One bad order does not stop the others.',
+    body: OrderBatch,
+    shownBody: ShownOrderBatch,
+    responses: {
+      200: Type.Object({
+        results: Type.Array(Type.Union([AcceptedOrder, ErrorShape])),
+        count: Type.Integer(),
+      }),
+    },
+    examples: {
+      body: { 'two orders': BATCH_EXAMPLE },
+      responses: {
+        200: {
+          'one of two': {
+            value: {
+              results: [
+                ACCEPTED_EXAMPLE.value,
+                { error: 'market not found', code: 'MARKET_NOT_FOUND', field: 'order.marketId' },
+              ],
+              count: 2,
+            },
+          },
+        },
+      },
+    },
+    times: ({ orders }) => orders.length,
+    async handle({ body, deadlineAtMs, requestId }) {
+      // All are verified before the first one enters, so that they enter as they were listed.
+      const verified = await Promise.all(
+        body.orders.map((item) =>
+          submissionShape.fits(item) ? desk.verify(submissionOf(item)) : submissionShape.flaw(item),
+        ),
+      )
+      const answers = await Promise.all(
+        verified.map((order) =>
+          isRejection(order) ? order : desk.enter(order, deadlineAtMs, requestId),
+        ),
+      )
+      const results = answers.map((answer) =>
+        isRejection(answer) ? errorOf(answer) : acceptedBody(answer),
+      )
+      return { status: 200, body: { results, count: results.length } }
+    },
+  })
+}
+
+function errorOf(rejection: Rejection) {
+  return errorBody(rejection, sentenceOf(rejection))
+}

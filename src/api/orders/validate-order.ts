@@ -1,0 +1,72 @@
+/** `POST /api/v1/orders/validate`: every failure of an order at once; nothing is placed. */
+
+import Type from 'typebox'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import { isRejection } from '#domain/rejection.ts'
+import { errorBody, sentenceOf } from '#http/errors.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import type { OrderDesk } from './order-desk.ts'
+import { ORDER_HASH, SUBMISSION_EXAMPLE, TRADER } from './order-examples.ts'
+import { ErrorShape, OrderSubmission } from './order-shapes.ts'
+
+export function validateOrder(desk: OrderDesk): AnswerRoute {
+  return route({
+    method: 'POST',
+    path: '/api/v1/orders/validate',
+    auth: 'public',
+    cost: 'write',
+    tag: 'orders',
+    summary: 'Check an order without placing it',
+    description:
+      'Tells everything that is wrong with the order, the digest the server hashed, and who signed it.',
+    body: Type.Unknown(),
+    shownBody: OrderSubmission,
+    responses: {
+      200: Type.Object({
+        valid: Type.Boolean(),
+        orderHash: Type.Union([Type.String(), Type.Null()]),
+        recovered: Type.Union([Type.String(), Type.Null()]),
+        errors: Type.Array(ErrorShape),
+      }),
+    },
+    examples: {
+      body: { 'an order': SUBMISSION_EXAMPLE },
+      responses: {
+        200: {
+          'nothing wrong': {
+            value: { valid: true, orderHash: ORDER_HASH, recovered: TRADER, errors: [] },
+          },
+          'two failures': {
+            value: {
+              valid: false,
+              orderHash: ORDER_HASH,
+              recovered: TRADER,
+              errors: [
+                {
+                  error: 'expiration must be at least 60 seconds in the future',
+                  code: 'EXPIRATION_TOO_SOON',
+                  field: 'order.expiration',
+                },
+                { error: 'market not found', code: 'MARKET_NOT_FOUND', field: 'order.marketId' },
+              ],
+            },
+          },
+        },
+      },
+    },
+    async handle({ body }) {
+      const check = await desk.check(body)
+      if (isRejection(check)) return check
+      const { valid, orderHash, recovered, errors } = check
+      return {
+        status: 200,
+        body: {
+          valid,
+          orderHash,
+          recovered: recovered === null ? null : checksumAddress(recovered),
+          errors: errors.map((flaw) => errorBody(flaw, sentenceOf(flaw))),
+        },
+      }
+    },
+  })
+}

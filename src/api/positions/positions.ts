@@ -1,0 +1,369 @@
+/**
+ * Positions: `GET /api/v1/positions/{marketAddress}`, `GET /api/v1/users/{address}/positions`,
+ * `GET /api/v1/holders/{marketId}` and `POST /api/v1/positions/{marketId}/sync`.
+ */
+
+import Type from 'typebox'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { HOLDERS_LISTED_MAX, POSITIONS_LISTED_MAX } from '#domain/limits.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { exactInteger } from '#http/json.ts'
+import type { ReadCache } from '#http/read-cache.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import { address, marketName, safeInteger } from '#http/schemas.ts'
+import type { MarketFinder } from '#live/market-finder.ts'
+import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
+import { marketIdParam } from '../orders/order-shapes.ts'
+
+export type Position = {
+  readonly marketId: MarketId
+  readonly yesShares: bigint
+  readonly noShares: bigint
+  readonly yesCost: bigint
+  readonly noCost: bigint
+}
+
+export type MarketName = { readonly marketId: MarketId } | { readonly contractAddress: Address }
+
+export type PositionSources = {
+  readonly position: (market: MarketName, user: Address) => Promise<Position | undefined>
+  readonly positions: (filter: {
+    user: Address
+    chainId: number
+    limit: number
+    after?: MarketId | undefined
+  }) => Promise<
+    readonly (Position & {
+      readonly question: string
+      readonly contractAddress: Address
+      readonly expiration: number
+      readonly resolved: boolean
+    })[]
+  >
+  readonly holders: (
+    marketId: MarketId,
+    limit: number,
+  ) => Promise<{ top: readonly (Position & { readonly holder: Address })[]; total: number }>
+}
+
+const closed = { additionalProperties: false } as const
+const shares = (of: string) => Type.Integer({ description: `${of} shares, 6 decimals` })
+const cost = (of: string) => Type.Integer({ description: `What the ${of} shares cost, 6 decimals` })
+
+const amounts = {
+  yesShares: shares('YES'),
+  noShares: shares('NO'),
+  totalInvested: Type.Optional(Type.Integer({ description: 'yesCost + noCost, 6 decimals' })),
+  yesCost: Type.Optional(cost('YES')),
+  noCost: Type.Optional(cost('NO')),
+}
+
+const PositionShape = Type.Object(amounts, { title: 'Position' })
+
+const POSITION_EXAMPLE = {
+  yesShares: 2_500_000,
+  noShares: 0,
+  totalInvested: 1_075_000,
+  yesCost: 1_075_000,
+  noCost: 0,
+}
+
+function positionBody(position: Position | undefined) {
+  if (position === undefined) return { yesShares: 0, noShares: 0 }
+  const { yesShares, noShares, yesCost, noCost } = position
+  return {
+    yesShares: exactInteger(yesShares),
+    noShares: exactInteger(noShares),
+    totalInvested: exactInteger(yesCost + noCost),
+    yesCost: exactInteger(yesCost),
+    noCost: exactInteger(noCost),
+  }
+}
+
+const ACCOUNTING =
+  'Shares follow the chain, after the configured confirmations. Cost follows trades: a purchase ' +
+  'adds what was paid, whatever leaves takes its proportion with it, a split costs half per side.'
+
+export function getPosition({ position }: PositionSources): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/positions/{marketAddress}',
+    auth: 'public',
+    cost: 'read',
+    tag: 'positions',
+    summary: 'What a user has of a market',
+    description: `${ACCOUNTING} Where there is nothing, \`yesShares\` and \`noShares\` alone are 0.`,
+    cacheControl: 'no-cache',
+    revalidates: true,
+    params: Type.Object(
+      { marketAddress: marketName({ description: 'The market’s contract, or its id' }) },
+      closed,
+    ),
+    query: Type.Object({ user: address({ description: 'Whose position' }) }, closed),
+    responses: { 200: PositionShape },
+    examples: {
+      responses: {
+        200: {
+          'a position': { value: POSITION_EXAMPLE },
+          'no position': { value: { yesShares: 0, noShares: 0 } },
+        },
+      },
+    },
+    async handle({ path, query }) {
+      const found = await position(path.marketAddress, query.user)
+      return { status: 200, body: positionBody(found) }
+    },
+  })
+}
+
+const UserPositionShape = Type.Object(
+  {
+    marketId: Type.String(),
+    marketQuestion: Type.String(),
+    contractAddress: Type.String(),
+    yesShares: amounts.yesShares,
+    noShares: amounts.noShares,
+    totalInvested: Type.Integer({ description: 'yesCost + noCost, 6 decimals' }),
+    yesCost: cost('YES'),
+    noCost: cost('NO'),
+    expiration: Type.Integer({ description: 'Unix seconds' }),
+    resolved: Type.Boolean(),
+  },
+  { title: 'UserPosition' },
+)
+
+export function listPositions({ positions }: PositionSources): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/users/{address}/positions',
+    auth: 'public',
+    cost: 'read',
+    tag: 'users',
+    summary: 'What a user has on a chain',
+    description: `${ACCOUNTING} In the order of market ids, up to ${POSITIONS_LISTED_MAX} at once.`,
+    cacheControl: 'no-cache',
+    revalidates: true,
+    params: Type.Object({ address: address({ description: 'The user' }) }, closed),
+    query: Type.Object(
+      {
+        chain_id: safeInteger({ min: 1, description: 'The chain' }),
+        limit: Type.Optional(
+          safeInteger({
+            min: 1,
+            description: `How many; ${POSITIONS_LISTED_MAX} unless said, and at most`,
+          }),
+        ),
+        cursor: Type.Optional(marketIdParam()),
+      },
+      closed,
+    ),
+    responses: {
+      200: Type.Object({
+        positions: Type.Array(UserPositionShape),
+        count: Type.Integer({ description: 'How many are in this answer' }),
+        nextCursor: Type.Union([Type.String(), Type.Null()], {
+          description: 'Pass it as `cursor` for the next ones; null at the end',
+        }),
+      }),
+    },
+    examples: {
+      responses: {
+        200: {
+          'one position': {
+            value: {
+              positions: [
+                {
+                  marketId: MARKET_ID,
+                  marketQuestion: 'Will it rain in Delphi tomorrow?',
+                  contractAddress: '0x5FbDB2315678afecb367f032d93F642f64180aa3',
+                  ...POSITION_EXAMPLE,
+                  expiration: 1_900_000_000,
+                  resolved: false,
+                },
+              ],
+              count: 1,
+              nextCursor: null,
+            },
+          },
+        },
+      },
+    },
+    async handle({ path, query }) {
+      const limit = Math.min(query.limit ?? POSITIONS_LISTED_MAX, POSITIONS_LISTED_MAX)
+      const found = await positions({
+        user: path.address,
+        chainId: query.chain_id,
+        limit,
+        after: query.cursor,
+      })
+      const list = found.map((position) => ({
+        marketId: position.marketId,
+        marketQuestion: position.question,
+        contractAddress: checksumAddress(position.contractAddress),
+        yesShares: exactInteger(position.yesShares),
+        noShares: exactInteger(position.noShares),
+        totalInvested: exactInteger(position.yesCost + position.noCost),
+        yesCost: exactInteger(position.yesCost),
+        noCost: exactInteger(position.noCost),
+        expiration: position.expiration,
+        resolved: position.resolved,
+      }))
+      const last = list.length < limit ? undefined : list.at(-1)
+      const body = { positions: list, count: list.length, nextCursor: last?.marketId ?? null }
+      return { status: 200, body }
+    },
+  })
+}
+
+const HolderShape = Type.Object(
+  {
+    address: Type.String(),
+    yesShares: amounts.yesShares,
+    noShares: amounts.noShares,
+    totalShares: Type.Integer({ description: 'yesShares + noShares' }),
+    totalInvested: Type.Integer({ description: 'What they cost, 6 decimals' }),
+  },
+  { title: 'Holder' },
+)
+
+export function listHolders(
+  { holders }: PositionSources,
+  parts: { readonly find: MarketFinder; readonly cache: ReadCache },
+): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/holders/{marketId}',
+    auth: 'public',
+    cost: 'read',
+    tag: 'markets',
+    summary: 'Who has most of a market',
+    description: 'The ten largest by the shares of both outcomes together, and how many there are.',
+    cacheControl: 'public, max-age=1',
+    revalidates: true,
+    params: Type.Object({ marketId: marketIdParam() }, closed),
+    responses: {
+      200: Type.Object({
+        marketId: Type.String(),
+        topHolders: Type.Array(HolderShape),
+        totalHolders: Type.Integer(),
+      }),
+    },
+    errors: ['MARKET_NOT_FOUND'],
+    examples: {
+      responses: {
+        200: {
+          'one holder': {
+            value: {
+              marketId: MARKET_ID,
+              topHolders: [
+                {
+                  address: TRADER,
+                  yesShares: 2_500_000,
+                  noShares: 1_000_000,
+                  totalShares: 3_500_000,
+                  totalInvested: 1_575_000,
+                },
+              ],
+              totalHolders: 1,
+            },
+          },
+        },
+      },
+    },
+    handle({ path: { marketId } }) {
+      return parts.cache.read(`holders/${marketId}`, async () => {
+        const found = await parts.find(marketId)
+        if (isRejection(found)) return found
+        const { top, total } = await holders(marketId, HOLDERS_LISTED_MAX)
+        return {
+          marketId,
+          topHolders: top.map(({ holder, yesShares, noShares, yesCost, noCost }) => ({
+            address: checksumAddress(holder),
+            yesShares: exactInteger(yesShares),
+            noShares: exactInteger(noShares),
+            totalShares: exactInteger(yesShares + noShares),
+            totalInvested: exactInteger(yesCost + noCost),
+          })),
+          totalHolders: total,
+        }
+      })
+    },
+  })
+}
+
+export type Synced = {
+  readonly position: Position | undefined
+  readonly blockNumber: number
+  readonly atMs: number
+}
+
+const SyncedShape = Type.Object(
+  {
+    ...amounts,
+    synced: Type.Literal(true),
+    syncedAt: Type.Integer({ description: 'Unix seconds' }),
+    blockNumber: Type.Integer({ description: 'The block that the shares are of' }),
+  },
+  { title: 'SyncedPosition' },
+)
+
+export function syncPosition(
+  sync: (market: MarketName, user: Address, deadlineAtMs: number) => Promise<Synced | Rejection>,
+): AnswerRoute {
+  return route({
+    method: 'POST',
+    path: '/api/v1/positions/{marketId}/sync',
+    auth: 'write',
+    cost: 'write',
+    tag: 'positions',
+    summary: 'Take a position over from the chain',
+    description:
+      'Overwrites the shares by the balances on chain, as of the block that the exchange has ' +
+      'reached, so that nothing is counted twice; the cost of shares that are gone goes with them. ' +
+      'The user is named in the body or in the query.',
+    params: Type.Object(
+      { marketId: marketName({ description: 'The market’s id, or its contract' }) },
+      closed,
+    ),
+    query: Type.Object(
+      { userAddress: Type.Optional(address({ description: 'Whose position' })) },
+      closed,
+    ),
+    body: Type.Object(
+      { userAddress: Type.Optional(address({ description: 'Whose position' })) },
+      closed,
+    ),
+    bodyOptional: true,
+    responses: { 200: SyncedShape },
+    errors: ['MARKET_NOT_FOUND', 'CHAIN_UNAVAILABLE', 'MISSING_FIELD'],
+    examples: {
+      body: { 'one user': { value: { userAddress: TRADER } } },
+      responses: {
+        200: {
+          synced: {
+            value: {
+              ...POSITION_EXAMPLE,
+              synced: true,
+              syncedAt: 1_800_000_000,
+              blockNumber: 1_234,
+            },
+          },
+        },
+      },
+    },
+    async handle({ path, query, body, deadlineAtMs }) {
+      const user = body?.userAddress ?? query.userAddress
+      if (user === undefined) return reject('MISSING_FIELD', 'userAddress')
+      if (query.userAddress !== undefined && query.userAddress !== user) {
+        return reject('INVALID_FIELD', 'userAddress', 'userAddress is there twice and differs')
+      }
+      const synced = await sync(path.marketId, user, deadlineAtMs)
+      if (isRejection(synced)) return synced
+      const { position, blockNumber, atMs } = synced
+      const syncedAt = Math.floor(atMs / 1_000)
+      const answer = { ...positionBody(position), synced: true as const, syncedAt, blockNumber }
+      return { status: 200, body: answer }
+    },
+  })
+}

@@ -1,0 +1,166 @@
+/** Prices of an asset: the latest, the last twenty minutes, and the stream of them. */
+
+import Type from 'typebox'
+import { type PriceSource, parseAsset, priceUsd } from '#domain/asset-price.ts'
+import { PRICE_HISTORY_SEC } from '#domain/limits.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import { type Route, route, sseRoute } from '#http/route.ts'
+import type { SseHub } from '#http/sse.ts'
+import { PriceEvent } from '#live/asset-shapes.ts'
+import { firstEvents, type PriceBoard, type ShownAsset } from '#live/price-board.ts'
+
+export const assetParams = Type.Object(
+  { asset: Type.String({ minLength: 1, maxLength: 16, description: 'The symbol, in any case' }) },
+  { additionalProperties: false },
+)
+
+/** The asset of a path, or why there is none. */
+export function shownAsset(board: PriceBoard, text: string): ShownAsset | Rejection {
+  const asset = parseAsset(text)
+  const shown = asset === undefined ? undefined : board.assets.get(asset)
+  return shown ?? reject('ASSET_NOT_FOUND', 'asset')
+}
+
+const common = { method: 'GET', auth: 'public', cost: 'read', tag: 'quick markets' } as const
+const EXAMPLE = { price: 6_415_243_000_000, priceUSD: 64_152.43 }
+
+export function priceRoutes(parts: {
+  readonly board: PriceBoard
+  readonly hub: SseHub
+  /** Where each provider's prices come from. */
+  readonly urls: Readonly<Record<PriceSource, string>>
+  readonly ageMsMax: number
+  readonly nowMs: () => number
+}): Route[] {
+  const { board, hub, urls, nowMs } = parts
+  return [
+    route({
+      ...common,
+      path: '/api/v1/quick-markets/{asset}/price',
+      summary: 'The latest price of an asset',
+      description:
+        'With its own time, however old it is: `stale` says that no provider speaks for the asset ' +
+        'at present, or that none can be heard.',
+      params: assetParams,
+      errors: ['ASSET_NOT_FOUND', 'PRICE_UNAVAILABLE'],
+      responses: {
+        200: Type.Object({
+          asset: Type.String(),
+          price: Type.Integer({ description: 'USD, 8 decimals' }),
+          priceUSD: Type.Number(),
+          timestamp: Type.Integer({ description: 'Unix seconds, by the provider’s clock' }),
+          source: Type.String({ description: 'The provider’s address, without its query' }),
+          sourceName: Type.String({ description: 'pyth, binance or coinbase' }),
+          stale: Type.Boolean(),
+        }),
+      },
+      examples: {
+        responses: {
+          200: {
+            'a price': {
+              value: {
+                asset: 'BTC',
+                ...EXAMPLE,
+                timestamp: 1_800_000_000,
+                source: 'https://pyth.dourolabs.app/hermes/v2/updates/price/stream',
+                sourceName: 'pyth',
+                stale: false,
+              },
+            },
+          },
+        },
+      },
+      handle({ path }) {
+        const shown = shownAsset(board, path.asset)
+        if ('rejected' in shown) return shown
+        const { asset, latest, speaker } = shown
+        if (latest === undefined) return reject('PRICE_UNAVAILABLE')
+        const { price, atMs, source } = latest
+        return {
+          status: 200,
+          body: {
+            asset,
+            price,
+            priceUSD: priceUsd(price),
+            timestamp: Math.floor(atMs / 1_000),
+            source: urls[source],
+            sourceName: source,
+            stale: speaker === undefined || nowMs() - atMs > parts.ageMsMax,
+          },
+        }
+      },
+    }),
+    route({
+      ...common,
+      path: '/api/v1/quick-markets/{asset}/price-history',
+      summary: 'The prices of the last 20 minutes',
+      description: 'The last price of each second, the earliest first.',
+      params: assetParams,
+      errors: ['ASSET_NOT_FOUND'],
+      responses: {
+        200: Type.Object({
+          asset: Type.String(),
+          prices: Type.Array(
+            Type.Object({
+              price: Type.Integer({ description: 'USD, 8 decimals' }),
+              priceUSD: Type.Number(),
+              timestamp: Type.Integer({ description: 'Unix seconds' }),
+              source: Type.String(),
+            }),
+          ),
+          count: Type.Integer(),
+        }),
+      },
+      examples: {
+        responses: {
+          200: {
+            'one price': {
+              value: {
+                asset: 'BTC',
+                prices: [{ ...EXAMPLE, timestamp: 1_800_000_000, source: 'pyth' }],
+                count: 1,
+              },
+            },
+          },
+        },
+      },
+      handle({ path }) {
+        const shown = shownAsset(board, path.asset)
+        if ('rejected' in shown) return shown
+        const fromMs = nowMs() - PRICE_HISTORY_SEC * 1_000
+        const recent = shown.history.filter(({ atMs }) => atMs >= fromMs)
+        const prices = recent.map(({ price, atMs, source }) => ({
+          price,
+          priceUSD: priceUsd(price),
+          timestamp: Math.floor(atMs / 1_000),
+          source,
+        }))
+        return { status: 200, body: { asset: shown.asset, prices, count: prices.length } }
+      },
+    }),
+    sseRoute({
+      ...common,
+      kind: 'sse',
+      path: '/api/v1/quick-markets/{asset}/price-stream',
+      summary: 'The prices of an asset as they come',
+      description:
+        'One event at once, then one for each new price. `Last-Event-ID` brings what was missed ' +
+        'since, as far as it is kept. Comments come while there is nothing else. A reader that ' +
+        'does not keep up misses prices and gets the newest; one that takes nothing is cut off.',
+      params: assetParams,
+      headers: ['last-event-id'],
+      errors: ['ASSET_NOT_FOUND', 'OVERLOADED'],
+      event: PriceEvent,
+      refuse({ path }) {
+        const shown = shownAsset(board, path.asset)
+        if ('rejected' in shown) return shown
+        return hub.hasRoom() ? undefined : reject('OVERLOADED')
+      },
+      open({ path, headers }, takeover) {
+        const shown = shownAsset(board, path.asset)
+        if ('rejected' in shown) throw new Error('the asset was checked')
+        hub.open(shown.asset, takeover, firstEvents(shown, headers['last-event-id'] ?? ''))
+      },
+    }),
+  ]
+}

@@ -1,0 +1,61 @@
+/** `GET /api/v1/relayer/nonces`: what one needs to sign an operation, for those without a node. */
+
+import Type from 'typebox'
+import { isRejection } from '#domain/rejection.ts'
+import { relayerErrorBody } from '#http/errors.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import { address, safeInteger, saying } from '#http/schemas.ts'
+import type { RelayDesk } from './relayer-desk.ts'
+
+const FORMAT = 'Invalid address format'
+
+export function relayerNonces(desk: RelayDesk, nowMs: () => number): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/relayer/nonces',
+    auth: 'public',
+    // It is read from the chain each time.
+    cost: 'write',
+    tag: 'relayer',
+    summary: 'The nonces that the next signatures of an owner need',
+    description: 'As the chain has them now; the contracts themselves tell the same.',
+    query: Type.Object(
+      {
+        chain_id: safeInteger({ description: 'The chain' }),
+        owner: saying(FORMAT, address({ description: 'Who will sign' })),
+        market: Type.Optional(
+          saying(FORMAT, address({ description: 'A market contract, to propose or settle there' })),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+    responses: {
+      200: Type.Object({
+        conditionalTokens: Type.String({ description: 'For an approval or a redemption' }),
+        stablecoin: Type.String({ description: 'For a permit' }),
+        market: Type.Optional(Type.String({ description: 'For a proposal or a settlement' })),
+        bond: Type.Optional(
+          Type.String({ description: 'What a proposal there costs, 6 decimals' }),
+        ),
+        serverTime: Type.Integer({ description: 'Unix seconds, to count deadlines from' }),
+      }),
+    },
+    errors: ['CHAIN_UNAVAILABLE', 'RELAYER_UNAVAILABLE'],
+    errorBody: relayerErrorBody,
+    examples: {
+      responses: {
+        200: {
+          'nothing signed yet': {
+            value: { conditionalTokens: '0', stablecoin: '0', serverTime: 1_800_000_000 },
+          },
+        },
+      },
+    },
+    async handle({ query, deadlineAtMs }) {
+      const { chain_id: chainId, owner, market } = query
+      const answer = await desk.nonces({ chainId, owner, marketAddress: market }, deadlineAtMs)
+      if (isRejection(answer)) return answer
+      return { status: 200, body: { ...answer, serverTime: Math.floor(nowMs() / 1_000) } }
+    },
+  })
+}

@@ -1,0 +1,180 @@
+/** `POST /api/v1/relayer/…`: six operations that a signature is enough for; the relayer pays the gas. */
+
+import type { Static, TSchema } from 'typebox'
+import type { RelayAnswer } from '#actors/relayer.ts'
+import { isRejection, type Rejection, type RejectionCode } from '#domain/rejection.ts'
+import type { RelayOperation } from '#domain/relay.ts'
+import { relayerErrorBody } from '#http/errors.ts'
+import { type AnswerRoute, type Example, route } from '#http/route.ts'
+import type { RelayDesk } from './relayer-desk.ts'
+import {
+  APPROVAL_EXAMPLE,
+  BATCH_EXAMPLE,
+  PERMIT_EXAMPLE,
+  PROPOSAL_EXAMPLE,
+  PROPOSAL_WITHOUT_BOND_EXAMPLE,
+  REDEMPTION_EXAMPLE,
+  RELAY_REJECTIONS,
+  SETTLEMENT_EXAMPLE,
+  TX_HASH,
+} from './relayer-examples.ts'
+import {
+  BatchCtfRedemptionBody,
+  batchCtfRedemptionOf,
+  CtfApprovalBody,
+  CtfRedemptionBody,
+  ctfApprovalOf,
+  ctfRedemptionOf,
+  ProposeResolutionBody,
+  proposeResolutionOf,
+  Relayed,
+  RelayedBatch,
+  SettleMarketBody,
+  StablecoinPermitBody,
+  settleMarketOf,
+  stablecoinPermitOf,
+} from './relayer-shapes.ts'
+
+const ERRORS: readonly RejectionCode[] = [
+  'INVALID_SIGNATURE',
+  'WOULD_REVERT',
+  'INSUFFICIENT_FUNDS',
+  'CHAIN_UNAVAILABLE',
+  'RELAYER_UNAVAILABLE',
+]
+
+const IDEMPOTENT =
+  'Answered as soon as the transaction is broadcast. The same signed request again is answered ' +
+  'with the same transaction, and the chain sees one.'
+
+type Operation<Body extends TSchema> = {
+  readonly name: string
+  readonly body: Body
+  readonly summary: string
+  readonly description: string
+  readonly examples: Readonly<Record<string, Example>>
+  readonly read: (body: Static<Body>) => RelayOperation | Rejection
+}
+
+function described<Body extends TSchema>(operation: Operation<Body>) {
+  const { name, body, summary, description, examples } = operation
+  return {
+    method: 'POST',
+    path: `/api/v1/relayer/${name}`,
+    auth: 'write',
+    cost: 'write',
+    tag: 'relayer',
+    summary,
+    description: `${description} ${IDEMPOTENT}`,
+    body,
+    errors: ERRORS,
+    shownErrors: RELAY_REJECTIONS,
+    errorBody: relayerErrorBody,
+    shownBody: examples,
+  } as const
+}
+
+function single<Body extends TSchema>(desk: RelayDesk, operation: Operation<Body>): AnswerRoute {
+  const { shownBody, ...rest } = described(operation)
+  return route({
+    ...rest,
+    responses: { 200: Relayed },
+    examples: {
+      body: shownBody,
+      responses: { 200: { sent: { value: { success: true, tx_hash: TX_HASH } } } },
+    },
+    async handle({ body, deadlineAtMs }) {
+      const answer = await relayed(desk, operation.read(body), deadlineAtMs)
+      if (isRejection(answer)) return answer
+      return { status: 200, body: { success: true as const, tx_hash: answer.txHash } }
+    },
+  })
+}
+
+async function relayed(
+  desk: RelayDesk,
+  operation: RelayOperation | Rejection,
+  deadlineAtMs: number,
+): Promise<RelayAnswer | Rejection> {
+  return isRejection(operation) ? operation : desk.relay(operation, deadlineAtMs)
+}
+
+export function relayerOperations(desk: RelayDesk): AnswerRoute[] {
+  const permit = {
+    body: StablecoinPermitBody,
+    summary: 'Let the exchange spend stablecoin',
+    description:
+      "An ERC-2612 permit: the owner's allowance of `value` for the settlement contract, or for the conditional tokens.",
+    examples: { 'without limit': PERMIT_EXAMPLE },
+    read: stablecoinPermitOf,
+  }
+  const batch = described({
+    name: 'batch-ctf-redemption',
+    body: BatchCtfRedemptionBody,
+    summary: 'Redeem several markets in one transaction',
+    description:
+      'All of them or none. Each is signed for itself; the nonces of the signatures follow each other.',
+    examples: { 'two markets': BATCH_EXAMPLE },
+    read: batchCtfRedemptionOf,
+  })
+  const { shownBody, ...rest } = batch
+  return [
+    single(desk, {
+      name: 'ctf-approval',
+      body: CtfApprovalBody,
+      summary: 'Let the exchange move outcome tokens, or stop it',
+      description: "`setApprovalForAll` of the conditional tokens by the owner's signature.",
+      examples: { approve: APPROVAL_EXAMPLE },
+      read: ctfApprovalOf,
+    }),
+    single(desk, { name: 'usdc-permit', ...permit }),
+    single(desk, { name: 'stablecoin-permit', ...permit }),
+    single(desk, {
+      name: 'ctf-redemption',
+      body: CtfRedemptionBody,
+      summary: 'Redeem the tokens of a resolved market',
+      description:
+        'Burns what the owner holds of the named outcomes and pays what it is worth to the owner.',
+      examples: { 'both outcomes': REDEMPTION_EXAMPLE },
+      read: ctfRedemptionOf,
+    }),
+    route({
+      ...rest,
+      responses: { 200: RelayedBatch },
+      times: ({ redemptions }) => redemptions.length,
+      examples: {
+        body: shownBody,
+        responses: {
+          200: { sent: { value: { success: true, txHash: TX_HASH, status: 'pending' } } },
+        },
+      },
+      async handle({ body, deadlineAtMs }) {
+        const answer = await relayed(desk, batchCtfRedemptionOf(body), deadlineAtMs)
+        if (isRejection(answer)) return answer
+        const { txHash, status } = answer
+        return { status: 200, body: { success: true as const, txHash, status } }
+      },
+    }),
+    single(desk, {
+      name: 'propose-resolution',
+      body: ProposeResolutionBody,
+      summary: 'Propose the outcome of an expired market',
+      description:
+        "Asserts the outcome at the oracle and opens the dispute window. The bond is the proposer's, by a permit for the market's `bond()`; on a test chain it may be left out, then the relayer posts it.",
+      examples: {
+        'with a bond': PROPOSAL_EXAMPLE,
+        "with the relayer's bond": PROPOSAL_WITHOUT_BOND_EXAMPLE,
+      },
+      read: proposeResolutionOf,
+    }),
+    single(desk, {
+      name: 'settle-market',
+      body: SettleMarketBody,
+      summary: 'Settle a market after its dispute window',
+      description:
+        'Finalises the outcome that was proposed, from when on its tokens can be redeemed. A market that is settled with that outcome already is answered with the transaction that settled it.',
+      examples: { 'YES won': SETTLEMENT_EXAMPLE },
+      read: settleMarketOf,
+    }),
+  ]
+}

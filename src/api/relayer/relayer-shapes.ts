@@ -1,0 +1,177 @@
+/** The shapes of relayed operations in the API, and the operations that they are inside. */
+
+import Type, { type Static } from 'typebox'
+import type { MarketId } from '#domain/ids.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type {
+  BatchCtfRedemption,
+  CtfApproval,
+  CtfRedemption,
+  ProposeResolution,
+  Redemption,
+  SettleMarket,
+  SignedPermit,
+  StablecoinPermit,
+} from '#domain/relay.ts'
+import {
+  address as anyAddress,
+  bytes32,
+  oneOfTwo,
+  ruledInteger,
+  type ScalarOptions,
+  saying,
+  uint256,
+} from '#http/schemas.ts'
+
+const closed = { additionalProperties: false } as const
+const CHAIN_IDS = { min: 1, max: Number.MAX_SAFE_INTEGER }
+
+const address = (description: string) =>
+  saying('Invalid address format', anyAddress({ description }))
+const scalar = (options: ScalarOptions) => saying('Invalid signature format', bytes32(options))
+
+const chain = { chainId: ruledInteger(CHAIN_IDS, { description: 'The chain' }) }
+const owner = { owner: address('Who signs, and for whom it is done') }
+const marketAddress = { marketAddress: address("The market's contract") }
+const permit = {
+  deadline: uint256({ description: 'Until when the signature is good, Unix seconds as text' }),
+  v: oneOfTwo(27, 28),
+  r: scalar({ description: '0x and 64 hex digits' }),
+  s: scalar({ description: '0x and 64 hex digits' }),
+}
+
+export const CtfApprovalBody = Type.Object(
+  {
+    ...chain,
+    ...owner,
+    operator: address('The settlement contract'),
+    approved: Type.Boolean({ description: 'true approves, false revokes' }),
+    ...permit,
+  },
+  closed,
+)
+
+export const StablecoinPermitBody = Type.Object(
+  {
+    ...chain,
+    ...owner,
+    spender: address('The settlement contract, or that of the conditional tokens'),
+    value: uint256({ description: 'As decimal text; 2^256 - 1 is without limit' }),
+    ...permit,
+  },
+  closed,
+)
+
+const redeemed = {
+  collateralToken: address('The stablecoin'),
+  parentCollectionId: bytes32({ description: 'Zero bytes: the top level' }),
+  conditionId: bytes32<MarketId>({ description: 'The market id' }),
+  indexSets: Type.Array(uint256(), {
+    minItems: 1,
+    maxItems: 2,
+    description: '"1" is YES, "2" is NO',
+  }),
+}
+
+export const CtfRedemptionBody = Type.Object(
+  {
+    ...chain,
+    ...owner,
+    ...redeemed,
+    marketAddress: Type.Optional(marketAddress.marketAddress),
+    ...permit,
+  },
+  closed,
+)
+
+const RedemptionItem = Type.Object({ ...redeemed, ...marketAddress, ...permit }, closed)
+
+/** How many there may be is a setting, so it is said by the rules and not here. */
+export const BatchCtfRedemptionBody = Type.Object(
+  { ...chain, ...owner, redemptions: Type.Array(RedemptionItem, { maxItems: 1_000 }) },
+  closed,
+)
+
+export const ProposeResolutionBody = Type.Object(
+  {
+    ...chain,
+    ...marketAddress,
+    proposer: address('Who signs'),
+    outcome: Type.Boolean({ description: 'true = YES, false = NO' }),
+    ...permit,
+    bondPermitDeadline: Type.Optional(
+      uint256({ description: 'Of the permit for the bond, Unix seconds as text' }),
+    ),
+    bondV: Type.Optional(permit.v),
+    bondR: Type.Optional(permit.r),
+    bondS: Type.Optional(permit.s),
+  },
+  closed,
+)
+
+export const SettleMarketBody = Type.Object(
+  {
+    ...chain,
+    ...marketAddress,
+    settler: address('Who signs'),
+    winningOutcome: oneOfTwo(0, 1, { description: '0 = YES, 1 = NO' }),
+    ...permit,
+  },
+  closed,
+)
+
+export const Relayed = Type.Object(
+  { success: Type.Literal(true), tx_hash: Type.String({ description: 'The transaction' }) },
+  { title: 'Relayed' },
+)
+
+export const RelayedBatch = Type.Object(
+  {
+    success: Type.Literal(true),
+    txHash: Type.String({ description: 'The transaction' }),
+    status: Type.Enum(['pending', 'confirmed']),
+  },
+  { title: 'RelayedBatch' },
+)
+
+export function ctfApprovalOf(body: Static<typeof CtfApprovalBody>): CtfApproval {
+  return { kind: 'ctf-approval', ...body }
+}
+
+export function stablecoinPermitOf(body: Static<typeof StablecoinPermitBody>): StablecoinPermit {
+  return { kind: 'stablecoin-permit', ...body }
+}
+
+export function ctfRedemptionOf(body: Static<typeof CtfRedemptionBody>): CtfRedemption {
+  return { kind: 'ctf-redemption', ...body } as CtfRedemption
+}
+
+export function batchCtfRedemptionOf(
+  body: Static<typeof BatchCtfRedemptionBody>,
+): BatchCtfRedemption {
+  const redemptions: readonly Redemption[] = body.redemptions
+  return { kind: 'batch-ctf-redemption', ...body, redemptions }
+}
+
+export function settleMarketOf(body: Static<typeof SettleMarketBody>): SettleMarket {
+  const { settler, ...rest } = body
+  return { kind: 'settle-market', ...rest, owner: settler }
+}
+
+/** The bond's four fields go together. */
+export function proposeResolutionOf(
+  body: Static<typeof ProposeResolutionBody>,
+): ProposeResolution | Rejection {
+  const { proposer, bondPermitDeadline, bondV, bondR, bondS, ...rest } = body
+  const fields = { bondPermitDeadline, bondV, bondR, bondS }
+  const missing = Object.entries(fields).filter(([, value]) => value === undefined)
+  const operation: ProposeResolution = { kind: 'propose-resolution', ...rest, owner: proposer }
+  if (missing.length === 4) return operation
+  const [first] = missing
+  if (first !== undefined) {
+    const detail = `${first[0]} is required: the fields of the bond's permit go together`
+    return reject('MISSING_FIELD', first[0], detail)
+  }
+  const bond = { deadline: bondPermitDeadline, v: bondV, r: bondR, s: bondS } as SignedPermit
+  return { ...operation, bond }
+}

@@ -1,0 +1,306 @@
+/**
+ * `GET /api/v1/pending-trades`, `/api/v1/failed-trades` and `/api/v1/settlements/{txHash}`: where
+ * trades are on their way to the chain. They follow the database, which follows the markets.
+ */
+
+import Type, { type Static } from 'typebox'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { TradeId } from '#domain/ids.ts'
+import { TRADES_OF_ALL_LISTED_MAX } from '#domain/limits.ts'
+import { isRejection } from '#domain/rejection.ts'
+import type { Trade, TradeStatus } from '#domain/trade.ts'
+import type { TransactionRow, TransactionState } from '#domain/transaction.ts'
+import { type PagePlace, readPlace, writePlace } from '#http/page-place.ts'
+import type { ReadCache } from '#http/read-cache.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import { bytes32 } from '#http/schemas.ts'
+import { nextBefore } from '../markets/trade-shapes.ts'
+import { MARKET_ID, ORDER_HASH, TRADER } from '../orders/order-examples.ts'
+
+/** A trade as the database has it. */
+export type StoredWay = Trade & {
+  readonly status: TradeStatus
+  readonly txHash: string
+  readonly reason: string
+  readonly attempts: number
+  readonly failedAtMs: number | null
+}
+
+type Counted = {
+  readonly trades: readonly StoredWay[]
+  readonly count: number
+  readonly next: PagePlace | undefined
+}
+
+export type SettlementSources = {
+  readonly pending: (limit: number, before: PagePlace | undefined) => Promise<Counted>
+  readonly failedSince: (
+    sinceMs: number,
+    limit: number,
+    before: PagePlace | undefined,
+  ) => Promise<Counted>
+  readonly transaction: (txHash: string) => Promise<TransactionRow | undefined>
+  /** The newest block of a chain that is known here. */
+  readonly headOf: (chainId: number) => Promise<number | undefined>
+  readonly cache: ReadCache
+  readonly nowMs: () => number
+}
+
+const FAILED_WINDOW_MS = 24 * 60 * 60 * 1_000
+const PURPOSE = 'settlement'
+
+const way = {
+  tradeId: Type.String({ description: 'market, sequence, fill' }),
+  marketId: Type.String(),
+  outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
+  price: Type.Integer({ description: '6 decimals' }),
+  size: Type.Integer({ description: 'Shares, 6 decimals' }),
+  buyer: Type.String(),
+  seller: Type.String(),
+  buyOrderHash: Type.String(),
+  sellOrderHash: Type.String(),
+  status: Type.String({ description: 'matched, submitted, failed or reverted' }),
+  matchedAt: Type.Integer({ description: 'Unix seconds' }),
+  txHash: Type.String({ description: 'Empty until it was submitted' }),
+  attempts: Type.Integer({ description: 'How often it was submitted' }),
+}
+
+const PendingTrade = Type.Object(way, { title: 'PendingTrade' })
+
+const FailedTrade = Type.Object(
+  {
+    ...way,
+    reason: Type.String({ description: 'Why the chain refused it; the names are the contract’s' }),
+    failedAt: Type.Integer({ description: 'Unix seconds' }),
+  },
+  { title: 'FailedTrade' },
+)
+
+const WAY_EXAMPLE = {
+  tradeId: `${MARKET_ID}-17-0`,
+  marketId: MARKET_ID,
+  outcome: 0,
+  price: 430_000,
+  size: 2_500_000,
+  buyer: TRADER,
+  seller: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC',
+  buyOrderHash: ORDER_HASH,
+  sellOrderHash: ORDER_HASH.replace('0x9c', '0x1d'),
+  status: 'submitted',
+  matchedAt: 1_800_000_000,
+  txHash: ORDER_HASH.replace('0x9c', '0x77'),
+  attempts: 1,
+}
+
+function wayBody(trade: StoredWay): Static<typeof PendingTrade> {
+  return {
+    tradeId: trade.tradeId,
+    marketId: trade.marketId,
+    outcome: trade.outcome,
+    price: trade.price,
+    size: trade.size,
+    buyer: checksumAddress(trade.buyer),
+    seller: checksumAddress(trade.seller),
+    buyOrderHash: trade.buyOrderHash,
+    sellOrderHash: trade.sellOrderHash,
+    status: trade.status,
+    matchedAt: Math.floor(trade.matchedAtMs / 1_000),
+    txHash: trade.txHash,
+    attempts: trade.attempts,
+  }
+}
+
+const pageQuery = Type.Object(
+  { before: Type.Optional(Type.String({ description: 'Where the page before ended' })) },
+  { additionalProperties: false },
+)
+
+export function listPendingTrades({ pending, cache }: SettlementSources): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/pending-trades',
+    auth: 'public',
+    cost: 'read',
+    tag: 'settlement',
+    summary: 'Trades that the chain has not decided about',
+    description: 'The newest 1,000; `count` is how many there are in all.',
+    cacheControl: 'no-cache',
+    revalidates: true,
+    query: pageQuery,
+    responses: {
+      200: Type.Object({ trades: Type.Array(PendingTrade), count: Type.Integer(), nextBefore }),
+    },
+    examples: {
+      responses: {
+        200: { 'one trade': { value: { trades: [WAY_EXAMPLE], count: 1, nextBefore: null } } },
+      },
+    },
+    handle({ query }) {
+      const before = readPlace(query.before)
+      if (isRejection(before)) return before
+      return cache.read(`pending-trades/${query.before ?? ''}`, async () => {
+        const { trades, count, next } = await pending(TRADES_OF_ALL_LISTED_MAX, before)
+        return { trades: trades.map(wayBody), count, nextBefore: writePlace(next) }
+      })
+    },
+  })
+}
+
+export function listFailedTrades(parts: SettlementSources): AnswerRoute {
+  const { failedSince, cache, nowMs } = parts
+  return route({
+    method: 'GET',
+    path: '/api/v1/failed-trades',
+    auth: 'public',
+    cost: 'read',
+    tag: 'settlement',
+    summary: 'Trades that failed to settle in the last 24 hours',
+    description:
+      'The newest 1,000; `count` is how many there are in all. Nothing has moved on chain. The ' +
+      'quantity of the side that was not at fault is back in its order; the open orders of the ' +
+      'side that was at fault have left that market.',
+    cacheControl: 'no-cache',
+    revalidates: true,
+    query: pageQuery,
+    responses: {
+      200: Type.Object({ trades: Type.Array(FailedTrade), count: Type.Integer(), nextBefore }),
+    },
+    examples: {
+      responses: {
+        200: {
+          'one trade': {
+            value: {
+              trades: [
+                {
+                  ...WAY_EXAMPLE,
+                  status: 'failed',
+                  reason: 'InsufficientCollateral',
+                  failedAt: 1_800_000_004,
+                },
+              ],
+              count: 1,
+              nextBefore: null,
+            },
+          },
+        },
+      },
+    },
+    handle({ query }) {
+      const before = readPlace(query.before)
+      if (isRejection(before)) return before
+      return cache.read(`failed-trades/${query.before ?? ''}`, async () => {
+        const sinceMs = nowMs() - FAILED_WINDOW_MS
+        const found = await failedSince(sinceMs, TRADES_OF_ALL_LISTED_MAX, before)
+        const trades = found.trades.map((trade) => ({
+          ...wayBody(trade),
+          reason: trade.reason,
+          failedAt: Math.floor((trade.failedAtMs ?? 0) / 1_000),
+        }))
+        return { trades, count: found.count, nextBefore: writePlace(found.next) }
+      })
+    },
+  })
+}
+
+const NotFound = Type.Object(
+  { found: Type.Literal(false) },
+  { title: 'SettlementNotFound', additionalProperties: false },
+)
+
+const Found = Type.Object(
+  {
+    found: Type.Literal(true),
+    txHash: Type.String({ description: 'The form of the transaction that counts' }),
+    chainId: Type.Integer(),
+    status: Type.String({ description: 'submitted, confirmed or failed' }),
+    blockNumber: Type.Union([Type.Integer(), Type.Null()]),
+    confirmations: Type.Integer({ description: '1 in the newest block; 0 until it is confirmed' }),
+    submittedAt: Type.Integer({ description: 'Unix seconds' }),
+    confirmedAt: Type.Union([Type.Integer(), Type.Null()]),
+    trades: Type.Array(Type.String(), { description: 'The trades in it, by `tradeId`' }),
+    error: Type.String({
+      description: 'What stands in its way, or why it failed; empty for nothing',
+    }),
+  },
+  { title: 'Settlement' },
+)
+
+const STATUS: Readonly<Record<TransactionState, string>> = {
+  open: 'submitted',
+  succeeded: 'confirmed',
+  reverted: 'failed',
+  cancelled: 'failed',
+  lost: 'failed',
+}
+
+const ENDS: Readonly<Partial<Record<TransactionState, string>>> = {
+  reverted: 'the transaction reverted',
+  cancelled: 'it was withdrawn before it was mined',
+  lost: 'another transaction took its place',
+}
+
+export function getSettlement({ transaction, headOf }: SettlementSources): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/settlements/{txHash}',
+    auth: 'public',
+    cost: 'read',
+    tag: 'settlement',
+    summary: 'What has become of a settlement',
+    description:
+      'A transaction that had to be signed again, with higher fees, is found by each of its ' +
+      'hashes. Where it failed as a whole, its trades go into another one.',
+    cacheControl: 'no-cache',
+    params: Type.Object(
+      { txHash: bytes32({ description: 'A transaction hash' }) },
+      { additionalProperties: false },
+    ),
+    responses: { 200: Type.Union([NotFound, Found]) },
+    examples: {
+      responses: {
+        200: {
+          confirmed: {
+            value: {
+              found: true,
+              txHash: WAY_EXAMPLE.txHash,
+              chainId: 31_337,
+              status: 'confirmed',
+              blockNumber: 118,
+              confirmations: 3,
+              submittedAt: 1_800_000_001,
+              confirmedAt: 1_800_000_002,
+              trades: [WAY_EXAMPLE.tradeId],
+              error: '',
+            },
+          },
+          unknown: { value: { found: false } },
+        },
+      },
+    },
+    async handle({ path: { txHash } }) {
+      const row = await transaction(txHash)
+      if (row === undefined || row.purpose !== PURPOSE) {
+        return { status: 200, body: { found: false as const } }
+      }
+      const head = row.blockNumber === null ? undefined : await headOf(row.chainId)
+      const onTop = row.blockNumber === null ? 0 : (head ?? row.blockNumber) - row.blockNumber + 1
+      const { finishedAtMs, state } = row
+      return {
+        status: 200,
+        body: {
+          found: true as const,
+          txHash: row.txHash === '' ? txHash : row.txHash,
+          chainId: row.chainId,
+          status: STATUS[state],
+          blockNumber: row.blockNumber,
+          // The readers of the chain may be behind the sender.
+          confirmations: row.blockNumber === null ? 0 : Math.max(1, onTop),
+          submittedAt: Math.floor(row.signedAtMs / 1_000),
+          confirmedAt: finishedAtMs === null ? null : Math.floor(finishedAtMs / 1_000),
+          trades: JSON.parse(row.reference) as TradeId[],
+          error: ENDS[state] ?? (state === 'open' ? row.error : ''),
+        },
+      }
+    },
+  })
+}

@@ -1,0 +1,84 @@
+/**
+ * Which connections may stay: so many in all, so many of one IP range. The library tells when a
+ * connection ends but not whose it was, so those of one range cannot be counted here; they are taken
+ * from the kernel's own list, which is read again every few seconds while anybody could have too
+ * many. Until then a range can open no more than its rate limit pays for.
+ */
+
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { LimitVerdict } from './call.ts'
+import { limitedRange } from './client-ip.ts'
+
+export type ConnectionSettings = {
+  /** Connections of this thread. */
+  readonly connectionsMax: number
+  /** Connections of one IPv4 address or IPv6 /64, in all threads; none if it is left out. */
+  readonly connectionsPerIpMax?: number
+}
+
+export type ConnectionGate = {
+  /** Why the connection must not stay; undefined lets it in. */
+  readonly opened: (ip: string) => Refusal | undefined
+  readonly closed: () => void
+  readonly open: () => number
+}
+
+export type Refusal = {
+  readonly rejection: Rejection
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** How old the list may be by which a range is refused. */
+const COUNT_EVERY_MS = 3_000
+/** From this share of the limit on, a range may be near it: other threads hold some, too. */
+const WATCHED_SHARE = 0.1
+
+const BUSY: Refusal = { rejection: reject('OVERLOADED'), headers: { 'retry-after': '5' } }
+const TOO_MANY: Refusal = {
+  rejection: reject('RATE_LIMITED', undefined, 'too many connections from this address'),
+  headers: { 'retry-after': '5' },
+}
+
+export function makeConnectionGate(parts: {
+  readonly settings: ConnectionSettings
+  /** Proxies carry many clients over one address, so only the number in all binds them. */
+  readonly isTrusted: (ip: string) => boolean
+  /** Pays for the connection. */
+  readonly limit?: ((ip: string) => LimitVerdict) | undefined
+  /** Connections by IP range; undefined where the system cannot tell. */
+  readonly count: () => Promise<ReadonlyMap<string, number> | undefined>
+  readonly nowMs: () => number
+}): ConnectionGate {
+  const { settings, isTrusted, limit, nowMs } = parts
+  const perIpMax = settings.connectionsPerIpMax ?? Number.POSITIVE_INFINITY
+  let open = 0
+  let byRange: ReadonlyMap<string, number> = new Map()
+  let countedAtMs = Number.NEGATIVE_INFINITY
+  let counting = false
+
+  async function recount(): Promise<void> {
+    counting = true
+    byRange = (await parts.count().catch(() => undefined)) ?? new Map()
+    countedAtMs = nowMs()
+    counting = false
+  }
+
+  return {
+    opened(ip) {
+      open += 1
+      if (open > settings.connectionsMax) return BUSY
+      if (isTrusted(ip)) return undefined
+      if (open > perIpMax * WATCHED_SHARE) {
+        if (!counting && nowMs() - countedAtMs >= COUNT_EVERY_MS) void recount()
+        if ((byRange.get(limitedRange(ip)) ?? 0) > perIpMax) return TOO_MANY
+      }
+      const verdict = limit?.(ip)
+      if (verdict === undefined || verdict.allowed) return undefined
+      return { rejection: reject('RATE_LIMITED'), headers: verdict.headers }
+    },
+    closed() {
+      open -= 1
+    },
+    open: () => open,
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * Rate limits that hold across all front threads: a token bucket per IP range and one per API key,
+ * in memory of fixed size. A bucket is one number, the time at which it will be full again (the
+ * generic cell rate algorithm), so that a bucket nobody draws from needs no record.
+ */
+
+import type { LimitVerdict } from './call.ts'
+import { limitedRange } from './client-ip.ts'
+import type { Arrival } from './pipeline.ts'
+import type { CostClass, Principal } from './route.ts'
+import { SharedTable, type SharedTableMemory } from './shared-table.ts'
+
+export type LimitSettings = {
+  /** Units that flow into a bucket each second, and how many it holds. */
+  readonly ipPerSecond: number
+  readonly ipBurst: number
+  readonly keyPerSecond: number
+  readonly keyBurst: number
+  /** Units that a request costs. */
+  readonly readCost: number
+  readonly writeCost: number
+  readonly registrationCost: number
+  readonly connectionCost: number
+}
+
+export type Limiter = {
+  /** Draws what a request costs: from its IP's bucket on arrival, from its key's once it is known. */
+  readonly limit: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict
+  /** Draws so many times the cost more, from both: for what shows in the body only. */
+  readonly limitMore: (
+    arrival: Arrival,
+    principal: Principal | undefined,
+    times: number,
+  ) => LimitVerdict
+  /** Draws what opening a connection costs. */
+  readonly limitConnection: (ip: string) => LimitVerdict
+}
+
+type Bucket = { readonly name: string; readonly perSecond: number; readonly burst: number }
+
+/** Sums of fractions are a little off; so much of a unit is forgiven. */
+const FORGIVEN = 0.001
+
+/** Never goes back, and is the same in all threads. */
+export function steadyMs(): number {
+  return Number(process.hrtime.bigint()) / 1_000_000
+}
+
+export function makeLimiter(
+  settings: LimitSettings,
+  memory: SharedTableMemory,
+  nowMs: () => number = steadyMs,
+): Limiter {
+  const table = new SharedTable(memory)
+  const costs: Record<CostClass, number> = {
+    free: 0,
+    read: settings.readCost,
+    write: settings.writeCost,
+    registration: settings.registrationCost,
+  }
+
+  function draw({ name, perSecond, burst }: Bucket, cost: number): LimitVerdict {
+    const unitMs = 1_000 / perSecond
+    const capacityMs = burst * unitMs
+    let allowed = true
+    let spentMs = 0
+    let waitMs = 0
+    table.update(
+      name,
+      (fullAtMs) => {
+        // Read inside the lock, so that time is never behind what another thread recorded.
+        const now = nowMs()
+        const beforeMs = Math.max(0, fullAtMs - now)
+        const afterMs = beforeMs + cost * unitMs
+        allowed = afterMs <= capacityMs + FORGIVEN * unitMs
+        spentMs = allowed ? afterMs : beforeMs
+        waitMs = allowed ? 0 : afterMs - capacityMs
+        return allowed ? now + afterMs : undefined
+      },
+      // In a set that is full, the bucket that has been drawn from least gives way: whoever crowds
+      // the table gains what that one had spent, and nobody is refused for a stranger's sake.
+      () => true,
+    )
+    const remaining = Math.max(0, Math.floor(burst - spentMs / unitMs + FORGIVEN))
+    return {
+      allowed,
+      headers: {
+        'ratelimit-limit': String(burst),
+        'ratelimit-remaining': String(remaining),
+        'ratelimit-reset': String(Math.ceil(spentMs / 1_000)),
+        ...(allowed ? {} : { 'retry-after': String(Math.max(1, Math.ceil(waitMs / 1_000))) }),
+      },
+    }
+  }
+
+  const ofIp = (ip: string): Bucket => ({
+    name: `ip ${limitedRange(ip)}`,
+    perSecond: settings.ipPerSecond,
+    burst: settings.ipBurst,
+  })
+  const ofKey = ({ keyId }: Principal): Bucket => ({
+    name: `key ${keyId}`,
+    perSecond: settings.keyPerSecond,
+    burst: settings.keyBurst,
+  })
+
+  return {
+    limit: ({ ip, cost }, principal) =>
+      draw(principal === undefined ? ofIp(ip) : ofKey(principal), costs[cost]),
+    limitMore({ ip, cost }, principal, times) {
+      const verdict = draw(ofIp(ip), costs[cost] * times)
+      if (!verdict.allowed || principal === undefined) return verdict
+      return draw(ofKey(principal), costs[cost] * times)
+    },
+    limitConnection: (ip) => draw(ofIp(ip), settings.connectionCost),
+  }
+}

@@ -1,0 +1,612 @@
+/**
+ * The way of a request, the same for every route: count it, limit it, read its body, authenticate,
+ * validate, handle, answer. A public GET whose handler answers at once stays in one call and attaches
+ * nothing; everything else is held: it has an abort handler, a deadline and a place among the
+ * requests in flight, whose number is bounded.
+ */
+
+import type { HttpRequest, HttpResponse, us_socket_context_t } from 'uWebSockets.js'
+import { strict as assert } from 'node:assert'
+import { performance } from 'node:perf_hooks'
+import { Fault } from '#domain/fault.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { StageMeter } from '#runtime/stage-meter.ts'
+import { type Call, createSender, type LimitVerdict, type Sender } from './call.ts'
+import { ipText, makeClientIp } from './client-ip.ts'
+import { type CompiledRoute, headOf, JSON_TYPE } from './compiled-route.ts'
+import type { Cors } from './cors.ts'
+import { entityTag, namesTag } from './entity-tag.ts'
+import { parseJson, writeJson } from './json.ts'
+import { readParameter, readQuery, type Values } from './query.ts'
+import type {
+  Answer,
+  AuthClass,
+  CostClass,
+  Principal,
+  RawReply,
+  Reply,
+  Responses,
+  RouteRequest,
+  Takeover,
+} from './route.ts'
+import { newWriteStages, TIMING_HEADER } from './write-stages.ts'
+
+/** The part of a pino logger that the front uses. */
+export type Log = {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+/** What a limit or an authentication decides on. */
+export type Arrival = {
+  readonly requestId: string
+  readonly route: string
+  readonly auth: AuthClass
+  readonly cost: CostClass
+  readonly ip: string
+  /** The `Authorization` header, '' if there is none; read on `write` and `token` routes only. */
+  readonly authorization: string
+  readonly deadlineAtMs: number
+}
+
+export type Hooks = {
+  /**
+   * Called for every request that is not free, before its body is read, and once more with the
+   * principal after authentication. It answers at once: what it knows is in memory.
+   */
+  readonly limit?: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict | undefined
+  /** Called besides where a body asks for several things at once: so many more than one. */
+  readonly limitMore?: (
+    arrival: Arrival,
+    principal: Principal | undefined,
+    times: number,
+  ) => LimitVerdict | undefined
+  /**
+   * Called for `write` and `token` routes; without it everybody may write. Undefined lets a request
+   * through that nobody has to answer for.
+   */
+  readonly authenticate?: (
+    arrival: Arrival,
+  ) => Principal | undefined | Rejection | Promise<Principal | undefined | Rejection>
+}
+
+export type PipelineSettings = {
+  readonly bodyBytesMax: number
+  readonly deadlineMs: number
+  readonly requestsInFlightMax: number
+  /** Addresses whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies?: readonly string[]
+}
+
+export type Pipeline = {
+  readonly serve: (compiled: CompiledRoute, isHead: boolean) => Handler
+  readonly serveUpgrade: (compiled: CompiledRoute) => UpgradeHandler
+  /** Answers what no route takes. */
+  readonly refuse: (
+    compiled: CompiledRoute,
+    res: HttpResponse,
+    req: HttpRequest,
+    rejection: Rejection,
+    headers?: Record<string, string>,
+  ) => void
+  readonly preflight: (
+    compiled: CompiledRoute,
+    res: HttpResponse,
+    req: HttpRequest,
+    methods: string,
+  ) => void
+  readonly inFlight: () => number
+  /** From now on answers close their connection. Resolves when nothing is in flight any more. */
+  readonly drain: () => Promise<void>
+}
+
+type Handler = (res: HttpResponse, req: HttpRequest) => void
+type UpgradeHandler = (res: HttpResponse, req: HttpRequest, context: us_socket_context_t) => void
+
+/** How often deadlines are looked at; they are met with this slack. */
+const SWEEP_MS = 50
+/** An announced body beyond this is not read to its end; the connection is closed instead. */
+const DISCARDED_BYTES_MAX = 8 * 1024 * 1024
+
+const NOTHING: Readonly<Record<string, never>> = Object.freeze({})
+const NO_PATH: readonly string[] = []
+const JSON_MEDIA = /^application\/json(?:\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*;?\s*$/i
+const LENGTH = /^[0-9]{1,15}$/
+
+/** All lines of the header as one list: the library's own look-up knows the first line only. */
+function forwardedFor(req: HttpRequest): string {
+  const lines: string[] = []
+  req.forEach((name, value) => {
+    if (name === 'x-forwarded-for') lines.push(value)
+  })
+  return lines.join(',')
+}
+
+function takesToken(auth: AuthClass): boolean {
+  return auth === 'write' || auth === 'token'
+}
+
+export function createPipeline(options: {
+  readonly settings: PipelineSettings
+  readonly cors: Cors
+  readonly hooks: Hooks
+  readonly log: Log
+  readonly clock: Clock
+  readonly requestIdOf: (fromClient: string) => string
+  /** Told how long each stage of a write took. */
+  readonly meter?: StageMeter | undefined
+}): Pipeline {
+  const { settings, cors, hooks, log, clock, requestIdOf, meter } = options
+  const { limit, limitMore, authenticate } = hooks
+  const clientIp = makeClientIp(settings.trustedProxies ?? [])
+  const held = new Set<Call>()
+  let draining = false
+  let sweeping = false
+  let wallMs = 0
+  let wallReadAtMs = Number.NEGATIVE_INFINITY
+  let drained: (() => void) | undefined
+
+  const sender: Sender = createSender({ cors, hold, release, draining: () => draining, meter })
+  const { sendRejection } = sender
+
+  function release(call: Call): void {
+    held.delete(call)
+    if (held.size === 0 && drained !== undefined) drained()
+  }
+
+  /** Attaches what a request needs that is not answered in this very call. */
+  function hold(call: Call): void {
+    if (call.held) return
+    call.held = true
+    held.add(call)
+    call.res.onAborted(() => gone(call))
+    if (!sweeping) {
+      sweeping = true
+      clock.after(SWEEP_MS, sweep)
+    }
+  }
+
+  function gone(call: Call): void {
+    if (call.phase === 'over') {
+      call.onGone?.()
+      return
+    }
+    call.phase = 'over'
+    call.compiled.meter.aborted += 1
+    release(call)
+  }
+
+  function sweep(): void {
+    const nowMs = clock.nowMs()
+    for (const call of held) {
+      if (call.request.deadlineAtMs <= nowMs) overdue(call)
+    }
+    sweeping = held.size > 0
+    if (sweeping) clock.after(SWEEP_MS, sweep)
+  }
+
+  function overdue(call: Call): void {
+    if (call.phase === 'reading') {
+      call.closeAfter = true
+      answerLater(call, reject('REQUEST_TIMEOUT'))
+    } else if (call.phase === 'handling') {
+      const { route } = call.compiled
+      log.warn(
+        { requestId: call.request.requestId, route: route.path },
+        'a request passed its deadline',
+      )
+      answerLater(call, reject(route.method === 'GET' ? 'OVERLOADED' : 'OUTCOME_UNKNOWN'))
+    }
+  }
+
+  function answerLater(call: Call, rejection: Rejection): void {
+    call.res.cork(() => sendRejection(call, rejection))
+  }
+
+  /** The wall clock to the millisecond, read once in each. */
+  function wallClock(steadyMs: number): number {
+    if (steadyMs - wallReadAtMs >= 1) {
+      wallMs = clock.nowMs()
+      wallReadAtMs = steadyMs
+    }
+    return wallMs
+  }
+
+  function begin(
+    compiled: CompiledRoute,
+    isHead: boolean,
+    res: HttpResponse,
+    req: HttpRequest,
+  ): Call {
+    const startedAtMs = performance.now()
+    const { route, headerNames, params } = compiled
+    let headers: Record<string, string> = NOTHING
+    if (headerNames.length > 0) {
+      headers = {}
+      for (const name of headerNames) headers[name] = req.getHeader(name)
+    }
+    let rawPath: readonly string[] = NO_PATH
+    if (params.length > 0) {
+      const path: string[] = []
+      for (let at = 0; at < params.length; at++) path.push(req.getParameter(at) ?? '')
+      rawPath = path
+    }
+    let origin = ''
+    if (cors.byOrigin) {
+      origin = req.getHeader('origin')
+      if (origin !== '' && !cors.allows(origin)) origin = ''
+    }
+    const needsIp = limit !== undefined || route.readsIp === true
+    return {
+      res,
+      compiled,
+      isHead,
+      startedAtMs,
+      origin,
+      authorization:
+        authenticate !== undefined && takesToken(route.auth) ? req.getHeader('authorization') : '',
+      ifNoneMatch: route.revalidates === true ? req.getHeader('if-none-match') : '',
+      rawPath,
+      // The library answers undefined where its types say string.
+      rawQuery: req.getQuery() ?? '',
+      request: {
+        path: NOTHING,
+        query: NOTHING,
+        body: undefined,
+        requestId: requestIdOf(req.getHeader('x-request-id')),
+        deadlineAtMs: wallClock(startedAtMs) + (route.deadlineMs ?? settings.deadlineMs),
+        headers,
+        ip: needsIp ? clientIp(ipText(res.getRemoteAddressAsText()), () => forwardedFor(req)) : '',
+        principal: undefined,
+        // Looked for where it can be answered only: a header costs a call into native code.
+        stages:
+          route.staged === true ? newWriteStages(req.getHeader(TIMING_HEADER) !== '') : undefined,
+      },
+      bytes: undefined,
+      parseFromMs: 0,
+      phase: 'open',
+      held: false,
+      closeAfter: false,
+      verdict: undefined,
+      onGone: undefined,
+    }
+  }
+
+  function serve(compiled: CompiledRoute, isHead: boolean): Handler {
+    return (res, req) => {
+      const call = begin(compiled, isHead, res, req)
+      try {
+        if (!admitted(call)) return
+        if (compiled.body === undefined) proceed(call)
+        else if (bodyIsWelcome(call, req)) readBody(call)
+      } catch (error) {
+        failed(call, error)
+      }
+    }
+  }
+
+  /** Refuses what is one too many before anything is spent on it. */
+  function admitted(call: Call): boolean {
+    if (held.size >= settings.requestsInFlightMax && call.compiled.route.cost !== 'free') {
+      sendRejection(call, reject('OVERLOADED'))
+      return false
+    }
+    return limit === undefined || withinLimit(call)
+  }
+
+  function withinLimit(call: Call, cost = call.compiled.route.cost): boolean {
+    if (limit === undefined || cost === 'free') return true
+    return passes(call, limit(arrivalOf(call, cost), call.request.principal))
+  }
+
+  /** Pays for the rest of a body that asks for several things at once. */
+  function restWithinLimit(call: Call): boolean {
+    const { route } = call.compiled
+    if (limitMore === undefined || !('times' in route) || route.times === undefined) return true
+    const { body, principal } = call.request
+    const more = route.times(body as never) - 1
+    return more <= 0 || passes(call, limitMore(arrivalOf(call), principal, more))
+  }
+
+  function passes(call: Call, verdict: LimitVerdict | undefined): boolean {
+    call.verdict = verdict
+    if (verdict === undefined || verdict.allowed) return true
+    sendRejection(call, reject('RATE_LIMITED'))
+    return false
+  }
+
+  function arrivalOf(call: Call, cost = call.compiled.route.cost): Arrival {
+    const { requestId, ip, deadlineAtMs } = call.request
+    const { authorization } = call
+    const { auth, path } = call.compiled.route
+    return { requestId, route: path, auth, cost, ip, authorization, deadlineAtMs }
+  }
+
+  function bodyIsWelcome(call: Call, req: HttpRequest): boolean {
+    const length = req.getHeader('content-length')
+    const chunked = req.getHeader('transfer-encoding') !== ''
+    const announced = LENGTH.test(length) ? Number(length) : 0
+    if (announced > settings.bodyBytesMax) {
+      // The rest of a body of reasonable length is read and thrown away, because closing on a
+      // client that still writes would cost it the answer.
+      call.closeAfter = announced > DISCARDED_BYTES_MAX
+      sendRejection(call, reject('BODY_TOO_LARGE'))
+      return false
+    }
+    if (announced > 0 || chunked) {
+      if (!JSON_MEDIA.test(req.getHeader('content-type'))) {
+        sendRejection(call, reject('UNSUPPORTED_MEDIA_TYPE'))
+        return false
+      }
+    }
+    return true
+  }
+
+  function readBody(call: Call): void {
+    let kept: Buffer[] | undefined
+    let bytes = 0
+    hold(call)
+    call.phase = 'reading'
+    call.res.onData((chunk, isLast) => {
+      if (call.phase !== 'reading') return
+      bytes += chunk.byteLength
+      if (bytes > settings.bodyBytesMax) {
+        kept = undefined
+        if (!isLast && bytes <= DISCARDED_BYTES_MAX) return
+        call.closeAfter = !isLast
+        sendRejection(call, reject('BODY_TOO_LARGE'))
+        return
+      }
+      if (!isLast) {
+        // The chunk's memory is the library's; it is only ours until this function returns.
+        kept ??= []
+        kept.push(Buffer.from(Buffer.from(chunk)))
+        return
+      }
+      try {
+        const whole = kept === undefined ? chunk : Buffer.concat([...kept, Buffer.from(chunk)])
+        if (asksWho(call)) {
+          // Nothing of a stranger's body is looked at; and the chunk is gone after an await.
+          call.bytes = kept === undefined ? Buffer.from(Buffer.from(chunk)) : (whole as Buffer)
+          proceed(call)
+        } else if (takeBody(call, whole)) proceed(call)
+      } catch (error) {
+        failed(call, error)
+      }
+    })
+  }
+
+  function takeBody(call: Call, bytes: ArrayBuffer | Buffer): boolean {
+    if (call.request.stages !== undefined) call.parseFromMs = performance.now()
+    if (bytes.byteLength === 0) {
+      if (call.compiled.bodyOptional) return true
+      sendRejection(call, reject('INVALID_JSON', undefined, 'a JSON body is required'))
+      return false
+    }
+    const { value, rejection } = parseJson(bytes)
+    if (rejection !== undefined) {
+      sendRejection(call, rejection)
+      return false
+    }
+    call.request.body = value
+    return true
+  }
+
+  function asksWho(call: Call): boolean {
+    return authenticate !== undefined && takesToken(call.compiled.route.auth)
+  }
+
+  function proceed(call: Call): void {
+    call.phase = 'handling'
+    if (authenticate === undefined || !asksWho(call)) {
+      handle(call)
+      return
+    }
+    const answer = authenticate(arrivalOf(call))
+    if (answer instanceof Promise) {
+      const begunMs = performance.now()
+      later(call, answer, (late) => {
+        const tookMs = performance.now() - begunMs
+        meter?.record('authenticate', tookMs)
+        if (call.request.stages !== undefined) call.request.stages.authenticate = tookMs
+        identified(call, late)
+      })
+    } else identified(call, answer)
+  }
+
+  function identified(call: Call, answer: Principal | undefined | Rejection): void {
+    if (isRejection(answer)) {
+      sendRejection(call, answer)
+      return
+    }
+    call.request.principal = answer
+    if (answer !== undefined && !withinLimit(call)) return
+    const { bytes } = call
+    call.bytes = undefined
+    if (bytes === undefined || takeBody(call, bytes)) handle(call)
+  }
+
+  /** Goes on when the promise settles, unless the client has been answered or is gone by then. */
+  function later<T>(call: Call, promise: Promise<T>, next: (value: T) => void): void {
+    hold(call)
+    promise.then(
+      (value) => {
+        if (call.phase !== 'handling') return
+        call.res.cork(() => {
+          try {
+            next(value)
+          } catch (error) {
+            failed(call, error)
+          }
+        })
+      },
+      (error: unknown) => failed(call, error),
+    )
+  }
+
+  function handle(call: Call): void {
+    const rejection = flawOf(call)
+    const { stages } = call.request
+    if (stages !== undefined && call.parseFromMs > 0) {
+      stages.parse = performance.now() - call.parseFromMs
+      meter?.record('parse', stages.parse)
+    }
+    if (rejection !== undefined) {
+      sendRejection(call, rejection)
+      return
+    }
+    if (!restWithinLimit(call)) return
+    const { route } = call.compiled
+    if (route.kind === 'sse') {
+      const request = call.request as RouteRequest<unknown, unknown, undefined>
+      const refused = route.refuse?.(request)
+      if (refused === undefined) takeOver(call, route.open)
+      else sendRejection(call, refused)
+      return
+    }
+    assert.ok(route.kind !== 'upgrade', 'an upgrade has its own way')
+    const answer = route.handle(call.request)
+    if (answer instanceof Promise) later(call, answer, (late) => send(call, late))
+    else send(call, answer)
+  }
+
+  /** Turns what came as text and JSON into the values that the schemas promise. */
+  function flawOf(call: Call): Rejection | undefined {
+    const { compiled, request, rawPath, rawQuery } = call
+    const { params, query, body } = compiled
+    if (params.length > 0) {
+      const values: Values = {}
+      for (let at = 0; at < params.length; at++) {
+        const rejection = readParameter(params[at]!, rawPath[at]!, values)
+        if (rejection !== undefined) return rejection
+      }
+      request.path = values
+    }
+    if (rawQuery !== '' || compiled.queryRequired) {
+      const values: Values = {}
+      const rejection = readQuery(rawQuery, query, values)
+      if (rejection !== undefined) return rejection
+      request.query = values
+    }
+    if (body !== undefined && (request.body !== undefined || !compiled.bodyOptional)) {
+      if (!body.fits(request.body)) return body.flaw(request.body)
+      body.normalise?.(request.body)
+    }
+    return undefined
+  }
+
+  function send(call: Call, answer: Answer<Responses>): void {
+    if (isRejection(answer)) sendRejection(call, answer)
+    else if (call.compiled.route.revalidates === true && answer.status === 200) {
+      sendTagged(call, answer)
+    } else if ('raw' in answer) {
+      const { status, raw, contentType, headers } = answer
+      sender.sendRaw(call, status, raw, contentType ?? JSON_TYPE, headers)
+    } else sender.sendJson(call, answer.status, answer.body, answer.headers)
+  }
+
+  function sendTagged(call: Call, answer: Reply<Responses> | RawReply): void {
+    const raw = 'raw' in answer ? answer.raw : writeJson(answer.body)
+    const contentType = 'raw' in answer ? (answer.contentType ?? JSON_TYPE) : JSON_TYPE
+    // A route that knows its answer's version spares the hashing.
+    const etag = answer.headers?.etag ?? entityTag(raw)
+    const headers = { ...answer.headers, etag }
+    if (namesTag(call.ifNoneMatch, etag)) {
+      sender.sendRaw(call, 304, '', contentType, headers)
+    } else sender.sendRaw(call, 200, raw, contentType, headers)
+  }
+
+  function takeOver(
+    call: Call,
+    open: (request: RouteRequest<unknown, unknown, undefined>, takeover: Takeover) => void,
+  ): void {
+    hold(call)
+    release(call)
+    call.phase = 'over'
+    try {
+      open(call.request as RouteRequest<unknown, unknown, undefined>, {
+        res: call.res,
+        writeHead: (contentType: string) =>
+          sender.writeHead(call, 200, headOf(call.compiled, contentType)),
+        onAborted: (listener: () => void) => {
+          call.onGone = listener
+        },
+      })
+    } catch (error) {
+      // Nobody knows what has been written by now, so the connection is all that can be ended.
+      failed(call, error)
+      call.res.close()
+    }
+  }
+
+  function failed(call: Call, error: unknown): void {
+    log.error(
+      { requestId: call.request.requestId, route: call.compiled.route.path, err: error },
+      'a request failed',
+    )
+    if (call.phase === 'over' || call.phase === 'sending') return
+    // What is away outside may be back soon; everything else is a bug.
+    const away = error instanceof Fault && error.retryable
+    answerLater(call, reject(away ? 'OVERLOADED' : 'INTERNAL'))
+  }
+
+  function serveUpgrade(compiled: CompiledRoute): UpgradeHandler {
+    return (res, req, context) => {
+      const { route } = compiled
+      assert.ok(route.kind === 'upgrade')
+      const call = begin(compiled, false, res, req)
+      const key = req.getHeader('sec-websocket-key')
+      const protocol = req.getHeader('sec-websocket-protocol')
+      const extensions = req.getHeader('sec-websocket-extensions')
+      const finish = (answer: object | Rejection): void => {
+        if (isRejection(answer)) {
+          sendRejection(call, answer)
+          return
+        }
+        call.phase = 'over'
+        if (call.held) release(call)
+        res.upgrade(answer, key, protocol, extensions, context)
+      }
+      try {
+        if (!admitted(call)) return
+        call.phase = 'handling'
+        const rejection = flawOf(call)
+        if (rejection !== undefined) {
+          sendRejection(call, rejection)
+          return
+        }
+        const answer = route.accept(call.request as RouteRequest<unknown, unknown, undefined>)
+        if (answer instanceof Promise) later(call, answer, finish)
+        else finish(answer)
+      } catch (error) {
+        failed(call, error)
+      }
+    }
+  }
+
+  return {
+    serve,
+    serveUpgrade,
+    refuse(compiled, res, req, rejection, headers) {
+      const call = begin(compiled, req.getMethod() === 'head', res, req)
+      if (withinLimit(call, 'read')) sendRejection(call, rejection, headers)
+    },
+    preflight(compiled, res, req, methods) {
+      const call = begin(compiled, false, res, req)
+      if (!withinLimit(call, 'read')) return
+      const headers = Object.fromEntries(cors.preflight(methods))
+      sender.sendRaw(call, 204, '', JSON_TYPE, { allow: methods, ...headers })
+    },
+    inFlight: () => held.size,
+    drain() {
+      draining = true
+      if (held.size === 0) return Promise.resolve()
+      return new Promise((resolve) => {
+        drained = resolve
+      })
+    },
+  }
+}

@@ -1,0 +1,299 @@
+/**
+ * The HTTP front of one thread: a route table on a listening socket. Composition hands in the
+ * routes, what stands behind them, and the settings; the front knows HTTP and nothing of markets.
+ */
+
+import * as uws from 'uWebSockets.js'
+import {
+  App,
+  type HttpRequest,
+  type HttpResponse,
+  type RecognizedString,
+  type TemplatedApp,
+  type us_listen_socket,
+  us_listen_socket_close,
+  us_socket_local_port,
+} from 'uWebSockets.js'
+import { Registry } from 'prom-client'
+import { reject } from '#domain/rejection.ts'
+import { type Clock, systemClock } from '#runtime/clock.ts'
+import type { StageMeter } from '#runtime/stage-meter.ts'
+import type { LimitVerdict } from './call.ts'
+import { ipText, makeTrust } from './client-ip.ts'
+import { type CompiledRoute, compileRoute, matchesPath } from './compiled-route.ts'
+import { type ConnectionSettings, makeConnectionGate, type Refusal } from './connection-gate.ts'
+import { createCors } from './cors.ts'
+import { countPeers } from './count-peers.ts'
+import { ERRORS, errorBody, relayerErrorBody, sentenceOf } from './errors.ts'
+import { registerMeters } from './meters.ts'
+import { type DocumentInfo, openapiDocument } from './openapi.ts'
+import { createPipeline, type Hooks, type Log } from './pipeline.ts'
+import { listenFault } from './port.ts'
+import { createRequestIds } from './request-id.ts'
+import { type AnswerRoute, type Route, route } from './route.ts'
+import { docs } from './routes/docs.ts'
+import { healthz } from './routes/healthz.ts'
+import { metrics } from './routes/metrics.ts'
+import { openapi } from './routes/openapi.ts'
+import { type Readiness, readyz } from './routes/readyz.ts'
+import { statusLine } from './status-line.ts'
+
+export type FrontSettings = Partial<ConnectionSettings> & {
+  readonly host: string
+  /** 0 takes a free one. */
+  readonly port: number
+  /** Lets other threads listen to the same port; claim it with `claimPort` first. Not with port 0. */
+  readonly sharePort?: boolean
+  /** Origins of browser pages that may read answers; `*` for all. */
+  readonly corsOrigins: readonly string[]
+  readonly bodyBytesMax: number
+  /** From the arrival of a request to its answer, where the route has no deadline of its own. */
+  readonly deadlineMs: number
+  /** Requests that may wait for a body or an answer at once; more are answered OVERLOADED. */
+  readonly requestsInFlightMax: number
+  /** Addresses of proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies?: readonly string[]
+}
+
+export type FrontServices = Hooks & {
+  /** Pays for a new connection. */
+  readonly limitConnection?: (ip: string) => LimitVerdict
+  readonly readiness: () => Readiness | Promise<Readiness>
+  /** The text of `/metrics`; the registry of this thread alone if it is left out. */
+  readonly metrics?: () => Promise<string>
+}
+
+export type FrontOptions = {
+  readonly routes: readonly Route[]
+  readonly settings: FrontSettings
+  readonly services: FrontServices
+  readonly info: DocumentInfo
+  readonly log: Log
+  /** Where the front's own metrics are registered. */
+  readonly registry?: Registry
+  readonly clock?: Clock
+  /** Told how long each stage of a write took. */
+  readonly meter?: StageMeter
+}
+
+export type Front = {
+  readonly port: number
+  readonly registry: Registry
+  /** The OpenAPI document of the whole table. */
+  readonly document: () => object
+  /** Sends to every WebSocket of this thread that subscribed to the topic. */
+  readonly publish: (topic: string, message: RecognizedString) => boolean
+  readonly inFlight: () => number
+  /**
+   * Stops listening, lets what is in flight finish for at most `drainMs`, then closes every
+   * connection. A thread must not exit before this has resolved.
+   */
+  readonly close: (options?: { readonly drainMs?: number }) => Promise<void>
+}
+
+const DRAIN_MS = 5_000
+const NO_UPGRADE = reject(
+  'INVALID_FIELD',
+  'upgrade',
+  'this path answers a WebSocket upgrade only: send Upgrade: websocket',
+)
+const EXCLUSIVE_PORT = 1
+const SHARED_PORT = 0
+
+/** What the library can do and its types leave out. */
+type Listening = {
+  listen(
+    host: string,
+    port: number,
+    options: number,
+    listening: (socket: us_listen_socket | false) => void,
+  ): void
+}
+const { _cfg: configure } = uws as unknown as { _cfg: (key: string) => void }
+
+export async function startFront(options: FrontOptions): Promise<Front> {
+  const { settings, services, info, log } = options
+  const clock = options.clock ?? systemClock
+  const registry = options.registry ?? new Registry()
+  const cors = createCors(settings.corsOrigins)
+
+  const table: Route[] = [
+    ...options.routes,
+    healthz(),
+    readyz(services.readiness),
+    metrics(services.metrics ?? (() => registry.metrics())),
+    openapi(() => JSON.stringify(document())),
+    ...docs(`${info.title} API`),
+  ]
+  const document = () => openapiDocument(info, table)
+  const compiled = table.map((one) => compileRoute(one, cors.fixed))
+  const unmatched = compileRoute(nowhere, cors.fixed)
+  const unmatchedRelay = compileRoute(nowhereRelayed, cors.fixed)
+  const pipeline = createPipeline({
+    settings,
+    cors,
+    hooks: services,
+    log,
+    clock,
+    requestIdOf: createRequestIds(),
+    meter: options.meter,
+  })
+
+  // The library's own banner says its name and version; this silences it for the thread's loop.
+  configure('silent')
+  const app = App()
+  const gate = makeConnectionGate({
+    settings: { connectionsMax: Number.POSITIVE_INFINITY, ...settings },
+    isTrusted: makeTrust(settings.trustedProxies ?? []),
+    limit: services.limitConnection,
+    count: () => countPeers(port),
+    nowMs: clock.nowMs,
+  })
+  const watchConnection = (res: HttpResponse, change: number): void => {
+    if (change < 0) {
+      gate.closed()
+      return
+    }
+    const refusal = gate.opened(ipText(res.getRemoteAddressAsText()))
+    if (refusal !== undefined) turnAway(res, refusal, unmatched)
+  }
+  app.filter(watchConnection)
+  for (const one of compiled) register(app, one, pipeline, gate.closed)
+  app.any('/*', (res, req) => answerUnrouted(res, req))
+  registerMeters(
+    registry,
+    [...compiled, unmatched, unmatchedRelay].map(({ meter }) => meter),
+    {
+      inFlight: pipeline.inFlight,
+      connections: gate.open,
+    },
+  )
+
+  function answerUnrouted(res: HttpResponse, req: HttpRequest): void {
+    const url = req.getUrl()
+    const segments = url.split('/').slice(1)
+    const here = compiled.filter((one) => matchesPath(one, segments))
+    const first = here[0]
+    if (first === undefined) {
+      const absent = url.startsWith(RELAYER_PATH) ? unmatchedRelay : unmatched
+      pipeline.refuse(absent, res, req, reject('NOT_FOUND'))
+      return
+    }
+    const methods = allowedMethods(here)
+    if (req.getMethod() === 'options') pipeline.preflight(first, res, req, methods)
+    else if (req.getMethod() === 'get' && first.route.kind === 'upgrade') {
+      pipeline.refuse(first, res, req, NO_UPGRADE, { upgrade: 'websocket' })
+    } else {
+      pipeline.refuse(first, res, req, reject('METHOD_NOT_ALLOWED'), { allow: methods })
+    }
+  }
+
+  const socket = await listen(app, settings)
+  const port = us_socket_local_port(socket as never)
+  let closing: Promise<void> | undefined
+
+  async function close(drainMs: number): Promise<void> {
+    us_listen_socket_close(socket)
+    let giveUp = (): void => undefined
+    const late = new Promise<void>((resolve) => {
+      giveUp = clock.after(drainMs, resolve)
+    })
+    await Promise.race([pipeline.drain(), late])
+    giveUp()
+    // The last answer may have come out of a callback of a socket; that one must return first.
+    await new Promise((resolve) => setImmediate(resolve))
+    app.close()
+  }
+
+  return {
+    port,
+    registry,
+    document,
+    publish: (topic, message) => app.publish(topic, message),
+    inFlight: pipeline.inFlight,
+    close({ drainMs = DRAIN_MS } = {}) {
+      closing ??= close(drainMs)
+      return closing
+    },
+  }
+}
+
+/** Answers a connection before it has asked anything, and ends it. */
+function turnAway(res: HttpResponse, refusal: Refusal, { jsonHead }: CompiledRoute): void {
+  const { rejection, headers } = refusal
+  res.writeStatus(statusLine(ERRORS[rejection.rejected].status))
+  res.writeHeader('content-type', jsonHead)
+  for (const name in headers) res.writeHeader(name, headers[name]!)
+  res.end(JSON.stringify(errorBody(rejection, sentenceOf(rejection))), true)
+}
+
+/** Stands in for a route where there is none, so that refusals are counted and shaped alike. */
+const nowhere: AnswerRoute = route({
+  method: 'GET',
+  path: '*',
+  auth: 'public',
+  cost: 'read',
+  summary: 'nothing',
+  responses: {},
+  handle: () => reject('NOT_FOUND'),
+})
+
+const RELAYER_PATH = '/api/v1/relayer/'
+
+/** The same where every answer has the relayer's shape. */
+const nowhereRelayed: AnswerRoute = {
+  ...nowhere,
+  path: `${RELAYER_PATH}*`,
+  errorBody: relayerErrorBody,
+}
+
+function register(
+  app: TemplatedApp,
+  compiled: CompiledRoute,
+  pipeline: ReturnType<typeof createPipeline>,
+  connectionClosed: () => void,
+): void {
+  const { pattern, route } = compiled
+  if (route.kind === 'upgrade') {
+    app.ws(pattern, {
+      ...route.socket,
+      upgrade: pipeline.serveUpgrade(compiled),
+      // The filter that counts connections is not told of the end of those that were upgraded.
+      close(socket, code, message) {
+        connectionClosed()
+        route.socket.close?.(socket, code, message)
+      },
+    })
+    return
+  }
+  const handler = pipeline.serve(compiled, false)
+  if (route.method === 'GET') {
+    app.get(pattern, handler)
+    if (route.kind !== 'sse') app.head(pattern, pipeline.serve(compiled, true))
+  } else if (route.method === 'POST') app.post(pattern, handler)
+  else if (route.method === 'PUT') app.put(pattern, handler)
+  else if (route.method === 'PATCH') app.patch(pattern, handler)
+  else app.del(pattern, handler)
+}
+
+function allowedMethods(here: readonly CompiledRoute[]): string {
+  const methods = new Set<string>(here.map(({ route }) => route.method))
+  if (here.some(({ route }) => route.method === 'GET' && route.kind !== 'sse')) methods.add('HEAD')
+  return [...methods, 'OPTIONS'].join(', ')
+}
+
+function listen(app: TemplatedApp, settings: FrontSettings): Promise<us_listen_socket> {
+  const { host, port } = settings
+  const mode = settings.sharePort === true ? SHARED_PORT : EXCLUSIVE_PORT
+  return new Promise((resolve, reject) => {
+    const listening = app as unknown as Listening
+    listening.listen(host, port, mode, (socket) => {
+      if (socket !== false) {
+        resolve(socket)
+        return
+      }
+      app.close()
+      reject(listenFault(host, port))
+    })
+  })
+}

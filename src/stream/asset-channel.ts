@@ -1,0 +1,80 @@
+/**
+ * Prices and quick markets of an asset. Both come from threads that have no log of a market, so their
+ * chains are this front's own; whoever subscribes is told the last price, or the quick market that is
+ * open, at once.
+ */
+
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { PriceEvent, QuickMarket, QuickMarketEvent } from '#live/asset-shapes.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { AssetChannel, AssetFeed } from './feeds.ts'
+import * as messages from './messages.ts'
+import type { Shelf } from './shelf.ts'
+
+type Asset<M> = {
+  price: PriceEvent | undefined
+  /** The one that is open; undefined between two of them. */
+  quickMarket: QuickMarket | undefined
+  readonly feeds: Map<AssetChannel, AssetFeed<M>>
+}
+
+export type AssetChannels<M> = {
+  feedOf(channel: AssetChannel, asset: string): AssetFeed<M> | Rejection
+  /** There is such an asset, also before anything is known about it. */
+  know(asset: string): void
+  priced(asset: string, event: PriceEvent): void
+  quickMarket(asset: string, event: QuickMarketEvent): void
+  snapshot(feed: AssetFeed<M>, reset: boolean): string
+  forget(feed: AssetFeed<M>): void
+}
+
+export function makeAssetChannels<M>(shelf: Shelf<M>, clock: Clock): AssetChannels<M> {
+  const assets = new Map<string, Asset<M>>()
+
+  function known(name: string): Asset<M> {
+    const asset = assets.get(name) ?? { price: undefined, quickMarket: undefined, feeds: new Map() }
+    assets.set(name, asset)
+    return asset
+  }
+
+  return {
+    feedOf(channel, name) {
+      const asset = assets.get(name)
+      if (asset === undefined) return reject('ASSET_NOT_FOUND', 'asset')
+      const feed = asset.feeds.get(channel)
+      if (feed !== undefined) return feed
+      const topic = shelf.counted(`${channel}:${name}`)
+      const made: AssetFeed<M> = { kind: channel, topic, asset: name }
+      asset.feeds.set(channel, made)
+      return shelf.put(made)
+    },
+    know: (name) => void known(name),
+    priced(name, event) {
+      const asset = known(name)
+      // A source that comes back may tell an older price than another did meanwhile.
+      if (asset.price !== undefined && event.timestamp < asset.price.timestamp) return
+      asset.price = event
+      const feed = asset.feeds.get('price')
+      if (feed === undefined) return
+      shelf.sayNext(feed, (step) => messages.price(feed.topic.name, event, step))
+    },
+    quickMarket(name, event) {
+      const asset = known(name)
+      const { quickMarket } = event
+      if (event.event === 'opened') asset.quickMarket = quickMarket
+      else if (asset.quickMarket?.id === quickMarket.id) asset.quickMarket = undefined
+      const feed = asset.feeds.get('quick-market')
+      if (feed === undefined) return
+      shelf.sayNext(feed, (step) => messages.quickMarket(feed.topic.name, name, event, step))
+    },
+    snapshot({ kind, topic, asset: name }, reset) {
+      const { price, quickMarket } = known(name)
+      const head = { type: `${kind}.snapshot`, sub: topic.name, asset: name }
+      const state =
+        kind === 'price' ? { last: price ?? null } : { quickMarket: quickMarket ?? null }
+      const end = { cursor: topic.cursor(topic.last), ts: clock.nowMs() }
+      return JSON.stringify({ ...head, ...state, ...end, ...(reset ? { reset } : {}) })
+    },
+    forget: ({ kind, asset }) => void assets.get(asset)?.feeds.delete(kind),
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * The AsyncAPI 3 document of the stream, made of the schemas that check the frames of clients and
+ * describe those of the server.
+ */
+
+import type { TSchema } from 'typebox'
+import { type DocumentInfo, written } from '#http/openapi.ts'
+import { OP_FRAMES, SERVER_FRAMES, SUBSCRIBE_FRAMES } from './frames.ts'
+
+type Json = Record<string, unknown>
+
+/** What answers each request, and what follows a subscription. */
+const REPLIES: Readonly<Record<string, readonly (keyof typeof SERVER_FRAMES)[]>> = {
+  'subscribe.book': ['subscribed', 'book.snapshot', 'book.delta', 'lag', 'error'],
+  'subscribe.trades': ['subscribed', 'trades.snapshot', 'trade', 'trade.status', 'lag', 'error'],
+  'subscribe.orders': ['subscribed', 'orders.snapshot', 'order', 'orders.ended', 'lag', 'error'],
+  'subscribe.market': ['subscribed', 'market.snapshot', 'market', 'lag', 'error'],
+  'subscribe.price': ['subscribed', 'price.snapshot', 'price', 'lag', 'error'],
+  'subscribe.quick-market': ['subscribed', 'quick-market.snapshot', 'quick-market', 'lag', 'error'],
+  unsubscribe: ['unsubscribed', 'error'],
+  snapshot: [
+    'book.snapshot',
+    'trades.snapshot',
+    'orders.snapshot',
+    'market.snapshot',
+    'price.snapshot',
+    'quick-market.snapshot',
+    'error',
+  ],
+  auth: ['authenticated', 'error'],
+  place: ['placed', 'error'],
+  cancel: ['cancelled', 'error'],
+  cancelOnDisconnect: ['cancelOnDisconnect', 'error'],
+  ping: ['pong', 'error'],
+}
+
+const CHANNEL = '#/channels/stream'
+const inChannel = (name: string): Json => ({ $ref: `${CHANNEL}/messages/${name}` })
+
+export function asyncapiDocument(info: DocumentInfo): Json {
+  const messages: Record<string, Json> = {}
+  const schemas: Record<string, Json> = {}
+  const add = (name: string, title: string, schema: TSchema): void => {
+    messages[name] = { name, title, payload: written(schema, 'body', schemas) }
+  }
+  for (const [channel, schema] of Object.entries(SUBSCRIBE_FRAMES)) {
+    add(`subscribe.${channel}`, `Subscribe to ${channel}`, schema)
+  }
+  for (const [op, schema] of Object.entries(OP_FRAMES)) add(op, `Ask: ${op}`, schema)
+  const asked = Object.keys(messages)
+  for (const [type, schema] of Object.entries(SERVER_FRAMES)) {
+    // An answer may be called as its request is; their messages are two nevertheless.
+    add(serverName(type), `Told: ${type}`, schema)
+  }
+  const operations: Record<string, Json> = {}
+  for (const name of asked) {
+    operations[`receive.${name}`] = {
+      action: 'receive',
+      channel: { $ref: CHANNEL },
+      messages: [inChannel(name)],
+      reply: {
+        channel: { $ref: CHANNEL },
+        messages: (REPLIES[name] ?? []).map((type) => inChannel(serverName(type))),
+      },
+    }
+  }
+  for (const type of ['hello', 'heartbeat', 'shutdown']) {
+    operations[`send.${type}`] = {
+      action: 'send',
+      channel: { $ref: CHANNEL },
+      messages: [inChannel(serverName(type))],
+    }
+  }
+  return {
+    asyncapi: '3.0.0',
+    info: {
+      title: `${info.title} stream`,
+      version: info.version,
+      description:
+        'Books, trades, orders and markets live over one WebSocket, in sequence, with order entry. ' +
+        'Every message of a channel names the one before it; a book proves itself by a checksum.',
+    },
+    defaultContentType: 'application/json',
+    servers: {
+      exchange: {
+        host: '{host}',
+        protocol: 'ws',
+        description: 'Where the exchange listens; behind TLS the protocol is wss.',
+        variables: { host: { default: '127.0.0.1:8080' } },
+      },
+    },
+    channels: {
+      stream: {
+        address: '/api/v1/stream',
+        description: 'JSON text frames in both directions.',
+        messages: Object.fromEntries(
+          Object.keys(messages).map((name) => [name, { $ref: `#/components/messages/${name}` }]),
+        ),
+      },
+    },
+    operations,
+    components: { messages, schemas },
+  }
+}
+
+function serverName(type: string): string {
+  return type in OP_FRAMES ? `told.${type}` : type
+}

@@ -1,0 +1,344 @@
+/**
+ * What the stream says: turns each event that the board has taken in, and whatever else a front hears,
+ * into the messages of the topics that somebody follows, and keeps every chain right also where nobody
+ * does. A message is written once and handed to `publish` once, whatever the number of its readers. It
+ * knows subscriptions as members of topics, and nothing of sockets.
+ */
+
+import type { OpenOrder } from '#actors/market.ts'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { MarketId, Sequence } from '#domain/ids.ts'
+import type { MarketEvent, OrdersMatched, TradeOutcome } from '#domain/market-event.ts'
+import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import { tradesOf } from '#domain/trade.ts'
+import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
+import type { BoardListener, MarketBoard, ShownMarket, ShownTrade } from '#live/market-board.ts'
+import type { Clock } from '#runtime/clock.ts'
+import { makeAssetChannels } from './asset-channel.ts'
+import { cleanBook, isDirty, makeBookChannel } from './book-channel.ts'
+import { type Feed, isSequenced, type MarketFeed, type OrdersFeed, type Wanted } from './feeds.ts'
+import { type Happening, makeMarketChannel } from './market-channel.ts'
+import * as messages from './messages.ts'
+import { makeOrdersChannel } from './orders-channel.ts'
+import { type ChannelLimits, makeShelf } from './shelf.ts'
+import { type Replay, Topic } from './topic.ts'
+
+export type Channels<M> = BoardListener & {
+  happened(marketId: MarketId, happening: Happening): void
+  knowAsset(asset: string): void
+  priced(asset: string, event: PriceEvent): void
+  quickMarket(asset: string, event: QuickMarketEvent): void
+  /** The feed of a subscription, or why there is none. */
+  feedOf(wanted: Wanted): Feed<M> | Rejection
+  join(feed: Feed<M>, member: M): void
+  leave(feed: Feed<M>, member: M): void
+  /** What followed a position or cursor; undefined when a snapshot is needed. */
+  resume(feed: Feed<M>, since: number | string): Replay | undefined
+  /** The state of the feed at its last position; undefined while it cannot be told. */
+  snapshot(feed: Feed<M>, reset: boolean): string | undefined
+  ordersSnapshot(
+    feed: OrdersFeed<M>,
+    orders: readonly OpenOrder[],
+    at: number,
+    reset: boolean,
+  ): string
+  /** A position as clients see it. */
+  shownPosition(feed: Feed<M>, at: number): number | string
+  /** Forgets topics that nobody came back to. */
+  tidy(): void
+  topics(): number
+  lingering(): number
+}
+
+export type ChannelHooks<M> = {
+  /** Sends to everybody who is in step with the topic. */
+  readonly publish: (topic: string, text: string) => void
+  /** Its members must be given a new snapshot: something happened that nobody told. */
+  readonly broken: (feed: OrdersFeed<M>) => void
+  /** A conflated book has been told, so that it can be snapshotted. */
+  readonly flushed: (feed: Feed<M>) => void
+}
+
+export function makeChannels<M>(parts: {
+  readonly board: () => MarketBoard
+  readonly limits: ChannelLimits
+  readonly clock: Clock
+  readonly hooks: ChannelHooks<M>
+}): Channels<M> {
+  const { board, limits, clock, hooks } = parts
+  const markets = new Map<MarketId, MarketFeed<M>>()
+  const shelf = makeShelf<M>({ limits, clock, publish: hooks.publish, forgotten })
+  const books = makeBookChannel<M>({ shelf, clock, flushed: hooks.flushed })
+  const orders = makeOrdersChannel<M>(shelf)
+  const marketNews = makeMarketChannel<M>(shelf)
+  const assets = makeAssetChannels<M>(shelf, clock)
+  let breakPlanned = false
+
+  function marketFeed(shown: ShownMarket): MarketFeed<M> {
+    let feed = markets.get(shown.market.id)
+    if (feed === undefined) {
+      const { seq } = shown
+      feed = {
+        shown,
+        bookSeq: [seq, seq],
+        tradesSeq: seq,
+        books: [new Set(), new Set()],
+        trades: undefined,
+        market: undefined,
+      }
+      markets.set(shown.market.id, feed)
+    }
+    return feed
+  }
+
+  function tellTrades(of: MarketFeed<M>, event: OrdersMatched): void {
+    of.tradesSeq = event.seq
+    const feed = of.trades
+    if (feed === undefined) return
+    for (const trade of tradesOf(event)) {
+      const one: ShownTrade = { ...trade, status: 'matched', txHash: '' }
+      const { name, last } = feed.topic
+      shelf.say(
+        feed,
+        messages.trade(name, one, last, one.fillIndex + 1, event.fills.length),
+        one.seq,
+      )
+    }
+  }
+
+  function tellOutcome(of: MarketFeed<M>, event: TradeOutcome): void {
+    const { marketId, seq, atMs, txHash } = event
+    of.tradesSeq = seq
+    const feed = of.trades
+    if (feed === undefined) return
+    const news = {
+      marketId,
+      tradeId: event.tradeId,
+      seq,
+      prevSeq: feed.topic.last,
+      status: TRADE_NEWS[event.type],
+      txHash,
+      reason: 'reason' in event ? event.reason : '',
+      atMs,
+    }
+    shelf.say(feed, messages.tradeStatus(feed.topic.name, news), seq)
+  }
+
+  function followed(shown: ShownMarket, event: MarketEvent): void {
+    const of = marketFeed(shown)
+    const { seq } = event
+    switch (event.type) {
+      case 'MarketOpened':
+        of.bookSeq.fill(seq)
+        of.tradesSeq = seq
+        marketNews.logged(of, 'created', event)
+        break
+      case 'OrderRested':
+        books.changed(of, event.outcome, event.side, [event.price], seq)
+        orders.rested(event)
+        break
+      case 'OrdersMatched': {
+        const { taker, fills } = event
+        const makers = taker.side === BUY ? SELL : BUY
+        const prices = [...new Set(fills.map(({ price }) => price as number))]
+        books.changed(of, taker.outcome, makers, prices, seq)
+        tellTrades(of, event)
+        orders.matched(event)
+        break
+      }
+      case 'OrderClosed':
+        if (event.remaining > 0) books.changed(of, event.outcome, event.side, [event.price], seq)
+        orders.closed(event)
+        break
+      case 'MarketClosed':
+        for (const outcome of OUTCOMES) books.replaced(of, outcome, seq)
+        orders.ended(event)
+        marketNews.logged(of, event.reason, event)
+        break
+      case 'TradeSubmitted':
+      case 'TradeConfirmed':
+      case 'TradeFailed':
+      case 'TradeReverted':
+        tellOutcome(of, event)
+        break
+    }
+  }
+
+  function loaded(shown: ShownMarket, missed: boolean): void {
+    const isNew = !markets.has(shown.market.id)
+    const of = marketFeed(shown)
+    if (!missed) return
+    restart(of, shown.seq)
+    // Before the first load of all there is nobody who could have missed anything.
+    const followers = shelf.topics() > 0
+    if ((isNew && !followers) || breakPlanned) return
+    breakPlanned = true
+    // Once for all the markets that are loaded in this turn.
+    setImmediate(breakChains)
+  }
+
+  /** Everything that follows the market stands at this number now, and is told so. */
+  function restart(of: MarketFeed<M>, seq: Sequence): void {
+    of.bookSeq.fill(seq)
+    of.tradesSeq = seq
+    for (const feed of [...of.books[0], ...of.books[1], of.trades]) {
+      if (feed === undefined) continue
+      if (feed.kind === 'book') cleanBook(feed)
+      feed.topic.rebase(seq)
+      feed.topic.published++
+      publish(feed)
+      if (feed.kind === 'book') hooks.flushed(feed)
+    }
+    if (of.market === undefined) return
+    shelf.skip(of.market)
+    publish(of.market)
+  }
+
+  function publish(feed: Feed<M>): void {
+    const text = written(feed, true)
+    if (text !== undefined) hooks.publish(feed.topic.name, text)
+  }
+
+  function breakChains(): void {
+    breakPlanned = false
+    for (const feed of orders.all()) {
+      shelf.skip(feed)
+      hooks.broken(feed)
+    }
+    const all = marketNews.all()
+    if (all === undefined) return
+    shelf.skip(all)
+    publish(all)
+  }
+
+  function written(feed: Feed<M>, reset: boolean): string | undefined {
+    const { name, last } = feed.topic
+    switch (feed.kind) {
+      case 'book':
+        // Its readers do not stand where the book stands; the next flush brings both together.
+        if (isDirty(feed)) return undefined
+        return messages.bookSnapshot(name, feed.of.shown, feed.outcome, last, reset)
+      case 'trades':
+        return messages.tradesSnapshot(name, feed.of.shown, last, reset)
+      case 'market':
+        return marketNews.snapshotOne(feed, reset)
+      case 'markets': {
+        const { size } = board().markets
+        return messages.marketsSnapshot(name, size, feed.topic.cursor(last), reset, clock.nowMs())
+      }
+      case 'price':
+      case 'quick-market':
+        return assets.snapshot(feed, reset)
+      case 'orders':
+        return undefined
+    }
+  }
+
+  /** The last snapshot of each book, for those who come in numbers between two changes. */
+  const recent = new WeakMap<Feed<M>, { published: number; reset: boolean; text: string }>()
+
+  function forgotten(feed: Feed<M>): void {
+    switch (feed.kind) {
+      case 'book':
+        books.forget(feed)
+        break
+      case 'trades':
+        feed.of.trades = undefined
+        break
+      case 'market':
+      case 'markets':
+        marketNews.forget(feed)
+        break
+      case 'orders':
+        orders.forget(feed)
+        break
+      case 'price':
+      case 'quick-market':
+        assets.forget(feed)
+        break
+    }
+  }
+
+  function feedOf(wanted: Wanted): Feed<M> | Rejection {
+    switch (wanted.channel) {
+      case 'orders':
+        return orders.feedOf(wanted.trader)
+      case 'price':
+      case 'quick-market':
+        return assets.feedOf(wanted.channel, wanted.asset)
+      default:
+        return wanted.marketId === undefined
+          ? marketNews.allFeed()
+          : marketFeedOf(wanted, wanted.marketId)
+    }
+  }
+
+  function marketFeedOf(
+    wanted: Extract<Wanted, { marketId?: MarketId }>,
+    marketId: MarketId,
+  ): Feed<M> | Rejection {
+    const shown = board().markets.get(marketId)
+    if (shown === undefined) {
+      return board().isCurrent() ? reject('MARKET_NOT_FOUND', 'marketId') : reject('OVERLOADED')
+    }
+    const of = marketFeed(shown)
+    if (wanted.channel === 'book') return books.feedOf(of, wanted.outcome, wanted.maxHz)
+    if (wanted.channel === 'market') return marketNews.oneFeed(of)
+    const name = `trades:${marketId}`
+    of.trades ??= shelf.put({ kind: 'trades', topic: new Topic<M>(name, of.tradesSeq), of })
+    return of.trades
+  }
+
+  /** Nobody can have seen more than what has happened so far. */
+  function horizonOf(feed: Feed<M>): number {
+    if (!isSequenced(feed)) return feed.topic.last
+    return feed.kind === 'book' && isDirty(feed) ? feed.topic.last : feed.of.shown.seq
+  }
+
+  return {
+    followed,
+    loaded,
+    happened(marketId, happening) {
+      const shown = board().markets.get(marketId)
+      const of = shown === undefined ? undefined : marketFeed(shown)
+      marketNews.happened(marketId, of, happening)
+    },
+    knowAsset: assets.know,
+    priced: assets.priced,
+    quickMarket: assets.quickMarket,
+    feedOf,
+    join: shelf.join,
+    leave: shelf.leave,
+    resume(feed, since) {
+      const position = typeof since === 'string' ? feed.topic.positionOf(since) : since
+      return position === undefined ? undefined : feed.topic.replay(position, horizonOf(feed))
+    },
+    snapshot(feed, reset) {
+      if (feed.kind !== 'book' || feed.hz !== undefined) return written(feed, reset)
+      const { published } = feed.topic
+      const last = recent.get(feed)
+      if (last?.published === published && last.reset === reset) return last.text
+      const text = written(feed, reset)
+      if (text !== undefined) recent.set(feed, { published, reset, text })
+      return text
+    },
+    ordersSnapshot(feed, open, at, reset) {
+      const { name } = feed.topic
+      const trader = checksumAddress(feed.trader)
+      const cursor = feed.topic.cursor(at)
+      return messages.ordersSnapshot(name, trader, open, cursor, reset, clock.nowMs())
+    },
+    shownPosition: (feed, at) => (isSequenced(feed) ? at : feed.topic.cursor(at)),
+    tidy: shelf.tidy,
+    topics: shelf.topics,
+    lingering: shelf.lingering,
+  }
+}
+
+const TRADE_NEWS = {
+  TradeSubmitted: 'submitted',
+  TradeConfirmed: 'confirmed',
+  TradeFailed: 'failed',
+  TradeReverted: 'reverted',
+} as const

@@ -1,0 +1,32 @@
+/**
+ * The checksum of a book: CRC-32 over its ten best bids, then its ten best asks, each written
+ * `price:size` and joined by commas, the two lists joined by a bar. Whoever keeps a book by deltas
+ * can prove with it that nothing is missing.
+ */
+
+import { crc32 } from 'node:zlib'
+import { BUY, SELL } from '#domain/order.ts'
+import type { LevelBook, ShownLevel } from '#live/level-book.ts'
+
+/** Levels of each side that count. */
+export const CHECKSUM_LEVELS = 10
+
+/** What is hashed; sizes are exact integers, however large. */
+export function checksumText(bids: readonly ShownLevel[], asks: readonly ShownLevel[]): string {
+  return `${sideText(bids)}|${sideText(asks)}`
+}
+
+function sideText(levels: readonly ShownLevel[]): string {
+  let text = ''
+  const count = Math.min(levels.length, CHECKSUM_LEVELS)
+  for (let at = 0; at < count; at++) {
+    const [price, size] = levels[at]!
+    text += at === 0 ? `${price}:${size}` : `,${price}:${size}`
+  }
+  return text
+}
+
+export function checksumOf(book: LevelBook): number {
+  const bids = book.levels(BUY, CHECKSUM_LEVELS)
+  return crc32(checksumText(bids, book.levels(SELL, CHECKSUM_LEVELS)))
+}

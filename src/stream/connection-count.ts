@@ -1,0 +1,75 @@
+/**
+ * How many streams each IP range has open in all front threads. Every front keeps its own numbers
+ * where the others can read them. A front that died leaves numbers behind that nobody corrects, so
+ * they belong to one life of it: the next one begins at zero.
+ *
+ * Two fronts that admit somebody in the same instant may both see the last free place. So a range can
+ * exceed its limit by the number of fronts less one, and not by more.
+ */
+
+import { makeSharedTable, SharedTable, type SharedTableMemory } from '#http/shared-table.ts'
+
+export type ConnectionCountMemory = {
+  readonly table: SharedTableMemory
+  /** The number of the life that each front lives. */
+  readonly lives: SharedArrayBuffer
+}
+
+export type ConnectionCount = {
+  /** Streams of the range that are open now. */
+  of(range: string): number
+  opened(range: string): void
+  closed(range: string): void
+}
+
+/** Ranges that are counted across fronts; beyond them those with the fewest streams are not. */
+const RANGES_MAX = 100_000
+
+/** A record of the table is not given back, and none is 0; so one more is kept than there are. */
+const KEPT_AT_ZERO = 1
+
+export function makeConnectionCountMemory(fronts: number, secret: string): ConnectionCountMemory {
+  // One front has nobody to share with.
+  const records = fronts > 1 ? RANGES_MAX : 1
+  return { table: makeSharedTable(records, secret), lives: new SharedArrayBuffer(4 * fronts) }
+}
+
+export function makeConnectionCount(memory: ConnectionCountMemory, front: number): ConnectionCount {
+  const own = new Map<string, number>()
+  const lives = new Int32Array(memory.lives)
+  const table = new SharedTable(memory.table)
+  const life = Atomics.add(lives, front, 1) + 1
+
+  function share(range: string, count: number): void {
+    if (count === 0) own.delete(range)
+    else own.set(range, count)
+    if (lives.length === 1) return
+    table.update(
+      `${front}.${life} ${range}`,
+      (kept) => (kept === 0 && count === 0 ? undefined : count + KEPT_AT_ZERO),
+      (lowest) => lowest < count + KEPT_AT_ZERO,
+    )
+  }
+
+  function countAt(other: number, range: string): number {
+    let count = 0
+    const read = (kept: number): undefined => {
+      count = Math.max(0, kept - KEPT_AT_ZERO)
+      return undefined
+    }
+    table.update(`${other}.${Atomics.load(lives, other)} ${range}`, read, () => false)
+    return count
+  }
+
+  return {
+    of(range) {
+      let count = own.get(range) ?? 0
+      for (let other = 0; other < lives.length; other++) {
+        if (other !== front) count += countAt(other, range)
+      }
+      return count
+    },
+    opened: (range) => share(range, (own.get(range) ?? 0) + 1),
+    closed: (range) => share(range, Math.max(0, (own.get(range) ?? 1) - 1)),
+  }
+}

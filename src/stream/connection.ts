@@ -1,0 +1,62 @@
+/** One client of the stream and what it follows, as plain data; the hub is the only one to change it. */
+
+import type { WebSocket } from 'uWebSockets.js'
+import type { OpenOrder } from '#actors/market.ts'
+import type { OrderDesk } from '#api/orders/order-desk.ts'
+import type { Principal } from '#http/route.ts'
+import type { Feed } from './feeds.ts'
+import type { FrameId } from './frames.ts'
+
+/** What uWebSockets.js keeps with a socket. */
+export type SocketData = { readonly connection: Connection }
+export type Socket = WebSocket<SocketData>
+
+export type Subscription = {
+  readonly feed: Feed<Subscription>
+  readonly connection: Connection
+  /** Whether its socket is in the topic; else it waits for a snapshot or a replay. */
+  live: boolean
+  /** The request that is still to be answered `subscribed`. */
+  ack: { readonly id: FrameId | undefined } | undefined
+  /** Where the client wants to go on. */
+  since: number | string | undefined
+  /** The next snapshot replaces something that the client cannot bridge. */
+  reset: boolean
+  /** The client is to be told that messages were dropped. */
+  lagged: boolean
+  /** How many had been published when it began to lag, and how many were seen to be dropped. */
+  lagAt: number
+  missed: number
+  /** Open orders as the market threads told them, and the topic's position when they were asked. */
+  taken: { readonly orders: readonly OpenOrder[]; readonly at: number } | undefined
+  asking: boolean
+}
+
+export type Connection = {
+  readonly session: string
+  readonly ip: string
+  /** Gone once it is closed: nobody may touch a closed socket. */
+  ws: Socket | undefined
+  principal: Principal | undefined
+  readonly subs: Map<string, Subscription>
+  /** Those that are not live, in the order in which they are to be served. */
+  readonly waiting: Set<Subscription>
+  /** Since when it has not been able to take what it is owed. */
+  lagSinceMs: number | undefined
+  /** Since when it has been waiting to be closed. */
+  doomedAtMs: number | undefined
+  /** A drop has been seen and is dealt with in the next turn. */
+  settling: boolean
+  /** Requests whose answer somebody else owes. */
+  inFlight: number
+  /** What it may still send, and when that was counted. */
+  tokens: number
+  tokensAtMs: number
+  /** Frames that made no sense, and frames too many, within a window. */
+  malformed: number
+  excess: number
+  windowAtMs: number
+  /** Places orders that are cancelled when the connection ends; there when it asked for that. */
+  holdingDesk: Pick<OrderDesk, 'place'> | undefined
+  readonly slot: number
+}

@@ -1,0 +1,283 @@
+/**
+ * What each connection is owed, and when it gets it.
+ *
+ * A subscription is either live, its socket in the topic of uWebSockets.js, or it waits for a
+ * snapshot or a replay. It becomes live and gets that in the same turn, so nothing falls in between.
+ * Waiting ones are served one after another while little is buffered for their socket: memory per
+ * connection stays bounded, however much it follows and however slowly it reads.
+ *
+ * When the library drops a message because a socket has too much buffered, nobody knows what else it
+ * dropped. So everything that connection follows goes back to waiting, and is told and snapshotted
+ * anew once the socket has drained. Nothing here ever waits for a reader.
+ */
+
+import { isRejection, type Rejection } from '#domain/rejection.ts'
+import { errorBody, sentenceOf } from '#http/errors.ts'
+import type { MarketGateway } from '#live/market-gateway.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { Channels } from './channels.ts'
+import type { Connection, Socket, Subscription } from './connection.ts'
+import type { Feed } from './feeds.ts'
+import type { FrameId } from './frames.ts'
+
+export type DeliverySettings = {
+  /** Bytes that may wait for one socket; what comes on top of them is dropped. */
+  readonly bufferBytesMax: number
+  /** How long a reader may lag before it is closed. */
+  readonly lagMsMax: number
+  readonly deadlineMs: number
+}
+
+export const CLOSE_LAGGING = 4008
+
+/** Questions for open orders that are under way at once. */
+const ASKS_MAX = 32
+const ASK_AGAIN_MS = 250
+/** What `send` says when it has not taken the message. */
+const DROPPED = 2
+const SUB_NAME = /"sub":"([^"]*)"/
+/** Where the name of its subscription stands in a message. */
+const SUB_WITHIN = 200
+
+export type Delivery = {
+  /** The subscription is to be served anew. */
+  wait(sub: Subscription): void
+  /** Serves what waits, as long as the socket takes it. */
+  pump(connection: Connection): void
+  /** Everybody who follows the feed needs a new snapshot. */
+  startOver(feed: Feed<Subscription>): void
+  /** Sends what belongs to a channel. What is dropped here is seen in `dropped`. */
+  send(connection: Connection, text: string): void
+  /** Answers a request. A client that cannot even take that is beyond help. */
+  answer(connection: Connection, body: object): void
+  answerError(connection: Connection, id: FrameId | undefined, rejection: Rejection): void
+  end(connection: Connection, code: number, reason: string): void
+  /** The library has dropped this message. */
+  dropped(connection: Connection, message: ArrayBuffer): void
+  /** Closes who lags too long. */
+  checkLagging(nowMs: number): void
+  isLagging(connection: Connection): boolean
+  forget(connection: Connection): void
+  figures(): { readonly lagging: number; readonly dropped: number; readonly closedLagging: number }
+}
+
+export function makeDelivery(parts: {
+  readonly channels: () => Channels<Subscription>
+  readonly gateway: Pick<MarketGateway, 'openOrders'>
+  readonly settings: DeliverySettings
+  readonly clock: Clock
+}): Delivery {
+  const { gateway, settings, clock } = parts
+  const lagging = new Set<Connection>()
+  const lowWaterBytes = Math.floor(settings.bufferBytesMax / 4)
+  const asks: Subscription[] = []
+  let asking = 0
+  let droppedCount = 0
+  let closedLagging = 0
+
+  function wait(sub: Subscription): void {
+    if (sub.live) sub.connection.ws?.unsubscribe(sub.feed.topic.name)
+    sub.live = false
+    sub.connection.waiting.add(sub)
+  }
+
+  function pump(connection: Connection): void {
+    const { ws, waiting } = connection
+    if (ws === undefined || connection.settling) return
+    if (connection.doomedAtMs !== undefined) {
+      dismiss(connection)
+      return
+    }
+    for (const sub of waiting) {
+      if (ws.getBufferedAmount() > lowWaterBytes) return
+      serve(ws, sub)
+      // Serving may have found that the reader is too slow, or even closed it.
+      if (connection.settling || connection.ws === undefined) return
+    }
+    if (connection.lagSinceMs === undefined) return
+    for (const sub of waiting) if (sub.lagged) return
+    connection.lagSinceMs = undefined
+    lagging.delete(connection)
+  }
+
+  /** Makes a subscription live, unless what it needs for that is still to come. */
+  function serve(ws: Socket, sub: Subscription): void {
+    const { feed, connection } = sub
+    const { topic } = feed
+    const channels = parts.channels()
+    const replay = sub.since === undefined ? undefined : channels.resume(feed, sub.since)
+    if (sub.since !== undefined && replay === undefined) sub.reset = true
+    let first: string | undefined
+    let texts = replay?.texts ?? []
+    let from = replay?.from ?? topic.last
+    if (replay === undefined) {
+      sub.since = undefined
+      if (feed.kind === 'orders') {
+        const since = sub.taken && channels.resume(feed, topic.cursor(sub.taken.at))
+        if (sub.taken === undefined || since === undefined) {
+          ask(sub)
+          return
+        }
+        first = channels.ordersSnapshot(feed, sub.taken.orders, sub.taken.at, sub.reset)
+        texts = since.texts
+        from = sub.taken.at
+      } else {
+        first = channels.snapshot(feed, sub.reset)
+        if (first === undefined) return
+      }
+    }
+    connection.waiting.delete(sub)
+    sub.live = true
+    ws.subscribe(topic.name)
+    if (sub.lagged) {
+      const dropped = sub.missed + topic.published - sub.lagAt
+      send(connection, `{"type":"lag","sub":"${topic.name}","dropped":${dropped}}`)
+    }
+    if (sub.ack !== undefined) {
+      const seq = channels.shownPosition(feed, from)
+      answer(connection, { type: 'subscribed', id: sub.ack.id, sub: topic.name, seq })
+    }
+    sub.ack = undefined
+    sub.since = undefined
+    sub.taken = undefined
+    sub.lagged = false
+    sub.reset = false
+    sub.missed = 0
+    if (first !== undefined) send(connection, first)
+    for (const text of texts) send(connection, text)
+  }
+
+  function ask(sub: Subscription): void {
+    if (sub.asking) return
+    sub.asking = true
+    sub.taken = undefined
+    asks.push(sub)
+    askNext()
+  }
+
+  const isGone = ({ connection, feed }: Subscription): boolean =>
+    connection.subs.get(feed.topic.name)?.feed !== feed || connection.ws === undefined
+
+  function askNext(): void {
+    while (asking < ASKS_MAX) {
+      const sub = asks.shift()
+      if (sub === undefined) return
+      if (isGone(sub) || sub.feed.kind !== 'orders') {
+        sub.asking = false
+        continue
+      }
+      asking++
+      void askOrders(sub, sub.feed.trader).finally(() => {
+        asking--
+        askNext()
+      })
+    }
+  }
+
+  async function askOrders(sub: Subscription, trader: Parameters<typeof gateway.openOrders>[0]) {
+    // From here on the topic keeps what happens, and the answer is not older than this.
+    const at = sub.feed.topic.last
+    const orders = await gateway.openOrders(trader, undefined, settings.deadlineMs)
+    sub.asking = false
+    if (isGone(sub)) return
+    if (isRejection(orders)) {
+      clock.after(ASK_AGAIN_MS, () => {
+        if (!isGone(sub) && !sub.live) ask(sub)
+      })
+      return
+    }
+    sub.taken = { orders, at }
+    pump(sub.connection)
+  }
+
+  function send({ ws }: Connection, text: string): void {
+    ws?.send(text)
+  }
+
+  function answer(connection: Connection, body: object): void {
+    const { ws } = connection
+    if (ws === undefined) return
+    if (ws.send(JSON.stringify(body)) === DROPPED) condemn(connection)
+  }
+
+  /** It cannot be helped: it gets no more, and is closed as soon as it can be told why. */
+  function condemn(connection: Connection): void {
+    connection.doomedAtMs ??= clock.nowMs()
+    lagging.add(connection)
+    dismiss(connection)
+  }
+
+  function dismiss(connection: Connection): void {
+    const { ws, doomedAtMs } = connection
+    if (ws === undefined || doomedAtMs === undefined) return
+    if (ws.getBufferedAmount() <= settings.bufferBytesMax) {
+      closedLagging++
+      end(connection, CLOSE_LAGGING, 'too slow')
+    } else if (clock.nowMs() - doomedAtMs > settings.lagMsMax) {
+      // Not even the reason for its end gets through.
+      closedLagging++
+      ws.close()
+    }
+  }
+
+  function end(connection: Connection, code: number, reason: string): void {
+    connection.ws?.end(code, reason)
+  }
+
+  function lagged(connection: Connection): void {
+    if (connection.settling) return
+    connection.settling = true
+    connection.lagSinceMs ??= clock.nowMs()
+    lagging.add(connection)
+    for (const sub of connection.subs.values()) if (sub.live) sub.lagAt = sub.feed.topic.published
+    // The library is in the middle of its topics; they may be touched in the next turn only.
+    setImmediate(() => settle(connection))
+  }
+
+  function settle(connection: Connection): void {
+    connection.settling = false
+    if (connection.ws === undefined) return
+    for (const sub of connection.subs.values()) {
+      if (!sub.live) continue
+      wait(sub)
+      sub.lagged = true
+    }
+    pump(connection)
+  }
+
+  return {
+    wait,
+    pump,
+    startOver(feed) {
+      for (const sub of feed.topic.members) {
+        wait(sub)
+        sub.since = undefined
+        sub.taken = undefined
+        sub.reset = true
+        pump(sub.connection)
+      }
+    },
+    send,
+    answer,
+    answerError(connection, id, rejection) {
+      answer(connection, { type: 'error', id, ...errorBody(rejection, sentenceOf(rejection)) })
+    },
+    end,
+    dropped(connection, message) {
+      droppedCount++
+      const name = SUB_NAME.exec(Buffer.from(message.slice(0, SUB_WITHIN)).toString('latin1'))?.[1]
+      const sub = name === undefined ? undefined : connection.subs.get(name)
+      if (sub !== undefined) sub.missed++
+      if (connection.ws !== undefined) lagged(connection)
+    },
+    checkLagging(nowMs) {
+      for (const connection of lagging) {
+        if (connection.doomedAtMs !== undefined) dismiss(connection)
+        else if (nowMs - (connection.lagSinceMs ?? nowMs) > settings.lagMsMax) condemn(connection)
+      }
+    },
+    isLagging: (connection) => lagging.has(connection),
+    forget: (connection) => void lagging.delete(connection),
+    figures: () => ({ lagging: lagging.size, dropped: droppedCount, closedLagging }),
+  }
+}

@@ -1,0 +1,339 @@
+/**
+ * The stream of one front thread: its connections, from the first frame to the last. What they follow
+ * is in `channels.ts`, what each of them is owed in `delivery.ts`, what they may ask in `requests.ts`.
+ *
+ * What markets say comes by the board. What the chain, the prices and the quick markets say comes by
+ * `marketHappened`, `priced` and `quickMarket`, one call per event.
+ */
+
+import { randomUUID } from 'node:crypto'
+import type { OrderDesk } from '#api/orders/order-desk.ts'
+import type { MarketId } from '#domain/ids.ts'
+import type { VerifiedOrder } from '#domain/order.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { Authenticator } from '#http/auth.ts'
+import { limitedRange } from '#http/client-ip.ts'
+import type { Log } from '#http/pipeline.ts'
+import type { Principal } from '#http/route.ts'
+import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
+import type { BoardListener, MarketBoard } from '#live/market-board.ts'
+import type { MarketGateway } from '#live/market-gateway.ts'
+import type { Clock } from '#runtime/clock.ts'
+import { makeChannels } from './channels.ts'
+import type { Connection, Socket, SocketData, Subscription } from './connection.ts'
+import {
+  type ConnectionCount,
+  makeConnectionCount,
+  makeConnectionCountMemory,
+} from './connection-count.ts'
+import { type DeliverySettings, makeDelivery } from './delivery.ts'
+import { isMisread, readFrame } from './frames.ts'
+import type { HeldOrders } from './held-orders.ts'
+import type { Happening, ResolutionFacts } from './market-channel.ts'
+import { makeRequests } from './requests.ts'
+import { makeSessions } from './sessions.ts'
+import type { ChannelLimits } from './shelf.ts'
+
+export type StreamSettings = ChannelLimits &
+  DeliverySettings & {
+    readonly heartbeatMs: number
+    readonly connectionsMax: number
+    readonly connectionsPerIp: number
+    readonly subscriptionsMax: number
+    readonly messagesPerSecond: number
+    readonly messagesBurst: number
+    readonly payloadBytesMax: number
+    readonly idleTimeoutSec: number
+    /** Requests of one connection that wait for an answer at once. */
+    readonly requestsInFlightMax: number
+    /** Clients are asked to come back within this time after a shutdown. */
+    readonly reconnectSpreadMs: number
+  }
+
+/** Close codes that a client can meet, besides that of a reader who lags. */
+export const CLOSE_MALFORMED = 4400
+export const CLOSE_FLOOD = 4429
+export const CLOSE_TOO_BIG = 1009
+export const CLOSE_RESTART = 1012
+
+/** Malformed frames within the window that end a connection. */
+export const MALFORMED_MAX = 100
+/** Frames over the rate within the window that end a connection, in seconds' worth of the rate. */
+const EXCESS_SECONDS = 10
+export const WINDOW_MS = 10_000
+/** Heartbeats are spread over so many turns of the wheel. */
+const SLOTS = 16
+
+export type StreamFigures = {
+  readonly connections: number
+  readonly subscriptions: number
+  readonly topics: number
+  readonly lagging: number
+  readonly published: number
+  readonly dropped: number
+  readonly closedLagging: number
+}
+
+/** What the front's route and composition need of the stream. */
+export type StreamHub = BoardListener & {
+  /** A new connection from this address, or why there cannot be one. */
+  admit(ip: string): SocketData | Rejection
+  opened(ws: Socket): void
+  heard(ws: Socket, message: ArrayBuffer, isBinary: boolean): void
+  dropped(ws: Socket, message: ArrayBuffer): void
+  drained(ws: Socket): void
+  closed(ws: Socket): void
+  /**
+   * What becomes of a market on chain, told to whoever follows the `market` channel. Call it once per
+   * event, in the order of the chain; the last one told again changes nothing, so a source that was
+   * away may simply repeat where each market stands.
+   */
+  marketHappened(
+    marketId: MarketId,
+    event: Happening['event'],
+    facts: ResolutionFacts,
+    atMs: number,
+  ): void
+  /** A new price, told on the `price` channel of its asset (`BTC`); an older one is passed over. */
+  priced(asset: string, event: PriceEvent): void
+  /** A quick market opened or was resolved, told on the `quick-market` channel of its asset. */
+  quickMarket(asset: string, event: QuickMarketEvent): void
+  /** Sessions of these keys are not authenticated any more. */
+  revoked(keyIds: readonly string[]): void
+  /**
+   * Tells everybody to come back later and closes; nobody is admitted from now on. Done when the
+   * orders that go with their session are cancelled, or nobody can wait for that any longer.
+   */
+  shutdown(): Promise<void>
+  figures(): StreamFigures
+}
+
+/** Who is asked about an order right before its market is, and told when that refused it. */
+export type PlaceWatch = {
+  readonly before: (order: VerifiedOrder) => Promise<Rejection | undefined>
+  readonly refused: (order: VerifiedOrder) => void
+}
+
+export type StreamParts = {
+  readonly board: () => MarketBoard
+  readonly gateway: Pick<MarketGateway, 'openOrders' | 'cancel'>
+  readonly desk: Pick<OrderDesk, 'place'>
+  /** Places orders that go with their session; without it nobody can ask for that. */
+  readonly holding?: {
+    readonly orders: HeldOrders
+    readonly deskWith: (watch: PlaceWatch) => Pick<OrderDesk, 'place'>
+  }
+  readonly authenticator: Pick<Authenticator, 'identify'>
+  /** Assets that can be followed before anything is told of them; whatever is told of counts, too. */
+  readonly assets?: readonly string[]
+  /** Streams of each range in all fronts; without it those of this front are counted. */
+  readonly count?: ConnectionCount
+  /** Whether orders need an authenticated session. */
+  readonly bearer: boolean
+  /** Draws what a write costs; false when there is nothing left to draw from. */
+  readonly drawWrite?: (ip: string, principal: Principal | undefined) => boolean
+  /** Sends to every socket of this thread in the topic. */
+  readonly publish: (topic: string, text: string) => void
+  readonly settings: StreamSettings
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export function makeStreamHub(parts: StreamParts): StreamHub {
+  const { gateway, settings, clock } = parts
+  const connections = new Set<Connection>()
+  const count = parts.count ?? makeConnectionCount(makeConnectionCountMemory(1, ''), 0)
+  const wheel = Array.from({ length: SLOTS }, () => new Set<Connection>())
+  let turn = 0
+  let nextSlot = 0
+  let ticking = false
+  let closing = false
+  let published = 0
+
+  const delivery = makeDelivery({ channels: () => channels, gateway, settings, clock })
+  const channels = makeChannels<Subscription>({
+    board: parts.board,
+    limits: settings,
+    clock,
+    hooks: {
+      publish(topic, text) {
+        published++
+        parts.publish(topic, text)
+      },
+      broken: delivery.startOver,
+      flushed(feed) {
+        for (const sub of feed.topic.members) if (!sub.live) delivery.pump(sub.connection)
+      },
+    },
+  })
+  const sessions = makeSessions({
+    authenticator: parts.authenticator,
+    clock,
+    ended: (connection, why) => delivery.answerError(connection, undefined, why),
+  })
+  const requests = makeRequests(parts, { channels, delivery, sessions })
+  const { answer, answerError, send, end } = delivery
+  for (const asset of parts.assets ?? []) channels.knowAsset(asset)
+
+  /** The wheel: heartbeats of one slot, and whatever has had its time. */
+  function tick(): void {
+    ticking = connections.size > 0 || channels.lingering() > 0
+    if (ticking) clock.after(settings.heartbeatMs / SLOTS, tick)
+    turn = (turn + 1) % SLOTS
+    const nowMs = clock.nowMs()
+    delivery.checkLagging(nowMs)
+    sessions.expire()
+    for (const connection of wheel[turn]!) {
+      if (!delivery.isLagging(connection)) heartbeat(connection, nowMs)
+    }
+    channels.tidy()
+  }
+
+  function heartbeat(connection: Connection, nowMs: number): void {
+    let subs = ''
+    for (const [name, { live, feed }] of connection.subs) {
+      if (!live) continue
+      const position = JSON.stringify(channels.shownPosition(feed, feed.topic.last))
+      subs += `${subs === '' ? '' : ','}"${name}":${position}`
+    }
+    send(connection, `{"type":"heartbeat","ts":${nowMs},"subs":{${subs}}}`)
+  }
+
+  /** Whether the connection may send one more frame now. */
+  function withinRate(connection: Connection, nowMs: number): boolean {
+    const { messagesPerSecond, messagesBurst } = settings
+    const elapsedSec = Math.max(0, nowMs - connection.tokensAtMs) / 1_000
+    connection.tokens = Math.min(messagesBurst, connection.tokens + elapsedSec * messagesPerSecond)
+    connection.tokensAtMs = nowMs
+    if (connection.tokens < 1) return false
+    connection.tokens--
+    return true
+  }
+
+  function heard(ws: Socket, message: ArrayBuffer, isBinary: boolean): void {
+    const { connection } = ws.getUserData()
+    if (connection.doomedAtMs !== undefined) return
+    const nowMs = clock.nowMs()
+    if (nowMs - connection.windowAtMs >= WINDOW_MS) {
+      connection.windowAtMs = nowMs
+      connection.malformed = 0
+      connection.excess = 0
+    }
+    if (message.byteLength > settings.payloadBytesMax) {
+      const detail = `a frame must be at most ${settings.payloadBytesMax} bytes`
+      answerError(connection, undefined, reject('BODY_TOO_LARGE', undefined, detail))
+      end(connection, CLOSE_TOO_BIG, 'the frame is too large')
+      return
+    }
+    const read = readFrame(message, isBinary)
+    if (!withinRate(connection, nowMs)) {
+      answerError(connection, read.id, reject('RATE_LIMITED'))
+      if (++connection.excess > EXCESS_SECONDS * settings.messagesPerSecond) {
+        end(connection, CLOSE_FLOOD, 'too many messages')
+      }
+      return
+    }
+    if (isMisread(read)) {
+      answerError(connection, read.id, read.rejection)
+      if (read.malformed && ++connection.malformed > MALFORMED_MAX) {
+        end(connection, CLOSE_MALFORMED, 'too many malformed frames')
+      }
+      return
+    }
+    requests.act(connection, read)
+  }
+
+  return {
+    followed(shown, event) {
+      channels.followed(shown, event)
+      parts.holding?.orders.followed(event)
+    },
+    loaded: channels.loaded,
+    marketHappened: (marketId, event, facts, atMs) =>
+      channels.happened(marketId, { event, facts, atMs }),
+    priced: channels.priced,
+    quickMarket: channels.quickMarket,
+
+    admit(peer) {
+      const ip = limitedRange(peer)
+      if (closing || connections.size >= settings.connectionsMax) return reject('OVERLOADED')
+      if (count.of(ip) >= settings.connectionsPerIp) {
+        const detail = `${settings.connectionsPerIp} connections of one address are open`
+        return reject('RATE_LIMITED', undefined, detail)
+      }
+      const nowMs = clock.nowMs()
+      const connection: Connection = {
+        session: randomUUID(),
+        ip,
+        ws: undefined,
+        principal: undefined,
+        subs: new Map(),
+        waiting: new Set(),
+        lagSinceMs: undefined,
+        doomedAtMs: undefined,
+        settling: false,
+        inFlight: 0,
+        tokens: settings.messagesBurst,
+        tokensAtMs: nowMs,
+        malformed: 0,
+        excess: 0,
+        windowAtMs: nowMs,
+        holdingDesk: undefined,
+        slot: nextSlot++ % SLOTS,
+      }
+      return { connection }
+    },
+
+    opened(ws) {
+      const { connection } = ws.getUserData()
+      connection.ws = ws
+      connections.add(connection)
+      count.opened(connection.ip)
+      wheel[connection.slot]!.add(connection)
+      if (!ticking) tick()
+      const { session } = connection
+      const { heartbeatMs } = settings
+      const serverTime = clock.nowMs()
+      answer(connection, { type: 'hello', version: 1, session, heartbeatMs, serverTime })
+    },
+
+    heard,
+
+    dropped: (ws, message) => delivery.dropped(ws.getUserData().connection, message),
+    drained: (ws) => delivery.pump(ws.getUserData().connection),
+
+    closed(ws) {
+      const { connection } = ws.getUserData()
+      connection.ws = undefined
+      if (!connections.delete(connection)) return
+      for (const sub of [...connection.subs.values()]) requests.drop(sub)
+      parts.holding?.orders.end(connection.session)
+      delivery.forget(connection)
+      sessions.forget(connection)
+      wheel[connection.slot]!.delete(connection)
+      count.closed(connection.ip)
+    },
+
+    revoked: sessions.revoked,
+
+    async shutdown() {
+      closing = true
+      for (const connection of connections) {
+        // Each at a time of its own, so that they do not all come back at once.
+        const reconnectInMs = Math.floor(Math.random() * settings.reconnectSpreadMs)
+        send(connection, `{"type":"shutdown","reconnectInMs":${reconnectInMs}}`)
+        end(connection, CLOSE_RESTART, 'the service restarts')
+      }
+      const late = new Promise<void>((resolve) => void clock.after(settings.deadlineMs, resolve))
+      await Promise.race([parts.holding?.orders.settled(), late])
+    },
+
+    figures: () => ({
+      connections: connections.size,
+      subscriptions: requests.subscriptions(),
+      topics: channels.topics(),
+      published,
+      ...delivery.figures(),
+    }),
+  }
+}

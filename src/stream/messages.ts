@@ -1,0 +1,291 @@
+/**
+ * The messages of the channels as text. Written by hand: each is written once for all of its
+ * subscribers, and the total of a level may be an integer that no JSON number of JavaScript holds.
+ */
+
+import type { OpenOrder } from '#actors/market.ts'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { OrderHash, TradeId } from '#domain/ids.ts'
+import type { CloseReason, ResolutionEvent } from '#domain/market.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { BUY, type Outcome, SELL, type Side } from '#domain/order.ts'
+import type { TradeStatus } from '#domain/trade.ts'
+import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
+import type { ShownLevel } from '#live/level-book.ts'
+import type { ShownMarket, ShownTrade } from '#live/market-board.ts'
+import { checksumOf } from './checksum.ts'
+import type { Happening, ResolutionFacts } from './market-channel.ts'
+import type { CursorStep } from './shelf.ts'
+
+const levelsText = (levels: readonly ShownLevel[]): string => {
+  let text = ''
+  for (const [price, size] of levels) {
+    text += text === '' ? `[${price},${size}]` : `,[${price},${size}]`
+  }
+  return text
+}
+
+const resetText = (reset: boolean): string => (reset ? ',"reset":true' : '')
+
+export function bookSnapshot(
+  sub: string,
+  shown: ShownMarket,
+  outcome: Outcome,
+  seq: number,
+  reset: boolean,
+): string {
+  const book = shown.books[outcome]
+  return (
+    `{"type":"book.snapshot","sub":"${sub}","marketId":"${shown.market.id}","outcome":${outcome},` +
+    `"seq":${seq},"bids":[${levelsText(book.levels(BUY))}],"asks":[${levelsText(book.levels(SELL))}],` +
+    `"checksum":${checksumOf(book)},"ts":${shown.updatedAtMs}${resetText(reset)}}`
+  )
+}
+
+/** The levels that changed, each with its new total. */
+export type Changes = { readonly bids: readonly ShownLevel[]; readonly asks: readonly ShownLevel[] }
+
+export function bookDelta(
+  sub: string,
+  shown: ShownMarket,
+  outcome: Outcome,
+  position: { readonly seq: number; readonly prevSeq: number },
+  { bids, asks }: Changes,
+): string {
+  return (
+    `{"type":"book.delta","sub":"${sub}","marketId":"${shown.market.id}","outcome":${outcome},` +
+    `"seq":${position.seq},"prevSeq":${position.prevSeq},"bids":[${levelsText(bids)}],` +
+    `"asks":[${levelsText(asks)}],"checksum":${checksumOf(shown.books[outcome])},` +
+    `"ts":${shown.updatedAtMs}}`
+  )
+}
+
+function tradeFields(trade: {
+  readonly tradeId: TradeId
+  readonly price: number
+  readonly size: number
+  readonly outcome: Outcome
+  readonly buyer: string
+  readonly seller: string
+  readonly takerSide: Side
+  readonly matchedAtMs: number
+}): string {
+  return (
+    `"tradeId":"${trade.tradeId}","price":${trade.price},"size":${trade.size},` +
+    `"outcome":${trade.outcome},"buyer":"${trade.buyer}","seller":"${trade.seller}",` +
+    `"takerSide":${trade.takerSide},"ts":${trade.matchedAtMs}`
+  )
+}
+
+/** `fill` of `fills`: the trades of one match share its number, and none of them may be missing. */
+export function trade(
+  sub: string,
+  shown: ShownTrade,
+  prevSeq: number,
+  fill: number,
+  fills: number,
+): string {
+  const parties = {
+    ...shown,
+    buyer: checksumAddress(shown.buyer),
+    seller: checksumAddress(shown.seller),
+  }
+  return (
+    `{"type":"trade","sub":"${sub}","marketId":"${shown.marketId}",${tradeFields(parties)},` +
+    `"seq":${shown.seq},"prevSeq":${prevSeq},"fill":${fill},"fills":${fills},"status":"matched"}`
+  )
+}
+
+export function tradeStatus(
+  sub: string,
+  news: {
+    readonly marketId: string
+    readonly tradeId: TradeId
+    readonly seq: number
+    readonly prevSeq: number
+    readonly status: TradeStatus
+    readonly txHash: string
+    readonly reason: string
+    readonly atMs: number
+  },
+): string {
+  return (
+    `{"type":"trade.status","sub":"${sub}","marketId":"${news.marketId}",` +
+    `"tradeId":"${news.tradeId}","seq":${news.seq},"prevSeq":${news.prevSeq},` +
+    `"status":"${news.status}","txHash":${JSON.stringify(news.txHash)},` +
+    `"reason":${JSON.stringify(news.reason)},"ts":${news.atMs}}`
+  )
+}
+
+/** The latest trades that this front has heard of, oldest first; the whole history is at REST. */
+export function tradesSnapshot(
+  sub: string,
+  shown: ShownMarket,
+  seq: number,
+  reset: boolean,
+): string {
+  const trades: string[] = []
+  for (const known of shown.trades.values()) {
+    const parties = {
+      ...known,
+      buyer: checksumAddress(known.buyer),
+      seller: checksumAddress(known.seller),
+    }
+    trades.push(
+      `{${tradeFields(parties)},"seq":${known.seq},"status":"${known.status}",` +
+        `"txHash":${JSON.stringify(known.txHash)}}`,
+    )
+  }
+  return (
+    `{"type":"trades.snapshot","sub":"${sub}","marketId":"${shown.market.id}","seq":${seq},` +
+    `"trades":[${trades.join(',')}],"ts":${shown.updatedAtMs}${resetText(reset)}}`
+  )
+}
+
+export type OrderNews = {
+  readonly orderHash: OrderHash
+  readonly marketId: string
+  readonly side: Side
+  readonly outcome: Outcome
+  readonly price: Price
+  /** As it was signed, where the event tells it. */
+  readonly size: Shares | undefined
+  readonly status: 'accepted' | 'partially_filled' | 'filled' | 'cancelled' | 'expired'
+  /** Why it was cancelled, where nobody asked for it. */
+  readonly reason: string
+  readonly remaining: number
+  readonly seq: number
+  readonly atMs: number
+}
+
+export function order(sub: string, news: OrderNews, { cursor, prevCursor }: CursorStep): string {
+  const reason = news.reason === '' ? '' : `,"reason":"${news.reason}"`
+  const size = news.size === undefined ? '' : `"size":${news.size},`
+  return (
+    `{"type":"order","sub":"${sub}","orderHash":"${news.orderHash}","marketId":"${news.marketId}",` +
+    `"side":${news.side},"outcome":${news.outcome},"price":${news.price},${size}` +
+    `"status":"${news.status}"${reason},"remainingSize":${news.remaining},"seq":${news.seq},` +
+    `"cursor":"${cursor}","prevCursor":"${prevCursor}","ts":${news.atMs}}`
+  )
+}
+
+/** Every order that the trader had open in the market ended with the market. */
+export function ordersEnded(
+  sub: string,
+  news: {
+    readonly marketId: string
+    readonly status: 'expired' | 'cancelled'
+    readonly reason: string
+    readonly seq: number
+    readonly atMs: number
+  },
+  { cursor, prevCursor }: CursorStep,
+): string {
+  return (
+    `{"type":"orders.ended","sub":"${sub}","marketId":"${news.marketId}",` +
+    `"status":"${news.status}","reason":"${news.reason}","seq":${news.seq},` +
+    `"cursor":"${cursor}","prevCursor":"${prevCursor}","ts":${news.atMs}}`
+  )
+}
+
+export function ordersSnapshot(
+  sub: string,
+  trader: string,
+  orders: readonly OpenOrder[],
+  cursor: string,
+  reset: boolean,
+  nowMs: number,
+): string {
+  const entries = orders.map(
+    (open) =>
+      `{"orderHash":"${open.orderHash}","marketId":"${open.marketId}","side":${open.side},` +
+      `"outcome":${open.outcome},"price":${open.price},"size":${open.size},` +
+      `"status":"${open.remaining < open.size ? 'partially_filled' : 'accepted'}",` +
+      `"remainingSize":${open.remaining},"ts":${open.placedAtMs}}`,
+  )
+  return (
+    `{"type":"orders.snapshot","sub":"${sub}","trader":"${trader}","cursor":"${cursor}",` +
+    `"orders":[${entries.join(',')}],"ts":${nowMs}${resetText(reset)}}`
+  )
+}
+
+export type MarketNews = {
+  readonly marketId: string
+  readonly event: 'created' | CloseReason | ResolutionEvent
+  readonly atMs: number
+  /** Of what its log tells: the number of the change. */
+  readonly seq?: number
+  /** Of what the chain tells: what is known with it. */
+  readonly facts?: ResolutionFacts
+}
+
+export function market(
+  sub: string,
+  { marketId, event, seq, facts, atMs }: MarketNews,
+  { cursor, prevCursor }: CursorStep,
+): string {
+  const number = seq === undefined ? '' : `"seq":${seq},`
+  const resolution = facts === undefined ? '' : `"resolution":${JSON.stringify(facts)},`
+  return (
+    `{"type":"market","sub":"${sub}","marketId":"${marketId}","event":"${event}",` +
+    `${number}${resolution}"cursor":"${cursor}","prevCursor":"${prevCursor}","ts":${atMs}}`
+  )
+}
+
+export function marketSnapshot(
+  sub: string,
+  shown: ShownMarket,
+  last: Happening | undefined,
+  cursor: string,
+  reset: boolean,
+): string {
+  const state = last?.event === 'resolved' ? 'resolved' : (shown.closed ?? 'open')
+  const resolution =
+    last === undefined
+      ? ''
+      : `"resolution":${JSON.stringify({ event: last.event, ...last.facts, ts: last.atMs })},`
+  return (
+    `{"type":"market.snapshot","sub":"${sub}","marketId":"${shown.market.id}","state":"${state}",` +
+    `"seq":${shown.seq},${resolution}"cursor":"${cursor}","ts":${shown.updatedAtMs}` +
+    `${resetText(reset)}}`
+  )
+}
+
+/** All markets are too many for a message: their list is at REST, and what follows is here. */
+export function marketsSnapshot(
+  sub: string,
+  count: number,
+  cursor: string,
+  reset: boolean,
+  nowMs: number,
+): string {
+  return (
+    `{"type":"market.snapshot","sub":"${sub}","count":${count},"cursor":"${cursor}",` +
+    `"ts":${nowMs}${resetText(reset)}}`
+  )
+}
+
+export function price(
+  sub: string,
+  { asset, price: value, priceUSD, timestamp, source }: PriceEvent,
+  { cursor, prevCursor }: CursorStep,
+): string {
+  return (
+    `{"type":"price","sub":"${sub}","asset":"${asset}","price":${value},"priceUSD":${priceUSD},` +
+    `"timestamp":${timestamp},"source":${JSON.stringify(source)},` +
+    `"cursor":"${cursor}","prevCursor":"${prevCursor}"}`
+  )
+}
+
+export function quickMarket(
+  sub: string,
+  asset: string,
+  { event, quickMarket: one, atMs }: QuickMarketEvent,
+  { cursor, prevCursor }: CursorStep,
+): string {
+  return (
+    `{"type":"quick-market","sub":"${sub}","asset":"${asset}","event":"${event}",` +
+    `"quickMarket":${JSON.stringify(one)},"cursor":"${cursor}","prevCursor":"${prevCursor}",` +
+    `"ts":${atMs}}`
+  )
+}

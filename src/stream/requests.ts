@@ -1,0 +1,238 @@
+/** What clients ask for on the stream, one function per kind of request. */
+
+import { acceptedBody } from '#api/orders/order-shapes.ts'
+import { checksumAddress } from '#domain/checksum-address.ts'
+import { Fault } from '#domain/fault.ts'
+import { BUY, SELL } from '#domain/order.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { Channels } from './channels.ts'
+import type { Connection, Subscription } from './connection.ts'
+import type { Delivery } from './delivery.ts'
+import type { FrameId, Request } from './frames.ts'
+import type { StreamParts } from './hub.ts'
+import type { Sessions } from './sessions.ts'
+
+export type Requests = {
+  act(connection: Connection, request: Request): void
+  /** Ends a subscription. */
+  drop(sub: Subscription): void
+  subscriptions(): number
+}
+
+type Asked<Op extends Request['op']> = Extract<Request, { op: Op }>
+
+export function makeRequests(
+  parts: StreamParts,
+  within: {
+    readonly channels: Channels<Subscription>
+    readonly delivery: Delivery
+    readonly sessions: Sessions
+  },
+): Requests {
+  const { gateway, desk, settings, clock, log } = parts
+  const { channels, delivery, sessions } = within
+  const { answer, answerError } = delivery
+  let subscriptions = 0
+
+  function act(connection: Connection, request: Request): void {
+    const { id } = request
+    switch (request.op) {
+      case 'subscribe':
+        subscribe(connection, request)
+        break
+      case 'unsubscribe': {
+        const sub = connection.subs.get(request.sub)
+        if (sub === undefined) {
+          answerError(connection, id, NO_SUBSCRIPTION)
+          break
+        }
+        drop(sub)
+        answer(connection, { type: 'unsubscribed', id, sub: request.sub })
+        break
+      }
+      case 'snapshot': {
+        const sub = connection.subs.get(request.sub)
+        if (sub === undefined) {
+          answerError(connection, id, NO_SUBSCRIPTION)
+          break
+        }
+        delivery.wait(sub)
+        sub.since = undefined
+        delivery.pump(connection)
+        break
+      }
+      case 'auth':
+        later(connection, id, async () => {
+          const principal = await sessions.authenticate(connection, request.token)
+          if (isRejection(principal)) return principal
+          return { type: 'authenticated', address: checksumAddress(principal.address) }
+        })
+        break
+      case 'place':
+        write(connection, id, () => place(connection, request))
+        break
+      case 'cancel':
+        write(connection, id, () => cancel(connection, request))
+        break
+      case 'cancelOnDisconnect':
+        cancelOnDisconnect(connection, id, request.enabled)
+        break
+      case 'ping':
+        answer(connection, { type: 'pong', id, ts: clock.nowMs() })
+        break
+    }
+  }
+
+  async function place(
+    connection: Connection,
+    { order, signature, permitSignature }: Asked<'place'>,
+  ): Promise<object> {
+    const submission = { order, signature, ...(permitSignature && { permitSignature }) }
+    const at = connection.holdingDesk ?? desk
+    const placed = await at.place(submission, clock.nowMs() + settings.deadlineMs)
+    return isRejection(placed) ? placed : { type: 'placed', ...acceptedBody(placed) }
+  }
+
+  async function cancel(
+    connection: Connection,
+    { marketId, orderHash, side }: Asked<'cancel'>,
+  ): Promise<object> {
+    // Without bearer authentication everybody may cancel, as at REST; with it, his own only.
+    const trader = parts.bearer ? connection.principal?.address : undefined
+    const wanted = {
+      marketId,
+      orderHash,
+      side: side === 'sell' ? SELL : BUY,
+      ...(trader === undefined ? {} : { trader }),
+    } as const
+    const cancelled = await gateway.cancel(wanted, settings.deadlineMs)
+    return isRejection(cancelled) ? cancelled : { type: 'cancelled', orderHash }
+  }
+
+  function cancelOnDisconnect(
+    connection: Connection,
+    id: FrameId | undefined,
+    enabled: boolean,
+  ): void {
+    const { holding } = parts
+    const { session } = connection
+    if (sessions.principalOf(connection) === undefined) {
+      answerError(connection, id, reject('UNAUTHORIZED_MISSING_HEADER'))
+      return
+    }
+    if (holding === undefined) {
+      answerError(connection, id, NO_CANCEL_ON_DISCONNECT)
+      return
+    }
+    if (!enabled) {
+      connection.holdingDesk = undefined
+      holding.orders.forget(session)
+    } else {
+      connection.holdingDesk ??= holding.deskWith({
+        async before(order) {
+          // Whoever is gone places nothing that he wanted to go with him.
+          if (connection.ws === undefined) return reject('OVERLOADED')
+          return holding.orders.hold(session, order)
+        },
+        refused: ({ orderHash }) => holding.orders.release(session, orderHash),
+      })
+    }
+    answer(connection, { type: 'cancelOnDisconnect', id, enabled })
+  }
+
+  function subscribe(connection: Connection, { id, wanted, since }: Asked<'subscribe'>): void {
+    const feed = channels.feedOf(wanted)
+    if (isRejection(feed)) {
+      answerError(connection, id, feed)
+      return
+    }
+    const { name } = feed.topic
+    let sub = connection.subs.get(name)
+    if (sub === undefined) {
+      if (connection.subs.size >= settings.subscriptionsMax) {
+        // A topic that was made for nothing must not stay.
+        channels.leave(feed, NOBODY)
+        const detail = `a connection may have ${settings.subscriptionsMax} subscriptions`
+        answerError(connection, id, reject('RATE_LIMITED', 'channel', detail))
+        return
+      }
+      sub = {
+        feed,
+        connection,
+        live: false,
+        ack: undefined,
+        since: undefined,
+        reset: false,
+        lagged: false,
+        lagAt: 0,
+        missed: 0,
+        taken: undefined,
+        asking: false,
+      }
+      connection.subs.set(name, sub)
+      channels.join(feed, sub)
+      subscriptions++
+    }
+    delivery.wait(sub)
+    sub.ack = { id }
+    sub.since = since
+    delivery.pump(connection)
+  }
+
+  function drop(sub: Subscription): void {
+    const { connection, feed } = sub
+    connection.subs.delete(feed.topic.name)
+    connection.waiting.delete(sub)
+    if (sub.live) connection.ws?.unsubscribe(feed.topic.name)
+    sub.live = false
+    channels.leave(feed, sub)
+    subscriptions--
+  }
+
+  function write(
+    connection: Connection,
+    id: FrameId | undefined,
+    work: () => Promise<object | Rejection>,
+  ): void {
+    const principal = sessions.principalOf(connection)
+    if (parts.bearer && principal === undefined) {
+      answerError(connection, id, reject('UNAUTHORIZED_MISSING_HEADER'))
+    } else if (parts.drawWrite?.(connection.ip, principal) === false) {
+      answerError(connection, id, reject('RATE_LIMITED'))
+    } else later(connection, id, work)
+  }
+
+  /** Answers when the work is done; the connection may be gone by then. */
+  function later(
+    connection: Connection,
+    id: FrameId | undefined,
+    work: () => Promise<object | Rejection>,
+  ): void {
+    if (connection.inFlight >= settings.requestsInFlightMax) {
+      answerError(connection, id, reject('OVERLOADED'))
+      return
+    }
+    connection.inFlight++
+    work()
+      .catch((error: unknown) => {
+        log.error({ session: connection.session, err: error }, 'a request of the stream failed')
+        // What is away outside may be back soon; everything else is a bug.
+        return reject(error instanceof Fault && error.retryable ? 'OVERLOADED' : 'INTERNAL')
+      })
+      .then((result) => {
+        connection.inFlight--
+        if (isRejection(result)) answerError(connection, id, result)
+        else answer(connection, { ...result, id })
+      })
+  }
+
+  return { act, drop, subscriptions: () => subscriptions }
+}
+
+const NOBODY = {} as Subscription
+const NO_SUBSCRIPTION = reject('NOT_FOUND', 'sub', 'there is no such subscription')
+const NO_CANCEL_ON_DISCONNECT = reject(
+  'INVALID_FIELD',
+  'enabled',
+  'this exchange cannot cancel on disconnect',
+)

@@ -1,0 +1,41 @@
+/** `GET /api/v1/stream`: the WebSocket that tells every book, trade and order live. */
+
+import { type UpgradeRoute, upgradeRoute } from '#http/route.ts'
+import type { SocketData } from '../connection.ts'
+import type { StreamHub, StreamSettings } from '../hub.ts'
+
+/** Frames a little too large get an answer; those beyond are cut off by the library. */
+const PAYLOAD_GRACE = 4
+
+export function stream(
+  hub: StreamHub,
+  settings: Pick<StreamSettings, 'payloadBytesMax' | 'idleTimeoutSec' | 'bufferBytesMax'>,
+): UpgradeRoute {
+  return upgradeRoute<SocketData, never>({
+    kind: 'upgrade',
+    method: 'GET',
+    path: '/api/v1/stream',
+    auth: 'public',
+    cost: 'read',
+    tag: 'stream',
+    summary: 'The WebSocket stream',
+    description:
+      'Books, trades, orders and markets live, in sequence; order entry besides. Its messages are ' +
+      'described in `/asyncapi.json`.',
+    readsIp: true,
+    errors: ['RATE_LIMITED', 'OVERLOADED'],
+    accept: ({ ip }) => hub.admit(ip),
+    socket: {
+      maxPayloadLength: PAYLOAD_GRACE * settings.payloadBytesMax,
+      maxBackpressure: settings.bufferBytesMax,
+      closeOnBackpressureLimit: false,
+      idleTimeout: settings.idleTimeoutSec,
+      sendPingsAutomatically: true,
+      open: (ws) => hub.opened(ws),
+      message: (ws, message, isBinary) => hub.heard(ws, message, isBinary),
+      dropped: (ws, message) => hub.dropped(ws, message),
+      drain: (ws) => hub.drained(ws),
+      close: (ws) => hub.closed(ws),
+    },
+  })
+}

@@ -1,0 +1,147 @@
+/** When the front answers trades from its own memory, and when it must ask the database. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { MarketView } from '#actors/market.ts'
+import { listTrades } from '#api/markets/list-trades.ts'
+import type { Address, TradeId } from '#domain/ids.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { makeBoard, type ShownTrade } from '#live/market-board.ts'
+import { marketNumbered } from '../support/seeded-markets.ts'
+
+const market = marketNumbered(0x61)
+const trader = `0x${'1'.repeat(40)}` as Address
+const head = { marketId: market.id, atMs: 1_000 }
+const opened = { ...head, type: 'MarketOpened', seq: 1, market } as MarketEvent
+/** Somebody sells enough for everything that is matched here. */
+const rested = {
+  ...head,
+  type: 'OrderRested',
+  seq: 2,
+  side: 1,
+  outcome: 0,
+  price: 500_000,
+  added: 1_000,
+} as unknown as MarketEvent
+const idAt = (seq: number) => `${market.id}-${seq}-0` as TradeId
+
+function matchedAt(seq: number): MarketEvent {
+  const taker = { marketId: market.id, trader, side: 0, outcome: 0, price: 500_000, size: 1 }
+  const fills = [{ maker: trader, makerHash: '0x', price: 500_000, size: 1 }]
+  return { ...head, type: 'OrdersMatched', seq, taker, fills } as unknown as MarketEvent
+}
+
+function confirmedAt(seq: number, of: number): MarketEvent {
+  return { ...head, type: 'TradeConfirmed', seq, tradeId: idAt(of), txHash: '0xaa' } as MarketEvent
+}
+
+const storedAt = (seq: number, status: ShownTrade['status'] = 'matched') =>
+  ({
+    tradeId: idAt(seq),
+    marketId: market.id,
+    seq,
+    fillIndex: 0,
+    outcome: 0,
+    price: 500_000,
+    size: 1,
+    buyer: trader,
+    seller: trader,
+    takerSide: 0,
+    matchedAtMs: 1_000,
+    status,
+    txHash: '',
+  }) as unknown as ShownTrade
+
+function fixture() {
+  const board = makeBoard({ isWhole: () => true, isCurrent: () => true })
+  let stored: ShownTrade[] = []
+  let asked = 0
+  const { handle } = listTrades({
+    board,
+    storedTrades: async (_marketId, limit) => {
+      asked++
+      return stored.toReversed().slice(0, limit)
+    },
+  })
+  return {
+    board,
+    store: (...trades: ShownTrade[]) => {
+      stored = trades
+    },
+    load: (seq: number) => {
+      const asks = seq === 1 ? [] : [[500_000, 1_000n]]
+      const sides = { bids: [[], []], asks: [asks, []] } as unknown as Pick<
+        MarketView,
+        'bids' | 'asks'
+      >
+      board.load({ market, seq, closed: undefined, updatedAtMs: 0, ...sides })
+    },
+    /** The changes of the trades that are listed, each with its status, and how often the database was asked. */
+    async list(query: { limit?: number } = {}) {
+      asked = 0
+      const answer = await handle({ path: { marketId: market.id }, query } as never)
+      const { trades } = (
+        answer as unknown as { body: { trades: { seq: number; status: string }[] } }
+      ).body
+      return { trades: trades.map(({ seq, status }) => `${seq} ${status}`), asked }
+    },
+  }
+}
+
+test('of a market that it has known from the start the front has all trades', async () => {
+  const live = fixture()
+  live.board.follow([opened, rested, matchedAt(3), matchedAt(4)])
+  assert.deepEqual(await live.list(), { trades: ['4 matched', '3 matched'], asked: 0 })
+
+  const told = fixture()
+  told.load(1)
+  told.board.follow([rested, matchedAt(3)])
+  assert.deepEqual(await told.list(), { trades: ['3 matched'], asked: 0 })
+})
+
+test('what the database told is kept once it is seen to be abreast', async () => {
+  const { board, load, store, list } = fixture()
+  load(9)
+  store(storedAt(4), storedAt(7))
+  assert.deepEqual(await list(), { trades: ['7 matched', '4 matched'], asked: 1 })
+  // Nothing proves that the trade of 8 is not on its way into the database.
+  store(storedAt(4), storedAt(7), storedAt(8))
+  assert.deepEqual((await list()).trades, ['8 matched', '7 matched', '4 matched'])
+  board.follow([matchedAt(10)])
+  store(storedAt(4), storedAt(7), storedAt(8), storedAt(10))
+  const all = ['10 matched', '8 matched', '7 matched', '4 matched']
+  assert.deepEqual(await list({ limit: 2 }), { trades: all.slice(0, 2), asked: 1 })
+  assert.deepEqual(await list(), { trades: all, asked: 1 })
+  assert.deepEqual(await list(), { trades: all, asked: 0 })
+  // From here on events alone keep it right.
+  board.follow([confirmedAt(11, 7), matchedAt(12)])
+  const after = ['12 matched', '10 matched', '8 matched', '7 confirmed', '4 matched']
+  assert.deepEqual(await list(), { trades: after, asked: 0 })
+})
+
+test('news of a trade that is not held here are not overtaken by an older row', async () => {
+  const { board, load, store, list } = fixture()
+  load(9)
+  board.follow([matchedAt(10), confirmedAt(11, 7)])
+  // The database is at 10: it has not heard of the confirmation, so it is asked again.
+  store(storedAt(7), storedAt(10))
+  assert.equal((await list()).asked, 1)
+  board.follow([matchedAt(12)])
+  store(storedAt(7, 'confirmed'), storedAt(10), storedAt(12))
+  assert.deepEqual(await list(), { trades: ['12 matched', '10 matched', '7 confirmed'], asked: 1 })
+  assert.deepEqual(await list(), { trades: ['12 matched', '10 matched', '7 confirmed'], asked: 0 })
+})
+
+test('a view that tells of more than was heard makes it ask again; so does what it had to forget', async () => {
+  const { board, load, store, list } = fixture()
+  board.follow([opened, rested, matchedAt(3)])
+  load(20)
+  store(storedAt(3), storedAt(15))
+  assert.deepEqual(await list(), { trades: ['15 matched', '3 matched'], asked: 1 })
+
+  const many = fixture()
+  const matched = Array.from({ length: 130 }, (_, at) => matchedAt(at + 3))
+  many.board.follow([opened, rested, ...matched])
+  assert.equal((await many.list()).trades.length, 100)
+  assert.equal(many.board.markets.get(market.id)?.hasAllTrades, false)
+})

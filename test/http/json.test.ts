@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { JSON_DEPTH_MAX, parseJson, writeJson } from '#http/json.ts'
+
+const parse = (text: string) => parseJson(Buffer.from(text))
+
+test('reads what JSON.parse reads, for any JSON of integers and strings', () => {
+  const seed = Date.now()
+  const { tree } = fc.letrec((tie) => ({
+    tree: fc.oneof(
+      { maxDepth: 5 },
+      fc.maxSafeInteger().map((value) => (Object.is(value, -0) ? 0 : value)),
+      fc.string({ unit: 'binary' }),
+      fc.boolean(),
+      fc.constant(null),
+      fc.array(tie('tree'), { maxLength: 4 }),
+      fc.dictionary(fc.string({ unit: 'binary' }), tie('tree'), { maxKeys: 4 }),
+    ),
+  }))
+  fc.assert(
+    fc.property(tree, fc.nat(3), (value, spaces) => {
+      const text = JSON.stringify(value, null, spaces)
+      const parsed = parse(text)
+      assert.equal(parsed.rejection, undefined, `refused ${text}`)
+      assert.deepEqual(parsed.value, JSON.parse(text))
+    }),
+    { seed, numRuns: 2_000 },
+  )
+})
+
+test('integers beyond 2^53 come out exactly', () => {
+  for (const digits of ['9007199254740993', '18446744073709551615', '-9007199254740993']) {
+    assert.deepEqual(parse(`{"a":[${digits}]}`).value, { a: [BigInt(digits)] })
+  }
+  assert.deepEqual(parse('{"a":9007199254740991}').value, { a: Number.MAX_SAFE_INTEGER })
+  assert.deepEqual(parse('[1 , 22\n,333]').value, [1, 22, 333])
+})
+
+test('numerals that are not written as integers are no number', () => {
+  for (const numeral of ['1.5', '1.0', '1e3', '1E3', '0.1', '-0', '1e999', '9'.repeat(30)]) {
+    assert.deepEqual(parse(`{"a":${numeral}}`).value, { a: Number.NaN }, numeral)
+  }
+  assert.deepEqual(parse('[-7]').value, [-7])
+})
+
+test('a key that is there twice is refused by name, however it is spelt', () => {
+  const cases: [string, string][] = [
+    ['{"a":1,"a":1}', 'a'],
+    ['{"a":1,"\\u0061":2}', 'a'],
+    ['{"order":{"price":1,"size":2,"price":3}}', 'order.price'],
+    ['{"o":[{"a":1},{"b":[{"c":1,"c":1}]}]}', 'o[1].b[0].c'],
+    ['{"__proto__":1,"__proto__":2}', '__proto__'],
+    ['{"a\\"b":1,"a\\"b":2}', 'a"b'],
+  ]
+  for (const [text, field] of cases) {
+    const { rejection } = parse(text)
+    assert.deepEqual([rejection?.rejected, rejection?.field], ['INVALID_FIELD', field], text)
+  }
+  assert.equal(parse('{"a":{"b":1},"c":{"b":1}}').rejection, undefined)
+  assert.equal(parse('{"a":"a\\\\","b":"\\"a\\":1"}').rejection, undefined)
+})
+
+test('broken text is refused with the place where it broke', () => {
+  for (const text of ['', '{', '{"a":}', "{'a':1}", '{"a":1}}', 'nul', '01', '"\u0001"', '{,}']) {
+    assert.equal(parse(text).rejection?.rejected, 'INVALID_JSON', text)
+  }
+  assert.equal(parse('{"a":1,}').rejection?.detail, 'the body is not valid JSON at position 7')
+})
+
+test('bytes that are not UTF-8 are refused', () => {
+  for (const bytes of [
+    [0x22, 0xff, 0x22],
+    [0x22, 0xc3, 0x22],
+    [0x22, 0xed, 0xa0, 0x80, 0x22],
+  ]) {
+    assert.equal(parseJson(Uint8Array.from(bytes)).rejection?.rejected, 'INVALID_JSON')
+  }
+})
+
+test('nesting is bounded', () => {
+  const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
+  assert.equal(parse(nested(JSON_DEPTH_MAX)).rejection, undefined)
+  assert.equal(parse(nested(JSON_DEPTH_MAX + 1)).rejection?.rejected, 'INVALID_JSON')
+  assert.equal(parse(nested(32_000)).rejection?.rejected, 'INVALID_JSON')
+})
+
+test('__proto__ is a key like any other and pollutes nothing', () => {
+  const { value } = parse('{"__proto__":{"polluted":12345678901234567890}}')
+  assert.ok(Object.hasOwn(value as object, '__proto__'))
+  assert.equal((value as { polluted?: unknown }).polluted, undefined)
+  assert.equal(({} as { polluted?: unknown }).polluted, undefined)
+})
+
+test('a bigint is written as the integer it is', () => {
+  assert.equal(writeJson({ a: 2n ** 64n - 1n, b: 1 }), '{"a":18446744073709551615,"b":1}')
+})

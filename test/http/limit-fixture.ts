@@ -1,0 +1,25 @@
+/** Limits for tests: small numbers that are easy to reckon with. */
+
+import type { LimitSettings } from '#http/limits.ts'
+import type { Arrival } from '#http/pipeline.ts'
+
+export const LIMITS: LimitSettings = {
+  ipPerSecond: 100,
+  ipBurst: 500,
+  keyPerSecond: 50,
+  keyBurst: 200,
+  readCost: 1,
+  writeCost: 5,
+  registrationCost: 100,
+  connectionCost: 0,
+}
+
+export const ARRIVAL: Arrival = {
+  requestId: 'a',
+  route: '/',
+  auth: 'public',
+  cost: 'read',
+  ip: '192.0.2.1',
+  authorization: '',
+  deadlineAtMs: 0,
+}

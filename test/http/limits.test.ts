@@ -1,0 +1,361 @@
+import assert from 'node:assert/strict'
+import type { Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import Type from 'typebox'
+import type { Address } from '#domain/ids.ts'
+import { ipText, limitedRange, makeClientIp } from '#http/client-ip.ts'
+import { makeConnectionGate } from '#http/connection-gate.ts'
+import { countPeers } from '#http/count-peers.ts'
+import { type LimitSettings, makeLimiter } from '#http/limits.ts'
+import { ok, type Principal, route, upgradeRoute } from '#http/route.ts'
+import type { FrontSettings } from '#http/server.ts'
+import { makeSharedTable } from '#http/shared-table.ts'
+import { eventually } from '../support/eventually.ts'
+import { withSeeds } from '../support/random.ts'
+import {
+  closed,
+  openRaw,
+  postText,
+  readResponses,
+  sendRaw,
+  startTestFront,
+} from './front-fixture.ts'
+import { ARRIVAL, LIMITS } from './limit-fixture.ts'
+
+const KEY: Principal = { keyId: 'k', address: `0x${'11'.repeat(20)}` as Address }
+
+test('never more than the burst and what flows in, over any stretch of time, on any threads', () => {
+  withSeeds([1, 2, 3, 4, 5, 6, 7, 8], (random) => {
+    const ipPerSecond = random.int(1, 2_000)
+    const ipBurst = random.int(100, 5_000)
+    const costs = { readCost: random.int(1, 3), writeCost: random.int(1, 20) }
+    const memory = makeSharedTable(1_000, 'secret')
+    let nowMs = random.int(1, 1_000_000_000)
+    const settings: LimitSettings = { ...LIMITS, ...costs, ipPerSecond, ipBurst }
+    const threads = Array.from({ length: 4 }, () => makeLimiter(settings, memory, () => nowMs))
+    const drawn: { atMs: number; cost: number }[] = []
+    // A bucket as one would write it down, to say what must not be refused either.
+    let tokens = ipBurst
+    let countedAtMs = nowMs
+    for (let step = 0; step < 600; step++) {
+      nowMs += random.chance(0.7) ? random.next() : random.next() * 3_000
+      const cost = random.chance(0.5) ? 'read' : 'write'
+      const units = cost === 'read' ? costs.readCost : costs.writeCost
+      const more = random.chance(0.2) ? random.int(1, 20) : 0
+      const thread = random.pick(threads)
+      const arrival = { ...ARRIVAL, cost } as const
+      const asked = more === 0 ? units : units * more
+      const verdict =
+        more === 0 ? thread.limit(arrival, undefined) : thread.limitMore(arrival, undefined, more)
+      tokens = Math.min(ipBurst, tokens + ((nowMs - countedAtMs) / 1_000) * ipPerSecond)
+      countedAtMs = nowMs
+      if (Math.abs(tokens - asked) > 0.01) assert.equal(verdict.allowed, tokens >= asked)
+      if (verdict.allowed) {
+        tokens -= asked
+        drawn.push({ atMs: nowMs, cost: asked })
+      }
+    }
+    for (let from = 0; from < drawn.length; from++) {
+      let sum = 0
+      for (let to = from; to < drawn.length; to++) {
+        sum += drawn[to]!.cost
+        const seconds = (drawn[to]!.atMs - drawn[from]!.atMs) / 1_000
+        assert.ok(sum <= ipBurst + ipPerSecond * seconds + 0.1, `${sum} in ${seconds} s`)
+      }
+    }
+  })
+})
+
+test('the headers say what is left, when it is full again and when to come back', () => {
+  let nowMs = 5_000
+  const { limit } = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs)
+  const write = { ...ARRIVAL, cost: 'write' } as const
+  assert.deepEqual(limit(write, undefined), {
+    allowed: true,
+    headers: { 'ratelimit-limit': '500', 'ratelimit-remaining': '495', 'ratelimit-reset': '1' },
+  })
+  const registration = { ...ARRIVAL, cost: 'registration' } as const
+  for (let round = 0; round < 4; round++) assert.ok(limit(registration, undefined).allowed)
+  assert.deepEqual(limit(registration, undefined), {
+    allowed: false,
+    headers: {
+      'ratelimit-limit': '500',
+      'ratelimit-remaining': '95',
+      'ratelimit-reset': '5',
+      'retry-after': '1',
+    },
+  })
+  for (let round = 0; round < 19; round++) assert.ok(limit(write, undefined).allowed)
+  assert.deepEqual(limit(ARRIVAL, undefined).headers['ratelimit-remaining'], '0')
+  assert.equal(limit(registration, undefined).headers['retry-after'], '1')
+  nowMs += 10
+  assert.ok(limit(ARRIVAL, undefined).allowed)
+  nowMs += 5_000
+  assert.equal(limit(ARRIVAL, undefined).headers['ratelimit-remaining'], '499')
+})
+
+test('keys and addresses have buckets of their own, an IPv6 network one for all of its /64', () => {
+  const { limit, limitMore } = makeLimiter(LIMITS, makeSharedTable(100, 's'), () => 1)
+  const left = (ip: string, principal?: Principal) =>
+    Number(limit({ ...ARRIVAL, ip }, principal).headers['ratelimit-remaining'])
+  assert.deepEqual([left('192.0.2.1'), left('192.0.2.1'), left('192.0.2.2')], [499, 498, 499])
+  assert.deepEqual([left('192.0.2.1', KEY), left('192.0.2.9', KEY)], [199, 198])
+  assert.deepEqual([left('2001:db8:1:2::1'), left('2001:db8:1:2:ffff::9')], [499, 498])
+  assert.equal(left('2001:db8:1:3::1'), 499)
+  const write = { ...ARRIVAL, ip: '192.0.2.7', cost: 'write' } as const
+  assert.equal(limitMore(write, KEY, 10).headers['ratelimit-remaining'], '148')
+  assert.equal(left('192.0.2.7'), 449)
+  assert.equal(limitMore(write, KEY, 99).headers['ratelimit-limit'], '500')
+})
+
+test('a crowd of addresses pushes out nobody who has spent much', () => {
+  const nowMs = 1
+  const { limit, limitMore } = makeLimiter(LIMITS, makeSharedTable(1, 's'), () => nowMs)
+  assert.ok(limitMore(ARRIVAL, undefined, 500).allowed)
+  for (let address = 0; address < 1_000; address++) {
+    assert.ok(limit({ ...ARRIVAL, ip: `10.0.${address >> 8}.${address & 255}` }, undefined).allowed)
+  }
+  assert.equal(limit(ARRIVAL, undefined).allowed, false)
+})
+
+const RANGES: readonly [ip: string, range: string][] = [
+  ['192.0.2.1', '192.0.2.1'],
+  ['2001:0db8:0001:0002:0003:0004:0005:0006', '2001:db8:1:2::/64'],
+  ['2001:db8:1:2::', '2001:db8:1:2::/64'],
+  ['2001:db8::5', '2001:db8:0:0::/64'],
+  ['::1', '0:0:0:0::/64'],
+  ['0000:0000:0000:0000:0000:0000:0000:0001', '0:0:0:0::/64'],
+  ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+  ['1::', '1:0:0:0::/64'],
+]
+
+test('limits count IPv4 by address and IPv6 by /64', () => {
+  for (const [ip, range] of RANGES) assert.equal(limitedRange(ip), range, ip)
+  const mapped = Buffer.from('0000:0000:0000:0000:0000:ffff:c000:0201')
+  assert.equal(ipText(new Uint8Array(mapped).buffer), '192.0.2.1')
+})
+
+const PROXIES = ['10.0.0.0/8', '192.0.2.10', 'fd00::/8']
+const FORWARDED: readonly [what: string, peer: string, header: string, client: string][] = [
+  ['no proxy: the header proves nothing', '198.51.100.1', '203.0.113.5', '198.51.100.1'],
+  ['one proxy', '10.0.0.1', '203.0.113.5', '203.0.113.5'],
+  [
+    'what the client wrote itself is left of the truth',
+    '10.0.0.1',
+    '1.1.1.1, 203.0.113.5',
+    '203.0.113.5',
+  ],
+  ['two proxies', '10.0.0.1', '203.0.113.5, 192.0.2.10', '203.0.113.5'],
+  ['a proxy that says nothing', '10.0.0.1', '', '10.0.0.1'],
+  ['rubbish', '10.0.0.1', '203.0.113.5, unknown', '10.0.0.1'],
+  ['rubbish behind a proxy', '10.0.0.1', 'unknown, 192.0.2.10', '192.0.2.10'],
+  ['only proxies', '10.0.0.1', '10.1.1.1, 10.2.2.2', '10.1.1.1'],
+  ['IPv6', 'fd00::1', '2001:db8::7', '2001:db8::7'],
+  ['IPv4 in IPv6', '10.0.0.1', '::ffff:203.0.113.5', '203.0.113.5'],
+]
+
+for (const [what, peer, header, client] of FORWARDED) {
+  test(`who sent it behind proxies, ${what}`, () => {
+    assert.equal(
+      makeClientIp(PROXIES)(peer, () => header),
+      client,
+    )
+  })
+}
+
+function startLimitedFront(
+  t: TestContext,
+  settings: Partial<FrontSettings> = {},
+  limits: Partial<LimitSettings> = {},
+) {
+  const limiter = makeLimiter(
+    { ...LIMITS, ipPerSecond: 1, ipBurst: 20, ...limits },
+    makeSharedTable(1_000, 's'),
+  )
+  return startTestFront(t, settings, {
+    services: { readiness: () => ({}), ...limiter },
+    routes: [
+      route({
+        method: 'POST',
+        path: '/many',
+        auth: 'public',
+        cost: 'write',
+        summary: 'Takes several at once',
+        body: Type.Object({ items: Type.Array(Type.Integer()) }, closed),
+        times: ({ items }) => items.length,
+        responses: { 200: Type.Object({ count: Type.Integer() }) },
+        handle: ({ body }) => ok({ count: body.items.length }),
+      }),
+    ],
+  })
+}
+
+const remaining = (response: Response) => Number(response.headers.get('ratelimit-remaining'))
+
+test('too many requests get 429 with the time to wait, and health checks always pass', async (t) => {
+  const { url } = await startLimitedFront(t)
+  for (let left = 19; left >= 0; left--) {
+    assert.ok(remaining(await fetch(`${url}/who`)) >= left, `${left} left`)
+  }
+  const refused = await eventually(async () => {
+    const response = await fetch(`${url}/who`)
+    assert.equal(response.status, 429)
+    return response
+  })
+  assert.deepEqual(await refused.json(), { error: 'too many requests', code: 'RATE_LIMITED' })
+  assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+  assert.equal(refused.headers.get('ratelimit-limit'), '20')
+  assert.equal(remaining(refused), 0)
+  assert.equal((await fetch(`${url}/healthz`)).status, 200)
+  assert.equal((await fetch(`${url}/readyz`)).status, 200)
+})
+
+const PAID: readonly [what: string, method: string, path: string, status: number][] = [
+  ['an unknown path', 'GET', '/nothing/here', 404],
+  ['a method that the path does not take', 'PATCH', '/who', 405],
+  ['a preflight', 'OPTIONS', '/orders', 204],
+  ['the metrics', 'GET', '/metrics', 200],
+  ['a bad parameter', 'GET', '/echo/rubbish', 400],
+]
+
+for (const [what, method, path, status] of PAID) {
+  test(`${what} costs like a read`, async (t) => {
+    const { url } = await startLimitedFront(t, {}, { ipBurst: 100, ipPerSecond: 1 })
+    const first = await fetch(`${url}${path}`, { method })
+    assert.deepEqual([first.status, remaining(first)], [status, 99])
+    for (let round = 0; round < 110; round++)
+      await (await fetch(`${url}${path}`, { method })).text()
+    assert.equal((await fetch(`${url}${path}`, { method })).status, 429)
+  })
+}
+
+test('each item of a batch costs, and one that cannot be paid for is refused whole', async (t) => {
+  const { url } = await startLimitedFront(t, {}, { ipBurst: 100 })
+  const send = (count: number) =>
+    postText(`${url}/many`, JSON.stringify({ items: Array.from({ length: count }, () => 1) }))
+  const four = await send(4)
+  assert.deepEqual([four.status, remaining(four)], [200, 80])
+  const none = await send(0)
+  assert.deepEqual([none.status, remaining(none)], [200, 75])
+  const refused = await send(16)
+  assert.deepEqual([refused.status, remaining(refused)], [429, 70])
+  assert.ok(Number(refused.headers.get('retry-after')) >= 4)
+  assert.equal((await send(14)).status, 200)
+})
+
+test('behind a trusted proxy the client is limited, and every line of the header counts', async (t) => {
+  const { front } = await startLimitedFront(t, { trustedProxies: ['127.0.0.1'] })
+  const send = async (...lines: string[]) => {
+    const head = lines.map((line) => `x-forwarded-for: ${line}\r\n`).join('')
+    const [response] = await sendRaw(front.port, `GET /who HTTP/1.1\r\nhost: a\r\n${head}\r\n`)
+    const { ip } = JSON.parse(response?.body ?? '{}') as { ip: string }
+    return [ip, Number(response?.headers.get('ratelimit-remaining'))]
+  }
+  assert.deepEqual(await send('203.0.113.1'), ['203.0.113.1', 19])
+  assert.deepEqual(await send('203.0.113.2'), ['203.0.113.2', 19])
+  assert.deepEqual(await send('203.0.113.3', '203.0.113.1'), ['203.0.113.1', 18])
+})
+
+test('a connection too many is told so and closed, and leaves room when another ends', async (t) => {
+  const { front } = await startTestFront(t, { connectionsMax: 2 })
+  const sockets: Socket[] = [await openRaw(front.port), await openRaw(front.port)]
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  const refused = await openRaw(front.port)
+  const [response] = await readResponses(refused, 1)
+  assert.equal(response?.status, 503)
+  assert.equal(response.headers.get('retry-after'), '5')
+  assert.equal(response.headers.get('x-content-type-options'), 'nosniff')
+  assert.equal((JSON.parse(response.body) as { code: string }).code, 'OVERLOADED')
+  await new Promise((resolve) => (refused.closed ? resolve(0) : refused.once('close', resolve)))
+  sockets.pop()?.destroy()
+  await eventually(async () => {
+    const [late] = await sendRaw(front.port, 'GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n')
+    assert.equal(late?.status, 200)
+  })
+})
+
+test('a WebSocket is a connection like any other, and leaves its place when it ends', async (t) => {
+  const socket = upgradeRoute({
+    kind: 'upgrade',
+    method: 'GET',
+    path: '/socket',
+    auth: 'public',
+    cost: 'read',
+    summary: 'A socket',
+    accept: () => ({}),
+    socket: {},
+  })
+  const { front } = await startTestFront(t, { connectionsMax: 1 }, { routes: [socket] })
+  for (let round = 0; round < 5; round++) {
+    await eventually(async () => {
+      const client = new WebSocket(`ws://127.0.0.1:${front.port}/socket`)
+      await new Promise((resolve, reject) => {
+        client.onopen = resolve
+        client.onerror = () => reject(new Error(`round ${round} was turned away`))
+      })
+      const [refused] = await readResponses(await openRaw(front.port), 1)
+      client.close()
+      assert.equal(refused?.status, 503)
+    })
+  }
+})
+
+test('opening connections costs, also without a request', async (t) => {
+  const { front } = await startLimitedFront(t, {}, { connectionCost: 10, ipPerSecond: 1 })
+  const sockets: Socket[] = []
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  for (let round = 0; round < 2; round++) sockets.push(await openRaw(front.port))
+  // Whoever is refused may read why; one that writes at once may see its connection reset instead.
+  const refused = await openRaw(front.port)
+  const [response] = await readResponses(refused, 1)
+  assert.equal(response?.status, 429)
+  assert.ok(Number(response.headers.get('retry-after')) >= 1)
+  assert.equal((JSON.parse(response.body) as { code: string }).code, 'RATE_LIMITED')
+})
+
+test('the kernel tells how many connections an address has', {
+  skip: process.platform !== 'linux',
+}, async (t) => {
+  const { front } = await startTestFront(t)
+  const sockets = await Promise.all(Array.from({ length: 5 }, () => openRaw(front.port)))
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  await eventually(async () => {
+    assert.deepEqual([...((await countPeers(front.port)) ?? [])], [['127.0.0.1', 5]])
+  })
+})
+
+test('who holds too many connections opens no more until some are gone', async () => {
+  let counted = new Map([['192.0.2.1', 10]])
+  let counts = 0
+  let nowMs = 0
+  const gate = makeConnectionGate({
+    settings: { connectionsMax: 100, connectionsPerIpMax: 9 },
+    isTrusted: (ip) => ip === '10.0.0.1',
+    count: async () => {
+      counts++
+      return counted
+    },
+    nowMs: () => nowMs,
+  })
+  const turn = () => new Promise((resolve) => setImmediate(resolve))
+  assert.equal(gate.opened('192.0.2.1'), undefined)
+  await turn()
+  assert.equal(gate.opened('192.0.2.1')?.rejection.rejected, 'RATE_LIMITED')
+  assert.equal(gate.opened('192.0.2.2'), undefined)
+  assert.equal(gate.opened('10.0.0.1'), undefined)
+  assert.equal(counts, 1)
+  counted = new Map([['192.0.2.1', 9]])
+  nowMs = 3_000
+  gate.opened('192.0.2.3')
+  await turn()
+  assert.deepEqual([gate.opened('192.0.2.1'), counts], [undefined, 2])
+  assert.equal(gate.open(), 6)
+  gate.closed()
+  assert.equal(gate.open(), 5)
+})

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { shareReads } from '#http/shared-reads.ts'
+
+function keeping(keepMs: number, entriesMax = 10) {
+  const clock = { now: 1_000, nowMs: () => clock.now }
+  const lists = shareReads<number>({ keepMs, entriesMax, clock })
+  let made = 0
+  const read = (name: string) => lists.read(name, async () => ++made)
+  return { clock, lists, read, made: () => made }
+}
+
+test('what is asked for is read once for all who ask at the same time and for a moment after', async () => {
+  const { clock, read, made } = keeping(250)
+  assert.deepEqual(await Promise.all([read('a'), read('a'), read('b')]), [1, 1, 2])
+  clock.now += 249
+  assert.equal(await read('a'), 1)
+  clock.now += 1
+  assert.equal(await read('a'), 3)
+  assert.equal(made(), 3)
+})
+
+test('with no time to keep, only those who ask at the same time share', async () => {
+  const { read } = keeping(0)
+  assert.deepEqual(await Promise.all([read('a'), read('a')]), [1, 1])
+  assert.equal(await read('a'), 2)
+})
+
+test('what failed is not kept, and everybody who waited hears of it', async () => {
+  const { lists, read } = keeping(250)
+  const fails = () => lists.read('a', () => Promise.reject(new Error('away')))
+  const [one, other] = await Promise.allSettled([fails(), fails()])
+  assert.deepEqual([one.status, other.status], ['rejected', 'rejected'])
+  assert.equal(await read('a'), 1)
+})
+
+test('there is never more kept than allowed', async () => {
+  const { read, made } = keeping(250, 2)
+  for (const name of ['a', 'b', 'c']) await read(name)
+  await read('c')
+  await read('b')
+  assert.equal(made(), 3)
+  await read('a')
+  assert.equal(made(), 4, 'the oldest was forgotten')
+})
+
+test('what is heavy makes room, and what is too heavy is not kept', async () => {
+  const clock = { nowMs: () => 0 }
+  const weigh = (value: number) => value
+  const reads = shareReads<number>({ keepMs: 250, entriesMax: 10, clock, weightMax: 100, weigh })
+  let made = 0
+  const read = async (name: string, weight: number) => {
+    await reads.read(name, async () => {
+      made++
+      return weight
+    })
+    return made
+  }
+  assert.equal(await read('a', 60), 1)
+  assert.equal(await read('b', 40), 2)
+  assert.equal(await read('a', 60), 2)
+  assert.equal(await read('c', 10), 3)
+  assert.equal(await read('b', 40), 3)
+  assert.equal(await read('a', 60), 4, 'the oldest had made room')
+  assert.equal(await read('d', 101), 5)
+  assert.equal(await read('d', 101), 6)
+})

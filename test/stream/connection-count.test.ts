@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { makeConnectionCount, makeConnectionCountMemory } from '#stream/connection-count.ts'
+import { randomFrom } from '../support/random.ts'
+
+test('every front sees what all of them have open', () => {
+  const memory = makeConnectionCountMemory(3, 'secret')
+  const fronts = [0, 1, 2].map((front) => makeConnectionCount(memory, front))
+  const random = randomFrom(5)
+  const ranges = Array.from({ length: 50 }, (_, index) => `10.0.0.${index}`)
+  const open: [front: number, range: string][] = []
+  for (let step = 0; step < 5_000; step++) {
+    if (open.length > 0 && random.chance(0.48)) {
+      const [[front, range] = [0, '']] = open.splice(random.int(0, open.length - 1), 1)
+      fronts[front]!.closed(range)
+    } else {
+      const one: [number, string] = [random.int(0, 2), random.pick(ranges)]
+      open.push(one)
+      fronts[one[0]]!.opened(one[1])
+    }
+    const range = random.pick(ranges)
+    const expected = open.filter(([, each]) => each === range).length
+    for (const front of fronts) assert.equal(front.of(range), expected)
+  }
+})
+
+test('what a front had open ends with it', () => {
+  const memory = makeConnectionCountMemory(2, 'secret')
+  const stays = makeConnectionCount(memory, 0)
+  const dies = makeConnectionCount(memory, 1)
+  stays.opened('10.0.0.1')
+  for (let count = 0; count < 5; count++) dies.opened('10.0.0.1')
+  assert.equal(stays.of('10.0.0.1'), 6)
+  const reborn = makeConnectionCount(memory, 1)
+  assert.deepEqual([stays.of('10.0.0.1'), reborn.of('10.0.0.1')], [1, 1])
+  reborn.opened('10.0.0.1')
+  assert.equal(stays.of('10.0.0.1'), 2)
+})
+
+test('more ranges than there is room for: those with many streams are still counted', () => {
+  const memory = makeConnectionCountMemory(2, 'secret')
+  const here = makeConnectionCount(memory, 0)
+  const there = makeConnectionCount(memory, 1)
+  for (let count = 0; count < 400; count++) here.opened('10.0.0.1')
+  for (let index = 0; index < 250_000; index++) here.opened(`2001:db8:${index}::/64`)
+  assert.equal(there.of('10.0.0.1'), 400)
+})

@@ -1,0 +1,223 @@
+/**
+ * A real front with a stream whose markets live in the test: the real market actor says the events,
+ * and the board and the hub hear them as they would from a market thread. And a client that keeps
+ * every frame it got.
+ */
+
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import type { MarketView } from '#actors/market.ts'
+import { openOrdersOf, viewOf } from '#actors/market.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { reject } from '#domain/rejection.ts'
+import type { Front } from '#http/server.ts'
+import type { PriceEvent, QuickMarket } from '#live/asset-shapes.ts'
+import { type MarketBoard, makeBoard } from '#live/market-board.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { makeStreamHub, type StreamHub, type StreamParts } from '#stream/hub.ts'
+import { stream } from '#stream/routes/stream.ts'
+import { given, START_SEC } from '../actors/market-fixture.ts'
+import { type LogLine, startTestFront } from '../http/front-fixture.ts'
+import { eventually } from '../support/eventually.ts'
+
+export type Given = ReturnType<typeof given>
+
+export const STREAM_SETTINGS: StreamParts['settings'] = {
+  heartbeatMs: 60_000,
+  connectionsMax: 1_000,
+  connectionsPerIp: 1_000,
+  subscriptionsMax: 50,
+  messagesPerSecond: 10_000,
+  messagesBurst: 10_000,
+  payloadBytesMax: 16_384,
+  idleTimeoutSec: 60,
+  bufferBytesMax: 65_536,
+  lagMsMax: 60_000,
+  requestsInFlightMax: 10,
+  reconnectSpreadMs: 100,
+  deadlineMs: 120_000,
+  replayMessages: 1_000,
+  replayBytes: 1_000_000,
+  replayBytesTotal: 10_000_000,
+  lingerMs: 60_000,
+  lingeringMax: 100,
+}
+
+export type TestStream = {
+  readonly front: Front
+  readonly hub: StreamHub
+  readonly board: MarketBoard
+  readonly url: string
+  readonly lines: LogLine[]
+  readonly markets: readonly Given[]
+  /** Tells the front what its markets have said since. */
+  flow(): void
+  /** Loses what the markets have said since, and loads them as they are now. */
+  lose(): void
+  connect(): Promise<StreamClient>
+}
+
+export type StreamOptions = {
+  readonly markets?: number
+  readonly settings?: Partial<StreamParts['settings']>
+  readonly parts?: Partial<StreamParts>
+}
+
+export function marketIdOf(index: number): MarketId {
+  return `0x${(index + 1).toString(16).padStart(2, '0').repeat(32)}` as MarketId
+}
+
+export async function startStream(
+  t: TestContext,
+  options: StreamOptions = {},
+): Promise<TestStream> {
+  const markets = Array.from({ length: options.markets ?? 1 }, (_, index) =>
+    given({ market: { id: marketIdOf(index) } }),
+  )
+  const told = markets.map(() => 0)
+  for (const market of markets) {
+    market.ask('OpenMarket', { market: market.state.market })
+  }
+  const settings = { ...STREAM_SETTINGS, ...options.settings }
+  let front: Front | undefined
+  const hub: StreamHub = makeStreamHub({
+    board: () => board,
+    gateway: {
+      async openOrders(trader: Address) {
+        return markets.flatMap(({ state }) => openOrdersOf(state, trader, START_SEC))
+      },
+      cancel: async () => reject('ORDER_NOT_FOUND'),
+    },
+    desk: { place: async () => reject('MARKET_CLOSED') },
+    authenticator: { identify: async () => reject('UNAUTHORIZED_INVALID_TOKEN') },
+    bearer: false,
+    publish: (topic, text) => void front?.publish(topic, text),
+    settings,
+    clock: systemClock,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    ...options.parts,
+  })
+  const board: MarketBoard = makeBoard({ isWhole: () => true, isCurrent: () => true }, hub)
+  const started = await startTestFront(t, {}, { routes: [stream(hub, settings)] })
+  front = started.front
+  const url = started.url.replace('http', 'ws')
+  const clients: StreamClient[] = []
+  started.beforeClose.push(async () => {
+    for (const client of clients) client.close()
+  })
+
+  function news(index: number): MarketEvent[] {
+    const { events } = markets[index]!
+    const some = events.slice(told[index])
+    told[index] = events.length
+    return some
+  }
+
+  const test: TestStream = {
+    front,
+    hub,
+    board,
+    url,
+    lines: started.lines,
+    markets,
+    flow() {
+      for (const index of markets.keys()) assert.ok(board.follow(news(index)))
+    },
+    lose() {
+      for (const [index, { state }] of markets.entries()) {
+        news(index)
+        board.load(structuredClone(viewOf(state)) as MarketView)
+      }
+    },
+    async connect() {
+      const client = await StreamClient.open(`${url}/api/v1/stream`)
+      clients.push(client)
+      return client
+    },
+  }
+  test.flow()
+  return test
+}
+
+export function priceOf(timestamp: number, asset = 'BTC'): PriceEvent {
+  return { asset, price: 6_543_210_000_000, priceUSD: 65_432.1, timestamp, source: 'test' }
+}
+
+export function quickMarketOf(id: number, asset = 'BTC'): QuickMarket {
+  return {
+    id,
+    marketId: marketIdOf(id),
+    asset,
+    intervalMinutes: 15,
+    startPrice: 6_543_210_000_000,
+    startTime: START_SEC,
+    endTime: START_SEC + 900,
+    resolved: false,
+    priceSource: 'test',
+    createdAt: START_SEC,
+    endPrice: null,
+    outcome: null,
+  }
+}
+
+export type Frame = { readonly type: string } & Readonly<Record<string, unknown>>
+
+export class StreamClient {
+  readonly frames: Frame[] = []
+  readonly ws: WebSocket
+  closed: { code: number; reason: string } | undefined
+  onFrame: ((frame: Frame) => void) | undefined
+  #read = 0
+
+  constructor(ws: WebSocket) {
+    this.ws = ws
+    ws.addEventListener('message', ({ data }) => {
+      const frame = JSON.parse(data as string) as Frame
+      this.frames.push(frame)
+      this.onFrame?.(frame)
+    })
+    ws.addEventListener('close', ({ code, reason }) => {
+      this.closed = { code, reason }
+    })
+  }
+
+  static async open(url: string): Promise<StreamClient> {
+    const client = new StreamClient(new WebSocket(url))
+    await client.next('hello')
+    return client
+  }
+
+  say(frame: unknown): void {
+    this.ws.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
+  }
+
+  /** The next frame that has not been read, of this type where one is named. */
+  async next(type?: string): Promise<Frame> {
+    return eventually(() => {
+      const found = this.frames.findIndex(
+        (frame, at) => at >= this.#read && (type === undefined || frame.type === type),
+      )
+      assert.ok(found >= 0, `no ${type ?? 'frame'} among ${this.frames.length}`)
+      this.#read = found + 1
+      return this.frames[found]!
+    })
+  }
+
+  /** Asks and waits for the first answer. */
+  async ask(frame: object, type?: string): Promise<Frame> {
+    this.say(frame)
+    return this.next(type)
+  }
+
+  async ended(): Promise<{ code: number; reason: string }> {
+    return eventually(() => {
+      assert.ok(this.closed !== undefined, 'it is still open')
+      return this.closed
+    })
+  }
+
+  close(): void {
+    this.ws.close()
+  }
+}
