@@ -53,10 +53,12 @@ const READ_ATTEMPTS_MAX = 3
 
 /**
  * The session must refuse what does not fit a column rather than cut it, and must read backslashes
- * in strings as escapes, whatever the server's own defaults are.
+ * in strings as escapes, whatever the server's own defaults are. A statement waits for a lock as long
+ * as anything else here: one whose connection was cut would go on waiting, and hold up its successor.
  */
 const MYSQL_SESSION =
-  "set session sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
+  "set session sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
+  `innodb_lock_wait_timeout = ${PATIENCE_MS / 1_000}`
 
 export async function openDatabase(url: string, options: DatabaseOptions = {}): Promise<Database> {
   const address = parseDatabaseUrl(url)
