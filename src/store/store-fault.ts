@@ -16,6 +16,8 @@ const CONNECTION_LOST = new Set([
   'ECONNRESET',
   'ECONNABORTED',
   'EPIPE',
+  'ERR_STREAM_DESTROYED',
+  'ERR_STREAM_WRITE_AFTER_END',
   'ETIMEDOUT',
   'EHOSTUNREACH',
   'EHOSTDOWN',
@@ -102,7 +104,9 @@ export function isConnectionLost(error: unknown): boolean {
   return (
     CONNECTION_LOST.has(code) ||
     CONNECTION_LOST_NUMBERS.has(errno) ||
-    message.includes('connection is in closed state')
+    / in closed state/.test(message) ||
+    // The driver's word for a connection that can serve no more, whatever it was that ended it.
+    ((error as { fatal?: unknown } | null)?.fatal === true && !REFUSED.has(code))
   )
 }
 

@@ -17,6 +17,7 @@ import {
 import { migrate } from '#store/migrate.ts'
 import { orderByHash } from '#store/orders.ts'
 import { project } from '#store/project.ts'
+import { storeFault } from '#store/store-fault.ts'
 import { recentTrades } from '#store/trades.ts'
 import {
   onBothDatabases,
@@ -72,6 +73,21 @@ test('a server that is away is a retryable fault, and no password is in it', asy
   } finally {
     await closeDatabase(database)
   }
+})
+
+test('whatever ends a connection can be tried again on another, a refused login cannot', () => {
+  const thrown = (fields: object) => Object.assign(new Error('it broke'), fields)
+  for (const error of [
+    thrown({ fatal: true }),
+    thrown({ fatal: true, code: 'SOMETHING_NEW' }),
+    thrown({ code: 'ERR_STREAM_DESTROYED' }),
+    thrown({ message: "Can't write in closed state" }),
+  ]) {
+    assert.ok(fault('STORE_UNAVAILABLE', true)(storeFault(error)))
+  }
+  const refused = thrown({ fatal: true, code: 'ER_ACCESS_DENIED_ERROR' })
+  assert.ok(fault('STORE_REFUSED', false)(storeFault(refused)))
+  assert.ok(fault('STORE_FAILED', false)(storeFault(thrown({ code: 'ER_PARSE_ERROR' }))))
 })
 
 test('a file that is no database is refused for good, and a missing one may come', async () => {
