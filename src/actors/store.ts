@@ -71,7 +71,11 @@ export type PartitionProgress = {
 export type StoreDatabase = {
   /** Claims the database for the log, and answers how far it has come. */
   readonly claim: (log: { logId: string; partitions: number }) => Promise<readonly Checkpoint[]>
-  readonly write: (batch: ProjectionBatch) => Promise<unknown>
+  /**
+   * Answers where the database stands then. That is not where the batch ends when an earlier one was
+   * committed without an answer, and the log has gone on since.
+   */
+  readonly write: (batch: ProjectionBatch) => Promise<{ readonly offset: number }>
 }
 
 export type StoreState = {
@@ -245,7 +249,7 @@ function writeNext(
   const batch = derive(state.log.id, partition, from, events)
   context.pipe(
     state.database.write(batch),
-    () => ({ type: 'BatchWritten', message: { partition, to: batch.to } }),
+    ({ offset }) => ({ type: 'BatchWritten', message: { partition, to: offset } }),
     (error) => ({ type: 'BatchFailed', message: { partition, ...failureOf(error) } }),
   )
 }

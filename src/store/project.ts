@@ -26,8 +26,15 @@ import { countClosing, type MarketCounts, tallyBatch, writeTally } from './proje
 import type { MarketChange, ProjectionBatch, TradeRow } from './rows.ts'
 import { sqliteWriter } from './sqlite-writer.ts'
 
-/** `already` says that the batch had been applied before, and that nothing was done now. */
-export type Projected = 'applied' | 'already'
+/**
+ * `already` says that nothing was done now: the batch had been applied before, or the beginning of it
+ * in another one, whose commit was never answered.
+ */
+export type Projected = {
+  readonly written: 'applied' | 'already'
+  /** Where the database stands after it. */
+  readonly offset: number
+}
 
 export async function project(database: Database, batch: ProjectionBatch): Promise<Projected> {
   assert(batch.to > batch.from, 'a batch must move its checkpoint')
@@ -38,7 +45,8 @@ export async function project(database: Database, batch: ProjectionBatch): Promi
   let newTraders: [chainId: number, trader: Address][] = []
   const projected = await transact(database, async (transaction, connection) => {
     const sql = { connection, transaction }
-    if (!(await moveCheckpoint(connection, transaction, batch))) return 'already'
+    const offset = await moveCheckpoint(connection, transaction, batch)
+    if (offset !== undefined) return { written: 'already', offset } as const
     const writer = await (database.address.dialect === 'sqlite'
       ? sqliteWriter(connection)
       : mysqlWriter(connection, transaction))
@@ -63,7 +71,7 @@ export async function project(database: Database, batch: ProjectionBatch): Promi
       await closeMarket(connection, transaction, change, marketCounts)
     }
     await writeTally(sql, writer, partition, tally, newTraders, marketCounts)
-    return 'applied'
+    return { written: 'applied', offset: batch.to } as const
   })
   for (const [chainId, trader] of newTraders) known.add(`${chainId}/${trader}`)
   return projected
@@ -108,18 +116,19 @@ function countsOf(counts: Map<number, MarketCounts>, chainId: number): MarketCou
   return known
 }
 
+/** Moves it, or answers the offset at which it stands when that is within or after the batch. */
 async function moveCheckpoint(
   connection: AbstractSqlConnection,
   transaction: Transaction,
   { logId, partition, from, to }: ProjectionBatch,
-): Promise<boolean> {
+): Promise<number | undefined> {
   const moved = await run(
     connection,
     transaction,
     `update checkpoints set log_offset = ? where log_partition = ? and log_id = ? and log_offset = ?`,
     [to, partition, logId, from],
   )
-  if (moved === 1) return true
+  if (moved === 1) return undefined
   const found = await connection.execute<{ log_id: string; log_offset: number | string }[]>(
     'select log_id, log_offset from checkpoints where log_partition = ?',
     [partition],
@@ -138,7 +147,7 @@ async function moveCheckpoint(
     })
   }
   const offset = Number(row.log_offset)
-  if (offset >= to) return false
+  if (offset > from) return offset
   throw new Fault(
     'STORE_CHECKPOINT_MISMATCH',
     `partition ${partition} stands at ${offset}, but the batch leads from ${from} to ${to}`,

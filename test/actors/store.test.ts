@@ -22,10 +22,24 @@ const away = new Fault('STORE_UNAVAILABLE', 'nobody answers', { retryable: true 
 const foreign = new Fault('STORE_FOREIGN_LOG', 'another log', { retryable: false })
 
 /** A store on a log in memory and a database that does as the test says. */
-function following(count: number, failures: { claim?: Fault[]; write?: Fault[]; read?: Fault[] }) {
+function following(
+  count: number,
+  failures: {
+    claim?: Fault[]
+    write?: Fault[]
+    read?: Fault[]
+    /** Writes that are done, but not answered; as many events are appended before the next. */
+    unanswered?: { more: number }[]
+  },
+) {
   const market = given()
   for (let n = 1; n < count; n++) market.place(buy('YES').named(`o${n}`))
   const events = [...market.events]
+  let stands = 0
+  const append = () => {
+    market.place(buy('YES').named(`o${events.length}`))
+    events.push(...market.events.slice(events.length))
+  }
   const written: ProjectionBatch[] = []
   const said: Projected[] = []
   const log: LogReader<MarketEvent> = {
@@ -49,7 +63,18 @@ function following(count: number, failures: { claim?: Fault[]; write?: Fault[]; 
     async write(batch) {
       const fault = failures.write?.shift()
       if (fault !== undefined) throw fault
-      written.push(batch)
+      const silent = failures.unanswered?.shift()
+      // As the database does it: where it stands decides, not what the batch is called.
+      const from = batch.from === stands ? stands : undefined
+      if (from !== undefined) {
+        stands = batch.to
+        written.push(batch)
+      }
+      if (silent !== undefined) {
+        for (let n = 0; n < silent.more; n++) append()
+        throw away
+      }
+      return { offset: stands }
     },
   }
   const state = newStore(log, database)
@@ -111,6 +136,21 @@ test('a write that fails is tried again from the same offset', async () => {
   assert.deepEqual(
     written.map(({ from, to }) => [from, to]),
     [[0, 3]],
+  )
+  assert.equal(whyBehind(state), '')
+})
+
+test('a write that was done and not answered is gone on from, whatever was appended since', async () => {
+  const { look, later, written, state } = following(3, { unanswered: [{ more: 4 }] })
+  await look()
+  assert.equal(whyBehind(state), 'nobody answers')
+  await later()
+  assert.deepEqual(
+    written.map(({ from, to }) => [from, to]),
+    [
+      [0, 3],
+      [3, 7],
+    ],
   )
   assert.equal(whyBehind(state), '')
 })

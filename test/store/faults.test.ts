@@ -198,7 +198,7 @@ await onServerDatabase('a store whose connections were killed', (databases) => {
       assert.equal((await checkpoints(database))[0]?.offset, 1)
       const next = batch(1, 2, { orders: [orderRow(order('o'))] })
       // The projector tries again until the store is back; here at most until the pool has noticed.
-      assert.equal(await eventually(() => project(database, next)), 'applied')
+      assert.equal((await eventually(() => project(database, next))).written, 'applied')
       assert.equal((await orderByHash(database, id('o')))?.status, 'open')
     })
   })

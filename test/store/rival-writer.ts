@@ -11,7 +11,7 @@ const asked = once(parentPort!, 'message')
 parentPort!.postMessage('ready')
 const answers: string[] = []
 for (const batch of (await asked)[0] as ProjectionBatch[]) {
-  answers.push(await project(database, batch))
+  answers.push((await project(database, batch)).written)
 }
 await closeDatabase(database)
 parentPort!.postMessage(answers)
