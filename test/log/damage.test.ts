@@ -18,6 +18,7 @@ import type { EventLog } from '#log/event-log.ts'
 import { partitionPaths } from '#log/log-folder.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
 import { randomFrom } from '../support/random.ts'
+import { sampleOf, sweep, WHOLE } from '../support/sample.ts'
 import { contentOf, flowOf, type Noted } from './flow.ts'
 
 const SEED = Number(process.env.TEST_SEED ?? 20_260_801)
@@ -127,12 +128,16 @@ function tally(counts: Map<number | string, number>, found: number | string): vo
   counts.set(found, (counts.get(found) ?? 0) + 1)
 }
 
+/** Of the places that can be damaged, one in so many. */
+const PART = 4
+
 test('a killed writer loses nothing', async () => {
   assert.equal(await opened({}), BATCHES)
 })
 
 test('a last batch cut at any byte before it was known durable is dropped whole', async () => {
-  for (let length = lastBegin; length < lastEnd; length++) {
+  const { from, step } = sweep(lastBegin, 1, PART)
+  for (let length = from; length < lastEnd; length += step) {
     const left = await opened({ wal: killed.wal.subarray(0, length), mark: earlierMark })
     assert.equal(left, BATCHES - 1, `cut at ${length}`)
   }
@@ -140,13 +145,15 @@ test('a last batch cut at any byte before it was known durable is dropped whole'
 })
 
 test('a last batch that was known durable and is cut is refused', async () => {
-  for (let length = lastBegin; length < lastEnd; length += 13) {
+  const { from, step } = sweep(lastBegin, 13, PART)
+  for (let length = from; length < lastEnd; length += step) {
     assert.equal(await opened({ wal: killed.wal.subarray(0, length) }), 'LOG_LOST', `at ${length}`)
   }
 })
 
 test('a write-ahead file cut anywhere gives whole batches, and none that was known durable goes', async () => {
-  for (let length = 0; length < lastBegin; length += 61) {
+  const { from, step } = sweep(0, 61, PART)
+  for (let length = from; length < lastBegin; length += step) {
     const wal = killed.wal.subarray(0, length)
     const whole = ends.filter((end) => end <= length).length
     assert.equal(await opened({ wal, mark: noMark }), whole, `cut at ${length}`)
@@ -157,7 +164,7 @@ test('a write-ahead file cut anywhere gives whole batches, and none that was kno
 test('a bit flipped in the write-ahead file never changes or hides what was durable', async (t) => {
   const random = randomFrom(SEED)
   const counts = new Map<number | string, number>()
-  for (let at = 0; at < killed.wal.length; at += random.int(1, 47)) {
+  for (let at = 0; at < killed.wal.length; at += random.int(1, WHOLE ? 47 : 47 * PART)) {
     const bit = random.int(0, 7)
     const wal = flipped(killed.wal, at, bit)
     const marked = await opened({ wal })
@@ -185,12 +192,12 @@ test('a bit flipped in the database file is found, or lies where nothing is', as
   }
   const random = randomFrom(SEED + 1)
   const counts = new Map<number | string, number>()
-  for (let at = 0; at < files.database.length; at += random.int(1, 31)) {
+  for (let at = 0; at < files.database.length; at += random.int(1, WHOLE ? 31 : 31 * PART)) {
     const bit = random.int(0, 7)
     const database = flipped(files.database, at, bit)
     tally(counts, await opened({ ...files, database }, [content]))
   }
-  assert((counts.get('LOG_CORRUPT') ?? 0) > 100)
+  assert((counts.get('LOG_CORRUPT') ?? 0) > sampleOf(100, PART))
   t.diagnostic(`seed ${SEED}: ${JSON.stringify([...counts])}`)
 })
 
@@ -204,7 +211,8 @@ test('a bit flipped in any byte of a closed hash is found when the log is opened
     // A hash across two pages is not found in one piece; a page that was split keeps a stale copy.
     if (!database.includes(bytes)) continue
     places++
-    for (let byte = 0; byte < 32; byte += 3) {
+    const { from, step } = sweep(0, 3, PART)
+    for (let byte = from; byte < 32; byte += step) {
       const damaged = Buffer.from(database)
       for (let at = database.indexOf(bytes); at >= 0; at = database.indexOf(bytes, at + 1)) {
         flipped(bytes, byte, 5).copy(damaged, at)
