@@ -67,7 +67,8 @@ export async function onServer<Row = unknown>(statement: string): Promise<Row[]>
     discovery: { warnWhenNoEntities: false },
     ensureDatabase: false,
     logger: () => {},
-    driverOptions: { connectTimeout: 3_000 },
+    // A server that is not there refuses at once; one that is busy, or a test beside this, may take long.
+    driverOptions: { connectTimeout: 60_000 },
   })
   try {
     return (await orm.em.getConnection().execute(statement)) as Row[]
