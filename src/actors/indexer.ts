@@ -22,7 +22,7 @@ import type {
   ChainRewind,
   ChainRewound,
   ChainWritten,
-} from '#store/chain-index.ts'
+} from '#store/chain-index/chain-index.ts'
 
 export type MarketsDue = {
   readonly open: readonly Market[]

@@ -11,7 +11,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/trade.ts'
 import type { LogReader } from '#log/event-log.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
-import type { Checkpoint } from '#store/checkpoints.ts'
+import type { Checkpoint } from '#store/projection/checkpoints.ts'
 import type {
   MarketChange,
   MarketRow,
@@ -20,7 +20,7 @@ import type {
   ProjectionBatch,
   TradeChange,
   TradeRow,
-} from '#store/rows.ts'
+} from '#store/projection/rows.ts'
 
 export type ProjectionStatus = {
   readonly partition: number

@@ -3,7 +3,7 @@
 import type { Settings } from '#config/settings.ts'
 import { DEMO_TRADERS, DEVNET_CHAIN_ID, devnetAccount, devnetKey } from '#devnet/accounts.ts'
 import type { Devnet } from '#devnet/open-devnet.ts'
-import { describeDatabaseUrl } from '#store/database-url.ts'
+import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 
 export function banner(run: {
   readonly settings: Settings

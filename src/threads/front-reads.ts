@@ -33,8 +33,8 @@ import type { MarketBoard } from '#live/market-board.ts'
 import { makeMarketFinder } from '#live/market-finder.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
-import type { Queries, QueryName } from '#store/queries.ts'
-import { askWrite, type ClerkRef } from '#store/writes.ts'
+import type { Queries, QueryName } from '#store/reads/queries.ts'
+import { askWrite, type ClerkRef } from '#store/writes/writes.ts'
 
 export type Query = <Name extends QueryName>(
   name: Name,

@@ -67,7 +67,7 @@ import { makePool, type Pool } from '#runtime/pool.ts'
 import { makeRef } from '#runtime/ref.ts'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
 import type { RemoteHome, ThreadParts } from '#runtime/thread.ts'
-import { askQuery, type Queries, type QueryName } from '#store/queries.ts'
+import { askQuery, type Queries, type QueryName } from '#store/reads/queries.ts'
 import { makeConnectionCount } from '#stream/connection-count.ts'
 import { type HeldOrders, makeHeldOrders } from '#stream/held-orders.ts'
 import {

@@ -8,8 +8,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { closeDatabase, openDatabase, sqlConnection } from '#store/database.ts'
-import { migrate } from '#store/migrate.ts'
+import { closeDatabase, openDatabase, sqlConnection } from '#store/engine/database.ts'
+import { migrate } from '#store/engine/migrate.ts'
 import { randomFrom } from '../support/random.ts'
 import { assertDay, runDay } from './quick-day.ts'
 
