@@ -16,13 +16,9 @@ import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { CHAIN_EVENTS_PER_RANGE_MAX, CHAIN_MARKS_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
-import type {
-  ChainProgress,
-  ChainRange,
-  ChainRewind,
-  ChainRewound,
-  ChainWritten,
-} from '#store/chain-index/chain-index.ts'
+import type { ChainProgress } from '#store/chain-index/cursor.ts'
+import type { ChainRange, ChainWritten } from '#store/chain-index/index-range.ts'
+import type { ChainRewind, ChainRewound } from '#store/chain-index/rewind-chain.ts'
 
 export type MarketsDue = {
   readonly open: readonly Market[]

@@ -18,7 +18,9 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { serve } from '#runtime/serve.ts'
-import { claimChain, indexRange, rewindChain } from '#store/chain-index/chain-index.ts'
+import { claimChain } from '#store/chain-index/cursor.ts'
+import { indexRange } from '#store/chain-index/index-range.ts'
+import { rewindChain } from '#store/chain-index/rewind-chain.ts'
 import {
   closeDatabase,
   type Database,

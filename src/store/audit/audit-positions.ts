@@ -6,10 +6,10 @@
 
 import type { Address, MarketId } from '#domain/ids.ts'
 import { OUTCOMES } from '#domain/order.ts'
-import { type Statements, statements } from '../chain-index/chain-index.ts'
 import { foldedMarket } from '../chain-index/positions-write.ts'
 import { type Database, transact } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
+import { type Statements, statements } from '../engine/statements.ts'
 import type { Difference } from './audit-trades.ts'
 
 export type PositionAudit = {

@@ -9,7 +9,7 @@ import type { ChainEvent, MoveKind, TokensMoved, TradeOnChain } from '#domain/ch
 import type { Address, MarketId } from '#domain/ids.ts'
 import { OUTCOMES, type Outcome, YES } from '#domain/order.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
-import type { Statements } from './chain-index.ts'
+import type { Statements } from '../engine/statements.ts'
 import {
   applyMove,
   correct,

@@ -13,8 +13,6 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import { MARKETS_OPEN_MAX } from '#domain/limits.ts'
 import { type Database, transact } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
-import { mysqlWriter } from '../engine/mysql-writer.ts'
-import { sqliteWriter } from '../engine/sqlite-writer.ts'
 import { collapse } from './collapse.ts'
 import {
   marketValues,
@@ -23,8 +21,10 @@ import {
   tradeChangeValues,
   tradeValues,
 } from './columns.ts'
+import { mysqlWriter } from './mysql-writer.ts'
 import { countClosing, type MarketCounts, tallyBatch, writeTally } from './project-stats.ts'
 import type { MarketChange, ProjectionBatch, TradeRow } from './rows.ts'
+import { sqliteWriter } from './sqlite-writer.ts'
 
 /** `already` says that the batch had been applied before, and that nothing was done now. */
 export type Projected = 'applied' | 'already'

@@ -7,13 +7,13 @@
 import type { QueryResult, Transaction } from '@mikro-orm/core'
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
 import type { Address, MarketId } from '#domain/ids.ts'
-import type { BulkWriter } from '../engine/bulk-writer.ts'
 import { type Database, transact } from '../engine/database.ts'
 import { hexOf } from '../engine/hex.ts'
-import { mysqlWriter } from '../engine/mysql-writer.ts'
-import { sqliteWriter } from '../engine/sqlite-writer.ts'
+import type { BulkWriter } from './bulk-writer.ts'
 import type { Value } from './columns.ts'
+import { mysqlWriter } from './mysql-writer.ts'
 import { MINUTE_SEC } from './spans.ts'
+import { sqliteWriter } from './sqlite-writer.ts'
 import {
   candleValues,
   count,

@@ -11,20 +11,12 @@ import { Fault } from '#domain/fault.ts'
 import type { QuickMarket, QuickTerms } from '#domain/quick-market.ts'
 import type { RelayRecord } from '#domain/relay.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
-import {
-  type ChainClaim,
-  type ChainProgress,
-  type ChainRange,
-  type ChainRewind,
-  type ChainRewound,
-  type ChainWritten,
-  claimChain,
-  indexRange,
-  rewindChain,
-} from '../chain-index/chain-index.ts'
+import { type ChainClaim, type ChainProgress, claimChain } from '../chain-index/cursor.ts'
+import { type ChainRange, type ChainWritten, indexRange } from '../chain-index/index-range.ts'
+import { type ChainRewind, type ChainRewound, rewindChain } from '../chain-index/rewind-chain.ts'
+import { type PositionSync, syncPosition } from '../chain-index/sync-position.ts'
 import { type Database, transact } from '../engine/database.ts'
 import { storeFault } from '../engine/store-fault.ts'
-import { type PositionSync, syncPosition } from '../reads/positions.ts'
 import { type PriceBatch, recordMarks, recordPrices } from './prices.ts'
 import { noteQuickMarket, openQuickMarket, resolveQuickMarket } from './quick-markets.ts'
 import { changeRelay, type OpenedRelay, openRelay, type RelayChange } from './relays.ts'

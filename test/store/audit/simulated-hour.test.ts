@@ -12,7 +12,9 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { derive } from '#actors/store.ts'
 import type { Address } from '#domain/ids.ts'
-import { claimChain, indexRange, rewindChain } from '#store/chain-index/chain-index.ts'
+import { claimChain } from '#store/chain-index/cursor.ts'
+import { indexRange } from '#store/chain-index/index-range.ts'
+import { rewindChain } from '#store/chain-index/rewind-chain.ts'
 import {
   closeDatabase,
   type Database,

@@ -6,12 +6,9 @@ import { after, before, it } from 'node:test'
 import type { BlockMark, ChainEvent, MoveKind } from '#domain/chain-event.ts'
 import { type Address, type MarketId, type OrderHash, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
-import {
-  type ChainRange,
-  claimChain,
-  indexRange,
-  rewindChain,
-} from '#store/chain-index/chain-index.ts'
+import { claimChain } from '#store/chain-index/cursor.ts'
+import { type ChainRange, indexRange } from '#store/chain-index/index-range.ts'
+import { rewindChain } from '#store/chain-index/rewind-chain.ts'
 import {
   closeDatabase,
   type Database,

@@ -5,7 +5,10 @@ import { after, before, it } from 'node:test'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import { auditPositions } from '#store/audit/audit-positions.ts'
-import { claimChain, indexRange, rewindChain } from '#store/chain-index/chain-index.ts'
+import { claimChain } from '#store/chain-index/cursor.ts'
+import { indexRange } from '#store/chain-index/index-range.ts'
+import { rewindChain } from '#store/chain-index/rewind-chain.ts'
+import { syncPosition } from '#store/chain-index/sync-position.ts'
 import {
   closeDatabase,
   type Database,
@@ -20,7 +23,6 @@ import {
   openInterestOfChain,
   positionOf,
   positionsOfUser,
-  syncPosition,
 } from '#store/reads/positions.ts'
 import { onBothDatabases } from '../../support/databases.ts'
 import { type Random, randomFrom } from '../../support/random.ts'

@@ -6,6 +6,8 @@
 
 import type { QueryResult, Transaction } from '@mikro-orm/core'
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
+import { hexDigits } from '../engine/hex.ts'
+import type { BulkWriter, StoredTrade } from './bulk-writer.ts'
 import {
   CANDLE_COLUMNS,
   CHAIN_SPAN_COLUMNS,
@@ -20,9 +22,7 @@ import {
   TRADE_KEY_COLUMNS,
   TRADER_COLUMNS,
   type Value,
-} from '../projection/columns.ts'
-import type { BulkWriter, StoredTrade } from './bulk-writer.ts'
-import { hexDigits } from './hex.ts'
+} from './columns.ts'
 
 /** Rows of one statement: a few hundred kilobytes, well below the smallest default packet limit. */
 const ROWS_MAX = 500

@@ -5,6 +5,8 @@
 
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
 import type { SqliteConnection } from '@mikro-orm/sqlite'
+import { bytesOf } from '../engine/hex.ts'
+import type { BulkWriter, StoredTrade } from './bulk-writer.ts'
 import {
   CANDLE_COLUMNS,
   CHAIN_SPAN_COLUMNS,
@@ -19,9 +21,7 @@ import {
   TRADE_KEY_COLUMNS,
   TRADER_COLUMNS,
   type Value,
-} from '../projection/columns.ts'
-import type { BulkWriter, StoredTrade } from './bulk-writer.ts'
-import { bytesOf } from './hex.ts'
+} from './columns.ts'
 
 type File = Awaited<ReturnType<SqliteConnection['getNativeClient']>>
 

@@ -1,7 +1,7 @@
 /** What the projection asks of a dialect: to write lists of rows inside its open transaction. */
 
 import type { TradeStatus } from '#domain/trade.ts'
-import type { Value } from '../projection/columns.ts'
+import type { Value } from './columns.ts'
 
 /** A trade that is about to change, as it lies in the database. */
 export type StoredTrade = {
