@@ -7,7 +7,7 @@ import type { OrderSubmission } from '#client/sign-order.ts'
 import { devnet } from '#config/devnet.ts'
 import type { Address } from '#domain/ids.ts'
 import { closeDatabase, openDatabase } from '#store/engine/database.ts'
-import { orderByHash } from '#store/reads/orders.ts'
+import { ordersByHash } from '#store/reads/orders.ts'
 import { eventually } from '../support/eventually.ts'
 import { startExchange } from '../support/exchange.ts'
 import { demoMarketIds, marketNumbered, seedMarkets } from '../support/seeded-markets.ts'
@@ -561,7 +561,7 @@ test('orders over HTTP', async (t) => {
     const database = await openDatabase(`sqlite:${exchange.dataDir}/sibyl.db`)
     try {
       const row = await eventually(async () => {
-        const found = await orderByHash(database, orderHash as never)
+        const [found] = await ordersByHash(database, [orderHash as never])
         assert.ok(found !== undefined)
         return found
       })

@@ -3,7 +3,6 @@
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import type { Category, Market } from '#domain/market.ts'
 import type { Outcome } from '#domain/order.ts'
-import type { FaultySide } from '#domain/trade.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 
@@ -67,20 +66,6 @@ export type AssertionRecord = {
   readonly endedAs: 'settled' | 'overturned' | 'abandoned' | null
   readonly endedAtSec: number | null
   readonly endedTx: string | null
-}
-
-export type ChainTradeRecord = {
-  readonly chainId: number
-  readonly tradeKey: string
-  readonly settled: boolean
-  readonly buyHash: OrderHash
-  readonly sellHash: OrderHash
-  readonly fault: FaultySide
-  /** Empty when it settled. */
-  readonly reason: string
-  readonly blockNumber: number
-  readonly txHash: string
-  readonly atSec: number
 }
 
 export type TokenBalance = {
@@ -284,33 +269,6 @@ export async function marketsWithoutPayout(
   return rows.map(marketRecord)
 }
 
-/** What the chain told of these trades, in its order; a trade may have been tried several times. */
-export async function chainTradesByKey(
-  database: Database,
-  tradeKeys: readonly string[],
-): Promise<ChainTradeRecord[]> {
-  if (tradeKeys.length === 0) return []
-  const rows = await select(
-    database,
-    `select * from chain_trades where trade_key in (${tradeKeys.map(() => '?').join(', ')})
-      order by block_number, log_index`,
-    tradeKeys.map(bytesOf),
-  )
-  return rows.map(tradeRecord)
-}
-
-export async function chainTradesByTransaction(
-  database: Database,
-  txHash: string,
-): Promise<ChainTradeRecord[]> {
-  const rows = await select(
-    database,
-    'select * from chain_trades where tx_hash = ? order by block_number, log_index limit 1000',
-    [bytesOf(txHash)],
-  )
-  return rows.map(tradeRecord)
-}
-
 /** What a holder has of the outcome tokens of known markets. */
 export async function tokenBalancesOf(
   database: Database,
@@ -332,17 +290,6 @@ export async function tokenBalancesOf(
     outcome: Number(row.outcome) as Outcome,
     balance: String(row.balance),
     blockNumber: Number(row.block_number),
-  }))
-}
-
-/** Up to which block each chain is indexed. */
-export async function chainCursors(
-  database: Database,
-): Promise<{ chainId: number; indexedBlock: number }[]> {
-  const rows = await select(database, 'select chain_id, indexed_block from chain_cursors', [])
-  return rows.map((row) => ({
-    chainId: Number(row.chain_id),
-    indexedBlock: Number(row.indexed_block),
   }))
 }
 
@@ -411,21 +358,6 @@ function assertionRecord(row: Raw): AssertionRecord {
     endedAs: row.ended_as as AssertionRecord['endedAs'],
     endedAtSec: numberOrNull(row.ended_at_sec),
     endedTx: hexOrNull(row.ended_tx),
-  }
-}
-
-function tradeRecord(row: Raw): ChainTradeRecord {
-  return {
-    chainId: Number(row.chain_id),
-    tradeKey: hexOf(row.trade_key as Uint8Array),
-    settled: Number(row.settled) === 1,
-    buyHash: hexOf(row.buy_order_hash as Uint8Array) as OrderHash,
-    sellHash: hexOf(row.sell_order_hash as Uint8Array) as OrderHash,
-    fault: row.fault as FaultySide,
-    reason: String(row.reason),
-    blockNumber: Number(row.block_number),
-    txHash: hexOf(row.tx_hash as Uint8Array),
-    atSec: Number(row.at_sec),
   }
 }
 

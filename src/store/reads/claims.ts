@@ -1,6 +1,5 @@
 /** Reads of claims: redemptions through the relayer, the newest first. */
 
-import type { Address } from '#domain/ids.ts'
 import type { ClaimRecord, ClaimStatus, RelayKey } from '#domain/relay.ts'
 import { type Database, read } from '../engine/database.ts'
 import { ClaimEntity } from '../entities/claim.ts'
@@ -35,18 +34,6 @@ function olderThan({ atMs, item, key }: ClaimPlace) {
     submittedAtMs: { $lte: atMs },
     $or: [{ submittedAtMs: { $lt: atMs } }, { item: { $lt: item } }, { item, key: { $lt: key } }],
   }
-}
-
-/** The claims of a user on a chain, whatever became of them. */
-export async function claimsOfUser(
-  database: Database,
-  filter: { readonly user: Address; readonly chainId: number; readonly limit: number },
-): Promise<ClaimRecord[]> {
-  const { user, chainId, limit } = filter
-  const found = await read(database, (em) =>
-    em.find(ClaimEntity, { userAddress: user, chainId }, newest(limit)),
-  )
-  return found.map(claimRecord)
 }
 
 function newest(limit: number) {

@@ -1,7 +1,6 @@
 /** Reads of orders. What is open right now only its market knows; these follow it. */
 
-import type { FilterQuery } from '@mikro-orm/core'
-import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import type { OrderHash } from '#domain/ids.ts'
 import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
 import { type Database, read } from '../engine/database.ts'
 import { OrderEntity } from '../entities/order.ts'
@@ -18,20 +17,6 @@ export type OrderRecord = VerifiedOrder & {
   readonly seq: number
 }
 
-export type OpenOrdersFilter = {
-  readonly trader: Address
-  readonly marketId?: MarketId
-  readonly chainId?: number
-  readonly limit: number
-}
-
-export async function orderByHash(
-  database: Database,
-  orderHash: OrderHash,
-): Promise<OrderRecord | undefined> {
-  return (await ordersByHash(database, [orderHash]))[0]
-}
-
 /** Those of the orders that are known, in no particular order. */
 export async function ordersByHash(
   database: Database,
@@ -40,27 +25,6 @@ export async function ordersByHash(
   if (orderHashes.length === 0) return []
   const found = await read(database, (em) =>
     em.find(OrderEntity, { orderHash: { $in: [...orderHashes] } }, { disableIdentityMap: true }),
-  )
-  return found.map(orderRecord)
-}
-
-/** The open orders of a trader, the newest first. */
-export async function openOrdersOfTrader(
-  database: Database,
-  filter: OpenOrdersFilter,
-): Promise<OrderRecord[]> {
-  const where: FilterQuery<OrderEntity> = {
-    trader: filter.trader,
-    status: 'open',
-    ...(filter.chainId === undefined ? {} : { chainId: filter.chainId }),
-    ...(filter.marketId === undefined ? {} : { marketId: filter.marketId }),
-  }
-  const found = await read(database, (em) =>
-    em.find(OrderEntity, where, {
-      orderBy: { placedAtMs: 'desc', seq: 'desc', orderHash: 'asc' },
-      limit: filter.limit,
-      disableIdentityMap: true,
-    }),
   )
   return found.map(orderRecord)
 }

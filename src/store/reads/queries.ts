@@ -5,14 +5,13 @@
 
 import type { ApiKey } from '#domain/api-key.ts'
 import { Fault } from '#domain/fault.ts'
-import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { Address, MarketId, TradeId } from '#domain/ids.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
 import type { ClaimRecord, RelayKey, RelayRecord } from '#domain/relay.ts'
 import type { StoredTrade } from '#domain/trade.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import type { Database } from '../engine/database.ts'
 import { storeFault } from '../engine/store-fault.ts'
-import { type Checkpoint, checkpoints } from '../projection/checkpoints.ts'
 import { apiKeyById } from '../writes/api-keys.ts'
 import { marksSince, type PriceRecord, pricesSince } from '../writes/prices.ts'
 import {
@@ -29,20 +28,14 @@ import {
   assertionsToSettle,
   type ChainMarketFilter,
   type ChainMarketRecord,
-  type ChainTradeRecord,
-  chainCursors,
-  chainMarketAddresses,
   chainMarketById,
   chainMarketsByContract,
-  chainTradesByKey,
-  chainTradesByTransaction,
   listChainMarkets,
-  marketsToReconcile,
   marketsWithoutPayout,
   type TokenBalance,
   tokenBalancesOf,
 } from './chain-markets.ts'
-import { type ClaimFilter, type ClaimPlace, claimsByStatus, claimsOfUser } from './claims.ts'
+import { type ClaimFilter, type ClaimPlace, claimsByStatus } from './claims.ts'
 import {
   listMarkets,
   type MarketFilter,
@@ -50,13 +43,6 @@ import {
   marketById,
   marketsByContract,
 } from './markets.ts'
-import {
-  type OpenOrdersFilter,
-  type OrderRecord,
-  openOrdersOfTrader,
-  orderByHash,
-  ordersByHash,
-} from './orders.ts'
 import { type PayoutRecord, payoutsOfUser } from './payouts.ts'
 import {
   holdersOf,
@@ -72,12 +58,9 @@ import { type ChainStats, chainStats, type MarketStats, marketStats } from './st
 import {
   failedTradesSince,
   newestPendingTrades,
-  pendingTrades,
   recentTrades,
   type TradePage,
   type TradeRecord,
-  tradeById,
-  tradesByTransaction,
 } from './trades.ts'
 import { tradesOfUser, type UserTrades } from './user-trades.ts'
 
@@ -86,16 +69,10 @@ export type Queries = {
   marketById: { takes: { marketId: MarketId }; answers: MarketRecord | undefined }
   marketsByContract: { takes: { contractAddress: Address }; answers: MarketRecord[] }
   listMarkets: { takes: MarketFilter; answers: MarketRecord[] }
-  orderByHash: { takes: { orderHash: OrderHash }; answers: OrderRecord | undefined }
-  ordersByHash: { takes: { orderHashes: readonly OrderHash[] }; answers: OrderRecord[] }
-  openOrdersOfTrader: { takes: OpenOrdersFilter; answers: OrderRecord[] }
-  tradeById: { takes: { tradeId: TradeId }; answers: TradeRecord | undefined }
   recentTrades: { takes: Parameters<typeof recentTrades>[1]; answers: TradeRecord[] }
   tradesOfUser: { takes: Parameters<typeof tradesOfUser>[1]; answers: UserTrades }
-  pendingTrades: { takes: { chainId?: number; limit: number }; answers: TradeRecord[] }
   newestPendingTrades: { takes: Parameters<typeof newestPendingTrades>[1]; answers: TradePage }
   failedTradesSince: { takes: Parameters<typeof failedTradesSince>[1]; answers: TradePage }
-  tradesByTransaction: { takes: { txHash: string; limit: number }; answers: TradeRecord[] }
   marketStats: { takes: { marketId: MarketId; nowMs: number }; answers: MarketStats }
   chainStats: { takes: { chainId?: number; nowMs: number }; answers: ChainStats }
   candles: { takes: CandleFilter; answers: CandleRecord[] }
@@ -115,18 +92,9 @@ export type Queries = {
   }
   quickMarketById: { takes: { id: number }; answers: QuickMarket | undefined }
   unfinishedQuickMarkets: { takes: { limit: number }; answers: QuickMarket[] }
-  checkpoints: { takes: Record<string, never>; answers: Checkpoint[] }
   listChainMarkets: { takes: ChainMarketFilter; answers: ChainMarketRecord[] }
   chainMarketById: { takes: { marketId: MarketId }; answers: ChainMarketRecord | undefined }
   chainMarketsByContract: { takes: { contractAddress: Address }; answers: ChainMarketRecord[] }
-  chainMarketAddresses: {
-    takes: { chainId: number; contracts: readonly Address[] }
-    answers: Address[]
-  }
-  marketsToReconcile: {
-    takes: Parameters<typeof marketsToReconcile>[1]
-    answers: Awaited<ReturnType<typeof marketsToReconcile>>
-  }
   assertionsOfMarket: { takes: { marketId: MarketId }; answers: AssertionRecord[] }
   marketsWithoutPayout: {
     takes: { chainId: number; limit: number }
@@ -136,13 +104,7 @@ export type Queries = {
     takes: { chainId: number; endedBySec: number; limit: number }
     answers: AssertionRecord[]
   }
-  chainTradesByKey: { takes: { tradeKeys: readonly string[] }; answers: ChainTradeRecord[] }
-  chainTradesByTransaction: { takes: { txHash: string }; answers: ChainTradeRecord[] }
   tokenBalancesOf: { takes: { holder: Address; chainId: number }; answers: TokenBalance[] }
-  chainCursors: {
-    takes: Record<string, never>
-    answers: { chainId: number; indexedBlock: number }[]
-  }
   relayByKey: { takes: { key: RelayKey }; answers: RelayRecord | undefined }
   unfinishedRelays: { takes: { chainId: number; limit: number }; answers: RelayRecord[] }
   relayGasSince: {
@@ -152,10 +114,6 @@ export type Queries = {
   claimsByStatus: {
     takes: ClaimFilter
     answers: { claims: ClaimRecord[]; count: number; next: ClaimPlace | undefined }
-  }
-  claimsOfUser: {
-    takes: { user: Address; chainId: number; limit: number }
-    answers: ClaimRecord[]
   }
   pendingTradeIds: {
     takes: { chainId: number; limit: number; exceptMarkets?: readonly MarketId[] }
@@ -195,16 +153,10 @@ const answers: {
   marketsByContract: (database, { contractAddress }) =>
     marketsByContract(database, contractAddress),
   listMarkets,
-  orderByHash: (database, { orderHash }) => orderByHash(database, orderHash),
-  ordersByHash: (database, { orderHashes }) => ordersByHash(database, orderHashes),
-  openOrdersOfTrader,
-  tradeById: (database, { tradeId }) => tradeById(database, tradeId),
   recentTrades,
   tradesOfUser,
-  pendingTrades,
   newestPendingTrades,
   failedTradesSince,
-  tradesByTransaction,
   marketStats,
   chainStats,
   candles,
@@ -218,26 +170,18 @@ const answers: {
   quickMarketsOfAsset,
   quickMarketById,
   unfinishedQuickMarkets,
-  checkpoints: (database) => checkpoints(database),
   listChainMarkets,
   chainMarketById: (database, { marketId }) => chainMarketById(database, marketId),
   chainMarketsByContract: (database, { contractAddress }) =>
     chainMarketsByContract(database, contractAddress),
-  chainMarketAddresses: (database, { chainId, contracts }) =>
-    chainMarketAddresses(database, chainId, contracts),
-  marketsToReconcile,
   assertionsOfMarket: (database, { marketId }) => assertionsOfMarket(database, marketId),
   assertionsToSettle,
   marketsWithoutPayout,
-  chainTradesByKey: (database, { tradeKeys }) => chainTradesByKey(database, tradeKeys),
-  chainTradesByTransaction: (database, { txHash }) => chainTradesByTransaction(database, txHash),
   tokenBalancesOf: (database, { holder, chainId }) => tokenBalancesOf(database, holder, chainId),
-  chainCursors: (database) => chainCursors(database),
   relayByKey,
   unfinishedRelays,
   relayGasSince,
   claimsByStatus,
-  claimsOfUser,
   pendingTradeIds,
   tradesWithOrders,
   journalOf,

@@ -4,7 +4,7 @@
  * time, and equal times by `seq` and `fillIndex`.
  */
 
-import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
@@ -12,7 +12,6 @@ import type { Trade, TradeStatus } from '#domain/trade.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import { TradeEntity } from '../entities/trade.ts'
-import { tradeKey } from '../projection/columns.ts'
 
 export type TradeRecord = Trade & {
   readonly chainId: number
@@ -27,14 +26,6 @@ export type TradeRecord = Trade & {
   readonly attempts: number
   readonly failedAtMs: number | null
   readonly updatedAtMs: number
-}
-
-export async function tradeById(database: Database, id: TradeId): Promise<TradeRecord | undefined> {
-  const { marketId, sequence, fillIndex } = tradeKey(id)
-  const found = await read(database, (em) =>
-    em.findOne(TradeEntity, { marketId, seq: sequence, fillIndex }, { disableIdentityMap: true }),
-  )
-  return found === null ? undefined : tradeRecord(found)
 }
 
 /** A place in the trades of a market: what happened before this one. */
@@ -58,25 +49,6 @@ export async function recentTrades(
     `where market_id = ? ${earlier} order by market_id desc, seq desc, fill_index desc limit ?`,
     [bytesOf(marketId), ...place, limit],
   )
-}
-
-/** Trades that the chain has not decided about, the oldest first. */
-export async function pendingTrades(
-  database: Database,
-  filter: { readonly chainId?: number; readonly limit: number },
-): Promise<TradeRecord[]> {
-  const found = await read(database, (em) =>
-    em.find(
-      TradeEntity,
-      { pending: 1, ...(filter.chainId === undefined ? {} : { chainId: filter.chainId }) },
-      {
-        orderBy: { matchedAtMs: 'asc', seq: 'asc', fillIndex: 'asc' },
-        limit: filter.limit,
-        disableIdentityMap: true,
-      },
-    ),
-  )
-  return found.map(tradeRecord)
 }
 
 /** A place in a list across markets. Rows are numbered, so the order is total. */
@@ -164,25 +136,6 @@ async function pageOf(
           row: Number(last.place),
         }
   return { trades: rows.map(tradeOfRow), next }
-}
-
-/** The trades that were last submitted with this transaction, in the order of matching. */
-export async function tradesByTransaction(
-  database: Database,
-  filter: { readonly txHash: string; readonly limit: number },
-): Promise<TradeRecord[]> {
-  const found = await read(database, (em) =>
-    em.find(
-      TradeEntity,
-      { txHash: filter.txHash },
-      {
-        orderBy: { matchedAtMs: 'asc', seq: 'asc', fillIndex: 'asc' },
-        limit: filter.limit,
-        disableIdentityMap: true,
-      },
-    ),
-  )
-  return found.map(tradeRecord)
 }
 
 /** A row of the table, as both drivers give it. */

@@ -15,11 +15,11 @@ import {
   openDatabase,
   sqlConnection,
 } from '#store/engine/database.ts'
+import { bytesOf } from '#store/engine/hex.ts'
 import { migrate } from '#store/engine/migrate.ts'
 import {
   assertionsOfMarket,
   chainMarketById,
-  chainTradesByKey,
   listChainMarkets,
   marketsToReconcile,
   tokenBalancesOf,
@@ -369,10 +369,12 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
         blockNumber: 1,
       },
     ])
-    const [told] = await chainTradesByKey(database, [word(99)])
+    const [told] = await sqlConnection(database).execute<
+      { settled: number; fault: string; reason: string }[]
+    >('select settled, fault, reason from chain_trades where trade_key = ?', [bytesOf(word(99))])
     assert.deepEqual(
       [told?.settled, told?.fault, told?.reason],
-      [false, 'buyer', 'InsufficientCollateral'],
+      [0, 'buyer', 'InsufficientCollateral'],
     )
   })
 })

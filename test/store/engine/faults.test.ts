@@ -17,7 +17,6 @@ import { migrate } from '#store/engine/migrate.ts'
 import { storeFault } from '#store/engine/store-fault.ts'
 import { checkpoints } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
-import { orderByHash } from '#store/reads/orders.ts'
 import { recentTrades } from '#store/reads/trades.ts'
 import {
   onBothDatabases,
@@ -26,7 +25,7 @@ import {
   TEST_MYSQL_URL,
 } from '../../support/databases.ts'
 import { eventually } from '../../support/eventually.ts'
-import { batch, id, opening, order, orderRow, trade, withStore } from '../batches.ts'
+import { batch, id, opening, order, orderOf, orderRow, trade, withStore } from '../batches.ts'
 
 function fault(code: string, retryable: boolean) {
   return (error: unknown) => {
@@ -199,7 +198,7 @@ await onServerDatabase('a store whose connections were killed', (databases) => {
       const next = batch(1, 2, { orders: [orderRow(order('o'))] })
       // The projector tries again until the store is back; here at most until the pool has noticed.
       assert.equal(await eventually(() => project(database, next)), 'applied')
-      assert.equal((await orderByHash(database, id('o')))?.status, 'open')
+      assert.equal((await orderOf(database, id('o')))?.status, 'open')
     })
   })
 

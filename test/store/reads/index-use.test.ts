@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
+import { type MarketId, tradeId } from '#domain/ids.ts'
 import type { Mark } from '#domain/quick-market.ts'
 import { type Database, sqlConnection } from '#store/engine/database.ts'
 import { project } from '#store/projection/project.ts'
@@ -35,18 +35,10 @@ const ASKED: QueryTask[] = [
   ask('listMarkets', { quick: false, limit: 10 }),
   ask('listMarkets', { chainId: 4, quick: false, limit: 10 }),
   ask('listMarkets', { category: 'defi', quick: false, limit: 10 }),
-  ask('orderByHash', { orderHash: id<OrderHash>('o7') }),
-  ask('ordersByHash', { orderHashes: [id<OrderHash>('o7'), id<OrderHash>('o9')] }),
-  ask('openOrdersOfTrader', { trader: address('t3'), limit: 100 }),
-  ask('openOrdersOfTrader', { trader: address('t3'), marketId: m, limit: 100 }),
-  ask('openOrdersOfTrader', { trader: address('t3'), chainId: 3, limit: 100 }),
-  ask('tradeById', { tradeId: tradeId(m, 5, 0) }),
   ask('recentTrades', { marketId: m, limit: 10 }),
   ask('tradesOfUser', { user: address('t3'), chainId: 3, limit: 10 }),
-  ask('pendingTrades', { limit: 10 }),
   ask('newestPendingTrades', { limit: 10 }),
   ask('failedTradesSince', { sinceMs: START_MS + 1_990, limit: 10 }),
-  ask('tradesByTransaction', { txHash: id('tx3'), limit: 10 }),
   ask('pricesSince', { asset: 'BTC', sinceSec: 1_700_000_900, limit: 10 }),
   ask('marksSince', { sinceSec: 1_700_900_000, limit: 10 }),
   ask('quickMarketsOfAsset', { asset: 'BTC', limit: 10 }),
@@ -59,7 +51,6 @@ const ORDERED: readonly QueryName[] = [
   'listMarkets',
   'recentTrades',
   'tradesOfUser',
-  'pendingTrades',
   'newestPendingTrades',
   'failedTradesSince',
 ]

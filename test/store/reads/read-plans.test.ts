@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { type Address, type MarketId, tradeId } from '#domain/ids.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
 import { type Database, sqlConnection } from '#store/engine/database.ts'
 import { fillSums } from '#store/projection/recount.ts'
 import { answerQuery, type QueryName, type QueryTask } from '#store/reads/queries.ts'
@@ -17,7 +17,6 @@ const START_MS = 1_700_000_000_000
 const CHAIN = 31_337
 const m = `0x${(7).toString(16).padStart(64, '0')}` as MarketId
 const user = `0x${(7).toString(16).padStart(40, '0')}` as Address
-const txHash = `0x${(107).toString(16).padStart(64, '0')}`
 const nowMs = START_MS + 90_000_000
 const PLACE = { atMs: START_MS + 70_000_000, seq: 7, fillIndex: 0, row: 9 }
 
@@ -29,7 +28,6 @@ const ASKED: QueryTask[] = [
   ask('marketById', { marketId: m }),
   ask('listMarkets', { quick: false, limit: 100, after: { createdAt: 0, id: undefined } }),
   ask('listMarkets', { chainId: CHAIN, quick: false, limit: 9, after: { createdAt: 5, id: m } }),
-  ask('tradeById', { tradeId: tradeId(m, 1_800, 0) }),
   ask('recentTrades', { marketId: m, limit: 100 }),
   ask('recentTrades', { marketId: m, limit: 100, before: { seq: 1_900, fillIndex: 0 } }),
   ask('tradesOfUser', { user, chainId: CHAIN, limit: 100 }),
@@ -43,7 +41,6 @@ const ASKED: QueryTask[] = [
   ask('failedTradesSince', { sinceMs: START_MS + 80_000_000, limit: 1_000 }),
   ask('newestPendingTrades', { limit: 1_000, before: PLACE }),
   ask('failedTradesSince', { sinceMs: START_MS, limit: 1_000, before: PLACE }),
-  ask('tradesByTransaction', { txHash, limit: 100 }),
   ask('marketStats', { marketId: m, nowMs }),
   ask('chainStats', { nowMs }),
   ask('chainStats', { chainId: CHAIN, nowMs }),

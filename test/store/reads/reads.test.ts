@@ -5,30 +5,17 @@ import type { TradeStatus } from '#domain/trade.ts'
 import type { Database } from '#store/engine/database.ts'
 import { project } from '#store/projection/project.ts'
 import { listMarkets, type MarketFilter, marketsByContract } from '#store/reads/markets.ts'
-import { openOrdersOfTrader } from '#store/reads/orders.ts'
 import {
   failedTradesSince,
   newestPendingTrades,
-  pendingTrades,
   recentTrades,
   type TradePage,
   type TradePlace,
   type TradeRecord,
-  tradesByTransaction,
 } from '#store/reads/trades.ts'
 import { tradesOfUser } from '#store/reads/user-trades.ts'
 import { onBothDatabases } from '../../support/databases.ts'
-import {
-  address,
-  batch,
-  id,
-  market,
-  order,
-  orderRow,
-  START_MS,
-  trade,
-  withStore,
-} from '../batches.ts'
+import { address, batch, id, market, START_MS, trade, withStore } from '../batches.ts'
 
 const named = (trades: readonly TradeRecord[]) =>
   trades.map(({ marketId, seq, fillIndex }) => {
@@ -177,11 +164,8 @@ await onBothDatabases('reads', (databases) => {
         'm-12-0',
         'far-9-0',
       ]
-      assert.deepEqual(named(await pendingTrades(database, { limit: 100 })), oldest)
-      assert.deepEqual(named(await pendingTrades(database, { limit: 3 })), oldest.slice(0, 3))
-      assert.deepEqual(named(await pendingTrades(database, { chainId: 137, limit: 3 })), [
-        'far-9-0',
-      ])
+      const all = await newestPendingTrades(database, { limit: 100 })
+      assert.deepEqual(named(all.trades).reverse(), oldest)
       const newest = await newestPendingTrades(database, { limit: 4 })
       assert.deepEqual(named(newest.trades), oldest.toReversed().slice(0, 4))
       assert.equal(newest.count, oldest.length)
@@ -231,60 +215,6 @@ await onBothDatabases('reads', (databases) => {
           failedTradesSince(database, { sinceMs: START_MS + 900, limit, before })
         assert.deepEqual(await pages(ask), named(all.trades))
       }
-    })
-  })
-
-  it('finds the trades of a transaction', async () => {
-    await withStore(databases, async (database) => {
-      await tell(database)
-      await project(
-        database,
-        batch(2, 3, {
-          tradeChanges: [trade(3, 2), trade(2, 0), trade(6, 0, { marketId: n })].map(
-            ({ tradeId }) => ({
-              tradeId,
-              status: 'submitted' as const,
-              txHash: id('tx'),
-              reason: '',
-              atMs: START_MS + 500,
-            }),
-          ),
-        }),
-      )
-      const found = await tradesByTransaction(database, { txHash: id('tx'), limit: 100 })
-      assert.deepEqual(named(found), ['m-2-0', 'm-3-2', 'n-6-0'])
-      assert.deepEqual(await tradesByTransaction(database, { txHash: id('tz'), limit: 9 }), [])
-    })
-  })
-
-  it('lists the open orders of a trader, by market and by chain, newest first', async () => {
-    await withStore(databases, async (database) => {
-      await tell(database)
-      const bob = { trader: address('bob') }
-      await project(
-        database,
-        batch(2, 3, {
-          orders: [
-            orderRow(order('a', bob), { placedAtMs: START_MS + 1, seq: 20 }),
-            orderRow(order('b', bob), { placedAtMs: START_MS + 2, seq: 21 }),
-            orderRow(order('c', bob), { placedAtMs: START_MS + 2, seq: 22 }),
-            orderRow(order('d', { ...bob, marketId: n }), { placedAtMs: START_MS + 3 }),
-            orderRow(order('e', { ...bob, marketId: far }), { placedAtMs: START_MS + 4 }),
-            orderRow(order('f', bob), { status: 'cancelled' }),
-            orderRow(order('g', { trader: address('eve') })),
-          ],
-        }),
-      )
-      const open = async (filter: { marketId?: MarketId; chainId?: number }, limit = 100) =>
-        (await openOrdersOfTrader(database, { ...bob, ...filter, limit })).map(({ orderHash }) =>
-          Buffer.from(orderHash.slice(2), 'hex').toString('latin1').replaceAll('\0', ''),
-        )
-      assert.deepEqual(await open({}), ['e', 'd', 'c', 'b', 'a'])
-      assert.deepEqual(await open({ marketId: m }), ['c', 'b', 'a'])
-      assert.deepEqual(await open({ chainId: 31337 }), ['d', 'c', 'b', 'a'])
-      assert.deepEqual(await open({ chainId: 137 }), ['e'])
-      assert.deepEqual(await open({ chainId: 137, marketId: m }), [])
-      assert.deepEqual(await open({}, 2), ['e', 'd'])
     })
   })
 
