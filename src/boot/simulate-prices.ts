@@ -3,7 +3,7 @@
  * local chain, a simulator of them is started, and the settings of the feeds lead there.
  */
 
-import type { Settings } from '#config/settings.ts'
+import type { Settings } from '#config/settings-schema.ts'
 import { startPriceServer } from '#devnet/price-server.ts'
 import type { Clock } from '#runtime/clock.ts'
 

@@ -22,7 +22,7 @@ import {
 } from '#api/settlements/settlements.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
-import type { Settings } from '#config/settings.ts'
+import type { Settings } from '#config/settings-schema.ts'
 import { chainBudgetMs } from '#config/thread-data.ts'
 import type { Address } from '#domain/ids.ts'
 import { READS_KEPT_BYTES_MAX, READS_KEPT_MAX } from '#domain/limits.ts'
