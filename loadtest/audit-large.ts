@@ -1,5 +1,5 @@
 /**
- * `npm run audit:large`: 1,000,000 trades of 100,000 users in 1,000 markets. The sums are counted from
+ * `npm run bench -- audit`: 1,000,000 trades of 100,000 users in 1,000 markets. The sums are counted from
  * the trades, then everything is audited; both are timed, on SQLite and, where `SIBYL_TEST_MYSQL_URL`
  * names a server and `--mysql` is given, there too. Ends with 1 where the audit finds a difference.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:reads`: every read of a running exchange with 1,000,000 trades and 100,000 users in
+ * `npm run bench -- reads`: every read of a running exchange with 1,000,000 trades and 100,000 users in
  * its database, beside one with 10,000 trades and beside a bare uWebSockets.js route that sends the
  * same bytes, all in the same rounds. Each endpoint is asked for many markets and users, by 16
  * connections. The bar: p99 at 1,000,000 trades is at most twice that at 10,000.

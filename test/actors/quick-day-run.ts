@@ -1,6 +1,6 @@
 /**
  * Runs days of quick markets, each with the next seed, or only their first hours:
- * `npm run quick:days -- [days] [seed] [hours]`. One line per day; the first that goes wrong names its
+ * `npm run soak -- quick-days [days] [seed] [hours]`. One line per day; the first that goes wrong names its
  * seed and ends the run. In a process of its own, since the test runner follows every promise, of which
  * a day has millions.
  */
