@@ -8,7 +8,7 @@
 import { Fault } from '#domain/fault.ts'
 import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { tradesOf } from '#domain/trade.ts'
+import { tradesOf } from '#domain/match-trades.ts'
 import type { LogReader } from '#log/event-log.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 import type { Checkpoint } from '#store/projection/checkpoints.ts'

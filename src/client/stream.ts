@@ -8,8 +8,8 @@
 import type { PlacedOrder } from './answers.ts'
 import { parseExactJson } from './exact-json.ts'
 import { LocalBook } from './local-book.ts'
+import type { OrderSubmission } from './order-submission.ts'
 import { SibylError } from './sibyl-error.ts'
-import type { OrderSubmission } from './sign-order.ts'
 import {
   type BookMessage,
   type ChannelMessage,

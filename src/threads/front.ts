@@ -73,11 +73,11 @@ import { type HeldOrders, makeHeldOrders } from '#stream/held-orders.ts'
 import {
   MALFORMED_MAX,
   makeStreamHub,
-  type PlaceWatch,
   type StreamHub,
   type StreamParts,
   WINDOW_MS,
 } from '#stream/hub.ts'
+import type { PlaceWatch } from '#stream/requests.ts'
 import { resolutionStep } from '#stream/resolution-step.ts'
 import { asyncapi } from '#stream/routes/asyncapi.ts'
 import { stream } from '#stream/routes/stream.ts'

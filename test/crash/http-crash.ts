@@ -6,8 +6,8 @@
 
 import assert from 'node:assert/strict'
 import { createClient } from '#client/client.ts'
+import type { OrderSubmission } from '#client/order-submission.ts'
 import { SibylError } from '#client/sibyl-error.ts'
-import type { OrderSubmission } from '#client/sign-order.ts'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
 import { orderHash } from '#domain/order-hash.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'

@@ -1,10 +1,10 @@
 /** UMA's OptimisticOracleV3, as far as markets need it: one assertion, disputing and settling it. */
 
 import { type Hex, parseAbi } from 'viem'
+import { type Call, callOf, hexAddress, ourAddress } from '#chain/call.ts'
+import { type ChainLog, decoded, type Place, placeOf } from '#chain/chain-log.ts'
+import { asked, type ChainClient } from '#chain/clients.ts'
 import type { Address } from '#domain/ids.ts'
-import { type Call, callOf, hexAddress, ourAddress } from './call.ts'
-import { type ChainLog, decoded, type Place, placeOf } from './chain-log.ts'
-import { asked, type ChainClient } from './clients.ts'
 
 const oracleAbi = parseAbi([
   'struct EscalationManagerSettings { bool arbitrateViaEscalationManager; bool discardOracle; bool validateDisputers; address assertingCaller; address escalationManager; }',
