@@ -75,7 +75,7 @@ type AssetState = {
   history: PublishedPrice[]
 }
 
-export type PricesOptions = {
+type PricesOptions = {
   readonly assets: readonly string[]
   /** The shortest time between two prices of an asset. */
   readonly publishMs: number

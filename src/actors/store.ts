@@ -22,7 +22,7 @@ import type {
   TradeRow,
 } from '#store/projection/rows.ts'
 
-export type ProjectionStatus = {
+type ProjectionStatus = {
   readonly partition: number
   /** The database holds everything up to and with this offset. */
   readonly projected: number
@@ -56,7 +56,7 @@ export type Projected = {
   readonly offset: number
 }
 
-export type PartitionProgress = {
+type PartitionProgress = {
   projected: number
   appended: number
   writing: boolean

@@ -7,7 +7,7 @@ import type { Settings } from '#config/settings-schema.ts'
 import { startPriceServer } from '#devnet/price-server.ts'
 import type { Clock } from '#runtime/clock.ts'
 
-export type SimulatedPrices = { readonly settings: Settings; end(): Promise<void> }
+type SimulatedPrices = { readonly settings: Settings; end(): Promise<void> }
 
 export async function simulatePrices(settings: Settings, clock: Clock): Promise<SimulatedPrices> {
   const { feeds, devnet, chains } = settings

@@ -41,7 +41,7 @@ export type MarketBoard = {
 } & Completeness
 
 /** How much the board may say about what it does not hold. */
-export type Completeness = {
+type Completeness = {
   /** Whether every market thread has told its markets once; before that a list would lack some. */
   isWhole(): boolean
   /** Whether every thread is followed now; else a market that is not here may still exist. */

@@ -1,6 +1,6 @@
 /** Time comes from here and nowhere else, so that a test can own it. */
 
-export type Cancel = () => void
+type Cancel = () => void
 
 export type Clock = {
   nowMs(): number

@@ -52,7 +52,7 @@ export type Channels<M> = BoardListener & {
   lingering(): number
 }
 
-export type ChannelHooks<M> = {
+type ChannelHooks<M> = {
   /** Sends to everybody who is in step with the topic. */
   readonly publish: (topic: string, text: string) => void
   /** Its members must be given a new snapshot: something happened that nobody told. */

@@ -44,10 +44,10 @@ export type StreamSettings = ChannelLimits &
   }
 
 /** Close codes that a client can meet, besides that of a reader who lags. */
-export const CLOSE_MALFORMED = 4400
-export const CLOSE_FLOOD = 4429
-export const CLOSE_TOO_BIG = 1009
-export const CLOSE_RESTART = 1012
+const CLOSE_MALFORMED = 4400
+const CLOSE_FLOOD = 4429
+const CLOSE_TOO_BIG = 1009
+const CLOSE_RESTART = 1012
 
 /** Malformed frames within the window that end a connection. */
 export const MALFORMED_MAX = 100

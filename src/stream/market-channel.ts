@@ -14,7 +14,7 @@ import type { Shelf } from './shelf.ts'
 /** Markets whose last event on chain is remembered for snapshots. */
 const REMEMBERED_MAX = 100_000
 
-export type MarketChannel<M> = {
+type MarketChannel<M> = {
   oneFeed(of: MarketFeed<M>): OneMarketFeed<M>
   allFeed(): AllMarketsFeed<M>
   /** The feed of all markets, if anybody follows it. */

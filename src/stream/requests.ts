@@ -17,7 +17,7 @@ import type { FrameId, Request } from './frames.ts'
 import type { HeldOrders } from './held-orders.ts'
 import type { Sessions } from './sessions.ts'
 
-export type Requests = {
+type Requests = {
   act(connection: Connection, request: Request): void
   /** Ends a subscription. */
   drop(sub: Subscription): void

@@ -7,7 +7,7 @@ import type { ResolutionEvent } from '#domain/market.ts'
 import { YES } from '#domain/order.ts'
 import type { ResolutionFacts } from './happening.ts'
 
-export type ShownStep = {
+type ShownStep = {
   readonly marketId: MarketId
   readonly event: ResolutionEvent
   readonly facts: ResolutionFacts

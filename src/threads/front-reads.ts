@@ -36,7 +36,7 @@ import type { Clock } from '#runtime/clock.ts'
 import type { Queries, QueryName } from '#store/reads/queries.ts'
 import { askWrite, type ClerkRef } from '#store/writes/writes.ts'
 
-export type Query = <Name extends QueryName>(
+type Query = <Name extends QueryName>(
   name: Name,
   args: Queries[Name]['takes'],
 ) => Promise<Queries[Name]['answers']>

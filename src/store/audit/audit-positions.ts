@@ -12,7 +12,7 @@ import { bytesOf, hexOf } from '../engine/hex.ts'
 import { type Statements, statements } from '../engine/statements.ts'
 import type { Difference } from './audit-trades.ts'
 
-export type PositionAudit = {
+type PositionAudit = {
   readonly markets: number
   readonly positions: number
   readonly differences: readonly Difference[]
@@ -111,7 +111,7 @@ async function compareMarket(
   return { holders, locked }
 }
 
-export type Held = {
+type Held = {
   readonly holder: Address
   readonly marketId: MarketId
   readonly shares: readonly [yes: bigint, no: bigint]

@@ -16,7 +16,7 @@ export type Difference = {
   readonly expected: string
 }
 
-export type TradeAudit = {
+type TradeAudit = {
   readonly markets: number
   readonly trades: number
   readonly candles: number

@@ -38,12 +38,12 @@ export type SettledTrade = {
   readonly cost: bigint
 }
 
-export function receive(holding: Holding, amount: bigint, cost: bigint): void {
+function receive(holding: Holding, amount: bigint, cost: bigint): void {
   holding.shares += amount
   holding.cost += cost
 }
 
-export function give(holding: Holding, amount: bigint): void {
+function give(holding: Holding, amount: bigint): void {
   // More than there is cannot leave a chain's balance, only a position that was corrected by hand.
   const part = amount < holding.shares ? amount : holding.shares
   if (holding.shares > 0n) holding.cost -= proportionFloor(holding.cost, part, holding.shares)

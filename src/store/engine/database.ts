@@ -35,7 +35,7 @@ export type Database = {
   readonly within?: Transaction
 }
 
-export type DatabaseOptions = {
+type DatabaseOptions = {
   /** SQLite opens the file for reading only; MySQL refuses writes in the session. */
   readonly readOnly?: boolean
   /** Connections to a MySQL server at most; SQLite always has one. */

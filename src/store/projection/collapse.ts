@@ -12,7 +12,7 @@ import type { TradeStatus } from '#domain/trade.ts'
 import type { OrderChange, OrderRow, ProjectionBatch, TradeChange, TradeRow } from './rows.ts'
 
 /** Where a trade stands. `attempts` counts submissions: all of a new trade, further ones of an old. */
-export type TradeState = {
+type TradeState = {
   readonly status: TradeStatus
   /** Empty when there is none, or none newer than the known one. */
   readonly txHash: string

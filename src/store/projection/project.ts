@@ -27,7 +27,7 @@ import type { MarketChange, ProjectionBatch, TradeRow } from './rows.ts'
 import { sqliteWriter } from './sqlite-writer.ts'
 
 /** `already` says that the batch had been applied before, and that nothing was done now. */
-export type Projected = 'applied' | 'already'
+type Projected = 'applied' | 'already'
 
 export async function project(database: Database, batch: ProjectionBatch): Promise<Projected> {
   assert(batch.to > batch.from, 'a batch must move its checkpoint')

@@ -19,7 +19,7 @@ export type CountedTrade = {
   readonly matchedAtMs: number
 }
 
-export type MarketDelta = { readonly chainId: number; readonly volume: Sum; trades: number }
+type MarketDelta = { readonly chainId: number; readonly volume: Sum; trades: number }
 
 export type SpanDelta = {
   readonly chainId: number
@@ -29,7 +29,7 @@ export type SpanDelta = {
   trades: number
 }
 
-export type Candle = {
+type Candle = {
   readonly marketId: MarketId
   readonly outcome: number
   readonly spanSec: SpanSec

@@ -21,7 +21,7 @@ export type ChainMarketRecord = Market & {
 }
 
 /** Prices are USD with eight decimals. */
-export type QuickFacts = {
+type QuickFacts = {
   readonly asset: string
   readonly startSec: number
   readonly startPrice: number

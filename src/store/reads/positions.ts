@@ -19,12 +19,12 @@ export type UserPosition = PositionRecord & {
   readonly resolved: boolean
 }
 
-export type Holder = PositionRecord & { readonly holder: Address }
+type Holder = PositionRecord & { readonly holder: Address }
 
 export type MarketHolders = { readonly top: readonly Holder[]; readonly total: number }
 
 /** A market as a path names it: by its id, or by the address of its contract. */
-export type MarketName = { readonly marketId: MarketId } | { readonly contractAddress: Address }
+type MarketName = { readonly marketId: MarketId } | { readonly contractAddress: Address }
 
 const AMOUNTS = `cast(p.yes_shares_e6 as char) as yes_shares, cast(p.no_shares_e6 as char) as no_shares,
   cast(p.yes_cost_e6 as char) as yes_cost, cast(p.no_cost_e6 as char) as no_cost`

@@ -29,7 +29,7 @@ export type TradeRecord = Trade & {
 }
 
 /** A place in the trades of a market: what happened before this one. */
-export type BeforeTrade = { readonly seq: number; readonly fillIndex: number }
+type BeforeTrade = { readonly seq: number; readonly fillIndex: number }
 
 /** The trades of a market, the newest first; all of them, or those before one. */
 export async function recentTrades(

@@ -4,16 +4,9 @@
  * page repeats or skips a trade, whatever happened in the same millisecond.
  */
 
-import type { Address, MarketId } from '#domain/ids.ts'
+import type { Address } from '#domain/ids.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { type TradePlace, type TradeRecord, type TradeRowRead, tradeOfRow } from './trades.ts'
-
-/** What an entry says about its market. */
-export type MarketWords = {
-  readonly id: MarketId
-  readonly question: string
-  readonly contractAddress: Address
-}
 
 export type UserTrades = {
   readonly trades: readonly (TradeRecord & MarketContext)[]

@@ -23,7 +23,7 @@ import { changeRelay, type OpenedRelay, openRelay, type RelayChange } from './re
 import { saveTransaction } from './transactions.ts'
 
 /** Name → `{ takes: …; answers: … }`. */
-export type Writes = {
+type Writes = {
   claimChain: { takes: ChainClaim; answers: ChainProgress }
   indexRange: { takes: ChainRange; answers: ChainWritten }
   rewindChain: { takes: ChainRewind; answers: ChainRewound }
@@ -39,7 +39,7 @@ export type Writes = {
   noteQuickMarket: { takes: Parameters<typeof noteQuickMarket>[1]; answers: QuickMarket }
 }
 
-export type WriteName = keyof Writes & string
+type WriteName = keyof Writes & string
 
 /** What travels to the clerk. */
 export type WriteTask = { readonly write: string; readonly args: object }
@@ -77,7 +77,7 @@ type Takes<Name extends WriteName> = Writes[Name] extends { takes: infer Args ex
 type Answers<Name extends WriteName> = Writes[Name] extends { answers: infer Is } ? Is : never
 
 /** Does one task; it never throws for a fault, since no error crosses a thread whole. */
-export async function runWrite(database: Database, task: WriteTask): Promise<WriteReply> {
+async function runWrite(database: Database, task: WriteTask): Promise<WriteReply> {
   const { write, args } = task
   const table: Record<string, (database: Database, args: never) => Promise<unknown>> = writers
   try {
