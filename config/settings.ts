@@ -86,7 +86,7 @@ export function loadSettings(
 }
 
 /** Counts of threads that are left open follow the cores. */
-export function followCores(settings: Settings, cores: number): Settings {
+function followCores(settings: Settings, cores: number): Settings {
   const { front, markets, verify } = settings
   const counts = threadsFor(cores)
   return {
