@@ -1,6 +1,6 @@
 /** The value of every setting before a profile or the environment says otherwise. */
 
-import type { Settings } from './settings.ts'
+import type { Settings } from './settings-schema.ts'
 
 export const defaults: Settings = {
   profile: 'default',

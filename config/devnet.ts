@@ -1,6 +1,6 @@
 /** What `npm start` runs: everything on this machine, open writes, things to try. */
 
-import type { Profile } from './settings.ts'
+import type { Profile } from './settings-schema.ts'
 
 /** The local chain, which everybody may know how to reach. */
 export const DEVNET_CHAIN_ID = 31_337

@@ -5,7 +5,7 @@
 
 import { pino } from 'pino'
 import { build as pretty } from 'pino-pretty'
-import type { Settings } from './settings.ts'
+import type { Settings } from './settings-schema.ts'
 
 export type Log = {
   trace(fields: object, message: string): void

@@ -3,7 +3,7 @@
  * the environment: SIBYL_DATABASE_URL has no value here.
  */
 
-import type { Profile } from './settings.ts'
+import type { Profile } from './settings-schema.ts'
 
 export const production: Profile = {
   profile: 'production',

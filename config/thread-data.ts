@@ -7,7 +7,7 @@ import type { SharedTableMemory } from '#http/shared-table.ts'
 import type { ChannelOptions } from '#runtime/channel.ts'
 import type { ClockMemory } from '#runtime/clock.ts'
 import type { ConnectionCountMemory } from '#stream/connection-count.ts'
-import type { Settings } from './settings.ts'
+import type { Settings } from './settings-schema.ts'
 import type { Topology } from './topology.ts'
 
 export type ThreadData = {

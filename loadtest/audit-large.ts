@@ -1,5 +1,5 @@
 /**
- * `npm run audit:large`: 1,000,000 trades of 100,000 users in 1,000 markets. The sums are counted from
+ * `npm run bench -- audit`: 1,000,000 trades of 100,000 users in 1,000 markets. The sums are counted from
  * the trades, then everything is audited; both are timed, on SQLite and, where `SIBYL_TEST_MYSQL_URL`
  * names a server and `--mysql` is given, there too. Ends with 1 where the audit finds a difference.
  */
@@ -8,12 +8,12 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { auditPositions } from '#store/audit-positions.ts'
-import { auditTrades } from '#store/audit-trades.ts'
-import { closeDatabase, openDatabase, sqlConnection } from '#store/database.ts'
-import { migrate } from '#store/migrate.ts'
-import { fillSums } from '#store/recount.ts'
-import { seedTrades } from '../test/store/large-seed.ts'
+import { auditPositions } from '#store/audit/audit-positions.ts'
+import { auditTrades } from '#store/audit/audit-trades.ts'
+import { closeDatabase, openDatabase, sqlConnection } from '#store/engine/database.ts'
+import { migrate } from '#store/engine/migrate.ts'
+import { fillSums } from '#store/projection/recount.ts'
+import { seedTrades } from '../test/store/reads/large-seed.ts'
 import { onServer, TEST_MYSQL_URL } from '../test/support/databases.ts'
 import { quick } from './bench.ts'
 

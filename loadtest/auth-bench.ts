@@ -1,5 +1,5 @@
 /**
- * `npm run bench:auth`: what bearer tokens cost. Signed orders end to end over HTTP at an exchange
+ * `npm run bench -- auth`: what bearer tokens cost. Signed orders end to end over HTTP at an exchange
  * that asks for a token, a fresh one with each order, beside one that asks for none, in the same run.
  * Also where the difference goes: the CPU time of an order at both, of checking a token without
  * anything around it, and of the bare Ed25519 verification in that.

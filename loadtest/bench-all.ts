@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: every `bench:…` command one after the other, their figures in one table, in
+ * `npm run bench -- all`: every benchmark one after the other, their figures in one table, in
  * `loadtest/RESULTS.md` and in the README. `--quick` is passed on; `--only front,orders` runs some
  * and only prints. Exits with 1 when one misses its bar or fails.
  */
@@ -9,6 +9,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { type BenchResult, progress, quick } from './bench.ts'
+import { BENCHES } from './commands.ts'
 import { commitText, machineText } from './report.ts'
 import { type BenchRun, resultsPage, resultsTable, withTable } from './results.ts'
 
@@ -16,13 +17,10 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const RUN_MS_MAX = 30 * 60_000
 
 function namesOf(): string[] {
-  const manifest = JSON.parse(readFileSync(`${ROOT}/package.json`, 'utf8')) as {
-    scripts: Record<string, string>
-  }
-  const all = Object.keys(manifest.scripts).filter((name) => name.startsWith('bench:'))
+  const all = Object.keys(BENCHES)
   const at = process.argv.indexOf('--only')
-  if (at < 0) return all.sort()
-  const wanted = (process.argv[at + 1] ?? '').split(',').map((name) => `bench:${name}`)
+  if (at < 0) return all
+  const wanted = (process.argv[at + 1] ?? '').split(',')
   const unknown = wanted.filter((name) => !all.includes(name))
   if (unknown.length > 0) throw new Error(`there is no ${unknown.join(', ')}`)
   return wanted
@@ -42,8 +40,8 @@ function resultIn(line: string): BenchResult | undefined {
 
 function run(command: string): Promise<BenchRun> {
   return new Promise((resolve) => {
-    const args = ['run', '--silent', command, ...(quick ? ['--', '--quick'] : [])]
-    const child = spawn('npm', args, {
+    const file = BENCHES[command]?.file ?? ''
+    const child = spawn(process.execPath, [file, ...(quick ? ['--quick'] : [])], {
       cwd: ROOT,
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: RUN_MS_MAX,

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:channel`: requests per second through the channel, one at a time and under load,
+ * `npm run bench -- channel`: requests per second through the channel, one at a time and under load,
  * beside a bare pipelined `postMessage` in the same run. Both carry distinct orders of about 500
  * bytes to a worker that answers each.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm run load:compare before.json after.json`: two runs side by side. Several reports on a side,
+ * `npm run load -- compare before.json after.json`: two runs side by side. Several reports on a side,
  * joined by commas, are runs of the same thing; their medians are compared, which a noisy machine
  * needs. It says so when the two sides did not do the same.
  */
@@ -135,13 +135,15 @@ if (process.argv[1] === import.meta.filename) {
   const sides = process.argv.slice(2).filter((arg) => !arg.startsWith('--'))
   try {
     if (sides.length !== 2) {
-      throw new UsageError('two reports are compared: npm run load:compare before.json after.json')
+      throw new UsageError(
+        'two reports are compared: npm run load -- compare before.json after.json',
+      )
     }
     const [before, after] = sides.map((side) => side.split(',').map(readReport))
     process.stdout.write(`${comparisonText(compareReports(before!, after!))}\n`)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
-    process.stderr.write(`load:compare: ${error.message}\n`)
+    process.stderr.write(`load compare: ${error.message}\n`)
     process.exitCode = 2
   }
 }

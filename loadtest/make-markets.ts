@@ -1,5 +1,5 @@
 /**
- * `npm run load:markets -- --count 100`: opens markets on the local chain of a running exchange until
+ * `npm run load -- markets --count 100`: opens markets on the local chain of a running exchange until
  * it lists so many, because a load test wants more than the three it begins with.
  */
 
@@ -27,7 +27,7 @@ type Config = {
 }
 
 await runCommand({
-  call: 'npm run load:markets --',
+  call: 'npm run load -- markets',
   about: 'Opens markets on the local chain until the exchange lists so many.',
   options: {
     count: { value: '<n>', help: 'how many there are to be', default: '100' },

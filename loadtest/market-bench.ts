@@ -1,5 +1,5 @@
 /**
- * `npm run bench:market`: commands per second through a real market thread with the durable log on,
+ * `npm run bench -- market`: commands per second through a real market thread with the durable log on,
  * sent from another thread over the channel, with 1 and with 100 markets. Beside it, in the same run,
  * the bare channel with the same commands to a thread that only answers: what messages alone cost.
  * Fails below 60,000 commands a second. It also says what part of the time goes to the commit, and

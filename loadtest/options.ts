@@ -39,7 +39,7 @@ export function usage(): string {
     ([name, { what }]) => `  --${name.padEnd(12)} ${what}`,
   )
   return [
-    'npm run load -- --url http://127.0.0.1:8080 --profile smoke [--out folder/name]',
+    'npm run load -- smoke --url http://127.0.0.1:8080 [--out folder/name]',
     '',
     'profiles:',
     ...names,

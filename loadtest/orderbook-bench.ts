@@ -1,5 +1,5 @@
 /**
- * `npm run bench:orderbook`: `GET /api/v1/orderbook/{marketId}` of a running exchange with 50 levels a
+ * `npm run bench -- orderbook`: `GET /api/v1/orderbook/{marketId}` of a running exchange with 50 levels a
  * side, beside a bare uWebSockets.js route that sends the same bytes, both driven by the same
  * generator in the same run.
  */

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:orders`: accepted signed orders per second, end to end over HTTP keep-alive, with
+ * `npm run bench -- orders`: accepted signed orders per second, end to end over HTTP keep-alive, with
  * the durable log and the projector on and the sender on the same machine; beside the rate at which
  * one core recovers signatures and does nothing else, in the same run. Also the server's CPU time per
  * order as a multiple of one hash and recovery, and the latency at half of that rate, open loop.

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:reads`: every read of a running exchange with 1,000,000 trades and 100,000 users in
+ * `npm run bench -- reads`: every read of a running exchange with 1,000,000 trades and 100,000 users in
  * its database, beside one with 10,000 trades and beside a bare uWebSockets.js route that sends the
  * same bytes, all in the same rounds. Each endpoint is asked for many markets and users, by 16
  * connections. The bar: p99 at 1,000,000 trades is at most twice that at 10,000.
@@ -11,10 +11,10 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { closeDatabase, openDatabase } from '#store/database.ts'
-import { migrate } from '#store/migrate.ts'
-import { fillSums } from '#store/recount.ts'
-import { seedTrades } from '../test/store/large-seed.ts'
+import { closeDatabase, openDatabase } from '#store/engine/database.ts'
+import { migrate } from '#store/engine/migrate.ts'
+import { fillSums } from '#store/projection/recount.ts'
+import { seedTrades } from '../test/store/reads/large-seed.ts'
 import { type Exchange, openExchange } from '../test/support/exchange.ts'
 import { randomFrom } from '../test/support/random.ts'
 import { median, progress, quick, report } from './bench.ts'

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:recovery`: how fast events are replayed, how long a market with a million resting
+ * `npm run bench -- recovery`: how fast events are replayed, how long a market with a million resting
  * orders takes to come back, from its log and from a snapshot, and the longest pause of that market
  * while snapshots of it are taken, nine in all: the longest of their steps, or what the longest batch
  * of a size, or the longest wait between two, then takes longer than the longest without a snapshot.

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:relayer`: relayed operations per second, each signed by another owner and posted over
+ * `npm run bench -- relayer`: relayed operations per second, each signed by another owner and posted over
  * HTTP, from the first request until the last is in a block; beside the rate at which the same chain
  * takes bare transactions that were signed beforehand and do nothing but move a wei, in the same run.
  * Also how long an answer takes, and the exchange's CPU time per operation.

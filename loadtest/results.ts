@@ -3,7 +3,7 @@
 import type { BenchResult } from './bench.ts'
 
 export type BenchRun = {
-  /** As in `npm run bench:…`. */
+  /** As in `npm run bench -- …`. */
   readonly command: string
   readonly results: readonly BenchResult[]
   /** What it says besides. */
@@ -21,7 +21,7 @@ export type ResultsHead = {
   readonly loadAverage: number
 }
 
-const BEGIN = '<!-- results: npm run bench writes this -->'
+const BEGIN = '<!-- results: npm run bench -- all writes this -->'
 const END = '<!-- end of results -->'
 
 function figure(value: number): string {
@@ -46,7 +46,7 @@ export function resultsTable(runs: readonly BenchRun[], head: ResultsHead): stri
     `${head.machine}${commit}, ${head.date}${head.quick ? ', `--quick`' : ''}; load average ` +
       `${head.loadAverage.toFixed(1)} when it began.`,
     '',
-    '| command | figure | beside, in the same run | ratio | bar |',
+    '| bench | figure | beside, in the same run | ratio | bar |',
     '|---|---|---|---|---|',
     ...rows,
     END,
@@ -59,7 +59,7 @@ export function resultsPage(runs: readonly BenchRun[], head: ResultsHead): strin
     .map((run) => `**\`${run.command}\`**\n\n${run.notes.map((note) => `- ${note}`).join('\n')}`)
   return `# Results
 
-\`npm run bench\` runs every benchmark and writes this page. A figure means something only beside what
+\`npm run bench -- all\` runs every benchmark and writes this page. A figure means something only beside what
 was measured in the same run, on the same machine; the ratio of the two is what the bar is about.
 
 ${resultsTable(runs, head)}

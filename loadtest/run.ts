@@ -1,5 +1,5 @@
 /**
- * `npm run load`: drives a running exchange as many traders would, shows progress where there is a
+ * `npm run load -- smoke`: drives a running exchange as many traders would, shows progress where there is a
  * terminal, and leaves a report as JSON and as a page with plots. Exits with 1 when the exchange did
  * not keep its word or the run did not come to its end, with 2 when the command makes no sense.
  */

@@ -10,10 +10,10 @@ import { loadSettings } from '#config/settings.ts'
 import { databaseUrlOf } from '#config/thread-data.ts'
 import { readChainRecord } from '#devnet/chain-record.ts'
 import type { Address } from '#domain/ids.ts'
-import { auditPositions, heldAt } from '#store/audit-positions.ts'
-import { auditTrades, type Difference } from '#store/audit-trades.ts'
-import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
-import { describeDatabaseUrl } from '#store/database-url.ts'
+import { auditPositions, heldAt } from '#store/audit/audit-positions.ts'
+import { auditTrades, type Difference } from '#store/audit/audit-trades.ts'
+import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
+import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 
 /** Positions of one question to the chain. */
 const PAIRS_MAX = 200

@@ -4,8 +4,8 @@
  */
 
 import { workerData } from 'node:worker_threads'
-import { type Database, openDatabase } from '#store/database.ts'
-import { answerQuery, type QueryReply, type QueryTask } from '#store/queries.ts'
+import { type Database, openDatabase } from '#store/engine/database.ts'
+import { answerQuery, type QueryReply, type QueryTask } from '#store/reads/queries.ts'
 
 export type QueryWorkerData = { readonly databaseUrl: string }
 

@@ -16,13 +16,9 @@ import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { CHAIN_EVENTS_PER_RANGE_MAX, CHAIN_MARKS_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
-import type {
-  ChainProgress,
-  ChainRange,
-  ChainRewind,
-  ChainRewound,
-  ChainWritten,
-} from '#store/chain-index.ts'
+import type { ChainProgress } from '#store/chain-index/cursor.ts'
+import type { ChainRange, ChainWritten } from '#store/chain-index/index-range.ts'
+import type { ChainRewind, ChainRewound } from '#store/chain-index/rewind-chain.ts'
 
 export type MarketsDue = {
   readonly open: readonly Market[]
@@ -60,7 +56,7 @@ export type IndexerProtocol = {
   StoreFailed: { takes: Failure; answers: undefined }
 }
 
-export type ChainStatus = {
+type ChainStatus = {
   readonly chainId: number
   /** The newest block that the chain showed; -1 before the first. */
   readonly head: number
@@ -105,14 +101,14 @@ export type IndexerSaid =
   | ({ readonly type: 'MarketsDue' } & MarketsDue)
 
 /** What the indexer needs of the chain. */
-export type IndexedChain = {
+type IndexedChain = {
   readonly head: () => Promise<BlockMark>
   readonly range: (after: BlockMark, upTo: number) => Promise<RangeReading>
   readonly ancestor: (marks: readonly BlockMark[]) => Promise<BlockMark | undefined>
 }
 
 /** What it needs of the database. */
-export type IndexStore = {
+type IndexStore = {
   /** Finds where the database stands; asks the chain for the block before the first if that is new. */
   readonly claim: () => Promise<ChainProgress>
   readonly write: (range: ChainRange) => Promise<ChainWritten>

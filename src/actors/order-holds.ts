@@ -28,7 +28,7 @@ export type HoldsProtocol = {
 }
 
 /** Orders that the sessions of one front may hold at one market thread. */
-export const HELD_ORDERS_MAX = 1_000_000
+const HELD_ORDERS_MAX = 1_000_000
 
 export class OrderHolds {
   readonly #sessions = new Map<string, Map<OrderHash, HeldOrder>>()

@@ -9,7 +9,7 @@ import { PRICE_HISTORY_SEC, PRICES_WAITING_MAX } from '#domain/limits.ts'
 import type { QuickMarket } from '#domain/quick-market.ts'
 import type { Failover, GateVerdict } from '#feeds/failover.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
-import type { PriceBatch, PriceRecord } from '#store/prices.ts'
+import type { PriceBatch, PriceRecord } from '#store/writes/prices.ts'
 
 /** A price that left. */
 export type PublishedPrice = PriceRecord
@@ -75,7 +75,7 @@ type AssetState = {
   history: PublishedPrice[]
 }
 
-export type PricesOptions = {
+type PricesOptions = {
   readonly assets: readonly string[]
   /** The shortest time between two prices of an asset. */
   readonly publishMs: number

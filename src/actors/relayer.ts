@@ -27,7 +27,7 @@ import { RELAY_OWNERS_KNOWN_MAX, RELAY_TICKETS_MAX, RELAYS_UNDERWAY_MAX } from '
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Claim, RelayKey, RelayKind, RelayOperation, RelayRecord } from '#domain/relay.ts'
 import type { Behaviour, Context, Deferred } from '#runtime/actor.ts'
-import type { OpenedRelay, RelayChange } from '#store/relays.ts'
+import type { OpenedRelay, RelayChange } from '#store/writes/relays.ts'
 
 export type RelayAnswer = {
   readonly txHash: string

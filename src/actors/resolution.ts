@@ -25,7 +25,7 @@ export type ResolutionDue = {
 /** Whether the step would succeed now, and if not, why. */
 export type ResolutionTrial = { readonly gas: number } | { readonly refused: string }
 
-export type ResolutionSent = { readonly nonce: number; readonly txHash: string }
+type ResolutionSent = { readonly nonce: number; readonly txHash: string }
 
 export type ResolutionNews = ResolutionSent & {
   readonly reference: string
@@ -35,7 +35,7 @@ export type ResolutionNews = ResolutionSent & {
 }
 
 /** The outside, as the worker hands it in. Each throws a fault when it cannot. */
-export type ResolutionPorts = {
+type ResolutionPorts = {
   /** The references of what the journal still has open. */
   readonly recover: () => Promise<readonly string[]>
   readonly due: (nowSec: number) => Promise<readonly ResolutionDue[]>

@@ -8,10 +8,10 @@
 import { Fault } from '#domain/fault.ts'
 import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { tradesOf } from '#domain/trade.ts'
+import { tradesOf } from '#domain/match-trades.ts'
 import type { LogReader } from '#log/event-log.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
-import type { Checkpoint } from '#store/checkpoints.ts'
+import type { Checkpoint } from '#store/projection/checkpoints.ts'
 import type {
   MarketChange,
   MarketRow,
@@ -20,9 +20,9 @@ import type {
   ProjectionBatch,
   TradeChange,
   TradeRow,
-} from '#store/rows.ts'
+} from '#store/projection/rows.ts'
 
-export type ProjectionStatus = {
+type ProjectionStatus = {
   readonly partition: number
   /** The database holds everything up to and with this offset. */
   readonly projected: number
@@ -56,7 +56,7 @@ export type Projected = {
   readonly offset: number
 }
 
-export type PartitionProgress = {
+type PartitionProgress = {
   projected: number
   appended: number
   writing: boolean

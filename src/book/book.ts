@@ -5,7 +5,8 @@
  *
  * An order is one record in a pool and hangs in four structures at once: the queue of its price
  * level, the list of its trader, the index by hash and the expiry wheel. Slots are the numbers of
- * records; one from `locate` or `bestOrder` is good until the book next changes.
+ * records; one from `locate` or `bestOrder` is good until the book next changes. The file is long
+ * because every change of an order changes the four together, and they are to be read together.
  */
 
 import assert from 'node:assert/strict'
@@ -68,14 +69,14 @@ const {
   TRADER_TAG,
 } = layout
 
-export type BookOptions = {
+type BookOptions = {
   /** Orders that may rest at once. */
   readonly ordersMax: number
   /** Any number; keeps traders from choosing hashes that collide in the indices. */
   readonly seed?: number
 }
 
-export type Level = {
+type Level = {
   readonly price: Price
   /** Everything that rests at the price; it may exceed what a number holds exactly. */
   readonly size: bigint

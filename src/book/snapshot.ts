@@ -141,7 +141,7 @@ export class BookSnapshot {
   }
 }
 
-export type SnapshotChunk = {
+type SnapshotChunk = {
   readonly number: number
   readonly orders: number
   readonly slots: number

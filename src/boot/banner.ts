@@ -1,9 +1,9 @@
 /** What a person reads when the exchange is up: what runs, where, and what to try next. */
 
-import type { Settings } from '#config/settings.ts'
+import type { Settings } from '#config/settings-schema.ts'
 import { DEMO_TRADERS, DEVNET_CHAIN_ID, devnetAccount, devnetKey } from '#devnet/accounts.ts'
 import type { Devnet } from '#devnet/open-devnet.ts'
-import { describeDatabaseUrl } from '#store/database-url.ts'
+import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 
 export function banner(run: {
   readonly settings: Settings

@@ -6,7 +6,8 @@
 
 import { existsSync } from 'node:fs'
 import { asked, makeChainClient } from '#chain/clients.ts'
-import { type Settings, SettingsError } from '#config/settings.ts'
+import { SettingsError } from '#config/settings.ts'
+import type { Settings } from '#config/settings-schema.ts'
 import {
   DEPLOYER,
   DEVNET_CHAIN_ID,

@@ -3,11 +3,11 @@
  * local chain, a simulator of them is started, and the settings of the feeds lead there.
  */
 
-import type { Settings } from '#config/settings.ts'
+import type { Settings } from '#config/settings-schema.ts'
 import { startPriceServer } from '#devnet/price-server.ts'
 import type { Clock } from '#runtime/clock.ts'
 
-export type SimulatedPrices = { readonly settings: Settings; end(): Promise<void> }
+type SimulatedPrices = { readonly settings: Settings; end(): Promise<void> }
 
 export async function simulatePrices(settings: Settings, clock: Clock): Promise<SimulatedPrices> {
   const { feeds, devnet, chains } = settings

@@ -1,6 +1,6 @@
 /** Which threads a run has, in the order in which they need each other, and which share a worker. */
 
-import type { Settings } from '#config/settings.ts'
+import type { Settings } from '#config/settings-schema.ts'
 import { relayedChains, settledChains, type ThreadData } from '#config/thread-data.ts'
 import {
   CHAIN_WORKER,

@@ -4,7 +4,7 @@ import type { LocalAccount } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
 import type { Address } from '#domain/ids.ts'
 
-export type OwnAccount = { readonly account: LocalAccount; readonly address: Address }
+type OwnAccount = { readonly account: LocalAccount; readonly address: Address }
 
 export function accountOfKey(key: string): OwnAccount {
   const account = privateKeyToAccount(key as `0x${string}`)

@@ -14,7 +14,7 @@ import { BaseError } from 'viem'
  * - `refused`: it will never take this transaction, as it stands.
  * - `unreachable`: nobody knows whether it has it.
  */
-export type BroadcastAnswer =
+type BroadcastAnswer =
   | 'known'
   | 'passed'
   | 'underpriced'

@@ -11,7 +11,7 @@ import { type Revert, revertOf } from './revert.ts'
 
 export type Call = { readonly to: Address; readonly data: Hex }
 
-export type Simulation =
+type Simulation =
   | { readonly ok: true; readonly gas: bigint; readonly returned: Hex }
   | { readonly ok: false; readonly revert: Revert }
 

@@ -13,7 +13,7 @@ import { positionIdOf } from './position-id.ts'
 export type SignatureParts = { readonly v: number; readonly r: string; readonly s: string }
 
 /** What a redemption by signature names; all of it is signed. */
-export type Redemption = {
+type Redemption = {
   readonly owner: Address
   readonly collateralToken: Address
   readonly parentCollectionId: string
@@ -22,7 +22,7 @@ export type Redemption = {
   readonly deadline: bigint
 }
 
-export type TokenMove = { readonly positionId: string; readonly amount: bigint }
+type TokenMove = { readonly positionId: string; readonly amount: bigint }
 
 export type TokenEvent =
   | (Place & {

@@ -9,7 +9,7 @@ import { type ChainLog, decoded, type Place, placeOf } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 import type { SignatureParts } from './conditional-tokens.ts'
 
-export type MarketTerms = {
+type MarketTerms = {
   readonly questionId: string
   readonly maker: Address
   readonly expirationSec: number
@@ -21,7 +21,7 @@ export type MarketTerms = {
 }
 
 /** The open assertion, or the one that resolved the market. */
-export type MarketAssertion = {
+type MarketAssertion = {
   readonly id: string
   readonly proposer: Address
   /** Who paid the bond. */
@@ -47,7 +47,7 @@ type AssertionPlace = Place & {
   readonly assertionId: string
 }
 
-export type ResolutionEvent =
+type ResolutionEvent =
   | (AssertionPlace & {
       readonly type: 'ResolutionProposed'
       readonly proposer: Address
@@ -75,7 +75,7 @@ export type ResolutionEvent =
       readonly marketId: MarketId
     })
 
-export type MarketContract = {
+type MarketContract = {
   readonly address: Address
   terms(): Promise<MarketTerms>
   marketId(): Promise<MarketId>

@@ -8,7 +8,7 @@ import { type Call, callOf, hexAddress, ourAddress } from './call.ts'
 import { type ChainLog, decoded, type Place, placeOf } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 
-export type NewMarket = {
+type NewMarket = {
   readonly question: string
   readonly description: string
   readonly category: Category
@@ -23,7 +23,7 @@ export type QuickTerms = {
 
 type MarketPlace = Place & { readonly marketId: MarketId; readonly market: Address }
 
-export type FactoryEvent =
+type FactoryEvent =
   | (MarketPlace & {
       readonly type: 'MarketCreated'
       readonly maker: Address
@@ -54,9 +54,9 @@ export type FactoryEvent =
       readonly allowed: boolean
     })
 
-export type Predicted = { readonly market: Address; readonly marketId: MarketId }
+type Predicted = { readonly market: Address; readonly marketId: MarketId }
 
-export type MarketFactory = {
+type MarketFactory = {
   readonly address: Address
   createCall(market: NewMarket): Call
   createQuickCall(quick: QuickTerms & { startPrice: bigint; source: string }): Call

@@ -6,11 +6,11 @@ import type { Address } from '#domain/ids.ts'
 import { type Call, callOf, hexAddress } from './call.ts'
 import { decodeRevert, type Revert } from './revert.ts'
 
-export type MulticallResult =
+type MulticallResult =
   | { readonly ok: true; readonly returned: Hex }
   | { readonly ok: false; readonly revert: Revert }
 
-export type Multicall = {
+type Multicall = {
   readonly address: Address
   /**
    * One call for all. With `allowFailure` one that reverts leaves the others alone, and only then does

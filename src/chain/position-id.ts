@@ -14,7 +14,7 @@ const P = 2188824287183927522224640574525727508869631115729782366268903789464522
 const SQRT_EXPONENT = (P + 1n) / 4n
 const ODD_TOGGLE = 1n << 254n
 
-export function collectionIdOf(conditionId: MarketId, indexSet: bigint): Hex {
+function collectionIdOf(conditionId: MarketId, indexSet: bigint): Hex {
   const hash = keccak256(
     encodePacked(['bytes32', 'uint256'], [conditionId as string as Hex, indexSet]),
   )

@@ -21,7 +21,7 @@ export type RelayContracts = {
   readonly multicall: Address
 }
 
-export type OwnerFacts = {
+type OwnerFacts = {
   readonly tokensNonce: bigint
   readonly stablecoinNonce: bigint
   readonly stablecoinBalance: bigint
@@ -56,7 +56,7 @@ export type MarketFacts = {
   readonly nowSec: number
 }
 
-export type RelayFacts = {
+type RelayFacts = {
   owner(owner: Address): Promise<OwnerFacts>
   /** The ids of these contracts; undefined for one that is no market of ours. */
   marketIds(markets: readonly Address[]): Promise<(MarketId | undefined)[]>

@@ -18,7 +18,7 @@ import {
 } from './sender.ts'
 
 /** A transaction of the relayer's, as its owner knows it. */
-export type LaneTransaction = {
+type LaneTransaction = {
   readonly lane: Address
   readonly nonce: number
   readonly reference: string
@@ -26,7 +26,7 @@ export type LaneTransaction = {
   readonly txHash: string
 }
 
-export type LaneNews = LaneTransaction &
+type LaneNews = LaneTransaction &
   (
     | { readonly type: 'replaced' | 'vanished' }
     | { readonly type: 'mined'; readonly gasUsed: number }
@@ -37,7 +37,7 @@ export type LaneNews = LaneTransaction &
       }
   )
 
-export type RelayLanes = {
+type RelayLanes = {
   readonly addresses: readonly Address[]
   recover(): Promise<LaneTransaction[]>
   send(trial: RelayTrial, reference: string): Promise<{ txHash: string; nonce: number }>

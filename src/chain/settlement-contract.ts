@@ -42,7 +42,7 @@ export const SETTLEMENT_REASONS = [
   'CollateralRefused',
   'SharesRefused',
 ] as const
-export type SettlementReason = (typeof SETTLEMENT_REASONS)[number] | 'Unknown'
+type SettlementReason = (typeof SETTLEMENT_REASONS)[number] | 'Unknown'
 
 /** An order with its 65-byte signature, as the exchange keeps it. */
 export type SettlementOrder = { readonly order: Order; readonly signature: string }
@@ -60,7 +60,7 @@ export type SettlementFill = {
 /** A permit with its owner: the contract is the spender. */
 export type SettlementPermit = { readonly owner: Address; readonly permit: PermitSignature }
 
-export type TradeSettled = Place & {
+type TradeSettled = Place & {
   readonly type: 'TradeSettled'
   /** The trade's id on chain. */
   readonly tradeKey: string
@@ -75,7 +75,7 @@ export type TradeSettled = Place & {
   readonly cost: bigint
 }
 
-export type TradeRejected = Place & {
+type TradeRejected = Place & {
   readonly type: 'TradeRejected'
   readonly tradeKey: string
   readonly buyHash: OrderHash
@@ -85,14 +85,14 @@ export type TradeRejected = Place & {
 }
 
 /** A trader withdrew his order on chain. */
-export type OrderWithdrawn = Place & {
+type OrderWithdrawn = Place & {
   readonly type: 'OrderWithdrawn'
   readonly orderHash: OrderHash
   readonly trader: Address
   readonly effectiveAtSec: number
 }
 
-export type SettlementEvent =
+type SettlementEvent =
   | TradeSettled
   | TradeRejected
   | OrderWithdrawn
@@ -210,7 +210,7 @@ export function settlementContract(client: ChainClient, address: Address): Settl
 }
 
 /** `keccak(chainId, settlement, marketId, seq, fillIndex, buyHash, sellHash, price, size)`. */
-export function tradeKeyOf(
+function tradeKeyOf(
   chainId: number,
   settlement: Address,
   trade: Pick<Trade, 'tradeId' | 'buyOrderHash' | 'sellOrderHash' | 'price' | 'size'>,

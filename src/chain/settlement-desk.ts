@@ -80,7 +80,7 @@ export type SettlementDesk = {
   abandon(name: TransactionName): void
 }
 
-export type SettlementDeskOptions = {
+type SettlementDeskOptions = {
   readonly client: ChainClient
   readonly contract: SettlementContract
   readonly tokens: ConditionalTokens

@@ -7,7 +7,7 @@ import { type Call, callOf, hexAddress } from './call.ts'
 import { asked, type ChainClient } from './clients.ts'
 import type { SignatureParts } from './conditional-tokens.ts'
 
-export type Stablecoin = {
+type Stablecoin = {
   readonly address: Address
   balanceOf(owner: Address): Promise<bigint>
   allowance(owner: Address, spender: Address): Promise<bigint>

@@ -19,6 +19,7 @@ import type {
 } from './answers.ts'
 import { buildOrder, type OrderIntent } from './build-order.ts'
 import type { ClientChain } from './chain.ts'
+import type { OrderSubmission, PermitInput } from './order-submission.ts'
 import {
   type ClientPrices,
   type ClientQuickMarkets,
@@ -28,13 +29,7 @@ import {
 import { createRelayer, type Relayer } from './relayer.ts'
 import { type ClientResolution, createResolution } from './resolution.ts'
 import { SibylError } from './sibyl-error.ts'
-import {
-  type OrderSigner,
-  type OrderSubmission,
-  type PermitInput,
-  signerAddress,
-  signOrder,
-} from './sign-order.ts'
+import { type OrderSigner, signerAddress, signOrder } from './sign-order.ts'
 import { createStream, type SibylStream, type StreamOptions } from './stream.ts'
 import { type CallOptions, createTransport, type HeaderLines } from './transport.ts'
 

@@ -4,7 +4,7 @@
  */
 
 import type { RejectionCode } from '#domain/rejection.ts'
-import type { OrderSubmission } from './sign-order.ts'
+import type { OrderSubmission } from './order-submission.ts'
 
 /**
  * The server's codes, and four of the SDK's own: no answer came, none came in time, the answer was

@@ -11,25 +11,8 @@ import type { Order } from '#domain/order.ts'
 import { type OrderDomain, orderHash } from '#domain/order-hash.ts'
 import { ORDER_TYPES, settlementDomain } from '#domain/typed-data.ts'
 import type { OrderDraft } from './build-order.ts'
+import type { OrderSubmission } from './order-submission.ts'
 import { SibylError } from './sibyl-error.ts'
-
-/** A stablecoin permit as the API takes it; `v` may be 27 or 28, 0 or 1. */
-export type PermitInput = {
-  readonly nonce: string | number
-  /** A uint256 as decimal text. */
-  readonly value: string
-  readonly deadline: string | number
-  readonly v: number
-  readonly r: string
-  readonly s: string
-}
-
-/** The body of `POST /api/v1/orders`. */
-export type OrderSubmission = {
-  readonly order: Order
-  readonly signature: string
-  readonly permitSignature?: PermitInput
-}
 
 /** What a wallet is asked to sign, and to show to its owner. */
 export type OrderTypedData = {

@@ -2,14 +2,15 @@
  * The live side of the SDK: one WebSocket that is kept open, and subscriptions that survive it. Every
  * message names the one before it, so a gap is seen and repaired by a new snapshot; after a broken
  * connection a subscription goes on where it was, or is told that it starts over. All of this shows
- * as events, so that a user can see it working.
+ * as events, so that a user can see it working. The file is long because the connection, what is asked
+ * on it and what survives it are one state.
  */
 
 import type { PlacedOrder } from './answers.ts'
 import { parseExactJson } from './exact-json.ts'
 import { LocalBook } from './local-book.ts'
+import type { OrderSubmission } from './order-submission.ts'
 import { SibylError } from './sibyl-error.ts'
-import type { OrderSubmission } from './sign-order.ts'
 import {
   type BookMessage,
   type ChannelMessage,

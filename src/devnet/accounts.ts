@@ -8,7 +8,7 @@ import { type Hex, toHex } from 'viem'
 import { type HDAccount, HDKey, hdKeyToAccount } from 'viem/accounts'
 
 export const DEVNET_CHAIN_ID = 31_337
-export const MNEMONIC = 'test test test test test test test test test test test junk'
+const MNEMONIC = 'test test test test test test test test test test test junk'
 /** How many of them have ether from the first block on. */
 export const ACCOUNTS = 20
 

@@ -24,12 +24,12 @@ type Transaction = {
   readonly gas: number
 }
 
-export type RpcCall = { readonly method: string; readonly params: readonly unknown[] }
+type RpcCall = { readonly method: string; readonly params: readonly unknown[] }
 
 /** Several calls at once, answered in their order; the first that fails is thrown. */
 export type RpcBatch = (calls: readonly RpcCall[]) => Promise<unknown[]>
 
-export type BatchSender = Deployer & {
+type BatchSender = Deployer & {
   flush(): Promise<void>
 }
 

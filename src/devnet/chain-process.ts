@@ -34,7 +34,7 @@ export type ChainIdentity = {
 
 export type LeaseLine = { readonly genesis: string; readonly offsetSeconds: number }
 
-export type ChainProcessOptions = {
+type ChainProcessOptions = {
   /** 0 takes a free one. */
   readonly port: number
   readonly chainId?: number
@@ -45,7 +45,7 @@ export type ChainProcessOptions = {
   readonly logFile?: string
 }
 
-export type ChainProcess = { readonly url: string; readonly genesis: string }
+type ChainProcess = { readonly url: string; readonly genesis: string }
 
 /** The port cannot be had, or the process ended before it was ready. */
 export class ChainStartError extends Error {}
@@ -105,7 +105,7 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
   }
 }
 
-export type Probe =
+type Probe =
   | { readonly found: 'nothing' }
   | { readonly found: 'stranger' }
   | { readonly found: 'chain'; readonly identity: ChainIdentity }

@@ -12,7 +12,7 @@ type Hex = `0x${string}`
 /** A line for whoever called the command. */
 export class CommandError extends Error {}
 
-export type CommandOption = {
+type CommandOption = {
   /** What stands for its value in the help: `<seconds>`. */
   readonly value: string
   readonly help: string
@@ -25,7 +25,7 @@ export const URL_OPTION: CommandOption = {
   default: 'http://127.0.0.1:8080',
 }
 
-export type Command<Name extends string> = {
+type Command<Name extends string> = {
   /** As one calls it: `npm run devnet:warp --`. */
   readonly call: string
   readonly about: string

@@ -17,7 +17,7 @@ import {
 import { CHAIN_LOG, type RecordedChain, readChainRecord, writeChainRecord } from './chain-record.ts'
 import { deployDevnet, devnetSettings, seedDevnet } from './seed.ts'
 
-export type DevnetOptions = {
+type DevnetOptions = {
   readonly dataDir: string
   /** Where a fresh chain listens; 0 takes a free port. */
   readonly port: number

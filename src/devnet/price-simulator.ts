@@ -19,9 +19,9 @@ import { centsAt } from './price-path.ts'
  * - `backwards`: each report is older than the one before.
  */
 export const PROVIDER_FAULTS = ['stall', 'drop', 'garbage', 'wild', 'repeat', 'backwards'] as const
-export type ProviderFault = (typeof PROVIDER_FAULTS)[number]
+type ProviderFault = (typeof PROVIDER_FAULTS)[number]
 
-export type SimulatorClock = {
+type SimulatorClock = {
   nowMs(): number
   after(delayMs: number, action: () => void): () => void
 }
@@ -37,7 +37,7 @@ export type SimulatorOptions = {
 }
 
 /** One end of a connection that the simulator writes to. */
-export type Pushed = { send(text: string): void; close(): void }
+type Pushed = { send(text: string): void; close(): void }
 
 export type SimulatedRequest = {
   readonly path: string
@@ -46,7 +46,7 @@ export type SimulatedRequest = {
 }
 
 /** A body, or a stream of events that goes on until its reader leaves; undefined hangs up. */
-export type SimulatedAnswer =
+type SimulatedAnswer =
   | { readonly status: number; readonly body: string }
   | { readonly status: 200; readonly follow: (to: Pushed) => () => void }
   | undefined
@@ -66,7 +66,7 @@ export type PriceSimulator = {
 }
 
 /** Ids of real feeds for those who know them, and something of the same form for others. */
-export const PYTH_IDS: Readonly<Record<string, string>> = {
+const PYTH_IDS: Readonly<Record<string, string>> = {
   BTC: 'e62df6c8b4a85fe1a67db44dc12de5db330f7ac66b72dc658afedf0f4a415b43',
   ETH: 'ff61491a931112ddf1bd8147cd1b641375f79f5825126d665480874634fd0ace',
 }

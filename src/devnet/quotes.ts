@@ -3,7 +3,7 @@
 import type { OrderIntent } from '#client/build-order.ts'
 import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 
-export type QuoteTerms = {
+type QuoteTerms = {
   readonly marketId: string
   readonly outcome: 'YES' | 'NO'
   /** What a share is worth, in millionths. */

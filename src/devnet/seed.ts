@@ -31,7 +31,7 @@ export const DEVNET_TERMS = {
   finalFee: 100n * UNIT,
 } as const
 
-export type DemoMarket = { readonly id: Hex; readonly address: Hex; readonly expiration: bigint }
+type DemoMarket = { readonly id: Hex; readonly address: Hex; readonly expiration: bigint }
 
 /** The accounts as `accounts.ts` has them: one deploys and settles, one makes markets, … */
 export function devnetSettings(terms: Partial<Settings> = {}): Settings {

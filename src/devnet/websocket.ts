@@ -16,7 +16,7 @@ const PONG = 10
 /** What a client may send in one frame. */
 const FRAME_BYTES_MAX = 65_536
 
-export type ServerSocket = { send(text: string): void; close(): void }
+type ServerSocket = { send(text: string): void; close(): void }
 
 /** Completes the handshake; undefined when it is none. */
 export function upgrade(

@@ -25,7 +25,7 @@ type At = {
 }
 
 /** The price side of a quick market; prices are USD with eight decimals. */
-export type QuickStart = {
+type QuickStart = {
   readonly asset: string
   readonly startSec: number
   readonly endSec: number
@@ -42,7 +42,7 @@ export type MarketCreated = At & {
 }
 
 /** By price; a `MarketResolved` of the same transaction follows. */
-export type QuickMarketResolved = At & {
+type QuickMarketResolved = At & {
   readonly type: 'QuickMarketResolved'
   readonly marketId: MarketId
   readonly winningOutcome: Outcome
@@ -64,13 +64,13 @@ export type ResolutionProposed = At & {
   readonly windowEndsAtSec: number
 }
 
-export type ResolutionStep = At & {
+type ResolutionStep = At & {
   readonly type: 'ResolutionDisputed' | 'ResolutionOverturned' | 'ResolutionAbandoned'
   readonly marketId: MarketId
   readonly assertionId: string
 }
 
-export type MarketResolved = At & {
+type MarketResolved = At & {
   readonly type: 'MarketResolved'
   readonly marketId: MarketId
   /** Empty when a quick market was resolved by price. */
@@ -79,7 +79,7 @@ export type MarketResolved = At & {
 }
 
 /** Who settled it by signature, or by calling the market himself. */
-export type MarketSettled = At & {
+type MarketSettled = At & {
   readonly type: 'MarketSettled'
   readonly marketId: MarketId
   readonly settler: Address
@@ -87,7 +87,7 @@ export type MarketSettled = At & {
 }
 
 /** What the condition pays per outcome, from here on redemptions are possible. */
-export type ConditionResolved = At & {
+type ConditionResolved = At & {
   readonly type: 'ConditionResolved'
   readonly marketId: MarketId
   readonly payouts: readonly bigint[]
@@ -97,7 +97,7 @@ export type ConditionResolved = At & {
  * Why tokens moved. `trade` is a settlement's doing; `split`, `merge` and `redeem` make and burn;
  * `mint` and `burn` are those that none of these explains, by nested positions.
  */
-export const MOVE_KINDS = ['transfer', 'trade', 'split', 'merge', 'redeem', 'mint', 'burn'] as const
+const MOVE_KINDS = ['transfer', 'trade', 'split', 'merge', 'redeem', 'mint', 'burn'] as const
 export type MoveKind = (typeof MOVE_KINDS)[number]
 
 /** One movement of one token. A batch of the contract is several, told apart by `part`. */
@@ -114,7 +114,7 @@ export type TokensMoved = At & {
 }
 
 /** Collateral became a full set or the other way round, or tokens were redeemed. */
-export type TokensConverted = At & {
+type TokensConverted = At & {
   readonly type: 'TokensConverted'
   readonly kind: 'split' | 'merge' | 'redeem'
   readonly holder: Address
@@ -140,7 +140,7 @@ export type TradeOnChain = At & {
   readonly cost: bigint
 }
 
-export type TradeRefused = At & {
+type TradeRefused = At & {
   readonly type: 'TradeRejected'
   readonly tradeKey: string
   readonly buyHash: OrderHash
@@ -150,7 +150,7 @@ export type TradeRefused = At & {
 }
 
 /** A trader withdrew his order on chain; trades matched before that still settle for a while. */
-export type OrderWithdrawn = At & {
+type OrderWithdrawn = At & {
   readonly type: 'OrderWithdrawn'
   readonly orderHash: OrderHash
   readonly trader: Address

@@ -3,7 +3,7 @@
  * the HTML standard. Comments count as signs of life and as nothing else.
  */
 
-export type StreamEvent = { readonly id: string; readonly event: string; readonly data: string }
+type StreamEvent = { readonly id: string; readonly event: string; readonly data: string }
 
 /** Characters of one event that was not finished; a sender that goes beyond is not worth reading. */
 const PENDING_CHARS_MAX = 1_048_576

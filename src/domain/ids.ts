@@ -35,10 +35,6 @@ export function parseMarketId(text: string): MarketId | undefined {
   return BYTES32.test(text) ? (text.toLowerCase() as MarketId) : undefined
 }
 
-export function parseOrderHash(text: string): OrderHash | undefined {
-  return BYTES32.test(text) ? (text.toLowerCase() as OrderHash) : undefined
-}
-
 /** Reads an unsigned 64-bit integer from decimal text; undefined for anything else. */
 export function parseUint64(text: string): Uint64 | undefined {
   if (!DECIMAL.test(text)) return undefined

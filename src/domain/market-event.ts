@@ -22,7 +22,7 @@ type Head<Type extends string> = {
   readonly atMs: number
 }
 
-export type MarketOpened = Head<'MarketOpened'> & { readonly market: Market }
+type MarketOpened = Head<'MarketOpened'> & { readonly market: Market }
 
 /**
  * An order, or the remainder of one, came to rest. `order` is there when nothing before this event
@@ -92,22 +92,22 @@ export type OrderClosed = Head<'OrderClosed'> & {
 /** The market takes no more orders; every resting order ends with it. */
 export type MarketClosed = Head<'MarketClosed'> & { readonly reason: CloseReason }
 
-export type TradeSubmitted = Head<'TradeSubmitted'> & {
+type TradeSubmitted = Head<'TradeSubmitted'> & {
   readonly tradeId: TradeId
   readonly txHash: string
 }
-export type TradeConfirmed = Head<'TradeConfirmed'> & {
+type TradeConfirmed = Head<'TradeConfirmed'> & {
   readonly tradeId: TradeId
   readonly txHash: string
 }
-export type TradeFailed = Head<'TradeFailed'> & {
+type TradeFailed = Head<'TradeFailed'> & {
   readonly tradeId: TradeId
   readonly txHash: string
   readonly reason: string
   readonly fault: FaultySide
 }
 /** A reorg removed the transaction that had confirmed it. */
-export type TradeReverted = Head<'TradeReverted'> & {
+type TradeReverted = Head<'TradeReverted'> & {
   readonly tradeId: TradeId
   readonly txHash: string
   readonly reason: string

@@ -77,7 +77,7 @@ export function orderHash(order: Order, domain: OrderDomain): OrderHash {
   return bytesToHex(createOrderHasher(domain)(order)) as OrderHash
 }
 
-export function bytesToHex(bytes: Uint8Array): string {
+function bytesToHex(bytes: Uint8Array): string {
   let text = '0x'
   for (let index = 0; index < bytes.length; index++) text += BYTE_TEXTS[bytes[index]!]
   return text

@@ -54,7 +54,7 @@ export type QuickMarket = QuickTerms & {
   readonly onChain: QuickChainStage
 }
 
-export const QUICK_CHAIN_STAGES = ['pending', 'created', 'reported'] as const
+const QUICK_CHAIN_STAGES = ['pending', 'created', 'reported'] as const
 export type QuickChainStage = (typeof QUICK_CHAIN_STAGES)[number]
 
 export const endSecOf = (market: Pick<QuickTerms, 'startSec' | 'intervalSec'>): number =>

@@ -37,7 +37,7 @@ export type SignedMessage = TypedMessage & {
   readonly isBond: boolean
 }
 
-export type MessageContracts = {
+type MessageContracts = {
   readonly conditionalTokens: Address
   readonly stablecoin: Stablecoin
 }
@@ -46,19 +46,6 @@ export type MessageContracts = {
 export type MessageNonces = {
   readonly nonce: bigint
   readonly bond?: { readonly nonce: bigint; readonly amount: bigint }
-}
-
-/** The contract whose nonce the operation uses. */
-export function nonceContract(operation: RelayOperation, contracts: MessageContracts): Address {
-  switch (operation.kind) {
-    case 'stablecoin-permit':
-      return contracts.stablecoin.address
-    case 'propose-resolution':
-    case 'settle-market':
-      return operation.marketAddress
-    default:
-      return contracts.conditionalTokens
-  }
 }
 
 export function signedMessages(

@@ -62,7 +62,7 @@ export function relayFlaw(
 }
 
 /** What the request calls the one who signs. */
-export function signerField({ kind }: Pick<RelayOperation, 'kind'>): string {
+function signerField({ kind }: Pick<RelayOperation, 'kind'>): string {
   if (kind === 'propose-resolution') return 'proposer'
   return kind === 'settle-market' ? 'settler' : 'owner'
 }

@@ -1,16 +1,8 @@
 /** A trade is one fill: one buyer, one seller, one price, one size, and its way to the chain. */
 
-import {
-  type Address,
-  type MarketId,
-  type OrderHash,
-  type Sequence,
-  type TradeId,
-  tradeId,
-} from './ids.ts'
-import type { OrdersMatched } from './market-event.ts'
+import type { Address, MarketId, OrderHash, Sequence, TradeId } from './ids.ts'
 import type { Price, Shares } from './money.ts'
-import { BUY, type Outcome, type Side, type VerifiedOrder } from './order.ts'
+import type { Outcome, Side, VerifiedOrder } from './order.ts'
 
 /**
  * matched → submitted → confirmed, or failed; confirmed → reverted when a reorg removes it, and
@@ -33,26 +25,6 @@ export type Trade = {
   readonly sellOrderHash: OrderHash
   readonly takerSide: Side
   readonly matchedAtMs: number
-}
-
-/** The trades of a match, in its order. */
-export function tradesOf({ marketId, seq, atMs, taker, fills }: OrdersMatched): Trade[] {
-  const buys = taker.side === BUY
-  return fills.map((fill, fillIndex) => ({
-    tradeId: tradeId(marketId, seq, fillIndex),
-    marketId,
-    seq,
-    fillIndex,
-    outcome: taker.outcome,
-    price: fill.price,
-    size: fill.size,
-    buyer: buys ? taker.trader : fill.maker,
-    seller: buys ? fill.maker : taker.trader,
-    buyOrderHash: buys ? taker.orderHash : fill.makerHash,
-    sellOrderHash: buys ? fill.makerHash : taker.orderHash,
-    takerSide: taker.side,
-    matchedAtMs: atMs,
-  }))
 }
 
 /** Which side of a failed trade the chain found at fault. */

@@ -11,7 +11,7 @@ import type { Address } from './ids.ts'
  * became of it. `cancelled`: a transaction that does nothing took its nonce. `lost`: one that is
  * none of ours took it.
  */
-export const TRANSACTION_STATES = ['open', 'succeeded', 'reverted', 'cancelled', 'lost'] as const
+const TRANSACTION_STATES = ['open', 'succeeded', 'reverted', 'cancelled', 'lost'] as const
 export type TransactionState = (typeof TRANSACTION_STATES)[number]
 
 export type TransactionOutcome = Exclude<TransactionState, 'open'>

@@ -7,7 +7,7 @@ import type { Address } from './ids.ts'
 
 type Hex = `0x${string}`
 
-export type TypedDataField = { readonly name: string; readonly type: string }
+type TypedDataField = { readonly name: string; readonly type: string }
 export type TypedDataTypes = { readonly [primaryType: string]: readonly TypedDataField[] }
 
 export type TypedDataDomain = {
@@ -18,7 +18,7 @@ export type TypedDataDomain = {
 }
 
 /** How to read the nonce that a message needs: a view of `contract`, or of the market's own. */
-export type NonceSource = {
+type NonceSource = {
   readonly contract?: Address
   readonly function: string
   readonly args: readonly string[]
@@ -36,7 +36,7 @@ export type SignatureScheme = {
   readonly nonce?: NonceSource
 }
 
-export type SignatureName =
+type SignatureName =
   | 'order'
   | 'ctfApproval'
   | 'ctfRedemption'

@@ -10,7 +10,7 @@ import { makeLine } from './line.ts'
 import { getJson, isRecord, tellTrouble } from './request.ts'
 import { openLine } from './socket-line.ts'
 
-export type BinanceOptions = {
+type BinanceOptions = {
   /** `wss://data-stream.binance.vision`, without a slash at its end. */
   readonly socketUrl: string
   /** `https://data-api.binance.vision`, without a slash at its end. */

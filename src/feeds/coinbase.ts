@@ -11,7 +11,7 @@ import { makeLine } from './line.ts'
 import { getJson, isRecord, tellTrouble } from './request.ts'
 import { openLine } from './socket-line.ts'
 
-export type CoinbaseOptions = {
+type CoinbaseOptions = {
   /** `wss://ws-feed.exchange.coinbase.com`. */
   readonly socketUrl: string
   /** `https://api.exchange.coinbase.com`, without a slash at its end. */

@@ -18,7 +18,7 @@
 
 import { deviation, type Observation, type PriceSource } from '#domain/asset-price.ts'
 
-export type FailoverOptions = {
+type FailoverOptions = {
   /** The primary first. */
   readonly order: readonly PriceSource[]
   /** How old the newest observation of a provider may be while it counts as fresh. */
@@ -38,7 +38,7 @@ export type FailoverOptions = {
   readonly driftMs: number
 }
 
-export const GATE_VERDICTS = [
+const GATE_VERDICTS = [
   'accepted',
   'repeated',
   'stale',
@@ -50,7 +50,7 @@ export const GATE_VERDICTS = [
 export type GateVerdict = (typeof GATE_VERDICTS)[number]
 
 /** Who speaks; undefined when nobody does, and why. */
-export type Choice = { readonly source: PriceSource | undefined; readonly why: string }
+type Choice = { readonly source: PriceSource | undefined; readonly why: string }
 
 export type Failover = {
   /** Whether the observation may be believed; if so, it counts from now on. */

@@ -21,12 +21,12 @@ export type FeedSocket = {
 }
 
 /** The part of `fetch` that feeds use. */
-export type FeedFetch = (
+type FeedFetch = (
   url: string,
   init: { readonly headers: Readonly<Record<string, string>>; readonly signal: AbortSignal },
 ) => Promise<FeedResponse>
 
-export type FeedResponse = {
+type FeedResponse = {
   readonly ok: boolean
   readonly status: number
   text(): Promise<string>
@@ -34,8 +34,8 @@ export type FeedResponse = {
 }
 
 /** What went wrong with a provider, for logs and metrics. */
-export const FEED_TROUBLES = ['closed', 'silent', 'garbage', 'refused', 'away', 'unsure'] as const
-export type FeedTrouble = (typeof FEED_TROUBLES)[number]
+const FEED_TROUBLES = ['closed', 'silent', 'garbage', 'refused', 'away', 'unsure'] as const
+type FeedTrouble = (typeof FEED_TROUBLES)[number]
 
 export type FeedParts = {
   readonly clock: FeedClock

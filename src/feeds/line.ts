@@ -16,7 +16,7 @@ export type LineHooks = {
   over(why: string): void
 }
 
-export type LineOptions = {
+type LineOptions = {
   readonly parts: FeedParts
   /** Opens a connection; what it returns ends it. */
   readonly open: (hooks: LineHooks) => () => void
@@ -24,7 +24,7 @@ export type LineOptions = {
   readonly poll: () => Promise<void>
 }
 
-export type Line = { start(): void; stop(): void; isOpen(): boolean }
+type Line = { start(): void; stop(): void; isOpen(): boolean }
 
 /** A connection that lived so long had no trouble of its own; the pauses begin anew. */
 const STEADY_MS = 30_000

@@ -10,7 +10,7 @@ import type { Feed, FeedParts } from './feed.ts'
 import { type LineHooks, makeLine } from './line.ts'
 import { getJson, isRecord, messageOf, tellTrouble } from './request.ts'
 
-export type PythOptions = {
+type PythOptions = {
   /** `https://host/hermes`, without a slash at its end. */
   readonly url: string
   readonly apiKey: string

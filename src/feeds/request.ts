@@ -5,7 +5,7 @@ import type { FeedParts } from './feed.ts'
 import { timingOf } from './line.ts'
 
 /** What a provider answered: the value, and the text that it was. */
-export type Answered = { readonly value: unknown; readonly text: string }
+type Answered = { readonly value: unknown; readonly text: string }
 
 /** Characters of an answer that are looked at; no answer of theirs is longer by far. */
 const ANSWER_CHARS_MAX = 4_194_304

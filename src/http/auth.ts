@@ -27,7 +27,7 @@ const KEY_GRACE_MS = 600_000
 const KEYS_CACHED_MAX = 10_000
 const PAYLOAD_CHARS_MAX = 1_024
 
-export type TokenPayload = { readonly kid: string; readonly ts: number; readonly n: string }
+type TokenPayload = { readonly kid: string; readonly ts: number; readonly n: string }
 
 export type Authenticator = {
   /** The owner of the token in the header, or why it is none. */
@@ -38,7 +38,7 @@ export type Authenticator = {
   unheard(): void
 }
 
-export type AuthenticatorOptions = {
+type AuthenticatorOptions = {
   /** Throws a retryable `Fault` while nobody can be asked. */
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
   readonly nonces: NonceLedger

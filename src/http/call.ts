@@ -25,7 +25,7 @@ export type LimitVerdict = {
   readonly headers: Readonly<Record<string, string>>
 }
 
-export type CallRequest = {
+type CallRequest = {
   path: unknown
   query: unknown
   body: unknown

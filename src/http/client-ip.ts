@@ -31,7 +31,7 @@ export function makeTrust(trusted: readonly string[]): (ip: string) => boolean {
 }
 
 /** `forwardedFor` is called only where the peer is trusted; several header lines are one list. */
-export type ClientIp = (peer: string, forwardedFor: () => string) => string
+type ClientIp = (peer: string, forwardedFor: () => string) => string
 
 export function makeClientIp(trusted: readonly string[]): ClientIp {
   if (trusted.length === 0) return (peer) => peer

@@ -90,7 +90,7 @@ export function headOf(compiled: CompiledRoute, contentType: string): string {
   return head
 }
 
-export function isParameter(segment: string): boolean {
+function isParameter(segment: string): boolean {
   return segment.startsWith('{')
 }
 

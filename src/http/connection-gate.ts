@@ -16,7 +16,7 @@ export type ConnectionSettings = {
   readonly connectionsPerIpMax?: number
 }
 
-export type ConnectionGate = {
+type ConnectionGate = {
   /** Why the connection must not stay; undefined lets it in. */
   readonly opened: (ip: string) => Refusal | undefined
   readonly closed: () => void

@@ -10,7 +10,7 @@
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import type { Rejection, RejectionCode } from '#domain/rejection.ts'
 
-export type ErrorRow = {
+type ErrorRow = {
   /** What is said when the rejection itself says nothing. */
   readonly sentence: string
 } & (
@@ -99,7 +99,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   INTERNAL: { status: 500, sentence: 'internal error' },
 }
 
-export type ErrorBody = {
+type ErrorBody = {
   readonly error: string
   readonly code: RejectionCode
   readonly field?: string

@@ -34,7 +34,7 @@ const INTEGER = /^-?(?:0|[1-9][0-9]*)$/
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-export type Parsed =
+type Parsed =
   | { readonly value: unknown; readonly rejection: undefined }
   | { readonly value: undefined; readonly rejection: Rejection }
 

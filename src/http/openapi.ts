@@ -164,7 +164,7 @@ function describedStatus(status: string): string {
 }
 
 /** Every code that can be answered, also those that the front answers for the route. */
-export function errorCodes(route: Route): RejectionCode[] {
+function errorCodes(route: Route): RejectionCode[] {
   const codes = new Set<RejectionCode>(route.errors ?? [])
   const answers = route.kind === undefined || route.kind === 'answer'
   if (('params' in route && route.params !== undefined) || route.query !== undefined) {

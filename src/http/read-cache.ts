@@ -18,7 +18,7 @@ export type ReadCache = {
   ): RawReply | Rejection | Promise<RawReply | Rejection>
 }
 
-export type ReadCacheOptions = {
+type ReadCacheOptions = {
   /** How long an answer is good for; with 0 only those who ask at the same time share one. */
   readonly keepMs: number
   readonly entriesMax: number

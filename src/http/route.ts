@@ -9,7 +9,7 @@ import type { Address } from '#domain/ids.ts'
 import type { Rejection, RejectionCode } from '#domain/rejection.ts'
 import type { WriteStages } from './write-stages.ts'
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
  * P, W and R of the endpoint table: open to all, bearer token where the exchange asks for one,
@@ -109,7 +109,7 @@ type Described = {
   readonly hidden?: boolean
 }
 
-export type RouteDefinition<
+type RouteDefinition<
   Path extends TSchema,
   Query extends TSchema,
   Body extends TSchema,
@@ -139,7 +139,7 @@ export type RouteDefinition<
 }
 
 /** Server-sent events: checked like any other route, then handed the open response. */
-export type SseDefinition<Path extends TSchema, Query extends TSchema> = Described & {
+type SseDefinition<Path extends TSchema, Query extends TSchema> = Described & {
   readonly kind: 'sse'
   readonly method: 'GET'
   readonly params?: Path
@@ -157,7 +157,7 @@ export type SseDefinition<Path extends TSchema, Query extends TSchema> = Describ
 }
 
 /** A WebSocket: checked like any other route, then upgraded with what `accept` returned. */
-export type UpgradeDefinition<UserData extends object, Query extends TSchema> = Described & {
+type UpgradeDefinition<UserData extends object, Query extends TSchema> = Described & {
   readonly kind: 'upgrade'
   readonly method: 'GET'
   readonly query?: Query
@@ -169,7 +169,7 @@ export type UpgradeDefinition<UserData extends object, Query extends TSchema> = 
 
 /** Routes as the table holds them: checked one by one where they were defined, alike from there. */
 export type AnswerRoute = RouteDefinition<TSchema, TSchema, TSchema, Responses>
-export type SseRoute = SseDefinition<TSchema, TSchema>
+type SseRoute = SseDefinition<TSchema, TSchema>
 export type UpgradeRoute = UpgradeDefinition<object, TSchema>
 export type Route = AnswerRoute | SseRoute | UpgradeRoute
 

@@ -9,7 +9,7 @@ import { type Address, type MarketId, parseUint64, UINT64_MAX, type Uint64 } fro
 import type { Uint256 } from '#domain/relay.ts'
 
 /** What a scalar schema carries beside its keywords; hidden from JSON. */
-export type Scalar = {
+type Scalar = {
   readonly check: (value: unknown) => boolean
   readonly normalise: (value: never) => unknown
   readonly expects: string

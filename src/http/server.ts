@@ -55,7 +55,7 @@ export type FrontSettings = Partial<ConnectionSettings> & {
   readonly trustedProxies?: readonly string[]
 }
 
-export type FrontServices = Hooks & {
+type FrontServices = Hooks & {
   /** Pays for a new connection. */
   readonly limitConnection?: (ip: string) => LimitVerdict
   readonly readiness: () => Readiness | Promise<Readiness>

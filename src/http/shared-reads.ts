@@ -6,7 +6,7 @@
 
 import type { Clock } from '#runtime/clock.ts'
 
-export type SharedReads<T> = {
+type SharedReads<T> = {
   /** What has this name: at once where it is known, otherwise read now. */
   read(name: string, make: () => Promise<T>): T | Promise<T>
 }

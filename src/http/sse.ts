@@ -15,7 +15,7 @@ export type SseSettings = {
   readonly lagMsMax: number
 }
 
-export type SseFigures = {
+type SseFigures = {
   readonly readers: number
   readonly published: number
   /** Events that a slow reader was passed over with. */

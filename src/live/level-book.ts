@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict'
 import { BUY, type Side } from '#domain/order.ts'
 
-export type Total = number | bigint
+type Total = number | bigint
 export type ShownLevel = readonly [price: number, total: Total]
 
 export class LevelBook {
@@ -115,7 +115,7 @@ class Levels {
   }
 }
 
-export function plus(a: Total, b: Total): Total {
+function plus(a: Total, b: Total): Total {
   if (typeof a === 'number' && typeof b === 'number') {
     const sum = a + b
     if (Number.isSafeInteger(sum)) return sum

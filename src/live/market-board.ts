@@ -9,8 +9,9 @@ import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
 import { TRADES_LISTED_MAX } from '#domain/limits.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
+import { tradesOf } from '#domain/match-trades.ts'
 import { BUY, NO, type Outcome, SELL, YES } from '#domain/order.ts'
-import { type Trade, type TradeStatus, tradesOf } from '#domain/trade.ts'
+import type { Trade, TradeStatus } from '#domain/trade.ts'
 import { LevelBook, mergedLevels, type ShownLevel } from './level-book.ts'
 
 export type ShownTrade = Trade & { readonly status: TradeStatus; readonly txHash: string }
@@ -40,7 +41,7 @@ export type MarketBoard = {
 } & Completeness
 
 /** How much the board may say about what it does not hold. */
-export type Completeness = {
+type Completeness = {
   /** Whether every market thread has told its markets once; before that a list would lack some. */
   isWhole(): boolean
   /** Whether every thread is followed now; else a market that is not here may still exist. */

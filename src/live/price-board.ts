@@ -134,7 +134,7 @@ function remember({ history }: ShownAsset, price: PublishedPrice): void {
   if (history.length > PRICE_HISTORY_SEC) history.shift()
 }
 
-export function priceEvent({ asset, price, atMs, source }: PublishedPrice): PriceEvent {
+function priceEvent({ asset, price, atMs, source }: PublishedPrice): PriceEvent {
   return { asset, price, priceUSD: priceUsd(price), timestamp: atMs, source }
 }
 

@@ -24,12 +24,12 @@ import { createMark } from './durable-mark.ts'
 import { createTables, FILE_FORMAT } from './schema.ts'
 
 /** More than a machine has use for; each partition is a file with a commit of its own. */
-export const PARTITIONS_MAX = 256
+const PARTITIONS_MAX = 256
 
 /** Fewer system calls for a large batch than SQLite's 4096, and no dearer for a small one. */
 const PAGE_BYTES = 8_192
 
-export type LogIdentity = {
+type LogIdentity = {
   readonly format: number
   readonly id: string
   readonly partitions: number

@@ -49,7 +49,7 @@ const CHECKPOINT_ASKED_PAGES = 256
 const CHECKPOINT_OWN_PAGES = 2_000
 const CHECKPOINT_OWN_PAGES_MAX = 8_000
 
-export type PartitionOptions<Event extends LogEvent> = FileOptions<Event> & {
+type PartitionOptions<Event extends LogEvent> = FileOptions<Event> & {
   readonly closedOrdersMax: number
   /** Called when enough has been written for a checkpoint in another thread. */
   readonly askCheckpoint: () => void

@@ -17,7 +17,7 @@ const ROW_BYTES_MAX = 4 * 1024 * 1024
 const ROW_EVENTS_MAX = 4_096
 
 /** Turns an event of one version into one of the next. */
-export type Upcaster = (event: unknown) => unknown
+type Upcaster = (event: unknown) => unknown
 
 /** The upcasters by the version they take; there is one for every version below the current. */
 export type Upcasters = ReadonlyMap<number, Upcaster>

@@ -22,7 +22,7 @@ import {
 import { FileWriter, removeSlowly } from './snapshot-writer.ts'
 
 /** Whether the log has what a snapshot stands for: it ends before it, knows nothing of it, or does. */
-export type Fit = 'ahead' | 'useless' | 'fits'
+type Fit = 'ahead' | 'useless' | 'fits'
 
 export class SnapshotFiles {
   readonly #folder: string

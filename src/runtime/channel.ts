@@ -66,7 +66,7 @@ export type ChannelOptions = {
 }
 
 /** What a channel does with what it hears. */
-export type Hearing = {
+type Hearing = {
   /**
    * `replyTo` is 0 when no answer is expected, and otherwise means something to the channel only.
    * The message belongs to the hearer.

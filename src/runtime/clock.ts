@@ -1,9 +1,6 @@
-/**
- * Time comes from here and nowhere else, so that a test can own it. The simulated clock runs what
- * is due in the order of its time, and within the same instant in the order it was asked for.
- */
+/** Time comes from here and nowhere else, so that a test can own it. */
 
-export type Cancel = () => void
+type Cancel = () => void
 
 export type Clock = {
   nowMs(): number
@@ -46,52 +43,4 @@ export const systemClock: Clock = {
 export function monotonicMs(): number {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1_000 + nanoseconds / 1e6
-}
-
-export type SimulatedClock = Clock & {
-  /** Moves the time forward and runs everything that becomes due on the way. */
-  advance(ms: number): void
-  /** How many timers wait. */
-  readonly pending: number
-}
-
-export function simulatedClock(startMs: number): SimulatedClock {
-  let now = startMs
-  let order = 0
-  const timers = new Map<number, { dueMs: number; action: () => void }>()
-
-  function nextDue(untilMs: number): number | undefined {
-    let best: number | undefined
-    let bestDue = Number.POSITIVE_INFINITY
-    for (const [id, timer] of timers) {
-      if (timer.dueMs <= untilMs && timer.dueMs < bestDue) {
-        best = id
-        bestDue = timer.dueMs
-      }
-    }
-    return best
-  }
-
-  return {
-    nowMs: () => now,
-    after(delayMs, action) {
-      const id = order++
-      timers.set(id, { dueMs: now + Math.max(0, delayMs), action })
-      return () => void timers.delete(id)
-    },
-    advance(ms) {
-      const untilMs = now + ms
-      for (let id = nextDue(untilMs); id !== undefined; id = nextDue(untilMs)) {
-        const timer = timers.get(id)
-        timers.delete(id)
-        if (timer === undefined) continue
-        now = Math.max(now, timer.dueMs)
-        timer.action()
-      }
-      now = untilMs
-    },
-    get pending() {
-      return timers.size
-    },
-  }
 }

@@ -40,10 +40,10 @@ export type ThreadParts = {
 }
 
 /** What makes the parts of a thread of each kind out of its data. */
-export type ThreadKinds = Readonly<Record<string, (data: never) => ThreadParts>>
+type ThreadKinds = Readonly<Record<string, (data: never) => ThreadParts>>
 
 /** A thread as its worker is told to run it. */
-export type ThreadOrder = { readonly name: string; readonly kind: string; readonly data: object }
+type ThreadOrder = { readonly name: string; readonly kind: string; readonly data: object }
 
 /** What the supervisor sees of a worker. */
 export type WorkerControl = {

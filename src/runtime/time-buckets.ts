@@ -29,7 +29,7 @@ export function countTime(buckets: TimeBuckets, seconds: number, times = 1): voi
 }
 
 type Labels = Readonly<Record<string, string>>
-export type LabelledBuckets = { readonly labels: Labels; readonly buckets: TimeBuckets }
+type LabelledBuckets = { readonly labels: Labels; readonly buckets: TimeBuckets }
 
 /** Registers a histogram whose values are read at each scrape; what was never met is left out. */
 export function registerTimeBuckets(

@@ -18,7 +18,7 @@ type Asset<M> = {
   readonly feeds: Map<AssetChannel, AssetFeed<M>>
 }
 
-export type AssetChannels<M> = {
+type AssetChannels<M> = {
   feedOf(channel: AssetChannel, asset: string): AssetFeed<M> | Rejection
   /** There is such an asset, also before anything is known about it. */
   know(asset: string): void

@@ -16,7 +16,7 @@ import { Topic } from './topic.ts'
 /** Changed levels of a conflated book beyond which a whole snapshot is told instead. */
 const CONFLATED_CHANGES_MAX = 10_000
 
-export type BookChannel<M> = {
+type BookChannel<M> = {
   feedOf(of: MarketFeed<M>, outcome: Outcome, hz: Hz | undefined): BookFeed<M>
   changed(
     of: MarketFeed<M>,

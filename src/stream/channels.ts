@@ -9,16 +9,17 @@ import type { OpenOrder } from '#actors/market.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { MarketId, Sequence } from '#domain/ids.ts'
 import type { MarketEvent, OrdersMatched, TradeOutcome } from '#domain/market-event.ts'
+import { tradesOf } from '#domain/match-trades.ts'
 import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
-import { tradesOf } from '#domain/trade.ts'
 import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { BoardListener, MarketBoard, ShownMarket, ShownTrade } from '#live/market-board.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { makeAssetChannels } from './asset-channel.ts'
 import { cleanBook, isDirty, makeBookChannel } from './book-channel.ts'
 import { type Feed, isSequenced, type MarketFeed, type OrdersFeed, type Wanted } from './feeds.ts'
-import { type Happening, makeMarketChannel } from './market-channel.ts'
+import type { Happening } from './happening.ts'
+import { makeMarketChannel } from './market-channel.ts'
 import * as messages from './messages.ts'
 import { makeOrdersChannel } from './orders-channel.ts'
 import { type ChannelLimits, makeShelf } from './shelf.ts'
@@ -51,7 +52,7 @@ export type Channels<M> = BoardListener & {
   lingering(): number
 }
 
-export type ChannelHooks<M> = {
+type ChannelHooks<M> = {
   /** Sends to everybody who is in step with the topic. */
   readonly publish: (topic: string, text: string) => void
   /** Its members must be given a new snapshot: something happened that nobody told. */

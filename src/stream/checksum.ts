@@ -9,10 +9,10 @@ import { BUY, SELL } from '#domain/order.ts'
 import type { LevelBook, ShownLevel } from '#live/level-book.ts'
 
 /** Levels of each side that count. */
-export const CHECKSUM_LEVELS = 10
+const CHECKSUM_LEVELS = 10
 
 /** What is hashed; sizes are exact integers, however large. */
-export function checksumText(bids: readonly ShownLevel[], asks: readonly ShownLevel[]): string {
+function checksumText(bids: readonly ShownLevel[], asks: readonly ShownLevel[]): string {
   return `${sideText(bids)}|${sideText(asks)}`
 }
 

@@ -28,7 +28,7 @@ export type DeliverySettings = {
   readonly deadlineMs: number
 }
 
-export const CLOSE_LAGGING = 4008
+const CLOSE_LAGGING = 4008
 
 /** Questions for open orders that are under way at once. */
 const ASKS_MAX = 32

@@ -13,7 +13,7 @@ import type { Topic } from './topic.ts'
 export const CONFLATED_HZ = [1, 5, 10, 20] as const
 export type Hz = (typeof CONFLATED_HZ)[number]
 
-export const ASSET_CHANNELS = ['price', 'quick-market'] as const
+const ASSET_CHANNELS = ['price', 'quick-market'] as const
 export type AssetChannel = (typeof ASSET_CHANNELS)[number]
 
 /** What a client asks for, checked. */
@@ -39,7 +39,7 @@ export type BookFeed<M> = {
   readonly changed: readonly [bids: Set<number>, asks: Set<number>]
   all: boolean
 }
-export type TradesFeed<M> = {
+type TradesFeed<M> = {
   readonly kind: 'trades'
   readonly topic: Topic<M>
   readonly of: MarketFeed<M>
@@ -62,7 +62,7 @@ export type AssetFeed<M> = {
 }
 
 /** Chained by the sequence of its market. */
-export type SequencedFeed<M> = BookFeed<M> | TradesFeed<M>
+type SequencedFeed<M> = BookFeed<M> | TradesFeed<M>
 /** Chained by a count of its own, which clients see as a cursor. */
 export type CountedFeed<M> = OneMarketFeed<M> | AllMarketsFeed<M> | OrdersFeed<M> | AssetFeed<M>
 export type Feed<M> = SequencedFeed<M> | CountedFeed<M>

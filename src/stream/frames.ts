@@ -117,7 +117,7 @@ export type Request = { readonly id: FrameId | undefined } & (
 )
 
 /** A frame that was not; `malformed` when no client that reads the documentation sends it. */
-export type Misread = {
+type Misread = {
   readonly id: FrameId | undefined
   readonly rejection: Rejection
   readonly malformed: boolean

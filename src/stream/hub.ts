@@ -7,18 +7,12 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import type { OrderDesk } from '#api/orders/order-desk.ts'
 import type { MarketId } from '#domain/ids.ts'
-import type { VerifiedOrder } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Authenticator } from '#http/auth.ts'
 import { limitedRange } from '#http/client-ip.ts'
-import type { Log } from '#http/pipeline.ts'
-import type { Principal } from '#http/route.ts'
 import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { BoardListener, MarketBoard } from '#live/market-board.ts'
-import type { MarketGateway } from '#live/market-gateway.ts'
-import type { Clock } from '#runtime/clock.ts'
 import { makeChannels } from './channels.ts'
 import type { Connection, Socket, SocketData, Subscription } from './connection.ts'
 import {
@@ -28,9 +22,8 @@ import {
 } from './connection-count.ts'
 import { type DeliverySettings, makeDelivery } from './delivery.ts'
 import { isMisread, readFrame } from './frames.ts'
-import type { HeldOrders } from './held-orders.ts'
-import type { Happening, ResolutionFacts } from './market-channel.ts'
-import { makeRequests } from './requests.ts'
+import type { Happening, ResolutionFacts } from './happening.ts'
+import { makeRequests, type RequestParts } from './requests.ts'
 import { makeSessions } from './sessions.ts'
 import type { ChannelLimits } from './shelf.ts'
 
@@ -51,10 +44,10 @@ export type StreamSettings = ChannelLimits &
   }
 
 /** Close codes that a client can meet, besides that of a reader who lags. */
-export const CLOSE_MALFORMED = 4400
-export const CLOSE_FLOOD = 4429
-export const CLOSE_TOO_BIG = 1009
-export const CLOSE_RESTART = 1012
+const CLOSE_MALFORMED = 4400
+const CLOSE_FLOOD = 4429
+const CLOSE_TOO_BIG = 1009
+const CLOSE_RESTART = 1012
 
 /** Malformed frames within the window that end a connection. */
 export const MALFORMED_MAX = 100
@@ -108,35 +101,16 @@ export type StreamHub = BoardListener & {
   figures(): StreamFigures
 }
 
-/** Who is asked about an order right before its market is, and told when that refused it. */
-export type PlaceWatch = {
-  readonly before: (order: VerifiedOrder) => Promise<Rejection | undefined>
-  readonly refused: (order: VerifiedOrder) => void
-}
-
-export type StreamParts = {
+export type StreamParts = RequestParts & {
   readonly board: () => MarketBoard
-  readonly gateway: Pick<MarketGateway, 'openOrders' | 'cancel'>
-  readonly desk: Pick<OrderDesk, 'place'>
-  /** Places orders that go with their session; without it nobody can ask for that. */
-  readonly holding?: {
-    readonly orders: HeldOrders
-    readonly deskWith: (watch: PlaceWatch) => Pick<OrderDesk, 'place'>
-  }
   readonly authenticator: Pick<Authenticator, 'identify'>
   /** Assets that can be followed before anything is told of them; whatever is told of counts, too. */
   readonly assets?: readonly string[]
   /** Streams of each range in all fronts; without it those of this front are counted. */
   readonly count?: ConnectionCount
-  /** Whether orders need an authenticated session. */
-  readonly bearer: boolean
-  /** Draws what a write costs; false when there is nothing left to draw from. */
-  readonly drawWrite?: (ip: string, principal: Principal | undefined) => boolean
   /** Sends to every socket of this thread in the topic. */
   readonly publish: (topic: string, text: string) => void
   readonly settings: StreamSettings
-  readonly clock: Clock
-  readonly log: Log
 }
 
 export function makeStreamHub(parts: StreamParts): StreamHub {

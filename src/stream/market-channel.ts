@@ -5,39 +5,16 @@
  */
 
 import type { MarketId } from '#domain/ids.ts'
-import type { CloseReason, ResolutionEvent } from '#domain/market.ts'
+import type { CloseReason } from '#domain/market.ts'
 import type { AllMarketsFeed, MarketFeed, OneMarketFeed } from './feeds.ts'
+import type { Happening } from './happening.ts'
 import * as messages from './messages.ts'
 import type { Shelf } from './shelf.ts'
-
-/** What is known with a resolution event; what does not belong to it is left out. */
-export type ResolutionFacts = {
-  readonly assertionId?: string
-  readonly proposer?: string
-  /** Whether YES is proposed. */
-  readonly proposedOutcome?: boolean
-  /** In the stablecoin, 6 decimals. */
-  readonly bondAmount?: string
-  /** Unix seconds. */
-  readonly assertionTime?: number
-  /** Unix seconds: the end of the dispute window. */
-  readonly expirationTime?: number
-  /** 0 = YES, 1 = NO. */
-  readonly winningOutcome?: 0 | 1
-  readonly txHash?: string
-  readonly blockNumber?: number
-}
-
-export type Happening = {
-  readonly event: ResolutionEvent
-  readonly atMs: number
-  readonly facts: ResolutionFacts
-}
 
 /** Markets whose last event on chain is remembered for snapshots. */
 const REMEMBERED_MAX = 100_000
 
-export type MarketChannel<M> = {
+type MarketChannel<M> = {
   oneFeed(of: MarketFeed<M>): OneMarketFeed<M>
   allFeed(): AllMarketsFeed<M>
   /** The feed of all markets, if anybody follows it. */

@@ -14,7 +14,7 @@ import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { ShownLevel } from '#live/level-book.ts'
 import type { ShownMarket, ShownTrade } from '#live/market-board.ts'
 import { checksumOf } from './checksum.ts'
-import type { Happening, ResolutionFacts } from './market-channel.ts'
+import type { Happening, ResolutionFacts } from './happening.ts'
 import type { CursorStep } from './shelf.ts'
 
 const levelsText = (levels: readonly ShownLevel[]): string => {

@@ -8,7 +8,7 @@ import type { OrdersFeed } from './feeds.ts'
 import * as messages from './messages.ts'
 import type { Shelf } from './shelf.ts'
 
-export type OrdersChannel<M> = {
+type OrdersChannel<M> = {
   feedOf(trader: Address): OrdersFeed<M>
   all(): Iterable<OrdersFeed<M>>
   rested(event: OrderRested): void

@@ -1,28 +1,62 @@
 /** What clients ask for on the stream, one function per kind of request. */
 
+import type { OrderDesk } from '#api/orders/order-desk.ts'
 import { acceptedBody } from '#api/orders/order-shapes.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { Fault } from '#domain/fault.ts'
-import { BUY, SELL } from '#domain/order.ts'
+import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { Log } from '#http/pipeline.ts'
+import type { Principal } from '#http/route.ts'
+import type { MarketGateway } from '#live/market-gateway.ts'
+import type { Clock } from '#runtime/clock.ts'
 import type { Channels } from './channels.ts'
 import type { Connection, Subscription } from './connection.ts'
 import type { Delivery } from './delivery.ts'
 import type { FrameId, Request } from './frames.ts'
-import type { StreamParts } from './hub.ts'
+import type { HeldOrders } from './held-orders.ts'
 import type { Sessions } from './sessions.ts'
 
-export type Requests = {
+type Requests = {
   act(connection: Connection, request: Request): void
   /** Ends a subscription. */
   drop(sub: Subscription): void
   subscriptions(): number
 }
 
+/** Who is asked about an order right before its market is, and told when that refused it. */
+export type PlaceWatch = {
+  readonly before: (order: VerifiedOrder) => Promise<Rejection | undefined>
+  readonly refused: (order: VerifiedOrder) => void
+}
+
+/** What requests are carried out with. */
+export type RequestParts = {
+  readonly gateway: Pick<MarketGateway, 'openOrders' | 'cancel'>
+  readonly desk: Pick<OrderDesk, 'place'>
+  /** Places orders that go with their session; without it nobody can ask for that. */
+  readonly holding?: {
+    readonly orders: HeldOrders
+    readonly deskWith: (watch: PlaceWatch) => Pick<OrderDesk, 'place'>
+  }
+  /** Whether orders need an authenticated session. */
+  readonly bearer: boolean
+  /** Draws what a write costs; false when there is nothing left to draw from. */
+  readonly drawWrite?: (ip: string, principal: Principal | undefined) => boolean
+  readonly settings: {
+    readonly deadlineMs: number
+    readonly subscriptionsMax: number
+    /** Requests of one connection that wait for an answer at once. */
+    readonly requestsInFlightMax: number
+  }
+  readonly clock: Clock
+  readonly log: Log
+}
+
 type Asked<Op extends Request['op']> = Extract<Request, { op: Op }>
 
 export function makeRequests(
-  parts: StreamParts,
+  parts: RequestParts,
   within: {
     readonly channels: Channels<Subscription>
     readonly delivery: Delivery

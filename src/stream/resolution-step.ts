@@ -5,9 +5,9 @@ import { checksumAddress } from '#domain/checksum-address.ts'
 import type { MarketId } from '#domain/ids.ts'
 import type { ResolutionEvent } from '#domain/market.ts'
 import { YES } from '#domain/order.ts'
-import type { ResolutionFacts } from './market-channel.ts'
+import type { ResolutionFacts } from './happening.ts'
 
-export type ShownStep = {
+type ShownStep = {
   readonly marketId: MarketId
   readonly event: ResolutionEvent
   readonly facts: ResolutionFacts

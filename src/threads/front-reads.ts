@@ -22,7 +22,7 @@ import {
 } from '#api/settlements/settlements.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
-import type { Settings } from '#config/settings.ts'
+import type { Settings } from '#config/settings-schema.ts'
 import { chainBudgetMs } from '#config/thread-data.ts'
 import type { Address } from '#domain/ids.ts'
 import { READS_KEPT_BYTES_MAX, READS_KEPT_MAX } from '#domain/limits.ts'
@@ -33,10 +33,10 @@ import type { MarketBoard } from '#live/market-board.ts'
 import { makeMarketFinder } from '#live/market-finder.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
-import type { Queries, QueryName } from '#store/queries.ts'
-import { askWrite, type ClerkRef } from '#store/writes.ts'
+import type { Queries, QueryName } from '#store/reads/queries.ts'
+import { askWrite, type ClerkRef } from '#store/writes/writes.ts'
 
-export type Query = <Name extends QueryName>(
+type Query = <Name extends QueryName>(
   name: Name,
   args: Queries[Name]['takes'],
 ) => Promise<Queries[Name]['answers']>

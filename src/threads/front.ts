@@ -67,17 +67,17 @@ import { makePool, type Pool } from '#runtime/pool.ts'
 import { makeRef } from '#runtime/ref.ts'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
 import type { RemoteHome, ThreadParts } from '#runtime/thread.ts'
-import { askQuery, type Queries, type QueryName } from '#store/queries.ts'
+import { askQuery, type Queries, type QueryName } from '#store/reads/queries.ts'
 import { makeConnectionCount } from '#stream/connection-count.ts'
 import { type HeldOrders, makeHeldOrders } from '#stream/held-orders.ts'
 import {
   MALFORMED_MAX,
   makeStreamHub,
-  type PlaceWatch,
   type StreamHub,
   type StreamParts,
   WINDOW_MS,
 } from '#stream/hub.ts'
+import type { PlaceWatch } from '#stream/requests.ts'
 import { resolutionStep } from '#stream/resolution-step.ts'
 import { asyncapi } from '#stream/routes/asyncapi.ts'
 import { stream } from '#stream/routes/stream.ts'

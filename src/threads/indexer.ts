@@ -31,9 +31,9 @@ import { systemClock } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
-import { chainMarketAddresses, marketsToReconcile } from '#store/chain-markets.ts'
-import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
-import { askWrite } from '#store/writes.ts'
+import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
+import { chainMarketAddresses, marketsToReconcile } from '#store/reads/chain-markets.ts'
+import { askWrite } from '#store/writes/writes.ts'
 
 const MAILBOX_MAX = 10_000
 /** How often the markets of the chain are compared with those that are open. */

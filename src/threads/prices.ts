@@ -56,10 +56,10 @@ import { systemClock } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
-import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
-import { makeJournal } from '#store/journal.ts'
-import { answerQuery, askQuery, type Queries, type QueryName } from '#store/queries.ts'
-import { askWrite } from '#store/writes.ts'
+import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
+import { answerQuery, askQuery, type Queries, type QueryName } from '#store/reads/queries.ts'
+import { makeJournal } from '#store/writes/journal.ts'
+import { askWrite } from '#store/writes/writes.ts'
 
 const TICK_MS = 200
 const WRITE_MS = 2_000

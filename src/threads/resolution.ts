@@ -31,9 +31,9 @@ import { systemClock } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
-import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
-import { makeJournal } from '#store/journal.ts'
-import { answerQuery, askQuery, type Queries, type QueryName } from '#store/queries.ts'
+import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
+import { answerQuery, askQuery, type Queries, type QueryName } from '#store/reads/queries.ts'
+import { makeJournal } from '#store/writes/journal.ts'
 
 const MAILBOX_MAX = 10_000
 const PURPOSE = 'resolution'

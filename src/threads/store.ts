@@ -31,11 +31,11 @@ import { Channel } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
-import { registerApiKey, revokeApiKey } from '#store/api-keys.ts'
-import { claimLog } from '#store/checkpoints.ts'
-import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
-import { project } from '#store/project.ts'
-import { runWrites, sharesCommit } from '#store/writes.ts'
+import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
+import { claimLog } from '#store/projection/checkpoints.ts'
+import { project } from '#store/projection/project.ts'
+import { registerApiKey, revokeApiKey } from '#store/writes/api-keys.ts'
+import { runWrites, sharesCommit } from '#store/writes/writes.ts'
 
 /** The store also looks by itself, in case nobody told it. */
 const LOOK_EVERY_MS = 1_000

@@ -15,7 +15,7 @@ import assert from 'node:assert/strict'
 import { VERIFY_BATCH_MAX, VERIFY_HELD_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 
-export type BatcherOptions<Item, Answer> = {
+type BatcherOptions<Item, Answer> = {
   /** How many workers stand behind `run`. */
   readonly workers: number
   /** Answers a batch in its order. It may fail; it should not hang, for it then holds its place. */

@@ -29,7 +29,7 @@ export type OrderInspection = {
   readonly flaw: string | null
 }
 
-export type OrderInspector = (orders: readonly SignedOrder[]) => (OrderInspection | Rejection)[]
+type OrderInspector = (orders: readonly SignedOrder[]) => (OrderInspection | Rejection)[]
 
 export function createOrderInspector(
   domains: readonly OrderDomain[],

@@ -20,7 +20,7 @@ export type RecoveryEngine = {
 }
 
 /** The signer of a 32-byte digest by a 65-byte signature in hex, or what is wrong with it. */
-export type Recoverer = (digest: Uint8Array, signature: string) => Address | SignatureFlaw
+type Recoverer = (digest: Uint8Array, signature: string) => Address | SignatureFlaw
 
 type NativeModule = {
   ecdsaRecover(

@@ -8,7 +8,7 @@
 export type SignatureFlaw = { readonly flaw: string }
 
 /** The bytes of the signature read last: `r` and `s` in the first 64, `v` in the last. */
-export type SignatureBytes = {
+type SignatureBytes = {
   readonly all: Buffer
   readonly compact: Uint8Array
 }

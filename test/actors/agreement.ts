@@ -8,7 +8,7 @@ import type { OpenOrder } from '#actors/market.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { openLogReader } from '#log/log-reader.ts'
-import { closeDatabase, openDatabase, read } from '#store/database.ts'
+import { closeDatabase, openDatabase, read } from '#store/engine/database.ts'
 
 type OrderLine = { status: string; remaining: number }
 

@@ -4,9 +4,9 @@ import { type ApiKeysProtocol, apiKeys, type KeysRevoked, newApiKeys } from '#ac
 import type { ApiKey } from '#domain/api-key.ts'
 import type { Address } from '#domain/ids.ts'
 import { API_KEY_WRITES_WAITING_MAX } from '#domain/limits.ts'
-import { simulatedClock } from '#runtime/clock.ts'
 import { serve } from '#runtime/serve.ts'
 import { eventually } from '../support/eventually.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
 
 const KEY: ApiKey = {
   id: 'a',

@@ -19,8 +19,8 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { Unanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeSupervisor, type ThreadSpec } from '#runtime/supervisor.ts'
-import { closeDatabase, openDatabase } from '#store/database.ts'
-import { migrate } from '#store/migrate.ts'
+import { closeDatabase, openDatabase } from '#store/engine/database.ts'
+import { migrate } from '#store/engine/migrate.ts'
 import { type OrderStream, TRADERS } from './order-stream.ts'
 
 export type RelayData = { name: string; airwave: string; deadlineMs: number }

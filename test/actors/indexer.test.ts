@@ -18,7 +18,16 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { serve } from '#runtime/serve.ts'
-import { claimChain, indexRange, rewindChain } from '#store/chain-index.ts'
+import { claimChain } from '#store/chain-index/cursor.ts'
+import { indexRange } from '#store/chain-index/index-range.ts'
+import { rewindChain } from '#store/chain-index/rewind-chain.ts'
+import {
+  closeDatabase,
+  type Database,
+  openDatabase,
+  sqlConnection,
+} from '#store/engine/database.ts'
+import { migrate } from '#store/engine/migrate.ts'
 import {
   assertionsOfMarket,
   chainMarketAddresses,
@@ -26,9 +35,7 @@ import {
   listChainMarkets,
   marketsToReconcile,
   tokenBalancesOf,
-} from '#store/chain-markets.ts'
-import { closeDatabase, type Database, openDatabase, sqlConnection } from '#store/database.ts'
-import { migrate } from '#store/migrate.ts'
+} from '#store/reads/chain-markets.ts'
 import { startWorld, UNIT, type World } from '../contracts/support/world.ts'
 import { onBothDatabases } from '../support/databases.ts'
 import { eventually } from '../support/eventually.ts'

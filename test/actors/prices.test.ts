@@ -12,7 +12,7 @@ import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset
 import { PRICES_WAITING_MAX } from '#domain/limits.ts'
 import { makeFailover } from '#feeds/failover.ts'
 import type { Context, Message } from '#runtime/actor.ts'
-import type { PriceBatch, PriceRecord } from '#store/prices.ts'
+import type { PriceBatch, PriceRecord } from '#store/writes/prices.ts'
 
 const START_MS = 1_800_000_000_000
 

@@ -1,6 +1,6 @@
 /**
  * Runs days of quick markets, each with the next seed, or only their first hours:
- * `npm run quick:days -- [days] [seed] [hours]`. One line per day; the first that goes wrong names its
+ * `npm run soak -- quick-days [days] [seed] [hours]`. One line per day; the first that goes wrong names its
  * seed and ends the run. In a process of its own, since the test runner follows every promise, of which
  * a day has millions.
  */
@@ -8,8 +8,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { closeDatabase, openDatabase, sqlConnection } from '#store/database.ts'
-import { migrate } from '#store/migrate.ts'
+import { closeDatabase, openDatabase, sqlConnection } from '#store/engine/database.ts'
+import { migrate } from '#store/engine/migrate.ts'
 import { randomFrom } from '../support/random.ts'
 import { assertDay, runDay } from './quick-day.ts'
 

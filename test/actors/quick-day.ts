@@ -30,19 +30,19 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import { endSecOf, outcomeOf, type QuickMarket } from '#domain/quick-market.ts'
 import { makeFailover } from '#feeds/failover.ts'
 import type { Feed } from '#feeds/feed.ts'
-import { type SimulatedClock, simulatedClock } from '#runtime/clock.ts'
 import { type Served, serve } from '#runtime/serve.ts'
-import type { Database } from '#store/database.ts'
-import { marksSince, pricesSince, recordMarks, recordPrices } from '#store/prices.ts'
+import type { Database } from '#store/engine/database.ts'
+import { marksSince, pricesSince, recordMarks, recordPrices } from '#store/writes/prices.ts'
 import {
   noteQuickMarket,
   openQuickMarket,
   quickMarketsOfAsset,
   resolveQuickMarket,
   unfinishedQuickMarkets,
-} from '#store/quick-markets.ts'
+} from '#store/writes/quick-markets.ts'
 import { makeFeeds, simulatedAddresses, simulatedParts } from '../support/price-feeds.ts'
 import { type Random, randomFrom } from '../support/random.ts'
+import { type SimulatedClock, simulatedClock } from '../support/simulated-clock.ts'
 
 export const ASSETS = ['BTC', 'ETH']
 const INTERVAL_SEC = 900

@@ -14,8 +14,8 @@ import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
-import { simulatedClock } from '#runtime/clock.ts'
 import { serve } from '#runtime/serve.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
 
 const START_SEC = 1_800_000_000
 const INTERVAL_SEC = 900

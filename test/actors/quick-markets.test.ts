@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 
 /** In this day the exchange comes back after half an hour to a single provider, and that one is wrong. */
 const KNOWN = { seed: '321828583', hours: 24 }
-/** Of a day that nobody knows, the beginning; `npm run quick:days` has whole ones, as many as one likes. */
+/** Of a day that nobody knows, the beginning; `npm run soak -- quick-days` has whole ones, as many as one likes. */
 const DRAWN = { seed: String(Math.floor(Math.random() * 2 ** 31)), hours: 3 }
 const given = process.env.TEST_SEED?.split(',').map((seed) => ({ seed, hours: 24 }))
 const RUN = fileURLToPath(new URL('./quick-day-run.ts', import.meta.url))

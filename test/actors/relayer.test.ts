@@ -18,9 +18,9 @@ import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { CtfApproval, RelayKey, RelayOperation, RelayRecord, Uint256 } from '#domain/relay.ts'
-import { type SimulatedClock, simulatedClock } from '#runtime/clock.ts'
 import { type Served, serve } from '#runtime/serve.ts'
-import type { RelayChange } from '#store/relays.ts'
+import type { RelayChange } from '#store/writes/relays.ts'
+import { type SimulatedClock, simulatedClock } from '../support/simulated-clock.ts'
 
 const NOON_MS = 1_800_014_400_000
 const LANES = [`0x${'1'.repeat(40)}`, `0x${'2'.repeat(40)}`] as Address[]

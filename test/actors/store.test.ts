@@ -12,10 +12,10 @@ import {
 import { Fault } from '#domain/fault.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
-import { simulatedClock } from '#runtime/clock.ts'
 import { serve } from '#runtime/serve.ts'
-import type { ProjectionBatch } from '#store/rows.ts'
+import type { ProjectionBatch } from '#store/projection/rows.ts'
 import { buy } from '../support/orders.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
 import { given } from './market-fixture.ts'
 
 const away = new Fault('STORE_UNAVAILABLE', 'nobody answers', { retryable: true })

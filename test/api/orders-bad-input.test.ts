@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { OrderSubmission } from '#client/sign-order.ts'
+import type { OrderSubmission } from '#client/order-submission.ts'
 import type { Address } from '#domain/ids.ts'
 import { startExchange } from '../support/exchange.ts'
 import { demoMarketIds, marketNumbered, seedMarkets } from '../support/seeded-markets.ts'

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Trade } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
+import type { OrderSubmission } from '#client/order-submission.ts'
 import { SibylError } from '#client/sibyl-error.ts'
-import type { OrderSubmission } from '#client/sign-order.ts'
 import { devnet } from '#config/devnet.ts'
 import type { Address } from '#domain/ids.ts'
-import { closeDatabase, openDatabase } from '#store/database.ts'
-import { orderByHash } from '#store/orders.ts'
+import { closeDatabase, openDatabase } from '#store/engine/database.ts'
+import { ordersByHash } from '#store/reads/orders.ts'
 import { eventually } from '../support/eventually.ts'
 import { startExchange } from '../support/exchange.ts'
 import { demoMarketIds, marketNumbered, seedMarkets } from '../support/seeded-markets.ts'
@@ -561,7 +561,7 @@ test('orders over HTTP', async (t) => {
     const database = await openDatabase(`sqlite:${exchange.dataDir}/sibyl.db`)
     try {
       const row = await eventually(async () => {
-        const found = await orderByHash(database, orderHash as never)
+        const [found] = await ordersByHash(database, [orderHash as never])
         assert.ok(found !== undefined)
         return found
       })

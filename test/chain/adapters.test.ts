@@ -13,7 +13,6 @@ import {
   quickQuestion,
 } from '#chain/market-factory.ts'
 import { multicall } from '#chain/multicall.ts'
-import { oracle, oracleEvent } from '#chain/oracle.ts'
 import {
   SETTLEMENT_FAULTS,
   SETTLEMENT_REASONS,
@@ -25,6 +24,7 @@ import { type Address, type MarketId, type OrderHash, tradeId, type Uint64 } fro
 import type { Order } from '#domain/order.ts'
 import { REASONS, startWorld, UNIT, type World } from '../contracts/support/world.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
+import { oracle, oracleEvent } from './oracle.ts'
 
 let world: World
 let proxy: RpcProxy

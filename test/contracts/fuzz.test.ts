@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fuzz } from './support/fuzz.ts'
 
-/** A sample on every run; `npm run contracts:fuzz` makes the hundred thousand. */
+/** A sample on every run; `npm run fuzz -- contracts` makes the hundred thousand. */
 const CALLS = 2_000
 
 test('random calls do what the model says, to the last unit', async (t) => {

@@ -1,8 +1,8 @@
 /**
- * `npm run crash -- --kills 1000 [--seed 1]`: kills the exchange so many times and prints what was
+ * `npm run crash -- exchange --kills 1000 [--seed 1]`: kills the exchange so many times and prints what was
  * answered, lost and duplicated. Exits with 1 when anything was.
  *
- * `npm run crash -- --resolution`: a market's whole life to its resolution, in which the exchange is
+ * `npm run crash -- resolution`: a market's whole life to its resolution, in which the exchange is
  * killed after every step.
  */
 

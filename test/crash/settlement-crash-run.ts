@@ -1,4 +1,4 @@
-/** `npm run crash:settlement -- --kills 200 --seed 7`: as many kills as one likes, with figures. */
+/** `npm run crash -- settlement --kills 200 --seed 7`: as many kills as one likes, with figures. */
 
 import { parseArgs } from 'node:util'
 import { crashSettlement, randomKills } from './settlement-crash.ts'

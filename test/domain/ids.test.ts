@@ -5,7 +5,6 @@ import {
   type MarketId,
   parseAddress,
   parseMarketId,
-  parseOrderHash,
   parseTradeId,
   parseUint64,
   tradeId,
@@ -15,7 +14,6 @@ test('hex is read in any case and kept in lower case', () => {
   const mixed = `0x${'aB'.repeat(20)}`
   assert.equal(parseAddress(mixed), mixed.toLowerCase())
   assert.equal(parseMarketId(`0x${'Ff'.repeat(32)}`), `0x${'ff'.repeat(32)}`)
-  assert.equal(parseOrderHash(`0x${'0A'.repeat(32)}`), `0x${'0a'.repeat(32)}`)
 })
 
 test('what is not an address is none', () => {

@@ -3,7 +3,7 @@
  * headers, bodies and tokens, whole and in pieces. Nothing may crash, no answer may be a 5xx other
  * than 503, and every answer must be well formed. Prints its seed, and the inputs by kind:
  *
- *     npm run fuzz:front -- --seconds 60 --seed 1
+ *     npm run fuzz -- front --seconds 60 --seed 1
  */
 
 import assert from 'node:assert/strict'

@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { type TestContext, test } from 'node:test'
 import { REJECTION_CODES } from '#domain/rejection.ts'
 import { ERRORS } from '#http/errors.ts'
-import { simulatedClock } from '#runtime/clock.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
 import {
   MARKET,
   openRaw,

@@ -12,7 +12,7 @@ import type { Arrival } from '#http/pipeline.ts'
 import { claimPort } from '#http/port.ts'
 import { ok, route } from '#http/route.ts'
 import { type Front, startFront } from '#http/server.ts'
-import { simulatedClock } from '#runtime/clock.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
 import {
   LARGE,
   MARKET,

@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  followClock,
-  makeClockMemory,
-  moveClock,
-  simulatedClock,
-  systemClock,
-} from '#runtime/clock.ts'
+import { followClock, makeClockMemory, moveClock, systemClock } from '#runtime/clock.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
 
 test('the simulated clock runs what is due in the order of time, then of asking', () => {
   const clock = simulatedClock(1_000)

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Behaviour, Deferred } from '#runtime/actor.ts'
-import { simulatedClock } from '#runtime/clock.ts'
 import { type ServeOptions, serve } from '#runtime/serve.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
 
 type CounterProtocol = {
   Add: { takes: { amount: number }; answers: { total: number } }

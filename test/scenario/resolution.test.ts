@@ -1,6 +1,6 @@
 /**
  * How markets end: lives as `resolution-life.ts` has them, one after the other on one chain and in one
- * data folder. Of nine kills three are drawn from a seed; `npm run crash -- --resolution` has them all.
+ * data folder. Of nine kills three are drawn from a seed; `npm run crash -- resolution` has them all.
  */
 
 import assert from 'node:assert/strict'

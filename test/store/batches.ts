@@ -1,15 +1,25 @@
 /** Markets, orders, trades and batches as the tests of the store want to say them. */
 
-import { type Address, type MarketId, type OrderHash, tradeId, type Uint64 } from '#domain/ids.ts'
+import {
+  type Address,
+  type MarketId,
+  type OrderHash,
+  parseTradeId,
+  type TradeId,
+  tradeId,
+  type Uint64,
+} from '#domain/ids.ts'
 import type { Market } from '#domain/market.ts'
 import { ONE, type Price, type Shares } from '#domain/money.ts'
 import { BUY, type VerifiedOrder, YES } from '#domain/order.ts'
 import type { Trade } from '#domain/trade.ts'
-import { claimLog } from '#store/checkpoints.ts'
-import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
-import { migrate } from '#store/migrate.ts'
-import { project } from '#store/project.ts'
-import type { OrderRow, ProjectionBatch } from '#store/rows.ts'
+import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
+import { migrate } from '#store/engine/migrate.ts'
+import { claimLog } from '#store/projection/checkpoints.ts'
+import { project } from '#store/projection/project.ts'
+import type { OrderRow, ProjectionBatch } from '#store/projection/rows.ts'
+import { type OrderRecord, ordersByHash } from '#store/reads/orders.ts'
+import { recentTrades, type TradeRecord } from '#store/reads/trades.ts'
 import type { TestDatabases } from '../support/databases.ts'
 
 export const LOG_ID = 'log-of-the-tests'
@@ -131,4 +141,25 @@ export async function withStore(
   } finally {
     await closeDatabase(database)
   }
+}
+
+/** An order, or undefined. */
+export async function orderOf(
+  database: Database,
+  orderHash: OrderHash,
+): Promise<OrderRecord | undefined> {
+  return (await ordersByHash(database, [orderHash]))[0]
+}
+
+/** A trade, or undefined. */
+export async function tradeOf(
+  database: Database,
+  tradeId: TradeId,
+): Promise<TradeRecord | undefined> {
+  const key = parseTradeId(tradeId)
+  if (key === undefined) return undefined
+  const { marketId, sequence: seq, fillIndex } = key
+  const before = { seq, fillIndex: fillIndex + 1 }
+  const [found] = await recentTrades(database, { marketId, limit: 1, before })
+  return found?.tradeId === tradeId ? found : undefined
 }

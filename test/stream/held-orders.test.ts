@@ -3,12 +3,12 @@ import { test } from 'node:test'
 import { type HoldsProtocol, OrderHolds } from '#actors/order-holds.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
-import { simulatedClock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
 import { makeHeldOrders } from '#stream/held-orders.ts'
 import { signed } from '../actors/market-fixture.ts'
 import { eventually } from '../support/eventually.ts'
 import { buy, nameOf } from '../support/orders.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
 
 function fixture(perSessionMax = 10) {
   let holds = new OrderHolds()

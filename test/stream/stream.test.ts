@@ -6,10 +6,10 @@ import { checksumAddress } from '#domain/checksum-address.ts'
 import { tradeId } from '#domain/ids.ts'
 import { reject } from '#domain/rejection.ts'
 import type { Principal } from '#http/route.ts'
-import { simulatedClock } from '#runtime/clock.ts'
 import { START_SEC, signed } from '../actors/market-fixture.ts'
 import { eventually } from '../support/eventually.ts'
 import { buy, sell, traderNamed } from '../support/orders.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
 import { type Given, marketIdOf, startStream } from './stream-fixture.ts'
 
 const M = marketIdOf(0)

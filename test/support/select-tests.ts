@@ -17,7 +17,7 @@ const SIGNS: Record<Exclude<Need, 'nothing'>, readonly string[]> = {
   process: ['node:child_process'],
   // The exchange's threads without its process.
   threads: ['src/runtime/supervisor.ts'],
-  'large data': ['test/store/large-seed.ts'],
+  'large data': ['test/store/reads/large-seed.ts'],
 }
 
 export function needOf(file: string): Need {

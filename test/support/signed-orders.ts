@@ -1,7 +1,8 @@
 /** Orders that are signed for the devnet, field by field, also wrong ones. */
 
 import { privateKeyToAccount } from 'viem/accounts'
-import { type OrderSubmission, signOrder } from '#client/sign-order.ts'
+import type { OrderSubmission } from '#client/order-submission.ts'
+import { signOrder } from '#client/sign-order.ts'
 import type { Address, MarketId, Uint64 } from '#domain/ids.ts'
 import { ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'

@@ -12,7 +12,7 @@ import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
 
-export type NewKey = { readonly id: string; readonly privateKey: string }
+type NewKey = { readonly id: string; readonly privateKey: string }
 
 export type KeyDesk = {
   register(request: {

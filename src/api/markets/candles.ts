@@ -20,7 +20,7 @@ const NAMES = ['1m', '5m', '15m', '1h', '4h', '1d'] as const
 /** Later than any time that is asked for in earnest, and far from where sums lose digits. */
 const SECONDS_MAX = 99_999_999_999
 
-export type CandleQuery = {
+type CandleQuery = {
   readonly marketId: MarketId
   readonly outcome: Outcome
   readonly intervalSec: number
@@ -28,7 +28,7 @@ export type CandleQuery = {
   readonly toSec: number
 }
 
-export type StoredCandle = {
+type StoredCandle = {
   readonly startSec: number
   readonly open: number
   readonly high: number

@@ -18,7 +18,7 @@ import type { FoundMarket, MarketFinder, StoredMarket } from '#live/market-finde
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
 
-export const MarketShape = Type.Object(
+const MarketShape = Type.Object(
   {
     id: Type.String(),
     question: Type.String(),
@@ -35,7 +35,7 @@ export const MarketShape = Type.Object(
   { title: 'Market' },
 )
 
-export function marketBody({ market, closed, shown }: FoundMarket): Static<typeof MarketShape> {
+function marketBody({ market, closed, shown }: FoundMarket): Static<typeof MarketShape> {
   return {
     id: market.id,
     question: market.question,
@@ -66,9 +66,9 @@ const MARKET_EXAMPLE = {
 }
 
 /** A place in the list: behind the market that was created then and has this id. */
-export type MarketPlace = { readonly createdAt: number; readonly id: MarketId | undefined }
+type MarketPlace = { readonly createdAt: number; readonly id: MarketId | undefined }
 
-export type MarketSources = {
+type MarketSources = {
   readonly board: MarketBoard
   /** Markets that the database holds, oldest first, behind a place. */
   readonly storedMarkets: (filter: {
@@ -84,12 +84,12 @@ export type MarketSources = {
   readonly chainMarkets?: (filter: ChainListFilter) => Promise<readonly ChainListedMarket[]>
 }
 
-export type ChainListFilter = MarketFilter & {
+type ChainListFilter = MarketFilter & {
   readonly after?: { readonly createdAt: number; readonly id: MarketId }
   readonly limit: number
 }
 
-export type ChainListedMarket = Market & { readonly resolved: boolean; readonly withdrawn: boolean }
+type ChainListedMarket = Market & { readonly resolved: boolean; readonly withdrawn: boolean }
 
 type MarketFilter = {
   readonly chainId?: number

@@ -12,7 +12,7 @@ import { MARKET_ID } from '../orders/order-examples.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
 
 /** The sums of a market, as the store keeps them. */
-export type MarketSums = {
+type MarketSums = {
   readonly totalVolume: bigint
   readonly volume24h: bigint
   readonly totalTrades: number

@@ -8,7 +8,7 @@ import { type AnswerRoute, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
 
 /** The sums of a chain, as the store keeps them. */
-export type ChainSums = {
+type ChainSums = {
   readonly totalVolume: bigint
   readonly volume24h: bigint
   readonly totalTrades: number

@@ -11,13 +11,13 @@ import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
 
 /** What the database knows of a market of the chain. */
-export type ResolvingMarket = {
+type ResolvingMarket = {
   readonly expiration: number
   readonly resolved: boolean
   readonly winningOutcome: Outcome | null
 }
 
-export type ShownAssertion = {
+type ShownAssertion = {
   readonly id: string
   readonly proposer: Address
   readonly outcome: Outcome

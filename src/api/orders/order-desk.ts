@@ -23,14 +23,14 @@ export function submissionOf(body: unknown): OrderSubmission {
   return (submissionShape.normalise?.(body) ?? body) as OrderSubmission
 }
 
-export type SignedOrder = {
+type SignedOrder = {
   readonly chainId: number
   readonly order: Order
   readonly signature: string
 }
 
 /** What the verify pool finds: the digest, who signed it, and what is wrong with that. */
-export type Inspection = {
+type Inspection = {
   readonly orderHash: OrderHash
   readonly recovered: Address | null
   readonly flaw: string | null
@@ -46,7 +46,7 @@ export type OrderVerifier = {
   ): VerifiedOrder | Rejection
 }
 
-export type OrderCheck = {
+type OrderCheck = {
   readonly valid: boolean
   readonly orderHash: OrderHash | null
   readonly recovered: Address | null

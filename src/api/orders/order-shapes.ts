@@ -15,7 +15,7 @@ const closed = { additionalProperties: false } as const
 const UINT256_DECIMAL = '^(0|[1-9][0-9]{0,77})$'
 const HEX_32_BYTES = '^0x[0-9a-fA-F]{64}$'
 
-export const OrderInput = Type.Object(
+const OrderInput = Type.Object(
   {
     marketId: bytes32<MarketId>({ description: 'The market' }),
     trader: address({ description: 'The wallet that signs' }),
@@ -30,7 +30,7 @@ export const OrderInput = Type.Object(
   { ...closed, title: 'Order' },
 )
 
-export const PermitInput = Type.Object(
+const PermitInput = Type.Object(
   {
     nonce: uint64({ description: 'The permit nonce on chain' }),
     value: Type.String({ pattern: UINT256_DECIMAL, description: 'The amount, as decimal text' }),
@@ -100,7 +100,7 @@ export const ErrorShape = Type.Object({
   field: Type.Optional(Type.String()),
 })
 
-export const OpenOrderShape = Type.Object(
+const OpenOrderShape = Type.Object(
   {
     orderHash: Type.String(),
     marketId: Type.String(),

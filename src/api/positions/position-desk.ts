@@ -20,7 +20,7 @@ export type ChainBalances = (
   blockNumber: number,
 ) => Promise<readonly [yes: bigint, no: bigint]>
 
-export type PositionDesk = (
+type PositionDesk = (
   market: MarketName,
   user: Address,
   deadlineAtMs: number,

@@ -12,7 +12,7 @@ import { address, safeInteger } from '#http/schemas.ts'
 import { nextBefore } from '../markets/trade-shapes.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 
-export type UserTrade = {
+type UserTrade = {
   readonly tradeId: TradeId
   readonly marketId: MarketId
   readonly marketQuestion: string
@@ -27,7 +27,7 @@ export type UserTrade = {
   readonly txHash: string
 }
 
-export type UserPayout = {
+type UserPayout = {
   readonly marketId: MarketId
   readonly marketQuestion: string
   readonly contractAddress: Address
@@ -45,7 +45,7 @@ type Page<Place> = {
   readonly before?: Place | undefined
 }
 
-export type UserActivitySources = {
+type UserActivitySources = {
   readonly trades: (
     page: Page<PagePlace>,
   ) => Promise<{ trades: readonly UserTrade[]; next: PagePlace | undefined }>

@@ -12,7 +12,7 @@ import { CLAIMS_EXAMPLE } from './relayer-examples.ts'
 /** Where a page ended: the time, item and key of its last claim. */
 type Place = { readonly atMs: number; readonly item: number; readonly key: RelayKey }
 
-export type ListClaims = (filter: {
+type ListClaims = (filter: {
   readonly status: 'pending' | 'failed'
   readonly limit: number
   readonly before?: Place

@@ -25,7 +25,7 @@ export type RelayDesk = {
 }
 
 /** A chain with a relayer. */
-export type RelayedChain = {
+type RelayedChain = {
   readonly chainId: number
   readonly terms: RelayTerms
   readonly relayer: Ref<RelayerProtocol>
@@ -66,7 +66,7 @@ export function makeRelayDesk(parts: {
  * The same signed request has the same key, whatever it says beside what was signed. JSON keeps the
  * order in which the fields are named here, and no value of an operation can be mistaken for another.
  */
-export function relayKey(operation: RelayOperation): RelayKey {
+function relayKey(operation: RelayOperation): RelayKey {
   const { kind, chainId, owner } = operation
   const said = [kind, chainId, owner, ...signedParts(operation)]
   return `0x${createHash('sha256').update(JSON.stringify(said)).digest('hex')}`

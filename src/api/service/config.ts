@@ -40,7 +40,7 @@ export type ConfigFacts = {
 }
 
 /** What a client of the stream has to know of its settings. */
-export type StreamFacts = {
+type StreamFacts = {
   readonly connectionsPerIp: number
   readonly subscriptionsMax: number
   readonly messagesPerSecond: number

@@ -18,7 +18,7 @@ import { nextBefore } from '../markets/trade-shapes.ts'
 import { MARKET_ID, ORDER_HASH, TRADER } from '../orders/order-examples.ts'
 
 /** A trade as the database has it. */
-export type StoredWay = Trade & {
+type StoredWay = Trade & {
   readonly status: TradeStatus
   readonly txHash: string
   readonly reason: string

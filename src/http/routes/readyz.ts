@@ -3,7 +3,7 @@
 import Type from 'typebox'
 import { type AnswerRoute, route } from '../route.ts'
 
-export type Check = {
+type Check = {
   readonly ok: boolean
   readonly why?: string
   /** The exchange is ready without it: what needs it says so by itself. */

@@ -3,7 +3,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { ClaimStatus, RelayKey } from '#domain/relay.ts'
-import { HexType } from '../hex.ts'
+import { HexType } from '../engine/hex.ts'
 
 export const ClaimEntity = defineEntity({
   name: 'Claim',

@@ -3,7 +3,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Category, CloseReason } from '#domain/market.ts'
-import { HexType } from '../hex.ts'
+import { HexType } from '../engine/hex.ts'
 
 export const MarketEntity = defineEntity({
   name: 'Market',

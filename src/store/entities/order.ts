@@ -7,8 +7,8 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
-import { HexType } from '../hex.ts'
-import type { OrderStatus } from '../rows.ts'
+import { HexType } from '../engine/hex.ts'
+import type { OrderStatus } from '../projection/rows.ts'
 
 export const OrderEntity = defineEntity({
   name: 'Order',

@@ -4,7 +4,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { PriceSource } from '#domain/asset-price.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { QuickChainStage } from '#domain/quick-market.ts'
-import { HexType } from '../hex.ts'
+import { HexType } from '../engine/hex.ts'
 
 export const QuickMarketEntity = defineEntity({
   name: 'QuickMarket',

@@ -3,7 +3,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core'
 import type { Address } from '#domain/ids.ts'
 import type { RelayKey, RelayKind, RelayStatus } from '#domain/relay.ts'
-import { HexType } from '../hex.ts'
+import { HexType } from '../engine/hex.ts'
 
 export const RelayEntity = defineEntity({
   name: 'Relay',

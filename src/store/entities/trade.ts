@@ -8,7 +8,7 @@ import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
-import { HexType } from '../hex.ts'
+import { HexType } from '../engine/hex.ts'
 
 export const TradeEntity = defineEntity({
   name: 'Trade',

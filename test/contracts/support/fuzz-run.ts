@@ -1,4 +1,4 @@
-/** `npm run contracts:fuzz [-- calls [seed]]`: the long run of the settlement fuzz test. */
+/** `npm run fuzz -- contracts [calls [seed]]`: the long run of the settlement fuzz test. */
 import { fuzz } from './fuzz.ts'
 
 const calls = Number(process.argv[2] ?? 100_000)

@@ -1,4 +1,4 @@
-/** `npm run contracts:gas`: prints the gas tables of `contracts/README.md`. */
+/** `npm run bench -- gas`: prints the gas tables of `contracts/README.md`. */
 import { gasFlows, measure, measureOperations } from './gas.ts'
 import { startWorld } from './world.ts'
 

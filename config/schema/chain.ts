@@ -1,0 +1,322 @@
+/** Settings of the chains: where they are, who signs, and how indexing, settling and relaying go. */
+
+import Type from 'typebox'
+
+const ContractAddress = Type.String({ pattern: '^0x[0-9a-fA-F]{40}$' })
+
+const Chain = Type.Object(
+  {
+    chainId: Type.Integer({ minimum: 1 }),
+    /** On `main` a proposal needs the bond of its proposer; on `test` the relayer may post it. */
+    role: Type.Enum(['main', 'test']),
+    /** Tried in this order. With none there is no chain: orders match and nothing settles. */
+    rpcUrls: Type.Array(Type.String({ pattern: '^https?://' }), { maxItems: 10 }),
+    blockExplorer: Type.String(),
+    /** The block of the deployment: nothing of ours happened before it. */
+    startBlock: Type.Integer({ minimum: 0 }),
+    /** Blocks on top of a block before what it holds is believed. */
+    confirmations: Type.Integer({ minimum: 0, maximum: 1_000 }),
+    contracts: Type.Object(
+      {
+        settlement: ContractAddress,
+        conditionalTokens: ContractAddress,
+        stablecoin: ContractAddress,
+        marketFactory: ContractAddress,
+        multicall: ContractAddress,
+        oracle: ContractAddress,
+      },
+      { additionalProperties: false },
+    ),
+    stablecoin: Type.Object(
+      {
+        symbol: Type.String(),
+        decimals: Type.Integer({ minimum: 6, maximum: 6 }),
+        /** What permits are signed for: the token's own EIP-712 domain; `USD Coin` and `1` if not said. */
+        domainName: Type.Optional(Type.String()),
+        domainVersion: Type.Optional(Type.String()),
+      },
+      { additionalProperties: false },
+    ),
+  },
+  { additionalProperties: false },
+)
+
+/** A private key, 0x and 64 hexadecimal digits; in the environment also the path of its file. */
+export const Key = '^(0x[0-9a-fA-F]{64})?$'
+
+export const chains = Type.Array(Chain, {
+  env: 'SIBYL_CHAINS',
+  maxItems: 16,
+  description: 'The chains that orders may settle on, as JSON.',
+})
+
+export const chainRpc = Type.Array(Type.String({ pattern: '^https?://' }), {
+  env: 'SIBYL_CHAIN_RPC',
+  maxItems: 10,
+  description:
+    'Where the chain is reached, tried in this order, separated by commas; its contracts are ' +
+    'those of SIBYL_CHAINS, which has one chain then. Empty on the devnet: a local chain starts.',
+})
+
+export const indexer = Type.Object({
+  pollMs: Type.Integer({
+    env: 'SIBYL_INDEXER_POLL_MS',
+    minimum: 10,
+    maximum: 60_000,
+    unit: 'ms',
+    description: 'How often each chain is asked for new blocks.',
+  }),
+  rangeBlocksMax: Type.Integer({
+    env: 'SIBYL_INDEXER_RANGE_BLOCKS_MAX',
+    minimum: 1,
+    maximum: 100_000,
+    unit: 'blocks',
+    description: 'Blocks that are read at once; fewer where the provider refuses so many.',
+  }),
+  rpcTimeoutMs: Type.Integer({
+    env: 'SIBYL_INDEXER_RPC_TIMEOUT_MS',
+    minimum: 50,
+    maximum: 600_000,
+    unit: 'ms',
+    description: 'How long one request of the indexer to a chain may take.',
+  }),
+})
+
+export const devnet = Type.Object({
+  enabled: Type.Boolean({
+    env: 'SIBYL_DEVNET',
+    description: 'Whether a local chain is started when no other one is named.',
+  }),
+  port: Type.Integer({
+    env: 'SIBYL_DEVNET_PORT',
+    minimum: 0,
+    maximum: 65_535,
+    description: 'The port of the local chain. 0 takes a free one.',
+  }),
+  lingerSeconds: Type.Integer({
+    env: 'SIBYL_DEVNET_LINGER_SECONDS',
+    minimum: 0,
+    maximum: 86_400,
+    unit: 's',
+    description: 'How long the local chain waits for the next start when the exchange was killed.',
+  }),
+  disputeSeconds: Type.Integer({
+    env: 'SIBYL_DISPUTE_SECONDS',
+    minimum: 1,
+    maximum: 31_536_000,
+    unit: 's',
+    description: 'How long a proposed outcome can be disputed on the local chain.',
+  }),
+})
+
+export const keys = Type.Object({
+  settlement: Type.String({
+    env: 'SIBYL_SETTLEMENT_KEY',
+    secret: true,
+    pattern: Key,
+    description: 'The private key that sends settlements.',
+  }),
+  relayer: Type.Array(Type.String({ pattern: Key }), {
+    env: 'SIBYL_RELAYER_KEYS',
+    secret: true,
+    maxItems: 64,
+    description: 'The private keys that pay for what users sign, separated by commas.',
+  }),
+  operator: Type.String({
+    env: 'SIBYL_OPERATOR_KEY',
+    secret: true,
+    pattern: Key,
+    description: 'The private key that opens and resolves quick markets.',
+  }),
+  resolution: Type.String({
+    env: 'SIBYL_RESOLUTION_KEY',
+    secret: true,
+    pattern: Key,
+    description: 'The private key that settles resolutions when their time has come.',
+  }),
+})
+
+export const resolution = Type.Object({
+  autoSettle: Type.Boolean({
+    env: 'SIBYL_AUTO_SETTLE',
+    description:
+      'Whether resolutions are settled by the exchange as soon as they can be; needs a key.',
+  }),
+  pollMs: Type.Integer({
+    env: 'SIBYL_RESOLUTION_POLL_MS',
+    minimum: 50,
+    maximum: 3_600_000,
+    unit: 'ms',
+    description: 'How often it is looked for resolutions to settle.',
+  }),
+})
+
+export const relayer = Type.Object({
+  deadlineAheadSecMax: Type.Integer({
+    env: 'SIBYL_RELAYER_DEADLINE_AHEAD_SEC_MAX',
+    minimum: 60,
+    maximum: 3_153_600_000,
+    unit: 's',
+    description: 'How far ahead the deadline of what a user signs may lie.',
+  }),
+  redemptionsMax: Type.Integer({
+    env: 'SIBYL_RELAYER_REDEMPTIONS_MAX',
+    minimum: 1,
+    maximum: 100,
+    unit: 'redemptions',
+    description: 'Redemptions of one batch.',
+  }),
+  requireHoldings: Type.Boolean({
+    env: 'SIBYL_RELAYER_REQUIRE_HOLDINGS',
+    description: 'Whether approvals and permits are only for those who hold something here.',
+  }),
+  ownerPerMinute: Type.Integer({
+    env: 'SIBYL_RELAYER_OWNER_PER_MINUTE',
+    minimum: 1,
+    maximum: 1_000_000,
+    unit: 'operations/min',
+    description: 'Operations that are relayed for one owner, while limits are on.',
+  }),
+  ownerBurst: Type.Integer({
+    env: 'SIBYL_RELAYER_OWNER_BURST',
+    minimum: 1,
+    maximum: 1_000_000,
+    unit: 'operations',
+    description: 'How many of them at once.',
+  }),
+  ownerGasPerDay: Type.Integer({
+    env: 'SIBYL_RELAYER_OWNER_GAS_PER_DAY',
+    minimum: 0,
+    maximum: 1_000_000_000_000,
+    unit: 'gas',
+    description: 'Gas that is spent for one owner in a day (UTC), per chain.',
+  }),
+  gasPerDay: Type.Integer({
+    env: 'SIBYL_RELAYER_GAS_PER_DAY',
+    minimum: 0,
+    maximum: 1_000_000_000_000_000,
+    unit: 'gas',
+    description: 'Gas that is spent for all in a day (UTC), per chain.',
+  }),
+  balanceLowGwei: Type.Integer({
+    env: 'SIBYL_RELAYER_BALANCE_LOW_GWEI',
+    minimum: 0,
+    maximum: 1_000_000_000_000_000,
+    unit: 'gwei',
+    description: 'A key with less is warned about.',
+  }),
+  balanceMinGwei: Type.Integer({
+    env: 'SIBYL_RELAYER_BALANCE_MIN_GWEI',
+    minimum: 0,
+    maximum: 1_000_000_000_000_000,
+    unit: 'gwei',
+    description: 'A key with less sends no more; without any key left operations are refused.',
+  }),
+  stuckAfterMs: Type.Integer({
+    env: 'SIBYL_RELAYER_STUCK_AFTER_MS',
+    minimum: 100,
+    maximum: 3_600_000,
+    unit: 'ms',
+    description: 'A key whose transaction is in no block for so long gives way to the others.',
+  }),
+  rebroadcastMs: Type.Integer({
+    env: 'SIBYL_RELAYER_REBROADCAST_MS',
+    minimum: 10,
+    maximum: 3_600_000,
+    unit: 'ms',
+    description: 'How long a transaction is in no block before nodes are handed it again.',
+  }),
+  feeBumpMs: Type.Integer({
+    env: 'SIBYL_RELAYER_FEE_BUMP_MS',
+    minimum: 10,
+    maximum: 3_600_000,
+    unit: 'ms',
+    description: 'How long it is in no block before it is signed again with higher fees.',
+  }),
+  pollMs: Type.Integer({
+    env: 'SIBYL_RELAYER_POLL_MS',
+    minimum: 10,
+    maximum: 60_000,
+    unit: 'ms',
+    description: 'How often the chain is asked about what was sent.',
+  }),
+  idlePollMs: Type.Integer({
+    env: 'SIBYL_RELAYER_IDLE_POLL_MS',
+    minimum: 10,
+    maximum: 600_000,
+    unit: 'ms',
+    description: 'How often while nothing is under way, to notice reorganisations.',
+  }),
+  balanceEveryMs: Type.Integer({
+    env: 'SIBYL_RELAYER_BALANCE_EVERY_MS',
+    minimum: 10,
+    maximum: 3_600_000,
+    unit: 'ms',
+    description: 'How often the balances of the keys are read.',
+  }),
+})
+
+export const settlement = Type.Object({
+  enabled: Type.Boolean({
+    env: 'SIBYL_SETTLEMENT',
+    description: 'Whether matched trades are brought on chain, where there is a chain.',
+  }),
+  batchMax: Type.Integer({
+    env: 'SIBYL_SETTLEMENT_BATCH_MAX',
+    minimum: 1,
+    maximum: 500,
+    unit: 'trades',
+    description: 'Trades of one transaction. 45 fit into 2^24 gas whatever traders do.',
+  }),
+  batchWaitMs: Type.Integer({
+    env: 'SIBYL_SETTLEMENT_BATCH_WAIT_MS',
+    minimum: 0,
+    maximum: 60_000,
+    unit: 'ms',
+    description: 'How long a trade waits for others to share its transaction.',
+  }),
+  inFlightMax: Type.Integer({
+    env: 'SIBYL_SETTLEMENT_IN_FLIGHT_MAX',
+    minimum: 1,
+    maximum: 64,
+    unit: 'transactions',
+    description: 'Transactions that are sent and in no block yet.',
+  }),
+  pollMs: Type.Integer({
+    env: 'SIBYL_SETTLEMENT_POLL_MS',
+    minimum: 10,
+    maximum: 60_000,
+    unit: 'ms',
+    description: 'How often the chain, and the database, are asked for news.',
+  }),
+  maxLagSeconds: Type.Integer({
+    env: 'SIBYL_SETTLEMENT_MAX_LAG_SECONDS',
+    minimum: 0,
+    maximum: 604_800,
+    unit: 's',
+    description:
+      'When the oldest trade of a chain has waited longer, its markets take cancels only; 0 is ' +
+      "never. It must be below the settlement contract's grace.",
+  }),
+  gasMax: Type.Integer({
+    env: 'SIBYL_SETTLEMENT_GAS_MAX',
+    minimum: 500_000,
+    maximum: 1_000_000_000,
+    unit: 'gas',
+    description: 'The most gas that one transaction may have.',
+  }),
+  bumpAfterMs: Type.Integer({
+    env: 'SIBYL_SETTLEMENT_BUMP_AFTER_MS',
+    minimum: 100,
+    maximum: 3_600_000,
+    unit: 'ms',
+    description: 'A transaction that is in no block after this time is sent with higher fees.',
+  }),
+  maxFeeGwei: Type.Integer({
+    env: 'SIBYL_SETTLEMENT_MAX_FEE_GWEI',
+    minimum: 1,
+    maximum: 1_000_000,
+    unit: 'gwei',
+    description: 'The highest fee per gas that is ever offered.',
+  }),
+})

@@ -1,0 +1,177 @@
+/** Settings of the exchange itself: its data, its markets, its threads, its log. */
+
+import Type from 'typebox'
+
+export const service = Type.Object({
+  name: Type.String({
+    env: 'SIBYL_SERVICE_NAME',
+    minLength: 1,
+    maxLength: 40,
+    description: 'The name in messages that wallets sign.',
+  }),
+})
+
+export const data = Type.Object({
+  dir: Type.String({
+    env: 'SIBYL_DATA_DIR',
+    minLength: 1,
+    description: 'The folder of the event log and of the SQLite database.',
+  }),
+})
+
+export const database = Type.Object({
+  url: Type.String({
+    env: 'SIBYL_DATABASE_URL',
+    secret: true,
+    pattern: '^$|^mysql://|^sqlite:',
+    description: 'mysql://user:password@host:port/name; empty is SQLite in the data folder.',
+  }),
+  queryThreads: Type.Integer({
+    env: 'SIBYL_QUERY_THREADS',
+    minimum: 1,
+    maximum: 64,
+    unit: 'threads',
+    description: 'Threads for reads of the database, per front thread.',
+  }),
+})
+
+export const markets = Type.Object({
+  threads: Type.Integer({
+    env: 'SIBYL_MARKET_THREADS',
+    minimum: 0,
+    maximum: 64,
+    unit: 'threads',
+    description:
+      'Threads that share the partitions of the log. May change between starts. 0 follows the ' +
+      'cores: a quarter of them.',
+  }),
+  partitions: Type.Integer({
+    env: 'SIBYL_LOG_PARTITIONS',
+    minimum: 1,
+    maximum: 256,
+    unit: 'partitions',
+    description: 'Parts of the event log. Fixed when the data folder is created.',
+  }),
+  pins: Type.Record(Type.String(), Type.Integer({ minimum: 0 }), {
+    env: 'SIBYL_MARKET_PINS',
+    description: 'Markets with a partition of choice, as JSON: {"0x…": 3}.',
+  }),
+  mailboxMax: Type.Integer({
+    env: 'SIBYL_MARKET_MAILBOX_MAX',
+    minimum: 1,
+    maximum: 1_000_000,
+    unit: 'commands',
+    description: 'Commands that wait at one market thread; one more is answered OVERLOADED.',
+  }),
+  snapshotEvery: Type.Integer({
+    env: 'SIBYL_SNAPSHOT_EVERY',
+    minimum: 100,
+    maximum: 100_000_000,
+    unit: 'events',
+    description: 'Events of a market after which it is snapshotted again.',
+  }),
+})
+
+export const matching = Type.Object({
+  selfTrade: Type.Enum(['allow', 'cancel-resting'], {
+    env: 'SIBYL_SELF_TRADE',
+    description: 'What happens when an order meets one of the same trader.',
+  }),
+})
+
+export const verify = Type.Object({
+  threads: Type.Integer({
+    env: 'SIBYL_VERIFY_THREADS',
+    minimum: 0,
+    maximum: 64,
+    unit: 'threads',
+    description:
+      'Threads that recover the signers of orders, per front thread. 0 follows the cores: two, or ' +
+      'one on a single core.',
+  }),
+})
+
+export const demoMarkets = Type.Boolean({
+  env: 'SIBYL_DEMO_MARKETS',
+  description: 'Opens three markets to try things on, if there are none.',
+})
+
+export const demoMarketsMore = Type.Integer({
+  env: 'SIBYL_DEMO_MARKETS_MORE',
+  minimum: 0,
+  maximum: 10_000,
+  unit: 'markets',
+  description: 'So many besides, for load tests of an exchange without a chain.',
+})
+
+export const supervisor = Type.Object({
+  shareBelowCores: Type.Integer({
+    env: 'SIBYL_SHARE_BELOW_CORES',
+    minimum: 0,
+    maximum: 1_024,
+    unit: 'cores',
+    description:
+      'With fewer cores than this, the threads that wait most of the time (indexer, relayer, ' +
+      'resolution, settlement, prices) share one worker.',
+  }),
+  startTimeoutMs: Type.Integer({
+    env: 'SIBYL_START_TIMEOUT_MS',
+    minimum: 1_000,
+    maximum: 3_600_000,
+    unit: 'ms',
+    description: 'How long a thread may take to be ready; replaying a long log takes a while.',
+  }),
+  stopTimeoutMs: Type.Integer({
+    env: 'SIBYL_STOP_TIMEOUT_MS',
+    minimum: 100,
+    maximum: 600_000,
+    unit: 'ms',
+    description: 'How long a thread may take to finish its work when the exchange stops.',
+  }),
+  healthIntervalMs: Type.Integer({
+    env: 'SIBYL_HEALTH_INTERVAL_MS',
+    minimum: 50,
+    maximum: 600_000,
+    unit: 'ms',
+    description: 'How often each thread is asked how it is.',
+  }),
+  restartBackoffMs: Type.Integer({
+    env: 'SIBYL_RESTART_BACKOFF_MS',
+    minimum: 1,
+    maximum: 60_000,
+    unit: 'ms',
+    description: 'The pause before a dead thread is started again; it doubles each time.',
+  }),
+  restartBackoffMsMax: Type.Integer({
+    env: 'SIBYL_RESTART_BACKOFF_MS_MAX',
+    minimum: 1,
+    maximum: 600_000,
+    unit: 'ms',
+    description: 'The longest such pause.',
+  }),
+  restartsMax: Type.Integer({
+    env: 'SIBYL_RESTARTS_MAX',
+    minimum: 0,
+    maximum: 1_000,
+    unit: 'restarts',
+    description: 'Restarts of one thread within the window before the exchange gives up.',
+  }),
+  restartWindowMs: Type.Integer({
+    env: 'SIBYL_RESTART_WINDOW_MS',
+    minimum: 1_000,
+    maximum: 86_400_000,
+    unit: 'ms',
+    description: 'The window in which restarts are counted.',
+  }),
+})
+
+export const log = Type.Object({
+  level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
+    env: 'SIBYL_LOG_LEVEL',
+    description: 'The least important messages to write.',
+  }),
+  format: Type.Enum(['auto', 'json', 'pretty'], {
+    env: 'SIBYL_LOG_FORMAT',
+    description: 'json, pretty, or auto: pretty on a terminal, json elsewhere.',
+  }),
+})

@@ -1,0 +1,73 @@
+/**
+ * Every setting of Sibyl: its name in the environment, its unit, its bounds and what it does. The
+ * parts are in `schema/`; they are shown in the order of this list.
+ */
+
+import Type, { type Static } from 'typebox'
+import {
+  chainRpc,
+  chains,
+  devnet,
+  indexer,
+  keys,
+  relayer,
+  resolution,
+  settlement,
+} from './schema/chain.ts'
+import {
+  data,
+  database,
+  demoMarkets,
+  demoMarketsMore,
+  log,
+  markets,
+  matching,
+  service,
+  supervisor,
+  verify,
+} from './schema/exchange.ts'
+import { auth, front, limits, sse, stream } from './schema/http.ts'
+import { feeds, quick } from './schema/prices.ts'
+
+export const SettingsSchema = Type.Object({
+  profile: Type.String({
+    env: 'SIBYL_PROFILE',
+    description: 'Which set of values to start from: default, devnet or production.',
+  }),
+  service,
+  front,
+  auth,
+  limits,
+  data,
+  database,
+  markets,
+  matching,
+  verify,
+  chains,
+  chainRpc,
+  indexer,
+  devnet,
+  keys,
+  resolution,
+  relayer,
+  settlement,
+  feeds,
+  quick,
+  sse,
+  demoMarkets,
+  demoMarketsMore,
+  stream,
+  supervisor,
+  log,
+})
+
+export type Settings = Static<typeof SettingsSchema>
+
+type PartialDeep<T> = T extends readonly unknown[]
+  ? T
+  : T extends object
+    ? { readonly [K in keyof T]?: PartialDeep<T[K]> }
+    : T
+
+/** What a profile may say: any part of the settings. */
+export type Profile = PartialDeep<Settings>

@@ -1,0 +1,160 @@
+/**
+ * `npm run bench`, `crash`, `fuzz`, `soak` and `load`: without a name each prints what can be run, one
+ * line each. `npm run bench -- book --quick` runs one, with the arguments that follow its name. Options
+ * without a name are for the first of the list.
+ */
+
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { PROFILES } from './profiles/all.ts'
+
+export type Command = {
+  /** From the root of the repository. */
+  readonly file: string
+  /** What it shows, in one line. */
+  readonly about: string
+  /** Arguments that come before those of the command line. */
+  readonly args?: readonly string[]
+}
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+
+const bench = (name: string, about: string): Record<string, Command> => ({
+  [name]: { file: `loadtest/${name}-bench.ts`, about },
+})
+
+/** Each compares ours with a peer or a limit in the same run, and has a bar. */
+export const BENCHES: Readonly<Record<string, Command>> = {
+  ...bench('auth', 'signed orders with a bearer token each, beside the same without tokens'),
+  ...bench('book', 'the order book beside the fastest one on npm'),
+  ...bench('channel', 'requests between threads beside bare messages'),
+  ...bench('front', 'a small GET through the whole front beside a bare handler'),
+  ...bench('log', 'durable records in batches beside bare commits of one row'),
+  ...bench('market', 'commands through a market thread with the durable log'),
+  ...bench('orderbook', 'GET of a book of a running exchange beside the same bytes, bare'),
+  ...bench('orders', 'signed orders end to end over HTTP beside bare signature recovery'),
+  ...bench('reads', 'every read with 1,000,000 trades beside 10,000'),
+  ...bench('recovery', 'replay, recovery, and the pause of a snapshot'),
+  ...bench('relayer', 'operations by signature until they are in a block'),
+  ...bench('settlement', 'trades settled in batches of 50 beside batches of 1'),
+  ...bench('sse', 'prices to 2,000 readers of their stream beside a bare loop'),
+  ...bench('store', 'projected rows on both databases beside the insertMany of the ORM'),
+  ...bench('stream', 'a book to 10,000 sockets beside a bare publish; stalled readers'),
+  ...bench('verify', 'hash and recovery with everything around it beside bare recovery'),
+}
+
+const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
+  bench: {
+    all: {
+      file: 'loadtest/bench-all.ts',
+      about: 'all but audit and gas, one after the other; writes RESULTS.md and the README',
+    },
+    ...BENCHES,
+    audit: {
+      file: 'loadtest/audit-large.ts',
+      about: 'the audit of 1,000,000 trades, which must find no difference',
+    },
+    gas: {
+      file: 'test/contracts/support/gas-run.ts',
+      about: 'the gas of every operation, as tables for contracts/README.md',
+    },
+  },
+  crash: {
+    exchange: {
+      file: 'test/crash/run.ts',
+      about: 'kills under a flow of orders: what was answered is neither lost nor doubled',
+    },
+    resolution: {
+      file: 'test/crash/run.ts',
+      args: ['--resolution'],
+      about: "kills after every step of a market's life to its resolution",
+    },
+    settlement: {
+      file: 'test/crash/settlement-crash-run.ts',
+      about: 'kills at chosen instants of settling, then audits the chain',
+    },
+    relayer: {
+      file: 'test/crash/relayer-crash-run.ts',
+      about: 'kills around the calls of the relayer to its chain',
+    },
+    http: {
+      file: 'test/crash/http-crash-run.ts',
+      about: 'kills under orders over HTTP: every accepted one is in the database',
+    },
+    start: {
+      file: 'test/crash/start-stop-run.ts',
+      about: 'stops at random instants of the start: nothing is left behind',
+    },
+  },
+  fuzz: {
+    front: {
+      file: 'test/fuzz/fuzz-front.ts',
+      about: 'malformed requests, headers, bodies and tokens at a real exchange',
+    },
+    contracts: {
+      file: 'test/contracts/support/fuzz-run.ts',
+      about: 'random calls of the settlement contract beside a model [calls [seed]]',
+    },
+  },
+  soak: {
+    stream: {
+      file: 'loadtest/stream-soak.ts',
+      about: 'clients that reconnect all the time: no gap goes unnoticed, memory stays flat',
+    },
+    'quick-days': {
+      file: 'test/actors/quick-day-run.ts',
+      about: 'days of quick markets on a simulated clock [days [seed [hours]]]',
+    },
+  },
+  load: {
+    ...Object.fromEntries(
+      Object.entries(PROFILES).map(([name, { about }]) => [
+        name,
+        { file: 'loadtest/run.ts', args: ['--profile', name], about },
+      ]),
+    ),
+    compare: { file: 'loadtest/compare.ts', about: 'two reports side by side: a.json b.json' },
+    markets: {
+      file: 'loadtest/make-markets.ts',
+      about: 'opens markets on the local chain of a running exchange',
+    },
+  },
+}
+
+/** The lines that are printed where nothing, or nothing known, was named. */
+function listOf(script: string): string {
+  const commands = Object.entries(COMMANDS[script] ?? {})
+  const width = Math.max(...commands.map(([name]) => name.length))
+  const lines = commands.map(([name, { about }]) => `  ${name.padEnd(width)}  ${about}`)
+  return [`npm run ${script} -- <name> [arguments]`, ...lines].join('\n')
+}
+
+/** Every file that a name leads to. */
+export function commandFiles(): string[] {
+  return Object.values(COMMANDS).flatMap((each) => Object.values(each).map(({ file }) => file))
+}
+
+async function run(script: string, args: readonly string[]): Promise<void> {
+  const commands = COMMANDS[script] ?? {}
+  const [asked] = args
+  if (asked === undefined || asked === '--help') {
+    process.stdout.write(`${listOf(script)}\n`)
+    return
+  }
+  const isNamed = !asked.startsWith('--')
+  const name = isNamed ? asked : (Object.keys(commands)[0] ?? '')
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (command === undefined) {
+    process.stderr.write(`there is no "${name}" to run\n${listOf(script)}\n`)
+    process.exitCode = 2
+    return
+  }
+  const file = join(ROOT, command.file)
+  process.argv = [process.execPath, file, ...(command.args ?? []), ...args.slice(isNamed ? 1 : 0)]
+  await import(file)
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const [script = '', ...args] = process.argv.slice(2)
+  await run(script, args)
+}

@@ -1,0 +1,156 @@
+/**
+ * Compares the positions that are kept with what the chain's movements, as the indexer wrote them,
+ * add up to: shares, cost, holders and open interest. What the chain itself says is compared by
+ * whoever can ask it, with `heldAt`.
+ */
+
+import type { Address, MarketId } from '#domain/ids.ts'
+import { OUTCOMES } from '#domain/order.ts'
+import { foldedMarket } from '../chain-index/positions-write.ts'
+import { type Database, transact } from '../engine/database.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
+import { type Statements, statements } from '../engine/statements.ts'
+import type { Difference } from './audit-trades.ts'
+
+type PositionAudit = {
+  readonly markets: number
+  readonly positions: number
+  readonly differences: readonly Difference[]
+}
+
+const DIFFERENCES_MAX = 1_000
+
+export async function auditPositions(database: Database): Promise<PositionAudit> {
+  return transact(database, async (transaction, connection) => {
+    const sql = statements(database, connection, transaction)
+    const differences: Difference[] = []
+    const compare = (what: string, kept: string, expected: string): void => {
+      if (kept === expected || differences.length >= DIFFERENCES_MAX) return
+      differences.push({ what, kept, expected })
+    }
+    const found = await sql.all<{ chain_id: number | string; market_id: Uint8Array }>(
+      'select distinct chain_id, market_id from chain_outcomes order by chain_id, market_id',
+      [],
+    )
+    let positions = 0
+    const chains = new Map<number, { holders: number; locked: bigint }>()
+    for (const row of found) {
+      const chainId = Number(row.chain_id)
+      const total = chains.get(chainId) ?? { holders: 0, locked: 0n }
+      chains.set(chainId, total)
+      const market = await compareMarket(sql, chainId, hexOf(row.market_id) as MarketId, compare)
+      positions += market.holders
+      total.holders += market.holders
+      total.locked += market.locked
+    }
+    for (const [chainId, { holders, locked }] of chains) {
+      const [kept] = await sql.all<HoldingsRow>(
+        `select holders, cast(locked_e6 as char) as locked from chain_holdings where chain_id = ?`,
+        [chainId],
+      )
+      compare(`holdings of chain ${chainId}`, holdingsText(kept), `${locked} of ${holders} holders`)
+    }
+    const [rows] = await sql.all<{ found: number | string }>(
+      'select count(*) as found from positions',
+      [],
+    )
+    compare('rows of positions', String(rows?.found ?? 0), String(positions))
+    return { markets: found.length, positions, differences }
+  })
+}
+
+type Compare = (what: string, kept: string, expected: string) => void
+type HoldingsRow = { holders: number | string; locked: string }
+
+function holdingsText(row: HoldingsRow | undefined): string {
+  return `${row?.locked ?? 0} of ${row?.holders ?? 0} holders`
+}
+
+async function compareMarket(
+  sql: Statements,
+  chainId: number,
+  marketId: MarketId,
+  compare: Compare,
+): Promise<{ holders: number; locked: bigint }> {
+  const { positions, locked } = await foldedMarket(sql, chainId, marketId)
+  const rows = await sql.all<{
+    holder: Uint8Array
+    yes: string
+    no: string
+    total: string
+    yes_cost: string
+    no_cost: string
+  }>(
+    `select holder, cast(yes_shares_e6 as char) as yes, cast(no_shares_e6 as char) as no,
+        cast(total_shares_e6 as char) as total, cast(yes_cost_e6 as char) as yes_cost,
+        cast(no_cost_e6 as char) as no_cost
+      from positions where market_id = ?`,
+    [bytesOf(marketId)],
+  )
+  const kept = new Map(
+    rows.map((row) => [
+      hexOf(row.holder) as Address,
+      `YES ${row.yes} for ${row.yes_cost}, NO ${row.no} for ${row.no_cost}, ${row.total} in all`,
+    ]),
+  )
+  let holders = 0
+  for (const { holder, sides } of positions.values()) {
+    const [yes, no] = sides
+    if (OUTCOMES.every((outcome) => sides[outcome].shares === 0n)) continue
+    holders += 1
+    const expected = `YES ${yes.shares} for ${yes.cost}, NO ${no.shares} for ${no.cost}, ${yes.shares + no.shares} in all`
+    compare(`position of ${holder} in ${marketId}`, kept.get(holder) ?? 'none', expected)
+    kept.delete(holder)
+  }
+  for (const [holder, row] of kept) compare(`position of ${holder} in ${marketId}`, row, 'none')
+  const [holdings] = await sql.all<HoldingsRow>(
+    'select holders, cast(locked_e6 as char) as locked from market_holdings where market_id = ?',
+    [bytesOf(marketId)],
+  )
+  compare(`holdings of ${marketId}`, holdingsText(holdings), `${locked} of ${holders} holders`)
+  return { holders, locked }
+}
+
+type Held = {
+  readonly holder: Address
+  readonly marketId: MarketId
+  readonly shares: readonly [yes: bigint, no: bigint]
+}
+
+/**
+ * Everything that is held on a chain, and the block that it is of. Holders without a position are in
+ * it too, with zero, so that a balance nobody knows of is found.
+ */
+export async function heldAt(
+  database: Database,
+  chainId: number,
+): Promise<{ blockNumber: number; held: Held[] } | undefined> {
+  return transact(database, async (transaction, connection) => {
+    const sql = statements(database, connection, transaction)
+    const [cursor] = await sql.all<{ indexed_block: number | string }>(
+      'select indexed_block from chain_cursors where chain_id = ?',
+      [chainId],
+    )
+    if (cursor === undefined) return undefined
+    const rows = await sql.all<{
+      market_id: Uint8Array
+      holder: Uint8Array
+      yes: string | null
+      no: string | null
+    }>(
+      `select distinct o.market_id as market_id, b.holder as holder,
+          cast(p.yes_shares_e6 as char) as yes, cast(p.no_shares_e6 as char) as no
+        from chain_token_balances as b
+        join chain_outcomes as o on o.chain_id = b.chain_id and o.position_id = b.position_id
+        left join positions as p on p.market_id = o.market_id and p.holder = b.holder
+        where b.chain_id = ?`,
+      [chainId],
+    )
+    const held = rows.map((row) => ({
+      holder: hexOf(row.holder) as Address,
+      marketId: hexOf(row.market_id) as MarketId,
+      shares: [BigInt(row.yes ?? 0), BigInt(row.no ?? 0)] as const,
+    }))
+    return { blockNumber: Number(cursor.indexed_block), held }
+  })
+}

@@ -1,0 +1,54 @@
+/** What each holder has of each token: the movements, added up. */
+
+import type { ChainEvent, TokensMoved } from '#domain/chain-event.ts'
+import { ZERO_ADDRESS } from '#domain/ids.ts'
+import { bytesOf } from '../engine/hex.ts'
+import type { Statements } from '../engine/statements.ts'
+
+export function isMove(event: ChainEvent): event is TokensMoved {
+  return event.type === 'TokensMoved'
+}
+
+/** Adds the movements to the balances, or takes them back. */
+export async function moveBalances(
+  sql: Statements,
+  chainId: number,
+  moves: readonly {
+    positionId: string
+    from: string
+    to: string
+    amount: bigint
+    blockNumber: number
+  }[],
+  sign: 1 | -1,
+): Promise<void> {
+  const changes = new Map<
+    string,
+    { positionId: string; holder: string; delta: bigint; blockNumber: number }
+  >()
+  const change = (positionId: string, holder: string, delta: bigint, blockNumber: number): void => {
+    if (holder === ZERO_ADDRESS) return
+    const key = `${positionId}${holder}`
+    const before = changes.get(key)?.delta ?? 0n
+    changes.set(key, { positionId, holder, delta: before + delta, blockNumber })
+  }
+  for (const { positionId, from, to, amount, blockNumber } of moves) {
+    change(positionId, from, sign === 1 ? -amount : amount, blockNumber)
+    change(positionId, to, sign === 1 ? amount : -amount, blockNumber)
+  }
+  await sql.insert(
+    'chain_token_balances',
+    [...changes.values()].map(({ positionId, holder, delta, blockNumber }) => ({
+      chain_id: chainId,
+      position_id: bytesOf(positionId),
+      holder: bytesOf(holder),
+      balance_e6: String(delta),
+      block_number: blockNumber,
+    })),
+    sql.isMysql
+      ? ` on duplicate key update balance_e6 = balance_e6 + values(balance_e6),
+          block_number = values(block_number)`
+      : ` on conflict (chain_id, position_id, holder) do update set
+          balance_e6 = balance_e6 + excluded.balance_e6, block_number = excluded.block_number`,
+  )
+}

@@ -1,0 +1,124 @@
+/**
+ * Where a chain stands in the database, and the blocks whose hashes it knows. The cursor is moved only
+ * from where a range begins: neither a second writer nor a repetition ever applies a range twice.
+ */
+
+import type { BlockMark } from '#domain/chain-event.ts'
+import { Fault } from '#domain/fault.ts'
+import { CHAIN_MARKS_MAX } from '#domain/limits.ts'
+import { type Database, transact } from '../engine/database.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
+import { type Statements, statements } from '../engine/statements.ts'
+
+export type ChainClaim = {
+  readonly chainId: number
+  /** The addresses of the contracts, as one text: a database follows one deployment. */
+  readonly deployment: string
+  readonly startBlock: number
+  /** The block before the first one that is read. */
+  readonly anchor: BlockMark
+  readonly atMs: number
+}
+
+/** How far the database is, and the newest blocks whose hashes it knows, the newest first. */
+export type ChainProgress = { readonly indexed: BlockMark; readonly marks: readonly BlockMark[] }
+
+/** Claims the chain's place in the database, or finds how far it is. */
+export async function claimChain(database: Database, claim: ChainClaim): Promise<ChainProgress> {
+  const { chainId, deployment, anchor } = claim
+  return transact(database, async (transaction, connection) => {
+    const sql = statements(database, connection, transaction)
+    const known = await sql.all<{ deployment: string } & CursorRow>(
+      'select deployment, indexed_block, indexed_hash from chain_cursors where chain_id = ?',
+      [chainId],
+    )
+    if (known[0] === undefined) {
+      await sql.insert('chain_cursors', [
+        {
+          chain_id: chainId,
+          deployment,
+          start_block: claim.startBlock,
+          indexed_block: anchor.number,
+          indexed_hash: bytesOf(anchor.hash),
+          updated_at_ms: claim.atMs,
+        },
+      ])
+      await insertMarks(sql, chainId, [anchor])
+      return { indexed: anchor, marks: [anchor] }
+    }
+    if (known[0].deployment !== deployment) {
+      throw new Fault(
+        'STORE_FOREIGN_CHAIN',
+        `the database follows other contracts of chain ${chainId} than the settings name`,
+        { retryable: false },
+      )
+    }
+    const marks = (
+      await sql.all<{
+        block_number: number | string
+        block_hash: Uint8Array
+        at_sec: number | string
+      }>(
+        `select block_number, block_hash, at_sec from chain_blocks where chain_id = ?
+          order by block_number desc limit ${CHAIN_MARKS_MAX}`,
+        [chainId],
+      )
+    ).map((row) => ({
+      number: Number(row.block_number),
+      hash: hexOf(row.block_hash),
+      atSec: Number(row.at_sec),
+    }))
+    const indexed = marks[0]
+    if (indexed === undefined || indexed.number !== Number(known[0].indexed_block)) {
+      throw new Fault('STORE_INCONSISTENT', `chain ${chainId} has no mark where it stands`, {
+        retryable: false,
+      })
+    }
+    return { indexed, marks }
+  })
+}
+
+type CursorRow = { indexed_block: number | string; indexed_hash: Uint8Array }
+
+/** Moves the cursor from one block to another; false when it was moved there before. */
+export async function moveCursor(
+  sql: Statements,
+  chainId: number,
+  from: BlockMark,
+  to: BlockMark,
+  atMs: number,
+): Promise<boolean> {
+  const moved = await sql.run(
+    `update chain_cursors set indexed_block = ?, indexed_hash = ?, updated_at_ms = ?
+      where chain_id = ? and indexed_block = ? and indexed_hash = ?`,
+    [to.number, bytesOf(to.hash), atMs, chainId, from.number, bytesOf(from.hash)],
+  )
+  if (moved === 1) return true
+  const [row] = await sql.all<CursorRow>(
+    'select indexed_block, indexed_hash from chain_cursors where chain_id = ?',
+    [chainId],
+  )
+  const stands = row === undefined ? undefined : Number(row.indexed_block)
+  if (row !== undefined && stands === to.number && hexOf(row.indexed_hash) === to.hash) return false
+  throw new Fault(
+    'STORE_CHAIN_MOVED',
+    `chain ${chainId} stands at ${stands ?? 'nothing'}, not at ${from.number}`,
+    { retryable: false },
+  )
+}
+
+export async function insertMarks(
+  sql: Statements,
+  chainId: number,
+  marks: readonly BlockMark[],
+): Promise<void> {
+  await sql.insert(
+    'chain_blocks',
+    marks.map(({ number, hash, atSec }) => ({
+      chain_id: chainId,
+      block_number: number,
+      block_hash: bytesOf(hash),
+      at_sec: atSec,
+    })),
+  )
+}

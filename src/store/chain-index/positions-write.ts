@@ -1,0 +1,386 @@
+/**
+ * Keeps positions in step with the chain, in the transaction that writes its blocks: the indexer's
+ * rows and what follows from them come and go together. New blocks change the positions that their
+ * movements touch. Where blocks are undone, or a market appears whose tokens moved before, the whole
+ * market is folded again from what the tables hold.
+ */
+
+import type { ChainEvent, MoveKind, TokensMoved, TradeOnChain } from '#domain/chain-event.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { OUTCOMES, type Outcome, YES } from '#domain/order.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
+import type { Statements } from '../engine/statements.ts'
+import {
+  applyMove,
+  correct,
+  type Holding,
+  type Move,
+  makeCostOf,
+  type SettledTrade,
+} from './position-fold.ts'
+
+/** A holder's two sides of one market. */
+type Position = { readonly marketId: MarketId; readonly holder: Address; readonly sides: Sides }
+type Sides = readonly [yes: Holding, no: Holding]
+
+/** Keys of one look-up. */
+const KEYS_MAX = 100
+
+/** Applies the events of a range, which are in the order of the chain and already in the tables. */
+export async function movePositions(
+  sql: Statements,
+  chainId: number,
+  events: readonly ChainEvent[],
+): Promise<void> {
+  const created = new Set<MarketId>()
+  for (const event of events) if (event.type === 'MarketCreated') created.add(event.market.id)
+  for (const marketId of created) await foldMarket(sql, chainId, marketId)
+
+  const moved = events.filter((event): event is TokensMoved => event.type === 'TokensMoved')
+  const tokens = await marketsOfTokens(sql, chainId, moved)
+  const moves: (Move & { marketId: MarketId })[] = []
+  for (const { positionId, ...move } of moved) {
+    const token = tokens.get(positionId)
+    if (token !== undefined && !created.has(token.marketId)) moves.push({ ...move, ...token })
+  }
+  if (moves.length > 0) {
+    const settled = events.filter((event): event is TradeOnChain => event.type === 'TradeSettled')
+    await applyMoves(sql, chainId, moves, settled)
+  }
+  const locked = new Map<MarketId, bigint>()
+  for (const event of events) {
+    if (event.type !== 'TokensConverted' || created.has(event.marketId)) continue
+    const { marketId, kind, amount } = event
+    const before = locked.get(marketId) ?? 0n
+    locked.set(marketId, before + (kind === 'split' ? amount : -amount))
+  }
+  for (const [marketId, delta] of locked) {
+    if (delta !== 0n) await changeHoldings(sql, chainId, marketId, { holders: 0, locked: delta })
+  }
+}
+
+/** Folds markets again whose movements were undone. To be called when their rows are gone. */
+export async function refoldMarkets(
+  sql: Statements,
+  chainId: number,
+  marketIds: Iterable<MarketId>,
+): Promise<void> {
+  for (const marketId of marketIds) await foldMarket(sql, chainId, marketId)
+}
+
+/** The markets whose tokens or collateral moved above a block. */
+export async function marketsMovedAbove(
+  sql: Statements,
+  chainId: number,
+  block: number,
+): Promise<MarketId[]> {
+  const found = await sql.all<{ market_id: Uint8Array }>(
+    `select distinct o.market_id as market_id from chain_token_moves as m
+        join chain_outcomes as o on o.chain_id = m.chain_id and o.position_id = m.position_id
+        where m.chain_id = ? and m.block_number > ?
+      union select market_id from chain_conversions where chain_id = ? and block_number > ?`,
+    [chainId, block, chainId, block],
+  )
+  return found.map((row) => hexOf(row.market_id) as MarketId)
+}
+
+/** Overwrites what a holder has of a market by what the chain said at a block. */
+export async function overwritePosition(
+  sql: Statements,
+  at: { chainId: number; marketId: MarketId; holder: Address; blockNumber: number },
+  shares: readonly [yes: bigint, no: bigint],
+): Promise<void> {
+  const { chainId, marketId, holder } = at
+  const before = await positionsOf(sql, [[marketId, holder]])
+  const position = before.get(keyOf(marketId, holder)) ?? newPosition(marketId, holder)
+  for (const outcome of OUTCOMES) correct(position.sides[outcome], shares[outcome] as bigint)
+  await writePositions(sql, chainId, [position], new Set(before.keys()))
+}
+
+async function applyMoves(
+  sql: Statements,
+  chainId: number,
+  moves: readonly (Move & { readonly marketId: MarketId })[],
+  settled: readonly SettledTrade[],
+): Promise<void> {
+  const keys = new Map<string, readonly [MarketId, Address]>()
+  for (const { marketId, from, to } of moves) {
+    for (const holder of [from, to]) keys.set(keyOf(marketId, holder), [marketId, holder])
+  }
+  const positions = await positionsOf(sql, [...keys.values()])
+  const known = new Set(positions.keys())
+  const costOf = makeCostOf(settled)
+  for (const move of moves) {
+    applyMove(move, costOf, (holder, outcome) => {
+      const key = keyOf(move.marketId, holder)
+      let position = positions.get(key)
+      if (position === undefined) {
+        position = newPosition(move.marketId, holder)
+        positions.set(key, position)
+      }
+      return position.sides[outcome]
+    })
+  }
+  await writePositions(sql, chainId, positions.values(), known)
+}
+
+/** Folds a market from its first movement on, in place of whatever was kept of it. */
+async function foldMarket(sql: Statements, chainId: number, marketId: MarketId): Promise<void> {
+  const { positions, locked } = await foldedMarket(sql, chainId, marketId)
+  await sql.run('delete from positions where market_id = ?', [bytesOf(marketId)])
+  const [before] = await sql.all<{ holders: number | string; locked: string }>(
+    'select holders, cast(locked_e6 as char) as locked from market_holdings where market_id = ?',
+    [bytesOf(marketId)],
+  )
+  await writePositions(sql, chainId, positions.values(), new Set())
+  // The positions that were written have counted themselves; what was counted before is gone.
+  await changeHoldings(sql, chainId, marketId, {
+    holders: -Number(before?.holders ?? 0),
+    locked: locked - BigInt(before?.locked ?? 0),
+  })
+}
+
+/** A market as its movements make it. */
+export async function foldedMarket(
+  sql: Pick<Statements, 'all'>,
+  chainId: number,
+  marketId: MarketId,
+): Promise<{ positions: Map<string, Position>; locked: bigint }> {
+  const positions = new Map<string, Position>()
+  const tokens = await sql.all<{ position_id: Uint8Array; outcome: number }>(
+    'select position_id, outcome from chain_outcomes where market_id = ?',
+    [bytesOf(marketId)],
+  )
+  for (const { position_id, outcome } of tokens) {
+    const moves = await movesOfToken(sql, chainId, position_id, outcome === YES ? 0 : 1)
+    const costOf = makeCostOf(await tradesOfMoves(sql, moves))
+    for (const move of moves) {
+      applyMove(move, costOf, (holder, side) => {
+        const key = keyOf(marketId, holder)
+        const position = positions.get(key) ?? newPosition(marketId, holder)
+        positions.set(key, position)
+        return position.sides[side]
+      })
+    }
+  }
+  const conversions = await sql.all<{ kind: string; amount: string }>(
+    `select kind, cast(amount_e6 as char) as amount from chain_conversions where market_id = ?`,
+    [bytesOf(marketId)],
+  )
+  let locked = 0n
+  for (const { kind, amount } of conversions) {
+    locked += kind === 'split' ? BigInt(amount) : -BigInt(amount)
+  }
+  return { positions, locked }
+}
+
+async function movesOfToken(
+  sql: Pick<Statements, 'all'>,
+  chainId: number,
+  positionId: Uint8Array,
+  outcome: Outcome,
+): Promise<Move[]> {
+  type Row = { sender: Uint8Array; receiver: Uint8Array; tx_hash: Uint8Array } & {
+    amount: string
+    kind: MoveKind
+    log_index: number
+  }
+  const rows = await sql.all<Row>(
+    `select sender, receiver, cast(amount_e6 as char) as amount, kind, tx_hash, log_index
+      from chain_token_moves where chain_id = ? and position_id = ?
+      order by block_number, log_index, part`,
+    [chainId, Buffer.from(positionId)],
+  )
+  return rows.map((row) => ({
+    outcome,
+    from: hexOf(row.sender) as Address,
+    to: hexOf(row.receiver) as Address,
+    amount: BigInt(row.amount),
+    kind: row.kind,
+    txHash: hexOf(row.tx_hash),
+    logIndex: row.log_index,
+  }))
+}
+
+async function tradesOfMoves(
+  sql: Pick<Statements, 'all'>,
+  moves: readonly Move[],
+): Promise<SettledTrade[]> {
+  const hashes = [
+    ...new Set(moves.filter(({ kind }) => kind === 'trade').map(({ txHash }) => txHash)),
+  ]
+  const trades: SettledTrade[] = []
+  for (let start = 0; start < hashes.length; start += KEYS_MAX) {
+    const part = hashes.slice(start, start + KEYS_MAX)
+    const rows = await sql.all<{
+      tx_hash: Uint8Array
+      log_index: number
+      buyer: Uint8Array
+      seller: Uint8Array
+      size: string
+      cost: string
+    }>(
+      `select tx_hash, log_index, buyer, seller, cast(size_e6 as char) as size,
+          cast(cost_e6 as char) as cost
+        from chain_trades where settled = 1 and tx_hash in (${part.map(() => '?').join(', ')})`,
+      part.map(bytesOf),
+    )
+    for (const row of rows) {
+      trades.push({
+        txHash: hexOf(row.tx_hash),
+        logIndex: row.log_index,
+        buyer: hexOf(row.buyer) as Address,
+        seller: hexOf(row.seller) as Address,
+        size: BigInt(row.size),
+        cost: BigInt(row.cost),
+      })
+    }
+  }
+  return trades
+}
+
+async function marketsOfTokens(
+  sql: Statements,
+  chainId: number,
+  moved: readonly TokensMoved[],
+): Promise<Map<string, { marketId: MarketId; outcome: Outcome }>> {
+  const ids = [...new Set(moved.map(({ positionId }) => positionId))]
+  const tokens = new Map<string, { marketId: MarketId; outcome: Outcome }>()
+  for (let start = 0; start < ids.length; start += KEYS_MAX) {
+    const part = ids.slice(start, start + KEYS_MAX)
+    const rows = await sql.all<{
+      position_id: Uint8Array
+      market_id: Uint8Array
+      outcome: number
+    }>(
+      `select position_id, market_id, outcome from chain_outcomes
+        where chain_id = ? and position_id in (${part.map(() => '?').join(', ')})`,
+      [chainId, ...part.map(bytesOf)],
+    )
+    for (const row of rows) {
+      tokens.set(hexOf(row.position_id), {
+        marketId: hexOf(row.market_id) as MarketId,
+        outcome: row.outcome === YES ? 0 : 1,
+      })
+    }
+  }
+  return tokens
+}
+
+function keyOf(marketId: MarketId, holder: Address): string {
+  return `${marketId}/${holder}`
+}
+
+function newPosition(marketId: MarketId, holder: Address): Position {
+  return { marketId, holder, sides: [noHolding(), noHolding()] }
+}
+
+function noHolding(): Holding {
+  return { shares: 0n, cost: 0n }
+}
+
+async function positionsOf(
+  sql: Statements,
+  keys: readonly (readonly [MarketId, Address])[],
+): Promise<Map<string, Position>> {
+  const positions = new Map<string, Position>()
+  for (let start = 0; start < keys.length; start += KEYS_MAX) {
+    const part = keys.slice(start, start + KEYS_MAX)
+    const rows = await sql.all<
+      { market_id: Uint8Array; holder: Uint8Array } & Record<'yes' | 'no', string> &
+        Record<'yes_cost' | 'no_cost', string>
+    >(
+      `select market_id, holder, cast(yes_shares_e6 as char) as yes, cast(no_shares_e6 as char) as no,
+          cast(yes_cost_e6 as char) as yes_cost, cast(no_cost_e6 as char) as no_cost
+        from positions where ${part.map(() => '(market_id = ? and holder = ?)').join(' or ')}`,
+      part.flatMap(([marketId, holder]) => [bytesOf(marketId), bytesOf(holder)]),
+    )
+    for (const row of rows) {
+      const marketId = hexOf(row.market_id) as MarketId
+      const holder = hexOf(row.holder) as Address
+      const sides: Sides = [
+        { shares: BigInt(row.yes), cost: BigInt(row.yes_cost) },
+        { shares: BigInt(row.no), cost: BigInt(row.no_cost) },
+      ]
+      positions.set(keyOf(marketId, holder), { marketId, holder, sides })
+    }
+  }
+  return positions
+}
+
+/** Writes positions and counts holders; one that is empty is no position any more. */
+async function writePositions(
+  sql: Statements,
+  chainId: number,
+  positions: Iterable<Position>,
+  known: ReadonlySet<string>,
+): Promise<void> {
+  const kept: Record<string, string | number | Buffer>[] = []
+  const holders = new Map<MarketId, number>()
+  const count = (marketId: MarketId, by: number) =>
+    holders.set(marketId, (holders.get(marketId) ?? 0) + by)
+  for (const { marketId, holder, sides } of positions) {
+    const [yes, no] = sides
+    const wasKnown = known.has(keyOf(marketId, holder))
+    if (yes.shares === 0n && no.shares === 0n) {
+      if (!wasKnown) continue
+      count(marketId, -1)
+      await sql.run('delete from positions where market_id = ? and holder = ?', [
+        bytesOf(marketId),
+        bytesOf(holder),
+      ])
+      continue
+    }
+    if (!wasKnown) count(marketId, 1)
+    kept.push({
+      market_id: bytesOf(marketId),
+      holder: bytesOf(holder),
+      chain_id: chainId,
+      yes_shares_e6: String(yes.shares),
+      no_shares_e6: String(no.shares),
+      total_shares_e6: String(yes.shares + no.shares),
+      yes_cost_e6: String(yes.cost),
+      no_cost_e6: String(no.cost),
+    })
+  }
+  await sql.insert('positions', kept, overwriting(sql.isMysql))
+  for (const [marketId, by] of holders) {
+    if (by !== 0) await changeHoldings(sql, chainId, marketId, { holders: by, locked: 0n })
+  }
+}
+
+const AMOUNTS = ['yes_shares_e6', 'no_shares_e6', 'total_shares_e6', 'yes_cost_e6', 'no_cost_e6']
+
+function overwriting(isMysql: boolean): string {
+  const set = AMOUNTS.map((name) =>
+    isMysql ? `${name} = values(${name})` : `${name} = excluded.${name}`,
+  ).join(', ')
+  return isMysql
+    ? ` on duplicate key update ${set}`
+    : ` on conflict (market_id, holder) do update set ${set}`
+}
+
+async function changeHoldings(
+  sql: Statements,
+  chainId: number,
+  marketId: MarketId,
+  { holders, locked }: { holders: number; locked: bigint },
+): Promise<void> {
+  const add = (table: string, key: string, row: Record<string, string | number | Buffer>) =>
+    sql.insert(
+      table,
+      [row],
+      sql.isMysql
+        ? ` on duplicate key update holders = holders + values(holders),
+            locked_e6 = locked_e6 + values(locked_e6)`
+        : ` on conflict (${key}) do update set holders = holders + excluded.holders,
+            locked_e6 = locked_e6 + excluded.locked_e6`,
+    )
+  const amounts = { holders, locked_e6: String(locked) }
+  await add('market_holdings', 'market_id', {
+    market_id: bytesOf(marketId),
+    chain_id: chainId,
+    ...amounts,
+  })
+  await add('chain_holdings', 'chain_id', { chain_id: chainId, ...amounts })
+}

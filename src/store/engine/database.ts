@@ -1,0 +1,198 @@
+/**
+ * Opens and closes the database, and carries reads and transactions to it. Only the store thread
+ * opens it for writing; everybody else reads. Opening never waits for a MySQL server: while it is
+ * away each call is a retryable fault, and once it is back the next call finds it.
+ */
+
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { MikroORM, type Options, type Transaction } from '@mikro-orm/core'
+import type {
+  AbstractSqlConnection,
+  AbstractSqlDriver,
+  MySqlConnection,
+  SqlEntityManager,
+} from '@mikro-orm/mysql'
+import type { SqliteConnection } from '@mikro-orm/sqlite'
+import { ApiKeyEntity } from '../entities/api-key.ts'
+import { AssetPriceEntity } from '../entities/asset-price.ts'
+import { CheckpointEntity } from '../entities/checkpoint.ts'
+import { ClaimEntity } from '../entities/claim.ts'
+import { MarketEntity } from '../entities/market.ts'
+import { OrderEntity } from '../entities/order.ts'
+import { PriceMarkEntity } from '../entities/price-mark.ts'
+import { QuickMarketEntity } from '../entities/quick-market.ts'
+import { RelayEntity } from '../entities/relay.ts'
+import { TradeEntity } from '../entities/trade.ts'
+import { type DatabaseAddress, parseDatabaseUrl } from './database-url.ts'
+import { isConnectionLost, storeFault } from './store-fault.ts'
+
+export type Database = {
+  readonly address: DatabaseAddress
+  readonly readOnly: boolean
+  readonly orm: MikroORM<AbstractSqlDriver>
+  /** A transaction that is open already: those inside are parts of it, each undone by itself. */
+  readonly within?: Transaction
+}
+
+type DatabaseOptions = {
+  /** SQLite opens the file for reading only; MySQL refuses writes in the session. */
+  readonly readOnly?: boolean
+  /** Connections to a MySQL server at most; SQLite always has one. */
+  readonly connectionsMax?: number
+}
+
+/** How long a writer of SQLite waits for another one, and a connection to MySQL for its server. */
+const PATIENCE_MS = 5_000
+
+/** Calls that may wait for a connection; more are told that the database is not available. */
+const WAITING_MAX = 4_096
+
+/** How often a read is tried when its connection turns out to be dead. */
+const READ_ATTEMPTS_MAX = 3
+
+/**
+ * The session must refuse what does not fit a column rather than cut it, and must read backslashes
+ * in strings as escapes, whatever the server's own defaults are. A statement waits for a lock as long
+ * as anything else here: one whose connection was cut would go on waiting, and hold up its successor.
+ */
+const MYSQL_SESSION =
+  "set session sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
+  `innodb_lock_wait_timeout = ${PATIENCE_MS / 1_000}`
+
+export async function openDatabase(url: string, options: DatabaseOptions = {}): Promise<Database> {
+  const address = parseDatabaseUrl(url)
+  const readOnly = options.readOnly ?? false
+  const connectionsMax = options.connectionsMax ?? (readOnly ? 2 : 4)
+  let orm: MikroORM<AbstractSqlDriver> | undefined
+  try {
+    // Not by `init`, which looks for extensions of the ORM and loads those for migrations every time.
+    orm = new MikroORM(await ormOptions(address, readOnly, connectionsMax))
+    const database = { address, readOnly, orm }
+    await prepareConnections(database)
+    return database
+  } catch (error) {
+    await orm?.close(true)
+    throw storeFault(error)
+  }
+}
+
+export async function closeDatabase(database: Database): Promise<void> {
+  await database.orm.close(true)
+}
+
+/** Runs a read. It may run more than once, when the connection that it first got was dead. */
+export async function read<T>(
+  database: Database,
+  ask: (em: SqlEntityManager) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask(database.orm.em.fork())
+    } catch (error) {
+      if (attempt < READ_ATTEMPTS_MAX && isConnectionLost(error)) continue
+      throw storeFault(error)
+    }
+  }
+}
+
+/** Runs a transaction. It never runs twice: after a fault nobody knows whether it was committed. */
+export async function transact<T>(
+  database: Database,
+  change: (transaction: Transaction, connection: AbstractSqlConnection) => Promise<T>,
+): Promise<T> {
+  const connection = sqlConnection(database)
+  try {
+    return await connection.transactional(
+      (transaction) => change(transaction, connection),
+      database.within === undefined ? {} : { ctx: database.within },
+    )
+  } catch (error) {
+    throw storeFault(error)
+  }
+}
+
+export function sqlConnection(database: Database): AbstractSqlConnection {
+  return database.orm.em.getConnection()
+}
+
+/** The options of the ORM for this address; it is silent, since its log would show statements. */
+export async function ormOptions(
+  address: DatabaseAddress,
+  readOnly: boolean,
+  connectionsMax: number,
+): Promise<Partial<Options<AbstractSqlDriver>>> {
+  const common: Partial<Options<AbstractSqlDriver>> = {
+    entities: [
+      MarketEntity,
+      OrderEntity,
+      TradeEntity,
+      CheckpointEntity,
+      ApiKeyEntity,
+      RelayEntity,
+      ClaimEntity,
+      AssetPriceEntity,
+      PriceMarkEntity,
+      QuickMarketEntity,
+    ],
+    ensureDatabase: false,
+    debug: false,
+    logger: () => {},
+    preferTs: true,
+  }
+  if (address.dialect === 'sqlite') {
+    const { SqliteDriver } = await import('@mikro-orm/sqlite')
+    if (!readOnly) mkdirSync(dirname(address.path), { recursive: true })
+    return {
+      ...common,
+      driver: SqliteDriver,
+      dbName: address.path,
+      driverOptions: { timeout: PATIENCE_MS, readonly: readOnly, fileMustExist: readOnly },
+    }
+  }
+  const { MySqlDriver } = await import('@mikro-orm/mysql')
+  return {
+    ...common,
+    driver: MySqlDriver,
+    host: address.host,
+    port: address.port,
+    user: address.user,
+    password: address.password,
+    dbName: address.name,
+    pool: { min: 0, max: connectionsMax },
+    driverOptions: {
+      connectTimeout: PATIENCE_MS,
+      queueLimit: WAITING_MAX,
+      ...(address.tls ? { ssl: {} } : {}),
+    },
+  }
+}
+
+async function prepareConnections(database: Database): Promise<void> {
+  const connection: unknown = sqlConnection(database)
+  if (database.address.dialect === 'sqlite') {
+    const file = await (connection as SqliteConnection).getNativeClient()
+    if (database.readOnly) return
+    file.pragma('journal_mode = WAL')
+    // A commit is on the disk before it is answered, since other actors keep their only copy here.
+    file.pragma('synchronous = FULL')
+    // A batch changes pages all over the indexes: copying them back now and then, not after every
+    // batch, writes most of them once instead of many times. 64 MiB each.
+    file.pragma('wal_autocheckpoint = 16384')
+    file.pragma('cache_size = -65536')
+    return
+  }
+  const pool = await (connection as MySqlConnection).getNativeClient()
+  const statements = [
+    MYSQL_SESSION,
+    ...(database.readOnly ? ['set session transaction read only'] : []),
+  ]
+  pool.on('connection', (fresh) => {
+    // The driver runs these before anything else on the connection; if one fails, it must not serve.
+    for (const statement of statements) {
+      fresh.query(statement, (error: unknown) => {
+        if (error !== null) fresh.destroy()
+      })
+    }
+  })
+}

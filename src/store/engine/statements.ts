@@ -1,0 +1,44 @@
+/** Statements inside an open transaction, for tables that have no entity: one, all rows of one, many rows at once. */
+
+import type { QueryResult, Transaction } from '@mikro-orm/core'
+import type { AbstractSqlConnection } from '@mikro-orm/mysql'
+import type { Database } from './database.ts'
+
+export type Row = Record<string, string | number | Buffer | null>
+
+export type Statements = {
+  readonly isMysql: boolean
+  run(sql: string, values: readonly (string | number | Buffer | null)[]): Promise<number>
+  all<R>(sql: string, values: readonly (string | number | Buffer)[]): Promise<R[]>
+  /** Many rows of the same columns; `tail` ends each statement. */
+  insert(table: string, rows: readonly Row[], tail?: string): Promise<void>
+}
+
+/** Rows of one statement. */
+const ROWS_MAX = 200
+
+export function statements(
+  database: Database,
+  connection: AbstractSqlConnection,
+  transaction: Transaction,
+): Statements {
+  const run: Statements['run'] = async (sql, values) =>
+    (await connection.execute<QueryResult>(sql, [...values], 'run', transaction)).affectedRows
+  return {
+    isMysql: database.address.dialect === 'mysql',
+    run,
+    all: <R>(sql: string, values: readonly (string | number | Buffer)[]) =>
+      connection.execute<R[]>(sql, [...values], 'all', transaction),
+    async insert(table, rows, tail = '') {
+      const names = Object.keys(rows[0] ?? {})
+      const marks = `(${names.map(() => '?').join(', ')})`
+      for (let start = 0; start < rows.length; start += ROWS_MAX) {
+        const part = rows.slice(start, start + ROWS_MAX)
+        await run(
+          `insert into ${table} (${names.join(', ')}) values ${part.map(() => marks).join(', ')}${tail}`,
+          part.flatMap((row) => names.map((name) => row[name] ?? null)),
+        )
+      }
+    },
+  }
+}

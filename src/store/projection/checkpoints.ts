@@ -1,0 +1,73 @@
+/**
+ * How far the projection has come. A database belongs to one event log: the first log that claims it
+ * is the only one it takes from then on, with the number of partitions it had then.
+ */
+
+import { Fault } from '#domain/fault.ts'
+import { type Database, read, transact } from '../engine/database.ts'
+import { CheckpointEntity } from '../entities/checkpoint.ts'
+
+export type Checkpoint = {
+  readonly partition: number
+  /** The offset of the last record that was applied; 0 before the first. */
+  readonly offset: number
+}
+
+/** The checkpoints of all partitions, in their order; none before a log has claimed the database. */
+export async function checkpoints(database: Database): Promise<Checkpoint[]> {
+  const rows = await read(database, (em) =>
+    em.find(CheckpointEntity, {}, { orderBy: { partition: 'asc' }, disableIdentityMap: true }),
+  )
+  return rows.map(({ partition, offset }) => ({ partition, offset }))
+}
+
+/**
+ * Claims the database for the log and answers its checkpoints. To be called by the projector before
+ * its first batch; a database of another log, or of another number of partitions, is refused.
+ */
+export async function claimLog(
+  database: Database,
+  log: { readonly logId: string; readonly partitions: number },
+): Promise<Checkpoint[]> {
+  return transact(database, async (transaction, connection) => {
+    const known = await connection.execute<
+      { log_partition: number; log_id: string; log_offset: number | string }[]
+    >(
+      'select log_partition, log_id, log_offset from checkpoints order by log_partition',
+      [],
+      'all',
+      transaction,
+    )
+    if (known.some((row) => row.log_id !== log.logId)) {
+      throw new Fault('STORE_FOREIGN_LOG', 'the database was projected from another event log', {
+        retryable: false,
+      })
+    }
+    if (known.length > 0) {
+      if (known.length !== log.partitions) {
+        throw new Fault(
+          'STORE_FOREIGN_LOG',
+          `the database knows ${known.length} partitions, the event log has ${log.partitions}`,
+          { retryable: false },
+        )
+      }
+      return known.map((row) => ({
+        partition: Number(row.log_partition),
+        offset: Number(row.log_offset),
+      }))
+    }
+    const fresh = Array.from({ length: log.partitions }, (_, partition) => ({
+      partition,
+      offset: 0,
+    }))
+    for (const { partition, offset } of fresh) {
+      await connection.execute(
+        'insert into checkpoints (log_partition, log_id, log_offset) values (?, ?, ?)',
+        [partition, log.logId, offset],
+        'run',
+        transaction,
+      )
+    }
+    return fresh
+  })
+}

@@ -1,0 +1,74 @@
+/**
+ * Collapses a batch before it is written, so that each row is touched at most once: changes of a row
+ * that the batch itself brings are folded into the row, and of several changes of one older row only
+ * what they come to is left. Pure; the batch itself is not changed.
+ *
+ * A maker that is filled five times and then closed is one update; a taker that matches and is
+ * filled at once is one insert.
+ */
+
+import type { OrderHash, TradeId } from '#domain/ids.ts'
+import type { TradeStatus } from '#domain/trade.ts'
+import type { OrderChange, OrderRow, ProjectionBatch, TradeChange, TradeRow } from './rows.ts'
+
+/** Where a trade stands. `attempts` counts submissions: all of a new trade, further ones of an old. */
+type TradeState = {
+  readonly status: TradeStatus
+  /** Empty when there is none, or none newer than the known one. */
+  readonly txHash: string
+  readonly reason: string
+  readonly attempts: number
+  readonly atMs: number
+}
+
+export type CollapsedBatch = {
+  readonly orders: readonly OrderRow[]
+  readonly orderChanges: readonly OrderChange[]
+  readonly trades: readonly (TradeRow & { readonly state: TradeState })[]
+  readonly tradeChanges: readonly (TradeState & { readonly tradeId: TradeId })[]
+}
+
+export function collapse(
+  batch: Pick<ProjectionBatch, 'orders' | 'orderChanges' | 'trades' | 'tradeChanges'>,
+): CollapsedBatch {
+  const orderChanges = new Map<OrderHash, OrderChange>()
+  for (const change of batch.orderChanges) orderChanges.set(change.orderHash, change)
+  const orders = batch.orders.map((row) => {
+    const change = orderChanges.get(row.order.orderHash)
+    if (change === undefined) return row
+    orderChanges.delete(row.order.orderHash)
+    const { status, remaining, seq, atMs } = change
+    return { ...row, status, remaining, seq, atMs }
+  })
+
+  const tradeStates = new Map<TradeId, TradeState>()
+  for (const change of batch.tradeChanges) {
+    tradeStates.set(change.tradeId, advance(tradeStates.get(change.tradeId), change))
+  }
+  const trades = batch.trades.map((trade) => {
+    const state = tradeStates.get(trade.tradeId)
+    tradeStates.delete(trade.tradeId)
+    return { ...trade, state: state ?? matched(trade) }
+  })
+
+  return {
+    orders,
+    orderChanges: [...orderChanges.values()],
+    trades,
+    tradeChanges: [...tradeStates].map(([tradeId, state]) => ({ ...state, tradeId })),
+  }
+}
+
+function matched(trade: TradeRow): TradeState {
+  return { status: 'matched', txHash: '', reason: '', attempts: 0, atMs: trade.matchedAtMs }
+}
+
+function advance(before: TradeState | undefined, change: TradeChange): TradeState {
+  return {
+    status: change.status,
+    txHash: change.txHash === '' ? (before?.txHash ?? '') : change.txHash,
+    reason: change.reason,
+    attempts: (before?.attempts ?? 0) + (change.status === 'submitted' ? 1 : 0),
+    atMs: change.atMs,
+  }
+}

@@ -1,0 +1,246 @@
+/**
+ * Writes one batch of the projection: rows, changes and the partition's checkpoint in one
+ * transaction. The checkpoint is moved first and only from where the batch begins, so that neither a
+ * second writer nor a replay after a crash ever applies a batch twice, and whatever breaks on the
+ * way leaves nothing of it behind.
+ */
+
+import assert from 'node:assert/strict'
+import type { QueryResult, Transaction } from '@mikro-orm/core'
+import type { AbstractSqlConnection } from '@mikro-orm/mysql'
+import { Fault } from '#domain/fault.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { MARKETS_OPEN_MAX } from '#domain/limits.ts'
+import { type Database, transact } from '../engine/database.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
+import { collapse } from './collapse.ts'
+import {
+  marketValues,
+  orderChangeValues,
+  orderValues,
+  tradeChangeValues,
+  tradeValues,
+} from './columns.ts'
+import { mysqlWriter } from './mysql-writer.ts'
+import { countClosing, type MarketCounts, tallyBatch, writeTally } from './project-stats.ts'
+import type { MarketChange, ProjectionBatch, TradeRow } from './rows.ts'
+import { sqliteWriter } from './sqlite-writer.ts'
+
+/**
+ * `already` says that nothing was done now: the batch had been applied before, or the beginning of it
+ * in another one, whose commit was never answered.
+ */
+type Projected = {
+  readonly written: 'applied' | 'already'
+  /** Where the database stands after it. */
+  readonly offset: number
+}
+
+export async function project(database: Database, batch: ProjectionBatch): Promise<Projected> {
+  assert(batch.to > batch.from, 'a batch must move its checkpoint')
+  // What can be computed is computed before the transaction takes its locks.
+  const collapsed = collapse(batch)
+  const { partition } = batch
+  const known = tradersKnownTo(database)
+  let newTraders: [chainId: number, trader: Address][] = []
+  const projected = await transact(database, async (transaction, connection) => {
+    const sql = { connection, transaction }
+    const offset = await moveCheckpoint(connection, transaction, batch)
+    if (offset !== undefined) return { written: 'already', offset } as const
+    const writer = await (database.address.dialect === 'sqlite'
+      ? sqliteWriter(connection)
+      : mysqlWriter(connection, transaction))
+    const chainOf = await chainIds(database, connection, transaction, batch)
+    newTraders = unknownTraders(batch.trades, chainOf, known)
+    const tally = await tallyBatch(writer, collapsed, chainOf)
+    await writer.insertMarkets(batch.markets.map((row) => marketValues(row, partition)))
+    await writer.insertOrders(
+      collapsed.orders.map((row) => orderValues(row, chainOf(row.order.marketId), partition)),
+    )
+    await writer.insertTrades(
+      collapsed.trades.map((trade) => tradeValues(trade, chainOf(trade.marketId))),
+    )
+    const orderChanges = collapsed.orderChanges.map(orderChangeValues)
+    expectAll('orders', orderChanges.length, await writer.updateOrders(orderChanges))
+    const tradeChanges = collapsed.tradeChanges.map(tradeChangeValues)
+    expectAll('trades', tradeChanges.length, await writer.updateTrades(tradeChanges))
+    // Last, because a market closes for good: whatever of it is open after the batch ended with it.
+    const marketCounts = new Map<number, MarketCounts>()
+    for (const { market } of batch.markets) countsOf(marketCounts, market.chainId).markets += 1
+    for (const change of batch.marketChanges) {
+      await closeMarket(connection, transaction, change, marketCounts)
+    }
+    await writeTally(sql, writer, partition, tally, newTraders, marketCounts)
+    return { written: 'applied', offset: batch.to } as const
+  })
+  for (const [chainId, trader] of newTraders) known.add(`${chainId}/${trader}`)
+  return projected
+}
+
+/** Traders that the database is known to have; a short memory spares most of the asking. */
+const knownTraders = new WeakMap<Database, Set<string>>()
+const KNOWN_TRADERS_MAX = 100_000
+
+function tradersKnownTo(database: Database): Set<string> {
+  let known = knownTraders.get(database)
+  if (known === undefined || known.size >= KNOWN_TRADERS_MAX) {
+    known = new Set()
+    knownTraders.set(database, known)
+  }
+  return known
+}
+
+/** Each trader of the batch once, as far as nothing is known of him. */
+function unknownTraders(
+  trades: readonly TradeRow[],
+  chainOf: (marketId: MarketId) => number,
+  known: ReadonlySet<string>,
+): [chainId: number, trader: Address][] {
+  const found = new Map<string, [number, Address]>()
+  for (const { marketId, buyer, seller } of trades) {
+    const chainId = chainOf(marketId)
+    for (const trader of [buyer, seller]) {
+      const key = `${chainId}/${trader}`
+      if (!known.has(key)) found.set(key, [chainId, trader])
+    }
+  }
+  return [...found.values()]
+}
+
+function countsOf(counts: Map<number, MarketCounts>, chainId: number): MarketCounts {
+  let known = counts.get(chainId)
+  if (known === undefined) {
+    known = { markets: 0, closed: 0, resolved: 0 }
+    counts.set(chainId, known)
+  }
+  return known
+}
+
+/** Moves it, or answers the offset at which it stands when that is within or after the batch. */
+async function moveCheckpoint(
+  connection: AbstractSqlConnection,
+  transaction: Transaction,
+  { logId, partition, from, to }: ProjectionBatch,
+): Promise<number | undefined> {
+  const moved = await run(
+    connection,
+    transaction,
+    `update checkpoints set log_offset = ? where log_partition = ? and log_id = ? and log_offset = ?`,
+    [to, partition, logId, from],
+  )
+  if (moved === 1) return undefined
+  const found = await connection.execute<{ log_id: string; log_offset: number | string }[]>(
+    'select log_id, log_offset from checkpoints where log_partition = ?',
+    [partition],
+    'all',
+    transaction,
+  )
+  const row = found[0]
+  if (row === undefined) {
+    throw new Fault('STORE_NO_CHECKPOINT', `partition ${partition} has no checkpoint`, {
+      retryable: false,
+    })
+  }
+  if (row.log_id !== logId) {
+    throw new Fault('STORE_FOREIGN_LOG', 'the database was projected from another event log', {
+      retryable: false,
+    })
+  }
+  const offset = Number(row.log_offset)
+  if (offset > from) return offset
+  throw new Fault(
+    'STORE_CHECKPOINT_MISMATCH',
+    `partition ${partition} stands at ${offset}, but the batch leads from ${from} to ${to}`,
+    { retryable: false },
+  )
+}
+
+/** The chain of each market of this database; a market never changes its chain. */
+const knownChains = new WeakMap<Database, Map<MarketId, number>>()
+
+async function chainIds(
+  database: Database,
+  connection: AbstractSqlConnection,
+  transaction: Transaction,
+  batch: ProjectionBatch,
+): Promise<(marketId: MarketId) => number> {
+  let known = knownChains.get(database)
+  if (known === undefined || known.size >= MARKETS_OPEN_MAX) {
+    known = new Map()
+    knownChains.set(database, known)
+  }
+  for (const { market } of batch.markets) known.set(market.id, market.chainId)
+  const unknown = new Set<MarketId>()
+  for (const { order } of batch.orders) if (!known.has(order.marketId)) unknown.add(order.marketId)
+  for (const { marketId } of batch.trades) if (!known.has(marketId)) unknown.add(marketId)
+  if (unknown.size > 0) {
+    const ids = [...unknown]
+    const found = await connection.execute<{ market_id: Buffer; chain_id: number | string }[]>(
+      `select market_id, chain_id from markets where market_id in (${ids.map(() => '?').join(',')})`,
+      ids.map(bytesOf),
+      'all',
+      transaction,
+    )
+    expectAll('markets', ids.length, found.length)
+    for (const row of found) known.set(hexOf(row.market_id) as MarketId, Number(row.chain_id))
+  }
+  return (marketId) => {
+    const chainId = known.get(marketId)
+    assert(chainId !== undefined)
+    return chainId
+  }
+}
+
+async function closeMarket(
+  connection: AbstractSqlConnection,
+  transaction: Transaction,
+  change: MarketChange,
+  counts: Map<number, MarketCounts>,
+): Promise<void> {
+  const { marketId, closed, seq, atMs } = change
+  const [before] = await connection.execute<
+    { chain_id: number | string; close_reason: string | null }[]
+  >(
+    'select chain_id, close_reason from markets where market_id = ?',
+    [bytesOf(marketId)],
+    'all',
+    transaction,
+  )
+  if (before !== undefined) {
+    countClosing(countsOf(counts, Number(before.chain_id)), before.close_reason, change)
+  }
+  const found = await run(
+    connection,
+    transaction,
+    'update markets set close_reason = ?, closed_at_ms = ?, last_seq = ? where market_id = ?',
+    [closed, atMs, seq, bytesOf(marketId)],
+  )
+  expectAll('markets', 1, found)
+  await run(
+    connection,
+    transaction,
+    `update orders set status = 'market-closed', updated_at_ms = ?, last_seq = ?
+      where market_id = ? and status = 'open'`,
+    [atMs, seq, bytesOf(marketId)],
+  )
+}
+
+/** A change of a row that is not there means that the database is not what the log says it is. */
+function expectAll(table: string, expected: number, found: number): void {
+  if (found === expected) return
+  throw new Fault(
+    'STORE_INCONSISTENT',
+    `the log speaks of ${expected} rows of ${table}, the database has ${found} of them`,
+    { retryable: false },
+  )
+}
+
+async function run(
+  connection: AbstractSqlConnection,
+  transaction: Transaction,
+  sql: string,
+  values: readonly (string | number | Buffer)[],
+): Promise<number> {
+  const result = await connection.execute<QueryResult>(sql, values, 'run', transaction)
+  return result.affectedRows
+}

@@ -1,0 +1,203 @@
+/**
+ * Counts everything again from the trades: what the projector should have kept. The audit compares
+ * the two; a database from before the sums were kept is filled with it. It walks the trades market by
+ * market, so that it holds one market at a time, however many trades there are.
+ */
+
+import type { QueryResult, Transaction } from '@mikro-orm/core'
+import type { AbstractSqlConnection } from '@mikro-orm/mysql'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { type Database, transact } from '../engine/database.ts'
+import { hexOf } from '../engine/hex.ts'
+import type { BulkWriter } from './bulk-writer.ts'
+import type { Value } from './columns.ts'
+import { mysqlWriter } from './mysql-writer.ts'
+import { MINUTE_SEC } from './spans.ts'
+import { sqliteWriter } from './sqlite-writer.ts'
+import {
+  candleValues,
+  count,
+  marketStatsValues,
+  newTally,
+  type SpanDelta,
+  spanValues,
+  type Tally,
+} from './tally.ts'
+
+export type Sql = { readonly connection: AbstractSqlConnection; readonly transaction: Transaction }
+
+/** What a chain adds up to. */
+export type ChainCount = {
+  readonly spans: Map<string, SpanDelta>
+  readonly traders: Set<Address>
+  trades: number
+  pending: number
+  markets: number
+  closed: number
+  resolved: number
+}
+
+const PAGE_ROWS = 5_000
+
+type TradeRow = {
+  readonly market_id: Buffer
+  readonly seq: number | string
+  readonly fill_index: number
+  readonly chain_id: number | string
+  readonly outcome: number
+  readonly price_e6: number
+  readonly cost_e6: number | string
+  readonly matched_at_ms: number | string
+  readonly failed_at_ms: number | string | null
+  readonly pending: number
+  readonly buyer: Buffer
+  readonly seller: Buffer
+}
+
+/** Counts all trades again; `take` is handed each market's own part, the answer is the chains'. */
+export async function recount(
+  sql: Sql,
+  take: (marketId: MarketId, tally: Tally) => Promise<void>,
+): Promise<Map<number, ChainCount>> {
+  const chains = new Map<number, ChainCount>()
+  for (const row of await countedMarkets(sql)) {
+    const chain = chainIn(chains, Number(row.chain_id))
+    const markets = Number(row.markets)
+    chain.markets += markets
+    if (row.close_reason !== null) chain.closed += markets
+    if (row.close_reason === 'resolved') chain.resolved += markets
+  }
+  let tally = newTally()
+  let marketId: MarketId | undefined
+  let last: TradeRow | undefined
+  for (;;) {
+    const page = await nextTrades(sql, last)
+    for (const row of page) {
+      const id = hexOf(row.market_id) as MarketId
+      if (id !== marketId) {
+        if (marketId !== undefined) await take(marketId, tally)
+        tally = newTally()
+        marketId = id
+      }
+      const chain = chainIn(chains, Number(row.chain_id))
+      // Whoever was matched has traded, also if the chain refused it.
+      chain.traders.add(hexOf(row.buyer) as Address)
+      chain.traders.add(hexOf(row.seller) as Address)
+      chain.pending += row.pending
+      if (row.failed_at_ms === null) countRow(tally, chain, id, row)
+    }
+    last = page.at(-1)
+    if (page.length < PAGE_ROWS) break
+  }
+  if (marketId !== undefined) await take(marketId, tally)
+  return chains
+}
+
+function countRow(tally: Tally, chain: ChainCount, marketId: MarketId, row: TradeRow): void {
+  // The spans of a chain go on through its markets, everything else starts again with each.
+  count(
+    { ...tally, spans: chain.spans },
+    {
+      marketId,
+      chainId: Number(row.chain_id),
+      seq: Number(row.seq),
+      fillIndex: row.fill_index,
+      outcome: row.outcome,
+      price: row.price_e6,
+      cost: Number(row.cost_e6),
+      matchedAtMs: Number(row.matched_at_ms),
+    },
+  )
+  chain.trades += 1
+}
+
+function chainIn(chains: Map<number, ChainCount>, chainId: number): ChainCount {
+  let chain = chains.get(chainId)
+  if (chain === undefined) {
+    const counts = { trades: 0, pending: 0, markets: 0, closed: 0, resolved: 0 }
+    chain = { spans: new Map(), traders: new Set(), ...counts }
+    chains.set(chainId, chain)
+  }
+  return chain
+}
+
+function countedMarkets({ connection, transaction }: Sql) {
+  return connection.execute<
+    { chain_id: number | string; close_reason: string | null; markets: number | string }[]
+  >(
+    `select chain_id, close_reason, count(*) as markets from markets
+      group by chain_id, close_reason`,
+    [],
+    'all',
+    transaction,
+  )
+}
+
+async function nextTrades(sql: Sql, after: TradeRow | undefined): Promise<TradeRow[]> {
+  const columns = `market_id, seq, fill_index, chain_id, outcome, price_e6, cost_e6, matched_at_ms,
+    failed_at_ms, pending, buyer, seller`
+  const order = 'order by market_id, seq, fill_index limit'
+  const ask = (where: string, values: readonly (number | string | Buffer)[], limit: number) =>
+    sql.connection.execute<TradeRow[]>(
+      `select ${columns} from trades ${where} ${order} ${limit}`,
+      values,
+      'all',
+      sql.transaction,
+    )
+  if (after === undefined) return ask('', [], PAGE_ROWS)
+  const { market_id, seq, fill_index } = after
+  // Three ranges of one index: the rest of the event, of the market, and what follows it.
+  const page: TradeRow[] = []
+  const parts: [where: string, values: (number | string | Buffer)[]][] = [
+    ['where market_id = ? and seq = ? and fill_index > ?', [market_id, seq, fill_index]],
+    ['where market_id = ? and seq > ?', [market_id, seq]],
+    ['where market_id > ?', [market_id]],
+  ]
+  for (const [where, values] of parts) {
+    if (page.length < PAGE_ROWS) page.push(...(await ask(where, values, PAGE_ROWS - page.length)))
+  }
+  return page
+}
+
+/** Fills the sums of a database that has markets, but was written before sums were kept. */
+export async function fillSums(database: Database): Promise<boolean> {
+  return transact(database, async (transaction, connection) => {
+    const sql = { connection, transaction }
+    const found = async (table: string) =>
+      (await connection.execute(`select 1 from ${table} limit 1`, [], 'all', transaction)).length
+    if ((await found('markets')) === 0 || (await found('chain_stats')) > 0) return false
+    for (const table of ['market_stats', 'candles', 'chain_spans', 'traders']) {
+      await connection.execute<QueryResult>(`delete from ${table}`, [], 'run', transaction)
+    }
+    const writer = await (database.address.dialect === 'sqlite'
+      ? sqliteWriter(connection)
+      : mysqlWriter(connection, transaction))
+    const chains = await recount(sql, (marketId, tally) => writeMarket(writer, marketId, tally))
+    for (const [chainId, chain] of chains) await writeChain(writer, chainId, chain)
+    return true
+  })
+}
+
+async function writeMarket(writer: BulkWriter, marketId: MarketId, tally: Tally): Promise<void> {
+  const stats = tally.markets.get(marketId)
+  if (stats === undefined) return
+  await writer.addMarketStats([marketStatsValues(marketId, stats)])
+  await writer.addCandles([...tally.candles.values()].map(candleValues))
+}
+
+/** All in the first partition's name: only the sum over the partitions is ever read. */
+async function writeChain(writer: BulkWriter, chainId: number, chain: ChainCount): Promise<void> {
+  const { spans, traders, trades, pending, markets, closed, resolved } = chain
+  await writer.addChainSpans([...spans.values()].map((span) => spanValues(span, 0)))
+  const fresh = await writer.addTraders(
+    [...traders].sort().map((trader) => [chainId, trader] as Value[]),
+  )
+  const volume = { whole: 0, millionths: 0 }
+  for (const span of spans.values()) {
+    if (span.spanSec !== MINUTE_SEC) continue
+    volume.whole += span.volume.whole
+    volume.millionths += span.volume.millionths
+  }
+  const sums = [volume.whole, volume.millionths, trades, pending, fresh]
+  await writer.addChainStats([[chainId, 0, ...sums, markets, closed, resolved]])
+}

@@ -1,0 +1,179 @@
+/**
+ * What a batch adds to the sums and prices that reads are answered from. Pure: it is fed trades that
+ * count, in the order of each market, and trades that have failed since they counted.
+ */
+
+import type { MarketId } from '#domain/ids.ts'
+import type { Value } from './columns.ts'
+import { addTo, noSum, SPANS_SEC, type SpanSec, type Sum, spanStartSec } from './spans.ts'
+
+/** A trade, as far as it is added up. */
+export type CountedTrade = {
+  readonly marketId: MarketId
+  readonly chainId: number
+  readonly seq: number
+  readonly fillIndex: number
+  readonly outcome: number
+  readonly price: number
+  readonly cost: number
+  readonly matchedAtMs: number
+}
+
+type MarketDelta = { readonly chainId: number; readonly volume: Sum; trades: number }
+
+export type SpanDelta = {
+  readonly chainId: number
+  readonly spanSec: SpanSec
+  readonly startSec: number
+  readonly volume: Sum
+  trades: number
+}
+
+type Candle = {
+  readonly marketId: MarketId
+  readonly outcome: number
+  readonly spanSec: SpanSec
+  readonly startSec: number
+  open: number
+  high: number
+  low: number
+  close: number
+  readonly volume: Sum
+  trades: number
+  firstSeq: number
+  firstFill: number
+  lastSeq: number
+  lastFill: number
+}
+
+export type Tally = {
+  /** Trades that count from now on, less those that have failed. */
+  readonly markets: Map<MarketId, MarketDelta>
+  readonly spans: Map<string, SpanDelta>
+  /** What new trades add to prices; what failed ones take away is looked up trade by trade. */
+  readonly candles: Map<string, Candle>
+  readonly failed: CountedTrade[]
+  /** By chain: how many more trades the chain has still to decide about. */
+  readonly pending: Map<number, number>
+}
+
+export function newTally(): Tally {
+  return {
+    markets: new Map(),
+    spans: new Map(),
+    candles: new Map(),
+    failed: [],
+    pending: new Map(),
+  }
+}
+
+/** The chain has to decide about one more trade, or about one less. */
+export function countPending(tally: Tally, chainId: number, by: number): void {
+  tally.pending.set(chainId, (tally.pending.get(chainId) ?? 0) + by)
+}
+
+/** A trade was matched. */
+export function count(tally: Tally, trade: CountedTrade): void {
+  addSums(tally, trade, 1)
+  for (const spanSec of SPANS_SEC) addToCandle(tally, trade, spanSec)
+}
+
+/** A trade that was counted has failed. */
+export function uncount(tally: Tally, trade: CountedTrade): void {
+  addSums(tally, trade, -1)
+  tally.failed.push(trade)
+}
+
+function addSums(tally: Tally, trade: CountedTrade, sign: 1 | -1): void {
+  const { marketId, chainId, cost, matchedAtMs } = trade
+  let market = tally.markets.get(marketId)
+  if (market === undefined) {
+    market = { chainId, volume: noSum(), trades: 0 }
+    tally.markets.set(marketId, market)
+  }
+  addTo(market.volume, cost, sign)
+  market.trades += sign
+  for (const spanSec of SPANS_SEC) {
+    const startSec = spanStartSec(matchedAtMs, spanSec)
+    const key = `${chainId}/${spanSec}/${startSec}`
+    let span = tally.spans.get(key)
+    if (span === undefined) {
+      span = { chainId, spanSec, startSec, volume: noSum(), trades: 0 }
+      tally.spans.set(key, span)
+    }
+    addTo(span.volume, cost, sign)
+    span.trades += sign
+  }
+}
+
+export function candleKey(
+  marketId: MarketId,
+  outcome: number,
+  spanSec: number,
+  startSec: number,
+): string {
+  return `${marketId}/${outcome}/${spanSec}/${startSec}`
+}
+
+function addToCandle(tally: Tally, trade: CountedTrade, spanSec: SpanSec): void {
+  const { marketId, outcome, price, cost, seq, fillIndex } = trade
+  const startSec = spanStartSec(trade.matchedAtMs, spanSec)
+  const key = candleKey(marketId, outcome, spanSec, startSec)
+  let candle = tally.candles.get(key)
+  if (candle === undefined) {
+    candle = {
+      marketId,
+      outcome,
+      spanSec,
+      startSec,
+      open: price,
+      high: price,
+      low: price,
+      close: price,
+      volume: noSum(),
+      trades: 0,
+      firstSeq: seq,
+      firstFill: fillIndex,
+      lastSeq: seq,
+      lastFill: fillIndex,
+    }
+    tally.candles.set(key, candle)
+  }
+  candle.high = Math.max(candle.high, price)
+  candle.low = Math.min(candle.low, price)
+  candle.close = price
+  candle.lastSeq = seq
+  candle.lastFill = fillIndex
+  addTo(candle.volume, cost)
+  candle.trades += 1
+}
+
+export function marketStatsValues(marketId: MarketId, delta: MarketDelta): Value[] {
+  const { chainId, volume, trades } = delta
+  return [marketId, chainId, volume.whole, volume.millionths, trades]
+}
+
+export function spanValues(delta: SpanDelta, partition: number): Value[] {
+  const { chainId, spanSec, startSec, volume, trades } = delta
+  return [chainId, partition, spanSec, startSec, volume.whole, volume.millionths, trades]
+}
+
+export function candleValues(candle: Candle): Value[] {
+  return [
+    candle.marketId,
+    candle.outcome,
+    candle.spanSec,
+    candle.startSec,
+    candle.open,
+    candle.high,
+    candle.low,
+    candle.close,
+    candle.volume.whole,
+    candle.volume.millionths,
+    candle.trades,
+    candle.firstSeq,
+    candle.firstFill,
+    candle.lastSeq,
+    candle.lastFill,
+  ]
+}

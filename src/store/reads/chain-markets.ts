@@ -1,0 +1,370 @@
+/** Reads of what the indexer took from the chain: markets, their resolution, tokens and trades. */
+
+import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import type { Category, Market } from '#domain/market.ts'
+import type { Outcome } from '#domain/order.ts'
+import { type Database, read, sqlConnection } from '../engine/database.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
+
+export type ChainMarketRecord = Market & {
+  readonly resolved: boolean
+  readonly winningOutcome: Outcome | null
+  readonly resolvedAtSec: number | null
+  readonly resolvedTx: string | null
+  /** Whether the condition pays, so that redemptions are possible. */
+  readonly redeemable: boolean
+  readonly createdBlock: number
+  readonly createdTx: string
+  /** Whether the exchange gave it up after a reorg: it takes no orders even if it came back. */
+  readonly withdrawn: boolean
+  readonly quickFacts: QuickFacts | null
+}
+
+/** Prices are USD with eight decimals. */
+type QuickFacts = {
+  readonly asset: string
+  readonly startSec: number
+  readonly startPrice: number
+  readonly source: string
+  /** By which prices it was resolved; null until then. */
+  readonly endPrice: number | null
+  readonly endStartPrice: number | null
+  readonly endSource: string | null
+}
+
+export type ChainMarketFilter = {
+  readonly chainId?: number
+  readonly category?: Category
+  readonly resolved?: boolean
+  /** Quick markets only, or all others only. */
+  readonly quick?: boolean
+  /** Only quick markets of this asset. */
+  readonly asset?: string
+  /** Words that the question or the description has, in any case. */
+  readonly search?: string
+  /** The last one of the page before. */
+  readonly after?: { readonly createdAt: number; readonly id: MarketId }
+  readonly limit: number
+}
+
+export type AssertionRecord = {
+  readonly id: string
+  readonly marketId: MarketId
+  readonly chainId: number
+  readonly proposer: Address
+  readonly asserter: Address
+  readonly outcome: Outcome
+  readonly bond: string
+  readonly assertedAtSec: number
+  readonly windowEndsAtSec: number
+  readonly proposedBlock: number
+  readonly proposedTx: string
+  readonly disputed: boolean
+  readonly disputedAtSec: number | null
+  readonly disputedTx: string | null
+  /** Null while it is open. */
+  readonly endedAs: 'settled' | 'overturned' | 'abandoned' | null
+  readonly endedAtSec: number | null
+  readonly endedTx: string | null
+}
+
+export type TokenBalance = {
+  readonly holder: Address
+  readonly marketId: MarketId
+  readonly outcome: Outcome
+  /** Decimal text: a balance can leave the safe integers. */
+  readonly balance: string
+  /** The last block that changed it. */
+  readonly blockNumber: number
+}
+
+type Values = readonly (string | number | Buffer)[]
+type Raw = Record<string, string | number | Uint8Array | null>
+
+async function select(database: Database, sql: string, values: Values): Promise<Raw[]> {
+  return read(database, () => sqlConnection(database).execute<Raw[]>(sql, [...values], 'all'))
+}
+
+/** Markets of the chain that fit the filter, the oldest first. */
+export async function listChainMarkets(
+  database: Database,
+  filter: ChainMarketFilter,
+): Promise<ChainMarketRecord[]> {
+  const { where, values } = conditions(filter)
+  const rows = await select(
+    database,
+    `select ${MARKET_COLUMNS} from chain_markets where ${where}
+      order by created_at_sec, market_id limit ${Math.floor(filter.limit)}`,
+    values,
+  )
+  return rows.map(marketRecord)
+}
+
+function conditions(filter: ChainMarketFilter): {
+  where: string
+  values: (string | number | Buffer)[]
+} {
+  const where = ['listed = 1']
+  const values: (string | number | Buffer)[] = []
+  const need = (text: string, ...given: (string | number | Buffer)[]): void => {
+    where.push(text)
+    values.push(...given)
+  }
+  if (filter.chainId !== undefined) need('chain_id = ?', filter.chainId)
+  if (filter.category !== undefined) need('category = ?', filter.category)
+  if (filter.resolved !== undefined) need('resolved = ?', filter.resolved ? 1 : 0)
+  if (filter.quick !== undefined) need('quick = ?', filter.quick ? 1 : 0)
+  if (filter.asset !== undefined) need('asset = ?', filter.asset)
+  if (filter.search !== undefined) {
+    need('instr(searched, ?) > 0', filter.search.toLowerCase())
+  }
+  if (filter.after !== undefined) {
+    const { createdAt, id } = filter.after
+    need(
+      '(created_at_sec > ? or (created_at_sec = ? and market_id > ?))',
+      createdAt,
+      createdAt,
+      bytesOf(id),
+    )
+  }
+  return { where: where.join(' and '), values }
+}
+
+/** One market of the chain; undefined also while a reorg has taken it away. */
+export async function chainMarketById(
+  database: Database,
+  marketId: MarketId,
+): Promise<ChainMarketRecord | undefined> {
+  const [row] = await select(
+    database,
+    `select ${MARKET_COLUMNS} from chain_markets where listed = 1 and market_id = ?`,
+    [bytesOf(marketId)],
+  )
+  return row === undefined ? undefined : marketRecord(row)
+}
+
+/** The markets with this contract; on several chains the same address may be several markets. */
+export async function chainMarketsByContract(
+  database: Database,
+  contractAddress: Address,
+): Promise<ChainMarketRecord[]> {
+  const rows = await select(
+    database,
+    `select ${MARKET_COLUMNS} from chain_markets where listed = 1 and contract_address = ? limit 100`,
+    [bytesOf(contractAddress)],
+  )
+  return rows.map(marketRecord)
+}
+
+/** The addresses of all markets of a chain, for telling their events from a stranger's. */
+export async function chainMarketAddresses(
+  database: Database,
+  chainId: number,
+  contracts: readonly Address[],
+): Promise<Address[]> {
+  if (contracts.length === 0) return []
+  const rows = await select(
+    database,
+    `select contract_address from chain_markets
+      where chain_id = ? and contract_address in (${contracts.map(() => '?').join(', ')})`,
+    [chainId, ...contracts.map(bytesOf)],
+  )
+  return rows.map((row) => hexOf(row.contract_address as Uint8Array) as Address)
+}
+
+/**
+ * Markets whose actors are not as the chain has them: to be opened because they trade and no log
+ * knows them, to be closed because they are resolved or given up and their log says otherwise.
+ */
+export async function marketsToReconcile(
+  database: Database,
+  args: { readonly chainId: number; readonly nowSec: number; readonly limit: number },
+): Promise<{
+  open: Market[]
+  close: { marketId: MarketId; reason: 'resolved' | 'withdrawn' }[]
+  /** Orders that their traders withdrew on chain and that still rest. */
+  cancel: { marketId: MarketId; trader: Address; orderHash: OrderHash }[]
+}> {
+  const limit = Math.floor(args.limit)
+  const open = await select(
+    database,
+    `select ${MARKET_COLUMNS} from chain_markets c
+      where chain_id = ? and listed = 1 and withdrawn = 0 and resolved = 0 and expires_at_sec > ?
+        and not exists (select 1 from markets m where m.market_id = c.market_id)
+      order by created_block limit ${limit}`,
+    [args.chainId, args.nowSec],
+  )
+  const close = await select(
+    database,
+    `select c.market_id as market_id, c.resolved as resolved
+      from chain_markets c join markets m on m.market_id = c.market_id
+      where c.chain_id = ? and ((c.resolved = 1 and (m.close_reason is null or m.close_reason = 'expired'))
+        or (c.withdrawn = 1 and m.close_reason is null))
+      order by c.resolved_block desc limit ${limit}`,
+    [args.chainId],
+  )
+  const cancel = await select(
+    database,
+    `select o.market_id as market_id, o.trader as trader, o.order_hash as order_hash
+      from chain_withdrawn_orders w
+      join orders o on o.order_hash = w.order_hash and o.trader = w.trader
+      where w.chain_id = ? and o.status = 'open' limit ${limit}`,
+    [args.chainId],
+  )
+  return {
+    cancel: cancel.map((row) => ({
+      marketId: hexOf(row.market_id as Uint8Array) as MarketId,
+      trader: hexOf(row.trader as Uint8Array) as Address,
+      orderHash: hexOf(row.order_hash as Uint8Array) as OrderHash,
+    })),
+    open: open.map(marketOf),
+    close: close.map((row) => ({
+      marketId: hexOf(row.market_id as Uint8Array) as MarketId,
+      reason: Number(row.resolved) === 1 ? 'resolved' : 'withdrawn',
+    })),
+  }
+}
+
+/** Every assertion about a market, the newest first. */
+export async function assertionsOfMarket(
+  database: Database,
+  marketId: MarketId,
+): Promise<AssertionRecord[]> {
+  const rows = await select(
+    database,
+    `select *, cast(bond_e6 as char) as bond from chain_assertions where market_id = ?
+      order by proposed_block desc, proposed_log_index desc limit 100`,
+    [bytesOf(marketId)],
+  )
+  return rows.map(assertionRecord)
+}
+
+/** Open assertions of a chain whose window has ended by then, the oldest first. */
+export async function assertionsToSettle(
+  database: Database,
+  args: { readonly chainId: number; readonly endedBySec: number; readonly limit: number },
+): Promise<AssertionRecord[]> {
+  const rows = await select(
+    database,
+    `select *, cast(bond_e6 as char) as bond from chain_assertions
+      where chain_id = ? and ended_as is null and window_ends_at_sec <= ?
+      order by window_ends_at_sec limit ${Math.floor(args.limit)}`,
+    [args.chainId, args.endedBySec],
+  )
+  return rows.map(assertionRecord)
+}
+
+/** Resolved markets of a chain whose condition does not pay yet: their report has failed. */
+export async function marketsWithoutPayout(
+  database: Database,
+  args: { readonly chainId: number; readonly limit: number },
+): Promise<ChainMarketRecord[]> {
+  const rows = await select(
+    database,
+    `select ${MARKET_COLUMNS} from chain_markets
+      where chain_id = ? and resolved = 1 and payouts_block is null and listed = 1
+      limit ${Math.floor(args.limit)}`,
+    [args.chainId],
+  )
+  return rows.map(marketRecord)
+}
+
+/** What a holder has of the outcome tokens of known markets. */
+export async function tokenBalancesOf(
+  database: Database,
+  holder: Address,
+  chainId: number,
+): Promise<TokenBalance[]> {
+  const rows = await select(
+    database,
+    `select b.holder as holder, o.market_id as market_id, o.outcome as outcome,
+        cast(b.balance_e6 as char) as balance, b.block_number as block_number
+      from chain_token_balances b
+      join chain_outcomes o on o.chain_id = b.chain_id and o.position_id = b.position_id
+      where b.holder = ? and b.chain_id = ? limit 10000`,
+    [bytesOf(holder), chainId],
+  )
+  return rows.map((row) => ({
+    holder: hexOf(row.holder as Uint8Array) as Address,
+    marketId: hexOf(row.market_id as Uint8Array) as MarketId,
+    outcome: Number(row.outcome) as Outcome,
+    balance: String(row.balance),
+    blockNumber: Number(row.block_number),
+  }))
+}
+
+const MARKET_COLUMNS = `market_id, chain_id, contract_address, maker, question, description, category,
+  expires_at_sec, created_at_sec, quick, asset, start_sec, start_price_e8, price_source,
+  end_start_price_e8, end_price_e8, end_source, created_block, created_tx, resolved,
+  winning_outcome, resolved_at_sec, resolved_tx, payouts, withdrawn`
+
+function marketOf(row: Raw): Market {
+  return {
+    id: hexOf(row.market_id as Uint8Array) as MarketId,
+    question: String(row.question),
+    description: String(row.description),
+    category: row.category as Category,
+    contractAddress: hexOf(row.contract_address as Uint8Array) as Address,
+    maker: hexOf(row.maker as Uint8Array) as Address,
+    expiration: Number(row.expires_at_sec),
+    chainId: Number(row.chain_id),
+    createdAt: Number(row.created_at_sec),
+    quick: Number(row.quick) === 1,
+  }
+}
+
+function marketRecord(row: Raw): ChainMarketRecord {
+  return {
+    ...marketOf(row),
+    resolved: Number(row.resolved) === 1,
+    winningOutcome: numberOrNull(row.winning_outcome) as Outcome | null,
+    resolvedAtSec: numberOrNull(row.resolved_at_sec),
+    resolvedTx: hexOrNull(row.resolved_tx),
+    redeemable: row.payouts !== null,
+    createdBlock: Number(row.created_block),
+    createdTx: hexOf(row.created_tx as Uint8Array),
+    withdrawn: Number(row.withdrawn) === 1,
+    quickFacts:
+      row.asset === null
+        ? null
+        : {
+            asset: String(row.asset),
+            startSec: Number(row.start_sec),
+            startPrice: Number(row.start_price_e8),
+            source: String(row.price_source),
+            endPrice: numberOrNull(row.end_price_e8),
+            endStartPrice: numberOrNull(row.end_start_price_e8),
+            endSource: row.end_source === null ? null : String(row.end_source),
+          },
+  }
+}
+
+function assertionRecord(row: Raw): AssertionRecord {
+  return {
+    id: hexOf(row.assertion_id as Uint8Array),
+    marketId: hexOf(row.market_id as Uint8Array) as MarketId,
+    chainId: Number(row.chain_id),
+    proposer: hexOf(row.proposer as Uint8Array) as Address,
+    asserter: hexOf(row.asserter as Uint8Array) as Address,
+    outcome: Number(row.proposed_outcome) as Outcome,
+    bond: String(row.bond),
+    assertedAtSec: Number(row.asserted_at_sec),
+    windowEndsAtSec: Number(row.window_ends_at_sec),
+    proposedBlock: Number(row.proposed_block),
+    proposedTx: hexOf(row.proposed_tx as Uint8Array),
+    disputed: row.disputed_block !== null,
+    disputedAtSec: numberOrNull(row.disputed_at_sec),
+    disputedTx: hexOrNull(row.disputed_tx),
+    endedAs: row.ended_as as AssertionRecord['endedAs'],
+    endedAtSec: numberOrNull(row.ended_at_sec),
+    endedTx: hexOrNull(row.ended_tx),
+  }
+}
+
+function numberOrNull(value: Raw[string] | undefined): number | null {
+  return value === null || value === undefined ? null : Number(value)
+}
+
+function hexOrNull(value: Raw[string] | undefined): string | null {
+  return value === null || value === undefined ? null : hexOf(value as Uint8Array)
+}

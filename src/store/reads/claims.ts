@@ -1,0 +1,61 @@
+/** Reads of claims: redemptions through the relayer, the newest first. */
+
+import type { ClaimRecord, ClaimStatus, RelayKey } from '#domain/relay.ts'
+import { type Database, read } from '../engine/database.ts'
+import { ClaimEntity } from '../entities/claim.ts'
+
+/** The last claim of a page. */
+export type ClaimPlace = { readonly atMs: number; readonly item: number; readonly key: RelayKey }
+
+export type ClaimFilter = {
+  readonly status: ClaimStatus
+  readonly limit: number
+  /** Only those that follow it, which are older. */
+  readonly before?: ClaimPlace
+}
+
+/** The newest claims of one status, where the next page begins, and how many there are in all. */
+export async function claimsByStatus(
+  database: Database,
+  { status, limit, before }: ClaimFilter,
+): Promise<{ claims: ClaimRecord[]; count: number; next: ClaimPlace | undefined }> {
+  const where = { status, ...(before === undefined ? {} : olderThan(before)) }
+  const [found, count] = await read(database, (em) =>
+    Promise.all([em.find(ClaimEntity, where, newest(limit)), em.count(ClaimEntity, { status })]),
+  )
+  const last = found.length === limit ? found.at(-1) : undefined
+  const next =
+    last === undefined ? undefined : { atMs: last.submittedAtMs, item: last.item, key: last.key }
+  return { claims: found.map(claimRecord), count, next }
+}
+
+function olderThan({ atMs, item, key }: ClaimPlace) {
+  return {
+    submittedAtMs: { $lte: atMs },
+    $or: [{ submittedAtMs: { $lt: atMs } }, { item: { $lt: item } }, { item, key: { $lt: key } }],
+  }
+}
+
+function newest(limit: number) {
+  return {
+    orderBy: { submittedAtMs: 'desc', item: 'desc', key: 'desc' },
+    limit,
+    disableIdentityMap: true,
+  } as const
+}
+
+function claimRecord(row: ClaimEntity): ClaimRecord {
+  return {
+    chainId: row.chainId,
+    userAddress: row.userAddress,
+    marketId: row.marketId,
+    marketAddress: row.marketAddress,
+    payout: row.payout,
+    winningOutcome: row.winningOutcome,
+    status: row.status,
+    txHash: row.txHash ?? '',
+    reason: row.reason ?? '',
+    submittedAtMs: row.submittedAtMs,
+    updatedAtMs: row.updatedAtMs,
+  }
+}

@@ -1,0 +1,213 @@
+/**
+ * The named queries of the query pool: one table of types from which the asking side, the answering
+ * side and the worker all follow. Only plain data crosses the thread, faults too.
+ */
+
+import type { ApiKey } from '#domain/api-key.ts'
+import { Fault } from '#domain/fault.ts'
+import type { Address, MarketId, TradeId } from '#domain/ids.ts'
+import type { Mark, QuickMarket } from '#domain/quick-market.ts'
+import type { ClaimRecord, RelayKey, RelayRecord } from '#domain/relay.ts'
+import type { StoredTrade } from '#domain/trade.ts'
+import type { TransactionRow } from '#domain/transaction.ts'
+import type { Database } from '../engine/database.ts'
+import { storeFault } from '../engine/store-fault.ts'
+import { apiKeyById } from '../writes/api-keys.ts'
+import { marksSince, type PriceRecord, pricesSince } from '../writes/prices.ts'
+import {
+  quickMarketById,
+  quickMarketsOfAsset,
+  unfinishedQuickMarkets,
+} from '../writes/quick-markets.ts'
+import { relayByKey, relayGasSince, unfinishedRelays } from '../writes/relays.ts'
+import { type JournalFilter, journalOf, transactionByHash } from '../writes/transactions.ts'
+import { type CandleFilter, type CandleRecord, candles } from './candles.ts'
+import {
+  type AssertionRecord,
+  assertionsOfMarket,
+  assertionsToSettle,
+  type ChainMarketFilter,
+  type ChainMarketRecord,
+  chainMarketById,
+  chainMarketsByContract,
+  listChainMarkets,
+  marketsWithoutPayout,
+  type TokenBalance,
+  tokenBalancesOf,
+} from './chain-markets.ts'
+import { type ClaimFilter, type ClaimPlace, claimsByStatus } from './claims.ts'
+import {
+  listMarkets,
+  type MarketFilter,
+  type MarketRecord,
+  marketById,
+  marketsByContract,
+} from './markets.ts'
+import { type PayoutRecord, payoutsOfUser } from './payouts.ts'
+import {
+  holdersOf,
+  indexedBlock,
+  type MarketHolders,
+  type PositionRecord,
+  positionOf,
+  positionsOfUser,
+  type UserPosition,
+} from './positions.ts'
+import { pendingTradeIds, tradesWithOrders } from './settlements.ts'
+import { type ChainStats, chainStats, type MarketStats, marketStats } from './stats.ts'
+import {
+  failedTradesSince,
+  newestPendingTrades,
+  recentTrades,
+  type TradePage,
+  type TradeRecord,
+} from './trades.ts'
+import { tradesOfUser, type UserTrades } from './user-trades.ts'
+
+export type Queries = {
+  apiKeyById: { takes: { id: string }; answers: ApiKey | undefined }
+  marketById: { takes: { marketId: MarketId }; answers: MarketRecord | undefined }
+  marketsByContract: { takes: { contractAddress: Address }; answers: MarketRecord[] }
+  listMarkets: { takes: MarketFilter; answers: MarketRecord[] }
+  recentTrades: { takes: Parameters<typeof recentTrades>[1]; answers: TradeRecord[] }
+  tradesOfUser: { takes: Parameters<typeof tradesOfUser>[1]; answers: UserTrades }
+  newestPendingTrades: { takes: Parameters<typeof newestPendingTrades>[1]; answers: TradePage }
+  failedTradesSince: { takes: Parameters<typeof failedTradesSince>[1]; answers: TradePage }
+  marketStats: { takes: { marketId: MarketId; nowMs: number }; answers: MarketStats }
+  chainStats: { takes: { chainId?: number; nowMs: number }; answers: ChainStats }
+  candles: { takes: CandleFilter; answers: CandleRecord[] }
+  positionOf: { takes: Parameters<typeof positionOf>[1]; answers: PositionRecord | undefined }
+  positionsOfUser: { takes: Parameters<typeof positionsOfUser>[1]; answers: UserPosition[] }
+  holdersOf: { takes: { marketId: MarketId; limit: number }; answers: MarketHolders }
+  payoutsOfUser: { takes: Parameters<typeof payoutsOfUser>[1]; answers: PayoutRecord[] }
+  indexedBlock: { takes: { chainId: number }; answers: number | undefined }
+  pricesSince: {
+    takes: { asset: string; sinceSec: number; limit: number }
+    answers: PriceRecord[]
+  }
+  marksSince: { takes: { sinceSec: number; limit: number }; answers: Mark[] }
+  quickMarketsOfAsset: {
+    takes: { asset: string; limit: number; beforeSec?: number }
+    answers: QuickMarket[]
+  }
+  quickMarketById: { takes: { id: number }; answers: QuickMarket | undefined }
+  unfinishedQuickMarkets: { takes: { limit: number }; answers: QuickMarket[] }
+  listChainMarkets: { takes: ChainMarketFilter; answers: ChainMarketRecord[] }
+  chainMarketById: { takes: { marketId: MarketId }; answers: ChainMarketRecord | undefined }
+  chainMarketsByContract: { takes: { contractAddress: Address }; answers: ChainMarketRecord[] }
+  assertionsOfMarket: { takes: { marketId: MarketId }; answers: AssertionRecord[] }
+  marketsWithoutPayout: {
+    takes: { chainId: number; limit: number }
+    answers: ChainMarketRecord[]
+  }
+  assertionsToSettle: {
+    takes: { chainId: number; endedBySec: number; limit: number }
+    answers: AssertionRecord[]
+  }
+  tokenBalancesOf: { takes: { holder: Address; chainId: number }; answers: TokenBalance[] }
+  relayByKey: { takes: { key: RelayKey }; answers: RelayRecord | undefined }
+  unfinishedRelays: { takes: { chainId: number; limit: number }; answers: RelayRecord[] }
+  relayGasSince: {
+    takes: { chainId: number; owner?: Address; sinceMs: number }
+    answers: number
+  }
+  claimsByStatus: {
+    takes: ClaimFilter
+    answers: { claims: ClaimRecord[]; count: number; next: ClaimPlace | undefined }
+  }
+  pendingTradeIds: {
+    takes: { chainId: number; limit: number; exceptMarkets?: readonly MarketId[] }
+    answers: TradeId[]
+  }
+  tradesWithOrders: { takes: { tradeIds: readonly TradeId[] }; answers: StoredTrade[] }
+  journalOf: { takes: JournalFilter; answers: { rows: TransactionRow[]; lastNonce: number } }
+  transactionByHash: { takes: { txHash: string }; answers: TransactionRow | undefined }
+}
+
+export type QueryName = keyof Queries
+
+/** What travels to the pool. */
+export type QueryTask<Name extends QueryName = QueryName> = {
+  readonly query: Name
+  readonly args: Queries[Name]['takes']
+}
+
+/** What comes back from it. */
+export type QueryReply =
+  | { readonly ok: true; readonly answer: unknown }
+  | {
+      readonly ok: false
+      readonly code: string
+      readonly message: string
+      readonly retryable: boolean
+    }
+
+const answers: {
+  readonly [Name in QueryName]: (
+    database: Database,
+    args: Queries[Name]['takes'],
+  ) => Promise<Queries[Name]['answers']>
+} = {
+  apiKeyById: (database, { id }) => apiKeyById(database, id),
+  marketById: (database, { marketId }) => marketById(database, marketId),
+  marketsByContract: (database, { contractAddress }) =>
+    marketsByContract(database, contractAddress),
+  listMarkets,
+  recentTrades,
+  tradesOfUser,
+  newestPendingTrades,
+  failedTradesSince,
+  marketStats,
+  chainStats,
+  candles,
+  positionOf,
+  positionsOfUser,
+  holdersOf,
+  payoutsOfUser,
+  indexedBlock,
+  pricesSince,
+  marksSince,
+  quickMarketsOfAsset,
+  quickMarketById,
+  unfinishedQuickMarkets,
+  listChainMarkets,
+  chainMarketById: (database, { marketId }) => chainMarketById(database, marketId),
+  chainMarketsByContract: (database, { contractAddress }) =>
+    chainMarketsByContract(database, contractAddress),
+  assertionsOfMarket: (database, { marketId }) => assertionsOfMarket(database, marketId),
+  assertionsToSettle,
+  marketsWithoutPayout,
+  tokenBalancesOf: (database, { holder, chainId }) => tokenBalancesOf(database, holder, chainId),
+  relayByKey,
+  unfinishedRelays,
+  relayGasSince,
+  claimsByStatus,
+  pendingTradeIds,
+  tradesWithOrders,
+  journalOf,
+  transactionByHash,
+}
+
+/** Answers one task; it never throws for a fault, since no error crosses a thread whole. */
+export async function answerQuery<Name extends QueryName>(
+  open: () => Promise<Database>,
+  { query, args }: QueryTask<Name>,
+): Promise<QueryReply> {
+  try {
+    return { ok: true, answer: await answers[query](await open(), args) }
+  } catch (error) {
+    const { code, message, retryable } = storeFault(error)
+    return { ok: false, code, message, retryable }
+  }
+}
+
+/** Asks the pool, or whatever else runs a task; a fault over there is a fault here. */
+export async function askQuery<Name extends QueryName>(
+  pool: { run(task: QueryTask<Name>): Promise<unknown> },
+  query: Name,
+  args: Queries[Name]['takes'],
+): Promise<Queries[Name]['answers']> {
+  const reply = (await pool.run({ query, args })) as QueryReply
+  if (reply.ok) return reply.answer as Queries[Name]['answers']
+  throw new Fault(reply.code, reply.message, { retryable: reply.retryable })
+}

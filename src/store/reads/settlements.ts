@@ -1,0 +1,80 @@
+/** Trades with their signed orders, as settlement needs them. */
+
+import { type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
+import type { VerifiedOrder } from '#domain/order.ts'
+import type { StoredTrade } from '#domain/trade.ts'
+import { type Database, read, sqlConnection } from '../engine/database.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
+import { TradeEntity } from '../entities/trade.ts'
+import { tradeKey } from '../projection/columns.ts'
+import { type OrderRecord, ordersByHash } from './orders.ts'
+import { type TradeRecord, type TradeRowRead, tradeRecord } from './trades.ts'
+
+/** Trades that the chain has not decided about, the oldest first, without those of some markets. */
+export async function pendingTradeIds(
+  database: Database,
+  filter: {
+    readonly chainId: number
+    readonly limit: number
+    readonly exceptMarkets?: readonly MarketId[]
+  },
+): Promise<TradeId[]> {
+  const { chainId, limit, exceptMarkets = [] } = filter
+  const except =
+    exceptMarkets.length === 0 ? '' : `and market_id not in (${exceptMarkets.map(() => '?')})`
+  const rows = await read(database, () =>
+    sqlConnection(database).execute<Pick<TradeRowRead, 'market_id' | 'seq' | 'fill_index'>[]>(
+      `select market_id, seq, fill_index from trades where pending = 1 and chain_id = ? ${except}
+        order by matched_at_ms, seq, fill_index limit ?`,
+      [chainId, ...exceptMarkets.map(bytesOf), limit],
+      'all',
+    ),
+  )
+  return rows.map((row) =>
+    tradeId(hexOf(row.market_id) as MarketId, Number(row.seq), row.fill_index),
+  )
+}
+
+/** Those of the trades that are known, whatever has become of them, in the order of the list. */
+export async function tradesWithOrders(
+  database: Database,
+  { tradeIds }: { readonly tradeIds: readonly TradeId[] },
+): Promise<StoredTrade[]> {
+  if (tradeIds.length === 0) return []
+  const keys = tradeIds.map(tradeKey).map(({ marketId, sequence, fillIndex }) => ({
+    marketId,
+    seq: sequence,
+    fillIndex,
+  }))
+  const found = await read(database, (em) =>
+    em.find(TradeEntity, { $or: keys }, { disableIdentityMap: true }),
+  )
+  const places = new Map(tradeIds.map((id, place) => [id, place]))
+  const placeOf = ({ tradeId: id }: TradeRecord): number => places.get(id) ?? 0
+  const trades = found.map(tradeRecord).sort((a, b) => placeOf(a) - placeOf(b))
+  return withOrders(database, trades)
+}
+
+async function withOrders(
+  database: Database,
+  trades: readonly TradeRecord[],
+): Promise<StoredTrade[]> {
+  const hashes = new Set<OrderHash>()
+  for (const { buyOrderHash, sellOrderHash } of trades) hashes.add(buyOrderHash).add(sellOrderHash)
+  const orders = new Map(
+    (await ordersByHash(database, [...hashes])).map((order) => [order.orderHash, order]),
+  )
+  return trades.flatMap((trade) => {
+    const buy = orders.get(trade.buyOrderHash)
+    const sell = orders.get(trade.sellOrderHash)
+    // An order is in the database before its trades are, so both are there.
+    if (buy === undefined || sell === undefined) return []
+    const { cost, txHash, reason, failedAtMs, updatedAtMs, ...rest } = trade
+    return [{ ...rest, buy: asSigned(buy), sell: asSigned(sell) }]
+  })
+}
+
+function asSigned(record: OrderRecord): VerifiedOrder {
+  const { chainId, status, remaining, matches, placedAtMs, updatedAtMs, seq, ...order } = record
+  return order
+}

@@ -1,0 +1,233 @@
+/**
+ * Reads of trades. Within a market trades lie in the order of `seq` and `fillIndex`, which is also
+ * the order of time, since a market's clock never goes back; across markets they are ordered by
+ * time, and equal times by `seq` and `fillIndex`.
+ */
+
+import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import { tradeId } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import type { Outcome, Side } from '#domain/order.ts'
+import type { Trade, TradeStatus } from '#domain/trade.ts'
+import { type Database, read, sqlConnection } from '../engine/database.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
+import { TradeEntity } from '../entities/trade.ts'
+
+export type TradeRecord = Trade & {
+  readonly chainId: number
+  /** What the buyer pays, in collateral of six decimals. */
+  readonly cost: number
+  readonly status: TradeStatus
+  /** Empty until the trade was first submitted. */
+  readonly txHash: string
+  /** Why it failed or was reverted, otherwise empty. */
+  readonly reason: string
+  /** How often it was submitted. */
+  readonly attempts: number
+  readonly failedAtMs: number | null
+  readonly updatedAtMs: number
+}
+
+/** A place in the trades of a market: what happened before this one. */
+type BeforeTrade = { readonly seq: number; readonly fillIndex: number }
+
+/** The trades of a market, the newest first; all of them, or those before one. */
+export async function recentTrades(
+  database: Database,
+  filter: {
+    readonly marketId: MarketId
+    readonly limit: number
+    readonly before?: BeforeTrade | undefined
+  },
+): Promise<TradeRecord[]> {
+  const { marketId, limit, before } = filter
+  // The bound on `seq` alone is what the index serves; the rest skips fills of one event.
+  const earlier = before === undefined ? '' : 'and seq <= ? and (seq < ? or fill_index < ?)'
+  const place = before === undefined ? [] : [before.seq, before.seq, before.fillIndex]
+  return listed(
+    database,
+    `where market_id = ? ${earlier} order by market_id desc, seq desc, fill_index desc limit ?`,
+    [bytesOf(marketId), ...place, limit],
+  )
+}
+
+/** A place in a list across markets. Rows are numbered, so the order is total. */
+export type TradePlace = {
+  /** The time that the list is ordered by. */
+  readonly atMs: number
+  readonly seq: number
+  readonly fillIndex: number
+  readonly row: number
+}
+
+/** One page, how many there are in all, and where the page ended; undefined at the end. */
+export type TradePage = {
+  readonly trades: TradeRecord[]
+  readonly count: number
+  readonly next: TradePlace | undefined
+}
+
+/** The newest trades that the chain has not decided about. */
+export async function newestPendingTrades(
+  database: Database,
+  filter: { readonly limit: number; readonly before?: TradePlace | undefined },
+): Promise<TradePage> {
+  const [page, count] = await Promise.all([
+    pageOf(database, 'matched_at_ms', 'pending = 1', [], filter),
+    // Kept by the projector, because there may be as many as there are trades.
+    read(database, () =>
+      sqlConnection(database).execute<{ pending: number | string | null }[]>(
+        'select sum(pending) as pending from chain_stats',
+      ),
+    ),
+  ])
+  return { ...page, count: Number(count[0]?.pending ?? 0) }
+}
+
+/** The newest trades that failed at `sinceMs` or later. */
+export async function failedTradesSince(
+  database: Database,
+  filter: {
+    readonly sinceMs: number
+    readonly limit: number
+    readonly before?: TradePlace | undefined
+  },
+): Promise<TradePage> {
+  const [page, count] = await Promise.all([
+    pageOf(database, 'failed_at_ms', 'failed_at_ms >= ?', [filter.sinceMs], filter),
+    read(database, (em) => em.count(TradeEntity, { failedAtMs: { $gte: filter.sinceMs } })),
+  ])
+  return { ...page, count }
+}
+
+async function pageOf(
+  database: Database,
+  time: 'matched_at_ms' | 'failed_at_ms',
+  where: string,
+  values: readonly number[],
+  { limit, before }: { readonly limit: number; readonly before?: TradePlace | undefined },
+): Promise<Pick<TradePage, 'trades' | 'next'>> {
+  const row = database.address.dialect === 'sqlite' ? 'rowid' : 'row_no'
+  const asked = [...values]
+  let earlier = ''
+  if (before !== undefined) {
+    const { atMs, seq, fillIndex } = before
+    // The bound on the time alone is what the index serves; the rest skips one millisecond.
+    earlier = `and ${time} <= ? and (${time} < ? or seq < ? or (seq = ?
+      and (fill_index < ? or (fill_index = ? and ${row} < ?))))`
+    asked.push(atMs, atMs, seq, seq, fillIndex, fillIndex, before.row)
+  }
+  const rows = await read(database, () =>
+    sqlConnection(database).execute<(TradeRowRead & { place: number | string })[]>(
+      `select *, ${row} as place from trades where ${where} ${earlier}
+        order by ${time} desc, seq desc, fill_index desc, ${row} desc limit ?`,
+      [...asked, limit],
+      'all',
+    ),
+  )
+  const last = rows.length < limit ? undefined : rows.at(-1)
+  const next =
+    last === undefined
+      ? undefined
+      : {
+          atMs: Number(last[time]),
+          seq: Number(last.seq),
+          fillIndex: last.fill_index,
+          row: Number(last.place),
+        }
+  return { trades: rows.map(tradeOfRow), next }
+}
+
+/** A row of the table, as both drivers give it. */
+export type TradeRowRead = {
+  readonly market_id: Buffer
+  readonly seq: number | string
+  readonly fill_index: number
+  readonly chain_id: number | string
+  readonly outcome: Outcome
+  readonly price_e6: Price
+  readonly size_e6: number | string
+  readonly cost_e6: number | string
+  readonly buyer: Buffer
+  readonly seller: Buffer
+  readonly buy_order_hash: Buffer
+  readonly sell_order_hash: Buffer
+  readonly taker_side: Side
+  readonly matched_at_ms: number | string
+  readonly status: TradeStatus
+  readonly tx_hash: Buffer | null
+  readonly reason: string | null
+  readonly attempts: number
+  readonly failed_at_ms: number | string | null
+  readonly updated_at_ms: number | string
+}
+
+/** Lists are read without the ORM: making entities costs many times what reading the rows does. */
+function listed(
+  database: Database,
+  rest: string,
+  values: readonly (number | Buffer)[],
+): Promise<TradeRecord[]> {
+  return read(database, async () => {
+    const rows = await sqlConnection(database).execute<TradeRowRead[]>(
+      `select * from trades ${rest}`,
+      values,
+      'all',
+    )
+    return rows.map(tradeOfRow)
+  })
+}
+
+export function tradeOfRow(row: TradeRowRead): TradeRecord {
+  const marketId = hexOf(row.market_id) as MarketId
+  const seq = Number(row.seq)
+  return {
+    tradeId: tradeId(marketId, seq, row.fill_index),
+    marketId,
+    seq,
+    fillIndex: row.fill_index,
+    outcome: row.outcome,
+    price: row.price_e6,
+    size: Number(row.size_e6) as Shares,
+    buyer: hexOf(row.buyer) as Address,
+    seller: hexOf(row.seller) as Address,
+    buyOrderHash: hexOf(row.buy_order_hash) as OrderHash,
+    sellOrderHash: hexOf(row.sell_order_hash) as OrderHash,
+    takerSide: row.taker_side,
+    matchedAtMs: Number(row.matched_at_ms),
+    chainId: Number(row.chain_id),
+    cost: Number(row.cost_e6),
+    status: row.status,
+    txHash: row.tx_hash === null ? '' : hexOf(row.tx_hash),
+    reason: row.reason ?? '',
+    attempts: row.attempts,
+    failedAtMs: row.failed_at_ms === null ? null : Number(row.failed_at_ms),
+    updatedAtMs: Number(row.updated_at_ms),
+  }
+}
+
+export function tradeRecord(row: TradeEntity): TradeRecord {
+  return {
+    tradeId: tradeId(row.marketId, row.seq, row.fillIndex),
+    marketId: row.marketId,
+    seq: row.seq,
+    fillIndex: row.fillIndex,
+    outcome: row.outcome,
+    price: row.price,
+    size: row.size,
+    buyer: row.buyer,
+    seller: row.seller,
+    buyOrderHash: row.buyOrderHash,
+    sellOrderHash: row.sellOrderHash,
+    takerSide: row.takerSide,
+    matchedAtMs: row.matchedAtMs,
+    chainId: row.chainId,
+    cost: row.cost,
+    status: row.status,
+    txHash: row.txHash ?? '',
+    reason: row.reason ?? '',
+    attempts: row.attempts,
+    failedAtMs: row.failedAtMs ?? null,
+    updatedAtMs: row.updatedAtMs,
+  }
+}

@@ -1,0 +1,85 @@
+/** API keys: registered, found, revoked. Only the store thread registers and revokes. */
+
+import { API_KEY_ID, type ApiKey } from '#domain/api-key.ts'
+import type { Address } from '#domain/ids.ts'
+import { type Database, read, transact } from '../engine/database.ts'
+import { ApiKeyEntity } from '../entities/api-key.ts'
+
+export async function apiKeyById(database: Database, id: string): Promise<ApiKey | undefined> {
+  // A server takes letters beyond ASCII for an error, and overlooks white space at the end.
+  if (!API_KEY_ID.test(id)) return undefined
+  const row = await read(database, (em) =>
+    em.findOne(ApiKeyEntity, { id }, { disableIdentityMap: true }),
+  )
+  if (row === null) return undefined
+  return {
+    id: row.id,
+    address: row.address as Address,
+    name: row.name,
+    publicKey: row.publicKey,
+    createdAtMs: row.createdAtMs,
+    expiresAtSec: row.expiresAtSec ?? null,
+    revokedAtMs: row.revokedAtMs ?? null,
+  }
+}
+
+/**
+ * Adds a key. Where the address then has more than `activeMax` active ones, the oldest are revoked;
+ * answers their ids.
+ */
+export async function registerApiKey(
+  database: Database,
+  key: ApiKey,
+  activeMax: number,
+): Promise<string[]> {
+  return transact(database, async (transaction, connection) => {
+    await connection.execute(
+      `insert into api_keys
+        (key_id, address, name, public_key, created_at_ms, expires_at_sec, revoked_at_ms)
+        values (?, ?, ?, ?, ?, ?, null)`,
+      [key.id, key.address, key.name, key.publicKey, key.createdAtMs, key.expiresAtSec],
+      'run',
+      transaction,
+    )
+    const active = await connection.execute<{ key_id: string }[]>(
+      `select key_id from api_keys where address = ? and revoked_at_ms is null
+        and (expires_at_sec is null or expires_at_sec > ?)
+        order by created_at_ms desc, key_id desc`,
+      [key.address, Math.floor(key.createdAtMs / 1_000)],
+      'all',
+      transaction,
+    )
+    // The new key stays, whatever clock the others were made by.
+    const others = active.map((row) => row.key_id).filter((id) => id !== key.id)
+    const surplus = others.slice(activeMax - 1)
+    for (const id of surplus) {
+      await connection.execute(
+        'update api_keys set revoked_at_ms = ? where key_id = ?',
+        [key.createdAtMs, id],
+        'run',
+        transaction,
+      )
+    }
+    return surplus
+  })
+}
+
+/** Revokes a key for good; false when there is none. Revoking twice changes nothing. */
+export async function revokeApiKey(database: Database, id: string, atMs: number): Promise<boolean> {
+  return transact(database, async (transaction, connection) => {
+    const found = await connection.execute<{ key_id: string }[]>(
+      'select key_id from api_keys where key_id = ?',
+      [id],
+      'all',
+      transaction,
+    )
+    if (found.length === 0) return false
+    await connection.execute(
+      'update api_keys set revoked_at_ms = ? where key_id = ? and revoked_at_ms is null',
+      [atMs, id],
+      'run',
+      transaction,
+    )
+    return true
+  })
+}

@@ -1,0 +1,145 @@
+/** Prices of assets and what the sources said at boundaries: written in batches, kept for a while. */
+
+import type { PriceSource } from '#domain/asset-price.ts'
+import type { Mark } from '#domain/quick-market.ts'
+import { type Database, read, transact } from '../engine/database.ts'
+import { AssetPriceEntity } from '../entities/asset-price.ts'
+import { PriceMarkEntity } from '../entities/price-mark.ts'
+
+/** A price that left the exchange, as it is kept: the last one of a second. */
+export type PriceRecord = {
+  readonly asset: string
+  readonly price: number
+  /** The provider's time. */
+  readonly atMs: number
+  readonly source: PriceSource
+  /** Grows with every price of the asset, across restarts. */
+  readonly number: number
+}
+
+export type PriceBatch = {
+  readonly prices: readonly PriceRecord[]
+  /** Prices before this second, and marks before that one, are not needed any more. */
+  readonly pricesFromSec: number
+}
+
+const ROWS_PER_STATEMENT = 200
+
+const tuples = (rows: number, columns: number): string =>
+  Array(rows)
+    .fill(`(${Array(columns).fill('?').join(', ')})`)
+    .join(', ')
+
+/** Writes prices over those of the same seconds, and forgets old ones. */
+export async function recordPrices(database: Database, batch: PriceBatch): Promise<undefined> {
+  return transact(database, async (transaction, connection) => {
+    for (let from = 0; from < batch.prices.length; from += ROWS_PER_STATEMENT) {
+      const some = batch.prices.slice(from, from + ROWS_PER_STATEMENT)
+      await connection.execute(
+        `replace into asset_prices (asset, at_sec, observed_at_ms, price_e8, source, price_number)
+          values ${tuples(some.length, 6)}`,
+        some.flatMap(({ asset, atMs, price, source, number }) => [
+          asset,
+          Math.floor(atMs / 1_000),
+          atMs,
+          price,
+          source,
+          number,
+        ]),
+        'run',
+        transaction,
+      )
+    }
+    for (const asset of new Set(batch.prices.map((price) => price.asset))) {
+      await connection.execute(
+        'delete from asset_prices where asset = ? and at_sec < ?',
+        [asset, batch.pricesFromSec],
+        'run',
+        transaction,
+      )
+    }
+    return undefined
+  })
+}
+
+/** Prices of an asset from a second on, the earliest first. */
+export async function pricesSince(
+  database: Database,
+  filter: { readonly asset: string; readonly sinceSec: number; readonly limit: number },
+): Promise<PriceRecord[]> {
+  const { asset, sinceSec, limit } = filter
+  const found = await read(database, (em) =>
+    em.find(
+      AssetPriceEntity,
+      { asset, atSec: { $gte: sinceSec } },
+      { orderBy: { atSec: 'desc' }, limit, disableIdentityMap: true },
+    ),
+  )
+  return found
+    .map(({ price, atMs, source, number }) => ({ asset, price, atMs, source, number }))
+    .reverse()
+}
+
+/** Writes marks; of two of the same source and boundary the later write counts. */
+export async function recordMarks(
+  database: Database,
+  batch: { readonly marks: readonly Mark[]; readonly fromSec: number },
+): Promise<undefined> {
+  return transact(database, async (transaction, connection) => {
+    for (const mark of batch.marks) {
+      await connection.execute(
+        `replace into price_marks (boundary_at_sec, asset, source, price_e8, observed_at_ms,
+          received_at_ms, via, exact, raw) values ${tuples(1, 9)}`,
+        [
+          mark.boundarySec,
+          mark.asset,
+          mark.source,
+          mark.price,
+          mark.atMs,
+          mark.receivedAtMs,
+          mark.via,
+          mark.exact ? 1 : 0,
+          mark.raw.toWellFormed(),
+        ],
+        'run',
+        transaction,
+      )
+    }
+    await connection.execute(
+      'delete from price_marks where boundary_at_sec < ?',
+      [batch.fromSec],
+      'run',
+      transaction,
+    )
+    return undefined
+  })
+}
+
+/** Every mark from a boundary on. */
+export async function marksSince(
+  database: Database,
+  filter: { readonly sinceSec: number; readonly limit: number },
+): Promise<Mark[]> {
+  const found = await read(database, (em) =>
+    em.find(
+      PriceMarkEntity,
+      { boundarySec: { $gte: filter.sinceSec } },
+      {
+        orderBy: { boundarySec: 'desc', asset: 'desc', source: 'desc' },
+        limit: filter.limit,
+        disableIdentityMap: true,
+      },
+    ),
+  )
+  return found.map((row) => ({
+    asset: row.asset,
+    source: row.source,
+    boundarySec: row.boundarySec,
+    price: row.price,
+    atMs: row.atMs,
+    receivedAtMs: row.receivedAtMs,
+    via: row.via,
+    exact: Boolean(row.exact),
+    raw: row.raw,
+  }))
+}

@@ -1,0 +1,239 @@
+/**
+ * What the relayer sends, from before it is signed to its end. An operation is opened once: who opens
+ * it again hears what there is. Its claims are written and changed with it, in one transaction.
+ */
+
+import type { Address } from '#domain/ids.ts'
+import type { Claim, RelayKey, RelayKind, RelayRecord, RelayStatus } from '#domain/relay.ts'
+import { type Database, read, transact } from '../engine/database.ts'
+import { bytesOf } from '../engine/hex.ts'
+import { RelayEntity } from '../entities/relay.ts'
+
+export type OpenedRelay = {
+  readonly key: RelayKey
+  readonly chainId: number
+  readonly kind: RelayKind
+  readonly owner: Address
+  /** Its gas limit. */
+  readonly gas: number
+  readonly claims: readonly Claim[]
+  readonly atMs: number
+}
+
+export type RelayChange = {
+  readonly key: RelayKey
+  /** A change of an attempt that is not the last one is passed over. */
+  readonly attempt: number
+  readonly status: RelayStatus
+  /** Kept as it is where it is empty. */
+  readonly txHash: string
+  /** Kept as it is where it is null. */
+  readonly gas: number | null
+  readonly reason: string
+  readonly atMs: number
+}
+
+const REASON_LENGTH_MAX = 1_000
+
+/**
+ * Enters an operation before it is sent. One that is there already is answered as it is, unless it
+ * failed: then this is its next attempt, and the gas of those before still counts.
+ */
+export async function openRelay(
+  database: Database,
+  relay: OpenedRelay,
+): Promise<{ readonly record: RelayRecord; readonly opened: boolean }> {
+  const { key, chainId, kind, owner, atMs } = relay
+  return transact(database, async (transaction, connection) => {
+    const lock = database.address.dialect === 'mysql' ? ' for update' : ''
+    const [found] = await connection.execute<RelayRow[]>(
+      `select * from relays where relay_key = ?${lock}`,
+      [bytesOf(key)],
+      'all',
+      transaction,
+    )
+    const before = found === undefined ? undefined : recordOfRow(key, found)
+    if (before !== undefined && before.status !== 'failed') return { record: before, opened: false }
+    const attempt = (before?.attempt ?? 0) + 1
+    const gas = (before?.gas ?? 0) + relay.gas
+    if (before === undefined) {
+      await connection.execute(
+        `insert into relays (relay_key, chain_id, kind, owner, status, unfinished, attempt, tx_hash,
+          gas, reason, opened_at_ms, updated_at_ms)
+          values (?, ?, ?, ?, 'sending', 1, ?, null, ?, null, ?, ?)`,
+        [bytesOf(key), chainId, kind, bytesOf(owner), attempt, gas, atMs, atMs],
+        'run',
+        transaction,
+      )
+    } else {
+      await connection.execute(
+        `update relays set status = 'sending', unfinished = 1, attempt = ?, tx_hash = null, gas = ?,
+          reason = null, opened_at_ms = ?, updated_at_ms = ? where relay_key = ?`,
+        [attempt, gas, atMs, atMs, bytesOf(key)],
+        'run',
+        transaction,
+      )
+      await connection.execute(
+        'delete from claims where relay_key = ?',
+        [bytesOf(key)],
+        'run',
+        transaction,
+      )
+    }
+    for (const [item, claim] of relay.claims.entries()) {
+      await connection.execute(
+        `insert into claims (relay_key, item, chain_id, user_address, market_id, market_address,
+          payout_e6, winning_outcome, status, tx_hash, reason, submitted_at_ms, updated_at_ms)
+          values (?, ?, ?, ?, ?, ?, ?, ?, 'pending', null, null, ?, ?)`,
+        [
+          bytesOf(key),
+          item,
+          claim.chainId,
+          bytesOf(claim.userAddress),
+          bytesOf(claim.marketId),
+          bytesOf(claim.marketAddress),
+          claim.payout,
+          claim.winningOutcome,
+          atMs,
+          atMs,
+        ],
+        'run',
+        transaction,
+      )
+    }
+    const record: RelayRecord = {
+      ...{ key, chainId, kind, owner, status: 'sending', attempt, txHash: '', gas, reason: '' },
+      openedAtMs: atMs,
+      updatedAtMs: atMs,
+    }
+    return { record, opened: true }
+  })
+}
+
+/** Moves an operation and its claims on. Answers false where that attempt is not the last one. */
+export async function changeRelay(database: Database, change: RelayChange): Promise<boolean> {
+  const { key, attempt, status, txHash, gas, atMs } = change
+  const unfinished = status === 'sending' || status === 'submitted' ? 1 : 0
+  const hash = txHash === '' ? null : bytesOf(txHash)
+  const reason = change.reason === '' ? null : change.reason.slice(0, REASON_LENGTH_MAX)
+  return transact(database, async (transaction, connection) => {
+    const found = await connection.execute<unknown[]>(
+      'select attempt from relays where relay_key = ? and attempt = ?',
+      [bytesOf(key), attempt],
+      'all',
+      transaction,
+    )
+    if (found.length === 0) return false
+    await connection.execute(
+      `update relays set status = ?, unfinished = ?, tx_hash = coalesce(?, tx_hash),
+        gas = coalesce(?, gas), reason = ?, updated_at_ms = ? where relay_key = ?`,
+      [status, unfinished, hash, gas, reason?.toWellFormed() ?? null, atMs, bytesOf(key)],
+      'run',
+      transaction,
+    )
+    await connection.execute(
+      `update claims set status = ?, tx_hash = coalesce(?, tx_hash), reason = ?, updated_at_ms = ?
+        where relay_key = ?`,
+      [
+        unfinished === 1 ? 'pending' : status,
+        hash,
+        reason?.toWellFormed() ?? null,
+        atMs,
+        bytesOf(key),
+      ],
+      'run',
+      transaction,
+    )
+    return true
+  })
+}
+
+export async function relayByKey(
+  database: Database,
+  filter: { readonly key: RelayKey },
+): Promise<RelayRecord | undefined> {
+  const found = await read(database, (em) =>
+    em.findOne(RelayEntity, { key: filter.key }, { disableIdentityMap: true }),
+  )
+  return found === null ? undefined : relayRecord(found)
+}
+
+/** Operations that the chain has not decided about, the oldest first. */
+export async function unfinishedRelays(
+  database: Database,
+  filter: { readonly chainId: number; readonly limit: number },
+): Promise<RelayRecord[]> {
+  const found = await read(database, (em) =>
+    em.find(
+      RelayEntity,
+      { chainId: filter.chainId, unfinished: 1 },
+      { orderBy: { openedAtMs: 'asc', key: 'asc' }, limit: filter.limit, disableIdentityMap: true },
+    ),
+  )
+  return found.map(relayRecord)
+}
+
+/** The gas that was spent, or may be, on operations opened since then; of one owner or of all. */
+export async function relayGasSince(
+  database: Database,
+  filter: { readonly chainId: number; readonly owner?: Address; readonly sinceMs: number },
+): Promise<number> {
+  const { chainId, owner, sinceMs } = filter
+  const rows = await read(database, (em) =>
+    em
+      .getConnection()
+      .execute<{ gas: number | string | null }[]>(
+        `select sum(gas) as gas from relays where chain_id = ? and opened_at_ms >= ?${
+          owner === undefined ? '' : ' and owner = ?'
+        }`,
+        [chainId, sinceMs, ...(owner === undefined ? [] : [bytesOf(owner)])],
+        'all',
+      ),
+  )
+  return Number(rows[0]?.gas ?? 0)
+}
+
+type RelayRow = {
+  chain_id: number | string
+  kind: RelayKind
+  owner: Buffer
+  status: RelayStatus
+  attempt: number
+  tx_hash: Buffer | null
+  gas: number | string
+  reason: string | null
+  opened_at_ms: number | string
+  updated_at_ms: number | string
+}
+
+function recordOfRow(key: RelayKey, row: RelayRow): RelayRecord {
+  return {
+    key,
+    chainId: Number(row.chain_id),
+    kind: row.kind,
+    owner: `0x${row.owner.toString('hex')}` as Address,
+    status: row.status,
+    attempt: row.attempt,
+    txHash: row.tx_hash === null ? '' : `0x${row.tx_hash.toString('hex')}`,
+    gas: Number(row.gas),
+    reason: row.reason ?? '',
+    openedAtMs: Number(row.opened_at_ms),
+    updatedAtMs: Number(row.updated_at_ms),
+  }
+}
+
+function relayRecord(row: RelayEntity): RelayRecord {
+  return {
+    key: row.key,
+    chainId: row.chainId,
+    kind: row.kind,
+    owner: row.owner,
+    status: row.status,
+    attempt: row.attempt,
+    txHash: row.txHash ?? '',
+    gas: row.gas,
+    reason: row.reason ?? '',
+    openedAtMs: row.openedAtMs,
+    updatedAtMs: row.updatedAtMs,
+  }
+}

@@ -1,0 +1,27 @@
+/** What the chain tells of a market, as the stream passes it on. */
+
+import type { ResolutionEvent } from '#domain/market.ts'
+
+/** What is known with a resolution event; what does not belong to it is left out. */
+export type ResolutionFacts = {
+  readonly assertionId?: string
+  readonly proposer?: string
+  /** Whether YES is proposed. */
+  readonly proposedOutcome?: boolean
+  /** In the stablecoin, 6 decimals. */
+  readonly bondAmount?: string
+  /** Unix seconds. */
+  readonly assertionTime?: number
+  /** Unix seconds: the end of the dispute window. */
+  readonly expirationTime?: number
+  /** 0 = YES, 1 = NO. */
+  readonly winningOutcome?: 0 | 1
+  readonly txHash?: string
+  readonly blockNumber?: number
+}
+
+export type Happening = {
+  readonly event: ResolutionEvent
+  readonly atMs: number
+  readonly facts: ResolutionFacts
+}

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { resolve } from 'node:path'
+import { test } from 'node:test'
+import { Fault } from '#domain/fault.ts'
+import { describeDatabaseUrl, parseDatabaseUrl } from '#store/engine/database-url.ts'
+
+test('a file is named after sqlite:, relative to where the process runs', () => {
+  assert.deepEqual(parseDatabaseUrl('sqlite:data/sibyl.db'), {
+    dialect: 'sqlite',
+    path: resolve('data/sibyl.db'),
+  })
+  assert.deepEqual(parseDatabaseUrl('sqlite:/var/sibyl.db'), {
+    dialect: 'sqlite',
+    path: '/var/sibyl.db',
+  })
+})
+
+test('a server is named with its user, its password, its port and its database', () => {
+  assert.deepEqual(parseDatabaseUrl('mysql://ann:p%40ss%2Fword@db.example:3307/sibyl?tls=true'), {
+    dialect: 'mysql',
+    host: 'db.example',
+    port: 3307,
+    user: 'ann',
+    password: 'p@ss/word',
+    name: 'sibyl',
+    tls: true,
+  })
+  assert.deepEqual(parseDatabaseUrl('mysql://root@[::1]/sibyl'), {
+    dialect: 'mysql',
+    host: '::1',
+    port: 3306,
+    user: 'root',
+    password: '',
+    name: 'sibyl',
+    tls: false,
+  })
+})
+
+test('a wrong address is refused without repeating it', () => {
+  const wrong = [
+    '',
+    'sqlite:',
+    'sqlite::memory:',
+    'sqlite://data/sibyl.db',
+    'postgres://ann:secret@db/sibyl',
+    'mysql://ann:secret@db:port/sibyl',
+    'mysql://ann:secret@db',
+    'mysql://ann:secret@db/',
+    'mysql://ann:secret@db/a/b',
+    'mysql://ann:secret@db/a`b',
+    'mysql://ann:secret%zz@db/sibyl',
+    'mysql://ann:secret@db/sibyl?multipleStatements=true',
+    'mysql://ann:secret@db/sibyl?tls=perhaps',
+  ]
+  for (const url of wrong) {
+    assert.throws(
+      () => parseDatabaseUrl(url),
+      (error) => {
+        assert(error instanceof Fault)
+        assert.equal(error.code, 'STORE_URL_INVALID')
+        assert.equal(error.retryable, false)
+        assert.doesNotMatch(`${error.message}${error.stack}`, /secret/)
+        assert.equal(error.cause, undefined)
+        return true
+      },
+      url,
+    )
+  }
+})
+
+test('an address is shown without its password', () => {
+  assert.equal(describeDatabaseUrl('mysql://ann:secret@db:3307/sibyl'), 'mysql://ann@db:3307/sibyl')
+  assert.equal(describeDatabaseUrl('sqlite:/var/sibyl.db'), 'sqlite:/var/sibyl.db')
+})

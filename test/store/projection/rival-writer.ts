@@ -1,0 +1,17 @@
+/** A second writer on a thread of its own: projects the batches it is sent and says what it heard. */
+
+import { once } from 'node:events'
+import { parentPort, workerData } from 'node:worker_threads'
+import { closeDatabase, openDatabase } from '#store/engine/database.ts'
+import { project } from '#store/projection/project.ts'
+import type { ProjectionBatch } from '#store/projection/rows.ts'
+
+const database = await openDatabase((workerData as { url: string }).url)
+const asked = once(parentPort!, 'message')
+parentPort!.postMessage('ready')
+const answers: string[] = []
+for (const batch of (await asked)[0] as ProjectionBatch[]) {
+  answers.push((await project(database, batch)).written)
+}
+await closeDatabase(database)
+parentPort!.postMessage(answers)

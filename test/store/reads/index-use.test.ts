@@ -1,0 +1,203 @@
+/** Every query of the store must find its rows by an index: the databases are asked how they would. */
+
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { type MarketId, tradeId } from '#domain/ids.ts'
+import type { Mark } from '#domain/quick-market.ts'
+import { type Database, sqlConnection } from '#store/engine/database.ts'
+import { project } from '#store/projection/project.ts'
+import { answerQuery, type QueryName, type QueryTask } from '#store/reads/queries.ts'
+import { recordMarks, recordPrices } from '#store/writes/prices.ts'
+import { noteQuickMarket, openQuickMarket } from '#store/writes/quick-markets.ts'
+import { onBothDatabases } from '../../support/databases.ts'
+import {
+  address,
+  batch,
+  id,
+  market,
+  order,
+  orderRow,
+  START_MS,
+  trade,
+  withStore,
+} from '../batches.ts'
+
+const MARKETS = 400
+const PER_MARKET = 5
+
+const marketName = (index: number) => `m${index % MARKETS}`
+const m = id<MarketId>('m3')
+
+const ASKED: QueryTask[] = [
+  ask('marketById', { marketId: m }),
+  ask('marketsByContract', { contractAddress: address('c-m3') }),
+  ask('listMarkets', { limit: 10 }),
+  ask('listMarkets', { quick: false, limit: 10 }),
+  ask('listMarkets', { chainId: 4, quick: false, limit: 10 }),
+  ask('listMarkets', { category: 'defi', quick: false, limit: 10 }),
+  ask('recentTrades', { marketId: m, limit: 10 }),
+  ask('tradesOfUser', { user: address('t3'), chainId: 3, limit: 10 }),
+  ask('newestPendingTrades', { limit: 10 }),
+  ask('failedTradesSince', { sinceMs: START_MS + 1_990, limit: 10 }),
+  ask('pricesSince', { asset: 'BTC', sinceSec: 1_700_000_900, limit: 10 }),
+  ask('marksSince', { sinceSec: 1_700_900_000, limit: 10 }),
+  ask('quickMarketsOfAsset', { asset: 'BTC', limit: 10 }),
+  ask('quickMarketById', { id: 3 }),
+  ask('unfinishedQuickMarkets', { limit: 10 }),
+]
+
+/** Which queries must come out of the index in their order, so that a limit bounds the work. */
+const ORDERED: readonly QueryName[] = [
+  'listMarkets',
+  'recentTrades',
+  'tradesOfUser',
+  'newestPendingTrades',
+  'failedTradesSince',
+]
+
+function ask<Name extends QueryName>(query: Name, args: QueryTask<Name>['args']): QueryTask {
+  return { query, args } as QueryTask
+}
+
+/** Prices, marks and quick markets, of which few are unfinished. */
+async function fillPrices(database: Database, count: number): Promise<void> {
+  const marks = Array.from({ length: count }, (_, index): Mark => {
+    const boundarySec = 1_700_000_000 + index * 1_000
+    const source = 'pyth' as const
+    const price = 100 + index
+    const times = { atMs: boundarySec * 1_000, receivedAtMs: boundarySec * 1_000 }
+    return {
+      asset: 'BTC',
+      source,
+      boundarySec,
+      price,
+      ...times,
+      via: 'stream',
+      exact: true,
+      raw: '{}',
+    }
+  })
+  const prices = marks.map(({ asset, price, source }, index) => ({
+    ...{ asset: index % 2 === 0 ? asset : 'ETH', price, source },
+    atMs: (1_700_000_000 + index) * 1_000,
+    number: index,
+  }))
+  await recordPrices(database, { prices, pricesFromSec: 0 })
+  await recordMarks(database, { marks, fromSec: 0 })
+  for (const [index, strike] of marks.slice(0, 200).entries()) {
+    const key = { chainId: 5, marketId: id<MarketId>(`quick${index}`) }
+    await openQuickMarket(database, {
+      ...key,
+      contractAddress: address(`quick${index}`),
+      asset: index % 2 === 0 ? 'BTC' : 'ETH',
+      startSec: strike.boundarySec,
+      intervalSec: 900,
+      strike,
+      createdAtMs: START_MS,
+    })
+    const hashes = { createTxHash: '', reportTxHash: '' }
+    if (index % 50 !== 0)
+      await noteQuickMarket(database, { ...key, ...hashes, onChain: 'reported' })
+  }
+}
+
+/** Enough rows that a planner with statistics prefers an index where there is one. */
+async function fill(database: Database): Promise<void> {
+  const count = MARKETS * PER_MARKET
+  const indexes = Array.from({ length: count }, (_, index) => index)
+  await project(
+    database,
+    batch(1, 2, {
+      markets: indexes.slice(0, MARKETS).map((index) => ({
+        market: market(marketName(index), {
+          chainId: index % 20,
+          category: index % 10 === 0 ? 'defi' : 'general',
+          quick: index % 4 !== 0,
+          createdAt: 1_700_000_000 + index,
+          description: 'as long as descriptions are '.repeat(20),
+        }),
+        seq: 1,
+        atMs: START_MS,
+      })),
+      orders: indexes.map((index) =>
+        orderRow(
+          order(`o${index}`, {
+            marketId: id<MarketId>(marketName(index)),
+            trader: address(`t${index % 100}`),
+          }),
+          { status: index % 3 === 0 ? 'open' : 'filled' },
+        ),
+      ),
+      trades: indexes.map((index) =>
+        trade(index + 2, 0, {
+          marketId: id<MarketId>(marketName(index)),
+          buyer: address(`t${index % 100}`),
+          seller: address(`t${(index * 7) % 100}`),
+        }),
+      ),
+      tradeChanges: indexes
+        .filter((index) => index % 20 !== 0)
+        .map((index) => ({
+          tradeId: tradeId(id<MarketId>(marketName(index)), index + 2, 0),
+          status: index % 19 === 0 ? 'failed' : 'confirmed',
+          txHash: id(`tx${index}`),
+          reason: '',
+          atMs: START_MS + index,
+        })),
+    }),
+  )
+  await fillPrices(database, 1_000)
+  const connection = sqlConnection(database)
+  if (database.address.dialect === 'sqlite') await connection.execute('analyze')
+  else
+    await connection.execute(
+      'analyze table asset_prices, price_marks, quick_markets, markets, orders, trades',
+    )
+}
+
+await onBothDatabases('queries', (databases) => {
+  it('find their rows by an index', async () => {
+    await withStore(databases, async (database) => {
+      await fill(database)
+      const connection = sqlConnection(database)
+      const statements: string[] = []
+      const { config } = database.orm
+      const remember = (sql: string, values: readonly unknown[]) => {
+        statements.push(database.orm.em.getPlatform().formatQuery(sql, values))
+        return sql
+      }
+      for (const task of ASKED) {
+        config.set('onQuery', remember)
+        const reply = await answerQuery(async () => database, task)
+        config.set('onQuery', (sql) => sql)
+        assert(reply.ok, JSON.stringify(reply))
+        const { length } = [reply.answer].flat()
+        assert(length > 0 && reply.answer !== undefined, `${task.query} must find something`)
+        const asked = statements.splice(0)
+        assert(asked.length > 0)
+        // A row per chain and partition is no table that grows.
+        for (const statement of asked.filter((one) => !/from chain_stats/.test(one))) {
+          const label = `${task.query}: ${statement}`
+          const sorted = ORDERED.includes(task.query) && !statement.includes('count(')
+          if (databases.dialect === 'sqlite') {
+            const plan = await connection.execute<{ detail: string }[]>(
+              `explain query plan ${statement}`,
+            )
+            const text = plan.map(({ detail }) => detail).join('; ')
+            assert.match(text, /SEARCH|USING (COVERING )?INDEX/, `${label}\n${text}`)
+            assert.doesNotMatch(text, /SCAN (?!.*USING (COVERING )?INDEX)/, `${label}\n${text}`)
+            if (sorted) assert.doesNotMatch(text, /TEMP B-TREE/, `${label}\n${text}`)
+          } else {
+            const plan = await connection.execute<Record<string, unknown>[]>(`explain ${statement}`)
+            for (const step of plan) {
+              const text = `${label}\n${JSON.stringify(step)}`
+              assert.notEqual(step.type, 'ALL', text)
+              assert.notEqual(step.key, null, text)
+              if (sorted) assert.doesNotMatch(String(step.Extra), /filesort/, text)
+            }
+          }
+        }
+      }
+    })
+  })
+})

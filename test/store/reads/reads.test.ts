@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import type { MarketId } from '#domain/ids.ts'
+import type { TradeStatus } from '#domain/trade.ts'
+import type { Database } from '#store/engine/database.ts'
+import { project } from '#store/projection/project.ts'
+import { listMarkets, type MarketFilter, marketsByContract } from '#store/reads/markets.ts'
+import {
+  failedTradesSince,
+  newestPendingTrades,
+  recentTrades,
+  type TradePage,
+  type TradePlace,
+  type TradeRecord,
+} from '#store/reads/trades.ts'
+import { tradesOfUser } from '#store/reads/user-trades.ts'
+import { onBothDatabases } from '../../support/databases.ts'
+import { address, batch, id, market, START_MS, trade, withStore } from '../batches.ts'
+
+const named = (trades: readonly TradeRecord[]) =>
+  trades.map(({ marketId, seq, fillIndex }) => {
+    const name = Buffer.from(marketId.slice(2), 'hex').toString('latin1').replaceAll('\0', '')
+    return `${name}-${seq}-${fillIndex}`
+  })
+
+/** The whole list, page by page. */
+async function pages(ask: (before?: TradePlace) => Promise<TradePage>): Promise<string[]> {
+  const seen: string[] = []
+  let before: TradePlace | undefined
+  do {
+    const page = await ask(before)
+    seen.push(...named(page.trades))
+    before = page.next
+  } while (before !== undefined)
+  return seen
+}
+
+const m = id<MarketId>('m')
+const n = id<MarketId>('n')
+const far = id<MarketId>('far')
+
+/** Three markets on two chains, and trades of equal times in them. */
+async function tell(database: Database): Promise<void> {
+  const atMs = START_MS + 100
+  await project(
+    database,
+    batch(1, 2, {
+      markets: [
+        { market: market('n'), seq: 1, atMs: START_MS },
+        { market: market('far', { chainId: 137 }), seq: 1, atMs: START_MS },
+      ],
+      trades: [
+        trade(2, 0, { matchedAtMs: START_MS }),
+        trade(3, 0, { matchedAtMs: atMs }),
+        trade(3, 1, { matchedAtMs: atMs }),
+        trade(3, 10, { matchedAtMs: atMs }),
+        trade(3, 2, { matchedAtMs: atMs }),
+        trade(10, 0, { matchedAtMs: atMs }),
+        trade(11, 0, { matchedAtMs: atMs + 1, buyer: address('eve'), seller: address('ann') }),
+        trade(12, 0, { matchedAtMs: atMs + 1, buyer: address('ann'), seller: address('ann') }),
+        trade(6, 0, { marketId: n, matchedAtMs: atMs }),
+        trade(4, 0, { marketId: n, matchedAtMs: atMs, buyer: address('eve') }),
+        trade(9, 0, { marketId: far, matchedAtMs: atMs + 5 }),
+      ],
+    }),
+  )
+}
+
+await onBothDatabases('reads', (databases) => {
+  it('lists the trades of a market newest first, equal times by sequence and fill', async () => {
+    await withStore(databases, async (database) => {
+      await tell(database)
+      assert.deepEqual(named(await recentTrades(database, { marketId: m, limit: 100 })), [
+        'm-12-0',
+        'm-11-0',
+        'm-10-0',
+        'm-3-10',
+        'm-3-2',
+        'm-3-1',
+        'm-3-0',
+        'm-2-0',
+      ])
+      assert.deepEqual(named(await recentTrades(database, { marketId: m, limit: 2 })), [
+        'm-12-0',
+        'm-11-0',
+      ])
+      assert.deepEqual(await recentTrades(database, { marketId: id('none'), limit: 9 }), [])
+      const before = async (seq: number, fillIndex: number, limit = 100) =>
+        named(await recentTrades(database, { marketId: m, limit, before: { seq, fillIndex } }))
+      assert.deepEqual(await before(10, 0, 3), ['m-3-10', 'm-3-2', 'm-3-1'])
+      assert.deepEqual(await before(3, 2), ['m-3-1', 'm-3-0', 'm-2-0'])
+      assert.deepEqual(await before(3, 3, 1), ['m-3-2'])
+      assert.deepEqual(await before(2, 0), [])
+    })
+  })
+
+  it('lists the trades of a user on one chain, bought, sold and with himself', async () => {
+    await withStore(databases, async (database) => {
+      await tell(database)
+      const of = async (user: string, chainId: number, limit: number) => {
+        const { trades } = await tradesOfUser(database, { user: address(user), chainId, limit })
+        return named(trades)
+      }
+      const ann = [
+        'm-12-0',
+        'm-11-0',
+        'm-10-0',
+        'n-6-0',
+        'm-3-10',
+        'm-3-2',
+        'm-3-1',
+        'm-3-0',
+        'm-2-0',
+      ]
+      assert.deepEqual(await of('ann', 31337, 100), ann)
+      for (let limit = 1; limit < ann.length; limit++) {
+        assert.deepEqual(await of('ann', 31337, limit), ann.slice(0, limit))
+        // Page by page it is the same list, whatever shares a millisecond.
+        const paged: string[] = []
+        let before: TradePlace | undefined
+        do {
+          const filter = { user: address('ann'), chainId: 31337, limit, before }
+          const page = await tradesOfUser(database, filter)
+          paged.push(...named(page.trades))
+          before = page.next
+        } while (before !== undefined)
+        assert.deepEqual(paged, ann)
+      }
+      assert.deepEqual(await of('ann', 137, 100), ['far-9-0'])
+      assert.deepEqual(await of('eve', 31337, 100), ['m-11-0', 'n-4-0'])
+      assert.deepEqual(await of('nobody', 31337, 100), [])
+    })
+  })
+
+  it('lists pending trades oldest first for settling, newest first for showing', async () => {
+    await withStore(databases, async (database) => {
+      await tell(database)
+      const becomes = (seq: number, status: TradeStatus) => ({
+        tradeId: trade(seq, 0).tradeId,
+        status,
+        txHash: id('tx'),
+        reason: '',
+        atMs: START_MS + 500,
+      })
+      await project(
+        database,
+        batch(2, 3, {
+          tradeChanges: [
+            becomes(2, 'submitted'),
+            becomes(3, 'confirmed'),
+            becomes(10, 'failed'),
+            becomes(11, 'reverted'),
+          ],
+        }),
+      )
+      const oldest = [
+        'm-2-0',
+        'm-3-1',
+        'm-3-2',
+        'm-3-10',
+        'n-4-0',
+        'n-6-0',
+        'm-11-0',
+        'm-12-0',
+        'far-9-0',
+      ]
+      const all = await newestPendingTrades(database, { limit: 100 })
+      assert.deepEqual(named(all.trades).reverse(), oldest)
+      const newest = await newestPendingTrades(database, { limit: 4 })
+      assert.deepEqual(named(newest.trades), oldest.toReversed().slice(0, 4))
+      assert.equal(newest.count, oldest.length)
+      for (const limit of [1, 2, 3]) {
+        const ask = (before?: TradePlace) => newestPendingTrades(database, { limit, before })
+        assert.deepEqual(await pages(ask), oldest.toReversed())
+      }
+    })
+  })
+
+  it('lists failed trades since an instant, newest failure first', async () => {
+    await withStore(databases, async (database) => {
+      await tell(database)
+      const fails = (seq: number, fillIndex: number, atMs: number) => ({
+        tradeId: trade(seq, fillIndex).tradeId,
+        status: 'failed' as const,
+        txHash: '',
+        reason: 'no funds',
+        atMs,
+      })
+      await project(
+        database,
+        batch(2, 3, {
+          tradeChanges: [
+            fails(2, 0, START_MS + 900),
+            fails(3, 0, START_MS + 900),
+            fails(3, 1, START_MS + 900),
+            fails(10, 0, START_MS + 901),
+            fails(11, 0, START_MS + 899),
+          ],
+        }),
+      )
+      const since = (sinceMs: number, limit: number) =>
+        failedTradesSince(database, { sinceMs, limit })
+      const all = await since(START_MS + 900, 100)
+      assert.deepEqual(named(all.trades), ['m-10-0', 'm-3-1', 'm-3-0', 'm-2-0'])
+      assert.equal(all.count, 4)
+      assert.equal(all.trades[0]?.reason, 'no funds')
+      assert.equal(all.trades[0]?.txHash, '')
+      const one = await since(START_MS, 1)
+      assert.deepEqual(named(one.trades), ['m-10-0'])
+      assert.equal(one.count, 5)
+      const none = { trades: [], count: 0, next: undefined }
+      assert.deepEqual(await since(START_MS + 902, 9), none)
+      for (const limit of [1, 2, 3]) {
+        const ask = (before?: TradePlace) =>
+          failedTradesSince(database, { sinceMs: START_MS + 900, limit, before })
+        assert.deepEqual(await pages(ask), named(all.trades))
+      }
+    })
+  })
+
+  it('lists markets by chain, category, kind and expiration, newest first', async () => {
+    await withStore(databases, async (database) => {
+      const markets = [
+        market('a', { createdAt: 1_700_000_001, category: 'defi' }),
+        market('b', { createdAt: 1_700_000_002, chainId: 137, expiration: 1_800_000_000 }),
+        market('c', { createdAt: 1_700_000_003, quick: true, contractAddress: address('here') }),
+        market('d', { createdAt: 1_700_000_003, category: 'defi', chainId: 137 }),
+      ]
+      await project(
+        database,
+        batch(1, 2, { markets: markets.map((each) => ({ market: each, seq: 1, atMs: START_MS })) }),
+      )
+      const list = async (filter: Omit<MarketFilter, 'limit'>, limit = 100) =>
+        (await listMarkets(database, { ...filter, limit })).map(({ question }) =>
+          question.replace(/^Will (.*) happen\?$/, '$1'),
+        )
+      assert.deepEqual(await list({}), ['d', 'c', 'b', 'a', 'm'])
+      assert.deepEqual(await list({}, 2), ['d', 'c'])
+      assert.deepEqual(await list({ quick: false }), ['d', 'b', 'a', 'm'])
+      assert.deepEqual(await list({ quick: true }), ['c'])
+      assert.deepEqual(await list({ chainId: 137 }), ['d', 'b'])
+      assert.deepEqual(await list({ category: 'defi' }), ['d', 'a'])
+      assert.deepEqual(await list({ category: 'defi', chainId: 137, quick: false }), ['d'])
+      assert.deepEqual(await list({ expiresAfterSec: 1_800_000_000 }), ['d', 'c', 'a', 'm'])
+      const here = await marketsByContract(database, address('here'))
+      assert.deepEqual(
+        here.map((each) => each.id),
+        [id('c')],
+      )
+    })
+  })
+})

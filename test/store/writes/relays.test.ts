@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { Claim, ClaimRecord, RelayKey } from '#domain/relay.ts'
+import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
+import { migrate } from '#store/engine/migrate.ts'
+import { type ClaimPlace, claimsByStatus } from '#store/reads/claims.ts'
+import {
+  changeRelay,
+  type OpenedRelay,
+  openRelay,
+  type RelayChange,
+  relayByKey,
+  relayGasSince,
+  unfinishedRelays,
+} from '#store/writes/relays.ts'
+import { runWrites } from '#store/writes/writes.ts'
+import { onBothDatabases } from '../../support/databases.ts'
+
+const NOW_MS = 1_800_000_000_000
+let made = 0
+const hex = (bytes: number) => `0x${(++made).toString(16).padStart(bytes * 2, '0')}` as const
+const user = () => hex(20) as Address
+
+function relayOf(fields: Partial<OpenedRelay> = {}): OpenedRelay {
+  const key = hex(32) as RelayKey
+  const base = { key, chainId: ++made, kind: 'ctf-redemption', owner: user() } as const
+  return { ...base, gas: 100_000, claims: [], atMs: NOW_MS, ...fields }
+}
+
+function claimOf(relay: Pick<OpenedRelay, 'chainId' | 'owner'>, payout = 5_000_000): Claim {
+  return {
+    chainId: relay.chainId,
+    userAddress: relay.owner,
+    marketId: hex(32) as MarketId,
+    marketAddress: user(),
+    payout,
+    winningOutcome: 1,
+  }
+}
+
+function changeOf(relay: OpenedRelay, fields: Partial<RelayChange> = {}): RelayChange {
+  const base = { key: relay.key, attempt: 1, status: 'submitted', txHash: '', gas: null } as const
+  return { ...base, reason: '', atMs: NOW_MS + 1, ...fields }
+}
+
+await onBothDatabases('relays and claims', ({ fresh }) => {
+  let database: Database
+  before(async () => {
+    database = await openDatabase(await fresh())
+    await migrate(database)
+  })
+  after(() => closeDatabase(database))
+
+  it('an operation is opened once, and who opens it again hears what there is', async () => {
+    const relay = relayOf()
+    const first = await openRelay(database, relay)
+    assert.equal(first.opened, true)
+    assert.deepEqual(await openRelay(database, { ...relay, gas: 7 }), { ...first, opened: false })
+    const txHash = hex(32)
+    assert.equal(await changeRelay(database, changeOf(relay, { txHash })), true)
+    const again = await openRelay(database, relay)
+    assert.equal(again.opened, false)
+    assert.deepEqual(again.record, {
+      ...first.record,
+      status: 'submitted',
+      txHash,
+      updatedAtMs: NOW_MS + 1,
+    })
+    assert.deepEqual(await relayByKey(database, { key: relay.key }), again.record)
+  })
+
+  it('one that failed is opened again, and an older attempt changes nothing any more', async () => {
+    const relay = relayOf()
+    const claims = [claimOf(relay), claimOf(relay)]
+    await openRelay(database, { ...relay, claims })
+    await changeRelay(database, changeOf(relay, { status: 'failed', gas: 40_000, reason: 'no' }))
+    assert.equal((await relayByKey(database, { key: relay.key }))?.reason, 'no')
+    const next = await openRelay(database, {
+      ...relay,
+      claims: claims.slice(0, 1),
+      atMs: NOW_MS + 9,
+    })
+    assert.equal(next.opened, true)
+    assert.equal(next.record.attempt, 2)
+    assert.equal(next.record.gas, 140_000)
+    const late = changeOf(relay, { status: 'confirmed', txHash: hex(32) })
+    assert.equal(await changeRelay(database, late), false)
+    assert.equal((await relayByKey(database, { key: relay.key }))?.status, 'sending')
+    assert.equal((await claimsOfUser(database, relay.owner)).length, 1)
+  })
+
+  it('claims go the way of their operation', async () => {
+    const relay = relayOf()
+    const claims = [claimOf(relay, 1), claimOf(relay, Number.MAX_SAFE_INTEGER)]
+    await openRelay(database, { ...relay, claims })
+    const found = async () => (await claimsOfUser(database, relay.owner)).toReversed()
+    const common = { txHash: '', reason: '', submittedAtMs: NOW_MS, updatedAtMs: NOW_MS }
+    assert.deepEqual(
+      await found(),
+      claims.map((claim) => ({ ...claim, ...common, status: 'pending' })),
+    )
+    const txHash = hex(32)
+    await changeRelay(database, changeOf(relay, { txHash }))
+    const pending = await claimsByStatus(database, { status: 'pending', limit: 1_000 })
+    assert.equal(pending.claims.filter((claim) => claim.txHash === txHash).length, 2)
+    assert.equal(pending.count, pending.claims.length)
+    await changeRelay(database, changeOf(relay, { status: 'confirmed', gas: 90_000 }))
+    for (const claim of await found()) {
+      assert.equal(claim.status, 'confirmed')
+      assert.equal(claim.txHash, txHash)
+    }
+    assert.equal((await relayByKey(database, { key: relay.key }))?.gas, 90_000)
+    const other = relayOf()
+    await openRelay(database, { ...other, claims: [claimOf(other)] })
+    await changeRelay(database, changeOf(other, { status: 'failed', reason: 'x'.repeat(5_000) }))
+    const failed = await claimsByStatus(database, { status: 'failed', limit: 1 })
+    assert.equal(failed.claims[0]?.userAddress, other.owner)
+    assert.equal(failed.claims[0]?.reason.length, 1_000)
+  })
+
+  it('claims are listed page by page, each once', async () => {
+    // Several of one instant, in operations with several markets each.
+    for (const at of [0, 0, 1, 5, 5, 5]) {
+      const relay = relayOf({ atMs: NOW_MS + at })
+      await openRelay(database, { ...relay, claims: [claimOf(relay), claimOf(relay)] })
+    }
+    const whole = await claimsByStatus(database, { status: 'pending', limit: 1_000 })
+    assert.equal(whole.next, undefined)
+    const paged: typeof whole.claims = []
+    let before: ClaimPlace | undefined
+    do {
+      const page = await claimsByStatus(database, {
+        status: 'pending',
+        limit: 3,
+        ...(before === undefined ? {} : { before }),
+      })
+      assert.equal(page.count, whole.count)
+      paged.push(...page.claims)
+      before = page.next
+    } while (before !== undefined)
+    assert.deepEqual(paged, whole.claims)
+  })
+
+  it('what the chain has not decided about is found again, the oldest first', async () => {
+    const chainId = ++made
+    const opened = [3, 1, 2].map((at) => relayOf({ chainId, atMs: NOW_MS + at }))
+    for (const relay of opened) await openRelay(database, relay)
+    const done = opened[1]
+    assert.ok(done)
+    await changeRelay(database, changeOf(done, { status: 'confirmed' }))
+    const found = await unfinishedRelays(database, { chainId, limit: 10 })
+    assert.deepEqual(
+      found.map(({ openedAtMs }) => openedAtMs - NOW_MS),
+      [2, 3],
+    )
+    assert.equal((await unfinishedRelays(database, { chainId, limit: 1 })).length, 1)
+  })
+
+  it('gas is counted by owner and in all, since a time', async () => {
+    const chainId = ++made
+    const owner = user()
+    await openRelay(database, relayOf({ chainId, owner, gas: 1, atMs: NOW_MS - 1 }))
+    await openRelay(database, relayOf({ chainId, owner, gas: 10 }))
+    await openRelay(database, relayOf({ chainId, owner, gas: 100, atMs: NOW_MS + 5 }))
+    await openRelay(database, relayOf({ chainId, gas: 1_000 }))
+    await openRelay(database, relayOf({ owner, gas: 10_000 }))
+    const since = (filter: object) =>
+      relayGasSince(database, { chainId, sinceMs: NOW_MS, ...filter })
+    assert.equal(await since({ owner }), 110)
+    assert.equal(await since({}), 1_110)
+    assert.equal(await since({ owner: user() }), 0)
+  })
+
+  it('writes that share a commit are each done or undone by themselves', async () => {
+    const relays = [relayOf(), relayOf(), relayOf()]
+    const [first, , last] = relays
+    assert.ok(first && last)
+    const bad = { ...relays[1]!, kind: null as never }
+    const replies = await runWrites(database, [
+      { write: 'openRelay', args: first },
+      { write: 'openRelay', args: bad },
+      { write: 'openRelay', args: last },
+      { write: 'changeRelay', args: changeOf(last, { status: 'confirmed' }) },
+    ])
+    assert.deepEqual(
+      replies.map(({ ok }) => ok),
+      [true, false, true, true],
+    )
+    assert.equal((await relayByKey(database, first))?.status, 'sending')
+    assert.equal(await relayByKey(database, bad), undefined)
+    assert.equal((await relayByKey(database, last))?.status, 'confirmed')
+  })
+})
+
+/** The claims of a user, whatever became of them. */
+async function claimsOfUser(database: Database, user: Address): Promise<ClaimRecord[]> {
+  const found: ClaimRecord[] = []
+  for (const status of ['pending', 'confirmed', 'failed'] as const) {
+    const { claims } = await claimsByStatus(database, { status, limit: 1_000 })
+    found.push(...claims.filter(({ userAddress }) => userAddress === user))
+  }
+  return found
+}

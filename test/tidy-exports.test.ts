@@ -1,0 +1,97 @@
+/** The house rules about what files are for: none is left behind, none goes in circles, none is too long. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { commandFiles } from '../loadtest/commands.ts'
+import { exportsOf, importCircles, importedNames } from './support/exports.ts'
+import { importsOf, sourceFiles, targetOf, textOf } from './support/imports.ts'
+
+const sources = sourceFiles()
+
+const isOurs = (file: string): boolean => /^(src|workers|config)\//.test(file)
+
+/** What is started by hand, once in a while; the file says when. */
+const BY_HAND = ['test/domain/make-order-vectors.ts']
+
+/** Other threads call what these export by its name. The SDK is there for others. */
+const CALLED_FROM_OUTSIDE = /^(workers\/|src\/client\/|src\/runtime\/pool-thread\.ts$)/
+
+/** The longest that a file may be without saying why. */
+const LINES_MAX = 500
+
+/** A sentence of a header that says why its file is long. */
+const WHY_LONG = /\blong\b[^.]*\b(because|since)\b|\b(because|since)\b[^.]*\blong\b/
+
+/** Files that are still too long, and export too much until they are split. */
+const STILL_WHOLE = new Set([
+  'src/actors/market.ts',
+  'src/actors/market-thread.ts',
+  'src/actors/quick-markets.ts',
+  'src/actors/relayer.ts',
+  'src/actors/settlement.ts',
+  'src/chain/chain-reader.ts',
+  'src/chain/relay-examiner.ts',
+  'src/chain/sender.ts',
+  'src/http/pipeline.ts',
+  'src/threads/front.ts',
+])
+
+test('every file is imported, started by a script, or named by another', () => {
+  const reached = new Set([...commandFiles(), ...BY_HAND])
+  for (const file of sources) {
+    for (const { from } of importsOf(file)) reached.add(targetOf(file, from))
+    // Threads and processes are started by the name of their file.
+    for (const [, named = ''] of textOf(file).matchAll(/['"`]([\w./-]+\.ts)['"`]/g)) {
+      reached.add(targetOf(file, named.startsWith('.') ? named : `./${named}`)).add(named)
+    }
+  }
+  const { scripts } = JSON.parse(textOf('package.json')) as { scripts: Record<string, string> }
+  for (const [named] of Object.values(scripts)
+    .join(' ')
+    .matchAll(/\S+\.ts\b/g))
+    reached.add(named)
+  const isEntry = (file: string): boolean => /\.test\.ts$|^workers\//.test(file)
+  const wrong = sources.filter((file) => !isEntry(file) && !reached.has(file))
+  assert.deepEqual(wrong, [])
+})
+
+test('whatever is exported is imported, and what only tests import is used where it is', () => {
+  const byUs = importedNames(isOurs)
+  const byAll = importedNames(() => true)
+  const wrong: string[] = []
+  for (const file of sources.filter(isOurs)) {
+    if (CALLED_FROM_OUTSIDE.test(file) || STILL_WHOLE.has(file)) continue
+    const text = textOf(file)
+    for (const name of new Set(exportsOf(file))) {
+      if (byUs.get(file)?.has(name) || byUs.get(file)?.has('*')) continue
+      const isUsedHere = text.split(new RegExp(`\\b${name}\\b`)).length > 2
+      if (!(byAll.get(file)?.has(name) && isUsedHere)) wrong.push(`${file}: ${name}`)
+    }
+  }
+  assert.deepEqual(wrong, [])
+})
+
+test('no imports go in a circle, types included', () => {
+  const circles = importCircles(sources.filter(isOurs))
+  assert.deepEqual(
+    circles.map((files) => files.join(' → ')),
+    [],
+  )
+})
+
+test('a file of more than 500 lines says in its header why it is long', () => {
+  const wrong = sources.filter((file) => {
+    if (!/^(src|workers)\//.test(file) || STILL_WHOLE.has(file)) return false
+    const text = textOf(file)
+    if (text.split('\n').length - 1 <= LINES_MAX) return false
+    return !WHY_LONG.test(/^\/\*\*.*?\*\//s.exec(text)?.[0] ?? '')
+  })
+  assert.deepEqual(wrong, [])
+})
+
+test('every name that a script lists leads to a file', () => {
+  assert.deepEqual(
+    commandFiles().filter((file) => !sources.includes(file)),
+    [],
+  )
+})
