@@ -1,6 +1,6 @@
 /** What the main thread hands to each worker, and what all channels of the exchange have in common. */
 
-import type { Address } from '#domain/ids.ts'
+import { toAddress } from '#domain/ids.ts'
 import { CHANNEL_BATCH_MAX, CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
 import type { Stablecoin } from '#domain/typed-data.ts'
 import type { SharedTableMemory } from '#http/shared-table.ts'
@@ -54,7 +54,7 @@ export function databaseUrlOf({ database, data }: Settings): string {
 /** The stablecoin of a chain, with what its permits are signed for. */
 export function stablecoinOf({ contracts, stablecoin }: Settings['chains'][number]): Stablecoin {
   return {
-    address: contracts.stablecoin.toLowerCase() as Address,
+    address: toAddress(contracts.stablecoin),
     domainName: stablecoin.domainName ?? 'USD Coin',
     domainVersion: stablecoin.domainVersion ?? '1',
   }

@@ -2,11 +2,11 @@
 
 import type { LocalAccount } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import type { Address } from '#domain/ids.ts'
+import { type Address, toAddress } from '#domain/ids.ts'
 
 export type OwnAccount = { readonly account: LocalAccount; readonly address: Address }
 
 export function accountOfKey(key: string): OwnAccount {
   const account = privateKeyToAccount(key as `0x${string}`)
-  return { account, address: account.address.toLowerCase() as Address }
+  return { account, address: toAddress(account.address) }
 }

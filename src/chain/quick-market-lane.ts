@@ -6,7 +6,7 @@
 
 import type { LocalAccount } from 'viem'
 import { Fault } from '#domain/fault.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import { endSecOf, type QuickMarket } from '#domain/quick-market.ts'
 import type { Call } from './call.ts'
 import type { ChainClient } from './clients.ts'
@@ -50,7 +50,7 @@ export function makeQuickMarketLane(options: {
     ...{ client: viem, account, chainId, journal, policy, onTrouble },
     nowMs: clock.nowMs,
   })
-  const sender = account.address.toLowerCase() as Address
+  const sender = toAddress(account.address)
   const waiting = new Map<number, Waiter[]>()
   let cancelPoll = (): void => undefined
   let running = false

@@ -6,7 +6,7 @@
 
 import { type LocalAccount, parseSignature } from 'viem'
 import { checksumAddress } from '#domain/checksum-address.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type {
@@ -108,9 +108,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
   const tokens = conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin)
   const money = stablecoin(client, contracts.stablecoin)
   const batch = multicall(contracts.multicall)
-  const accounts = new Map(
-    options.accounts.map((account) => [account.address.toLowerCase() as Address, account]),
-  )
+  const accounts = new Map(options.accounts.map((account) => [toAddress(account.address), account]))
   const parts = {
     conditionalTokens: contracts.conditionalTokens,
     stablecoin: options.stablecoin,

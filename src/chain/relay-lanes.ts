@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import type { LocalAccount } from 'viem'
-import type { Address } from '#domain/ids.ts'
+import { type Address, toAddress } from '#domain/ids.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import type { ChainClient } from './clients.ts'
 import type { RelayTrial } from './relay-examiner.ts'
@@ -60,7 +60,7 @@ export function makeRelayLanes(options: {
   for (const account of options.accounts) {
     const { viem, chainId } = client
     const lane = makeLane({ client: viem, account, chainId, journal, nowMs, policy, onTrouble })
-    lanes.set(account.address.toLowerCase() as Address, lane)
+    lanes.set(toAddress(account.address), lane)
   }
   const laneOf = (address: Address): Sender => {
     const lane = lanes.get(address)

@@ -24,7 +24,7 @@ import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import type { Settings } from '#config/settings.ts'
 import { chainBudgetMs } from '#config/thread-data.ts'
-import type { Address } from '#domain/ids.ts'
+import { toAddress } from '#domain/ids.ts'
 import { READS_KEPT_BYTES_MAX, READS_KEPT_MAX } from '#domain/limits.ts'
 import { makeReadCache } from '#http/read-cache.ts'
 import type { Route } from '#http/route.ts'
@@ -152,8 +152,8 @@ function chainsOf(settings: Settings): Map<number, ChainBalances> {
     const client = makeChainClient({ chainId, rpcUrls, budgetMs: chainBudgetMs(settings) })
     const tokens = conditionalTokens(
       client,
-      contracts.conditionalTokens.toLowerCase() as Address,
-      contracts.stablecoin.toLowerCase() as Address,
+      toAddress(contracts.conditionalTokens),
+      toAddress(contracts.stablecoin),
     )
     asked.set(chainId, async (holder, marketId, blockNumber) => {
       const { shares } = await tokens.balances([{ holder, marketId }], blockNumber)

@@ -47,7 +47,7 @@ import {
   relayerThreadName,
   threadOf,
 } from '#config/topology.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { makeAuthenticator } from '#http/auth.ts'
@@ -285,9 +285,9 @@ export function frontThread(data: ThreadData): ThreadParts {
       relayer,
       terms: {
         role: chain.role,
-        settlement: chain.contracts.settlement.toLowerCase() as Address,
-        conditionalTokens: chain.contracts.conditionalTokens.toLowerCase() as Address,
-        stablecoin: chain.contracts.stablecoin.toLowerCase() as Address,
+        settlement: toAddress(chain.contracts.settlement),
+        conditionalTokens: toAddress(chain.contracts.conditionalTokens),
+        stablecoin: toAddress(chain.contracts.stablecoin),
         deadlineAheadSecMax: settings.relayer.deadlineAheadSecMax,
         redemptionsMax: settings.relayer.redemptionsMax,
       },
@@ -327,7 +327,7 @@ export function frontThread(data: ThreadData): ThreadParts {
   /** Where a chain is reached may be nobody else's business; on the devnet it is everybody's. */
   function chainFacts(chain: (typeof settings.chains)[number]): ChainFacts {
     const { chainId, role, rpcUrls, blockExplorer, contracts } = chain
-    const address = (name: keyof typeof contracts) => contracts[name].toLowerCase() as Address
+    const address = (name: keyof typeof contracts) => toAddress(contracts[name])
     return {
       chainId,
       role,
@@ -478,7 +478,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       data: {
         domains: settings.chains.map(({ chainId, contracts }) => ({
           chainId,
-          verifyingContract: contracts.settlement.toLowerCase() as Address,
+          verifyingContract: toAddress(contracts.settlement),
         })),
       },
     })

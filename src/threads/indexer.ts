@@ -23,7 +23,7 @@ import { makeLog } from '#config/logging.ts'
 import { channelOptions, databaseUrlOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { marketThreadName, partitionOf, threadOf } from '#config/topology.ts'
 import { Fault } from '#domain/fault.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type MarketId, toAddress } from '#domain/ids.ts'
 import { MARKETS_OPEN_MAX, MARKETS_RECONCILED_MAX } from '#domain/limits.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
@@ -95,12 +95,11 @@ export function indexerThread(data: ThreadData): ThreadParts {
 
   function makeActor(chain: (typeof settings.chains)[number]): void {
     const { chainId, confirmations, startBlock } = chain
-    const lower = (address: string) => address.toLowerCase() as Address
     const contracts = {
-      marketFactory: lower(chain.contracts.marketFactory),
-      conditionalTokens: lower(chain.contracts.conditionalTokens),
-      settlement: lower(chain.contracts.settlement),
-      stablecoin: lower(chain.contracts.stablecoin),
+      marketFactory: toAddress(chain.contracts.marketFactory),
+      conditionalTokens: toAddress(chain.contracts.conditionalTokens),
+      settlement: toAddress(chain.contracts.settlement),
+      stablecoin: toAddress(chain.contracts.stablecoin),
     }
     const client = makeChainClient({
       chainId,

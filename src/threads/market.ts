@@ -30,7 +30,7 @@ import { demoMarkets } from '#config/demo-markets.ts'
 import { makeLog } from '#config/logging.ts'
 import { channelOptions, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { frontThreadName, partitionOf, partitionsOf } from '#config/topology.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type MarketId, toAddress } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
@@ -246,7 +246,7 @@ export function marketThread(data: ThreadData): ThreadParts {
   function openDemoMarkets(own: readonly number[], nowMs: number): void {
     const [chain] = settings.chains
     if (!settings.demoMarkets || chain === undefined) return
-    const maker = chain.contracts.settlement.toLowerCase() as Address
+    const maker = toAddress(chain.contracts.settlement)
     const nowSec = Math.floor(nowMs / 1_000)
     for (const market of demoMarkets(chain.chainId, maker, nowSec, settings.demoMarketsMore)) {
       if (thread.markets.has(market.id) || !own.includes(partitionOf(market.id, topology))) continue

@@ -41,7 +41,7 @@ import {
 import { marketThreadName, partitionOf, threadOf } from '#config/topology.ts'
 import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import { Fault } from '#domain/fault.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import { endSecOf, type QuickMarket } from '#domain/quick-market.ts'
@@ -285,8 +285,7 @@ export function pricesThread(data: ThreadData): ThreadParts {
 
   async function startQuickMarkets(on: NonNullable<typeof chain>): Promise<void> {
     const { chainId, rpcUrls, contracts } = on
-    const address = (text: string) => text.toLowerCase() as Address
-    const factory = address(contracts.marketFactory)
+    const factory = toAddress(contracts.marketFactory)
     const client = makeChainClient({
       chainId,
       rpcUrls,
@@ -294,13 +293,13 @@ export function pricesThread(data: ThreadData): ThreadParts {
     })
     const [account] = accountsOf([settings.keys.operator])
     if (account === undefined) return
-    const maker = address(account.address)
+    const maker = toAddress(account.address)
     const ownLane = makeQuickMarketLane({
       client,
       contracts: {
         marketFactory: factory,
-        conditionalTokens: address(contracts.conditionalTokens),
-        stablecoin: address(contracts.stablecoin),
+        conditionalTokens: toAddress(contracts.conditionalTokens),
+        stablecoin: toAddress(contracts.stablecoin),
       },
       account,
       journal: makeJournal(store, { run: (task) => answerQuery(async () => database, task) }),

@@ -25,7 +25,7 @@ import {
   stablecoinOf,
   type ThreadData,
 } from '#config/thread-data.ts'
-import type { Address } from '#domain/ids.ts'
+import { type Address, toAddress } from '#domain/ids.ts'
 import { reject } from '#domain/rejection.ts'
 import { Channel } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
@@ -189,12 +189,11 @@ export function relayerThread(data: ThreadData): ThreadParts {
       const keccak = loadKeccak()
       const recoverSigner = createRecoverer(recovery, keccak)
       const accounts = accountsOf(settings.keys.relayer)
-      const address = (text: string) => text.toLowerCase() as Address
       const contracts = {
-        conditionalTokens: address(chain.contracts.conditionalTokens),
-        stablecoin: address(chain.contracts.stablecoin),
-        marketFactory: address(chain.contracts.marketFactory),
-        multicall: address(chain.contracts.multicall),
+        conditionalTokens: toAddress(chain.contracts.conditionalTokens),
+        stablecoin: toAddress(chain.contracts.stablecoin),
+        marketFactory: toAddress(chain.contracts.marketFactory),
+        multicall: toAddress(chain.contracts.multicall),
       }
       const examiner = makeRelayExaminer({
         client,

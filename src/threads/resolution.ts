@@ -23,7 +23,7 @@ import {
   settledChains,
   type ThreadData,
 } from '#config/thread-data.ts'
-import type { Address } from '#domain/ids.ts'
+import { toAddress } from '#domain/ids.ts'
 import { RESOLUTIONS_READ_MAX } from '#domain/limits.ts'
 import { reject } from '#domain/rejection.ts'
 import { Channel } from '#runtime/channel.ts'
@@ -145,7 +145,7 @@ export function resolutionThread(data: ThreadData): ThreadParts {
       database = await openDatabase(databaseUrlOf(settings), { readOnly: true })
       const [account] = accountsOf([settings.keys.resolution])
       assert(account !== undefined, 'a key to settle with')
-      const sender = account.address.toLowerCase() as Address
+      const sender = toAddress(account.address)
       lane = makeLane({
         client: client.viem,
         account,

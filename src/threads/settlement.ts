@@ -23,7 +23,7 @@ import { makeLog } from '#config/logging.ts'
 import { channelOptions, databaseUrlOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { marketThreadName, partitionOf, threadOf } from '#config/topology.ts'
 import { Fault } from '#domain/fault.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type MarketId, toAddress } from '#domain/ids.ts'
 import { reject } from '#domain/rejection.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
@@ -97,7 +97,6 @@ export function settlementThread(data: ThreadData): ThreadParts {
 
   async function startChain(chain: (typeof settings.chains)[number]): Promise<void> {
     const { chainId, contracts, confirmations } = chain
-    const lower = (address: string) => address.toLowerCase() as Address
     const own = accountOfKey(settings.keys.settlement)
     const client = makeChainClient({
       chainId,
@@ -109,14 +108,14 @@ export function settlementThread(data: ThreadData): ThreadParts {
         log.debug({ chainId, host, why }, 'the chain did not answer')
       },
     })
-    const contract = settlementContract(client, lower(contracts.settlement))
+    const contract = settlementContract(client, toAddress(contracts.settlement))
     const desk = makeSettlementDesk({
       client,
       contract,
       tokens: conditionalTokens(
         client,
-        lower(contracts.conditionalTokens),
-        lower(contracts.stablecoin),
+        toAddress(contracts.conditionalTokens),
+        toAddress(contracts.stablecoin),
       ),
       sender: makeLane({
         client: client.viem,
