@@ -17,6 +17,7 @@
  * twice, so a restart at any point goes on where it was.
  */
 
+import { backoff } from '#domain/backoff.ts'
 import { deviation, type Observation, type PriceSource } from '#domain/asset-price.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
@@ -649,7 +650,7 @@ function failed(
 ): void {
   const { retryMs, retryMsMax } = state.options
   attempts.pending = false
-  const pauseMs = Math.min(retryMsMax, retryMs * 2 ** Math.min(attempts.failures, 20))
+  const pauseMs = backoff(retryMs, retryMsMax, attempts.failures)
   attempts.failures++
   attempts.nextAtMs = context.nowMs + pauseMs
   if (why !== '') state.trouble = why

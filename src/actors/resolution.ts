@@ -10,6 +10,7 @@
  * names what it settles, so that after a restart nothing is sent twice.
  */
 
+import { backoff } from '#domain/backoff.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { RESOLUTIONS_UNDERWAY_MAX } from '#domain/limits.ts'
 import type { Behaviour } from '#runtime/actor.ts'
@@ -220,8 +221,8 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
 
 function hold(state: ResolutionState, reference: string, nowMs: number): void {
   const times = state.pauses.get(reference)?.times ?? 0
-  const untilMs = nowMs + Math.min(PAUSE_MS_MAX, PAUSE_MS * 2 ** times)
-  state.pauses.set(reference, { untilMs, times: Math.min(times + 1, 20) })
+  const untilMs = nowMs + backoff(PAUSE_MS, PAUSE_MS_MAX, times)
+  state.pauses.set(reference, { untilMs, times: times + 1 })
 }
 
 function failed(

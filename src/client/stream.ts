@@ -5,6 +5,7 @@
  * as events, so that a user can see it working.
  */
 
+import { backoff } from '#domain/backoff.ts'
 import type { PlacedOrder } from './answers.ts'
 import { parseExactJson } from './exact-json.ts'
 import { LocalBook } from './local-book.ts'
@@ -199,9 +200,10 @@ export function createStream(options: StreamOptions): SibylStream {
       emit('closed', { code, reason, reconnectInMs: undefined })
       return
     }
-    const most = Math.min(
+    const most = backoff(
+      options.backoffMs ?? BACKOFF_MS,
       options.backoffMsMax ?? BACKOFF_MS_MAX,
-      (options.backoffMs ?? BACKOFF_MS) * 2 ** attempts++,
+      attempts++,
     )
     // Clients that were cut off together must not come back together.
     const pauseMs = reconnectInMs ?? most * (0.5 + Math.random() / 2)
