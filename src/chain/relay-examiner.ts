@@ -4,9 +4,9 @@
  * Then it makes the call and tries it from the key that would send it.
  */
 
-import { type LocalAccount, parseSignature } from 'viem'
+import { parseSignature } from 'viem'
 import { checksumAddress } from '#domain/checksum-address.ts'
-import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type {
@@ -26,6 +26,7 @@ import {
 } from '#domain/relay-messages.ts'
 
 import type { Stablecoin as StablecoinDomain } from '#domain/typed-data.ts'
+import type { OwnAccount } from './accounts.ts'
 import { type Call, hexAddress, simulate } from './call.ts'
 import { asked, type ChainClient, chainFault } from './clients.ts'
 import { conditionalTokens } from './conditional-tokens.ts'
@@ -46,7 +47,7 @@ export type RelayExaminerOptions = {
   /** With what its permits are signed for. */
   readonly stablecoin: StablecoinDomain
   /** The keys that can send. */
-  readonly accounts: readonly LocalAccount[]
+  readonly accounts: readonly OwnAccount[]
   /** Whether approvals and permits are for those only who hold something. */
   readonly requireHoldings: boolean
   /** Who signed the message: an address, or why nobody did; and the digest. */
@@ -108,7 +109,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
   const tokens = conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin)
   const money = stablecoin(client, contracts.stablecoin)
   const batch = multicall(contracts.multicall)
-  const accounts = new Map(options.accounts.map((account) => [toAddress(account.address), account]))
+  const accounts = new Map(options.accounts.map(({ address, account }) => [address, account]))
   const parts = {
     conditionalTokens: contracts.conditionalTokens,
     stablecoin: options.stablecoin,

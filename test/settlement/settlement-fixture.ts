@@ -27,7 +27,7 @@ import {
   type StoreState,
   store,
 } from '#actors/store.ts'
-import { accountOfKey } from '#chain/account.ts'
+import { accountOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import { makeLane, type SenderPolicy } from '#chain/sender.ts'
@@ -107,7 +107,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   const startBlock = (await chain.height()) + 1
   const chainId = chain.settings.chainId
   const address = toAddress(chain.contracts.settlement)
-  const own = accountOfKey(chain.keys.settlement)
+  const own = accountOf(chain.keys.settlement)
   const said: SettlementSaid[] = []
   const audit = makeChainClient({ chainId, rpcUrls: [chain.url] })
   const contract = settlementContract(audit, address)
