@@ -164,6 +164,12 @@ export type Queries = {
 
 export type QueryName = keyof Queries
 
+/** Asks one of them. */
+export type Query = <Name extends QueryName>(
+  name: Name,
+  args: Queries[Name]['takes'],
+) => Promise<Queries[Name]['answers']>
+
 /** What travels to the pool. */
 export type QueryTask<Name extends QueryName = QueryName> = {
   readonly query: Name
