@@ -9,8 +9,8 @@
  * truth about where it stands.
  */
 
-import { backoff } from '#domain/backoff.ts'
 import type { RangeReading } from '#chain/chain-reader.ts'
+import { backoff } from '#domain/backoff.ts'
 import type { BlockMark, ChainEvent } from '#domain/chain-event.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'

@@ -17,8 +17,8 @@
  * twice, so a restart at any point goes on where it was.
  */
 
-import { backoff } from '#domain/backoff.ts'
 import { deviation, type Observation, type PriceSource } from '#domain/asset-price.ts'
+import { backoff } from '#domain/backoff.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
 import {

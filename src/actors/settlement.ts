@@ -31,7 +31,6 @@
  * answered all three, row 7 is closed.
  */
 
-import { backoff } from '#domain/backoff.ts'
 import assert from 'node:assert/strict'
 import type {
   OpenSettlement,
@@ -40,6 +39,7 @@ import type {
   Submission,
   TradeVerdict,
 } from '#chain/settlement-desk.ts'
+import { backoff } from '#domain/backoff.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import {

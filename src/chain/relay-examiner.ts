@@ -63,16 +63,21 @@ export type RelayExaminerOptions = {
   readonly resolvedBy: (market: Address) => Promise<string | undefined>
 }
 
+/** What examining an operation found, if nothing speaks against it. */
 export type RelayExamination = {
   readonly claims: readonly Claim[]
+  /** The transaction that did it already, where it needs no other. */
   readonly doneBy?: string
+  /** Whether the relayer's own stablecoin goes into it. */
   readonly ownBond: boolean
 }
 
+/** A call that would succeed now, and the key that would send it. */
 export type RelayTrial = {
   readonly lane: Address
   readonly to: Address
   readonly data: string
+  /** Its gas limit. */
   readonly gas: number
 }
 
