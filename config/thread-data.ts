@@ -1,6 +1,6 @@
 /** What the main thread hands to each worker, and what all channels of the exchange have in common. */
 
-import type { Address } from '#domain/ids.ts'
+import { type Address, toAddress } from '#domain/ids.ts'
 import { CHANNEL_BATCH_MAX, CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
 import type { Stablecoin } from '#domain/typed-data.ts'
 import type { SharedTableMemory } from '#http/shared-table.ts'
@@ -9,6 +9,8 @@ import type { ClockMemory } from '#runtime/clock.ts'
 import type { ConnectionCountMemory } from '#stream/connection-count.ts'
 import type { Settings } from './settings-schema.ts'
 import type { Topology } from './topology.ts'
+
+type Contracts = Readonly<Record<keyof Settings['chains'][number]['contracts'], Address>>
 
 export type ThreadData = {
   readonly name: string
@@ -51,10 +53,16 @@ export function databaseUrlOf({ database, data }: Settings): string {
   return database.url === '' ? `sqlite:${data.dir}/sibyl.db` : database.url
 }
 
+/** The contracts of a chain, as the exchange knows addresses. */
+export function contractsOf({ contracts }: Settings['chains'][number]): Contracts {
+  const addresses = Object.entries(contracts).map(([name, text]) => [name, toAddress(text)])
+  return Object.fromEntries(addresses) as Contracts
+}
+
 /** The stablecoin of a chain, with what its permits are signed for. */
 export function stablecoinOf({ contracts, stablecoin }: Settings['chains'][number]): Stablecoin {
   return {
-    address: contracts.stablecoin.toLowerCase() as Address,
+    address: toAddress(contracts.stablecoin),
     domainName: stablecoin.domainName ?? 'USD Coin',
     domainVersion: stablecoin.domainVersion ?? '1',
   }
@@ -73,7 +81,7 @@ export function relayedChains({ chains, keys }: Settings): Settings['chains'] {
 }
 
 /** The chains whose resolutions are settled by the exchange itself. */
-export function settledChains({ chains, keys, resolution }: Settings): Settings['chains'] {
+export function resolvedChains({ chains, keys, resolution }: Settings): Settings['chains'] {
   if (!resolution.autoSettle || keys.resolution === '') return []
   return chains.filter(({ rpcUrls }) => rpcUrls.length > 0)
 }

@@ -23,6 +23,11 @@ export function threadOf(partition: number, topology: Topology): number {
   return partition % topology.marketThreads
 }
 
+/** The number of the thread that a market belongs to. */
+export function threadOfMarket(marketId: MarketId, topology: Topology): number {
+  return threadOf(partitionOf(marketId, topology), topology)
+}
+
 export function partitionsOf(thread: number, topology: Topology): number[] {
   const owned: number[] = []
   for (let partition = 0; partition < topology.partitions; partition++) {

@@ -7,7 +7,7 @@
 
 import { createPublicKey, verify } from 'node:crypto'
 import { registerApiKey } from '#client/api-keys.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import { makeAuthenticator, publicKeyOf } from '#http/auth.ts'
 import { makeNonceLedger } from '#http/nonce-ledger.ts'
 import { makeSharedTable } from '#http/shared-table.ts'
@@ -105,7 +105,7 @@ try {
     (await fetch(free.exchange.url + path)).json() as Promise<T>
   const [chain] = (await read<Config>('/api/v1/config')).chains
   if (chain === undefined) throw new Error('the exchange has no chain')
-  const verifyingContract = chain.contracts.settlement.toLowerCase() as Address
+  const verifyingContract = toAddress(chain.contracts.settlement)
   const domain = { chainId: chain.chainId, verifyingContract }
   const markets = (await read<Markets>('/api/v1/markets')).markets.map(({ id }) => id)
   const traders = Array.from({ length: 100 }, makeTrader)

@@ -6,7 +6,7 @@
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type MarketId, toAddress } from '#domain/ids.ts'
 import { openExchange } from '../test/support/exchange.ts'
 import { type Round, report, runBench } from './bench.ts'
 import { chooseGenerator, runLoad } from './http-generator.ts'
@@ -61,7 +61,7 @@ async function fillBook(): Promise<MarketId> {
   if (chain === undefined || market === undefined) throw new Error('there is nothing to trade on')
   const domain = {
     chainId: chain.chainId,
-    verifyingContract: chain.contracts.settlement.toLowerCase() as Address,
+    verifyingContract: toAddress(chain.contracts.settlement),
   }
   const traders = [makeTrader()]
   for (let level = 0; level < LEVELS; level++) {

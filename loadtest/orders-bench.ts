@@ -5,7 +5,7 @@
  * order as a multiple of one hash and recovery, and the latency at half of that rate, open loop.
  */
 
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type MarketId, toAddress } from '#domain/ids.ts'
 import { createOrderHasher } from '#domain/order-hash.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { openExchange } from '../test/support/exchange.ts'
@@ -30,7 +30,7 @@ try {
   if (chain === undefined) throw new Error('the exchange has no chain')
   const domain = {
     chainId: chain.chainId,
-    verifyingContract: chain.contracts.settlement.toLowerCase() as Address,
+    verifyingContract: toAddress(chain.contracts.settlement),
   }
   const markets = (await read<Markets>('/api/v1/markets')).markets.map(({ id }) => id)
   const traders = Array.from({ length: 100 }, makeTrader)

@@ -8,7 +8,7 @@
 import { parseGwei } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { devnetAccount, devnetKey } from '#devnet/accounts.ts'
-import type { Address } from '#domain/ids.ts'
+import { toAddress } from '#domain/ids.ts'
 import { APPROVAL_FOR_ALL_TYPES, conditionalTokensDomain } from '#domain/typed-data.ts'
 import { split } from '../test/contracts/support/world.ts'
 import { openRelayed } from '../test/support/relayed.ts'
@@ -52,10 +52,7 @@ try {
   const chainId = chain.chain.id
   const operator = chain.settlement.address
   const deadline = (await chain.chain.now()) + 86_400n
-  const domain = conditionalTokensDomain(
-    chainId,
-    chain.conditionalTokens.address.toLowerCase() as Address,
-  )
+  const domain = conditionalTokensDomain(chainId, toAddress(chain.conditionalTokens.address))
   const approval = async (): Promise<Request> => {
     const account = privateKeyToAccount(generatePrivateKey())
     const message = { owner: account.address, operator, approved: true, nonce: 0n, deadline }

@@ -5,7 +5,7 @@
  * durable is part of it; every reader must get every change.
  */
 
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type MarketId, toAddress } from '#domain/ids.ts'
 import { openExchange } from '../test/support/exchange.ts'
 import { Histogram } from './histogram.ts'
 import { askReaders, followBook, startProcess, stopProcess } from './reader-process.ts'
@@ -36,7 +36,7 @@ export async function measureLatency(
     const [chain] = (await read<Config>('/api/v1/config')).chains
     const [market] = (await read<Markets>('/api/v1/markets')).markets
     if (chain === undefined || market === undefined) throw new Error('there is no market')
-    const verifyingContract = chain.contracts.settlement.toLowerCase() as Address
+    const verifyingContract = toAddress(chain.contracts.settlement)
     const signed = signOrders({
       count: orders + WARMUPS,
       traders: Array.from({ length: 10 }, makeTrader),

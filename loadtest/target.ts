@@ -2,7 +2,7 @@
 
 import { registerApiKey } from '#client/api-keys.ts'
 import { parseExactJson } from '#client/exact-json.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import type { OrderDomain } from '#domain/order-hash.ts'
 import { type TokenKey, tokenKeyOf } from './bearer-tokens.ts'
 import { parseMetrics, type ServerMetrics } from './server-metrics.ts'
@@ -74,7 +74,7 @@ export async function openTarget(
     url,
     domain: {
       chainId: chain.chainId,
-      verifyingContract: chain.contracts.settlement.toLowerCase() as Address,
+      verifyingContract: toAddress(chain.contracts.settlement),
     },
     markets: open.slice(0, marketsMax).map(({ id }) => id),
     bearer: config.auth?.bearer === true,

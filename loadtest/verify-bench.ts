@@ -26,7 +26,7 @@ import {
 } from '#verify/inspect-orders.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { nativeRecovery } from '#verify/recover.ts'
-import type { VerifyWorkerData } from '../workers/verify.ts'
+import type { VerifyWorkerData } from '#verify/verify-jobs.ts'
 import { median, quick, report, runBench } from './bench.ts'
 
 type Native = {

@@ -9,7 +9,7 @@ import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import { loadSettings } from '#config/settings.ts'
 import { databaseUrlOf } from '#config/thread-data.ts'
 import { readChainRecord } from '#devnet/chain-record.ts'
-import type { Address } from '#domain/ids.ts'
+import { toAddress } from '#domain/ids.ts'
 import { auditPositions, heldAt } from '#store/audit/audit-positions.ts'
 import { auditTrades, type Difference } from '#store/audit/audit-trades.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
@@ -63,11 +63,7 @@ async function askChain(
   const { conditionalTokens: tokensAddress, stablecoin } = chain.contracts
   if (known === undefined || tokensAddress === undefined || stablecoin === undefined) return []
   const client = makeChainClient({ chainId, rpcUrls: [chain.url] })
-  const tokens = conditionalTokens(
-    client,
-    tokensAddress.toLowerCase() as Address,
-    stablecoin.toLowerCase() as Address,
-  )
+  const tokens = conditionalTokens(client, toAddress(tokensAddress), toAddress(stablecoin))
   const { blockNumber, held } = known
   const differences: Difference[] = []
   for (let start = 0; start < held.length; start += PAIRS_MAX) {

@@ -48,6 +48,10 @@ const HOMES: Record<string, readonly string[]> = {
   keccak: ['verify'],
 }
 
+const WORKER_LINES_MAX = 15
+/** All of them together stay below this. */
+const WORKERS_LINES = 200
+
 const sources = sourceFiles()
 
 /** The room of a file in `src`, or the top-level folder of any other. */
@@ -156,6 +160,22 @@ test('every file of ours opens by saying what it is', () => {
     .filter((file) => /^(src|workers|config|loadtest)\//.test(file))
     .filter((file) => !textOf(file).startsWith('/**') && !textOf(file).startsWith('#!'))
   assert.deepEqual(wrong, [])
+})
+
+test('a worker only says which threads or jobs it runs', () => {
+  const lines = sources
+    .filter((file) => file.startsWith('workers/'))
+    .map((file) => ({ file, lines: textOf(file).trimEnd().split('\n').length }))
+  assert.deepEqual(
+    lines.filter((worker) => worker.lines > WORKER_LINES_MAX),
+    [],
+    `a worker has at most ${WORKER_LINES_MAX} lines`,
+  )
+  const together = lines.reduce((sum, worker) => sum + worker.lines, 0)
+  assert(
+    together < WORKERS_LINES,
+    `workers together have ${together} lines, not below ${WORKERS_LINES}`,
+  )
 })
 
 test('the environment is read in one place', () => {

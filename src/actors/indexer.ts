@@ -10,6 +10,7 @@
  */
 
 import type { RangeReading } from '#chain/chain-reader.ts'
+import { backoff } from '#domain/backoff.ts'
 import type { BlockMark, ChainEvent } from '#domain/chain-event.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
@@ -370,7 +371,7 @@ function idle(state: IndexerState): undefined {
 function pause(state: IndexerState, why: string, context: IndexerContext): undefined {
   state.busy = false
   state.why = why
-  const pauseMs = Math.min(PAUSE_MS_MAX, PAUSE_MS * 2 ** Math.min(state.failures, 10))
+  const pauseMs = backoff(PAUSE_MS, PAUSE_MS_MAX, state.failures)
   state.failures++
   state.pauseUntilMs = context.nowMs + pauseMs
   context.after(pauseMs, { type: 'Look', message: {} })

@@ -18,6 +18,7 @@
  */
 
 import { deviation, type Observation, type PriceSource } from '#domain/asset-price.ts'
+import { backoff } from '#domain/backoff.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
 import {
@@ -649,7 +650,7 @@ function failed(
 ): void {
   const { retryMs, retryMsMax } = state.options
   attempts.pending = false
-  const pauseMs = Math.min(retryMsMax, retryMs * 2 ** Math.min(attempts.failures, 20))
+  const pauseMs = backoff(retryMs, retryMsMax, attempts.failures)
   attempts.failures++
   attempts.nextAtMs = context.nowMs + pauseMs
   if (why !== '') state.trouble = why

@@ -10,6 +10,7 @@
  * names what it settles, so that after a restart nothing is sent twice.
  */
 
+import { backoff } from '#domain/backoff.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { RESOLUTIONS_UNDERWAY_MAX } from '#domain/limits.ts'
 import type { Behaviour } from '#runtime/actor.ts'
@@ -35,7 +36,7 @@ export type ResolutionNews = ResolutionSent & {
 }
 
 /** The outside, as the worker hands it in. Each throws a fault when it cannot. */
-type ResolutionPorts = {
+export type ResolutionPorts = {
   /** The references of what the journal still has open. */
   readonly recover: () => Promise<readonly string[]>
   readonly due: (nowSec: number) => Promise<readonly ResolutionDue[]>
@@ -220,8 +221,8 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
 
 function hold(state: ResolutionState, reference: string, nowMs: number): void {
   const times = state.pauses.get(reference)?.times ?? 0
-  const untilMs = nowMs + Math.min(PAUSE_MS_MAX, PAUSE_MS * 2 ** times)
-  state.pauses.set(reference, { untilMs, times: Math.min(times + 1, 20) })
+  const untilMs = nowMs + backoff(PAUSE_MS, PAUSE_MS_MAX, times)
+  state.pauses.set(reference, { untilMs, times: times + 1 })
 }
 
 function failed(

@@ -39,6 +39,7 @@ import type {
   Submission,
   TradeVerdict,
 } from '#chain/settlement-desk.ts'
+import { backoff } from '#domain/backoff.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import {
@@ -438,9 +439,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
   Failed(state, { step, why, retry, tradeIds = [], batch }, context) {
     const failures = (state.pauses.get(step)?.failures ?? 0) + 1
     state.busy.delete(step)
-    const pauseMs = retry
-      ? Math.min(PAUSE_MS_MAX, PAUSE_MS * 2 ** Math.min(failures - 1, 10))
-      : PAUSE_MS_MAX
+    const pauseMs = retry ? backoff(PAUSE_MS, PAUSE_MS_MAX, failures - 1) : PAUSE_MS_MAX
     state.pauses.set(step, { untilMs: context.nowMs + pauseMs, failures, why })
     for (const tradeId of tradeIds) requeue(state, tradeId, 0)
     const known = batch === undefined ? undefined : state.batches.get(batch)
@@ -611,7 +610,7 @@ function setBack(
     failAtLast(state, held, reason, context)
     return
   }
-  const waitMs = Math.min(SETBACK_MS_MAX, SETBACK_MS * 2 ** Math.min(held.setbacks++, 20))
+  const waitMs = backoff(SETBACK_MS, SETBACK_MS_MAX, held.setbacks++)
   held.notBeforeMs = context.nowMs + waitMs
   alone(state, [held.trade.tradeId])
 }

@@ -18,6 +18,7 @@ import { makeSharedTable } from '#http/shared-table.ts'
 import { type ClockMemory, followClock, makeClockMemory, systemClock } from '#runtime/clock.ts'
 import { makeConnectionCountMemory } from '#stream/connection-count.ts'
 import '#runtime/inlining.ts'
+import { backoff } from '#domain/backoff.ts'
 import { makeSupervisor } from '#runtime/supervisor.ts'
 import { closeDatabase, openDatabase } from '#store/engine/database.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
@@ -88,6 +89,8 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
     clock: systemClock,
     log,
     ...given.supervisor,
+    restartPauseMs: (restarts) =>
+      backoff(given.supervisor.restartBackoffMs, given.supervisor.restartBackoffMsMax, restarts),
     ownMetrics: () => registry.getMetricsAsJSON(),
     onGivingUp: (thread, why) => stop.abort(new Error(`${thread} cannot be kept alive: ${why}`)),
   })

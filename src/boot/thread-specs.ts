@@ -1,7 +1,7 @@
 /** Which threads a run has, in the order in which they need each other, and which share a worker. */
 
 import type { Settings } from '#config/settings-schema.ts'
-import { relayedChains, settledChains, type ThreadData } from '#config/thread-data.ts'
+import { relayedChains, resolvedChains, type ThreadData } from '#config/thread-data.ts'
 import {
   CHAIN_WORKER,
   frontThreadName,
@@ -20,7 +20,7 @@ export function threadSpecs(
 ): ThreadSpec[] {
   const marketNames = numbers(settings.markets.threads).map(marketThreadName)
   const relayerNames = relayedChains(settings).map(({ chainId }) => relayerThreadName(chainId))
-  const resolutionNames = settledChains(settings).map(({ chainId }) =>
+  const resolutionNames = resolvedChains(settings).map(({ chainId }) =>
     resolutionThreadName(chainId),
   )
   const priceNames = settings.feeds.live ? [PRICES_THREAD] : []

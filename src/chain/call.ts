@@ -54,7 +54,3 @@ export async function simulate(
 export function hexAddress(address: Address): Hex {
   return address as Hex
 }
-
-export function ourAddress(address: Hex): Address {
-  return address.toLowerCase() as Address
-}

@@ -8,8 +8,7 @@ import {
   type Log,
   toEventSelector,
 } from 'viem'
-import type { Address } from '#domain/ids.ts'
-import { ourAddress } from './call.ts'
+import { type Address, toAddress } from '#domain/ids.ts'
 
 export type ChainLog = {
   readonly address: Address
@@ -35,7 +34,7 @@ export function chainLog(log: Log): ChainLog | undefined {
   if (blockNumber === null || blockHash === null) return undefined
   if (transactionHash === null || logIndex === null) return undefined
   return {
-    address: ourAddress(address),
+    address: toAddress(address),
     topics,
     data,
     blockNumber: Number(blockNumber),

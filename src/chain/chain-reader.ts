@@ -8,7 +8,7 @@
 import type { Hex } from 'viem'
 import type { BlockMark, ChainEvent, MoveKind } from '#domain/chain-event.ts'
 import { Fault } from '#domain/fault.ts'
-import { type Address, ZERO_ADDRESS } from '#domain/ids.ts'
+import { type Address, toAddress, ZERO_ADDRESS } from '#domain/ids.ts'
 import { mayContain } from './bloom.ts'
 import { hexAddress } from './call.ts'
 import type { ChainLog } from './chain-log.ts'
@@ -439,7 +439,7 @@ async function logsOf(node: ChainClient, filter: LogFilter): Promise<ChainLog[]>
     if (transactionHash === null || logIndex === null) return []
     return [
       {
-        address: log.address.toLowerCase() as Address,
+        address: toAddress(log.address),
         topics: log.topics,
         data: log.data,
         blockNumber: Number(blockNumber),

@@ -28,6 +28,7 @@ import {
   TimeoutError,
   type Transport,
 } from 'viem'
+import { backoff } from '#domain/backoff.ts'
 import { Fault } from '#domain/fault.ts'
 
 export type ChainClientOptions = {
@@ -193,7 +194,7 @@ function pauseAfter(
   { pauseMs = PAUSE_MS }: ChainClientOptions,
 ): number {
   const restUntilMs = Math.min(...endpoints.map((endpoint) => endpoint.restUntilMs))
-  const ownMs = Math.min(PAUSE_MS_MAX, pauseMs * 2 ** (round - 1)) * share
+  const ownMs = backoff(pauseMs, PAUSE_MS_MAX, round - 1) * share
   return Math.max(ownMs, restUntilMs - performance.now())
 }
 

@@ -2,9 +2,9 @@
 
 import { type Hex, zeroHash } from 'viem'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import { OUTCOMES, type Outcome } from '#domain/order.ts'
-import { type Call, callOf, hexAddress, ourAddress } from './call.ts'
+import { type Call, callOf, hexAddress } from './call.ts'
 import { type ChainLog, decoded, type Place, placeOf } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 import { positionIdOf } from './position-id.ts'
@@ -252,9 +252,9 @@ export function tokenEvent(log: ChainLog): TokenEvent | undefined {
       return {
         type: 'TokensMoved',
         ...place,
-        operator: ourAddress(operator),
-        from: ourAddress(from),
-        to: ourAddress(to),
+        operator: toAddress(operator),
+        from: toAddress(from),
+        to: toAddress(to),
         batch: false,
         moves: [{ positionId: word(id), amount: value }],
       }
@@ -264,9 +264,9 @@ export function tokenEvent(log: ChainLog): TokenEvent | undefined {
       return {
         type: 'TokensMoved',
         ...place,
-        operator: ourAddress(operator),
-        from: ourAddress(from),
-        to: ourAddress(to),
+        operator: toAddress(operator),
+        from: toAddress(from),
+        to: toAddress(to),
         batch: true,
         moves: ids.map((id, index) => ({ positionId: word(id), amount: values[index] ?? 0n })),
       }
@@ -278,8 +278,8 @@ export function tokenEvent(log: ChainLog): TokenEvent | undefined {
       return {
         type: event.eventName === 'PositionSplit' ? 'PositionSplit' : 'PositionsMerged',
         ...place,
-        holder: ourAddress(stakeholder),
-        collateral: ourAddress(collateralToken),
+        holder: toAddress(stakeholder),
+        collateral: toAddress(collateralToken),
         parentCollectionId,
         conditionId: conditionId as string as MarketId,
         partition,
@@ -292,8 +292,8 @@ export function tokenEvent(log: ChainLog): TokenEvent | undefined {
       return {
         type: 'PayoutRedeemed',
         ...place,
-        holder: ourAddress(redeemer),
-        collateral: ourAddress(collateralToken),
+        holder: toAddress(redeemer),
+        collateral: toAddress(collateralToken),
         parentCollectionId,
         conditionId: conditionId as string as MarketId,
         indexSets,
@@ -306,7 +306,7 @@ export function tokenEvent(log: ChainLog): TokenEvent | undefined {
         type: 'ConditionPrepared',
         ...place,
         conditionId: conditionId as string as MarketId,
-        oracle: ourAddress(oracle),
+        oracle: toAddress(oracle),
         questionId,
       }
     }
@@ -316,7 +316,7 @@ export function tokenEvent(log: ChainLog): TokenEvent | undefined {
         type: 'ConditionResolved',
         ...place,
         conditionId: conditionId as string as MarketId,
-        oracle: ourAddress(oracle),
+        oracle: toAddress(oracle),
         questionId,
         payouts: payoutNumerators,
       }
@@ -326,8 +326,8 @@ export function tokenEvent(log: ChainLog): TokenEvent | undefined {
       return {
         type: 'OperatorApproved',
         ...place,
-        owner: ourAddress(owner),
-        operator: ourAddress(operator),
+        owner: toAddress(owner),
+        operator: toAddress(operator),
         approved,
       }
     }

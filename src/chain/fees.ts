@@ -1,5 +1,7 @@
 /** What is offered for a place in a block. In wei; `bigint`, because prices have no upper bound. */
 
+export const WEI_PER_GWEI = 1_000_000_000n
+
 export type Fees = {
   readonly maxFeePerGas: bigint
   readonly maxPriorityFeePerGas: bigint

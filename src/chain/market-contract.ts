@@ -2,9 +2,9 @@
 
 import { type Hex, toEventSelector } from 'viem'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
-import { type Call, callOf, hexAddress, ourAddress } from './call.ts'
+import { type Call, callOf, hexAddress } from './call.ts'
 import { type ChainLog, decoded, type Place, placeOf } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 import type { SignatureParts } from './conditional-tokens.ts'
@@ -121,7 +121,7 @@ export function marketContract(client: ChainClient, address: Address): MarketCon
       const terms = await asked(viem.readContract({ ...contract, functionName: 'terms' }))
       return {
         questionId: terms.questionId,
-        maker: ourAddress(terms.maker),
+        maker: toAddress(terms.maker),
         expirationSec: Number(terms.expiration),
         proposableFromSec: Number(terms.proposableFrom),
         quick: terms.quick,
@@ -146,8 +146,8 @@ export function marketContract(client: ChainClient, address: Address): MarketCon
       if (NO_ASSERTION.test(found.id)) return undefined
       return {
         id: found.id,
-        proposer: ourAddress(found.proposer),
-        asserter: ourAddress(found.asserter),
+        proposer: toAddress(found.proposer),
+        asserter: toAddress(found.asserter),
         outcome: found.outcome,
         disputed: found.disputed,
         assertedAtSec: Number(found.assertionTime),
@@ -212,8 +212,8 @@ export function resolutionEvent(log: ChainLog): ResolutionEvent | undefined {
         type: 'ResolutionProposed',
         ...place,
         assertionId: args.assertionId,
-        proposer: ourAddress(args.proposer),
-        asserter: ourAddress(args.asserter),
+        proposer: toAddress(args.proposer),
+        asserter: toAddress(args.asserter),
         outcome: args.outcome,
         bond: args.bond,
         assertedAtSec: Number(args.assertionTime),
@@ -238,7 +238,7 @@ export function resolutionEvent(log: ChainLog): ResolutionEvent | undefined {
       return {
         type: 'MarketSettled',
         ...place,
-        settler: ourAddress(settler),
+        settler: toAddress(settler),
         winningOutcome: winningOutcome as Outcome,
       }
     }

@@ -1,10 +1,10 @@
 /** The factory: creates markets at addresses that are known beforehand; its events. */
 
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import { CATEGORIES, type Category } from '#domain/market.ts'
 import type { Outcome } from '#domain/order.ts'
-import { type Call, callOf, hexAddress, ourAddress } from './call.ts'
+import { type Call, callOf, hexAddress } from './call.ts'
 import { type ChainLog, decoded, type Place, placeOf } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 
@@ -75,7 +75,7 @@ export function marketFactory(client: ChainClient, address: Address): MarketFact
   const contract = { address: hexAddress(address), abi: marketFactoryAbi } as const
   const { viem } = client
   const predicted = ([market, marketId]: readonly [string, string]): Predicted => ({
-    market: market.toLowerCase() as Address,
+    market: toAddress(market),
     marketId: marketId as MarketId,
   })
   const words = ({ question, description, category, expirationSec }: NewMarket) =>
@@ -164,8 +164,8 @@ export function factoryEvent(log: ChainLog): FactoryEvent | undefined {
         type: 'MarketCreated',
         ...place,
         marketId: args.marketId as string as MarketId,
-        market: ourAddress(args.market),
-        maker: ourAddress(args.maker),
+        market: toAddress(args.market),
+        maker: toAddress(args.maker),
         question: args.question,
         description: args.description,
         category: CATEGORIES[args.category] ?? 'general',
@@ -178,7 +178,7 @@ export function factoryEvent(log: ChainLog): FactoryEvent | undefined {
         type: 'QuickMarketCreated',
         ...place,
         marketId: args.marketId as string as MarketId,
-        market: ourAddress(args.market),
+        market: toAddress(args.market),
         asset: args.asset,
         startSec: safeSeconds(args.startTime),
         endSec: safeSeconds(args.endTime),
@@ -192,7 +192,7 @@ export function factoryEvent(log: ChainLog): FactoryEvent | undefined {
         type: 'QuickMarketResolved',
         ...place,
         marketId: args.marketId as string as MarketId,
-        market: ourAddress(args.market),
+        market: toAddress(args.market),
         winningOutcome: args.winningOutcome as Outcome,
         startPrice: args.startPrice,
         endPrice: args.endPrice,
@@ -205,7 +205,7 @@ export function factoryEvent(log: ChainLog): FactoryEvent | undefined {
       return {
         type: event.eventName === 'MakerSet' ? 'MakerSet' : 'FactoryOperatorSet',
         ...place,
-        account: ourAddress(account),
+        account: toAddress(account),
         allowed,
       }
     }

@@ -12,8 +12,8 @@ import {
   type Hex,
   keccak256,
 } from 'viem'
-import type { Address, MarketId } from '#domain/ids.ts'
-import { hexAddress, ourAddress } from './call.ts'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
+import { hexAddress } from './call.ts'
 import type { QuickTerms } from './market-factory.ts'
 
 const QUESTION = [
@@ -43,5 +43,5 @@ export function predictQuickMarket(
   const marketId = keccak256(
     encodePacked(['address', 'bytes32', 'uint256'], [market, question, OUTCOMES]),
   )
-  return { marketId: marketId as string as MarketId, contractAddress: ourAddress(market) }
+  return { marketId: marketId as string as MarketId, contractAddress: toAddress(market) }
 }

@@ -4,17 +4,17 @@
  * that is already under way, and where the chain has it done nothing is sent.
  */
 
-import type { LocalAccount } from 'viem'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { endSecOf, type QuickMarket } from '#domain/quick-market.ts'
+import type { OwnAccount } from './accounts.ts'
 import type { Call } from './call.ts'
 import type { ChainClient } from './clients.ts'
 import { conditionalTokens } from './conditional-tokens.ts'
 import { marketFactory } from './market-factory.ts'
 import { type Journal, makeLane, type SenderNews, type SenderPolicy } from './sender.ts'
 
-export type QuickMarketLane = {
+type QuickMarketLane = {
   create(quickMarket: QuickMarket): Promise<string>
   report(quickMarket: QuickMarket): Promise<string>
   /** Looks at the chain while something is under way, and now and then for reorganisations. */
@@ -34,7 +34,7 @@ export function makeQuickMarketLane(options: {
     readonly conditionalTokens: Address
     readonly stablecoin: Address
   }
-  readonly account: LocalAccount
+  readonly own: OwnAccount
   readonly journal: Journal
   readonly clock: { nowMs(): number; after(delayMs: number, action: () => void): () => void }
   readonly policy: Partial<SenderPolicy>
@@ -42,15 +42,14 @@ export function makeQuickMarketLane(options: {
   readonly idlePollMs: number
   readonly onTrouble: (where: 'rpc' | 'journal', error: unknown) => void
 }): QuickMarketLane {
-  const { client, contracts, account, journal, clock, policy, onTrouble } = options
+  const { client, contracts, own, journal, clock, policy, onTrouble } = options
   const { viem, chainId } = client
   const factory = marketFactory(client, contracts.marketFactory)
   const tokens = conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin)
   const lane = makeLane({
-    ...{ client: viem, account, chainId, journal, policy, onTrouble },
+    ...{ client: viem, account: own.account, chainId, journal, policy, onTrouble },
     nowMs: clock.nowMs,
   })
-  const sender = account.address.toLowerCase() as Address
   const waiting = new Map<number, Waiter[]>()
   let cancelPoll = (): void => undefined
   let running = false
@@ -75,7 +74,7 @@ export function makeQuickMarketLane(options: {
   async function end({ transaction, outcome, receipt }: Extract<SenderNews, { type: 'finished' }>) {
     const { nonce } = transaction
     // Who waits asks again until the chain has what it wants, so nothing is lost by forgetting it.
-    await lane.acknowledge({ sender, nonce })
+    await lane.acknowledge({ sender: own.address, nonce })
     const waiters = waiting.get(nonce) ?? []
     waiting.delete(nonce)
     for (const waiter of waiters) {

@@ -4,7 +4,7 @@
  * Then it makes the call and tries it from the key that would send it.
  */
 
-import { type LocalAccount, parseSignature } from 'viem'
+import { parseSignature } from 'viem'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
@@ -26,6 +26,7 @@ import {
 } from '#domain/relay-messages.ts'
 
 import type { Stablecoin as StablecoinDomain } from '#domain/typed-data.ts'
+import type { OwnAccount } from './accounts.ts'
 import { type Call, hexAddress, simulate } from './call.ts'
 import { asked, type ChainClient, chainFault } from './clients.ts'
 import { conditionalTokens } from './conditional-tokens.ts'
@@ -46,7 +47,7 @@ export type RelayExaminerOptions = {
   /** With what its permits are signed for. */
   readonly stablecoin: StablecoinDomain
   /** The keys that can send. */
-  readonly accounts: readonly LocalAccount[]
+  readonly accounts: readonly OwnAccount[]
   /** Whether approvals and permits are for those only who hold something. */
   readonly requireHoldings: boolean
   /** Who signed the message: an address, or why nobody did; and the digest. */
@@ -62,16 +63,21 @@ export type RelayExaminerOptions = {
   readonly resolvedBy: (market: Address) => Promise<string | undefined>
 }
 
+/** What examining an operation found, if nothing speaks against it. */
 export type RelayExamination = {
   readonly claims: readonly Claim[]
+  /** The transaction that did it already, where it needs no other. */
   readonly doneBy?: string
+  /** Whether the relayer's own stablecoin goes into it. */
   readonly ownBond: boolean
 }
 
+/** A call that would succeed now, and the key that would send it. */
 export type RelayTrial = {
   readonly lane: Address
   readonly to: Address
   readonly data: string
+  /** Its gas limit. */
   readonly gas: number
 }
 
@@ -108,9 +114,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
   const tokens = conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin)
   const money = stablecoin(client, contracts.stablecoin)
   const batch = multicall(contracts.multicall)
-  const accounts = new Map(
-    options.accounts.map((account) => [account.address.toLowerCase() as Address, account]),
-  )
+  const accounts = new Map(options.accounts.map(({ address, account }) => [address, account]))
   const parts = {
     conditionalTokens: contracts.conditionalTokens,
     stablecoin: options.stablecoin,

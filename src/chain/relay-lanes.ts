@@ -4,9 +4,9 @@
  */
 
 import assert from 'node:assert/strict'
-import type { LocalAccount } from 'viem'
 import type { Address } from '#domain/ids.ts'
-import type { TransactionRow } from '#domain/transaction.ts'
+import { knownHash, type TransactionRow } from '#domain/transaction.ts'
+import type { OwnAccount } from './accounts.ts'
 import type { ChainClient } from './clients.ts'
 import type { RelayTrial } from './relay-examiner.ts'
 import {
@@ -49,7 +49,7 @@ const PURPOSE = 'relay'
 
 export function makeRelayLanes(options: {
   readonly client: ChainClient
-  readonly accounts: readonly LocalAccount[]
+  readonly accounts: readonly OwnAccount[]
   readonly journal: Journal
   readonly nowMs: () => number
   readonly policy: Partial<SenderPolicy>
@@ -57,10 +57,10 @@ export function makeRelayLanes(options: {
 }): RelayLanes {
   const { client, journal, nowMs, policy, onTrouble } = options
   const lanes = new Map<Address, Sender>()
-  for (const account of options.accounts) {
+  for (const { account, address } of options.accounts) {
     const { viem, chainId } = client
     const lane = makeLane({ client: viem, account, chainId, journal, nowMs, policy, onTrouble })
-    lanes.set(account.address.toLowerCase() as Address, lane)
+    lanes.set(address, lane)
   }
   const laneOf = (address: Address): Sender => {
     const lane = lanes.get(address)
@@ -87,7 +87,7 @@ export function makeRelayLanes(options: {
 }
 
 function transactionOf(row: TransactionRow, minedHash?: string): LaneTransaction {
-  const txHash = minedHash ?? (row.txHash === '' ? (row.hashes.at(-1) ?? '') : row.txHash)
+  const txHash = minedHash ?? knownHash(row)
   return { lane: row.sender, nonce: row.nonce, reference: row.reference, txHash }
 }
 

@@ -2,10 +2,16 @@
 
 import { encodeAbiParameters, type Hex, keccak256, type Log, parseSignature } from 'viem'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
-import { type Address, type MarketId, type OrderHash, parseTradeId } from '#domain/ids.ts'
+import {
+  type Address,
+  type MarketId,
+  type OrderHash,
+  parseTradeId,
+  toAddress,
+} from '#domain/ids.ts'
 import type { Order, Outcome, PermitSignature } from '#domain/order.ts'
 import type { FaultySide, Trade } from '#domain/trade.ts'
-import { type Call, callOf, hexAddress, ourAddress } from './call.ts'
+import { type Call, callOf, hexAddress } from './call.ts'
 import { type ChainLog, chainLog, decoded, type Place, placeOf } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 
@@ -258,8 +264,8 @@ export function settlementEvent(log: ChainLog): SettlementEvent | undefined {
         ...place,
         tradeKey: args.tradeId,
         marketId: args.marketId as string as MarketId,
-        buyer: ourAddress(args.buyer),
-        seller: ourAddress(args.seller),
+        buyer: toAddress(args.buyer),
+        seller: toAddress(args.seller),
         buyHash: args.buyHash as string as OrderHash,
         sellHash: args.sellHash as string as OrderHash,
         outcome: args.outcome as Outcome,
@@ -286,17 +292,17 @@ export function settlementEvent(log: ChainLog): SettlementEvent | undefined {
         type: 'OrderWithdrawn',
         ...place,
         orderHash: orderHash as string as OrderHash,
-        trader: ourAddress(trader),
+        trader: toAddress(trader),
         effectiveAtSec: Number(effectiveAt),
       }
     }
     case 'Paused':
-      return { type: 'SettlementPaused', ...place, by: ourAddress(event.args.account) }
+      return { type: 'SettlementPaused', ...place, by: toAddress(event.args.account) }
     case 'Unpaused':
-      return { type: 'SettlementResumed', ...place, by: ourAddress(event.args.account) }
+      return { type: 'SettlementResumed', ...place, by: toAddress(event.args.account) }
     case 'OperatorSet': {
       const { account, allowed } = event.args
-      return { type: 'SettlementOperatorSet', ...place, account: ourAddress(account), allowed }
+      return { type: 'SettlementOperatorSet', ...place, account: toAddress(account), allowed }
     }
     default:
       return undefined

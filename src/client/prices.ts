@@ -3,6 +3,7 @@
  * survives its connection: it comes back by itself, from where it was.
  */
 
+import { backoff } from '#domain/backoff.ts'
 import { EventStreamReader } from '#domain/event-stream.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { StreamPrice, StreamQuickMarket } from './stream-messages.ts'
@@ -171,7 +172,7 @@ async function* followPrices(
       signal?.removeEventListener('abort', stop)
       call.abort()
     }
-    const pauseMs = Math.min(BACKOFF_MS_MAX, parts.backoffMs * 2 ** Math.min(failures++, 10))
+    const pauseMs = backoff(parts.backoffMs, BACKOFF_MS_MAX, failures++)
     await pause(pauseMs * (0.5 + Math.random() / 2), signal)
   }
 }

@@ -6,6 +6,7 @@
  * on it and what survives it are one state.
  */
 
+import { backoff } from '#domain/backoff.ts'
 import type { PlacedOrder } from './answers.ts'
 import { parseExactJson } from './exact-json.ts'
 import { LocalBook } from './local-book.ts'
@@ -200,9 +201,10 @@ export function createStream(options: StreamOptions): SibylStream {
       emit('closed', { code, reason, reconnectInMs: undefined })
       return
     }
-    const most = Math.min(
+    const most = backoff(
+      options.backoffMs ?? BACKOFF_MS,
       options.backoffMsMax ?? BACKOFF_MS_MAX,
-      (options.backoffMs ?? BACKOFF_MS) * 2 ** attempts++,
+      attempts++,
     )
     // Clients that were cut off together must not come back together.
     const pauseMs = reconnectInMs ?? most * (0.5 + Math.random() / 2)

@@ -4,6 +4,7 @@
  * is final unless it says by `Retry-After` that trying later helps.
  */
 
+import { backoff } from '#domain/backoff.ts'
 import { parseExactJson } from './exact-json.ts'
 import { SibylError } from './sibyl-error.ts'
 
@@ -82,9 +83,9 @@ export function createTransport(options: TransportOptions): Transport {
 
   /** How long to wait before the next attempt; undefined when another one cannot help. */
   function pauseAfter(error: SibylError, result: Attempt, attempts: number): number | undefined {
-    const backoffMs = Math.min(BACKOFF_MS_MAX, options.backoffMs * 2 ** (attempts - 1))
     // Clients that failed together must not come back together.
-    const jitteredMs = backoffMs * (0.5 + Math.random() / 2)
+    const jitteredMs =
+      backoff(options.backoffMs, BACKOFF_MS_MAX, attempts - 1) * (0.5 + Math.random() / 2)
     if ('failure' in result) return result.failure === 'ABORTED' ? undefined : jitteredMs
     const askedMs = retryAfterMs(result.response)
     if (askedMs !== undefined) {

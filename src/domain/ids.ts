@@ -27,8 +27,13 @@ const ADDRESS = /^0x[0-9a-fA-F]{40}$/
 const BYTES32 = /^0x[0-9a-fA-F]{64}$/
 const DECIMAL = /^(?:0|[1-9][0-9]{0,19})$/
 
+/** The form of an address inside the process, for what is known to be one: a setting, an account, a log. */
+export function toAddress(text: string): Address {
+  return text.toLowerCase() as Address
+}
+
 export function parseAddress(text: string): Address | undefined {
-  return ADDRESS.test(text) ? (text.toLowerCase() as Address) : undefined
+  return ADDRESS.test(text) ? toAddress(text) : undefined
 }
 
 export function parseMarketId(text: string): MarketId | undefined {

@@ -47,3 +47,8 @@ export type TransactionRow = {
   readonly updatedAtMs: number
   readonly finishedAtMs: number | null
 }
+
+/** The hash it is known by: of the form that was mined, or else of the newest. */
+export function knownHash({ txHash, hashes }: TransactionRow): string {
+  return txHash === '' ? (hashes.at(-1) ?? '') : txHash
+}

@@ -35,7 +35,7 @@ type FeedResponse = {
 
 /** What went wrong with a provider, for logs and metrics. */
 const FEED_TROUBLES = ['closed', 'silent', 'garbage', 'refused', 'away', 'unsure'] as const
-type FeedTrouble = (typeof FEED_TROUBLES)[number]
+export type FeedTrouble = (typeof FEED_TROUBLES)[number]
 
 export type FeedParts = {
   readonly clock: FeedClock

@@ -4,6 +4,7 @@
  * price now and then instead. It knows nothing of prices.
  */
 
+import { backoff } from '#domain/backoff.ts'
 import { FEED_TIMING, type FeedParts, type FeedTiming } from './feed.ts'
 
 /** What a protocol tells the line about one connection. */
@@ -69,8 +70,8 @@ export function makeLine({ parts, open, poll }: LineOptions): Line {
     troubled('closed', why)
     const nowMs = clock.nowMs()
     failures = nowMs - openedAtMs >= STEADY_MS ? 0 : failures + 1
-    const doubled = timing.backoffMs * 2 ** Math.min(failures, 20)
-    cancelRetry = clock.after(Math.min(timing.backoffMsMax, doubled), () => {
+    const pauseMs = backoff(timing.backoffMs, timing.backoffMsMax, failures)
+    cancelRetry = clock.after(pauseMs, () => {
       if (running) connect()
     })
   }

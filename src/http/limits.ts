@@ -23,7 +23,7 @@ export type LimitSettings = {
   readonly connectionCost: number
 }
 
-type Limiter = {
+export type Limiter = {
   /** Draws what a request costs: from its IP's bucket on arrival, from its key's once it is known. */
   readonly limit: (arrival: Arrival, principal: Principal | undefined) => LimitVerdict
   /** Draws so many times the cost more, from both: for what shows in the body only. */

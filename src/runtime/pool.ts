@@ -7,7 +7,7 @@ import { Piscina } from 'piscina'
 import { inTime } from './in-time.ts'
 import type { PoolTask, PoolThreadSays } from './pool-thread.ts'
 
-export type Pool = {
+type Pool = {
   /** Calls the export `name` of the entry. Rejects when the queue is full or the thread died. */
   run(task: unknown, name: string): Promise<unknown>
   /** Refuses what waits, and ends when what is under way has ended, or does not end in time. */

@@ -47,8 +47,8 @@ export type SupervisorOptions = {
   readonly startTimeoutMs: number
   readonly stopTimeoutMs: number
   readonly healthIntervalMs: number
-  readonly restartBackoffMs: number
-  readonly restartBackoffMsMax: number
+  /** The pause before a thread is started again, by its restarts within `restartWindowMs`. */
+  readonly restartPauseMs: (restarts: number) => number
   /** Restarts of one thread within `restartWindowMs` before the supervisor gives up. */
   readonly restartsMax: number
   readonly restartWindowMs: number
@@ -220,10 +220,7 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       return
     }
     host.restartsAtMs = [...recent, now]
-    const delayMs = Math.min(
-      options.restartBackoffMsMax,
-      options.restartBackoffMs * 2 ** recent.length,
-    )
+    const delayMs = options.restartPauseMs(recent.length)
     log.warn(
       { thread: host.name, delayMs },
       `${host.name} died (${why}); it is started again in ${delayMs} ms`,

@@ -23,8 +23,7 @@ import {
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import type { Settings } from '#config/settings-schema.ts'
-import { chainBudgetMs } from '#config/thread-data.ts'
-import type { Address } from '#domain/ids.ts'
+import { chainBudgetMs, contractsOf } from '#config/thread-data.ts'
 import { READS_KEPT_BYTES_MAX, READS_KEPT_MAX } from '#domain/limits.ts'
 import { makeReadCache } from '#http/read-cache.ts'
 import type { Route } from '#http/route.ts'
@@ -33,13 +32,8 @@ import type { MarketBoard } from '#live/market-board.ts'
 import { makeMarketFinder } from '#live/market-finder.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
-import type { Queries, QueryName } from '#store/reads/queries.ts'
+import type { Queries, Query } from '#store/reads/queries.ts'
 import { askWrite, type ClerkRef } from '#store/writes/writes.ts'
-
-type Query = <Name extends QueryName>(
-  name: Name,
-  args: Queries[Name]['takes'],
-) => Promise<Queries[Name]['answers']>
 
 /** So old may the list of stored markets be: those that trade are on the board anyway. */
 const MARKETS_KEPT_MS_MAX = 250
@@ -147,14 +141,12 @@ export function readRoutes(parts: {
 /** The chains that have an address, each asked for balances. */
 function chainsOf(settings: Settings): Map<number, ChainBalances> {
   const asked = new Map<number, ChainBalances>()
-  for (const { chainId, rpcUrls, contracts } of settings.chains) {
+  for (const chain of settings.chains) {
+    const { chainId, rpcUrls } = chain
     if (rpcUrls.length === 0) continue
+    const contracts = contractsOf(chain)
     const client = makeChainClient({ chainId, rpcUrls, budgetMs: chainBudgetMs(settings) })
-    const tokens = conditionalTokens(
-      client,
-      contracts.conditionalTokens.toLowerCase() as Address,
-      contracts.stablecoin.toLowerCase() as Address,
-    )
+    const tokens = conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin)
     asked.set(chainId, async (holder, marketId, blockNumber) => {
       const { shares } = await tokens.balances([{ holder, marketId }], blockNumber)
       return shares[0] ?? [0n, 0n]

@@ -5,7 +5,6 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { Histogram, Registry } from 'prom-client'
 import { hasHousework, housekeep, takeTrouble, tidy } from '#actors/housekeeping.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
 import {
@@ -27,10 +26,9 @@ import { OrderHolds, OrphanedOrders } from '#actors/order-holds.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import type { StoreProtocol } from '#actors/store.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
-import { makeLog } from '#config/logging.ts'
 import { channelOptions, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { frontThreadName, partitionOf, partitionsOf } from '#config/topology.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type MarketId, toAddress } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
@@ -39,15 +37,10 @@ import { openSqliteLog } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
-import {
-  type BatchTimes,
-  type Command,
-  type ReplyChannel,
-  type Served,
-  serve,
-} from '#runtime/serve.ts'
-import { makeStageMeter } from '#runtime/stage-meter.ts'
+import { type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
+import { makeKit } from './kit.ts'
+import { marketMeters } from './meters/market.ts'
 
 /** How often expired orders are looked for, and how often what is long past. */
 const EXPIRE_EVERY_MS = 250
@@ -58,18 +51,11 @@ const HOUSEKEEPING_PAUSE_MS = 2
 const FULL = reject('OVERLOADED')
 
 export function marketThread(data: ThreadData): ThreadParts {
-  const { name, index, settings, isTerminal } = data
-  const log = makeLog(settings.log, name, isTerminal)
+  const { index, settings } = data
   const topology = topologyOf(settings)
-  const registry = new Registry()
-  registry.setDefaultLabels({ thread: name })
-  const meter = makeStageMeter(registry)
-  const commitSeconds = new Histogram({
-    name: 'sibyl_market_commit_seconds',
-    help: 'Time to make a batch of commands durable',
-    buckets: [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1],
-    registers: [registry],
-  })
+  const kit = makeKit(data)
+  const { log } = kit
+  const meters = marketMeters(kit)
 
   let events: EventLog<MarketEvent>
   let thread: MarketThread
@@ -82,7 +68,6 @@ export function marketThread(data: ThreadData): ThreadParts {
     Array.from({ length: settings.front.threads }, (_, front) => frontThreadName(front)),
   )
   const stores = new Set<Channel<StoreProtocol>>()
-  const timers: NodeJS.Timeout[] = []
   /** What was held by fronts that are gone. */
   const orphans = new OrphanedOrders((order, answered) =>
     hear('CancelOrder', order, 1, { reply: (_, answer) => answered(answer) }),
@@ -174,22 +159,20 @@ export function marketThread(data: ThreadData): ThreadParts {
       after: () => () => {},
     }
     for (const partition of own) desks.set(partition, serveDesk(partition, clock))
-    timers.push(
-      setInterval(() => {
-        for (const marketId of marketsToExpire(thread, clock.nowMs())) {
-          hear('Expire', { marketId }, 0, undefined)
-        }
-        wakeHousekeeping()
-      }, EXPIRE_EVERY_MS),
-      setInterval(() => {
-        for (const partition of thread.away.keys()) reload(partition)
-        orphans.retry()
-        tidy(thread)
-        const trouble = takeTrouble(thread)
-        if (trouble !== '') log.warn({ why: trouble }, 'a snapshot or truncation failed')
-        wakeHousekeeping()
-      }, TIDY_EVERY_MS),
-    )
+    kit.every(EXPIRE_EVERY_MS, () => {
+      for (const marketId of marketsToExpire(thread, clock.nowMs())) {
+        hear('Expire', { marketId }, 0, undefined)
+      }
+      wakeHousekeeping()
+    })
+    kit.every(TIDY_EVERY_MS, () => {
+      for (const partition of thread.away.keys()) reload(partition)
+      orphans.retry()
+      tidy(thread)
+      const trouble = takeTrouble(thread)
+      if (trouble !== '') log.warn({ why: trouble }, 'a snapshot or truncation failed')
+      wakeHousekeeping()
+    })
     openDemoMarkets(own, clock.nowMs())
     log.info({ partitions: own, markets: thread.markets.size }, 'markets are open')
   }
@@ -210,7 +193,7 @@ export function marketThread(data: ThreadData): ThreadParts {
         const begunMs = performance.now()
         return commit(thread, said, said.at(-1)?.atMs ?? clock.nowMs()).then((appended) => {
           rows = appended.flatMap((each) => each.rows)
-          commitSeconds.observe((performance.now() - begunMs) / 1_000)
+          meters.committed(performance.now() - begunMs)
         })
       },
       recover: (error) => {
@@ -224,29 +207,15 @@ export function marketThread(data: ThreadData): ThreadParts {
         for (const store of stores) store.tell('Appended', { offsets })
         wakeHousekeeping()
       },
-      observe,
+      observe: meters.handled,
     })
-  }
-
-  /** Everybody who waits for an answer waits for the whole of its batch. */
-  function observe(batch: readonly Command<MarketThreadProtocol>[], times: BatchTimes): void {
-    const { begunMs, handledMs, durableMs } = times
-    let waiting = 0
-    for (const { replyTo, sentAtMs } of batch) {
-      if (replyTo === 0) continue
-      waiting++
-      if (sentAtMs > 0) meter.record('queue', begunMs - sentAtMs)
-    }
-    if (waiting === 0) return
-    meter.record('match', handledMs - begunMs, waiting)
-    meter.record('commit', durableMs - handledMs, waiting)
   }
 
   /** On the devnet: the demo markets of these partitions, unless a start before has opened them. */
   function openDemoMarkets(own: readonly number[], nowMs: number): void {
     const [chain] = settings.chains
     if (!settings.demoMarkets || chain === undefined) return
-    const maker = chain.contracts.settlement.toLowerCase() as Address
+    const maker = toAddress(chain.contracts.settlement)
     const nowSec = Math.floor(nowMs / 1_000)
     for (const market of demoMarkets(chain.chainId, maker, nowSec, settings.demoMarketsMore)) {
       if (thread.markets.has(market.id) || !own.includes(partitionOf(market.id, topology))) continue
@@ -278,11 +247,11 @@ export function marketThread(data: ThreadData): ThreadParts {
       else if (frontNames.has(peer)) readers.add(channel)
     },
     health: () => [...thread.away.values()].join('; '),
-    metrics: () => registry.getMetricsAsJSON(),
+    metrics: kit.metrics,
     drain: drained,
     async stop() {
       stopped = true
-      for (const timer of timers) clearInterval(timer)
+      kit.quiet()
       await drained()
       for (const channel of channels) channel.close()
       await events.close()

@@ -1,41 +1,31 @@
 /** A resolution thread: settles on one chain what can be settled, so that nobody waits for it. */
 
 import assert from 'node:assert/strict'
-import { Counter, Gauge, Registry } from 'prom-client'
-import type { ClerkProtocol } from '#actors/clerk.ts'
 import {
   newResolution,
   type ResolutionDue,
+  type ResolutionPorts,
   type ResolutionProtocol,
   type ResolutionSaid,
   type ResolutionState,
   resolution,
 } from '#actors/resolution.ts'
-import { accountsOf } from '#chain/accounts.ts'
+import { accountOf } from '#chain/accounts.ts'
 import { simulate } from '#chain/call.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { marketContract } from '#chain/market-contract.ts'
-import { makeLane, type Sender } from '#chain/sender.ts'
-import { makeLog } from '#config/logging.ts'
-import {
-  channelOptions,
-  databaseUrlOf,
-  settledChains,
-  type ThreadData,
-} from '#config/thread-data.ts'
-import type { Address } from '#domain/ids.ts'
+import { makeLane } from '#chain/sender.ts'
+import { databaseUrlOf, resolvedChains, type ThreadData } from '#config/thread-data.ts'
 import { RESOLUTIONS_READ_MAX } from '#domain/limits.ts'
-import { reject } from '#domain/rejection.ts'
-import { Channel } from '#runtime/channel.ts'
+import { knownHash } from '#domain/transaction.ts'
 import { systemClock } from '#runtime/clock.ts'
-import { makeRef } from '#runtime/ref.ts'
-import { type Served, serve } from '#runtime/serve.ts'
+import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
-import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
-import { answerQuery, askQuery, type Queries, type QueryName } from '#store/reads/queries.ts'
+import { makeReads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'
+import { linkWriters, makeKit, serveActor } from './kit.ts'
+import { resolutionMeters } from './meters/resolution.ts'
 
-const MAILBOX_MAX = 10_000
 const PURPOSE = 'resolution'
 /**
  * A settlement survives it when the payouts cannot be reported for want of gas, so the least gas with
@@ -44,52 +34,23 @@ const PURPOSE = 'resolution'
 const GAS_MIN = 400_000
 
 export function resolutionThread(data: ThreadData): ThreadParts {
-  const { name, index, settings, isTerminal } = data
-  const chain = settledChains(settings)[index]
+  const { name, index, settings } = data
+  const chain = resolvedChains(settings)[index]
   assert(chain !== undefined, `${name} has a chain`)
-  const { chainId } = chain
-  const log = makeLog(settings.log, name, isTerminal)
-  const registry = new Registry()
-  registry.setDefaultLabels({ thread: name, chain: String(chainId) })
-  const registers = [registry]
-
-  const settled = new Counter({
-    name: 'sibyl_resolutions_sent_total',
-    help: 'Transactions that settled a resolution or reported its payout, by how they ended',
-    labelNames: ['outcome'],
-    registers,
-  })
-  const troubles = new Counter({
-    name: 'sibyl_resolution_faults_total',
-    help: 'Failures of the chain or the database that settling resolutions met',
-    registers,
-  })
-  new Gauge({
-    name: 'sibyl_resolutions_refused',
-    help: 'Resolutions whose window has passed and that cannot be settled yet: disputes, mostly',
-    registers,
-    collect() {
-      this.set(state?.pauses.size ?? 0)
-    },
-  })
-
+  const { chainId, confirmations } = chain
+  const kit = makeKit(data, { chain: String(chainId) })
+  const { log } = kit
+  const writers = linkWriters(settings)
+  const reads = makeReads(databaseUrlOf(settings))
+  const { query } = reads
+  let state: ResolutionState | undefined
+  let served: Served
+  const meters = resolutionMeters(kit, () => state)
   const client = makeChainClient({
     chainId,
     rpcUrls: chain.rpcUrls,
     onError: ({ host, why }) => log.debug({ host, why }, 'a request to the chain failed'),
   })
-  const store = makeRef<ClerkProtocol>()
-  let database: Database
-  let lane: Sender
-  let state: ResolutionState | undefined
-  let served: Served
-  let timer: NodeJS.Timeout
-
-  const query: <Name extends QueryName>(
-    name: Name,
-    args: Queries[Name]['takes'],
-  ) => Promise<Queries[Name]['answers']> = (name, args) =>
-    askQuery({ run: (task) => answerQuery(async () => database, task) }, name, args)
 
   async function due(nowSec: number): Promise<ResolutionDue[]> {
     const limit = RESOLUTIONS_READ_MAX
@@ -117,106 +78,76 @@ export function resolutionThread(data: ThreadData): ThreadParts {
     return step === 'settle' ? contract.settleCall() : contract.reportPayoutsCall()
   }
 
-  function told(said: ResolutionSaid): void {
-    switch (said.type) {
-      case 'sent': {
-        const { reference, marketId } = said.due
-        log.info({ reference, marketId, txHash: said.txHash }, 'a resolution is being settled')
-        return
-      }
-      case 'ended': {
-        const { type: _, ...facts } = said
-        settled.inc({ outcome: said.outcome })
-        if (said.outcome === 'succeeded') log.info(facts, 'a resolution is settled')
-        else log.warn(facts, 'a resolution was not settled')
-        return
-      }
-      case 'refused':
-        log.debug({ ...said.due, why: said.why }, 'a resolution cannot be settled yet')
-        return
-      case 'trouble':
-        troubles.inc()
-        log.warn({ why: said.why }, 'settling resolutions met a fault')
+  /** What the actor asks of the outside, with the lane of the key. */
+  function portsOf({ account, address: sender }: ReturnType<typeof accountOf>): ResolutionPorts {
+    const lane = makeLane({
+      client: client.viem,
+      account,
+      chainId,
+      journal: makeJournal(writers.store, reads),
+      nowMs: systemClock.nowMs,
+      policy: { confirmations },
+      onTrouble: meters.troubled,
+    })
+    return {
+      recover: async () => (await lane.recover()).map(({ reference }) => reference),
+      due,
+      async attempt(one) {
+        const simulated = await simulate(client, callFor(one), sender)
+        if (!simulated.ok) return { refused: simulated.revert.words }
+        return { gas: Math.max(GAS_MIN, Number(simulated.gas)) }
+      },
+      async send(one, gas) {
+        const { reference } = one
+        const row = await lane.send({
+          ...callFor(one),
+          gas: BigInt(gas),
+          purpose: PURPOSE,
+          reference,
+        })
+        return { nonce: row.nonce, txHash: knownHash(row) }
+      },
+      async poll() {
+        if (lane.open().length === 0) return []
+        const { news } = await lane.poll()
+        return news.map((each) => ({
+          type: each.type === 'finished' ? 'finished' : 'waiting',
+          reference: each.transaction.reference,
+          nonce: each.transaction.nonce,
+          txHash: knownHash(each.transaction),
+          outcome: each.type === 'finished' ? each.outcome : undefined,
+        }))
+      },
+      acknowledge: (nonce) => lane.acknowledge({ sender, nonce }),
     }
   }
 
+  const look = () => served.hear('Look', {}, 0, undefined)
+
   return {
     async start() {
-      database = await openDatabase(databaseUrlOf(settings), { readOnly: true })
-      const [account] = accountsOf([settings.keys.resolution])
-      assert(account !== undefined, 'a key to settle with')
-      const sender = account.address.toLowerCase() as Address
-      lane = makeLane({
-        client: client.viem,
-        account,
-        chainId,
-        journal: makeJournal(store, { run: (task) => answerQuery(async () => database, task) }),
-        nowMs: systemClock.nowMs,
-        policy: { confirmations: chain.confirmations },
-        onTrouble: () => troubles.inc(),
-      })
-      state = newResolution({
-        recover: async () => (await lane.recover()).map(({ reference }) => reference),
-        due,
-        async attempt(one) {
-          const simulated = await simulate(client, callFor(one), sender)
-          if (!simulated.ok) return { refused: simulated.revert.words }
-          return { gas: Math.max(GAS_MIN, Number(simulated.gas)) }
-        },
-        async send(one, gas) {
-          const { to, data } = callFor(one)
-          const row = await lane.send({
-            to,
-            data,
-            gas: BigInt(gas),
-            purpose: PURPOSE,
-            reference: one.reference,
-          })
-          return { nonce: row.nonce, txHash: row.hashes.at(-1) ?? '' }
-        },
-        async poll() {
-          if (lane.open().length === 0) return []
-          const { news } = await lane.poll()
-          return news.map((each) => {
-            const { nonce, reference, hashes, txHash } = each.transaction
-            const ended = each.type === 'finished'
-            return {
-              type: ended ? ('finished' as const) : ('waiting' as const),
-              reference,
-              nonce,
-              txHash: txHash === '' ? (hashes.at(-1) ?? '') : txHash,
-              outcome: ended ? each.outcome : undefined,
-            }
-          })
-        },
-        acknowledge: (nonce) => lane.acknowledge({ sender, nonce }),
-      })
-      const own = state
-      served = serve<ResolutionState, ResolutionProtocol, ResolutionSaid>({
+      const own = accountOf(settings.keys.resolution)
+      state = newResolution(portsOf(own))
+      served = serveActor<ResolutionState, ResolutionProtocol, ResolutionSaid>({
         behaviour: resolution,
-        select: () => ({ state: own }),
-        clock: systemClock,
-        mailboxMax: MAILBOX_MAX,
-        batchMax: MAILBOX_MAX,
-        full: reject('OVERLOADED'),
-        say: (said) => said.forEach(told),
+        state,
+        say: meters.said,
       })
-      timer = setInterval(() => served.hear('Look', {}, 0, undefined), settings.resolution.pollMs)
-      log.info({ key: sender }, `settles resolutions on chain ${chainId}`)
+      kit.every(settings.resolution.pollMs, look)
+      log.info({ key: own.address }, `settles resolutions on chain ${chainId}`)
     },
-    connect(_peer, port) {
-      store.replace(new Channel(port, channelOptions(settings), { heard: () => {} }))
-      served.hear('Look', {}, 0, undefined)
+    connect(peer, port) {
+      if (writers.take(peer, port) === 'store') look()
     },
     health: () => state?.why ?? 'starting',
-    metrics: () => registry.getMetricsAsJSON(),
+    metrics: kit.metrics,
     async drain() {
-      clearInterval(timer)
+      kit.quiet()
     },
     async stop() {
-      clearInterval(timer)
-      store.close()
-      await closeDatabase(database)
+      kit.quiet()
+      writers.close()
+      await reads.close()
     },
   }
 }

@@ -1,9 +1,6 @@
 /** The settlement thread: one settlement actor per chain, each with the lane of its key. */
 
-import type { MessagePort } from 'node:worker_threads'
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { ClerkProtocol } from '#actors/clerk.ts'
-import type { MarketThreadProtocol } from '#actors/market-thread.ts'
+import type { TradeReport } from '#actors/market.ts'
 import {
   newSettlement,
   type ReportAnswer,
@@ -13,111 +10,61 @@ import {
   settlement,
   statusOf,
 } from '#actors/settlement.ts'
-import { accountOfKey } from '#chain/account.ts'
+import { accountOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
+import { WEI_PER_GWEI } from '#chain/fees.ts'
 import { makeLane } from '#chain/sender.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { makeSettlementDesk } from '#chain/settlement-desk.ts'
-import { makeLog } from '#config/logging.ts'
-import { channelOptions, databaseUrlOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
-import { marketThreadName, partitionOf, threadOf } from '#config/topology.ts'
+import { contractsOf, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
-import { reject } from '#domain/rejection.ts'
-import { Channel, isUnanswered } from '#runtime/channel.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { isUnanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
-import { makeRef } from '#runtime/ref.ts'
-import { type Served, serve } from '#runtime/serve.ts'
+import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
-import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
-import {
-  answerQuery,
-  askQuery,
-  type Queries,
-  type QueryName,
-  type QueryTask,
-} from '#store/reads/queries.ts'
+import { makeReads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { loadKeccak } from '#verify/keccak.ts'
+import { linkWriters, makeKit, serveActor } from './kit.ts'
+import { settlementMeters } from './meters/settlement.ts'
 
-const MAILBOX_MAX = 10_000
 /** How often each actor looks whether something is due. */
 const TICK_MS_MIN = 10
 const TICK_MS_MAX = 200
 /** Transactions whose confirmations are waited for at once. */
 const OPEN_MAX = 256
 const RPC_TIMEOUT_MS = 5_000
-const WEI_PER_GWEI = 1_000_000_000n
 
 export function settlementThread(data: ThreadData): ThreadParts {
-  const { name, settings, isTerminal } = data
-  const log = makeLog(settings.log, name, isTerminal)
-  const topology = topologyOf(settings)
+  const { settings } = data
   const { settlement: rules } = settings
-  const registry = new Registry()
-  registry.setDefaultLabels({ thread: name })
-
-  type Desk = { readonly state: SettlementState; readonly served: Served }
-
-  const desks = new Map<number, Desk>()
-  const store = makeRef<ClerkProtocol>()
-  const markets = Array.from({ length: topology.marketThreads }, () =>
-    makeRef<MarketThreadProtocol>(),
-  )
-  let ticker: NodeJS.Timeout | undefined
-  let opening: Promise<Database> | undefined
-
-  const meters = makeMeters()
-
-  /** This thread's own way to read; a failed opening is tried again by the next question. */
-  function database(): Promise<Database> {
-    opening ??= openDatabase(databaseUrlOf(settings), { readOnly: true }).catch(
-      (error: unknown) => {
-        opening = undefined
-        throw error
-      },
-    )
-    return opening
-  }
-
-  const reads = { run: (task: QueryTask) => answerQuery(database, task) }
-  const query = <Name extends QueryName>(asked: Name, args: Queries[Name]['takes']) =>
-    askQuery<Name>(reads, asked, args)
-
-  async function report(
-    marketId: MarketId,
-    message: MarketThreadProtocol['ReportTrade']['takes']['report'],
-  ): Promise<ReportAnswer> {
-    const thread = threadOf(partitionOf(marketId, topology), topology)
-    const answer = await markets[thread]?.ask('ReportTrade', { marketId, report: message })
-    if (answer === undefined) return { unanswered: 'closed' }
-    return isUnanswered(answer) ? { unanswered: answer.unanswered } : answer
-  }
+  const kit = makeKit(data)
+  const { log } = kit
+  const { store, markets, marketOf, ...writers } = linkWriters(settings)
+  const reads = makeReads(databaseUrlOf(settings))
+  const { query } = reads
+  const states = new Map<number, SettlementState>()
+  const desks: Served[] = []
+  const meters = settlementMeters(kit, () => states)
 
   async function startChain(chain: (typeof settings.chains)[number]): Promise<void> {
-    const { chainId, contracts, confirmations } = chain
-    const lower = (address: string) => address.toLowerCase() as Address
-    const own = accountOfKey(settings.keys.settlement)
+    const { chainId, confirmations } = chain
+    const contracts = contractsOf(chain)
+    const own = accountOf(settings.keys.settlement)
     const client = makeChainClient({
       chainId,
       rpcUrls: chain.rpcUrls,
       timeoutMs: RPC_TIMEOUT_MS,
       rounds: 2,
-      onError({ host, why }) {
-        meters.rpcErrors.inc({ chain: chainId })
-        log.debug({ chainId, host, why }, 'the chain did not answer')
-      },
+      onError: (trouble) => meters.unanswered(chainId, trouble),
     })
-    const contract = settlementContract(client, lower(contracts.settlement))
+    const contract = settlementContract(client, contracts.settlement)
     const desk = makeSettlementDesk({
       client,
       contract,
-      tokens: conditionalTokens(
-        client,
-        lower(contracts.conditionalTokens),
-        lower(contracts.stablecoin),
-      ),
+      tokens: conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin),
       sender: makeLane({
         client: client.viem,
         account: own.account,
@@ -156,18 +103,18 @@ export function settlementThread(data: ThreadData): ThreadParts {
         report,
       },
     )
-    const served = serve<SettlementState, SettlementProtocol, SettlementSaid>({
-      behaviour: settlement,
-      select: () => ({ state }),
-      clock: systemClock,
-      mailboxMax: MAILBOX_MAX,
-      batchMax: MAILBOX_MAX,
-      full: reject('OVERLOADED'),
-      say: (said) => {
-        for (const each of said) hear(chainId, each)
-      },
-    })
-    desks.set(chainId, { state, served })
+    states.set(chainId, state)
+    desks.push(
+      serveActor<SettlementState, SettlementProtocol, SettlementSaid>({
+        behaviour: settlement,
+        state,
+        say(said) {
+          meters.said(chainId, said)
+          if (said.type !== 'LagChanged') return
+          for (const market of markets) tellLag(market, chainId, said.behind)
+        },
+      }),
+    )
   }
 
   /** A trade must settle before the contract stops accepting it, whatever its orders' traders do. */
@@ -191,172 +138,46 @@ export function settlementThread(data: ThreadData): ThreadParts {
     )
   }
 
-  function hear(chain: number, said: SettlementSaid): void {
-    switch (said.type) {
-      case 'BatchSent':
-        meters.batchTrades.observe({ chain }, said.trades)
-        break
-      case 'BatchEnded': {
-        meters.transactions.inc({ chain, outcome: said.outcome })
-        if (said.settled > 0) meters.gasPerTrade.observe({ chain }, said.gasUsed / said.settled)
-        if (said.outcome !== 'succeeded')
-          log.warn({ chain, ...said }, 'a settlement did not succeed')
-        break
-      }
-      case 'TradeEnded':
-        meters.trades.inc({ chain, status: said.status })
-        if (said.status === 'confirmed') meters.seconds.observe({ chain }, said.waitedMs / 1_000)
-        else meters.failures.inc({ chain, reason: said.reason.split(':')[0] ?? '' })
-        break
-      case 'BatchVanished':
-        meters.reorgs.inc({ chain })
-        log.warn({ chain, ...said }, 'a reorg removed a settlement')
-        break
-      case 'BatchReverts':
-        log.warn({ chain, ...said }, 'a settlement would revert as a whole')
-        break
-      case 'Contradiction':
-        meters.contradictions.inc({ chain })
-        log.error({ chain, ...said }, 'the chain and a market disagree')
-        break
-      case 'StepFailed':
-        meters.stepFailures.inc({ chain, step: said.step })
-        log.warn({ chain, ...said }, 'a step of settlement failed; it is tried again')
-        break
-      case 'LagChanged':
-        log.error({ chain, ...said }, said.behind ? 'settlement is behind' : 'settlement caught up')
-        for (const market of markets) {
-          market.tell('SettlementLag', { chainId: chain, behind: said.behind })
-        }
-        break
-    }
+  async function report(marketId: MarketId, news: TradeReport): Promise<ReportAnswer> {
+    const answer = await marketOf(marketId).ask('ReportTrade', { marketId, report: news })
+    return isUnanswered(answer) ? { unanswered: answer.unanswered } : answer
   }
 
-  function makeMeters() {
-    const shared = { registers: [registry] }
-    const counter = (metric: string, help: string, ...labelNames: string[]) =>
-      new Counter({ name: metric, help, labelNames: ['chain', ...labelNames], ...shared })
-    const gauge = (metric: string, help: string, value: (state: SettlementState) => number) =>
-      new Gauge({
-        name: metric,
-        help,
-        labelNames: ['chain'],
-        ...shared,
-        collect() {
-          for (const [chain, { state }] of desks) this.set({ chain }, value(state))
-        },
-      })
-    gauge(
-      'sibyl_settlement_queued_trades',
-      'Trades that wait to be sent',
-      (state) => statusOf(state).queued,
-    )
-    gauge(
-      'sibyl_settlement_in_flight_trades',
-      'Trades that are sent and not decided',
-      (state) => statusOf(state).inFlight,
-    )
-    gauge(
-      'sibyl_settlement_waiting_trades',
-      'Trades whose market is not on chain yet',
-      (state) => statusOf(state).waiting,
-    )
-    gauge(
-      'sibyl_settlement_unreported_trades',
-      'Trades whose market has not heard the news yet',
-      (state) => statusOf(state).unreported,
-    )
-    gauge(
-      'sibyl_settlement_oldest_seconds',
-      'Age of the oldest trade that has not settled',
-      (state) => state.lagMs / 1_000,
-    )
-    gauge(
-      'sibyl_settlement_behind',
-      '1 while the markets of the chain take cancels only',
-      (state) => (state.behind ? 1 : 0),
-    )
-    return {
-      batchTrades: new Histogram({
-        name: 'sibyl_settlement_batch_trades',
-        help: 'Trades of one transaction',
-        labelNames: ['chain'],
-        buckets: [1, 2, 5, 10, 20, 45, 100],
-        ...shared,
-      }),
-      gasPerTrade: new Histogram({
-        name: 'sibyl_settlement_gas_per_trade',
-        help: 'Gas of a transaction per trade that it settled',
-        labelNames: ['chain'],
-        buckets: [60_000, 80_000, 100_000, 120_000, 150_000, 200_000, 400_000],
-        ...shared,
-      }),
-      seconds: new Histogram({
-        name: 'sibyl_settlement_seconds',
-        help: 'From the match to the confirmation',
-        labelNames: ['chain'],
-        buckets: [0.5, 1, 2, 5, 10, 30, 60, 300, 900],
-        ...shared,
-      }),
-      trades: counter('sibyl_settlement_trades_total', 'Trades that were decided', 'status'),
-      failures: counter('sibyl_settlement_failures_total', 'Trades that failed', 'reason'),
-      transactions: counter('sibyl_settlement_transactions_total', 'Settlements by end', 'outcome'),
-      reorgs: counter('sibyl_settlement_reorgs_total', 'Settlements that a reorg removed'),
-      contradictions: counter(
-        'sibyl_settlement_contradictions_total',
-        'Trades about which the chain and a market disagree',
-      ),
-      stepFailures: counter('sibyl_settlement_step_failures_total', 'Failed steps', 'step'),
-      rpcErrors: counter(
-        'sibyl_settlement_rpc_errors_total',
-        'Requests that a node did not answer',
-      ),
-    }
-  }
-
-  function followMarket(index: number, port: MessagePort): void {
-    const ref = markets[index]
-    if (ref === undefined) return
-    ref.replace(new Channel<MarketThreadProtocol>(port, channelOptions(settings), { heard() {} }))
-    for (const [chainId, { state }] of desks) {
-      ref.tell('SettlementLag', { chainId, behind: state.behind })
-    }
-  }
-
-  function tick(): void {
-    for (const { served } of desks.values()) served.hear('Tick', {}, 0, undefined)
+  function tellLag(market: (typeof markets)[number], chainId: number, behind: boolean): void {
+    market.tell('SettlementLag', { chainId, behind })
   }
 
   return {
     async start() {
       for (const chain of settings.chains) if (chain.rpcUrls.length > 0) await startChain(chain)
       const shortest = Math.min(rules.pollMs, Math.max(1, rules.batchWaitMs))
-      ticker = setInterval(tick, Math.min(TICK_MS_MAX, Math.max(TICK_MS_MIN, shortest)))
-      log.info({ chains: [...desks.keys()] }, 'settlement follows the trades')
+      kit.every(Math.min(TICK_MS_MAX, Math.max(TICK_MS_MIN, shortest)), () => {
+        for (const desk of desks) desk.hear('Tick', {}, 0, undefined)
+      })
+      log.info({ chains: [...states.keys()] }, 'settlement follows the trades')
     },
     connect(peer, port) {
-      const index = markets.findIndex((_, thread) => marketThreadName(thread) === peer)
-      if (index >= 0) followMarket(index, port)
-      else store.replace(new Channel<ClerkProtocol>(port, channelOptions(settings), { heard() {} }))
+      const market = writers.take(peer, port)
+      if (market === undefined || market === 'store') return
+      for (const [chainId, { behind }] of states) tellLag(market, chainId, behind)
     },
     health() {
       // A chain that is away stops no market. One that is behind does, and nothing else tells why.
-      for (const { state } of desks.values()) {
+      for (const state of states.values()) {
         if (state.misfit !== '') return state.misfit
         if (state.behind) return `settlement is behind: ${statusOf(state).why || 'it catches up'}`
       }
       return ''
     },
-    metrics: () => registry.getMetricsAsJSON(),
+    metrics: kit.metrics,
     async drain() {
-      clearInterval(ticker)
-      for (const { served } of desks.values()) await served.drained()
+      kit.quiet()
+      for (const desk of desks) await desk.drained()
     },
     async stop() {
-      clearInterval(ticker)
-      for (const ref of [...markets, store]) ref.close()
-      const open = await opening?.catch(() => undefined)
-      if (open !== undefined) await closeDatabase(open)
+      kit.quiet()
+      writers.close()
+      await reads.close()
     },
   }
 }

@@ -1,6 +1,5 @@
 /** The store thread: the projector on the logs, and the only connection that writes. */
 
-import { Gauge, Registry } from 'prom-client'
 import {
   type ApiKeysProtocol,
   type ApiKeysState,
@@ -20,45 +19,38 @@ import {
   store,
   whyBehind,
 } from '#actors/store.ts'
-import { makeLog } from '#config/logging.ts'
-import { channelOptions, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
+import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { marketThreadName } from '#config/topology.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { reject } from '#domain/rejection.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
-import { Channel } from '#runtime/channel.ts'
-import { systemClock } from '#runtime/clock.ts'
-import { type Served, serve } from '#runtime/serve.ts'
+import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
 import { registerApiKey, revokeApiKey } from '#store/writes/api-keys.ts'
 import { runWrites, sharesCommit } from '#store/writes/writes.ts'
+import { makeFollowers, makeKit, serveActor } from './kit.ts'
+import { storeMeters } from './meters/store.ts'
 
 /** The store also looks by itself, in case nobody told it. */
 const LOOK_EVERY_MS = 1_000
-const MAILBOX_MAX = 10_000
 
 export function storeThread(data: ThreadData): ThreadParts {
-  const { name, settings, isTerminal } = data
-  const log = makeLog(settings.log, name, isTerminal)
-  const registry = new Registry()
-  registry.setDefaultLabels({ thread: name })
-
+  const { settings } = data
+  const kit = makeKit(data)
+  const { log } = kit
   let database: Database
   let reader: LogReader<MarketEvent>
-  let state: StoreState
+  let state: StoreState | undefined
   let served: Served
   let keys: Served
   let writes: Served
-  let lookTimer: NodeJS.Timeout
   let stopped = false
-  const channels = new Set<Channel<MarketThreadProtocol>>()
-
+  const markets = makeFollowers<MarketThreadProtocol>(settings)
   /** Everybody else: fronts, which have keys registered and revoked here, and who has things written. */
-  const desks = new Set<Channel<KeyNews>>()
+  const desks = makeFollowers<KeyNews>(settings)
   const marketNames = new Set(
     Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),
   )
@@ -69,10 +61,10 @@ export function storeThread(data: ThreadData): ThreadParts {
 
   const writer = newClerk((tasks) => runWrites(database, tasks), sharesCommit)
 
-  function behind(): number {
-    let events = 0
-    for (const { appended, projected } of state.partitions.values()) events += appended - projected
-    return events
+  storeMeters(kit, () => state)
+
+  function look(): void {
+    if (!stopped) served.hear('Look', {}, 0, undefined)
   }
 
   return {
@@ -83,83 +75,47 @@ export function storeThread(data: ThreadData): ThreadParts {
         claim: (from) => claimLog(database, from),
         write: (batch) => project(database, batch),
       })
-      served = serve<StoreState, StoreProtocol, Projected>({
+      served = serveActor<StoreState, StoreProtocol, Projected>({
         behaviour: store,
-        select: () => ({ state }),
-        clock: systemClock,
-        mailboxMax: MAILBOX_MAX,
-        batchMax: MAILBOX_MAX,
-        full: reject('OVERLOADED'),
-        say(said) {
-          for (const { partition, offset } of said) {
-            for (const channel of channels) channel.tell('Projected', { partition, offset })
-          }
-        },
+        state,
+        say: ({ partition, offset }) => markets.tell('Projected', { partition, offset }),
       })
-      keys = serve<ApiKeysState, ApiKeysProtocol, KeysRevoked>({
+      keys = serveActor<ApiKeysState, ApiKeysProtocol, KeysRevoked>({
         behaviour: apiKeys,
-        select: () => ({ state: keyWriter }),
-        clock: systemClock,
-        mailboxMax: MAILBOX_MAX,
-        batchMax: MAILBOX_MAX,
-        full: reject('OVERLOADED'),
-        say(said) {
-          for (const news of said) for (const desk of desks) desk.tell('KeysRevoked', news)
-        },
+        state: keyWriter,
+        say: (news) => desks.tell('KeysRevoked', news),
       })
-      writes = serve<ClerkState, ClerkProtocol>({
-        behaviour: clerk,
-        select: () => ({ state: writer }),
-        clock: systemClock,
-        mailboxMax: MAILBOX_MAX,
-        batchMax: MAILBOX_MAX,
-        full: reject('OVERLOADED'),
-      })
-      new Gauge({
-        name: 'sibyl_projection_behind_events',
-        help: 'Events that are durable and not yet in the database',
-        registers: [registry],
-        collect() {
-          this.set(behind())
-        },
-      })
-      const look = () => {
-        if (!stopped) served.hear('Look', {}, 0, undefined)
-      }
+      writes = serveActor<ClerkState, ClerkProtocol>({ behaviour: clerk, state: writer })
       look()
-      lookTimer = setInterval(look, LOOK_EVERY_MS)
+      kit.every(LOOK_EVERY_MS, look)
       log.info({ partitions: reader.partitions }, 'the projection follows the log')
     },
     connect(peer, port) {
       if (!marketNames.has(peer)) {
-        const desk: Channel<KeyNews> = new Channel<KeyNews>(port, channelOptions(settings), {
-          heard: (type, message, replyTo) =>
-            (type === 'Write' ? writes : keys).hear(type, message, replyTo, desk),
-          closed: () => desks.delete(desk),
-        })
-        desks.add(desk)
+        desks.add(port, (type, message, replyTo, desk) =>
+          (type === 'Write' ? writes : keys).hear(type, message, replyTo, desk),
+        )
         return
       }
-      const channel = new Channel<MarketThreadProtocol>(port, channelOptions(settings), {
-        heard: (type, message, replyTo) => served.hear(type, message, replyTo, channel),
-        closed: () => channels.delete(channel),
-      })
-      channels.add(channel)
+      const market = markets.add(port, (type, message, replyTo, channel) =>
+        served.hear(type, message, replyTo, channel),
+      )
       // A market thread that has just started does not know how far the database is.
-      for (const [partition, { projected }] of state.partitions) {
-        channel.tell('Projected', { partition, offset: projected })
+      for (const [partition, { projected }] of state?.partitions ?? []) {
+        market.tell('Projected', { partition, offset: projected })
       }
     },
-    health: () => whyBehind(state),
-    metrics: () => registry.getMetricsAsJSON(),
+    health: () => (state === undefined ? 'starting' : whyBehind(state)),
+    metrics: kit.metrics,
     async drain() {
       served.hear('Look', {}, 0, undefined)
       await Promise.all([served.drained(), keys.drained(), writes.drained()])
     },
     async stop() {
       stopped = true
-      clearInterval(lookTimer)
-      for (const channel of [...channels, ...desks]) channel.close()
+      kit.quiet()
+      markets.close()
+      desks.close()
       await reader.close()
       await closeDatabase(database)
     },

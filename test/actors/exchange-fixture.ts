@@ -13,7 +13,11 @@ import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
 import { readRows } from '#actors/packed-event.ts'
 import { loadSettings } from '#config/settings.ts'
 import { databaseUrlOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
-import { frontThreadName, marketThreadName, partitionOf, threadOf } from '#config/topology.ts'
+import {
+  frontThreadName,
+  marketThreadName,
+  threadOfMarket as threadNumberOf,
+} from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { Unanswered } from '#runtime/channel.ts'
@@ -149,6 +153,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
     clock: systemClock,
     log: { info: quiet, warn: note, error: note },
     ...settings.supervisor,
+    restartPauseMs: () => settings.supervisor.restartBackoffMs,
     onGivingUp: (thread, why) => gaveUp.push(`${thread}: ${why}`),
   })
 
@@ -196,7 +201,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
   }
 
   const threadOfMarket = (marketId: MarketId) =>
-    marketThreadName(threadOf(partitionOf(marketId, topology), topology))
+    marketThreadName(threadNumberOf(marketId, topology))
 
   function askMany(relay: string, asks: readonly (readonly [string, ...Ask])[]) {
     const answers: Promise<unknown>[] = []

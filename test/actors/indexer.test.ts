@@ -14,7 +14,7 @@ import {
 } from '#actors/indexer.ts'
 import { makeChainReader } from '#chain/chain-reader.ts'
 import { makeChainClient } from '#chain/clients.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type MarketId, toAddress } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { serve } from '#runtime/serve.ts'
@@ -40,8 +40,6 @@ import { startWorld, UNIT, type World } from '../contracts/support/world.ts'
 import { onBothDatabases } from '../support/databases.ts'
 import { eventually } from '../support/eventually.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
-
-const lower = (address: string) => address.toLowerCase() as Address
 
 let world: World
 let proxy: RpcProxy
@@ -74,10 +72,10 @@ const followers = new Set<Follower>()
 function follow({ database, confirmations = 0, rangeBlocksMax = 100 }: FollowOptions): Follower {
   const chainId = world.chain.id
   const contracts = {
-    marketFactory: lower(world.factory.address),
-    conditionalTokens: lower(world.conditionalTokens.address),
-    settlement: lower(world.settlement.address),
-    stablecoin: lower(world.collateral.address),
+    marketFactory: toAddress(world.factory.address),
+    conditionalTokens: toAddress(world.conditionalTokens.address),
+    settlement: toAddress(world.settlement.address),
+    stablecoin: toAddress(world.collateral.address),
   }
   const reader = makeChainReader({
     client: makeChainClient({
@@ -286,7 +284,7 @@ await onBothDatabases('the indexer', ({ fresh }) => {
     const [assertion] = await assertionsOfMarket(database, marketId)
     assert.deepEqual(
       [assertion?.proposer, assertion?.outcome, assertion?.endedAs, assertion?.disputed],
-      [lower(bob.address), 0, null, false],
+      [toAddress(bob.address), 0, null, false],
     )
     await chain.warp(7_201)
     await chain.send(ann, market, 'settle', [])
@@ -300,7 +298,7 @@ await onBothDatabases('the indexer', ({ fresh }) => {
     const known = await chainMarketById(database, marketId)
     assert.deepEqual(
       [known?.resolved, known?.winningOutcome, known?.redeemable, known?.contractAddress],
-      [true, 0, true, lower(market.address)],
+      [true, 0, true, toAddress(market.address)],
     )
     await balancesAgree(database, marketId, [ann, bob, world.carol])
     const kinds = await sqlConnection(database).execute<{ kind: string; times: number }[]>(
@@ -341,7 +339,7 @@ await onBothDatabases('the indexer', ({ fresh }) => {
     people: readonly { address: `0x${string}` }[],
   ): Promise<void> {
     for (const { address } of people) {
-      const known = await tokenBalancesOf(database, lower(address), world.chain.id)
+      const known = await tokenBalancesOf(database, toAddress(address), world.chain.id)
       for (const outcome of [0, 1] as Outcome[]) {
         const balance = known.find((row) => row.marketId === marketId && row.outcome === outcome)
         assert.equal(
@@ -376,7 +374,7 @@ await onBothDatabases('the indexer', ({ fresh }) => {
     const [quick] = await listChainMarkets(database, { quick: true, limit: 1 })
     assert.deepEqual(
       [quick?.maker, quick?.category, quick?.resolved, quick?.winningOutcome],
-      [lower(quickOperator.address), 'general', true, 1],
+      [toAddress(quickOperator.address), 'general', true, 1],
     )
     assert.deepEqual(quick?.quickFacts, {
       asset: 'ETH',

@@ -20,7 +20,14 @@ import {
   settlementEvent,
 } from '#chain/settlement-contract.ts'
 import { stablecoin } from '#chain/stablecoin.ts'
-import { type Address, type MarketId, type OrderHash, tradeId, type Uint64 } from '#domain/ids.ts'
+import {
+  type Address,
+  type MarketId,
+  type OrderHash,
+  toAddress,
+  tradeId,
+  type Uint64,
+} from '#domain/ids.ts'
 import type { Order } from '#domain/order.ts'
 import { REASONS, startWorld, UNIT, type World } from '../contracts/support/world.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
@@ -40,8 +47,6 @@ after(async () => {
   await world.chain.close()
 })
 
-const lower = (address: string) => address.toLowerCase() as Address
-
 /** Sends a call as whoever signs would, and answers the logs of its receipt. */
 async function send(from: { address: string }, call: Call): Promise<ChainLog[]> {
   const { request, publicClient } = world.chain
@@ -54,21 +59,21 @@ async function send(from: { address: string }, call: Call): Promise<ChainLog[]> 
 }
 
 async function words(call: Call, from: { address: string }): Promise<string> {
-  const tried = await simulate(client, call, lower(from.address))
+  const tried = await simulate(client, call, toAddress(from.address))
   assert(!tried.ok, 'expected a revert')
   return `${tried.revert.name}: ${tried.revert.words}`
 }
 
 test('a market from its creation to a redemption, disputed on the way', async () => {
   const { chain, maker, ann, bob, owner } = world
-  const factory = marketFactory(client, lower(world.factory.address))
+  const factory = marketFactory(client, toAddress(world.factory.address))
   const tokens = conditionalTokens(
     client,
-    lower(world.conditionalTokens.address),
-    lower(world.collateral.address),
+    toAddress(world.conditionalTokens.address),
+    toAddress(world.collateral.address),
   )
-  const coin = stablecoin(client, lower(world.collateral.address))
-  const umaOracle = oracle(client, lower(world.oracle.address))
+  const coin = stablecoin(client, toAddress(world.collateral.address))
+  const umaOracle = oracle(client, toAddress(world.oracle.address))
   const expirationSec = Number(await chain.now()) + 1_000
   const words1 = {
     question: 'Will it rain?',
@@ -77,14 +82,14 @@ test('a market from its creation to a redemption, disputed on the way', async ()
     expirationSec,
   } as const
   assert.match(await words(factory.createCall(words1), ann), /^NotMaker: 0x.* may not create/)
-  const predicted = await factory.predict(lower(maker.address), words1)
+  const predicted = await factory.predict(toAddress(maker.address), words1)
   const [created] = (await send(maker, factory.createCall(words1))).flatMap(
     (log) => factoryEvent(log) ?? [],
   )
   assert(created?.type === 'MarketCreated')
   assert.deepEqual(
     [created.market, created.marketId, created.maker, created.category, created.expirationSec],
-    [predicted.market, predicted.marketId, lower(maker.address), 'protocol', expirationSec],
+    [predicted.market, predicted.marketId, toAddress(maker.address), 'protocol', expirationSec],
   )
   assert.equal(await factory.isMarket(created.market), true)
   assert.match(await words(factory.createCall(words1), maker), /^MarketExists/)
@@ -100,7 +105,7 @@ test('a market from its creation to a redemption, disputed on the way', async ()
       await world.positionId(marketId as `0x${string}`, outcome),
     )
   }
-  await send(owner, coin.mintCall(lower(ann.address), 100n * UNIT))
+  await send(owner, coin.mintCall(toAddress(ann.address), 100n * UNIT))
   await send(ann, coin.approveCall(tokens.address, 100n * UNIT))
   const split = (await send(ann, tokens.splitCall(marketId, 60n * UNIT))).flatMap(
     (log) => tokenEvent(log) ?? [],
@@ -112,24 +117,24 @@ test('a market from its creation to a redemption, disputed on the way', async ()
   await send(ann, tokens.mergeCall(marketId, 10n * UNIT))
   await send(
     ann,
-    tokens.transferCall(lower(ann.address), lower(bob.address), {
+    tokens.transferCall(toAddress(ann.address), toAddress(bob.address), {
       marketId,
       outcome: 1,
       amount: UNIT,
     }),
   )
   const held = await tokens.balances([
-    { holder: lower(ann.address), marketId },
-    { holder: lower(bob.address), marketId },
+    { holder: toAddress(ann.address), marketId },
+    { holder: toAddress(bob.address), marketId },
   ])
   assert.deepEqual(held.shares, [
     [50n * UNIT, 49n * UNIT],
     [0n, UNIT],
   ])
-  assert.equal(await coin.balanceOf(lower(ann.address)), 50n * UNIT)
+  assert.equal(await coin.balanceOf(toAddress(ann.address)), 50n * UNIT)
   assert.match(await words(tokens.redeemCall(marketId), ann), /^Error: result for condition/)
   assert.match(
-    await words(coin.transferCall(lower(bob.address), 1_000n * UNIT), ann),
+    await words(coin.transferCall(toAddress(bob.address), 1_000n * UNIT), ann),
     /^ERC20InsufficientBalance: the balance of 0x/,
   )
 
@@ -139,7 +144,7 @@ test('a market from its creation to a redemption, disputed on the way', async ()
   const bond = await market.bond()
   assert(bond >= (await umaOracle.minimumBond(coin.address)))
   for (const account of [ann, bob]) {
-    await send(owner, coin.mintCall(lower(account.address), 10n * bond))
+    await send(owner, coin.mintCall(toAddress(account.address), 10n * bond))
     await send(account, coin.approveCall(market.address, 10n * bond))
     await send(account, coin.approveCall(umaOracle.address, 10n * bond))
   }
@@ -151,17 +156,17 @@ test('a market from its creation to a redemption, disputed on the way', async ()
   assert(assertion !== undefined)
   assert.deepEqual(
     [assertion.proposer, assertion.outcome, assertion.disputed, assertion.bond],
-    [lower(bob.address), false, false, bond],
+    [toAddress(bob.address), false, false, bond],
   )
-  const disputed = await send(ann, umaOracle.disputeCall(assertion.id, lower(ann.address)))
+  const disputed = await send(ann, umaOracle.disputeCall(assertion.id, toAddress(ann.address)))
   assert(disputed.some((log) => oracleEvent(log)?.type === 'AssertionDisputed'))
   assert(disputed.some((log) => resolutionEvent(log)?.type === 'ResolutionDisputed'))
-  assert.equal((await umaOracle.assertion(assertion.id))?.disputer, lower(ann.address))
+  assert.equal((await umaOracle.assertion(assertion.id))?.disputer, toAddress(ann.address))
   assert.match(await words(market.settleCall(), ann), /^(Error|0x|:|Panic)/)
 
   // Another market, undisputed: the redemption pays.
   const other = await world.createMarket()
-  const second = marketContract(client, lower(other.address))
+  const second = marketContract(client, toAddress(other.address))
   const secondId = other.id as string as MarketId
   await send(ann, coin.approveCall(tokens.address, 10n * UNIT))
   await send(ann, tokens.splitCall(secondId, 10n * UNIT))
@@ -182,13 +187,13 @@ test('a market from its creation to a redemption, disputed on the way', async ()
   )
   const payout = redeemed.find(({ type }) => type === 'PayoutRedeemed')
   assert(payout?.type === 'PayoutRedeemed')
-  assert.deepEqual([payout.holder, payout.payout], [lower(ann.address), 10n * UNIT])
+  assert.deepEqual([payout.holder, payout.payout], [toAddress(ann.address), 10n * UNIT])
   assert.match(await words(second.proposeCall(true), bob), /^AlreadyResolved: .* YES won/)
 })
 
 test('quick markets have the words of their contract', async () => {
   const { chain, quickOperator } = world
-  const factory = marketFactory(client, lower(world.factory.address))
+  const factory = marketFactory(client, toAddress(world.factory.address))
   const startSec = Number(await chain.now())
   const quick = { asset: 'BTC', startSec, intervalSec: 900 }
   const prices = { startPrice: 6_500_000_000_000n, source: 'pyth' }
@@ -215,7 +220,7 @@ test('quick markets have the words of their contract', async () => {
 
 test('trades settle by the call of the adapter, and each event tells what became of one', async () => {
   const { ann, bob, owner } = world
-  const settlement = settlementContract(client, lower(world.settlement.address))
+  const settlement = settlementContract(client, toAddress(world.settlement.address))
   const market = await world.createMarket()
   const marketId = market.id as string as MarketId
   await world.fund(ann, { collateral: 100n * UNIT })
@@ -223,7 +228,7 @@ test('trades settle by the call of the adapter, and each event tells what became
   const signed = async (account: typeof ann, side: 0 | 1, nonce: string) => {
     const order = {
       marketId,
-      trader: lower(account.address),
+      trader: toAddress(account.address),
       side,
       outcome: 0,
       price: 600_000,
@@ -256,8 +261,8 @@ test('trades settle by the call of the adapter, and each event tells what became
   const fill = { buy: 0, sell: 1, seq: 7, fillIndex: 0, price: 600_000, size: 10_000_000 }
   const call = settlement.settleCall([buy, sell], [fill, { ...fill, seq: 8 }], [])
   assert.match(await words(call, ann), /^NotOperator/)
-  assert.equal(await settlement.isOperator(lower(owner.address)), true)
-  const tried = await simulate(client, call, lower(owner.address))
+  assert.equal(await settlement.isOperator(toAddress(owner.address)), true)
+  const tried = await simulate(client, call, toAddress(owner.address))
   assert(tried.ok && tried.gas > 100_000n)
 
   const [settled, rejected] = (await send(owner, call)).flatMap((log) =>
@@ -273,7 +278,7 @@ test('trades settle by the call of the adapter, and each event tells what became
   })
   assert.deepEqual(
     [settled.tradeKey, settled.buyer, settled.cost, settled.outcome],
-    [key, lower(ann.address), 6_000_000n, 0],
+    [key, toAddress(ann.address), 6_000_000n, 0],
   )
   assert(rejected?.type === 'TradeRejected')
   assert.deepEqual([rejected.fault, rejected.reason], ['both', 'OrderOverfilled'])
@@ -291,10 +296,17 @@ test('trades settle by the call of the adapter, and each event tells what became
 })
 
 test('several calls in one, and why one of them reverts', async () => {
-  const coin = stablecoin(client, lower(world.collateral.address))
-  const many = multicall(lower(world.multicall.address))
-  const calls = [coin.approveCall(lower(world.bob.address), 1n), coin.mintCall(coin.address, 1n)]
-  const tried = await simulate(client, many.aggregateCall(calls, true), lower(world.ann.address))
+  const coin = stablecoin(client, toAddress(world.collateral.address))
+  const many = multicall(toAddress(world.multicall.address))
+  const calls = [
+    coin.approveCall(toAddress(world.bob.address), 1n),
+    coin.mintCall(coin.address, 1n),
+  ]
+  const tried = await simulate(
+    client,
+    many.aggregateCall(calls, true),
+    toAddress(world.ann.address),
+  )
   assert(tried.ok)
   const [approved, minted] = many.resultsOf(tried.returned)
   assert.equal(approved?.ok, true)

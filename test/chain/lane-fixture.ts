@@ -6,7 +6,7 @@
 import { createPublicClient, custom, type Hex, type LocalAccount, type PublicClient } from 'viem'
 import { hardhat } from 'viem/chains'
 import { type Journal, makeLane, type Sender, type SenderPolicy } from '#chain/sender.ts'
-import type { Address } from '#domain/ids.ts'
+import { type Address, toAddress } from '#domain/ids.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { type Chain, startChain } from '../contracts/support/chain.ts'
 
@@ -88,15 +88,15 @@ export async function laneFixture(accountIndex = 5): Promise<LaneFixture> {
   const fixture: LaneFixture = {
     chain,
     rows,
-    sender: account.address.toLowerCase() as Address,
-    target: chain.account(6).address.toLowerCase() as Address & Hex,
+    sender: toAddress(account.address),
+    target: toAddress(chain.account(6).address) as Address & Hex,
     intercept: undefined,
     journalFault: undefined,
     nowMs: 1_700_000_000_000,
     lane: (policy) => laneOf(account, journalIn(rows), policy),
     otherLane() {
       const other = chain.account(7)
-      const sender = other.address.toLowerCase() as Address
+      const sender = toAddress(other.address)
       return { sender, lane: laneOf(other, journalIn(new Map())) }
     },
     async mine(blocks = 1) {

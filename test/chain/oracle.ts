@@ -1,10 +1,10 @@
 /** UMA's OptimisticOracleV3, as far as markets need it: one assertion, disputing and settling it. */
 
 import { type Hex, parseAbi } from 'viem'
-import { type Call, callOf, hexAddress, ourAddress } from '#chain/call.ts'
+import { type Call, callOf, hexAddress } from '#chain/call.ts'
 import { type ChainLog, decoded, type Place, placeOf } from '#chain/chain-log.ts'
 import { asked, type ChainClient } from '#chain/clients.ts'
-import type { Address } from '#domain/ids.ts'
+import { type Address, toAddress } from '#domain/ids.ts'
 
 const oracleAbi = parseAbi([
   'struct EscalationManagerSettings { bool arbitrateViaEscalationManager; bool discardOracle; bool validateDisputers; address assertingCaller; address escalationManager; }',
@@ -70,14 +70,14 @@ export function oracle(client: ChainClient, address: Address): Oracle {
       )
       if (NOBODY.test(found.asserter)) return undefined
       return {
-        asserter: ourAddress(found.asserter),
+        asserter: toAddress(found.asserter),
         assertedAtSec: Number(found.assertionTime),
         windowEndsAtSec: Number(found.expirationTime),
         settled: found.settled,
         settlementResolution: found.settlementResolution,
         bond: found.bond,
-        callbackRecipient: ourAddress(found.callbackRecipient),
-        disputer: NOBODY.test(found.disputer) ? undefined : ourAddress(found.disputer),
+        callbackRecipient: toAddress(found.callbackRecipient),
+        disputer: NOBODY.test(found.disputer) ? undefined : toAddress(found.disputer),
       }
     },
     minimumBond: (currency) =>
@@ -102,14 +102,14 @@ export function oracleEvent(log: ChainLog): OracleEvent | undefined {
   const place = placeOf(log)
   if (event.eventName === 'AssertionDisputed') {
     const { assertionId, disputer } = event.args
-    return { type: 'AssertionDisputed', ...place, assertionId, disputer: ourAddress(disputer) }
+    return { type: 'AssertionDisputed', ...place, assertionId, disputer: toAddress(disputer) }
   }
   const { assertionId, bondRecipient, disputed, settlementResolution } = event.args
   return {
     type: 'AssertionSettled',
     ...place,
     assertionId,
-    bondRecipient: ourAddress(bondRecipient),
+    bondRecipient: toAddress(bondRecipient),
     disputed,
     settlementResolution,
   }

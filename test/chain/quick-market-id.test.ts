@@ -3,12 +3,12 @@ import { test } from 'node:test'
 import { makeChainClient } from '#chain/clients.ts'
 import { marketFactory } from '#chain/market-factory.ts'
 import { predictQuickMarket } from '#chain/quick-market-id.ts'
-import type { Address } from '#domain/ids.ts'
+import { toAddress } from '#domain/ids.ts'
 import { startTestChain } from '../support/chain.ts'
 
 test('a quick market is where the factory says it will be', async (t) => {
   const chain = await startTestChain(t)
-  const factory = chain.contracts.marketFactory.toLowerCase() as Address
+  const factory = toAddress(chain.contracts.marketFactory)
   const client = makeChainClient({ chainId: chain.settings.chainId, rpcUrls: [chain.url] })
   for (const terms of [
     { asset: 'BTC', startSec: 1_800_000_000, intervalSec: 900 },

@@ -62,6 +62,7 @@ async function startThreads(t: TestContext): Promise<Running> {
     clock: systemClock,
     log: silent,
     ...settings.supervisor,
+    restartPauseMs: () => settings.supervisor.restartBackoffMs,
     onGivingUp: (name, why) => assert.fail(`${name}: ${why}`),
   })
   t.after(async () => {

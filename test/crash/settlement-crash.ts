@@ -18,13 +18,7 @@ import { makeChainClient } from '#chain/clients.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { signOrder } from '#client/sign-order.ts'
 import { devnetAccount } from '#devnet/accounts.ts'
-import {
-  type Address,
-  type MarketId,
-  type OrderHash,
-  type Uint64,
-  ZERO_ADDRESS,
-} from '#domain/ids.ts'
+import { type MarketId, type OrderHash, toAddress, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
 import { costCeil, type Price, type Shares } from '#domain/money.ts'
 import { BUY, type Outcome, SELL, type Side, type VerifiedOrder, YES } from '#domain/order.ts'
 import { orderHash } from '#domain/order-hash.ts'
@@ -278,7 +272,7 @@ async function signed(
 ): Promise<VerifiedOrder> {
   const domain = {
     chainId: CHAIN_ID,
-    verifyingContract: chain.contracts.settlement.toLowerCase() as Address,
+    verifyingContract: toAddress(chain.contracts.settlement),
   }
   const draft = {
     marketId,
@@ -320,7 +314,7 @@ async function openTransactions({ dataDir }: Scene): Promise<number> {
   const database = await openDatabase(`sqlite:${dataDir}/sibyl.db`)
   const found = journalOf(database, {
     chainId: CHAIN_ID,
-    sender: devnetAccount(0).address.toLowerCase() as Address,
+    sender: toAddress(devnetAccount(0).address),
     watchBlocks: 0,
   })
   const { rows } = await found.finally(() => closeDatabase(database))
@@ -350,7 +344,7 @@ async function audit(
 ): Promise<void> {
   const { chain, report } = scene
   const client = makeChainClient({ chainId: CHAIN_ID, rpcUrls: [chain.url] })
-  const address = chain.contracts.settlement.toLowerCase() as Address
+  const address = toAddress(chain.contracts.settlement)
   const contract = settlementContract(client, address)
   const logs = await client.viem.getLogs({
     address: address as string as Hex,

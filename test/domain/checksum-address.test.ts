@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { getAddress } from 'viem'
 import { checksumAddress } from '#domain/checksum-address.ts'
-import type { Address } from '#domain/ids.ts'
+import { type Address, toAddress } from '#domain/ids.ts'
 import { CHECKSUM_ADDRESSES_MAX } from '#domain/limits.ts'
 
 test('an address leaves in the form that EIP-55 shows', () => {
@@ -14,7 +14,7 @@ test('an address leaves in the form that EIP-55 shows', () => {
     '0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb',
     '0x0000000000000000000000000000000000000000',
   ]) {
-    assert.equal(checksumAddress(text.toLowerCase() as Address), text)
+    assert.equal(checksumAddress(toAddress(text)), text)
   }
 })
 

@@ -7,12 +7,14 @@ import {
   parseMarketId,
   parseTradeId,
   parseUint64,
+  toAddress,
   tradeId,
 } from '#domain/ids.ts'
 
 test('hex is read in any case and kept in lower case', () => {
   const mixed = `0x${'aB'.repeat(20)}`
   assert.equal(parseAddress(mixed), mixed.toLowerCase())
+  assert.equal(toAddress(mixed), mixed.toLowerCase())
   assert.equal(parseMarketId(`0x${'Ff'.repeat(32)}`), `0x${'ff'.repeat(32)}`)
 })
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { backoff } from '#domain/backoff.ts'
 import { systemClock } from '#runtime/clock.ts'
 import {
   makeSupervisor,
@@ -37,8 +38,7 @@ function supervisorOf(threads: ThreadSpec[], options: Partial<SupervisorOptions>
     stopTimeoutMs: 120_000,
     // A thread that had no core for a while must not be taken for one that hangs.
     healthIntervalMs: 60_000,
-    restartBackoffMs: 1,
-    restartBackoffMsMax: 10,
+    restartPauseMs: (restarts) => backoff(1, 10, restarts),
     restartsMax: 5,
     restartWindowMs: 60_000,
     onGivingUp: (thread) => gaveUp.push(thread),
@@ -219,8 +219,7 @@ test('a stop while a thread is started again waits for it and ends it', async ()
 
 test('a stop before a thread is started again starts nothing', async () => {
   const { supervisor, start, lines } = supervisorOf([{ ...echo, links: [] }], {
-    restartBackoffMs: 600_000,
-    restartBackoffMsMax: 600_000,
+    restartPauseMs: () => 600_000,
   })
   await start()
   await supervisor.kill('echo')

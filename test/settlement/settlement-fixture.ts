@@ -27,7 +27,7 @@ import {
   type StoreState,
   store,
 } from '#actors/store.ts'
-import { accountOfKey } from '#chain/account.ts'
+import { accountOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import { makeLane, type SenderPolicy } from '#chain/sender.ts'
@@ -36,13 +36,7 @@ import { makeSettlementDesk } from '#chain/settlement-desk.ts'
 import { signOrder } from '#client/sign-order.ts'
 import { devnetAccount } from '#devnet/accounts.ts'
 import { Fault } from '#domain/fault.ts'
-import {
-  type Address,
-  type MarketId,
-  type OrderHash,
-  type Uint64,
-  ZERO_ADDRESS,
-} from '#domain/ids.ts'
+import { type MarketId, type OrderHash, toAddress, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import {
   BUY,
@@ -112,8 +106,8 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   const host = startHost(dataDir, { partitions: 1 })
   const startBlock = (await chain.height()) + 1
   const chainId = chain.settings.chainId
-  const address = chain.contracts.settlement.toLowerCase() as Address
-  const own = accountOfKey(chain.keys.settlement)
+  const address = toAddress(chain.contracts.settlement)
+  const own = accountOf(chain.keys.settlement)
   const said: SettlementSaid[] = []
   const audit = makeChainClient({ chainId, rpcUrls: [chain.url] })
   const contract = settlementContract(audit, address)
@@ -198,8 +192,8 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
       contract: bootContract,
       tokens: conditionalTokens(
         client,
-        chain.contracts.conditionalTokens.toLowerCase() as Address,
-        chain.contracts.stablecoin.toLowerCase() as Address,
+        toAddress(chain.contracts.conditionalTokens),
+        toAddress(chain.contracts.stablecoin),
       ),
       sender: makeLane({
         client: client.viem,

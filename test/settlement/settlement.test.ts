@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { toFunctionSelector } from 'viem'
-import type { MarketId } from '#domain/ids.ts'
+import { type MarketId, toAddress } from '#domain/ids.ts'
 import { SELL } from '#domain/order.ts'
 import { KILL_POINTS } from '../crash/settlement-crash.ts'
 import { openTestChain, type TestChain } from '../support/chain.ts'
@@ -119,8 +119,8 @@ describe('settlement', () => {
       assert.equal(await settled(world), 2)
       await world.agree()
       const [, book] = [0, world.host.thread.markets.get(world.marketId)?.state.books[0]]
-      assert.equal(book?.ordersOf(chain.chain.account(4).address.toLowerCase() as never).length, 0)
-      const [back] = book?.ordersOf(chain.chain.account(10).address.toLowerCase() as never) ?? []
+      assert.equal(book?.ordersOf(toAddress(chain.chain.account(4).address)).length, 0)
+      const [back] = book?.ordersOf(toAddress(chain.chain.account(10).address)) ?? []
       assert.equal(back?.remaining, 1_000_000)
       assert.equal(
         world.said.filter((each) => each.type === 'TradeEnded' && each.status === 'failed').length,

@@ -9,6 +9,7 @@ import { type TestContext, test } from 'node:test'
 import { crc32 } from 'node:zlib'
 import { openOrdersOf } from '#actors/market.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
+import { toAddress } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
 import { START_SEC } from '../actors/market-fixture.ts'
@@ -330,7 +331,7 @@ async function live(t: TestContext, random: Random): Promise<void> {
           const text = bookText([...topic.sides[0]], [...topic.sides[1]])
           assert.equal(text, history.at(marketId!, Number(outcome), Number.POSITIVE_INFINITY), sub)
         } else if (channel === 'orders') {
-          const address = trader!.toLowerCase() as ReturnType<typeof traderNamed>
+          const address = toAddress(trader!)
           const open = stream.markets.flatMap(({ state }) =>
             openOrdersOf(state, address, START_SEC),
           )

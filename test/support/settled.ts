@@ -10,7 +10,7 @@ import { settlementContract } from '#chain/settlement-contract.ts'
 import { type Client, createClient } from '#client/client.ts'
 import { devnetAccount, devnetKey } from '#devnet/accounts.ts'
 import { writeChainRecord } from '#devnet/chain-record.ts'
-import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import { type MarketId, type OrderHash, type TradeId, toAddress } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import { openTestChain, type TestChain } from './chain.ts'
@@ -75,7 +75,7 @@ export async function openSettled(
         const markets = demoMarkets.map(({ id, address, expiration }, index) => ({
           market: marketNumbered(index + 1, {
             id: id as string as MarketId,
-            contractAddress: address.toLowerCase() as Address,
+            contractAddress: toAddress(address),
             expiration: Number(expiration),
             chainId,
           }),
@@ -84,7 +84,7 @@ export async function openSettled(
       },
     })
     const audit = makeChainClient({ chainId, rpcUrls: [chain.url] })
-    const address = contracts.settlement.toLowerCase() as Address
+    const address = toAddress(contracts.settlement)
     const contract = settlementContract(audit, address)
     return {
       chain,

@@ -3,8 +3,7 @@
 import { privateKeyToAccount } from 'viem/accounts'
 import type { OrderSubmission } from '#client/order-submission.ts'
 import { signOrder } from '#client/sign-order.ts'
-import type { Address, MarketId, Uint64 } from '#domain/ids.ts'
-import { ZERO_ADDRESS } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Order } from '#domain/order.ts'
 import type { OrderDomain } from '#domain/order-hash.ts'
@@ -54,5 +53,5 @@ export async function signedOrder(
   } as Omit<Order, 'trader'>
   const submission = await signOrder(draft, trader.key, domain)
   if (claims === undefined) return submission
-  return { ...submission, order: { ...submission.order, trader: claims.toLowerCase() as Address } }
+  return { ...submission, order: { ...submission.order, trader: toAddress(claims) } }
 }

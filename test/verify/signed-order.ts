@@ -2,7 +2,7 @@
 
 import { hexToBytes, toHex } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
-import { type Address, type MarketId, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type Order, YES } from '#domain/order.ts'
 import { type OrderDomain, orderHash } from '#domain/order-hash.ts'
@@ -25,7 +25,7 @@ export function account(key: number): PrivateKeyAccount {
 }
 
 export function addressOf(trader: PrivateKeyAccount): Address {
-  return trader.address.toLowerCase() as Address
+  return toAddress(trader.address)
 }
 
 export function orderOf(trader: PrivateKeyAccount, fields: Partial<Order> = {}): Order {

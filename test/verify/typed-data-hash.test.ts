@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hashTypedData, type TypedDataDefinition } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import type { RelayOperation, SignedPermit, Uint256 } from '#domain/relay.ts'
 import { signedMessages } from '#domain/relay-messages.ts'
 import { nativeKeccak, portableKeccak } from '#verify/keccak.ts'
@@ -10,7 +10,7 @@ import { createRecoverer, loadRecovery } from '#verify/recover.ts'
 import { typedDataDigest } from '#verify/typed-data-hash.ts'
 
 const account = privateKeyToAccount(`0x${'7'.repeat(64)}`)
-const owner = account.address.toLowerCase() as Address
+const owner = toAddress(account.address)
 const some = (digit: string) => `0x${digit.repeat(40)}` as Address
 const permit: SignedPermit = {
   deadline: '1900000000' as Uint256,

@@ -28,9 +28,11 @@ import {
   assertionsToSettle,
   type ChainMarketFilter,
   type ChainMarketRecord,
+  chainMarketAddresses,
   chainMarketById,
   chainMarketsByContract,
   listChainMarkets,
+  marketsToReconcile,
   marketsWithoutPayout,
   type TokenBalance,
   tokenBalancesOf,
@@ -95,6 +97,14 @@ export type Queries = {
   listChainMarkets: { takes: ChainMarketFilter; answers: ChainMarketRecord[] }
   chainMarketById: { takes: { marketId: MarketId }; answers: ChainMarketRecord | undefined }
   chainMarketsByContract: { takes: { contractAddress: Address }; answers: ChainMarketRecord[] }
+  chainMarketAddresses: {
+    takes: { chainId: number; contracts: readonly Address[] }
+    answers: Address[]
+  }
+  marketsToReconcile: {
+    takes: Parameters<typeof marketsToReconcile>[1]
+    answers: Awaited<ReturnType<typeof marketsToReconcile>>
+  }
   assertionsOfMarket: { takes: { marketId: MarketId }; answers: AssertionRecord[] }
   marketsWithoutPayout: {
     takes: { chainId: number; limit: number }
@@ -125,6 +135,12 @@ export type Queries = {
 }
 
 export type QueryName = keyof Queries
+
+/** Asks one of them. */
+export type Query = <Name extends QueryName>(
+  name: Name,
+  args: Queries[Name]['takes'],
+) => Promise<Queries[Name]['answers']>
 
 /** What travels to the pool. */
 export type QueryTask<Name extends QueryName = QueryName> = {
@@ -174,6 +190,9 @@ const answers: {
   chainMarketById: (database, { marketId }) => chainMarketById(database, marketId),
   chainMarketsByContract: (database, { contractAddress }) =>
     chainMarketsByContract(database, contractAddress),
+  chainMarketAddresses: (database, { chainId, contracts }) =>
+    chainMarketAddresses(database, chainId, contracts),
+  marketsToReconcile,
   assertionsOfMarket: (database, { marketId }) => assertionsOfMarket(database, marketId),
   assertionsToSettle,
   marketsWithoutPayout,

@@ -22,7 +22,7 @@ import { SETTLEMENT_REASONS } from '#chain/settlement-contract.ts'
 import type { Contract } from '#devnet/artifact.ts'
 import { type Deployer, type Deployment, deployAll, type Settings } from '#devnet/deploy.ts'
 import { DEVNET_TERMS } from '#devnet/seed.ts'
-import type { Address } from '#domain/ids.ts'
+import { toAddress } from '#domain/ids.ts'
 import {
   APPROVAL_FOR_ALL_TYPES,
   conditionalTokensDomain,
@@ -131,7 +131,6 @@ function wordsOf(chain: Chain, deployment: Deployment) {
   const { collateral, conditionalTokens, settlement, factory } = deployment
   const owner = chain.account(0)
   const maker = chain.account(3)
-  const lower = (address: Hex) => address.toLowerCase() as Address
   let salt = 0n
 
   const read = <A extends Abi, F extends ContractFunctionName<A, 'view' | 'pure'>>(
@@ -211,7 +210,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
   }
 
   const typedOrder = (message: Order) => ({
-    domain: settlementDomain(chain.id, lower(settlement.address)),
+    domain: settlementDomain(chain.id, toAddress(settlement.address)),
     types: ORDER_TYPES,
     primaryType: 'Order' as const,
     message,
@@ -268,7 +267,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
     const nonce = overrides.nonce ?? (await read(collateral, 'nonces', [account.address]))
     const signature = await account.signTypedData({
       domain: stablecoinDomain(chain.id, {
-        address: lower(collateral.address),
+        address: toAddress(collateral.address),
         domainName: 'USD Coin',
         domainVersion: '1',
       }),
@@ -290,7 +289,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
     const signature = await account.signTypedData({
       domain: conditionalTokensDomain(
         overrides.chainId ?? chain.id,
-        lower(overrides.contract ?? conditionalTokens.address),
+        toAddress(overrides.contract ?? conditionalTokens.address),
       ),
       types: APPROVAL_FOR_ALL_TYPES,
       primaryType: 'ApprovalForAll',
@@ -308,7 +307,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
     const nonce = overrides.nonce ?? (await read(conditionalTokens, 'nonces', [account.address]))
     const indexSets = overrides.indexSets ?? [1n, 2n]
     const signature = await account.signTypedData({
-      domain: conditionalTokensDomain(chain.id, lower(conditionalTokens.address)),
+      domain: conditionalTokensDomain(chain.id, toAddress(conditionalTokens.address)),
       types: REDEEM_POSITIONS_TYPES,
       primaryType: 'RedeemPositions',
       message: {
@@ -344,7 +343,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
     const deadline = overrides.deadline ?? (await chain.now()) + 3_600n
     const nonce = overrides.nonce ?? (await read(market, 'nonces', [account.address]))
     const signature = await account.signTypedData({
-      domain: marketDomain(chain.id, lower(overrides.market ?? market.address)),
+      domain: marketDomain(chain.id, toAddress(overrides.market ?? market.address)),
       types: PROPOSE_RESOLUTION_TYPES,
       primaryType: 'ProposeResolution',
       message: { proposer: account.address, outcome, nonce, deadline },
@@ -362,7 +361,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
     const deadline = overrides.deadline ?? (await chain.now()) + 3_600n
     const nonce = overrides.nonce ?? (await read(market, 'nonces', [account.address]))
     const signature = await account.signTypedData({
-      domain: marketDomain(chain.id, lower(market.address)),
+      domain: marketDomain(chain.id, toAddress(market.address)),
       types: SETTLE_MARKET_TYPES,
       primaryType: 'SettleMarket',
       message: { settler: account.address, winningOutcome, nonce, deadline },

@@ -1,0 +1,34 @@
+/** A thread's own way to read the database: one connection, opened by the first query. */
+
+import { closeDatabase, type Database, openDatabase } from '../engine/database.ts'
+import { answerQuery, askQuery, type Query, type QueryReply, type QueryTask } from './queries.ts'
+
+export type Reads = {
+  readonly query: Query
+  /** The same for what travels as a task. */
+  run(task: QueryTask): Promise<QueryReply>
+  close(): Promise<void>
+}
+
+export function makeReads(databaseUrl: string): Reads {
+  let opening: Promise<Database> | undefined
+
+  /** Opens once; a failed attempt is forgotten, so that the next query tries again. */
+  function open(): Promise<Database> {
+    opening ??= openDatabase(databaseUrl, { readOnly: true }).catch((error: unknown) => {
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
+
+  const run = (task: QueryTask) => answerQuery(open, task)
+  return {
+    run,
+    query: (name, args) => askQuery({ run }, name, args),
+    async close() {
+      const database = await opening?.catch(() => undefined)
+      if (database !== undefined) await closeDatabase(database)
+    },
+  }
+}

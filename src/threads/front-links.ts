@@ -1,0 +1,193 @@
+/** The links of a front: what stands behind it, and what it does with the news from there. */
+
+import type { MessagePort } from 'node:worker_threads'
+import type { ApiKeysProtocol, KeyNews } from '#actors/api-keys.ts'
+import type { ClerkProtocol } from '#actors/clerk.ts'
+import type { ChainNews } from '#actors/indexer.ts'
+import { MARKET_FORMS } from '#actors/market-forms.ts'
+import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
+import type { HoldsProtocol } from '#actors/order-holds.ts'
+import { readRows } from '#actors/packed-event.ts'
+import type { PriceDesk, PriceNews } from '#actors/prices.ts'
+import type { RelayerProtocol } from '#actors/relayer.ts'
+import type { Settings } from '#config/settings-schema.ts'
+import { channelOptions, relayedChains } from '#config/thread-data.ts'
+import { marketThreadName, PRICES_THREAD, relayerThreadName } from '#config/topology.ts'
+import { isRejection } from '#domain/rejection.ts'
+import type { Authenticator } from '#http/auth.ts'
+import type { MarketBoard } from '#live/market-board.ts'
+import type { PriceBoard } from '#live/price-board.ts'
+import type { Protocol } from '#runtime/actor.ts'
+import { Channel, isUnanswered } from '#runtime/channel.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { makeRef } from '#runtime/ref.ts'
+import type { HeldOrders } from '#stream/held-orders.ts'
+import type { StreamHub } from '#stream/hub.ts'
+import { resolutionStep } from '#stream/resolution-step.ts'
+
+/** The pause before a thread that could not tell what it has is asked again. */
+const LOAD_AGAIN_MS = 100
+
+/** What each kind of news does here. */
+type Hearers<News extends Protocol> = { [K in keyof News]: (message: News[K]['takes']) => void }
+
+export type FrontLinks = ReturnType<typeof linkFront>
+
+/** The stream is there once the front has started. */
+export function linkFront(
+  settings: Settings,
+  parts: {
+    readonly board: MarketBoard
+    readonly priceBoard: PriceBoard
+    readonly authenticator: Authenticator
+    readonly hub: () => StreamHub | undefined
+    readonly heldOrders: () => HeldOrders | undefined
+  },
+) {
+  const { board, priceBoard, authenticator, hub, heldOrders } = parts
+  const options = channelOptions(settings)
+  const threads = Array.from({ length: settings.markets.threads }, () =>
+    makeRef<MarketThreadProtocol & HoldsProtocol>(),
+  )
+  const store = makeRef<ApiKeysProtocol & ClerkProtocol>()
+  const relayers = relayedChains(settings).map((chain) => ({
+    chain,
+    relayer: makeRef<RelayerProtocol>(),
+  }))
+  const prices = makeRef<PriceDesk>()
+  const chainNews = makeRef<ChainNews>()
+  /** The market threads whose markets are on the board as they are now. */
+  const loaded = new Set<number>()
+  /** The market threads that have told their markets at least once. */
+  const known = new Set<number>()
+
+  function followThread(index: number, port: MessagePort): void {
+    const hearers: Hearers<MarketNews> = {
+      MarketEvents({ rows }) {
+        if (!board.follow(readRows(rows))) void load(index)
+      },
+      MarketsReloaded({ views }) {
+        for (const view of views) board.load(view)
+      },
+    }
+    threads[index]?.replace(
+      new Channel(
+        port,
+        { ...options, forms: MARKET_FORMS },
+        {
+          heard: (type, message) => hearers[type as keyof MarketNews](message as never),
+          closed: () => loaded.delete(index),
+        },
+      ),
+    )
+    heldOrders()?.repeat(index)
+    void load(index)
+  }
+
+  async function load(index: number): Promise<void> {
+    const ref = threads[index]
+    const answer = await ref?.ask('Markets', {})
+    if (answer === undefined || isUnanswered(answer) || isRejection(answer)) {
+      // Too busy, or its log is away. When the thread is gone, its next one is asked instead.
+      if (ref?.isOpen === true) setTimeout(() => void load(index), LOAD_AGAIN_MS).unref()
+      return
+    }
+    for (const view of answer.views) board.load(view)
+    loaded.add(index)
+    known.add(index)
+  }
+
+  function followStore(port: MessagePort): void {
+    const hearers: Hearers<KeyNews> = {
+      KeysRevoked({ ids }) {
+        authenticator.revoked(ids)
+        hub()?.revoked(ids)
+      },
+    }
+    store.replace(
+      new Channel(port, options, {
+        heard: (type, message) => hearers[type as keyof KeyNews](message as never),
+      }),
+    )
+    // What the store before this one said last may not have arrived.
+    authenticator.unheard()
+  }
+
+  function followPrices(port: MessagePort): void {
+    const hearers: Hearers<PriceNews> = {
+      Priced: ({ price }) => priceBoard.priced(price),
+      SpeakerChanged: ({ asset, source, why }) => priceBoard.speakerChanged(asset, source, why),
+      QuickMarketOpened: ({ quickMarket, atMs }) => priceBoard.quickMarketOpened(quickMarket, atMs),
+      QuickMarketResolved: ({ quickMarket, atMs }) =>
+        priceBoard.quickMarketResolved(quickMarket, atMs),
+    }
+    prices.replace(
+      new Channel(port, options, {
+        heard: (type, message) => hearers[type as keyof PriceNews](message as never),
+        closed: () => priceBoard.lost(),
+      }),
+    )
+    void loadPrices()
+  }
+
+  async function loadPrices(): Promise<void> {
+    const answer = await prices.ask('Load', {})
+    if (!isUnanswered(answer)) {
+      priceBoard.load(answer.assets, answer.active, systemClock.nowMs())
+    } else if (prices.isOpen) setTimeout(() => void loadPrices(), LOAD_AGAIN_MS).unref()
+  }
+
+  /** What the chain tells: the steps of resolutions go out on the stream. */
+  function followIndexer(port: MessagePort): void {
+    const hearers: Hearers<ChainNews> = {
+      ChainAdvanced({ events }) {
+        for (const event of events) {
+          const step = resolutionStep(event)
+          if (step === undefined) continue
+          hub()?.marketHappened(step.marketId, step.event, step.facts, event.atSec * 1_000)
+        }
+      },
+      ChainRewound({ to, reverted }) {
+        const facts = { blockNumber: to.number }
+        for (const id of reverted) hub()?.marketHappened(id, 'reverted', facts, to.atSec * 1_000)
+      },
+    }
+    chainNews.replace(
+      new Channel<ChainNews>(port, options, {
+        heard: (type, message) => hearers[type as keyof ChainNews](message as never),
+      }),
+    )
+  }
+
+  /** What is done with the link to each other thread. */
+  const followers = new Map<string, (port: MessagePort) => void>([
+    ['store', followStore],
+    ['indexer', followIndexer],
+    [PRICES_THREAD, followPrices],
+  ])
+  for (const index of threads.keys()) {
+    followers.set(marketThreadName(index), (port) => followThread(index, port))
+  }
+  for (const { chain, relayer } of relayers) {
+    followers.set(relayerThreadName(chain.chainId), (port) =>
+      relayer.replace(new Channel(port, options, { heard() {} })),
+    )
+  }
+
+  return {
+    threads,
+    store,
+    relayers,
+    /** Whether every market thread has told its markets at least once. */
+    isWhole: () => known.size === threads.length,
+    /** How many market threads have markets that are not on the board as they are now. */
+    missing: () => threads.length - loaded.size,
+    connect(peer: string, port: MessagePort): void {
+      followers.get(peer)?.(port)
+    },
+    close(): void {
+      for (const ref of [...threads, store, prices, chainNews]) ref.close()
+      for (const { relayer } of relayers) relayer.close()
+    },
+  }
+}

@@ -1,0 +1,68 @@
+/** The pools of a front: threads that recover signers, and threads that read the database. */
+
+import type { OrderVerifier } from '#api/orders/order-desk.ts'
+import type { Log } from '#config/logging.ts'
+import type { Settings } from '#config/settings-schema.ts'
+import { contractsOf, databaseUrlOf } from '#config/thread-data.ts'
+import type { Address } from '#domain/ids.ts'
+import type { Rejection } from '#domain/rejection.ts'
+import { makePool } from '#runtime/pool.ts'
+import { askQuery, type Query } from '#store/reads/queries.ts'
+import { createBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
+import { type OrderInspection, type SignedOrder, verifiedOrder } from '#verify/inspect-orders.ts'
+import type { VerifyWorkerData } from '#verify/verify-jobs.ts'
+
+/** Tasks that wait for a free thread of a pool; one more is refused. */
+const QUEUE_MAX = 10_000
+
+export type FrontPools = {
+  readonly query: Query
+  readonly verifier: OrderVerifier
+  /** Who signed a text as wallets do; undefined when the signature is none. */
+  recoverSigner(message: string, signature: string): Promise<Address | undefined>
+  /** What signatures are checked with. */
+  engines(): Promise<string>
+  close(): Promise<void>
+}
+
+export function openFrontPools(settings: Settings, log: Log): FrontPools {
+  const domains = settings.chains.map((chain) => ({
+    chainId: chain.chainId,
+    verifyingContract: contractsOf(chain).settlement,
+  }))
+  const verifyPool = makePool({
+    queueMax: QUEUE_MAX,
+    entry: new URL('../../workers/verify.ts', import.meta.url),
+    threads: settings.verify.threads,
+    concurrentPerThread: TASKS_PER_WORKER,
+    data: { domains } satisfies VerifyWorkerData,
+  })
+  const queryPool = makePool({
+    queueMax: QUEUE_MAX,
+    entry: new URL('../../workers/query.ts', import.meta.url),
+    threads: settings.database.queryThreads,
+    data: { databaseUrl: databaseUrlOf(settings) },
+  })
+  const batcher = createBatcher<SignedOrder, OrderInspection | Rejection>({
+    workers: settings.verify.threads,
+    run: (orders) =>
+      verifyPool.run(orders, 'inspectOrders') as Promise<(OrderInspection | Rejection)[]>,
+    deadlineMs: settings.front.deadlineMs,
+    onFailure: (error) => log.error({ err: error }, 'a verify task failed'),
+  })
+  return {
+    query: (name, args) => askQuery({ run: (task) => queryPool.run(task, 'answer') }, name, args),
+    verifier: {
+      inspect: (signed) => batcher.ask(signed),
+      verified: (signed, inspection, permit) => verifiedOrder(signed, inspection, permit),
+    },
+    async recoverSigner(message, signature) {
+      const signer = await verifyPool.run({ message, signature }, 'recoverMessageSigner')
+      return (signer as Address | null) ?? undefined
+    },
+    engines: () => verifyPool.run(undefined, 'engines') as Promise<string>,
+    async close() {
+      await Promise.all([verifyPool.close(), queryPool.close()])
+    },
+  }
+}

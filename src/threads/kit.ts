@@ -1,0 +1,139 @@
+/**
+ * What threads are put together with, besides their own adapters and actors: a log, metrics and timers;
+ * the actor on its own; the links to the threads that write, and those of the threads that follow.
+ */
+
+import type { MessagePort } from 'node:worker_threads'
+import { Registry } from 'prom-client'
+import type { ClerkProtocol } from '#actors/clerk.ts'
+import type { MarketThreadProtocol } from '#actors/market-thread.ts'
+import { type Log, makeLog } from '#config/logging.ts'
+import type { Settings } from '#config/settings-schema.ts'
+import { channelOptions, type ThreadData, topologyOf } from '#config/thread-data.ts'
+import { marketThreadName, threadOfMarket } from '#config/topology.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { reject } from '#domain/rejection.ts'
+import type { Behaviour, Protocol } from '#runtime/actor.ts'
+import { Channel } from '#runtime/channel.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { makeRef, type Ref } from '#runtime/ref.ts'
+import { type Served, serve } from '#runtime/serve.ts'
+
+const MAILBOX_MAX = 10_000
+
+export type Kit = {
+  readonly log: Log
+  /** Where the thread's meters are registered. */
+  readonly registry: Registry
+  metrics(): Promise<object[]>
+  /** Does something again and again, until `quiet`. */
+  every(ms: number, act: () => void): void
+  quiet(): void
+}
+
+/** Every metric says which thread it is of; `labels` are those that it says besides. */
+export function makeKit(data: ThreadData, labels: Readonly<Record<string, string>> = {}): Kit {
+  const registry = new Registry()
+  registry.setDefaultLabels({ thread: data.name, ...labels })
+  const timers: NodeJS.Timeout[] = []
+  return {
+    log: makeLog(data.settings.log, data.name, data.isTerminal),
+    registry,
+    metrics: () => registry.getMetricsAsJSON(),
+    every: (ms, act) => void timers.push(setInterval(act, ms)),
+    quiet() {
+      for (const timer of timers) clearInterval(timer)
+    },
+  }
+}
+
+/** Runs an actor that has no log of its own: what it says is told at once. */
+export function serveActor<State, P extends Protocol, Event = never>(actor: {
+  readonly behaviour: Behaviour<State, P, Event>
+  readonly state: State
+  readonly say?: (event: Event) => void
+  readonly mailboxMax?: number
+  readonly batchMax?: number
+}): Served {
+  const { behaviour, state, say, mailboxMax = MAILBOX_MAX, batchMax = MAILBOX_MAX } = actor
+  return serve<State, P, Event>({
+    behaviour,
+    select: () => ({ state }),
+    clock: systemClock,
+    mailboxMax,
+    batchMax,
+    full: reject('OVERLOADED'),
+    say(events) {
+      for (const event of events) say?.(event)
+    },
+  })
+}
+
+/** The threads that write: the store and the market threads. A thread may be linked to some of them. */
+export type Writers = {
+  readonly store: Ref<ClerkProtocol>
+  /** In the order of their numbers. */
+  readonly markets: readonly Ref<MarketThreadProtocol>[]
+  /** The thread that a market belongs to. */
+  marketOf(marketId: MarketId): Ref<MarketThreadProtocol>
+  /** Takes the port of such a thread and answers which it is; undefined for any other peer. */
+  take(peer: string, port: MessagePort): 'store' | Ref<MarketThreadProtocol> | undefined
+  close(): void
+}
+
+export function linkWriters(settings: Settings): Writers {
+  const topology = topologyOf(settings)
+  const store = makeRef<ClerkProtocol>()
+  const markets = Array.from({ length: topology.marketThreads }, () =>
+    makeRef<MarketThreadProtocol>(),
+  )
+  const options = channelOptions(settings)
+  const deaf = { heard() {} }
+  return {
+    store,
+    markets,
+    marketOf: (marketId) => markets[threadOfMarket(marketId, topology)]!,
+    take(peer, port) {
+      if (peer === 'store') {
+        store.replace(new Channel(port, options, deaf))
+        return 'store'
+      }
+      const market = markets.find((_, thread) => marketThreadName(thread) === peer)
+      market?.replace(new Channel(port, options, deaf))
+      return market
+    },
+    close() {
+      for (const ref of [...markets, store]) ref.close()
+    },
+  }
+}
+
+/** The threads that are told what happens here, and may ask. */
+type Followers<News extends Protocol> = {
+  add(
+    port: MessagePort,
+    heard: (type: string, message: unknown, replyTo: number, follower: Channel<News>) => void,
+  ): Channel<News>
+  tell<K extends keyof News & string>(type: K, message: News[K]['takes']): void
+  close(): void
+}
+
+export function makeFollowers<News extends Protocol>(settings: Settings): Followers<News> {
+  const followers = new Set<Channel<News>>()
+  return {
+    add(port, heard) {
+      const follower: Channel<News> = new Channel<News>(port, channelOptions(settings), {
+        heard: (type, message, replyTo) => heard(type, message, replyTo, follower),
+        closed: () => followers.delete(follower),
+      })
+      followers.add(follower)
+      return follower
+    },
+    tell(type, message) {
+      for (const follower of followers) follower.tell(type, message)
+    },
+    close() {
+      for (const follower of followers) follower.close()
+    },
+  }
+}

@@ -1,0 +1,43 @@
+/** What is counted of the indexer: how far each chain is, and requests that failed. */
+
+import { Counter, Gauge } from 'prom-client'
+import { type IndexerState, statusOf } from '#actors/indexer.ts'
+import type { Kit } from '../kit.ts'
+
+export function indexerMeters({ registry, log }: Kit, states: () => Iterable<IndexerState>) {
+  const registers = [registry]
+  const rpcErrors = new Counter({
+    name: 'sibyl_chain_rpc_errors_total',
+    help: 'Requests to a chain that failed, whether or not another address answered',
+    labelNames: ['chain', 'host'],
+    registers,
+  })
+  const gauge = (name: string, help: string, value: (state: IndexerState) => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['chain'],
+      registers,
+      collect() {
+        for (const state of states()) this.set({ chain: state.chainId }, value(state))
+      },
+    })
+  gauge('sibyl_chain_head_block', 'The newest block that the chain showed', (state) => state.head)
+  gauge(
+    'sibyl_chain_indexed_block',
+    'The newest block whose events are in the database',
+    (state) => statusOf(state).indexed,
+  )
+  gauge('sibyl_chain_lag_blocks', 'Blocks that are due and not in the database', (state) =>
+    Math.max(0, state.head - state.confirmations - statusOf(state).indexed),
+  )
+  gauge('sibyl_chain_reorgs', 'Reorganisations since the start', (state) => state.reorgs)
+
+  return {
+    unanswered(chainId: number, trouble: { readonly host: string; readonly why: string }): void {
+      const { host, why } = trouble
+      rpcErrors.inc({ chain: chainId, host })
+      log.debug({ chainId, host, why }, 'a request to the chain failed')
+    },
+  }
+}

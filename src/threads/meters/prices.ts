@@ -1,0 +1,130 @@
+/** What is counted and logged of prices, their providers, and quick markets. */
+
+import { Counter, Gauge } from 'prom-client'
+import type { PricesEvent, PricesState } from '#actors/prices.ts'
+import type { QuickMarketsEvent, QuickMarketsState } from '#actors/quick-markets.ts'
+import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import type { Feed, FeedTrouble } from '#feeds/feed.ts'
+import { systemClock } from '#runtime/clock.ts'
+import type { Kit } from '../kit.ts'
+
+/** The same trouble of a provider is told once in so long. */
+const TELL_AGAIN_MS = 600_000
+
+export function pricesMeters(
+  { registry, log }: Kit,
+  now: {
+    readonly feeds: () => readonly Feed[]
+    readonly prices: () => PricesState | undefined
+    readonly quickMarkets: () => QuickMarketsState | undefined
+  },
+) {
+  const registers = [registry]
+  const observed = new Counter({
+    name: 'sibyl_price_observations_total',
+    help: 'Reports of price providers, by what became of them',
+    labelNames: ['source', 'result'],
+    registers,
+  })
+  const troubles = new Counter({
+    name: 'sibyl_price_troubles_total',
+    help: 'What went wrong with a price provider, by kind',
+    labelNames: ['source', 'kind'],
+    registers,
+  })
+  const published = new Counter({
+    name: 'sibyl_prices_total',
+    help: 'Prices that left, by asset and who spoke',
+    labelNames: ['asset', 'source'],
+    registers,
+  })
+  const speaking = new Gauge({
+    name: 'sibyl_price_speaker',
+    help: '1 for the provider that speaks for an asset',
+    labelNames: ['asset', 'source'],
+    registers,
+  })
+  const quickEvents = new Counter({
+    name: 'sibyl_quick_markets_total',
+    help: 'Quick markets that were opened and resolved',
+    labelNames: ['asset', 'event'],
+    registers,
+  })
+  new Gauge({
+    name: 'sibyl_price_age_seconds',
+    help: 'How old the price of an asset is, by its provider’s clock',
+    labelNames: ['asset'],
+    registers,
+    collect() {
+      for (const { asset, latest } of now.prices()?.assets.values() ?? []) {
+        if (latest !== undefined) this.set({ asset }, (systemClock.nowMs() - latest.atMs) / 1_000)
+      }
+    },
+  })
+  new Gauge({
+    name: 'sibyl_price_provider_open',
+    help: '1 while a provider pushes prices',
+    labelNames: ['source'],
+    registers,
+    collect() {
+      for (const feed of now.feeds()) this.set({ source: feed.source }, feed.isOpen() ? 1 : 0)
+    },
+  })
+  new Gauge({
+    name: 'sibyl_quick_markets_unfinished',
+    help: 'Quick markets whose outcome is not on chain yet',
+    registers,
+    collect() {
+      this.set(now.quickMarkets()?.rows.size ?? 0)
+    },
+  })
+  const toldAtMs = new Map<string, number>()
+  /** Assets that a provider has spoken for; silence is worth a warning from then on. */
+  const spoken = new Set<string>()
+
+  return {
+    priceSaid(event: PricesEvent): void {
+      switch (event.type) {
+        case 'PricePublished': {
+          const { asset, source } = event.price
+          published.inc({ asset, source })
+          return
+        }
+        case 'SpeakerChanged': {
+          const { asset, source, why } = event
+          for (const each of PRICE_SOURCES) {
+            speaking.set({ asset, source: each }, each === source ? 1 : 0)
+          }
+          if (source !== undefined) {
+            spoken.add(asset)
+            log.info({ asset, source }, 'a provider speaks for an asset')
+          } else if (spoken.has(asset)) log.warn({ asset, why }, 'nobody speaks for an asset')
+          return
+        }
+        case 'ObservationAccepted':
+          observed.inc({ source: event.observation.source, result: 'accepted' })
+          return
+        case 'ObservationRefused':
+          observed.inc({ source: event.source, result: event.why })
+      }
+    },
+    quickSaid({ type, quickMarket }: QuickMarketsEvent): void {
+      const { id, asset, marketId, strike, resolution } = quickMarket
+      quickEvents.inc({ asset, event: type === 'QuickMarketOpened' ? 'opened' : 'resolved' })
+      log.info({ id, asset, marketId, strike: strike.price, outcome: resolution?.outcome }, type)
+    },
+    troubled(source: PriceSource, kind: FeedTrouble, detail: string): void {
+      troubles.inc({ source, kind })
+      const about = { source, kind, detail }
+      const nowMs = systemClock.nowMs()
+      const isNews = nowMs - (toldAtMs.get(`${source} ${kind}`) ?? 0) > TELL_AGAIN_MS
+      // What an operator can do something about: a key, an address, a provider that changed.
+      if (!isNews || kind === 'closed' || kind === 'silent' || kind === 'away') {
+        log.debug(about, 'a price provider has trouble')
+        return
+      }
+      toldAtMs.set(`${source} ${kind}`, nowMs)
+      log.warn(about, 'a price provider has trouble')
+    },
+  }
+}

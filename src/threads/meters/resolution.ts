@@ -1,0 +1,55 @@
+/** What is counted and logged of what settling resolutions says. */
+
+import { Counter, Gauge } from 'prom-client'
+import type { ResolutionSaid, ResolutionState } from '#actors/resolution.ts'
+import type { Kit } from '../kit.ts'
+
+export function resolutionMeters({ registry, log }: Kit, state: () => ResolutionState | undefined) {
+  const registers = [registry]
+  const settled = new Counter({
+    name: 'sibyl_resolutions_sent_total',
+    help: 'Transactions that settled a resolution or reported its payout, by how they ended',
+    labelNames: ['outcome'],
+    registers,
+  })
+  const troubles = new Counter({
+    name: 'sibyl_resolution_faults_total',
+    help: 'Failures of the chain or the database that settling resolutions met',
+    registers,
+  })
+  new Gauge({
+    name: 'sibyl_resolutions_refused',
+    help: 'Resolutions whose window has passed and that cannot be settled yet: disputes, mostly',
+    registers,
+    collect() {
+      this.set(state()?.pauses.size ?? 0)
+    },
+  })
+
+  return {
+    said(said: ResolutionSaid): void {
+      switch (said.type) {
+        case 'sent': {
+          const { reference, marketId } = said.due
+          log.info({ reference, marketId, txHash: said.txHash }, 'a resolution is being settled')
+          return
+        }
+        case 'ended': {
+          const { type: _, ...facts } = said
+          settled.inc({ outcome: said.outcome })
+          if (said.outcome === 'succeeded') log.info(facts, 'a resolution is settled')
+          else log.warn(facts, 'a resolution was not settled')
+          return
+        }
+        case 'refused':
+          log.debug({ ...said.due, why: said.why }, 'a resolution cannot be settled yet')
+          return
+        case 'trouble':
+          troubles.inc()
+          log.warn({ why: said.why }, 'settling resolutions met a fault')
+      }
+    },
+    /** A trouble that the lane gets over by itself. */
+    troubled: () => troubles.inc(),
+  }
+}

@@ -1,0 +1,134 @@
+/** What is counted and logged of what the settlement of each chain says. */
+
+import { Counter, Gauge, Histogram } from 'prom-client'
+import { type SettlementSaid, type SettlementState, statusOf } from '#actors/settlement.ts'
+import type { Kit } from '../kit.ts'
+
+export function settlementMeters(
+  { registry, log }: Kit,
+  states: () => Iterable<readonly [chain: number, state: SettlementState]>,
+) {
+  const registers = [registry]
+  const counter = (name: string, help: string, ...labels: string[]) =>
+    new Counter({ name, help, labelNames: ['chain', ...labels], registers })
+  const histogram = (name: string, help: string, buckets: number[]) =>
+    new Histogram({ name, help, labelNames: ['chain'], buckets, registers })
+  const gauge = (name: string, help: string, value: (state: SettlementState) => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['chain'],
+      registers,
+      collect() {
+        for (const [chain, state] of states()) this.set({ chain }, value(state))
+      },
+    })
+
+  gauge(
+    'sibyl_settlement_queued_trades',
+    'Trades that wait to be sent',
+    (state) => statusOf(state).queued,
+  )
+  gauge(
+    'sibyl_settlement_in_flight_trades',
+    'Trades that are sent and not decided',
+    (state) => statusOf(state).inFlight,
+  )
+  gauge(
+    'sibyl_settlement_waiting_trades',
+    'Trades whose market is not on chain yet',
+    (state) => statusOf(state).waiting,
+  )
+  gauge(
+    'sibyl_settlement_unreported_trades',
+    'Trades whose market has not heard the news yet',
+    (state) => statusOf(state).unreported,
+  )
+  gauge(
+    'sibyl_settlement_oldest_seconds',
+    'Age of the oldest trade that has not settled',
+    (state) => state.lagMs / 1_000,
+  )
+  gauge('sibyl_settlement_behind', '1 while the markets of the chain take cancels only', (state) =>
+    state.behind ? 1 : 0,
+  )
+  const batchTrades = histogram(
+    'sibyl_settlement_batch_trades',
+    'Trades of one transaction',
+    [1, 2, 5, 10, 20, 45, 100],
+  )
+  const gasPerTrade = histogram(
+    'sibyl_settlement_gas_per_trade',
+    'Gas of a transaction per trade that it settled',
+    [60_000, 80_000, 100_000, 120_000, 150_000, 200_000, 400_000],
+  )
+  const seconds = histogram(
+    'sibyl_settlement_seconds',
+    'From the match to the confirmation',
+    [0.5, 1, 2, 5, 10, 30, 60, 300, 900],
+  )
+  const trades = counter('sibyl_settlement_trades_total', 'Trades that were decided', 'status')
+  const failures = counter('sibyl_settlement_failures_total', 'Trades that failed', 'reason')
+  const transactions = counter(
+    'sibyl_settlement_transactions_total',
+    'Settlements by end',
+    'outcome',
+  )
+  const reorgs = counter('sibyl_settlement_reorgs_total', 'Settlements that a reorg removed')
+  const contradictions = counter(
+    'sibyl_settlement_contradictions_total',
+    'Trades about which the chain and a market disagree',
+  )
+  const stepFailures = counter('sibyl_settlement_step_failures_total', 'Failed steps', 'step')
+  const rpcErrors = counter(
+    'sibyl_settlement_rpc_errors_total',
+    'Requests that a node did not answer',
+  )
+
+  return {
+    said(chain: number, said: SettlementSaid): void {
+      switch (said.type) {
+        case 'BatchSent':
+          batchTrades.observe({ chain }, said.trades)
+          break
+        case 'BatchEnded':
+          transactions.inc({ chain, outcome: said.outcome })
+          if (said.settled > 0) gasPerTrade.observe({ chain }, said.gasUsed / said.settled)
+          if (said.outcome !== 'succeeded')
+            log.warn({ chain, ...said }, 'a settlement did not succeed')
+          break
+        case 'TradeEnded':
+          trades.inc({ chain, status: said.status })
+          if (said.status === 'confirmed') seconds.observe({ chain }, said.waitedMs / 1_000)
+          else failures.inc({ chain, reason: said.reason.split(':')[0] ?? '' })
+          break
+        case 'BatchVanished':
+          reorgs.inc({ chain })
+          log.warn({ chain, ...said }, 'a reorg removed a settlement')
+          break
+        case 'BatchReverts':
+          log.warn({ chain, ...said }, 'a settlement would revert as a whole')
+          break
+        case 'Contradiction':
+          contradictions.inc({ chain })
+          log.error({ chain, ...said }, 'the chain and a market disagree')
+          break
+        case 'StepFailed':
+          stepFailures.inc({ chain, step: said.step })
+          log.warn({ chain, ...said }, 'a step of settlement failed; it is tried again')
+          break
+        case 'LagChanged':
+          log.error(
+            { chain, ...said },
+            said.behind ? 'settlement is behind' : 'settlement caught up',
+          )
+          break
+      }
+    },
+    unanswered(chainId: number, trouble: { readonly host: string; readonly why: string }): void {
+      rpcErrors.inc({ chain: chainId })
+      const { host, why } = trouble
+      log.debug({ chainId, host, why }, 'the chain did not answer')
+    },
+  }
+}

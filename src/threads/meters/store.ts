@@ -1,0 +1,20 @@
+/** What is counted of the store: how far the database is behind the logs. */
+
+import { Gauge } from 'prom-client'
+import type { StoreState } from '#actors/store.ts'
+import type { Kit } from '../kit.ts'
+
+export function storeMeters({ registry }: Kit, state: () => StoreState | undefined): void {
+  new Gauge({
+    name: 'sibyl_projection_behind_events',
+    help: 'Events that are durable and not yet in the database',
+    registers: [registry],
+    collect() {
+      const partitions = state()?.partitions
+      if (partitions === undefined) return
+      let events = 0
+      for (const { appended, projected } of partitions.values()) events += appended - projected
+      this.set(events)
+    },
+  })
+}

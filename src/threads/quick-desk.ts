@@ -1,0 +1,177 @@
+/** The actor of quick markets with its outside: the operator's lane, the database and the markets. */
+
+import {
+  newQuickMarkets,
+  type QuickMarketsEvent,
+  type QuickMarketsProtocol,
+  type QuickMarketsState,
+  quickMarkets,
+} from '#actors/quick-markets.ts'
+import { accountOf } from '#chain/accounts.ts'
+import { makeChainClient } from '#chain/clients.ts'
+import { quickDescription, quickQuestion } from '#chain/market-factory.ts'
+import { predictQuickMarket } from '#chain/quick-market-id.ts'
+import { makeQuickMarketLane } from '#chain/quick-market-lane.ts'
+import type { Settings } from '#config/settings-schema.ts'
+import { contractsOf } from '#config/thread-data.ts'
+import { PRICE_SOURCES } from '#domain/asset-price.ts'
+import { Fault } from '#domain/fault.ts'
+import type { Address } from '#domain/ids.ts'
+import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
+import type { Market } from '#domain/market.ts'
+import { endSecOf, type QuickMarket } from '#domain/quick-market.ts'
+import { isRejection } from '#domain/rejection.ts'
+import type { Feed } from '#feeds/feed.ts'
+import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
+import { systemClock } from '#runtime/clock.ts'
+import type { Served } from '#runtime/serve.ts'
+import type { Reads } from '#store/reads/reads.ts'
+import { makeJournal } from '#store/writes/journal.ts'
+import { askWrite } from '#store/writes/writes.ts'
+import { type Kit, serveActor, type Writers } from './kit.ts'
+
+const MAILBOX_MAX = 100_000
+const BATCH_MAX = 1_000
+const IDLE_POLL_MS = 5_000
+const MARKS_READ_MAX = 10_000
+const MARKS_READ_SEC = 86_400
+const RETRY_MS = 1_000
+const RETRY_MS_MAX = 60_000
+/** What a short interval leaves of these is a share of it. */
+const GAP_MS = 5_000
+const PATIENCE_MS = 1_500
+const GRACE_MS = 60_000
+const REMAINING_MS_MIN = 60_000
+const REPORT_AFTER_MS = 2_000
+
+export type QuickDesk = {
+  readonly state: QuickMarketsState
+  readonly served: Served
+  stop(): void
+}
+
+export async function startQuickDesk(parts: {
+  readonly chain: Settings['chains'][number]
+  readonly settings: Settings
+  readonly log: Kit['log']
+  readonly writers: Pick<Writers, 'store' | 'marketOf'>
+  readonly reads: Reads
+  readonly feeds: () => readonly Feed[]
+  readonly say: (event: QuickMarketsEvent) => void
+}): Promise<QuickDesk> {
+  const { chain, settings, log, reads, feeds, say } = parts
+  const { store, marketOf } = parts.writers
+  const { feeds: rules, quick, keys } = settings
+  const { chainId, rpcUrls, confirmations } = chain
+  const contracts = contractsOf(chain)
+  const own = accountOf(keys.operator)
+  const lane = makeQuickMarketLane({
+    client: makeChainClient({
+      chainId,
+      rpcUrls,
+      onError: ({ host, why }) => log.debug({ host, why }, 'a request to the chain failed'),
+    }),
+    contracts,
+    own,
+    journal: makeJournal(store, reads),
+    clock: systemClock,
+    policy: { confirmations },
+    pollMs: quick.pollMs,
+    idlePollMs: IDLE_POLL_MS,
+    onTrouble: (where, error) =>
+      log.debug({ where, err: error }, 'the operator’s lane has trouble'),
+  })
+  const intervalMs = quick.intervalSeconds * 1_000
+  const share = (ms: number, of: number): number => Math.min(ms, Math.floor(intervalMs / of))
+  const nowSec = Math.floor(systemClock.nowMs() / 1_000)
+  const state = newQuickMarkets(
+    {
+      assets: rules.assets,
+      sources: PRICE_SOURCES.filter((source) => rules[source].url !== ''),
+      intervalSec: quick.intervalSeconds,
+      chainId,
+      withinMs: quick.withinSeconds * 1_000,
+      gapMs: GAP_MS,
+      patienceMs: share(PATIENCE_MS, 2),
+      graceMs: share(GRACE_MS, 3),
+      ownMs: quick.fallbackSeconds * 1_000,
+      reportAfterMs: REPORT_AFTER_MS,
+      remainingMsMin: share(REMAINING_MS_MIN, 4),
+      deviationMax: rules.deviationBps / 10_000,
+      retryMs: RETRY_MS,
+      retryMsMax: RETRY_MS_MAX,
+    },
+    {
+      predict: (terms) => predictQuickMarket(contracts.marketFactory, terms),
+      priceAt(source, asset, atMs, withinMs) {
+        const feed = feeds().find((each) => each.source === source)
+        return feed?.priceAt(asset, atMs, withinMs) ?? Promise.resolve(undefined)
+      },
+      record: (terms) => askWrite(store, 'openQuickMarket', terms),
+      decide: (decided) => askWrite(store, 'resolveQuickMarket', decided),
+      note: (noted) => askWrite(store, 'noteQuickMarket', noted),
+      recordMarks: (batch) => askWrite(store, 'recordMarks', batch),
+      async place(quickMarket) {
+        const market = marketFor(quickMarket, own.address)
+        done(await marketOf(market.id).ask('OpenMarket', { market }))
+      },
+      async close({ marketId }) {
+        done(await marketOf(marketId).ask('CloseMarket', { marketId, reason: 'resolved' }))
+      },
+      create: lane.create,
+      report: lane.report,
+    },
+    {
+      unfinished: (
+        await reads.query('unfinishedQuickMarkets', { limit: QUICK_MARKETS_UNFINISHED_MAX })
+      ).filter((one) => one.chainId === chainId),
+      marks: await reads.query('marksSince', {
+        sinceSec: nowSec - MARKS_READ_SEC,
+        limit: MARKS_READ_MAX,
+      }),
+    },
+  )
+  const served = serveActor<QuickMarketsState, QuickMarketsProtocol, QuickMarketsEvent>({
+    behaviour: quickMarkets,
+    state,
+    say,
+    mailboxMax: MAILBOX_MAX,
+    batchMax: BATCH_MAX,
+  })
+  lane.start()
+  return { state, served, stop: lane.stop }
+}
+
+/** What a market thread did not do is a fault, and tried again. */
+function done(answer: unknown | Unanswered): void {
+  if (isUnanswered(answer)) {
+    throw new Fault('MARKET_AWAY', `the market thread is ${answer.unanswered}`, {
+      retryable: true,
+    })
+  }
+  if (isRejection(answer)) throw new Fault(answer.rejected, answer.rejected, { retryable: true })
+}
+
+/** The market as its contract words it. */
+function marketFor(quickMarket: QuickMarket, maker: Address): Market {
+  const { marketId, contractAddress, chainId, asset, startSec, strike } = quickMarket
+  const endSec = endSecOf(quickMarket)
+  const { source } = strike
+  return {
+    id: marketId,
+    question: quickQuestion(asset),
+    description: quickDescription({
+      startPrice: BigInt(strike.price),
+      startSec,
+      endSec,
+      source,
+    }),
+    category: 'general',
+    contractAddress,
+    maker,
+    expiration: endSec,
+    chainId,
+    createdAt: Math.floor(quickMarket.createdAtMs / 1_000),
+    quick: true,
+  }
+}

@@ -1,0 +1,33 @@
+/** What a thread of the verify pool can do, with the fastest implementations that there are. */
+
+import type { Address } from '#domain/ids.ts'
+import type { OrderDomain } from '#domain/order-hash.ts'
+import { createOrderInspector } from './inspect-orders.ts'
+import { loadKeccak } from './keccak.ts'
+import { personalHash } from './personal-hash.ts'
+import { createRecoverer, loadRecovery } from './recover.ts'
+
+/** What the pool hands to its threads. */
+export type VerifyWorkerData = { readonly domains: readonly OrderDomain[] }
+
+export async function makeVerifyJobs(domains: readonly OrderDomain[]) {
+  const recovery = await loadRecovery()
+  const keccak = loadKeccak()
+  const recoverSigner = createRecoverer(recovery, keccak)
+  return {
+    /** Takes a batch of signed orders, answers what is found, in the same order. */
+    inspectOrders: createOrderInspector(domains, recovery, keccak),
+
+    /** Who signed a text as wallets do (personal_sign); null when the signature is none. */
+    recoverMessageSigner(signed: {
+      readonly message: string
+      readonly signature: string
+    }): Address | null {
+      const signer = recoverSigner(personalHash(signed.message, keccak.keccak256), signed.signature)
+      return typeof signer === 'string' ? signer : null
+    },
+
+    /** Which implementations are in use, for a line at start. */
+    engines: (): string => `${recovery.name}, ${keccak.name}`,
+  }
+}

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { MessageChannel } from 'node:worker_threads'
+import type { ClerkProtocol } from '#actors/clerk.ts'
+import { loadSettings } from '#config/settings.ts'
+import { channelOptions, topologyOf } from '#config/thread-data.ts'
+import { threadOfMarket } from '#config/topology.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { Channel } from '#runtime/channel.ts'
+import { linkWriters, makeFollowers } from '#threads/kit.ts'
+
+const settings = loadSettings({ SIBYL_MARKET_THREADS: '3', SIBYL_LOG_PARTITIONS: '8' })
+const options = channelOptions(settings)
+
+test('a port goes to the thread that it is named after, and others are told apart', () => {
+  const writers = linkWriters(settings)
+  const take = (peer: string) => writers.take(peer, new MessageChannel().port1)
+  assert.equal(take('store'), 'store')
+  assert.equal(take('market-1'), writers.markets[1])
+  assert.equal(take('market-3'), undefined)
+  assert.equal(take('front-0'), undefined)
+  assert.deepEqual(
+    writers.markets.map(({ isOpen }) => isOpen),
+    [false, true, false],
+  )
+  assert(writers.store.isOpen)
+  writers.close()
+  assert(!writers.store.isOpen)
+})
+
+test('a market is asked for at its own thread', () => {
+  const { markets, marketOf } = linkWriters(settings)
+  for (let number = 0; number < 20; number++) {
+    const marketId = `0x${number.toString(16).padStart(64, '0')}` as MarketId
+    assert.equal(marketOf(marketId), markets[threadOfMarket(marketId, topologyOf(settings))])
+  }
+})
+
+test('a follower is heard, answered and told, until it goes', async () => {
+  const followers = makeFollowers<ClerkProtocol>(settings)
+  const { port1, port2 } = new MessageChannel()
+  const told = Promise.withResolvers<string>()
+  const peer = new Channel<ClerkProtocol>(port2, options, { heard: (type) => told.resolve(type) })
+  const follower = followers.add(port1, (_type, message, replyTo, channel) =>
+    channel.reply(replyTo, message),
+  )
+  const task = { write: 'saveTransaction', args: {} }
+  assert.deepEqual(await peer.ask('Write', task), task)
+  followers.tell('Write', task)
+  assert.equal(await told.promise, 'Write')
+  followers.close()
+  assert(!follower.isOpen)
+})
