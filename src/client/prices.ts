@@ -153,10 +153,9 @@ async function* followPrices(
       })
       await refuseOthers(response, url)
       const reader = new EventStreamReader()
-      const decoder = new TextDecoder()
       for await (const chunk of response.body ?? []) {
         alive()
-        for (const { id, data } of reader.take(decoder.decode(chunk, { stream: true }))) {
+        for (const { id, data } of reader.take(chunk)) {
           failures = 0
           // After a return with nothing missed, the exchange shows the latest price again.
           if (id === lastId) continue
