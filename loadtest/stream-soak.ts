@@ -9,7 +9,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { privateKeyToAccount } from 'viem/accounts'
 import { createClient } from '#client/client.ts'
-import { createStream, type StreamEvents } from '#client/stream.ts'
+import { createStream } from '#client/stream.ts'
+import type { StreamEvents } from '#client/stream-types.ts'
 import { openExchange } from '../test/support/exchange.ts'
 import { median } from './bench.ts'
 
