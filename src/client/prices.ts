@@ -18,7 +18,7 @@ export type Price = {
   /** The provider's address. */
   readonly source: string
   readonly sourceName: 'pyth' | 'binance' | 'coinbase'
-  /** Whether nobody speaks for the asset at present. */
+  /** Whether no provider speaks for the asset at present. */
   readonly stale: boolean
 }
 
@@ -183,7 +183,7 @@ async function refuseOthers(response: Response, url: string): Promise<void> {
   try {
     body = JSON.parse(text) as typeof body
   } catch {
-    // Whoever answered was not the exchange; its status is all there is to tell.
+    // The answer is not the exchange's; its status is all there is to tell.
   }
   const message = body.error ?? `${url}: HTTP ${response.status}`
   throw new SibylError(body.code ?? 'UNEXPECTED_ANSWER', message, {
