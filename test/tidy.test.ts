@@ -44,6 +44,7 @@ const HOMES: Record<string, readonly string[]> = {
   pino: ['config'],
   'pino-pretty': ['config'],
   'better-sqlite3': ['log', 'store'],
+  ws: ['devnet'],
   secp256k1: ['verify'],
   keccak: ['verify'],
 }

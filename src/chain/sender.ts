@@ -1,6 +1,10 @@
 /**
  * Sends transactions from the exchange's own keys, and follows each until the chain has decided.
  *
+ * Not viem's `sendTransaction` with its nonce manager: that signs and broadcasts in one step, so a kill in
+ * between leaves no trace of what left the process, and its numbers live in memory. viem signs, encodes
+ * and reads here; what is sent when is ours, for safety and not for speed.
+ *
  * A **lane** is one key on one chain, and the only sender from it. It numbers its transactions
  * itself. A transaction is signed, stored in the journal, and only then broadcast: after a kill at
  * any instant the journal knows everything that may ever have left the process, and the same bytes

@@ -79,7 +79,7 @@ export type Relayer = {
   proposeResolution(intent: ProposalIntent, options?: CallOptions): Promise<Relayed>
   /** Settles what was proposed, after the dispute window. */
   settleMarket(intent: SettlementIntent, options?: CallOptions): Promise<Relayed>
-  /** What the next signatures need; of the signer if nobody is named. */
+  /** What the next signatures need; of the signer if no owner is named. */
   nonces(
     asked?: { readonly owner?: string | undefined; readonly market?: string | undefined },
     options?: CallOptions,

@@ -1,7 +1,7 @@
 /**
  * Binance: aggregated trades pushed over a WebSocket (`<symbol>@aggTrade`), and the same trades over
  * HTTP, the newest or those of any time. Prices are in USDT, which is near a dollar and not a dollar.
- * The plain ticker of its API carries no time, so it is not used: nobody could say how old it is.
+ * The plain ticker of its API carries no time, so it is not used: its age could not be told.
  */
 
 import { type Observation, type ObservedVia, priceOfDecimal } from '#domain/asset-price.ts'

