@@ -24,7 +24,7 @@ import {
   type QuickMarketsProtocol,
   type QuickMarketsState,
   quickMarkets,
-} from '#actors/quick-markets.ts'
+} from '#actors/quick-markets/quick-markets.ts'
 import { accountsOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { quickDescription, quickQuestion } from '#chain/market-factory.ts'

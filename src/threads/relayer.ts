@@ -10,7 +10,7 @@ import {
   type RelayerProtocol,
   type RelayerState,
   relayer,
-} from '#actors/relayer.ts'
+} from '#actors/relayer/relayer.ts'
 import { accountsOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { makeRelayExaminer } from '#chain/relay-examiner.ts'

@@ -4,6 +4,7 @@ import type { MessagePort } from 'node:worker_threads'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { ClerkProtocol } from '#actors/clerk.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
+import { statusOf } from '#actors/settlement/lag.ts'
 import {
   newSettlement,
   type ReportAnswer,
@@ -11,8 +12,7 @@ import {
   type SettlementSaid,
   type SettlementState,
   settlement,
-  statusOf,
-} from '#actors/settlement.ts'
+} from '#actors/settlement/settlement.ts'
 import { accountOfKey } from '#chain/account.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'

@@ -2,18 +2,16 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { OpenTransaction, RelayerPorts, RelayNews } from '#actors/relayer/ports.ts'
 import {
   newRelayer,
-  type OpenTransaction,
   type RelayAnswer,
   type RelayerEvent,
-  type RelayerPorts,
   type RelayerProtocol,
   type RelayerRules,
   type RelayerState,
-  type RelayNews,
   relayer,
-} from '#actors/relayer.ts'
+} from '#actors/relayer/relayer.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'

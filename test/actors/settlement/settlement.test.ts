@@ -2,10 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { type SettlementState, statusOf } from '#actors/settlement.ts'
+import { statusOf } from '#actors/settlement/lag.ts'
+import type { SettlementState } from '#actors/settlement/settlement.ts'
 import type { TradeId } from '#domain/ids.ts'
 import { reject } from '#domain/rejection.ts'
-import { type Random, randomFrom } from '../support/random.ts'
+import { type Random, randomFrom } from '../../support/random.ts'
 import {
   AWAY,
   hashOf,

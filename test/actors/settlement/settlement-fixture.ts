@@ -19,7 +19,7 @@ import {
   type SettlementSaid,
   type SettlementState,
   settlement,
-} from '#actors/settlement.ts'
+} from '#actors/settlement/settlement.ts'
 import type {
   SettlementDesk,
   SettlementNews,

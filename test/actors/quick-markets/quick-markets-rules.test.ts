@@ -9,7 +9,7 @@ import {
   type QuickMarketsProtocol,
   type QuickMarketsState,
   quickMarkets,
-} from '#actors/quick-markets.ts'
+} from '#actors/quick-markets/quick-markets.ts'
 import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'

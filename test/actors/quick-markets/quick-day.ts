@@ -18,7 +18,7 @@ import {
   type QuickMarketsProtocol,
   type QuickMarketsState,
   quickMarkets,
-} from '#actors/quick-markets.ts'
+} from '#actors/quick-markets/quick-markets.ts'
 import {
   makePriceSimulator,
   PROVIDER_FAULTS,
@@ -41,8 +41,8 @@ import {
   resolveQuickMarket,
   unfinishedQuickMarkets,
 } from '#store/quick-markets.ts'
-import { makeFeeds, simulatedAddresses, simulatedParts } from '../support/price-feeds.ts'
-import { type Random, randomFrom } from '../support/random.ts'
+import { makeFeeds, simulatedAddresses, simulatedParts } from '../../support/price-feeds.ts'
+import { type Random, randomFrom } from '../../support/random.ts'
 
 export const ASSETS = ['BTC', 'ETH']
 const INTERVAL_SEC = 900

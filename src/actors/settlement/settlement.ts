@@ -1,0 +1,474 @@
+/**
+ * Settlement brings every matched trade of one chain on chain, once. It reads pending trades from
+ * the database, sends them in batches, follows the transactions, and reports each change of a trade
+ * to its market, which logs it. What it is doing is in the database (the trades and the journal of
+ * transactions), so it may be killed at any instant.
+ *
+ * The way of a trade:
+ *
+ *     read → queued → sending → sent → confirmed | failed → reported → forgotten
+ *                ↑        │        │
+ *                └────────┴────────┘  the market is not mined yet, the batch as a whole would
+ *                                     revert, its transaction was lost: back, and asked about first
+ *
+ * Exactly once rests on three legs. The contract settles a trade id once, whoever sends it how
+ * often. A transaction is in the journal before it leaves, with the trades in it, so nothing that may
+ * be under way is ever forgotten; and a trade that was sent before is asked about before it is sent
+ * again. Nothing is dropped before its market has answered: the journal's row of a batch is closed
+ * last, and until then a restart tells its end again.
+ *
+ * A trade that the chain rejects fails alone, with the contract's reason and the side at fault. A
+ * batch that reverts as a whole is halved until the trade that does it is alone.
+ *
+ * When a reorg removes a batch, its confirmed trades are `reverted`, and the same transaction is sent
+ * again. If one of its trades had failed, its quantity is back in the book and it must not settle
+ * after all: then the transaction is replaced by one that does nothing, and the others go into a new
+ * batch.
+ *
+ * Worked example. Three trades wait; the batch goes out as transaction 7 and each is reported
+ * `submitted`. The receipt settles two and rejects the third (the buyer has no funds): after the
+ * confirmations two are reported `confirmed`, one `failed` with fault `buyer`. When the markets have
+ * answered all three, row 7 is closed.
+ */
+
+import type {
+  OpenSettlement,
+  SettlementDesk,
+  SettlementNews,
+  Submission,
+} from '#chain/settlement-desk.ts'
+import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import { SETTLEMENT_HELD_MAX } from '#domain/limits.ts'
+import { isRejection, type Rejection } from '#domain/rejection.ts'
+import type { StoredTrade, TradeStatus, TradeToSettle } from '#domain/trade.ts'
+import type { Behaviour, Context } from '#runtime/actor.ts'
+import type { TradeReport } from '../market.ts'
+import { acknowledge, begin, follow, hearNews } from './batches.ts'
+import { statusOf, watchLag } from './lag.ts'
+import { enqueue, hold, requeue, sendNext } from './queue.ts'
+import { readVanished, settleVanished } from './reorgs.ts'
+import { deliver, end, forget, forgetEnded, heard, isPassing, takeBack } from './reports.ts'
+import { isolate, missMarket, wait, wakeMarkets } from './setbacks.ts'
+import { begun, done, failure, pause, type Step } from './steps.ts'
+
+export type SettlementProtocol = {
+  /** The thread's timer: looks whether anything is due. */
+  Tick: { takes: object; answers: undefined }
+  Status: { takes: object; answers: SettlementStatus }
+  Recovered: {
+    takes: { open: readonly RecoveredBatch[] }
+    answers: undefined
+  }
+  PendingRead: { takes: { tradeIds: readonly TradeId[]; full: boolean }; answers: undefined }
+  TradesRead: { takes: { trades: readonly StoredTrade[] }; answers: undefined }
+  Submitted: { takes: { tradeIds: readonly TradeId[]; submission: Submission }; answers: undefined }
+  Polled: {
+    takes: {
+      news: readonly SettlementNews[]
+      headNumber: number
+      trouble: string
+      graceSec: number
+    }
+    answers: undefined
+  }
+  /** The trades of a batch that a reorg removed. */
+  VanishedRead: { takes: { batch: RecoveredBatch }; answers: undefined }
+  Reported: {
+    takes: { tradeId: TradeId; report: TradeReport; answer: ReportAnswer }
+    answers: undefined
+  }
+  Acknowledged: { takes: { batch: string }; answers: undefined }
+  /** Outside work failed; `step` is which. */
+  Failed: {
+    takes: {
+      step: Step
+      why: string
+      retry: boolean
+      tradeIds?: readonly TradeId[]
+      batch?: string
+    }
+    answers: undefined
+  }
+}
+
+export type RecoveredBatch = OpenSettlement & { readonly trades: readonly StoredTrade[] }
+
+/** What the market said, or `unanswered` when nobody did. */
+export type ReportAnswer = { readonly status: TradeStatus } | Rejection | { unanswered: string }
+
+export type SettlementStatus = {
+  readonly chainId: number
+  readonly queued: number
+  readonly inFlight: number
+  readonly waiting: number
+  readonly unreported: number
+  readonly oldestMs: number
+  readonly behind: boolean
+  readonly why: string
+}
+
+/** What the thread makes metrics and log lines of, and tells the market threads. */
+export type SettlementSaid =
+  | { readonly type: 'BatchSent'; readonly trades: number }
+  | {
+      readonly type: 'BatchEnded'
+      readonly outcome: string
+      readonly settled: number
+      readonly rejected: number
+      readonly gasUsed: number
+    }
+  | {
+      readonly type: 'TradeEnded'
+      readonly status: 'confirmed' | 'failed'
+      readonly reason: string
+      readonly waitedMs: number
+    }
+  | { readonly type: 'BatchVanished'; readonly trades: number }
+  | { readonly type: 'BatchReverts'; readonly trades: number; readonly why: string }
+  /** The chain and a market disagree about a trade, and both have the last word. */
+  | { readonly type: 'Contradiction'; readonly tradeId: TradeId; readonly what: string }
+  | { readonly type: 'StepFailed'; readonly step: Step; readonly why: string }
+  | { readonly type: 'LagChanged'; readonly behind: boolean; readonly lagMs: number }
+
+export type SettlementRules = {
+  readonly chainId: number
+  /** Trades of one transaction. */
+  readonly batchMax: number
+  /** How long a trade waits for others to share its transaction. */
+  readonly batchWaitMs: number
+  /** Transactions that are sent and in no block yet. */
+  readonly inFlightMax: number
+  readonly readEveryMs: number
+  readonly pollEveryMs: number
+  /** 0 for never. */
+  readonly maxLagMs: number
+}
+
+/** What settlement needs of the outside. */
+export type SettlementOutside = {
+  readonly desk: SettlementDesk
+  /** Pending trades, the oldest first. */
+  readonly readPending: (filter: {
+    readonly limit: number
+    readonly exceptMarkets: readonly MarketId[]
+  }) => Promise<readonly TradeId[]>
+  /** Those of them that are known, in the order in which they were asked for. */
+  readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly StoredTrade[]>
+  /** A trade's id on chain; computed, once per trade. */
+  readonly keyOf: (trade: StoredTrade) => string
+  /** Tells the market; resolves always. */
+  readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
+}
+
+export type Place = 'queued' | 'sending' | 'sent' | 'waiting' | 'ended'
+
+export type Held = {
+  trade: TradeToSettle
+  place: Place
+  /** Since when it could have been sent. */
+  readySinceMs: number
+  notBeforeMs: number
+  /** How often it could not settle for a reason that is nobody's fault. */
+  setbacks: number
+  /** What its market is to hear, one after the other. */
+  readonly reports: TradeReport[]
+  /** Whether its market takes it for confirmed; then it must hear so if it is not after all. */
+  confirmed: boolean
+  asking: boolean
+  askAgainMs: number
+}
+
+export type Batch = {
+  readonly sender: OpenSettlement['sender']
+  readonly nonce: number
+  txHash: string
+  tradeIds: readonly TradeId[]
+  mined: boolean
+  /** Whether the chain has decided; then it is acknowledged once its trades are reported. */
+  ended: boolean
+  acknowledging: boolean
+  /** A reorg removed it; nothing is sent again until the markets have said what they think of it. */
+  vanished: boolean
+  /** Those of its trades that have failed here and must not settle any more, by their id on chain. */
+  readonly unwanted: Map<string, TradeId>
+}
+
+export type SettlementState = {
+  readonly rules: SettlementRules
+  readonly outside: SettlementOutside
+  readonly held: Map<TradeId, Held>
+  readonly queue: TradeId[]
+  /** Batches to be sent by themselves, before the queue: the halves of one that reverts. */
+  readonly groups: TradeId[][]
+  readonly batches: Map<string, Batch>
+  /** Trades that have ended lately: the database may not have heard yet. */
+  readonly ended: Map<TradeId, number>
+  /** Markets that the chain does not know yet, and when to look again. */
+  readonly unknownMarkets: Map<MarketId, number>
+  /** Until when they were known to be missing: until then their trades could not have settled. */
+  readonly missingUntilMs: Map<MarketId, number>
+  readonly usedPermits: Set<OrderHash>
+  readonly busy: Set<Step>
+  /** By step: not before this time, after a failure. */
+  readonly pauses: Map<Step, { untilMs: number; failures: number; why: string }>
+  recovered: boolean
+  /** How long after its expiration an order can settle; unknown, and so endless, at first. */
+  graceSec: number
+  lastReadMs: number
+  readFull: boolean
+  lastPollMs: number
+  headNumber: number
+  reporting: number
+  behind: boolean
+  lagMs: number
+  /** Batches that a reorg removed, and whose trades are still to be told so. */
+  readonly vanishing: OpenSettlement[]
+  /** What the sender complains of; empty when it does not. */
+  trouble: string
+  /** What is wrong with the settings; empty when nothing is. */
+  misfit: string
+  /** Why batches do not go out although the chain answers; empty when they do. */
+  stopped: string
+}
+
+export type SettlementContext = Context<SettlementProtocol, SettlementSaid>
+
+/** Trades that one read brings beyond those that are held. */
+const READ_TRADES = 500
+/** Ended trades that a read allows for: the database hears of most within a moment. */
+const ENDED_READ_MAX = 2_000
+const ASK_AGAIN_MS = 200
+const UNRIPE_AGAIN_MS = 2_000
+
+export function newSettlement(rules: SettlementRules, outside: SettlementOutside): SettlementState {
+  return {
+    rules,
+    outside,
+    held: new Map(),
+    queue: [],
+    groups: [],
+    batches: new Map(),
+    ended: new Map(),
+    unknownMarkets: new Map(),
+    missingUntilMs: new Map(),
+    usedPermits: new Set(),
+    busy: new Set(),
+    pauses: new Map(),
+    recovered: false,
+    graceSec: Number.POSITIVE_INFINITY,
+    lastReadMs: 0,
+    readFull: true,
+    lastPollMs: 0,
+    headNumber: 0,
+    reporting: 0,
+    behind: false,
+    lagMs: 0,
+    vanishing: [],
+    trouble: '',
+    misfit: '',
+    stopped: '',
+  }
+}
+
+export const settlement: Behaviour<SettlementState, SettlementProtocol, SettlementSaid> = {
+  Tick(state, _message, context) {
+    if (state.lastReadMs === 0) state.lastReadMs = context.nowMs
+    if (!state.recovered) {
+      recover(state, context)
+    } else {
+      wakeMarkets(state, context.nowMs)
+      readPending(state, context)
+      poll(state, context)
+      advance(state, context)
+    }
+    watchLag(state, context)
+    return undefined
+  },
+
+  Status(state) {
+    return statusOf(state)
+  },
+
+  Recovered(state, { open }, context) {
+    done(state, 'recover')
+    state.recovered = true
+    for (const batch of open) follow(state, batch, context)
+    // What has waited longest is known only once the database was read.
+    readPending(state, context)
+    poll(state, context)
+    return undefined
+  },
+
+  PendingRead(state, { tradeIds, full }, context) {
+    state.readFull = full
+    const fresh = tradeIds.filter((id) => !state.held.has(id) && !state.ended.has(id))
+    context.pipe(
+      state.outside.readTrades(fresh.slice(0, READ_TRADES)),
+      (trades) => ({ type: 'TradesRead', message: { trades } }),
+      failure('read'),
+    )
+    return undefined
+  },
+
+  TradesRead(state, { trades }, context) {
+    done(state, 'read')
+    state.lastReadMs = context.nowMs
+    for (const trade of trades) {
+      if (state.held.has(trade.tradeId) || state.ended.has(trade.tradeId)) continue
+      if (state.unknownMarkets.has(trade.marketId)) continue
+      if (state.held.size >= SETTLEMENT_HELD_MAX) break
+      enqueue(state, hold(state, trade, 'queued', context.nowMs))
+    }
+    forgetEnded(state, context.nowMs)
+    advance(state, context)
+    return undefined
+  },
+
+  Submitted(state, { tradeIds, submission }, context) {
+    done(state, 'submit')
+    const { settled, unripe, unknownMarkets, sent, revert } = submission
+    for (const { tradeId, txHash } of settled) end(state, tradeId, 'confirmed', txHash, context)
+    for (const tradeId of unripe) requeue(state, tradeId, context.nowMs + UNRIPE_AGAIN_MS)
+    for (const marketId of unknownMarkets) missMarket(state, marketId, context.nowMs)
+    const rest: TradeId[] = []
+    for (const tradeId of tradeIds) {
+      const held = state.held.get(tradeId)
+      if (held?.place !== 'sending') continue
+      if (state.unknownMarkets.has(held.trade.marketId)) wait(state, held, context)
+      else rest.push(tradeId)
+    }
+    if (sent !== undefined) {
+      state.stopped = ''
+      for (const tradeId of rest) {
+        const held = state.held.get(tradeId)
+        // Those that are not in the transaction were dealt with above, or are asked about again.
+        if (held !== undefined && !sent.tradeIds.includes(tradeId)) requeue(state, tradeId, 0)
+      }
+      begin(state, sent, context)
+      context.emit({ type: 'BatchSent', trades: sent.tradeIds.length })
+    } else if (revert !== undefined) {
+      isolate(state, rest, revert, context)
+    } else {
+      for (const tradeId of rest) requeue(state, tradeId, 0)
+    }
+    advance(state, context)
+    return undefined
+  },
+
+  Polled(state, { news, headNumber, trouble, graceSec }, context) {
+    done(state, 'poll')
+    state.trouble = trouble
+    state.graceSec = graceSec
+    if (state.rules.maxLagMs >= graceSec * 1_000) {
+      state.misfit = `the settlement contract's grace of ${graceSec} s is not above the highest lag`
+    }
+    state.lastPollMs = context.nowMs
+    state.headNumber = headNumber
+    for (const each of news) hearNews(state, each, context)
+    advance(state, context)
+    return undefined
+  },
+
+  VanishedRead(state, { batch }, context) {
+    done(state, 'vanished')
+    state.vanishing.shift()
+    const again = follow(state, batch, context)
+    again.vanished = true
+    for (const { tradeId } of batch.trades) takeBack(state, tradeId, batch.txHash)
+    settleVanished(state, again, context)
+    advance(state, context)
+    return undefined
+  },
+
+  Reported(state, { tradeId, report, answer }, context) {
+    state.reporting--
+    const held = state.held.get(tradeId)
+    if (held === undefined) return undefined
+    held.asking = false
+    if ('unanswered' in answer || (isRejection(answer) && isPassing(answer))) {
+      held.askAgainMs = context.nowMs + ASK_AGAIN_MS
+      return undefined
+    }
+    held.reports.shift()
+    if (isRejection(answer)) {
+      // Nobody there to be told, or a report that its market does not understand: both only end here.
+      const what = `${report.status} is not heard: ${answer.rejected}`
+      context.emit({ type: 'Contradiction', tradeId, what })
+    } else {
+      heard(state, held, report, answer.status, context)
+    }
+    if (held.reports.length === 0 && held.place === 'ended') forget(state, held, context)
+    for (const batch of state.batches.values()) {
+      if (batch.vanished) settleVanished(state, batch, context)
+    }
+    advance(state, context)
+    return undefined
+  },
+
+  Acknowledged(state, { batch }) {
+    // A reorg may have brought it back meanwhile; then it is to be followed to its next end.
+    if (state.batches.get(batch)?.acknowledging === true) state.batches.delete(batch)
+    return undefined
+  },
+
+  Failed(state, message, context) {
+    const { step, why, tradeIds = [], batch } = message
+    pause(state, message, context.nowMs)
+    for (const tradeId of tradeIds) requeue(state, tradeId, 0)
+    const known = batch === undefined ? undefined : state.batches.get(batch)
+    if (known !== undefined) known.acknowledging = false
+    context.emit({ type: 'StepFailed', step, why })
+    return undefined
+  },
+}
+
+function recover(state: SettlementState, context: SettlementContext): void {
+  if (!begun(state, 'recover', context.nowMs)) return
+  const { desk, readTrades } = state.outside
+  const withTrades = (open: OpenSettlement) =>
+    readTrades(open.tradeIds).then((trades) => ({ ...open, trades }))
+  context.pipe(
+    desk.recover().then((open) => Promise.all(open.map(withTrades))),
+    (open) => ({ type: 'Recovered', message: { open } }),
+    failure('recover'),
+  )
+}
+
+function readPending(state: SettlementState, context: SettlementContext): void {
+  const { nowMs } = context
+  const { readEveryMs, batchMax } = state.rules
+  if (!state.readFull && nowMs - state.lastReadMs < readEveryMs) return
+  if (state.queue.length >= 2 * batchMax || state.held.size >= SETTLEMENT_HELD_MAX) return
+  if (!begun(state, 'read', nowMs)) return
+  // Those that are held are among the oldest, so the read has to reach beyond them.
+  const limit = state.held.size + Math.min(state.ended.size, ENDED_READ_MAX) + READ_TRADES
+  context.pipe(
+    state.outside.readPending({ limit, exceptMarkets: [...state.unknownMarkets.keys()] }),
+    (tradeIds) => ({ type: 'PendingRead', message: { tradeIds, full: tradeIds.length >= limit } }),
+    failure('read'),
+  )
+}
+
+function poll(state: SettlementState, context: SettlementContext): void {
+  const { nowMs } = context
+  if (nowMs - state.lastPollMs < state.rules.pollEveryMs) return
+  // What a poll would send again is first to be asked about.
+  for (const { vanished } of state.batches.values()) if (vanished) return
+  if (state.vanishing.length > 0 || !begun(state, 'poll', nowMs)) return
+  context.pipe(
+    state.outside.desk.poll(),
+    ({ news, headNumber, trouble, graceSec }) => ({
+      type: 'Polled',
+      message: { news, headNumber, trouble, graceSec },
+    }),
+    failure('poll'),
+  )
+}
+
+/** Everything that may go on without waiting for the timer. */
+function advance(state: SettlementState, context: SettlementContext): void {
+  readVanished(state, context)
+  deliver(state, context)
+  acknowledge(state, context)
+  sendNext(state, context)
+}
