@@ -9,13 +9,8 @@ import type { Address } from '#domain/ids.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import type { ChainClient } from './clients.ts'
 import type { RelayTrial } from './relay-examiner.ts'
-import {
-  type Journal,
-  makeLane,
-  type Sender,
-  type SenderNews,
-  type SenderPolicy,
-} from './sender.ts'
+import { makeLane } from './sender/lane.ts'
+import type { Journal, Sender, SenderNews, SenderPolicy } from './sender/sender.ts'
 
 /** A transaction of the relayer's, as its owner knows it. */
 export type LaneTransaction = {

@@ -14,7 +14,7 @@ import { hexAddress } from './call.ts'
 import { asked, type ChainClient, chainFault } from './clients.ts'
 import type { ConditionalTokens } from './conditional-tokens.ts'
 import { type Revert, revertOf } from './revert.ts'
-import type { Receipt, Sender, TransactionName } from './sender.ts'
+import type { Receipt, Sender, TransactionName } from './sender/sender.ts'
 import {
   type SettlementContract,
   type SettlementFill,

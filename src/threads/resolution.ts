@@ -15,7 +15,8 @@ import { accountsOf } from '#chain/accounts.ts'
 import { simulate } from '#chain/call.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { marketContract } from '#chain/market-contract.ts'
-import { makeLane, type Sender } from '#chain/sender.ts'
+import { makeLane } from '#chain/sender/lane.ts'
+import type { Sender } from '#chain/sender/sender.ts'
 import { makeLog } from '#config/logging.ts'
 import {
   channelOptions,

@@ -5,10 +5,11 @@
 
 import { createPublicClient, custom, type Hex, type LocalAccount, type PublicClient } from 'viem'
 import { hardhat } from 'viem/chains'
-import { type Journal, makeLane, type Sender, type SenderPolicy } from '#chain/sender.ts'
+import { makeLane } from '#chain/sender/lane.ts'
+import type { Journal, Sender, SenderPolicy } from '#chain/sender/sender.ts'
 import type { Address } from '#domain/ids.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
-import { type Chain, startChain } from '../contracts/support/chain.ts'
+import { type Chain, startChain } from '../../contracts/support/chain.ts'
 
 type Ask = { readonly method: string; readonly params: unknown }
 /** Answers in the node's place, or lets the question through by answering undefined. */
