@@ -45,16 +45,15 @@ export type StoreProtocol = {
   Gathered: { takes: { partition: number }; answers: undefined }
   Claimed: { takes: { checkpoints: readonly Checkpoint[] }; answers: undefined }
   ClaimFailed: { takes: { why: string; retry: boolean }; answers: undefined }
-  BatchWritten: { takes: { partition: number; to: number }; answers: undefined }
+  BatchWritten: { takes: { partition: number; to: number; trades: number }; answers: undefined }
   BatchFailed: { takes: { partition: number; why: string; retry: boolean }; answers: undefined }
 }
 
-/** Said once the rows are in the database, so that the log may be truncated. */
-export type Projected = {
-  readonly type: 'Projected'
-  readonly partition: number
-  readonly offset: number
-}
+export type StoreEvent =
+  /** Said once the rows are in the database, so that the log may be truncated. */
+  | { readonly type: 'Projected'; readonly partition: number; readonly offset: number }
+  /** New trades are in the database, to be settled. */
+  | { readonly type: 'TradesWritten' }
 
 export type PartitionProgress = {
   projected: number
@@ -101,9 +100,9 @@ export function newStore(log: LogReader<MarketEvent>, database: StoreDatabase): 
   return { log, database, partitions: new Map(), claiming: false, fault: '', refused: '' }
 }
 
-type StoreContext = Context<StoreProtocol, Projected>
+type StoreContext = Context<StoreProtocol, StoreEvent>
 
-export const store: Behaviour<StoreState, StoreProtocol, Projected> = {
+export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
   Appended(state, { offsets }, context) {
     for (const [partition, lastOffset] of offsets) {
       const progress = state.partitions.get(partition)
@@ -168,13 +167,14 @@ export const store: Behaviour<StoreState, StoreProtocol, Projected> = {
     return undefined
   },
 
-  BatchWritten(state, { partition, to }, context) {
+  BatchWritten(state, { partition, to, trades }, context) {
     const progress = state.partitions.get(partition)
     if (progress === undefined) return undefined
     progress.writing = false
     progress.fault = ''
     progress.projected = to
     context.emit({ type: 'Projected', partition, offset: to })
+    if (trades > 0) context.emit({ type: 'TradesWritten' })
     if (to < progress.due) writeNext(state, partition, progress, context)
     else writeSoon(state, partition, progress, context)
     return undefined
@@ -245,7 +245,10 @@ function writeNext(
   const batch = derive(state.log.id, partition, from, events)
   context.pipe(
     state.database.write(batch),
-    () => ({ type: 'BatchWritten', message: { partition, to: batch.to } }),
+    () => ({
+      type: 'BatchWritten',
+      message: { partition, to: batch.to, trades: batch.trades.length },
+    }),
     (error) => ({ type: 'BatchFailed', message: { partition, ...failureOf(error) } }),
   )
 }

@@ -61,7 +61,7 @@ import {
 import { marksSince, type PriceRecord, pricesSince } from './prices.ts'
 import { quickMarketById, quickMarketsOfAsset, unfinishedQuickMarkets } from './quick-markets.ts'
 import { relayByKey, relayGasSince, unfinishedRelays } from './relays.ts'
-import { pendingTradeIds, tradesWithOrders } from './settlements.ts'
+import { type PendingRead, pendingTradesWithOrders, tradesWithOrders } from './settlements.ts'
 import { type ChainStats, chainStats, type MarketStats, marketStats } from './stats.ts'
 import { storeFault } from './store-fault.ts'
 import {
@@ -153,9 +153,9 @@ export type Queries = {
     takes: { user: Address; chainId: number; limit: number }
     answers: ClaimRecord[]
   }
-  pendingTradeIds: {
-    takes: { chainId: number; limit: number; exceptMarkets?: readonly MarketId[] }
-    answers: TradeId[]
+  pendingTradesWithOrders: {
+    takes: Parameters<typeof pendingTradesWithOrders>[1]
+    answers: PendingRead
   }
   tradesWithOrders: { takes: { tradeIds: readonly TradeId[] }; answers: StoredTrade[] }
   journalOf: { takes: JournalFilter; answers: { rows: TransactionRow[]; lastNonce: number } }
@@ -234,7 +234,7 @@ const answers: {
   relayGasSince,
   claimsByStatus,
   claimsOfUser,
-  pendingTradeIds,
+  pendingTradesWithOrders,
   tradesWithOrders,
   journalOf,
   transactionByHash,

@@ -150,7 +150,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
       },
       {
         desk,
-        readPending: (filter) => query('pendingTradeIds', { chainId, ...filter }),
+        readPending: (filter) => query('pendingTradesWithOrders', { chainId, ...filter }),
         readTrades: (tradeIds) => query('tradesWithOrders', { tradeIds }),
         keyOf: (trade) => contract.tradeKeyOf(trade),
         report,
@@ -323,6 +323,14 @@ export function settlementThread(data: ThreadData): ThreadParts {
     }
   }
 
+  function followStore(port: MessagePort): void {
+    const heard = (type: string) => {
+      if (type !== 'TradesWritten') return
+      for (const { served } of desks.values()) served.hear(type, {}, 0, undefined)
+    }
+    store.replace(new Channel<ClerkProtocol>(port, channelOptions(settings), { heard }))
+  }
+
   function tick(): void {
     for (const { served } of desks.values()) served.hear('Tick', {}, 0, undefined)
   }
@@ -337,7 +345,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
     connect(peer, port) {
       const index = markets.findIndex((_, thread) => marketThreadName(thread) === peer)
       if (index >= 0) followMarket(index, port)
-      else store.replace(new Channel<ClerkProtocol>(port, channelOptions(settings), { heard() {} }))
+      else followStore(port)
     },
     health() {
       // A chain that is away stops no market. One that is behind does, and nothing else tells why.

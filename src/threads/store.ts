@@ -12,9 +12,10 @@ import {
 import { type ClerkProtocol, type ClerkState, clerk, newClerk } from '#actors/clerk.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import { PACKED } from '#actors/packed-event.ts'
+import type { SettlementProtocol } from '#actors/settlement/settlement.ts'
 import {
   newStore,
-  type Projected,
+  type StoreEvent,
   type StoreProtocol,
   type StoreState,
   store,
@@ -22,7 +23,7 @@ import {
 } from '#actors/store.ts'
 import { makeLog } from '#config/logging.ts'
 import { channelOptions, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
-import { marketThreadName } from '#config/topology.ts'
+import { marketThreadName, SETTLEMENT_THREAD } from '#config/topology.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
 import type { LogReader } from '#log/event-log.ts'
@@ -57,6 +58,9 @@ export function storeThread(data: ThreadData): ThreadParts {
   let stopped = false
   const channels = new Set<Channel<MarketThreadProtocol>>()
 
+  /** Told of new trades, so that they do not wait for its next look. */
+  let settlement: Channel<SettlementProtocol> | undefined
+
   /** Everybody else: fronts, which have keys registered and revoked here, and who has things written. */
   const desks = new Set<Channel<KeyNews>>()
   const marketNames = new Set(
@@ -83,7 +87,7 @@ export function storeThread(data: ThreadData): ThreadParts {
         claim: (from) => claimLog(database, from),
         write: (batch) => project(database, batch),
       })
-      served = serve<StoreState, StoreProtocol, Projected>({
+      served = serve<StoreState, StoreProtocol, StoreEvent>({
         behaviour: store,
         select: () => ({ state }),
         clock: systemClock,
@@ -91,8 +95,12 @@ export function storeThread(data: ThreadData): ThreadParts {
         batchMax: MAILBOX_MAX,
         full: reject('OVERLOADED'),
         say(said) {
-          for (const { partition, offset } of said) {
-            for (const channel of channels) channel.tell('Projected', { partition, offset })
+          for (const event of said) {
+            if (event.type === 'TradesWritten') settlement?.tell('TradesWritten', {})
+            else {
+              const { partition, offset } = event
+              for (const channel of channels) channel.tell('Projected', { partition, offset })
+            }
           }
         },
       })
@@ -131,6 +139,13 @@ export function storeThread(data: ThreadData): ThreadParts {
       log.info({ partitions: reader.partitions }, 'the projection follows the log')
     },
     connect(peer, port) {
+      if (peer === SETTLEMENT_THREAD) {
+        const channel: Channel<SettlementProtocol> = new Channel(port, channelOptions(settings), {
+          heard: (type, message, replyTo) => writes.hear(type, message, replyTo, channel),
+        })
+        settlement = channel
+        return
+      }
       if (!marketNames.has(peer)) {
         const desk: Channel<KeyNews> = new Channel<KeyNews>(port, channelOptions(settings), {
           heard: (type, message, replyTo) =>
@@ -160,6 +175,7 @@ export function storeThread(data: ThreadData): ThreadParts {
       stopped = true
       clearInterval(lookTimer)
       for (const channel of [...channels, ...desks]) channel.close()
+      settlement?.close()
       await reader.close()
       await closeDatabase(database)
     },

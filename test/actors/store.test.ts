@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   newStore,
-  type Projected,
   type StoreDatabase,
+  type StoreEvent,
   type StoreProtocol,
   type StoreState,
   store,
@@ -15,7 +15,7 @@ import type { LogReader } from '#log/event-log.ts'
 import { simulatedClock } from '#runtime/clock.ts'
 import { serve } from '#runtime/serve.ts'
 import type { ProjectionBatch } from '#store/rows.ts'
-import { buy } from '../support/orders.ts'
+import { buy, sell } from '../support/orders.ts'
 import { given } from './market-fixture.ts'
 
 const away = new Fault('STORE_UNAVAILABLE', 'nobody answers', { retryable: true })
@@ -27,7 +27,7 @@ function following(count: number, failures: { claim?: Fault[]; write?: Fault[]; 
   for (let n = 1; n < count; n++) market.place(buy('YES').named(`o${n}`))
   const events = [...market.events]
   const written: ProjectionBatch[] = []
-  const said: Projected[] = []
+  const said: StoreEvent[] = []
   const log: LogReader<MarketEvent> = {
     id: 'log',
     partitions: 1,
@@ -54,7 +54,7 @@ function following(count: number, failures: { claim?: Fault[]; write?: Fault[]; 
   }
   const state = newStore(log, database)
   const clock = simulatedClock(0)
-  const actor = serve<StoreState, StoreProtocol, Projected>({
+  const actor = serve<StoreState, StoreProtocol, StoreEvent>({
     behaviour: store,
     select: () => ({ state }),
     clock,
@@ -74,6 +74,20 @@ function following(count: number, failures: { claim?: Fault[]; write?: Fault[]; 
   return { state, written, said, actor, look, later, events }
 }
 
+test('it says that there are new trades once they are written, and only then', async () => {
+  const { look, said, events } = following(1, {})
+  const market = given()
+  market.place(sell('YES').named('s'))
+  events.push(...market.events.slice(1))
+  await look()
+  assert(!said.some(({ type }) => type === 'TradesWritten'))
+  const resting = market.events.length
+  market.place(buy('YES').named('b'))
+  events.push(...market.events.slice(resting))
+  await look()
+  assert.deepEqual(said.map(({ type }) => type).slice(-2), ['Projected', 'TradesWritten'])
+})
+
 test('it claims the database, then writes batch after batch, each from where the last ended', async () => {
   const { look, written, said, events } = following(5_000, {})
   await look()
@@ -87,7 +101,7 @@ test('it claims the database, then writes batch after batch, each from where the
   )
   assert.equal(events.length, 5_000)
   assert.deepEqual(
-    said.map(({ offset }) => offset),
+    said.map((event) => (event.type === 'Projected' ? event.offset : event.type)),
     [0, 2_000, 4_000, 5_000],
   )
 })

@@ -29,8 +29,7 @@ import { costCeil, type Price, type Shares } from '#domain/money.ts'
 import { BUY, type Outcome, SELL, type Side, type VerifiedOrder, YES } from '#domain/order.ts'
 import { orderHash } from '#domain/order-hash.ts'
 import { closeDatabase, openDatabase } from '#store/database.ts'
-import { pendingTradeIds } from '#store/settlements.ts'
-import { recentTrades, type TradeRecord } from '#store/trades.ts'
+import { pendingTrades, recentTrades, type TradeRecord } from '#store/trades.ts'
 import { journalOf } from '#store/transactions.ts'
 import { openTestChain, type TestChain } from '../support/chain.ts'
 import { dealt, type Random, randomFrom } from '../support/random.ts'
@@ -299,7 +298,7 @@ async function settleAll(scene: Scene): Promise<TradeRecord[]> {
   const child = await startChild(scene)
   const database = await openDatabase(`sqlite:${scene.dataDir}/sibyl.db`, { readOnly: true })
   const pending = async () =>
-    (await pendingTradeIds(database, { chainId: CHAIN_ID, limit: 1 })).length
+    (await pendingTrades(database, { chainId: CHAIN_ID, limit: 1 })).length
   try {
     // Nothing may come back once all is quiet: what is in the log is in the database soon.
     for (let quiet = 0; quiet < 10; quiet = (await pending()) === 0 ? quiet + 1 : 0) {

@@ -22,7 +22,7 @@ import {
 } from '#actors/settlement/settlement.ts'
 import {
   newStore,
-  type Projected,
+  type StoreEvent,
   type StoreProtocol,
   type StoreState,
   store,
@@ -61,7 +61,7 @@ import { claimLog } from '#store/checkpoints.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/database.ts'
 import { migrate } from '#store/migrate.ts'
 import { project } from '#store/project.ts'
-import { pendingTradeIds, tradesWithOrders } from '#store/settlements.ts'
+import { pendingTradesWithOrders, tradesWithOrders } from '#store/settlements.ts'
 import { recentTrades, type TradeRecord } from '#store/trades.ts'
 import { journalOf, saveTransaction, transactionByHash } from '#store/transactions.ts'
 import { loadKeccak } from '#verify/keccak.ts'
@@ -138,7 +138,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     claim: (from) => claimLog(database, from),
     write: (batch) => project(database, batch),
   })
-  const projector = serve<StoreState, StoreProtocol, Projected>({
+  const projector = serve<StoreState, StoreProtocol, StoreEvent>({
     behaviour: store,
     select: () => ({ state: storeState }),
     clock: { nowMs: () => nowMs, after: () => () => {} },
@@ -244,7 +244,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
       {
         desk,
         readPending: (filter) =>
-          alive(() => reading(() => pendingTradeIds(database, { chainId, ...filter }))),
+          alive(() => reading(() => pendingTradesWithOrders(database, { chainId, ...filter }))),
         readTrades: (tradeIds) =>
           alive(() => reading(() => tradesWithOrders(database, { tradeIds }))),
         keyOf: (trade) => bootContract.tradeKeyOf(trade),

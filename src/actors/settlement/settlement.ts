@@ -59,8 +59,10 @@ export type SettlementProtocol = {
     takes: { open: readonly RecoveredBatch[] }
     answers: undefined
   }
-  PendingRead: { takes: { tradeIds: readonly TradeId[]; full: boolean }; answers: undefined }
-  TradesRead: { takes: { trades: readonly StoredTrade[] }; answers: undefined }
+  /** New trades are in the database. Telling is enough: it is also read by itself. */
+  TradesWritten: { takes: object; answers: undefined }
+  /** `upTo` is how often it had been told of new trades when the read began. */
+  PendingRead: { takes: PendingTrades & { upTo: number }; answers: undefined }
   Submitted: { takes: { tradeIds: readonly TradeId[]; submission: Submission }; answers: undefined }
   Polled: {
     takes: {
@@ -144,14 +146,18 @@ export type SettlementRules = {
   readonly maxLagMs: number
 }
 
+/** `full` when there may be more of them. */
+export type PendingTrades = { readonly trades: readonly StoredTrade[]; readonly full: boolean }
+
 /** What settlement needs of the outside. */
 export type SettlementOutside = {
   readonly desk: SettlementDesk
-  /** Pending trades, the oldest first. */
+  /** Pending trades with their orders, the oldest first. */
   readonly readPending: (filter: {
     readonly limit: number
     readonly exceptMarkets: readonly MarketId[]
-  }) => Promise<readonly TradeId[]>
+    readonly exceptTrades: readonly TradeId[]
+  }) => Promise<PendingTrades>
   /** Those of them that are known, in the order in which they were asked for. */
   readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly StoredTrade[]>
   /** A trade's id on chain; computed, once per trade. */
@@ -216,6 +222,9 @@ export type SettlementState = {
   graceSec: number
   lastReadMs: number
   readFull: boolean
+  /** How often it was told of new trades, and how often by the time of the last read. */
+  writtenTold: number
+  writtenRead: number
   lastPollMs: number
   headNumber: number
   reporting: number
@@ -235,6 +244,8 @@ export type SettlementContext = Context<SettlementProtocol, SettlementSaid>
 
 /** Trades that one read brings beyond those that are held. */
 const READ_TRADES = 500
+/** Between two reads while new trades keep coming. */
+const READ_GAP_MS = 50
 /** Ended trades that a read allows for: the database hears of most within a moment. */
 const ENDED_READ_MAX = 2_000
 const ASK_AGAIN_MS = 200
@@ -258,6 +269,8 @@ export function newSettlement(rules: SettlementRules, outside: SettlementOutside
     graceSec: Number.POSITIVE_INFINITY,
     lastReadMs: 0,
     readFull: true,
+    writtenTold: 0,
+    writtenRead: 0,
     lastPollMs: 0,
     headNumber: 0,
     reporting: 0,
@@ -299,19 +312,16 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     return undefined
   },
 
-  PendingRead(state, { tradeIds, full }, context) {
-    state.readFull = full
-    const fresh = tradeIds.filter((id) => !state.held.has(id) && !state.ended.has(id))
-    context.pipe(
-      state.outside.readTrades(fresh.slice(0, READ_TRADES)),
-      (trades) => ({ type: 'TradesRead', message: { trades } }),
-      failure('read'),
-    )
+  TradesWritten(state, _message, context) {
+    state.writtenTold++
+    if (state.recovered) readPending(state, context)
     return undefined
   },
 
-  TradesRead(state, { trades }, context) {
+  PendingRead(state, { trades, full, upTo }, context) {
     done(state, 'read')
+    state.readFull = full
+    state.writtenRead = upTo
     state.lastReadMs = context.nowMs
     for (const trade of trades) {
       if (state.held.has(trade.tradeId) || state.ended.has(trade.tradeId)) continue
@@ -437,14 +447,20 @@ function recover(state: SettlementState, context: SettlementContext): void {
 function readPending(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
   const { readEveryMs, batchMax } = state.rules
-  if (!state.readFull && nowMs - state.lastReadMs < readEveryMs) return
+  const isNews = state.writtenTold > state.writtenRead
+  const pauseMs = state.readFull ? 0 : isNews ? Math.min(READ_GAP_MS, readEveryMs) : readEveryMs
+  if (nowMs - state.lastReadMs < pauseMs) return
   if (state.queue.length >= 2 * batchMax || state.held.size >= SETTLEMENT_HELD_MAX) return
   if (!begun(state, 'read', nowMs)) return
-  // Those that are held are among the oldest, so the read has to reach beyond them.
-  const limit = state.held.size + Math.min(state.ended.size, ENDED_READ_MAX) + READ_TRADES
+  const ended = [...state.ended.keys()].slice(-ENDED_READ_MAX)
+  const upTo = state.writtenTold
   context.pipe(
-    state.outside.readPending({ limit, exceptMarkets: [...state.unknownMarkets.keys()] }),
-    (tradeIds) => ({ type: 'PendingRead', message: { tradeIds, full: tradeIds.length >= limit } }),
+    state.outside.readPending({
+      limit: READ_TRADES,
+      exceptMarkets: [...state.unknownMarkets.keys()],
+      exceptTrades: [...state.held.keys(), ...ended],
+    }),
+    (read) => ({ type: 'PendingRead', message: { ...read, upTo } }),
     failure('read'),
   )
 }

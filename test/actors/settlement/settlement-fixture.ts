@@ -250,6 +250,12 @@ export class World {
     this.#life.served.hear('Tick', {}, 0, undefined)
   }
 
+  /** The store says that it has written new trades, and all that follows from it happens. */
+  async written(): Promise<void> {
+    this.#life.served.hear('TradesWritten', {}, 0, undefined)
+    await this.#life.served.drained()
+  }
+
   /** Time passes and settlement goes on until it is so, while its questions wait: see `byHand`. */
   async until(isSo: () => boolean, isMeant?: (call: Call) => boolean): Promise<void> {
     for (let turns = 0; turns < 100; turns++) {
@@ -382,22 +388,21 @@ export class World {
     }
     const outside: SettlementOutside = {
       desk,
-      readPending: call('readPending', ({ limit, exceptMarkets }) =>
-        [...this.database]
+      readPending: call('readPending', ({ limit, exceptMarkets, exceptTrades }) => {
+        const found = [...this.database]
           .filter(([, { status }]) => status !== 'confirmed' && status !== 'failed')
           .map(([id]) => id)
           .filter(
             (id) => !exceptMarkets.includes(this.trades.get(id)?.marketId ?? ('' as MarketId)),
           )
-          .slice(0, limit),
-      ),
-      readTrades: call('readTrades', (ids) =>
-        ids.flatMap((id) => {
-          const [trade, known] = [this.trades.get(id), this.database.get(id)]
-          if (trade === undefined || known === undefined) return []
-          return [{ ...trade, status: known.status, attempts: known.attempts }]
-        }),
-      ),
+          .slice(0, limit + exceptTrades.length)
+        const fresh = found.filter((id) => !exceptTrades.includes(id)).slice(0, limit)
+        return {
+          trades: this.#stored(fresh),
+          full: found.length === limit + exceptTrades.length,
+        }
+      }),
+      readTrades: call('readTrades', (ids) => this.#stored(ids)),
       keyOf,
       report: call('report', (_marketId, report) => this.#hear(report)),
     }
@@ -413,6 +418,15 @@ export class World {
     })
     const life: Life = { state, served, lane, over: false }
     return life
+  }
+
+  /** Those of the trades that the database has. */
+  #stored(ids: readonly TradeId[]): StoredTrade[] {
+    return ids.flatMap((id) => {
+      const [trade, known] = [this.trades.get(id), this.database.get(id)]
+      if (trade === undefined || known === undefined) return []
+      return [{ ...trade, status: known.status, attempts: known.attempts }]
+    })
   }
 
   #named({ nonce, txHash, tradeIds }: Row) {
