@@ -39,7 +39,7 @@ export type StoreProtocol = {
     answers: undefined
   }
   /** Looks at the logs themselves, whatever was told. */
-  Look: { takes: object; answers: undefined }
+  Tick: { takes: object; answers: undefined }
   ProjectionStatus: { takes: object; answers: { partitions: ProjectionStatus[]; why: string } }
   /** Enough time has passed since something was appended to write what has come together. */
   Gathered: { takes: { partition: number }; answers: undefined }
@@ -122,7 +122,7 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
     return undefined
   },
 
-  Look(state, _message, context) {
+  Tick(state, _message, context) {
     if (state.partitions.size === 0) claim(state, context)
     for (const [partition, progress] of state.partitions) {
       const last = readLog(state, progress, context, () => state.log.lastOffset(partition))
@@ -157,7 +157,7 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
       state.partitions.set(partition, progress)
       context.emit({ type: 'Projected', partition, offset })
     }
-    return store.Look(state, {}, context)
+    return store.Tick(state, {}, context)
   },
 
   ClaimFailed(state, { why, retry }, context) {
@@ -199,7 +199,7 @@ export function whyBehind(state: StoreState): string {
 
 /** Tries again later, or never, when trying again cannot help. */
 function again(state: StoreState, why: string, retry: boolean, context: StoreContext): void {
-  if (retry) context.after(RETRY_MS, { type: 'Look', message: {} })
+  if (retry) context.after(RETRY_MS, { type: 'Tick', message: {} })
   else state.refused = why
 }
 

@@ -10,7 +10,7 @@ import type { TransactionRow } from '#domain/transaction.ts'
 import type { ChainClient } from './clients.ts'
 import type { RelayTrial } from './relay-examiner.ts'
 import { makeLane } from './sender/lane.ts'
-import type { Journal, Sender, SenderNews, SenderPolicy } from './sender/sender.ts'
+import type { Journal, SenderNews, SenderPolicy, TransactionSender } from './sender/sender.ts'
 
 /** A transaction of the relayer's, as its owner knows it. */
 export type LaneTransaction = {
@@ -51,13 +51,13 @@ export function makeRelayLanes(options: {
   readonly onTrouble: (where: 'rpc' | 'journal', error: unknown) => void
 }): RelayLanes {
   const { client, journal, nowMs, policy, onTrouble } = options
-  const lanes = new Map<Address, Sender>()
+  const lanes = new Map<Address, TransactionSender>()
   for (const account of options.accounts) {
     const { viem, chainId } = client
     const lane = makeLane({ client: viem, account, chainId, journal, nowMs, policy, onTrouble })
     lanes.set(account.address.toLowerCase() as Address, lane)
   }
-  const laneOf = (address: Address): Sender => {
+  const laneOf = (address: Address): TransactionSender => {
     const lane = lanes.get(address)
     assert(lane !== undefined, `there is no lane of ${address}`)
     return lane

@@ -59,7 +59,7 @@ export function tradesOf({ marketId, seq, atMs, taker, fills }: OrdersMatched): 
 export type FaultySide = 'buyer' | 'seller' | 'both' | 'none'
 
 /** A trade with its signed orders, as the database has it. */
-export type StoredTrade = Trade & {
+export type TradeWithOrders = Trade & {
   readonly chainId: number
   readonly status: TradeStatus
   /** How often it was submitted. */
@@ -69,4 +69,4 @@ export type StoredTrade = Trade & {
 }
 
 /** A trade with everything that settling it takes; `tradeKey` is its id on chain. */
-export type TradeToSettle = StoredTrade & { readonly tradeKey: string }
+export type TradeToSettle = TradeWithOrders & { readonly tradeKey: string }

@@ -8,7 +8,7 @@ import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
 import type { ClaimRecord, RelayKey, RelayRecord } from '#domain/relay.ts'
-import type { StoredTrade } from '#domain/trade.ts'
+import type { TradeWithOrders } from '#domain/trade.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { apiKeyById } from './api-keys.ts'
 import { type CandleFilter, type CandleRecord, candles } from './candles.ts'
@@ -61,7 +61,7 @@ import {
 import { marksSince, type PriceRecord, pricesSince } from './prices.ts'
 import { quickMarketById, quickMarketsOfAsset, unfinishedQuickMarkets } from './quick-markets.ts'
 import { relayByKey, relayGasSince, unfinishedRelays } from './relays.ts'
-import { type PendingRead, pendingTradesWithOrders, tradesWithOrders } from './settlements.ts'
+import { type PendingTrades, pendingTradesWithOrders, tradesWithOrders } from './settlements.ts'
 import { type ChainStats, chainStats, type MarketStats, marketStats } from './stats.ts'
 import { storeFault } from './store-fault.ts'
 import {
@@ -155,9 +155,9 @@ export type Queries = {
   }
   pendingTradesWithOrders: {
     takes: Parameters<typeof pendingTradesWithOrders>[1]
-    answers: PendingRead
+    answers: PendingTrades
   }
-  tradesWithOrders: { takes: { tradeIds: readonly TradeId[] }; answers: StoredTrade[] }
+  tradesWithOrders: { takes: { tradeIds: readonly TradeId[] }; answers: TradeWithOrders[] }
   journalOf: { takes: JournalFilter; answers: { rows: TransactionRow[]; lastNonce: number } }
   transactionByHash: { takes: { txHash: string }; answers: TransactionRow | undefined }
 }

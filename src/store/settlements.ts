@@ -2,7 +2,7 @@
 
 import { type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
-import type { StoredTrade } from '#domain/trade.ts'
+import type { TradeWithOrders } from '#domain/trade.ts'
 import { tradeKey } from './columns.ts'
 import { type Database, read, sqlConnection } from './database.ts'
 import { TradeEntity } from './entities/trade.ts'
@@ -10,8 +10,8 @@ import { bytesOf, hexOf } from './hex.ts'
 import { type OrderRecord, ordersByHash } from './orders.ts'
 import { type TradeRecord, type TradeRowRead, tradeOfRow, tradeRecord } from './trades.ts'
 
-/** Pending trades, and whether there may be more of them. */
-export type PendingRead = { readonly trades: StoredTrade[]; readonly full: boolean }
+/** Pending trades; `full` when there may be more of them. */
+export type PendingTrades = { readonly trades: readonly TradeWithOrders[]; readonly full: boolean }
 
 /**
  * Trades that the chain has not decided about, the oldest first and at most so many, without those of
@@ -25,7 +25,7 @@ export async function pendingTradesWithOrders(
     readonly exceptMarkets?: readonly MarketId[]
     readonly exceptTrades?: readonly TradeId[]
   },
-): Promise<PendingRead> {
+): Promise<PendingTrades> {
   const { chainId, limit, exceptMarkets = [], exceptTrades = [] } = filter
   const except =
     exceptMarkets.length === 0 ? '' : `and market_id not in (${exceptMarkets.map(() => '?')})`
@@ -56,7 +56,7 @@ function idOfRow({ market_id, seq, fill_index }: TradeRowRead): TradeId {
 export async function tradesWithOrders(
   database: Database,
   { tradeIds }: { readonly tradeIds: readonly TradeId[] },
-): Promise<StoredTrade[]> {
+): Promise<TradeWithOrders[]> {
   if (tradeIds.length === 0) return []
   const keys = tradeIds.map(tradeKey).map(({ marketId, sequence, fillIndex }) => ({
     marketId,
@@ -75,7 +75,7 @@ export async function tradesWithOrders(
 async function withOrders(
   database: Database,
   trades: readonly TradeRecord[],
-): Promise<StoredTrade[]> {
+): Promise<TradeWithOrders[]> {
   const hashes = new Set<OrderHash>()
   for (const { buyOrderHash, sellOrderHash } of trades) hashes.add(buyOrderHash).add(sellOrderHash)
   const orders = new Map(

@@ -5,7 +5,7 @@
  */
 
 import type { MarketId } from '#domain/ids.ts'
-import type { CloseReason, ResolutionEvent } from '#domain/market.ts'
+import type { CloseReason, ResolutionEventName } from '#domain/market.ts'
 import type { AllMarketsFeed, MarketFeed, OneMarketFeed } from './feeds.ts'
 import * as messages from './messages.ts'
 import type { Shelf } from './shelf.ts'
@@ -29,7 +29,7 @@ export type ResolutionFacts = {
 }
 
 export type Happening = {
-  readonly event: ResolutionEvent
+  readonly event: ResolutionEventName
   readonly atMs: number
   readonly facts: ResolutionFacts
 }

@@ -2,14 +2,14 @@
 
 import type { MessagePort } from 'node:worker_threads'
 import { AggregatorRegistry, Registry } from 'prom-client'
-import type { ApiKeysProtocol, KeyNews } from '#actors/api-keys.ts'
+import type { ApiKeysProtocol, KeyFollowerProtocol } from '#actors/api-keys.ts'
 import type { ClerkProtocol } from '#actors/clerk.ts'
-import type { ChainNews } from '#actors/indexer.ts'
+import type { ChainFollowerProtocol } from '#actors/indexer.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
-import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
+import type { MarketFollowerProtocol, MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { HoldsProtocol } from '#actors/order-holds.ts'
 import { readRows } from '#actors/packed-event.ts'
-import type { PriceDesk, PriceNews } from '#actors/prices.ts'
+import type { PriceDesk, PriceFollowerProtocol } from '#actors/prices.ts'
 import type { RelayerProtocol } from '#actors/relayer/relayer.ts'
 import { registerApiKey, revokeApiKey } from '#api/keys/api-keys.ts'
 import { makeKeyDesk } from '#api/keys/key-desk.ts'
@@ -130,7 +130,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       quickMarket: (asset, event) => hub?.quickMarket(asset, event),
     },
   )
-  const chainNews = makeRef<ChainNews>()
+  const chainNews = makeRef<ChainFollowerProtocol>()
   /** The market threads whose markets are on the board as they are now. */
   const loaded = new Set<number>()
   /** The market threads that have told their markets at least once. */
@@ -153,7 +153,9 @@ export function frontThread(data: ThreadData): ThreadParts {
   function followThread(index: number, peerPort: MessagePort): void {
     const ref = threads[index]
     if (ref === undefined) return
-    const hearers: { [K in keyof MarketNews]: (message: MarketNews[K]['takes']) => void } = {
+    const hearers: {
+      [K in keyof MarketFollowerProtocol]: (message: MarketFollowerProtocol[K]['takes']) => void
+    } = {
       MarketEvents({ rows }) {
         if (!board.follow(readRows(rows))) void load(index)
       },
@@ -165,7 +167,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       peerPort,
       { ...channelOptions(settings), forms: MARKET_FORMS },
       {
-        heard: (type, message) => hearers[type as keyof MarketNews](message as never),
+        heard: (type, message) => hearers[type as keyof MarketFollowerProtocol](message as never),
         closed: () => loaded.delete(index),
       },
     )
@@ -175,7 +177,9 @@ export function frontThread(data: ThreadData): ThreadParts {
   }
 
   function followStore(peerPort: MessagePort): void {
-    const hearers: { [K in keyof KeyNews]: (message: KeyNews[K]['takes']) => void } = {
+    const hearers: {
+      [K in keyof KeyFollowerProtocol]: (message: KeyFollowerProtocol[K]['takes']) => void
+    } = {
       KeysRevoked({ ids }) {
         authenticator.revoked(ids)
         hub?.revoked(ids)
@@ -183,7 +187,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     }
     store.replace(
       new Channel(peerPort, channelOptions(settings), {
-        heard: (type, message) => hearers[type as keyof KeyNews](message as never),
+        heard: (type, message) => hearers[type as keyof KeyFollowerProtocol](message as never),
       }),
     )
     // What the store before this one said last may not have arrived.
@@ -191,7 +195,9 @@ export function frontThread(data: ThreadData): ThreadParts {
   }
 
   function followPrices(peerPort: MessagePort): void {
-    const hearers: { [K in keyof PriceNews]: (message: PriceNews[K]['takes']) => void } = {
+    const hearers: {
+      [K in keyof PriceFollowerProtocol]: (message: PriceFollowerProtocol[K]['takes']) => void
+    } = {
       Priced: ({ price }) => priceBoard.priced(price),
       SpeakerChanged: ({ asset, source, why }) => priceBoard.speakerChanged(asset, source, why),
       QuickMarketOpened: ({ quickMarket, atMs }) => priceBoard.quickMarketOpened(quickMarket, atMs),
@@ -200,7 +206,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     }
     prices.replace(
       new Channel(peerPort, channelOptions(settings), {
-        heard: (type, message) => hearers[type as keyof PriceNews](message as never),
+        heard: (type, message) => hearers[type as keyof PriceFollowerProtocol](message as never),
         closed: () => priceBoard.lost(),
       }),
     )
@@ -216,7 +222,9 @@ export function frontThread(data: ThreadData): ThreadParts {
 
   /** What the chain tells: the steps of resolutions go out on the stream. */
   function followIndexer(peerPort: MessagePort): void {
-    const hearers: { [K in keyof ChainNews]: (message: ChainNews[K]['takes']) => void } = {
+    const hearers: {
+      [K in keyof ChainFollowerProtocol]: (message: ChainFollowerProtocol[K]['takes']) => void
+    } = {
       ChainAdvanced({ events }) {
         for (const event of events) {
           const step = resolutionStep(event)
@@ -230,8 +238,8 @@ export function frontThread(data: ThreadData): ThreadParts {
       },
     }
     chainNews.replace(
-      new Channel<ChainNews>(peerPort, channelOptions(settings), {
-        heard: (type, message) => hearers[type as keyof ChainNews](message as never),
+      new Channel<ChainFollowerProtocol>(peerPort, channelOptions(settings), {
+        heard: (type, message) => hearers[type as keyof ChainFollowerProtocol](message as never),
       }),
     )
   }

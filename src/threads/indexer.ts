@@ -7,9 +7,9 @@ import type { MessagePort } from 'node:worker_threads'
 import { Counter, Gauge, Registry } from 'prom-client'
 import type { ClerkProtocol } from '#actors/clerk.ts'
 import {
-  type ChainNews,
+  type ChainFollowerProtocol,
+  type IndexerEvent,
   type IndexerProtocol,
-  type IndexerSaid,
   type IndexerState,
   indexer,
   type MarketsDue,
@@ -52,7 +52,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
   const threads = Array.from({ length: topology.marketThreads }, () =>
     makeRef<MarketThreadProtocol>(),
   )
-  const followers = new Set<Channel<ChainNews>>()
+  const followers = new Set<Channel<ChainFollowerProtocol>>()
   const actors = new Map<number, { readonly state: IndexerState; readonly served: Served }>()
   const timers: NodeJS.Timeout[] = []
   /** What a market thread has answered for good, so that it is not asked again and again. */
@@ -149,7 +149,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
           marketsToReconcile(await reading(), { chainId, nowSec, limit: MARKETS_RECONCILED_MAX }),
       },
     })
-    const served = serve<IndexerState, IndexerProtocol, IndexerSaid>({
+    const served = serve<IndexerState, IndexerProtocol, IndexerEvent>({
       behaviour: indexer,
       select: () => ({ state }),
       clock: systemClock,
@@ -163,7 +163,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
     actors.set(chainId, { state, served })
   }
 
-  function pass(chainId: number, said: IndexerSaid): void {
+  function pass(chainId: number, said: IndexerEvent): void {
     if (said.type === 'MarketsDue') {
       void arrange(said)
       return
@@ -213,7 +213,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
     ])
   }
 
-  function hearAll(type: 'Look' | 'Reconcile'): void {
+  function hearAll(type: 'Tick' | 'Reconcile'): void {
     if (stopped) return
     for (const { served } of actors.values()) served.hear(type, {}, 0, undefined)
   }
@@ -222,7 +222,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
     async start() {
       for (const chain of settings.chains) if (chain.rpcUrls.length > 0) makeActor(chain)
       timers.push(
-        setInterval(() => hearAll('Look'), settings.indexer.pollMs),
+        setInterval(() => hearAll('Tick'), settings.indexer.pollMs),
         setInterval(() => hearAll('Reconcile'), RECONCILE_EVERY_MS),
       )
       log.info({ chains: [...actors.keys()] }, 'the indexer follows')
@@ -235,9 +235,9 @@ export function indexerThread(data: ThreadData): ThreadParts {
         hearAll('Reconcile')
       } else if (peer === 'store') {
         store.replace(new Channel(port, channelOptions(settings), { heard: () => {} }))
-        hearAll('Look')
+        hearAll('Tick')
       } else {
-        const follower: Channel<ChainNews> = new Channel<ChainNews>(
+        const follower: Channel<ChainFollowerProtocol> = new Channel<ChainFollowerProtocol>(
           port,
           channelOptions(settings),
           {

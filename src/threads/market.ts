@@ -12,7 +12,7 @@ import {
   byMarket,
   commit,
   hearNews,
-  type MarketNews,
+  type MarketFollowerProtocol,
   type MarketThread,
   type MarketThreadProtocol,
   marketThread as marketBehaviour,
@@ -76,8 +76,8 @@ export function marketThread(data: ThreadData): ThreadParts {
   /** By partition. */
   const desks = new Map<number, Served>()
   /** Everybody who speaks to this thread; of them, who follows its events. */
-  const channels = new Set<Channel<MarketNews & StoreProtocol>>()
-  const readers = new Set<Channel<MarketNews>>()
+  const channels = new Set<Channel<MarketFollowerProtocol & StoreProtocol>>()
+  const readers = new Set<Channel<MarketFollowerProtocol>>()
   const frontNames = new Set(
     Array.from({ length: settings.front.threads }, (_, front) => frontThreadName(front)),
   )
@@ -259,7 +259,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     connect(peer, port) {
       const holds = new OrderHolds()
       const options = { ...channelOptions(settings), forms: MARKET_FORMS }
-      const channel = new Channel<MarketNews & StoreProtocol>(port, options, {
+      const channel = new Channel<MarketFollowerProtocol & StoreProtocol>(port, options, {
         heard(type, message, replyTo) {
           if (holds.hears(type)) channel.reply(replyTo, holds.hear(type, message))
           else hear(type, message, replyTo, channel)

@@ -10,7 +10,7 @@ import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import {
   assetPricesOf,
   newPrices,
-  type PriceNews,
+  type PriceFollowerProtocol,
   type PricesEvent,
   type PricesProtocol,
   type PricesState,
@@ -157,7 +157,7 @@ export function pricesThread(data: ThreadData): ThreadParts {
   const markets = Array.from({ length: topology.marketThreads }, () =>
     makeRef<MarketThreadProtocol>(),
   )
-  const fronts = new Set<Channel<PriceNews>>()
+  const fronts = new Set<Channel<PriceFollowerProtocol>>()
   let database: Database
   let feeds: Feed[] = []
   let lane: QuickMarketLane | undefined
@@ -430,14 +430,18 @@ export function pricesThread(data: ThreadData): ThreadParts {
   }
 
   function followFront(port: MessagePort): void {
-    const front: Channel<PriceNews> = new Channel<PriceNews>(port, channelOptions(settings), {
-      heard(type, _message, replyTo) {
-        if (type !== 'Load' || priceState === undefined) return
-        const active = quickState === undefined ? [] : activeOf(quickState, clock.nowMs())
-        front.reply(replyTo, { assets: assetPricesOf(priceState), active })
+    const front: Channel<PriceFollowerProtocol> = new Channel<PriceFollowerProtocol>(
+      port,
+      channelOptions(settings),
+      {
+        heard(type, _message, replyTo) {
+          if (type !== 'Load' || priceState === undefined) return
+          const active = quickState === undefined ? [] : activeOf(quickState, clock.nowMs())
+          front.reply(replyTo, { assets: assetPricesOf(priceState), active })
+        },
+        closed: () => fronts.delete(front),
       },
-      closed: () => fronts.delete(front),
-    })
+    )
     fronts.add(front)
   }
 

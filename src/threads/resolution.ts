@@ -6,8 +6,8 @@ import type { ClerkProtocol } from '#actors/clerk.ts'
 import {
   newResolution,
   type ResolutionDue,
+  type ResolutionEvent,
   type ResolutionProtocol,
-  type ResolutionSaid,
   type ResolutionState,
   resolution,
 } from '#actors/resolution.ts'
@@ -16,7 +16,7 @@ import { simulate } from '#chain/call.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { marketContract } from '#chain/market-contract.ts'
 import { makeLane } from '#chain/sender/lane.ts'
-import type { Sender } from '#chain/sender/sender.ts'
+import type { TransactionSender } from '#chain/sender/sender.ts'
 import { makeLog } from '#config/logging.ts'
 import {
   channelOptions,
@@ -81,7 +81,7 @@ export function resolutionThread(data: ThreadData): ThreadParts {
   })
   const store = makeRef<ClerkProtocol>()
   let database: Database
-  let lane: Sender
+  let lane: TransactionSender
   let state: ResolutionState | undefined
   let served: Served
   let timer: NodeJS.Timeout
@@ -118,7 +118,7 @@ export function resolutionThread(data: ThreadData): ThreadParts {
     return step === 'settle' ? contract.settleCall() : contract.reportPayoutsCall()
   }
 
-  function told(said: ResolutionSaid): void {
+  function told(said: ResolutionEvent): void {
     switch (said.type) {
       case 'sent': {
         const { reference, marketId } = said.due
@@ -193,7 +193,7 @@ export function resolutionThread(data: ThreadData): ThreadParts {
         acknowledge: (nonce) => lane.acknowledge({ sender, nonce }),
       })
       const own = state
-      served = serve<ResolutionState, ResolutionProtocol, ResolutionSaid>({
+      served = serve<ResolutionState, ResolutionProtocol, ResolutionEvent>({
         behaviour: resolution,
         select: () => ({ state: own }),
         clock: systemClock,
@@ -202,12 +202,12 @@ export function resolutionThread(data: ThreadData): ThreadParts {
         full: reject('OVERLOADED'),
         say: (said) => said.forEach(told),
       })
-      timer = setInterval(() => served.hear('Look', {}, 0, undefined), settings.resolution.pollMs)
+      timer = setInterval(() => served.hear('Tick', {}, 0, undefined), settings.resolution.pollMs)
       log.info({ key: sender }, `settles resolutions on chain ${chainId}`)
     },
     connect(_peer, port) {
       store.replace(new Channel(port, channelOptions(settings), { heard: () => {} }))
-      served.hear('Look', {}, 0, undefined)
+      served.hear('Tick', {}, 0, undefined)
     },
     health: () => state?.why ?? 'starting',
     metrics: () => registry.getMetricsAsJSON(),

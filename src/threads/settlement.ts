@@ -8,8 +8,8 @@ import { statusOf } from '#actors/settlement/lag.ts'
 import {
   newSettlement,
   type ReportAnswer,
+  type SettlementEvent,
   type SettlementProtocol,
-  type SettlementSaid,
   type SettlementState,
   settlement,
 } from '#actors/settlement/settlement.ts'
@@ -18,7 +18,7 @@ import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import { makeLane } from '#chain/sender/lane.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
-import { makeSettlementDesk } from '#chain/settlement-desk.ts'
+import { makeSettlementLane } from '#chain/settlement-lane.ts'
 import { makeLog } from '#config/logging.ts'
 import { channelOptions, databaseUrlOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { marketThreadName, partitionOf, threadOf } from '#config/topology.ts'
@@ -58,9 +58,9 @@ export function settlementThread(data: ThreadData): ThreadParts {
   const registry = new Registry()
   registry.setDefaultLabels({ thread: name })
 
-  type Desk = { readonly state: SettlementState; readonly served: Served }
+  type Actor = { readonly state: SettlementState; readonly served: Served }
 
-  const desks = new Map<number, Desk>()
+  const actors = new Map<number, Actor>()
   const store = makeRef<ClerkProtocol>()
   const markets = Array.from({ length: topology.marketThreads }, () =>
     makeRef<MarketThreadProtocol>(),
@@ -110,7 +110,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
       },
     })
     const contract = settlementContract(client, lower(contracts.settlement))
-    const desk = makeSettlementDesk({
+    const lane = makeSettlementLane({
       client,
       contract,
       tokens: conditionalTokens(
@@ -149,14 +149,14 @@ export function settlementThread(data: ThreadData): ThreadParts {
         maxLagMs: rules.maxLagSeconds * 1_000,
       },
       {
-        desk,
+        lane,
         readPending: (filter) => query('pendingTradesWithOrders', { chainId, ...filter }),
         readTrades: (tradeIds) => query('tradesWithOrders', { tradeIds }),
         keyOf: (trade) => contract.tradeKeyOf(trade),
         report,
       },
     )
-    const served = serve<SettlementState, SettlementProtocol, SettlementSaid>({
+    const served = serve<SettlementState, SettlementProtocol, SettlementEvent>({
       behaviour: settlement,
       select: () => ({ state }),
       clock: systemClock,
@@ -167,7 +167,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
         for (const each of said) hear(chainId, each)
       },
     })
-    desks.set(chainId, { state, served })
+    actors.set(chainId, { state, served })
   }
 
   /** A trade must settle before the contract stops accepting it, whatever its orders' traders do. */
@@ -191,7 +191,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
     )
   }
 
-  function hear(chain: number, said: SettlementSaid): void {
+  function hear(chain: number, said: SettlementEvent): void {
     switch (said.type) {
       case 'BatchSent':
         meters.batchTrades.observe({ chain }, said.trades)
@@ -243,7 +243,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
         labelNames: ['chain'],
         ...shared,
         collect() {
-          for (const [chain, { state }] of desks) this.set({ chain }, value(state))
+          for (const [chain, { state }] of actors) this.set({ chain }, value(state))
         },
       })
     gauge(
@@ -318,7 +318,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
     const ref = markets[index]
     if (ref === undefined) return
     ref.replace(new Channel<MarketThreadProtocol>(port, channelOptions(settings), { heard() {} }))
-    for (const [chainId, { state }] of desks) {
+    for (const [chainId, { state }] of actors) {
       ref.tell('SettlementLag', { chainId, behind: state.behind })
     }
   }
@@ -326,13 +326,13 @@ export function settlementThread(data: ThreadData): ThreadParts {
   function followStore(port: MessagePort): void {
     const heard = (type: string) => {
       if (type !== 'TradesWritten') return
-      for (const { served } of desks.values()) served.hear(type, {}, 0, undefined)
+      for (const { served } of actors.values()) served.hear(type, {}, 0, undefined)
     }
     store.replace(new Channel<ClerkProtocol>(port, channelOptions(settings), { heard }))
   }
 
   function tick(): void {
-    for (const { served } of desks.values()) served.hear('Tick', {}, 0, undefined)
+    for (const { served } of actors.values()) served.hear('Tick', {}, 0, undefined)
   }
 
   return {
@@ -340,7 +340,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
       for (const chain of settings.chains) if (chain.rpcUrls.length > 0) await startChain(chain)
       const shortest = Math.min(rules.pollMs, Math.max(1, rules.batchWaitMs))
       ticker = setInterval(tick, Math.min(TICK_MS_MAX, Math.max(TICK_MS_MIN, shortest)))
-      log.info({ chains: [...desks.keys()] }, 'settlement follows the trades')
+      log.info({ chains: [...actors.keys()] }, 'settlement follows the trades')
     },
     connect(peer, port) {
       const index = markets.findIndex((_, thread) => marketThreadName(thread) === peer)
@@ -349,7 +349,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
     },
     health() {
       // A chain that is away stops no market. One that is behind does, and nothing else tells why.
-      for (const { state } of desks.values()) {
+      for (const { state } of actors.values()) {
         if (state.misfit !== '') return state.misfit
         if (state.behind) return `settlement is behind: ${statusOf(state).why || 'it catches up'}`
       }
@@ -358,7 +358,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
     metrics: () => registry.getMetricsAsJSON(),
     async drain() {
       clearInterval(ticker)
-      for (const { served } of desks.values()) await served.drained()
+      for (const { served } of actors.values()) await served.drained()
     },
     async stop() {
       clearInterval(ticker)

@@ -2,11 +2,11 @@
 
 import { Gauge, Registry } from 'prom-client'
 import {
+  type ApiKeysEvent,
   type ApiKeysProtocol,
   type ApiKeysState,
   apiKeys,
-  type KeyNews,
-  type KeysRevoked,
+  type KeyFollowerProtocol,
   newApiKeys,
 } from '#actors/api-keys.ts'
 import { type ClerkProtocol, type ClerkState, clerk, newClerk } from '#actors/clerk.ts'
@@ -62,7 +62,7 @@ export function storeThread(data: ThreadData): ThreadParts {
   let settlement: Channel<SettlementProtocol> | undefined
 
   /** Everybody else: fronts, which have keys registered and revoked here, and who has things written. */
-  const desks = new Set<Channel<KeyNews>>()
+  const clients = new Set<Channel<KeyFollowerProtocol>>()
   const marketNames = new Set(
     Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),
   )
@@ -104,7 +104,7 @@ export function storeThread(data: ThreadData): ThreadParts {
           }
         },
       })
-      keys = serve<ApiKeysState, ApiKeysProtocol, KeysRevoked>({
+      keys = serve<ApiKeysState, ApiKeysProtocol, ApiKeysEvent>({
         behaviour: apiKeys,
         select: () => ({ state: keyWriter }),
         clock: systemClock,
@@ -112,7 +112,9 @@ export function storeThread(data: ThreadData): ThreadParts {
         batchMax: MAILBOX_MAX,
         full: reject('OVERLOADED'),
         say(said) {
-          for (const news of said) for (const desk of desks) desk.tell('KeysRevoked', news)
+          for (const event of said) {
+            for (const client of clients) client.tell('KeysRevoked', event)
+          }
         },
       })
       writes = serve<ClerkState, ClerkProtocol>({
@@ -132,7 +134,7 @@ export function storeThread(data: ThreadData): ThreadParts {
         },
       })
       const look = () => {
-        if (!stopped) served.hear('Look', {}, 0, undefined)
+        if (!stopped) served.hear('Tick', {}, 0, undefined)
       }
       look()
       lookTimer = setInterval(look, LOOK_EVERY_MS)
@@ -147,12 +149,16 @@ export function storeThread(data: ThreadData): ThreadParts {
         return
       }
       if (!marketNames.has(peer)) {
-        const desk: Channel<KeyNews> = new Channel<KeyNews>(port, channelOptions(settings), {
-          heard: (type, message, replyTo) =>
-            (type === 'Write' ? writes : keys).hear(type, message, replyTo, desk),
-          closed: () => desks.delete(desk),
-        })
-        desks.add(desk)
+        const client: Channel<KeyFollowerProtocol> = new Channel<KeyFollowerProtocol>(
+          port,
+          channelOptions(settings),
+          {
+            heard: (type, message, replyTo) =>
+              (type === 'Write' ? writes : keys).hear(type, message, replyTo, client),
+            closed: () => clients.delete(client),
+          },
+        )
+        clients.add(client)
         return
       }
       const channel = new Channel<MarketThreadProtocol>(port, channelOptions(settings), {
@@ -168,13 +174,13 @@ export function storeThread(data: ThreadData): ThreadParts {
     health: () => whyBehind(state),
     metrics: () => registry.getMetricsAsJSON(),
     async drain() {
-      served.hear('Look', {}, 0, undefined)
+      served.hear('Tick', {}, 0, undefined)
       await Promise.all([served.drained(), keys.drained(), writes.drained()])
     },
     async stop() {
       stopped = true
       clearInterval(lookTimer)
-      for (const channel of [...channels, ...desks]) channel.close()
+      for (const channel of [...channels, ...clients]) channel.close()
       settlement?.close()
       await reader.close()
       await closeDatabase(database)

@@ -64,7 +64,7 @@ function following(count: number, failures: { claim?: Fault[]; write?: Fault[]; 
     say: (events_) => void said.push(...events_),
   })
   const look = async () => {
-    actor.hear('Look', {}, 0, undefined)
+    actor.hear('Tick', {}, 0, undefined)
     await actor.drained()
   }
   const later = async () => {

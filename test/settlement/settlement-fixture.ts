@@ -14,9 +14,9 @@ import { PACKED } from '#actors/packed-event.ts'
 import {
   newSettlement,
   type ReportAnswer,
+  type SettlementEvent,
   type SettlementProtocol,
   type SettlementRules,
-  type SettlementSaid,
   type SettlementState,
   settlement,
 } from '#actors/settlement/settlement.ts'
@@ -33,7 +33,7 @@ import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import { makeLane } from '#chain/sender/lane.ts'
 import type { SenderPolicy } from '#chain/sender/sender.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
-import { makeSettlementDesk } from '#chain/settlement-desk.ts'
+import { makeSettlementLane } from '#chain/settlement-lane.ts'
 import { signOrder } from '#client/sign-order.ts'
 import { devnetAccount } from '#devnet/accounts.ts'
 import { Fault } from '#domain/fault.ts'
@@ -115,7 +115,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   const chainId = chain.settings.chainId
   const address = chain.contracts.settlement.toLowerCase() as Address
   const own = accountOfKey(chain.keys.settlement)
-  const said: SettlementSaid[] = []
+  const said: SettlementEvent[] = []
   const audit = makeChainClient({ chainId, rpcUrls: [chain.url] })
   const contract = settlementContract(audit, address)
   let nowMs = Date.now()
@@ -150,7 +150,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     if (away.database) return
     // The first look claims the database, the second reads.
     for (let look = 0; look < 2; look++) {
-      projector.hear('Look', {}, 0, undefined)
+      projector.hear('Tick', {}, 0, undefined)
       await projector.drained()
     }
   }
@@ -194,7 +194,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     }
     const alive = <T>(work: () => Promise<T>): Promise<T> =>
       life.over ? new Promise(() => {}) : work()
-    const desk = makeSettlementDesk({
+    const lane = makeSettlementLane({
       client,
       contract: bootContract,
       tokens: conditionalTokens(
@@ -242,7 +242,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         ...options.rules,
       },
       {
-        desk,
+        lane,
         readPending: (filter) =>
           alive(() => reading(() => pendingTradesWithOrders(database, { chainId, ...filter }))),
         readTrades: (tradeIds) =>
@@ -256,7 +256,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
       },
     )
     const mine = state
-    served = serve<SettlementState, SettlementProtocol, SettlementSaid>({
+    served = serve<SettlementState, SettlementProtocol, SettlementEvent>({
       behaviour: settlement,
       select: () => ({ state: mine }),
       clock: { nowMs: () => nowMs, after: () => () => {} },

@@ -44,6 +44,7 @@ const ASKED: QueryTask[] = [
   ask('recentTrades', { marketId: m, limit: 10 }),
   ask('tradesOfUser', { user: address('t3'), chainId: 3, limit: 10 }),
   ask('pendingTrades', { limit: 10 }),
+  ask('pendingTradesWithOrders', { chainId: 3, limit: 10 }),
   ask('newestPendingTrades', { limit: 10 }),
   ask('failedTradesSince', { sinceMs: START_MS + 1_990, limit: 10 }),
   ask('tradesByTransaction', { txHash: id('tx3'), limit: 10 }),
@@ -60,6 +61,7 @@ const ORDERED: readonly QueryName[] = [
   'recentTrades',
   'tradesOfUser',
   'pendingTrades',
+  'pendingTradesWithOrders',
   'newestPendingTrades',
   'failedTradesSince',
 ]

@@ -128,7 +128,7 @@ function ask(
   question.pending = true
   const { withinMs } = state.options
   context.pipe(
-    state.outside.priceAt(asked.source, asked.asset, asked.boundarySec * 1_000, withinMs),
+    state.ports.priceAt(asked.source, asked.asset, asked.boundarySec * 1_000, withinMs),
     (observation) => ({ type: 'HistoryTold', message: { ...asked, observation } }),
     (error) => ({ type: 'HistoryFailed', message: { ...asked, why: String(error) } }),
   )
@@ -166,7 +166,7 @@ export function writeMarks(state: QuickMarketsState, context: QuickContext): voi
   state.marksAtMs = context.nowMs
   const fromSec = Math.floor(context.nowMs / 1_000) - MARKS_KEPT_SEC
   context.pipe(
-    state.outside.recordMarks({ marks, fromSec }),
+    state.ports.recordMarks({ marks, fromSec }),
     () => ({ type: 'MarksWritten', message: { count: marks.length } }),
     (error) => ({ type: 'MarksNotWritten', message: { why: messageOf(error) } }),
   )

@@ -97,7 +97,7 @@ export type QuickMarketsOptions = {
 }
 
 /** Everything outside; each resolves when it is done, and can be asked again. */
-export type QuickMarketsOutside = {
+export type QuickMarketsPorts = {
   readonly predict: (terms: {
     readonly asset: string
     readonly startSec: number
@@ -165,7 +165,7 @@ export type AssetState = {
 
 export type QuickMarketsState = {
   readonly options: QuickMarketsOptions
-  readonly outside: QuickMarketsOutside
+  readonly ports: QuickMarketsPorts
   readonly assets: ReadonlyMap<string, AssetState>
   readonly rows: Map<MarketId, Row>
   marksWaiting: Mark[]
@@ -179,7 +179,7 @@ export type QuickContext = Context<QuickMarketsProtocol, QuickMarketsEvent>
 
 export function newQuickMarkets(
   options: QuickMarketsOptions,
-  outside: QuickMarketsOutside,
+  ports: QuickMarketsPorts,
   recorded: { readonly unfinished: readonly QuickMarket[]; readonly marks: readonly Mark[] },
 ): QuickMarketsState {
   const assets = new Map<string, AssetState>()
@@ -208,7 +208,7 @@ export function newQuickMarkets(
     if (known !== undefined) keepMark(known, mark)
   }
   return {
-    ...{ options, outside, assets, rows },
+    ...{ options, ports, assets, rows },
     marksWaiting: [],
     marksWriting: 0,
     marksAtMs: 0,

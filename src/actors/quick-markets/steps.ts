@@ -26,7 +26,7 @@ export function look(state: QuickMarketsState, known: AssetState, context: Quick
 
 /** Opens the market of this interval, once its strike is known. */
 export function open(state: QuickMarketsState, known: AssetState, context: QuickContext): void {
-  const { options, outside } = state
+  const { options, ports } = state
   const { intervalSec, chainId } = options
   const startSec = boundaryAt(context.nowMs, intervalSec)
   if (known.recordedSec >= startSec || known.speaker === undefined) return
@@ -38,11 +38,11 @@ export function open(state: QuickMarketsState, known: AssetState, context: Quick
   const strike = strikeOf(state, known, known.speaker, startSec, context)
   if (strike === undefined) return
   const { asset } = known
-  const place = outside.predict({ asset, startSec, intervalSec })
+  const place = ports.predict({ asset, startSec, intervalSec })
   known.recordingSec = startSec
   recording.pending = true
   context.pipe(
-    outside.record({
+    ports.record({
       ...place,
       ...{ chainId, asset, startSec, intervalSec, strike },
       createdAtMs: context.nowMs,
@@ -57,7 +57,7 @@ export function open(state: QuickMarketsState, known: AssetState, context: Quick
 
 /** Takes every step of a market that can be taken now. */
 export function advance(state: QuickMarketsState, row: Row, context: QuickContext): void {
-  const { outside } = state
+  const { ports } = state
   const { quickMarket, note } = row
   const { marketId, chainId, onChain, resolution } = quickMarket
   const step = (name: Step, work: () => Promise<unknown>): void =>
@@ -65,21 +65,21 @@ export function advance(state: QuickMarketsState, row: Row, context: QuickContex
       type: 'StepDone',
       message: { marketId, step: name, txHash: typeof answer === 'string' ? answer : '' },
     }))
-  if (!row.placed) step('place', () => outside.place(quickMarket))
+  if (!row.placed) step('place', () => ports.place(quickMarket))
   if (note !== undefined) {
     // Resolved is what can be redeemed. The last note ends the row for good, so it comes after that.
     const isLast = note.onChain === 'reported'
-    if (isLast && row.placed && !row.closed) step('close', () => outside.close(quickMarket))
-    if (!isLast || row.closed) step('note', () => outside.note({ chainId, marketId, ...note }))
+    if (isLast && row.placed && !row.closed) step('close', () => ports.close(quickMarket))
+    if (!isLast || row.closed) step('note', () => ports.note({ chainId, marketId, ...note }))
     return
   }
-  if (onChain === 'pending') step('create', () => outside.create(quickMarket))
+  if (onChain === 'pending') step('create', () => ports.create(quickMarket))
   if (resolution === null) {
     if (context.nowMs >= endSecOf(quickMarket) * 1_000) decide(state, row, context)
     return
   }
   const isDue = context.nowMs >= endSecOf(quickMarket) * 1_000 + state.options.reportAfterMs
-  if (onChain === 'created' && isDue) step('report', () => outside.report(quickMarket))
+  if (onChain === 'created' && isDue) step('report', () => ports.report(quickMarket))
   if (onChain === 'reported' && row.closed) state.rows.delete(marketId)
 }
 
@@ -91,7 +91,7 @@ function decide(state: QuickMarketsState, row: Row, context: QuickContext): void
     row,
     'decide',
     context,
-    () => state.outside.decide({ chainId, marketId, resolution, atMs: context.nowMs }),
+    () => state.ports.decide({ chainId, marketId, resolution, atMs: context.nowMs }),
     (quickMarket) => ({ type: 'Decided', message: { quickMarket: quickMarket as QuickMarket } }),
   )
 }

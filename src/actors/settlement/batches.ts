@@ -1,9 +1,9 @@
 /** The transactions under way: what is in each, what the chain says of it, and what that means for its trades. */
 
-import type { OpenSettlement, SettlementNews, TradeVerdict } from '#chain/settlement-desk.ts'
+import type { OpenSettlement, SettlementNews, TradeVerdict } from '#chain/settlement-lane.ts'
 import type { OrderHash, TradeId } from '#domain/ids.ts'
 import { SETTLEMENT_PERMITS_MAX } from '#domain/limits.ts'
-import type { StoredTrade } from '#domain/trade.ts'
+import type { TradeWithOrders } from '#domain/trade.ts'
 import { hold, leaveQueue, requeue } from './queue.ts'
 import { contradict, deliver, end, isUntold, takeBack, tell } from './reports.ts'
 import { isolate, missMarket, setBack, wait } from './setbacks.ts'
@@ -64,7 +64,7 @@ export function follow(
   found: RecoveredBatch,
   context: SettlementContext,
 ): Batch {
-  const unwanted: StoredTrade[] = []
+  const unwanted: TradeWithOrders[] = []
   for (const trade of found.trades) {
     const known = state.held.get(trade.tradeId)
     if (known !== undefined) leaveQueue(state, known)
@@ -76,8 +76,8 @@ export function follow(
     hold(state, trade, 'sent', context.nowMs)
   }
   const batch = begin(state, found, context)
-  for (const trade of unwanted) batch.unwanted.set(state.outside.keyOf(trade), trade.tradeId)
-  if (unwanted.length > 0) state.outside.desk.abandon(batch)
+  for (const trade of unwanted) batch.unwanted.set(state.ports.keyOf(trade), trade.tradeId)
+  if (unwanted.length > 0) state.ports.lane.abandon(batch)
   return batch
 }
 
@@ -207,7 +207,7 @@ export function acknowledge(state: SettlementState, context: SettlementContext):
     if (context.nowMs < (state.pauses.get('acknowledge')?.untilMs ?? 0)) return
     batch.acknowledging = true
     context.pipe(
-      state.outside.desk.acknowledge(batch),
+      state.ports.lane.acknowledge(batch),
       () => ({ type: 'Acknowledged', message: { batch: name } }),
       failure('acknowledge', { batch: name }),
     )

@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict'
 import type { TradeId } from '#domain/ids.ts'
-import type { StoredTrade, TradeToSettle } from '#domain/trade.ts'
+import type { TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import type { Held, Place, SettlementContext, SettlementState } from './settlement.ts'
 import { begun, failure } from './steps.ts'
 
 export function hold(
   state: SettlementState,
-  trade: StoredTrade,
+  trade: TradeWithOrders,
   place: Place,
   nowMs: number,
 ): Held {
@@ -18,7 +18,7 @@ export function hold(
     return known
   }
   const held: Held = {
-    trade: { ...trade, tradeKey: state.outside.keyOf(trade) },
+    trade: { ...trade, tradeKey: state.ports.keyOf(trade) },
     place,
     readySinceMs: nowMs,
     notBeforeMs: 0,
@@ -67,7 +67,7 @@ export function sendNext(state: SettlementState, context: SettlementContext): vo
     trades.push(held.trade)
   }
   context.pipe(
-    state.outside.desk.submit(trades, { usedPermits: state.usedPermits }),
+    state.ports.lane.submit(trades, { usedPermits: state.usedPermits }),
     (submission) => ({ type: 'Submitted', message: { tradeIds: chosen, submission } }),
     failure('submit', { tradeIds: chosen }),
   )

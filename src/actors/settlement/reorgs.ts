@@ -28,7 +28,7 @@ export function readVanished(state: SettlementState, context: SettlementContext)
   if (next === undefined || !begun(state, 'vanished', context.nowMs)) return
   const { sender, nonce, txHash, tradeIds } = next
   context.pipe(
-    state.outside.readTrades(tradeIds),
+    state.ports.readTrades(tradeIds),
     (trades) => ({
       type: 'VanishedRead',
       message: { batch: { sender, nonce, txHash, tradeIds, trades } },

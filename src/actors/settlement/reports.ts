@@ -68,7 +68,7 @@ export function deliver(state: SettlementState, context: SettlementContext): voi
       type: 'Reported' as const,
       message: { tradeId, report, answer },
     })
-    context.pipe(state.outside.report(marketId, report), reported, (error) =>
+    context.pipe(state.ports.report(marketId, report), reported, (error) =>
       reported({ unanswered: String(error) }),
     )
     if (state.reporting >= SETTLEMENT_REPORTS_MAX) return
@@ -127,7 +127,7 @@ function dropFailed(state: SettlementState, held: Held): void {
   for (const batch of state.batches.values()) {
     if (batch.ended || !batch.tradeIds.includes(tradeId)) continue
     batch.unwanted.set(tradeKey, tradeId)
-    state.outside.desk.abandon(batch)
+    state.ports.lane.abandon(batch)
   }
 }
 

@@ -33,15 +33,16 @@
 
 import type {
   OpenSettlement,
-  SettlementDesk,
+  SettlementLane,
   SettlementNews,
   Submission,
-} from '#chain/settlement-desk.ts'
+} from '#chain/settlement-lane.ts'
 import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import { SETTLEMENT_HELD_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
-import type { StoredTrade, TradeStatus, TradeToSettle } from '#domain/trade.ts'
+import type { TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
+import type { PendingTrades } from '#store/settlements.ts'
 import type { TradeReport } from '../market.ts'
 import { acknowledge, begin, follow, hearNews } from './batches.ts'
 import { statusOf, watchLag } from './lag.ts'
@@ -93,7 +94,7 @@ export type SettlementProtocol = {
   }
 }
 
-export type RecoveredBatch = OpenSettlement & { readonly trades: readonly StoredTrade[] }
+export type RecoveredBatch = OpenSettlement & { readonly trades: readonly TradeWithOrders[] }
 
 /** What the market said, or `unanswered` when nobody did. */
 export type ReportAnswer = { readonly status: TradeStatus } | Rejection | { unanswered: string }
@@ -110,7 +111,7 @@ export type SettlementStatus = {
 }
 
 /** What the thread makes metrics and log lines of, and tells the market threads. */
-export type SettlementSaid =
+export type SettlementEvent =
   | { readonly type: 'BatchSent'; readonly trades: number }
   | {
       readonly type: 'BatchEnded'
@@ -146,12 +147,9 @@ export type SettlementRules = {
   readonly maxLagMs: number
 }
 
-/** `full` when there may be more of them. */
-export type PendingTrades = { readonly trades: readonly StoredTrade[]; readonly full: boolean }
-
 /** What settlement needs of the outside. */
-export type SettlementOutside = {
-  readonly desk: SettlementDesk
+export type SettlementPorts = {
+  readonly lane: SettlementLane
   /** Pending trades with their orders, the oldest first. */
   readonly readPending: (filter: {
     readonly limit: number
@@ -159,9 +157,9 @@ export type SettlementOutside = {
     readonly exceptTrades: readonly TradeId[]
   }) => Promise<PendingTrades>
   /** Those of them that are known, in the order in which they were asked for. */
-  readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly StoredTrade[]>
+  readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly TradeWithOrders[]>
   /** A trade's id on chain; computed, once per trade. */
-  readonly keyOf: (trade: StoredTrade) => string
+  readonly keyOf: (trade: TradeWithOrders) => string
   /** Tells the market; resolves always. */
   readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
 }
@@ -201,7 +199,7 @@ export type Batch = {
 
 export type SettlementState = {
   readonly rules: SettlementRules
-  readonly outside: SettlementOutside
+  readonly ports: SettlementPorts
   readonly held: Map<TradeId, Held>
   readonly queue: TradeId[]
   /** Batches to be sent by themselves, before the queue: the halves of one that reverts. */
@@ -240,7 +238,7 @@ export type SettlementState = {
   stopped: string
 }
 
-export type SettlementContext = Context<SettlementProtocol, SettlementSaid>
+export type SettlementContext = Context<SettlementProtocol, SettlementEvent>
 
 /** Trades that one read brings beyond those that are held. */
 const READ_TRADES = 500
@@ -251,10 +249,10 @@ const ENDED_READ_MAX = 2_000
 const ASK_AGAIN_MS = 200
 const UNRIPE_AGAIN_MS = 2_000
 
-export function newSettlement(rules: SettlementRules, outside: SettlementOutside): SettlementState {
+export function newSettlement(rules: SettlementRules, ports: SettlementPorts): SettlementState {
   return {
     rules,
-    outside,
+    ports,
     held: new Map(),
     queue: [],
     groups: [],
@@ -283,7 +281,7 @@ export function newSettlement(rules: SettlementRules, outside: SettlementOutside
   }
 }
 
-export const settlement: Behaviour<SettlementState, SettlementProtocol, SettlementSaid> = {
+export const settlement: Behaviour<SettlementState, SettlementProtocol, SettlementEvent> = {
   Tick(state, _message, context) {
     if (state.lastReadMs === 0) state.lastReadMs = context.nowMs
     if (!state.recovered) {
@@ -434,11 +432,11 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
 
 function recover(state: SettlementState, context: SettlementContext): void {
   if (!begun(state, 'recover', context.nowMs)) return
-  const { desk, readTrades } = state.outside
+  const { lane, readTrades } = state.ports
   const withTrades = (open: OpenSettlement) =>
     readTrades(open.tradeIds).then((trades) => ({ ...open, trades }))
   context.pipe(
-    desk.recover().then((open) => Promise.all(open.map(withTrades))),
+    lane.recover().then((open) => Promise.all(open.map(withTrades))),
     (open) => ({ type: 'Recovered', message: { open } }),
     failure('recover'),
   )
@@ -455,7 +453,7 @@ function readPending(state: SettlementState, context: SettlementContext): void {
   const ended = [...state.ended.keys()].slice(-ENDED_READ_MAX)
   const upTo = state.writtenTold
   context.pipe(
-    state.outside.readPending({
+    state.ports.readPending({
       limit: READ_TRADES,
       exceptMarkets: [...state.unknownMarkets.keys()],
       exceptTrades: [...state.held.keys(), ...ended],
@@ -472,7 +470,7 @@ function poll(state: SettlementState, context: SettlementContext): void {
   for (const { vanished } of state.batches.values()) if (vanished) return
   if (state.vanishing.length > 0 || !begun(state, 'poll', nowMs)) return
   context.pipe(
-    state.outside.desk.poll(),
+    state.ports.lane.poll(),
     ({ news, headNumber, trouble, graceSec }) => ({
       type: 'Polled',
       message: { news, headNumber, trouble, graceSec },

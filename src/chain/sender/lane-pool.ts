@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict'
 import type { Address } from '#domain/ids.ts'
-import type { Sender, TransactionName } from './sender.ts'
+import type { TransactionName, TransactionSender } from './sender.ts'
 
 /** Lanes that share the work: each transaction goes by the one with the most room. */
-export function makeLanePool(lanes: ReadonlyMap<Address, Sender>): Sender {
+export function makeLanePool(lanes: ReadonlyMap<Address, TransactionSender>): TransactionSender {
   const all = [...lanes.values()]
-  const laneOf = ({ sender }: TransactionName): Sender => {
+  const laneOf = ({ sender }: TransactionName): TransactionSender => {
     const lane = lanes.get(sender)
     assert(lane !== undefined, `there is no lane of ${sender}`)
     return lane
@@ -17,7 +17,7 @@ export function makeLanePool(lanes: ReadonlyMap<Address, Sender>): Sender {
       return (await Promise.all(all.map((lane) => lane.recover()))).flat()
     },
     async send(request) {
-      let best: Sender | undefined
+      let best: TransactionSender | undefined
       for (const lane of all) if (best === undefined || lane.room() > best.room()) best = lane
       assert(best !== undefined, 'a pool has at least one lane')
       return best.send(request)

@@ -18,11 +18,11 @@ import {
   type Journal,
   type Polled,
   type Receipt,
-  type Sender,
   type SenderNews,
   type SenderPolicy,
   type SendRequest,
   type TransactionName,
+  type TransactionSender,
 } from './sender.ts'
 import { makeSigner, type Payload } from './signer.ts'
 
@@ -58,7 +58,7 @@ const WATCHED_MAX = 1_024
 const BLANK_GAS = 21_000n
 const BLANK_PURPOSE = 'blank'
 
-export function makeLane(options: LaneOptions): Sender {
+export function makeLane(options: LaneOptions): TransactionSender {
   const { client, account, chainId, journal, nowMs } = options
   const policy: SenderPolicy = { ...DEFAULT_POLICY, ...options.policy }
   const sender = account.address.toLowerCase() as Address

@@ -105,7 +105,7 @@ export type Polled = {
 export type TransactionName = { readonly sender: Address; readonly nonce: number }
 
 /** A lane, or several lanes that share the work. */
-export type Sender = {
+export type TransactionSender = {
   /** Reads the journal, once; answers what is open. Everything else does it first if need be. */
   recover(): Promise<readonly TransactionRow[]>
   /**

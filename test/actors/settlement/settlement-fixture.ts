@@ -13,23 +13,23 @@ import type { TradeReport } from '#actors/market.ts'
 import {
   newSettlement,
   type ReportAnswer,
-  type SettlementOutside,
+  type SettlementEvent,
+  type SettlementPorts,
   type SettlementProtocol,
   type SettlementRules,
-  type SettlementSaid,
   type SettlementState,
   settlement,
 } from '#actors/settlement/settlement.ts'
 import type {
-  SettlementDesk,
+  SettlementLane,
   SettlementNews,
   Submission,
   TradeVerdict,
-} from '#chain/settlement-desk.ts'
+} from '#chain/settlement-lane.ts'
 import { Fault } from '#domain/fault.ts'
 import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
 import { BUY, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
-import type { FaultySide, StoredTrade, TradeStatus, TradeToSettle } from '#domain/trade.ts'
+import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 
 export const NOON_MS = 1_800_014_400_000
@@ -107,7 +107,7 @@ type Known = { status: TradeStatus; txHash: string; attempts: number }
 export class World {
   nowMs = NOON_MS
   readonly rules: SettlementRules
-  readonly said: SettlementSaid[] = []
+  readonly said: SettlementEvent[] = []
 
   // The chain.
   readonly rows: Row[] = []
@@ -131,7 +131,7 @@ export class World {
   news: 'replaced'[] = []
 
   // The markets and the database.
-  readonly trades = new Map<TradeId, StoredTrade>()
+  readonly trades = new Map<TradeId, TradeWithOrders>()
   readonly markets = new Map<TradeId, Known>()
   /** What the markets wrote down, one after the other. */
   readonly told: { tradeId: TradeId; status: TradeStatus; txHash: string; reason: string }[] = []
@@ -208,7 +208,7 @@ export class World {
       size: 1,
       buy,
       sell,
-    } as unknown as StoredTrade)
+    } as unknown as TradeWithOrders)
     const known: Known = { status: 'matched', txHash: '', attempts: 0, ...wish.known }
     this.markets.set(id, { ...known })
     this.database.set(id, { ...known })
@@ -229,9 +229,9 @@ export class World {
     return this.told.filter((each) => each.tradeId === id).map(({ status }) => status)
   }
 
-  saidOf<Type extends SettlementSaid['type']>(
+  saidOf<Type extends SettlementEvent['type']>(
     type: Type,
-  ): Extract<SettlementSaid, { type: Type }>[] {
+  ): Extract<SettlementEvent, { type: Type }>[] {
     return this.said.filter((each) => each.type === type) as never
   }
 
@@ -354,7 +354,7 @@ export class World {
       lane.set(row.nonce, known)
       return known
     }
-    const desk: SettlementDesk = {
+    const settlementLane: SettlementLane = {
       recover: call('recover', () =>
         this.rows.filter(({ closed }) => !closed).map((row) => ({ ...this.#named(row) })),
       ),
@@ -386,8 +386,8 @@ export class World {
         this.abandoned.push(nonce)
       },
     }
-    const outside: SettlementOutside = {
-      desk,
+    const ports: SettlementPorts = {
+      lane: settlementLane,
       readPending: call('readPending', ({ limit, exceptMarkets, exceptTrades }) => {
         const found = [...this.database]
           .filter(([, { status }]) => status !== 'confirmed' && status !== 'failed')
@@ -406,8 +406,8 @@ export class World {
       keyOf,
       report: call('report', (_marketId, report) => this.#hear(report)),
     }
-    const state = newSettlement(this.rules, outside)
-    const served = serve<SettlementState, SettlementProtocol, SettlementSaid>({
+    const state = newSettlement(this.rules, ports)
+    const served = serve<SettlementState, SettlementProtocol, SettlementEvent>({
       behaviour: settlement,
       select: () => ({ state }),
       clock: { nowMs: () => this.nowMs, after: () => () => {} },
@@ -421,7 +421,7 @@ export class World {
   }
 
   /** Those of the trades that the database has. */
-  #stored(ids: readonly TradeId[]): StoredTrade[] {
+  #stored(ids: readonly TradeId[]): TradeWithOrders[] {
     return ids.flatMap((id) => {
       const [trade, known] = [this.trades.get(id), this.database.get(id)]
       if (trade === undefined || known === undefined) return []

@@ -6,7 +6,7 @@
 import { createPublicClient, custom, type Hex, type LocalAccount, type PublicClient } from 'viem'
 import { hardhat } from 'viem/chains'
 import { makeLane } from '#chain/sender/lane.ts'
-import type { Journal, Sender, SenderPolicy } from '#chain/sender/sender.ts'
+import type { Journal, SenderPolicy, TransactionSender } from '#chain/sender/sender.ts'
 import type { Address } from '#domain/ids.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { type Chain, startChain } from '../../contracts/support/chain.ts'
@@ -29,9 +29,9 @@ export type LaneFixture = {
   journalFault: Error | undefined
   nowMs: number
   /** A new lane on the same key and journal: what the next process starts. */
-  lane(policy?: Partial<SenderPolicy>): Sender
+  lane(policy?: Partial<SenderPolicy>): TransactionSender
   /** A lane of another key, with a journal of its own. */
-  otherLane(): { sender: Address; lane: Sender }
+  otherLane(): { sender: Address; lane: TransactionSender }
   mine(blocks?: number): Promise<void>
   setBaseFee(wei: bigint): Promise<void>
   /** How many transactions of the key are in the chain. */

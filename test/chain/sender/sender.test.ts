@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, it } from 'node:test'
 import { parseTransaction } from 'viem'
 import { bumpedFees } from '#chain/sender/fees.ts'
 import { makeLanePool } from '#chain/sender/lane-pool.ts'
-import type { Sender, SenderNews } from '#chain/sender/sender.ts'
+import type { SenderNews, TransactionSender } from '#chain/sender/sender.ts'
 import { Fault } from '#domain/fault.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { type LaneFixture, laneFixture } from './lane-fixture.ts'
@@ -28,10 +28,11 @@ describe('a lane', () => {
     await f.mine()
   })
 
-  const send = (lane: Sender, reference = 'one'): Promise<TransactionRow> =>
+  const send = (lane: TransactionSender, reference = 'one'): Promise<TransactionRow> =>
     lane.send({ to: f.target, data: '0x', value: 1n, gas: GAS, purpose: 'test', reference })
-  const news = async (lane: Sender): Promise<readonly SenderNews[]> => (await lane.poll()).news
-  const kinds = async (lane: Sender): Promise<string[]> =>
+  const news = async (lane: TransactionSender): Promise<readonly SenderNews[]> =>
+    (await lane.poll()).news
+  const kinds = async (lane: TransactionSender): Promise<string[]> =>
     (await news(lane)).map((each) => (each.type === 'finished' ? each.outcome : each.type))
   const cutSending = (): void => {
     f.intercept = ({ method }) =>
