@@ -446,7 +446,9 @@ function readPending(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
   const { readEveryMs, batchMax } = state.rules
   const isNews = state.writtenTold > state.writtenRead
-  const pauseMs = state.readFull ? 0 : isNews ? Math.min(READ_GAP_MS, readEveryMs) : readEveryMs
+  // A read passes over all that is held, so with much in hand news is gathered for longer.
+  const newsMs = Math.min(readEveryMs, READ_GAP_MS + state.held.size)
+  const pauseMs = state.readFull ? 0 : isNews ? newsMs : readEveryMs
   if (nowMs - state.lastReadMs < pauseMs) return
   if (state.queue.length >= 2 * batchMax || state.held.size >= SETTLEMENT_HELD_MAX) return
   if (!begun(state, 'read', nowMs)) return
