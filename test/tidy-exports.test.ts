@@ -26,14 +26,7 @@ const WHY_LONG = /\blong\b[^.]*\b(because|since)\b|\b(because|since)\b[^.]*\blon
 const STILL_WHOLE = new Set([
   'src/actors/market.ts',
   'src/actors/market-thread.ts',
-  'src/actors/quick-markets.ts',
-  'src/actors/relayer.ts',
-  'src/actors/settlement.ts',
-  'src/chain/chain-reader.ts',
-  'src/chain/relay-examiner.ts',
-  'src/chain/sender.ts',
   'src/http/pipeline.ts',
-  'src/threads/front.ts',
 ])
 
 test('every file is imported, started by a script, or named by another', () => {

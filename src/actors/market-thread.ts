@@ -80,7 +80,7 @@ export type MarketThreadProtocol = MarketProtocol & {
 }
 
 /** What a market thread tells those who follow it. */
-export type MarketNews = {
+export type MarketFollowerProtocol = {
   /** Events, as `packed-event.ts` reads them: the very bytes that are durable. */
   MarketEvents: { takes: { rows: readonly Uint8Array[] }; answers: undefined }
   /** The thread went back to what its log holds; what was told before may not be true any more. */

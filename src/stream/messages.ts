@@ -6,7 +6,7 @@
 import type { OpenOrder } from '#actors/market.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { OrderHash, TradeId } from '#domain/ids.ts'
-import type { CloseReason, ResolutionEvent } from '#domain/market.ts'
+import type { CloseReason, ResolutionEventName } from '#domain/market.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type Outcome, SELL, type Side } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
@@ -211,7 +211,7 @@ export function ordersSnapshot(
 
 export type MarketNews = {
   readonly marketId: string
-  readonly event: 'created' | CloseReason | ResolutionEvent
+  readonly event: 'created' | CloseReason | ResolutionEventName
   readonly atMs: number
   /** Of what its log tells: the number of the change. */
   readonly seq?: number

@@ -10,26 +10,25 @@
 
 import assert from 'node:assert/strict'
 import type { TradeReport } from '#actors/market.ts'
-import {
-  newSettlement,
-  type ReportAnswer,
-  type SettlementOutside,
-  type SettlementProtocol,
-  type SettlementRules,
-  type SettlementSaid,
-  type SettlementState,
-  settlement,
-} from '#actors/settlement.ts'
+import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
 import type {
-  SettlementDesk,
+  ReportAnswer,
+  SettlementEvent,
+  SettlementPorts,
+  SettlementProtocol,
+  SettlementRules,
+  SettlementState,
+} from '#actors/settlement/state.ts'
+import type {
+  SettlementLane,
   SettlementNews,
   Submission,
   TradeVerdict,
-} from '#chain/settlement-desk.ts'
+} from '#chain/settlement-lane.ts'
 import { Fault } from '#domain/fault.ts'
 import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
 import { BUY, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
-import type { FaultySide, StoredTrade, TradeStatus, TradeToSettle } from '#domain/trade.ts'
+import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 
 export const NOON_MS = 1_800_014_400_000
@@ -107,7 +106,7 @@ type Known = { status: TradeStatus; txHash: string; attempts: number }
 export class World {
   nowMs = NOON_MS
   readonly rules: SettlementRules
-  readonly said: SettlementSaid[] = []
+  readonly said: SettlementEvent[] = []
 
   // The chain.
   readonly rows: Row[] = []
@@ -131,7 +130,7 @@ export class World {
   news: 'replaced'[] = []
 
   // The markets and the database.
-  readonly trades = new Map<TradeId, StoredTrade>()
+  readonly trades = new Map<TradeId, TradeWithOrders>()
   readonly markets = new Map<TradeId, Known>()
   /** What the markets wrote down, one after the other. */
   readonly told: { tradeId: TradeId; status: TradeStatus; txHash: string; reason: string }[] = []
@@ -208,7 +207,7 @@ export class World {
       size: 1,
       buy,
       sell,
-    } as unknown as StoredTrade)
+    } as unknown as TradeWithOrders)
     const known: Known = { status: 'matched', txHash: '', attempts: 0, ...wish.known }
     this.markets.set(id, { ...known })
     this.database.set(id, { ...known })
@@ -229,9 +228,9 @@ export class World {
     return this.told.filter((each) => each.tradeId === id).map(({ status }) => status)
   }
 
-  saidOf<Type extends SettlementSaid['type']>(
+  saidOf<Type extends SettlementEvent['type']>(
     type: Type,
-  ): Extract<SettlementSaid, { type: Type }>[] {
+  ): Extract<SettlementEvent, { type: Type }>[] {
     return this.said.filter((each) => each.type === type) as never
   }
 
@@ -248,6 +247,12 @@ export class World {
 
   tick(): void {
     this.#life.served.hear('Tick', {}, 0, undefined)
+  }
+
+  /** The store says that it has written new trades, and all that follows from it happens. */
+  async written(): Promise<void> {
+    this.#life.served.hear('TradesWritten', {}, 0, undefined)
+    await this.#life.served.drained()
   }
 
   /** Time passes and settlement goes on until it is so, while its questions wait: see `byHand`. */
@@ -348,7 +353,7 @@ export class World {
       lane.set(row.nonce, known)
       return known
     }
-    const desk: SettlementDesk = {
+    const settlementLane: SettlementLane = {
       recover: call('recover', () =>
         this.rows.filter(({ closed }) => !closed).map((row) => ({ ...this.#named(row) })),
       ),
@@ -380,29 +385,28 @@ export class World {
         this.abandoned.push(nonce)
       },
     }
-    const outside: SettlementOutside = {
-      desk,
-      readPending: call('readPending', ({ limit, exceptMarkets }) =>
-        [...this.database]
+    const ports: SettlementPorts = {
+      lane: settlementLane,
+      readPending: call('readPending', ({ limit, exceptMarkets, exceptTrades }) => {
+        const found = [...this.database]
           .filter(([, { status }]) => status !== 'confirmed' && status !== 'failed')
           .map(([id]) => id)
           .filter(
             (id) => !exceptMarkets.includes(this.trades.get(id)?.marketId ?? ('' as MarketId)),
           )
-          .slice(0, limit),
-      ),
-      readTrades: call('readTrades', (ids) =>
-        ids.flatMap((id) => {
-          const [trade, known] = [this.trades.get(id), this.database.get(id)]
-          if (trade === undefined || known === undefined) return []
-          return [{ ...trade, status: known.status, attempts: known.attempts }]
-        }),
-      ),
+          .slice(0, limit + exceptTrades.length)
+        const fresh = found.filter((id) => !exceptTrades.includes(id)).slice(0, limit)
+        return {
+          trades: this.#stored(fresh),
+          full: found.length === limit + exceptTrades.length,
+        }
+      }),
+      readTrades: call('readTrades', (ids) => this.#stored(ids)),
       keyOf,
       report: call('report', (_marketId, report) => this.#hear(report)),
     }
-    const state = newSettlement(this.rules, outside)
-    const served = serve<SettlementState, SettlementProtocol, SettlementSaid>({
+    const state = newSettlement(this.rules, ports)
+    const served = serve<SettlementState, SettlementProtocol, SettlementEvent>({
       behaviour: settlement,
       select: () => ({ state }),
       clock: { nowMs: () => this.nowMs, after: () => () => {} },
@@ -413,6 +417,15 @@ export class World {
     })
     const life: Life = { state, served, lane, over: false }
     return life
+  }
+
+  /** Those of the trades that the database has. */
+  #stored(ids: readonly TradeId[]): TradeWithOrders[] {
+    return ids.flatMap((id) => {
+      const [trade, known] = [this.trades.get(id), this.database.get(id)]
+      if (trade === undefined || known === undefined) return []
+      return [{ ...trade, status: known.status, attempts: known.attempts }]
+    })
   }
 
   #named({ nonce, txHash, tradeIds }: Row) {

@@ -14,7 +14,7 @@ import { hexAddress } from './call.ts'
 import { asked, type ChainClient, chainFault } from './clients.ts'
 import type { ConditionalTokens } from './conditional-tokens.ts'
 import { type Revert, revertOf } from './revert.ts'
-import type { Receipt, Sender, TransactionName } from './sender.ts'
+import type { Receipt, TransactionName, TransactionSender } from './sender/sender.ts'
 import {
   type SettlementContract,
   type SettlementFill,
@@ -61,7 +61,7 @@ export type Submission = {
   readonly revert?: { readonly name: string; readonly words: string }
 }
 
-export type SettlementDesk = {
+export type SettlementLane = {
   /** What the journal says is under way. */
   recover(): Promise<readonly OpenSettlement[]>
   submit(
@@ -80,11 +80,11 @@ export type SettlementDesk = {
   abandon(name: TransactionName): void
 }
 
-type SettlementDeskOptions = {
+type SettlementLaneOptions = {
   readonly client: ChainClient
   readonly contract: SettlementContract
   readonly tokens: ConditionalTokens
-  readonly sender: Sender
+  readonly sender: TransactionSender
   /** The account that the sender signs for. */
   readonly from: Address
   readonly confirmations: number
@@ -111,7 +111,7 @@ const TRADE_SETTLED = parseAbiItem(
   'event TradeSettled(bytes32 indexed tradeId, address indexed buyer, address indexed seller, bytes32 marketId, bytes32 buyHash, bytes32 sellHash, uint8 outcome, uint64 price, uint64 size, uint256 cost)',
 )
 
-export function makeSettlementDesk(options: SettlementDeskOptions): SettlementDesk {
+export function makeSettlementLane(options: SettlementLaneOptions): SettlementLane {
   const { client, contract, tokens, sender, from, confirmations } = options
   /** Markets that were seen on chain deep enough; there are few, and none ever goes. */
   const prepared = new Set<MarketId>()

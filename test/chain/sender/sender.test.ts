@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { parseTransaction } from 'viem'
-import { bumpedFees } from '#chain/fees.ts'
-import { makeLanePool, type Sender, type SenderNews } from '#chain/sender.ts'
+import { bumpedFees } from '#chain/sender/fees.ts'
+import type { SenderNews, TransactionSender } from '#chain/sender/sender.ts'
 import { Fault } from '#domain/fault.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { type LaneFixture, laneFixture } from './lane-fixture.ts'
@@ -27,10 +27,11 @@ describe('a lane', () => {
     await f.mine()
   })
 
-  const send = (lane: Sender, reference = 'one'): Promise<TransactionRow> =>
+  const send = (lane: TransactionSender, reference = 'one'): Promise<TransactionRow> =>
     lane.send({ to: f.target, data: '0x', value: 1n, gas: GAS, purpose: 'test', reference })
-  const news = async (lane: Sender): Promise<readonly SenderNews[]> => (await lane.poll()).news
-  const kinds = async (lane: Sender): Promise<string[]> =>
+  const news = async (lane: TransactionSender): Promise<readonly SenderNews[]> =>
+    (await lane.poll()).news
+  const kinds = async (lane: TransactionSender): Promise<string[]> =>
     (await news(lane)).map((each) => (each.type === 'finished' ? each.outcome : each.type))
   const cutSending = (): void => {
     f.intercept = ({ method }) =>
@@ -396,24 +397,6 @@ describe('a lane', () => {
     await send(lane)
     await send(lane)
     await assert.rejects(send(lane), /too many/)
-  })
-
-  it('a pool spreads its work, and finds the lane of each transaction again', async () => {
-    const other = f.otherLane()
-    const pool = makeLanePool(
-      new Map([
-        [f.sender, f.lane()],
-        [other.sender, other.lane],
-      ]),
-    )
-    const request = { to: f.target, data: '0x', purpose: 'test', reference: '' }
-    const rows = [await pool.send(request), await pool.send(request)]
-    assert.deepEqual(new Set(rows.map(({ sender }) => sender)), new Set([f.sender, other.sender]))
-    await f.mine(2)
-    const { news: told } = await pool.poll()
-    assert.equal(told.filter(({ type }) => type === 'finished').length, 2)
-    for (const row of rows) await pool.acknowledge(row)
-    assert.deepEqual(pool.open(), [])
   })
 })
 

@@ -2,10 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { type SettlementState, statusOf } from '#actors/settlement.ts'
+import { statusOf } from '#actors/settlement/lag.ts'
+import type { SettlementState } from '#actors/settlement/state.ts'
 import type { TradeId } from '#domain/ids.ts'
 import { reject } from '#domain/rejection.ts'
-import { type Random, randomFrom } from '../support/random.ts'
+import { type Random, randomFrom } from '../../support/random.ts'
 import {
   AWAY,
   hashOf,
@@ -30,6 +31,59 @@ function assertIdle(state: SettlementState): void {
     [0, 0, 0, 0, 0],
   )
 }
+
+/** It would look by itself only after an hour. */
+const HOURLY = { readEveryMs: 3_600_000, pollEveryMs: 3_600_000 }
+
+describe('settlement hears of new trades', () => {
+  it('and sends them without waiting for its next look', async () => {
+    const world = new World(HOURLY)
+    await world.step()
+    const id = world.trade()
+    await world.steps(3)
+    assert.deepEqual(world.submissions, [])
+    await world.written()
+    assert.deepEqual(world.submissions, [[id]])
+    assert.deepEqual(world.wayOf(id), ['submitted'])
+  })
+
+  it('while it reads, and reads again', async () => {
+    const world = new World(HOURLY)
+    await world.step()
+    world.byHand = true
+    const first = world.trade()
+    void world.written()
+    await turnOver()
+    const [reading] = world.pending.splice(0)
+    reading?.run()
+    const second = world.trade()
+    void world.written()
+    world.byHand = false
+    await turnOver()
+    await world.steps(2, 100)
+    assert.deepEqual(world.submissions.flat(), [first, second])
+  })
+
+  it('again after a read that failed', async () => {
+    const world = new World(HOURLY)
+    await world.step()
+    const id = world.trade()
+    world.away.set('readPending', AWAY)
+    await world.written()
+    world.away.clear()
+    await world.steps(2)
+    assert.deepEqual(world.submissions, [[id]])
+  })
+
+  it('many times in a row, and reads no oftener than it takes', async () => {
+    const world = new World(HOURLY)
+    await world.steps(2)
+    const before = world.asked.get('readPending') ?? 0
+    for (let told = 0; told < 100; told++) await world.written()
+    await world.steps(10, 10)
+    assert.equal((world.asked.get('readPending') ?? 0) - before, 2)
+  })
+})
 
 describe('settlement sends', () => {
   it('trades that wait together as one transaction, and tells their markets every change', async () => {
@@ -878,7 +932,7 @@ describe('while something is away', () => {
   it('trades that could not be sent go back into the queue, and none is lost or sent twice', async () => {
     const world = new World({ batchMax: 2 })
     const trades = several(world, 5)
-    for (const port of ['submit', 'poll', 'readPending', 'readTrades', 'acknowledge'] as const) {
+    for (const port of ['submit', 'poll', 'readPending', 'acknowledge'] as const) {
       world.away.set(port, AWAY)
       await world.steps(3, 5_000)
       assert(world.saidOf('StepFailed').length > 0, port)

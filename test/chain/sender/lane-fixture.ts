@@ -5,10 +5,11 @@
 
 import { createPublicClient, custom, type Hex, type LocalAccount, type PublicClient } from 'viem'
 import { hardhat } from 'viem/chains'
-import { type Journal, makeLane, type Sender, type SenderPolicy } from '#chain/sender.ts'
+import { makeLane } from '#chain/sender/lane.ts'
+import type { Journal, SenderPolicy, TransactionSender } from '#chain/sender/sender.ts'
 import { type Address, toAddress } from '#domain/ids.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
-import { type Chain, startChain } from '../contracts/support/chain.ts'
+import { type Chain, startChain } from '../../contracts/support/chain.ts'
 
 type Ask = { readonly method: string; readonly params: unknown }
 /** Answers in the node's place, or lets the question through by answering undefined. */
@@ -28,9 +29,7 @@ export type LaneFixture = {
   journalFault: Error | undefined
   nowMs: number
   /** A new lane on the same key and journal: what the next process starts. */
-  lane(policy?: Partial<SenderPolicy>): Sender
-  /** A lane of another key, with a journal of its own. */
-  otherLane(): { sender: Address; lane: Sender }
+  lane(policy?: Partial<SenderPolicy>): TransactionSender
   mine(blocks?: number): Promise<void>
   setBaseFee(wei: bigint): Promise<void>
   /** How many transactions of the key are in the chain. */
@@ -94,11 +93,6 @@ export async function laneFixture(accountIndex = 5): Promise<LaneFixture> {
     journalFault: undefined,
     nowMs: 1_700_000_000_000,
     lane: (policy) => laneOf(account, journalIn(rows), policy),
-    otherLane() {
-      const other = chain.account(7)
-      const sender = toAddress(other.address)
-      return { sender, lane: laneOf(other, journalIn(new Map())) }
-    },
     async mine(blocks = 1) {
       for (let block = 0; block < blocks; block++) await chain.request('evm_mine', [])
     },

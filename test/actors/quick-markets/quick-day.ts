@@ -12,13 +12,12 @@ import {
   type PricesState,
   prices,
 } from '#actors/prices.ts'
-import {
-  newQuickMarkets,
-  type QuickMarketsEvent,
-  type QuickMarketsProtocol,
-  type QuickMarketsState,
-  quickMarkets,
-} from '#actors/quick-markets.ts'
+import { newQuickMarkets, quickMarkets } from '#actors/quick-markets/quick-markets.ts'
+import type {
+  QuickMarketsEvent,
+  QuickMarketsProtocol,
+  QuickMarketsState,
+} from '#actors/quick-markets/state.ts'
 import {
   makePriceSimulator,
   PROVIDER_FAULTS,
@@ -40,9 +39,9 @@ import {
   resolveQuickMarket,
   unfinishedQuickMarkets,
 } from '#store/writes/quick-markets.ts'
-import { makeFeeds, simulatedAddresses, simulatedParts } from '../support/price-feeds.ts'
-import { type Random, randomFrom } from '../support/random.ts'
-import { type SimulatedClock, simulatedClock } from '../support/simulated-clock.ts'
+import { makeFeeds, simulatedAddresses, simulatedParts } from '../../support/price-feeds.ts'
+import { type Random, randomFrom } from '../../support/random.ts'
+import { type SimulatedClock, simulatedClock } from '../../support/simulated-clock.ts'
 
 export const ASSETS = ['BTC', 'ETH']
 const INTERVAL_SEC = 900

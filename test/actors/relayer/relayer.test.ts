@@ -2,25 +2,23 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  newRelayer,
-  type OpenTransaction,
-  type RelayAnswer,
-  type RelayerEvent,
-  type RelayerPorts,
-  type RelayerProtocol,
-  type RelayerRules,
-  type RelayerState,
-  type RelayNews,
-  relayer,
-} from '#actors/relayer.ts'
+import type { RelayerPorts } from '#actors/relayer/ports.ts'
+import { newRelayer, relayer } from '#actors/relayer/relayer.ts'
+import type {
+  RelayAnswer,
+  RelayerEvent,
+  RelayerProtocol,
+  RelayerRules,
+  RelayerState,
+} from '#actors/relayer/state.ts'
+import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { CtfApproval, RelayKey, RelayOperation, RelayRecord, Uint256 } from '#domain/relay.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { RelayChange } from '#store/writes/relays.ts'
-import { type SimulatedClock, simulatedClock } from '../support/simulated-clock.ts'
+import { type SimulatedClock, simulatedClock } from '../../support/simulated-clock.ts'
 
 const NOON_MS = 1_800_014_400_000
 const LANES = [`0x${'1'.repeat(40)}`, `0x${'2'.repeat(40)}`] as Address[]
@@ -45,8 +43,8 @@ class World {
   readonly acknowledged: number[] = []
   readonly examined: RelayOperation[] = []
   readonly changes: RelayChange[] = []
-  news: RelayNews[] = []
-  open: OpenTransaction[] = []
+  news: LaneNews[] = []
+  open: LaneTransaction[] = []
   gas = 100_000
   balances = ['1000', '1000']
   fault: Partial<Record<keyof RelayerPorts, Error>> = {}

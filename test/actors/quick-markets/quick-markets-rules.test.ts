@@ -2,20 +2,19 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  newQuickMarkets,
-  type QuickMarketsEvent,
-  type QuickMarketsOptions,
-  type QuickMarketsProtocol,
-  type QuickMarketsState,
-  quickMarkets,
-} from '#actors/quick-markets.ts'
+import { newQuickMarkets, quickMarkets } from '#actors/quick-markets/quick-markets.ts'
+import type {
+  QuickMarketsEvent,
+  QuickMarketsOptions,
+  QuickMarketsProtocol,
+  QuickMarketsState,
+} from '#actors/quick-markets/state.ts'
 import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
 import { serve } from '#runtime/serve.ts'
-import { simulatedClock } from '../support/simulated-clock.ts'
+import { simulatedClock } from '../../support/simulated-clock.ts'
 
 const START_SEC = 1_800_000_000
 const INTERVAL_SEC = 900
