@@ -41,7 +41,6 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import type { FaultySide, TradeStatus } from '#domain/trade.ts'
 import type { ClosedOrder, TradeState } from '#log/event-log.ts'
 import type { PureBehaviour, PureContext } from '#runtime/actor.ts'
-import type { TimedAnswer } from '#runtime/serve.ts'
 
 /** The first answer to an order, and the answer to every resubmission of it. */
 export type OrderAccepted = {
@@ -87,9 +86,9 @@ export type MarketProtocol = {
   OpenMarket: { takes: { market: Market }; answers: { seq: Sequence } | Rejection }
   /** `requestId` is whose request it was, for the logs of every thread on its way. */
   PlaceOrder: {
-    /** `timed` asks for the times of its stages beside the answer. */
-    takes: { order: VerifiedOrder; requestId?: string; timed?: boolean }
-    answers: (OrderAccepted | Rejection) & TimedAnswer
+    /** An order with a `session` is cancelled when that ends: `order-holds.ts` keeps it in mind. */
+    takes: { order: VerifiedOrder; requestId?: string; session?: string }
+    answers: OrderAccepted | Rejection
   }
   CancelOrder: {
     /** `trader` is whose orders the caller may cancel; anybody's when it is left out. */
@@ -99,9 +98,8 @@ export type MarketProtocol = {
       side: Side
       trader?: Address
       requestId?: string
-      timed?: boolean
     }
-    answers: (OrderCancelled | Rejection) & TimedAnswer
+    answers: OrderCancelled | Rejection
   }
   CancelOrders: {
     takes: { marketId: MarketId; trader: Address; orderHashes?: readonly OrderHash[] }

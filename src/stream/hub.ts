@@ -7,9 +7,8 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import type { OrderDesk } from '#api/orders/order-desk.ts'
+import type { OrderService } from '#api/orders/order-service.ts'
 import type { MarketId } from '#domain/ids.ts'
-import type { VerifiedOrder } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Authenticator } from '#http/auth.ts'
 import { limitedRange } from '#http/client-ip.ts'
@@ -108,21 +107,12 @@ export type StreamHub = BoardListener & {
   figures(): StreamFigures
 }
 
-/** Who is asked about an order right before its market is, and told when that refused it. */
-export type PlaceWatch = {
-  readonly before: (order: VerifiedOrder) => Promise<Rejection | undefined>
-  readonly refused: (order: VerifiedOrder) => void
-}
-
 export type StreamParts = {
   readonly board: () => MarketBoard
   readonly gateway: Pick<MarketGateway, 'openOrders' | 'cancel'>
-  readonly desk: Pick<OrderDesk, 'place'>
-  /** Places orders that go with their session; without it nobody can ask for that. */
-  readonly holding?: {
-    readonly orders: HeldOrders
-    readonly deskWith: (watch: PlaceWatch) => Pick<OrderDesk, 'place'>
-  }
+  readonly orders: Pick<OrderService, 'verify' | 'enter'>
+  /** Orders that go with their session; without it nobody can ask for that. */
+  readonly held?: HeldOrders
   readonly authenticator: Pick<Authenticator, 'identify'>
   /** Assets that can be followed before anything is told of them; whatever is told of counts, too. */
   readonly assets?: readonly string[]
@@ -246,7 +236,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
   return {
     followed(shown, event) {
       channels.followed(shown, event)
-      parts.holding?.orders.followed(event)
+      parts.held?.followed(event)
     },
     loaded: channels.loaded,
     marketHappened: (marketId, event, facts, atMs) =>
@@ -278,7 +268,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
         malformed: 0,
         excess: 0,
         windowAtMs: nowMs,
-        holdingDesk: undefined,
+        cancelsOnDisconnect: false,
         slot: nextSlot++ % SLOTS,
       }
       return { connection }
@@ -307,7 +297,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
       connection.ws = undefined
       if (!connections.delete(connection)) return
       for (const sub of [...connection.subs.values()]) requests.drop(sub)
-      parts.holding?.orders.end(connection.session)
+      parts.held?.end(connection.session)
       delivery.forget(connection)
       sessions.forget(connection)
       wheel[connection.slot]!.delete(connection)
@@ -325,7 +315,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
         end(connection, CLOSE_RESTART, 'the service restarts')
       }
       const late = new Promise<void>((resolve) => void clock.after(settings.deadlineMs, resolve))
-      await Promise.race([parts.holding?.orders.settled(), late])
+      await Promise.race([parts.held?.settled(), late])
     },
 
     figures: () => ({

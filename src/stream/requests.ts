@@ -1,10 +1,12 @@
 /** What clients ask for on the stream, one function per kind of request. */
 
+import type { OrderAccepted } from '#actors/market.ts'
 import { acceptedBody } from '#api/orders/order-shapes.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { Fault } from '#domain/fault.ts'
-import { BUY, SELL } from '#domain/order.ts'
+import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { RequestContext } from '#http/request-context.ts'
 import type { Channels } from './channels.ts'
 import type { Connection, Subscription } from './connection.ts'
 import type { Delivery } from './delivery.ts'
@@ -29,7 +31,7 @@ export function makeRequests(
     readonly sessions: Sessions
   },
 ): Requests {
-  const { gateway, desk, settings, clock, log } = parts
+  const { gateway, orders, held, settings, clock, log } = parts
   const { channels, delivery, sessions } = within
   const { answer, answerError } = delivery
   let subscriptions = 0
@@ -88,9 +90,32 @@ export function makeRequests(
     { order, signature, permitSignature }: Asked<'place'>,
   ): Promise<object> {
     const submission = { order, signature, ...(permitSignature && { permitSignature }) }
-    const at = connection.holdingDesk ?? desk
-    const placed = await at.place(submission, clock.nowMs() + settings.deadlineMs)
+    const context: RequestContext = { deadlineAtMs: clock.nowMs() + settings.deadlineMs }
+    const asked = connection.cancelsOnDisconnect
+    const verified = await orders.verify(submission, context)
+    if (isRejection(verified)) return verified
+    const placed =
+      asked && connection.cancelsOnDisconnect
+        ? await placeHeld(connection, verified, context)
+        : await orders.enter(verified, context)
     return isRejection(placed) ? placed : { type: 'placed', ...acceptedBody(placed) }
+  }
+
+  /** Places an order that goes with the session; one that its market refused is held no more. */
+  async function placeHeld(
+    { ws, session }: Connection,
+    order: VerifiedOrder,
+    context: RequestContext,
+  ): Promise<OrderAccepted | Rejection> {
+    // Whoever is gone places nothing that he wanted to go with him.
+    if (ws === undefined) return reject('OVERLOADED')
+    const refused = held?.hold(session, order)
+    if (refused !== undefined) return refused
+    const placed = await orders.enter(order, { ...context, session })
+    if (isRejection(placed) && placed.rejected !== 'OUTCOME_UNKNOWN') {
+      held?.release(session, order.orderHash)
+    }
+    return placed
   }
 
   async function cancel(
@@ -105,7 +130,8 @@ export function makeRequests(
       side: side === 'sell' ? SELL : BUY,
       ...(trader === undefined ? {} : { trader }),
     } as const
-    const cancelled = await gateway.cancel(wanted, settings.deadlineMs)
+    const deadlineAtMs = clock.nowMs() + settings.deadlineMs
+    const cancelled = await gateway.cancel(wanted, { deadlineAtMs })
     return isRejection(cancelled) ? cancelled : { type: 'cancelled', orderHash }
   }
 
@@ -114,29 +140,16 @@ export function makeRequests(
     id: FrameId | undefined,
     enabled: boolean,
   ): void {
-    const { holding } = parts
-    const { session } = connection
     if (sessions.principalOf(connection) === undefined) {
       answerError(connection, id, reject('UNAUTHORIZED_MISSING_HEADER'))
       return
     }
-    if (holding === undefined) {
+    if (held === undefined) {
       answerError(connection, id, NO_CANCEL_ON_DISCONNECT)
       return
     }
-    if (!enabled) {
-      connection.holdingDesk = undefined
-      holding.orders.forget(session)
-    } else {
-      connection.holdingDesk ??= holding.deskWith({
-        async before(order) {
-          // Whoever is gone places nothing that he wanted to go with him.
-          if (connection.ws === undefined) return reject('OVERLOADED')
-          return holding.orders.hold(session, order)
-        },
-        refused: ({ orderHash }) => holding.orders.release(session, orderHash),
-      })
-    }
+    connection.cancelsOnDisconnect = enabled
+    if (!enabled) held.forget(connection.session)
     answer(connection, { type: 'cancelOnDisconnect', id, enabled })
   }
 

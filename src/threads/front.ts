@@ -18,7 +18,7 @@ import { resolution } from '#api/markets/resolution.ts'
 import { cancelOrder } from '#api/orders/cancel-order.ts'
 import { cancelOrders } from '#api/orders/cancel-orders.ts'
 import { listOrders, listUserOrders } from '#api/orders/list-orders.ts'
-import { makeOrderDesk, type OrderVerifier } from '#api/orders/order-desk.ts'
+import { makeOrderService, type OrderVerifier } from '#api/orders/order-service.ts'
 import { placeOrder } from '#api/orders/place-order.ts'
 import { placeOrders } from '#api/orders/place-orders.ts'
 import { validateOrder } from '#api/orders/validate-order.ts'
@@ -73,7 +73,6 @@ import { type HeldOrders, makeHeldOrders } from '#stream/held-orders.ts'
 import {
   MALFORMED_MAX,
   makeStreamHub,
-  type PlaceWatch,
   type StreamHub,
   type StreamParts,
   WINDOW_MS,
@@ -348,9 +347,9 @@ export function frontThread(data: ThreadData): ThreadParts {
   function routes(): Route[] {
     const threadOfMarket = (marketId: MarketId) =>
       threadOf(partitionOf(marketId, topology), topology)
-    const gateway = makeGateway(threads, threadOfMarket)
+    const gateway = makeGateway(threads, threadOfMarket, systemClock)
     const verifier = makeVerifier()
-    const desk = makeOrderDesk({ board, gateway, verifier, clock: systemClock, meter })
+    const orders = makeOrderService({ board, gateway, verifier, clock: systemClock, meter })
     const facts = {
       name: settings.service.name,
       version,
@@ -375,7 +374,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       deadlineMs: settings.front.deadlineMs,
       ...(settings.limits.enabled ? {} : { connectionsPerIp: Number.POSITIVE_INFINITY }),
     }
-    const holds = makeHeldOrders({
+    const held = makeHeldOrders({
       threads,
       threadOf: threadOfMarket,
       gateway,
@@ -383,28 +382,12 @@ export function frontThread(data: ThreadData): ThreadParts {
       perSessionMax: settings.stream.heldOrdersMax,
       deadlineMs: settings.front.deadlineMs,
     })
-    heldOrders = holds
-    const deskWith = ({ before, refused }: PlaceWatch) =>
-      makeOrderDesk({
-        board,
-        gateway: {
-          ...gateway,
-          async place(order, deadlineMs, requestId, stages) {
-            const answer =
-              (await before(order)) ?? (await gateway.place(order, deadlineMs, requestId, stages))
-            if (isRejection(answer) && answer.rejected !== 'OUTCOME_UNKNOWN') refused(order)
-            return answer
-          },
-        },
-        verifier,
-        clock: systemClock,
-        meter,
-      })
+    heldOrders = held
     hub = makeStreamHub({
       board: () => board,
       gateway,
-      desk,
-      holding: { orders: holds, deskWith },
+      orders,
+      held,
       count: makeConnectionCount(data.streams, data.index),
       authenticator,
       assets,
@@ -418,9 +401,9 @@ export function frontThread(data: ThreadData): ThreadParts {
     registerStreamMeters(registry, hub)
     registerSseMeters(registry, sse)
     return [
-      placeOrder(desk),
-      placeOrders(desk),
-      validateOrder(desk),
+      placeOrder(orders),
+      placeOrders(orders),
+      validateOrder(orders),
       listOrders({ board, gateway }),
       listUserOrders({ board, gateway }),
       cancelOrder(gateway),

@@ -37,15 +37,9 @@ import { reject } from '#domain/rejection.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
-import { Channel } from '#runtime/channel.ts'
+import { type BatchTimes, Channel } from '#runtime/channel.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
-import {
-  type BatchTimes,
-  type Command,
-  type ReplyChannel,
-  type Served,
-  serve,
-} from '#runtime/serve.ts'
+import { type Command, type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 
@@ -56,6 +50,8 @@ const TIDY_EVERY_MS = 1_000
 const HOUSEKEEPING_PAUSE_MS = 2
 
 const FULL = reject('OVERLOADED')
+
+type Placed = MarketThreadProtocol['PlaceOrder']['takes']
 
 export function marketThread(data: ThreadData): ThreadParts {
   const { name, index, settings, isTerminal } = data
@@ -261,8 +257,14 @@ export function marketThread(data: ThreadData): ThreadParts {
       const options = { ...channelOptions(settings), forms: MARKET_FORMS }
       const channel = new Channel<MarketNews & StoreProtocol>(port, options, {
         heard(type, message, replyTo) {
-          if (holds.hears(type)) channel.reply(replyTo, holds.hear(type, message))
-          else hear(type, message, replyTo, channel)
+          if (holds.hears(type)) {
+            channel.reply(replyTo, holds.hear(type, message))
+            return
+          }
+          // Before it can rest, so that there is no moment in which nobody holds it.
+          const refused = type === 'PlaceOrder' ? holds.placed(message as Placed) : undefined
+          if (refused === undefined) hear(type, message, replyTo, channel)
+          else channel.reply(replyTo, refused)
         },
         closed() {
           // The sessions of a front end with it; when this thread itself stops, the front still lives.

@@ -89,7 +89,10 @@ export async function startStream(
       },
       cancel: async () => reject('ORDER_NOT_FOUND'),
     },
-    desk: { place: async () => reject('MARKET_CLOSED') },
+    orders: {
+      verify: async () => reject('MARKET_CLOSED'),
+      enter: async () => reject('MARKET_CLOSED'),
+    },
     authenticator: { identify: async () => reject('UNAUTHORIZED_INVALID_TOKEN') },
     bearer: false,
     publish: (topic, text) => void front?.publish(topic, text),
