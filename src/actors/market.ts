@@ -1,33 +1,22 @@
 /**
  * A market owns its two books and is their only writer. It takes commands, changes its books, and
  * says what happened; the events are durable before any answer leaves. Recovery applies the same
- * events to the same state, and nothing but events changes it.
+ * events to the same state, and nothing but events changes it. The steps that its handlers are made
+ * of are in `market-orders.ts` and `market-trades.ts`.
  */
 
 import assert from 'node:assert/strict'
 import { Book } from '#book/book.ts'
-import { MatchResult, match, type SelfTrade } from '#book/match.ts'
+import type { SelfTrade } from '#book/match.ts'
 import { OrderList } from '#book/order-list.ts'
 import type { RestingOrder } from '#book/order-record.ts'
 import type { Address, MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
-import { parseTradeId } from '#domain/ids.ts'
-import {
-  MAKERS_PER_EVENT_MAX,
-  MAKERS_PER_ORDER_MAX,
-  ORDERS_PER_TRADER_MAX,
-} from '#domain/limits.ts'
+import { ORDERS_PER_TRADER_MAX } from '#domain/limits.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
-import type {
-  Fill,
-  MarketEvent,
-  OrderCloseReason,
-  OrderRested,
-  OrdersMatched,
-} from '#domain/market-event.ts'
-import { isShares, type Shares } from '#domain/money.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { Shares } from '#domain/money.ts'
 import {
   BUY,
-  expiresAtSec,
   NO,
   OUTCOMES,
   type Outcome,
@@ -40,7 +29,20 @@ import {
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { FaultySide, TradeStatus } from '#domain/trade.ts'
 import type { ClosedOrder, TradeState } from '#log/event-log.ts'
-import type { PureBehaviour, PureContext } from '#runtime/actor.ts'
+import type { PureBehaviour } from '#runtime/actor.ts'
+import {
+  admit,
+  closeAll,
+  closedBy,
+  emit,
+  endMarket,
+  type MarketContext,
+  matched,
+  note,
+  secondsOf,
+  withdraw,
+} from './market-orders.ts'
+import { isOverdrawn, mayBecome, recordTrade, reportFlaw, undoTrade } from './market-trades.ts'
 
 /** The first answer to an order, and the answer to every resubmission of it. */
 export type OrderAccepted = {
@@ -148,8 +150,6 @@ export type MarketRules = {
   /** Keeps traders from choosing hashes that collide in the books' indices. */
   readonly seed: number
 }
-
-type MarketContext = PureContext<MarketEvent>
 
 export function newMarket(market: Market, rules: MarketRules, recall: Recall): MarketState {
   return {
@@ -278,42 +278,8 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
 /** Orders that one turn of the timer removes from one book. */
 const EXPIRE_STEPS_MAX = 10_000
 
-/** Reused by every market of the thread: handlers run to completion, one after another. */
-const matched = new MatchResult()
+/** Reused by every market of the thread, as `matched` is. */
 const expired = new OrderList()
-
-function secondsOf(ms: number): number {
-  return Math.floor(ms / 1_000)
-}
-
-/** Says that something happened. Its effect on the books is the caller's. */
-function emit(state: MarketState, context: MarketContext, event: MarketEvent): void {
-  note(state, event)
-  context.emit(event)
-}
-
-/** What every event changes, whether it is said now or read back from the log. */
-function note(state: MarketState, event: MarketEvent): void {
-  if (event.seq !== state.seq + 1) {
-    assert.fail(`market ${state.market.id}: event ${event.seq} comes after ${state.seq}`)
-  }
-  state.seq = event.seq
-  state.updatedAtMs = event.atMs
-  switch (event.type) {
-    case 'OrdersMatched':
-      state.unsettled += event.fills.length
-      break
-    case 'TradeConfirmed':
-    case 'TradeFailed':
-      state.unsettled--
-      break
-    case 'TradeReverted':
-      state.unsettled++
-      break
-    default:
-      break
-  }
-}
 
 /** The answer that an order got when it was first seen; undefined when it is new. */
 export function firstAnswer(
@@ -359,352 +325,6 @@ function crowdedFor({ books, rules }: MarketState, trader: Address): Rejection |
   if (yes.countOf(trader) + no.countOf(trader) < ORDERS_PER_TRADER_MAX) return undefined
   const detail = `the trader has ${ORDERS_PER_TRADER_MAX} open orders in this market`
   return reject('RATE_LIMITED', 'order.trader', detail)
-}
-
-/** Whether the market takes no orders; it closes here when its time has come. */
-function closedBy(state: MarketState, nowSec: number, context: MarketContext): boolean {
-  if (state.closed === undefined && nowSec >= state.market.expiration) {
-    endMarket(state, 'expired', context)
-  }
-  return state.closed !== undefined
-}
-
-function endMarket(state: MarketState, reason: CloseReason, context: MarketContext): void {
-  state.closed = reason
-  for (const book of state.books) book.clear()
-  emit(state, context, {
-    type: 'MarketClosed',
-    marketId: state.market.id,
-    seq: state.seq + 1,
-    atMs: context.nowMs,
-    reason,
-  })
-}
-
-/** Takes a resting order out: as cancelled, or as expired if that has happened before. */
-function withdraw(
-  state: MarketState,
-  outcome: Outcome,
-  slot: number,
-  resting: RestingOrder,
-  context: MarketContext,
-): OrderCloseReason {
-  const past = resting.expiresAtSec <= secondsOf(context.nowMs)
-  const reason = past ? 'expired' : 'cancelled'
-  state.books[outcome].remove(slot)
-  close(state, outcome, resting, resting.orderHash, reason, context)
-  return reason
-}
-
-/**
- * Matches the quantity and rests what remains; answers how many makers it met. The events are in
- * the order in which replaying them never crosses a book: removals, fills, then what rests. `first`
- * is what an order that a failed trade gives back was when it was placed.
- */
-function admit(
-  state: MarketState,
-  order: VerifiedOrder,
-  quantity: Shares,
-  first: ClosedOrder | undefined,
-  context: MarketContext,
-): number {
-  const { outcome } = order
-  const taker = { trader: order.trader, side: order.side, price: order.price, size: quantity }
-  const rules = {
-    nowSec: secondsOf(context.nowMs),
-    selfTrade: state.rules.selfTrade,
-    makersMax: MAKERS_PER_ORDER_MAX,
-  }
-  match(state.books[outcome], taker, rules, matched)
-  const { fills, left, limited } = matched
-  closeAll(state, outcome, matched.expired, 'expired', context)
-  closeAll(state, outcome, matched.selfTraded, 'self-trade', context)
-  const matches = fills.length
-  if (matches > 0) tellFills(state, order, quantity, first !== undefined, context)
-  if (limited && matches === 0 && first === undefined) return 0
-
-  const life = {
-    orderHash: order.orderHash,
-    trader: order.trader,
-    side: order.side,
-    price: order.price,
-    size: order.size,
-    remaining: left as Shares,
-    expiresAtSec: expiresAtSec(order.expiration),
-    placedAtMs: first?.placedAtMs ?? context.nowMs,
-    matches: first?.matches ?? matches,
-  }
-  if (left === 0) {
-    close(state, outcome, life, order.orderHash, 'filled', context)
-  } else if (limited) {
-    // It met as many makers as one order may, so it cannot rest without crossing the book.
-    close(state, outcome, { ...life, remaining: 0 }, order.orderHash, 'cancelled', context)
-  } else {
-    const rests = state.books[outcome].rest(life, life.remaining, life.matches)
-    assert(rests, 'there is room for the order, it was checked before')
-    tellRest(state, life, outcome, left as Shares, context, {
-      order: matches === 0 && first === undefined ? order : undefined,
-      returned: first !== undefined,
-    })
-  }
-  return matches
-}
-
-/** Tells of the fills in `matched`, in as many events as they need, and of the makers they ended. */
-function tellFills(
-  state: MarketState,
-  taker: VerifiedOrder,
-  quantity: Shares,
-  known: boolean,
-  context: MarketContext,
-): void {
-  const list = matched.fills
-  let left: number = quantity
-  for (let from = 0; from < list.length; from += MAKERS_PER_EVENT_MAX) {
-    const to = Math.min(list.length, from + MAKERS_PER_EVENT_MAX)
-    const fills: Fill[] = new Array(to - from)
-    for (let index = from; index < to; index++) {
-      const size = list.taken(index)
-      left -= size
-      fills[index - from] = {
-        makerHash: list.orderHash(index),
-        maker: list.trader(index),
-        price: list.price(index),
-        size,
-        makerRemaining: list.remaining(index),
-      }
-    }
-    const event: OrdersMatched = {
-      type: 'OrdersMatched',
-      marketId: state.market.id,
-      seq: state.seq + 1,
-      atMs: context.nowMs,
-      taker,
-      takerRemaining: left,
-      fills,
-    }
-    emit(state, context, known || from > 0 ? { ...event, known: true } : event)
-    for (let index = from; index < to; index++) {
-      const { makerHash, makerRemaining } = fills[index - from]!
-      if (makerRemaining === 0) closeOne(state, taker.outcome, list, index, makerHash, context)
-    }
-  }
-}
-
-/** Says that an order rests, whole, in part, or with what came back to it. */
-function tellRest(
-  state: MarketState,
-  resting: RestingOrder,
-  outcome: Outcome,
-  added: Shares,
-  context: MarketContext,
-  more: { readonly order: VerifiedOrder | undefined; readonly returned: boolean },
-): void {
-  const event: { -readonly [Field in keyof OrderRested]: OrderRested[Field] } = {
-    type: 'OrderRested',
-    marketId: state.market.id,
-    seq: state.seq + 1,
-    atMs: context.nowMs,
-    orderHash: resting.orderHash,
-    trader: resting.trader,
-    side: resting.side,
-    outcome,
-    price: resting.price,
-    size: resting.size,
-    added,
-    remaining: resting.remaining,
-    expiresAtSec: resting.expiresAtSec,
-    placedAtMs: resting.placedAtMs,
-    matches: resting.matches,
-  }
-  if (more.order !== undefined) event.order = more.order
-  else if (more.returned) event.returned = true
-  emit(state, context, event)
-}
-
-/** What is told and remembered of an order that ends. */
-type Ending = Omit<RestingOrder, 'orderHash' | 'remaining'> & { readonly remaining: number }
-
-/** Says that an order, already out of the book, has ended, and remembers its first answer. */
-function close(
-  state: MarketState,
-  outcome: Outcome,
-  order: Ending,
-  orderHash: OrderHash,
-  reason: OrderCloseReason,
-  context: MarketContext,
-): void {
-  const marketId = state.market.id
-  const { trader, side, price, size, remaining, expiresAtSec, placedAtMs, matches } = order
-  emit(state, context, {
-    type: 'OrderClosed',
-    marketId,
-    seq: state.seq + 1,
-    atMs: context.nowMs,
-    orderHash,
-    trader,
-    side,
-    outcome,
-    price,
-    size,
-    reason,
-    remaining,
-    expiresAtSec,
-    placedAtMs,
-    matches,
-  })
-  state.recall.closed.set(orderHash, {
-    orderHash,
-    marketId,
-    trader,
-    side,
-    outcome,
-    price,
-    size,
-    reason,
-    matches,
-    placedAtMs,
-    expiresAtSec,
-    forgetAfterSec: Math.min(expiresAtSec, state.market.expiration),
-  })
-}
-
-/** A maker that a match has used up. */
-function closeOne(
-  state: MarketState,
-  outcome: Outcome,
-  list: OrderList,
-  index: number,
-  orderHash: OrderHash,
-  context: MarketContext,
-): void {
-  const ending: Ending = {
-    trader: list.trader(index),
-    side: list.side(index),
-    price: list.price(index),
-    size: list.size(index),
-    remaining: 0,
-    expiresAtSec: list.expiresAtSec(index),
-    placedAtMs: list.placedAtMs(index),
-    matches: list.matches(index),
-  }
-  close(state, outcome, ending, orderHash, 'filled', context)
-}
-
-function closeAll(
-  state: MarketState,
-  outcome: Outcome,
-  list: OrderList,
-  reason: OrderCloseReason,
-  context: MarketContext,
-): void {
-  for (let index = 0; index < list.length; index++) {
-    const order = list.order(index)
-    close(state, outcome, order, order.orderHash, reason, context)
-  }
-}
-
-/** A report that cannot be about a trade of this market; whoever sent it is wrong. */
-function reportFlaw(state: MarketState, report: TradeReport): Rejection | undefined {
-  const { tradeId, buy, sell } = report
-  const place = parseTradeId(tradeId)
-  if (place === undefined || place.marketId !== state.market.id || place.sequence > state.seq) {
-    return reject('NOT_FOUND', 'report.tradeId')
-  }
-  const pair = buy.side === BUY && sell.side === SELL && buy.outcome === sell.outcome
-  const here = buy.marketId === state.market.id && sell.marketId === state.market.id
-  return pair && here ? undefined : reject('INVALID_FIELD', 'report', 'not a pair of this market')
-}
-
-/** Whether more would go back to an order than it ever lost. */
-function isOverdrawn(state: MarketState, { buy, sell, size }: TradeReport): boolean {
-  const gone = ({ outcome, orderHash, size: whole }: VerifiedOrder): number =>
-    whole - (state.books[outcome].find(orderHash)?.remaining ?? 0)
-  return !isShares(size) || size > Math.min(gone(buy), gone(sell))
-}
-
-/** Where a trade may go from where it is. Failed is final: its quantity is back in the book. */
-function mayBecome(from: TradeStatus, to: TradeStatus): boolean {
-  switch (to) {
-    case 'submitted':
-    case 'confirmed':
-    case 'failed':
-      return from === 'matched' || from === 'submitted' || from === 'reverted'
-    case 'reverted':
-      return from === 'confirmed'
-    case 'matched':
-      return false
-  }
-}
-
-function recordTrade(state: MarketState, report: TradeReport, context: MarketContext): void {
-  const { tradeId, txHash, reason, fault, status } = report
-  const head = { marketId: state.market.id, seq: state.seq + 1, atMs: context.nowMs }
-  switch (status) {
-    case 'submitted':
-      emit(state, context, { type: 'TradeSubmitted', ...head, tradeId, txHash })
-      break
-    case 'confirmed':
-      emit(state, context, { type: 'TradeConfirmed', ...head, tradeId, txHash })
-      break
-    case 'failed':
-      emit(state, context, { type: 'TradeFailed', ...head, tradeId, txHash, reason, fault })
-      break
-    case 'reverted':
-      emit(state, context, { type: 'TradeReverted', ...head, tradeId, txHash, reason })
-      break
-  }
-  state.recall.trades.set(tradeId, { tradeId, status, txHash, atMs: context.nowMs })
-}
-
-/**
- * A trade that the chain refused: whoever was at fault loses his orders in this market, and the
- * quantity of the other side goes back to its order. The orders at fault leave first, so that what
- * goes back does not meet them again.
- */
-function undoTrade(state: MarketState, report: TradeReport, context: MarketContext): void {
-  const { fault, buy, sell } = report
-  if (closedBy(state, secondsOf(context.nowMs), context)) return
-  const atFault = new Set<Address>()
-  if (fault === 'buyer' || fault === 'both') atFault.add(buy.trader)
-  if (fault === 'seller' || fault === 'both') atFault.add(sell.trader)
-  for (const trader of atFault) {
-    for (const outcome of OUTCOMES) {
-      for (const resting of state.books[outcome].ordersOf(trader)) {
-        state.books[outcome].cancel(resting.orderHash)
-        close(state, outcome, resting, resting.orderHash, 'unfunded', context)
-      }
-    }
-  }
-  for (const order of [buy, sell]) {
-    if (!atFault.has(order.trader)) giveBack(state, order, report.size, context)
-  }
-}
-
-/**
- * A resting order keeps its place and grows: it was there before everybody behind it. One that the
- * failed trade had filled comes back as a new arrival. One that ended otherwise stays ended.
- */
-function giveBack(
-  state: MarketState,
-  order: VerifiedOrder,
-  quantity: Shares,
-  context: MarketContext,
-): void {
-  if (expiresAtSec(order.expiration) <= secondsOf(context.nowMs)) return
-  const book = state.books[order.outcome]
-  const remaining = book.grow(order.orderHash, quantity)
-  if (remaining !== undefined) {
-    const resting = book.find(order.orderHash)
-    assert(resting !== undefined)
-    const returned = { order: undefined, returned: true }
-    tellRest(state, resting, order.outcome, quantity, context, returned)
-    return
-  }
-  const closed = state.recall.closed.get(order.orderHash)
-  if (closed?.reason !== 'filled' || book.isFull) return
-  state.recall.closed.delete(order.orderHash)
-  admit(state, order, quantity, closed, context)
 }
 
 export function viewOf(state: MarketState): MarketView {

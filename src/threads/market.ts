@@ -7,19 +7,16 @@
 import { randomInt } from 'node:crypto'
 import { Histogram, Registry } from 'prom-client'
 import { hasHousework, housekeep, takeTrouble, tidy } from '#actors/housekeeping.ts'
+import { byMarket, commit, marketIdOf, prepare } from '#actors/market-batch.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
 import {
-  byMarket,
-  commit,
   hearNews,
   type MarketNews,
   type MarketThread,
   type MarketThreadProtocol,
   marketThread as marketBehaviour,
-  marketIdOf,
   marketsToExpire,
   newMarketThread,
-  prepare,
   recover,
   viewsOf,
 } from '#actors/market-thread.ts'

@@ -9,13 +9,12 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { housekeep, tidy } from '#actors/housekeeping.ts'
 import { stateHashOf } from '#actors/market.ts'
+import { commit, prepare } from '#actors/market-batch.ts'
 import {
-  commit,
   type MarketThread,
   type MarketThreadProtocol,
   marketThread,
   newMarketThread,
-  prepare,
   recover,
 } from '#actors/market-thread.ts'
 import { PACKED } from '#actors/packed-event.ts'
