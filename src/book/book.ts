@@ -5,7 +5,8 @@
  *
  * An order is one record in a pool and hangs in four structures at once: the queue of its price
  * level, the list of its trader, the index by hash and the expiry wheel. Slots are the numbers of
- * records; one from `locate` or `bestOrder` is good until the book next changes.
+ * records; one from `locate` or `bestOrder` is good until the book next changes. Those four change
+ * together or not at all, so this file is long: one half of such a change must not live elsewhere.
  */
 
 import assert from 'node:assert/strict'

@@ -132,7 +132,7 @@ export async function indexRange(database: Database, range: ChainRange): Promise
   const { chainId, after, upTo, events } = range
   return transact(database, async (transaction, connection) => {
     const sql = statements(database, connection, transaction)
-    if (!(await moveCursor(sql, chainId, after, upTo, range.atMs))) {
+    if (!(await moveCursor(sql, chainId, { from: after, to: upTo, atMs: range.atMs }))) {
       return { written: 'already', withdrawn: [] }
     }
     await insertMarks(sql, chainId, range.marks)
@@ -171,7 +171,7 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
   return transact(database, async (transaction, connection) => {
     const sql = statements(database, connection, transaction)
     const above = [chainId, to.number] as const
-    if (!(await moveCursor(sql, chainId, from, to, rewind.atMs))) {
+    if (!(await moveCursor(sql, chainId, { from, to, atMs: rewind.atMs }))) {
       return { written: 'already', orphaned: [], reverted: [] }
     }
     const orphaned = await marketIds(
@@ -265,9 +265,7 @@ type CursorRow = { indexed_block: number | string; indexed_hash: Uint8Array }
 async function moveCursor(
   sql: Statements,
   chainId: number,
-  from: BlockMark,
-  to: BlockMark,
-  atMs: number,
+  { from, to, atMs }: { readonly from: BlockMark; readonly to: BlockMark; readonly atMs: number },
 ): Promise<boolean> {
   const moved = await sql.run(
     `update chain_cursors set indexed_block = ?, indexed_hash = ?, updated_at_ms = ?
