@@ -5,8 +5,9 @@
 
 import { backoff } from '#domain/backoff.ts'
 import { EventStreamReader } from '#domain/event-stream.ts'
+import type { ShownQuickMarket } from '#domain/quick-market.ts'
 import { SibylError } from './sibyl-error.ts'
-import type { StreamPrice, StreamQuickMarket } from './stream-messages.ts'
+import type { StreamPrice } from './stream-messages.ts'
 import type { CallOptions, HeaderLines, Transport } from './transport.ts'
 
 export type Price = {
@@ -27,7 +28,7 @@ export type PastPrice = Pick<Price, 'price' | 'priceUSD' | 'timestamp'> & {
   readonly source: Price['sourceName']
 }
 
-export type QuickMarket = StreamQuickMarket
+export type QuickMarket = ShownQuickMarket
 
 export type PriceObservation = {
   readonly source: string

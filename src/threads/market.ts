@@ -6,19 +6,16 @@
 
 import { randomInt } from 'node:crypto'
 import { hasHousework, housekeep, takeTrouble, tidy } from '#actors/housekeeping.ts'
+import { byMarket, commit, marketIdOf, prepare } from '#actors/market-batch.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
 import {
-  byMarket,
-  commit,
   hearNews,
   type MarketFollowerProtocol,
   type MarketThread,
   type MarketThreadProtocol,
   marketThread as marketBehaviour,
-  marketIdOf,
   marketsToExpire,
   newMarketThread,
-  prepare,
   recover,
   viewsOf,
 } from '#actors/market-thread.ts'
@@ -49,6 +46,8 @@ const TIDY_EVERY_MS = 1_000
 const HOUSEKEEPING_PAUSE_MS = 2
 
 const FULL = reject('OVERLOADED')
+
+type Placed = MarketThreadProtocol['PlaceOrder']['takes']
 
 export function marketThread(data: ThreadData): ThreadParts {
   const { index, settings } = data
@@ -230,8 +229,14 @@ export function marketThread(data: ThreadData): ThreadParts {
       const options = { ...channelOptions(settings), forms: MARKET_FORMS }
       const channel = new Channel<MarketFollowerProtocol & StoreProtocol>(port, options, {
         heard(type, message, replyTo) {
-          if (holds.hears(type)) channel.reply(replyTo, holds.hear(type, message))
-          else hear(type, message, replyTo, channel)
+          if (holds.hears(type)) {
+            channel.reply(replyTo, holds.hear(type, message))
+            return
+          }
+          // Before it can rest, so that there is no moment in which nobody holds it.
+          const refused = type === 'PlaceOrder' ? holds.placed(message as Placed) : undefined
+          if (refused === undefined) hear(type, message, replyTo, channel)
+          else channel.reply(replyTo, refused)
         },
         closed() {
           // The sessions of a front end with it; when this thread itself stops, the front still lives.

@@ -1,6 +1,6 @@
 /** The settlement thread: one settlement actor per chain, each with the lane of its key. */
 
-import type { TradeReport } from '#actors/market.ts'
+import type { TradeReport } from '#actors/market/state.ts'
 import { statusOf } from '#actors/settlement/lag.ts'
 import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
 import type {

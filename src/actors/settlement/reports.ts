@@ -7,7 +7,7 @@ import type { TradeId } from '#domain/ids.ts'
 import { SETTLEMENT_ENDED_MAX, SETTLEMENT_REPORTS_MAX } from '#domain/limits.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { TradeStatus } from '#domain/trade.ts'
-import type { TradeReport } from '../market.ts'
+import type { TradeReport } from '../market/state.ts'
 import { leaveQueue } from './queue.ts'
 import type { Held, ReportAnswer, SettlementContext, SettlementState } from './state.ts'
 

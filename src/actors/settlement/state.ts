@@ -11,7 +11,7 @@ import type { Rejection } from '#domain/rejection.ts'
 import type { TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import type { Context } from '#runtime/actor.ts'
 import type { PendingTrades } from '#store/reads/settlements.ts'
-import type { TradeReport } from '../market.ts'
+import type { TradeReport } from '../market/state.ts'
 
 export type SettlementProtocol = {
   /** The thread's timer: looks whether anything is due. */

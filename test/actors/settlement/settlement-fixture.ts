@@ -9,7 +9,7 @@
  */
 
 import assert from 'node:assert/strict'
-import type { TradeReport } from '#actors/market.ts'
+import type { TradeReport } from '#actors/market/state.ts'
 import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
 import type {
   ReportAnswer,

@@ -3,14 +3,14 @@
  * its signature. The same for one order, a batch and a check without placing.
  */
 
-import type { OrderAccepted } from '#actors/market.ts'
+import type { OrderAccepted } from '#actors/market/state.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { type Order, orderFlaws, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { RequestContext } from '#http/request-context.ts'
 import { compileValidator } from '#http/validate.ts'
-import type { WriteStages } from '#http/write-stages.ts'
 import type { MarketBoard } from '#live/market-board.ts'
-import type { MarketGateway } from '#live/market-gateway.ts'
+import type { MarketGateway, OrderContext } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
 import { OrderSubmission, orderOf, permitOf } from './order-shapes.ts'
@@ -53,34 +53,27 @@ type OrderCheck = {
   readonly errors: readonly Rejection[]
 }
 
-export type OrderDesk = {
+export type OrderService = {
   /** Verifies an order and enters it. */
-  place(
+  place(submission: OrderSubmission, context: OrderContext): Promise<OrderAccepted | Rejection>
+  verify(
     submission: OrderSubmission,
-    deadlineAtMs: number,
-    requestId?: string,
-    stages?: WriteStages,
-  ): Promise<OrderAccepted | Rejection>
-  verify(submission: OrderSubmission, stages?: WriteStages): Promise<VerifiedOrder | Rejection>
+    context: Pick<RequestContext, 'stages'>,
+  ): Promise<VerifiedOrder | Rejection>
   /** Hands a verified order to its market; orders arrive there as they were handed over. */
-  enter(
-    order: VerifiedOrder,
-    deadlineAtMs: number,
-    requestId?: string,
-    stages?: WriteStages,
-  ): Promise<OrderAccepted | Rejection>
+  enter(order: VerifiedOrder, context: OrderContext): Promise<OrderAccepted | Rejection>
   /** Every failure of anything that claims to be a submission; places nothing. */
   check(submission: unknown): Promise<OrderCheck | Rejection>
 }
 
-export function makeOrderDesk(parts: {
+export function makeOrderService(parts: {
   readonly board: MarketBoard
-  readonly gateway: MarketGateway
+  readonly gateway: Pick<MarketGateway, 'place'>
   readonly verifier: OrderVerifier
   readonly clock: Clock
   /** Told how long each verification took. */
   readonly meter?: StageMeter
-}): OrderDesk {
+}): OrderService {
   const { board, gateway, verifier, clock, meter } = parts
 
   const nowSec = () => Math.floor(clock.nowMs() / 1_000)
@@ -113,15 +106,13 @@ export function makeOrderDesk(parts: {
     return chainId === undefined ? undefined : { chainId, order, signature: submission.signature }
   }
 
-  const desk: OrderDesk = {
-    async place(submission, deadlineAtMs, requestId, stages) {
-      const verified = await desk.verify(submission, stages)
-      return isRejection(verified)
-        ? verified
-        : desk.enter(verified, deadlineAtMs, requestId, stages)
+  const service: OrderService = {
+    async place(submission, context) {
+      const verified = await service.verify(submission, context)
+      return isRejection(verified) ? verified : service.enter(verified, context)
     },
 
-    async verify(submission, stages) {
+    async verify(submission, { stages }) {
       // Time is the market's to judge: an order that it has accepted before is answered as it was
       // then, also when its end is near by now.
       const flaw = flawsOf(submission).find(({ rejected }) => rejected !== 'EXPIRATION_TOO_SOON')
@@ -139,9 +130,8 @@ export function makeOrderDesk(parts: {
       return verifier.verified(signed, inspection, permit)
     },
 
-    async enter(order, deadlineAtMs, requestId, stages) {
-      const leftMs = Math.max(1, deadlineAtMs - clock.nowMs())
-      const answer = await gateway.place(order, leftMs, requestId, stages)
+    async enter(order, context) {
+      const answer = await gateway.place(order, context)
       // A market that is over may be gone from its thread; everybody else still knows it.
       const isGone = isRejection(answer) && answer.rejected === 'MARKET_NOT_FOUND'
       return isGone && isOver(order.marketId) ? reject('MARKET_CLOSED') : answer
@@ -169,7 +159,7 @@ export function makeOrderDesk(parts: {
       return { valid: errors.length === 0, orderHash, recovered, errors }
     },
   }
-  return desk
+  return service
 }
 
 function isPassing({ rejected }: Rejection): boolean {

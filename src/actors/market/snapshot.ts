@@ -8,7 +8,7 @@ import type { Sequence } from '#domain/ids.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import { OUTCOMES } from '#domain/order.ts'
 import type { Snapshot } from '#log/event-log.ts'
-import type { MarketState } from './market.ts'
+import type { MarketState } from './state.ts'
 
 const OUTCOME_BYTES = 8
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { MarketView, OpenOrder } from '#actors/market.ts'
+import type { MarketView, OpenOrder } from '#actors/market/state.ts'
 import { listMarkets } from '#api/markets/list-markets.ts'
 import { orderbook } from '#api/markets/orderbook.ts'
-import { makeOrderDesk, type OrderVerifier } from '#api/orders/order-desk.ts'
+import { makeOrderService, type OrderVerifier } from '#api/orders/order-service.ts'
 import type { OrderSubmission } from '#api/orders/order-shapes.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -16,7 +16,7 @@ import { signedOrder } from '../support/signed-orders.ts'
 const market = marketNumbered(0x51)
 const trader = `0x${'1'.repeat(40)}` as Address
 const hash = `0x${'2'.repeat(64)}` as OrderHash
-const laterMs = () => Date.now() + 120_000
+const later = () => ({ deadlineAtMs: Date.now() + 120_000 })
 
 function boardOf({ whole = true, current = true, closed = false } = {}): MarketBoard {
   const board = makeBoard({ isWhole: () => whole, isCurrent: () => current })
@@ -60,9 +60,9 @@ test('while a market thread is away, a market that is not here may exist', async
   ] as const) {
     const board = boardOf({ current })
     const gateway = gatewayOf(reject('INTERNAL'))
-    const desk = makeOrderDesk({ board, gateway, verifier: verifierOf(), clock: systemClock })
-    assert.equal(codeOf(await desk.place(unknown, laterMs())), code)
-    const check = await desk.check(unknown)
+    const service = makeOrderService({ board, gateway, verifier: verifierOf(), clock: systemClock })
+    assert.equal(codeOf(await service.place(unknown, later())), code)
+    const check = await service.check(unknown)
     if (current) assert.ok(!isRejection(check) && check.errors[0]?.rejected === code)
     else assert.equal(codeOf(check), code)
     const path = { marketId: unknown.order.marketId }
@@ -82,18 +82,18 @@ test('a list of markets waits until every thread has told its own', async () => 
 test('a verify pool that is too busy says nothing about the order', async () => {
   const verifier = verifierOf(reject('OVERLOADED'))
   const gateway = gatewayOf(reject('INTERNAL'))
-  const desk = makeOrderDesk({ board: boardOf(), gateway, verifier, clock: systemClock })
+  const service = makeOrderService({ board: boardOf(), gateway, verifier, clock: systemClock })
   const submission = await submissionTo(market.id)
-  assert.equal(codeOf(await desk.place(structuredClone(submission), laterMs())), 'OVERLOADED')
-  assert.equal(codeOf(await desk.check(structuredClone(submission))), 'OVERLOADED')
+  assert.equal(codeOf(await service.place(structuredClone(submission), later())), 'OVERLOADED')
+  assert.equal(codeOf(await service.check(structuredClone(submission))), 'OVERLOADED')
 })
 
 test('a market that is over and gone from its thread is closed, not unknown', async () => {
   const gateway = gatewayOf(reject('MARKET_NOT_FOUND'))
   const place = async (closed: boolean) => {
     const board = boardOf({ closed })
-    const desk = makeOrderDesk({ board, gateway, verifier: verifierOf(), clock: systemClock })
-    return codeOf(await desk.place(await submissionTo(market.id), laterMs()))
+    const service = makeOrderService({ board, gateway, verifier: verifierOf(), clock: systemClock })
+    return codeOf(await service.place(await submissionTo(market.id), later()))
   }
   assert.equal(await place(true), 'MARKET_CLOSED')
   assert.equal(await place(false), 'MARKET_NOT_FOUND')
@@ -113,18 +113,18 @@ test('a thread that is full or away is no empty list, and no end of a cancel of 
     { unanswered: 'closed' },
     { unanswered: 'late' },
   ]) {
-    const gateway = makeGateway([fine, threadOf(trouble)], () => 0)
-    assert.equal(codeOf(await gateway.openOrders(trader, undefined, 1_000)), 'OVERLOADED')
+    const gateway = makeGateway([fine, threadOf(trouble)], () => 0, systemClock)
+    assert.equal(codeOf(await gateway.openOrders(trader, undefined, later())), 'OVERLOADED')
   }
-  const both = makeGateway([fine, fine], () => 0)
-  assert.deepEqual(await both.openOrders(trader, undefined, 1_000), [order, order])
+  const both = makeGateway([fine, fine], () => 0, systemClock)
+  assert.deepEqual(await both.openOrders(trader, undefined, later()), [order, order])
 
   const gone = marketNumbered(0x53).id
   const threads = [threadOf({ orderHashes: [hash] }), threadOf(reject('MARKET_NOT_FOUND'))]
-  const gateway = makeGateway(threads, (marketId) => (marketId === gone ? 1 : 0))
-  assert.deepEqual(await gateway.cancelAll(trader, [gone, market.id], 1_000), [hash])
-  const lost = makeGateway([threadOf({ unanswered: 'closed' })], () => 0)
-  assert.equal(codeOf(await lost.cancelAll(trader, [market.id], 1_000)), 'OUTCOME_UNKNOWN')
+  const gateway = makeGateway(threads, (marketId) => (marketId === gone ? 1 : 0), systemClock)
+  assert.deepEqual(await gateway.cancelAll(trader, [gone, market.id], later()), [hash])
+  const lost = makeGateway([threadOf({ unanswered: 'closed' })], () => 0, systemClock)
+  assert.equal(codeOf(await lost.cancelAll(trader, [market.id], later())), 'OUTCOME_UNKNOWN')
 })
 
 test('what was missed between two views is asked of the database', () => {
