@@ -411,7 +411,7 @@ test('a snapshot that is ahead of its log shows that the log has lost something'
   for (const [path, bytes] of copies) writeFileSync(path, bytes)
   assert.throws(() => open(), fault('LOG_LOST'))
   assert.deepEqual(readdirSync(snapshots), [`${market}-9`], 'what is refused stays')
-  // Who accepts it must never meet the snapshot again.
+  // A log that accepts the loss must never meet the snapshot again.
   const accepted = open({ acceptLoss: true })
   assert.deepEqual(accepted.snapshots(0), [])
   assert.deepEqual(readdirSync(snapshots), [])
