@@ -188,7 +188,7 @@ export async function startRefusal(options: ExchangeOptions): Promise<string> {
   return said
 }
 
-/** Settings of whoever runs the tests are not those of the test. */
+/** Settings in the environment of the run are not those of the test. */
 export function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('SIBYL_')))
 }
