@@ -1,7 +1,7 @@
 /**
  * Registers and revokes API keys. It lives beside the projector, because the store is the only
  * writer of the database; it writes one change after the other, since the limit of keys per address
- * counts those before, answers once the database has it, and tells the fronts what is revoked.
+ * counts those before, answers once the database has it, and tells the fronts what has changed.
  */
 
 import type { ApiKey } from '#domain/api-key.ts'
@@ -19,20 +19,28 @@ export type ApiKeysProtocol = {
     takes: { id: string; atMs: number; untilMs: number }
     answers: { revoked: readonly string[] } | Rejection
   }
-  KeyWritten: { takes: { ticket: Deferred; revoked: readonly string[] }; answers: undefined }
+  KeyWritten: {
+    takes: { ticket: Deferred; registered: ApiKey | undefined; revoked: readonly string[] }
+    answers: undefined
+  }
   KeyFailed: { takes: { ticket: Deferred; retry: boolean }; answers: undefined }
 }
 
 /** What the fronts are told. */
 export type KeyFollowerProtocol = {
   KeysRevoked: { takes: { ids: readonly string[] }; answers: undefined }
+  KeyRegistered: { takes: { key: ApiKey }; answers: undefined }
 }
-/** What it says: these are revoked. */
-export type ApiKeysEvent = { readonly ids: readonly string[] }
+
+export type ApiKeysEvent =
+  | { readonly type: 'KeysRevoked'; readonly ids: readonly string[] }
+  | { readonly type: 'KeyRegistered'; readonly key: ApiKey }
 
 type Change = {
   readonly ticket: Deferred
   readonly untilMs: number
+  /** The key that it registers. */
+  readonly registers?: ApiKey
   /** Resolves with the keys that are revoked by it. */
   readonly write: () => Promise<readonly string[]>
 }
@@ -52,17 +60,18 @@ type KeysContext = Context<ApiKeysProtocol, ApiKeysEvent>
 
 export const apiKeys: Behaviour<ApiKeysState, ApiKeysProtocol, ApiKeysEvent> = {
   RegisterApiKey(state, { key, activeMax, untilMs }, context) {
-    return inTurn(state, context, untilMs, () => state.register(key, activeMax))
+    const write = () => state.register(key, activeMax)
+    return inTurn(state, context, { untilMs, registers: key, write })
   },
 
   RevokeApiKey(state, { id, atMs, untilMs }, context) {
-    return inTurn(state, context, untilMs, () =>
-      state.revoke(id, atMs).then((found) => (found ? [id] : [])),
-    )
+    const write = () => state.revoke(id, atMs).then((found) => (found ? [id] : []))
+    return inTurn(state, context, { untilMs, write })
   },
 
-  KeyWritten(state, { ticket, revoked }, context) {
-    if (revoked.length > 0) context.emit({ ids: revoked })
+  KeyWritten(state, { ticket, registered, revoked }, context) {
+    if (revoked.length > 0) context.emit({ type: 'KeysRevoked', ids: revoked })
+    if (registered !== undefined) context.emit({ type: 'KeyRegistered', key: registered })
     context.answer(ticket, { revoked })
     writeNext(state, context)
     return undefined
@@ -78,12 +87,11 @@ export const apiKeys: Behaviour<ApiKeysState, ApiKeysProtocol, ApiKeysEvent> = {
 function inTurn(
   state: ApiKeysState,
   context: KeysContext,
-  untilMs: number,
-  write: Change['write'],
+  change: Omit<Change, 'ticket'>,
 ): Deferred | Rejection {
   if (state.waiting.length >= API_KEY_WRITES_WAITING_MAX) return reject('OVERLOADED')
   const ticket = context.defer()
-  state.waiting.push({ ticket, untilMs, write })
+  state.waiting.push({ ...change, ticket })
   if (!state.writing) writeNext(state, context)
   return ticket
 }
@@ -91,7 +99,7 @@ function inTurn(
 function writeNext(state: ApiKeysState, context: KeysContext): void {
   state.writing = false
   for (let next = state.waiting.shift(); next !== undefined; next = state.waiting.shift()) {
-    const { ticket, untilMs, write } = next
+    const { ticket, untilMs, registers: registered, write } = next
     if (untilMs <= context.nowMs) {
       context.answer(ticket, reject('OVERLOADED'))
       continue
@@ -99,7 +107,7 @@ function writeNext(state: ApiKeysState, context: KeysContext): void {
     state.writing = true
     context.pipe(
       write(),
-      (revoked) => ({ type: 'KeyWritten', message: { ticket, revoked } }),
+      (revoked) => ({ type: 'KeyWritten', message: { ticket, registered, revoked } }),
       (error) => ({
         type: 'KeyFailed',
         message: { ticket, retry: (error as { retryable?: boolean }).retryable === true },

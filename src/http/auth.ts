@@ -4,27 +4,31 @@
  * learns the first thing to fix. A nonce is recorded only after the signature fits: no client can use
  * up a token that it could not have made.
  *
- * Keys are kept in memory for a second. Revocations are told by the store besides, at once; so a
- * database that is slow or away does not lock out the keys that were known when it went.
+ * Keys are kept in memory. The store tells which are registered and revoked, at once; so a key that is
+ * known needs no query, and a database that is slow or away locks out none of them. An id that is no
+ * key is remembered too, and only so many unknown ones are looked up at a time: strangers who make
+ * them up cost the others nothing.
  */
 
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { API_KEY_ID, type ApiKey } from '#domain/api-key.ts'
 import { Fault } from '#domain/fault.ts'
 import { TOKEN_AHEAD_SEC_MAX, TOKEN_LIFE_SEC } from '#domain/limits.ts'
-import { type Rejection, reject } from '#domain/rejection.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { NonceLedger } from './nonce-ledger.ts'
 import type { Principal } from './route.ts'
 
-/** How long a key is taken from memory without asking. */
-const KEY_FRESH_MS = 1_000
+/** How long a key is taken from memory without asking, while the store tells what changes. */
+const KEY_FRESH_MS = 60_000
 /** How long a request waits for the database to confirm a key that is known. */
 const KEY_PATIENCE_MS = 500
 /** How long a key that was known stays in force while the database cannot be asked. */
 const KEY_GRACE_MS = 600_000
-/** Keys kept in memory by one front. */
+/** Keys kept in memory by one front, and as many ids that are none. */
 const KEYS_CACHED_MAX = 10_000
+/** Unknown ids that are looked up at once; one more is asked to come again. */
+const LOOKUPS_MAX = 64
 const PAYLOAD_CHARS_MAX = 1_024
 
 type TokenPayload = { readonly kid: string; readonly ts: number; readonly n: string }
@@ -32,9 +36,11 @@ type TokenPayload = { readonly kid: string; readonly ts: number; readonly n: str
 export type Authenticator = {
   /** The owner of the token in the header, or why it is none. */
   identify(authorization: string): Promise<Principal | Rejection>
+  /** The store has a new key. */
+  registered(key: ApiKey): void
   /** The store has revoked these. */
   revoked(ids: readonly string[]): void
-  /** The store may have revoked something without our hearing it. */
+  /** The store may have registered or revoked something without our hearing it. */
   unheard(): void
 }
 
@@ -55,22 +61,34 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
   const { findKey, nonces, clock } = options
   const firstSec = Math.ceil(options.startedAtMs / 1_000)
   const known = new Map<string, KnownKey>()
-  /** Never more than there are requests in flight. */
+  /** Ids that are no key, and when that was answered. */
+  const unknown = new Map<string, number>()
+  /** Never more than there are known keys, and so many unknown ones. */
   const asking = new Map<string, Asking>()
   let heardSinceMs = Number.NEGATIVE_INFINITY
   let revokedAtMs = Number.NEGATIVE_INFINITY
 
-  async function keyOf(id: string): Promise<KnownKey | undefined> {
+  let strangers = 0
+
+  const isFresh = (askedAtMs: number, nowMs: number): boolean =>
+    nowMs - askedAtMs < KEY_FRESH_MS && askedAtMs >= heardSinceMs
+
+  async function keyOf(id: string): Promise<KnownKey | Rejection | undefined> {
     const nowMs = clock.nowMs()
     const kept = known.get(id)
-    if (kept !== undefined && nowMs - kept.askedAtMs < KEY_FRESH_MS) return kept
+    if (kept !== undefined && isFresh(kept.askedAtMs, nowMs)) return kept
+    const missedAtMs = unknown.get(id)
+    if (missedAtMs !== undefined && isFresh(missedAtMs, nowMs)) return undefined
     const asked = asking.get(id)
-    if (asked !== undefined && nowMs - asked.askedAtMs < KEY_FRESH_MS) return asked.answer
+    if (asked !== undefined && isFresh(asked.askedAtMs, nowMs)) return asked.answer
+    if (kept === undefined && strangers >= LOOKUPS_MAX) return reject('OVERLOADED')
+    if (kept === undefined) strangers++
     const found = ask(id, nowMs)
     const mayWait = kept !== undefined && nowMs - kept.askedAtMs <= KEY_GRACE_MS
     const mine = { askedAtMs: nowMs, answer: mayWait ? withGrace(id, found) : found }
     asking.set(id, mine)
     const done = (): void => {
+      if (kept === undefined) strangers--
       if (asking.get(id) === mine) asking.delete(id)
     }
     found.then(done, done)
@@ -87,12 +105,18 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
     // What was read before a revocation was heard may be older than it.
     if (askedAtMs <= revokedAtMs || (kept !== undefined && kept.askedAtMs > askedAtMs)) return found
     known.delete(id)
-    if (found !== undefined) known.set(id, found)
-    for (const oldest of known.keys()) {
-      if (known.size <= KEYS_CACHED_MAX) break
-      known.delete(oldest)
-    }
+    unknown.delete(id)
+    if (found !== undefined) remember(known, id, found)
+    else remember(unknown, id, askedAtMs)
     return found
+  }
+
+  function remember<Value>(map: Map<string, Value>, id: string, value: Value): void {
+    map.set(id, value)
+    for (const oldest of map.keys()) {
+      if (map.size <= KEYS_CACHED_MAX) break
+      map.delete(oldest)
+    }
   }
 
   /** The answer, or the key as it is known when the answer does not come. */
@@ -133,6 +157,7 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
       if (options.singleUse && payload.ts < firstSec) return reject('UNAUTHORIZED_TOKEN_EXPIRED')
       const found = API_KEY_ID.test(payload.kid) ? await keyOf(payload.kid) : undefined
       if (found === undefined) return reject('UNAUTHORIZED_KEY_NOT_FOUND')
+      if (isRejection(found)) return found
       const { key, publicKey } = found
       if (key.revokedAtMs !== null) return reject('UNAUTHORIZED_KEY_INACTIVE')
       if (key.expiresAtSec !== null && key.expiresAtSec <= nowSec) {
@@ -152,6 +177,15 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
       }
       const { id: keyId, address, expiresAtSec } = key
       return { keyId, address, ...(expiresAtSec === null ? {} : { expiresAtSec }) }
+    },
+
+    registered(key) {
+      unknown.delete(key.id)
+      remember(known, key.id, {
+        key,
+        publicKey: publicKeyOf(key.publicKey),
+        askedAtMs: clock.nowMs(),
+      })
     },
 
     revoked(ids) {

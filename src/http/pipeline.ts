@@ -20,6 +20,7 @@ import { makeHeldCalls } from './held-calls.ts'
 import { parseJson } from './json.ts'
 import { readParameter, readQuery, type Values } from './query.ts'
 import { makeBodyReader } from './read-body.ts'
+import { makeRepeatedErrors } from './repeated-errors.ts'
 import type { AuthClass, CostClass, Principal, RouteRequest, Takeover } from './route.ts'
 import { newWriteStages, TIMING_HEADER } from './write-stages.ts'
 
@@ -129,6 +130,7 @@ export function createPipeline(options: {
 
   const calls = makeHeldCalls({ clock, overdue })
   const { hold, release } = calls
+  const errors = makeRepeatedErrors(log, clock)
   const sender: Sender = createSender({ cors, hold, release, draining: calls.isDraining, meter })
   const { sendRejection } = sender
   const bodies = makeBodyReader({ bytesMax: settings.bodyBytesMax, hold, sendRejection })
@@ -426,10 +428,8 @@ export function createPipeline(options: {
   }
 
   function failed(call: Call, error: unknown): void {
-    log.error(
-      { requestId: call.request.requestId, route: call.compiled.route.path, err: error },
-      'a request failed',
-    )
+    const { requestId } = call.request
+    errors.tell(error, { requestId, route: call.compiled.route.path }, 'a request failed')
     if (call.phase === 'over' || call.phase === 'sending') return
     // What is away outside may be back soon; everything else is a bug.
     const away = error instanceof Fault && error.retryable

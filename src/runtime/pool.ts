@@ -8,12 +8,15 @@ import { inTime } from './in-time.ts'
 import type { PoolTask, PoolThreadSays } from './pool-thread.ts'
 
 type Pool = {
-  /** Calls the export `name` of the entry. Rejects when the queue is full or the thread died. */
+  /** Calls the export `name` of the entry. Rejects with `PoolFull`, or when the thread died. */
   run(task: unknown, name: string): Promise<unknown>
   /** Refuses what waits, and ends when what is under way has ended, or does not end in time. */
   close(): Promise<void>
   readonly waiting: number
 }
+
+/** The queue of a pool is full; trying again later may help. */
+export class PoolFull extends Error {}
 
 const LOAD_MS_MAX = 30_000
 const CLOSE_MS_MAX = 5_000
@@ -51,7 +54,10 @@ export function makePool(options: {
   // The caller that waits for a task hears of it; a death without a task concerns no caller.
   piscina.on('error', () => {})
   return {
-    run: (task, name) => piscina.run({ name, task } satisfies PoolTask),
+    async run(task, name) {
+      if (piscina.queueSize >= options.queueMax) throw new PoolFull('the queue of a pool is full')
+      return piscina.run({ name, task } satisfies PoolTask)
+    },
     async close() {
       const loaded = new Promise<void>((resolve) => {
         allLoaded = resolve

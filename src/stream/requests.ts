@@ -8,6 +8,7 @@ import { Fault } from '#domain/fault.ts'
 import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Log } from '#http/pipeline.ts'
+import { makeRepeatedErrors } from '#http/repeated-errors.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import type { Principal } from '#http/route.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
@@ -34,8 +35,8 @@ export type RequestParts = {
   readonly held?: HeldOrders
   /** Whether orders need an authenticated session. */
   readonly bearer: boolean
-  /** Draws what a write costs; false when there is nothing left to draw from. */
-  readonly drawWrite?: (ip: string, principal: Principal | undefined) => boolean
+  /** Draws what a request costs; false when there is nothing left to draw from. */
+  readonly draw?: (cost: 'read' | 'write', ip: string, principal: Principal | undefined) => boolean
   readonly settings: {
     readonly deadlineMs: number
     readonly subscriptionsMax: number
@@ -59,10 +60,15 @@ export function makeRequests(
   const { gateway, orders, held, settings, clock, log } = parts
   const { channels, delivery, sessions } = within
   const { answer, answerError } = delivery
+  const errors = makeRepeatedErrors(log, clock)
   let subscriptions = 0
 
   function act(connection: Connection, request: Request): void {
     const { id } = request
+    if (!WRITES.has(request.op) && parts.draw?.('read', connection.ip, undefined) === false) {
+      answerError(connection, id, reject('RATE_LIMITED'))
+      return
+    }
     switch (request.op) {
       case 'subscribe':
         subscribe(connection, request)
@@ -89,6 +95,11 @@ export function makeRequests(
         break
       }
       case 'auth':
+        // As much as a write: a key may have to be looked up, and a signature is checked.
+        if (parts.draw?.('write', connection.ip, undefined) === false) {
+          answerError(connection, id, reject('RATE_LIMITED'))
+          break
+        }
         later(connection, id, async () => {
           const principal = await sessions.authenticate(connection, request.token)
           if (isRejection(principal)) return principal
@@ -235,7 +246,7 @@ export function makeRequests(
     const principal = sessions.principalOf(connection)
     if (parts.bearer && principal === undefined) {
       answerError(connection, id, reject('UNAUTHORIZED_MISSING_HEADER'))
-    } else if (parts.drawWrite?.(connection.ip, principal) === false) {
+    } else if (parts.draw?.('write', connection.ip, principal) === false) {
       answerError(connection, id, reject('RATE_LIMITED'))
     } else later(connection, id, work)
   }
@@ -253,7 +264,7 @@ export function makeRequests(
     connection.inFlight++
     work()
       .catch((error: unknown) => {
-        log.error({ session: connection.session, err: error }, 'a request of the stream failed')
+        errors.tell(error, { session: connection.session }, 'a request of the stream failed')
         // What is away outside may be back soon; everything else is a bug.
         return reject(error instanceof Fault && error.retryable ? 'OVERLOADED' : 'INTERNAL')
       })
@@ -267,6 +278,8 @@ export function makeRequests(
   return { act, drop, subscriptions: () => subscriptions }
 }
 
+/** What draws for itself; everything else costs what a read does. */
+const WRITES: ReadonlySet<Request['op']> = new Set(['auth', 'place', 'cancel'])
 const NOBODY = {} as Subscription
 const NO_SUBSCRIPTION = reject('NOT_FOUND', 'sub', 'there is no such subscription')
 const NO_CANCEL_ON_DISCONNECT = reject(

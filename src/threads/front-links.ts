@@ -103,10 +103,12 @@ export function linkFront(
         authenticator.revoked(ids)
         hub()?.revoked(ids)
       },
+      KeyRegistered: ({ key }) => authenticator.registered(key),
     }
     store.replace(
       new Channel(port, options, {
         heard: (type, message) => hearers[type as keyof KeyFollowerProtocol](message as never),
+        closed: () => authenticator.unheard(),
       }),
     )
     // What the store before this one said last may not have arrived.

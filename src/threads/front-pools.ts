@@ -4,9 +4,11 @@ import type { OrderVerifier } from '#api/orders/order-service.ts'
 import type { Log } from '#config/logging.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { contractsOf, databaseUrlOf } from '#config/thread-data.ts'
+import type { ApiKey } from '#domain/api-key.ts'
+import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
-import { makePool } from '#runtime/pool.ts'
+import { makePool, PoolFull } from '#runtime/pool.ts'
 import { askQuery, type Query } from '#store/reads/queries.ts'
 import { createBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
 import { type OrderInspection, type SignedOrder, verifiedOrder } from '#verify/inspect-orders.ts'
@@ -17,6 +19,8 @@ const QUEUE_MAX = 10_000
 
 export type FrontPools = {
   readonly query: Query
+  /** Where tokens are needed, through a thread of its own: no long read stands in its way. */
+  findKey(id: string): Promise<ApiKey | undefined>
   readonly verifier: OrderVerifier
   /** Who signed a text as wallets do; undefined when the signature is none. */
   recoverSigner(message: string, signature: string): Promise<Address | undefined>
@@ -37,12 +41,20 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
     concurrentPerThread: TASKS_PER_WORKER,
     data: { domains } satisfies VerifyWorkerData,
   })
-  const queryPool = makePool({
-    queueMax: QUEUE_MAX,
-    entry: new URL('../../workers/query.ts', import.meta.url),
-    threads: settings.database.queryThreads,
-    data: { databaseUrl: databaseUrlOf(settings) },
-  })
+  const openQueryPool = (threads: number) =>
+    makePool({
+      queueMax: QUEUE_MAX,
+      entry: new URL('../../workers/query.ts', import.meta.url),
+      threads,
+      data: { databaseUrl: databaseUrlOf(settings) },
+    })
+  const queryPool = openQueryPool(settings.database.queryThreads)
+  const keyPool = settings.auth.bearer ? openQueryPool(1) : queryPool
+  const pools = new Set([verifyPool, queryPool, keyPool])
+  const queryIn =
+    (pool: typeof queryPool): Query =>
+    (name, args) =>
+      askQuery({ run: (task) => refusable(pool.run(task, 'answer')) }, name, args)
   const batcher = createBatcher<SignedOrder, OrderInspection | Rejection>({
     workers: settings.verify.threads,
     run: (orders) =>
@@ -51,18 +63,29 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
     onFailure: (error) => log.error({ err: error }, 'a verify task failed'),
   })
   return {
-    query: (name, args) => askQuery({ run: (task) => queryPool.run(task, 'answer') }, name, args),
+    query: queryIn(queryPool),
+    findKey: (id) => queryIn(keyPool)('apiKeyById', { id }),
     verifier: {
       inspect: (signed) => batcher.ask(signed),
       verified: (signed, inspection, permit) => verifiedOrder(signed, inspection, permit),
     },
     async recoverSigner(message, signature) {
-      const signer = await verifyPool.run({ message, signature }, 'recoverMessageSigner')
+      const signer = await refusable(verifyPool.run({ message, signature }, 'recoverMessageSigner'))
       return (signer as Address | null) ?? undefined
     },
     engines: () => verifyPool.run(undefined, 'engines') as Promise<string>,
     async close() {
-      await Promise.all([verifyPool.close(), queryPool.close()])
+      await Promise.all([...pools].map((pool) => pool.close()))
     },
+  }
+}
+
+/** A full pool is no bug: the client may try again. */
+async function refusable<Result>(work: Promise<Result>): Promise<Result> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof PoolFull)) throw error
+    throw new Fault('POOL_FULL', error.message, { retryable: true })
   }
 }

@@ -49,14 +49,14 @@ export function openStream(
     perSessionMax: stream.heldOrdersMax,
     deadlineMs: front.deadlineMs,
   })
-  /** A write on the stream costs what it costs over HTTP: from its address, and from its key. */
-  const drawWrite: NonNullable<StreamParts['drawWrite']> = (ip, principal) => {
+  /** A request on the stream costs what it costs over HTTP: from its address, and from its key. */
+  const draw: NonNullable<StreamParts['draw']> = (cost, ip, principal) => {
     if (limiter === undefined) return true
     const arrival = {
       requestId: '',
       route: '/api/v1/stream',
       auth: 'write',
-      cost: 'write',
+      cost,
       ip,
       authorization: '',
       deadlineAtMs: 0,
@@ -74,7 +74,7 @@ export function openStream(
     authenticator,
     assets: parts.assets,
     bearer: auth.bearer,
-    drawWrite,
+    draw,
     publish: parts.publish,
     settings,
     clock: systemClock,

@@ -85,7 +85,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       quickMarket: (asset, event) => hub?.quickMarket(asset, event),
     },
   )
-  const findKey = async (id: string) => pools?.query('apiKeyById', { id })
+  const findKey = async (id: string) => pools?.findKey(id)
   const authenticator = makeAuthenticator({
     findKey,
     nonces: makeNonceLedger(data.nonces),

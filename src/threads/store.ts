@@ -89,7 +89,10 @@ export function storeThread(data: ThreadData): ThreadParts {
       keys = serveActor<ApiKeysState, ApiKeysProtocol, ApiKeysEvent>({
         behaviour: apiKeys,
         state: keyWriter,
-        say: (event) => clients.tell('KeysRevoked', event),
+        say(event) {
+          if (event.type === 'KeysRevoked') clients.tell(event.type, { ids: event.ids })
+          else clients.tell(event.type, { key: event.key })
+        },
       })
       writes = serveActor<ClerkState, ClerkProtocol>({ behaviour: clerk, state: writer })
       look()

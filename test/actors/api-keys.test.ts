@@ -38,7 +38,14 @@ function start() {
     mailboxMax: 10_000,
     batchMax: 10_000,
     full: 'full',
-    say: (news) => said.push(...news.map(({ ids }) => `revoked ${ids.join()}`)),
+    say: (news) =>
+      said.push(
+        ...news.map((event) =>
+          event.type === 'KeysRevoked'
+            ? `revoked ${event.ids.join()}`
+            : `registered ${event.key.id}`,
+        ),
+      ),
   })
   const channel = {
     reply: (id: number, answer: unknown) => said.push(`${id}: ${JSON.stringify(answer)}`),
@@ -52,7 +59,7 @@ function start() {
 
 const register = (id: string, untilMs = 5_000) => ({ key: { ...KEY, id }, activeMax: 20, untilMs })
 
-test('changes are written one after the other, and what is revoked is told before the answer', async () => {
+test('changes are written one after the other, and what has changed is told before the answer', async () => {
   const { ask, begun, heard, writes, said } = start()
   ask('RegisterApiKey', register('a'))
   ask('RevokeApiKey', { id: 'b', atMs: 1, untilMs: 5_000 })
@@ -63,13 +70,14 @@ test('changes are written one after the other, and what is revoked is told befor
   writes[1]?.end.resolve(true)
   await begun(3)
   writes[2]?.end.resolve(false)
-  await heard(5)
+  await heard(6)
   assert.deepEqual(
     writes.map(({ what }) => what),
     ['register a', 'revoke b', 'revoke c'],
   )
   assert.deepEqual(said, [
     'revoked old',
+    'registered a',
     '1: {"revoked":["old"]}',
     'revoked b',
     '2: {"revoked":["b"]}',
@@ -88,8 +96,14 @@ test('what its asker has given up is not written', async () => {
   await begun(2)
   assert.equal(writes[1]?.what, 'register patient')
   writes[1]?.end.resolve([])
-  await heard(3)
-  assert.deepEqual(said, ['1: {"revoked":[]}', '2: {"rejected":"OVERLOADED"}', '3: {"revoked":[]}'])
+  await heard(5)
+  assert.deepEqual(said, [
+    'registered slow',
+    '1: {"revoked":[]}',
+    '2: {"rejected":"OVERLOADED"}',
+    'registered patient',
+    '3: {"revoked":[]}',
+  ])
 })
 
 test('a failure is answered and does not stop those behind it', async () => {
@@ -103,10 +117,11 @@ test('a failure is answered and does not stop those behind it', async () => {
   writes[1]?.end.reject(new Error('a bug'))
   await begun(3)
   writes[2]?.end.resolve([])
-  await heard(3)
+  await heard(4)
   assert.deepEqual(said, [
     '1: {"rejected":"OVERLOADED"}',
     '2: {"rejected":"INTERNAL"}',
+    'registered c',
     '3: {"revoked":[]}',
   ])
 })

@@ -272,3 +272,25 @@ test('clients that vanish leave nothing behind', async (t) => {
     assert.deepEqual([connections, subscriptions, topics], [0, 0, 0])
   })
 })
+
+test('every request draws from the limit of its address, an authentication as much as a write', async (t) => {
+  const drawn: string[] = []
+  let left = 4
+  const draw = (cost: string) => {
+    drawn.push(cost)
+    return left-- > 0
+  }
+  const stream = await startStream(t, { parts: { draw } })
+  const client = await stream.connect()
+  client.say({ op: 'ping' })
+  client.say({ op: 'auth', token: 'no.token' })
+  client.say({ op: 'subscribe', channel: 'trades', marketId: marketIdOf(0) })
+  client.say({ op: 'unsubscribe', sub: 'none' })
+  client.say({ op: 'auth', token: 'no.token' })
+  client.say({ op: 'ping' })
+  await eventually(() => {
+    assert.deepEqual(drawn, ['read', 'write', 'read', 'read', 'write', 'read'])
+    const limited = client.frames.filter(({ code }) => code === 'RATE_LIMITED')
+    assert.equal(limited.length, 2)
+  })
+})
