@@ -264,7 +264,7 @@ test('people without ether', async (t) => {
   await t.test('the same request many times at once is one transaction', async () => {
     const hal = await person(UNIT)
     const before = await relayed.sent()
-    const request = await hal.client.relayer.sign.ctfApproval()
+    const request = await hal.client.relayer.sign.ctfApproval(TTL)
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => hal.client.relayer.submit(request)),
     )
@@ -278,10 +278,10 @@ test('people without ether', async (t) => {
     const ida = await person(UNIT)
     const { conditionalTokens: nonce } = await ida.client.relayer.nonces()
     assert.equal(nonce, '0')
-    await ida.client.relayer.ctfApproval()
-    await ida.client.relayer.ctfApproval({ approved: false })
-    await ida.client.relayer.stablecoinPermit()
-    const { tx_hash } = await ida.client.relayer.ctfApproval()
+    await ida.client.relayer.ctfApproval(TTL)
+    await ida.client.relayer.ctfApproval({ approved: false, ...TTL })
+    await ida.client.relayer.stablecoinPermit(TTL)
+    const { tx_hash } = await ida.client.relayer.ctfApproval(TTL)
     await mined(tx_hash)
     assert.equal((await ida.client.relayer.nonces()).conditionalTokens, '3')
     assert.equal(await isApproved(ida), true)

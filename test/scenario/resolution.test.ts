@@ -32,13 +32,13 @@ test('how a market ends', async (t) => {
         ...TTL,
       } as const
       await eventually(() => client().resolution.propose(proposal))
-      await client().resolution.waitFor(market.id, 'proposed', { everyMs: 20, waitMs: 20_000 })
+      await client().resolution.waitFor(market.id, 'proposed', { everyMs: 20, waitMs: 120_000 })
       await exchange.kill()
       await chain.warp(BigInt(WINDOW) + 1n)
       await exchange.start()
       const status = await client().resolution.waitFor(market.id, 'resolved', {
         everyMs: 20,
-        waitMs: 20_000,
+        waitMs: 120_000,
       })
       assert.equal(status.winningOutcome, 1)
       assert.equal(status.assertion?.settled, true)

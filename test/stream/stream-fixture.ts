@@ -195,11 +195,13 @@ export class StreamClient {
     this.ws.send(typeof frame === 'string' ? frame : JSON.stringify(frame))
   }
 
-  /** The next frame that has not been read, of this type where one is named. */
+  /** The next frame that has not been read: of this type where one is named, else no heartbeat. */
   async next(type?: string): Promise<Frame> {
     return eventually(() => {
       const found = this.frames.findIndex(
-        (frame, at) => at >= this.#read && (type === undefined || frame.type === type),
+        (frame, at) =>
+          at >= this.#read &&
+          (type === undefined ? frame.type !== 'heartbeat' : frame.type === type),
       )
       assert.ok(found >= 0, `no ${type ?? 'frame'} among ${this.frames.length}`)
       this.#read = found + 1

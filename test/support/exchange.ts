@@ -18,6 +18,9 @@ const OPEN = /is open \(\w+\) at (http:\/\/\S+)/
 /** The end of the output that a failure shows. */
 const OUTPUT_CHARS_MAX = 20_000
 
+/** Of the log of an exchange that a test does not give a number of its own. */
+export const TEST_PARTITIONS = 2
+
 export type Environment = Readonly<Record<string, string>>
 
 export type Exchange = {
@@ -101,7 +104,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         // One more thread that is loaded at each start, and no test is about how many there are.
         SIBYL_VERIFY_THREADS: '1',
         // Each is a file to be made and synced at the first start.
-        SIBYL_LOG_PARTITIONS: '2',
+        SIBYL_LOG_PARTITIONS: String(TEST_PARTITIONS),
         // On a busy machine a request, a stop, and the start after a kill may take long; none of
         // them is a failure.
         SIBYL_REQUEST_DEADLINE_MS: '120000',

@@ -3,13 +3,13 @@
  * expired, resolved, or of the test's own choice.
  */
 
-import { defaults } from '#config/default.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
 import { partitionOf } from '#config/topology.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
+import { TEST_PARTITIONS } from './exchange.ts'
 
 export type SeededMarket = { readonly market: Market; readonly closed?: CloseReason }
 
@@ -35,7 +35,7 @@ export function marketNumbered(number: number, fields: Partial<Market> = {}): Ma
 
 /** Writes them into a log that no exchange has opened yet. */
 export async function seedMarkets(dataDir: string, seeded: readonly SeededMarket[]): Promise<void> {
-  const { partitions } = defaults.markets
+  const partitions = TEST_PARTITIONS
   const own = Array.from({ length: partitions }, (_, partition) => partition)
   const log = openSqliteLog<MarketEvent>({ dataDir, partitions, own })
   const atMs = Date.now()
