@@ -63,8 +63,12 @@ export type SettlementFill = {
   readonly size: number
 }
 
-/** A permit with its owner: the contract is the spender. */
-export type SettlementPermit = { readonly owner: Address; readonly permit: PermitSignature }
+/** A permit with its owner, and the index of the fill before which it is tried. */
+export type SettlementPermit = {
+  readonly fill: number
+  readonly owner: Address
+  readonly permit: PermitSignature
+}
 
 type TradeSettled = Place & {
   readonly type: 'TradeSettled'
@@ -153,7 +157,8 @@ export function settlementContract(client: ChainClient, address: Address): Settl
           price: BigInt(fill.price),
           size: BigInt(fill.size),
         })),
-        permits.map(({ owner, permit }) => ({
+        permits.map(({ fill, owner, permit }) => ({
+          fill,
           owner: hexAddress(owner),
           value: BigInt(permit.value),
           deadline: BigInt(permit.deadline),
