@@ -24,7 +24,10 @@ function trade(bought: VerifiedOrder): TradeToSettle {
 function written(buys: readonly VerifiedOrder[], used: readonly string[] = []): string {
   const { orders, fills, permits } = batchOf(buys.map(trade), new Set(used as OrderHash[]))
   const tried = new Map(permits.map(({ fill, permit }) => [fill, permit.value]))
-  assert.deepEqual([...tried.keys()], [...tried.keys()].sort((a, b) => a - b))
+  assert.deepEqual(
+    [...tried.keys()],
+    [...tried.keys()].sort((a, b) => a - b),
+  )
   return fills
     .map((fill, at) => {
       const { orderHash } = orders[fill.buy]!.order as VerifiedOrder

@@ -62,7 +62,9 @@ describe('orders cancelled by a signature', () => {
     const { ann, chain, settlement, hashOrder, signCancellation } = world
     const orders = [await pair(1n), await pair(2n), await pair(3n)] as const
     const cancelled = [orders[0][0].order, orders[1][0].order]
-    const signed = await signCancellation(ann, cancelled, { deadline: (await chain.now()) + 50_000n })
+    const signed = await signCancellation(ann, cancelled, {
+      deadline: (await chain.now()) + 50_000n,
+    })
     const receipt = await submit(signed)
     const effectiveAt = (await chain.now()) + DELAY
     assert.deepEqual(
@@ -176,7 +178,9 @@ describe('an epoch', () => {
     ] as const
     for (const args of foreign) await assertReverts(submit(args as never), 'PermitSignerMismatch')
     const late = (await chain.now()) - 1n
-    await assertReverts(submit(await signEpoch(ann, 50n, { deadline: late })), 'PermitExpired', [late])
+    await assertReverts(submit(await signEpoch(ann, 50n, { deadline: late })), 'PermitExpired', [
+      late,
+    ])
     const receipt = await submit(good)
     assert.equal(eventsOf(receipt, settlement)[0]?.eventName, 'AllOrdersCancelled')
     assert.deepEqual(eventsOf(await submit(good), settlement), [])

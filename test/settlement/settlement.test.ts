@@ -96,7 +96,7 @@ describe('settlement', () => {
     inWorld(async (world) => {
       const [permit] = await permitsOf(5, [1_000_000n])
       await world.place({ by: 10, side: SELL })
-      await world.place({ by: 5, permit })
+      await world.place({ by: 5, permit: permit! })
       await world.until('it is confirmed', world.allDecided)
       assert.deepEqual(await world.statuses(), ['confirmed'])
       await world.agree()
@@ -108,9 +108,9 @@ describe('settlement', () => {
     inWorld(async (world) => {
       // The second is for the order that is filled first, and again between the fills of the other.
       const [first, second] = await permitsOf(5, [1_400_000n, 1_200_000n])
-      await world.place({ by: 5, size: 2, price: 0.6, permit: second })
+      await world.place({ by: 5, size: 2, price: 0.6, permit: second! })
       await world.place({ by: 10, side: SELL, size: 1, price: 0.6 })
-      await world.place({ by: 5, size: 2, price: 0.7, permit: first })
+      await world.place({ by: 5, size: 2, price: 0.7, permit: first! })
       await world.place({ by: 10, side: SELL, size: 1, price: 0.5 })
       await world.place({ by: 10, side: SELL, size: 1, price: 0.5 })
       await world.place({ by: 10, side: SELL, size: 1, price: 0.5 })
@@ -129,7 +129,7 @@ describe('settlement', () => {
       for (let maker = 10; maker < 14; maker++) {
         await world.place({ ...terms, by: maker, side: SELL, size: 0.000_001 })
       }
-      await world.place({ ...terms, by: 5, permit })
+      await world.place({ ...terms, by: 5, permit: permit! })
       await world.until('all are decided', world.allDecided)
       // Price × size, rounded up once, would be two units.
       assert.deepEqual(await world.statuses(), Array(4).fill('confirmed'))
