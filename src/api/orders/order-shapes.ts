@@ -15,7 +15,7 @@ const closed = { additionalProperties: false } as const
 const UINT256_DECIMAL = '^(0|[1-9][0-9]{0,77})$'
 const HEX_32_BYTES = '^0x[0-9a-fA-F]{64}$'
 
-const OrderInput = Type.Object(
+export const OrderInput = Type.Object(
   {
     marketId: bytes32<MarketId>({ description: 'The market' }),
     trader: address({ description: 'The wallet that signs' }),

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto'
 import type { RelayAnswer, RelayerProtocol, RelayNonces } from '#actors/relayer.ts'
 import type { Address } from '#domain/ids.ts'
+import type { Order } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { RelayKey, RelayOperation } from '#domain/relay.ts'
 import { type RelayTerms, relayFlaw } from '#domain/relay-rules.ts'
@@ -87,7 +88,16 @@ function signedParts(operation: RelayOperation): unknown[] {
       return [operation.marketAddress, operation.outcome, ...signature]
     case 'settle-market':
       return [operation.marketAddress, operation.winningOutcome, ...signature]
+    case 'cancel-orders':
+      return [operation.orders.map(orderParts), ...signature]
+    case 'cancel-all-before':
+      return [operation.nonce, ...signature]
   }
+}
+
+function orderParts(order: Order): unknown[] {
+  const { marketId, side, outcome, price, size, nonce, expiration, makerFeeRecipient } = order
+  return [marketId, side, outcome, price, size, nonce, expiration, makerFeeRecipient]
 }
 
 function redemptionParts(
