@@ -59,6 +59,9 @@ export function frontThreadName(thread: number): string {
 /** The thread of prices and quick markets; there is one at most. */
 export const PRICES_THREAD = 'prices'
 
+/** The thread that brings trades on chain; there is one at most. */
+export const SETTLEMENT_THREAD = 'settlement'
+
 /** The worker that the threads share which wait most of the time. */
 export const CHAIN_WORKER = 'chain'
 

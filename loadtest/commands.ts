@@ -102,7 +102,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       about: 'clients that reconnect all the time: no gap goes unnoticed, memory stays flat',
     },
     'quick-days': {
-      file: 'test/actors/quick-day-run.ts',
+      file: 'test/actors/quick-markets/quick-day-run.ts',
       about: 'days of quick markets on a simulated clock [days [seed [hours]]]',
     },
   },

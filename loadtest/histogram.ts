@@ -2,6 +2,10 @@
  * Latencies in buckets that grow with the value: exact below 64 µs, within 3.2 % above, up to 71
  * minutes, in 900 counters however many values there are. Least, greatest and sum are exact. Two of
  * them add up, and one survives as JSON.
+ *
+ * Not `hdr-histogram-js`: with two digits a record cost it 118 ns, and ours 32. A generator that is busy
+ * with its own figures shows as latency. It is more exact (quantiles within 0.7 %, ours were within
+ * 1.5 %), which no figure here needs, and its mean is not exact.
  */
 
 const EXACT = 64

@@ -168,7 +168,7 @@ export async function openDriver(url: string, connections: number): Promise<Driv
   const driver: Driver = {
     send(request, sinceMs, done) {
       const waiting = { request, sinceMs, done }
-      // The one that has rested longest: a server ends connections that nobody uses, and a request
+      // The one that has rested longest: a server ends connections that are not used, and a request
       // that meets such an end is lost.
       const line = free.shift()
       if (line === undefined) queue.push(waiting)

@@ -73,7 +73,7 @@ async function openMarkets(rpcUrl: string, factory: Hex, count: number): Promise
       functionName: 'createMarket',
       args: [
         `Will load test ${index + 1} of ${nowSec} be fast enough?`,
-        'YES if nobody has to wait for it.',
+        'YES if no trader has to wait for it.',
         CATEGORIES.indexOf('general'),
         BigInt(nowSec + 30 * DAY_SEC),
       ],

@@ -22,7 +22,7 @@ export function needFiles(files: number): void {
   process.exit(spawnSync('sh', args, { stdio: 'inherit' }).status ?? 1)
 }
 
-/** How many files this process may have open; where nobody tells, it is found out by trying. */
+/** How many files this process may have open; where the system does not tell, it is found out by trying. */
 function filesMax(): number {
   try {
     const found = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]

@@ -17,7 +17,7 @@ export type LoadOptions = {
   readonly out: string
 }
 
-/** Something that whoever typed the command can put right; it is shown without a stack. */
+/** Something that the user of the command can put right; it is shown without a stack. */
 export class UsageError extends Error {}
 
 const NUMBERS = {

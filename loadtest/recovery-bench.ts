@@ -15,13 +15,8 @@ import { deserialize } from 'node:v8'
 import { Worker } from 'node:worker_threads'
 import { wrap } from 'comlink'
 import { housekeep } from '#actors/housekeeping.ts'
-import {
-  commit,
-  type MarketThread,
-  marketThread,
-  newMarketThread,
-  prepare,
-} from '#actors/market-thread.ts'
+import { commit, prepare } from '#actors/market-batch.ts'
+import { type MarketThread, marketThread, newMarketThread } from '#actors/market-thread.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { EventLog } from '#log/event-log.ts'

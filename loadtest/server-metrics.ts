@@ -77,7 +77,7 @@ export function stagesBetween(before: ServerMetrics, after: ServerMetrics): Stag
       let seen = 0
       for (const [bound, n] of buckets) {
         if (n >= q * count) {
-          // Within a bucket nobody knows; a straight line is the usual guess.
+          // Where in its bucket a value lies is unknown; a straight line is the usual guess.
           const share = n === seen ? 1 : (q * count - seen) / (n - seen)
           return (Number.isFinite(bound) ? lower + (bound - lower) * share : lower) * 1_000
         }

@@ -31,7 +31,7 @@ export function makeTrader(key: Uint8Array = randomBytes(32)): Trader {
   return { key, address: `0x${Buffer.from(hash).toString('hex', 12)}` as Address }
 }
 
-/** The trader of this name: always the same, and nobody else's unless the name is. */
+/** The trader of this name: always the same, and another for every other name. */
 export function traderNamed(name: string): Trader {
   return makeTrader(createHash('sha256').update(name).digest())
 }

@@ -1,4 +1,7 @@
-/** Very many readers of a price stream in one process, which count the events they get and no more. */
+/**
+ * Very many readers of a price stream in one process, which count the events they get and no more.
+ * They look for the mark of an event in the bytes and parse nothing, to leave the cores to the server.
+ */
 
 import { connect } from 'node:net'
 

@@ -56,7 +56,7 @@ export async function measureLatency(
     }
     /** Open loop: an order leaves when its time has come, whatever became of those before it. */
     const placeAll = async (some: typeof signed): Promise<void> => {
-      const everybody = askReaders(readers, { expect: some.length })
+      const allTold = askReaders(readers, { expect: some.length })
       const beganMs = performance.now()
       const answers = some.map(async (one, index) => {
         const dueMs = beganMs + (index * 1_000) / perSecond
@@ -64,7 +64,7 @@ export async function measureLatency(
         await place(one)
       })
       await Promise.all(answers)
-      await everybody
+      await allTold
     }
     await placeAll(signed.slice(0, WARMUPS))
     await askReaders(readers, 'latencies')

@@ -94,7 +94,7 @@ function open(port: number, request: string, probe: boolean): Promise<Reader> {
         }
       },
       closed(why) {
-        if (isOpen) throw new Error(`a connection ended that nobody asked to end: ${why}`)
+        if (isOpen) throw new Error(`a connection ended that was not asked to end: ${why}`)
         reject(new Error(why))
       },
     })

@@ -110,7 +110,10 @@ async function startHub(): Promise<Server> {
   const hub = makeStreamHub({
     board: () => board,
     gateway: { openOrders: async () => [], cancel: async () => reject('ORDER_NOT_FOUND') },
-    desk: { place: async () => reject('MARKET_CLOSED') },
+    orders: {
+      verify: async () => reject('MARKET_CLOSED'),
+      enter: async () => reject('MARKET_CLOSED'),
+    },
     authenticator: { identify: async () => reject('UNAUTHORIZED_INVALID_TOKEN') },
     bearer: false,
     publish: (topic, text) => void front?.publish(topic, text),

@@ -1,15 +1,16 @@
 /**
  * A long run of a real exchange of two fronts with stream clients that lose their connections all the
  * time, and come back at either front. From time to time the flow of orders stops: then every local
- * book must be the exchange's, and the newest trades must have been told to everybody. A difference is
- * a gap that nobody noticed, and ends the run with 1. So does memory that grows. The last line is the
+ * book must be the exchange's, and the newest trades must have been told to every client. A difference
+ * is a gap that went unnoticed, and ends the run with 1. So does memory that grows. The last line is the
  * result. `--minutes 10` is the default.
  */
 
 import { readdir, readFile } from 'node:fs/promises'
 import { privateKeyToAccount } from 'viem/accounts'
 import { createClient } from '#client/client.ts'
-import { createStream, type StreamEvents } from '#client/stream.ts'
+import { createStream } from '#client/stream.ts'
+import type { StreamEvents } from '#client/stream-types.ts'
 import { openExchange } from '../test/support/exchange.ts'
 import { median } from './bench.ts'
 
@@ -17,7 +18,7 @@ const at = process.argv.indexOf('--minutes')
 const MINUTES = at > 0 ? Number(process.argv[at + 1]) : 10
 const CLIENTS = 40
 const ROUND_SECONDS = Math.min(20, MINUTES * 10)
-/** The newest trades that everybody must have been told. */
+/** The newest trades that every client must have been told. */
 const TRADES_COMPARED = 50
 /** Trades that a client of this run remembers. */
 const TRADES_KEPT = 1_000

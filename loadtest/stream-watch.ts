@@ -4,7 +4,7 @@
  * - Witnesses see everything there is to see of the run, book by book, trade by trade, order by
  *   order. They check each message against the one before it, keep the books with their checksums,
  *   and remember how each order ended.
- * - Readers are the load: they follow books and trades like anybody, check that no message is
+ * - Readers are the load: they follow books and trades like any client, check that no message is
  *   missing, and keep nothing but their place.
  */
 
@@ -52,7 +52,7 @@ export type WatchedTrades = {
   /** Oldest first, the last hundred. */
   readonly newest: readonly string[]
   readonly failed: number
-  /** Trades with somebody who is none of ours. */
+  /** Trades with a trader that is none of ours. */
   readonly foreign: number
 }
 
@@ -306,7 +306,7 @@ function openReader(index: number): Promise<void> {
           messages++
           const sub = text.slice(text.indexOf('"sub":"') + 7, text.indexOf('","marketId"'))
           const place = mine.get(sub)
-          if (place === undefined) return gap(`${sub}: a message nobody asked for`)
+          if (place === undefined) return gap(`${sub}: a message that was not asked for`)
           const seq = numberAfter(text, '"seq":')
           const prevSeq = numberAfter(text, '"prevSeq":')
           if (isDelta) follows(place, prevSeq, seq, sub)

@@ -1,7 +1,7 @@
 /**
  * Whether what the exchange said is true, when all is quiet again. Three witnesses are compared: the
  * answers that the traders got, what the stream told, and what the exchange says when it is asked
- * now. This file decides; it asks nobody itself.
+ * now. This file decides; it sends no request itself.
  */
 
 import type { WatchFacts } from './stream-watch.ts'
@@ -148,7 +148,7 @@ function same(some: readonly string[], others: readonly string[]): boolean {
   return some.length === others.length && some.every((each, at) => each === others[at])
 }
 
-/** What rests in a book is what is left of the orders, as long as nobody else trades there. */
+/** What rests in a book is what is left of the orders, as long as no other trader trades there. */
 function booksAddUp(facts: TruthFacts): Check {
   const name = 'books are the sum of the open orders'
   const { told, watched, booksWereEmpty } = facts

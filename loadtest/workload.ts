@@ -1,7 +1,7 @@
 /**
  * What the traders of a run do, and when: a plan that follows from its options and its seed alone,
- * made as it is read, so that a long run needs no memory for it. Times are intended times; whoever
- * carries the plan out counts latency from them, whatever the server does.
+ * made as it is read, so that a long run needs no memory for it. Times are intended times;
+ * `carry-out.ts` counts latency from them, whatever the server does.
  *
  * Each market has a price in the middle that wanders. Makers quote a few ticks away from it, takers
  * reach beyond all quotes, and some quotes are cancelled again.

@@ -1,6 +1,7 @@
 /**
  * `npm test [-- files or folders]` runs every test, or those. `npm run test:fast` leaves out what needs
- * a chain, an exchange, another process or a database server.
+ * a chain, an exchange, another process or a database server. `npm run test:whole` does all of the sweeps
+ * that the others only sample.
  */
 
 import { parseArgs } from 'node:util'
@@ -8,8 +9,12 @@ import { runTests } from './support/run-tests.ts'
 import { selectTests } from './support/select-tests.ts'
 
 const { values, positionals } = parseArgs({
-  options: { fast: { type: 'boolean', default: false } },
+  options: {
+    fast: { type: 'boolean', default: false },
+    whole: { type: 'boolean', default: false },
+  },
   allowPositionals: true,
 })
+if (values.whole) process.env.TEST_WHOLE = '1'
 const { passed } = await runTests(selectTests(positionals, values), values)
 if (!passed) process.exitCode = 1

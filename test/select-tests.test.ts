@@ -6,7 +6,7 @@ test('what a test file needs follows from what it imports', () => {
   assert.equal(needOf('test/scenario/two-traders.test.ts'), 'exchange')
   // Through a fixture.
   assert.equal(needOf('test/scenario/settlement.test.ts'), 'exchange')
-  assert.equal(needOf('test/chain/sender.test.ts'), 'chain')
+  assert.equal(needOf('test/chain/sender/sender.test.ts'), 'chain')
   assert.equal(needOf('test/log/damage.test.ts'), 'process')
   assert.equal(needOf('test/book/match.test.ts'), 'nothing')
   // A type needs nothing of the file that it is from.

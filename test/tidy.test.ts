@@ -1,4 +1,4 @@
-/** The house rules, as a test: who may import whom, where a library lives, how a file is named. */
+/** The house rules, as a test: who may import whom, where a library lives, how files are written. */
 
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
@@ -6,6 +6,7 @@ import { dirname, join, normalize } from 'node:path'
 import { test } from 'node:test'
 import { FOLDED } from '#loader/cache.js'
 import { importsOf, ROOT, sourceFiles, textOf } from './support/imports.ts'
+import { longParameterLists } from './support/parameters.ts'
 
 /** Only these compose. */
 const COMPOSERS = new Set(['src', 'threads', 'boot'])
@@ -44,6 +45,7 @@ const HOMES: Record<string, readonly string[]> = {
   pino: ['config'],
   'pino-pretty': ['config'],
   'better-sqlite3': ['log', 'store'],
+  ws: ['devnet'],
   secp256k1: ['verify'],
   keccak: ['verify'],
 }
@@ -51,6 +53,25 @@ const HOMES: Record<string, readonly string[]> = {
 const WORKER_LINES_MAX = 15
 /** All of them together stay below this. */
 const WORKERS_LINES = 200
+
+/** A function has at most so many parameters; one that needs more takes an object. */
+const PARAMETERS_MAX = 4
+
+/** Who may have more, by the room and the name of the function, and why. */
+const MORE_PARAMETERS: Record<string, readonly string[]> = {
+  'hot path: every order runs through it, and an object per call would be one more per order': [
+    ...['withdraw', 'admit', 'tellFills', 'tellRest', 'close', 'closeOne', 'closeAll'].map(
+      (name) => `actors ${name}`,
+    ),
+    ...['sameKey', 'push', 'readRecord'].map((name) => `book ${name}`),
+  ],
+  'the shape of a library’s own function': ['verify ecdsaRecover'],
+  'to be changed': [
+    ...['reliable', 'strikeOf', 'take'].map((name) => `actors ${name}`),
+    ...['step', 'changeOf'].map((name) => `actors ${name}`),
+    ...['decide', 'end', 'tell', 'heard'].map((name) => `actors ${name}`),
+  ],
+}
 
 const sources = sourceFiles()
 
@@ -192,6 +213,25 @@ test('a behaviour asks no clock, no chance and no environment', () => {
       /\b(Date\.now|new Date\(\)|Math\.random|process\.env|performance\.now|await )\b/.test(
         textOf(file).replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, ''),
       ),
+    )
+  assert.deepEqual(wrong, [])
+})
+
+test('a function with more than four parameters takes an object, or is known to need them', () => {
+  const sample = `function a(b: B, { c, d }: C<D, E>, e = [1, 2], f: (g: G, h: H) => I, j?: J) {}
+    const k = (l, m, n, o, p) => q(r, s, t, u, v)
+    type W = { x(a: A, b: B, c: C, d: D, e: E): void; y(a: A, b: B, c: C, d: D): void }`
+  assert.deepEqual(
+    longParameterLists(sample, PARAMETERS_MAX).map(({ name }) => name),
+    ['a', 'k', 'x'],
+  )
+  const known = new Set(Object.values(MORE_PARAMETERS).flat())
+  const wrong = sources
+    .filter((file) => /^(src|workers|config)\//.test(file))
+    .flatMap((file) =>
+      longParameterLists(textOf(file), PARAMETERS_MAX)
+        .filter(({ name }) => !known.has(`${roomOf(file)} ${name}`))
+        .map(({ name, count }) => `${file}: ${name} has ${count}`),
     )
   assert.deepEqual(wrong, [])
 })

@@ -24,10 +24,11 @@ export type ApiKeysProtocol = {
 }
 
 /** What the fronts are told. */
-export type KeyNews = {
+export type KeyFollowerProtocol = {
   KeysRevoked: { takes: { ids: readonly string[] }; answers: undefined }
 }
-export type KeysRevoked = { readonly ids: readonly string[] }
+/** What it says: these are revoked. */
+export type ApiKeysEvent = { readonly ids: readonly string[] }
 
 type Change = {
   readonly ticket: Deferred
@@ -47,9 +48,9 @@ export function newApiKeys(writer: Pick<ApiKeysState, 'register' | 'revoke'>): A
   return { ...writer, waiting: [], writing: false }
 }
 
-type KeysContext = Context<ApiKeysProtocol, KeysRevoked>
+type KeysContext = Context<ApiKeysProtocol, ApiKeysEvent>
 
-export const apiKeys: Behaviour<ApiKeysState, ApiKeysProtocol, KeysRevoked> = {
+export const apiKeys: Behaviour<ApiKeysState, ApiKeysProtocol, ApiKeysEvent> = {
   RegisterApiKey(state, { key, activeMax, untilMs }, context) {
     return inTurn(state, context, untilMs, () => state.register(key, activeMax))
   },

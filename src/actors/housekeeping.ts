@@ -7,7 +7,7 @@
 import { giveBack } from '#book/snapshot.ts'
 import { Fault } from '#domain/fault.ts'
 import { OUTCOMES } from '#domain/order.ts'
-import { headChunk, OUTCOME_MARKS } from './market-snapshot.ts'
+import { headChunk, OUTCOME_MARKS } from './market/snapshot.ts'
 import { goAway, type Hosted, type MarketThread, type SnapshotJob } from './market-thread.ts'
 
 /** Orders that one step of a snapshot copies: a fraction of a millisecond. */

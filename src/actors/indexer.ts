@@ -39,7 +39,7 @@ type Failure = { readonly code: string; readonly why: string; readonly retry: bo
 
 export type IndexerProtocol = {
   /** Time to look at the chain; the timer sends it. */
-  Look: { takes: object; answers: undefined }
+  Tick: { takes: object; answers: undefined }
   /** Time to compare the markets of the chain with those that are open. */
   Reconcile: { takes: object; answers: undefined }
   ChainStatus: { takes: object; answers: ChainStatus }
@@ -69,7 +69,7 @@ type ChainStatus = {
 }
 
 /** What the indexer tells those who follow it. */
-export type ChainNews = {
+export type ChainFollowerProtocol = {
   /** These blocks are in the database, and this is what they brought, in the order of the chain. */
   ChainAdvanced: {
     takes: {
@@ -96,9 +96,9 @@ export type ChainNews = {
   }
 }
 
-export type IndexerSaid =
-  | ({ readonly type: 'ChainAdvanced' } & ChainNews['ChainAdvanced']['takes'])
-  | ({ readonly type: 'ChainRewound' } & ChainNews['ChainRewound']['takes'])
+export type IndexerEvent =
+  | ({ readonly type: 'ChainAdvanced' } & ChainFollowerProtocol['ChainAdvanced']['takes'])
+  | ({ readonly type: 'ChainRewound' } & ChainFollowerProtocol['ChainRewound']['takes'])
   | ({ readonly type: 'MarketsDue' } & MarketsDue)
 
 /** What the indexer needs of the chain. */
@@ -161,10 +161,10 @@ export function newIndexer(
   }
 }
 
-type IndexerContext = Context<IndexerProtocol, IndexerSaid>
+type IndexerContext = Context<IndexerProtocol, IndexerEvent>
 
-export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerSaid> = {
-  Look(state, _message, context) {
+export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
+  Tick(state, _message, context) {
     if (state.busy || context.nowMs < state.pauseUntilMs) return undefined
     state.busy = true
     if (state.indexed === undefined) {
@@ -189,7 +189,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerSaid> = {
     state.indexed = progress.indexed
     state.marks = [...progress.marks].reverse()
     indexer.Reconcile(state, {}, context)
-    return indexer.Look(state, {}, context)
+    return indexer.Tick(state, {}, context)
   },
 
   HeadSeen(state, { head }, context) {
@@ -226,7 +226,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerSaid> = {
     if (reading.events.length > CHAIN_EVENTS_PER_RANGE_MAX && state.span > 1) {
       state.span = Math.max(1, state.span >> 1)
       state.busy = false
-      return indexer.Look(state, {}, context)
+      return indexer.Tick(state, {}, context)
     }
     const range: ChainRange = {
       chainId: state.chainId,
@@ -260,7 +260,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerSaid> = {
     if (isDue(due)) context.emit({ type: 'MarketsDue', ...due })
     // What is withdrawn on chain is known there by hash or nonce alone; its row says where it rests.
     if (events.some(isWithdrawal)) indexer.Reconcile(state, {}, context)
-    return indexer.Look(state, {}, context)
+    return indexer.Tick(state, {}, context)
   },
 
   AncestorFound(state, { ancestor }, context) {
@@ -295,7 +295,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerSaid> = {
     state.marks = state.marks.filter(({ number }) => number <= to.number)
     const { orphaned, reverted } = rewound
     context.emit({ type: 'ChainRewound', chainId, to, orphaned, reverted })
-    return indexer.Look(state, {}, context)
+    return indexer.Tick(state, {}, context)
   },
 
   Reconcile(state, _message, context) {
@@ -329,7 +329,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerSaid> = {
     if (state.span > 1) state.span = Math.max(1, state.span >> 1)
     if (code === 'CHAIN_RANGE_TOO_LARGE') {
       state.busy = false
-      return indexer.Look(state, {}, context)
+      return indexer.Tick(state, {}, context)
     }
     return pause(state, why, context)
   },
@@ -378,7 +378,7 @@ function pause(state: IndexerState, why: string, context: IndexerContext): undef
   const pauseMs = backoff(PAUSE_MS, PAUSE_MS_MAX, state.failures)
   state.failures++
   state.pauseUntilMs = context.nowMs + pauseMs
-  context.after(pauseMs, { type: 'Look', message: {} })
+  context.after(pauseMs, { type: 'Tick', message: {} })
   return undefined
 }
 

@@ -7,15 +7,15 @@ import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, PermitSignature, Side, VerifiedOrder } from '#domain/order.ts'
 import type { Form, Forms } from '#runtime/channel.ts'
-import type { TimedAnswer } from '#runtime/serve.ts'
-import type { MarketProtocol, OrderAccepted, OrderCancelled } from './market.ts'
+import type { MarketProtocol, OrderAccepted, OrderCancelled } from './market/state.ts'
 
+type Writable<Message> = { -readonly [Field in keyof Message]: Message[Field] }
 type PlaceOrder = MarketProtocol['PlaceOrder']['takes']
 type CancelOrder = MarketProtocol['CancelOrder']['takes']
 
 const placeOrder: Form<PlaceOrder> = {
   cells: 14,
-  write({ order, requestId, timed }, into) {
+  write({ order, requestId, session }, into) {
     into.push(
       order.marketId,
       order.trader,
@@ -30,12 +30,12 @@ const placeOrder: Form<PlaceOrder> = {
       order.signature,
       order.permit,
       requestId,
-      timed,
+      session,
     )
     return true
   },
   read(batch, at) {
-    const order: VerifiedOrder = {
+    const order: Writable<VerifiedOrder> = {
       marketId: batch[at] as MarketId,
       trader: batch[at + 1] as Address,
       side: batch[at + 2] as Side,
@@ -49,46 +49,42 @@ const placeOrder: Form<PlaceOrder> = {
       signature: batch[at + 10] as string,
     }
     const permit = batch[at + 11] as PermitSignature | undefined
-    return asked({ order: permit === undefined ? order : { ...order, permit } }, batch, at + 12)
+    const requestId = batch[at + 12] as string | undefined
+    const session = batch[at + 13] as string | undefined
+    if (permit !== undefined) order.permit = permit
+    const message: PlaceOrder = { order }
+    if (requestId !== undefined) message.requestId = requestId
+    if (session !== undefined) message.session = session
+    return message
   },
 }
 
 const cancelOrder: Form<CancelOrder> = {
-  cells: 6,
-  write({ marketId, orderHash, side, trader, requestId, timed }, into) {
-    into.push(marketId, orderHash, side, trader, requestId, timed)
+  cells: 5,
+  write({ marketId, orderHash, side, trader, requestId }, into) {
+    into.push(marketId, orderHash, side, trader, requestId)
     return true
   },
   read(batch, at) {
-    const cancel = {
+    const message: CancelOrder = {
       marketId: batch[at] as MarketId,
       orderHash: batch[at + 1] as OrderHash,
       side: batch[at + 2] as Side,
     }
     const trader = batch[at + 3] as Address | undefined
-    return asked(trader === undefined ? cancel : { ...cancel, trader }, batch, at + 4)
+    const requestId = batch[at + 4] as string | undefined
+    if (trader !== undefined) message.trader = trader
+    if (requestId !== undefined) message.requestId = requestId
+    return message
   },
 }
 
-/** The message with what says whose it is and what it wants, if anything does. */
-function asked<Message extends object>(
-  message: Message,
-  batch: readonly unknown[],
-  at: number,
-): Message & { requestId?: string; timed?: boolean } {
-  const requestId = batch[at] as string | undefined
-  const timed = batch[at + 1] as boolean | undefined
-  if (timed !== undefined)
-    return { ...message, ...(requestId !== undefined && { requestId }), timed }
-  return requestId === undefined ? message : { ...message, requestId }
-}
-
-type Answer = (OrderAccepted | OrderCancelled | { readonly status?: never }) & TimedAnswer
+type Answer = OrderAccepted | OrderCancelled | { readonly status?: never }
 
 const accepted: Form<Answer> = {
   cells: 4,
   write(answer, into) {
-    if (answer.status !== 'accepted' || answer.times !== undefined) return false
+    if (answer.status !== 'accepted') return false
     into.push(answer.orderHash, answer.matches, answer.timestamp, answer.duplicate)
     return true
   },
@@ -107,7 +103,7 @@ const accepted: Form<Answer> = {
 const cancelled: Form<Answer> = {
   cells: 1,
   write(answer, into) {
-    if (answer.status !== 'cancelled' || answer.times !== undefined) return false
+    if (answer.status !== 'cancelled') return false
     into.push(answer.orderHash)
     return true
   },

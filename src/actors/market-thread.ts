@@ -1,52 +1,40 @@
 /**
- * A market thread hosts the markets of some log partitions. It finds the market that a command is
- * for, looks up once per batch what the partition remembers, makes the batch durable with one append,
- * and brings everything back from snapshots and logs when it starts or when an append failed. What it
- * does between batches is in `housekeeping.ts`.
+ * A market thread hosts the markets of some log partitions. It passes commands to the markets they are
+ * for, and brings everything back from snapshots and logs when it starts or when an append failed. How
+ * a batch is prepared and made durable is in `market-batch.ts`, what happens between batches in
+ * `housekeeping.ts`.
  */
 
 import assert from 'node:assert/strict'
 import { Book } from '#book/book.ts'
 import type { BookSnapshot } from '#book/snapshot.ts'
 import { Fault } from '#domain/fault.ts'
-import {
-  type Address,
-  type MarketId,
-  type OrderHash,
-  parseTradeId,
-  type TradeId,
-} from '#domain/ids.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
 import { MARKETS_OPEN_MAX, ORDERS_PER_MARKET_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { byAge, type OpenOrderPlace, type Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
-import type {
-  Appended,
-  ClosedOrder,
-  EventLog,
-  LogBatch,
-  SnapshotMeta,
-  SnapshotWriter,
-  TradeState,
-} from '#log/event-log.ts'
+import type { EventLog, SnapshotMeta, SnapshotWriter } from '#log/event-log.ts'
 import type { Behaviour, Context, Message } from '#runtime/actor.ts'
 import {
   apply,
   bookOptions,
   firstAnswer,
-  type MarketProtocol,
-  type MarketRules,
-  type MarketState,
-  type MarketView,
   market,
   newMarket,
-  type OpenOrder,
   openOrdersOf,
-  type Recall,
   viewOf,
-} from './market.ts'
-import { readMarketSnapshot } from './market-snapshot.ts'
+} from './market/market.ts'
+import { readMarketSnapshot } from './market/snapshot.ts'
+import type {
+  MarketProtocol,
+  MarketRules,
+  MarketState,
+  MarketView,
+  OpenOrder,
+  Recall,
+} from './market/state.ts'
 
 /** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
 export type MarketThreadProtocol = MarketProtocol & {
@@ -80,14 +68,14 @@ export type MarketThreadProtocol = MarketProtocol & {
 }
 
 /** What a market thread tells those who follow it. */
-export type MarketNews = {
+export type MarketFollowerProtocol = {
   /** Events, as `packed-event.ts` reads them: the very bytes that are durable. */
   MarketEvents: { takes: { rows: readonly Uint8Array[] }; answers: undefined }
   /** The thread went back to what its log holds; what was told before may not be true any more. */
   MarketsReloaded: { takes: { views: readonly MarketView[] }; answers: undefined }
 }
 
-export type MarketThreadOptions = {
+type MarketThreadOptions = {
   readonly log: EventLog<MarketEvent>
   readonly partitionOf: (marketId: MarketId) => number
   readonly rules: Omit<MarketRules, 'seed' | 'ordersMax'>
@@ -317,168 +305,6 @@ function host(thread: MarketThread, opened: Market, partition: number): Hosted {
   const hosted: Hosted = { state, partition, eventsSinceSnapshot: 0, snapshot: undefined }
   thread.markets.set(opened.id, hosted)
   return hosted
-}
-
-/** The market that a command is for; undefined when it is for the thread. */
-export function marketIdOf(command: Message<MarketThreadProtocol>): MarketId | undefined {
-  if (command.type === 'PlaceOrder') return command.message.order.marketId
-  if (command.type === 'OpenMarket') return command.message.market.id
-  return 'marketId' in command.message ? command.message.marketId : undefined
-}
-
-/** A batch that is smaller than this is handled as it came. */
-const GROUPED_MIN = 32
-
-/**
- * The commands of each market after one another, in the order in which they came. Markets do not see
- * each other, and a book whose memory is at hand is several times as fast.
- */
-export function byMarket<Command extends Message<MarketThreadProtocol>>(
-  batch: readonly Command[],
-): readonly Command[] {
-  if (batch.length < GROUPED_MIN) return batch
-  const groups = new Map<MarketId | undefined, Command[]>()
-  for (const command of batch) {
-    const marketId = marketIdOf(command)
-    const group = groups.get(marketId)
-    if (group === undefined) groups.set(marketId, [command])
-    else group.push(command)
-  }
-  return groups.size === 1 ? batch : [...groups.values()].flat()
-}
-
-/** Looks up, once per batch, what the partitions know about the hashes and trades in it. */
-export function prepare(
-  thread: MarketThread,
-  batch: readonly Message<MarketThreadProtocol>[],
-): void {
-  const { log } = thread.options
-  const { closed, trades } = thread.recall
-  closed.clear()
-  trades.clear()
-  thread.crowded.clear()
-  const hashes = new Map<number, OrderHash[]>()
-  const tradeIds = new Map<number, TradeId[]>()
-  for (const command of batch) {
-    switch (command.type) {
-      case 'PlaceOrder':
-        gather(thread, hashes, command.message.order.marketId, command.message.order.orderHash)
-        break
-      case 'CancelOrder':
-        gather(thread, hashes, command.message.marketId, command.message.orderHash)
-        break
-      case 'ReportTrade': {
-        const { marketId, report } = command.message
-        if (parseTradeId(report.tradeId)?.marketId !== marketId) break
-        gather(thread, tradeIds, marketId, report.tradeId)
-        gather(thread, hashes, marketId, report.buy.orderHash)
-        gather(thread, hashes, marketId, report.sell.orderHash)
-        break
-      }
-      default:
-        break
-    }
-  }
-  for (const [partition, wanted] of hashes) {
-    if (log.closedOrderRoom(partition) <= 0) thread.crowded.add(partition)
-    for (const found of log.closedOrders(partition, wanted)) {
-      if (found !== undefined) closed.set(found.orderHash, found)
-    }
-  }
-  for (const [partition, wanted] of tradeIds) {
-    for (const found of log.tradeStatuses(partition, wanted)) {
-      if (found !== undefined) trades.set(found.tradeId, found)
-    }
-  }
-}
-
-function gather<Id>(
-  thread: MarketThread,
-  into: Map<number, Id[]>,
-  marketId: MarketId,
-  id: Id,
-): void {
-  const partition = thread.markets.get(marketId)?.partition
-  if (partition === undefined) return
-  const ids = into.get(partition)
-  if (ids === undefined) into.set(partition, [id])
-  else ids.push(id)
-}
-
-type PartitionBatch = {
-  events: MarketEvent[]
-  closed: Map<OrderHash, ClosedOrder>
-  reopened: Set<OrderHash>
-  trades: Map<TradeId, TradeState>
-}
-
-/** Makes the events of a batch durable, one append per partition. */
-export function commit(
-  thread: MarketThread,
-  events: readonly MarketEvent[],
-  nowMs: number,
-): Promise<Appended[]> {
-  const batches = new Map<number, PartitionBatch>()
-  let hosted: Hosted | undefined
-  for (const event of events) {
-    // The events of a market follow one another, and carry one and the same text of its id.
-    if (hosted?.state.market.id !== event.marketId) hosted = thread.markets.get(event.marketId)
-    assert(hosted !== undefined, `an event of ${event.marketId}, which is not here`)
-    let batch = batches.get(hosted.partition)
-    if (batch === undefined) {
-      batch = { events: [], closed: new Map(), reopened: new Set(), trades: new Map() }
-      batches.set(hosted.partition, batch)
-    }
-    batch.events.push(event)
-    remember(thread.recall, batch, event)
-    hosted.eventsSinceSnapshot++
-    if (hosted.eventsSinceSnapshot >= thread.options.snapshotEvery) thread.due.add(event.marketId)
-  }
-  thread.committing = true
-  const appends = [...batches].map(([partition, batch]) => {
-    const append: LogBatch<MarketEvent> = {
-      events: batch.events,
-      nowMs,
-      wantsRows: true,
-      closed: [...batch.closed.values()],
-      reopened: [...batch.reopened],
-      trades: [...batch.trades.values()],
-    }
-    return thread.options.log.append(partition, append)
-  })
-  return Promise.all(appends).finally(() => {
-    thread.committing = false
-  })
-}
-
-/**
- * What the partition must remember of an event beside the event itself. The batch is over, so what
- * is recalled of a hash or a trade now is the last word on it.
- */
-function remember(recall: Recall, batch: PartitionBatch, event: MarketEvent): void {
-  switch (event.type) {
-    case 'OrderClosed': {
-      const closed = recall.closed.get(event.orderHash)
-      if (closed !== undefined) batch.closed.set(event.orderHash, closed)
-      break
-    }
-    case 'OrderRested':
-      if (event.returned && !recall.closed.has(event.orderHash)) {
-        batch.reopened.add(event.orderHash)
-      }
-      break
-    case 'TradeSubmitted':
-    case 'TradeConfirmed':
-    case 'TradeFailed':
-    case 'TradeReverted': {
-      const trade = recall.trades.get(event.tradeId)
-      assert(trade !== undefined, `${event.tradeId} was told of and is not recalled`)
-      batch.trades.set(event.tradeId, trade)
-      break
-    }
-    default:
-      break
-  }
 }
 
 /**

@@ -1,12 +1,14 @@
 /**
  * Orders that are to be cancelled when the front that vouches for them is gone. A market thread keeps
- * them by the channel of their front, in memory only: they say how long a client is connected, and
- * nothing about a market. A front that lives cancels by itself and drops the session here.
+ * them by the channel of their front, from when the command that places them arrives, and in memory
+ * only: they say how long a client is connected, and nothing about a market. A front that lives
+ * cancels by itself and drops the session here.
  */
 
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import type { Side } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { MarketProtocol } from './market/state.ts'
 
 export type HeldOrder = {
   readonly marketId: MarketId
@@ -16,7 +18,7 @@ export type HeldOrder = {
 }
 
 export type HoldsProtocol = {
-  /** To be asked before the order is placed, so that there is no moment in which nobody holds it. */
+  /** Again what was held here before: this thread or its front has come back. */
   HoldOrder: {
     takes: { session: string; order: HeldOrder }
     answers: { held: true } | Rejection
@@ -54,6 +56,14 @@ export class OrderHolds {
     }
     if (orders.size === 0) this.#sessions.delete(session)
     return undefined
+  }
+
+  /** Keeps the order of a command that names a session; a rejection forbids to go on with it. */
+  placed({ session, order }: MarketProtocol['PlaceOrder']['takes']): Rejection | undefined {
+    if (session === undefined) return undefined
+    const { marketId, orderHash, side, trader } = order
+    const held = this.#hold({ session, order: { marketId, orderHash, side, trader } })
+    return isRejection(held) ? held : undefined
   }
 
   #hold({ session, order }: HoldsProtocol['HoldOrder']['takes']): { held: true } | Rejection {

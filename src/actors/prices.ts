@@ -26,7 +26,7 @@ export type AssetPrices = {
 }
 
 /** What the thread of prices and quick markets tells the fronts; `Load` is what a front asks first. */
-export type PriceNews = {
+export type PriceFollowerProtocol = {
   Priced: { takes: { price: PublishedPrice }; answers: undefined }
   SpeakerChanged: {
     takes: { asset: string; source: PriceSource | undefined; why: string }
@@ -83,10 +83,14 @@ type PricesOptions = {
   readonly writeMs: number
 }
 
-export type PricesState = {
-  readonly options: PricesOptions
+/** What it needs of the outside. */
+type PricesPorts = {
   readonly failover: Failover
   readonly write: (batch: PriceBatch) => Promise<unknown>
+}
+
+export type PricesState = PricesPorts & {
+  readonly options: PricesOptions
   readonly assets: ReadonlyMap<string, AssetState>
   waiting: PriceRecord[]
   /** How many of those that wait are being written. */
@@ -98,7 +102,7 @@ export type PricesState = {
 
 export function newPrices(
   options: PricesOptions,
-  parts: Pick<PricesState, 'failover' | 'write'>,
+  ports: PricesPorts,
   /** What was recorded before, the earliest first. */
   recorded: readonly PriceRecord[] = [],
 ): PricesState {
@@ -106,7 +110,7 @@ export function newPrices(
     options.assets.map((asset) => {
       const history = recorded.filter((price) => price.asset === asset)
       const latest = history.at(-1)
-      if (latest !== undefined) parts.failover.recall(asset, latest.price, latest.atMs)
+      if (latest !== undefined) ports.failover.recall(asset, latest.price, latest.atMs)
       const state: AssetState = {
         asset,
         speaker: undefined,
@@ -118,7 +122,7 @@ export function newPrices(
       return [asset, state]
     }),
   )
-  return { options, ...parts, assets, waiting: [], writing: 0, wroteAtMs: 0, trouble: '' }
+  return { options, ...ports, assets, waiting: [], writing: 0, wroteAtMs: 0, trouble: '' }
 }
 
 type PricesContext = Context<PricesProtocol, PricesEvent>

@@ -48,7 +48,7 @@ export type ResolutionPorts = {
 
 export type ResolutionProtocol = {
   /** Time to look; the timer sends it. */
-  Look: { takes: object; answers: undefined }
+  Tick: { takes: object; answers: undefined }
   Recovered: { takes: { open: readonly string[] }; answers: undefined }
   Read: { takes: { due: readonly ResolutionDue[] }; answers: undefined }
   Tried: { takes: { due: ResolutionDue; trial: ResolutionTrial }; answers: undefined }
@@ -59,7 +59,7 @@ export type ResolutionProtocol = {
   Failed: { takes: { why: string; reference?: string }; answers: undefined }
 }
 
-export type ResolutionSaid =
+export type ResolutionEvent =
   | { readonly type: 'sent'; readonly due: ResolutionDue; readonly txHash: string }
   | {
       readonly type: 'ended'
@@ -101,8 +101,8 @@ export function newResolution(ports: ResolutionPorts): ResolutionState {
   }
 }
 
-export const resolution: Behaviour<ResolutionState, ResolutionProtocol, ResolutionSaid> = {
-  Look(state, _message, context) {
+export const resolution: Behaviour<ResolutionState, ResolutionProtocol, ResolutionEvent> = {
+  Tick(state, _message, context) {
     if (state.looking) return undefined
     state.looking = true
     const { ports } = state
@@ -127,7 +127,7 @@ export const resolution: Behaviour<ResolutionState, ResolutionProtocol, Resoluti
     state.recovered = true
     state.looking = false
     for (const reference of open) state.underway.add(reference)
-    return resolution.Look(state, {}, context)
+    return resolution.Tick(state, {}, context)
   },
 
   Told(state, { news }, context) {

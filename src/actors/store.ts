@@ -39,22 +39,21 @@ export type StoreProtocol = {
     answers: undefined
   }
   /** Looks at the logs themselves, whatever was told. */
-  Look: { takes: object; answers: undefined }
+  Tick: { takes: object; answers: undefined }
   ProjectionStatus: { takes: object; answers: { partitions: ProjectionStatus[]; why: string } }
   /** Enough time has passed since something was appended to write what has come together. */
   Gathered: { takes: { partition: number }; answers: undefined }
   Claimed: { takes: { checkpoints: readonly Checkpoint[] }; answers: undefined }
   ClaimFailed: { takes: { why: string; retry: boolean }; answers: undefined }
-  BatchWritten: { takes: { partition: number; to: number }; answers: undefined }
+  BatchWritten: { takes: { partition: number; to: number; trades: number }; answers: undefined }
   BatchFailed: { takes: { partition: number; why: string; retry: boolean }; answers: undefined }
 }
 
-/** Said once the rows are in the database, so that the log may be truncated. */
-export type Projected = {
-  readonly type: 'Projected'
-  readonly partition: number
-  readonly offset: number
-}
+export type StoreEvent =
+  /** Said once the rows are in the database, so that the log may be truncated. */
+  | { readonly type: 'Projected'; readonly partition: number; readonly offset: number }
+  /** New trades are in the database, to be settled. */
+  | { readonly type: 'TradesWritten' }
 
 type PartitionProgress = {
   projected: number
@@ -105,9 +104,9 @@ export function newStore(log: LogReader<MarketEvent>, database: StoreDatabase): 
   return { log, database, partitions: new Map(), claiming: false, fault: '', refused: '' }
 }
 
-type StoreContext = Context<StoreProtocol, Projected>
+type StoreContext = Context<StoreProtocol, StoreEvent>
 
-export const store: Behaviour<StoreState, StoreProtocol, Projected> = {
+export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
   Appended(state, { offsets }, context) {
     for (const [partition, lastOffset] of offsets) {
       const progress = state.partitions.get(partition)
@@ -127,7 +126,7 @@ export const store: Behaviour<StoreState, StoreProtocol, Projected> = {
     return undefined
   },
 
-  Look(state, _message, context) {
+  Tick(state, _message, context) {
     if (state.partitions.size === 0) claim(state, context)
     for (const [partition, progress] of state.partitions) {
       const last = readLog(state, progress, context, () => state.log.lastOffset(partition))
@@ -162,7 +161,7 @@ export const store: Behaviour<StoreState, StoreProtocol, Projected> = {
       state.partitions.set(partition, progress)
       context.emit({ type: 'Projected', partition, offset })
     }
-    return store.Look(state, {}, context)
+    return store.Tick(state, {}, context)
   },
 
   ClaimFailed(state, { why, retry }, context) {
@@ -172,13 +171,14 @@ export const store: Behaviour<StoreState, StoreProtocol, Projected> = {
     return undefined
   },
 
-  BatchWritten(state, { partition, to }, context) {
+  BatchWritten(state, { partition, to, trades }, context) {
     const progress = state.partitions.get(partition)
     if (progress === undefined) return undefined
     progress.writing = false
     progress.fault = ''
     progress.projected = to
     context.emit({ type: 'Projected', partition, offset: to })
+    if (trades > 0) context.emit({ type: 'TradesWritten' })
     if (to < progress.due) writeNext(state, partition, progress, context)
     else writeSoon(state, partition, progress, context)
     return undefined
@@ -203,7 +203,7 @@ export function whyBehind(state: StoreState): string {
 
 /** Tries again later, or never, when trying again cannot help. */
 function again(state: StoreState, why: string, retry: boolean, context: StoreContext): void {
-  if (retry) context.after(RETRY_MS, { type: 'Look', message: {} })
+  if (retry) context.after(RETRY_MS, { type: 'Tick', message: {} })
   else state.refused = why
 }
 
@@ -249,7 +249,10 @@ function writeNext(
   const batch = derive(state.log.id, partition, from, events)
   context.pipe(
     state.database.write(batch),
-    ({ offset }) => ({ type: 'BatchWritten', message: { partition, to: offset } }),
+    ({ offset }) => ({
+      type: 'BatchWritten',
+      message: { partition, to: offset, trades: batch.trades.length },
+    }),
     (error) => ({ type: 'BatchFailed', message: { partition, ...failureOf(error) } }),
   )
 }

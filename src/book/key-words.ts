@@ -109,6 +109,7 @@ function spread(bits: number): number {
   return product ^ (product >>> 15)
 }
 
+/** Parameters only: it runs at each look-up, where an object would cost more than the words. */
 export function sameKey(
   a: Int32Array,
   aOffset: number,

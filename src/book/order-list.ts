@@ -38,7 +38,10 @@ export class OrderList {
     this.length = 0
   }
 
-  /** Copies the order as it is now; `taken` is what a match took of it, 0 elsewhere. */
+  /**
+   * Copies the order as it is now; `taken` is what a match took of it, 0 elsewhere.
+   * Each maker of a match comes here, so its values come as parameters and not as an object.
+   */
   push(
     pool: RecordPool,
     slot: number,

@@ -51,7 +51,10 @@ export function sideOf(priceSide: number): Side {
   return (priceSide & 1) === 0 ? BUY : SELL
 }
 
-/** The order of the record that begins at `offset`, whose texts the caller knows. */
+/**
+ * The order of the record that begins at `offset`, whose texts the caller knows. It runs at each
+ * cancel and look-up, and makes one object only.
+ */
 export function readRecord(
   words: Int32Array,
   doubles: Float64Array,

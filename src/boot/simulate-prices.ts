@@ -4,7 +4,6 @@
  */
 
 import type { Settings } from '#config/settings-schema.ts'
-import { startPriceServer } from '#devnet/price-server.ts'
 import type { Clock } from '#runtime/clock.ts'
 
 type SimulatedPrices = { readonly settings: Settings; end(): Promise<void> }
@@ -16,6 +15,8 @@ export async function simulatePrices(settings: Settings, clock: Clock): Promise<
     return { settings, end: async () => undefined }
   }
   const { assets, simulator } = feeds
+  // Loading it costs 30 ms, which an exchange with real providers has no use for.
+  const { startPriceServer } = await import('#devnet/price-server.ts')
   const server = await startPriceServer({ ...simulator, assets, clock })
   return {
     settings: { ...settings, feeds: { ...feeds, ...server.feeds, live: true } },

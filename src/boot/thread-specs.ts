@@ -10,6 +10,7 @@ import {
   PRICES_THREAD,
   relayerThreadName,
   resolutionThreadName,
+  SETTLEMENT_THREAD,
 } from '#config/topology.ts'
 import type { ThreadSpec, WorkerSpec } from '#runtime/supervisor.ts'
 
@@ -25,7 +26,7 @@ export function threadSpecs(
   )
   const priceNames = settings.feeds.live ? [PRICES_THREAD] : []
   const indexerNames = settings.chains.some(({ rpcUrls }) => rpcUrls.length > 0) ? ['indexer'] : []
-  const settlementNames = settles(settings) ? ['settlement'] : []
+  const settlementNames = settles(settings) ? [SETTLEMENT_THREAD] : []
   const spec = (kind: string, name: string, index: number, links: readonly string[]) => ({
     ...workerSpec(kind, name),
     kind,

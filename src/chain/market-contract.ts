@@ -47,7 +47,7 @@ type AssertionPlace = Place & {
   readonly assertionId: string
 }
 
-type ResolutionEvent =
+type MarketContractEvent =
   | (AssertionPlace & {
       readonly type: 'ResolutionProposed'
       readonly proposer: Address
@@ -197,7 +197,7 @@ export function marketContract(client: ChainClient, address: Address): MarketCon
 }
 
 /** The event that a market told in this log; undefined for any other. */
-export function resolutionEvent(log: ChainLog): ResolutionEvent | undefined {
+export function resolutionEvent(log: ChainLog): MarketContractEvent | undefined {
   const event = decoded(marketAbi, log)
   if (event === undefined || event.eventName === 'EIP712DomainChanged') return undefined
   const place = {

@@ -12,7 +12,8 @@ import type { Call } from './call.ts'
 import type { ChainClient } from './clients.ts'
 import { conditionalTokens } from './conditional-tokens.ts'
 import { marketFactory } from './market-factory.ts'
-import { type Journal, makeLane, type SenderNews, type SenderPolicy } from './sender.ts'
+import { makeLane } from './sender/lane.ts'
+import type { Journal, SenderNews, SenderPolicy } from './sender/sender.ts'
 
 type QuickMarketLane = {
   create(quickMarket: QuickMarket): Promise<string>

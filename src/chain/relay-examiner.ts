@@ -7,7 +7,6 @@
 import { parseSignature } from 'viem'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
-import type { Outcome } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type {
   Claim,
@@ -24,7 +23,6 @@ import {
   signedMessages,
   type TypedMessage,
 } from '#domain/relay-messages.ts'
-
 import type { Stablecoin as StablecoinDomain } from '#domain/typed-data.ts'
 import type { OwnAccount } from './accounts.ts'
 import { type Call, hexAddress, simulate } from './call.ts'
@@ -33,17 +31,22 @@ import { conditionalTokens } from './conditional-tokens.ts'
 import { type BondPermit, marketContract } from './market-contract.ts'
 import { multicall } from './multicall.ts'
 import { relayCancellations } from './relay-cancellations.ts'
+import { type RelayContracts, relayFacts } from './relay-facts.ts'
 import {
-  type ConditionFacts,
-  type MarketFacts,
-  type RelayContracts,
-  relayFacts,
-} from './relay-facts.ts'
+  invalidSignature,
+  nameOf,
+  payoutOf,
+  proposalFlaw,
+  settlementFlaw,
+  unknownCondition,
+  unknownMarket,
+  wouldRevert,
+} from './relay-flaws.ts'
 import { type Revert, revertOf } from './revert.ts'
 import { settlementContract } from './settlement-contract.ts'
 import { stablecoin } from './stablecoin.ts'
 
-export type RelayExaminerOptions = {
+type RelayExaminerOptions = {
   readonly client: ChainClient
   readonly contracts: RelayContracts
   /** With what its permits are signed for. */
@@ -83,7 +86,7 @@ export type RelayTrial = {
   readonly gas: number
 }
 
-export type RelayExaminer = {
+type RelayExaminer = {
   examine(operation: RelayOperation): Promise<RelayExamination | Rejection>
   attempt(
     operation: RelayOperation,
@@ -101,13 +104,16 @@ export type RelayExaminer = {
 
 /** On top of what the simulation used: the state may be another when it is mined. */
 const GAS_MARGIN_PERCENT = 25n
+
 /**
  * A settlement survives it when the payouts cannot be reported for want of gas, so the least gas
  * that succeeds is not enough: this is what it costs with the report, and as much again.
  */
 const SETTLE_GAS_MIN = 400_000n
+
 /** How long the relayer's own permit for a bond is good. */
 const OWN_PERMIT_SEC = 86_400
+
 const NOTHING: RelayExamination = { claims: [], ownBond: false }
 
 export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer {
@@ -435,85 +441,6 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
       )
     },
   }
-}
-
-function payoutOf(
-  redemption: Redemption,
-  { denominator, numerators, balances }: ConditionFacts,
-  path: string,
-): Pick<Claim, 'payout' | 'winningOutcome'> | Rejection {
-  const field = `${path}conditionId`
-  if (denominator === 0n) return wouldRevert(field, 'the market is not resolved')
-  let payout = 0n
-  for (const indexSet of redemption.indexSets) {
-    const outcome = indexSet === '1' ? 0 : 1
-    payout += (balances[outcome] * numerators[outcome]) / denominator
-  }
-  if (payout === 0n) {
-    const held = redemption.indexSets.some((one) => balances[one === '1' ? 0 : 1] > 0n)
-    const why = held ? 'what the owner holds has lost' : 'the owner holds none of these tokens'
-    return wouldRevert(field, `there is nothing to redeem: ${why}`)
-  }
-  if (payout > BigInt(Number.MAX_SAFE_INTEGER)) {
-    return wouldRevert(field, 'the payout is beyond what this exchange can count')
-  }
-  return { payout: Number(payout), winningOutcome: numerators[0] > 0n ? 0 : 1 }
-}
-
-function proposalFlaw(market: MarketFacts): Rejection | undefined {
-  const { winner, assertion, proposableFromSec, nowSec } = market
-  if (winner !== undefined) {
-    return wouldRevert('marketAddress', `the market is resolved: ${nameOf(winner)} won`)
-  }
-  if (nowSec < proposableFromSec) {
-    const when = `an outcome can be proposed from ${proposableFromSec} on, it is ${nowSec}`
-    return wouldRevert('marketAddress', `the market has not expired: ${when}`)
-  }
-  // One that could not be settled for long is replaced by the contract; the simulation will tell.
-  if (assertion !== undefined && nowSec < assertion.windowEndsAtSec) {
-    return wouldRevert('marketAddress', 'another proposal is open')
-  }
-  return undefined
-}
-
-function settlementFlaw(market: MarketFacts, winningOutcome: Outcome): Rejection | undefined {
-  const { assertion, nowSec } = market
-  if (assertion === undefined) {
-    return wouldRevert('marketAddress', 'nothing has been proposed that could be settled')
-  }
-  if (winningOutcome !== (assertion.outcome ? 0 : 1)) {
-    const proposed = nameOf(assertion.outcome ? 0 : 1)
-    return wouldRevert(
-      'winningOutcome',
-      `${nameOf(winningOutcome)} is not what was proposed: ${proposed}`,
-    )
-  }
-  if (!assertion.disputed && nowSec < assertion.windowEndsAtSec) {
-    const until = `it ends at ${assertion.windowEndsAtSec}, it is ${nowSec}`
-    return wouldRevert('marketAddress', `the dispute window has not passed: ${until}`)
-  }
-  return undefined
-}
-
-function nameOf(outcome: Outcome): string {
-  return outcome === 0 ? 'YES' : 'NO'
-}
-
-function wouldRevert(field: string | undefined, words: string): Rejection {
-  return reject('WOULD_REVERT', field, words)
-}
-
-function invalidSignature(field: string, words: string): Rejection {
-  return reject('INVALID_SIGNATURE', field, `invalid signature: ${words}`)
-}
-
-function unknownCondition(path: string): Rejection {
-  const field = `${path}conditionId`
-  return reject('INVALID_FIELD', field, `${field} is not a market of this exchange`)
-}
-
-function unknownMarket(field = 'marketAddress'): Rejection {
-  return reject('INVALID_FIELD', field, `${field} is not a market of this exchange`)
 }
 
 function withoutBond({ bond: _, ...operation }: ProposeResolution): ProposeResolution {

@@ -9,16 +9,11 @@ import { knownHash, type TransactionRow } from '#domain/transaction.ts'
 import type { OwnAccount } from './accounts.ts'
 import type { ChainClient } from './clients.ts'
 import type { RelayTrial } from './relay-examiner.ts'
-import {
-  type Journal,
-  makeLane,
-  type Sender,
-  type SenderNews,
-  type SenderPolicy,
-} from './sender.ts'
+import { makeLane } from './sender/lane.ts'
+import type { Journal, SenderNews, SenderPolicy, TransactionSender } from './sender/sender.ts'
 
 /** A transaction of the relayer's, as its owner knows it. */
-type LaneTransaction = {
+export type LaneTransaction = {
   readonly lane: Address
   readonly nonce: number
   readonly reference: string
@@ -26,7 +21,7 @@ type LaneTransaction = {
   readonly txHash: string
 }
 
-type LaneNews = LaneTransaction &
+export type LaneNews = LaneTransaction &
   (
     | { readonly type: 'replaced' | 'vanished' }
     | { readonly type: 'mined'; readonly gasUsed: number }
@@ -56,13 +51,13 @@ export function makeRelayLanes(options: {
   readonly onTrouble: (where: 'rpc' | 'journal', error: unknown) => void
 }): RelayLanes {
   const { client, journal, nowMs, policy, onTrouble } = options
-  const lanes = new Map<Address, Sender>()
+  const lanes = new Map<Address, TransactionSender>()
   for (const { account, address } of options.accounts) {
     const { viem, chainId } = client
     const lane = makeLane({ client: viem, account, chainId, journal, nowMs, policy, onTrouble })
     lanes.set(address, lane)
   }
-  const laneOf = (address: Address): Sender => {
+  const laneOf = (address: Address): TransactionSender => {
     const lane = lanes.get(address)
     assert(lane !== undefined, `there is no lane of ${address}`)
     return lane

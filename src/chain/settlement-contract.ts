@@ -112,7 +112,7 @@ type OrdersWithdrawn = Place & {
   readonly effectiveAtSec: number
 }
 
-type SettlementEvent =
+type SettlementContractEvent =
   | TradeSettled
   | TradeRejected
   | OrderWithdrawn
@@ -161,7 +161,7 @@ export type SettlementContract = {
     trade: Pick<Trade, 'tradeId' | 'buyOrderHash' | 'sellOrderHash' | 'price' | 'size'>,
   ): string
   /** Events of this contract among the logs, of a receipt for example, in their order. */
-  eventsOf(logs: readonly Log[]): SettlementEvent[]
+  eventsOf(logs: readonly Log[]): SettlementContractEvent[]
 }
 
 export function settlementContract(client: ChainClient, address: Address): SettlementContract {
@@ -304,7 +304,7 @@ function tradeKeyOf(
 }
 
 /** The event that the settlement contract told in this log; undefined for any other. */
-export function settlementEvent(log: ChainLog): SettlementEvent | undefined {
+export function settlementEvent(log: ChainLog): SettlementContractEvent | undefined {
   const event = decoded(settlementAbi, log)
   if (event === undefined) return undefined
   const place = placeOf(log)

@@ -1,7 +1,7 @@
 /**
  * Amounts as people write them, read exactly. A decimal string counts whole units, '0.42'; a number
  * or bigint counts the API's millionths, 420000. A number with a fraction is refused and never
- * rounded: it is somebody's 0.42, or what is left of it.
+ * rounded: it was meant as 0.42, or is what a float left of it.
  */
 
 import { SibylError } from './sibyl-error.ts'

@@ -29,7 +29,7 @@ export type ValidatedOrder = {
   readonly valid: boolean
   /** The digest that the server hashed; null when the values cannot be hashed. */
   readonly orderHash: string | null
-  /** Who signed that digest; null when the signature is nobody's. */
+  /** Who signed that digest; null when no key can have made the signature. */
   readonly recovered: string | null
   /** Everything that is wrong with it. */
   readonly errors: readonly {

@@ -129,7 +129,7 @@ export async function forgetApiKey(
   await storage.removeItem(placeOf(options, address))
 }
 
-/** Only the name comes from the exchange: nobody signs a whole text of a stranger's choice. */
+/** Only the name comes from the exchange: a user never signs a whole text of a stranger's choice. */
 async function serviceName(options: ApiKeyOptions): Promise<string> {
   const config = await transport(
     options,
@@ -170,7 +170,7 @@ function placeOf({ url }: ApiKeyOptions, address: string): string {
   return `sibyl api key ${url.replace(/\/+$/, '')} ${address.toLowerCase()}`
 }
 
-/** What somebody else put there counts as nothing. */
+/** What another program put there counts as nothing. */
 function readKept(text: string | null): StoredApiKey | undefined {
   if (text === null) return undefined
   try {

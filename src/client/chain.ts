@@ -58,7 +58,7 @@ export type ClientChain = {
   split(marketId: string, amount: Amount): Promise<Sent>
   /** Turns as many YES and NO shares back into stablecoin. */
   merge(marketId: string, amount: Amount): Promise<Sent>
-  /** Sends stablecoin to somebody. */
+  /** Sends stablecoin to an address. */
   transfer(to: string, amount: Amount): Promise<Sent>
 }
 

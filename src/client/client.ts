@@ -30,7 +30,8 @@ import { createRelayer, type Relayer } from './relayer.ts'
 import { type ClientResolution, createResolution } from './resolution.ts'
 import { SibylError } from './sibyl-error.ts'
 import { type OrderSigner, signerAddress, signOrder } from './sign-order.ts'
-import { createStream, type SibylStream, type StreamOptions } from './stream.ts'
+import { createStream } from './stream.ts'
+import type { SibylStream, StreamOptions } from './stream-types.ts'
 import { type CallOptions, createTransport, type HeaderLines } from './transport.ts'
 
 export type ClientOptions = {
@@ -161,7 +162,7 @@ export function createClient(options: ClientOptions): Client {
       const asked = send<Config>({ method: 'GET', path: '/api/v1/config' }, call)
       known = asked
       askedSec = Math.floor(Date.now() / 1_000)
-      // A failure is told to whoever asked, and not kept.
+      // A failure is told to the caller, and not kept.
       asked.catch(() => {
         if (known === asked) known = undefined
       })

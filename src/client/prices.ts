@@ -5,8 +5,9 @@
 
 import { backoff } from '#domain/backoff.ts'
 import { EventStreamReader } from '#domain/event-stream.ts'
+import type { ShownQuickMarket } from '#domain/quick-market.ts'
 import { SibylError } from './sibyl-error.ts'
-import type { StreamPrice, StreamQuickMarket } from './stream-messages.ts'
+import type { StreamPrice } from './stream-messages.ts'
 import type { CallOptions, HeaderLines, Transport } from './transport.ts'
 
 export type Price = {
@@ -19,7 +20,7 @@ export type Price = {
   /** The provider's address. */
   readonly source: string
   readonly sourceName: 'pyth' | 'binance' | 'coinbase'
-  /** Whether nobody speaks for the asset at present. */
+  /** Whether no provider speaks for the asset at present. */
   readonly stale: boolean
 }
 
@@ -27,7 +28,7 @@ export type PastPrice = Pick<Price, 'price' | 'priceUSD' | 'timestamp'> & {
   readonly source: Price['sourceName']
 }
 
-export type QuickMarket = StreamQuickMarket
+export type QuickMarket = ShownQuickMarket
 
 export type PriceObservation = {
   readonly source: string
@@ -154,10 +155,9 @@ async function* followPrices(
       })
       await refuseOthers(response, url)
       const reader = new EventStreamReader()
-      const decoder = new TextDecoder()
       for await (const chunk of response.body ?? []) {
         alive()
-        for (const { id, data } of reader.take(decoder.decode(chunk, { stream: true }))) {
+        for (const { id, data } of reader.take(chunk)) {
           failures = 0
           // After a return with nothing missed, the exchange shows the latest price again.
           if (id === lastId) continue
@@ -185,7 +185,7 @@ async function refuseOthers(response: Response, url: string): Promise<void> {
   try {
     body = JSON.parse(text) as typeof body
   } catch {
-    // Whoever answered was not the exchange; its status is all there is to tell.
+    // The answer is not the exchange's; its status is all there is to tell.
   }
   const message = body.error ?? `${url}: HTTP ${response.status}`
   throw new SibylError(body.code ?? 'UNEXPECTED_ANSWER', message, {

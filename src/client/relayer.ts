@@ -97,9 +97,9 @@ export type Relayer = {
   settleMarket(intent: SettlementIntent, options?: CallOptions): Promise<Relayed>
   /** Withdraws orders on chain, so that not even the exchange can settle them after its delay. */
   cancelOrders(intent: CancellationIntent, options?: CallOptions): Promise<Relayed>
-  /** … all orders of the signer with a lower nonce, those that nobody else has seen among them. */
+  /** … all orders of the signer with a lower nonce, those that only the signer has seen among them. */
   cancelAllBefore(intent?: EpochIntent, options?: CallOptions): Promise<Relayed>
-  /** What the next signatures need; of the signer if nobody is named. */
+  /** What the next signatures need; of the signer if no owner is named. */
   nonces(
     asked?: { readonly owner?: string | undefined; readonly market?: string | undefined },
     options?: CallOptions,

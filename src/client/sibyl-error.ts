@@ -8,7 +8,7 @@ import type { OrderSubmission } from './order-submission.ts'
 
 /**
  * The server's codes, and four of the SDK's own: no answer came, none came in time, the answer was
- * none of Sibyl's, or somebody called it off.
+ * none of Sibyl's, or the caller aborted it.
  */
 export type ErrorCode =
   | RejectionCode
@@ -41,7 +41,7 @@ export class SibylError extends Error {
   /** Whether it may have been carried out although it failed; sending the same again is safe. */
   readonly outcomeUnknown: boolean
   /**
-   * The signed order of a `place` that failed: submit it again when nobody knows its outcome.
+   * The signed order of a `place` that failed: submit it again when its outcome is unknown.
    * Signing the intent anew would make another order.
    */
   readonly submission: OrderSubmission | undefined

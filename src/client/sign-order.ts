@@ -62,7 +62,7 @@ export async function signOrder(
   if (typeof signer === 'string') {
     const account = accountOf(signer)
     const order = orderOf(draft, account.address)
-    // A key needs no typed data to show to anybody, and our own hash is many times quicker.
+    // A key shows no typed data to a user, and our own hash is many times quicker.
     const hash = hex(orderHash(order, domain))
     return submission(order, await account.sign({ hash }))
   }

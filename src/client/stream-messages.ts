@@ -1,5 +1,6 @@
 /** What the stream tells, as types. */
 
+import type { ShownQuickMarket } from '#domain/quick-market.ts'
 import type { LevelPair } from './local-book.ts'
 
 type Of<Type extends string> = { readonly type: Type; readonly sub: string }
@@ -165,21 +166,7 @@ export type PriceMessage =
       })
   | (Of<'price'> & StreamPrice & Step)
 
-export type StreamQuickMarket = {
-  readonly id: number
-  readonly marketId: string
-  readonly asset: string
-  readonly intervalMinutes: number
-  readonly intervalSeconds?: number
-  readonly startPrice: number
-  readonly startTime: number
-  readonly endTime: number
-  readonly resolved: boolean
-  readonly priceSource: string
-  readonly createdAt: number
-  readonly endPrice?: number | null
-  readonly outcome?: number | null
-}
+export type StreamQuickMarket = ShownQuickMarket
 
 export type QuickMarketMessage =
   | (Of<'quick-market.snapshot'> &

@@ -2,7 +2,7 @@
  * The devnet's chain, as a process of its own: Hardhat's EVM behind a JSON-RPC port on this machine.
  * `chain-process.ts` starts it.
  *
- * It lives as long as somebody holds a lease on it, and a while after the last one let go: a lease is
+ * It lives as long as a process holds a lease on it, and a while after the last one let go: a lease is
  * an open `GET /lease`, so that a killed exchange lets go too, and its next start finds the chain as
  * it was. Along the lease come the chain's clock, as lines of JSON. `GET /` says who it is,
  * `DELETE /` ends it, everything that is posted is JSON-RPC.
@@ -22,7 +22,7 @@ const HOST = '127.0.0.1'
 const BLOCK_GAS = 60_000_000n
 const BALANCE_WEI = 10_000n * 10n ** 18n
 const BODY_BYTES_MAX = 64 * 1_048_576
-/** How long it waits for whoever started it. */
+/** How long it waits for the process that started it. */
 const FIRST_LEASE_MS = 60_000
 /** What can move the chain's clock. */
 const CLOCK_METHODS = new Set([

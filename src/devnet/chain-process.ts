@@ -1,6 +1,6 @@
 /**
  * Starts the chain's process, finds one that runs, and holds on to it. The process is its own master
- * (see `chain-host.ts`): it ends when nobody has held a lease on it for a while, or when it is told.
+ * (see `chain-host.ts`): it ends when no process has held a lease on it for a while, or when it is told.
  */
 
 import { spawn } from 'node:child_process'
@@ -28,7 +28,7 @@ export type ChainIdentity = {
   readonly owner: string
   /** How many hold on to it. */
   readonly leases: number
-  /** When it ends unless somebody takes a lease; null while somebody has one. */
+  /** When it ends unless a process takes a lease; null while one is held. */
   readonly endsInMs: number | null
 }
 
@@ -163,7 +163,7 @@ export async function leaseChain(
   response.once('close', lost)
   // What breaks is told by `close`.
   for (const part of [call, response, lines]) part.on('error', () => {})
-  // Holding on is no reason to stay for whoever holds.
+  // A lease does not keep its holder's process alive.
   response.socket.unref()
   await first.promise
   return {

@@ -9,7 +9,7 @@ import { DEVNET_CHAIN_ID, devnetKey } from './accounts.ts'
 
 type Hex = `0x${string}`
 
-/** A line for whoever called the command. */
+/** A line for the user of the command. */
 export class CommandError extends Error {}
 
 type CommandOption = {

@@ -1,7 +1,7 @@
 /**
  * `npm run demo:maker`: a client like any other that quotes both outcomes of every open market, so
  * that a newcomer sees a living book. It trades as one of the demo traders; in price markets, where
- * nobody has shares yet, it splits some stablecoin first.
+ * no trader has shares yet, it splits some stablecoin first.
  */
 
 import type { Market } from '#client/answers.ts'
@@ -16,7 +16,7 @@ import { drift, fairOfPrice, ladder } from './quotes.ts'
 const UNIT = 1_000_000
 const CENT = 10_000
 const DEMO_TRADER = 10
-/** Orders that nobody comes back for end by themselves, some rounds later. */
+/** Orders of a maker that was stopped end by themselves, some rounds later. */
 const TTL_ROUNDS = 3
 const TTL_SEC_MIN = 120
 /** A market that ends sooner is left alone. */

@@ -1,7 +1,7 @@
 /**
  * Finds the data folder's chain where the start before this one left it, or starts a fresh one. A
  * chain is used again when its first block is the one that the data folder names: after a kill of the
- * exchange it waits a minute for this. Everything else on the port is somebody else's.
+ * exchange it waits a minute for this. Everything else on the port belongs to another program.
  */
 
 import { resolve } from 'node:path'
@@ -27,7 +27,7 @@ type DevnetOptions = {
   /** How many seconds the chain's clock is ahead: at once, and whenever it is moved. */
   readonly onClock: (aheadSeconds: number) => void
   readonly onLost: () => void
-  /** Puts data that belongs to another chain where it is in nobody's way. */
+  /** Puts data that belongs to another chain where it does not disturb. */
   readonly clearData: () => void
 }
 
@@ -54,7 +54,7 @@ export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
   return startDevnet(options)
 }
 
-/** Whether the chain that the data belongs to runs, and nobody holds on to it. */
+/** Whether the chain that the data belongs to runs, and no process holds on to it. */
 async function isFree(recorded: RecordedChain, dataDir: string): Promise<boolean> {
   const giveUpMs = Date.now() + LET_GO_MS
   for (;;) {
@@ -81,7 +81,7 @@ async function clearPort({ port, dataDir }: DevnetOptions): Promise<void> {
   }
   const { owner, leases, endsInMs } = probe.identity
   if (leases > 0) {
-    const whose = owner === '' ? 'somebody' : `the exchange with its data in ${owner}`
+    const whose = owner === '' ? 'another process' : `the exchange with its data in ${owner}`
     throw new ChainStartError(
       `port ${port} is the local chain of ${whose}, which is running; ${elsewhere}`,
     )

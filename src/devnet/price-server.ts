@@ -1,12 +1,13 @@
 /**
  * The price simulator on a port: `/pyth`, `/binance` and `/coinbase` stand where the providers' hosts
  * stand, over HTTP and WebSocket. `POST /faults/{provider}/{fault}` makes one misbehave and
- * `DELETE /faults/{provider}` well again, for whoever wants to see what happens then.
+ * `DELETE /faults/{provider}` well again, so that an operator can see what happens then.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { WebSocketServer } from 'ws'
 import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import {
   makePriceSimulator,
@@ -14,10 +15,11 @@ import {
   type PriceSimulator,
   pythIdOf,
   type SimulatedRequest,
-  type SimulatedSocket,
   type SimulatorOptions,
 } from './price-simulator.ts'
-import { upgrade } from './websocket.ts'
+
+/** What a client may send in one message. */
+const MESSAGE_BYTES_MAX = 65_536
 
 export type PriceServer = {
   readonly port: number
@@ -38,6 +40,7 @@ export async function startPriceServer(
 ): Promise<PriceServer> {
   const simulator = makePriceSimulator(options)
   const sockets = new Set<Duplex>()
+  const upgrader = new WebSocketServer({ noServer: true, maxPayload: MESSAGE_BYTES_MAX })
   const server = createServer((request, response) => serve(request, response))
   server.on('connection', (socket) => {
     sockets.add(socket)
@@ -80,17 +83,23 @@ export async function startPriceServer(
     response.writeHead(204).end()
   }
 
-  server.on('upgrade', (request, socket) => {
+  server.on('upgrade', (request, socket, head) => {
     const addressed = addressOf(request)
-    let taken: SimulatedSocket | undefined
-    const own = upgrade(request, socket, {
-      message: (text) => taken?.message(text),
-      closed: () => taken?.closed(),
-    })
-    if (own !== undefined && addressed !== undefined) {
-      taken = simulator.accept(addressed.source, addressed.request, own)
+    if (addressed === undefined) {
+      socket.destroy()
+      return
     }
-    if (taken === undefined) socket.destroy()
+    upgrader.handleUpgrade(request, socket, head, (client) => {
+      const taken = simulator.accept(addressed.source, addressed.request, {
+        send: (text) => client.send(text),
+        close: () => client.close(),
+      })
+      client.on('message', (data) => taken?.message(String(data)))
+      client.on('close', () => taken?.closed())
+      // A close follows.
+      client.on('error', () => undefined)
+      if (taken === undefined) client.terminate()
+    })
   })
 
   await new Promise<void>((resolve, reject) => {

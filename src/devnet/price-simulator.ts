@@ -51,7 +51,7 @@ type SimulatedAnswer =
   | { readonly status: 200; readonly follow: (to: Pushed) => () => void }
   | undefined
 
-export type SimulatedSocket = { message(text: string): void; closed(): void }
+type SimulatedSocket = { message(text: string): void; closed(): void }
 
 export type PriceSimulator = {
   /** What the provider reports at its first tick at or after an instant: USD × 10^8, and when. */
@@ -78,7 +78,7 @@ const TICK_MS = 500
 const SHIFT_MS: Readonly<Record<PriceSource, number>> = { pyth: 0, binance: 137, coinbase: 263 }
 const SHIFT_PRICE: Readonly<Record<PriceSource, number>> = { pyth: 0, binance: 12, coinbase: -9 }
 const HEARTBEAT_MS = 1_000
-/** Nobody is wrong in the same way as another. */
+/** No provider is wrong in the same way as another. */
 const WILD_FACTORS: Readonly<Record<PriceSource, number>> = {
   pyth: 1.37,
   binance: 0.71,

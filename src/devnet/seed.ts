@@ -22,7 +22,7 @@ const MAX_UINT256 = 2n ** 256n - 1n
 const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`
 const BOTH_OUTCOMES = [1n, 2n]
 
-/** What the contracts are deployed with, unless somebody says otherwise. */
+/** What the contracts are deployed with, unless the caller says otherwise. */
 export const DEVNET_TERMS = {
   settlementGraceSeconds: 3_600n,
   cancelDelaySeconds: 7_200n,

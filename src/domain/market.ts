@@ -36,4 +36,4 @@ export const RESOLUTION_EVENTS = [
   'resolved',
   'reverted',
 ] as const
-export type ResolutionEvent = (typeof RESOLUTION_EVENTS)[number]
+export type ResolutionEventName = (typeof RESOLUTION_EVENTS)[number]

@@ -31,7 +31,7 @@ export type Trade = {
 export type FaultySide = 'buyer' | 'seller' | 'both' | 'none'
 
 /** A trade with its signed orders, as the database has it. */
-export type StoredTrade = Trade & {
+export type TradeWithOrders = Trade & {
   readonly chainId: number
   readonly status: TradeStatus
   /** How often it was submitted. */
@@ -41,4 +41,4 @@ export type StoredTrade = Trade & {
 }
 
 /** A trade with everything that settling it takes; `tradeKey` is its id on chain. */
-export type TradeToSettle = StoredTrade & { readonly tradeKey: string }
+export type TradeToSettle = TradeWithOrders & { readonly tradeKey: string }

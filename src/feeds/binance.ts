@@ -1,7 +1,7 @@
 /**
  * Binance: aggregated trades pushed over a WebSocket (`<symbol>@aggTrade`), and the same trades over
  * HTTP, the newest or those of any time. Prices are in USDT, which is near a dollar and not a dollar.
- * The plain ticker of its API carries no time, so it is not used: nobody could say how old it is.
+ * The plain ticker of its API carries no time, so it is not used: its age could not be told.
  */
 
 import { type Observation, type ObservedVia, priceOfDecimal } from '#domain/asset-price.ts'
@@ -28,9 +28,7 @@ export function makeBinance(options: BinanceOptions, parts: FeedParts): Feed {
   function observationOf(
     asset: string | undefined,
     trade: unknown,
-    raw: string,
-    via: ObservedVia,
-    line: number,
+    how: Pick<Observation, 'raw' | 'via' | 'line'>,
   ): Observation | undefined {
     if (asset === undefined || !isRecord(trade)) return undefined
     const price = priceOfDecimal(trade.p)
@@ -43,9 +41,7 @@ export function makeBinance(options: BinanceOptions, parts: FeedParts): Feed {
       price,
       atMs: atMs as number,
       receivedAtMs,
-      via,
-      line,
-      raw,
+      ...how,
     }
   }
 
@@ -60,9 +56,10 @@ export function makeBinance(options: BinanceOptions, parts: FeedParts): Feed {
     }
     const observations: Observation[] = []
     for (const trade of answer.value) {
-      const observation = observationOf(asset, trade, JSON.stringify(trade), via, 0)
+      const raw = JSON.stringify(trade)
+      const observation = observationOf(asset, trade, { raw, via, line: 0 })
       if (observation !== undefined) observations.push(observation)
-      else parts.troubled('garbage', JSON.stringify(trade).slice(0, 200))
+      else parts.troubled('garbage', raw.slice(0, 200))
     }
     return observations
   }
@@ -78,7 +75,8 @@ export function makeBinance(options: BinanceOptions, parts: FeedParts): Feed {
           const { data } = message
           if (!isRecord(data) || data.e !== 'aggTrade') return false
           const asset = assets.get(String(data.s))
-          const observation = observationOf(asset, data, text, 'stream', hooks.number)
+          const how = { raw: text, via: 'stream', line: hooks.number } as const
+          const observation = observationOf(asset, data, how)
           if (observation !== undefined) parts.heard(observation)
           return observation !== undefined
         },

@@ -5,7 +5,7 @@
  * minute cannot be asked for.
  */
 
-import { type Observation, type ObservedVia, priceOfDecimal } from '#domain/asset-price.ts'
+import { type Observation, priceOfDecimal } from '#domain/asset-price.ts'
 import type { Feed, FeedParts } from './feed.ts'
 import { makeLine } from './line.ts'
 import { getJson, isRecord, tellTrouble } from './request.ts'
@@ -38,9 +38,7 @@ export function makeCoinbase(options: CoinbaseOptions, parts: FeedParts): Feed {
   function observationOf(
     asset: string | undefined,
     ticker: unknown,
-    raw: string,
-    via: ObservedVia,
-    line: number,
+    how: Pick<Observation, 'raw' | 'via' | 'line'>,
   ): Observation | undefined {
     if (asset === undefined || !isRecord(ticker)) return undefined
     const price = priceOfDecimal(ticker.price)
@@ -49,7 +47,7 @@ export function makeCoinbase(options: CoinbaseOptions, parts: FeedParts): Feed {
     const atMs = Date.parse(time)
     if (Number.isNaN(atMs)) return undefined
     const receivedAtMs = clock.nowMs()
-    return { asset, source: 'coinbase', price, atMs, receivedAtMs, via, line, raw }
+    return { asset, source: 'coinbase', price, atMs, receivedAtMs, ...how }
   }
 
   const line = makeLine({
@@ -62,7 +60,8 @@ export function makeCoinbase(options: CoinbaseOptions, parts: FeedParts): Feed {
           if (OTHERS.has(message.type)) return true
           if (message.type !== 'ticker') return false
           const asset = assets.get(String(message.product_id))
-          const observation = observationOf(asset, message, text, 'stream', hooks.number)
+          const how = { raw: text, via: 'stream', line: hooks.number } as const
+          const observation = observationOf(asset, message, how)
           if (observation !== undefined) parts.heard(observation)
           return observation !== undefined
         },
@@ -72,7 +71,8 @@ export function makeCoinbase(options: CoinbaseOptions, parts: FeedParts): Feed {
         try {
           const answer = await getJson(parts, `${options.url}/products/${product}/ticker`)
           if (answer === undefined) continue
-          const one = observationOf(asset, answer.value, answer.text, 'latest', 0)
+          const how = { raw: answer.text, via: 'latest', line: 0 } as const
+          const one = observationOf(asset, answer.value, how)
           if (one !== undefined) parts.heard(one)
           else parts.troubled('garbage', answer.text.slice(0, 200))
         } catch (error) {

@@ -6,12 +6,12 @@
  * speaks again only after it has been well for a while, so that nothing flaps.
  *
  * The breaker: providers that are fresh must agree. One that is far from the others is suspect and
- * does not speak; when nobody can tell who is right, nobody speaks and no price leaves. A suspect is
+ * does not speak; when it cannot be told which one is right, none speaks and no price leaves. A suspect is
  * trusted again once it has agreed with another fresh provider for a while, and one that comes while
  * others are there has to agree with one of them. An example with a limit of 1 %: pyth 100.0,
  * binance 100.1, coinbase 107: coinbase is suspect, pyth speaks. Binance goes stale: coinbase, a
  * suspect, does not count against pyth. Had there been only pyth 100 and coinbase 107 from the
- * start, both would be suspect and nobody would speak.
+ * start, both would be suspect and none would speak.
  *
  * It asks no clock: every call says what time it is, so the same calls give the same answers.
  */
@@ -49,7 +49,7 @@ const GATE_VERDICTS = [
 ] as const
 export type GateVerdict = (typeof GATE_VERDICTS)[number]
 
-/** Who speaks; undefined when nobody does, and why. */
+/** Which provider speaks; undefined when none does, and why. */
 type Choice = { readonly source: PriceSource | undefined; readonly why: string }
 
 export type Failover = {
@@ -172,7 +172,7 @@ export function makeFailover(options: FailoverOptions): Failover {
     }
     for (const voice of choir.voices) {
       if (!fresh.includes(voice) || voice.suspect) voice.wellSinceMs = undefined
-      // Whoever comes finds agreement, or nobody at all who could agree.
+      // A provider that comes finds agreement, or no other that could agree.
       else if (voice.agreedSinceMs !== undefined || fresh.length === 1) voice.wellSinceMs ??= nowMs
     }
   }
@@ -189,7 +189,7 @@ export function makeFailover(options: FailoverOptions): Failover {
       )
       choir.speaker = better?.source
     } else if (choir.speaker === undefined && nowMs - choir.sinceMs < options.recoverMs) {
-      // In the beginning the primary is given a moment, whoever comes first.
+      // In the beginning the primary is given a moment, whichever provider comes first.
       choir.speaker = well.find(({ source }) => source === options.order[0])?.source
     } else choir.speaker = well[0]?.source
     if (choir.speaker !== undefined) {

@@ -83,7 +83,7 @@ export function makeLine({ parts, open, poll }: LineOptions): Line {
     if (end !== undefined && nowMs - Math.max(heardAtMs, openedAtMs) > timing.silenceMs) {
       troubled('silent', `nothing for ${timing.silenceMs} ms`)
       const hangUp = end
-      // Its end is told as that of any connection, by whoever ends it.
+      // Its end is told as that of any connection, when it ends.
       end = undefined
       number++
       hangUp()

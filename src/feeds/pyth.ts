@@ -84,9 +84,8 @@ export function makePyth(options: PythOptions, parts: FeedParts): Feed {
       return
     }
     const reader = new EventStreamReader()
-    const decoder = new TextDecoder()
     for await (const chunk of response.body) {
-      for (const { data } of reader.take(decoder.decode(chunk, { stream: true }))) {
+      for (const { data } of reader.take(chunk)) {
         hooks.alive()
         take(data, hooks.number)
       }

@@ -7,15 +7,16 @@
 
 import type { HttpResponse } from 'uWebSockets.js'
 import { performance } from 'node:perf_hooks'
-import type { Rejection } from '#domain/rejection.ts'
+import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { monotonicMs } from '#runtime/clock.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
 import { type CompiledRoute, headOf, JSON_TYPE } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
+import { entityTag, namesTag } from './entity-tag.ts'
 import { ERRORS, errorBody, sentenceOf } from './errors.ts'
 import { writeJson } from './json.ts'
 import { record } from './meters.ts'
-import type { Principal } from './route.ts'
+import type { Answer, Principal, RawReply, Reply, Responses } from './route.ts'
 import { statusLine } from './status-line.ts'
 import { serverTiming, type WriteStages } from './write-stages.ts'
 
@@ -72,19 +73,9 @@ export type Sender = {
     rejection: Rejection,
     headers?: Readonly<Record<string, string>>,
   ) => void
-  readonly sendJson: (
-    call: Call,
-    status: number,
-    body: unknown,
-    headers?: Readonly<Record<string, string>>,
-  ) => void
-  readonly sendRaw: (
-    call: Call,
-    status: number,
-    raw: string | Uint8Array,
-    contentType: string,
-    headers?: Readonly<Record<string, string>>,
-  ) => void
+  /** Sends what a handler has answered. */
+  readonly send: (call: Call, answer: Answer<Responses>) => void
+  readonly sendRaw: (call: Call, reply: RawReply) => void
   readonly writeHead: (call: Call, status: number, head: string) => void
 }
 
@@ -132,15 +123,11 @@ export function createSender(options: {
     record(call.compiled.meter, status, (performance.now() - call.startedAtMs) / 1_000)
   }
 
-  function sendRaw(
-    call: Call,
-    status: number,
-    raw: string | Uint8Array,
-    contentType: string,
-    headers?: Readonly<Record<string, string>>,
-  ): void {
+  function sendRaw(call: Call, reply: RawReply): void {
     const { res, compiled } = call
-    const head = contentType === JSON_TYPE ? compiled.jsonHead : headOf(compiled, contentType)
+    const { status, raw, contentType, headers } = reply
+    const isJson = contentType === undefined || contentType === JSON_TYPE
+    const head = isJson ? compiled.jsonHead : headOf(compiled, contentType)
     // Before the first byte is written, so that a bad line can still become a clean 500.
     if (headers !== undefined) checkLines(headers)
     writeHead(call, status, head)
@@ -179,9 +166,28 @@ export function createSender(options: {
     call: Call,
     status: number,
     body: unknown,
-    headers?: Readonly<Record<string, string>>,
+    headers: Readonly<Record<string, string>> | undefined,
   ): void {
-    sendRaw(call, status, body === undefined ? '' : writeJson(body), JSON_TYPE, headers)
+    const raw = body === undefined ? '' : writeJson(body)
+    sendRaw(call, headers === undefined ? { status, raw } : { status, raw, headers })
+  }
+
+  function send(call: Call, answer: Answer<Responses>): void {
+    if (isRejection(answer)) sendRejection(call, answer)
+    else if (call.compiled.route.revalidates === true && answer.status === 200) {
+      sendTagged(call, answer)
+    } else if ('raw' in answer) sendRaw(call, answer)
+    else sendJson(call, answer.status, answer.body, answer.headers)
+  }
+
+  function sendTagged(call: Call, answer: Reply<Responses> | RawReply): void {
+    const reply: RawReply =
+      'raw' in answer ? answer : { status: answer.status, raw: writeJson(answer.body) }
+    // A route that knows its answer's version spares the hashing.
+    const etag = answer.headers?.etag ?? entityTag(reply.raw)
+    const headers = { ...answer.headers, etag }
+    if (namesTag(call.ifNoneMatch, etag)) sendRaw(call, { ...reply, status: 304, raw: '', headers })
+    else sendRaw(call, { ...reply, headers })
   }
 
   function sendRejection(
@@ -206,7 +212,7 @@ export function createSender(options: {
     )
   }
 
-  return { sendRejection, sendJson, sendRaw, writeHead }
+  return { sendRejection, send, sendRaw, writeHead }
 }
 
 const LINE_BREAK = /[\r\n\0]/

@@ -14,22 +14,13 @@ import type { Clock } from '#runtime/clock.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
 import { type Call, createSender, type LimitVerdict, type Sender } from './call.ts'
 import { ipText, makeClientIp } from './client-ip.ts'
-import { type CompiledRoute, headOf, JSON_TYPE } from './compiled-route.ts'
+import { type CompiledRoute, headOf } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
-import { entityTag, namesTag } from './entity-tag.ts'
-import { parseJson, writeJson } from './json.ts'
+import { makeHeldCalls } from './held-calls.ts'
+import { parseJson } from './json.ts'
 import { readParameter, readQuery, type Values } from './query.ts'
-import type {
-  Answer,
-  AuthClass,
-  CostClass,
-  Principal,
-  RawReply,
-  Reply,
-  Responses,
-  RouteRequest,
-  Takeover,
-} from './route.ts'
+import { makeBodyReader } from './read-body.ts'
+import type { AuthClass, CostClass, Principal, RouteRequest, Takeover } from './route.ts'
 import { newWriteStages, TIMING_HEADER } from './write-stages.ts'
 
 /** The part of a pino logger that the front uses. */
@@ -73,7 +64,7 @@ export type Hooks = {
   ) => Principal | undefined | Rejection | Promise<Principal | undefined | Rejection>
 }
 
-export type PipelineSettings = {
+type PipelineSettings = {
   readonly bodyBytesMax: number
   readonly deadlineMs: number
   readonly requestsInFlightMax: number
@@ -81,7 +72,7 @@ export type PipelineSettings = {
   readonly trustedProxies?: readonly string[]
 }
 
-export type Pipeline = {
+type Pipeline = {
   readonly serve: (compiled: CompiledRoute, isHead: boolean) => Handler
   readonly serveUpgrade: (compiled: CompiledRoute) => UpgradeHandler
   /** Answers what no route takes. */
@@ -89,8 +80,7 @@ export type Pipeline = {
     compiled: CompiledRoute,
     res: HttpResponse,
     req: HttpRequest,
-    rejection: Rejection,
-    headers?: Record<string, string>,
+    refusal: { readonly rejection: Rejection; readonly headers?: Record<string, string> },
   ) => void
   readonly preflight: (
     compiled: CompiledRoute,
@@ -106,16 +96,8 @@ export type Pipeline = {
 type Handler = (res: HttpResponse, req: HttpRequest) => void
 type UpgradeHandler = (res: HttpResponse, req: HttpRequest, context: us_socket_context_t) => void
 
-/** How often deadlines are looked at; they are met with this slack. */
-const SWEEP_MS = 50
-/** An announced body beyond this is not read to its end; the connection is closed instead. */
-const DISCARDED_BYTES_MAX = 8 * 1024 * 1024
-
 const NOTHING: Readonly<Record<string, never>> = Object.freeze({})
 const NO_PATH: readonly string[] = []
-const JSON_MEDIA = /^application\/json(?:\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*;?\s*$/i
-const LENGTH = /^[0-9]{1,15}$/
-
 /** All lines of the header as one list: the library's own look-up knows the first line only. */
 function forwardedFor(req: HttpRequest): string {
   const lines: string[] = []
@@ -142,51 +124,14 @@ export function createPipeline(options: {
   const { settings, cors, hooks, log, clock, requestIdOf, meter } = options
   const { limit, limitMore, authenticate } = hooks
   const clientIp = makeClientIp(settings.trustedProxies ?? [])
-  const held = new Set<Call>()
-  let draining = false
-  let sweeping = false
   let wallMs = 0
   let wallReadAtMs = Number.NEGATIVE_INFINITY
-  let drained: (() => void) | undefined
 
-  const sender: Sender = createSender({ cors, hold, release, draining: () => draining, meter })
+  const calls = makeHeldCalls({ clock, overdue })
+  const { hold, release } = calls
+  const sender: Sender = createSender({ cors, hold, release, draining: calls.isDraining, meter })
   const { sendRejection } = sender
-
-  function release(call: Call): void {
-    held.delete(call)
-    if (held.size === 0 && drained !== undefined) drained()
-  }
-
-  /** Attaches what a request needs that is not answered in this very call. */
-  function hold(call: Call): void {
-    if (call.held) return
-    call.held = true
-    held.add(call)
-    call.res.onAborted(() => gone(call))
-    if (!sweeping) {
-      sweeping = true
-      clock.after(SWEEP_MS, sweep)
-    }
-  }
-
-  function gone(call: Call): void {
-    if (call.phase === 'over') {
-      call.onGone?.()
-      return
-    }
-    call.phase = 'over'
-    call.compiled.meter.aborted += 1
-    release(call)
-  }
-
-  function sweep(): void {
-    const nowMs = clock.nowMs()
-    for (const call of held) {
-      if (call.request.deadlineAtMs <= nowMs) overdue(call)
-    }
-    sweeping = held.size > 0
-    if (sweeping) clock.after(SWEEP_MS, sweep)
-  }
+  const bodies = makeBodyReader({ bytesMax: settings.bodyBytesMax, hold, sendRejection })
 
   function overdue(call: Call): void {
     if (call.phase === 'reading') {
@@ -281,7 +226,7 @@ export function createPipeline(options: {
       try {
         if (!admitted(call)) return
         if (compiled.body === undefined) proceed(call)
-        else if (bodyIsWelcome(call, req)) readBody(call)
+        else if (bodies.isWelcome(call, req)) bodies.read(call, arrived)
       } catch (error) {
         failed(call, error)
       }
@@ -290,7 +235,7 @@ export function createPipeline(options: {
 
   /** Refuses what is one too many before anything is spent on it. */
   function admitted(call: Call): boolean {
-    if (held.size >= settings.requestsInFlightMax && call.compiled.route.cost !== 'free') {
+    if (calls.size() >= settings.requestsInFlightMax && call.compiled.route.cost !== 'free') {
       sendRejection(call, reject('OVERLOADED'))
       return false
     }
@@ -325,58 +270,17 @@ export function createPipeline(options: {
     return { requestId, route: path, auth, cost, ip, authorization, deadlineAtMs }
   }
 
-  function bodyIsWelcome(call: Call, req: HttpRequest): boolean {
-    const length = req.getHeader('content-length')
-    const chunked = req.getHeader('transfer-encoding') !== ''
-    const announced = LENGTH.test(length) ? Number(length) : 0
-    if (announced > settings.bodyBytesMax) {
-      // The rest of a body of reasonable length is read and thrown away, because closing on a
-      // client that still writes would cost it the answer.
-      call.closeAfter = announced > DISCARDED_BYTES_MAX
-      sendRejection(call, reject('BODY_TOO_LARGE'))
-      return false
+  /** The whole body is here; its last chunk's memory is the library's until this returns. */
+  function arrived(call: Call, body: ArrayBuffer | Buffer): void {
+    try {
+      if (asksWho(call)) {
+        // Nothing of a stranger's body is looked at; and the chunk is gone after an await.
+        call.bytes = Buffer.isBuffer(body) ? body : Buffer.from(Buffer.from(body))
+        proceed(call)
+      } else if (takeBody(call, body)) proceed(call)
+    } catch (error) {
+      failed(call, error)
     }
-    if (announced > 0 || chunked) {
-      if (!JSON_MEDIA.test(req.getHeader('content-type'))) {
-        sendRejection(call, reject('UNSUPPORTED_MEDIA_TYPE'))
-        return false
-      }
-    }
-    return true
-  }
-
-  function readBody(call: Call): void {
-    let kept: Buffer[] | undefined
-    let bytes = 0
-    hold(call)
-    call.phase = 'reading'
-    call.res.onData((chunk, isLast) => {
-      if (call.phase !== 'reading') return
-      bytes += chunk.byteLength
-      if (bytes > settings.bodyBytesMax) {
-        kept = undefined
-        if (!isLast && bytes <= DISCARDED_BYTES_MAX) return
-        call.closeAfter = !isLast
-        sendRejection(call, reject('BODY_TOO_LARGE'))
-        return
-      }
-      if (!isLast) {
-        // The chunk's memory is the library's; it is only ours until this function returns.
-        kept ??= []
-        kept.push(Buffer.from(Buffer.from(chunk)))
-        return
-      }
-      try {
-        const whole = kept === undefined ? chunk : Buffer.concat([...kept, Buffer.from(chunk)])
-        if (asksWho(call)) {
-          // Nothing of a stranger's body is looked at; and the chunk is gone after an await.
-          call.bytes = kept === undefined ? Buffer.from(Buffer.from(chunk)) : (whole as Buffer)
-          proceed(call)
-        } else if (takeBody(call, whole)) proceed(call)
-      } catch (error) {
-        failed(call, error)
-      }
-    })
   }
 
   function takeBody(call: Call, bytes: ArrayBuffer | Buffer): boolean {
@@ -469,8 +373,8 @@ export function createPipeline(options: {
     }
     assert.ok(route.kind !== 'upgrade', 'an upgrade has its own way')
     const answer = route.handle(call.request)
-    if (answer instanceof Promise) later(call, answer, (late) => send(call, late))
-    else send(call, answer)
+    if (answer instanceof Promise) later(call, answer, (late) => sender.send(call, late))
+    else sender.send(call, answer)
   }
 
   /** Turns what came as text and JSON into the values that the schemas promise. */
@@ -496,27 +400,6 @@ export function createPipeline(options: {
       body.normalise?.(request.body)
     }
     return undefined
-  }
-
-  function send(call: Call, answer: Answer<Responses>): void {
-    if (isRejection(answer)) sendRejection(call, answer)
-    else if (call.compiled.route.revalidates === true && answer.status === 200) {
-      sendTagged(call, answer)
-    } else if ('raw' in answer) {
-      const { status, raw, contentType, headers } = answer
-      sender.sendRaw(call, status, raw, contentType ?? JSON_TYPE, headers)
-    } else sender.sendJson(call, answer.status, answer.body, answer.headers)
-  }
-
-  function sendTagged(call: Call, answer: Reply<Responses> | RawReply): void {
-    const raw = 'raw' in answer ? answer.raw : writeJson(answer.body)
-    const contentType = 'raw' in answer ? (answer.contentType ?? JSON_TYPE) : JSON_TYPE
-    // A route that knows its answer's version spares the hashing.
-    const etag = answer.headers?.etag ?? entityTag(raw)
-    const headers = { ...answer.headers, etag }
-    if (namesTag(call.ifNoneMatch, etag)) {
-      sender.sendRaw(call, 304, '', contentType, headers)
-    } else sender.sendRaw(call, 200, raw, contentType, headers)
   }
 
   function takeOver(
@@ -590,7 +473,7 @@ export function createPipeline(options: {
   return {
     serve,
     serveUpgrade,
-    refuse(compiled, res, req, rejection, headers) {
+    refuse(compiled, res, req, { rejection, headers }) {
       const call = begin(compiled, req.getMethod() === 'head', res, req)
       if (withinLimit(call, 'read')) sendRejection(call, rejection, headers)
     },
@@ -598,15 +481,9 @@ export function createPipeline(options: {
       const call = begin(compiled, false, res, req)
       if (!withinLimit(call, 'read')) return
       const headers = Object.fromEntries(cors.preflight(methods))
-      sender.sendRaw(call, 204, '', JSON_TYPE, { allow: methods, ...headers })
+      sender.sendRaw(call, { status: 204, raw: '', headers: { allow: methods, ...headers } })
     },
-    inFlight: () => held.size,
-    drain() {
-      draining = true
-      if (held.size === 0) return Promise.resolve()
-      return new Promise((resolve) => {
-        drained = resolve
-      })
-    },
+    inFlight: calls.size,
+    drain: calls.drain,
   }
 }

@@ -7,6 +7,7 @@ import type { HttpResponse, WebSocketBehavior } from 'uWebSockets.js'
 import type { Static, TSchema } from 'typebox'
 import type { Address } from '#domain/ids.ts'
 import type { Rejection, RejectionCode } from '#domain/rejection.ts'
+import type { RequestContext } from './request-context.ts'
 import type { WriteStages } from './write-stages.ts'
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -28,13 +29,11 @@ export type Principal = {
   readonly expiresAtSec?: number
 }
 
-export type RouteRequest<Path = unknown, Query = unknown, Body = unknown> = {
+export type RouteRequest<Path = unknown, Query = unknown, Body = unknown> = RequestContext & {
   readonly path: Path
   readonly query: Query
   readonly body: Body
   readonly requestId: string
-  /** Unix milliseconds; after it the client has been answered and nobody waits. */
-  readonly deadlineAtMs: number
   /** The headers that the route declared, by lower-case name; '' where the client sent none. */
   readonly headers: Readonly<Record<string, string>>
   /** The peer's address; '' unless the route declared `readsIp` or limits are on. */

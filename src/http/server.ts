@@ -176,15 +176,17 @@ export async function startFront(options: FrontOptions): Promise<Front> {
     const first = here[0]
     if (first === undefined) {
       const absent = url.startsWith(RELAYER_PATH) ? unmatchedRelay : unmatched
-      pipeline.refuse(absent, res, req, reject('NOT_FOUND'))
+      pipeline.refuse(absent, res, req, { rejection: reject('NOT_FOUND') })
       return
     }
     const methods = allowedMethods(here)
     if (req.getMethod() === 'options') pipeline.preflight(first, res, req, methods)
     else if (req.getMethod() === 'get' && first.route.kind === 'upgrade') {
-      pipeline.refuse(first, res, req, NO_UPGRADE, { upgrade: 'websocket' })
+      const headers = { upgrade: 'websocket' }
+      pipeline.refuse(first, res, req, { rejection: NO_UPGRADE, headers })
     } else {
-      pipeline.refuse(first, res, req, reject('METHOD_NOT_ALLOWED'), { allow: methods })
+      const rejection = reject('METHOD_NOT_ALLOWED')
+      pipeline.refuse(first, res, req, { rejection, headers: { allow: methods } })
     }
   }
 

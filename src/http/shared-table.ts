@@ -3,6 +3,10 @@
  * records; a set is locked for the few instructions that read and change it, so that what one thread
  * records the others see at once. It knows nothing of what the records mean.
  *
+ * Threads share no `Map`. One thread that kept the table for all would be asked by message: about
+ * 3 µs each through a busy channel (`bench:channel`), and a turn of two event loops. An update here
+ * took 1 µs, and is done when it returns.
+ *
  * A record has six words: four of the key's digest, and one double for its owner's use. A record
  * whose double is 0 is free. Keys are hashed with a secret, so that nobody can crowd one set.
  */

@@ -3,7 +3,7 @@
  * client asks for them, by the header `x-server-timing`, they go into the answer's `Server-Timing`.
  */
 
-import type { CommandTimes } from '#runtime/serve.ts'
+import type { CommandTimes } from '#runtime/channel.ts'
 import { STAGES } from '#runtime/stage-meter.ts'
 
 /** The request header that asks; any value does. */

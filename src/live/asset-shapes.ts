@@ -1,8 +1,10 @@
 /** Prices and quick markets as clients see them: the stream, and whatever else tells them. */
 
 import Type, { type Static, type TSchema } from 'typebox'
+import type { ShownQuickMarket } from '#domain/quick-market.ts'
 
-const orNull = (schema: TSchema) => Type.Optional(Type.Union([schema, Type.Null()]))
+const orNull = <Schema extends TSchema>(schema: Schema) =>
+  Type.Optional(Type.Union([schema, Type.Null()]))
 
 /** One new price of an asset. */
 export const PriceEvent = Type.Object({
@@ -31,21 +33,9 @@ export const QuickMarket = Type.Object({
     Type.Integer({ description: '0 = YES (it went up), 1 = NO; null until it is resolved' }),
   ),
 })
-export type QuickMarket = {
-  readonly id: number
-  readonly marketId: string
-  readonly asset: string
-  readonly intervalMinutes: number
-  readonly intervalSeconds?: number
-  readonly startPrice: number
-  readonly startTime: number
-  readonly endTime: number
-  readonly resolved: boolean
-  readonly priceSource: string
-  readonly createdAt: number
-  readonly endPrice?: number | null
-  readonly outcome?: number | null
-}
+/** What clients are typed with, as long as that is what the schema promises. */
+export type QuickMarket =
+  Static<typeof QuickMarket> extends ShownQuickMarket ? ShownQuickMarket : never
 
 export const QUICK_MARKET_EVENTS = ['opened', 'resolved'] as const
 export type QuickMarketEvent = {

@@ -4,7 +4,7 @@
  * was answered sees what he did. It decides nothing.
  */
 
-import type { MarketView } from '#actors/market.ts'
+import type { MarketView } from '#actors/market/state.ts'
 import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
 import { TRADES_LISTED_MAX } from '#domain/limits.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
@@ -213,20 +213,19 @@ export function orderbookJson(shown: ShownMarket, outcome: Outcome | undefined):
     outcome === undefined ? mergedLevels(shown.books, BUY) : shown.books[outcome].levels(BUY)
   const asks =
     outcome === undefined ? mergedLevels(shown.books, SELL) : shown.books[outcome].levels(SELL)
-  const json = snapshotJson(shown.market.id, bids, asks, shown.updatedAtMs, shown.seq)
+  const json = snapshotJson(shown.market.id, { bids, asks }, shown.updatedAtMs, shown.seq)
   shown.written[slot] = json
   return json
 }
 
 export function emptyOrderbookJson(marketId: MarketId): string {
-  return snapshotJson(marketId, [], [], 0, 0)
+  return snapshotJson(marketId, { bids: [], asks: [] }, 0, 0)
 }
 
 /** By hand, because a total may be a bigint that must be written as the integer it is. */
 function snapshotJson(
   marketId: MarketId,
-  bids: readonly ShownLevel[],
-  asks: readonly ShownLevel[],
+  { bids, asks }: { readonly bids: readonly ShownLevel[]; readonly asks: readonly ShownLevel[] },
   updatedAtMs: number,
   seq: Sequence,
 ): string {

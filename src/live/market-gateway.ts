@@ -3,87 +3,106 @@
  * answer into the rejection that tells a client what to do.
  */
 
-import type { OpenOrder, OrderAccepted, OrderCancelled } from '#actors/market.ts'
+import type { OpenOrder, OrderAccepted, OrderCancelled } from '#actors/market/state.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { byAge, type Side, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
-import type { WriteStages } from '#http/write-stages.ts'
+import type { RequestContext } from '#http/request-context.ts'
 import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
+import type { Clock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
-import type { TimedAnswer } from '#runtime/serve.ts'
 
 export type MarketRef = Ref<MarketThreadProtocol>
 
+/** What goes with an order to its market. */
+export type OrderContext = RequestContext & {
+  /** The session that the order ends with: its market's thread knows of it before the order rests. */
+  readonly session?: string
+}
+
+/** Each way takes a context: until when its answer is of use, and whose request it is. */
 export type MarketGateway = {
-  /** `requestId` goes along, so that the logs of both threads name the same request. */
-  place(
-    order: VerifiedOrder,
-    deadlineMs: number,
-    requestId?: string,
-    stages?: WriteStages,
-  ): Promise<OrderAccepted | Rejection>
+  place(order: VerifiedOrder, context: OrderContext): Promise<OrderAccepted | Rejection>
   cancel(
     order: {
-      marketId: MarketId
-      orderHash: OrderHash
-      side: Side
-      trader?: Address
-      requestId?: string
+      readonly marketId: MarketId
+      readonly orderHash: OrderHash
+      readonly side: Side
+      readonly trader?: Address
     },
-    deadlineMs: number,
-    stages?: WriteStages,
+    context: RequestContext,
   ): Promise<OrderCancelled | Rejection>
   /** Cancels all open orders of the trader, in one market or in all of these. */
   cancelAll(
     trader: Address,
     markets: Iterable<MarketId>,
-    deadlineMs: number,
+    context: RequestContext,
   ): Promise<OrderHash[] | Rejection>
   /** Open orders of a trader, in one market or in all. */
   openOrders(
     trader: Address,
     marketId: MarketId | undefined,
-    deadlineMs: number,
+    context: RequestContext,
   ): Promise<OpenOrder[] | Rejection>
   /** The oldest of them behind a place, at most so many, and how many there are in all. */
   openOrdersPage(
     asked: MarketThreadProtocol['OpenOrdersPage']['takes'],
-    deadlineMs: number,
+    context: RequestContext,
   ): Promise<{ orders: OpenOrder[]; count: number } | Rejection>
   /** How many orders rest in the books, by chain. */
-  countOrders(deadlineMs: number): Promise<Map<number, number> | Rejection>
+  countOrders(context: RequestContext): Promise<Map<number, number> | Rejection>
 }
 
 export function makeGateway(
   threads: readonly MarketRef[],
   threadOf: (marketId: MarketId) => number,
+  clock: Pick<Clock, 'nowMs'>,
 ): MarketGateway {
   const refOf = (marketId: MarketId): MarketRef => {
     const ref = threads[threadOf(marketId)]
     if (ref === undefined) throw new Error(`no thread for ${marketId}`)
     return ref
   }
+  const leftMs = ({ deadlineAtMs }: RequestContext): number =>
+    Math.max(1, deadlineAtMs - clock.nowMs())
+
+  /** Asks for a write, and notes in the stages of its request what the answer's envelope tells. */
+  async function write<K extends 'PlaceOrder' | 'CancelOrder'>(
+    marketId: MarketId,
+    type: K,
+    message: MarketThreadProtocol[K]['takes'],
+    context: RequestContext,
+  ): Promise<MarketThreadProtocol[K]['answers']> {
+    const { stages } = context
+    const ref = refOf(marketId)
+    const answer = await (stages?.asked === true
+      ? ref.ask(type, message, leftMs(context), (times) => {
+          stages.market = times
+        })
+      : ref.ask(type, message, leftMs(context)))
+    if (isUnanswered(answer)) return writeFailure(answer)
+    if (stages !== undefined) stages.answerSentAtMs = ref.heardSentAtMs
+    return answer
+  }
+
   return {
-    async place(order, deadlineMs, requestId, stages) {
-      const command = requestId === undefined ? { order } : { order, requestId }
-      const message = stages?.asked === true ? { ...command, timed: true } : command
-      const ref = refOf(order.marketId)
-      const answer = await ref.ask('PlaceOrder', message, deadlineMs)
-      if (isUnanswered(answer)) return writeFailure(answer)
-      return stages === undefined ? answer : answered(stages, ref.heardSentAtMs, answer)
+    place(order, context) {
+      const { requestId, session } = context
+      const message: MarketThreadProtocol['PlaceOrder']['takes'] = { order }
+      if (requestId !== undefined) message.requestId = requestId
+      if (session !== undefined) message.session = session
+      return write(order.marketId, 'PlaceOrder', message, context)
     },
-    async cancel(order, deadlineMs, stages) {
-      const message = stages?.asked === true ? { ...order, timed: true } : order
-      const ref = refOf(order.marketId)
-      const answer = await ref.ask('CancelOrder', message, deadlineMs)
-      if (isUnanswered(answer)) return writeFailure(answer)
-      return stages === undefined ? answer : answered(stages, ref.heardSentAtMs, answer)
+    cancel(order, context) {
+      const { requestId } = context
+      const message = requestId === undefined ? order : { ...order, requestId }
+      return write(order.marketId, 'CancelOrder', message, context)
     },
-    async cancelAll(trader, markets, deadlineMs) {
+    async cancelAll(trader, markets, context) {
       const answers = await Promise.all(
         [...markets].map((marketId) =>
-          refOf(marketId).ask('CancelOrders', { marketId, trader }, deadlineMs),
+          refOf(marketId).ask('CancelOrders', { marketId, trader }, leftMs(context)),
         ),
       )
       const cancelled: OrderHash[] = []
@@ -98,11 +117,11 @@ export function makeGateway(
       }
       return cancelled
     },
-    async openOrders(trader, marketId, deadlineMs) {
+    async openOrders(trader, marketId, context) {
       const asked = marketId === undefined ? threads : [refOf(marketId)]
       const message = marketId === undefined ? { trader } : { trader, marketId }
       const answers = await Promise.all(
-        asked.map((thread) => thread.ask('OpenOrders', message, deadlineMs)),
+        asked.map((thread) => thread.ask('OpenOrders', message, leftMs(context))),
       )
       const orders: OpenOrder[] = []
       for (const answer of answers) {
@@ -112,10 +131,10 @@ export function makeGateway(
       }
       return orders
     },
-    async openOrdersPage(asked, deadlineMs) {
+    async openOrdersPage(asked, context) {
       const from = asked.marketId === undefined ? threads : [refOf(asked.marketId)]
       const answers = await Promise.all(
-        from.map((thread) => thread.ask('OpenOrdersPage', asked, deadlineMs)),
+        from.map((thread) => thread.ask('OpenOrdersPage', asked, leftMs(context))),
       )
       const orders: OpenOrder[] = []
       let count = 0
@@ -126,9 +145,9 @@ export function makeGateway(
       }
       return { orders: orders.sort(byAge).slice(0, asked.limit), count }
     },
-    async countOrders(deadlineMs) {
+    async countOrders(context) {
       const answers = await Promise.all(
-        threads.map((thread) => thread.ask('CountOrders', {}, deadlineMs)),
+        threads.map((thread) => thread.ask('CountOrders', {}, leftMs(context))),
       )
       const counts = new Map<number, number>()
       for (const answer of answers) {
@@ -140,19 +159,6 @@ export function makeGateway(
       return counts
     },
   }
-}
-
-/** Notes when the answer was sent, and takes out of it what only the stages are to know. */
-function answered<Answer extends TimedAnswer>(
-  stages: WriteStages,
-  sentAtMs: number,
-  answer: Answer,
-): Answer {
-  stages.answerSentAtMs = sentAtMs
-  if (!stages.asked) return answer
-  const { times, ...rest } = answer
-  stages.market = times
-  return rest as Answer
 }
 
 /** Only `full` is said before anything was sent; otherwise nobody knows what became of it. */

@@ -25,8 +25,7 @@ export class BatchReader<Event extends LogEvent> {
     db: BetterSqlite3.Database,
     path: string,
     home: RowHome,
-    upcasters: Upcasters,
-    form: EventForm<Event>,
+    { upcasters, form }: { readonly upcasters: Upcasters; readonly form: EventForm<Event> },
   ) {
     this.#db = db
     this.#path = path
@@ -52,28 +51,28 @@ export class BatchReader<Event extends LogEvent> {
     const records: LogRecord<Event>[] = []
     let next = fromOffset
     if (half !== undefined && next >= half.first && next < half.first + half.records.length) {
-      next = this.#take(half.records, half.first, next, limit, records)
+      next = this.#take(half, next, limit, records)
     }
     if (records.length < limit) {
       for (const row of this.#rows(next, limit - records.length)) {
         const decoded = decodeBatch(this.#home, row, this.#upcasters, this.#form)
-        next = this.#take(decoded, row.first_offset, next, limit, records)
+        next = this.#take({ first: row.first_offset, records: decoded }, next, limit, records)
       }
     }
     return records
   }
 
   #take(
-    from: LogRecord<Event>[],
-    first: number,
+    batch: { first: number; records: LogRecord<Event>[] },
     next: number,
     limit: number,
     into: LogRecord<Event>[],
   ): number {
+    const { first, records } = batch
     const start = next - first
-    const end = Math.min(from.length, start + limit - into.length)
-    for (let index = start; index < end; index++) into.push(from[index]!)
-    if (end < from.length) this.#half = { first, records: from }
+    const end = Math.min(records.length, start + limit - into.length)
+    for (let index = start; index < end; index++) into.push(records[index]!)
+    if (end < records.length) this.#half = batch
     return first + end
   }
 

@@ -42,7 +42,7 @@ export function openLogReader<Event extends LogEvent>(
     try {
       const home = { logId: identity.id, partition }
       const upcasters = options.upcasters ?? UPCASTERS
-      const reader = new BatchReader(db, paths.database, home, upcasters, form)
+      const reader = new BatchReader(db, paths.database, home, { upcasters, form })
       if (reader.lastOffset() < mark) {
         throw new Fault('LOG_LOST', `${paths.database} ends before its durable offset ${mark}`, {
           retryable: false,

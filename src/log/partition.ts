@@ -143,7 +143,7 @@ export class Partition<Event extends LogEvent> {
         // A copy: the encoder's own buffer is good only until the next row.
         if (batch.wantsRows) rows.push(new Uint8Array(row.payload))
       }
-      this.#encoder.encode(home, firstOffset, batch.events, form, write)
+      this.#encoder.encode({ home, firstOffset }, batch.events, form, write)
       const markets = file.markets.add(batch.events, firstOffset, state.markets, fresh)
       const closed = file.closed.drop(batch.reopened ?? [], state.closed, changes)
       state = { ...state, markets, closed }

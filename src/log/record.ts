@@ -72,8 +72,7 @@ export class BatchEncoder {
 
   /** Calls `each` with the rows of the batch, in order. The payload is valid during the call. */
   encode<Event extends LogEvent>(
-    home: RowHome,
-    firstOffset: number,
+    { home, firstOffset }: { readonly home: RowHome; readonly firstOffset: number },
     events: readonly Event[],
     form: EventForm<Event>,
     each: (row: BatchRow) => void,

@@ -27,11 +27,11 @@ export class TradeTable {
   /** Reads and checks all of the table; those of markets that the file does not have are orphans. */
   constructor(
     db: BetterSqlite3.Database,
-    home: RowHome,
-    stated: Tally,
     path: string,
-    markets: { has(marketId: MarketId): boolean },
+    home: RowHome,
+    expected: { readonly stated: Tally; readonly markets: { has(marketId: MarketId): boolean } },
   ) {
+    const { stated, markets } = expected
     this.#home = home
     this.#path = path
     const key = 'market_id = ? AND seq = ? AND fill = ?'

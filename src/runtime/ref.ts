@@ -5,14 +5,18 @@
  */
 
 import type { Protocol } from './actor.ts'
-import type { Channel, Unanswered } from './channel.ts'
+import type { Channel, CommandTimes, Unanswered } from './channel.ts'
 
 export type Ref<P extends Protocol> = {
-  /** Asks and waits; resolves always. While the actor is away the answer is `closed`, at once. */
+  /**
+   * Asks and waits; resolves always. While the actor is away the answer is `closed`, at once. `timed`
+   * is told, right before the answer, where its time went, if the actor knows.
+   */
   ask<K extends keyof P & string>(
     type: K,
     message: P[K]['takes'],
     deadlineMs?: number,
+    timed?: (times: CommandTimes) => void,
   ): Promise<P[K]['answers'] | Unanswered>
   /** Says something that needs no answer; it is lost while the actor is away. */
   tell<K extends keyof P & string>(type: K, message: P[K]['takes']): void
@@ -30,9 +34,9 @@ export type ReplaceableRef<P extends Protocol> = Ref<P> & {
 export function makeRef<P extends Protocol>(): ReplaceableRef<P> {
   let channel: Channel<P> | undefined
   return {
-    ask(type, message, deadlineMs) {
+    ask(type, message, deadlineMs, timed) {
       if (channel === undefined) return Promise.resolve({ unanswered: 'closed' })
-      return channel.ask(type, message, deadlineMs)
+      return channel.ask(type, message, deadlineMs, timed)
     },
     tell(type, message) {
       channel?.tell(type, message)

@@ -11,11 +11,13 @@
 
 import assert from 'node:assert/strict'
 import type { Behaviour, Context, Deferred, Message, Protocol } from './actor.ts'
+import type { BatchTimes } from './channel.ts'
 import { type Clock, monotonicMs } from './clock.ts'
 
 /** Where an answer goes: a channel, or a test. */
 export type ReplyChannel = {
-  reply(replyTo: number, answer: unknown): void
+  /** The times are for whoever asked for them. */
+  reply(replyTo: number, answer: unknown, times?: BatchTimes): void
   /** When the command that is being heard was sent. */
   readonly heardSentAtMs?: number
 }
@@ -25,23 +27,6 @@ export type Command<P extends Protocol> = Message<P> & {
   readonly replyTo: number
   /** By the clock of all threads; 0 for what nobody sent. */
   readonly sentAtMs: number
-}
-
-/** Milliseconds that a command spent waiting for its batch, and its batch being handled and kept. */
-export type CommandTimes = {
-  readonly queue: number
-  readonly match: number
-  readonly commit: number
-}
-
-/** An answer to a command whose message said `timed: true`. */
-export type TimedAnswer = { readonly times?: CommandTimes }
-
-/** When a batch began, was handled, and was durable, by the clock of all threads. */
-export type BatchTimes = {
-  readonly begunMs: number
-  readonly handledMs: number
-  readonly durableMs: number
 }
 
 export type ServeOptions<State, P extends Protocol, Event> = {
@@ -64,7 +49,7 @@ export type ServeOptions<State, P extends Protocol, Event> = {
   readonly recover?: (error: unknown) => unknown
   /** Passes the durable events on, before the answers leave. */
   readonly say?: (events: readonly Event[]) => void
-  /** Told of each batch when it is durable. With it, commands that ask for their times are told. */
+  /** Told of each batch when it is durable. With it, its answers go out with their times. */
   readonly observe?: (batch: readonly Command<P>[], times: BatchTimes) => void
 }
 
@@ -119,10 +104,10 @@ export function serve<State, P extends Protocol, Event = never>(
       const held = tickets.get(ticket.deferred)
       assert(held !== undefined, 'a deferred answer is given once')
       tickets.delete(ticket.deferred)
-      answers.push({ ...held, answer, timed: undefined })
+      answers.push({ ...held, answer })
     },
   }
-  let answers: GivenAnswer<P>[] = []
+  let answers: GivenAnswer[] = []
 
   function returned(message: Message<P>): void {
     outsideWork--
@@ -168,18 +153,15 @@ export function serve<State, P extends Protocol, Event = never>(
       const selected = options.select(command)
       if ('answer' in selected) {
         const { channel, replyTo } = command
-        answers.push({ channel, replyTo, answer: selected.answer, timed: undefined })
+        answers.push({ channel, replyTo, answer: selected.answer })
         continue
       }
       const handler = behaviour[command.type]
       assert(handler !== undefined, `no handler for ${command.type}`)
       current = command
       const answer = handler(selected.state, command.message, context)
-      if (!isDeferred(answer)) {
-        if (command.replyTo !== 0) {
-          const timed = observe !== undefined && isTimed(command.message) ? command : undefined
-          answers.push({ channel: command.channel, replyTo: command.replyTo, answer, timed })
-        }
+      if (!isDeferred(answer) && command.replyTo !== 0) {
+        answers.push({ channel: command.channel, replyTo: command.replyTo, answer })
       }
     }
     current = undefined
@@ -189,16 +171,11 @@ export function serve<State, P extends Protocol, Event = never>(
     answers = []
     const handledMs = observe === undefined ? 0 : monotonicMs()
     function finish(): void {
-      const durableMs = observe === undefined ? 0 : monotonicMs()
+      const times =
+        observe === undefined ? undefined : { begunMs, handledMs, durableMs: monotonicMs() }
       if (said.length > 0) options.say?.(said)
-      if (observe !== undefined) {
-        const times = { begunMs, handledMs, durableMs }
-        observe(batch, times)
-        for (const each of given) {
-          if (each.timed !== undefined) each.answer = withTimes(each.answer, each.timed, times)
-        }
-      }
-      for (const { channel, replyTo, answer } of given) channel?.reply(replyTo, answer)
+      if (times !== undefined) observe?.(batch, times)
+      for (const { channel, replyTo, answer } of given) channel?.reply(replyTo, answer, times)
     }
     if (said.length === 0 || options.commit === undefined) {
       finish()
@@ -243,29 +220,10 @@ export function serve<State, P extends Protocol, Event = never>(
   }
 }
 
-type GivenAnswer<P extends Protocol> = {
+type GivenAnswer = {
   readonly channel: ReplyChannel | undefined
   readonly replyTo: number
-  answer: unknown
-  /** The command, where its sender wants to know its times. */
-  readonly timed: Command<P> | undefined
-}
-
-function isTimed(message: object): boolean {
-  return (message as { timed?: unknown }).timed === true
-}
-
-function withTimes<P extends Protocol>(
-  answer: unknown,
-  { sentAtMs }: Command<P>,
-  { begunMs, handledMs, durableMs }: BatchTimes,
-): unknown {
-  const times: CommandTimes = {
-    queue: sentAtMs === 0 ? 0 : begunMs - sentAtMs,
-    match: handledMs - begunMs,
-    commit: durableMs - handledMs,
-  }
-  return typeof answer === 'object' && answer !== null ? { ...answer, times } : answer
+  readonly answer: unknown
 }
 
 function isDeferred(answer: unknown): answer is Deferred {

@@ -20,8 +20,7 @@ type BookChannel<M> = {
   feedOf(of: MarketFeed<M>, outcome: Outcome, hz: Hz | undefined): BookFeed<M>
   changed(
     of: MarketFeed<M>,
-    outcome: Outcome,
-    side: Side,
+    at: { readonly outcome: Outcome; readonly side: Side },
     prices: readonly number[],
     seq: Sequence,
   ): void
@@ -78,15 +77,14 @@ export function makeBookChannel<M>(parts: {
         Array.from(feed.changed[side], (price) => [price, book.total(side, price)])
       const changes = { bids: levels(BUY), asks: levels(SELL) }
       const position = { seq, prevSeq: topic.last }
-      shelf.say(feed, messages.bookDelta(topic.name, of.shown, outcome, position, changes), seq)
+      shelf.say(feed, messages.bookDelta(topic.name, bookOf(feed), position, changes), seq)
     }
     cleanBook(feed)
     parts.flushed(feed)
   }
 
   function tellWhole(feed: BookFeed<M>, seq: Sequence): void {
-    const { of, outcome, topic } = feed
-    shelf.say(feed, messages.bookSnapshot(topic.name, of.shown, outcome, seq, false), seq)
+    shelf.say(feed, messages.bookSnapshot(feed.topic.name, bookOf(feed), seq, false), seq)
   }
 
   return {
@@ -107,7 +105,7 @@ export function makeBookChannel<M>(parts: {
       if (hz !== undefined) conflated[hz].add(feed)
       return shelf.put(feed)
     },
-    changed(of, outcome, side, prices, seq) {
+    changed(of, { outcome, side }, prices, seq) {
       of.bookSeq[outcome] = seq
       for (const feed of of.books[outcome]) {
         if (feed.hz !== undefined) {
@@ -120,7 +118,7 @@ export function makeBookChannel<M>(parts: {
         const changes = side === BUY ? { bids: levels, asks: [] } : { bids: [], asks: levels }
         const { name, last } = feed.topic
         const position = { seq, prevSeq: last }
-        shelf.say(feed, messages.bookDelta(name, of.shown, outcome, position, changes), seq)
+        shelf.say(feed, messages.bookDelta(name, bookOf(feed), position, changes), seq)
       }
     },
     replaced(of, outcome, seq) {
@@ -138,6 +136,11 @@ export function makeBookChannel<M>(parts: {
       if (feed.hz !== undefined) conflated[feed.hz].delete(feed)
     },
   }
+}
+
+/** Which book its messages tell of. */
+export function bookOf<M>({ of, outcome }: BookFeed<M>): messages.BookOf {
+  return { shown: of.shown, outcome }
 }
 
 /** Whether it has changed since its readers were last told. */

@@ -5,7 +5,7 @@
  * knows subscriptions as members of topics, and nothing of sockets.
  */
 
-import type { OpenOrder } from '#actors/market.ts'
+import type { OpenOrder } from '#actors/market/state.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { MarketId, Sequence } from '#domain/ids.ts'
 import type { MarketEvent, OrdersMatched, TradeOutcome } from '#domain/market-event.ts'
@@ -16,7 +16,7 @@ import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { BoardListener, MarketBoard, ShownMarket, ShownTrade } from '#live/market-board.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { makeAssetChannels } from './asset-channel.ts'
-import { cleanBook, isDirty, makeBookChannel } from './book-channel.ts'
+import { bookOf, cleanBook, isDirty, makeBookChannel } from './book-channel.ts'
 import { type Feed, isSequenced, type MarketFeed, type OrdersFeed, type Wanted } from './feeds.ts'
 import type { Happening } from './happening.ts'
 import { makeMarketChannel } from './market-channel.ts'
@@ -100,11 +100,7 @@ export function makeChannels<M>(parts: {
     for (const trade of tradesOf(event)) {
       const one: ShownTrade = { ...trade, status: 'matched', txHash: '' }
       const { name, last } = feed.topic
-      shelf.say(
-        feed,
-        messages.trade(name, one, last, one.fillIndex + 1, event.fills.length),
-        one.seq,
-      )
+      shelf.say(feed, messages.trade(name, one, last, event.fills.length), one.seq)
     }
   }
 
@@ -136,20 +132,20 @@ export function makeChannels<M>(parts: {
         marketNews.logged(of, 'created', event)
         break
       case 'OrderRested':
-        books.changed(of, event.outcome, event.side, [event.price], seq)
+        books.changed(of, event, [event.price], seq)
         orders.rested(event)
         break
       case 'OrdersMatched': {
         const { taker, fills } = event
         const makers = taker.side === BUY ? SELL : BUY
         const prices = [...new Set(fills.map(({ price }) => price as number))]
-        books.changed(of, taker.outcome, makers, prices, seq)
+        books.changed(of, { outcome: taker.outcome, side: makers }, prices, seq)
         tellTrades(of, event)
         orders.matched(event)
         break
       }
       case 'OrderClosed':
-        if (event.remaining > 0) books.changed(of, event.outcome, event.side, [event.price], seq)
+        if (event.remaining > 0) books.changed(of, event, [event.price], seq)
         orders.closed(event)
         break
       case 'MarketClosed':
@@ -219,14 +215,15 @@ export function makeChannels<M>(parts: {
       case 'book':
         // Its readers do not stand where the book stands; the next flush brings both together.
         if (isDirty(feed)) return undefined
-        return messages.bookSnapshot(name, feed.of.shown, feed.outcome, last, reset)
+        return messages.bookSnapshot(name, bookOf(feed), last, reset)
       case 'trades':
         return messages.tradesSnapshot(name, feed.of.shown, last, reset)
       case 'market':
         return marketNews.snapshotOne(feed, reset)
       case 'markets': {
         const { size } = board().markets
-        return messages.marketsSnapshot(name, size, feed.topic.cursor(last), reset, clock.nowMs())
+        const cursor = feed.topic.cursor(last)
+        return messages.marketsSnapshot(name, size, { cursor, reset, nowMs: clock.nowMs() })
       }
       case 'price':
       case 'quick-market':
@@ -328,7 +325,7 @@ export function makeChannels<M>(parts: {
       const { name } = feed.topic
       const trader = checksumAddress(feed.trader)
       const cursor = feed.topic.cursor(at)
-      return messages.ordersSnapshot(name, trader, open, cursor, reset, clock.nowMs())
+      return messages.ordersSnapshot(name, trader, open, { cursor, reset, nowMs: clock.nowMs() })
     },
     shownPosition: (feed, at) => (isSequenced(feed) ? at : feed.topic.cursor(at)),
     tidy: shelf.tidy,

@@ -1,8 +1,7 @@
 /** One client of the stream and what it follows, as plain data; the hub is the only one to change it. */
 
 import type { WebSocket } from 'uWebSockets.js'
-import type { OpenOrder } from '#actors/market.ts'
-import type { OrderDesk } from '#api/orders/order-desk.ts'
+import type { OpenOrder } from '#actors/market/state.ts'
 import type { Principal } from '#http/route.ts'
 import type { Feed } from './feeds.ts'
 import type { FrameId } from './frames.ts'
@@ -56,7 +55,7 @@ export type Connection = {
   malformed: number
   excess: number
   windowAtMs: number
-  /** Places orders that are cancelled when the connection ends; there when it asked for that. */
-  holdingDesk: Pick<OrderDesk, 'place'> | undefined
+  /** Whether the orders that it places are cancelled when it ends. */
+  cancelsOnDisconnect: boolean
   readonly slot: number
 }

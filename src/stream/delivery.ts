@@ -177,7 +177,8 @@ export function makeDelivery(parts: {
   async function askOrders(sub: Subscription, trader: Parameters<typeof gateway.openOrders>[0]) {
     // From here on the topic keeps what happens, and the answer is not older than this.
     const at = sub.feed.topic.last
-    const orders = await gateway.openOrders(trader, undefined, settings.deadlineMs)
+    const deadlineAtMs = clock.nowMs() + settings.deadlineMs
+    const orders = await gateway.openOrders(trader, undefined, { deadlineAtMs })
     sub.asking = false
     if (isGone(sub)) return
     if (isRejection(orders)) {

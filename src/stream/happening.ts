@@ -1,6 +1,6 @@
 /** What the chain tells of a market, as the stream passes it on. */
 
-import type { ResolutionEvent } from '#domain/market.ts'
+import type { ResolutionEventName } from '#domain/market.ts'
 
 /** What is known with a resolution event; what does not belong to it is left out. */
 export type ResolutionFacts = {
@@ -21,7 +21,7 @@ export type ResolutionFacts = {
 }
 
 export type Happening = {
-  readonly event: ResolutionEvent
+  readonly event: ResolutionEventName
   readonly atMs: number
   readonly facts: ResolutionFacts
 }

@@ -1,7 +1,7 @@
 /**
- * Cancel on disconnect: the orders that go when their session does. Each is first made known to its
- * market thread and then placed, so that they are cancelled also when this thread dies; while it
- * lives, it cancels them itself, until the markets have answered.
+ * Cancel on disconnect: the orders that go when their session does. Each names its session when it is
+ * placed, so that its market thread knows of it before it rests, and cancels it should this thread
+ * die; while this thread lives, it cancels them itself, until the markets have answered.
  */
 
 import type { HeldOrder, HoldsProtocol } from '#actors/order-holds.ts'
@@ -10,13 +10,15 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
-import { isUnanswered } from '#runtime/channel.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
 
 export type HeldOrders = {
-  /** To be awaited before the order is placed; a rejection forbids to place it. */
-  hold(session: string, order: VerifiedOrder): Promise<Rejection | undefined>
+  /**
+   * To be called right before the order is placed in the name of the session; a rejection forbids to
+   * place it.
+   */
+  hold(session: string, order: VerifiedOrder): Rejection | undefined
   /** It was not placed after all. */
   release(session: string, orderHash: OrderHash): void
   /** Cancels everything that the session holds. */
@@ -51,12 +53,6 @@ export function makeHeldOrders(parts: {
 
   const refOf = (marketId: MarketId): Ref<HoldsProtocol> | undefined => threads[threadOf(marketId)]
 
-  async function tellThread(session: string, order: HeldOrder): Promise<Rejection | undefined> {
-    const answer = await refOf(order.marketId)?.ask('HoldOrder', { session, order }, deadlineMs)
-    if (answer === undefined || isUnanswered(answer)) return reject('OVERLOADED')
-    return isRejection(answer) ? answer : undefined
-  }
-
   function release(session: string, orderHash: OrderHash): void {
     const order = sessions.get(session)?.get(orderHash)
     if (order === undefined) return
@@ -77,7 +73,7 @@ export function makeHeldOrders(parts: {
   /** Until the market has said what became of it. */
   async function cancel(order: HeldOrder): Promise<void> {
     for (;;) {
-      const answer = await gateway.cancel(order, deadlineMs)
+      const answer = await gateway.cancel(order, { deadlineAtMs: clock.nowMs() + deadlineMs })
       const isOpen =
         isRejection(answer) &&
         (answer.rejected === 'OUTCOME_UNKNOWN' || answer.rejected === 'OVERLOADED')
@@ -94,21 +90,16 @@ export function makeHeldOrders(parts: {
   }
 
   return {
-    async hold(session, { marketId, orderHash, side, trader }) {
+    hold(session, { marketId, orderHash, side, trader }) {
       const orders = sessions.get(session) ?? new Map<OrderHash, HeldOrder>()
       sessions.set(session, orders)
       if (orders.size >= parts.perSessionMax && !orders.has(orderHash)) {
         const detail = `a session may hold ${parts.perSessionMax} open orders`
         return reject('RATE_LIMITED', undefined, detail)
       }
-      const order = { marketId, orderHash, side, trader }
-      orders.set(orderHash, order)
+      orders.set(orderHash, { marketId, orderHash, side, trader })
       holders.set(orderHash, session)
-      const refused = await tellThread(session, order)
-      // The session may have ended meanwhile, and with it whatever it was going to hold.
-      if (sessions.get(session) !== orders) return reject('OVERLOADED')
-      if (refused !== undefined) release(session, orderHash)
-      return refused
+      return undefined
     },
     release,
     end(session) {
@@ -138,7 +129,9 @@ export function makeHeldOrders(parts: {
     repeat(thread) {
       for (const [session, orders] of sessions) {
         for (const order of orders.values()) {
-          if (threadOf(order.marketId) === thread) void tellThread(session, order)
+          if (threadOf(order.marketId) === thread) {
+            threads[thread]?.tell('HoldOrder', { session, order })
+          }
         }
       }
     },

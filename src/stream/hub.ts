@@ -220,7 +220,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
   return {
     followed(shown, event) {
       channels.followed(shown, event)
-      parts.holding?.orders.followed(event)
+      parts.held?.followed(event)
     },
     loaded: channels.loaded,
     marketHappened: (marketId, event, facts, atMs) =>
@@ -252,7 +252,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
         malformed: 0,
         excess: 0,
         windowAtMs: nowMs,
-        holdingDesk: undefined,
+        cancelsOnDisconnect: false,
         slot: nextSlot++ % SLOTS,
       }
       return { connection }
@@ -281,7 +281,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
       connection.ws = undefined
       if (!connections.delete(connection)) return
       for (const sub of [...connection.subs.values()]) requests.drop(sub)
-      parts.holding?.orders.end(connection.session)
+      parts.held?.end(connection.session)
       delivery.forget(connection)
       sessions.forget(connection)
       wheel[connection.slot]!.delete(connection)
@@ -299,7 +299,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
         end(connection, CLOSE_RESTART, 'the service restarts')
       }
       const late = new Promise<void>((resolve) => void clock.after(settings.deadlineMs, resolve))
-      await Promise.race([parts.holding?.orders.settled(), late])
+      await Promise.race([parts.held?.settled(), late])
     },
 
     figures: () => ({

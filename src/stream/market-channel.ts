@@ -71,7 +71,8 @@ export function makeMarketChannel<M>(shelf: Shelf<M>): MarketChannel<M> {
     snapshotOne({ topic, of }, reset) {
       const { shown } = of
       const last = remembered.get(shown.market.id)?.happening
-      return messages.marketSnapshot(topic.name, shown, last, topic.cursor(topic.last), reset)
+      const cursor = topic.cursor(topic.last)
+      return messages.marketSnapshot(topic.name, shown, last, { cursor, reset })
     },
     forget(feed) {
       if (feed.kind === 'markets') all = undefined

@@ -3,10 +3,10 @@
  * subscribers, and the total of a level may be an integer that no JSON number of JavaScript holds.
  */
 
-import type { OpenOrder } from '#actors/market.ts'
+import type { OpenOrder } from '#actors/market/state.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { OrderHash, TradeId } from '#domain/ids.ts'
-import type { CloseReason, ResolutionEvent } from '#domain/market.ts'
+import type { CloseReason, ResolutionEventName } from '#domain/market.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type Outcome, SELL, type Side } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
@@ -27,10 +27,12 @@ const levelsText = (levels: readonly ShownLevel[]): string => {
 
 const resetText = (reset: boolean): string => (reset ? ',"reset":true' : '')
 
+/** Which book it is. */
+export type BookOf = { readonly shown: ShownMarket; readonly outcome: Outcome }
+
 export function bookSnapshot(
   sub: string,
-  shown: ShownMarket,
-  outcome: Outcome,
+  { shown, outcome }: BookOf,
   seq: number,
   reset: boolean,
 ): string {
@@ -47,8 +49,7 @@ export type Changes = { readonly bids: readonly ShownLevel[]; readonly asks: rea
 
 export function bookDelta(
   sub: string,
-  shown: ShownMarket,
-  outcome: Outcome,
+  { shown, outcome }: BookOf,
   position: { readonly seq: number; readonly prevSeq: number },
   { bids, asks }: Changes,
 ): string {
@@ -77,14 +78,8 @@ function tradeFields(trade: {
   )
 }
 
-/** `fill` of `fills`: the trades of one match share its number, and none of them may be missing. */
-export function trade(
-  sub: string,
-  shown: ShownTrade,
-  prevSeq: number,
-  fill: number,
-  fills: number,
-): string {
+/** One of `fills`: the trades of one match share its number, and none of them may be missing. */
+export function trade(sub: string, shown: ShownTrade, prevSeq: number, fills: number): string {
   const parties = {
     ...shown,
     buyer: checksumAddress(shown.buyer),
@@ -92,7 +87,7 @@ export function trade(
   }
   return (
     `{"type":"trade","sub":"${sub}","marketId":"${shown.marketId}",${tradeFields(parties)},` +
-    `"seq":${shown.seq},"prevSeq":${prevSeq},"fill":${fill},"fills":${fills},"status":"matched"}`
+    `"seq":${shown.seq},"prevSeq":${prevSeq},"fill":${shown.fillIndex + 1},"fills":${fills},"status":"matched"}`
   )
 }
 
@@ -188,13 +183,14 @@ export function ordersEnded(
   )
 }
 
+/** Where a snapshot stands in its chain, and whether it replaces what its reader has. */
+type Whereabouts = { readonly cursor: string; readonly reset: boolean }
+
 export function ordersSnapshot(
   sub: string,
   trader: string,
   orders: readonly OpenOrder[],
-  cursor: string,
-  reset: boolean,
-  nowMs: number,
+  { cursor, reset, nowMs }: Whereabouts & { readonly nowMs: number },
 ): string {
   const entries = orders.map(
     (open) =>
@@ -211,7 +207,7 @@ export function ordersSnapshot(
 
 export type MarketNews = {
   readonly marketId: string
-  readonly event: 'created' | CloseReason | ResolutionEvent
+  readonly event: 'created' | CloseReason | ResolutionEventName
   readonly atMs: number
   /** Of what its log tells: the number of the change. */
   readonly seq?: number
@@ -236,8 +232,7 @@ export function marketSnapshot(
   sub: string,
   shown: ShownMarket,
   last: Happening | undefined,
-  cursor: string,
-  reset: boolean,
+  { cursor, reset }: Whereabouts,
 ): string {
   const state = last?.event === 'resolved' ? 'resolved' : (shown.closed ?? 'open')
   const resolution =
@@ -255,9 +250,7 @@ export function marketSnapshot(
 export function marketsSnapshot(
   sub: string,
   count: number,
-  cursor: string,
-  reset: boolean,
-  nowMs: number,
+  { cursor, reset, nowMs }: Whereabouts & { readonly nowMs: number },
 ): string {
   return (
     `{"type":"market.snapshot","sub":"${sub}","count":${count},"cursor":"${cursor}",` +

@@ -1,12 +1,14 @@
 /** What clients ask for on the stream, one function per kind of request. */
 
-import type { OrderDesk } from '#api/orders/order-desk.ts'
+import type { OrderAccepted } from '#actors/market/state.ts'
+import type { OrderService } from '#api/orders/order-service.ts'
 import { acceptedBody } from '#api/orders/order-shapes.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { Fault } from '#domain/fault.ts'
 import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Log } from '#http/pipeline.ts'
+import type { RequestContext } from '#http/request-context.ts'
 import type { Principal } from '#http/route.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
@@ -24,21 +26,12 @@ type Requests = {
   subscriptions(): number
 }
 
-/** Who is asked about an order right before its market is, and told when that refused it. */
-export type PlaceWatch = {
-  readonly before: (order: VerifiedOrder) => Promise<Rejection | undefined>
-  readonly refused: (order: VerifiedOrder) => void
-}
-
 /** What requests are carried out with. */
 export type RequestParts = {
   readonly gateway: Pick<MarketGateway, 'openOrders' | 'cancel'>
-  readonly desk: Pick<OrderDesk, 'place'>
-  /** Places orders that go with their session; without it nobody can ask for that. */
-  readonly holding?: {
-    readonly orders: HeldOrders
-    readonly deskWith: (watch: PlaceWatch) => Pick<OrderDesk, 'place'>
-  }
+  readonly orders: Pick<OrderService, 'verify' | 'enter'>
+  /** Orders that go with their session; without it a client cannot ask for that. */
+  readonly held?: HeldOrders
   /** Whether orders need an authenticated session. */
   readonly bearer: boolean
   /** Draws what a write costs; false when there is nothing left to draw from. */
@@ -63,7 +56,7 @@ export function makeRequests(
     readonly sessions: Sessions
   },
 ): Requests {
-  const { gateway, desk, settings, clock, log } = parts
+  const { gateway, orders, held, settings, clock, log } = parts
   const { channels, delivery, sessions } = within
   const { answer, answerError } = delivery
   let subscriptions = 0
@@ -122,9 +115,32 @@ export function makeRequests(
     { order, signature, permitSignature }: Asked<'place'>,
   ): Promise<object> {
     const submission = { order, signature, ...(permitSignature && { permitSignature }) }
-    const at = connection.holdingDesk ?? desk
-    const placed = await at.place(submission, clock.nowMs() + settings.deadlineMs)
+    const context: RequestContext = { deadlineAtMs: clock.nowMs() + settings.deadlineMs }
+    const asked = connection.cancelsOnDisconnect
+    const verified = await orders.verify(submission, context)
+    if (isRejection(verified)) return verified
+    const placed =
+      asked && connection.cancelsOnDisconnect
+        ? await placeHeld(connection, verified, context)
+        : await orders.enter(verified, context)
     return isRejection(placed) ? placed : { type: 'placed', ...acceptedBody(placed) }
+  }
+
+  /** Places an order that goes with the session; one that its market refused is held no more. */
+  async function placeHeld(
+    { ws, session }: Connection,
+    order: VerifiedOrder,
+    context: RequestContext,
+  ): Promise<OrderAccepted | Rejection> {
+    // Whoever is gone places nothing that he wanted to go with him.
+    if (ws === undefined) return reject('OVERLOADED')
+    const refused = held?.hold(session, order)
+    if (refused !== undefined) return refused
+    const placed = await orders.enter(order, { ...context, session })
+    if (isRejection(placed) && placed.rejected !== 'OUTCOME_UNKNOWN') {
+      held?.release(session, order.orderHash)
+    }
+    return placed
   }
 
   async function cancel(
@@ -139,7 +155,8 @@ export function makeRequests(
       side: side === 'sell' ? SELL : BUY,
       ...(trader === undefined ? {} : { trader }),
     } as const
-    const cancelled = await gateway.cancel(wanted, settings.deadlineMs)
+    const deadlineAtMs = clock.nowMs() + settings.deadlineMs
+    const cancelled = await gateway.cancel(wanted, { deadlineAtMs })
     return isRejection(cancelled) ? cancelled : { type: 'cancelled', orderHash }
   }
 
@@ -148,29 +165,16 @@ export function makeRequests(
     id: FrameId | undefined,
     enabled: boolean,
   ): void {
-    const { holding } = parts
-    const { session } = connection
     if (sessions.principalOf(connection) === undefined) {
       answerError(connection, id, reject('UNAUTHORIZED_MISSING_HEADER'))
       return
     }
-    if (holding === undefined) {
+    if (held === undefined) {
       answerError(connection, id, NO_CANCEL_ON_DISCONNECT)
       return
     }
-    if (!enabled) {
-      connection.holdingDesk = undefined
-      holding.orders.forget(session)
-    } else {
-      connection.holdingDesk ??= holding.deskWith({
-        async before(order) {
-          // Whoever is gone places nothing that he wanted to go with him.
-          if (connection.ws === undefined) return reject('OVERLOADED')
-          return holding.orders.hold(session, order)
-        },
-        refused: ({ orderHash }) => holding.orders.release(session, orderHash),
-      })
-    }
+    connection.cancelsOnDisconnect = enabled
+    if (!enabled) held.forget(connection.session)
     answer(connection, { type: 'cancelOnDisconnect', id, enabled })
   }
 

@@ -3,13 +3,13 @@
 import type { ChainEvent } from '#domain/chain-event.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { MarketId } from '#domain/ids.ts'
-import type { ResolutionEvent } from '#domain/market.ts'
+import type { ResolutionEventName } from '#domain/market.ts'
 import { YES } from '#domain/order.ts'
 import type { ResolutionFacts } from './happening.ts'
 
 type ShownStep = {
   readonly marketId: MarketId
-  readonly event: ResolutionEvent
+  readonly event: ResolutionEventName
   readonly facts: ResolutionFacts
 }
 

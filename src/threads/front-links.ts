@@ -1,15 +1,15 @@
 /** The links of a front: what stands behind it, and what it does with the news from there. */
 
 import type { MessagePort } from 'node:worker_threads'
-import type { ApiKeysProtocol, KeyNews } from '#actors/api-keys.ts'
+import type { ApiKeysProtocol, KeyFollowerProtocol } from '#actors/api-keys.ts'
 import type { ClerkProtocol } from '#actors/clerk.ts'
-import type { ChainNews } from '#actors/indexer.ts'
+import type { ChainFollowerProtocol } from '#actors/indexer.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
-import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
+import type { MarketFollowerProtocol, MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { HoldsProtocol } from '#actors/order-holds.ts'
 import { readRows } from '#actors/packed-event.ts'
-import type { PriceDesk, PriceNews } from '#actors/prices.ts'
-import type { RelayerProtocol } from '#actors/relayer.ts'
+import type { PriceDesk, PriceFollowerProtocol } from '#actors/prices.ts'
+import type { RelayerProtocol } from '#actors/relayer/state.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { channelOptions, relayedChains } from '#config/thread-data.ts'
 import { marketThreadName, PRICES_THREAD, relayerThreadName } from '#config/topology.ts'
@@ -55,14 +55,14 @@ export function linkFront(
     relayer: makeRef<RelayerProtocol>(),
   }))
   const prices = makeRef<PriceDesk>()
-  const chainNews = makeRef<ChainNews>()
+  const chainNews = makeRef<ChainFollowerProtocol>()
   /** The market threads whose markets are on the board as they are now. */
   const loaded = new Set<number>()
   /** The market threads that have told their markets at least once. */
   const known = new Set<number>()
 
   function followThread(index: number, port: MessagePort): void {
-    const hearers: Hearers<MarketNews> = {
+    const hearers: Hearers<MarketFollowerProtocol> = {
       MarketEvents({ rows }) {
         if (!board.follow(readRows(rows))) void load(index)
       },
@@ -75,7 +75,7 @@ export function linkFront(
         port,
         { ...options, forms: MARKET_FORMS },
         {
-          heard: (type, message) => hearers[type as keyof MarketNews](message as never),
+          heard: (type, message) => hearers[type as keyof MarketFollowerProtocol](message as never),
           closed: () => loaded.delete(index),
         },
       ),
@@ -98,7 +98,7 @@ export function linkFront(
   }
 
   function followStore(port: MessagePort): void {
-    const hearers: Hearers<KeyNews> = {
+    const hearers: Hearers<KeyFollowerProtocol> = {
       KeysRevoked({ ids }) {
         authenticator.revoked(ids)
         hub()?.revoked(ids)
@@ -106,7 +106,7 @@ export function linkFront(
     }
     store.replace(
       new Channel(port, options, {
-        heard: (type, message) => hearers[type as keyof KeyNews](message as never),
+        heard: (type, message) => hearers[type as keyof KeyFollowerProtocol](message as never),
       }),
     )
     // What the store before this one said last may not have arrived.
@@ -114,7 +114,7 @@ export function linkFront(
   }
 
   function followPrices(port: MessagePort): void {
-    const hearers: Hearers<PriceNews> = {
+    const hearers: Hearers<PriceFollowerProtocol> = {
       Priced: ({ price }) => priceBoard.priced(price),
       SpeakerChanged: ({ asset, source, why }) => priceBoard.speakerChanged(asset, source, why),
       QuickMarketOpened: ({ quickMarket, atMs }) => priceBoard.quickMarketOpened(quickMarket, atMs),
@@ -123,7 +123,7 @@ export function linkFront(
     }
     prices.replace(
       new Channel(port, options, {
-        heard: (type, message) => hearers[type as keyof PriceNews](message as never),
+        heard: (type, message) => hearers[type as keyof PriceFollowerProtocol](message as never),
         closed: () => priceBoard.lost(),
       }),
     )
@@ -139,7 +139,7 @@ export function linkFront(
 
   /** What the chain tells: the steps of resolutions go out on the stream. */
   function followIndexer(port: MessagePort): void {
-    const hearers: Hearers<ChainNews> = {
+    const hearers: Hearers<ChainFollowerProtocol> = {
       ChainAdvanced({ events }) {
         for (const event of events) {
           const step = resolutionStep(event)
@@ -153,8 +153,8 @@ export function linkFront(
       },
     }
     chainNews.replace(
-      new Channel<ChainNews>(port, options, {
-        heard: (type, message) => hearers[type as keyof ChainNews](message as never),
+      new Channel<ChainFollowerProtocol>(port, options, {
+        heard: (type, message) => hearers[type as keyof ChainFollowerProtocol](message as never),
       }),
     )
   }

@@ -1,6 +1,6 @@
 /** The pools of a front: threads that recover signers, and threads that read the database. */
 
-import type { OrderVerifier } from '#api/orders/order-desk.ts'
+import type { OrderVerifier } from '#api/orders/order-service.ts'
 import type { Log } from '#config/logging.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { contractsOf, databaseUrlOf } from '#config/thread-data.ts'

@@ -120,9 +120,8 @@ export function readRoutes(parts: {
           ...(chainId === undefined ? {} : { chainId }),
           nowMs: clock.nowMs(),
         }),
-      openOrders: (deadlineMs) => gateway.countOrders(deadlineMs),
+      openOrders: gateway.countOrders,
       cache,
-      deadlineMs: settings.front.deadlineMs,
     }),
     userActivity({
       trades: (page) => query('tradesOfUser', page),

@@ -1,16 +1,14 @@
 /** The stream of a front: its hub, the orders that go with their session, and what a write costs there. */
 
-import { makeOrderDesk, type OrderDesk, type OrderVerifier } from '#api/orders/order-desk.ts'
+import type { OrderService } from '#api/orders/order-service.ts'
 import type { Log } from '#config/logging.ts'
 import { type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { threadOfMarket } from '#config/topology.ts'
-import { isRejection } from '#domain/rejection.ts'
 import type { Authenticator } from '#http/auth.ts'
 import type { Limiter } from '#http/limits.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { systemClock } from '#runtime/clock.ts'
-import type { StageMeter } from '#runtime/stage-meter.ts'
 import { makeConnectionCount } from '#stream/connection-count.ts'
 import { type HeldOrders, makeHeldOrders } from '#stream/held-orders.ts'
 import {
@@ -19,7 +17,6 @@ import {
   type StreamParts,
   type StreamSettings,
 } from '#stream/hub.ts'
-import type { PlaceWatch } from '#stream/requests.ts'
 import type { FrontLinks } from './front-links.ts'
 
 export function openStream(
@@ -27,18 +24,16 @@ export function openStream(
   parts: {
     readonly board: MarketBoard
     readonly gateway: MarketGateway
-    readonly desk: OrderDesk
-    readonly verifier: OrderVerifier
+    readonly orders: OrderService
     readonly threads: FrontLinks['threads']
     readonly authenticator: Authenticator
     readonly limiter: Limiter | undefined
     readonly assets: readonly string[]
     readonly publish: (topic: string, text: string) => void
-    readonly meter: StageMeter
     readonly log: Log
   },
 ): { hub: StreamHub; heldOrders: HeldOrders; settings: StreamSettings } {
-  const { board, gateway, desk, verifier, threads, authenticator, limiter, meter } = parts
+  const { board, gateway, orders, threads, authenticator, limiter } = parts
   const { stream, front, limits, auth } = data.settings
   const topology = topologyOf(data.settings)
   const settings = {
@@ -54,23 +49,6 @@ export function openStream(
     perSessionMax: stream.heldOrdersMax,
     deadlineMs: front.deadlineMs,
   })
-  const deskWith = ({ before, refused }: PlaceWatch) =>
-    makeOrderDesk({
-      board,
-      gateway: {
-        ...gateway,
-        async place(order, deadlineMs, requestId, stages) {
-          const answer =
-            (await before(order)) ?? (await gateway.place(order, deadlineMs, requestId, stages))
-          if (isRejection(answer) && answer.rejected !== 'OUTCOME_UNKNOWN') refused(order)
-          return answer
-        },
-      },
-      verifier,
-      clock: systemClock,
-      meter,
-    })
-
   /** A write on the stream costs what it costs over HTTP: from its address, and from its key. */
   const drawWrite: NonNullable<StreamParts['drawWrite']> = (ip, principal) => {
     if (limiter === undefined) return true
@@ -90,8 +68,8 @@ export function openStream(
   const hub = makeStreamHub({
     board: () => board,
     gateway,
-    desk,
-    holding: { orders: heldOrders, deskWith },
+    orders,
+    held: heldOrders,
     count: makeConnectionCount(data.streams, data.index),
     authenticator,
     assets: parts.assets,

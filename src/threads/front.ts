@@ -8,7 +8,7 @@ import { resolution } from '#api/markets/resolution.ts'
 import { cancelOrder } from '#api/orders/cancel-order.ts'
 import { cancelOrders } from '#api/orders/cancel-orders.ts'
 import { listOrders, listUserOrders } from '#api/orders/list-orders.ts'
-import { makeOrderDesk } from '#api/orders/order-desk.ts'
+import { makeOrderService } from '#api/orders/order-service.ts'
 import { placeOrder } from '#api/orders/place-order.ts'
 import { placeOrders } from '#api/orders/place-orders.ts'
 import { validateOrder } from '#api/orders/validate-order.ts'
@@ -103,10 +103,10 @@ export function frontThread(data: ThreadData): ThreadParts {
   function routes({ query, verifier, recoverSigner }: FrontPools): Route[] {
     const { threads, store } = links
     const clock = systemClock
-    const gateway = makeGateway(threads, (marketId) => threadOfMarket(marketId, topology))
-    const desk = makeOrderDesk({ board, gateway, verifier, clock, meter })
+    const gateway = makeGateway(threads, (marketId) => threadOfMarket(marketId, topology), clock)
+    const orders = makeOrderService({ board, gateway, verifier, clock, meter })
     const opened = openStream(data, {
-      ...{ board, gateway, desk, verifier, threads, authenticator, limiter, assets, meter, log },
+      ...{ board, gateway, orders, threads, authenticator, limiter, assets, log },
       publish: (topic, text) => void front?.publish(topic, text),
     })
     hub = opened.hub
@@ -134,9 +134,9 @@ export function frontThread(data: ThreadData): ThreadParts {
       nowMs: clock.nowMs,
     })
     return [
-      placeOrder(desk),
-      placeOrders(desk),
-      validateOrder(desk),
+      placeOrder(orders),
+      placeOrders(orders),
+      validateOrder(orders),
       listOrders({ board, gateway }),
       listUserOrders({ board, gateway }),
       cancelOrder(gateway),

@@ -4,9 +4,9 @@
  */
 
 import {
-  type ChainNews,
+  type ChainFollowerProtocol,
+  type IndexerEvent,
   type IndexerProtocol,
-  type IndexerSaid,
   type IndexerState,
   indexer,
   type MarketsDue,
@@ -37,7 +37,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
   const kit = makeKit(data)
   const { log } = kit
   const { store, marketOf, ...writers } = linkWriters(settings)
-  const followers = makeFollowers<ChainNews>(settings)
+  const followers = makeFollowers<ChainFollowerProtocol>(settings)
   const reads = makeReads(databaseUrlOf(settings))
   const { query } = reads
   const states: IndexerState[] = []
@@ -97,7 +97,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
     })
     states.push(state)
     desks.push(
-      serveActor<IndexerState, IndexerProtocol, IndexerSaid>({
+      serveActor<IndexerState, IndexerProtocol, IndexerEvent>({
         behaviour: indexer,
         state,
         say: (said) => pass(chainId, said),
@@ -105,7 +105,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
     )
   }
 
-  function pass(chainId: number, said: IndexerSaid): void {
+  function pass(chainId: number, said: IndexerEvent): void {
     if (said.type === 'MarketsDue') {
       void arrange(said)
       return
@@ -153,7 +153,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
     ])
   }
 
-  function hearAll(type: 'Look' | 'Reconcile'): void {
+  function hearAll(type: 'Tick' | 'Reconcile'): void {
     if (stopped) return
     for (const desk of desks) desk.hear(type, {}, 0, undefined)
   }
@@ -161,7 +161,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
   return {
     async start() {
       for (const chain of settings.chains) if (chain.rpcUrls.length > 0) makeActor(chain)
-      kit.every(settings.indexer.pollMs, () => hearAll('Look'))
+      kit.every(settings.indexer.pollMs, () => hearAll('Tick'))
       kit.every(RECONCILE_EVERY_MS, () => hearAll('Reconcile'))
       log.info({ chains: states.map(({ chainId }) => chainId) }, 'the indexer follows')
     },
@@ -171,7 +171,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
         followers.add(port, (_type, _message, replyTo, follower) =>
           follower.reply(replyTo, reject('NOT_FOUND')),
         )
-      } else if (writer === 'store') hearAll('Look')
+      } else if (writer === 'store') hearAll('Tick')
       else {
         answered.clear()
         hearAll('Reconcile')

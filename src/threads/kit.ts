@@ -81,7 +81,8 @@ export type Writers = {
   close(): void
 }
 
-export function linkWriters(settings: Settings): Writers {
+/** `told` hears what the store tells by itself. */
+export function linkWriters(settings: Settings, told: (type: string) => void = () => {}): Writers {
   const topology = topologyOf(settings)
   const store = makeRef<ClerkProtocol>()
   const markets = Array.from({ length: topology.marketThreads }, () =>
@@ -95,7 +96,7 @@ export function linkWriters(settings: Settings): Writers {
     marketOf: (marketId) => markets[threadOfMarket(marketId, topology)]!,
     take(peer, port) {
       if (peer === 'store') {
-        store.replace(new Channel(port, options, deaf))
+        store.replace(new Channel(port, options, { heard: told }))
         return 'store'
       }
       const market = markets.find((_, thread) => marketThreadName(thread) === peer)

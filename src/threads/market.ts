@@ -6,19 +6,16 @@
 
 import { randomInt } from 'node:crypto'
 import { hasHousework, housekeep, takeTrouble, tidy } from '#actors/housekeeping.ts'
+import { byMarket, commit, marketIdOf, prepare } from '#actors/market-batch.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
 import {
-  byMarket,
-  commit,
   hearNews,
-  type MarketNews,
+  type MarketFollowerProtocol,
   type MarketThread,
   type MarketThreadProtocol,
   marketThread as marketBehaviour,
-  marketIdOf,
   marketsToExpire,
   newMarketThread,
-  prepare,
   recover,
   viewsOf,
 } from '#actors/market-thread.ts'
@@ -50,6 +47,8 @@ const HOUSEKEEPING_PAUSE_MS = 2
 
 const FULL = reject('OVERLOADED')
 
+type Placed = MarketThreadProtocol['PlaceOrder']['takes']
+
 export function marketThread(data: ThreadData): ThreadParts {
   const { index, settings } = data
   const topology = topologyOf(settings)
@@ -60,10 +59,10 @@ export function marketThread(data: ThreadData): ThreadParts {
   let events: EventLog<MarketEvent>
   let thread: MarketThread
   /** By partition. */
-  const desks = new Map<number, Served>()
+  const hosts = new Map<number, Served>()
   /** Everybody who speaks to this thread; of them, who follows its events. */
-  const channels = new Set<Channel<MarketNews & StoreProtocol>>()
-  const readers = new Set<Channel<MarketNews>>()
+  const channels = new Set<Channel<MarketFollowerProtocol & StoreProtocol>>()
+  const readers = new Set<Channel<MarketFollowerProtocol>>()
   const frontNames = new Set(
     Array.from({ length: settings.front.threads }, (_, front) => frontThreadName(front)),
   )
@@ -111,11 +110,11 @@ export function marketThread(data: ThreadData): ThreadParts {
       return
     }
     const marketId = marketIdOf(command)
-    const own = marketId === undefined ? undefined : desks.get(partitionOfCommand(marketId))
-    const [first] = desks.values()
-    const desk = own ?? first
-    if (desk === undefined || isFull(desk)) channel?.reply(replyTo, FULL)
-    else desk.hear(type, message, replyTo, channel)
+    const own = marketId === undefined ? undefined : hosts.get(partitionOfCommand(marketId))
+    const [first] = hosts.values()
+    const host = own ?? first
+    if (host === undefined || isFull(host)) channel?.reply(replyTo, FULL)
+    else host.hear(type, message, replyTo, channel)
   }
 
   /** A market that is open here says so itself, at less cost than its id. */
@@ -123,18 +122,18 @@ export function marketThread(data: ThreadData): ThreadParts {
     return thread.markets.get(marketId)?.partition ?? partitionOf(marketId, topology)
   }
 
-  /** Whether as many commands wait, at all desks together, as may. */
-  function isFull(desk: Served): boolean {
+  /** Whether as many commands wait, at all hosts together, as may. */
+  function isFull(host: Served): boolean {
     const { mailboxMax } = settings.markets
-    // While no desk has more than its share there is no need to count them all.
-    if (desk.waiting * desks.size < mailboxMax) return false
+    // While no host has more than its share there is no need to count them all.
+    if (host.waiting * hosts.size < mailboxMax) return false
     let waiting = 0
-    for (const each of desks.values()) waiting += each.waiting
+    for (const each of hosts.values()) waiting += each.waiting
     return waiting >= mailboxMax
   }
 
   async function drained(): Promise<void> {
-    for (const desk of desks.values()) await desk.drained()
+    for (const host of hosts.values()) await host.drained()
   }
 
   async function start(): Promise<void> {
@@ -158,7 +157,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       nowMs: () => Math.max(lastMs, systemClock.nowMs()),
       after: () => () => {},
     }
-    for (const partition of own) desks.set(partition, serveDesk(partition, clock))
+    for (const partition of own) hosts.set(partition, serveHost(partition, clock))
     kit.every(EXPIRE_EVERY_MS, () => {
       for (const marketId of marketsToExpire(thread, clock.nowMs())) {
         hear('Expire', { marketId }, 0, undefined)
@@ -177,7 +176,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     log.info({ partitions: own, markets: thread.markets.size }, 'markets are open')
   }
 
-  function serveDesk(partition: number, clock: Clock): Served {
+  function serveHost(partition: number, clock: Clock): Served {
     const here = { state: thread }
     const away = { answer: reject('OVERLOADED', undefined, 'the event log cannot be written') }
     return serve<MarketThread, MarketThreadProtocol, MarketEvent>({
@@ -228,10 +227,16 @@ export function marketThread(data: ThreadData): ThreadParts {
     connect(peer, port) {
       const holds = new OrderHolds()
       const options = { ...channelOptions(settings), forms: MARKET_FORMS }
-      const channel = new Channel<MarketNews & StoreProtocol>(port, options, {
+      const channel = new Channel<MarketFollowerProtocol & StoreProtocol>(port, options, {
         heard(type, message, replyTo) {
-          if (holds.hears(type)) channel.reply(replyTo, holds.hear(type, message))
-          else hear(type, message, replyTo, channel)
+          if (holds.hears(type)) {
+            channel.reply(replyTo, holds.hear(type, message))
+            return
+          }
+          // Before it can rest, so that there is no moment in which nobody holds it.
+          const refused = type === 'PlaceOrder' ? holds.placed(message as Placed) : undefined
+          if (refused === undefined) hear(type, message, replyTo, channel)
+          else channel.reply(replyTo, refused)
         },
         closed() {
           // The sessions of a front end with it; when this thread itself stops, the front still lives.

@@ -6,14 +6,15 @@
 import {
   assetPricesOf,
   newPrices,
-  type PriceNews,
+  type PriceFollowerProtocol,
   type PricesEvent,
   type PricesProtocol,
   type PricesState,
   prices,
   whyUnpriced,
 } from '#actors/prices.ts'
-import { activeOf, type QuickMarketsEvent } from '#actors/quick-markets.ts'
+import { activeOf } from '#actors/quick-markets/quick-markets.ts'
+import type { QuickMarketsEvent } from '#actors/quick-markets/state.ts'
 import { databaseUrlOf, quickChain, type ThreadData } from '#config/thread-data.ts'
 import { PRICE_SOURCES } from '#domain/asset-price.ts'
 import { makeFailover } from '#feeds/failover.ts'
@@ -44,7 +45,7 @@ export function pricesThread(data: ThreadData): ThreadParts {
   const kit = makeKit(data)
   const { log } = kit
   const writers = linkWriters(settings)
-  const fronts = makeFollowers<PriceNews>(settings)
+  const fronts = makeFollowers<PriceFollowerProtocol>(settings)
   const reads = makeReads(databaseUrlOf(settings))
   let feeds: Feed[] = []
   let state: PricesState | undefined

@@ -1,12 +1,11 @@
 /** The actor of quick markets with its outside: the operator's lane, the database and the markets. */
 
-import {
-  newQuickMarkets,
-  type QuickMarketsEvent,
-  type QuickMarketsProtocol,
-  type QuickMarketsState,
-  quickMarkets,
-} from '#actors/quick-markets.ts'
+import { newQuickMarkets, quickMarkets } from '#actors/quick-markets/quick-markets.ts'
+import type {
+  QuickMarketsEvent,
+  QuickMarketsProtocol,
+  QuickMarketsState,
+} from '#actors/quick-markets/state.ts'
 import { accountOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { quickDescription, quickQuestion } from '#chain/market-factory.ts'

@@ -2,19 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
-import {
-  newRelayer,
-  type RelayerEvent,
-  type RelayerProtocol,
-  type RelayerState,
-  relayer,
-} from '#actors/relayer.ts'
+import { newRelayer, relayer } from '#actors/relayer/relayer.ts'
+import type { RelayerEvent, RelayerProtocol, RelayerState } from '#actors/relayer/state.ts'
 import { accountsOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
-import { WEI_PER_GWEI } from '#chain/fees.ts'
 import { makeRelayExaminer } from '#chain/relay-examiner.ts'
 import { makeRelayLanes } from '#chain/relay-lanes.ts'
 import { resolvedBy } from '#chain/resolved-by.ts'
+import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
 import {
   chainBudgetMs,
   contractsOf,

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import {
   newResolution,
   type ResolutionDue,
+  type ResolutionEvent,
   type ResolutionPorts,
   type ResolutionProtocol,
-  type ResolutionSaid,
   type ResolutionState,
   resolution,
 } from '#actors/resolution.ts'
@@ -14,7 +14,7 @@ import { accountOf } from '#chain/accounts.ts'
 import { simulate } from '#chain/call.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { marketContract } from '#chain/market-contract.ts'
-import { makeLane } from '#chain/sender.ts'
+import { makeLane } from '#chain/sender/lane.ts'
 import { databaseUrlOf, resolvedChains, type ThreadData } from '#config/thread-data.ts'
 import { RESOLUTIONS_READ_MAX } from '#domain/limits.ts'
 import { knownHash } from '#domain/transaction.ts'
@@ -122,13 +122,13 @@ export function resolutionThread(data: ThreadData): ThreadParts {
     }
   }
 
-  const look = () => served.hear('Look', {}, 0, undefined)
+  const look = () => served.hear('Tick', {}, 0, undefined)
 
   return {
     async start() {
       const own = accountOf(settings.keys.resolution)
       state = newResolution(portsOf(own))
-      served = serveActor<ResolutionState, ResolutionProtocol, ResolutionSaid>({
+      served = serveActor<ResolutionState, ResolutionProtocol, ResolutionEvent>({
         behaviour: resolution,
         state,
         say: meters.said,

@@ -1,22 +1,21 @@
 /** The settlement thread: one settlement actor per chain, each with the lane of its key. */
 
-import type { TradeReport } from '#actors/market.ts'
-import {
-  newSettlement,
-  type ReportAnswer,
-  type SettlementProtocol,
-  type SettlementSaid,
-  type SettlementState,
-  settlement,
-  statusOf,
-} from '#actors/settlement.ts'
+import type { TradeReport } from '#actors/market/state.ts'
+import { statusOf } from '#actors/settlement/lag.ts'
+import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
+import type {
+  ReportAnswer,
+  SettlementEvent,
+  SettlementProtocol,
+  SettlementState,
+} from '#actors/settlement/state.ts'
 import { accountOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
-import { WEI_PER_GWEI } from '#chain/fees.ts'
-import { makeLane } from '#chain/sender.ts'
+import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
+import { makeLane } from '#chain/sender/lane.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
-import { makeSettlementDesk } from '#chain/settlement-desk.ts'
+import { makeSettlementLane } from '#chain/settlement-lane.ts'
 import { contractsOf, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
@@ -42,11 +41,14 @@ export function settlementThread(data: ThreadData): ThreadParts {
   const { settlement: rules } = settings
   const kit = makeKit(data)
   const { log } = kit
-  const { store, markets, marketOf, ...writers } = linkWriters(settings)
+  const actors: Served[] = []
+  const { store, markets, marketOf, ...writers } = linkWriters(settings, (type) => {
+    if (type !== 'TradesWritten') return
+    for (const actor of actors) actor.hear(type, {}, 0, undefined)
+  })
   const reads = makeReads(databaseUrlOf(settings))
   const { query } = reads
   const states = new Map<number, SettlementState>()
-  const desks: Served[] = []
   const meters = settlementMeters(kit, () => states)
 
   async function startChain(chain: (typeof settings.chains)[number]): Promise<void> {
@@ -61,7 +63,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
       onError: (trouble) => meters.unanswered(chainId, trouble),
     })
     const contract = settlementContract(client, contracts.settlement)
-    const desk = makeSettlementDesk({
+    const lane = makeSettlementLane({
       client,
       contract,
       tokens: conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin),
@@ -96,16 +98,16 @@ export function settlementThread(data: ThreadData): ThreadParts {
         maxLagMs: rules.maxLagSeconds * 1_000,
       },
       {
-        desk,
-        readPending: (filter) => query('pendingTradeIds', { chainId, ...filter }),
+        lane,
+        readPending: (filter) => query('pendingTradesWithOrders', { chainId, ...filter }),
         readTrades: (tradeIds) => query('tradesWithOrders', { tradeIds }),
         keyOf: (trade) => contract.tradeKeyOf(trade),
         report,
       },
     )
     states.set(chainId, state)
-    desks.push(
-      serveActor<SettlementState, SettlementProtocol, SettlementSaid>({
+    actors.push(
+      serveActor<SettlementState, SettlementProtocol, SettlementEvent>({
         behaviour: settlement,
         state,
         say(said) {
@@ -152,7 +154,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
       for (const chain of settings.chains) if (chain.rpcUrls.length > 0) await startChain(chain)
       const shortest = Math.min(rules.pollMs, Math.max(1, rules.batchWaitMs))
       kit.every(Math.min(TICK_MS_MAX, Math.max(TICK_MS_MIN, shortest)), () => {
-        for (const desk of desks) desk.hear('Tick', {}, 0, undefined)
+        for (const actor of actors) actor.hear('Tick', {}, 0, undefined)
       })
       log.info({ chains: [...states.keys()] }, 'settlement follows the trades')
     },
@@ -172,7 +174,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
     metrics: kit.metrics,
     async drain() {
       kit.quiet()
-      for (const desk of desks) await desk.drained()
+      for (const actor of actors) await actor.drained()
     },
     async stop() {
       kit.quiet()

@@ -1,26 +1,27 @@
 /** The store thread: the projector on the logs, and the only connection that writes. */
 
 import {
+  type ApiKeysEvent,
   type ApiKeysProtocol,
   type ApiKeysState,
   apiKeys,
-  type KeyNews,
-  type KeysRevoked,
+  type KeyFollowerProtocol,
   newApiKeys,
 } from '#actors/api-keys.ts'
 import { type ClerkProtocol, type ClerkState, clerk, newClerk } from '#actors/clerk.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import { PACKED } from '#actors/packed-event.ts'
+import type { SettlementProtocol } from '#actors/settlement/state.ts'
 import {
   newStore,
-  type Projected,
+  type StoreEvent,
   type StoreProtocol,
   type StoreState,
   store,
   whyBehind,
 } from '#actors/store.ts'
 import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
-import { marketThreadName } from '#config/topology.ts'
+import { marketThreadName, SETTLEMENT_THREAD } from '#config/topology.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
@@ -34,7 +35,7 @@ import { runWrites, sharesCommit } from '#store/writes/writes.ts'
 import { makeFollowers, makeKit, serveActor } from './kit.ts'
 import { storeMeters } from './meters/store.ts'
 
-/** The store also looks by itself, in case nobody told it. */
+/** The store also looks by itself, in case it was not told. */
 const LOOK_EVERY_MS = 1_000
 
 export function storeThread(data: ThreadData): ThreadParts {
@@ -49,8 +50,10 @@ export function storeThread(data: ThreadData): ThreadParts {
   let writes: Served
   let stopped = false
   const markets = makeFollowers<MarketThreadProtocol>(settings)
-  /** Everybody else: fronts, which have keys registered and revoked here, and who has things written. */
-  const desks = makeFollowers<KeyNews>(settings)
+  /** Told of new trades, so that they do not wait for its next look. */
+  const settlements = makeFollowers<SettlementProtocol>(settings)
+  /** The others: fronts, which have keys registered and revoked here, and threads that have things written. */
+  const clients = makeFollowers<KeyFollowerProtocol>(settings)
   const marketNames = new Set(
     Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),
   )
@@ -64,7 +67,7 @@ export function storeThread(data: ThreadData): ThreadParts {
   storeMeters(kit, () => state)
 
   function look(): void {
-    if (!stopped) served.hear('Look', {}, 0, undefined)
+    if (!stopped) served.hear('Tick', {}, 0, undefined)
   }
 
   return {
@@ -75,15 +78,18 @@ export function storeThread(data: ThreadData): ThreadParts {
         claim: (from) => claimLog(database, from),
         write: (batch) => project(database, batch),
       })
-      served = serveActor<StoreState, StoreProtocol, Projected>({
+      served = serveActor<StoreState, StoreProtocol, StoreEvent>({
         behaviour: store,
         state,
-        say: ({ partition, offset }) => markets.tell('Projected', { partition, offset }),
+        say(event) {
+          if (event.type === 'TradesWritten') settlements.tell(event.type, {})
+          else markets.tell(event.type, { partition: event.partition, offset: event.offset })
+        },
       })
-      keys = serveActor<ApiKeysState, ApiKeysProtocol, KeysRevoked>({
+      keys = serveActor<ApiKeysState, ApiKeysProtocol, ApiKeysEvent>({
         behaviour: apiKeys,
         state: keyWriter,
-        say: (news) => desks.tell('KeysRevoked', news),
+        say: (event) => clients.tell('KeysRevoked', event),
       })
       writes = serveActor<ClerkState, ClerkProtocol>({ behaviour: clerk, state: writer })
       look()
@@ -91,9 +97,15 @@ export function storeThread(data: ThreadData): ThreadParts {
       log.info({ partitions: reader.partitions }, 'the projection follows the log')
     },
     connect(peer, port) {
+      if (peer === SETTLEMENT_THREAD) {
+        settlements.add(port, (type, message, replyTo, channel) =>
+          writes.hear(type, message, replyTo, channel),
+        )
+        return
+      }
       if (!marketNames.has(peer)) {
-        desks.add(port, (type, message, replyTo, desk) =>
-          (type === 'Write' ? writes : keys).hear(type, message, replyTo, desk),
+        clients.add(port, (type, message, replyTo, client) =>
+          (type === 'Write' ? writes : keys).hear(type, message, replyTo, client),
         )
         return
       }
@@ -108,14 +120,15 @@ export function storeThread(data: ThreadData): ThreadParts {
     health: () => (state === undefined ? 'starting' : whyBehind(state)),
     metrics: kit.metrics,
     async drain() {
-      served.hear('Look', {}, 0, undefined)
+      served.hear('Tick', {}, 0, undefined)
       await Promise.all([served.drained(), keys.drained(), writes.drained()])
     },
     async stop() {
       stopped = true
       kit.quiet()
       markets.close()
-      desks.close()
+      settlements.close()
+      clients.close()
       await reader.close()
       await closeDatabase(database)
     },

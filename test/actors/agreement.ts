@@ -4,7 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
-import type { OpenOrder } from '#actors/market.ts'
+import type { OpenOrder } from '#actors/market/state.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { openLogReader } from '#log/log-reader.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ApiKeysProtocol, apiKeys, type KeysRevoked, newApiKeys } from '#actors/api-keys.ts'
+import { type ApiKeysEvent, type ApiKeysProtocol, apiKeys, newApiKeys } from '#actors/api-keys.ts'
 import type { ApiKey } from '#domain/api-key.ts'
 import type { Address } from '#domain/ids.ts'
 import { API_KEY_WRITES_WAITING_MAX } from '#domain/limits.ts'
@@ -31,7 +31,7 @@ function start() {
     register: (key) => write(`register ${key.id}`) as Promise<string[]>,
     revoke: (id) => write(`revoke ${id}`) as Promise<boolean>,
   })
-  const served = serve<typeof state, ApiKeysProtocol, KeysRevoked>({
+  const served = serve<typeof state, ApiKeysProtocol, ApiKeysEvent>({
     behaviour: apiKeys,
     select: () => ({ state }),
     clock,

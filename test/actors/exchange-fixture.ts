@@ -8,8 +8,8 @@ import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { OpenOrder } from '#actors/market.ts'
-import type { MarketNews, MarketThreadProtocol } from '#actors/market-thread.ts'
+import type { OpenOrder } from '#actors/market/state.ts'
+import type { MarketFollowerProtocol, MarketThreadProtocol } from '#actors/market-thread.ts'
 import { readRows } from '#actors/packed-event.ts'
 import { loadSettings } from '#config/settings.ts'
 import { databaseUrlOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
@@ -36,7 +36,7 @@ export type RelayCall = {
 /** What a relay heard or was answered, in the order in which it came. */
 export type Heard =
   | { readonly event: MarketEvent }
-  | { readonly reloaded: MarketNews['MarketsReloaded']['takes'] }
+  | { readonly reloaded: MarketFollowerProtocol['MarketsReloaded']['takes'] }
   | { readonly answer: unknown }
 
 type Ask = {
@@ -170,7 +170,7 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
         from: string
         id?: number
         answer?: unknown
-        type?: keyof MarketNews
+        type?: keyof MarketFollowerProtocol
         message?: unknown
         linked?: string
       }
@@ -182,10 +182,10 @@ export async function startExchange(dataDir: string, options: ExchangeOptions = 
       linked.set(link, (linked.get(link) ?? 0) + 1)
       for (const done of linkWaiters.splice(0)) done()
     } else if (data.type === 'MarketEvents') {
-      const { rows } = data.message as MarketNews['MarketEvents']['takes']
+      const { rows } = data.message as MarketFollowerProtocol['MarketEvents']['takes']
       for (const said of readRows(rows)) story.push({ event: said })
     } else if (data.type === 'MarketsReloaded') {
-      story.push({ reloaded: data.message as MarketNews['MarketsReloaded']['takes'] })
+      story.push({ reloaded: data.message as MarketFollowerProtocol['MarketsReloaded']['takes'] })
     } else if (data.id !== undefined) {
       story.push({ answer: data.answer })
       waiting.get(data.id)?.(data.answer)

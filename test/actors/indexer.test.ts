@@ -6,8 +6,8 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, it, type TestContext } from 'node:test'
 import {
+  type IndexerEvent,
   type IndexerProtocol,
-  type IndexerSaid,
   type IndexerState,
   indexer,
   newIndexer,
@@ -56,7 +56,7 @@ after(async () => {
 
 type Follower = {
   readonly state: IndexerState
-  readonly said: IndexerSaid[]
+  readonly said: IndexerEvent[]
   /** Ends it between two steps, as a kill would: what is under way is not waited for. */
   stop(): void
 }
@@ -110,8 +110,8 @@ function follow({ database, confirmations = 0, rangeBlocksMax = 100 }: FollowOpt
       marketsDue: alive((nowSec) => marketsToReconcile(database, { chainId, nowSec, limit: 100 })),
     },
   })
-  const said: IndexerSaid[] = []
-  const served = serve<IndexerState, IndexerProtocol, IndexerSaid>({
+  const said: IndexerEvent[] = []
+  const served = serve<IndexerState, IndexerProtocol, IndexerEvent>({
     behaviour: indexer,
     select: () => ({ state }),
     clock: systemClock,
@@ -120,7 +120,7 @@ function follow({ database, confirmations = 0, rangeBlocksMax = 100 }: FollowOpt
     full: undefined,
     say: (events) => said.push(...events),
   })
-  const timer = setInterval(() => served.hear('Look', {}, 0, undefined), 5)
+  const timer = setInterval(() => served.hear('Tick', {}, 0, undefined), 5)
   const follower = {
     state,
     said,

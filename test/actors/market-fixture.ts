@@ -3,16 +3,8 @@
  * owns. Events are told as short lines and books as small tables, so that a test reads as a story.
  */
 
-import {
-  apply,
-  type MarketProtocol,
-  type MarketState,
-  market,
-  newMarket,
-  type Recall,
-  stateHashOf,
-  type TradeReport,
-} from '#actors/market.ts'
+import { apply, market, newMarket } from '#actors/market/market.ts'
+import type { MarketProtocol, MarketState, Recall, TradeReport } from '#actors/market/state.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import type { MarketId, TradeId, Uint64 } from '#domain/ids.ts'
 import { tradeId, ZERO_ADDRESS } from '#domain/ids.ts'
@@ -22,6 +14,7 @@ import { ONE } from '#domain/money.ts'
 import { BUY, OUTCOMES, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
 import { JsonBytes } from '#log/json-bytes.ts'
 import { hashNamed, nameOf, type OrderBuilder, traderNamed } from '../support/orders.ts'
+import { stateHashOf } from './state-hash.ts'
 
 export const START_SEC = 1_700_000_000
 export const MARKET_ID = `0x${'ab'.repeat(32)}` as MarketId

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openOrdersOf } from '#actors/market.ts'
+import { openOrdersOf } from '#actors/market/market.ts'
 import { buy, nameOf, sell, traderNamed } from '../support/orders.ts'
 import { given, MARKET_ID, START_SEC } from './market-fixture.ts'
 

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { apply, type MarketState, newMarket, stateHashOf } from '#actors/market.ts'
+import { apply, newMarket } from '#actors/market/market.ts'
+import type { MarketState } from '#actors/market/state.ts'
 import { Book } from '#book/book.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
 import { withSeeds } from '../support/random.ts'
 import { given } from './market-fixture.ts'
 import { randomFlow } from './random-flow.ts'
+import { stateHashOf } from './state-hash.ts'
 
 const STEPS = 6_000
 const SEEDS = [1, 2, 3, 4]

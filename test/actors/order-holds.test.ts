@@ -6,8 +6,8 @@ import { BUY } from '#domain/order.ts'
 import { reject } from '#domain/rejection.ts'
 import { Channel } from '#runtime/channel.ts'
 import { eventually } from '../support/eventually.ts'
-import { hashNamed, traderNamed } from '../support/orders.ts'
-import { MARKET_ID } from './market-fixture.ts'
+import { buy, hashNamed, traderNamed } from '../support/orders.ts'
+import { MARKET_ID, signed } from './market-fixture.ts'
 
 const held = (name: string): HeldOrder => ({
   marketId: MARKET_ID,
@@ -32,6 +32,15 @@ test('what is held is what was neither released nor dropped', () => {
   assert.deepEqual(holds.takeAll(), [held('b'), held('c')])
   assert.deepEqual(holds.takeAll(), [])
   assert.ok(!holds.hears('PlaceOrder'))
+})
+
+test('an order that is placed in the name of a session is held, and no other', () => {
+  const holds = new OrderHolds()
+  const placed = (name: string) => signed(buy('YES').by('ann').named(name), MARKET_ID)
+  assert.equal(holds.placed({ order: placed('a') }), undefined)
+  assert.deepEqual(holds.takeAll(), [])
+  assert.equal(holds.placed({ order: placed('a'), session: 's' }), undefined)
+  assert.deepEqual(holds.takeAll(), [held('a')])
 })
 
 test('a thread that dies leaves its orders to whoever holds them', async () => {

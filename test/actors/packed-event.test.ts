@@ -85,7 +85,7 @@ test('a batch that is cut into several rows can be read from each of them', () =
   while (market.events.length < 9_000) flow.step()
   const home = { logId: 'log', partition: 0 }
   const rows: BatchRow[] = []
-  new BatchEncoder().encode(home, 1, market.events, PACKED, (row) => {
+  new BatchEncoder().encode({ home, firstOffset: 1 }, market.events, PACKED, (row) => {
     rows.push({ ...row, payload: Buffer.from(row.payload) })
   })
   assert(rows.length >= 3, `${rows.length} rows`)

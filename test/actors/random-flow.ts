@@ -3,7 +3,7 @@
  * its trades. It keeps what the market answered, so that a test can hold the market to it.
  */
 
-import type { OrderAccepted, TradeReport } from '#actors/market.ts'
+import type { OrderAccepted, TradeReport } from '#actors/market/state.ts'
 import type { OrderHash } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { TradeReport } from '#actors/market.ts'
+import type { TradeReport } from '#actors/market/state.ts'
 import type { MarketId } from '#domain/ids.ts'
 import type { Shares } from '#domain/money.ts'
 import { buy, sell } from '../support/orders.ts'

@@ -5,9 +5,9 @@ import { test } from 'node:test'
 import {
   newResolution,
   type ResolutionDue,
+  type ResolutionEvent,
   type ResolutionNews,
   type ResolutionProtocol,
-  type ResolutionSaid,
   type ResolutionState,
   type ResolutionTrial,
   resolution,
@@ -26,7 +26,7 @@ class World {
   readonly tried: string[] = []
   readonly sent: string[] = []
   readonly acknowledged: number[] = []
-  readonly said: ResolutionSaid[] = []
+  readonly said: ResolutionEvent[] = []
   /** What the journal has open, by reference. */
   readonly open = new Map<string, number>()
   /** Transactions that the chain has decided and nobody has acknowledged. */
@@ -76,7 +76,7 @@ class World {
         for (const [reference, open] of this.open) if (open === nonce) this.open.delete(reference)
       },
     })
-    this.served = serve<ResolutionState, ResolutionProtocol, ResolutionSaid>({
+    this.served = serve<ResolutionState, ResolutionProtocol, ResolutionEvent>({
       behaviour: resolution,
       select: () => ({ state: this.state }),
       clock: { nowMs: () => this.nowMs, after: () => () => {} },
@@ -88,7 +88,7 @@ class World {
   }
 
   async look(): Promise<void> {
-    this.served.hear('Look', {}, 0, undefined)
+    this.served.hear('Tick', {}, 0, undefined)
     // Everything outside is a promise that is already decided: a few turns carry all of it.
     for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve))
   }

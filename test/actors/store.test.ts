@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
   newStore,
-  type Projected,
   type StoreDatabase,
+  type StoreEvent,
   type StoreProtocol,
   type StoreState,
   store,
@@ -14,7 +14,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { serve } from '#runtime/serve.ts'
 import type { ProjectionBatch } from '#store/projection/rows.ts'
-import { buy } from '../support/orders.ts'
+import { buy, sell } from '../support/orders.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 import { given } from './market-fixture.ts'
 
@@ -41,7 +41,7 @@ function following(
     events.push(...market.events.slice(events.length))
   }
   const written: ProjectionBatch[] = []
-  const said: Projected[] = []
+  const said: StoreEvent[] = []
   const log: LogReader<MarketEvent> = {
     id: 'log',
     partitions: 1,
@@ -79,7 +79,7 @@ function following(
   }
   const state = newStore(log, database)
   const clock = simulatedClock(0)
-  const actor = serve<StoreState, StoreProtocol, Projected>({
+  const actor = serve<StoreState, StoreProtocol, StoreEvent>({
     behaviour: store,
     select: () => ({ state }),
     clock,
@@ -89,7 +89,7 @@ function following(
     say: (events_) => void said.push(...events_),
   })
   const look = async () => {
-    actor.hear('Look', {}, 0, undefined)
+    actor.hear('Tick', {}, 0, undefined)
     await actor.drained()
   }
   const later = async () => {
@@ -98,6 +98,20 @@ function following(
   }
   return { state, written, said, actor, look, later, events }
 }
+
+test('it says that there are new trades once they are written, and only then', async () => {
+  const { look, said, events } = following(1, {})
+  const market = given()
+  market.place(sell('YES').named('s'))
+  events.push(...market.events.slice(1))
+  await look()
+  assert(!said.some(({ type }) => type === 'TradesWritten'))
+  const resting = market.events.length
+  market.place(buy('YES').named('b'))
+  events.push(...market.events.slice(resting))
+  await look()
+  assert.deepEqual(said.map(({ type }) => type).slice(-2), ['Projected', 'TradesWritten'])
+})
 
 test('it claims the database, then writes batch after batch, each from where the last ended', async () => {
   const { look, written, said, events } = following(5_000, {})
@@ -112,7 +126,7 @@ test('it claims the database, then writes batch after batch, each from where the
   )
   assert.equal(events.length, 5_000)
   assert.deepEqual(
-    said.map(({ offset }) => offset),
+    said.map((event) => (event.type === 'Projected' ? event.offset : event.type)),
     [0, 2_000, 4_000, 5_000],
   )
 })

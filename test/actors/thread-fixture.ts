@@ -8,14 +8,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { housekeep, tidy } from '#actors/housekeeping.ts'
-import { stateHashOf } from '#actors/market.ts'
+import { commit, prepare } from '#actors/market-batch.ts'
 import {
-  commit,
   type MarketThread,
   type MarketThreadProtocol,
   marketThread,
   newMarketThread,
-  prepare,
   recover,
 } from '#actors/market-thread.ts'
 import { PACKED } from '#actors/packed-event.ts'
@@ -27,6 +25,7 @@ import type { EventLog } from '#log/event-log.ts'
 import { openSqliteLog, type SqliteLogOptions } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
 import { aMarket, START_SEC } from './market-fixture.ts'
+import { stateHashOf } from './state-hash.ts'
 
 export type Command = Message<MarketThreadProtocol>
 

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { MarketId } from '#domain/ids.ts'
+import type { Price } from '#domain/money.ts'
+import { BUY } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import { eventually } from '../support/eventually.ts'
@@ -152,4 +154,36 @@ test('the number of market threads may change between starts', () =>
       await assertProjected(expected, exchange.databaseUrl)
       assert.equal(await exchange.stop(), true, 'it stops in good order')
     }
+  }))
+
+test('an order that names a session goes with its front, which may die before it is answered', () =>
+  withExchanges(async (start) => {
+    const exchange = await start({ store: false, relays: 2 })
+    const stream = orderStream(9, 1)
+    await openMarkets(exchange, stream)
+    const orders = stream
+      .take(20)
+      .flatMap(({ ask }) => (ask[0] === 'PlaceOrder' ? [ask[1].order] : []))
+    const inNameOf = (session: string | undefined, from: number, to: number) =>
+      orders.slice(from, to).map((order) => {
+        const terms = { ...order, side: BUY, price: 100_000 as Price } as const
+        const message = session === undefined ? { order: terms } : { order: terms, session }
+        return {
+          marketId: order.marketId,
+          ask: ['PlaceOrder', message] as ['PlaceOrder', typeof message],
+        }
+      })
+    await exchange.askAll(inNameOf(undefined, 0, 3), 'front-1')
+    await exchange.askAll(inNameOf('lives', 3, 6), 'front-0')
+    const open = async () =>
+      (await openOrders(exchange)).map(({ orderHash }) => orderHash).toSorted()
+    const stays = await open()
+    assert.equal(stays.length, 6)
+    // The events come before the answers: the front that asked dies between the two, or close to it.
+    void exchange.askAll(inNameOf('dies', 6, 16), 'front-1')
+    const rested = () => exchange.heard.get('front-0')!.filter((line) => 'event' in line).length
+    await eventually(() => assert(rested() > 7))
+    await exchange.supervisor.kill('front-1')
+    await eventually(() => assert.equal(rested(), 7 + 2 * 10, 'ten came, and ten went'))
+    assert.deepEqual(await open(), stays)
   }))

@@ -8,6 +8,7 @@ import { quickMarketRoutes } from '#api/prices/quick-markets.ts'
 import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import type { StreamPrice } from '#client/stream-messages.ts'
+import { EventStreamReader } from '#domain/event-stream.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
 import { makeSseHub, type SseHub, type SseSettings } from '#http/sse.ts'
@@ -430,13 +431,9 @@ function openReader(url: string, asset: string, headers = ''): Reader {
   return {
     text,
     events: () =>
-      body()
-        .split('\n\n')
-        .filter((event) => /^data: .*\}$/m.test(event))
-        .map((event) => ({
-          id: /^id: (.*)$/m.exec(event)?.[1] ?? '',
-          data: JSON.parse(/^data: (.*)$/m.exec(event)![1]!) as Record<string, unknown>,
-        })),
+      new EventStreamReader()
+        .take(Buffer.from(body()))
+        .map(({ id, data }) => ({ id, data: JSON.parse(data) as Record<string, unknown> })),
     comments: () => body().match(/^:/gm)?.length ?? 0,
     pause: () => void socket.pause(),
     resume: () => void socket.resume(),

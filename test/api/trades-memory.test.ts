@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { MarketView } from '#actors/market.ts'
+import type { MarketView } from '#actors/market/state.ts'
 import { listTrades } from '#api/markets/list-trades.ts'
 import type { Address, TradeId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'

@@ -3,8 +3,8 @@
  * driven over the process's own channel: what comes in is asked, and each answer goes out at once.
  */
 
+import type { MarketView, OpenOrder } from '#actors/market/state.ts'
 import '#runtime/inlining.ts'
-import type { MarketView, OpenOrder } from '#actors/market.ts'
 import type { Market } from '#domain/market.ts'
 import { openOrders, startExchange } from '../actors/exchange-fixture.ts'
 import type { StreamAsk } from '../actors/order-stream.ts'

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Hex } from 'viem'
-import type { OrderAccepted } from '#actors/market.ts'
+import type { OrderAccepted } from '#actors/market/state.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { signOrder } from '#client/sign-order.ts'
@@ -23,7 +23,7 @@ import { costCeil, type Price, type Shares } from '#domain/money.ts'
 import { BUY, type Outcome, SELL, type Side, type VerifiedOrder, YES } from '#domain/order.ts'
 import { orderHash } from '#domain/order-hash.ts'
 import { closeDatabase, openDatabase } from '#store/engine/database.ts'
-import { pendingTradeIds } from '#store/reads/settlements.ts'
+import { pendingTradesWithOrders } from '#store/reads/settlements.ts'
 import { recentTrades, type TradeRecord } from '#store/reads/trades.ts'
 import { journalOf } from '#store/writes/transactions.ts'
 import { openTestChain, type TestChain } from '../support/chain.ts'
@@ -293,7 +293,7 @@ async function settleAll(scene: Scene): Promise<TradeRecord[]> {
   const child = await startChild(scene)
   const database = await openDatabase(`sqlite:${scene.dataDir}/sibyl.db`, { readOnly: true })
   const pending = async () =>
-    (await pendingTradeIds(database, { chainId: CHAIN_ID, limit: 1 })).length
+    (await pendingTradesWithOrders(database, { chainId: CHAIN_ID, limit: 1 })).trades.length
   try {
     // Nothing may come back once all is quiet: what is in the log is in the database soon.
     for (let quiet = 0; quiet < 10; quiet = (await pending()) === 0 ? quiet + 1 : 0) {

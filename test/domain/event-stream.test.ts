@@ -3,12 +3,13 @@ import { test } from 'node:test'
 import { EventStreamReader } from '#domain/event-stream.ts'
 import { randomFrom } from '../support/random.ts'
 
-const TEXT =
-  ': a comment\r\nid: 7\r\ndata: one\r\ndata:two\r\n\r\nevent: news\rdata: three\r\rretry: 250\n' +
-  'data\n\nid\ndata:  four\n\n\ndata: cut off'
+const TEXT = Buffer.from(
+  ': a comment\r\nid: 7\r\ndata: one €\r\ndata:two\r\n\r\nevent: news\rdata: three\r\rretry: 250\n' +
+    'data\n\nid\ndata:  four\n\n\ndata: cut off',
+)
 
 const EVENTS = [
-  { id: '7', event: 'message', data: 'one\ntwo' },
+  { id: '7', event: 'message', data: 'one €\ntwo' },
   { id: '7', event: 'news', data: 'three' },
   { id: '7', event: 'message', data: '' },
   { id: '', event: 'message', data: ' four' },
@@ -21,7 +22,7 @@ test('events are the same however the text is cut', () => {
     const events: object[] = []
     for (let at = 0; at < TEXT.length; ) {
       const length = round === 0 ? TEXT.length : random.int(1, 9)
-      events.push(...reader.take(TEXT.slice(at, at + length)))
+      events.push(...reader.take(TEXT.subarray(at, at + length)))
       at += length
     }
     assert.deepEqual(events, EVENTS, `round ${round}`)
@@ -32,6 +33,7 @@ test('events are the same however the text is cut', () => {
 test('an event without an end is not gathered for ever', () => {
   const reader = new EventStreamReader()
   assert.throws(() => {
-    for (let piece = 0; piece < 100; piece++) reader.take(`data: ${'x'.repeat(50_000)}\n`)
+    const line = Buffer.from(`data: ${'x'.repeat(50_000)}\n`)
+    for (let piece = 0; piece < 100; piece++) reader.take(line)
   }, RangeError)
 })

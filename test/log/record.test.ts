@@ -50,9 +50,14 @@ for (let version = 1; version <= RECORD_VERSION; version++) {
 test('the encoder writes the current version exactly as its fixture has it', () => {
   const stored = fixture(RECORD_VERSION)
   const rows: BatchRow[] = []
-  new BatchEncoder().encode(stored, stored.firstOffset, stored.events, WHOLE, (row) => {
-    rows.push({ ...row, payload: Buffer.from(row.payload) })
-  })
+  new BatchEncoder().encode(
+    { home: stored, firstOffset: stored.firstOffset },
+    stored.events,
+    WHOLE,
+    (row) => {
+      rows.push({ ...row, payload: Buffer.from(row.payload) })
+    },
+  )
   assert.deepEqual(rows, [rowOf(stored)])
 })
 
@@ -109,9 +114,14 @@ test('a batch is cut before its rows are much larger than 4 MiB', () => {
     note: 'x'.repeat(MIB),
   }))
   const sizes: [events: number, mib: number][] = []
-  new BatchEncoder().encode({ logId: 'log', partition: 0 }, 1, events, WHOLE, (row) => {
-    sizes.push([row.count, Math.floor(row.payload.length / MIB)])
-  })
+  new BatchEncoder().encode(
+    { home: { logId: 'log', partition: 0 }, firstOffset: 1 },
+    events,
+    WHOLE,
+    (row) => {
+      sizes.push([row.count, Math.floor(row.payload.length / MIB)])
+    },
+  )
   assert.deepEqual(sizes, [
     [4, 4],
     [4, 4],
@@ -130,8 +140,10 @@ test('nothing is left of a batch whose writing failed', () => {
       into.json(each)
     },
   }
-  assert.throws(() => encoder.encode(home, 1, [event, event], form, () => undefined))
-  encoder.encode(home, 1, [event], form, ({ payload }) => {
+  assert.throws(() =>
+    encoder.encode({ home, firstOffset: 1 }, [event, event], form, () => undefined),
+  )
+  encoder.encode({ home, firstOffset: 1 }, [event], form, ({ payload }) => {
     assert.equal(payload.toString(), `[\n${JSON.stringify(event)}\n]`)
   })
 })

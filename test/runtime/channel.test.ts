@@ -177,3 +177,64 @@ test('messages that have a form and messages that have none share a batch', asyn
   assert.equal(cells, 30 * 4 + 60 * 3)
   near.close()
 })
+
+test('who asks for his times is told them before his answer; others are not', async () => {
+  const plain: Form<{ n: number }> = {
+    cells: 1,
+    write({ n }, into) {
+      if (n % 2 === 0) return false
+      into.push(n)
+      return true
+    },
+    read: (batch, at) => ({ n: batch[at] as number }),
+  }
+  const forms = {
+    requests: [{ type: 'Echo', ...(plain as Form<unknown>) }],
+    answers: [plain as Form<unknown>],
+  }
+  const { port1, port2 } = new MessageChannel()
+  const near = new Channel<Echo>(port1, { ...OPTIONS, forms }, { heard() {} })
+  const far = new Channel<Echo>(
+    port2,
+    { ...OPTIONS, forms },
+    {
+      heard(_type, message, replyTo) {
+        const { n } = message as { n: number }
+        const begunMs = far.heardSentAtMs + 5
+        const times = { begunMs, handledMs: begunMs + n, durableMs: begunMs + n + 2 }
+        // Every fourth is answered by somebody who takes no times.
+        far.reply(replyTo, message, n % 4 === 3 ? undefined : times)
+      },
+    },
+  )
+  const story: unknown[] = []
+  await Promise.all(
+    Array.from({ length: 12 }, async (_, n) => {
+      const timed = n % 3 === 0 ? undefined : (times: object) => story.push({ of: n, ...times })
+      story.push(await near.ask('Echo', { n }, undefined, timed))
+    }),
+  )
+  const expected = Array.from({ length: 12 }, (_, n) => n)
+  for (const n of expected) {
+    const told = story.filter((line) => (line as { of?: number }).of === n) as object[]
+    const wanted = n % 3 !== 0 && n % 4 !== 3
+    assert.equal(told.length, wanted ? 1 : 0, `request ${n}`)
+    if (!wanted) continue
+    const { queue, match, commit } = told[0] as Record<string, number>
+    for (const [ms, exact] of [
+      [queue, 5],
+      [match, n],
+      [commit, 2],
+    ] as const) {
+      assert(Math.abs((ms ?? Number.NaN) - exact) < 0.001, `${ms} is not ${exact}`)
+    }
+    const answered = story.findIndex((line) => (line as { n?: number }).n === n)
+    assert(story.indexOf(told[0]) < answered)
+  }
+  const answers = story.flatMap((line) => (line as { n?: number }).n ?? [])
+  assert.deepEqual(
+    answers.toSorted((a, b) => a - b),
+    expected,
+  )
+  near.close()
+})

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Behaviour, Deferred } from '#runtime/actor.ts'
+import type { BatchTimes } from '#runtime/channel.ts'
 import { type ServeOptions, serve } from '#runtime/serve.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 
@@ -52,9 +53,11 @@ function served(options: Partial<ServeOptions<Counter, CounterProtocol, Added>> 
   const story: unknown[] = []
   const clock = simulatedClock(1_000)
   let waiting = new Map<number, (answer: unknown) => void>()
+  const timesOf = new Map<unknown, BatchTimes | undefined>()
   const channel = {
-    reply(replyTo: number, answer: unknown) {
+    reply(replyTo: number, answer: unknown, times?: BatchTimes) {
       story.push({ answered: answer })
+      timesOf.set(answer, times)
       waiting.get(replyTo)?.(answer)
     },
   }
@@ -75,7 +78,7 @@ function served(options: Partial<ServeOptions<Counter, CounterProtocol, Added>> 
       waiting = waiting.set(next, resolve)
       actor.hear(type, message, next++, channel)
     })
-  return { actor, state, story, clock, ask }
+  return { actor, state, story, clock, ask, timesOf }
 }
 
 test('a batch is committed, then said, then answered, in the order of arrival', async () => {
@@ -196,21 +199,22 @@ test('a batch is handled as it was arranged, and everybody still gets his own an
   assert.deepEqual(story.slice(0, 2), [{ committed: 3 }, { said: 3 }])
 })
 
-test('who asks for his times is told them beside his answer; everybody is observed', async () => {
-  const observed: number[] = []
-  const { ask } = served({
-    observe: (batch, { begunMs, handledMs, durableMs }) => {
-      observed.push(batch.length)
+test('every answer goes out with the times of its batch, which are observed', async () => {
+  const observed: [number, BatchTimes][] = []
+  const { ask, timesOf } = served({
+    observe: (batch, times) => {
+      observed.push([batch.length, times])
+      const { begunMs, handledMs, durableMs } = times
       assert(begunMs <= handledMs && handledMs <= durableMs)
     },
   })
-  const [plain, timed] = await Promise.all([
-    ask('Add', { amount: 1 }),
-    ask('Add', { amount: 2, timed: true }),
-  ])
-  assert.deepEqual(plain, { total: 1 })
-  const { times, ...answer } = timed as { total: number; times: Record<string, number> }
-  assert.deepEqual(answer, { total: 3 })
-  assert.deepEqual(Object.keys(times), ['queue', 'match', 'commit'])
-  assert.deepEqual(observed, [2])
+  const answers = await Promise.all([ask('Add', { amount: 1 }), ask('Add', { amount: 2 })])
+  assert.deepEqual(answers, [{ total: 1 }, { total: 3 }])
+  assert.equal(observed.length, 1)
+  const [[commands, times] = assert.fail()] = observed
+  assert.equal(commands, 2)
+  for (const answer of answers) assert.equal(timesOf.get(answer), times)
+  const unobserved = served()
+  const answer = await unobserved.ask('Add', { amount: 1 })
+  assert.deepEqual([...unobserved.timesOf], [[answer, undefined]])
 })

@@ -17,6 +17,28 @@ function answered<T>(ask: () => Promise<T | undefined>): Promise<T> {
   })
 }
 
+describe('an exchange that looks for trades once a minute', () => {
+  let s: SettledExchange
+  before(async () => {
+    s = await openSettled({
+      environment: { SIBYL_SETTLEMENT_BATCH_WAIT_MS: '0', SIBYL_SETTLEMENT_POLL_MS: '60000' },
+    })
+  })
+  after(() => s.dispose())
+
+  it('submits one at once all the same: the store tells of it', async () => {
+    const terms = { marketId: s.marketId, outcome: 'YES', price: '0.5', ttlSeconds: 3_600 }
+    await s.clientOf(10).orders.place({ ...terms, side: 'sell', size: '1' } as never)
+    await s.clientOf(11).orders.place({ ...terms, side: 'buy', size: '1' } as never)
+    const matchedAtMs = performance.now()
+    await eventually(async () => {
+      const { trades } = await s.get<Listed>(`/api/v1/trades/${s.marketId}`)
+      assert.notEqual(trades[0]?.status ?? 'matched', 'matched')
+    })
+    assert(performance.now() - matchedAtMs < 30_000, 'it waited for the next look')
+  })
+})
+
 describe('two demo traders over HTTP', () => {
   let s: SettledExchange
   before(async () => {

@@ -11,18 +11,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Hex, parseAbiItem } from 'viem'
 import { PACKED } from '#actors/packed-event.ts'
-import {
-  newSettlement,
-  type ReportAnswer,
-  type SettlementProtocol,
-  type SettlementRules,
-  type SettlementSaid,
-  type SettlementState,
-  settlement,
-} from '#actors/settlement.ts'
+import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
+import type {
+  ReportAnswer,
+  SettlementEvent,
+  SettlementProtocol,
+  SettlementRules,
+  SettlementState,
+} from '#actors/settlement/state.ts'
 import {
   newStore,
-  type Projected,
+  type StoreEvent,
   type StoreProtocol,
   type StoreState,
   store,
@@ -30,9 +29,10 @@ import {
 import { accountOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
-import { makeLane, type SenderPolicy } from '#chain/sender.ts'
+import { makeLane } from '#chain/sender/lane.ts'
+import type { SenderPolicy } from '#chain/sender/sender.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
-import { makeSettlementDesk } from '#chain/settlement-desk.ts'
+import { makeSettlementLane } from '#chain/settlement-lane.ts'
 import { signOrder } from '#client/sign-order.ts'
 import { devnetAccount } from '#devnet/accounts.ts'
 import { Fault } from '#domain/fault.ts'
@@ -54,7 +54,7 @@ import { closeDatabase, type Database, openDatabase } from '#store/engine/databa
 import { migrate } from '#store/engine/migrate.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
-import { pendingTradeIds, tradesWithOrders } from '#store/reads/settlements.ts'
+import { pendingTradesWithOrders, tradesWithOrders } from '#store/reads/settlements.ts'
 import { recentTrades, type TradeRecord } from '#store/reads/trades.ts'
 import { journalOf, saveTransaction, transactionByHash } from '#store/writes/transactions.ts'
 import { loadKeccak } from '#verify/keccak.ts'
@@ -108,7 +108,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   const chainId = chain.settings.chainId
   const address = toAddress(chain.contracts.settlement)
   const own = accountOf(chain.keys.settlement)
-  const said: SettlementSaid[] = []
+  const said: SettlementEvent[] = []
   const audit = makeChainClient({ chainId, rpcUrls: [chain.url] })
   const contract = settlementContract(audit, address)
   let nowMs = Date.now()
@@ -131,7 +131,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     claim: (from) => claimLog(database, from),
     write: (batch) => project(database, batch),
   })
-  const projector = serve<StoreState, StoreProtocol, Projected>({
+  const projector = serve<StoreState, StoreProtocol, StoreEvent>({
     behaviour: store,
     select: () => ({ state: storeState }),
     clock: { nowMs: () => nowMs, after: () => () => {} },
@@ -143,7 +143,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     if (away.database) return
     // The first look claims the database, the second reads.
     for (let look = 0; look < 2; look++) {
-      projector.hear('Look', {}, 0, undefined)
+      projector.hear('Tick', {}, 0, undefined)
       await projector.drained()
     }
   }
@@ -187,7 +187,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     }
     const alive = <T>(work: () => Promise<T>): Promise<T> =>
       life.over ? new Promise(() => {}) : work()
-    const desk = makeSettlementDesk({
+    const lane = makeSettlementLane({
       client,
       contract: bootContract,
       tokens: conditionalTokens(
@@ -235,9 +235,9 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         ...options.rules,
       },
       {
-        desk,
+        lane,
         readPending: (filter) =>
-          alive(() => reading(() => pendingTradeIds(database, { chainId, ...filter }))),
+          alive(() => reading(() => pendingTradesWithOrders(database, { chainId, ...filter }))),
         readTrades: (tradeIds) =>
           alive(() => reading(() => tradesWithOrders(database, { tradeIds }))),
         keyOf: (trade) => bootContract.tradeKeyOf(trade),
@@ -249,7 +249,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
       },
     )
     const mine = state
-    served = serve<SettlementState, SettlementProtocol, SettlementSaid>({
+    served = serve<SettlementState, SettlementProtocol, SettlementEvent>({
       behaviour: settlement,
       select: () => ({ state: mine }),
       clock: { nowMs: () => nowMs, after: () => () => {} },

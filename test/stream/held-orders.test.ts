@@ -39,6 +39,11 @@ function fixture(perSessionMax = 10) {
     deadlineMs: 1_000,
   })
   const order = (name: string) => signed(buy('YES').by('ann').named(name))
+  /** Holds an order and places it, as far as the thread of its market is concerned. */
+  const place = (session: string, name: string) => {
+    const refused = held.hold(session, order(name))
+    return refused ?? holds.placed({ order: order(name), session })
+  }
   const atThread = () => {
     const all = holds.takeAll()
     for (const each of all) holds.hear('HoldOrder', { session: 's', order: each })
@@ -50,15 +55,16 @@ function fixture(perSessionMax = 10) {
     failures,
     clock,
     order,
+    place,
     atThread,
     restart: () => (holds = new OrderHolds()),
   }
 }
 
 test('the orders of a session are cancelled with it, until the market has answered', async () => {
-  const { held, asked, failures, clock, order, atThread } = fixture()
-  assert.equal(await held.hold('s', order('a')), undefined)
-  assert.equal(await held.hold('s', order('b')), undefined)
+  const { held, asked, failures, clock, place, atThread } = fixture()
+  assert.equal(place('s', 'a'), undefined)
+  assert.equal(place('s', 'b'), undefined)
   assert.deepEqual(atThread(), ['a', 'b'])
   failures.push('late')
   held.end('s')
@@ -71,8 +77,8 @@ test('the orders of a session are cancelled with it, until the market has answer
 })
 
 test('what has ended, was refused or is wanted no more is not cancelled', async () => {
-  const { held, asked, order, atThread } = fixture()
-  for (const name of ['a', 'b', 'c']) await held.hold('s', order(name))
+  const { held, asked, order, place, atThread } = fixture()
+  for (const name of ['a', 'b', 'c']) place('s', name)
   const { orderHash } = order('a')
   held.followed({ type: 'OrderClosed', orderHash } as MarketEvent)
   held.release('s', order('b').orderHash)
@@ -84,23 +90,24 @@ test('what has ended, was refused or is wanted no more is not cancelled', async 
   assert.deepEqual(atThread(), [])
 })
 
-test('an order whose session ended before it was held is not placed', async () => {
-  const { held, order } = fixture()
-  const late = held.hold('s', order('a'))
+test('an order whose session ends while it is being placed is cancelled', async () => {
+  const { held, asked, order } = fixture()
+  assert.equal(held.hold('s', order('a')), undefined)
   held.end('s')
-  assert.equal((await late)?.rejected, 'OVERLOADED')
+  await held.settled()
+  assert.deepEqual(asked, ['a'])
 })
 
 test('a session holds so many orders and no more', async () => {
   const { held, order } = fixture(1)
-  assert.equal(await held.hold('s', order('a')), undefined)
-  assert.equal((await held.hold('s', order('b')))?.rejected, 'RATE_LIMITED')
-  assert.equal(await held.hold('t', order('b')), undefined)
+  assert.equal(held.hold('s', order('a')), undefined)
+  assert.equal(held.hold('s', order('b'))?.rejected, 'RATE_LIMITED')
+  assert.equal(held.hold('t', order('b')), undefined)
 })
 
 test('a market thread that comes back is told again', async () => {
-  const { held, order, atThread, restart } = fixture()
-  await held.hold('s', order('a'))
+  const { held, place, atThread, restart } = fixture()
+  place('s', 'a')
   restart()
   assert.deepEqual(atThread(), [])
   held.repeat(0)

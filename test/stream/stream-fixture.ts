@@ -6,8 +6,8 @@
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { MarketView } from '#actors/market.ts'
-import { openOrdersOf, viewOf } from '#actors/market.ts'
+import { openOrdersOf, viewOf } from '#actors/market/market.ts'
+import type { MarketView } from '#actors/market/state.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
@@ -89,7 +89,10 @@ export async function startStream(
       },
       cancel: async () => reject('ORDER_NOT_FOUND'),
     },
-    desk: { place: async () => reject('MARKET_CLOSED') },
+    orders: {
+      verify: async () => reject('MARKET_CLOSED'),
+      enter: async () => reject('MARKET_CLOSED'),
+    },
     authenticator: { identify: async () => reject('UNAUTHORIZED_INVALID_TOKEN') },
     bearer: false,
     publish: (topic, text) => void front?.publish(topic, text),

@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { crc32 } from 'node:zlib'
-import { openOrdersOf } from '#actors/market.ts'
+import { openOrdersOf } from '#actors/market/market.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { toAddress } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { crc32 } from 'node:zlib'
-import type { OrderAccepted } from '#actors/market.ts'
+import type { OrderAccepted } from '#actors/market/state.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { tradeId } from '#domain/ids.ts'
+import type { VerifiedOrder } from '#domain/order.ts'
 import { reject } from '#domain/rejection.ts'
 import type { Principal } from '#http/route.ts'
 import { START_SEC, signed } from '../actors/market-fixture.ts'
 import { eventually } from '../support/eventually.ts'
-import { buy, sell, traderNamed } from '../support/orders.ts'
+import { buy, nameOf, sell, traderNamed } from '../support/orders.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 import { type Given, marketIdOf, startStream } from './stream-fixture.ts'
 
@@ -315,11 +316,12 @@ test('order entry, with authentication where it is asked for', async (t) => {
   const stream = await startStream(t, {
     parts: {
       bearer: true,
-      desk: {
-        async place(submission) {
+      orders: {
+        async verify(submission) {
           asked.push(submission)
-          return accepted
+          return signed(buy('YES').by('ann').named('a'), M)
         },
+        enter: async () => accepted,
       },
       authenticator: {
         identify: async (header) =>
@@ -369,6 +371,64 @@ test('order entry, with authentication where it is asked for', async (t) => {
   const told = await client.next('error')
   assert.deepEqual([told.id, told.code], [undefined, 'UNAUTHORIZED_KEY_INACTIVE'])
   assert.equal((await client.ask(submit)).code, 'UNAUTHORIZED_MISSING_HEADER')
+})
+
+test('an order of a session that cancels on disconnect names it, and none is placed without it', async (t) => {
+  const order = signed(buy('YES').by('ann').named('a'), M)
+  const verifying = Promise.withResolvers<VerifiedOrder>()
+  const story: unknown[] = []
+  const answers = [reject('OVERLOADED'), reject('OUTCOME_UNKNOWN'), reject('MARKET_CLOSED')]
+  let isSlow = false
+  const stream = await startStream(t, {
+    parts: {
+      orders: {
+        verify: async () => (isSlow ? verifying.promise : order),
+        async enter({ orderHash }, { session }) {
+          story.push({ entered: nameOf(orderHash), session })
+          return answers.shift() ?? assert.fail()
+        },
+      },
+      held: {
+        hold: (session, { orderHash }) => void story.push({ held: nameOf(orderHash), session }),
+        release: (session, orderHash) => story.push({ released: nameOf(orderHash), session }),
+        end: () => {},
+        forget: (session) => story.push({ forgotten: session }),
+        followed: () => {},
+        repeat: () => {},
+        settled: async () => {},
+      },
+      authenticator: { identify: async () => ({ keyId: 'k', address: traderNamed('ann') }) },
+    },
+  })
+  const client = await stream.connect()
+  const { session } = client.frames.find(({ type }) => type === 'hello')!
+  await client.ask({ op: 'auth', token: 'good' }, 'authenticated')
+  const { orderHash: _, signature, ...terms } = order
+  const submit = { op: 'place', order: terms, signature }
+  assert.equal((await client.ask(submit)).code, 'OVERLOADED')
+  assert.deepEqual(story.splice(0), [{ entered: 'a', session: undefined }])
+
+  await client.ask({ op: 'cancelOnDisconnect', enabled: true }, 'cancelOnDisconnect')
+  assert.equal((await client.ask(submit)).code, 'OUTCOME_UNKNOWN')
+  // Nobody knows what became of it, so it is still to be cancelled.
+  const placed = [
+    { held: 'a', session },
+    { entered: 'a', session },
+  ]
+  assert.deepEqual(story.splice(0), placed)
+  assert.equal((await client.ask(submit)).code, 'MARKET_CLOSED')
+  assert.deepEqual(story.splice(0), [...placed, { released: 'a', session }])
+
+  // Whoever is gone places nothing that he wanted to go with him.
+  isSlow = true
+  client.say(submit)
+  await client.ask({ op: 'ping' }, 'pong')
+  client.close()
+  await eventually(() => assert.equal(stream.hub.figures().connections, 0))
+  verifying.resolve(order)
+  await verifying.promise
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual(story, [])
 })
 
 test('a session ends when its key expires, and what it follows goes on', async (t) => {

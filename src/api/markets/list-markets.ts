@@ -197,7 +197,7 @@ export function listMarkets(parts: MarketSources): AnswerRoute {
       const sorted =
         parts.chainMarkets === undefined
           ? await ofBoard(parts, filter, limit, after)
-          : await ofChain(parts.chainMarkets, board, filter, limit, after)
+          : await ofChain(parts.chainMarkets, board, { ...filter, limit }, after)
       const markets = sorted.slice(0, limit).map(marketBody)
       const last = sorted.length < limit ? undefined : markets.at(-1)
       const next = last === undefined ? null : `${last.createdAt}-${last.id}`
@@ -209,12 +209,11 @@ export function listMarkets(parts: MarketSources): AnswerRoute {
 async function ofChain(
   chainMarkets: NonNullable<MarketSources['chainMarkets']>,
   board: MarketBoard,
-  filter: MarketFilter,
-  limit: number,
+  filter: MarketFilter & { readonly limit: number },
   { createdAt, id }: MarketPlace,
 ): Promise<FoundMarket[]> {
   const after = id === undefined ? {} : { after: { createdAt, id } }
-  const listed = await chainMarkets({ ...filter, ...after, limit })
+  const listed = await chainMarkets({ ...filter, ...after })
   return listed.map((market) => {
     const shown = board.markets.get(market.id)
     return { market, closed: market.resolved ? 'resolved' : shown?.closed, shown }

@@ -4,6 +4,7 @@ import Type from 'typebox'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { exactInteger } from '#http/json.ts'
 import type { ReadCache } from '#http/read-cache.ts'
+import type { RequestContext } from '#http/request-context.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
 
@@ -42,9 +43,8 @@ const PlatformShape = Type.Object(
 export function platformStats(parts: {
   readonly sums: (chainId: number | undefined) => Promise<ChainSums>
   /** Orders that rest in the books, by chain. */
-  readonly openOrders: (deadlineMs: number) => Promise<ReadonlyMap<number, number> | Rejection>
+  readonly openOrders: (context: RequestContext) => Promise<ReadonlyMap<number, number> | Rejection>
   readonly cache: ReadCache
-  readonly deadlineMs: number
 }): AnswerRoute {
   return route({
     method: 'GET',
@@ -82,13 +82,10 @@ export function platformStats(parts: {
         },
       },
     },
-    handle({ query }) {
-      const chainId = query.chain_id
+    handle(request) {
+      const chainId = request.query.chain_id
       return parts.cache.read(`platform/${chainId ?? ''}`, async () => {
-        const [sums, orders] = await Promise.all([
-          parts.sums(chainId),
-          parts.openOrders(parts.deadlineMs),
-        ])
+        const [sums, orders] = await Promise.all([parts.sums(chainId), parts.openOrders(request)])
         if (isRejection(orders)) return orders
         const counted = chainId === undefined ? [...orders.values()] : [orders.get(chainId) ?? 0]
         return {

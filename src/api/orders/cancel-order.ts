@@ -5,7 +5,6 @@ import { BUY, SELL } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
-import { systemClock } from '#runtime/clock.ts'
 import { ORDER_HASH } from './order-examples.ts'
 import { marketIdParam, orderHashParam, sideName } from './order-shapes.ts'
 
@@ -43,17 +42,16 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
         200: { cancelled: { value: { status: 'cancelled', orderHash: ORDER_HASH } } },
       },
     },
-    async handle({ path, query, principal, deadlineAtMs, requestId, stages }) {
+    async handle(request) {
+      const { path, query, principal } = request
       const answer = await gateway.cancel(
         {
           marketId: query.marketId,
           orderHash: path.hash,
           side: query.side === 'sell' ? SELL : BUY,
-          requestId,
           ...(principal === undefined ? {} : { trader: principal.address }),
         },
-        Math.max(1, deadlineAtMs - systemClock.nowMs()),
-        stages,
+        request,
       )
       return isRejection(answer) ? answer : { status: 200, body: answer }
     },

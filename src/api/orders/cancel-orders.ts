@@ -7,7 +7,6 @@ import { type AnswerRoute, route } from '#http/route.ts'
 import { address } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
-import { systemClock } from '#runtime/clock.ts'
 import { ORDER_HASH } from './order-examples.ts'
 import { marketIdParam } from './order-shapes.ts'
 
@@ -49,22 +48,22 @@ export function cancelOrders(parts: {
         },
       },
     },
-    async handle({ query, principal, deadlineAtMs }) {
+    async handle(request) {
+      const { query, principal } = request
       if (principal === undefined) return reject('UNAUTHORIZED_MISSING_HEADER')
       const { market, trader = principal.address } = query
       if (trader !== principal.address) return reject('NOT_ORDER_OWNER', 'trader')
       if (market !== undefined && !parts.board.markets.has(market)) {
         return reject('MARKET_NOT_FOUND', 'market')
       }
-      const leftMs = () => Math.max(1, deadlineAtMs - systemClock.nowMs())
       let markets: Iterable<MarketId> = market === undefined ? [] : [market]
       if (market === undefined) {
         // There may be many markets; only those where the trader has orders are asked to cancel.
-        const open = await parts.gateway.openOrders(trader, undefined, leftMs())
+        const open = await parts.gateway.openOrders(trader, undefined, request)
         if (isRejection(open)) return open
         markets = new Set(open.map(({ marketId }) => marketId))
       }
-      const orderHashes = await parts.gateway.cancelAll(trader, markets, leftMs())
+      const orderHashes = await parts.gateway.cancelAll(trader, markets, request)
       if (isRejection(orderHashes)) return orderHashes
       return {
         status: 200,

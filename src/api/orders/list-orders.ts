@@ -3,11 +3,11 @@
 import Type from 'typebox'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { isRejection } from '#domain/rejection.ts'
+import type { RequestContext } from '#http/request-context.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { address, safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
-import { systemClock } from '#runtime/clock.ts'
 import { OPEN_ORDERS_EXAMPLE } from './order-examples.ts'
 import { marketIdParam, OpenOrders, openOrdersBody, readOrderPlace } from './order-shapes.ts'
 
@@ -42,12 +42,11 @@ async function answerPage(
   { board, gateway }: Parts,
   asked: Asked,
   { limit = ORDERS_MAX, cursor }: { readonly limit?: number; readonly cursor?: string },
-  deadlineAtMs: number,
+  context: RequestContext,
 ) {
   const place = readOrderPlace(cursor)
   if (isRejection(place)) return place
-  const leftMs = Math.max(1, deadlineAtMs - systemClock.nowMs())
-  const found = await gateway.openOrdersPage({ ...asked, ...place, limit }, leftMs)
+  const found = await gateway.openOrdersPage({ ...asked, ...place, limit }, context)
   if (isRejection(found)) return found
   const chainIdOf = (marketId: MarketId) => board.markets.get(marketId)?.market.chainId ?? 0
   const { orders, count } = found
@@ -73,9 +72,10 @@ export function listOrders(parts: Parts): AnswerRoute {
     ),
     responses,
     examples,
-    handle({ query: { trader, market, ...which }, deadlineAtMs }) {
+    handle(request) {
+      const { trader, market, ...which } = request.query
       const asked = market === undefined ? { trader } : { trader, marketId: market }
-      return answerPage(parts, asked, which, deadlineAtMs)
+      return answerPage(parts, asked, which, request)
     },
   })
 }
@@ -99,9 +99,10 @@ export function listUserOrders(parts: Parts): AnswerRoute {
     ),
     responses,
     examples,
-    handle({ path, query: { chain_id, ...which }, deadlineAtMs }) {
-      const asked = { trader: path.address, chainId: chain_id }
-      return answerPage(parts, asked, which, deadlineAtMs)
+    handle(request) {
+      const { chain_id, ...which } = request.query
+      const asked = { trader: request.path.address, chainId: chain_id }
+      return answerPage(parts, asked, which, request)
     },
   })
 }

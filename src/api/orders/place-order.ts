@@ -2,7 +2,6 @@
 
 import { isRejection } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
-import type { OrderDesk } from './order-desk.ts'
 import {
   ACCEPTED_EXAMPLE,
   DUPLICATE_EXAMPLE,
@@ -10,9 +9,10 @@ import {
   SUBMISSION_EXAMPLE,
   SUBMISSION_WITH_PERMIT_EXAMPLE,
 } from './order-examples.ts'
+import type { OrderService } from './order-service.ts'
 import { AcceptedOrder, acceptedBody, OrderSubmission } from './order-shapes.ts'
 
-export function placeOrder(desk: OrderDesk): AnswerRoute {
+export function placeOrder(service: OrderService): AnswerRoute {
   return route({
     method: 'POST',
     path: '/api/v1/orders',
@@ -47,8 +47,8 @@ export function placeOrder(desk: OrderDesk): AnswerRoute {
       },
       responses: { 200: { accepted: ACCEPTED_EXAMPLE, 'the same again': DUPLICATE_EXAMPLE } },
     },
-    async handle({ body, deadlineAtMs, requestId, stages }) {
-      const answer = await desk.place(body, deadlineAtMs, requestId, stages)
+    async handle(request) {
+      const answer = await service.place(request.body, request)
       return isRejection(answer) ? answer : { status: 200, body: acceptedBody(answer) }
     },
   })

@@ -4,8 +4,8 @@ import Type from 'typebox'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '#http/errors.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
-import { type OrderDesk, submissionOf, submissionShape } from './order-desk.ts'
 import { ACCEPTED_EXAMPLE, BATCH_EXAMPLE } from './order-examples.ts'
+import { type OrderService, submissionOf, submissionShape } from './order-service.ts'
 import {
   AcceptedOrder,
   acceptedBody,
@@ -14,7 +14,7 @@ import {
   ShownOrderBatch,
 } from './order-shapes.ts'
 
-export function placeOrders(desk: OrderDesk): AnswerRoute {
+export function placeOrders(service: OrderService): AnswerRoute {
   return route({
     method: 'POST',
     path: '/api/v1/orders/batch',
@@ -50,17 +50,17 @@ export function placeOrders(desk: OrderDesk): AnswerRoute {
       },
     },
     times: ({ orders }) => orders.length,
-    async handle({ body, deadlineAtMs, requestId }) {
+    async handle(request) {
       // All are verified before the first one enters, so that they enter as they were listed.
       const verified = await Promise.all(
-        body.orders.map((item) =>
-          submissionShape.fits(item) ? desk.verify(submissionOf(item)) : submissionShape.flaw(item),
+        request.body.orders.map((item) =>
+          submissionShape.fits(item)
+            ? service.verify(submissionOf(item), request)
+            : submissionShape.flaw(item),
         ),
       )
       const answers = await Promise.all(
-        verified.map((order) =>
-          isRejection(order) ? order : desk.enter(order, deadlineAtMs, requestId),
-        ),
+        verified.map((order) => (isRejection(order) ? order : service.enter(order, request))),
       )
       const results = answers.map((answer) =>
         isRejection(answer) ? errorOf(answer) : acceptedBody(answer),

@@ -5,11 +5,11 @@ import { checksumAddress } from '#domain/checksum-address.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '#http/errors.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
-import type { OrderDesk } from './order-desk.ts'
 import { ORDER_HASH, SUBMISSION_EXAMPLE, TRADER } from './order-examples.ts'
+import type { OrderService } from './order-service.ts'
 import { ErrorShape, OrderSubmission } from './order-shapes.ts'
 
-export function validateOrder(desk: OrderDesk): AnswerRoute {
+export function validateOrder(service: OrderService): AnswerRoute {
   return route({
     method: 'POST',
     path: '/api/v1/orders/validate',
@@ -55,7 +55,7 @@ export function validateOrder(desk: OrderDesk): AnswerRoute {
       },
     },
     async handle({ body }) {
-      const check = await desk.check(body)
+      const check = await service.check(body)
       if (isRejection(check)) return check
       const { valid, orderHash, recovered, errors } = check
       return {

@@ -1,7 +1,7 @@
 /** `POST /api/v1/relayer/…`: eight operations that a signature is enough for; the relayer pays the gas. */
 
 import type { Static, TSchema } from 'typebox'
-import type { RelayAnswer } from '#actors/relayer.ts'
+import type { RelayAnswer } from '#actors/relayer/state.ts'
 import { isRejection, type Rejection, type RejectionCode } from '#domain/rejection.ts'
 import type { RelayOperation } from '#domain/relay.ts'
 import { relayerErrorBody } from '#http/errors.ts'

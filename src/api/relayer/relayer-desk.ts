@@ -4,7 +4,8 @@
  */
 
 import { createHash } from 'node:crypto'
-import type { RelayAnswer, RelayerProtocol, RelayNonces } from '#actors/relayer.ts'
+import type { RelayNonces } from '#actors/relayer/ports.ts'
+import type { RelayAnswer, RelayerProtocol } from '#actors/relayer/state.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Order } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'

@@ -84,9 +84,7 @@ type CursorRow = { indexed_block: number | string; indexed_hash: Uint8Array }
 export async function moveCursor(
   sql: Statements,
   chainId: number,
-  from: BlockMark,
-  to: BlockMark,
-  atMs: number,
+  { from, to, atMs }: { readonly from: BlockMark; readonly to: BlockMark; readonly atMs: number },
 ): Promise<boolean> {
   const moved = await sql.run(
     `update chain_cursors set indexed_block = ?, indexed_hash = ?, updated_at_ms = ?

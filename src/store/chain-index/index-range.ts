@@ -42,7 +42,7 @@ export async function indexRange(database: Database, range: ChainRange): Promise
   const { chainId, after, upTo, events } = range
   return transact(database, async (transaction, connection) => {
     const sql = statements(database, connection, transaction)
-    if (!(await moveCursor(sql, chainId, after, upTo, range.atMs))) {
+    if (!(await moveCursor(sql, chainId, { from: after, to: upTo, atMs: range.atMs }))) {
       return { written: 'already', withdrawn: [] }
     }
     await insertMarks(sql, chainId, range.marks)

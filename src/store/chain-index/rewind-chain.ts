@@ -35,7 +35,7 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
   return transact(database, async (transaction, connection) => {
     const sql = statements(database, connection, transaction)
     const above = [chainId, to.number] as const
-    if (!(await moveCursor(sql, chainId, from, to, rewind.atMs))) {
+    if (!(await moveCursor(sql, chainId, { from, to, atMs: rewind.atMs }))) {
       return { written: 'already', orphaned: [], reverted: [] }
     }
     const orphaned = await marketIds(

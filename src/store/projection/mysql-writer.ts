@@ -97,8 +97,7 @@ export async function mysqlWriter(
     table: string,
     columns: Columns,
     rowsMax: number,
-    otherwise = '',
-    how = 'insert into',
+    { how = 'insert into', otherwise = '' } = {},
   ) => {
     const head = `${how} ${table} (${Object.keys(columns).join(', ')}) values `
     const isHex = Object.values(columns).map((kind) => kind === 'hex')
@@ -160,10 +159,16 @@ export async function mysqlWriter(
       }
       return found
     },
-    addMarketStats: insertOnly('market_stats', MARKET_STATS_COLUMNS, ROWS_MAX, added(SUMS)),
-    addChainStats: insertOnly('chain_stats', CHAIN_STATS_COLUMNS, ROWS_MAX, added(CHAIN_SUMS)),
-    addChainSpans: insertOnly('chain_spans', CHAIN_SPAN_COLUMNS, ROWS_MAX, added(SUMS)),
-    addCandles: insertOnly('candles', CANDLE_COLUMNS, ROWS_MAX, LATER_PRICES),
-    addTraders: insert('traders', TRADER_COLUMNS, ROWS_MAX, '', 'insert ignore into'),
+    addMarketStats: insertOnly('market_stats', MARKET_STATS_COLUMNS, ROWS_MAX, {
+      otherwise: added(SUMS),
+    }),
+    addChainStats: insertOnly('chain_stats', CHAIN_STATS_COLUMNS, ROWS_MAX, {
+      otherwise: added(CHAIN_SUMS),
+    }),
+    addChainSpans: insertOnly('chain_spans', CHAIN_SPAN_COLUMNS, ROWS_MAX, {
+      otherwise: added(SUMS),
+    }),
+    addCandles: insertOnly('candles', CANDLE_COLUMNS, ROWS_MAX, { otherwise: LATER_PRICES }),
+    addTraders: insert('traders', TRADER_COLUMNS, ROWS_MAX, { how: 'insert ignore into' }),
   }
 }

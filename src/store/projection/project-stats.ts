@@ -79,30 +79,29 @@ export async function tallyBatch(
   return tally
 }
 
+/** What a batch of a partition adds to the sums. */
+type BatchNews = {
+  readonly partition: number
+  readonly tally: Tally
+  readonly traders: readonly (readonly [chainId: number, trader: Address])[]
+  readonly marketCounts: ReadonlyMap<number, MarketCounts>
+}
+
 /** Writes the sums. To be called after the trades are written, with their new states. */
-export async function writeTally(
-  sql: Sql,
-  writer: BulkWriter,
-  partition: number,
-  tally: Tally,
-  traders: readonly (readonly [chainId: number, trader: Address])[],
-  marketCounts: ReadonlyMap<number, MarketCounts>,
-): Promise<void> {
+export async function writeTally(sql: Sql, writer: BulkWriter, news: BatchNews): Promise<void> {
+  const { partition, tally } = news
   await writer.addMarketStats(
     [...tally.markets].map(([marketId, delta]) => marketStatsValues(marketId, delta)),
   )
   await writer.addCandles([...tally.candles.values()].map(candleValues))
   await takeFailedFromCandles(sql, tally.failed)
   await writer.addChainSpans([...tally.spans.values()].map((delta) => spanValues(delta, partition)))
-  await writeChainStats(writer, partition, tally, traders, marketCounts)
+  await writeChainStats(writer, news)
 }
 
 async function writeChainStats(
   writer: BulkWriter,
-  partition: number,
-  tally: Tally,
-  traders: readonly (readonly [chainId: number, trader: Address])[],
-  marketCounts: ReadonlyMap<number, MarketCounts>,
+  { partition, tally, traders, marketCounts }: BatchNews,
 ): Promise<void> {
   const chains = new Map<number, { volume: Sum; trades: number; traders: number }>()
   const chain = (chainId: number) => {
@@ -200,7 +199,7 @@ async function takeFromMinute(sql: Sql, failed: readonly CountedTrade[]): Promis
     [failed.length, volume.whole, volume.millionths, ...key],
   )
   if (failed.some((trade) => shapes(candle, trade))) {
-    await reshapeMinute(sql, marketId, outcome, candle, key)
+    await reshapeMinute(sql, { marketId, outcome }, candle, key)
   }
 }
 
@@ -214,8 +213,7 @@ function shapes(candle: CandleRow, { price, seq, fillIndex }: CountedTrade): boo
 
 async function reshapeMinute(
   sql: Sql,
-  marketId: MarketId,
-  outcome: number,
+  { marketId, outcome }: { readonly marketId: MarketId; readonly outcome: number },
   candle: CandleRow,
   key: readonly (number | Buffer)[],
 ): Promise<void> {

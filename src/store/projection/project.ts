@@ -70,7 +70,8 @@ export async function project(database: Database, batch: ProjectionBatch): Promi
     for (const change of batch.marketChanges) {
       await closeMarket(connection, transaction, change, marketCounts)
     }
-    await writeTally(sql, writer, partition, tally, newTraders, marketCounts)
+    const news = { partition, tally, traders: newTraders, marketCounts }
+    await writeTally(sql, writer, news)
     return { written: 'applied', offset: batch.to } as const
   })
   for (const [chainId, trader] of newTraders) known.add(`${chainId}/${trader}`)

@@ -8,7 +8,7 @@ import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId, TradeId } from '#domain/ids.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
 import type { ClaimRecord, RelayKey, RelayRecord } from '#domain/relay.ts'
-import type { StoredTrade } from '#domain/trade.ts'
+import type { TradeWithOrders } from '#domain/trade.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import type { Database } from '../engine/database.ts'
 import { storeFault } from '../engine/store-fault.ts'
@@ -55,7 +55,7 @@ import {
   positionsOfUser,
   type UserPosition,
 } from './positions.ts'
-import { pendingTradeIds, tradesWithOrders } from './settlements.ts'
+import { type PendingTrades, pendingTradesWithOrders, tradesWithOrders } from './settlements.ts'
 import { type ChainStats, chainStats, type MarketStats, marketStats } from './stats.ts'
 import {
   failedTradesSince,
@@ -125,11 +125,11 @@ export type Queries = {
     takes: ClaimFilter
     answers: { claims: ClaimRecord[]; count: number; next: ClaimPlace | undefined }
   }
-  pendingTradeIds: {
-    takes: { chainId: number; limit: number; exceptMarkets?: readonly MarketId[] }
-    answers: TradeId[]
+  pendingTradesWithOrders: {
+    takes: Parameters<typeof pendingTradesWithOrders>[1]
+    answers: PendingTrades
   }
-  tradesWithOrders: { takes: { tradeIds: readonly TradeId[] }; answers: StoredTrade[] }
+  tradesWithOrders: { takes: { tradeIds: readonly TradeId[] }; answers: TradeWithOrders[] }
   journalOf: { takes: JournalFilter; answers: { rows: TransactionRow[]; lastNonce: number } }
   transactionByHash: { takes: { txHash: string }; answers: TransactionRow | undefined }
 }
@@ -201,7 +201,7 @@ const answers: {
   unfinishedRelays,
   relayGasSince,
   claimsByStatus,
-  pendingTradeIds,
+  pendingTradesWithOrders,
   tradesWithOrders,
   journalOf,
   transactionByHash,

@@ -2,44 +2,61 @@
 
 import { type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
-import type { StoredTrade } from '#domain/trade.ts'
+import type { TradeWithOrders } from '#domain/trade.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import { TradeEntity } from '../entities/trade.ts'
 import { tradeKey } from '../projection/columns.ts'
 import { type OrderRecord, ordersByHash } from './orders.ts'
-import { type TradeRecord, type TradeRowRead, tradeRecord } from './trades.ts'
+import { type TradeRecord, type TradeRowRead, tradeOfRow, tradeRecord } from './trades.ts'
 
-/** Trades that the chain has not decided about, the oldest first, without those of some markets. */
-export async function pendingTradeIds(
+/** Pending trades; `full` when there may be more of them. */
+export type PendingTrades = { readonly trades: readonly TradeWithOrders[]; readonly full: boolean }
+
+/**
+ * Trades that the chain has not decided about, the oldest first and at most so many, without those of
+ * some markets and those that the caller has.
+ */
+export async function pendingTradesWithOrders(
   database: Database,
   filter: {
     readonly chainId: number
     readonly limit: number
     readonly exceptMarkets?: readonly MarketId[]
+    readonly exceptTrades?: readonly TradeId[]
   },
-): Promise<TradeId[]> {
-  const { chainId, limit, exceptMarkets = [] } = filter
+): Promise<PendingTrades> {
+  const { chainId, limit, exceptMarkets = [], exceptTrades = [] } = filter
   const except =
     exceptMarkets.length === 0 ? '' : `and market_id not in (${exceptMarkets.map(() => '?')})`
+  // What the caller has is among the oldest, so the read has to reach beyond it.
+  const reach = exceptTrades.length + limit
   const rows = await read(database, () =>
-    sqlConnection(database).execute<Pick<TradeRowRead, 'market_id' | 'seq' | 'fill_index'>[]>(
-      `select market_id, seq, fill_index from trades where pending = 1 and chain_id = ? ${except}
+    sqlConnection(database).execute<TradeRowRead[]>(
+      `select * from trades where pending = 1 and chain_id = ? ${except}
         order by matched_at_ms, seq, fill_index limit ?`,
-      [chainId, ...exceptMarkets.map(bytesOf), limit],
+      [chainId, ...exceptMarkets.map(bytesOf), reach],
       'all',
     ),
   )
-  return rows.map((row) =>
-    tradeId(hexOf(row.market_id) as MarketId, Number(row.seq), row.fill_index),
-  )
+  const known = new Set(exceptTrades)
+  const fresh: TradeRecord[] = []
+  for (const row of rows) {
+    if (fresh.length === limit) break
+    if (!known.has(idOfRow(row))) fresh.push(tradeOfRow(row))
+  }
+  return { trades: await withOrders(database, fresh), full: rows.length === reach }
+}
+
+function idOfRow({ market_id, seq, fill_index }: TradeRowRead): TradeId {
+  return tradeId(hexOf(market_id) as MarketId, Number(seq), fill_index)
 }
 
 /** Those of the trades that are known, whatever has become of them, in the order of the list. */
 export async function tradesWithOrders(
   database: Database,
   { tradeIds }: { readonly tradeIds: readonly TradeId[] },
-): Promise<StoredTrade[]> {
+): Promise<TradeWithOrders[]> {
   if (tradeIds.length === 0) return []
   const keys = tradeIds.map(tradeKey).map(({ marketId, sequence, fillIndex }) => ({
     marketId,
@@ -58,7 +75,7 @@ export async function tradesWithOrders(
 async function withOrders(
   database: Database,
   trades: readonly TradeRecord[],
-): Promise<StoredTrade[]> {
+): Promise<TradeWithOrders[]> {
   const hashes = new Set<OrderHash>()
   for (const { buyOrderHash, sellOrderHash } of trades) hashes.add(buyOrderHash).add(sellOrderHash)
   const orders = new Map(

@@ -73,7 +73,7 @@ export async function newestPendingTrades(
   filter: { readonly limit: number; readonly before?: TradePlace | undefined },
 ): Promise<TradePage> {
   const [page, count] = await Promise.all([
-    pageOf(database, 'matched_at_ms', 'pending = 1', [], filter),
+    pageOf(database, 'matched_at_ms', { where: 'pending = 1', values: [] }, filter),
     // Kept by the projector, because there may be as many as there are trades.
     read(database, () =>
       sqlConnection(database).execute<{ pending: number | string | null }[]>(
@@ -94,7 +94,12 @@ export async function failedTradesSince(
   },
 ): Promise<TradePage> {
   const [page, count] = await Promise.all([
-    pageOf(database, 'failed_at_ms', 'failed_at_ms >= ?', [filter.sinceMs], filter),
+    pageOf(
+      database,
+      'failed_at_ms',
+      { where: 'failed_at_ms >= ?', values: [filter.sinceMs] },
+      filter,
+    ),
     read(database, (em) => em.count(TradeEntity, { failedAtMs: { $gte: filter.sinceMs } })),
   ])
   return { ...page, count }
@@ -103,8 +108,7 @@ export async function failedTradesSince(
 async function pageOf(
   database: Database,
   time: 'matched_at_ms' | 'failed_at_ms',
-  where: string,
-  values: readonly number[],
+  { where, values }: { readonly where: string; readonly values: readonly number[] },
   { limit, before }: { readonly limit: number; readonly before?: TradePlace | undefined },
 ): Promise<Pick<TradePage, 'trades' | 'next'>> {
   const row = database.address.dialect === 'sqlite' ? 'rowid' : 'row_no'

@@ -2,7 +2,8 @@
 
 import { Histogram } from 'prom-client'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
-import type { BatchTimes, Command } from '#runtime/serve.ts'
+import type { BatchTimes } from '#runtime/channel.ts'
+import type { Command } from '#runtime/serve.ts'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
 import type { Kit } from '../kit.ts'
 

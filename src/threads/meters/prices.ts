@@ -2,7 +2,7 @@
 
 import { Counter, Gauge } from 'prom-client'
 import type { PricesEvent, PricesState } from '#actors/prices.ts'
-import type { QuickMarketsEvent, QuickMarketsState } from '#actors/quick-markets.ts'
+import type { QuickMarketsEvent, QuickMarketsState } from '#actors/quick-markets/state.ts'
 import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import type { Feed, FeedTrouble } from '#feeds/feed.ts'
 import { systemClock } from '#runtime/clock.ts'

@@ -1,7 +1,7 @@
 /** What is counted and logged of what settling resolutions says. */
 
 import { Counter, Gauge } from 'prom-client'
-import type { ResolutionSaid, ResolutionState } from '#actors/resolution.ts'
+import type { ResolutionEvent, ResolutionState } from '#actors/resolution.ts'
 import type { Kit } from '../kit.ts'
 
 export function resolutionMeters({ registry, log }: Kit, state: () => ResolutionState | undefined) {
@@ -27,7 +27,7 @@ export function resolutionMeters({ registry, log }: Kit, state: () => Resolution
   })
 
   return {
-    said(said: ResolutionSaid): void {
+    said(said: ResolutionEvent): void {
       switch (said.type) {
         case 'sent': {
           const { reference, marketId } = said.due

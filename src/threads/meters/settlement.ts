@@ -1,7 +1,8 @@
 /** What is counted and logged of what the settlement of each chain says. */
 
 import { Counter, Gauge, Histogram } from 'prom-client'
-import { type SettlementSaid, type SettlementState, statusOf } from '#actors/settlement.ts'
+import { statusOf } from '#actors/settlement/lag.ts'
+import type { SettlementEvent, SettlementState } from '#actors/settlement/state.ts'
 import type { Kit } from '../kit.ts'
 
 export function settlementMeters(
@@ -86,7 +87,7 @@ export function settlementMeters(
   )
 
   return {
-    said(chain: number, said: SettlementSaid): void {
+    said(chain: number, said: SettlementEvent): void {
       switch (said.type) {
         case 'BatchSent':
           batchTrades.observe({ chain }, said.trades)

@@ -3,6 +3,7 @@
  * broadcast channel, and tells what it hears and is answered, in that order.
  */
 
+import { MARKET_FORMS } from '#actors/market-forms.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import { Channel } from '#runtime/channel.ts'
 import { makeRef, type ReplaceableRef } from '#runtime/ref.ts'
@@ -36,7 +37,7 @@ function relayThread({ name, airwave, deadlineMs }: RelayData): ThreadParts {
   return {
     start: async () => {},
     connect(peer, port) {
-      const options = { inFlightMax: 10_000, batchMax: 128, deadlineMs }
+      const options = { inFlightMax: 10_000, batchMax: 128, deadlineMs, forms: MARKET_FORMS }
       refOf(peer).replace(
         new Channel<MarketThreadProtocol>(port, options, {
           heard: (type, message) => air.postMessage({ from: name, peer, type, message }),

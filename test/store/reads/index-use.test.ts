@@ -37,6 +37,7 @@ const ASKED: QueryTask[] = [
   ask('listMarkets', { category: 'defi', quick: false, limit: 10 }),
   ask('recentTrades', { marketId: m, limit: 10 }),
   ask('tradesOfUser', { user: address('t3'), chainId: 3, limit: 10 }),
+  ask('pendingTradesWithOrders', { chainId: 3, limit: 10 }),
   ask('newestPendingTrades', { limit: 10 }),
   ask('failedTradesSince', { sinceMs: START_MS + 1_990, limit: 10 }),
   ask('pricesSince', { asset: 'BTC', sinceSec: 1_700_000_900, limit: 10 }),
@@ -51,6 +52,7 @@ const ORDERED: readonly QueryName[] = [
   'listMarkets',
   'recentTrades',
   'tradesOfUser',
+  'pendingTradesWithOrders',
   'newestPendingTrades',
   'failedTradesSince',
 ]

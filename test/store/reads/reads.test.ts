@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { MarketId } from '#domain/ids.ts'
+import { SELL } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import type { Database } from '#store/engine/database.ts'
 import { project } from '#store/projection/project.ts'
 import { listMarkets, type MarketFilter, marketsByContract } from '#store/reads/markets.ts'
+import { pendingTradesWithOrders } from '#store/reads/settlements.ts'
 import {
   failedTradesSince,
   newestPendingTrades,
@@ -15,7 +17,17 @@ import {
 } from '#store/reads/trades.ts'
 import { tradesOfUser } from '#store/reads/user-trades.ts'
 import { onBothDatabases } from '../../support/databases.ts'
-import { address, batch, id, market, START_MS, trade, withStore } from '../batches.ts'
+import {
+  address,
+  batch,
+  id,
+  market,
+  order,
+  orderRow,
+  START_MS,
+  trade,
+  withStore,
+} from '../batches.ts'
 
 const named = (trades: readonly TradeRecord[]) =>
   trades.map(({ marketId, seq, fillIndex }) => {
@@ -173,6 +185,50 @@ await onBothDatabases('reads', (databases) => {
         const ask = (before?: TradePlace) => newestPendingTrades(database, { limit, before })
         assert.deepEqual(await pages(ask), oldest.toReversed())
       }
+    })
+  })
+
+  it('brings pending trades with their orders, beyond those that the caller has', async () => {
+    await withStore(databases, async (database) => {
+      await tell(database)
+      const [bought, sold] = [order('buy'), order('sell', { side: SELL, trader: address('bob') })]
+      await project(database, batch(2, 3, { orders: [orderRow(bought), orderRow(sold)] }))
+      const chainId = market('m').chainId
+      const ask = (filter: Partial<Parameters<typeof pendingTradesWithOrders>[1]>) =>
+        pendingTradesWithOrders(database, { chainId, limit: 100, ...filter })
+      const listed = async (filter: Parameters<typeof ask>[0]) => {
+        const { trades, full } = await ask(filter)
+        return [trades.map(({ marketId, seq, fillIndex }) => [marketId, seq, fillIndex]), full]
+      }
+      const { trades } = await ask({})
+      assert.equal(trades.length, 10)
+      assert.deepEqual([trades[0]?.buy, trades[0]?.sell], [bought, sold])
+      assert.deepEqual([trades[0]?.status, trades[0]?.attempts], ['matched', 0])
+      assert.deepEqual(
+        trades.map(({ tradeId }) => tradeId),
+        (await newestPendingTrades(database, { limit: 100 })).trades
+          .filter((each) => each.chainId === chainId)
+          .map(({ tradeId }) => tradeId)
+          .reverse(),
+      )
+      // Those that the caller has take no place of others.
+      const known = [trade(2, 0).tradeId, trade(3, 1).tradeId]
+      const next = [
+        [m, 3, 0],
+        [m, 3, 2],
+      ]
+      assert.deepEqual(await listed({ limit: 2, exceptTrades: known }), [next, true])
+      assert.deepEqual(await listed({ exceptMarkets: [m], limit: 3 }), [
+        [
+          [n, 4, 0],
+          [n, 6, 0],
+        ],
+        false,
+      ])
+      assert.deepEqual(await listed({ chainId: 137, exceptTrades: [id('none') as never] }), [
+        [[far, 9, 0]],
+        false,
+      ])
     })
   })
 

@@ -1,0 +1,293 @@
+/**
+ * A market owns its two books and is their only writer. It takes commands, changes its books, and
+ * says what happened; the events are durable before any answer leaves. Recovery applies the same
+ * events to the same state, and nothing but events changes it. The steps that its handlers are made
+ * of are in `market-orders.ts` and `market-trades.ts`.
+ */
+
+import assert from 'node:assert/strict'
+import { Book } from '#book/book.ts'
+import { OrderList } from '#book/order-list.ts'
+import type { Address, OrderHash } from '#domain/ids.ts'
+import { ORDERS_PER_TRADER_MAX } from '#domain/limits.ts'
+import type { Market } from '#domain/market.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import {
+  BUY,
+  NO,
+  OUTCOMES,
+  type Outcome,
+  orderFlaws,
+  SELL,
+  type Side,
+  type VerifiedOrder,
+  YES,
+} from '#domain/order.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { PureBehaviour } from '#runtime/actor.ts'
+import {
+  admit,
+  closeAll,
+  closedBy,
+  emit,
+  endMarket,
+  type MarketContext,
+  matched,
+  note,
+  secondsOf,
+  withdraw,
+} from './orders.ts'
+import type {
+  LevelView,
+  MarketProtocol,
+  MarketRules,
+  MarketState,
+  MarketView,
+  OpenOrder,
+  OrderAccepted,
+  Recall,
+} from './state.ts'
+import { isOverdrawn, mayBecome, recordTrade, reportFlaw, undoTrade } from './trades.ts'
+
+/** The first answer to an order, and the answer to every resubmission of it. */
+export function newMarket(market: Market, rules: MarketRules, recall: Recall): MarketState {
+  return {
+    market,
+    books: [new Book(bookOptions(rules)), new Book(bookOptions(rules))],
+    seq: 0,
+    closed: undefined,
+    updatedAtMs: 0,
+    unsettled: 0,
+    rules,
+    recall,
+  }
+}
+
+/** A book has room beyond what new orders may take: what a failed trade gives back must fit too. */
+export function bookOptions({ ordersMax, seed }: MarketRules): { ordersMax: number; seed: number } {
+  return { ordersMax: 2 * ordersMax, seed }
+}
+
+export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
+  OpenMarket(state, _message, context) {
+    if (state.seq === 0) {
+      emit(state, context, {
+        type: 'MarketOpened',
+        marketId: state.market.id,
+        seq: 1,
+        atMs: context.nowMs,
+        market: state.market,
+      })
+    }
+    return { seq: state.seq }
+  },
+
+  PlaceOrder(state, { order }, context) {
+    const nowSec = secondsOf(context.nowMs)
+    const seen = firstAnswer(state, order, context)
+    if (seen !== undefined) return seen
+    if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
+    const flaw = orderFlaws(order, nowSec)[0]
+    if (flaw !== undefined) return flaw
+    if (state.rules.behind?.has(state.market.chainId)) return reject('SETTLEMENT_BEHIND')
+    const crowded = crowdedFor(state, order.trader)
+    if (crowded !== undefined) return crowded
+    const matches = admit(state, order, order.size, undefined, context)
+    if (matches === 0 && matched.limited) {
+      // Nothing has been said of the order, so it can simply be refused.
+      return reject('OVERLOADED', undefined, 'too many orders that ended stand in its way')
+    }
+    return { orderHash: order.orderHash, status: 'accepted', matches, timestamp: nowSec }
+  },
+
+  CancelOrder(state, { orderHash, side, trader }, context) {
+    const nowSec = secondsOf(context.nowMs)
+    const closed = state.recall.closed.get(orderHash)
+    if (closed !== undefined && closed.marketId === state.market.id && closed.side === side) {
+      const foreign = trader !== undefined && closed.trader !== trader
+      return reject(foreign ? 'NOT_ORDER_OWNER' : 'ORDER_CLOSED')
+    }
+    if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
+    for (const outcome of OUTCOMES) {
+      const book = state.books[outcome]
+      const slot = book.locate(orderHash)
+      if (slot < 0) continue
+      const resting = book.read(slot, orderHash)
+      if (resting.side !== side) break
+      if (trader !== undefined && resting.trader !== trader) return reject('NOT_ORDER_OWNER')
+      const cancelled = withdraw(state, outcome, slot, resting, context) === 'cancelled'
+      return cancelled ? { status: 'cancelled', orderHash } : reject('ORDER_CLOSED')
+    }
+    return reject('ORDER_NOT_FOUND')
+  },
+
+  CancelOrders(state, { trader, orderHashes }, context) {
+    const cancelled: OrderHash[] = []
+    if (closedBy(state, secondsOf(context.nowMs), context)) return { orderHashes: cancelled }
+    const wanted = orderHashes === undefined ? undefined : new Set(orderHashes)
+    for (const outcome of OUTCOMES) {
+      for (const resting of state.books[outcome].ordersOf(trader)) {
+        if (wanted !== undefined && !wanted.has(resting.orderHash)) continue
+        const slot = state.books[outcome].locate(resting.orderHash)
+        const reason = withdraw(state, outcome, slot, resting, context)
+        if (reason === 'cancelled') cancelled.push(resting.orderHash)
+      }
+    }
+    return { orderHashes: cancelled }
+  },
+
+  CloseMarket(state, { reason }, context) {
+    // An expired market is resolved later; that is the last word.
+    const news = state.closed === undefined || (reason === 'resolved' && state.closed !== reason)
+    if (news) endMarket(state, reason, context)
+    return { seq: state.seq }
+  },
+
+  Expire(state, _message, context) {
+    const nowSec = secondsOf(context.nowMs)
+    if (closedBy(state, nowSec, context)) return undefined
+    for (const outcome of OUTCOMES) {
+      expired.clear()
+      state.books[outcome].expire(nowSec, EXPIRE_STEPS_MAX, expired)
+      closeAll(state, outcome, expired, 'expired', context)
+    }
+    return undefined
+  },
+
+  Snapshot(state) {
+    return viewOf(state)
+  },
+
+  ReportTrade(state, { report }, context) {
+    const flaw = reportFlaw(state, report)
+    if (flaw !== undefined) return flaw
+    const before = state.recall.trades.get(report.tradeId)
+    const status = before?.status ?? 'matched'
+    const told = status === report.status && before?.txHash === report.txHash
+    if (told || !mayBecome(status, report.status)) return { status }
+    if (report.status === 'failed' && isOverdrawn(state, report)) {
+      return reject('INVALID_FIELD', 'report.size', 'more than has been traded')
+    }
+    recordTrade(state, report, context)
+    if (report.status === 'failed') undoTrade(state, report, context)
+    return { status: report.status }
+  },
+}
+
+/** Orders that one turn of the timer removes from one book. */
+const EXPIRE_STEPS_MAX = 10_000
+
+/** Reused by every market of the thread, as `matched` is. */
+const expired = new OrderList()
+
+/** The answer that an order got when it was first seen; undefined when it is new. */
+export function firstAnswer(
+  state: MarketState,
+  { orderHash, outcome }: VerifiedOrder,
+  context: MarketContext,
+): OrderAccepted | Rejection | undefined {
+  const closed = state.recall.closed.get(orderHash)
+  if (closed !== undefined) {
+    return closed.reason === 'filled' ? acceptedBefore(closed) : reject('ORDER_CLOSED')
+  }
+  const slot = state.books[outcome].locate(orderHash)
+  if (slot < 0) return undefined
+  const resting = state.books[outcome].read(slot, orderHash)
+  if (resting.expiresAtSec > secondsOf(context.nowMs)) return acceptedBefore(resting)
+  withdraw(state, outcome, slot, resting, context)
+  return reject('ORDER_CLOSED')
+}
+
+function acceptedBefore(order: {
+  orderHash: OrderHash
+  matches: number
+  placedAtMs: number
+}): OrderAccepted {
+  return {
+    orderHash: order.orderHash,
+    status: 'accepted',
+    matches: order.matches,
+    timestamp: secondsOf(order.placedAtMs),
+    duplicate: true,
+  }
+}
+
+/** Why there is no room for one more order of this trader; undefined when there is. */
+function crowdedFor({ books, rules }: MarketState, trader: Address): Rejection | undefined {
+  const [yes, no] = books
+  const count = yes.count + no.count
+  if (count >= rules.ordersMax) {
+    return reject('OVERLOADED', undefined, 'the books of this market are full')
+  }
+  // Nobody has more orders than there are, and looking a trader up costs more than this.
+  if (count < ORDERS_PER_TRADER_MAX) return undefined
+  if (yes.countOf(trader) + no.countOf(trader) < ORDERS_PER_TRADER_MAX) return undefined
+  const detail = `the trader has ${ORDERS_PER_TRADER_MAX} open orders in this market`
+  return reject('RATE_LIMITED', 'order.trader', detail)
+}
+
+export function viewOf(state: MarketState): MarketView {
+  const levels = (outcome: Outcome, side: Side): LevelView[] =>
+    state.books[outcome].depth(side).map(({ price, size }) => [price, size])
+  return {
+    market: state.market,
+    seq: state.seq,
+    closed: state.closed,
+    updatedAtMs: state.updatedAtMs,
+    bids: [levels(YES, BUY), levels(NO, BUY)],
+    asks: [levels(YES, SELL), levels(NO, SELL)],
+  }
+}
+
+/** Open orders of a trader in this market, in the order in which they came to rest per outcome. */
+export function openOrdersOf(state: MarketState, trader: Address, nowSec: number): OpenOrder[] {
+  const open: OpenOrder[] = []
+  for (const outcome of OUTCOMES) {
+    for (const order of state.books[outcome].ordersOf(trader)) {
+      if (order.expiresAtSec > nowSec) open.push({ ...order, marketId: state.market.id, outcome })
+    }
+  }
+  return open
+}
+
+/**
+ * Applies an event that was said before, on recovery. It changes the books exactly as the handler
+ * did that said it.
+ */
+export function apply(state: MarketState, event: MarketEvent): void {
+  note(state, event)
+  switch (event.type) {
+    case 'OrderRested': {
+      const book = state.books[event.outcome]
+      if (event.added < event.remaining) {
+        assert.equal(book.grow(event.orderHash, event.added), event.remaining)
+      } else {
+        const rests = book.rest(event, event.remaining, event.matches)
+        assert(rests, 'there was room when the order came to rest')
+      }
+      break
+    }
+    case 'OrdersMatched': {
+      const book = state.books[event.taker.outcome]
+      for (const fill of event.fills) {
+        const slot = book.locate(fill.makerHash)
+        assert(slot >= 0, `${fill.makerHash} was matched and does not rest`)
+        book.take(slot, fill.size)
+        if (fill.makerRemaining === 0) book.remove(slot)
+      }
+      break
+    }
+    case 'OrderClosed':
+      if (event.remaining > 0) {
+        const resting = state.books[event.outcome].cancel(event.orderHash)
+        assert.equal(resting?.remaining, event.remaining, `${event.orderHash} was closed`)
+      }
+      break
+    case 'MarketClosed':
+      state.closed = event.reason
+      for (const book of state.books) book.clear()
+      break
+    default:
+      break
+  }
+}

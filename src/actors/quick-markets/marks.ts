@@ -1,0 +1,167 @@
+/** The marks of the sources at each boundary: which are kept, which can be relied on, which are asked for. */
+
+import { deviation, type Observation } from '#domain/asset-price.ts'
+import { boundaryAt, endSecOf, type Mark } from '#domain/quick-market.ts'
+import { fresh, messageOf } from './attempts.ts'
+import type { Asked, AssetState, Question, QuickContext, QuickMarketsState } from './state.ts'
+
+/** Boundaries whose marks are kept besides those that undecided markets need. */
+const BOUNDARIES_KEPT = 4
+const MARKS_WRITE_MS = 1_000
+/** Marks that wait for the database; the histories of the providers have them, too. */
+const MARKS_WAITING_MAX = 1_000
+/** Marks are of no use any more after this; what decided a market is kept with it. */
+const MARKS_KEPT_SEC = 2 * 86_400
+
+/** Takes the first observation at or after a boundary; whether there is a new mark. */
+export function markOf(
+  state: QuickMarketsState,
+  known: AssetState,
+  observation: Observation,
+): boolean {
+  const { intervalSec, withinMs, gapMs } = state.options
+  const { source, atMs, line, via } = observation
+  const before = known.heard.get(source)
+  known.heard.set(source, { atMs, line })
+  const boundarySec = boundaryAt(atMs, intervalSec)
+  const boundaryMs = boundarySec * 1_000
+  if (atMs - boundaryMs > withinMs) return false
+  const present = known.marks.get(boundarySec)?.get(source)
+  if (present !== undefined) return false
+  const unbroken =
+    via === 'stream' &&
+    before !== undefined &&
+    before.line === line &&
+    before.atMs < boundaryMs &&
+    before.atMs >= boundaryMs - gapMs &&
+    atMs <= boundaryMs + gapMs
+  const mark = { ...markFields(observation, boundarySec), exact: unbroken }
+  keepMark(known, mark)
+  state.marksWaiting.push(mark)
+  return true
+}
+
+export function markFields(observation: Observation, boundarySec: number): Omit<Mark, 'exact'> {
+  const { asset, source, price, atMs, receivedAtMs, via, raw } = observation
+  return { asset, source, boundarySec, price, atMs, receivedAtMs, via, raw }
+}
+
+export function keepMark(known: AssetState, mark: Mark): void {
+  let marks = known.marks.get(mark.boundarySec)
+  if (marks === undefined) {
+    marks = new Map()
+    known.marks.set(mark.boundarySec, marks)
+  }
+  marks.set(mark.source, mark)
+}
+
+/** What other sources say of the mark: one agrees, all contradict, or there is none. */
+function standing(
+  state: QuickMarketsState,
+  known: AssetState,
+  mark: Mark,
+): 'confirmed' | 'contradicted' | 'alone' {
+  const others = [...(known.marks.get(mark.boundarySec)?.values() ?? [])].filter(
+    ({ source }) => source !== mark.source,
+  )
+  if (others.length === 0) return 'alone'
+  const { deviationMax } = state.options
+  const isConfirmed = others.some(({ price }) => deviation(price, mark.price) <= deviationMax)
+  return isConfirmed ? 'confirmed' : 'contradicted'
+}
+
+/**
+ * The mark of a source at a boundary, if it can be relied on by now; otherwise what can be done to get
+ * one is under way. One that is not exact is good enough once its history is known to have none, or
+ * cannot be asked for so long; one that nobody else confirms, when others have had the time to.
+ */
+export function reliable(
+  state: QuickMarketsState,
+  known: AssetState,
+  { source, boundarySec }: Pick<Asked, 'source' | 'boundarySec'>,
+  context: QuickContext,
+  limits: { readonly inexactAfterMs?: number; readonly aloneAfterMs?: number } = {},
+): Mark | undefined {
+  const { patienceMs, graceMs, ownMs, sources } = state.options
+  const mark = known.marks.get(boundarySec)?.get(source)
+  const sinceMs = context.nowMs - boundarySec * 1_000
+  const stands = mark === undefined ? undefined : standing(state, known, mark)
+  const believable =
+    mark !== undefined &&
+    (stands === 'confirmed' ||
+      (stands === 'alone' && sinceMs >= (limits.aloneAfterMs ?? patienceMs)))
+  if (believable && mark.exact) return mark
+  if (sinceMs < patienceMs) return undefined
+  const { asset } = known
+  const question = ask(state, known, { asset, source, boundarySec }, context)
+  if (mark !== undefined && !believable) {
+    // Who is right can be told only by those who have not been heard of this boundary.
+    for (const other of sources) {
+      if (known.marks.get(boundarySec)?.has(other)) continue
+      ask(state, known, { asset, source: other, boundarySec }, context)
+    }
+  }
+  if (!believable || question.failures === 0) return undefined
+  return sinceMs >= (question.unknown ? graceMs : (limits.inexactAfterMs ?? ownMs))
+    ? mark
+    : undefined
+}
+
+export const questionKey = ({ source, boundarySec }: Asked): string => `${boundarySec} ${source}`
+
+function ask(
+  state: QuickMarketsState,
+  known: AssetState,
+  asked: Asked,
+  context: QuickContext,
+): Question {
+  const key = questionKey(asked)
+  const question = known.questions.get(key) ?? { ...fresh(), unknown: false }
+  known.questions.set(key, question)
+  if (question.pending || question.nextAtMs > context.nowMs) return question
+  question.pending = true
+  const { withinMs } = state.options
+  context.pipe(
+    state.ports.priceAt(asked.source, asked.asset, asked.boundarySec * 1_000, withinMs),
+    (observation) => ({ type: 'HistoryTold', message: { ...asked, observation } }),
+    (error) => ({ type: 'HistoryFailed', message: { ...asked, why: String(error) } }),
+  )
+  return question
+}
+
+/** Marks that nobody needs any more: old ones, unless an undecided market lies between them. */
+export function forget(state: QuickMarketsState, known: AssetState, nowMs: number): void {
+  if (known.marks.size <= BOUNDARIES_KEPT) return
+  const { intervalSec } = state.options
+  const recentSec = boundaryAt(nowMs, intervalSec) - BOUNDARIES_KEPT * intervalSec
+  const needed = new Set<number>()
+  for (const { quickMarket } of state.rows.values()) {
+    if (quickMarket.asset !== known.asset || quickMarket.resolution !== null) continue
+    needed.add(quickMarket.startSec).add(endSecOf(quickMarket))
+  }
+  for (const boundarySec of known.marks.keys()) {
+    if (boundarySec < recentSec && !needed.has(boundarySec)) known.marks.delete(boundarySec)
+  }
+  for (const [key, { pending }] of known.questions) {
+    const boundarySec = Number(key.slice(0, key.indexOf(' ')))
+    if (boundarySec < recentSec && !needed.has(boundarySec) && !pending) known.questions.delete(key)
+  }
+}
+
+export function writeMarks(state: QuickMarketsState, context: QuickContext): void {
+  const { marksWaiting } = state
+  if (state.marksWriting > 0 || marksWaiting.length === 0) return
+  if (context.nowMs - state.marksAtMs < MARKS_WRITE_MS) return
+  if (marksWaiting.length > MARKS_WAITING_MAX) {
+    marksWaiting.splice(0, marksWaiting.length - MARKS_WAITING_MAX)
+  }
+  const marks = [...marksWaiting]
+  state.marksWriting = marks.length
+  state.marksAtMs = context.nowMs
+  const fromSec = Math.floor(context.nowMs / 1_000) - MARKS_KEPT_SEC
+  context.pipe(
+    state.ports.recordMarks({ marks, fromSec }),
+    () => ({ type: 'MarksWritten', message: { count: marks.length } }),
+    (error) => ({ type: 'MarksNotWritten', message: { why: messageOf(error) } }),
+  )
+}

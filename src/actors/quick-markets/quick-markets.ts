@@ -1,0 +1,209 @@
+/**
+ * Opens a market per asset at every boundary of the clock and decides it at the next one.
+ *
+ * The conversation of one market:
+ *   boundary -> strike found -> recorded -> placed at its market actor -> created on chain
+ *   next boundary -> end price found -> decided (recorded) -> reported on chain -> closed -> done
+ *
+ * A mark is what a source reported first at or after a boundary. It is exact when nothing can have come
+ * before it: it was pushed without a gap over the boundary, or the provider's history told it. The
+ * strike is the mark of whoever speaks at the start; it never changes. The end is the mark of the same
+ * source. If that source cannot give one that is believable within `ownMs` after the end, the first
+ * fallback with marks of both boundaries decides, comparing its own two prices. A mark is not
+ * believable while other sources have marks of that boundary and none is near it. There is no void:
+ * without prices a market stays undecided, and is tried again for ever.
+ *
+ * Everything that was decided is recorded before anything follows from it, and every step can be taken
+ * twice, so a restart at any point goes on where it was.
+ */
+
+import type { MarketId } from '#domain/ids.ts'
+import { endSecOf, type Mark, type QuickMarket } from '#domain/quick-market.ts'
+import type { Behaviour } from '#runtime/actor.ts'
+import { failed, fresh } from './attempts.ts'
+import { forget, keepMark, markFields, markOf, questionKey, writeMarks } from './marks.ts'
+import type {
+  AssetState,
+  QuickMarketsEvent,
+  QuickMarketsOptions,
+  QuickMarketsPorts,
+  QuickMarketsProtocol,
+  QuickMarketsState,
+  Row,
+} from './state.ts'
+import { advance, look, open } from './steps.ts'
+
+export function newQuickMarkets(
+  options: QuickMarketsOptions,
+  ports: QuickMarketsPorts,
+  recorded: { readonly unfinished: readonly QuickMarket[]; readonly marks: readonly Mark[] },
+): QuickMarketsState {
+  const assets = new Map<string, AssetState>()
+  for (const asset of options.assets) {
+    assets.set(asset, {
+      asset,
+      speaker: undefined,
+      heard: new Map(),
+      marks: new Map(),
+      questions: new Map(),
+      recordedSec: 0,
+      recordingSec: 0,
+      recording: fresh(),
+    })
+  }
+  const rows = new Map<MarketId, Row>()
+  for (const quickMarket of recorded.unfinished) {
+    rows.set(quickMarket.marketId, newRow(quickMarket))
+    const known = assets.get(quickMarket.asset)
+    if (known !== undefined && quickMarket.intervalSec === options.intervalSec) {
+      known.recordedSec = Math.max(known.recordedSec, quickMarket.startSec)
+    }
+  }
+  for (const mark of recorded.marks) {
+    const known = assets.get(mark.asset)
+    if (known !== undefined) keepMark(known, mark)
+  }
+  return {
+    ...{ options, ports, assets, rows },
+    marksWaiting: [],
+    marksWriting: 0,
+    marksAtMs: 0,
+    trouble: '',
+  }
+}
+
+/** Those that can be traded now, for a reader that has just come. */
+export function activeOf(state: QuickMarketsState, nowMs: number): QuickMarket[] {
+  const active: QuickMarket[] = []
+  for (const { quickMarket, placed } of state.rows.values()) {
+    const hasBegun = quickMarket.startSec * 1_000 <= nowMs
+    if (placed && hasBegun && nowMs < endSecOf(quickMarket) * 1_000) active.push(quickMarket)
+  }
+  return active
+}
+
+function newRow(quickMarket: QuickMarket): Row {
+  return { quickMarket, placed: false, closed: false, note: undefined, attempts: new Map() }
+}
+
+export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, QuickMarketsEvent> = {
+  Observed(state, { observation }, context) {
+    const known = state.assets.get(observation.asset)
+    if (known === undefined) return undefined
+    if (markOf(state, known, observation)) look(state, known, context)
+    return undefined
+  },
+
+  SpeakerChanged(state, { asset, source }, context) {
+    const known = state.assets.get(asset)
+    if (known === undefined) return undefined
+    known.speaker = source
+    look(state, known, context)
+    return undefined
+  },
+
+  Tick(state, _message, context) {
+    for (const known of state.assets.values()) {
+      open(state, known, context)
+      forget(state, known, context.nowMs)
+    }
+    for (const row of state.rows.values()) advance(state, row, context)
+    writeMarks(state, context)
+    return undefined
+  },
+
+  HistoryTold(state, { observation, ...asked }, context) {
+    const known = state.assets.get(asked.asset)
+    const question = known?.questions.get(questionKey(asked))
+    if (known === undefined || question === undefined) return undefined
+    // Should the answer not be believable, it is asked for again, later each time.
+    failed(state, question, context, '')
+    question.unknown = observation === undefined
+    if (observation !== undefined) {
+      const mark = { ...markFields(observation, asked.boundarySec), exact: true }
+      keepMark(known, mark)
+      state.marksWaiting.push(mark)
+      look(state, known, context)
+    }
+    return undefined
+  },
+
+  HistoryFailed(state, { why, ...asked }, context) {
+    const question = state.assets.get(asked.asset)?.questions.get(questionKey(asked))
+    if (question !== undefined) failed(state, question, context, why)
+    return undefined
+  },
+
+  Recorded(state, { quickMarket }, context) {
+    const known = state.assets.get(quickMarket.asset)
+    if (known === undefined) return undefined
+    Object.assign(known.recording, fresh())
+    known.recordedSec = Math.max(known.recordedSec, quickMarket.startSec)
+    const row = newRow(quickMarket)
+    state.rows.set(quickMarket.marketId, row)
+    advance(state, row, context)
+    return undefined
+  },
+
+  NotRecorded(state, { asset, why }, context) {
+    const known = state.assets.get(asset)
+    if (known !== undefined) failed(state, known.recording, context, why)
+    return undefined
+  },
+
+  Decided(state, { quickMarket }, context) {
+    const row = state.rows.get(quickMarket.marketId)
+    if (row === undefined) return undefined
+    row.attempts.delete('decide')
+    row.quickMarket = quickMarket
+    context.emit({ type: 'QuickMarketResolved', quickMarket, atMs: context.nowMs })
+    advance(state, row, context)
+    return undefined
+  },
+
+  StepDone(state, { marketId, step, txHash }, context) {
+    const row = state.rows.get(marketId)
+    if (row === undefined) return undefined
+    row.attempts.delete(step)
+    const { quickMarket } = row
+    if (step === 'place') {
+      row.placed = true
+      const isOpen = context.nowMs < endSecOf(quickMarket) * 1_000
+      if (isOpen) context.emit({ type: 'QuickMarketOpened', quickMarket, atMs: context.nowMs })
+    } else if (step === 'close') row.closed = true
+    else if (step === 'create') {
+      row.note = { onChain: 'created', createTxHash: txHash, reportTxHash: '' }
+    } else if (step === 'report') {
+      row.note = { onChain: 'reported', createTxHash: '', reportTxHash: txHash }
+    } else if (step === 'note' && row.note !== undefined) {
+      const { onChain, createTxHash, reportTxHash } = row.note
+      row.quickMarket = {
+        ...quickMarket,
+        onChain,
+        createTxHash: createTxHash || quickMarket.createTxHash,
+        reportTxHash: reportTxHash || quickMarket.reportTxHash,
+      }
+      row.note = undefined
+    }
+    advance(state, row, context)
+    return undefined
+  },
+
+  StepFailed(state, { marketId, step, why }, context) {
+    const attempts = state.rows.get(marketId)?.attempts.get(step)
+    if (attempts !== undefined) failed(state, attempts, context, `${step}: ${why}`)
+    return undefined
+  },
+
+  MarksWritten(state, { count }) {
+    state.marksWaiting.splice(0, count)
+    state.marksWriting = 0
+    return undefined
+  },
+
+  MarksNotWritten(state, { why }) {
+    state.marksWriting = 0
+    state.trouble = why
+    return undefined
+  },
+}

@@ -1,0 +1,114 @@
+/** The steps of a market, from its opening to its end: each is taken once it can be. */
+
+import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
+import { boundaryAt, endSecOf, type QuickMarket } from '#domain/quick-market.ts'
+import type { Message } from '#runtime/actor.ts'
+import { fresh, messageOf } from './attempts.ts'
+import type {
+  AssetState,
+  QuickContext,
+  QuickMarketsProtocol,
+  QuickMarketsState,
+  Row,
+  Step,
+} from './state.ts'
+import { resolutionOf, strikeOf } from './verdicts.ts'
+
+/** Something about an asset is new: perhaps a market can open or be decided. */
+export function look(state: QuickMarketsState, known: AssetState, context: QuickContext): void {
+  open(state, known, context)
+  for (const row of state.rows.values()) {
+    if (row.quickMarket.asset === known.asset) advance(state, row, context)
+  }
+}
+
+/** Opens the market of this interval, once its strike is known. */
+export function open(state: QuickMarketsState, known: AssetState, context: QuickContext): void {
+  const { options, ports } = state
+  const { intervalSec, chainId } = options
+  const startSec = boundaryAt(context.nowMs, intervalSec)
+  if (known.recordedSec >= startSec || known.speaker === undefined) return
+  const { recording } = known
+  if (recording.pending || recording.nextAtMs > context.nowMs) return
+  if (state.rows.size >= QUICK_MARKETS_UNFINISHED_MAX) return
+  const remainingMs = (startSec + intervalSec) * 1_000 - context.nowMs
+  if (remainingMs < options.remainingMsMin) return
+  const strike = strikeOf(state, known, known.speaker, startSec, context)
+  if (strike === undefined) return
+  const { asset } = known
+  const place = ports.predict({ asset, startSec, intervalSec })
+  known.recordingSec = startSec
+  recording.pending = true
+  context.pipe(
+    ports.record({
+      ...place,
+      ...{ chainId, asset, startSec, intervalSec, strike },
+      createdAtMs: context.nowMs,
+    }),
+    (quickMarket) => ({ type: 'Recorded', message: { quickMarket } }),
+    (error) => ({
+      type: 'NotRecorded',
+      message: { asset, boundarySec: startSec, why: String(error) },
+    }),
+  )
+}
+
+/** Takes every step of a market that can be taken now. */
+export function advance(state: QuickMarketsState, row: Row, context: QuickContext): void {
+  const { ports } = state
+  const { quickMarket, note } = row
+  const { marketId, chainId, onChain, resolution } = quickMarket
+  const step = (name: Step, work: () => Promise<unknown>): void =>
+    take(row, name, context, work, (answer) => ({
+      type: 'StepDone',
+      message: { marketId, step: name, txHash: typeof answer === 'string' ? answer : '' },
+    }))
+  if (!row.placed) step('place', () => ports.place(quickMarket))
+  if (note !== undefined) {
+    // Resolved is what can be redeemed. The last note ends the row for good, so it comes after that.
+    const isLast = note.onChain === 'reported'
+    if (isLast && row.placed && !row.closed) step('close', () => ports.close(quickMarket))
+    if (!isLast || row.closed) step('note', () => ports.note({ chainId, marketId, ...note }))
+    return
+  }
+  if (onChain === 'pending') step('create', () => ports.create(quickMarket))
+  if (resolution === null) {
+    if (context.nowMs >= endSecOf(quickMarket) * 1_000) decide(state, row, context)
+    return
+  }
+  const isDue = context.nowMs >= endSecOf(quickMarket) * 1_000 + state.options.reportAfterMs
+  if (onChain === 'created' && isDue) step('report', () => ports.report(quickMarket))
+  if (onChain === 'reported' && row.closed) state.rows.delete(marketId)
+}
+
+function decide(state: QuickMarketsState, row: Row, context: QuickContext): void {
+  const resolution = resolutionOf(state, row.quickMarket, context)
+  if (resolution === undefined) return
+  const { chainId, marketId } = row.quickMarket
+  take(
+    row,
+    'decide',
+    context,
+    () => state.ports.decide({ chainId, marketId, resolution, atMs: context.nowMs }),
+    (quickMarket) => ({ type: 'Decided', message: { quickMarket: quickMarket as QuickMarket } }),
+  )
+}
+
+/** Does a step unless it is under way, or has failed and must wait. */
+function take(
+  row: Row,
+  name: Step,
+  context: QuickContext,
+  work: () => Promise<unknown>,
+  done: (answer: unknown) => Message<QuickMarketsProtocol>,
+): void {
+  const attempts = row.attempts.get(name) ?? fresh()
+  if (attempts.pending || attempts.nextAtMs > context.nowMs) return
+  attempts.pending = true
+  row.attempts.set(name, attempts)
+  const { marketId } = row.quickMarket
+  context.pipe(work(), done, (error) => ({
+    type: 'StepFailed',
+    message: { marketId, step: name, why: messageOf(error) },
+  }))
+}

@@ -1,0 +1,83 @@
+/** What an owner may ask for in a minute, and what he and all together may spend in a day (UTC). */
+
+import type { Address } from '#domain/ids.ts'
+import { RELAY_OWNERS_KNOWN_MAX } from '#domain/limits.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { Owner, RelayerState } from './state.ts'
+
+const DAY_MS = 86_400_000
+
+/** What is known of an owner today. Who has nothing under way is forgotten when it gets crowded. */
+export function ownerOf(state: RelayerState, address: Address, nowMs: number): Owner {
+  const day = dayOf(nowMs)
+  if (day !== state.day) {
+    state.day = day
+    state.gasToday = 0
+  }
+  let owner = state.owners.get(address)
+  if (owner === undefined) {
+    if (state.owners.size >= RELAY_OWNERS_KNOWN_MAX) {
+      const [oldest] = state.owners.keys()
+      if (oldest !== undefined) state.owners.delete(oldest)
+    }
+    owner = { fullAtMs: 0, gas: 0, day }
+    state.owners.set(address, owner)
+  }
+  if (owner.day !== day) {
+    owner.day = day
+    owner.gas = 0
+  }
+  return owner
+}
+
+/** A bucket is one number: the time at which it will be full again. */
+export function drawFor(
+  state: RelayerState,
+  address: Address,
+  nowMs: number,
+): Rejection | undefined {
+  const { ownerRate } = state.rules
+  if (ownerRate === undefined) return undefined
+  const owner = ownerOf(state, address, nowMs)
+  const unitMs = 60_000 / ownerRate.perMinute
+  const afterMs = Math.max(owner.fullAtMs, nowMs) + unitMs
+  if (afterMs - nowMs > ownerRate.burst * unitMs) {
+    const detail = `too many operations of this owner: ${ownerRate.perMinute} a minute are relayed`
+    return reject('RATE_LIMITED', undefined, detail)
+  }
+  owner.fullAtMs = afterMs
+  return undefined
+}
+
+export function budgetFlaw(
+  state: RelayerState,
+  address: Address,
+  gas: number,
+  nowMs: number,
+): Rejection | undefined {
+  const { ownerGasPerDay, gasPerDay } = state.rules
+  const owner = ownerOf(state, address, nowMs)
+  if (owner.gas + gas > ownerGasPerDay) {
+    const detail = `the gas that is relayed for this owner in a day (${ownerGasPerDay}) is spent: it starts anew at midnight, UTC`
+    return reject('RATE_LIMITED', undefined, detail)
+  }
+  if (state.gasToday + gas > gasPerDay) {
+    const detail = "the relayer's gas for today is spent: it starts anew at midnight, UTC"
+    return reject('RELAYER_UNAVAILABLE', undefined, detail)
+  }
+  return undefined
+}
+
+export function spend(state: RelayerState, address: Address, gas: number, nowMs: number): void {
+  const owner = ownerOf(state, address, nowMs)
+  owner.gas = Math.max(0, owner.gas + gas)
+  state.gasToday = Math.max(0, state.gasToday + gas)
+}
+
+export function dayOf(nowMs: number): number {
+  return Math.floor(nowMs / DAY_MS)
+}
+
+export function dayStart(nowMs: number): number {
+  return dayOf(nowMs) * DAY_MS
+}

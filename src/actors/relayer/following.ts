@@ -1,0 +1,140 @@
+/** Operations that were sent: what the chain says of them, and what is written down of it. */
+
+import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
+import type { RelayKey } from '#domain/relay.ts'
+import type { RelayChange } from '#store/writes/relays.ts'
+import { spend } from './budgets.ts'
+import type { RelayerContext, RelayerState, Underway, Writing } from './state.ts'
+import { troubleOf } from './trouble.ts'
+import { newUnderway, pass } from './turns.ts'
+
+/** A transaction that a process before this one sent. */
+export function adopt(state: RelayerState, transaction: LaneTransaction, nowMs: number): Underway {
+  const { lane: address, nonce, reference, txHash } = transaction
+  const { key, attempt } = readReference(reference)
+  const known = state.underway.get(key)
+  if (known !== undefined) return known
+  const one = newUnderway(key, nowMs, { stage: 'follow', attempt, lane: address, nonce, txHash })
+  state.underway.set(key, one)
+  const lane = state.lanes.get(address)
+  lane?.open.add(reference)
+  lane?.waiting.set(reference, nowMs)
+  return one
+}
+
+export function hear(state: RelayerState, news: LaneNews, context: RelayerContext): void {
+  const one = adopt(state, news, context.nowMs)
+  const transaction = { lane: news.lane, nonce: news.nonce }
+  const { key, attempt } = readReference(news.reference)
+  if (attempt !== one.attempt || one.stage !== 'follow') {
+    // An attempt that was given up went through after all: its row takes the change if no other
+    // attempt has followed it, and the sender may forget it either way.
+    if (news.type !== 'finished') return
+    const change = changeOf(key, attempt, endOf(news), context, { txHash: news.txHash })
+    write(state, { change, turn: 0, transaction }, context)
+    return
+  }
+  const lane = state.lanes.get(news.lane)
+  one.txHash = news.txHash
+  switch (news.type) {
+    case 'replaced':
+    case 'vanished':
+      one.isMined = false
+      lane?.open.add(news.reference)
+      lane?.waiting.set(news.reference, context.nowMs)
+      submitted(state, one, context)
+      return
+    case 'mined':
+      mined(state, one, news.gasUsed, context)
+      return
+    case 'finished': {
+      mined(state, one, news.gasUsed, context)
+      const status = endOf(news)
+      const reason = REASONS[news.outcome]
+      const { gas, txHash } = one
+      context.emit({ type: 'ended', key, kind: one.operation?.kind, status, gas, reason })
+      const known = news.gasUsed === null ? {} : { gas }
+      const change = changeOf(key, attempt, status, context, { txHash, reason, ...known })
+      write(state, { change, turn: ++one.turn, transaction }, context)
+    }
+  }
+}
+
+const REASONS = {
+  succeeded: '',
+  reverted: 'the transaction reverted',
+  cancelled: 'no block took the transaction for too long, and it was given up',
+  lost: 'another transaction took its place',
+}
+
+function endOf({ outcome }: Extract<LaneNews, { type: 'finished' }>): 'confirmed' | 'failed' {
+  return outcome === 'succeeded' ? 'confirmed' : 'failed'
+}
+
+export function submitted(state: RelayerState, one: Underway, context: RelayerContext): void {
+  write(state, submission(one, context), context)
+}
+
+export function submission(one: Underway, context: RelayerContext): Writing {
+  const { key, attempt, txHash } = one
+  return { change: changeOf(key, attempt, 'submitted', context, { txHash }), turn: ++one.turn }
+}
+
+/** It is in a block: the owner's next operation can be examined against it. */
+function mined(
+  state: RelayerState,
+  one: Underway,
+  gasUsed: number | null,
+  context: RelayerContext,
+): void {
+  const lane = one.lane === undefined ? undefined : state.lanes.get(one.lane)
+  lane?.waiting.delete(referenceOf(one))
+  if (one.isMined) return
+  one.isMined = true
+  if (gasUsed !== null && one.operation !== undefined && one.trial !== undefined) {
+    const saved = one.trial.gas - gasUsed
+    spend(state, one.operation.owner, -saved, context.nowMs)
+    one.gas -= saved
+  } else if (gasUsed !== null) one.gas = gasUsed
+  pass(state, one, context)
+}
+
+export function write(state: RelayerState, writing: Writing, context: RelayerContext): void {
+  const { change, transaction } = writing
+  const { ports } = state
+  const written = ports.change(change)
+  const work =
+    transaction === undefined
+      ? written
+      : written.then(() => ports.acknowledge(transaction.lane, transaction.nonce))
+  context.pipe<unknown>(
+    work,
+    () => ({ type: 'Written', message: writing }),
+    (error) => ({ type: 'Unwritten', message: { ...writing, trouble: troubleOf(error) } }),
+  )
+}
+
+export function referenceOf({
+  key,
+  attempt,
+}: {
+  readonly key: RelayKey
+  readonly attempt: number
+}): string {
+  return `${key}:${attempt}`
+}
+
+function readReference(reference: string): { key: RelayKey; attempt: number } {
+  const [key, attempt] = reference.split(':')
+  return { key: key as RelayKey, attempt: Number(attempt) }
+}
+
+export function changeOf(
+  key: RelayKey,
+  attempt: number,
+  status: RelayChange['status'],
+  context: RelayerContext,
+  rest: Partial<Pick<RelayChange, 'txHash' | 'gas' | 'reason'>>,
+): RelayChange {
+  return { key, attempt, status, txHash: '', gas: null, reason: '', atMs: context.nowMs, ...rest }
+}

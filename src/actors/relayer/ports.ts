@@ -1,0 +1,51 @@
+/** What the relayer needs of the outside: the chain, the sender of its keys and the database. */
+
+import type { RelayExamination, RelayTrial } from '#chain/relay-examiner.ts'
+import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
+import type { Address } from '#domain/ids.ts'
+import type { Rejection } from '#domain/rejection.ts'
+import type { RelayKey, RelayOperation, RelayRecord } from '#domain/relay.ts'
+import type { OpenedRelay, RelayChange } from '#store/writes/relays.ts'
+
+/** What one needs to sign: decimal text. */
+export type RelayNonces = {
+  readonly conditionalTokens: string
+  readonly stablecoin: string
+  readonly market?: string
+  /** The bond of a proposal in that market. */
+  readonly bond?: string
+}
+
+export type SentRelay = { readonly txHash: string; readonly nonce: number }
+
+/** The outside, as the worker hands it in. Each throws a fault when it cannot. */
+export type RelayerPorts = {
+  readonly recover: () => Promise<readonly LaneTransaction[]>
+  readonly unfinished: () => Promise<readonly RelayRecord[]>
+  readonly gasSince: (sinceMs: number) => Promise<number>
+  readonly find: (
+    key: RelayKey,
+    owner: Address,
+    sinceMs: number,
+  ) => Promise<{ readonly record: RelayRecord | undefined; readonly gas: number }>
+  readonly examine: (operation: RelayOperation) => Promise<RelayExamination | Rejection>
+  /** The lanes are in the order of preference. */
+  readonly attempt: (
+    operation: RelayOperation,
+    examination: RelayExamination,
+    lanes: readonly Address[],
+  ) => Promise<RelayTrial | Rejection>
+  readonly open: (
+    relay: OpenedRelay,
+  ) => Promise<{ readonly record: RelayRecord; readonly opened: boolean }>
+  readonly change: (change: RelayChange) => Promise<boolean>
+  readonly send: (trial: RelayTrial, reference: string) => Promise<SentRelay>
+  readonly poll: (lane: Address) => Promise<readonly LaneNews[]>
+  readonly acknowledge: (lane: Address, nonce: number) => Promise<void>
+  readonly nonces: (
+    owner: Address,
+    marketAddress: Address | undefined,
+  ) => Promise<RelayNonces | Rejection>
+  /** What each key has left, in wei as decimal text. */
+  readonly balances: () => Promise<readonly { readonly lane: Address; readonly wei: string }[]>
+}

@@ -1,0 +1,340 @@
+/**
+ * The relayer of one chain: does for users what they signed, and pays for it. It decides; what reads
+ * and writes the chain and the database is handed in, and comes back as messages.
+ *
+ * The way of an operation, each step a piece of outside work:
+ *
+ *     find → examine → try → open → send → follow → end
+ *
+ * - find: whether the same request was here before, and what its owner has spent today;
+ * - examine: the signature and the state of the chain; costs nobody anything;
+ * - try: the call is simulated from the key that would send it, which tells its gas;
+ * - open: a row in the database, before anything is signed: from here on it is never done twice;
+ * - send: signed, journalled and broadcast; now whoever asked is answered with the hash;
+ * - follow: until the chain has decided, across restarts and reorgs.
+ *
+ * A contract numbers what one owner signs, so operations of one owner at one contract go one after
+ * the other: the next is examined when the one before is in a block. Others pass by. The same request
+ * again joins the one that is under way, or is answered from its row.
+ *
+ * A refusal before `open` leaves no trace. After it the row tells: a row that was opened and not sent
+ * is failed, and a failed one may be asked for again. Every end is written before it is acknowledged
+ * to the sender, so after a kill at any instant it is told again.
+ */
+
+import type { Address } from '#domain/ids.ts'
+import { RELAY_TICKETS_MAX, RELAYS_UNDERWAY_MAX } from '#domain/limits.ts'
+import { isRejection, reject } from '#domain/rejection.ts'
+import type { Behaviour } from '#runtime/actor.ts'
+import { budgetFlaw, dayOf, dayStart, drawFor, ownerOf, spend } from './budgets.ts'
+import { adopt, changeOf, hear, referenceOf, submission, submitted, write } from './following.ts'
+import { lanesByPreference, missed, newLane, polled, pollLane, unfunded, weigh } from './lanes.ts'
+import type { RelayerPorts } from './ports.ts'
+import type { RelayerEvent, RelayerProtocol, RelayerRules, RelayerState } from './state.ts'
+import { rejectionOf, troubleOf } from './trouble.ts'
+import { answerOf, find, leave, newUnderway, pass, refuse, scopeOf, step } from './turns.ts'
+
+const AGAIN_MS = 1_000
+const SUBMITTED_AFTER_MS = 500
+const NEVER_SENT = 'it was not sent'
+
+export function newRelayer(
+  rules: RelayerRules,
+  ports: RelayerPorts,
+  lanes: readonly Address[],
+): RelayerState {
+  return {
+    rules,
+    ports,
+    lanes: new Map(lanes.map((address) => [address, newLane(address)])),
+    underway: new Map(),
+    scopes: new Map(),
+    owners: new Map(),
+    day: 0,
+    gasToday: 0,
+    closedFor: 'the relayer is starting',
+  }
+}
+
+export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
+  Relay(state, { key, operation, deadlineAtMs }, context) {
+    const { kind } = operation
+    const known = state.underway.get(key)
+    if (known !== undefined) {
+      context.emit({ type: 'repeated', kind })
+      if (known.stage === 'follow') return answerOf(known)
+      if (known.tickets.length >= RELAY_TICKETS_MAX) return reject('OVERLOADED')
+      const ticket = context.defer()
+      known.tickets.push(ticket)
+      known.deadlineAtMs = Math.max(known.deadlineAtMs, deadlineAtMs)
+      return ticket
+    }
+    if (state.closedFor !== '') return reject('RELAYER_UNAVAILABLE', undefined, state.closedFor)
+    if (state.underway.size >= RELAYS_UNDERWAY_MAX) return reject('OVERLOADED')
+    const ticket = context.defer()
+    const scope = scopeOf(operation)
+    const one = newUnderway(key, context.nowMs, {
+      operation,
+      scope,
+      tickets: [ticket],
+      deadlineAtMs,
+    })
+    state.underway.set(key, one)
+    const queue = state.scopes.get(scope) ?? []
+    queue.push(key)
+    state.scopes.set(scope, queue)
+    if (queue.length === 1) find(state, one, context)
+    return ticket
+  },
+
+  Nonces(state, { owner, marketAddress }, context) {
+    if (state.closedFor !== '') return reject('RELAYER_UNAVAILABLE', undefined, state.closedFor)
+    const ticket = context.defer()
+    context.pipe(
+      state.ports.nonces(owner, marketAddress),
+      (answer) => ({ type: 'NoncesRead', message: { ticket, answer } }),
+      (error) => ({
+        type: 'NoncesRead',
+        message: { ticket, answer: rejectionOf(troubleOf(error)) },
+      }),
+    )
+    return ticket
+  },
+
+  NoncesRead(_state, { ticket, answer }, context) {
+    context.answer(ticket, answer)
+    return undefined
+  },
+
+  Begin(state, _message, context) {
+    const { ports } = state
+    context.pipe(
+      Promise.all([ports.recover(), ports.unfinished(), ports.gasSince(dayStart(context.nowMs))]),
+      ([open, unfinished, gasToday]) => ({
+        type: 'Begun',
+        message: { open, unfinished, gasToday },
+      }),
+      (error) => missed('Begin', 'what was under way could not be read', error),
+    )
+    return undefined
+  },
+
+  Begun(state, { open, unfinished, gasToday }, context) {
+    state.day = dayOf(context.nowMs)
+    state.gasToday = gasToday
+    for (const transaction of open) adopt(state, transaction, context.nowMs)
+    for (const { key, attempt } of unfinished) {
+      if (state.underway.has(key)) continue
+      // The journal is written before anything leaves: what it does not have was never sent.
+      const change = changeOf(key, attempt, 'failed', context, { reason: NEVER_SENT })
+      write(state, { change, turn: 0 }, context)
+    }
+    state.closedFor = ''
+    for (const { address } of state.lanes.values()) pollLane(state, address, context)
+    weigh(state, context)
+    return undefined
+  },
+
+  Found(state, { key, record, gas }, context) {
+    const one = state.underway.get(key)
+    if (one?.operation === undefined) return undefined
+    const { operation } = one
+    const owner = ownerOf(state, operation.owner, context.nowMs)
+    owner.gas = Math.max(owner.gas, gas)
+    if (record !== undefined && record.status !== 'failed' && record.txHash !== '') {
+      context.emit({ type: 'repeated', kind: operation.kind })
+      const status = record.status === 'confirmed' ? 'confirmed' : 'pending'
+      leave(state, one, { txHash: record.txHash, status }, context)
+      return undefined
+    }
+    if (record?.status === 'sending') {
+      // Somebody's answer from the database was lost. It is not under way here, so it was not sent.
+      one.stage = 'open'
+      const change = changeOf(key, record.attempt, 'failed', context, { reason: NEVER_SENT })
+      step(one, 'open', state.ports.change(change), context, () => ({
+        type: 'Found',
+        message: { key, record: { ...record, status: 'failed' }, gas },
+      }))
+      return undefined
+    }
+    one.stage = 'examine'
+    step(one, 'examine', state.ports.examine(operation), context, (found) => ({
+      type: 'Examined',
+      message: { key, found },
+    }))
+    return undefined
+  },
+
+  Examined(state, { key, found }, context) {
+    const one = state.underway.get(key)
+    if (one?.operation === undefined) return undefined
+    if (isRejection(found)) return refuse(state, one, found, context)
+    if (found.doneBy !== undefined) {
+      leave(state, one, { txHash: found.doneBy, status: 'confirmed' }, context)
+      return undefined
+    }
+    // The signature is the owner's: only now does it count against him.
+    const limited = drawFor(state, one.operation.owner, context.nowMs)
+    if (limited !== undefined) return refuse(state, one, limited, context)
+    const lanes = lanesByPreference(state, context.nowMs)
+    if (lanes.length === 0) return refuse(state, one, unfunded(state), context)
+    one.examination = found
+    one.stage = 'try'
+    step(one, 'try', state.ports.attempt(one.operation, found, lanes), context, (trial) => ({
+      type: 'Tried',
+      message: { key, trial },
+    }))
+    return undefined
+  },
+
+  Tried(state, { key, trial }, context) {
+    const one = state.underway.get(key)
+    if (one?.operation === undefined) return undefined
+    if (isRejection(trial)) return refuse(state, one, trial, context)
+    const { operation, examination } = one
+    const overspent = budgetFlaw(state, operation.owner, trial.gas, context.nowMs)
+    if (overspent !== undefined) return refuse(state, one, overspent, context)
+    spend(state, operation.owner, trial.gas, context.nowMs)
+    one.trial = trial
+    one.gas = trial.gas
+    one.stage = 'open'
+    const { chainId, kind, owner } = operation
+    const claims = examination?.claims ?? []
+    const opened = { key, chainId, kind, owner, gas: trial.gas, claims, atMs: context.nowMs }
+    step(one, 'open', state.ports.open(opened), context, ({ record, opened: isNew }) => ({
+      type: 'Opened',
+      message: { key, record, opened: isNew },
+    }))
+    return undefined
+  },
+
+  Opened(state, { key, record, opened }, context) {
+    const one = state.underway.get(key)
+    if (one?.operation === undefined || one.trial === undefined) return undefined
+    if (!opened) {
+      // Only this thread opens rows of its chain, so it is there because an answer was lost.
+      const wanted = record.txHash === '' ? reject('OUTCOME_UNKNOWN') : answerOf(record)
+      leave(state, one, wanted, context)
+      return undefined
+    }
+    const { trial } = one
+    one.attempt = record.attempt
+    one.gas = record.gas
+    one.stage = 'send'
+    one.lane = trial.lane
+    const reference = referenceOf(one)
+    const lane = state.lanes.get(trial.lane)
+    lane?.waiting.set(reference, context.nowMs)
+    lane?.open.add(reference)
+    step(one, 'send', state.ports.send(trial, reference), context, (sent) => ({
+      type: 'Sent',
+      message: { key, sent },
+    }))
+    return undefined
+  },
+
+  Sent(state, { key, sent }, context) {
+    const one = state.underway.get(key)
+    if (one?.operation === undefined || one.lane === undefined) return undefined
+    one.stage = 'follow'
+    one.txHash = sent.txHash
+    one.nonce = sent.nonce
+    const { kind } = one.operation
+    const tookMs = context.nowMs - one.beganAtMs
+    context.emit({ type: 'sent', kind, lane: one.lane, txHash: sent.txHash, tookMs })
+    for (const ticket of one.tickets.splice(0)) context.answer(ticket, answerOf(one))
+    // The journal knows its hash. Where nobody lists it, its row can wait for news: most are mined
+    // at once, and then one write says all.
+    if ((one.examination?.claims.length ?? 0) > 0) submitted(state, one, context)
+    else context.after(SUBMITTED_AFTER_MS, { type: 'Write', message: submission(one, context) })
+    pollLane(state, one.lane, context)
+    return undefined
+  },
+
+  Failed(state, { key, step: at, trouble }, context) {
+    context.emit({ type: 'trouble', where: at, trouble })
+    const one = state.underway.get(key)
+    if (one === undefined) return undefined
+    const gas = one.trial?.gas ?? 0
+    if (one.operation !== undefined) spend(state, one.operation.owner, -gas, context.nowMs)
+    if (at === 'send') {
+      // What throws has not left the process.
+      const lane = one.lane === undefined ? undefined : state.lanes.get(one.lane)
+      lane?.waiting.delete(referenceOf(one))
+      lane?.open.delete(referenceOf(one))
+      const reason = `${NEVER_SENT}: ${trouble.message}`
+      const rest = { reason, gas: one.gas - gas }
+      write(
+        state,
+        { change: changeOf(key, one.attempt, 'failed', context, rest), turn: 0 },
+        context,
+      )
+    }
+    return refuse(state, one, rejectionOf(trouble), context)
+  },
+
+  Poll(state, { lane, turn }, context) {
+    if (state.lanes.get(lane)?.turn === turn) pollLane(state, lane, context)
+    return undefined
+  },
+
+  Told(state, { lane, news }, context) {
+    polled(state, lane, context)
+    for (const one of news) hear(state, one, context)
+    return undefined
+  },
+
+  Unheard(state, { lane, trouble }, context) {
+    polled(state, lane, context)
+    context.emit({ type: 'trouble', where: 'poll', trouble })
+    return undefined
+  },
+
+  Write(state, writing, context) {
+    const { change, turn } = writing
+    // A newer change has been written, or is about to be.
+    if (turn !== 0 && state.underway.get(change.key)?.turn !== turn) return undefined
+    write(state, writing, context)
+    return undefined
+  },
+
+  Written(state, { change, transaction }, context) {
+    const one = state.underway.get(change.key)
+    if (transaction === undefined || one?.attempt !== change.attempt) return undefined
+    const lane = state.lanes.get(transaction.lane)
+    lane?.open.delete(referenceOf(one))
+    lane?.waiting.delete(referenceOf(one))
+    state.underway.delete(one.key)
+    pass(state, one, context)
+    return undefined
+  },
+
+  Unwritten(_state, { trouble, ...writing }, context) {
+    context.emit({ type: 'trouble', where: 'write', trouble })
+    context.after(AGAIN_MS, { type: 'Write', message: writing })
+    return undefined
+  },
+
+  Weigh(state, _message, context) {
+    weigh(state, context)
+    return undefined
+  },
+
+  Weighed(state, { balances }, context) {
+    for (const { lane: address, wei } of balances) {
+      const lane = state.lanes.get(address)
+      if (lane === undefined) continue
+      lane.balance = BigInt(wei)
+      lane.isLow = lane.balance < state.rules.balanceLow
+      context.emit({ type: 'weighed', lane: address, wei: lane.balance, isLow: lane.isLow })
+    }
+    context.after(state.rules.weighMs, { type: 'Weigh', message: {} })
+    return undefined
+  },
+
+  Missed(_state, { what, trouble, again }, context) {
+    context.emit({ type: 'trouble', where: what, trouble })
+    context.after(AGAIN_MS, { type: again, message: {} })
+    return undefined
+  },
+}

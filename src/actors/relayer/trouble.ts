@@ -1,0 +1,24 @@
+/** Faults of outside work, as messages and as answers. */
+
+import { type Rejection, reject } from '#domain/rejection.ts'
+
+/** A fault, as far as it can be told further. */
+export type Trouble = {
+  readonly code: string
+  readonly message: string
+  readonly retryable: boolean
+}
+
+export function rejectionOf({ code, retryable }: Trouble): Rejection {
+  if (code.startsWith('CHAIN_')) return reject('CHAIN_UNAVAILABLE')
+  return reject(retryable ? 'OVERLOADED' : 'INTERNAL')
+}
+
+export function troubleOf(error: unknown): Trouble {
+  const { code, message, retryable } = error as Partial<Trouble>
+  return {
+    code: typeof code === 'string' ? code : 'BUG',
+    message: typeof message === 'string' ? message : String(error),
+    retryable: retryable === true,
+  }
+}

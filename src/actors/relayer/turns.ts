@@ -1,0 +1,119 @@
+/**
+ * Who is next. A contract numbers what one owner signs, so operations of one owner at one contract begin
+ * one after the other; this is how one begins, is answered, and hands the turn on.
+ */
+
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { RelayKey, RelayOperation } from '#domain/relay.ts'
+import { dayStart } from './budgets.ts'
+import type { RelayAnswer, RelayerContext, RelayerState, Step, Underway } from './state.ts'
+import { troubleOf } from './trouble.ts'
+
+const BOND_SCOPE = 'bond'
+
+export function newUnderway(key: RelayKey, nowMs: number, known: Partial<Underway>): Underway {
+  return {
+    key,
+    operation: undefined,
+    scope: '',
+    beganAtMs: nowMs,
+    tickets: [],
+    deadlineAtMs: 0,
+    stage: 'waiting',
+    attempt: 0,
+    gas: 0,
+    examination: undefined,
+    trial: undefined,
+    lane: undefined,
+    nonce: 0,
+    txHash: '',
+    isMined: false,
+    turn: 0,
+    ...known,
+  }
+}
+
+export function find(state: RelayerState, one: Underway, context: RelayerContext): void {
+  const { key, operation } = one
+  if (operation === undefined) return
+  one.stage = 'find'
+  const since = dayStart(context.nowMs)
+  step(one, 'find', state.ports.find(key, operation.owner, since), context, (found) => ({
+    type: 'Found',
+    message: { key, ...found },
+  }))
+}
+
+/** Outside work of one operation: its failure comes back with the name of the step. */
+export function step<T>(
+  { key }: Underway,
+  at: Step,
+  work: Promise<T>,
+  context: RelayerContext,
+  ok: Parameters<typeof context.pipe<T>>[1],
+): void {
+  context.pipe(work, ok, (error) => ({
+    type: 'Failed',
+    message: { key, step: at, trouble: troubleOf(error) },
+  }))
+}
+
+export function refuse(
+  state: RelayerState,
+  one: Underway,
+  rejection: Rejection,
+  context: RelayerContext,
+): undefined {
+  if (one.operation !== undefined) {
+    context.emit({ type: 'refused', kind: one.operation.kind, rejection })
+  }
+  leave(state, one, rejection, context)
+  return undefined
+}
+
+/** Ends an operation that is not to be followed, and lets the next of its owner begin. */
+export function leave(
+  state: RelayerState,
+  one: Underway,
+  answer: RelayAnswer | Rejection,
+  context: RelayerContext,
+): void {
+  for (const ticket of one.tickets.splice(0)) context.answer(ticket, answer)
+  state.underway.delete(one.key)
+  pass(state, one, context)
+}
+
+/** Hands the owner's nonces on; who is not waited for any more is not begun. */
+export function pass(state: RelayerState, one: Underway, context: RelayerContext): void {
+  const queue = state.scopes.get(one.scope)
+  if (queue === undefined || queue[0] !== one.key) return
+  queue.shift()
+  for (let next = queue[0]; next !== undefined; next = queue[0]) {
+    const waiting = state.underway.get(next)
+    if (waiting !== undefined && waiting.deadlineAtMs > context.nowMs) {
+      find(state, waiting, context)
+      return
+    }
+    queue.shift()
+    if (waiting === undefined) continue
+    for (const ticket of waiting.tickets.splice(0)) context.answer(ticket, reject('OVERLOADED'))
+    state.underway.delete(next)
+  }
+  state.scopes.delete(one.scope)
+}
+
+/** Whose nonces an operation uses: only one at a time may. */
+export function scopeOf(operation: RelayOperation): string {
+  const { kind, owner } = operation
+  if (kind === 'propose-resolution' || kind === 'settle-market') {
+    // The relayer's own permits are numbered too.
+    const ownBond = kind === 'propose-resolution' && operation.bond === undefined
+    return ownBond ? BOND_SCOPE : `${operation.marketAddress} ${owner}`
+  }
+  if (kind === 'cancel-orders' || kind === 'cancel-all-before') return `settlement ${owner}`
+  return `${kind === 'stablecoin-permit' ? 'stablecoin' : 'tokens'} ${owner}`
+}
+
+export function answerOf(one: { readonly txHash: string; readonly status?: string }): RelayAnswer {
+  return { txHash: one.txHash, status: one.status === 'confirmed' ? 'confirmed' : 'pending' }
+}

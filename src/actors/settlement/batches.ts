@@ -1,0 +1,209 @@
+/** The transactions under way: what is in each, what the chain says of it, and what that means for its trades. */
+
+import type { OpenSettlement, SettlementNews, TradeVerdict } from '#chain/settlement-lane.ts'
+import type { OrderHash, TradeId } from '#domain/ids.ts'
+import { SETTLEMENT_PERMITS_MAX } from '#domain/limits.ts'
+import type { TradeWithOrders } from '#domain/trade.ts'
+import { hold, leaveQueue, requeue } from './queue.ts'
+import { contradict, deliver, end, isUntold, takeBack, tell } from './reports.ts'
+import { isolate, missMarket, setBack, wait } from './setbacks.ts'
+import type { Batch, Held, RecoveredBatch, SettlementContext, SettlementState } from './state.ts'
+import { failure } from './steps.ts'
+
+function batchName({ sender, nonce }: { sender: string; nonce: number }): string {
+  return `${sender}/${nonce}`
+}
+
+/** A transaction has been sent: its trades are submitted. */
+export function begin(
+  state: SettlementState,
+  sent: OpenSettlement,
+  context: SettlementContext,
+): Batch {
+  const batch: Batch = {
+    sender: sent.sender,
+    nonce: sent.nonce,
+    txHash: sent.txHash,
+    tradeIds: sent.tradeIds,
+    mined: false,
+    ended: false,
+    acknowledging: false,
+    vanished: false,
+    unwanted: new Map(),
+  }
+  state.batches.set(batchName(batch), batch)
+  submitted(state, batch)
+  deliver(state, context)
+  return batch
+}
+
+export function submitted(state: SettlementState, batch: Batch): void {
+  for (const tradeId of batch.tradeIds) {
+    const held = state.held.get(tradeId)
+    if (held === undefined || held.place === 'ended') continue
+    leaveQueue(state, held)
+    held.place = 'sent'
+    const { trade } = held
+    held.trade = { ...trade, status: 'submitted', attempts: trade.attempts + 1 }
+    tell(state, tradeId, 'submitted', batch.txHash, '', 'none')
+  }
+}
+
+/**
+ * A transaction that this process did not send, or not lately. Its end may have been told before a
+ * kill, and a reorg may have removed it since: what has failed must not settle by it after all.
+ */
+export function follow(
+  state: SettlementState,
+  found: RecoveredBatch,
+  context: SettlementContext,
+): Batch {
+  const unwanted: TradeWithOrders[] = []
+  for (const trade of found.trades) {
+    const known = state.held.get(trade.tradeId)
+    if (known !== undefined) leaveQueue(state, known)
+    else if (trade.status === 'failed') {
+      unwanted.push(trade)
+      continue
+    }
+    state.ended.delete(trade.tradeId)
+    hold(state, trade, 'sent', context.nowMs)
+  }
+  const batch = begin(state, found, context)
+  for (const trade of unwanted) batch.unwanted.set(state.ports.keyOf(trade), trade.tradeId)
+  if (unwanted.length > 0) state.ports.lane.abandon(batch)
+  return batch
+}
+
+export function hearNews(
+  state: SettlementState,
+  news: SettlementNews,
+  context: SettlementContext,
+): void {
+  const batch = state.batches.get(batchName(news))
+  if (news.type === 'vanished') {
+    context.emit({ type: 'BatchVanished', trades: news.tradeIds.length })
+    state.batches.delete(batchName(news))
+    state.vanishing.push(news)
+    return
+  }
+  if (batch === undefined) return
+  batch.txHash = news.txHash
+  switch (news.type) {
+    case 'mined':
+      batch.mined = true
+      break
+    case 'replaced':
+      batch.mined = false
+      submitted(state, batch)
+      break
+    case 'finished':
+      batch.ended = true
+      finish(state, batch, news, context)
+      break
+  }
+}
+
+function finish(
+  state: SettlementState,
+  batch: Batch,
+  news: Extract<SettlementNews, { type: 'finished' }>,
+  context: SettlementContext,
+): void {
+  const { outcome, verdicts, gasUsed, txHash } = news
+  const settled = verdicts.filter((verdict) => verdict.settled).length
+  const rejected = verdicts.length - settled
+  context.emit({ type: 'BatchEnded', outcome, settled, rejected, gasUsed })
+  const own = batch.tradeIds.filter(
+    (tradeId) => state.held.get(tradeId)?.place === 'sent' && !isElsewhere(state, tradeId),
+  )
+  const verdictOf = new Map(verdicts.map((verdict) => [verdict.tradeKey, verdict]))
+  for (const tradeId of own) {
+    const held = state.held.get(tradeId)
+    if (held?.confirmed !== true) continue
+    const verdict = verdictOf.get(held.trade.tradeKey)
+    // A block that has gone confirmed it before a kill, and this one has not.
+    const isSettled = verdict?.settled === true || verdict?.reason === 'AlreadySettled'
+    if (!isSettled) takeBack(state, tradeId, txHash)
+  }
+  if (outcome === 'reverted') {
+    const revert = { name: '', words: 'the transaction reverted' }
+    isolate(state, own, revert, context)
+    return
+  }
+  if (outcome !== 'succeeded') {
+    for (const tradeId of own) requeue(state, tradeId, 0)
+    return
+  }
+  for (const tradeId of batch.tradeIds) {
+    const held = state.held.get(tradeId)
+    if (held === undefined) continue
+    const verdict = verdictOf.get(held.trade.tradeKey)
+    if (verdict?.settled !== true && isElsewhere(state, tradeId)) continue
+    decide(state, held, verdict, txHash, context)
+  }
+  for (const [tradeKey, tradeId] of batch.unwanted) {
+    if (verdictOf.get(tradeKey)?.settled === true) contradict(tradeId, context)
+  }
+}
+
+/** Whether it is in another transaction that is under way, as after a reorg: then that one decides. */
+function isElsewhere(state: SettlementState, tradeId: TradeId): boolean {
+  for (const { ended, tradeIds } of state.batches.values()) {
+    if (!ended && tradeIds.includes(tradeId)) return true
+  }
+  return state.vanishing.some(({ tradeIds }) => tradeIds.includes(tradeId))
+}
+
+function decide(
+  state: SettlementState,
+  held: Held,
+  verdict: TradeVerdict | undefined,
+  txHash: string,
+  context: SettlementContext,
+): void {
+  const { tradeId, marketId, buy } = held.trade
+  if (verdict?.settled === true) {
+    if (buy.permit !== undefined) rememberPermit(state, buy.orderHash)
+    end(state, tradeId, 'confirmed', txHash, context)
+    return
+  }
+  if (held.place !== 'sent') return
+  if (verdict === undefined) {
+    requeue(state, tradeId, 0)
+    return
+  }
+  switch (verdict.reason) {
+    case 'AlreadySettled':
+      // Which transaction did it is found out before it is sent again.
+      requeue(state, tradeId, 0)
+      break
+    case 'MarketUnknown':
+      missMarket(state, marketId, context.nowMs)
+      wait(state, held, context)
+      break
+    default:
+      if (verdict.fault === 'none') setBack(state, held, verdict.reason, context)
+      else end(state, tradeId, 'failed', txHash, context, verdict)
+  }
+}
+
+function rememberPermit(state: SettlementState, orderHash: OrderHash): void {
+  if (state.usedPermits.size >= SETTLEMENT_PERMITS_MAX) state.usedPermits.clear()
+  state.usedPermits.add(orderHash)
+}
+
+/** Closes the journal's rows of batches whose trades are all reported. */
+export function acknowledge(state: SettlementState, context: SettlementContext): void {
+  for (const [name, batch] of state.batches) {
+    if (!batch.ended || batch.acknowledging) continue
+    if (batch.tradeIds.some((tradeId) => isUntold(state.held.get(tradeId)))) continue
+    if (context.nowMs < (state.pauses.get('acknowledge')?.untilMs ?? 0)) return
+    batch.acknowledging = true
+    context.pipe(
+      state.ports.lane.acknowledge(batch),
+      () => ({ type: 'Acknowledged', message: { batch: name } }),
+      failure('acknowledge', { batch: name }),
+    )
+  }
+}

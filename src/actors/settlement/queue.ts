@@ -1,0 +1,113 @@
+/** The trades that settlement holds: which wait to be sent, and which of them go out together next. */
+
+import assert from 'node:assert/strict'
+import type { TradeId } from '#domain/ids.ts'
+import type { TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
+import type { Held, Place, SettlementContext, SettlementState } from './state.ts'
+import { begun, failure } from './steps.ts'
+
+export function hold(
+  state: SettlementState,
+  trade: TradeWithOrders,
+  place: Place,
+  nowMs: number,
+): Held {
+  const known = state.held.get(trade.tradeId)
+  if (known !== undefined) {
+    known.place = place
+    return known
+  }
+  const held: Held = {
+    trade: { ...trade, tradeKey: state.ports.keyOf(trade) },
+    place,
+    readySinceMs: nowMs,
+    notBeforeMs: 0,
+    setbacks: 0,
+    reports: [],
+    confirmed: trade.status === 'confirmed',
+    asking: false,
+    askAgainMs: 0,
+  }
+  state.held.set(trade.tradeId, held)
+  return held
+}
+
+export function enqueue(state: SettlementState, held: Held): void {
+  held.place = 'queued'
+  state.queue.push(held.trade.tradeId)
+}
+
+/** Back into the queue, not to be sent before that time. */
+export function requeue(state: SettlementState, tradeId: TradeId, notBeforeMs: number): void {
+  const held = state.held.get(tradeId)
+  if (held === undefined || held.place === 'queued' || held.place === 'ended') return
+  held.notBeforeMs = notBeforeMs
+  enqueue(state, held)
+}
+
+export function sendNext(state: SettlementState, context: SettlementContext): void {
+  let unmined = 0
+  for (const { mined, ended, vanished } of state.batches.values()) {
+    if (vanished) return
+    if (!mined && !ended) unmined++
+  }
+  if (state.vanishing.length > 0) return
+  if (unmined >= state.rules.inFlightMax || state.busy.has('submit')) return
+  const chosen = nextBatch(state, context.nowMs)
+  if (chosen.length === 0 || !begun(state, 'submit', context.nowMs)) return
+  const trades: TradeToSettle[] = []
+  const taken = new Set(chosen)
+  const group = state.groups.indexOf(chosen)
+  if (group >= 0) state.groups.splice(group, 1)
+  else keep(state.queue, (tradeId) => !taken.has(tradeId))
+  for (const tradeId of chosen) {
+    const held = state.held.get(tradeId)
+    assert(held !== undefined, `${tradeId} is queued and not held`)
+    held.place = 'sending'
+    trades.push(held.trade)
+  }
+  context.pipe(
+    state.ports.lane.submit(trades, { usedPermits: state.usedPermits }),
+    (submission) => ({ type: 'Submitted', message: { tradeIds: chosen, submission } }),
+    failure('submit', { tradeIds: chosen }),
+  )
+}
+
+/** The trades of the next batch; none when it is better to wait for more. */
+function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
+  const ready = (tradeId: TradeId): boolean =>
+    (state.held.get(tradeId)?.notBeforeMs ?? Number.POSITIVE_INFINITY) <= nowMs
+  const group = state.groups.find((each) => each.every(ready))
+  if (group !== undefined) return group
+  const { batchMax, batchWaitMs } = state.rules
+  const chosen: TradeId[] = []
+  let oldestMs = nowMs
+  for (const tradeId of state.queue) {
+    if (!ready(tradeId)) continue
+    chosen.push(tradeId)
+    oldestMs = Math.min(oldestMs, state.held.get(tradeId)?.readySinceMs ?? nowMs)
+    if (chosen.length === batchMax) return chosen
+  }
+  return nowMs - oldestMs >= batchWaitMs ? chosen : []
+}
+
+function keep<T>(list: T[], wanted: (each: T) => boolean): void {
+  let kept = 0
+  for (const each of list) if (wanted(each)) list[kept++] = each
+  list.length = kept
+}
+
+export function alone(state: SettlementState, tradeIds: TradeId[]): void {
+  for (const tradeId of tradeIds) {
+    const held = state.held.get(tradeId)
+    if (held !== undefined) held.place = 'queued'
+  }
+  state.groups.push(tradeIds)
+}
+
+export function leaveQueue(state: SettlementState, { place, trade: { tradeId } }: Held): void {
+  if (place !== 'queued') return
+  keep(state.queue, (each) => each !== tradeId)
+  for (const group of state.groups) keep(group, (each) => each !== tradeId)
+  keep(state.groups, (group) => group.length > 0)
+}

@@ -1,0 +1,153 @@
+/**
+ * What markets are told of their trades, one report after the other, again until each is answered; what
+ * follows from an answer; and the end of a trade, which is forgotten once its market knows of it.
+ */
+
+import type { TradeId } from '#domain/ids.ts'
+import { SETTLEMENT_ENDED_MAX, SETTLEMENT_REPORTS_MAX } from '#domain/limits.ts'
+import type { Rejection } from '#domain/rejection.ts'
+import type { TradeStatus } from '#domain/trade.ts'
+import type { TradeReport } from '../market/state.ts'
+import { leaveQueue } from './queue.ts'
+import type { Held, ReportAnswer, SettlementContext, SettlementState } from './state.ts'
+
+/** How long an ended trade is not taken up again, whatever the database still says. */
+const ENDED_KEPT_MS = 60_000
+const REORGANISED = 'a reorganisation of the chain removed its transaction'
+
+export function contradict(tradeId: TradeId, context: SettlementContext): void {
+  const what = 'it settled on chain after it had failed here'
+  context.emit({ type: 'Contradiction', tradeId, what })
+}
+
+/** The chain has decided about a trade. */
+export function end(
+  state: SettlementState,
+  tradeId: TradeId,
+  status: 'confirmed' | 'failed',
+  txHash: string,
+  context: SettlementContext,
+  why: { reason: string; fault: TradeReport['fault'] } = { reason: '', fault: 'none' },
+): void {
+  const held = state.held.get(tradeId)
+  if (held === undefined) return
+  leaveQueue(state, held)
+  held.place = 'ended'
+  tell(state, tradeId, status, txHash, why.reason, why.fault)
+  const waitedMs = context.nowMs - held.trade.matchedAtMs
+  context.emit({ type: 'TradeEnded', status, reason: why.reason, waitedMs })
+}
+
+/** Plans a report. One that the newer makes pointless is left out. */
+export function tell(
+  state: SettlementState,
+  tradeId: TradeId,
+  status: TradeReport['status'],
+  txHash: string,
+  reason: string,
+  fault: TradeReport['fault'],
+): void {
+  const held = state.held.get(tradeId)
+  if (held === undefined) return
+  const { size, buy, sell } = held.trade
+  const { reports } = held
+  const pointless = reports.at(-1)?.status === 'submitted' && status !== 'reverted'
+  if (pointless && !(held.asking && reports.length === 1)) reports.pop()
+  reports.push({ tradeId, status, txHash, reason, fault, size, buy, sell })
+}
+
+export function deliver(state: SettlementState, context: SettlementContext): void {
+  if (state.reporting >= SETTLEMENT_REPORTS_MAX) return
+  for (const held of state.held.values()) {
+    const [report] = held.reports
+    if (report === undefined || held.asking || context.nowMs < held.askAgainMs) continue
+    held.asking = true
+    state.reporting++
+    const { tradeId, marketId } = held.trade
+    const reported = (answer: ReportAnswer) => ({
+      type: 'Reported' as const,
+      message: { tradeId, report, answer },
+    })
+    context.pipe(state.ports.report(marketId, report), reported, (error) =>
+      reported({ unanswered: String(error) }),
+    )
+    if (state.reporting >= SETTLEMENT_REPORTS_MAX) return
+  }
+}
+
+/** Whether the same report may be heard later. */
+export function isPassing({ rejected }: Rejection): boolean {
+  return rejected === 'OVERLOADED' || rejected === 'OUTCOME_UNKNOWN'
+}
+
+/** What a market made of a report. */
+export function heard(
+  state: SettlementState,
+  held: Held,
+  report: TradeReport,
+  status: TradeStatus,
+  context: SettlementContext,
+): void {
+  const { tradeId } = held.trade
+  if (report.status === 'reverted') {
+    // Not confirmed yet: there was nothing to take back. Failed: it must not settle any more.
+    if (status === 'failed') dropFailed(state, held)
+    return
+  }
+  if (status === report.status) return
+  if (report.status === 'submitted' && status === 'failed') {
+    // It failed before a restart, and what was read then did not say so.
+    dropFailed(state, held)
+  } else if (report.status === 'submitted' && status === 'confirmed') {
+    held.confirmed = true
+    if (held.place !== 'sent' && held.place !== 'ended') takeBack(state, tradeId, report.txHash)
+  } else if (report.status === 'failed' && status === 'confirmed') {
+    // It was confirmed by a block that has gone, which nobody noticed at the time.
+    const before = { status: 'reverted', reason: REORGANISED, fault: 'none' } as const
+    held.reports.unshift({ ...report, ...before }, report)
+  } else if (report.status === 'confirmed' && status === 'failed') {
+    contradict(tradeId, context)
+  }
+}
+
+/** It is not settled any more, whatever was told. */
+export function takeBack(state: SettlementState, tradeId: TradeId, txHash: string): void {
+  const held = state.held.get(tradeId)
+  if (held === undefined) return
+  held.confirmed = false
+  tell(state, tradeId, 'reverted', txHash, REORGANISED, 'none')
+}
+
+/** A trade that has failed is under way again: what it is in had better not be mined. */
+function dropFailed(state: SettlementState, held: Held): void {
+  if (held.place === 'ended') return
+  const { tradeId, tradeKey } = held.trade
+  leaveQueue(state, held)
+  held.place = 'ended'
+  for (const batch of state.batches.values()) {
+    if (batch.ended || !batch.tradeIds.includes(tradeId)) continue
+    batch.unwanted.set(tradeKey, tradeId)
+    state.ports.lane.abandon(batch)
+  }
+}
+
+/** The trade has ended and its market knows: nothing is left to do about it. */
+export function forget(state: SettlementState, held: Held, context: SettlementContext): void {
+  const { tradeId } = held.trade
+  state.held.delete(tradeId)
+  if (state.ended.size >= SETTLEMENT_ENDED_MAX) state.ended.clear()
+  state.ended.set(tradeId, context.nowMs)
+}
+
+export function forgetEnded(state: SettlementState, nowMs: number): void {
+  for (const [tradeId, atMs] of state.ended) {
+    if (nowMs - atMs < ENDED_KEPT_MS) return
+    state.ended.delete(tradeId)
+  }
+}
+
+/** Whether its market has to hear something that a restart could not find out. */
+export function isUntold(held: Held | undefined): boolean {
+  if (held === undefined) return false
+  return held.place === 'ended' || held.reports.some(({ status }) => status === 'reverted')
+}

@@ -1,0 +1,109 @@
+/**
+ * Trades that cannot settle now for a reason that is neither trader's fault: they wait and are tried
+ * again, until their orders cannot settle any more. A batch that reverts as a whole is halved until the
+ * trade that does it is alone.
+ */
+
+import { backoff } from '#domain/backoff.ts'
+import type { MarketId, TradeId } from '#domain/ids.ts'
+import { alone, requeue } from './queue.ts'
+import { end } from './reports.ts'
+import type { Held, SettlementContext, SettlementState } from './state.ts'
+
+export const MARKET_AGAIN_MS = 2_000
+const SYSTEMIC_AGAIN_MS = 2_000
+/** How long a trade waits after its first setback; it doubles with each. */
+const SETBACK_MS = 2_000
+const SETBACK_MS_MAX = 600_000
+
+/** Reverts that are not about any trade: the batch waits for somebody to mend the cause. */
+const SYSTEMIC: ReadonlySet<string> = new Set([
+  'EnforcedPause',
+  'NotOperator',
+  'ReentrancyGuardReentrantCall',
+])
+
+/** The chain does not know the market yet; it is looked for again after a while. */
+export function missMarket(state: SettlementState, marketId: MarketId, nowMs: number): void {
+  state.unknownMarkets.set(marketId, nowMs + MARKET_AGAIN_MS)
+}
+
+/** Its market is not on chain yet. It waits, but not for longer than its orders could settle. */
+export function wait(state: SettlementState, held: Held, context: SettlementContext): void {
+  if (isOver(state, held, context)) failAtLast(state, held, 'MarketUnknown', context)
+  else held.place = 'waiting'
+}
+
+/**
+ * Neither side is at fault: the stablecoin refuses everybody, or nobody knows why. If such a trade
+ * failed at once, both quantities would go back into the book, meet again, and fail again, for ever.
+ * So it is tried again, less and less often, until its orders cannot settle any more.
+ */
+export function setBack(
+  state: SettlementState,
+  held: Held,
+  reason: string,
+  context: SettlementContext,
+): void {
+  if (isOver(state, held, context)) {
+    failAtLast(state, held, reason, context)
+    return
+  }
+  const waitMs = backoff(SETBACK_MS, SETBACK_MS_MAX, held.setbacks++)
+  held.notBeforeMs = context.nowMs + waitMs
+  alone(state, [held.trade.tradeId])
+}
+
+function isOver(state: SettlementState, { trade }: Held, context: SettlementContext): boolean {
+  const { buy, sell } = trade
+  const lastSec = Math.min(Number(buy.expiration), Number(sell.expiration)) + state.graceSec
+  return context.nowMs / 1_000 > lastSec
+}
+
+function failAtLast(
+  state: SettlementState,
+  { trade }: Held,
+  reason: string,
+  context: SettlementContext,
+): void {
+  end(state, trade.tradeId, 'failed', '', context, { reason, fault: 'none' })
+}
+
+/** Markets whose time to be looked for has come; their trades go back into the queue. */
+export function wakeMarkets(state: SettlementState, nowMs: number): void {
+  for (const [marketId, againMs] of state.unknownMarkets) {
+    if (nowMs < againMs) continue
+    state.unknownMarkets.delete(marketId)
+    state.missingUntilMs.set(marketId, nowMs)
+    state.readFull = true
+    for (const [tradeId, { place, trade }] of state.held) {
+      if (place === 'waiting' && trade.marketId === marketId) requeue(state, tradeId, 0)
+    }
+  }
+}
+
+/** A batch that reverts as a whole: halved, until what does it is alone. */
+export function isolate(
+  state: SettlementState,
+  tradeIds: readonly TradeId[],
+  revert: { readonly name: string; readonly words: string },
+  context: SettlementContext,
+): void {
+  const { nowMs } = context
+  if (tradeIds.length === 0) return
+  context.emit({ type: 'BatchReverts', trades: tradeIds.length, why: revert.words })
+  if (SYSTEMIC.has(revert.name)) {
+    state.stopped = revert.words
+    for (const tradeId of tradeIds) requeue(state, tradeId, nowMs + SYSTEMIC_AGAIN_MS)
+    return
+  }
+  const [first] = tradeIds
+  if (tradeIds.length === 1 && first !== undefined) {
+    const held = state.held.get(first)
+    if (held !== undefined) setBack(state, held, `Reverted: ${revert.words}`, context)
+    return
+  }
+  const middle = Math.ceil(tradeIds.length / 2)
+  alone(state, tradeIds.slice(0, middle))
+  alone(state, tradeIds.slice(middle))
+}

@@ -1,0 +1,302 @@
+/**
+ * Settlement brings every matched trade of one chain on chain, once. It reads pending trades from
+ * the database, sends them in batches, follows the transactions, and reports each change of a trade
+ * to its market, which logs it. What it is doing is in the database (the trades and the journal of
+ * transactions), so it may be killed at any instant.
+ *
+ * The way of a trade:
+ *
+ *     read → queued → sending → sent → confirmed | failed → reported → forgotten
+ *                ↑        │        │
+ *                └────────┴────────┘  the market is not mined yet, the batch as a whole would
+ *                                     revert, its transaction was lost: back, and asked about first
+ *
+ * Exactly once rests on three legs. The contract settles a trade id once, whoever sends it how
+ * often. A transaction is in the journal before it leaves, with the trades in it, so nothing that may
+ * be under way is ever forgotten; and a trade that was sent before is asked about before it is sent
+ * again. Nothing is dropped before its market has answered: the journal's row of a batch is closed
+ * last, and until then a restart tells its end again.
+ *
+ * A trade that the chain rejects fails alone, with the contract's reason and the side at fault. A
+ * batch that reverts as a whole is halved until the trade that does it is alone.
+ *
+ * When a reorg removes a batch, its confirmed trades are `reverted`, and the same transaction is sent
+ * again. If one of its trades had failed, its quantity is back in the book and it must not settle
+ * after all: then the transaction is replaced by one that does nothing, and the others go into a new
+ * batch.
+ *
+ * Worked example. Three trades wait; the batch goes out as transaction 7 and each is reported
+ * `submitted`. The receipt settles two and rejects the third (the buyer has no funds): after the
+ * confirmations two are reported `confirmed`, one `failed` with fault `buyer`. When the markets have
+ * answered all three, row 7 is closed.
+ */
+
+import type { OpenSettlement } from '#chain/settlement-lane.ts'
+import type { TradeId } from '#domain/ids.ts'
+import { SETTLEMENT_HELD_MAX } from '#domain/limits.ts'
+import { isRejection } from '#domain/rejection.ts'
+import type { Behaviour } from '#runtime/actor.ts'
+import { acknowledge, begin, follow, hearNews } from './batches.ts'
+import { statusOf, watchLag } from './lag.ts'
+import { enqueue, hold, requeue, sendNext } from './queue.ts'
+import { readVanished, settleVanished } from './reorgs.ts'
+import { deliver, end, forget, forgetEnded, heard, isPassing, takeBack } from './reports.ts'
+import { isolate, missMarket, wait, wakeMarkets } from './setbacks.ts'
+import type {
+  SettlementContext,
+  SettlementEvent,
+  SettlementPorts,
+  SettlementProtocol,
+  SettlementRules,
+  SettlementState,
+} from './state.ts'
+import { begun, done, failure, pause } from './steps.ts'
+
+/** Trades that one read brings beyond those that are held. */
+const READ_TRADES = 500
+/** Between two reads while new trades keep coming. */
+const READ_GAP_MS = 50
+/** Ended trades that a read allows for: the database hears of most within a moment. */
+const ENDED_READ_MAX = 2_000
+const ASK_AGAIN_MS = 200
+const UNRIPE_AGAIN_MS = 2_000
+
+export function newSettlement(rules: SettlementRules, ports: SettlementPorts): SettlementState {
+  return {
+    rules,
+    ports,
+    held: new Map(),
+    queue: [],
+    groups: [],
+    batches: new Map(),
+    ended: new Map(),
+    unknownMarkets: new Map(),
+    missingUntilMs: new Map(),
+    usedPermits: new Set(),
+    busy: new Set(),
+    pauses: new Map(),
+    recovered: false,
+    graceSec: Number.POSITIVE_INFINITY,
+    lastReadMs: 0,
+    readFull: true,
+    writtenTold: 0,
+    writtenRead: 0,
+    lastPollMs: 0,
+    headNumber: 0,
+    reporting: 0,
+    behind: false,
+    lagMs: 0,
+    vanishing: [],
+    trouble: '',
+    misfit: '',
+    stopped: '',
+  }
+}
+
+export const settlement: Behaviour<SettlementState, SettlementProtocol, SettlementEvent> = {
+  Tick(state, _message, context) {
+    if (state.lastReadMs === 0) state.lastReadMs = context.nowMs
+    if (!state.recovered) {
+      recover(state, context)
+    } else {
+      wakeMarkets(state, context.nowMs)
+      readPending(state, context)
+      poll(state, context)
+      advance(state, context)
+    }
+    watchLag(state, context)
+    return undefined
+  },
+
+  Status(state) {
+    return statusOf(state)
+  },
+
+  Recovered(state, { open }, context) {
+    done(state, 'recover')
+    state.recovered = true
+    for (const batch of open) follow(state, batch, context)
+    // What has waited longest is known only once the database was read.
+    readPending(state, context)
+    poll(state, context)
+    return undefined
+  },
+
+  TradesWritten(state, _message, context) {
+    state.writtenTold++
+    if (state.recovered) readPending(state, context)
+    return undefined
+  },
+
+  PendingRead(state, { trades, full, upTo }, context) {
+    done(state, 'read')
+    state.readFull = full
+    state.writtenRead = upTo
+    state.lastReadMs = context.nowMs
+    for (const trade of trades) {
+      if (state.held.has(trade.tradeId) || state.ended.has(trade.tradeId)) continue
+      if (state.unknownMarkets.has(trade.marketId)) continue
+      if (state.held.size >= SETTLEMENT_HELD_MAX) break
+      enqueue(state, hold(state, trade, 'queued', context.nowMs))
+    }
+    forgetEnded(state, context.nowMs)
+    advance(state, context)
+    return undefined
+  },
+
+  Submitted(state, { tradeIds, submission }, context) {
+    done(state, 'submit')
+    const { settled, unripe, unknownMarkets, sent, revert } = submission
+    for (const { tradeId, txHash } of settled) end(state, tradeId, 'confirmed', txHash, context)
+    for (const tradeId of unripe) requeue(state, tradeId, context.nowMs + UNRIPE_AGAIN_MS)
+    for (const marketId of unknownMarkets) missMarket(state, marketId, context.nowMs)
+    const rest: TradeId[] = []
+    for (const tradeId of tradeIds) {
+      const held = state.held.get(tradeId)
+      if (held?.place !== 'sending') continue
+      if (state.unknownMarkets.has(held.trade.marketId)) wait(state, held, context)
+      else rest.push(tradeId)
+    }
+    if (sent !== undefined) {
+      state.stopped = ''
+      for (const tradeId of rest) {
+        const held = state.held.get(tradeId)
+        // Those that are not in the transaction were dealt with above, or are asked about again.
+        if (held !== undefined && !sent.tradeIds.includes(tradeId)) requeue(state, tradeId, 0)
+      }
+      begin(state, sent, context)
+      context.emit({ type: 'BatchSent', trades: sent.tradeIds.length })
+    } else if (revert !== undefined) {
+      isolate(state, rest, revert, context)
+    } else {
+      for (const tradeId of rest) requeue(state, tradeId, 0)
+    }
+    advance(state, context)
+    return undefined
+  },
+
+  Polled(state, { news, headNumber, trouble, graceSec }, context) {
+    done(state, 'poll')
+    state.trouble = trouble
+    state.graceSec = graceSec
+    if (state.rules.maxLagMs >= graceSec * 1_000) {
+      state.misfit = `the settlement contract's grace of ${graceSec} s is not above the highest lag`
+    }
+    state.lastPollMs = context.nowMs
+    state.headNumber = headNumber
+    for (const each of news) hearNews(state, each, context)
+    advance(state, context)
+    return undefined
+  },
+
+  VanishedRead(state, { batch }, context) {
+    done(state, 'vanished')
+    state.vanishing.shift()
+    const again = follow(state, batch, context)
+    again.vanished = true
+    for (const { tradeId } of batch.trades) takeBack(state, tradeId, batch.txHash)
+    settleVanished(state, again, context)
+    advance(state, context)
+    return undefined
+  },
+
+  Reported(state, { tradeId, report, answer }, context) {
+    state.reporting--
+    const held = state.held.get(tradeId)
+    if (held === undefined) return undefined
+    held.asking = false
+    if ('unanswered' in answer || (isRejection(answer) && isPassing(answer))) {
+      held.askAgainMs = context.nowMs + ASK_AGAIN_MS
+      return undefined
+    }
+    held.reports.shift()
+    if (isRejection(answer)) {
+      // Nobody there to be told, or a report that its market does not understand: both only end here.
+      const what = `${report.status} is not heard: ${answer.rejected}`
+      context.emit({ type: 'Contradiction', tradeId, what })
+    } else {
+      heard(state, held, report, answer.status, context)
+    }
+    if (held.reports.length === 0 && held.place === 'ended') forget(state, held, context)
+    for (const batch of state.batches.values()) {
+      if (batch.vanished) settleVanished(state, batch, context)
+    }
+    advance(state, context)
+    return undefined
+  },
+
+  Acknowledged(state, { batch }) {
+    // A reorg may have brought it back meanwhile; then it is to be followed to its next end.
+    if (state.batches.get(batch)?.acknowledging === true) state.batches.delete(batch)
+    return undefined
+  },
+
+  Failed(state, message, context) {
+    const { step, why, tradeIds = [], batch } = message
+    pause(state, message, context.nowMs)
+    for (const tradeId of tradeIds) requeue(state, tradeId, 0)
+    const known = batch === undefined ? undefined : state.batches.get(batch)
+    if (known !== undefined) known.acknowledging = false
+    context.emit({ type: 'StepFailed', step, why })
+    return undefined
+  },
+}
+
+function recover(state: SettlementState, context: SettlementContext): void {
+  if (!begun(state, 'recover', context.nowMs)) return
+  const { lane, readTrades } = state.ports
+  const withTrades = (open: OpenSettlement) =>
+    readTrades(open.tradeIds).then((trades) => ({ ...open, trades }))
+  context.pipe(
+    lane.recover().then((open) => Promise.all(open.map(withTrades))),
+    (open) => ({ type: 'Recovered', message: { open } }),
+    failure('recover'),
+  )
+}
+
+function readPending(state: SettlementState, context: SettlementContext): void {
+  const { nowMs } = context
+  const { readEveryMs, batchMax } = state.rules
+  const isNews = state.writtenTold > state.writtenRead
+  // A read passes over all that is held, so with much in hand news is gathered for longer.
+  const newsMs = Math.min(readEveryMs, READ_GAP_MS + state.held.size)
+  const pauseMs = state.readFull ? 0 : isNews ? newsMs : readEveryMs
+  if (nowMs - state.lastReadMs < pauseMs) return
+  if (state.queue.length >= 2 * batchMax || state.held.size >= SETTLEMENT_HELD_MAX) return
+  if (!begun(state, 'read', nowMs)) return
+  const ended = [...state.ended.keys()].slice(-ENDED_READ_MAX)
+  const upTo = state.writtenTold
+  context.pipe(
+    state.ports.readPending({
+      limit: READ_TRADES,
+      exceptMarkets: [...state.unknownMarkets.keys()],
+      exceptTrades: [...state.held.keys(), ...ended],
+    }),
+    (read) => ({ type: 'PendingRead', message: { ...read, upTo } }),
+    failure('read'),
+  )
+}
+
+function poll(state: SettlementState, context: SettlementContext): void {
+  const { nowMs } = context
+  if (nowMs - state.lastPollMs < state.rules.pollEveryMs) return
+  // What a poll would send again is first to be asked about.
+  for (const { vanished } of state.batches.values()) if (vanished) return
+  if (state.vanishing.length > 0 || !begun(state, 'poll', nowMs)) return
+  context.pipe(
+    state.ports.lane.poll(),
+    ({ news, headNumber, trouble, graceSec }) => ({
+      type: 'Polled',
+      message: { news, headNumber, trouble, graceSec },
+    }),
+    failure('poll'),
+  )
+}
+
+/** Everything that may go on without waiting for the timer. */
+function advance(state: SettlementState, context: SettlementContext): void {
+  readVanished(state, context)
+  deliver(state, context)
+  acknowledge(state, context)
+  sendNext(state, context)
+}

@@ -1,0 +1,204 @@
+/** What settlement hears, says and remembers. */
+
+import type {
+  OpenSettlement,
+  SettlementLane,
+  SettlementNews,
+  Submission,
+} from '#chain/settlement-lane.ts'
+import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { Rejection } from '#domain/rejection.ts'
+import type { TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
+import type { Context } from '#runtime/actor.ts'
+import type { PendingTrades } from '#store/reads/settlements.ts'
+import type { TradeReport } from '../market/state.ts'
+
+export type SettlementProtocol = {
+  /** The thread's timer: looks whether anything is due. */
+  Tick: { takes: object; answers: undefined }
+  Status: { takes: object; answers: SettlementStatus }
+  Recovered: {
+    takes: { open: readonly RecoveredBatch[] }
+    answers: undefined
+  }
+  /** New trades are in the database. Telling is enough: it is also read by itself. */
+  TradesWritten: { takes: object; answers: undefined }
+  /** `upTo` is how often it had been told of new trades when the read began. */
+  PendingRead: { takes: PendingTrades & { upTo: number }; answers: undefined }
+  Submitted: { takes: { tradeIds: readonly TradeId[]; submission: Submission }; answers: undefined }
+  Polled: {
+    takes: {
+      news: readonly SettlementNews[]
+      headNumber: number
+      trouble: string
+      graceSec: number
+    }
+    answers: undefined
+  }
+  /** The trades of a batch that a reorg removed. */
+  VanishedRead: { takes: { batch: RecoveredBatch }; answers: undefined }
+  Reported: {
+    takes: { tradeId: TradeId; report: TradeReport; answer: ReportAnswer }
+    answers: undefined
+  }
+  Acknowledged: { takes: { batch: string }; answers: undefined }
+  /** Outside work failed; `step` is which. */
+  Failed: {
+    takes: {
+      step: Step
+      why: string
+      retry: boolean
+      tradeIds?: readonly TradeId[]
+      batch?: string
+    }
+    answers: undefined
+  }
+}
+
+export type RecoveredBatch = OpenSettlement & { readonly trades: readonly TradeWithOrders[] }
+
+/** What the market said, or `unanswered` when nobody did. */
+export type ReportAnswer = { readonly status: TradeStatus } | Rejection | { unanswered: string }
+
+export type SettlementStatus = {
+  readonly chainId: number
+  readonly queued: number
+  readonly inFlight: number
+  readonly waiting: number
+  readonly unreported: number
+  readonly oldestMs: number
+  readonly behind: boolean
+  readonly why: string
+}
+
+/** What the thread makes metrics and log lines of, and tells the market threads. */
+export type SettlementEvent =
+  | { readonly type: 'BatchSent'; readonly trades: number }
+  | {
+      readonly type: 'BatchEnded'
+      readonly outcome: string
+      readonly settled: number
+      readonly rejected: number
+      readonly gasUsed: number
+    }
+  | {
+      readonly type: 'TradeEnded'
+      readonly status: 'confirmed' | 'failed'
+      readonly reason: string
+      readonly waitedMs: number
+    }
+  | { readonly type: 'BatchVanished'; readonly trades: number }
+  | { readonly type: 'BatchReverts'; readonly trades: number; readonly why: string }
+  /** The chain and a market disagree about a trade, and both have the last word. */
+  | { readonly type: 'Contradiction'; readonly tradeId: TradeId; readonly what: string }
+  | { readonly type: 'StepFailed'; readonly step: Step; readonly why: string }
+  | { readonly type: 'LagChanged'; readonly behind: boolean; readonly lagMs: number }
+
+export type SettlementRules = {
+  readonly chainId: number
+  /** Trades of one transaction. */
+  readonly batchMax: number
+  /** How long a trade waits for others to share its transaction. */
+  readonly batchWaitMs: number
+  /** Transactions that are sent and in no block yet. */
+  readonly inFlightMax: number
+  readonly readEveryMs: number
+  readonly pollEveryMs: number
+  /** 0 for never. */
+  readonly maxLagMs: number
+}
+
+/** What settlement needs of the outside. */
+export type SettlementPorts = {
+  readonly lane: SettlementLane
+  /** Pending trades with their orders, the oldest first. */
+  readonly readPending: (filter: {
+    readonly limit: number
+    readonly exceptMarkets: readonly MarketId[]
+    readonly exceptTrades: readonly TradeId[]
+  }) => Promise<PendingTrades>
+  /** Those of them that are known, in the order in which they were asked for. */
+  readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly TradeWithOrders[]>
+  /** A trade's id on chain; computed, once per trade. */
+  readonly keyOf: (trade: TradeWithOrders) => string
+  /** Tells the market; resolves always. */
+  readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
+}
+
+export type Place = 'queued' | 'sending' | 'sent' | 'waiting' | 'ended'
+
+export type Held = {
+  trade: TradeToSettle
+  place: Place
+  /** Since when it could have been sent. */
+  readySinceMs: number
+  notBeforeMs: number
+  /** How often it could not settle for a reason that is nobody's fault. */
+  setbacks: number
+  /** What its market is to hear, one after the other. */
+  readonly reports: TradeReport[]
+  /** Whether its market takes it for confirmed; then it must hear so if it is not after all. */
+  confirmed: boolean
+  asking: boolean
+  askAgainMs: number
+}
+
+export type Batch = {
+  readonly sender: OpenSettlement['sender']
+  readonly nonce: number
+  txHash: string
+  tradeIds: readonly TradeId[]
+  mined: boolean
+  /** Whether the chain has decided; then it is acknowledged once its trades are reported. */
+  ended: boolean
+  acknowledging: boolean
+  /** A reorg removed it; nothing is sent again until the markets have said what they think of it. */
+  vanished: boolean
+  /** Those of its trades that have failed here and must not settle any more, by their id on chain. */
+  readonly unwanted: Map<string, TradeId>
+}
+
+export type SettlementState = {
+  readonly rules: SettlementRules
+  readonly ports: SettlementPorts
+  readonly held: Map<TradeId, Held>
+  readonly queue: TradeId[]
+  /** Batches to be sent by themselves, before the queue: the halves of one that reverts. */
+  readonly groups: TradeId[][]
+  readonly batches: Map<string, Batch>
+  /** Trades that have ended lately: the database may not have heard yet. */
+  readonly ended: Map<TradeId, number>
+  /** Markets that the chain does not know yet, and when to look again. */
+  readonly unknownMarkets: Map<MarketId, number>
+  /** Until when they were known to be missing: until then their trades could not have settled. */
+  readonly missingUntilMs: Map<MarketId, number>
+  readonly usedPermits: Set<OrderHash>
+  readonly busy: Set<Step>
+  /** By step: not before this time, after a failure. */
+  readonly pauses: Map<Step, { untilMs: number; failures: number; why: string }>
+  recovered: boolean
+  /** How long after its expiration an order can settle; unknown, and so endless, at first. */
+  graceSec: number
+  lastReadMs: number
+  readFull: boolean
+  /** How often it was told of new trades, and how often by the time of the last read. */
+  writtenTold: number
+  writtenRead: number
+  lastPollMs: number
+  headNumber: number
+  reporting: number
+  behind: boolean
+  lagMs: number
+  /** Batches that a reorg removed, and whose trades are still to be told so. */
+  readonly vanishing: OpenSettlement[]
+  /** What the sender complains of; empty when it does not. */
+  trouble: string
+  /** What is wrong with the settings; empty when nothing is. */
+  misfit: string
+  /** Why batches do not go out although the chain answers; empty when they do. */
+  stopped: string
+}
+
+export type SettlementContext = Context<SettlementProtocol, SettlementEvent>
+
+export type Step = 'recover' | 'read' | 'submit' | 'poll' | 'vanished' | 'acknowledge'

@@ -1,0 +1,49 @@
+/**
+ * The steps of outside work: each is under way at most once, and after a failure it waits, for longer
+ * each time.
+ */
+
+import { backoff } from '#domain/backoff.ts'
+import { Fault } from '#domain/fault.ts'
+import type { TradeId } from '#domain/ids.ts'
+import type { SettlementProtocol, SettlementState, Step } from './state.ts'
+
+const PAUSE_MS = 250
+const PAUSE_MS_MAX = 15_000
+
+export function begun(state: SettlementState, step: Step, nowMs: number): boolean {
+  if (state.busy.has(step) || nowMs < (state.pauses.get(step)?.untilMs ?? 0)) return false
+  state.busy.add(step)
+  return true
+}
+
+export function done(state: SettlementState, step: Step): void {
+  state.busy.delete(step)
+  state.pauses.delete(step)
+}
+
+export function pause(
+  state: SettlementState,
+  { step, why, retry }: SettlementProtocol['Failed']['takes'],
+  nowMs: number,
+): void {
+  const failures = (state.pauses.get(step)?.failures ?? 0) + 1
+  state.busy.delete(step)
+  const pauseMs = retry ? backoff(PAUSE_MS, PAUSE_MS_MAX, failures - 1) : PAUSE_MS_MAX
+  state.pauses.set(step, { untilMs: nowMs + pauseMs, failures, why })
+}
+
+export function failure(
+  step: Step,
+  more: { tradeIds?: readonly TradeId[]; batch?: string } = {},
+): (error: unknown) => { type: 'Failed'; message: SettlementProtocol['Failed']['takes'] } {
+  return (error) => ({
+    type: 'Failed',
+    message: {
+      step,
+      why: error instanceof Error ? error.message : String(error),
+      retry: error instanceof Fault ? error.retryable : false,
+      ...more,
+    },
+  })
+}

@@ -1,0 +1,181 @@
+/**
+ * What happens to a submitted order before its market sees it: its values, its market, its permit,
+ * its signature. The same for one order, a batch and a check without placing.
+ */
+
+import type { OrderAccepted } from '#actors/market/state.ts'
+import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import { type Order, orderFlaws, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
+import { permitFlaw } from '#domain/order-permit.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { RequestContext } from '#http/request-context.ts'
+import { compileValidator } from '#http/validate.ts'
+import type { MarketBoard } from '#live/market-board.ts'
+import type { MarketGateway, OrderContext } from '#live/market-gateway.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { StageMeter } from '#runtime/stage-meter.ts'
+import { OrderSubmission, orderOf, permitOf } from './order-shapes.ts'
+
+/** What one submission must look like, for those who check it themselves. */
+export const submissionShape = compileValidator(OrderSubmission)
+
+/** Brings a body that fits into canonical form. */
+export function submissionOf(body: unknown): OrderSubmission {
+  return (submissionShape.normalise?.(body) ?? body) as OrderSubmission
+}
+
+type SignedOrder = {
+  readonly chainId: number
+  readonly order: Order
+  readonly signature: string
+}
+
+/** What the verify pool finds: the digest, who signed it, and what is wrong with that. */
+type Inspection = {
+  readonly orderHash: OrderHash
+  readonly recovered: Address | null
+  readonly flaw: string | null
+}
+
+/** The verify pool, as composition hands it in. */
+export type OrderVerifier = {
+  inspect(signed: SignedOrder): Promise<Inspection | Rejection>
+  verified(
+    signed: SignedOrder,
+    inspection: Inspection,
+    permit: PermitSignature | undefined,
+  ): VerifiedOrder | Rejection
+}
+
+type OrderCheck = {
+  readonly valid: boolean
+  readonly orderHash: OrderHash | null
+  readonly recovered: Address | null
+  readonly errors: readonly Rejection[]
+}
+
+export type OrderService = {
+  /** Verifies an order and enters it. */
+  place(submission: OrderSubmission, context: OrderContext): Promise<OrderAccepted | Rejection>
+  verify(
+    submission: OrderSubmission,
+    context: Pick<RequestContext, 'stages'>,
+  ): Promise<VerifiedOrder | Rejection>
+  /** Hands a verified order to its market; orders arrive there as they were handed over. */
+  enter(order: VerifiedOrder, context: OrderContext): Promise<OrderAccepted | Rejection>
+  /** Every failure of anything that claims to be a submission; places nothing. */
+  check(submission: unknown): Promise<OrderCheck | Rejection>
+}
+
+export function makeOrderService(parts: {
+  readonly board: MarketBoard
+  readonly gateway: Pick<MarketGateway, 'place'>
+  readonly verifier: OrderVerifier
+  readonly clock: Clock
+  /** Told how long each verification took. */
+  readonly meter?: StageMeter
+}): OrderService {
+  const { board, gateway, verifier, clock, meter } = parts
+
+  const nowSec = () => Math.floor(clock.nowMs() / 1_000)
+
+  /** Everything that can be said without a signature. */
+  function flawsOf(submission: OrderSubmission): Rejection[] {
+    const flaws = orderFlaws(orderOf(submission), nowSec())
+    const { permitSignature } = submission
+    if (permitSignature !== undefined) {
+      const short = permitFlaw(orderOf(submission), permitSignature.value)
+      if (short !== undefined) flaws.push(short)
+      if (permitOf(permitSignature) === undefined) {
+        const detail = 'permitSignature.v must be 27 or 28, or 0 or 1'
+        flaws.push(reject('INVALID_FIELD', 'permitSignature.v', detail))
+      }
+    }
+    if (!board.markets.has(orderOf(submission).marketId)) {
+      flaws.push(
+        board.isCurrent() ? reject('MARKET_NOT_FOUND', 'order.marketId') : reject('OVERLOADED'),
+      )
+    }
+    return flaws
+  }
+
+  function isOver(marketId: MarketId): boolean {
+    const shown = board.markets.get(marketId)
+    if (shown === undefined) return false
+    return shown.closed !== undefined || shown.market.expiration <= nowSec()
+  }
+
+  function signedOf(submission: OrderSubmission): SignedOrder | undefined {
+    const order = orderOf(submission)
+    const chainId = board.markets.get(order.marketId)?.market.chainId
+    return chainId === undefined ? undefined : { chainId, order, signature: submission.signature }
+  }
+
+  const service: OrderService = {
+    async place(submission, context) {
+      const verified = await service.verify(submission, context)
+      return isRejection(verified) ? verified : service.enter(verified, context)
+    },
+
+    async verify(submission, { stages }) {
+      // Time is the market's to judge: an order that it has accepted before is answered as it was
+      // then, also when its end is near by now.
+      const flaw = flawsOf(submission).find(({ rejected }) => rejected !== 'EXPIRATION_TOO_SOON')
+      if (flaw !== undefined) return flaw
+      const signed = signedOf(submission)
+      if (signed === undefined) return reject('MARKET_NOT_FOUND', 'order.marketId')
+      const begunMs = performance.now()
+      const inspection = await verifier.inspect(signed)
+      const tookMs = performance.now() - begunMs
+      meter?.record('verify', tookMs)
+      if (stages !== undefined) stages.verify = tookMs
+      if (isRejection(inspection)) return inspection
+      const { permitSignature } = submission
+      const permit = permitSignature === undefined ? undefined : permitOf(permitSignature)
+      return verifier.verified(signed, inspection, permit)
+    },
+
+    async enter(order, context) {
+      const answer = await gateway.place(order, context)
+      // A market that is over may be gone from its thread; everybody else still knows it.
+      const isGone = isRejection(answer) && answer.rejected === 'MARKET_NOT_FOUND'
+      return isGone && isOver(order.marketId) ? reject('MARKET_CLOSED') : answer
+    },
+
+    async check(body) {
+      const misfits = submissionShape.flaws(body)
+      if (misfits.length > 0) return invalid(misfits)
+      const submission = submissionOf(body)
+      const errors = flawsOf(submission)
+      const passing = errors.find(isPassing)
+      if (passing !== undefined) return passing
+      if (isOver(orderOf(submission).marketId)) {
+        errors.push(reject('MARKET_CLOSED', 'order.marketId'))
+      }
+      const signed = signedOf(submission)
+      if (signed === undefined || !isHashable(signed.order)) return invalid(errors)
+      const inspection = await verifier.inspect(signed)
+      if (isRejection(inspection)) {
+        // Too busy to tell is no fault of the order's.
+        return isPassing(inspection) ? inspection : invalid([...errors, inspection])
+      }
+      const { orderHash, recovered, flaw } = inspection
+      if (flaw !== null) errors.push(reject('INVALID_SIGNATURE', 'signature', flaw))
+      return { valid: errors.length === 0, orderHash, recovered, errors }
+    },
+  }
+  return service
+}
+
+function isPassing({ rejected }: Rejection): boolean {
+  return rejected === 'OVERLOADED' || rejected === 'INTERNAL'
+}
+
+function invalid(errors: readonly Rejection[]): OrderCheck {
+  return { valid: false, orderHash: null, recovered: null, errors }
+}
+
+/** A digest is made of unsigned integers; nobody can have signed anything else. */
+function isHashable({ price, size }: Order): boolean {
+  return price >= 0 && size >= 0
+}

@@ -1,0 +1,88 @@
+/** What speaks against a relayed operation, by the facts that were read; each is a rejection in words. */
+
+import type { Outcome } from '#domain/order.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { Claim, Redemption } from '#domain/relay.ts'
+import type { ConditionFacts, MarketFacts } from './relay-facts.ts'
+
+export function payoutOf(
+  redemption: Redemption,
+  { denominator, numerators, balances }: ConditionFacts,
+  path: string,
+): Pick<Claim, 'payout' | 'winningOutcome'> | Rejection {
+  const field = `${path}conditionId`
+  if (denominator === 0n) return wouldRevert(field, 'the market is not resolved')
+  let payout = 0n
+  for (const indexSet of redemption.indexSets) {
+    const outcome = indexSet === '1' ? 0 : 1
+    payout += (balances[outcome] * numerators[outcome]) / denominator
+  }
+  if (payout === 0n) {
+    const held = redemption.indexSets.some((one) => balances[one === '1' ? 0 : 1] > 0n)
+    const why = held ? 'what the owner holds has lost' : 'the owner holds none of these tokens'
+    return wouldRevert(field, `there is nothing to redeem: ${why}`)
+  }
+  if (payout > BigInt(Number.MAX_SAFE_INTEGER)) {
+    return wouldRevert(field, 'the payout is beyond what this exchange can count')
+  }
+  return { payout: Number(payout), winningOutcome: numerators[0] > 0n ? 0 : 1 }
+}
+
+export function proposalFlaw(market: MarketFacts): Rejection | undefined {
+  const { winner, assertion, proposableFromSec, nowSec } = market
+  if (winner !== undefined) {
+    return wouldRevert('marketAddress', `the market is resolved: ${nameOf(winner)} won`)
+  }
+  if (nowSec < proposableFromSec) {
+    const when = `an outcome can be proposed from ${proposableFromSec} on, it is ${nowSec}`
+    return wouldRevert('marketAddress', `the market has not expired: ${when}`)
+  }
+  // One that could not be settled for long is replaced by the contract; the simulation will tell.
+  if (assertion !== undefined && nowSec < assertion.windowEndsAtSec) {
+    return wouldRevert('marketAddress', 'another proposal is open')
+  }
+  return undefined
+}
+
+export function settlementFlaw(
+  market: MarketFacts,
+  winningOutcome: Outcome,
+): Rejection | undefined {
+  const { assertion, nowSec } = market
+  if (assertion === undefined) {
+    return wouldRevert('marketAddress', 'nothing has been proposed that could be settled')
+  }
+  if (winningOutcome !== (assertion.outcome ? 0 : 1)) {
+    const proposed = nameOf(assertion.outcome ? 0 : 1)
+    return wouldRevert(
+      'winningOutcome',
+      `${nameOf(winningOutcome)} is not what was proposed: ${proposed}`,
+    )
+  }
+  if (!assertion.disputed && nowSec < assertion.windowEndsAtSec) {
+    const until = `it ends at ${assertion.windowEndsAtSec}, it is ${nowSec}`
+    return wouldRevert('marketAddress', `the dispute window has not passed: ${until}`)
+  }
+  return undefined
+}
+
+export function nameOf(outcome: Outcome): string {
+  return outcome === 0 ? 'YES' : 'NO'
+}
+
+export function wouldRevert(field: string | undefined, words: string): Rejection {
+  return reject('WOULD_REVERT', field, words)
+}
+
+export function invalidSignature(field: string, words: string): Rejection {
+  return reject('INVALID_SIGNATURE', field, `invalid signature: ${words}`)
+}
+
+export function unknownCondition(path: string): Rejection {
+  const field = `${path}conditionId`
+  return reject('INVALID_FIELD', field, `${field} is not a market of this exchange`)
+}
+
+export function unknownMarket(field = 'marketAddress'): Rejection {
+  return reject('INVALID_FIELD', field, `${field} is not a market of this exchange`)
+}

@@ -1,0 +1,142 @@
+/** What a lane asks a node: blocks, receipts, its own count of transactions, fees and gas. */
+
+import {
+  type Hex,
+  hexToBigInt,
+  hexToNumber,
+  type LocalAccount,
+  numberToHex,
+  type PublicClient,
+} from 'viem'
+import { Fault } from '#domain/fault.ts'
+import { toAddress } from '#domain/ids.ts'
+import { everythingSaid, shortly } from './broadcast-error.ts'
+import { type Fees, freshFees } from './fees.ts'
+import type { Receipt, SendRequest } from './sender.ts'
+
+export type Head = {
+  readonly number: number
+  readonly hash: string
+  readonly parentHash: string
+  readonly baseFee: bigint
+  readonly atSec: number
+}
+
+type LaneNode = {
+  /** Undefined when the node has none. */
+  block(number: number | 'latest'): Promise<Head | undefined>
+  headBlock(): Promise<Head>
+  /** The next nonce, as the newest block has it. */
+  transactionCount(): Promise<number>
+  receiptOf(hash: string): Promise<Receipt | undefined>
+  currentFees(baseFee: bigint): Promise<Fees>
+  estimate(request: SendRequest): Promise<bigint>
+}
+
+/** One gwei. */
+const TIP_DEFAULT = numberToHex(1_000_000_000)
+/** On top of an estimate: state may have changed by the time it is mined. */
+const ESTIMATE_MARGIN_PERCENT = 20n
+
+export function makeLaneNode({
+  client,
+  account,
+  onTrouble,
+}: {
+  readonly client: PublicClient
+  readonly account: LocalAccount
+  readonly onTrouble?: (where: 'rpc', error: unknown) => void
+}): LaneNode {
+  async function rpc<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      onTrouble?.('rpc', error)
+      throw new Fault('CHAIN_UNAVAILABLE', `the chain did not answer: ${shortly(error)}`, {
+        retryable: true,
+        cause: error,
+      })
+    }
+  }
+
+  async function block(number: number | 'latest'): Promise<Head | undefined> {
+    const found = await rpc(() =>
+      client.request({
+        method: 'eth_getBlockByNumber',
+        params: [number === 'latest' ? number : numberToHex(number), false],
+      }),
+    )
+    if (found === null || found.number === null || found.hash === null) return undefined
+    return {
+      number: hexToNumber(found.number),
+      hash: found.hash,
+      parentHash: found.parentHash,
+      baseFee: found.baseFeePerGas == null ? 0n : hexToBigInt(found.baseFeePerGas),
+      atSec: hexToNumber(found.timestamp),
+    }
+  }
+
+  async function headBlock(): Promise<Head> {
+    const head = await block('latest')
+    if (head !== undefined) return head
+    throw new Fault('CHAIN_UNAVAILABLE', 'the node has no newest block', { retryable: true })
+  }
+
+  async function transactionCount(): Promise<number> {
+    const count = await rpc(() =>
+      client.request({ method: 'eth_getTransactionCount', params: [account.address, 'latest'] }),
+    )
+    return hexToNumber(count)
+  }
+
+  async function receiptOf(hash: string): Promise<Receipt | undefined> {
+    const found = await rpc(() =>
+      client.request({ method: 'eth_getTransactionReceipt', params: [hash as Hex] }),
+    )
+    if (found === null || found.blockNumber === null) return undefined
+    return {
+      txHash: hash,
+      blockNumber: hexToNumber(found.blockNumber),
+      blockHash: found.blockHash,
+      succeeded: hexToNumber(found.status) === 1,
+      gasUsed: hexToNumber(found.gasUsed),
+      logs: found.logs.map((log) => ({
+        address: toAddress(log.address),
+        topics: log.topics,
+        data: log.data,
+      })),
+    }
+  }
+
+  async function currentFees(baseFee: bigint): Promise<Fees> {
+    const tip = await rpc(() =>
+      client.request({ method: 'eth_maxPriorityFeePerGas' }).catch((error: unknown) => {
+        // Some nodes have no opinion.
+        if (/not (found|supported|available|exist)/i.test(everythingSaid(error))) return TIP_DEFAULT
+        throw error
+      }),
+    )
+    return freshFees(baseFee, hexToBigInt(tip))
+  }
+
+  async function estimate(request: SendRequest): Promise<bigint> {
+    try {
+      const gas = await client.estimateGas({
+        account: account.address,
+        to: request.to as Hex,
+        data: request.data as Hex,
+        value: request.value ?? 0n,
+      })
+      return (gas * (100n + ESTIMATE_MARGIN_PERCENT)) / 100n
+    } catch (error) {
+      const reverts = /revert/i.test(everythingSaid(error))
+      if (!reverts) onTrouble?.('rpc', error)
+      throw new Fault(reverts ? 'CHAIN_REVERTS' : 'CHAIN_UNAVAILABLE', shortly(error), {
+        retryable: !reverts,
+        cause: error,
+      })
+    }
+  }
+
+  return { block, headBlock, transactionCount, receiptOf, currentFees, estimate }
+}

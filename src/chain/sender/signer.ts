@@ -1,0 +1,54 @@
+/** Signs transactions with the key of a lane. */
+
+import assert from 'node:assert/strict'
+import {
+  bytesToHex,
+  type Hex,
+  hexToBytes,
+  keccak256,
+  type LocalAccount,
+  parseSignature,
+  serializeTransaction,
+} from 'viem'
+import type { Keccak256 } from '#domain/order-hash.ts'
+import type { Fees } from './fees.ts'
+
+export type Payload = {
+  readonly to: string
+  readonly data: string
+  readonly value: bigint
+  readonly gas: bigint
+}
+
+type Signer = (nonce: number, call: Payload, fees: Fees) => Promise<{ raw: string; hash: string }>
+
+export function makeSigner(options: {
+  readonly account: LocalAccount
+  readonly chainId: number
+  /** For large transactions: the portable hash takes longer than all else that signing does. */
+  readonly keccak256?: Keccak256
+}): Signer {
+  const { account, chainId } = options
+  const hashBytes = options.keccak256 ?? ((bytes) => keccak256(bytes, 'bytes'))
+  const hashOf = (bytes: Hex): Hex => bytesToHex(hashBytes(hexToBytes(bytes)))
+  return async (
+    nonce: number,
+    call: Payload,
+    fees: Fees,
+  ): Promise<{ raw: string; hash: string }> => {
+    const transaction = {
+      type: 'eip1559' as const,
+      chainId,
+      nonce,
+      to: call.to as Hex,
+      data: call.data as Hex,
+      value: call.value,
+      gas: call.gas,
+      ...fees,
+    }
+    assert(account.sign !== undefined, 'a lane has a key of its own')
+    const signature = await account.sign({ hash: hashOf(serializeTransaction(transaction)) })
+    const raw = serializeTransaction(transaction, parseSignature(signature))
+    return { raw, hash: hashOf(raw) }
+  }
+}

@@ -1,0 +1,97 @@
+/** The live side of the SDK as its user sees it: what a stream is opened with, tells and can do. */
+
+import type { PlacedOrder } from './answers.ts'
+import type { LocalBook } from './local-book.ts'
+import type { OrderSubmission } from './order-submission.ts'
+import type {
+  BookMessage,
+  MarketMessage,
+  OrdersMessage,
+  Position,
+  PriceMessage,
+  QuickMarketMessage,
+  TradesMessage,
+} from './stream-messages.ts'
+import type { HeaderLines } from './transport.ts'
+
+export type StreamOptions = {
+  /** Where the exchange is: `http://127.0.0.1:8080`. */
+  readonly url: string
+  /** Headers as for REST; the bearer token among them authenticates each new connection. */
+  readonly headers?: (() => HeaderLines | Promise<HeaderLines>) | undefined
+  /** The pause before the first attempt to reconnect; it doubles each time. */
+  readonly backoffMs?: number
+  readonly backoffMsMax?: number
+  /** How long a new connection may take until the exchange says hello. */
+  readonly connectTimeoutMs?: number
+  /** How long an order may wait for its answer. */
+  readonly timeoutMs?: number
+  readonly WebSocket?: typeof WebSocket
+}
+
+/** What happens to the stream itself. */
+export type StreamEvents = {
+  open: { readonly session: string }
+  /** The connection is gone; undefined when it is not to come back. */
+  closed: {
+    readonly code: number
+    readonly reason: string
+    readonly reconnectInMs: number | undefined
+  }
+  /** A subscription is in place; `resumed` when it asked to go on where it was. */
+  subscribed: { readonly sub: string; readonly resumed: boolean }
+  /** What was in between is lost: this snapshot is a new start. */
+  reset: { readonly sub: string }
+  /** A message did not follow the one before; a new snapshot is on its way. */
+  gap: { readonly sub: string; readonly had: Position; readonly got: Position }
+  /** The local book differs from the exchange's; a new snapshot is on its way. */
+  checksum: { readonly sub: string; readonly expected: number; readonly got: number }
+  /** The exchange dropped messages because this client read too slowly. */
+  lag: { readonly sub: string; readonly dropped: number }
+  heartbeat: { readonly ts: number }
+  /** Nothing was heard for too long; the connection is given up. */
+  silent: { readonly forMs: number }
+  shutdown: { readonly reconnectInMs: number }
+  error: { readonly code: string; readonly error: string }
+}
+
+export type StreamSubscription = {
+  /** Resolves with the first snapshot, rejects when the exchange refuses. */
+  readonly ready: Promise<void>
+  close(): void
+}
+
+export type BookSubscription = StreamSubscription & { readonly book: LocalBook }
+
+export type SibylStream = {
+  on<K extends keyof StreamEvents>(event: K, listener: (news: StreamEvents[K]) => void): () => void
+  /** Keeps a book; `heard` is called after each message was applied and its checksum fitted. */
+  book(
+    what: {
+      readonly marketId: string
+      readonly outcome: 'YES' | 'NO'
+      /** The sum of the changes so often, instead of every change. */
+      readonly maxHz?: 1 | 5 | 10 | 20
+    },
+    heard?: (message: BookMessage, book: LocalBook) => void,
+  ): BookSubscription
+  trades(marketId: string, heard: (message: TradesMessage) => void): StreamSubscription
+  orders(trader: string, heard: (message: OrdersMessage) => void): StreamSubscription
+  /** One market, or all of them. */
+  market(marketId: string | undefined, heard: (message: MarketMessage) => void): StreamSubscription
+  /** The prices of an asset: `BTC`. */
+  price(asset: string, heard: (message: PriceMessage) => void): StreamSubscription
+  /** The quick markets of an asset as they open and are resolved. */
+  quickMarket(asset: string, heard: (message: QuickMarketMessage) => void): StreamSubscription
+  place(submission: OrderSubmission): Promise<PlacedOrder>
+  cancel(order: {
+    readonly orderHash: string
+    readonly marketId: string
+    readonly side?: 'buy' | 'sell'
+  }): Promise<void>
+  /** Orders placed from now on are cancelled when their connection ends; needs a token. */
+  cancelOnDisconnect(enabled: boolean): Promise<void>
+  /** Milliseconds to the exchange and back. */
+  ping(): Promise<number>
+  close(): void
+}

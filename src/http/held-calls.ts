@@ -1,0 +1,80 @@
+/**
+ * The requests in flight: those that were not answered in the call that brought them. Each has an abort
+ * handler and a deadline that is watched, until it is over.
+ */
+
+import type { Clock } from '#runtime/clock.ts'
+import type { Call } from './call.ts'
+
+type HeldCalls = {
+  /** Attaches what a request needs that is not answered in this very call. */
+  readonly hold: (call: Call) => void
+  /** It is over. */
+  readonly release: (call: Call) => void
+  readonly size: () => number
+  readonly isDraining: () => boolean
+  /** From now on answers close their connection. Resolves when nothing is in flight any more. */
+  readonly drain: () => Promise<void>
+}
+
+/** How often deadlines are looked at; they are met with this slack. */
+const SWEEP_MS = 50
+
+export function makeHeldCalls(options: {
+  readonly clock: Clock
+  /** Told of each request that has passed its deadline, until it is over. */
+  readonly overdue: (call: Call) => void
+}): HeldCalls {
+  const { clock, overdue } = options
+  const held = new Set<Call>()
+  let draining = false
+  let sweeping = false
+  let drained: (() => void) | undefined
+
+  function release(call: Call): void {
+    held.delete(call)
+    if (held.size === 0 && drained !== undefined) drained()
+  }
+
+  function gone(call: Call): void {
+    if (call.phase === 'over') {
+      call.onGone?.()
+      return
+    }
+    call.phase = 'over'
+    call.compiled.meter.aborted += 1
+    release(call)
+  }
+
+  function sweep(): void {
+    const nowMs = clock.nowMs()
+    for (const call of held) {
+      if (call.request.deadlineAtMs <= nowMs) overdue(call)
+    }
+    sweeping = held.size > 0
+    if (sweeping) clock.after(SWEEP_MS, sweep)
+  }
+
+  return {
+    hold(call) {
+      if (call.held) return
+      call.held = true
+      held.add(call)
+      call.res.onAborted(() => gone(call))
+      if (!sweeping) {
+        sweeping = true
+        clock.after(SWEEP_MS, sweep)
+      }
+    },
+    release,
+    size: () => held.size,
+    isDraining: () => draining,
+    drain() {
+      draining = true
+      if (held.size === 0) return Promise.resolve()
+      return new Promise((resolve) => {
+        drained = resolve
+      })
+    },
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * Runs days of quick markets, each with the next seed, or only their first hours:
+ * `npm run soak -- quick-days [days] [seed] [hours]`. One line per day; the first that goes wrong names its
+ * seed and ends the run. In a process of its own, since the test runner follows every promise, of which
+ * a day has millions.
+ */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { closeDatabase, openDatabase, sqlConnection } from '#store/engine/database.ts'
+import { migrate } from '#store/engine/migrate.ts'
+import { randomFrom } from '../../support/random.ts'
+import { assertDay, runDay } from './quick-day.ts'
+
+const [days = '1', first = String(Math.floor(Math.random() * 2 ** 31)), hours = '24'] =
+  process.argv.slice(2)
+const folder = mkdtempSync(join(tmpdir(), 'sibyl-quick-'))
+try {
+  for (let seed = Number(first); seed < Number(first) + Number(days); seed++) {
+    const database = await openDatabase(`sqlite:${folder}/${seed}.db`)
+    await migrate(database)
+    // What a crash of the machine would leave is another test's matter.
+    await sqlConnection(database).execute('pragma synchronous = off')
+    try {
+      const day = await runDay(randomFrom(seed), database, Number(hours))
+      const markets = Object.values(day.markets).flat()
+      const exact = markets.filter(
+        ({ strike, resolution }) => strike.exact && resolution?.end.exact,
+      )
+      const others = markets.filter(({ strike, resolution }) => {
+        return resolution !== null && resolution.source !== strike.source
+      })
+      process.stdout.write(
+        `TEST_SEED=${seed}: ${markets.length} markets, ${exact.length} at exact prices, ` +
+          `${others.length} decided by a fallback, ${day.faults} faults, ${day.restarts} restarts, ` +
+          `${day.missed.size} intervals without the exchange, ${day.published} prices\n`,
+      )
+      assertDay(day)
+    } catch (error) {
+      process.stdout.write(`TEST_SEED=${seed} failed\n`)
+      throw error
+    } finally {
+      await closeDatabase(database)
+    }
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}

@@ -1,0 +1,336 @@
+/** The rules of quick markets one by one, with an outside that does what the test says. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newQuickMarkets, quickMarkets } from '#actors/quick-markets/quick-markets.ts'
+import type {
+  QuickMarketsEvent,
+  QuickMarketsOptions,
+  QuickMarketsProtocol,
+  QuickMarketsState,
+} from '#actors/quick-markets/state.ts'
+import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import { Fault } from '#domain/fault.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { Mark, QuickMarket } from '#domain/quick-market.ts'
+import { serve } from '#runtime/serve.ts'
+import { simulatedClock } from '../../support/simulated-clock.ts'
+
+const START_SEC = 1_800_000_000
+const INTERVAL_SEC = 900
+
+const OPTIONS: QuickMarketsOptions = {
+  assets: ['BTC'],
+  sources: PRICE_SOURCES,
+  intervalSec: INTERVAL_SEC,
+  chainId: 31_337,
+  withinMs: 60_000,
+  gapMs: 5_000,
+  patienceMs: 2_000,
+  graceMs: 60_000,
+  ownMs: 600_000,
+  remainingMsMin: 60_000,
+  reportAfterMs: 2_000,
+  deviationMax: 0.01,
+  retryMs: 1_000,
+  retryMsMax: 30_000,
+}
+
+type World = {
+  /** What each history knows: by source and boundary, in USD. */
+  readonly past: Map<string, number | 'away'>
+  readonly rows: Map<MarketId, QuickMarket>
+  readonly events: QuickMarketsEvent[]
+  readonly calls: string[]
+  /** What fails while it is in here. */
+  readonly broken: Set<string>
+  say(source: PriceSource, usd: number, fields?: Partial<Observation>): Promise<void>
+  speaker(source: PriceSource | undefined): Promise<void>
+  /** Lets the time pass, a second at a time. */
+  pass(seconds: number): Promise<void>
+  /** Speaks for every source each second until so many seconds after the start. */
+  until(second: number, prices: Partial<Record<PriceSource, number>>): Promise<void>
+  /** Forgets what is in memory, and begins anew from what is recorded. */
+  restart(): void
+  market(): QuickMarket | undefined
+}
+
+function world(beforeStartSec = 10): World {
+  const clock = simulatedClock((START_SEC - beforeStartSec) * 1_000)
+  const past: World['past'] = new Map()
+  const rows: World['rows'] = new Map()
+  const marks: Mark[] = []
+  const events: QuickMarketsEvent[] = []
+  const calls: string[] = []
+  const broken = new Set<string>()
+  const idOf = (startSec: number) => `0x${startSec.toString(16).padStart(64, '0')}` as MarketId
+  const doing = async <T>(name: string, work: () => T): Promise<T> => {
+    calls.push(name)
+    if (broken.has(name)) throw new Fault('AWAY', `${name} is away`, { retryable: true })
+    return work()
+  }
+  const change = (marketId: MarketId, fields: Partial<QuickMarket>): QuickMarket => {
+    const changed = { ...rows.get(marketId)!, ...fields }
+    rows.set(marketId, changed)
+    return changed
+  }
+  const begin = () => {
+    const state = newQuickMarkets(
+      OPTIONS,
+      {
+        predict: ({ startSec }) => ({
+          marketId: idOf(startSec),
+          contractAddress: idOf(startSec).slice(0, 42) as Address,
+        }),
+        async priceAt(source, asset, atMs) {
+          calls.push(`history ${source} ${atMs / 1_000 - START_SEC}`)
+          const known = past.get(`${source} ${atMs / 1_000 - START_SEC}`)
+          if (known === 'away') throw new Fault('AWAY', 'away', { retryable: true })
+          if (known === undefined) return undefined
+          const fixed = { asset, source, via: 'history', line: 0, raw: 'past' } as const
+          return { ...fixed, price: known * 1e8, atMs, receivedAtMs: clock.nowMs() }
+        },
+        record: (terms) =>
+          doing('record', () => {
+            const present = rows.get(terms.marketId)
+            if (present !== undefined) return present
+            const row: QuickMarket = {
+              ...terms,
+              ...{ id: rows.size + 1, resolution: null, resolvedAtMs: null },
+              ...{ createTxHash: '', reportTxHash: '', onChain: 'pending' },
+            }
+            rows.set(terms.marketId, row)
+            return row
+          }),
+        decide: ({ marketId, resolution, atMs }) =>
+          doing('decide', () => {
+            const present = rows.get(marketId)!
+            if (present.resolution !== null) return present
+            return change(marketId, { resolution, resolvedAtMs: atMs })
+          }),
+        note: ({ marketId, onChain }) => doing('note', () => change(marketId, { onChain })),
+        recordMarks: async (batch) => void marks.push(...batch.marks),
+        place: () => doing('place', () => undefined),
+        close: () => doing('close', () => undefined),
+        create: () => doing('create', () => `0x${'11'.repeat(32)}`),
+        report: () => doing('report', () => `0x${'22'.repeat(32)}`),
+      },
+      { unfinished: [...rows.values()].filter(({ onChain }) => onChain !== 'reported'), marks },
+    )
+    return serve<QuickMarketsState, QuickMarketsProtocol, QuickMarketsEvent>({
+      behaviour: quickMarkets,
+      select: () => ({ state }),
+      clock,
+      mailboxMax: 1_000,
+      batchMax: 100,
+      full: undefined,
+      say: (said) => events.push(...said),
+    })
+  }
+  let served = begin()
+  const settle = async (): Promise<void> => {
+    do await new Promise((resolve) => setImmediate(resolve))
+    while (served.waiting > 0)
+    await served.drained()
+  }
+  const pass = async (seconds: number): Promise<void> => {
+    for (let second = 0; second < seconds; second++) {
+      clock.advance(1_000)
+      served.hear('Tick', {}, 0, undefined)
+      await settle()
+    }
+  }
+  const say = async (source: PriceSource, usd: number, fields: Partial<Observation> = {}) => {
+    const nowMs = clock.nowMs()
+    const fixed = { asset: 'BTC', source, via: 'stream', line: 1, raw: 'pushed' } as const
+    const observation = { ...fixed, price: usd * 1e8, atMs: nowMs, receivedAtMs: nowMs, ...fields }
+    served.hear('Observed', { observation }, 0, undefined)
+    await settle()
+  }
+  return {
+    ...{ past, rows, events, calls, broken, say, pass },
+    async speaker(source) {
+      served.hear('SpeakerChanged', { asset: 'BTC', source }, 0, undefined)
+      await settle()
+    },
+    async until(second, prices) {
+      while (clock.nowMs() < (START_SEC + second) * 1_000) {
+        await pass(1)
+        for (const [source, usd] of Object.entries(prices)) await say(source as PriceSource, usd)
+      }
+    },
+    restart() {
+      served = begin()
+    },
+    market: () => rows.get(idOf(START_SEC)),
+  }
+}
+
+test('the strike is the first price of the speaker at the start, and the end that of the same source', async () => {
+  const { until, speaker, market, events, calls } = world()
+  await speaker('pyth')
+  await until(-1, { pyth: 100, binance: 100.1 })
+  assert.equal(market(), undefined)
+  await until(0, { pyth: 101, binance: 100.5 })
+  assert.equal(market()?.strike.price, 101e8)
+  assert.equal(market()?.strike.exact, true)
+  await until(899, { pyth: 150, binance: 150 })
+  await speaker('binance')
+  await until(900, { pyth: 101, binance: 100.9 })
+  const { source, start, end, outcome } = market()!.resolution!
+  // At the start price it is YES, whoever speaks by now.
+  assert.deepEqual([source, start.price, end.price, outcome], ['pyth', 101e8, 101e8, 0])
+  await until(905, { pyth: 1, binance: 1 })
+  assert.equal(market()?.onChain, 'reported')
+  assert.deepEqual(
+    new Set(events.map(({ type, quickMarket }) => `${type} ${quickMarket.startSec - START_SEC}`)),
+    new Set(['QuickMarketOpened 0', 'QuickMarketResolved 0', 'QuickMarketOpened 900']),
+  )
+  assert.equal(events.length, 3)
+  assert.ok(!calls.some((call) => call.startsWith('history')), 'nobody had to be asked')
+})
+
+test('just below the strike is NO', async () => {
+  const { until, speaker, market } = world()
+  await speaker('coinbase')
+  await until(0, { coinbase: 100 })
+  await until(899, { coinbase: 100 })
+  await until(903, { coinbase: 99.99999999 })
+  assert.equal(market()?.resolution?.outcome, 1)
+})
+
+test('after a gap over the boundary the history says what the price was', async () => {
+  const { until, speaker, market, past, say, pass } = world()
+  past.set('pyth 0', 100.25)
+  await speaker('pyth')
+  await until(-6, { pyth: 100 })
+  await pass(8)
+  await say('pyth', 100.9)
+  await pass(2)
+  const { price, via, exact } = market()!.strike
+  assert.deepEqual([price, via, exact], [100.25e8, 'history', true])
+})
+
+test('a new connection may have missed something, so the history is asked', async () => {
+  const { until, speaker, market, past, say, pass } = world()
+  past.set('pyth 0', 100.25)
+  await speaker('pyth')
+  await until(-1, { pyth: 100 })
+  await pass(1)
+  await say('pyth', 100.9, { line: 2 })
+  assert.equal(market(), undefined)
+  await pass(3)
+  assert.equal(market()?.strike.price, 100.25e8)
+})
+
+test('without a history the first price within the bound counts, after a while, and says so', async () => {
+  const { until, speaker, market, say, pass } = world()
+  await speaker('pyth')
+  await until(-6, { pyth: 100 })
+  await pass(10)
+  await say('pyth', 100.9)
+  await pass(50)
+  assert.equal(market(), undefined)
+  await pass(10)
+  assert.deepEqual([market()?.strike.price, market()?.strike.exact], [100.9e8, false])
+})
+
+test('a market that could not open in time is left out', async () => {
+  const { until, speaker, market, past, pass } = world()
+  await speaker('pyth')
+  await until(-6, { pyth: 100 })
+  await pass(6 + 845)
+  past.set('pyth 0', 100)
+  await pass(60)
+  assert.equal(market(), undefined)
+})
+
+test('when the source of the strike cannot tell, the first fallback with both instants decides', async () => {
+  const { until, speaker, market, past, pass } = world()
+  past.set('pyth 900', 'away')
+  await speaker('pyth')
+  await until(0, { pyth: 100, coinbase: 101 })
+  await until(890, { pyth: 100, coinbase: 101 })
+  await until(910, { coinbase: 100.5 })
+  await pass(580)
+  assert.equal(market()?.resolution, null, 'its own source is waited for')
+  await pass(30)
+  const { source, start, end, outcome } = market()!.resolution!
+  assert.deepEqual([source, start.price, end.price, outcome], ['coinbase', 101e8, 100.5e8, 1])
+  assert.equal(market()?.strike.price, 100e8, 'the strike is what it was')
+})
+
+test('there is no void: without prices it waits, and is decided when there is one', async () => {
+  const { until, speaker, market, past, pass, restart } = world()
+  await speaker('pyth')
+  await until(0, { pyth: 100 })
+  await until(10, { pyth: 100 })
+  for (const source of PRICE_SOURCES) past.set(`${source} 900`, 'away')
+  await pass(4_000)
+  assert.equal(market()?.resolution, null)
+  restart()
+  await pass(4_000)
+  assert.equal(market()?.resolution, null)
+  past.set('pyth 900', 99)
+  await pass(60)
+  assert.equal(market()?.resolution?.outcome, 1)
+  assert.equal(market()?.onChain, 'reported')
+})
+
+test('an end price that two others contradict is not believed', async () => {
+  const { until, speaker, market, past, pass } = world()
+  await speaker('pyth')
+  await until(899, { pyth: 100, binance: 100.1, coinbase: 100.2 })
+  await until(901, { pyth: 137, binance: 100.1, coinbase: 100.2 })
+  past.set('pyth 900', 137)
+  await pass(30)
+  assert.equal(market()?.resolution, null)
+  // Its history is right in the end.
+  past.set('pyth 900', 99.9)
+  await pass(120)
+  assert.deepEqual(
+    [market()?.resolution?.source, market()?.resolution?.end.price],
+    ['pyth', 99.9e8],
+  )
+})
+
+test('an end price that nobody ever confirms gives way to a fallback', async () => {
+  const { until, speaker, market, past, pass } = world()
+  await speaker('pyth')
+  await until(899, { pyth: 100, binance: 100.1, coinbase: 100.2 })
+  await until(901, { pyth: 137, binance: 100, coinbase: 100.2 })
+  past.set('pyth 900', 137)
+  await pass(700)
+  const { source, outcome } = market()!.resolution!
+  assert.deepEqual([source, outcome], ['binance', 1])
+})
+
+test('every step is tried again until it is done, and a restart goes on where it was', async () => {
+  const { until, speaker, market, broken, pass, calls, restart, past } = world()
+  for (const step of ['record', 'place', 'create', 'decide', 'close', 'report', 'note']) {
+    broken.add(step)
+  }
+  past.set('pyth 0', 100)
+  past.set('pyth 900', 101)
+  await speaker('pyth')
+  await until(30, { pyth: 100 })
+  assert.equal(market(), undefined)
+  const count = (name: string) => calls.filter((call) => call === name).length
+  for (const step of ['record', 'place', 'create']) {
+    assert.ok(count(step) > 1 || step !== 'record', step)
+    broken.delete(step)
+    restart()
+    await speaker('pyth')
+    await pass(40)
+  }
+  assert.equal(market()?.strike.price, 100e8)
+  await pass(900)
+  for (const step of ['decide', 'close', 'report', 'note']) {
+    broken.delete(step)
+    restart()
+    await pass(70)
+  }
+  assert.equal(market()?.resolution?.outcome, 0)
+  assert.equal(market()?.onChain, 'reported')
+  assert.equal(market()?.id, 1)
+})

@@ -1,0 +1,536 @@
+/**
+ * Settlement without a chain, a database or a thread: the three are tables in memory that do what
+ * the real ones do, as far as settlement can tell. The chain takes transactions in the order of
+ * their nonces, settles a trade once, and can be reorganised; the lane's journal outlives a kill, and
+ * what it knows of blocks does not; markets know how far each trade has come.
+ *
+ * What settlement asks is answered at once, or, after `byHand`, when the test says so: before it was
+ * done, after, or never.
+ */
+
+import assert from 'node:assert/strict'
+import type { TradeReport } from '#actors/market/state.ts'
+import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
+import type {
+  ReportAnswer,
+  SettlementEvent,
+  SettlementPorts,
+  SettlementProtocol,
+  SettlementRules,
+  SettlementState,
+} from '#actors/settlement/state.ts'
+import type {
+  SettlementLane,
+  SettlementNews,
+  Submission,
+  TradeVerdict,
+} from '#chain/settlement-lane.ts'
+import { Fault } from '#domain/fault.ts'
+import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
+import { BUY, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
+import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
+import { type Served, serve } from '#runtime/serve.ts'
+
+export const NOON_MS = 1_800_014_400_000
+export const AWAY = new Fault('AWAY', 'it is away', { retryable: true })
+const SENDER = `0x${'5'.repeat(40)}` as Address
+const GRACE_SEC = 3_600
+
+const RULES: SettlementRules = {
+  chainId: 1,
+  batchMax: 45,
+  batchWaitMs: 0,
+  inFlightMax: 4,
+  readEveryMs: 0,
+  pollEveryMs: 0,
+  maxLagMs: 0,
+}
+
+export type Port =
+  | 'recover'
+  | 'readPending'
+  | 'readTrades'
+  | 'submit'
+  | 'poll'
+  | 'acknowledge'
+  | 'report'
+
+/** A question that settlement has asked. */
+export type Call = {
+  readonly port: Port
+  /** It is done and answered. */
+  run(): void
+  /** It is done, and the answer is lost on its way. */
+  lose(): void
+  /** It is not done. */
+  fail(error: unknown): void
+}
+
+export type Refusal = { readonly reason: string; readonly fault: FaultySide }
+
+/** One transaction, as the journal has it. */
+export type Row = {
+  readonly nonce: number
+  readonly tradeIds: readonly TradeId[]
+  txHash: string
+  closed: boolean
+  /** The block in which it was when it was closed. */
+  block: number | undefined
+  /** Replaced by one that does nothing. */
+  blank: boolean
+}
+
+type Mined = {
+  readonly block: number
+  readonly outcome: 'succeeded' | 'reverted' | 'cancelled'
+  readonly verdicts: readonly TradeVerdict[]
+}
+
+/** What the lane of one life knows of a transaction; the journal does not. */
+type Followed = {
+  block: number | undefined
+  finished: boolean
+  reopened: boolean
+  abandoned: boolean
+}
+
+type Life = {
+  readonly state: SettlementState
+  readonly served: Served
+  readonly lane: Map<number, Followed>
+  over: boolean
+}
+
+type Known = { status: TradeStatus; txHash: string; attempts: number }
+
+export class World {
+  nowMs = NOON_MS
+  readonly rules: SettlementRules
+  readonly said: SettlementEvent[] = []
+
+  // The chain.
+  readonly rows: Row[] = []
+  readonly mined = new Map<number, Mined>()
+  readonly pool = new Set<number>()
+  readonly settledBy = new Map<string, string>()
+  readonly unknownMarkets = new Set<MarketId>()
+  /** What the contract says of a trade that is not settled; undefined settles it. */
+  refuses: (tradeId: TradeId) => Refusal | undefined = () => undefined
+  /** Why a call with these trades would revert as a whole. */
+  reverts: (tradeIds: readonly TradeId[]) => { name: string; words: string } | undefined = () =>
+    undefined
+  /** Whether a block is made for whatever is sent. */
+  automine = true
+  confirmations = 0
+  unripe = new Set<TradeId>()
+  trouble = ''
+  graceSec = GRACE_SEC
+  blocks = 0
+  /** News of the first transaction that the next poll brings beside its own. */
+  news: 'replaced'[] = []
+
+  // The markets and the database.
+  readonly trades = new Map<TradeId, TradeWithOrders>()
+  readonly markets = new Map<TradeId, Known>()
+  /** What the markets wrote down, one after the other. */
+  readonly told: { tradeId: TradeId; status: TradeStatus; txHash: string; reason: string }[] = []
+  readonly database = new Map<TradeId, Known>()
+  /** Whether the database hears of what markets say at once. */
+  projecting = true
+  /** What a market says in the place of its answer. */
+  answers: (report: TradeReport) => ReportAnswer | undefined = () => undefined
+
+  // What was asked.
+  readonly asked = new Map<Port, number>()
+  readonly submissions: TradeId[][] = []
+  readonly permits: OrderHash[][] = []
+  readonly acknowledged: number[] = []
+  readonly abandoned: number[] = []
+  readonly away = new Map<Port, unknown>()
+  byHand = false
+  pending: Call[] = []
+  #life: Life
+  #made = 0
+
+  constructor(rules: Partial<SettlementRules> = {}) {
+    this.rules = { ...RULES, ...rules }
+    this.#life = this.#begin()
+  }
+
+  get state(): SettlementState {
+    return this.#life.state
+  }
+
+  /**
+   * Nothing is left of it but the journal, the chain, the markets and the database. What it had asked
+   * may still have been done.
+   */
+  kill(isDone: (call: Call) => boolean = () => false): void {
+    this.#life.over = true
+    for (const call of this.pending.splice(0)) if (isDone(call)) call.run()
+    this.#life = this.#begin()
+  }
+
+  /** A trade that its market has just matched. */
+  trade(
+    wish: {
+      market?: number
+      matchedAtMs?: number
+      expiresInSec?: number
+      permit?: boolean
+      known?: Partial<Known>
+    } = {},
+  ): TradeId {
+    const number = ++this.#made
+    const marketId = marketNumbered(wish.market ?? 1)
+    const id = tradeId(marketId, number, 0)
+    const expiration = String(Math.floor(this.nowMs / 1_000) + (wish.expiresInSec ?? 7_200))
+    const order = (side: typeof BUY | typeof SELL): VerifiedOrder =>
+      ({
+        marketId,
+        side,
+        outcome: YES,
+        expiration,
+        orderHash: `0x${side}${number}` as OrderHash,
+        ...(side === BUY && wish.permit === true ? { permit: { nonce: '0' } } : {}),
+      }) as VerifiedOrder
+    const [buy, sell] = [order(BUY), order(SELL)]
+    this.trades.set(id, {
+      tradeId: id,
+      marketId,
+      chainId: 1,
+      seq: number,
+      fillIndex: 0,
+      matchedAtMs: wish.matchedAtMs ?? this.nowMs,
+      buyOrderHash: buy.orderHash,
+      sellOrderHash: sell.orderHash,
+      size: 1,
+      buy,
+      sell,
+    } as unknown as TradeWithOrders)
+    const known: Known = { status: 'matched', txHash: '', attempts: 0, ...wish.known }
+    this.markets.set(id, { ...known })
+    this.database.set(id, { ...known })
+    return id
+  }
+
+  /** The database hears everything that the markets have said. */
+  project(): void {
+    for (const [id, known] of this.markets) this.database.set(id, { ...known })
+  }
+
+  status(id: TradeId): TradeStatus {
+    return this.markets.get(id)?.status ?? assert.fail(`nobody knows ${id}`)
+  }
+
+  /** What a market wrote down of a trade, in order. */
+  wayOf(id: TradeId): TradeStatus[] {
+    return this.told.filter((each) => each.tradeId === id).map(({ status }) => status)
+  }
+
+  saidOf<Type extends SettlementEvent['type']>(
+    type: Type,
+  ): Extract<SettlementEvent, { type: Type }>[] {
+    return this.said.filter((each) => each.type === type) as never
+  }
+
+  /** Time passes, the timer of its thread comes, and all that follows from it happens. */
+  async step(ms = 1_000): Promise<void> {
+    this.nowMs += ms
+    this.tick()
+    await this.#life.served.drained()
+  }
+
+  async steps(times: number, ms = 1_000): Promise<void> {
+    for (let step = 0; step < times; step++) await this.step(ms)
+  }
+
+  tick(): void {
+    this.#life.served.hear('Tick', {}, 0, undefined)
+  }
+
+  /** The store says that it has written new trades, and all that follows from it happens. */
+  async written(): Promise<void> {
+    this.#life.served.hear('TradesWritten', {}, 0, undefined)
+    await this.#life.served.drained()
+  }
+
+  /** Time passes and settlement goes on until it is so, while its questions wait: see `byHand`. */
+  async until(isSo: () => boolean, isMeant?: (call: Call) => boolean): Promise<void> {
+    for (let turns = 0; turns < 100; turns++) {
+      if (isSo()) return
+      await this.turn(isMeant)
+    }
+    assert.fail('it did not come about')
+  }
+
+  /** Answers the questions that are asked by now, or those of them that are meant. */
+  async turn(isMeant: (call: Call) => boolean = () => true): Promise<void> {
+    this.nowMs += 1_000
+    this.tick()
+    await turnOver()
+    const calls = this.pending
+    this.pending = calls.filter((call) => !isMeant(call))
+    for (const call of calls) if (isMeant(call)) call.run()
+    await turnOver()
+  }
+
+  /** A block with what can be in it; answers how many transactions that were. */
+  mine(): number {
+    this.blocks++
+    let taken = 0
+    for (const row of this.rows) {
+      if (this.mined.has(row.nonce)) continue
+      if (!this.pool.delete(row.nonce)) break
+      this.mined.set(row.nonce, this.#execute(row))
+      taken++
+    }
+    return taken
+  }
+
+  /** Blocks from that of the transaction on are gone, and no node remembers what was in them. */
+  reorg(nonce: number): void {
+    for (const [each, { verdicts }] of this.mined) {
+      if (each < nonce) continue
+      this.mined.delete(each)
+      for (const { tradeKey, settled } of verdicts) if (settled) this.settledBy.delete(tradeKey)
+    }
+    this.blocks += 2
+  }
+
+  #execute({ blank, tradeIds, txHash }: Row): Mined {
+    const block = this.blocks
+    if (blank) return { block, outcome: 'cancelled', verdicts: [] }
+    if (this.reverts(tradeIds) !== undefined) return { block, outcome: 'reverted', verdicts: [] }
+    const verdicts = tradeIds.map((id): TradeVerdict => {
+      const tradeKey = keyOf({ tradeId: id })
+      const marketId = this.trades.get(id)?.marketId
+      assert(marketId !== undefined)
+      const refusal = this.settledBy.has(tradeKey)
+        ? { reason: 'AlreadySettled', fault: 'none' as const }
+        : this.unknownMarkets.has(marketId)
+          ? { reason: 'MarketUnknown', fault: 'none' as const }
+          : this.refuses(id)
+      if (refusal !== undefined) return { tradeKey, settled: false, ...refusal }
+      this.settledBy.set(tradeKey, txHash)
+      return { tradeKey, settled: true, fault: 'none', reason: '' }
+    })
+    return { block, outcome: 'succeeded', verdicts }
+  }
+
+  #begin(): Life {
+    const lane = new Map<number, Followed>()
+    const call =
+      <Args extends readonly unknown[], T>(port: Port, work: (...args: Args) => T) =>
+      (...args: Args): Promise<T> =>
+        new Promise<T>((resolve, reject) => {
+          // A process that was killed hears no answers.
+          const hear = (then: () => void) => life.over || then()
+          const asked: Call = {
+            port,
+            run() {
+              const value = work(...args)
+              hear(() => resolve(value))
+            },
+            lose() {
+              work(...args)
+              hear(() => reject(AWAY))
+            },
+            fail: (error) => hear(() => reject(error)),
+          }
+          this.asked.set(port, (this.asked.get(port) ?? 0) + 1)
+          if (this.byHand) this.pending.push(asked)
+          else if (this.away.has(port)) asked.fail(this.away.get(port))
+          else asked.run()
+        })
+    const followed = (row: Row): Followed => {
+      const known = lane.get(row.nonce) ?? {
+        block: row.closed ? row.block : undefined,
+        finished: false,
+        reopened: false,
+        abandoned: false,
+      }
+      lane.set(row.nonce, known)
+      return known
+    }
+    const settlementLane: SettlementLane = {
+      recover: call('recover', () =>
+        this.rows.filter(({ closed }) => !closed).map((row) => ({ ...this.#named(row) })),
+      ),
+      submit: call('submit', (trades, { usedPermits }) => this.#submit(trades, usedPermits)),
+      poll: call('poll', () => {
+        const [first] = this.rows
+        const news = this.rows.flatMap((row) => this.#look(row, followed(row)))
+        for (const type of first === undefined ? [] : this.news.splice(0)) {
+          news.push({ ...this.#named(first as Row), type })
+        }
+        if (this.automine) this.mine()
+        const { blocks: headNumber, trouble, graceSec } = this
+        return { news, headNumber, trouble, graceSec }
+      }),
+      acknowledge: call('acknowledge', ({ nonce }) => {
+        const row = this.rows[nonce]
+        assert(row !== undefined)
+        const { finished, block } = followed(row)
+        // A reorg may have reopened it since; then its next end is to be acknowledged.
+        if (!finished || row.closed) return
+        row.closed = true
+        row.block = block
+        this.acknowledged.push(nonce)
+      }),
+      abandon: ({ nonce }) => {
+        const row = this.rows[nonce]
+        assert(row !== undefined)
+        followed(row).abandoned = true
+        this.abandoned.push(nonce)
+      },
+    }
+    const ports: SettlementPorts = {
+      lane: settlementLane,
+      readPending: call('readPending', ({ limit, exceptMarkets, exceptTrades }) => {
+        const found = [...this.database]
+          .filter(([, { status }]) => status !== 'confirmed' && status !== 'failed')
+          .map(([id]) => id)
+          .filter(
+            (id) => !exceptMarkets.includes(this.trades.get(id)?.marketId ?? ('' as MarketId)),
+          )
+          .slice(0, limit + exceptTrades.length)
+        const fresh = found.filter((id) => !exceptTrades.includes(id)).slice(0, limit)
+        return {
+          trades: this.#stored(fresh),
+          full: found.length === limit + exceptTrades.length,
+        }
+      }),
+      readTrades: call('readTrades', (ids) => this.#stored(ids)),
+      keyOf,
+      report: call('report', (_marketId, report) => this.#hear(report)),
+    }
+    const state = newSettlement(this.rules, ports)
+    const served = serve<SettlementState, SettlementProtocol, SettlementEvent>({
+      behaviour: settlement,
+      select: () => ({ state }),
+      clock: { nowMs: () => this.nowMs, after: () => () => {} },
+      mailboxMax: 10_000,
+      batchMax: 10_000,
+      full: undefined,
+      say: (said) => void (life.over || this.said.push(...said)),
+    })
+    const life: Life = { state, served, lane, over: false }
+    return life
+  }
+
+  /** Those of the trades that the database has. */
+  #stored(ids: readonly TradeId[]): TradeWithOrders[] {
+    return ids.flatMap((id) => {
+      const [trade, known] = [this.trades.get(id), this.database.get(id)]
+      if (trade === undefined || known === undefined) return []
+      return [{ ...trade, status: known.status, attempts: known.attempts }]
+    })
+  }
+
+  #named({ nonce, txHash, tradeIds }: Row) {
+    return { sender: SENDER, nonce, txHash, tradeIds }
+  }
+
+  #submit(trades: readonly TradeToSettle[], usedPermits: ReadonlySet<OrderHash>): Submission {
+    this.submissions.push(trades.map((trade) => trade.tradeId))
+    this.permits.push([...usedPermits])
+    const settled: { tradeId: TradeId; txHash: string }[] = []
+    const unripe: TradeId[] = []
+    const unknownMarkets = new Set<MarketId>()
+    const rest: TradeId[] = []
+    for (const { tradeId: id, tradeKey, marketId, status, attempts } of trades) {
+      const txHash = this.settledBy.get(tradeKey)
+      const isAsked = status !== 'matched' || attempts > 0
+      if (isAsked && txHash !== undefined && this.unripe.has(id)) unripe.push(id)
+      else if (isAsked && txHash !== undefined) settled.push({ tradeId: id, txHash })
+      else if (this.unknownMarkets.has(marketId)) unknownMarkets.add(marketId)
+      else rest.push(id)
+    }
+    const found = { settled, unripe, unknownMarkets: [...unknownMarkets] }
+    if (rest.length === 0) return found
+    const revert = this.reverts(rest)
+    if (revert !== undefined) return { ...found, revert }
+    const nonce = this.rows.length
+    const row: Row = {
+      nonce,
+      tradeIds: rest,
+      txHash: hashOf(nonce),
+      closed: false,
+      block: undefined,
+      blank: false,
+    }
+    this.rows.push(row)
+    this.pool.add(nonce)
+    if (this.automine) this.mine()
+    return { ...found, sent: this.#named(row) }
+  }
+
+  /** One step of the lane with one transaction. */
+  #look(row: Row, known: Followed): SettlementNews[] {
+    const mined = this.mined.get(row.nonce)
+    const named = this.#named(row)
+    if (known.finished || (row.closed && !known.reopened)) {
+      if (mined?.block === known.block) return []
+      Object.assign(known, { block: undefined, finished: false, reopened: row.closed })
+      return [{ ...named, type: 'vanished' }]
+    }
+    if (known.reopened) {
+      row.closed = false
+      known.reopened = false
+    }
+    if (mined === undefined) {
+      if (known.block !== undefined) {
+        known.block = undefined
+        return [{ ...named, type: 'vanished' }]
+      }
+      if (known.abandoned) row.blank = true
+      this.pool.add(row.nonce)
+      return []
+    }
+    const news: SettlementNews[] = []
+    if (known.block !== mined.block) news.push({ ...named, type: 'mined' })
+    known.block = mined.block
+    if (this.blocks - mined.block < this.confirmations) return news
+    known.finished = true
+    const { outcome, verdicts } = mined
+    return [...news, { ...named, type: 'finished', outcome, gasUsed: 100_000, verdicts }]
+  }
+
+  /** As a market does: it goes where the way of a trade allows, and says where it is. */
+  #hear(report: TradeReport): ReportAnswer {
+    const instead = this.answers(report)
+    if (instead !== undefined) return instead
+    const { tradeId: id, status, txHash, reason } = report
+    const known = this.markets.get(id)
+    assert(known !== undefined, `nobody knows ${id}`)
+    const isDecided = known.status === 'confirmed' || known.status === 'failed'
+    const may = status === 'reverted' ? known.status === 'confirmed' : !isDecided
+    if (!may || (known.status === status && known.txHash === txHash)) {
+      return { status: known.status }
+    }
+    known.status = status
+    known.txHash = txHash
+    if (status === 'submitted') known.attempts++
+    this.told.push({ tradeId: id, status, txHash, reason })
+    if (this.projecting) this.database.set(id, { ...known })
+    return { status }
+  }
+}
+
+/** Everything that follows from what has happened happens. */
+export async function turnOver(): Promise<void> {
+  for (let turns = 0; turns < 4; turns++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+export function marketNumbered(number: number): MarketId {
+  return `0x${String(number).padStart(64, '0')}` as MarketId
+}
+
+export function hashOf(nonce: number): string {
+  return `0x${String(nonce).padStart(64, 'a')}`
+}
+
+export function keyOf({ tradeId: id }: { readonly tradeId: TradeId }): string {
+  return `key of ${id}`
+}

@@ -1,0 +1,1141 @@
+/** What settlement decides, driven without a chain: the outside is a table that the test answers from. */
+
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { statusOf } from '#actors/settlement/lag.ts'
+import type { SettlementState } from '#actors/settlement/state.ts'
+import type { TradeId } from '#domain/ids.ts'
+import { reject } from '#domain/rejection.ts'
+import { type Random, randomFrom } from '../../support/random.ts'
+import {
+  AWAY,
+  hashOf,
+  keyOf,
+  marketNumbered,
+  type Port,
+  type Refusal,
+  turnOver,
+  World,
+} from './settlement-fixture.ts'
+
+const POOR: Refusal = { reason: 'InsufficientCollateral', fault: 'buyer' }
+
+function several(world: World, count: number): TradeId[] {
+  return Array.from({ length: count }, () => world.trade())
+}
+
+/** Nothing is under way and nothing is left to tell. */
+function assertIdle(state: SettlementState): void {
+  assert.deepEqual(
+    [state.held.size, state.batches.size, state.queue.length, state.groups.length, state.reporting],
+    [0, 0, 0, 0, 0],
+  )
+}
+
+/** It would look by itself only after an hour. */
+const HOURLY = { readEveryMs: 3_600_000, pollEveryMs: 3_600_000 }
+
+describe('settlement hears of new trades', () => {
+  it('and sends them without waiting for its next look', async () => {
+    const world = new World(HOURLY)
+    await world.step()
+    const id = world.trade()
+    await world.steps(3)
+    assert.deepEqual(world.submissions, [])
+    await world.written()
+    assert.deepEqual(world.submissions, [[id]])
+    assert.deepEqual(world.wayOf(id), ['submitted'])
+  })
+
+  it('while it reads, and reads again', async () => {
+    const world = new World(HOURLY)
+    await world.step()
+    world.byHand = true
+    const first = world.trade()
+    void world.written()
+    await turnOver()
+    const [reading] = world.pending.splice(0)
+    reading?.run()
+    const second = world.trade()
+    void world.written()
+    world.byHand = false
+    await turnOver()
+    await world.steps(2, 100)
+    assert.deepEqual(world.submissions.flat(), [first, second])
+  })
+
+  it('again after a read that failed', async () => {
+    const world = new World(HOURLY)
+    await world.step()
+    const id = world.trade()
+    world.away.set('readPending', AWAY)
+    await world.written()
+    world.away.clear()
+    await world.steps(2)
+    assert.deepEqual(world.submissions, [[id]])
+  })
+
+  it('many times in a row, and reads no oftener than it takes', async () => {
+    const world = new World(HOURLY)
+    await world.steps(2)
+    const before = world.asked.get('readPending') ?? 0
+    for (let told = 0; told < 100; told++) await world.written()
+    await world.steps(10, 10)
+    assert.equal((world.asked.get('readPending') ?? 0) - before, 2)
+  })
+})
+
+describe('settlement sends', () => {
+  it('trades that wait together as one transaction, and tells their markets every change', async () => {
+    const world = new World()
+    const trades = several(world, 3)
+    await world.steps(4)
+    assert.deepEqual(world.submissions, [trades])
+    for (const id of trades) assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
+    assert(world.told.every(({ txHash }) => txHash === hashOf(0)))
+    assert.deepEqual(world.acknowledged, [0])
+    assertIdle(world.state)
+    assert.deepEqual(world.saidOf('BatchSent'), [{ type: 'BatchSent', trades: 3 }])
+    assert.partialDeepStrictEqual(world.saidOf('BatchEnded'), [{ settled: 3, rejected: 0 }])
+    assert.equal(world.saidOf('TradeEnded').length, 3)
+  })
+
+  it('a batch when it is full, the oldest first, and what is left once it has waited', async () => {
+    const world = new World({ batchMax: 2, batchWaitMs: 5_000 })
+    const trades = several(world, 5)
+    await world.steps(3)
+    assert.deepEqual(world.submissions, [trades.slice(0, 2), trades.slice(2, 4)])
+    await world.step()
+    assert.equal(world.submissions.length, 2)
+    await world.steps(3)
+    assert.deepEqual(world.submissions[2], trades.slice(4))
+    assertIdle(world.state)
+  })
+
+  it('a trade that waits with those that came while it did', async () => {
+    const world = new World({ batchWaitMs: 5_000 })
+    const first = world.trade()
+    await world.steps(3)
+    const second = world.trade()
+    await world.steps(2)
+    assert.deepEqual(world.submissions, [])
+    await world.steps(2)
+    assert.deepEqual(world.submissions, [[first, second]])
+  })
+
+  it('no more transactions than may be in no block at once', async () => {
+    const world = new World({ batchMax: 1, inFlightMax: 2 })
+    world.automine = false
+    several(world, 4)
+    await world.steps(5)
+    assert.equal(world.rows.length, 2)
+    world.mine()
+    await world.step()
+    assert.equal(world.rows.length, 4)
+  })
+
+  it('a trade as submitted until it has its confirmations', async () => {
+    const world = new World()
+    world.confirmations = 2
+    const id = world.trade()
+    await world.steps(3)
+    assert.deepEqual(world.wayOf(id), ['submitted'])
+    assert.deepEqual(statusOf(world.state).inFlight, 1)
+    world.mine()
+    world.mine()
+    await world.steps(2)
+    assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
+  })
+
+  it('the permit of an order until it was used', async () => {
+    const world = new World()
+    const id = world.trade({ permit: true })
+    await world.steps(3)
+    world.trade()
+    await world.steps(2)
+    assert.deepEqual(world.permits, [[], [world.trades.get(id)?.buyOrderHash]])
+  })
+
+  it('a transaction with higher fees under its new hash', async () => {
+    const world = new World()
+    world.automine = false
+    const id = world.trade()
+    await world.step()
+    const [row] = world.rows
+    assert(row !== undefined)
+    row.txHash = hashOf(77)
+    world.news.push('replaced')
+    await world.step()
+    assert.deepEqual(
+      world.told.map(({ status, txHash }) => [status, txHash]),
+      [
+        ['submitted', hashOf(0)],
+        ['submitted', hashOf(77)],
+      ],
+    )
+    world.mine()
+    await world.steps(2)
+    assert.equal(world.told.at(-1)?.txHash, hashOf(77))
+    assert.equal(world.markets.get(id)?.attempts, 2)
+  })
+
+  it('trades again when the transaction was cancelled or lost, after asking about them', async () => {
+    const world = new World()
+    world.automine = false
+    const trades = several(world, 2)
+    await world.step()
+    const [row] = world.rows
+    assert(row !== undefined)
+    row.blank = true
+    world.mine()
+    await world.step()
+    world.automine = true
+    await world.steps(3)
+    assert.deepEqual(world.submissions, [trades, trades])
+    for (const id of trades) assert.equal(world.status(id), 'confirmed')
+    assert.deepEqual(world.acknowledged, [0, 1])
+    assertIdle(world.state)
+  })
+
+  it('nothing again that has just ended, although the database has not heard of it', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.projecting = false
+    await world.steps(30)
+    assert.deepEqual(world.submissions, [[id]])
+    assert.equal(world.status(id), 'confirmed')
+    assertIdle(world.state)
+    // A minute later nobody remembers. The contract does, and its market hears nothing new.
+    await world.steps(60)
+    assert.equal(world.rows.length, 2)
+    assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
+    assertIdle(world.state)
+  })
+})
+
+describe('settlement finds', () => {
+  it('the trade that makes a batch revert by halving it, and the others settle', async () => {
+    const world = new World({ inFlightMax: 1 })
+    const trades = several(world, 8)
+    const bad = trades[5]
+    assert(bad !== undefined)
+    world.reverts = (ids) => (ids.includes(bad) ? { name: 'Panic', words: 'a panic' } : undefined)
+    await world.steps(12)
+    assert.deepEqual(
+      world.saidOf('BatchReverts').slice(0, 4),
+      [8, 4, 2, 1].map((size) => ({ type: 'BatchReverts', trades: size, why: 'a panic' })),
+    )
+    for (const id of trades) assert.equal(world.status(id) === 'confirmed', id !== bad, id)
+    assert.deepEqual(world.wayOf(bad), [], 'it is not failed, it is nobody’s fault')
+    world.reverts = () => undefined
+    await world.step(600_000)
+    await world.steps(3)
+    assert.equal(world.status(bad), 'confirmed')
+    assertIdle(world.state)
+  })
+
+  it('that trade too when the transaction reverts only in its block', async () => {
+    const world = new World()
+    world.automine = false
+    const trades = several(world, 3)
+    const [bad] = trades
+    await world.step()
+    world.reverts = (ids) => (bad !== undefined && ids.includes(bad) ? PANIC : undefined)
+    world.mine()
+    world.automine = true
+    await world.steps(6)
+    assert.deepEqual(
+      trades.map((id) => world.status(id)),
+      ['submitted', 'confirmed', 'confirmed'],
+    )
+    assert.partialDeepStrictEqual(world.saidOf('BatchEnded')[0], { outcome: 'reverted' })
+  })
+
+  it('a contract that takes nothing: all wait, none is tried by itself, and it says why', async () => {
+    const world = new World()
+    const trades = several(world, 4)
+    world.reverts = () => ({ name: 'EnforcedPause', words: 'it is paused' })
+    await world.steps(6)
+    assert.deepEqual(world.submissions, [trades, trades, trades])
+    assert.equal(statusOf(world.state).why, 'it is paused')
+    world.reverts = () => undefined
+    await world.steps(4)
+    assert.equal(statusOf(world.state).why, '')
+    for (const id of trades) assert.equal(world.status(id), 'confirmed')
+  })
+
+  it('a market that is not on chain yet: its trades wait and are not read, the others go', async () => {
+    const world = new World()
+    const late = marketNumbered(2)
+    world.unknownMarkets.add(late)
+    const [waits, goes] = [world.trade({ market: 2 }), world.trade()]
+    await world.steps(2, 500)
+    assert.equal(world.status(goes), 'confirmed')
+    assert.equal(statusOf(world.state).waiting, 1)
+    const later = world.trade({ market: 2 })
+    await world.step(100)
+    assert(!world.state.held.has(later), 'what cannot be sent is left in the database')
+    world.unknownMarkets.clear()
+    await world.steps(4)
+    for (const id of [waits, later]) assert.equal(world.status(id), 'confirmed')
+  })
+
+  it('a market that a reorg took: its trades wait for it to come back', async () => {
+    const world = new World()
+    world.automine = false
+    const id = world.trade({ market: 2 })
+    await world.step()
+    world.unknownMarkets.add(marketNumbered(2))
+    world.mine()
+    await world.step()
+    assert.equal(statusOf(world.state).waiting, 1)
+    world.unknownMarkets.clear()
+    world.automine = true
+    await world.steps(4)
+    assert.equal(world.status(id), 'confirmed')
+  })
+
+  it('a market that never comes: its trade fails when its orders cannot settle any more', async () => {
+    const world = new World()
+    world.unknownMarkets.add(marketNumbered(2))
+    const id = world.trade({ market: 2, expiresInSec: 60 })
+    await world.steps(3)
+    await world.step(60_000)
+    assert.equal(world.status(id), 'matched', 'the contract’s grace is not over')
+    await world.step(3_600_000)
+    await world.steps(3)
+    assert.deepEqual(world.wayOf(id), ['failed'])
+    assert.equal(world.told.at(-1)?.reason, 'MarketUnknown')
+    assertIdle(world.state)
+  })
+})
+
+const PANIC = { name: 'Panic', words: 'a panic' }
+
+describe('settlement fails', () => {
+  for (const fault of ['buyer', 'seller', 'both'] as const) {
+    it(`a trade alone, with the reason of the chain and its fault: ${fault}`, async () => {
+      const world = new World()
+      const reports: unknown[] = []
+      world.answers = ({ status, reason, fault: side, txHash, size }) => {
+        if (status === 'failed') reports.push({ reason, side, txHash, size })
+        return undefined
+      }
+      const [good, bad] = several(world, 2)
+      assert(good !== undefined && bad !== undefined)
+      world.refuses = (id) => (id === bad ? { reason: 'Refused', fault } : undefined)
+      await world.steps(4)
+      assert.equal(world.status(good), 'confirmed')
+      assert.deepEqual(world.wayOf(bad), ['submitted', 'failed'])
+      assert.deepEqual(reports, [{ reason: 'Refused', side: fault, txHash: hashOf(0), size: 1 }])
+      assert.equal(world.rows.length, 1, 'it is not sent again')
+      assertIdle(world.state)
+    })
+  }
+
+  it('nothing that is nobody’s fault: it is tried again by itself, less and less often', async () => {
+    const world = new World()
+    const [good, bad] = several(world, 2)
+    assert(good !== undefined && bad !== undefined)
+    world.refuses = (id) => (id === bad ? { reason: 'Paused', fault: 'none' } : undefined)
+    const triedAtSec: number[] = []
+    for (let second = 0; second < 70; second++) {
+      const before = world.rows.length
+      await world.step()
+      if (world.rows.length > before) triedAtSec.push(second)
+    }
+    assert.deepEqual(world.submissions.slice(1), Array(triedAtSec.length - 1).fill([bad]))
+    const pauses = triedAtSec.slice(1).map((at, index) => at - (triedAtSec[index] ?? 0))
+    assert.deepEqual(
+      pauses.map((pause, index) => pause - 2 ** (index + 1)),
+      pauses.map(() => pauses[0]! - 2),
+      'each pause is twice the one before, and the same moment to hear of it',
+    )
+    assert(pauses.length >= 4)
+    assert.equal(world.status(good), 'confirmed')
+    assert.equal(world.status(bad), 'submitted')
+    world.refuses = () => undefined
+    await world.steps(70)
+    assert.equal(world.status(bad), 'confirmed')
+  })
+
+  it('such a trade once its orders cannot settle any more', async () => {
+    const world = new World()
+    world.refuses = () => ({ reason: 'Paused', fault: 'none' })
+    const id = world.trade({ expiresInSec: 60 })
+    await world.step(60_000)
+    await world.step(3_000)
+    assert.equal(world.status(id), 'submitted')
+    await world.step(3_600_000)
+    await world.steps(4)
+    assert.deepEqual(world.wayOf(id).at(-1), 'failed')
+    assert.equal(world.told.at(-1)?.reason, 'Paused')
+    assertIdle(world.state)
+  })
+
+  it('nothing that settled before: which transaction did it is found out', async () => {
+    const world = new World()
+    const id = world.trade()
+    // Somebody has sent it, and the journal knows nothing of it.
+    world.settledBy.set(keyOf({ tradeId: id }), '0xother')
+    await world.steps(4)
+    assert.equal(world.status(id), 'confirmed')
+    assert.equal(world.told.at(-1)?.txHash, '0xother')
+    assert.equal(world.rows.length, 1)
+    assertIdle(world.state)
+  })
+
+  it('nothing that a receipt says nothing of', async () => {
+    const world = new World()
+    world.automine = false
+    const id = world.trade()
+    await world.step()
+    world.mined.set(0, { block: world.blocks, outcome: 'succeeded', verdicts: [] })
+    world.pool.clear()
+    await world.step()
+    world.automine = true
+    await world.steps(4)
+    assert.deepEqual(world.wayOf(id), ['submitted', 'submitted', 'confirmed'])
+    assertIdle(world.state)
+  })
+})
+
+describe('settlement tells markets', () => {
+  it('again, after a moment, what nobody answered', async () => {
+    const world = new World()
+    const id = world.trade()
+    const silence = [
+      { unanswered: 'closed' },
+      reject('OVERLOADED'),
+      reject('OUTCOME_UNKNOWN'),
+    ] as const
+    let asked = 0
+    world.answers = () => silence[asked++]
+    await world.step()
+    assert.equal(asked, 1)
+    await world.step(199)
+    assert.equal(asked, 1, 'not at once')
+    await world.step(1)
+    assert.equal(asked, 2)
+    assert.deepEqual(world.acknowledged, [])
+    assert.equal(statusOf(world.state).unreported, 1)
+    await world.steps(3)
+    assert.equal(world.status(id), 'confirmed')
+    assert.deepEqual(world.acknowledged, [0])
+  })
+
+  it('only the newest of what they have not heard yet', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.answers = () => ({ unanswered: 'closed' })
+    await world.step()
+    await world.step(100)
+    world.answers = () => undefined
+    await world.step(100)
+    assert.deepEqual(world.wayOf(id), ['confirmed'])
+  })
+
+  it('one after the other what they are to hear of one trade', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.byHand = true
+    await world.until(() => world.pending.some(({ port }) => port === 'report'))
+    // The end is known while the first report is on its way.
+    for (let looks = 0; looks < 3; looks++) await world.turn(({ port }) => port !== 'report')
+    assert.equal(world.pending.filter(({ port }) => port === 'report').length, 1)
+    await world.turn()
+    await world.turn()
+    assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
+  })
+
+  it('that a batch has ended before its row is closed, every one of them', async () => {
+    const world = new World()
+    const [first, second] = [world.trade({ market: 1 }), world.trade({ market: 2 })]
+    world.answers = ({ tradeId }) => (tradeId === second ? { unanswered: 'closed' } : undefined)
+    await world.steps(5)
+    assert.equal(world.status(first), 'confirmed')
+    assert.deepEqual(world.acknowledged, [])
+    world.answers = () => undefined
+    world.away.set('acknowledge', AWAY)
+    await world.steps(3)
+    assert.equal(world.status(second), 'confirmed')
+    assert.equal(world.state.batches.size, 1)
+    world.away.clear()
+    await world.steps(3)
+    assert.deepEqual(world.acknowledged, [0])
+    assertIdle(world.state)
+  })
+
+  it('nothing more when one refuses for good, and says that they disagree', async () => {
+    const world = new World()
+    world.trade()
+    world.answers = ({ status }) => (status === 'confirmed' ? reject('NOT_FOUND') : undefined)
+    await world.steps(4)
+    assert.match(world.saidOf('Contradiction')[0]?.what ?? '', /confirmed is not heard: NOT_FOUND/)
+    assertIdle(world.state)
+  })
+
+  it('and says that they disagree when a trade settled that has failed here', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.answers = ({ status }) => (status === 'confirmed' ? { status: 'failed' } : undefined)
+    await world.steps(4)
+    assert.partialDeepStrictEqual(world.saidOf('Contradiction'), [{ tradeId: id }])
+    assertIdle(world.state)
+  })
+
+  it('first that it is taken back when a trade fails that had been confirmed', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.refuses = () => POOR
+    world.automine = false
+    await world.step()
+    // A block that has gone confirmed it, and whoever saw that is dead.
+    world.markets.get(id)!.status = 'confirmed'
+    world.mine()
+    await world.steps(3)
+    assert.deepEqual(world.wayOf(id), ['submitted', 'reverted', 'failed'])
+    assert.deepEqual(world.saidOf('Contradiction'), [])
+    assertIdle(world.state)
+  })
+})
+
+describe('settlement that was killed', () => {
+  it('follows what the journal has open and sends nothing anew', async () => {
+    const world = new World()
+    world.automine = false
+    const trades = several(world, 2)
+    world.answers = () => ({ unanswered: 'closed' })
+    await world.step()
+    world.kill()
+    world.answers = () => undefined
+    await world.steps(3)
+    for (const id of trades) assert.deepEqual(world.wayOf(id), ['submitted'])
+    assert.equal(world.submissions.length, 1)
+    world.mine()
+    await world.steps(3)
+    for (const id of trades) assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
+    assert.equal(world.rows.length, 1)
+    assertIdle(world.state)
+  })
+
+  it('tells the end of a batch again when its row was not closed', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.away.set('acknowledge', AWAY)
+    await world.steps(4)
+    assert.equal(world.status(id), 'confirmed')
+    world.kill()
+    world.away.clear()
+    await world.steps(3)
+    assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'], 'its market heard nothing new')
+    assert.deepEqual(world.acknowledged, [0])
+    assert.equal(world.rows.length, 1)
+    assertIdle(world.state)
+  })
+
+  it('asks about a trade that was sent before it sends it again', async () => {
+    const world = new World()
+    const sent = { status: 'submitted', txHash: hashOf(99), attempts: 1 } as const
+    const [settled, lost] = [world.trade({ known: sent }), world.trade({ known: sent })]
+    world.settledBy.set(keyOf({ tradeId: settled }), hashOf(99))
+    world.unripe.add(settled)
+    await world.steps(3)
+    assert.deepEqual(world.rows[0]?.tradeIds, [lost])
+    assert.equal(world.status(settled), 'submitted', 'not for long enough to believe it')
+    world.unripe.clear()
+    await world.steps(3)
+    for (const id of [settled, lost]) assert.equal(world.status(id), 'confirmed')
+    assert.equal(world.markets.get(settled)?.txHash, hashOf(99))
+    assert.equal(world.rows.length, 1)
+    assertIdle(world.state)
+  })
+
+  it('begins with the journal, and waits for it as long as it is away', async () => {
+    const world = new World()
+    world.trade()
+    world.away.set('recover', AWAY)
+    await world.steps(5)
+    assert.equal(world.asked.get('readPending'), undefined)
+    assert.equal(world.asked.get('poll'), undefined)
+    assert(world.saidOf('StepFailed').every(({ step }) => step === 'recover'))
+    world.away.clear()
+    await world.steps(8)
+    assertIdle(world.state)
+    assert.equal(world.rows.length, 1)
+  })
+})
+
+describe('after a reorg that removes a batch', () => {
+  it('its trades are reverted, and the same transaction is sent again', async () => {
+    const world = new World()
+    const trades = several(world, 2)
+    await world.steps(4)
+    world.reorg(0)
+    await world.steps(5)
+    for (const id of trades) {
+      assert.deepEqual(world.wayOf(id), [
+        'submitted',
+        'confirmed',
+        'reverted',
+        'submitted',
+        'confirmed',
+      ])
+    }
+    assert.equal(world.rows.length, 1)
+    assert.deepEqual(world.abandoned, [])
+    assert.deepEqual(world.acknowledged, [0, 0])
+    assert.deepEqual(world.saidOf('BatchVanished'), [{ type: 'BatchVanished', trades: 2 }])
+    assertIdle(world.state)
+  })
+
+  it('before its row is closed: the same', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.away.set('acknowledge', AWAY)
+    await world.steps(3)
+    world.reorg(0)
+    world.away.clear()
+    await world.steps(5)
+    const way = world.wayOf(id)
+    assert.deepEqual(way.slice(0, 3), ['submitted', 'confirmed', 'reverted'])
+    assert.equal(way.at(-1), 'confirmed')
+    assert.equal(world.rows.length, 1)
+    assert.deepEqual(world.acknowledged, [0])
+    assertIdle(world.state)
+  })
+
+  it('nothing is sent or looked for until the markets have said what they think of it', async () => {
+    const world = new World()
+    world.trade()
+    await world.steps(4)
+    world.reorg(0)
+    world.answers = () => ({ unanswered: 'closed' })
+    await world.step()
+    const [polls, rows] = [world.asked.get('poll'), world.rows.length]
+    world.trade()
+    await world.steps(5)
+    assert.equal(world.asked.get('poll'), polls)
+    assert.equal(world.rows.length, rows)
+    assert.equal(world.mined.size, 0)
+    world.answers = () => undefined
+    await world.steps(5)
+    assert.equal(world.mined.size, 2)
+    assertIdle(world.state)
+  })
+
+  it('nor until the database has said which trades they were', async () => {
+    const world = new World()
+    const id = world.trade()
+    await world.steps(4)
+    world.reorg(0)
+    world.away.set('readTrades', AWAY)
+    await world.steps(3)
+    assert.equal(world.mined.size, 0)
+    assert.equal(world.status(id), 'confirmed')
+    world.away.clear()
+    await world.steps(6)
+    assert.equal(world.status(id), 'confirmed')
+    assert(world.wayOf(id).includes('reverted'))
+    assertIdle(world.state)
+  })
+
+  it('with a trade that had failed: its nonce is given away, the others go into a new batch', async () => {
+    const world = new World()
+    const [good, bad] = several(world, 2)
+    assert(good !== undefined && bad !== undefined)
+    world.refuses = (id) => (id === bad ? POOR : undefined)
+    await world.steps(4)
+    assert.deepEqual([world.status(good), world.status(bad)], ['confirmed', 'failed'])
+    world.reorg(0)
+    // In this branch the buyer has funds: the same transaction would settle what has failed.
+    world.refuses = () => undefined
+    await world.steps(8)
+    assert.deepEqual(world.abandoned, [0])
+    assert.deepEqual(
+      world.rows.map(({ blank, tradeIds }) => ({ blank, tradeIds })),
+      [
+        { blank: true, tradeIds: [good, bad] },
+        { blank: false, tradeIds: [good] },
+      ],
+    )
+    assert.deepEqual(world.wayOf(bad), ['submitted', 'failed'])
+    assert.equal(world.status(good), 'confirmed')
+    assert.equal(world.settledBy.has(keyOf({ tradeId: bad })), false)
+    assertIdle(world.state)
+  })
+
+  it('while nobody was there to see it: what had failed does not settle', async () => {
+    const world = new World()
+    const [good, bad] = several(world, 2)
+    assert(good !== undefined && bad !== undefined)
+    world.refuses = (id) => (id === bad ? POOR : undefined)
+    // The markets know, the row is not closed.
+    world.away.set('acknowledge', AWAY)
+    await world.steps(4)
+    assert.equal(world.status(bad), 'failed')
+    world.kill()
+    world.reorg(0)
+    world.away.clear()
+    world.refuses = () => undefined
+    await world.steps(8)
+    assert.equal(world.status(bad), 'failed')
+    assert.equal(world.settledBy.has(keyOf({ tradeId: bad })), false)
+    assert.equal(world.settledBy.has(keyOf({ tradeId: good })), true)
+    assertIdle(world.state)
+  })
+})
+
+describe('after a reorg and a kill', () => {
+  it('what settled although it had failed is said', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.refuses = () => POOR
+    world.away.set('acknowledge', AWAY)
+    await world.steps(4)
+    assert.equal(world.status(id), 'failed')
+    world.kill()
+    world.reorg(0)
+    world.away.clear()
+    world.refuses = () => undefined
+    // A node had kept it.
+    world.pool.add(0)
+    world.mine()
+    await world.steps(4)
+    assert.partialDeepStrictEqual(world.saidOf('Contradiction'), [{ tradeId: id }])
+    assertIdle(world.state)
+  })
+
+  it('what had failed is found out from its market where the database does not know yet', async () => {
+    const world = new World()
+    const [good, bad] = several(world, 2)
+    assert(good !== undefined && bad !== undefined)
+    world.refuses = (id) => (id === bad ? POOR : undefined)
+    await world.step()
+    world.projecting = false
+    await world.steps(3)
+    assert.equal(world.status(bad), 'failed')
+    assert.equal(world.database.get(bad)?.status, 'submitted')
+    world.reorg(0)
+    world.refuses = () => undefined
+    await world.steps(8)
+    assert(world.abandoned.includes(0))
+    assert.equal(world.status(bad), 'failed')
+    assert.equal(world.settledBy.has(keyOf({ tradeId: bad })), false)
+    assert.equal(world.settledBy.has(keyOf({ tradeId: good })), true)
+    assertIdle(world.state)
+  })
+
+  it('a trade that was confirmed, and whose transaction is gone for good, is taken back', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.away.set('acknowledge', AWAY)
+    await world.steps(4)
+    assert.equal(world.status(id), 'confirmed')
+    world.kill()
+    world.reorg(0)
+    world.rows[0]!.blank = true
+    world.away.clear()
+    await world.steps(6)
+    const again = ['reverted', 'submitted', 'confirmed'] as const
+    assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed', ...again])
+    assert.deepEqual(world.acknowledged, [0, 1])
+    assertIdle(world.state)
+  })
+
+  it('a row is not closed before its market has heard that a trade is taken back', async () => {
+    const world = new World()
+    world.trade()
+    world.away.set('acknowledge', AWAY)
+    await world.steps(4)
+    world.kill()
+    world.reorg(0)
+    world.rows[0]!.blank = true
+    world.away.clear()
+    world.away.set('submit', AWAY)
+    world.answers = ({ status }) => (status === 'reverted' ? { unanswered: 'closed' } : undefined)
+    await world.steps(5)
+    assert.deepEqual(world.acknowledged, [])
+  })
+
+  it('a trade that is in two transactions fails only if neither settles it', async () => {
+    const world = new World()
+    world.automine = false
+    const id = world.trade()
+    await world.step()
+    const [row] = world.rows
+    assert(row !== undefined)
+    world.rows.push({ ...row, nonce: 1, txHash: hashOf(1) })
+    world.kill()
+    await world.step()
+    world.pool.delete(1)
+    world.refuses = () => POOR
+    world.mine()
+    world.away.set('submit', AWAY)
+    await world.step()
+    world.refuses = () => undefined
+    world.mine()
+    await world.steps(3)
+    assert.equal(world.status(id), 'confirmed')
+    assert(!world.wayOf(id).includes('failed'))
+    assertIdle(world.state)
+  })
+
+  it('a batch that reverts and has nothing left to settle keeps nobody back', async () => {
+    const world = new World()
+    world.automine = false
+    world.projecting = false
+    const id = world.trade()
+    await world.step()
+    world.reverts = () => PANIC
+    world.mine()
+    world.markets.get(id)!.status = 'failed'
+    world.kill()
+    await world.steps(2)
+    world.project()
+    world.reverts = () => undefined
+    world.automine = true
+    const next = world.trade()
+    await world.steps(4)
+    assert.equal(world.status(next), 'confirmed')
+    assertIdle(world.state)
+  })
+
+  it('a row whose closing is answered late is not taken for closed', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.byHand = true
+    const isClosing = ({ port }: { port: Port }) => port === 'acknowledge'
+    await world.until(
+      () => world.pending.some(isClosing),
+      (call) => !isClosing(call),
+    )
+    world.reorg(0)
+    world.automine = false
+    await world.until(
+      () => world.wayOf(id).filter((status) => status === 'submitted').length === 2,
+      (call) => !isClosing(call),
+    )
+    await world.turn()
+    world.automine = true
+    await world.until(() => world.rows[0]?.closed === true && world.state.batches.size === 0)
+    assert.equal(world.status(id), 'confirmed')
+    assertIdle(world.state)
+  })
+})
+
+describe('settlement is behind', () => {
+  const lags = (world: World) => world.saidOf('LagChanged').map(({ behind }) => behind)
+
+  it('while the oldest trade that could have settled is too old', async () => {
+    const world = new World({ maxLagMs: 10_000 })
+    world.trade()
+    world.away.set('submit', AWAY)
+    await world.steps(11)
+    assert.deepEqual(lags(world), [true])
+    assert.equal(statusOf(world.state).behind, true)
+    assert.equal(statusOf(world.state).why, AWAY.message)
+    world.away.clear()
+    await world.steps(20)
+    assert.deepEqual(lags(world), [true, false])
+    assert.equal(statusOf(world.state).oldestMs, 0)
+  })
+
+  it('not for trades whose market is not mined, nor for those that only wait to be told', async () => {
+    const world = new World({ maxLagMs: 10_000 })
+    world.unknownMarkets.add(marketNumbered(2))
+    world.trade({ market: 2 })
+    world.trade()
+    world.answers = () => ({ unanswered: 'closed' })
+    await world.steps(20, 900)
+    world.trade({ market: 2 })
+    await world.steps(20, 900)
+    assert.deepEqual(lags(world), [], 'nor while its market is looked for again')
+    assert.equal(statusOf(world.state).unreported, 1)
+    world.unknownMarkets.clear()
+    world.away.set('submit', AWAY)
+    await world.steps(10)
+    assert.deepEqual(lags(world), [], 'its time counts from then on')
+    await world.steps(5)
+    assert.deepEqual(lags(world), [true])
+  })
+
+  it('not for an old trade whose market was never there', async () => {
+    const world = new World({ maxLagMs: 10_000 })
+    world.unknownMarkets.add(marketNumbered(2))
+    world.trade({ market: 2, matchedAtMs: world.nowMs - 60_000 })
+    await world.steps(20, 300)
+    assert.deepEqual(lags(world), [])
+  })
+
+  it('when the database cannot be read for too long: nobody knows what waits in it', async () => {
+    const world = new World({ maxLagMs: 10_000 })
+    await world.steps(3)
+    world.away.set('readPending', AWAY)
+    await world.steps(9)
+    assert.deepEqual(lags(world), [])
+    await world.steps(5)
+    assert.deepEqual(lags(world), [true])
+    world.away.clear()
+    await world.steps(20)
+    assert.deepEqual(lags(world), [true, false])
+  })
+
+  it('never where no limit is set', async () => {
+    const world = new World()
+    world.trade()
+    world.away.set('submit', AWAY)
+    await world.steps(5, 1_000_000)
+    assert.deepEqual(lags(world), [])
+  })
+
+  it('and its limit is not above the grace of the contract, or it says so', async () => {
+    const world = new World({ maxLagMs: 10_000 })
+    world.graceSec = 10
+    await world.steps(2)
+    assert.match(statusOf(world.state).why, /grace of 10 s is not above the highest lag/)
+  })
+})
+
+describe('while something is away', () => {
+  it('each step pauses for twice as long as before, at most 15 seconds', async () => {
+    const world = new World()
+    world.away.set('poll', AWAY)
+    const failedAtMs: number[] = []
+    for (let ms = 0; ms < 70_000; ms += 50) {
+      const before = world.saidOf('StepFailed').length
+      await world.step(50)
+      if (world.saidOf('StepFailed').length > before) failedAtMs.push(ms)
+    }
+    assert.deepEqual(
+      failedAtMs.slice(1).map((at, index) => at - (failedAtMs[index] ?? 0)),
+      [250, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000, 15_000],
+    )
+    assert.equal(statusOf(world.state).why, AWAY.message)
+    world.away.clear()
+    await world.steps(16)
+    assert.equal(statusOf(world.state).why, '')
+  })
+
+  it('what nobody expects to mend itself is tried again after the longest pause', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.away.set('submit', new TypeError('a bug'))
+    await world.step()
+    world.away.clear()
+    await world.step(14_900)
+    assert.equal(world.rows.length, 0)
+    await world.steps(4)
+    assert.equal(world.status(id), 'confirmed')
+  })
+
+  it('trades that could not be sent go back into the queue, and none is lost or sent twice', async () => {
+    const world = new World({ batchMax: 2 })
+    const trades = several(world, 5)
+    for (const port of ['submit', 'poll', 'readPending', 'acknowledge'] as const) {
+      world.away.set(port, AWAY)
+      await world.steps(3, 5_000)
+      assert(world.saidOf('StepFailed').length > 0, port)
+      world.away.clear()
+      await world.step(15_000)
+      world.said.length = 0
+      trades.push(world.trade())
+    }
+    await world.steps(5)
+    for (const id of trades) assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
+    assert.equal(world.rows.flatMap(({ tradeIds }) => tradeIds).length, trades.length)
+    assertIdle(world.state)
+  })
+
+  it('what the sender complains of is what settlement says of itself', async () => {
+    const world = new World()
+    world.trouble = 'its key has no ether'
+    await world.step()
+    assert.equal(statusOf(world.state).why, 'its key has no ether')
+  })
+})
+
+const STORIES = 60
+const STORY_STEPS = 500
+const STORY_TRADES = 14
+/** The database is never further behind than settlement remembers what has ended. */
+const PROJECTED_MS = 30_000
+/** Work whose answer can be lost after it was done; what a poll or a send says is never lost. */
+const MAY_BE_LOST: readonly Port[] = ['report', 'acknowledge', 'readPending', 'readTrades']
+const REFUSALS: readonly (Refusal | undefined)[] = [
+  undefined,
+  undefined,
+  undefined,
+  POOR,
+  { reason: 'InsufficientShares', fault: 'seller' },
+  { reason: 'Expired', fault: 'both' },
+  { reason: 'Paused', fault: 'none' },
+]
+
+/**
+ * A life of bad days: whatever is asked is answered late, in any order, or not at all; blocks come
+ * and go, other trades can settle after a reorg than before it, and settlement is killed at any step.
+ */
+class Story {
+  readonly world: World
+  readonly random: Random
+  readonly refusals = new Map<TradeId, Refusal | undefined>()
+  /** What made batches revert as a whole. */
+  poison: TradeId | undefined
+  projectedMs = 0
+  kills = 0
+  reorgs = 0
+
+  constructor(random: Random) {
+    this.random = random
+    this.world = new World({
+      batchMax: random.int(1, 5),
+      inFlightMax: random.int(1, 3),
+      batchWaitMs: random.pick([0, 2_000]),
+      readEveryMs: random.pick([0, 1_000]),
+      pollEveryMs: random.pick([0, 1_000]),
+      maxLagMs: random.pick([0, 20_000]),
+    })
+    const { world } = this
+    world.byHand = true
+    world.automine = false
+    world.projecting = false
+    world.confirmations = random.int(0, 2)
+    world.refuses = (id) => this.refusals.get(id)
+    world.reverts = (ids) =>
+      this.poison !== undefined && ids.includes(this.poison) ? PANIC : undefined
+    if (random.chance(0.3)) world.unknownMarkets.add(marketNumbered(2))
+  }
+
+  step(): void {
+    const { world, random } = this
+    const chance = random.next()
+    if (chance < 0.05) this.#trade()
+    else if (chance < 0.25) {
+      world.nowMs += random.int(1, 3_000)
+      world.tick()
+    } else if (chance < 0.75) this.#answer()
+    else if (chance < 0.9) world.mine()
+    else if (chance < 0.92) world.pool.delete(random.int(0, world.rows.length))
+    else if (chance < 0.94) this.#reorg()
+    else if (chance < 0.96) this.project()
+    else if (chance < 0.97) world.unknownMarkets.clear()
+    else if (chance < 0.98) this.poison = random.pick([undefined, ...world.trades.keys()])
+    else this.#kill()
+    if (world.nowMs - this.projectedMs > PROJECTED_MS) this.project()
+  }
+
+  #trade(): void {
+    const { world, random, refusals } = this
+    if (world.trades.size >= STORY_TRADES) return
+    const id = world.trade({ market: random.int(1, 2), expiresInSec: 10_000_000 })
+    refusals.set(id, random.pick(REFUSALS))
+  }
+
+  #answer(): void {
+    const { world, random } = this
+    const [call] = world.pending.splice(random.int(0, world.pending.length - 1), 1)
+    if (call === undefined) return
+    const chance = random.next()
+    if (chance < 0.1) call.fail(AWAY)
+    else if (chance < 0.2 && MAY_BE_LOST.includes(call.port)) call.lose()
+    else call.run()
+  }
+
+  #reorg(): void {
+    const { world, random, refusals } = this
+    if (world.mined.size === 0) return
+    world.reorg(random.int(0, world.mined.size - 1))
+    this.reorgs++
+    // Somebody has money in this branch, and somebody has none.
+    for (const id of refusals.keys()) {
+      if (random.chance(0.3)) refusals.set(id, random.pick(REFUSALS))
+    }
+  }
+
+  #kill(): void {
+    this.world.kill(() => this.random.chance(0.5))
+    this.kills++
+    // The store has caught up by the time that anybody asks.
+    this.project()
+  }
+
+  project(): void {
+    this.world.project()
+    this.projectedMs = this.world.nowMs
+  }
+
+  /** The bad days are over. */
+  async end(): Promise<void> {
+    const { world, refusals } = this
+    world.byHand = false
+    world.automine = true
+    world.projecting = true
+    world.confirmations = 0
+    world.unknownMarkets.clear()
+    this.poison = undefined
+    for (const [id, refusal] of refusals) if (refusal?.fault === 'none') refusals.delete(id)
+    this.project()
+    for (const call of world.pending.splice(0)) call.run()
+    const isOpen = () =>
+      world.state.held.size + world.state.batches.size > 0 ||
+      [...world.markets.values()].some(({ status }) => !isDecided(status))
+    // What was set back waits for up to ten minutes.
+    for (let steps = 0; steps < 200 && (steps < 10 || isOpen()); steps++) await world.step(15_000)
+  }
+
+  /** Each trade has settled once or failed once, and its market knows. */
+  audit(): void {
+    const { world } = this
+    assertIdle(world.state)
+    assert.deepEqual(world.saidOf('Contradiction'), [])
+    assert(world.rows.every(({ closed }) => closed))
+    for (const [id, { status, txHash }] of world.markets) {
+      const settledBy = world.settledBy.get(keyOf({ tradeId: id }))
+      assert(isDecided(status), `${id} is ${status}: forgotten`)
+      assert.equal(settledBy !== undefined, status === 'confirmed', `${id} is ${status}`)
+      // One that brought it on chain: after a reorg that nobody saw it may be another one's turn.
+      const row = world.rows.find((each) => each.txHash === txHash)
+      if (status === 'confirmed') assert(row?.tradeIds.includes(id), `${id} by ${txHash}`)
+      const way = world.wayOf(id)
+      const times = (wanted: string) => way.filter((each) => each === wanted).length
+      assert.equal(times('confirmed') - times('reverted'), status === 'confirmed' ? 1 : 0, `${way}`)
+      assert.equal(times('failed'), status === 'failed' ? 1 : 0, `${way}`)
+      assert.equal(way.at(-1), status)
+    }
+  }
+}
+
+function isDecided(status: string): boolean {
+  return status === 'confirmed' || status === 'failed'
+}
+
+describe('whatever the chain, the markets and the database do, and whenever it is killed', () => {
+  it('each trade settles once or fails once, and its market hears it', async (t) => {
+    const first = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
+    t.diagnostic(`TEST_SEED=${first}`)
+    const sum = { trades: 0, failed: 0, kills: 0, reorgs: 0, transactions: 0 }
+    for (let seed = first; seed < first + STORIES; seed++) {
+      const story = new Story(randomFrom(seed))
+      try {
+        for (let step = 0; step < STORY_STEPS; step++) {
+          story.step()
+          await turnOver()
+        }
+        await story.end()
+        story.audit()
+      } catch (error) {
+        if (error instanceof Error) error.message = `TEST_SEED=${seed}: ${error.message}`
+        throw error
+      }
+      const { world, kills, reorgs } = story
+      sum.trades += world.trades.size
+      sum.failed += world.told.filter(({ status }) => status === 'failed').length
+      sum.kills += kills
+      sum.reorgs += reorgs
+      sum.transactions += world.rows.length
+    }
+    t.diagnostic(JSON.stringify(sum))
+    assert(sum.failed > 0 && sum.kills > 0 && sum.reorgs > 0)
+  })
+})

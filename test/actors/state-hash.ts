@@ -1,0 +1,16 @@
+/** The whole state of a market in one text, to hold two against each other. */
+
+import type { MarketState } from '#actors/market/state.ts'
+import { NO, YES } from '#domain/order.ts'
+
+export function stateHashOf(state: MarketState): string {
+  return [
+    state.market.id,
+    state.seq,
+    state.updatedAtMs,
+    state.unsettled,
+    state.closed ?? 'open',
+    state.books[YES].stateHash(),
+    state.books[NO].stateHash(),
+  ].join(':')
+}

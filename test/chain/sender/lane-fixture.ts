@@ -1,0 +1,106 @@
+/**
+ * A lane on a real chain that mines only when the test says so, through a line that the test can
+ * cut, with a journal in memory that outlives the lane as a database outlives a process.
+ */
+
+import { createPublicClient, custom, type Hex, type LocalAccount, type PublicClient } from 'viem'
+import { hardhat } from 'viem/chains'
+import { makeLane } from '#chain/sender/lane.ts'
+import type { Journal, SenderPolicy, TransactionSender } from '#chain/sender/sender.ts'
+import { type Address, toAddress } from '#domain/ids.ts'
+import type { TransactionRow } from '#domain/transaction.ts'
+import { type Chain, startChain } from '../../contracts/support/chain.ts'
+
+type Ask = { readonly method: string; readonly params: unknown }
+/** Answers in the node's place, or lets the question through by answering undefined. */
+export type Interceptor = (
+  ask: Ask,
+  through: () => Promise<unknown>,
+) => Promise<unknown> | undefined
+
+export type LaneFixture = {
+  readonly chain: Chain
+  readonly rows: Map<number, TransactionRow>
+  readonly sender: Address
+  readonly target: Address & Hex
+  /** What happens on the line to the node. */
+  intercept: Interceptor | undefined
+  /** Set to make the journal fail. */
+  journalFault: Error | undefined
+  nowMs: number
+  /** A new lane on the same key and journal: what the next process starts. */
+  lane(policy?: Partial<SenderPolicy>): TransactionSender
+  mine(blocks?: number): Promise<void>
+  setBaseFee(wei: bigint): Promise<void>
+  /** How many transactions of the key are in the chain. */
+  count(): Promise<number>
+  close(): Promise<void>
+}
+
+export const PROMPT: Partial<SenderPolicy> = {
+  confirmations: 1,
+  rebroadcastAfterMs: 1_000,
+  bumpAfterMs: 10_000,
+  lostAfterMs: 5_000,
+  doubtMs: 5_000,
+  giveUpAfterMs: 60_000,
+}
+
+export async function laneFixture(accountIndex = 5): Promise<LaneFixture> {
+  const chain = await startChain()
+  await chain.request('evm_setAutomine', [false])
+  const account = chain.account(accountIndex)
+  const rows = new Map<number, TransactionRow>()
+  const journalIn = (rows: Map<number, TransactionRow>): Journal => ({
+    async load() {
+      if (fixture.journalFault !== undefined) throw fixture.journalFault
+      return { rows: [...rows.values()], lastNonce: Math.max(-1, ...rows.keys()) }
+    },
+    async save(row) {
+      if (fixture.journalFault !== undefined) throw fixture.journalFault
+      if ((rows.get(row.nonce)?.revision ?? -1) < row.revision) rows.set(row.nonce, row)
+    },
+  })
+  const client: PublicClient = createPublicClient({
+    chain: hardhat,
+    cacheTime: 0,
+    transport: custom(
+      {
+        request: async ({ method, params }: Ask) => {
+          const through = () => chain.request(method, (params ?? []) as unknown[])
+          const answer = fixture.intercept?.({ method, params }, through)
+          return answer === undefined ? through() : answer
+        },
+      },
+      { retryCount: 0 },
+    ),
+  })
+  const laneOf = (from: LocalAccount, journal: Journal, policy?: Partial<SenderPolicy>) =>
+    makeLane({
+      client,
+      account: from,
+      chainId: chain.id,
+      journal,
+      nowMs: () => fixture.nowMs,
+      policy: { ...PROMPT, ...policy },
+    })
+  const fixture: LaneFixture = {
+    chain,
+    rows,
+    sender: toAddress(account.address),
+    target: toAddress(chain.account(6).address) as Address & Hex,
+    intercept: undefined,
+    journalFault: undefined,
+    nowMs: 1_700_000_000_000,
+    lane: (policy) => laneOf(account, journalIn(rows), policy),
+    async mine(blocks = 1) {
+      for (let block = 0; block < blocks; block++) await chain.request('evm_mine', [])
+    },
+    async setBaseFee(wei) {
+      await chain.request('hardhat_setNextBlockBaseFeePerGas', [`0x${wei.toString(16)}`])
+    },
+    count: () => chain.publicClient.getTransactionCount({ address: account.address }),
+    close: () => chain.close(),
+  }
+  return fixture
+}

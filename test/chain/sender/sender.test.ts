@@ -1,0 +1,421 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { parseTransaction } from 'viem'
+import { bumpedFees } from '#chain/sender/fees.ts'
+import type { SenderNews, TransactionSender } from '#chain/sender/sender.ts'
+import { Fault } from '#domain/fault.ts'
+import type { TransactionRow } from '#domain/transaction.ts'
+import { type LaneFixture, laneFixture } from './lane-fixture.ts'
+
+const GAS = 30_000n
+
+describe('a lane', () => {
+  let f: LaneFixture
+  let restore: () => Promise<void>
+  before(async () => {
+    f = await laneFixture()
+    restore = await f.chain.snapshot()
+  })
+  after(() => f.close())
+  beforeEach(async () => {
+    f.intercept = undefined
+    f.journalFault = undefined
+    f.rows.clear()
+    await restore()
+    restore = await f.chain.snapshot()
+    await f.chain.request('evm_setAutomine', [false])
+    await f.mine()
+  })
+
+  const send = (lane: TransactionSender, reference = 'one'): Promise<TransactionRow> =>
+    lane.send({ to: f.target, data: '0x', value: 1n, gas: GAS, purpose: 'test', reference })
+  const news = async (lane: TransactionSender): Promise<readonly SenderNews[]> =>
+    (await lane.poll()).news
+  const kinds = async (lane: TransactionSender): Promise<string[]> =>
+    (await news(lane)).map((each) => (each.type === 'finished' ? each.outcome : each.type))
+  const cutSending = (): void => {
+    f.intercept = ({ method }) =>
+      method === 'eth_sendRawTransaction' ? Promise.reject(new Error('socket hang up')) : undefined
+  }
+  /** What is in the node's pool of this key, by nonce. */
+  const pooled = async (): Promise<number> => {
+    const block = (await f.chain.request('eth_getBlockByNumber', ['pending', false])) as {
+      transactions: unknown[]
+    }
+    return block.transactions.length
+  }
+
+  it('follows a transaction to its confirmations, and tells each step once', async () => {
+    const lane = f.lane()
+    const row = await send(lane)
+    assert.deepEqual(await kinds(lane), [])
+    await f.mine()
+    assert.deepEqual(await kinds(lane), ['mined'])
+    await f.mine()
+    const [end] = await news(lane)
+    assert(end?.type === 'finished' && end.outcome === 'succeeded')
+    assert.equal(end.receipt?.txHash, row.hashes[0])
+    assert.deepEqual(await kinds(lane), [])
+    await lane.acknowledge(row)
+    assert.equal(f.rows.get(row.nonce)?.state, 'succeeded')
+    assert.deepEqual(lane.open(), [])
+  })
+
+  it('stores a transaction before anybody outside sees it', async () => {
+    const lane = f.lane()
+    f.intercept = ({ method }) => {
+      if (method === 'eth_sendRawTransaction') assert.equal(f.rows.size, 1)
+      return undefined
+    }
+    await send(lane)
+    f.journalFault = new Fault('STORE_AWAY', 'no database', { retryable: true })
+    await assert.rejects(send(lane, 'two'), /no database/)
+    f.journalFault = undefined
+    assert.equal(await pooled(), 1)
+    const row = await send(lane, 'three')
+    assert.equal(row.nonce, 1, 'the nonce of what was not stored is used by the next')
+  })
+
+  it('killed between signing and broadcasting: the same bytes go out after the restart', async () => {
+    cutSending()
+    const row = await send(f.lane())
+    assert.equal(await pooled(), 0)
+    f.intercept = undefined
+    const lane = f.lane()
+    assert.deepEqual(
+      (await lane.recover()).map(({ reference }) => reference),
+      ['one'],
+    )
+    await lane.poll()
+    assert.equal(await pooled(), 1)
+    await f.mine(2)
+    const end = (await news(lane)).find(({ type }) => type === 'finished')
+    assert(end?.type === 'finished')
+    assert.equal(end.receipt?.txHash, row.hashes[0])
+    assert.equal(await f.count(), 1)
+  })
+
+  it('killed after broadcasting: nothing is sent twice, and the end is told', async () => {
+    await send(f.lane())
+    await f.mine(2)
+    const lane = f.lane()
+    assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
+    assert.equal((await send(lane, 'two')).nonce, 1)
+    assert.equal(await f.count(), 1)
+  })
+
+  it('killed before the end was acknowledged: it is told again', async () => {
+    const first = f.lane()
+    await send(first)
+    await f.mine(2)
+    await first.poll()
+    const second = f.lane()
+    assert.deepEqual(await kinds(second), ['mined', 'succeeded'])
+    await second.acknowledge({ sender: f.sender, nonce: 0 })
+    assert.deepEqual(await kinds(f.lane()), [])
+  })
+
+  it('a node that answers nothing costs nothing but time', async () => {
+    const lane = f.lane()
+    f.intercept = () => Promise.reject(new Error('ECONNREFUSED'))
+    await assert.rejects(send(lane), (error: unknown) => {
+      assert(error instanceof Fault && error.retryable)
+      return true
+    })
+    await assert.rejects(lane.poll(), Fault)
+    assert.equal(f.rows.size, 0)
+    f.intercept = undefined
+    await send(lane)
+    await f.mine(2)
+    assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
+  })
+
+  it('a transaction that the pool has dropped is broadcast again', async () => {
+    const lane = f.lane()
+    const row = await send(lane)
+    await f.chain.request('hardhat_dropTransaction', [row.hashes[0]])
+    assert.equal(await pooled(), 0)
+    await lane.poll()
+    assert.equal(await pooled(), 0, 'not before it is due')
+    f.nowMs += 1_000
+    await lane.poll()
+    assert.equal(await pooled(), 1)
+    await f.mine(2)
+    assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
+  })
+
+  it('a base fee that has passed the offer is met at once, by an eighth or more in both fields', async () => {
+    const lane = f.lane()
+    const row = await send(lane)
+    const jump = BigInt(row.maxFeePerGas) * 3n
+    await f.setBaseFee(jump)
+    await f.mine()
+    assert.equal(await f.count(), 0)
+    assert.deepEqual(await kinds(lane), ['replaced'])
+    const after = f.rows.get(0)
+    assert(after !== undefined && after.hashes.length === 2)
+    assert(BigInt(after.maxFeePerGas) > jump)
+    assert(BigInt(after.maxPriorityFeePerGas) * 8n >= BigInt(row.maxPriorityFeePerGas) * 9n)
+    await f.mine(2)
+    const ends = await news(lane)
+    const end = ends.find(({ type }) => type === 'finished')
+    assert(end?.type === 'finished' && end.receipt?.txHash === after.hashes[1])
+    assert.equal(await f.count(), 1)
+  })
+
+  it('what has waited for long is signed again with higher fees, and stored first', async () => {
+    const lane = f.lane()
+    const row = await send(lane)
+    await lane.poll()
+    f.nowMs += 10_000
+    f.intercept = ({ method }) => {
+      if (method === 'eth_sendRawTransaction') assert.equal(f.rows.get(0)?.hashes.length, 2)
+      return undefined
+    }
+    assert.deepEqual(await kinds(lane), ['replaced'])
+    const after = f.rows.get(0)
+    assert(after !== undefined)
+    assert(BigInt(after.maxFeePerGas) * 8n >= BigInt(row.maxFeePerGas) * 9n)
+    assert.equal(await pooled(), 1)
+  })
+
+  it('whichever form is mined, its hash is named', async () => {
+    const lane = f.lane()
+    const row = await send(lane)
+    await lane.poll()
+    f.nowMs += 10_000
+    cutSending()
+    assert.deepEqual(await kinds(lane), ['replaced'])
+    await f.mine(2)
+    f.intercept = undefined
+    const end = (await news(lane)).find(({ type }) => type === 'finished')
+    assert(end?.type === 'finished')
+    assert.equal(end.receipt?.txHash, row.hashes[0])
+  })
+
+  it('"already known" and "nonce too low" are no failures', async () => {
+    const lane = f.lane()
+    await send(lane)
+    f.nowMs += 1_000
+    const answered: string[] = []
+    f.intercept = ({ method }, through) =>
+      method !== 'eth_sendRawTransaction'
+        ? undefined
+        : through().catch((error: Error) => {
+            answered.push(error.message)
+            throw error
+          })
+    await lane.poll()
+    assert.equal(answered.length, 1)
+    assert.equal(lane.open()[0]?.error, '', answered[0])
+    await f.mine()
+    // A node that does not say so yet: the transaction is sent once more.
+    f.intercept = ({ method }, through) =>
+      method === 'eth_getTransactionCount'
+        ? Promise.resolve('0x0')
+        : method === 'eth_sendRawTransaction'
+          ? through().catch((error: Error) => {
+              answered.push(error.message)
+              throw error
+            })
+          : undefined
+    f.nowMs += 1_000
+    await lane.poll()
+    assert.equal(answered.length, 2)
+    assert.match(answered[1] ?? '', /nonce/i)
+    assert.equal(lane.open()[0]?.error, '', answered[1])
+    f.intercept = undefined
+    await f.mine()
+    assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
+  })
+
+  it('"replacement underpriced": it offers more at once', async () => {
+    const account = f.chain.account(5)
+    const { baseFeePerGas } = await f.chain.publicClient.getBlock()
+    // Somebody used the key elsewhere, and pays three times as much.
+    await f.chain.wallet(account).sendTransaction({
+      to: f.target,
+      nonce: 0,
+      gas: GAS,
+      maxFeePerGas: (baseFeePerGas ?? 0n) * 6n + 6_000_000_000n,
+      maxPriorityFeePerGas: 6_000_000_000n,
+    })
+    const lane = f.lane()
+    await send(lane)
+    for (let polls = 0; polls < 60 && lane.open()[0]?.error !== ''; polls++) await lane.poll()
+    assert.equal(lane.open()[0]?.error, '')
+    await f.mine(2)
+    const end = (await news(lane)).find(({ type }) => type === 'finished')
+    assert(end?.type === 'finished' && end.outcome === 'succeeded')
+  })
+
+  it('what a node refuses for good makes way for those behind it', async () => {
+    const lane = f.lane()
+    const bad = await lane.send({
+      to: f.target,
+      data: '0x',
+      gas: 100_000_000_000n,
+      purpose: 'test',
+      reference: 'bad',
+    })
+    const good = await send(lane, 'good')
+    assert.deepEqual(await kinds(lane), ['replaced'])
+    const blank = parseTransaction(f.rows.get(bad.nonce)?.raw as `0x02${string}`)
+    assert.equal(blank.to, f.sender)
+    f.nowMs += 1_000
+    await lane.poll()
+    await f.mine(2)
+    const ends = (await news(lane)).filter((each) => each.type === 'finished')
+    assert.deepEqual(
+      ends.map(({ transaction, outcome }) => [transaction.reference, outcome]),
+      [
+        ['bad', 'cancelled'],
+        ['good', 'succeeded'],
+      ],
+    )
+    assert.equal(good.nonce, 1)
+  })
+
+  it('an abandoned transaction is replaced by one that does nothing', async () => {
+    const lane = f.lane()
+    const row = await send(lane)
+    lane.abandon(row)
+    await lane.poll()
+    await f.mine(2)
+    const before = await f.chain.publicClient.getBalance({ address: f.target })
+    assert.deepEqual((await kinds(lane)).at(-1), 'cancelled')
+    assert.equal(await f.chain.publicClient.getBalance({ address: f.target }), before)
+  })
+
+  it('a nonce that nobody has a transaction for is filled', async () => {
+    const lane = f.lane()
+    await send(lane, 'one')
+    await send(lane, 'two')
+    await f.chain.request('hardhat_dropTransaction', [f.rows.get(0)?.hashes[0]])
+    f.rows.delete(0)
+    const next = f.lane()
+    f.nowMs += 1_000
+    await next.poll()
+    await f.mine()
+    assert.equal(await f.count(), 0)
+    f.nowMs += 10_000
+    await next.poll()
+    await f.mine(2)
+    assert.deepEqual(await kinds(next), ['mined', 'succeeded'])
+    await next.poll()
+    assert.equal(f.rows.get(0)?.state, 'cancelled')
+    assert.equal(await f.count(), 2)
+  })
+
+  it('a nonce that somebody else has used is lost, after a while', async () => {
+    const lane = f.lane()
+    cutSending()
+    const row = await send(lane)
+    await f.chain
+      .wallet(f.chain.account(5))
+      .sendTransaction({ to: f.target, nonce: 0, gas: GAS, value: 0n })
+    await f.mine()
+    f.intercept = undefined
+    assert.deepEqual(await kinds(lane), [])
+    await f.mine(2)
+    f.nowMs += 5_000
+    assert.deepEqual(await kinds(lane), ['lost'])
+    await lane.acknowledge(row)
+    assert.equal((await send(lane, 'two')).nonce, 1)
+  })
+
+  it('a reorg after the end: told, opened again, sent again, ended again', async () => {
+    const lane = f.lane()
+    const undo = await f.chain.snapshot()
+    const row = await send(lane)
+    await f.mine(2)
+    await lane.poll()
+    await lane.acknowledge(row)
+    await undo()
+    // The other branch is as long, and empty.
+    await f.chain.request('evm_increaseTime', [7])
+    await f.mine(3)
+    assert.deepEqual(await kinds(lane), ['vanished'])
+    assert.equal(await f.count(), 0)
+    await lane.poll()
+    assert.equal(f.rows.get(0)?.state, 'open')
+    await f.mine(2)
+    assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
+    await lane.acknowledge(row)
+    assert.equal(f.rows.get(0)?.state, 'succeeded')
+    assert.equal(await f.count(), 1)
+  })
+
+  it('a reorg while nobody looked is noticed after the restart', async () => {
+    const first = f.lane()
+    const undo = await f.chain.snapshot()
+    const row = await send(first)
+    await f.mine(2)
+    await first.poll()
+    await first.acknowledge(row)
+    await undo()
+    await f.chain.request('evm_increaseTime', [7])
+    await f.mine(3)
+    const lane = f.lane()
+    assert.deepEqual(await kinds(lane), ['vanished'])
+    await lane.poll()
+    await f.mine(2)
+    assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
+  })
+
+  it('a node that lags behind is not believed that something is gone', async () => {
+    const lane = f.lane()
+    const row = await send(lane)
+    await f.mine(2)
+    await lane.poll()
+    await lane.acknowledge(row)
+    const old = await f.chain.request('eth_getBlockByNumber', ['0x1', false])
+    const head = (await f.chain.request('eth_getBlockByNumber', ['latest', false])) as {
+      number: string
+    }
+    const stale: LaneFixture['intercept'] = ({ method, params }) => {
+      const [which] = params as unknown[]
+      if (method === 'eth_getTransactionCount') return Promise.resolve('0x0')
+      if (method === 'eth_getTransactionReceipt') return Promise.resolve(null)
+      if (method !== 'eth_getBlockByNumber') return undefined
+      return Promise.resolve(which === 'latest' || which === '0x1' ? old : null)
+    }
+    f.intercept = stale
+    assert.deepEqual(await kinds(lane), [])
+    assert.deepEqual(await kinds(lane), [])
+    f.intercept = undefined
+    assert.deepEqual(await kinds(lane), [])
+    assert(Number(head.number) > 1)
+    // A chain that stays shorter for long is another one.
+    f.intercept = stale
+    f.nowMs += 5_000
+    assert.deepEqual(await kinds(lane), ['vanished'])
+  })
+
+  it('refuses one more than may be open', async () => {
+    const lane = f.lane({ openMax: 2 })
+    await send(lane)
+    await send(lane)
+    await assert.rejects(send(lane), /too many/)
+  })
+})
+
+describe('fees', () => {
+  it('rise by an eighth at least, or to what is asked for, and stay below the cap', () => {
+    const old = { maxFeePerGas: 80n, maxPriorityFeePerGas: 8n }
+    const cheap = { maxFeePerGas: 10n, maxPriorityFeePerGas: 1n }
+    assert.deepEqual(bumpedFees(old, cheap, 1_000n), {
+      maxFeePerGas: 90n,
+      maxPriorityFeePerGas: 9n,
+    })
+    const dear = { maxFeePerGas: 500n, maxPriorityFeePerGas: 20n }
+    assert.deepEqual(bumpedFees(old, dear, 1_000n), dear)
+    assert.deepEqual(bumpedFees(old, dear, 100n), { maxFeePerGas: 100n, maxPriorityFeePerGas: 9n })
+    assert.equal(bumpedFees(old, dear, 89n), undefined)
+    const nothing = { maxFeePerGas: 0n, maxPriorityFeePerGas: 0n }
+    assert.deepEqual(bumpedFees(nothing, nothing, 10n), {
+      maxFeePerGas: 1n,
+      maxPriorityFeePerGas: 1n,
+    })
+  })
+})
