@@ -15,7 +15,7 @@ export function demoMarkets(chainId: number, maker: Address, nowSec: number, mor
   const numbered = Array.from({ length: more }, (_, index) => ({
     category: 'general' as const,
     question: `Will load test ${index + 1} be fast enough?`,
-    description: 'YES if nobody has to wait for it.',
+    description: 'YES if no trader has to wait for it.',
     days: 30,
   }))
   return [...DEMO_WORDS, ...numbered].map(({ category, question, description, days }) => {

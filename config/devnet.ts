@@ -2,7 +2,7 @@
 
 import type { Profile } from './settings-schema.ts'
 
-/** The local chain, which everybody may know how to reach. */
+/** The local chain, whose address is no secret. */
 export const DEVNET_CHAIN_ID = 31_337
 
 export const devnet: Profile = {
@@ -10,12 +10,12 @@ export const devnet: Profile = {
   front: { corsOrigins: ['*'] },
   auth: { bearer: false },
   limits: { enabled: false },
-  // A newcomer sees his trade settle at once, and may stop the chain for as long as he likes.
+  // A new user sees a trade settle at once, and may stop the chain for as long as they like.
   settlement: { batchWaitMs: 50, pollMs: 200, maxLagSeconds: 0 },
   demoMarkets: true,
-  // Whoever tries it settles by hand, to see it happen.
+  // A developer who tries it settles by hand, to see it happen.
   resolution: { autoSettle: false },
-  // A local chain has no limit on requests, and whoever tries things out should not wait.
+  // A local chain has no limit on requests, and a developer who tries things out should not wait.
   indexer: { pollMs: 100 },
   devnet: { enabled: true },
   // The local chain. Where its contracts stand follows from who deploys them in which order, so it

@@ -6,7 +6,7 @@ export const front = Type.Object({
   host: Type.String({
     env: 'SIBYL_HOST',
     minLength: 1,
-    description: 'The address to listen on. 0.0.0.0 or :: is everybody.',
+    description: 'The address to listen on. 0.0.0.0 or :: is every address.',
   }),
   port: Type.Integer({
     env: 'SIBYL_PORT',
@@ -31,7 +31,7 @@ export const front = Type.Object({
     minimum: 0,
     maximum: 60_000,
     unit: 'ms',
-    description: 'How long sums that everybody is shown are kept before they are read again.',
+    description: 'How long sums that all clients are shown are kept before they are read again.',
   }),
   deadlineMs: Type.Integer({
     env: 'SIBYL_REQUEST_DEADLINE_MS',

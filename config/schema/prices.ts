@@ -33,7 +33,7 @@ export const feeds = Type.Object({
     minimum: 1,
     maximum: 10_000,
     unit: 'bp',
-    description: 'How far providers may be apart before nobody is believed, in hundredths of %.',
+    description: 'How far providers may be apart before none is believed, in hundredths of %.',
   }),
   jumpBps: Type.Integer({
     env: 'SIBYL_FEEDS_JUMP_BPS',

@@ -32,7 +32,7 @@ export function hasHousework({ job, due, truncatable, forgettable }: MarketThrea
   return job !== undefined || due.size > 0 || truncatable.size > 0 || forgettable.size > 0
 }
 
-/** What goes wrong is kept for whoever tells, who takes it. */
+/** What goes wrong is kept until the caller takes it, to tell it. */
 export function takeTrouble(thread: MarketThread): string {
   const { trouble } = thread
   thread.trouble = ''

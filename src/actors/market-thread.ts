@@ -80,7 +80,7 @@ type MarketThreadOptions = {
   readonly partitionOf: (marketId: MarketId) => number
   readonly rules: Omit<MarketRules, 'seed' | 'ordersMax'>
   readonly ordersMax?: number
-  /** A number that nobody outside can guess. */
+  /** A number that no client can guess. */
   readonly seed: number
   readonly snapshotEvery: number
 }
@@ -109,7 +109,7 @@ export type MarketThread = {
   readonly options: MarketThreadOptions
   /** By partition: the last offset that the database holds. */
   readonly projected: Map<number, number>
-  /** Chains whose settlement is behind. Whoever settles says so again whenever it is linked. */
+  /** Chains whose settlement is behind. The settlement thread says so again whenever it is linked. */
   readonly behind: Set<number>
   /** Partitions that remember as many closed orders as they can. */
   readonly crowded: Set<number>

@@ -84,7 +84,7 @@ export class OrderHolds {
   }
 }
 
-/** Cancels of orphaned orders that are under way at once; whoever trades comes in between. */
+/** Cancels of orphaned orders that are under way at once; the commands of traders come in between. */
 const CANCELS_AT_ONCE = 256
 
 /**
@@ -136,7 +136,7 @@ export class OrphanedOrders {
   }
 }
 
-/** Whether nobody knows yet what becomes of it. */
+/** Whether it is not known yet what becomes of it. */
 function isOpen(answer: unknown): boolean {
   return isRejection(answer) && OPEN_ANSWERS.has(answer.rejected)
 }

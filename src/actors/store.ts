@@ -91,7 +91,7 @@ export type StoreState = {
 
 /**
  * How long events gather before they are written. A transaction costs about as much as a hundred
- * rows, and its sync makes the log's wait; nobody reads the database for what has just happened.
+ * rows, and its sync makes the log's wait; no client reads the database for what has just happened.
  */
 const GATHER_MS = 50
 /** With so many events waiting a transaction is worth its cost at once. */

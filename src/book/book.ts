@@ -98,7 +98,7 @@ export class Book {
   #orders!: RecordPool
   #levels!: RecordPool
   #traders!: RecordPool
-  /** The text of each trader's address, by his slot: made once, wanted in every report. */
+  /** The text of each trader's address, by the trader's slot: made once, wanted in every report. */
   #addresses!: Address[]
   #texts!: (OrderHash | undefined)[]
   #byHash!: TagIndex
@@ -126,12 +126,12 @@ export class Book {
     return this.#orders.isFull
   }
 
-  /** The highest price that somebody pays; 0 when nobody buys. */
+  /** The highest price that a buyer pays; 0 when there is no buyer. */
   get bestBid(): number {
     return this.#bids.best
   }
 
-  /** The lowest price that somebody takes; 0 when nobody sells. */
+  /** The lowest price that a seller takes; 0 when there is no seller. */
   get bestAsk(): number {
     return this.#asks.best
   }
@@ -400,7 +400,7 @@ export class Book {
     return this.#orders.doublePage(slot)[(recordAt(slot) >> 1) + EXPIRES]!
   }
 
-  /** What stands for the trader while he has orders in this book; NIL when he has none. */
+  /** What stands for the trader while they have orders in this book; NIL when they have none. */
   traderSlot(trader: Address): number {
     return this.#ownerOf(trader, tagOfText(trader, this.#addressPlaces, ADDRESS_WORDS))
   }
@@ -498,7 +498,7 @@ export class Book {
   #isHashOf(slot: number, orderHash: OrderHash, tag: number): boolean {
     const words = this.#orders.page(slot)
     const offset = recordAt(slot)
-    // Whoever looks for an order wants its record: it is fetched while the text is.
+    // A caller that looks for an order wants its record: it is fetched while the text is.
     if (words[offset + TAG] !== tag) return false
     const text = this.#textOf(slot)
     if (text !== undefined) return text === orderHash
@@ -515,7 +515,7 @@ export class Book {
     return side === BUY ? this.#bids : this.#asks
   }
 
-  /** The slot of the trader, who is entered when this is his first order. */
+  /** The slot of the trader, who is entered when this is their first order. */
   #openTrader(trader: Address, tag: number): number {
     const known = this.#ownerOf(trader, tag)
     if (known !== NIL) return known
@@ -671,7 +671,7 @@ export class Book {
   }
 }
 
-/** Whoever brings an order has checked it; what comes here wrong is a bug. */
+/** The caller has checked the order; what comes here wrong is a bug. */
 function checkTerms(order: OrderTerms, remaining: number, matches: number): void {
   const { price, size, expiresAtSec, placedAtMs } = order
   if (!isPrice(price)) assert.fail(`a price of 1 to 999999, not ${price}`)

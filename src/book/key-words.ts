@@ -5,8 +5,8 @@
  * Every command brings a hash as text, so reading it is a good part of what an operation costs: to
  * keep it, its characters are copied out at once and converted four at a time. To find a key, six
  * of its digits make a tag, and where its text is at hand no more of it is read. Traders choose
- * their hashes and addresses, so a secret seed says which digits those are: nobody can have many of
- * his fall into one place.
+ * their hashes and addresses, so a secret seed says which digits those are: no trader can have many of
+ * their own fall into one place.
  */
 
 import assert from 'node:assert/strict'

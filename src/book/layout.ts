@@ -3,9 +3,9 @@
  * and nothing else. What is said here of an order is what snapshots store: changing it needs a new
  * snapshot version.
  *
- * Whoever needs a number takes it as a constant of his own: `const { NEXT } = layout`. V8 compiles
- * such a constant into the code, but looks an imported one up and checks it at every use, which
- * costs the book a tenth of its speed.
+ * A module that needs a number takes it as a constant of its own: `const { NEXT } = layout`. V8
+ * compiles such a constant into the code, but looks an imported one up and checks it at every use,
+ * which costs the book a tenth of its speed.
  */
 
 /** No record: the end of every list. */
@@ -71,7 +71,7 @@ export const COUNT = 3
 export const LOW = 2
 export const CARRY = 6
 
-/** A trader has `2 ** TRADER_SHIFT` words: the address, then the list of his orders. */
+/** A trader has `2 ** TRADER_SHIFT` words: the address, then the list of their orders. */
 export const TRADER_SHIFT = 4
 export const TRADER_HEAD = 5
 export const TRADER_TAIL = 6

@@ -1,10 +1,10 @@
 /**
  * Matching: an incoming order, the taker, meets the orders that rest on the other side, the makers.
  *
- * Price comes before time. The taker meets the best price first and, at one price, whoever has
- * waited longest. It goes on as long as something of it remains and the next maker's price is no
+ * Price comes before time. The taker meets the best price first and, at one price, the maker that
+ * has waited longest. It goes on as long as something of it remains and the next maker's price is no
  * worse than its own. Each meeting is a fill of as much as both have, at the maker's price: the
- * maker named it first and has been waiting for it, and the taker gets what he asked for or better.
+ * maker named it first and has been waiting for it, and the taker gets what it asked for or better.
  * A maker that is used up leaves the book; one that is not keeps its place. What remains of the
  * taker does not rest by itself: its caller decides, and then calls `book.rest`.
  *

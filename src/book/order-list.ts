@@ -1,7 +1,7 @@
 /**
  * Orders that a book reports: copies of their records in one buffer that is filled again and again,
  * so that a match makes no garbage. Texts are made only for what is read. A list stays as it is
- * until whoever owns it passes it to the next operation, whatever becomes of the book.
+ * until its owner passes it to the next operation, whatever becomes of the book.
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
@@ -67,7 +67,7 @@ export class OrderList {
     doubles[half + TAKEN] = taken
     this.#traders[this.length] = trader
     this.#hashes[this.length] = orderHash
-    // Where the text is known nobody reads the words.
+    // Where the text is known the words are not read.
     if (orderHash === undefined) {
       for (let word = HASH; word < HASH_WORDS; word++) words[to + word] = page[from + word]!
     }

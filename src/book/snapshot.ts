@@ -28,7 +28,7 @@ const CHUNK_WORDS_MAX = HEADER_WORDS + CHUNK_RECORDS_MAX * RECORD_WORDS
 const SPARE_MAX = 16
 const spare: Int32Array<ArrayBuffer>[] = []
 
-/** For whoever is done with a chunk: the next one takes its memory. */
+/** For a caller that is done with a chunk: the next one takes its memory. */
 export function giveBack(chunk: Buffer<ArrayBuffer>): void {
   if (spare.length < SPARE_MAX) spare.push(new Int32Array(chunk.buffer, 0, CHUNK_WORDS_MAX))
 }
@@ -86,7 +86,7 @@ export class BookSnapshot {
     return this.#ready.splice(0)
   }
 
-  /** Frees the book of a snapshot that nobody wants any more. */
+  /** Frees the book of a snapshot that is not wanted any more. */
   abandon(): void {
     if (this.#done) return
     this.#done = true
@@ -149,7 +149,7 @@ type SnapshotChunk = {
   readonly records: Int32Array
 }
 
-/** Reads one chunk. What is not a chunk of this version is a bug of whoever stored it. */
+/** Reads one chunk. What is not a chunk of this version is a bug of the code that stored it. */
 export function readChunk(bytes: Uint8Array): SnapshotChunk {
   // Bytes from a file may begin anywhere; words may not.
   const aligned = bytes.byteOffset % 8 === 0 ? bytes : Uint8Array.from(bytes)

@@ -1,7 +1,7 @@
 /**
  * Finds slots by a tag of 32 bits: an extendible hash table. It grows by splitting one small segment
  * at a time, so no insertion ever moves more than a few thousand entries, however many orders rest.
- * Different keys may have one tag; whoever asks compares the keys and asks for the next slot. At
+ * Different keys may have one tag; the caller compares the keys and asks for the next slot. At
  * most three of eight cells are used: a search then mostly ends at its first cell.
  */
 

@@ -35,7 +35,7 @@ export function banner(run: {
     `  data       ${settings.data.dir} (event log in ${markets.partitions} partitions)`,
     `  database   ${describeDatabaseUrl(run.databaseUrl)}`,
     `  signatures ${run.signatures}`,
-    `  writes     ${settings.auth.bearer ? 'need a bearer token' : 'are open to everybody'}`,
+    `  writes     ${settings.auth.bearer ? 'need a bearer token' : 'are open to every client'}`,
     ...(settings.feeds.live ? [pricesLine(settings)] : []),
     '',
     ...(run.devnet === undefined ? [] : devnetLines(run.devnet, url)),
@@ -56,7 +56,7 @@ export function banner(run: {
 function pricesLine({ feeds, quick }: Settings): string {
   const [first] = [feeds.pyth.url, feeds.binance.url, feeds.coinbase.url].filter((at) => at !== '')
   const minutes = quick.intervalSeconds / 60
-  const from = first === undefined ? 'nobody' : new URL(first).origin
+  const from = first === undefined ? 'no provider' : new URL(first).origin
   return `  prices     ${feeds.assets.join(', ')} from ${from}, quick markets of ${minutes} minutes`
 }
 

@@ -143,7 +143,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   )
 }
 
-/** Who stops the exchange means its chain too; after a failure the chain waits for the next start. */
+/** A stop of the exchange stops its chain too; after a failure the chain waits for the next start. */
 function closerOf(chains: OpenChains): (failed: boolean) => Promise<void> {
   return async (failed) => {
     if (failed) chains.release()

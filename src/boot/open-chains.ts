@@ -141,7 +141,7 @@ async function meetChain(
   }
 }
 
-/** Whoever runs one of our local chains for us may move its clock; then ours moves too. */
+/** The process that runs one of our local chains for us may move its clock; then ours moves too. */
 function followChainClock({ rpcUrls }: ChainSettings, clock: ClockMemory): () => void {
   const [url = ''] = rpcUrls
   let letGo: () => void = () => {}
@@ -199,7 +199,7 @@ function claimData(settings: Settings, chains: ChainRecord): void {
   writeIfAny(dir, { ...before, ...chains })
 }
 
-/** Moves what is in the data folder aside, unless somebody is working with it. */
+/** Moves what is in the data folder aside, unless another process is working with it. */
 function clearData(dir: string): void {
   if (!hasData(dir)) return
   const paths = partitionPaths(dir, 0)
@@ -213,7 +213,7 @@ function writeIfAny(dir: string, record: ChainRecord): void {
   if (Object.keys(record).length > 0) writeChainRecord(dir, record)
 }
 
-/** On the local chain everybody knows the keys; anywhere else they are given. */
+/** On the local chain the keys are public; anywhere else they are given. */
 function withKeys(settings: Settings): Settings {
   const { keys, chains } = settings
   if (!chains.every(({ chainId }) => chainId === DEVNET_CHAIN_ID)) return settings

@@ -1,11 +1,11 @@
 /**
  * Bearer tokens: `base64url(payload).base64url(signature)`, signed with the private half of a
  * registered Ed25519 key. The checks run in the order of the published table, so that a client always
- * learns the first thing to fix. A nonce is recorded only after the signature fits: nobody can use up
- * a token that he could not have made.
+ * learns the first thing to fix. A nonce is recorded only after the signature fits: no client can use
+ * up a token that it could not have made.
  *
  * Keys are kept in memory for a second. Revocations are told by the store besides, at once; so a
- * database that is slow or away does not lock out whoever was known when it went.
+ * database that is slow or away does not lock out the keys that were known when it went.
  */
 
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
@@ -39,12 +39,12 @@ export type Authenticator = {
 }
 
 type AuthenticatorOptions = {
-  /** Throws a retryable `Fault` while nobody can be asked. */
+  /** Throws a retryable `Fault` while the store cannot be asked. */
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
   readonly nonces: NonceLedger
   readonly singleUse: boolean
   readonly clock: Clock
-  /** Tokens from before are expired: nobody knows any more which of them were used. */
+  /** Tokens from before are expired: it is not known any more which of them were used. */
   readonly startedAtMs: number
 }
 
@@ -219,7 +219,7 @@ export function publicKeyOf(hex: string): KeyObject {
   return createPublicKey({ format: 'jwk', key: { kty: 'OKP', crv: 'Ed25519', x } })
 }
 
-/** In the pool of libuv: 140 µs on the front's own thread would be felt by everybody else. */
+/** In the pool of libuv: 140 µs on the front's own thread would delay every other request. */
 function verified(key: KeyObject, data: Buffer, signature: Buffer): Promise<boolean> {
   return new Promise((resolve) => {
     verify(null, data, key, signature, (error, fits) => resolve(error === null && fits))

@@ -1,7 +1,7 @@
 /**
  * One request on its way to one answer. It is over exactly once: answered, aborted by the client, or
- * handed to a route that writes by itself. From then on nobody may touch `res`; that is the rule of
- * uWebSockets.js whose breach ends the process, so `phase` is asked before every touch after an
+ * handed to a route that writes by itself. From then on no code may touch `res`. That is a rule of
+ * uWebSockets.js, and breaking it ends the process, so `phase` is asked before every touch after an
  * await.
  */
 
@@ -217,7 +217,7 @@ export function createSender(options: {
 
 const LINE_BREAK = /[\r\n\0]/
 
-/** A line break in a header would end it early; whoever let it come this far has a bug. */
+/** A line break in a header would end it early; a caller that let it come this far has a bug. */
 function checkLines(lines: Readonly<Record<string, string>>): void {
   for (const name in lines) {
     if (LINE_BREAK.test(lines[name]!)) throw new TypeError(`the value of ${name} breaks the line`)

@@ -1,7 +1,7 @@
 /**
  * Which connections may stay: so many in all, so many of one IP range. The library tells when a
  * connection ends but not whose it was, so those of one range cannot be counted here; they are taken
- * from the kernel's own list, which is read again every few seconds while anybody could have too
+ * from the kernel's own list, which is read again every few seconds while any range could have too
  * many. Until then a range can open no more than its rate limit pays for.
  */
 

@@ -1,6 +1,6 @@
 /**
  * Counts the connections to one of our ports by the IP range they come from, as the kernel lists
- * them for all threads of the process. Only Linux has such a list; elsewhere nobody can tell.
+ * them for all threads of the process. Only Linux has such a list; elsewhere they are not counted.
  */
 
 import { readFile } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-/** How an error names a field: `orders[3].order.price`, as the client would write it himself. */
+/** How an error names a field: `orders[3].order.price`, as the client would write it. */
 
 const LENGTH_MAX = 100
 

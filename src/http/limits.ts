@@ -1,7 +1,7 @@
 /**
  * Rate limits that hold across all front threads: a token bucket per IP range and one per API key,
  * in memory of fixed size. A bucket is one number, the time at which it will be full again (the
- * generic cell rate algorithm), so that a bucket nobody draws from needs no record.
+ * generic cell rate algorithm), so that a bucket that is not drawn from needs no record.
  */
 
 import type { LimitVerdict } from './call.ts'
@@ -77,8 +77,8 @@ export function makeLimiter(
         waitMs = allowed ? 0 : afterMs - capacityMs
         return allowed ? now + afterMs : undefined
       },
-      // In a set that is full, the bucket that has been drawn from least gives way: whoever crowds
-      // the table gains what that one had spent, and nobody is refused for a stranger's sake.
+      // In a set that is full, the bucket that has been drawn from least gives way: a client that
+      // crowds the table gains what that one had spent, and no client is refused because of another.
       () => true,
     )
     const remaining = Math.max(0, Math.floor(burst - spentMs / unitMs + FORGIVEN))

@@ -1,6 +1,6 @@
 /**
- * What the front counts. The hot path only adds to typed arrays; names and labels come in when
- * somebody asks, through a prom-client registry.
+ * What the front counts. The hot path only adds to typed arrays; names and labels come in when the
+ * metrics are asked for, through a prom-client registry.
  */
 
 import { Counter, Gauge, type Registry } from 'prom-client'

@@ -56,8 +56,8 @@ export type Hooks = {
     times: number,
   ) => LimitVerdict | undefined
   /**
-   * Called for `write` and `token` routes; without it everybody may write. Undefined lets a request
-   * through that nobody has to answer for.
+   * Called for `write` and `token` routes; without it every client may write. Undefined lets a
+   * request through that belongs to no key.
    */
   readonly authenticate?: (
     arrival: Arrival,
@@ -419,7 +419,7 @@ export function createPipeline(options: {
         },
       })
     } catch (error) {
-      // Nobody knows what has been written by now, so the connection is all that can be ended.
+      // It is not known what has been written by now, so only the connection can be ended.
       failed(call, error)
       call.res.close()
     }

@@ -1,7 +1,7 @@
 /**
  * Makes sure that a port is ours before several threads share it. Threads share a port by
  * SO_REUSEPORT, and with that flag a second process of the same user would join them unnoticed; so
- * whoever starts the threads claims the port alone first, and gives it up again at once.
+ * the caller that starts the threads claims the port alone first, and gives it up again at once.
  */
 
 import { createServer } from 'node:net'

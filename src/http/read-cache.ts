@@ -1,6 +1,6 @@
 /**
  * Answers that many ask for, shared as the bytes that go out: numbers that are added up anyway are
- * the same for everybody within a moment.
+ * the same for every client within a moment.
  */
 
 import { isRejection, type Rejection } from '#domain/rejection.ts'

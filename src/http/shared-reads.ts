@@ -1,7 +1,7 @@
 /**
- * What many read and seldom changes, kept for a moment, so that a crowd costs one query. Who asks
- * while something is being read waits for that reading; what failed is not kept. Bounded in entries
- * and in weight; the oldest go first.
+ * What many read and seldom changes, kept for a moment, so that a crowd costs one query. A caller
+ * that asks while something is being read waits for that reading; what failed is not kept. Bounded
+ * in entries and in weight; the oldest go first.
  *
  * Not `lru-cache`: found here, a value cost 127 ns, and 135 with it. It is quicker (0.25 µs, ours 1.9)
  * only where a value is kept while all room is taken, which follows a query that takes far longer.

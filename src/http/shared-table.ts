@@ -8,7 +8,7 @@
  * took 1 µs, and is done when it returns.
  *
  * A record has six words: four of the key's digest, and one double for its owner's use. A record
- * whose double is 0 is free. Keys are hashed with a secret, so that nobody can crowd one set.
+ * whose double is 0 is free. Keys are hashed with a secret, so that no client can crowd one set.
  */
 
 import { hash } from 'node:crypto'
@@ -105,8 +105,9 @@ export class SharedTable {
   }
 
   /**
-   * A set is held for less than a microsecond, so whoever finds it taken spins. On a crowded machine
-   * the holder may have lost its core meanwhile; then this thread sleeps a little to give it back.
+   * A set is held for less than a microsecond, so a thread that finds it taken spins. On a crowded
+   * machine the holder may have lost its core meanwhile; then this thread sleeps a little to give it
+   * back.
    */
   #lock(base: number): void {
     const words = this.#words

@@ -1,8 +1,8 @@
 /**
- * Server-sent events to very many readers: one text per event, written to everybody who follows its
- * topic. Nobody waits for a slow reader. One that does not take what it was sent is passed over until
- * it does, then gets the newest; it never has more than one event waiting besides what the system's
- * own buffers hold, and one that takes nothing for too long is cut off.
+ * Server-sent events to very many readers: one text per event, written to every reader of its topic.
+ * Nothing waits for a slow reader. One that does not take what it was sent is passed over until it
+ * does, then gets the newest. It never has more than one event waiting besides what the system's own
+ * buffers hold, and a reader that takes nothing for too long is cut off.
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
@@ -30,7 +30,7 @@ export type SseHub = {
   /** Takes a reader over, and writes the first events to it at once. */
   open(topic: string, takeover: Takeover, first: string): void
   publish(topic: string, text: string): void
-  /** Ends every reader in good order; nobody is taken any more. */
+  /** Ends every reader in good order; no new reader is taken. */
   shutdown(): void
   figures(): SseFigures
 }
@@ -88,7 +88,7 @@ export function makeSseHub(settings: SseSettings, clock: Clock): SseHub {
     if (topic.readers.size === 0) topics.delete(topic.name)
   }
 
-  /** Cuts off whoever is too slow, and shows the others that the connection lives. */
+  /** Cuts off the readers that are too slow, and shows the others that the connection lives. */
   function sweep(): void {
     const nowMs = clock.nowMs()
     for (const reader of slow) {

@@ -1,7 +1,7 @@
 /**
  * What a front knows about the markets: their words, their levels, their latest trades. It is fed by
- * the events of the market threads, which come before the answers they belong to, so that whoever
- * was answered sees what he did. It decides nothing.
+ * the events of the market threads, which come before the answers they belong to, so that a client
+ * that was answered sees what it did. The board decides nothing.
  */
 
 import type { MarketView } from '#actors/market/state.ts'
@@ -24,7 +24,7 @@ export type ShownMarket = {
   books: readonly [LevelBook, LevelBook]
   /** The latest trades that this front has heard of, oldest first. */
   readonly trades: Map<TradeId, ShownTrade>
-  /** Whether these are all that there ever were, so that nobody has to be asked for older ones. */
+  /** Whether these are all that there ever were, so that older ones need not be asked for. */
   hasAllTrades: boolean
   /** What happened to trades that are not held here, up to this change, only the database can tell. */
   untoldSeq: Sequence

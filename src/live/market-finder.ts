@@ -1,6 +1,6 @@
 /**
  * Finds a market: on the board, or, once it is over and its thread has let it go, in the database.
- * Where neither knows it but not every thread is followed, nobody can say that it does not exist.
+ * Where neither knows it but not every thread is followed, it cannot be said that it does not exist.
  */
 
 import type { MarketId } from '#domain/ids.ts'

@@ -161,7 +161,7 @@ export function makeGateway(
   }
 }
 
-/** Only `full` is said before anything was sent; otherwise nobody knows what became of it. */
+/** Only `full` is said before anything was sent; otherwise it is not known what became of it. */
 function writeFailure({ unanswered }: Unanswered): Rejection {
   return unanswered === 'full' ? reject('OVERLOADED') : reject('OUTCOME_UNKNOWN')
 }

@@ -1,7 +1,7 @@
 /**
  * What a front knows about prices and quick markets: the latest price of each asset, the last minutes,
  * the market of this moment. It is fed by the thread of prices and decides nothing; what it hears it
- * passes on to whoever follows the streams.
+ * passes on to the followers of the streams.
  */
 
 import type { AssetPrices, PublishedPrice } from '#actors/prices.ts'

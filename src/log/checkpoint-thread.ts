@@ -1,7 +1,7 @@
 /**
  * A small thread beside the writer that copies the write-ahead files into their databases, so that
  * the disk's slowest work does not stop a market. It never writes anything of its own, and its
- * checkpoints are passive: they wait for nobody and nobody waits for them.
+ * checkpoints are passive: they wait for no thread and no thread waits for them.
  */
 
 import { workerData } from 'node:worker_threads'

@@ -1,7 +1,7 @@
 /**
  * Which row of the table of closed orders may hold a hash: 11 to 21 bytes of memory for each closed
  * order, so that the normal question, about a hash never seen, costs no disk, no SQLite and one look
- * into memory. It knows fingerprints only; whoever asks compares the whole hash.
+ * into memory. It knows fingerprints only; the caller compares the whole hash.
  *
  * It is 256 open-addressed tables that grow one at a time: growing never stops the thread for long.
  * A fingerprint is mixed with a secret, reversibly: eight bits of the result choose the table, and
@@ -27,7 +27,7 @@ type Segment = {
 }
 
 export class ClosedIndex {
-  /** Mixed into every place, so that nobody can choose hashes that crowd one. */
+  /** Mixed into every place, so that no trader can choose hashes that crowd one. */
   readonly #seed = randomInt(0, 2 ** 32)
   readonly #segments: Segment[] = new Array(SEGMENTS).fill(NOTHING)
   #size = 0

@@ -71,7 +71,7 @@ export type LogBatch<Event extends LogEvent> = {
   /** Orders that were closed and are open again, after a trade of theirs failed. */
   readonly reopened?: readonly OrderHash[]
   readonly trades?: readonly TradeState[]
-  /** Answers the bytes too, for whoever passes the events on. */
+  /** Answers the bytes too, for a caller that passes the events on. */
   readonly wantsRows?: true
   /** A few small values of the owner, kept with the partition. */
   readonly meta?: Readonly<Record<string, string>>
@@ -117,7 +117,7 @@ export type SnapshotWriter = {
   isReady(): boolean
   /** One chunk, of all these parts, which are copied. */
   writeChunk(...parts: Uint8Array[]): void
-  /** Settles when it is durable and can be read; nobody sees it before. */
+  /** Settles when it is durable and can be read; no reader sees it before. */
   commit(): Promise<SnapshotMeta>
   abort(): void
 }
@@ -155,7 +155,7 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
   readonly owned: readonly number[]
   state(partition: number): PartitionState
 
-  /** Settles when all of it is durable; rejects with `LOG_APPEND_FAILED` when nobody knows. */
+  /** Settles when all of it is durable; rejects with `LOG_APPEND_FAILED` when that is not known. */
   append(partition: number, batch: LogBatch<Event>): Promise<Appended>
   /** After a failed append: opens the file anew; what it then holds is the truth. */
   reopen(partition: number): PartitionState

@@ -37,7 +37,7 @@ type Place = {
   readonly upcasters: Upcasters
   /** The most bytes the database file may take; an append beyond them fails like a full disk. */
   readonly bytesMax?: number
-  /** Opens a log that ends before its mark: answered commands are lost, and somebody knows it. */
+  /** Opens a log that ends before its mark: answered commands are lost, and the operator knows it. */
   readonly acceptLoss: boolean
 }
 

@@ -28,7 +28,7 @@ export class SnapshotFiles {
   readonly #folder: string
   readonly #home: RowHome
   readonly #newest = new Map<MarketId, SnapshotMeta>()
-  /** What was found and nobody needs, and of it what nobody must ever meet again. */
+  /** What was found and is not needed, and the part of it that must never be read again. */
   readonly #useless: string[] = []
   readonly #ahead: string[] = []
   readonly #writers = new Set<FileWriter>()
@@ -129,7 +129,7 @@ export class SnapshotFiles {
   }
 }
 
-/** What nobody needs does no harm either, and the next open tries again. */
+/** A file that is not needed does no harm either, and the next open tries again. */
 function removeIfPossible(path: string): void {
   try {
     rmSync(path, { force: true })

@@ -16,7 +16,7 @@
  * An object costs several times as much on the way as its values alone. So a message for which the
  * channel has a form travels as the form's number, its id, and then its values, one by one: above 0
  * are the numbers of requests, below 0 those of answers. Answers take a form only where the request
- * had one, so whoever asks without forms needs to know none.
+ * had one, so a peer that asks without forms needs to know none.
  *
  * A request with a negative id wants to know how long its answer took. The answer to it has a
  * negative id too, never a form, and three more values: the milliseconds of each stage.
@@ -29,7 +29,7 @@ import { monotonicMs } from './clock.ts'
 
 /**
  * Why a request has no answer of its peer. Except for `full`, which is said before anything is
- * sent, nobody knows whether the peer acted on it.
+ * sent, it is not known whether the peer acted on it.
  */
 export type Unanswered = { readonly unanswered: 'closed' | 'full' | 'late' }
 
@@ -103,7 +103,7 @@ const SWEEP_MS = 25
 
 /**
  * A request id is a slot, reused, and a generation, counted up at each use: an answer that comes
- * after its deadline does not fit the slot's generation any more and finds nobody waiting. Both
+ * after its deadline does not fit the slot's generation any more and finds no caller waiting. Both
  * together stay a small integer, which is what makes them cheap.
  */
 const SLOT_BITS = 16

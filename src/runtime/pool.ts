@@ -48,7 +48,7 @@ export function makePool(options: {
   })
   // A thread that dies is replaced by one that has to load.
   piscina.on('workerDestroy', () => loading++)
-  // Whoever waits for a task hears of it; a death without a task concerns nobody.
+  // The caller that waits for a task hears of it; a death without a task concerns no caller.
   piscina.on('error', () => {})
   return {
     run: (task, name) => piscina.run({ name, task } satisfies PoolTask),

@@ -1,6 +1,6 @@
 /**
  * A stable reference to an actor on another thread. The channel behind it is replaced when the
- * thread is restarted; whoever holds the reference does not notice more than `closed` answers in
+ * thread is restarted; the holder of the reference does not notice more than `closed` answers in
  * between.
  */
 

@@ -5,7 +5,7 @@
  * The order of a batch is always: prepare (look things up once for the whole batch), handle each
  * command in the order of arrival or as it was arranged, commit the events, say them, answer. While a commit is under way
  * commands gather, so the slower the commit, the more share the next one; a command that is alone
- * waits for nobody. A handler that throws is a bug and ends the thread: nothing of its batch was
+ * waits for no other. A handler that throws is a bug and ends the thread: nothing of its batch was
  * answered, so nothing is lost.
  */
 
@@ -16,7 +16,7 @@ import { type Clock, monotonicMs } from './clock.ts'
 
 /** Where an answer goes: a channel, or a test. */
 export type ReplyChannel = {
-  /** The times are for whoever asked for them. */
+  /** The times are for a caller that asked for them. */
   reply(replyTo: number, answer: unknown, times?: BatchTimes): void
   /** When the command that is being heard was sent. */
   readonly heardSentAtMs?: number
@@ -25,7 +25,7 @@ export type ReplyChannel = {
 export type Command<P extends Protocol> = Message<P> & {
   readonly channel: ReplyChannel | undefined
   readonly replyTo: number
-  /** By the clock of all threads; 0 for what nobody sent. */
+  /** By the clock of all threads; 0 for what no thread sent. */
   readonly sentAtMs: number
 }
 
@@ -43,7 +43,7 @@ export type ServeOptions<State, P extends Protocol, Event> = {
   readonly prepare?: (batch: readonly Command<P>[]) => void
   /** Puts a batch into the order in which it is handled, where that makes no difference but speed. */
   readonly arrange?: (batch: readonly Command<P>[]) => readonly Command<P>[]
-  /** Makes the events durable. When it fails nobody knows whether they are. */
+  /** Makes the events durable. When it fails it is not known whether they are. */
   readonly commit?: (events: readonly Event[]) => undefined | Promise<unknown>
   /** After a failed commit: brings the state back to what is durable; its value answers the batch. */
   readonly recover?: (error: unknown) => unknown

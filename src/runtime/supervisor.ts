@@ -4,8 +4,8 @@
  * carries no traffic: a link is a pair of ports that it makes and hands to both ends.
  *
  * Each thread has a worker of its own, or shares one with others that have the same host. A worker
- * that dies takes its threads and their ports with it, so whoever waits for their answers is told
- * `closed` at once. When it is back, both ends of each of their links get new ports.
+ * that dies takes its threads and their ports with it, so a caller that waits for their answers is
+ * told `closed` at once. When it is back, both ends of each of their links get new ports.
  *
  * A worker that loads its modules or starts its threads is never ended from outside: Node aborts the
  * whole process when that happens. A stop waits until it has started, or until the time for it is over.
@@ -318,7 +318,7 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   async function stopAll(): Promise<boolean> {
     stopping = true
     stopHealth()
-    // What is just starting cannot be told to stop; whoever started it hears a failure.
+    // What is just starting cannot be told to stop; the caller that started it hears a failure.
     await starting.catch(() => {})
     let clean = true
     for (const host of [...hosts.values()].reverse()) {

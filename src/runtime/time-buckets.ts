@@ -1,8 +1,8 @@
 /**
  * Times counted in buckets, for Prometheus. Recording only adds to a typed array, so the hot path can
- * afford it; names and labels come in when somebody asks. prom-client's own histogram can only be fed
- * one observation at a time, so what is registered here speaks the part of its interface that a
- * registry reads.
+ * afford it; names and labels come in when the metrics are asked for. prom-client's own histogram can
+ * only be fed one observation at a time, so what is registered here speaks the part of its interface
+ * that a registry reads.
  */
 
 import type { Metric, Registry } from 'prom-client'

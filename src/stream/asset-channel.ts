@@ -1,7 +1,7 @@
 /**
  * Prices and quick markets of an asset. Both come from threads that have no log of a market, so their
- * chains are this front's own; whoever subscribes is told the last price, or the quick market that is
- * open, at once.
+ * chains are this front's own. A client that subscribes is told at once the last price, or the quick
+ * market that is open.
  */
 
 import { type Rejection, reject } from '#domain/rejection.ts'

@@ -1,8 +1,8 @@
 /**
  * What the stream says: turns each event that the board has taken in, and whatever else a front hears,
- * into the messages of the topics that somebody follows, and keeps every chain right also where nobody
- * does. A message is written once and handed to `publish` once, whatever the number of its readers. It
- * knows subscriptions as members of topics, and nothing of sockets.
+ * into the messages of the topics that have followers, and keeps every chain right also where a topic
+ * has none. A message is written once and handed to `publish` once, whatever the number of its
+ * readers. This module knows subscriptions as members of topics, and nothing of sockets.
  */
 
 import type { OpenOrder } from '#actors/market/state.ts'
@@ -46,16 +46,16 @@ export type Channels<M> = BoardListener & {
   ): string
   /** A position as clients see it. */
   shownPosition(feed: Feed<M>, at: number): number | string
-  /** Forgets topics that nobody came back to. */
+  /** Forgets topics to which no follower came back. */
   tidy(): void
   topics(): number
   lingering(): number
 }
 
 type ChannelHooks<M> = {
-  /** Sends to everybody who is in step with the topic. */
+  /** Sends to every subscriber that is in step with the topic. */
   readonly publish: (topic: string, text: string) => void
-  /** Its members must be given a new snapshot: something happened that nobody told. */
+  /** Its members must be given a new snapshot: something happened that was not told. */
   readonly broken: (feed: OrdersFeed<M>) => void
   /** A conflated book has been told, so that it can be snapshotted. */
   readonly flushed: (feed: Feed<M>) => void
@@ -167,7 +167,7 @@ export function makeChannels<M>(parts: {
     const of = marketFeed(shown)
     if (!missed) return
     restart(of, shown.seq)
-    // Before the first load of all there is nobody who could have missed anything.
+    // Before the first load of all there is no follower that could have missed anything.
     const followers = shelf.topics() > 0
     if ((isNew && !followers) || breakPlanned) return
     breakPlanned = true
@@ -288,7 +288,7 @@ export function makeChannels<M>(parts: {
     return of.trades
   }
 
-  /** Nobody can have seen more than what has happened so far. */
+  /** No client can have seen more than what has happened so far. */
   function horizonOf(feed: Feed<M>): number {
     if (!isSequenced(feed)) return feed.topic.last
     return feed.kind === 'book' && isDirty(feed) ? feed.topic.last : feed.of.shown.seq

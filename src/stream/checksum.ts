@@ -1,7 +1,7 @@
 /**
  * The checksum of a book: CRC-32 over its ten best bids, then its ten best asks, each written
- * `price:size` and joined by commas, the two lists joined by a bar. Whoever keeps a book by deltas
- * can prove with it that nothing is missing.
+ * `price:size` and joined by commas, the two lists joined by a bar. A client that keeps a book by
+ * deltas can prove with it that nothing is missing.
  */
 
 import { crc32 } from 'node:zlib'

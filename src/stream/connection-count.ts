@@ -1,9 +1,9 @@
 /**
  * How many streams each IP range has open in all front threads. Every front keeps its own numbers
- * where the others can read them. A front that died leaves numbers behind that nobody corrects, so
+ * where the others can read them. A front that died leaves numbers behind that are not corrected, so
  * they belong to one life of it: the next one begins at zero.
  *
- * Two fronts that admit somebody in the same instant may both see the last free place. So a range can
+ * Two fronts that admit a client in the same instant may both see the last free place. So a range can
  * exceed its limit by the number of fronts less one, and not by more.
  */
 
@@ -29,7 +29,7 @@ const RANGES_MAX = 100_000
 const KEPT_AT_ZERO = 1
 
 export function makeConnectionCountMemory(fronts: number, secret: string): ConnectionCountMemory {
-  // One front has nobody to share with.
+  // One front has no other to share with.
   const records = fronts > 1 ? RANGES_MAX : 1
   return { table: makeSharedTable(records, secret), lives: new SharedArrayBuffer(4 * fronts) }
 }

@@ -34,7 +34,7 @@ export type Subscription = {
 export type Connection = {
   readonly session: string
   readonly ip: string
-  /** Gone once it is closed: nobody may touch a closed socket. */
+  /** Gone once it is closed: a closed socket must not be touched. */
   ws: Socket | undefined
   principal: Principal | undefined
   readonly subs: Map<string, Subscription>
@@ -46,7 +46,7 @@ export type Connection = {
   doomedAtMs: number | undefined
   /** A drop has been seen and is dealt with in the next turn. */
   settling: boolean
-  /** Requests whose answer somebody else owes. */
+  /** Requests that still wait for their answer. */
   inFlight: number
   /** What it may still send, and when that was counted. */
   tokens: number

@@ -6,8 +6,8 @@
  * Waiting ones are served one after another while little is buffered for their socket: memory per
  * connection stays bounded, however much it follows and however slowly it reads.
  *
- * When the library drops a message because a socket has too much buffered, nobody knows what else it
- * dropped. So everything that connection follows goes back to waiting, and is told and snapshotted
+ * When the library drops a message because a socket has too much buffered, it does not say what else
+ * it dropped. So everything that connection follows goes back to waiting, and is told and snapshotted
  * anew once the socket has drained. Nothing here ever waits for a reader.
  */
 
@@ -44,7 +44,7 @@ export type Delivery = {
   wait(sub: Subscription): void
   /** Serves what waits, as long as the socket takes it. */
   pump(connection: Connection): void
-  /** Everybody who follows the feed needs a new snapshot. */
+  /** Every follower of the feed needs a new snapshot. */
   startOver(feed: Feed<Subscription>): void
   /** Sends what belongs to a channel. What is dropped here is seen in `dropped`. */
   send(connection: Connection, text: string): void

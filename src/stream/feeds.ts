@@ -71,7 +71,7 @@ export function isSequenced<M>(feed: Feed<M>): feed is SequencedFeed<M> {
   return feed.kind === 'book' || feed.kind === 'trades'
 }
 
-/** The last change of each chain of a market, and the topics of it that somebody follows. */
+/** The last change of each chain of a market, and the topics of it that have a follower. */
 export type MarketFeed<M> = {
   readonly shown: ShownMarket
   readonly bookSeq: [Sequence, Sequence]

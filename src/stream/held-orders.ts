@@ -25,7 +25,7 @@ export type HeldOrders = {
   end(session: string): void
   /** The session keeps its orders from now on. */
   forget(session: string): void
-  /** An order that has ended needs nobody to hold it. */
+  /** An order that has ended needs no session to hold it. */
   followed(event: MarketEvent): void
   /** A market thread has come back and knows nothing of what was held. */
   repeat(thread: number): void

@@ -77,9 +77,9 @@ export type StreamHub = BoardListener & {
   drained(ws: Socket): void
   closed(ws: Socket): void
   /**
-   * What becomes of a market on chain, told to whoever follows the `market` channel. Call it once per
-   * event, in the order of the chain; the last one told again changes nothing, so a source that was
-   * away may simply repeat where each market stands.
+   * What becomes of a market on chain, told to the followers of the `market` channel. Call it once
+   * per event, in the order of the chain; the last one told again changes nothing, so a source that
+   * was away may simply repeat where each market stands.
    */
   marketHappened(
     marketId: MarketId,
@@ -94,8 +94,8 @@ export type StreamHub = BoardListener & {
   /** Sessions of these keys are not authenticated any more. */
   revoked(keyIds: readonly string[]): void
   /**
-   * Tells everybody to come back later and closes; nobody is admitted from now on. Done when the
-   * orders that go with their session are cancelled, or nobody can wait for that any longer.
+   * Tells every client to come back later and closes; no client is admitted from now on. Done when
+   * the orders that go with their session are cancelled, or when the time to wait for that is over.
    */
   shutdown(): Promise<void>
   figures(): StreamFigures

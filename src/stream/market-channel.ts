@@ -17,7 +17,7 @@ const REMEMBERED_MAX = 100_000
 type MarketChannel<M> = {
   oneFeed(of: MarketFeed<M>): OneMarketFeed<M>
   allFeed(): AllMarketsFeed<M>
-  /** The feed of all markets, if anybody follows it. */
+  /** The feed of all markets, if it has a follower. */
   all(): AllMarketsFeed<M> | undefined
   /** Something that the log of the market tells. */
   logged(
@@ -58,7 +58,7 @@ export function makeMarketChannel<M>(shelf: Shelf<M>): MarketChannel<M> {
     happened(marketId, of, happening) {
       const { event, facts, atMs } = happening
       const text = JSON.stringify([event, facts])
-      // Whoever has been away and tells again where it stands tells nothing new.
+      // A source that was away and repeats where the market stands tells nothing new.
       if (remembered.get(marketId)?.text === text) return
       remembered.delete(marketId)
       remembered.set(marketId, { text, happening })

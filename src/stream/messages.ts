@@ -146,7 +146,7 @@ export type OrderNews = {
   /** As it was signed, where the event tells it. */
   readonly size: Shares | undefined
   readonly status: 'accepted' | 'partially_filled' | 'filled' | 'cancelled' | 'expired'
-  /** Why it was cancelled, where nobody asked for it. */
+  /** Why it was cancelled, where no client asked for it. */
   readonly reason: string
   readonly remaining: number
   readonly seq: number

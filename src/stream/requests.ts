@@ -132,7 +132,7 @@ export function makeRequests(
     order: VerifiedOrder,
     context: RequestContext,
   ): Promise<OrderAccepted | Rejection> {
-    // Whoever is gone places nothing that he wanted to go with him.
+    // A client that is gone places no order that was meant to end with its session.
     if (ws === undefined) return reject('OVERLOADED')
     const refused = held?.hold(session, order)
     if (refused !== undefined) return refused
@@ -147,7 +147,7 @@ export function makeRequests(
     connection: Connection,
     { marketId, orderHash, side }: Asked<'cancel'>,
   ): Promise<object> {
-    // Without bearer authentication everybody may cancel, as at REST; with it, his own only.
+    // Without bearer authentication a client may cancel any order, as at REST; with it, only its own.
     const trader = parts.bearer ? connection.principal?.address : undefined
     const wanted = {
       marketId,

@@ -1,7 +1,7 @@
 /**
  * Who the connections are. A session is authenticated by one token and stays so until its key is
- * revoked or expires; then the client is told, and is a stranger like everybody else. What it follows
- * goes on: that is public.
+ * revoked or expires; then the client is told, and is as unknown as any other. What it follows goes
+ * on: that is public.
  */
 
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'

@@ -1,6 +1,6 @@
 /**
- * The topics that somebody follows, or did a moment ago: whoever comes back soon finds what he missed.
- * All of them together keep so many bytes and no more.
+ * The topics that have followers, or had some a moment ago: a client that comes back soon finds what
+ * it missed. All of them together keep so many bytes and no more.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -13,7 +13,7 @@ export type ChannelLimits = {
   readonly replayMessages: number
   readonly replayBytes: number
   readonly replayBytesTotal: number
-  /** How long a topic that nobody follows any more is kept. */
+  /** How long a topic that has lost its last follower is kept. */
   readonly lingerMs: number
   /** … and how many of them. */
   readonly lingeringMax: number
@@ -27,10 +27,10 @@ export type Shelf<M> = {
   put<F extends Feed<M>>(feed: F): F
   /** A topic whose positions are a count of its own, in a life of its own. */
   counted(name: string): Topic<M>
-  /** Takes a message into the chain of the feed and tells whoever is in step. */
+  /** Takes a message into the chain of the feed and tells the subscribers that are in step. */
   say(feed: Feed<M>, text: string, at: number): void
   sayNext(feed: CountedFeed<M>, write: (step: CursorStep) => string): void
-  /** Something happened that nobody told: whoever stands before it cannot bridge it. */
+  /** Something happened that was not told: a subscriber that stands before it cannot bridge it. */
   skip(feed: CountedFeed<M>): void
   join(feed: Feed<M>, member: M): void
   leave(feed: Feed<M>, member: M): void
@@ -48,7 +48,7 @@ export function makeShelf<M>(parts: {
 }): Shelf<M> {
   const { limits, clock } = parts
   const feeds = new Map<string, Feed<M>>()
-  /** Nobody follows these; the longest forsaken first. */
+  /** These have no follower; the one that lost its last the longest ago comes first. */
   const lingering = new Map<Feed<M>, number>()
   const here = randomBytes(6).toString('hex')
   let epochs = 0

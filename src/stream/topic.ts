@@ -1,6 +1,6 @@
 /**
  * One thing that can be subscribed to: a chain of messages, each naming the one before it, and the
- * latest of them, kept for whoever comes back. The positions of a chain are the market's sequence
+ * latest of them, kept for clients that come back. The positions of a chain are the market's sequence
  * numbers, or, where several markets meet in one topic, a count of this topic alone that goes out as
  * an opaque cursor. A topic knows nothing of sockets.
  */

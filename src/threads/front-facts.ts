@@ -1,4 +1,4 @@
-/** What a front tells of the exchange to whoever asks how it is set up. */
+/** What a front tells of the exchange to a client that asks how it is set up. */
 
 import type { ChainFacts, ConfigFacts } from '#api/service/config.ts'
 import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
@@ -31,7 +31,7 @@ export function serviceFacts(
   }
 }
 
-/** Where a chain is reached may be nobody else's business; on the devnet it is everybody's. */
+/** The URL of a chain's node may be private to the operator; on the devnet it is public. */
 function chainFacts(chain: Settings['chains'][number]): ChainFacts {
   const { chainId, role, rpcUrls, blockExplorer } = chain
   return {

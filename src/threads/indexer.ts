@@ -122,7 +122,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
     followers.tell(type, message as never)
   }
 
-  /** Opens and closes markets at their threads. Whoever does not answer is asked again later. */
+  /** Opens and closes markets at their threads. One that does not answer is asked again later. */
   async function arrange(due: MarketsDue): Promise<void> {
     const once = async (key: string, ask: () => Promise<unknown>): Promise<void> => {
       if (answered.has(key)) return

@@ -1,7 +1,7 @@
 /**
  * A market thread: its partitions of the log, the markets in them, and the timers they need. Each
- * partition is served by itself: a batch is one append to one file, and whoever waits for it does not
- * wait for the others.
+ * partition is served by itself: a batch is one append to one file, and a caller that waits for it
+ * does not wait for the others.
  */
 
 import { randomInt } from 'node:crypto'
@@ -60,7 +60,7 @@ export function marketThread(data: ThreadData): ThreadParts {
   let thread: MarketThread
   /** By partition. */
   const hosts = new Map<number, Served>()
-  /** Everybody who speaks to this thread; of them, who follows its events. */
+  /** Every thread that speaks to this one; of them, those that follow its events. */
   const channels = new Set<Channel<MarketFollowerProtocol & StoreProtocol>>()
   const readers = new Set<Channel<MarketFollowerProtocol>>()
   const frontNames = new Set(
@@ -87,7 +87,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     setImmediate(keepHouse)
   }
 
-  /** Goes back to what a partition holds, and tells everybody who follows. */
+  /** Goes back to what a partition holds, and tells every follower. */
   function reload(partition: number): void {
     if (recover(thread, partition)) log.warn({ partition }, 'the markets were reloaded')
     else log.error({ partition, why: thread.away.get(partition) }, 'it cannot be opened at present')
@@ -233,7 +233,7 @@ export function marketThread(data: ThreadData): ThreadParts {
             channel.reply(replyTo, holds.hear(type, message))
             return
           }
-          // Before it can rest, so that there is no moment in which nobody holds it.
+          // Before it can rest, so that there is no moment in which it is not held.
           const refused = type === 'PlaceOrder' ? holds.placed(message as Placed) : undefined
           if (refused === undefined) hear(type, message, replyTo, channel)
           else channel.reply(replyTo, refused)
@@ -248,7 +248,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       })
       channels.add(channel)
       if (peer === 'store') stores.add(channel)
-      // Everybody else gives commands, and follows nothing.
+      // Every other thread gives commands, and follows nothing.
       else if (frontNames.has(peer)) readers.add(channel)
     },
     health: () => [...thread.away.values()].join('; '),

@@ -1,4 +1,4 @@
-/** A resolution thread: settles on one chain what can be settled, so that nobody waits for it. */
+/** A resolution thread: settles on one chain what can be settled, so that no holder waits for it. */
 
 import assert from 'node:assert/strict'
 import {

@@ -1,6 +1,6 @@
 /**
  * Gathers what is asked in one turn of the loop into batches for a pool of workers, and hands each
- * asker the answer to what he asked. It knows nothing of what is asked, and starts no thread: `run`
+ * asker the answer to what it asked. It knows nothing of what is asked, and starts no thread: `run`
  * is handed in.
  *
  * A turn's requests are spread evenly, so that two requests use two workers and an idle pool begins

@@ -23,7 +23,7 @@ export type SignedOrder = {
 /** What comes back: little, because the caller still holds the order. */
 export type OrderInspection = {
   readonly orderHash: OrderHash
-  /** Null when the signature is none that recovers to anybody. */
+  /** Null when no address can be recovered from the signature. */
   readonly recovered: Address | null
   /** Null when the trader signed the order, else a sentence that says what is wrong. */
   readonly flaw: string | null

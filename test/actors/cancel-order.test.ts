@@ -70,7 +70,7 @@ test('in a closed market nothing is left to cancel', () => {
   assert.deepEqual(all, { orderHashes: [] })
 })
 
-test('all orders of a trader are cancelled at once, on both outcomes, and nobody else’s', () => {
+test('all orders of a trader are cancelled at once, on both outcomes, and no other trader’s', () => {
   const market = given()
   market.place(buy('YES').at(0.1).by('ann').named('a'))
   market.place(sell('YES').at(0.9).by('ann').named('b'))

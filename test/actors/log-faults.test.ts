@@ -9,7 +9,7 @@ import { assertOpen, expectedFrom } from './agreement.ts'
 import { openMarkets, openOrders, withExchanges } from './exchange-fixture.ts'
 import { orderStream } from './order-stream.ts'
 
-// Both wait most of their time for a file that somebody else holds.
+// Both wait most of their time for a file that another connection holds.
 suite('a log that cannot be written', { concurrency: true }, () => {
   test('an append that fails is unknown, and the thread goes on when it can', () =>
     withExchanges(async (start, dataDir) => {
@@ -20,7 +20,7 @@ suite('a log that cannot be written', { concurrency: true }, () => {
       const stream = orderStream(7, 2)
       await openMarkets(exchange, stream)
       await exchange.askAll(stream.take(50))
-      // Somebody else holds the file for writing: the append fails, and so may opening it again.
+      // Another connection holds the file for writing: the append fails, and so may opening it again.
       const intruder = new Database(join(dataDir, 'log', 'partition-0.db'))
       intruder.exec('BEGIN IMMEDIATE')
       const asks = stream.take(30)

@@ -99,7 +99,7 @@ test('orders, cancels and answers arrive as they were sent, with every field', a
   assert.deepEqual(got, wanted)
 })
 
-test('whoever asks without forms is answered without', async () => {
+test('a caller that asks without forms is answered without', async () => {
   const { heard, all, got, wanted } = await exchange(OPTIONS, formed)
   assert.deepEqual(heard, all)
   assert.deepEqual(got, wanted)

@@ -538,7 +538,7 @@ inFolder('a snapshot that cannot be written costs the market nothing', async (da
     await host.keepHouse()
   }
   await fill(0)
-  // Other work that succeeds does not hide it: whoever tells of it looks only now and then.
+  // Other work that succeeds does not hide it: the thread that tells of it looks only now and then.
   host.tidy()
   await host.keepHouse()
   assert.match(takeTrouble(host.thread), /cannot write .*ENOTDIR/)

@@ -43,7 +43,7 @@ test('an order that is placed in the name of a session is held, and no other', (
   assert.deepEqual(holds.takeAll(), [held('a')])
 })
 
-test('a thread that dies leaves its orders to whoever holds them', async () => {
+test('a thread that dies leaves its orders to their holder', async () => {
   const { port1, port2 } = new MessageChannel()
   const holds = new OrderHolds()
   const cancelled: HeldOrder[] = []

@@ -138,7 +138,7 @@ test('rows of the log are read as readers get them', () => {
   assert.deepEqual(readRows([bytes, bytes]), [...market.events, ...market.events])
 })
 
-test('a row that is too short or too long is a bug of whoever wrote it', () => {
+test('a row that is too short or too long is a bug of its writer', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(1).named('a'))
   market.place(buy('YES').at(0.4).size(1).named('b'))

@@ -107,7 +107,7 @@ test('the rows that follow from the events agree with the market, however they a
   })
 })
 
-test('a trade row names buyer and seller whoever was the taker', () => {
+test('a trade row names buyer and seller, whichever of them was the taker', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(2).by('bob').named('s'))
   market.place(buy('YES').at(0.5).size(1).by('ann').named('b'))

@@ -106,7 +106,7 @@ test('an order that still rests gets its quantity back and keeps its place', () 
   assert.deepEqual(market.book(), ['YES sell 0.4 s 10', 'YES sell 0.4 later 1'])
 })
 
-test('what comes back meets whoever waits for it, as a new arrival', () => {
+test('what comes back meets the orders that wait for it, as a new arrival', () => {
   const market = traded(10)
   market.place(buy('YES').at(0.45).size(6).by('eve').named('e'))
   market.said()
@@ -195,7 +195,7 @@ function hashOfReplay(market: ReturnType<typeof given>): string {
   return [...parts, books[0].stateHash(), books[1].stateHash()].join(':')
 }
 
-test('a trader who failed a trade with himself gets nothing back', () => {
+test('a trader who failed a trade with themselves gets nothing back', () => {
   const market = given()
   market.place(sell('YES').at(0.4).size(5).by('ann').named('s'))
   market.place(buy('YES').at(0.4).size(3).by('ann').named('b'))

@@ -18,7 +18,7 @@ import { buy, sell } from '../support/orders.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 import { given } from './market-fixture.ts'
 
-const away = new Fault('STORE_UNAVAILABLE', 'nobody answers', { retryable: true })
+const away = new Fault('STORE_UNAVAILABLE', 'no server answers', { retryable: true })
 const foreign = new Fault('STORE_FOREIGN_LOG', 'another log', { retryable: false })
 
 /** A store on a log in memory and a database that does as the test says. */
@@ -134,7 +134,7 @@ test('it claims the database, then writes batch after batch, each from where the
 test('a claim that fails is tried again', async () => {
   const { look, later, written, state } = following(3, { claim: [away, away] })
   await look()
-  assert.equal(whyBehind(state), 'nobody answers')
+  assert.equal(whyBehind(state), 'no server answers')
   await later()
   assert.equal(written.length, 0)
   await later()
@@ -145,7 +145,7 @@ test('a claim that fails is tried again', async () => {
 test('a write that fails is tried again from the same offset', async () => {
   const { look, later, written, state } = following(3, { write: [away] })
   await look()
-  assert.equal(whyBehind(state), 'nobody answers')
+  assert.equal(whyBehind(state), 'no server answers')
   await later()
   assert.deepEqual(
     written.map(({ from, to }) => [from, to]),
@@ -157,7 +157,7 @@ test('a write that fails is tried again from the same offset', async () => {
 test('a write that was done and not answered is gone on from, whatever was appended since', async () => {
   const { look, later, written, state } = following(3, { unanswered: [{ more: 4 }] })
   await look()
-  assert.equal(whyBehind(state), 'nobody answers')
+  assert.equal(whyBehind(state), 'no server answers')
   await later()
   assert.deepEqual(
     written.map(({ from, to }) => [from, to]),

@@ -19,7 +19,7 @@ const hashesOf = (events: ReturnType<typeof eventsOf>['events']) => {
   return hashes
 }
 
-test('what is answered is durable, and alone it waits for nobody', () =>
+test('what is answered is durable, and a command that is alone waits for no other', () =>
   withExchanges(async (start, dataDir) => {
     const exchange = await start({ store: false })
     const stream = orderStream(1, 4)

@@ -129,7 +129,7 @@ export const BAD_READS: readonly BadRead[] = [
   ['/api/v1/platform', 404, 'NOT_FOUND'],
 ]
 
-/** What nobody knows is not wrong: empty, zero, not found. */
+/** What is unknown is not wrong: empty, zero, not found. */
 export const UNKNOWN_READS: readonly (readonly [path: string, answer: object])[] = [
   [`/api/v1/trades/${NOBODY}`, { marketId: NOBODY, trades: [], count: 0, nextBefore: null }],
   [`/api/v1/activity/${NOBODY}`, { marketId: NOBODY, activity: [], count: 0, nextBefore: null }],

@@ -137,7 +137,7 @@ describe('every endpoint that the API promises', () => {
     assert.deepEqual(wrong, [])
   })
 
-  it('what nobody knows is empty, zero or not found', async () => {
+  it('what is unknown is empty, zero or not found', async () => {
     for (const [path, answer] of UNKNOWN_READS) {
       const url = path.replace(/\bU\b/g, traderNumbered(77).address)
       assert.deepEqual(await json(url), answer, path)

@@ -134,7 +134,7 @@ test('a price says how old it is, and whose it is', async (t) => {
   assert.equal(board.why(), 'BTC: the thread of prices is away; ETH: the thread of prices is away')
 })
 
-test('assets that nobody knows are 404 everywhere, and symbols come in any case', async (t) => {
+test('unknown assets are 404 everywhere, and symbols come in any case', async (t) => {
   const { url, price } = await start(t)
   price('BTC', 1)
   for (const rest of ['', '/history', '/price', '/price-history', '/price-stream', '/1/evidence']) {
@@ -259,7 +259,7 @@ test('a reader that comes back is told what it missed', async (t) => {
   for (const [lastEventId, expected] of [
     ['128', [29, 30]],
     ['130', [30]],
-    // Too long ago, from a later life, and nonsense: the latest, as for anybody.
+    // Too long ago, from a later life, and nonsense: the latest, as for any reader.
     ['101', [30]],
     ['500', [30]],
     ['-1', [30]],
@@ -289,7 +289,7 @@ test('before the first price, and between prices, comments keep the connection a
   await eventually(() => assert.ok(reader.comments() > before))
 })
 
-test('a reader that does not read is passed over, then cut off, and holds nobody up', async (t) => {
+test('a reader that does not read is passed over, then cut off, and delays no other', async (t) => {
   const { url, hub } = await start(t, { lagMsMax: 200, keepAliveMs: 200 })
   const stalled = openReader(url, 'BTC')
   const brisk = openReader(url, 'BTC')
@@ -372,7 +372,7 @@ test('the SDK reads prices, and its stream survives a lost connection', async (t
     for await (const event of client.prices.stream('BTC', { signal: call.signal })) seen.push(event)
   })()
   await eventually(() => assert.equal(seen.length, 1))
-  // Every connection is lost, and a price comes while nobody listens.
+  // Every connection is lost, and a price comes while there is no reader.
   for (const usd of [2, 3, 4]) {
     for (const cut of cuts) cut.abort()
     price('BTC', usd)

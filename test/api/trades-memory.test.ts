@@ -13,7 +13,7 @@ const market = marketNumbered(0x61)
 const trader = `0x${'1'.repeat(40)}` as Address
 const head = { marketId: market.id, atMs: 1_000 }
 const opened = { ...head, type: 'MarketOpened', seq: 1, market } as MarketEvent
-/** Somebody sells enough for everything that is matched here. */
+/** A seller sells enough for everything that is matched here. */
 const rested = {
   ...head,
   type: 'OrderRested',

@@ -119,14 +119,14 @@ test('an order expires in the second it names', () => {
   assert.deepEqual(tableOf(book), ['buy  0.5: t 1'])
 })
 
-test('with self trades allowed a trader may meet himself', () => {
+test('with self trades allowed a trader may meet their own order', () => {
   const book = newBook()
   place(book, [sell('YES').at(0.5).size(1).named('a').by('ann')])
   const result = place(book, [buy('YES').at(0.5).size(1).named('t').by('ann')])
   assert.deepEqual(fillsOf(result), ['a 1 @0.5 (0 left)'])
 })
 
-test('with cancel-resting his resting orders go and the next one is met', () => {
+test('with cancel-resting the resting orders of the trader go and the next one is met', () => {
   const book = newBook()
   place(book, [
     sell('YES').at(0.4).size(1).named('a').by('ann'),

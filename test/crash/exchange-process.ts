@@ -20,7 +20,7 @@ const [dataDir = '', env = '{}'] = process.argv.slice(2)
 const exchange = await startExchange(dataDir, { env: JSON.parse(env) as Record<string, string> })
 
 function send(message: object): void {
-  // The parent may be gone; then this process has nobody left to work for.
+  // The parent may be gone; then this process has nothing left to do.
   process.send?.(message, () => {})
 }
 

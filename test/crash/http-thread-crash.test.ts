@@ -86,7 +86,7 @@ async function untilReady(url: string): Promise<void> {
   }, 120_000)
 }
 
-test('a market thread that dies under load costs nobody more than a 503', async (t) => {
+test('a market thread that dies under load costs no client more than a 503', async (t) => {
   const { url, dataDir, supervisor } = await startThreads(t)
   const random = randomFrom(Number(process.env.TEST_SEED ?? 4_711))
   const client = createClient({ url, retries: 0, timeoutMs: 60_000 })
@@ -129,6 +129,6 @@ test('a market thread that dies under load costs nobody more than a 503', async 
     ),
     [],
   )
-  assert.ok((heard.get('OUTCOME_UNKNOWN') ?? 0) > 0, 'somebody noticed the kills')
+  assert.ok((heard.get('OUTCOME_UNKNOWN') ?? 0) > 0, 'a client noticed the kills')
   await settleAccounts({ url, dataDir }, lives, report)
 })

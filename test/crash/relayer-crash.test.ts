@@ -43,7 +43,7 @@ test('relaying through bad days', async (t) => {
       const error = await impatient(owner)
         .relayer.submit(request)
         .then(
-          () => assert.fail('nobody was there'),
+          () => assert.fail('there was no exchange'),
           (thrown: unknown) => thrown,
         )
       assert.ok(error instanceof SibylError)
@@ -81,7 +81,7 @@ test('relaying through bad days', async (t) => {
 
   await t.test('a chain that answers errors now and then is asked again', async () => {
     const { owner, request } = await someone()
-    // Everything that an operation asks for. The indexer asks for blocks too, whoever comes first.
+    // Everything that an operation asks for. The indexer asks for blocks too, before or after it.
     const errorTimes = {
       eth_call: 2,
       eth_estimateGas: 2,

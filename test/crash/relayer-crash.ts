@@ -27,7 +27,7 @@ export const KILL_POINTS: readonly KillPoint[] = [
   { method: 'eth_maxPriorityFeePerGas', after: false },
   // Signed and journalled, not broadcast.
   { method: 'eth_sendRawTransaction', after: false },
-  // Broadcast, and nobody was answered.
+  // Broadcast, and the client was not answered.
   { method: 'eth_sendRawTransaction', after: true },
   // Answered, and not confirmed.
   { method: 'eth_getTransactionReceipt', after: false },
@@ -116,7 +116,7 @@ export async function crashRelayerOnce(
   }
   await relayed.exchange.kill()
   proxy.before = undefined
-  dead.reject(new Error('nobody is there to hear it'))
+  dead.reject(new Error('the exchange is gone'))
   let reached = 0
   for (const { owner } of crowd) if ((await nonceOf(relayed, owner)) > 0n) reached++
   await relayed.exchange.start()
@@ -128,7 +128,7 @@ export async function crashRelayerOnce(
 /** Whether a request to the node has to do with the owner, as far as one can tell. */
 function isAbout(params: unknown[], { address }: Person): boolean {
   const said = JSON.stringify(params).toLowerCase()
-  // Neither a question for fees nor one for a receipt names anybody.
+  // Neither a question for fees nor one for a receipt names an account.
   return said.length < 100 || said.includes(address.slice(2).toLowerCase())
 }
 
@@ -173,7 +173,7 @@ async function killedAt(
     if (after) await chain.chain.request(asked, params)
     await exchange.kill()
     dead.resolve()
-    throw new Error('nobody is there to hear it')
+    throw new Error('the exchange is gone')
   }
   void submitUnheard(relayed, { owner, request })
   await dead.promise

@@ -29,7 +29,7 @@ process.stdout.write(
     `trades                              ${report.trades} (${report.answered} told before a kill)`,
     `settled once                        ${report.confirmed}`,
     `failed, and not settled             ${report.failed}`,
-    'settled twice 0, forgotten 0; every trader holds on chain what his trades say',
+    'settled twice 0, forgotten 0; every trader holds on chain what their trades say',
     `transactions of the settlement key  ${report.transactions}`,
     '',
   ].join('\n'),

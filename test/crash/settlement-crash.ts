@@ -3,7 +3,7 @@
  * settlement, told by what it asks the chain, or at any. The process that is killed has the real
  * market, store and settlement threads under the real supervisor; orders come over its own channel.
  * In the end every trade that was matched has settled exactly once or failed, and every trader holds
- * on chain what his trades say.
+ * on chain what their trades say.
  */
 
 import assert from 'node:assert/strict'
@@ -90,7 +90,7 @@ export type CrashOptions = {
 const CHAIN_ID = 31_338
 const SELLERS = [10, 11, 12] as const
 const BUYERS = [13, 14, 15] as const
-/** Nobody gave him anything. */
+/** A trader without money. */
 const PAUPER = 7
 const TRADERS = [...SELLERS, ...BUYERS, PAUPER]
 /** A kill that its instant did not bring comes after this long. */
@@ -376,6 +376,6 @@ async function audit(
     seller.usdc += cost
   }
   assert.deepEqual([...times.keys()], [], 'the chain knows of no other trade')
-  assert(report.trades >= report.answered, 'every trade that somebody was told of is there')
-  assert.deepEqual(await holdingsOf(scene), holdings, 'everybody holds what his trades say')
+  assert(report.trades >= report.answered, 'every trade that a client was told of is there')
+  assert.deepEqual(await holdingsOf(scene), holdings, 'every trader holds what their trades say')
 }

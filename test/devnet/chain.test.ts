@@ -54,10 +54,12 @@ test('the chain of the devnet', async (t) => {
     const offsets: number[] = []
     const lease = await leaseChain(chain.url, { onClock: (seconds) => offsets.push(seconds) })
     subtest.after(() => lease.release())
-    assert.deepEqual(offsets, [0])
+    // Not always 0: going back to an earlier block, as above, takes the clock back with it.
+    const [before = Number.NaN, ...more] = offsets
+    assert.deepEqual(more, [])
     await chain.warp(7_200)
     // Whole seconds on both sides: they may differ by one.
-    await eventually(() => assert.ok(Math.abs((offsets.at(-1) ?? 0) - 7_200) <= 1))
+    await eventually(() => assert.ok(Math.abs((offsets.at(-1) ?? 0) - before - 7_200) <= 1))
     assert.equal(offsets.length, 2)
   })
 

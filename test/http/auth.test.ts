@@ -87,7 +87,7 @@ const kid = live.key.id
 
 const ROWS: readonly Row[] = [
   ['a token as it should be', () => bearer(), 'accepted'],
-  ['fields that nobody asked for', () => bearer({ more: [1], v: 2 }), 'accepted'],
+  ['fields that are not asked for', () => bearer({ more: [1], v: 2 }), 'accepted'],
   ['a nonce in capitals', () => bearer({ n: 'ABCDEF'.padEnd(32, '0') }), 'accepted'],
   [
     'white space in the payload',
@@ -238,7 +238,7 @@ const ROWS: readonly Row[] = [
   ],
   ['an old token of an unknown key', () => bearer({ ts: 1 }, stranger), EXPIRED],
 
-  ['a key that nobody registered', () => bearer({}, stranger), NOT_FOUND],
+  ['a key that was never registered', () => bearer({}, stranger), NOT_FOUND],
   ['an empty kid', () => bearer({ kid: '' }), NOT_FOUND],
   ['a kid with a space behind it', () => bearer({ kid: `${kid} ` }), NOT_FOUND],
   ['a kid in capitals', () => bearer({ kid: kid.toUpperCase() }), NOT_FOUND],
@@ -367,7 +367,7 @@ test('a token sent a hundred times at once is taken once', async () => {
   assert.equal(answers.filter((answer) => 'keyId' in answer).length, 1)
 })
 
-test('a nonce is not spent by a token that nobody signed', async () => {
+test('a nonce is not spent by a token that is not signed', async () => {
   const { authenticator } = desk()
   const token = mint(live, NOW_MS)
   const [payload] = token.split('.')

@@ -358,7 +358,7 @@ test('a client that does not finish its body is told so and hung up on', async (
   assert.equal(front.inFlight(), 0)
 })
 
-test('a client that never reads its answers costs nobody else anything', async (t) => {
+test('a client that never reads its answers costs the others nothing', async (t) => {
   const { front, url } = await startObserved(t)
   const sockets = await Promise.all(Array.from({ length: 5 }, () => openRaw(front.port)))
   for (const socket of sockets) {

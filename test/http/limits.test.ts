@@ -108,7 +108,7 @@ test('keys and addresses have buckets of their own, an IPv6 network one for all 
   assert.equal(limitMore(write, KEY, 99).headers['ratelimit-limit'], '500')
 })
 
-test('a crowd of addresses pushes out nobody who has spent much', () => {
+test('a crowd of addresses does not push out a client that has spent much', () => {
   const nowMs = 1
   const { limit, limitMore } = makeLimiter(LIMITS, makeSharedTable(1, 's'), () => nowMs)
   assert.ok(limitMore(ARRIVAL, undefined, 500).allowed)
@@ -309,7 +309,7 @@ test('opening connections costs, also without a request', async (t) => {
     for (const socket of sockets) socket.destroy()
   })
   for (let round = 0; round < 2; round++) sockets.push(await openRaw(front.port))
-  // Whoever is refused may read why; one that writes at once may see its connection reset instead.
+  // A client that is refused may read why; one that writes at once may see its connection reset.
   const refused = await openRaw(front.port)
   const [response] = await readResponses(refused, 1)
   assert.equal(response?.status, 429)

@@ -253,7 +253,7 @@ test('a deadline answers for a handler that does not', async (t) => {
   }
   assert.equal(front.inFlight(), 0)
   assert.equal(lines.filter(({ level }) => level === 'warn').length, 2)
-  // What the handler says after that reaches nobody and harms nobody.
+  // What the handler says after that reaches no client and does no harm.
   finishSlow()
   assert.equal((await fetch(`${url}/healthz`)).status, 200)
 })

@@ -26,7 +26,7 @@ test('with no time to keep, only those who ask at the same time share', async ()
   assert.equal(await read('a'), 2)
 })
 
-test('what failed is not kept, and everybody who waited hears of it', async () => {
+test('what failed is not kept, and every caller that waited hears of it', async () => {
   const { lists, read } = keeping(250)
   const fails = () => lists.read('a', () => Promise.reject(new Error('away')))
   const [one, other] = await Promise.allSettled([fails(), fails()])

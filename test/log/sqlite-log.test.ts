@@ -411,7 +411,7 @@ test('a snapshot that is ahead of its log shows that the log has lost something'
   for (const [path, bytes] of copies) writeFileSync(path, bytes)
   assert.throws(() => open(), fault('LOG_LOST'))
   assert.deepEqual(readdirSync(snapshots), [`${market}-9`], 'what is refused stays')
-  // Who accepts it must never meet the snapshot again.
+  // A log that accepts the loss must never meet the snapshot again.
   const accepted = open({ acceptLoss: true })
   assert.deepEqual(accepted.snapshots(0), [])
   assert.deepEqual(readdirSync(snapshots), [])
@@ -469,7 +469,7 @@ test('what is refused keeps all of its snapshots, even from who accepts a loss',
   assert.equal(log.snapshots(0)[0]?.atOffset, 44)
 })
 
-test('a snapshot that nobody needs keeps nobody from opening, whatever is wrong with it', async () => {
+test('a snapshot that is not needed does not stop an open, whatever is wrong with it', async () => {
   const log = open()
   await appendNotes(log, 1, 12)
   await log.beginSnapshot(0, market, 12, 12).commit()
@@ -507,7 +507,7 @@ test('a retired market leaves nothing behind', async () => {
   assert.equal(log.sweep(0, 4), 4)
   await close(log)
   assert.deepEqual(readdirSync(snapshots), [])
-  // If it could not be removed, it is not taken for one of a market that nobody knows.
+  // If it could not be removed, it is not taken for one of an unknown market.
   writeFileSync(path, bytes)
   log = open()
   assert.deepEqual(log.snapshots(0), [])

@@ -97,7 +97,7 @@ test('one request too many is answered full at once and never sent', async () =>
   near.close()
 })
 
-test('a request that nobody answers is late, and its answer afterwards disturbs nobody', async () => {
+test('a request without an answer in time is late, and a later answer does no harm', async () => {
   const { near, far, heard, onHeard } = pair()
   const late = await near.ask('Echo', { n: 1 }, 30)
   assert.deepEqual(late, { unanswered: 'late' })
@@ -178,7 +178,7 @@ test('messages that have a form and messages that have none share a batch', asyn
   near.close()
 })
 
-test('who asks for his times is told them before his answer; others are not', async () => {
+test('a caller that asks for times is told them before its answer; others are not', async () => {
   const plain: Form<{ n: number }> = {
     cells: 1,
     write({ n }, into) {
@@ -202,7 +202,7 @@ test('who asks for his times is told them before his answer; others are not', as
         const { n } = message as { n: number }
         const begunMs = far.heardSentAtMs + 5
         const times = { begunMs, handledMs: begunMs + n, durableMs: begunMs + n + 2 }
-        // Every fourth is answered by somebody who takes no times.
+        // Every fourth is answered by a peer that takes no times.
         far.reply(replyTo, message, n % 4 === 3 ? undefined : times)
       },
     },

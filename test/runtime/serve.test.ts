@@ -192,7 +192,7 @@ test('a command for no actor is answered in its place', async () => {
   assert.deepEqual(await ask('Add', { amount: 1 }), { nobody: true })
 })
 
-test('a batch is handled as it was arranged, and everybody still gets his own answer', async () => {
+test('a batch is handled as arranged, and each caller still gets its own answer', async () => {
   const { ask, story } = served({ arrange: (batch) => batch.toReversed() })
   const answers = await Promise.all([1, 2, 3].map((amount) => ask('Add', { amount })))
   assert.deepEqual(answers, [{ total: 6 }, { total: 5 }, { total: 3 }])

@@ -239,7 +239,7 @@ test('API keys of a real exchange with two front threads', async (t) => {
   })
 
   await t.test(
-    'a wallet revokes its keys without their private half, and nobody else’s',
+    'a wallet revokes its keys without their private half, and no other wallet’s',
     async () => {
       const key = await registerApiKey({ url }, annWallet)
       const path = `${keys}/${key.id}`
@@ -315,7 +315,7 @@ test('API keys of a real exchange with two front threads', async (t) => {
     assert.deepEqual(outcomes, ['UNAUTHORIZED_KEY_INACTIVE', ...Array<string>(20).fill('active')])
   })
 
-  await t.test('any key may submit anybody’s order, and cancel its own only', async () => {
+  await t.test('any key may submit any trader’s order, and cancel its own only', async () => {
     const annClient = createClient(withApiKey({ url }, await registerApiKey({ url }, annWallet)))
     const bobClient = createClient(withApiKey({ url }, await registerApiKey({ url }, bobWallet)))
     const byAnn = await signedOrder(MARKET, { price: 100_000 }, { trader: ann })

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { startTestChain } from '../support/chain.ts'
 import { startExchange, startRefusal } from '../support/exchange.ts'
 
-test('a port that somebody else has is said clearly', async (t) => {
+test('a port that another program has is said clearly', async (t) => {
   const server = createServer((_, response) => response.end('hello'))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.after(() => server.close())

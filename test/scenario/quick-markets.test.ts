@@ -55,7 +55,7 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
   }, PATIENCE_MS)
   const { marketId } = quick
 
-  await t.test('it is decided by two prices of one source, and anybody can see how', async () => {
+  await t.test('it is decided by two prices of one source, and clients can see how', async () => {
     assert.equal(resolved.startPrice, quick.startPrice)
     assert.equal(resolved.outcome, resolved.endPrice! >= resolved.startPrice ? 0 : 1)
     const evidence = await ann.quickMarkets.evidence('BTC', quick.id)

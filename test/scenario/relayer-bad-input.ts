@@ -262,7 +262,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
       await refused(`sets ${indexSets}`, request, 400, why, field)
     }
     await refused(
-      'nobody',
+      'the zero address',
       changed(signed.approval!, { owner: ZERO }),
       400,
       'owner is nobody',
@@ -298,7 +298,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
     )
   })
 
-  await t.test('signatures of somebody else, and of something else', async () => {
+  await t.test('signatures of another account, and of something else', async () => {
     const lea = await person(UNIT)
     for (const [name, request] of requests) {
       const who = { proposal: 'proposer', settlement: 'settler' }[name] ?? 'owner'
@@ -355,7 +355,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
   await t.test('markets that are unknown, not resolved, not expired', async () => {
     const { redemption, proposal, settlement } = signed
     await refused(
-      'a condition of nobody',
+      'an unknown condition',
       changed(without(redemption!, 'marketAddress') as RelayRequest, {
         conditionId: `0x${'1'.repeat(64)}`,
       }),
@@ -363,7 +363,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
       'conditionId is not a market of this exchange',
     )
     await refused(
-      'a market of nobody',
+      'an unknown market',
       changed(redemption!, { marketAddress: STRANGER }),
       400,
       'marketAddress is not a market of this exchange',
@@ -376,7 +376,7 @@ export async function refuseBadInput(t: TestContext, relayed: Relayed): Promise<
     )
     for (const request of [proposal!, settlement!]) {
       await refused(
-        'a market of nobody',
+        'an unknown market',
         changed(request, { marketAddress: chain.settlement.address }),
         400,
         'marketAddress is not a market of this exchange',

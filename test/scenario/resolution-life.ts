@@ -255,7 +255,7 @@ async function live(life: Life): Promise<void> {
   await life.stands({ expired: true, resolved: false, assertion: disputed })
   await life.after('disputed', 'disputed')
 
-  // Found false, and told by somebody who goes to the oracle directly: the market is expired again.
+  // Found false, and told by an account that asks the oracle directly: the market is expired again.
   await life.arbitrate(false)
   await chain.chain.send(chain.carol, oracle, 'settleAssertion', [disputed.id as `0x${string}`])
   await life.stands({ expired: true, resolved: false })
@@ -283,7 +283,7 @@ async function live(life: Life): Promise<void> {
   const settle = () => life.bob().resolution.settle(settlement as never)
   await assert.rejects(settle, ({ status }: { status: number }) => status === 422)
 
-  // Settled by anybody's signature, with what the oracle found.
+  // Settled by any account's signature, with what the oracle found.
   await life.arbitrate(true)
   await eventually(settle)
   const settled = await life.assertion(proposer, true, { disputed: true, settled: true })
@@ -291,7 +291,7 @@ async function live(life: Life): Promise<void> {
   await life.winnerTold()
   await life.after('resolved', 'resolved')
 
-  // Redeemed: each has what his tokens are worth.
+  // Redeemed: each has what their tokens are worth.
   for (const [client, account, shares] of [
     [ann, chain.ann, 100n],
     [bob, chain.bob, 900n],

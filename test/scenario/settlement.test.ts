@@ -106,7 +106,7 @@ describe('two demo traders over HTTP', () => {
     for (const account of [10, 11]) await assertPosition(account)
   })
 
-  it('a trade that cannot be paid for is listed with its reason, and the seller has his shares back', async () => {
+  it('a trade that cannot be paid for is listed with its reason, and the seller has the shares back', async () => {
     // Account 7 has no stablecoin.
     await trade(12, 7, '3')
     const failed = await answered(async () => {
@@ -124,7 +124,7 @@ describe('two demo traders over HTTP', () => {
     )
   })
 
-  it('a transaction that nobody sent is not found, and one that cannot be is refused', async () => {
+  it('a transaction never sent is not found, and one that cannot be is refused', async () => {
     assert.deepEqual(await s.get(`/api/v1/settlements/0x${'1'.repeat(64)}`), { found: false })
     const bad = await fetch(`${s.exchange.url}/api/v1/settlements/0x12`)
     assert.equal(bad.status, 400)

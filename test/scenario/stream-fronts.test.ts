@@ -51,7 +51,7 @@ test('a stream goes on at another front where it was', async (t) => {
   const [one, other] = await oneAtEach(t, exchange.url)
   await one.ask(BOOK, 'book.snapshot')
   const { cursor } = await one.ask(ORDERS, 'orders.snapshot')
-  // Somebody follows the book at the other front, so that it keeps what happens there, too.
+  // A client follows the book at the other front, so that it keeps what happens there, too.
   const watch = await other.ask(BOOK, 'book.snapshot')
   await rest('0.10')
   const first = await one.next('book.delta')
@@ -68,7 +68,7 @@ test('a stream goes on at another front where it was', async (t) => {
   assert.equal(resumed.seq, first.seq)
   const replayed = [await other.next(), await other.next()]
   assert.deepEqual(replayed, told.slice(1), 'what followed, to the last byte')
-  // The book of the other outcome was followed by nobody here: a new start, and it says so.
+  // The book of the other outcome had no follower here: a new start, and it says so.
   await rest('0.13')
   await other.next('book.delta')
   const unknown = { ...BOOK, outcome: 1, since: 0 }

@@ -8,7 +8,7 @@ import { type Frame, marketIdOf, startStream, type TestStream } from './stream-f
 const M = marketIdOf(0)
 const BOOK = { op: 'subscribe', channel: 'book', marketId: M, outcome: 0 }
 
-/** Whoever behaves is served, whatever the others do. */
+/** A client that behaves is served, whatever the others do. */
 async function othersAreServed(stream: TestStream): Promise<void> {
   const client = await stream.connect()
   assert.equal((await client.ask(BOOK)).type, 'subscribed')
@@ -179,7 +179,7 @@ function gapsOf(frames: readonly Frame[]): string[] {
   return gaps
 }
 
-test('a slow reader is told, snapshotted anew, and slows nobody down', async (t) => {
+test('a slow reader is told, snapshotted anew, and slows no other reader', async (t) => {
   const stream = await startStream(t)
   const slow = new RawStreamClient(`${stream.url}/api/v1/stream`)
   t.after(() => slow.close())

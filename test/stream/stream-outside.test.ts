@@ -24,7 +24,7 @@ test('what the chain says about a market is in one chain with what its log says'
   stream.flow()
   const proposal = { assertionId: '0xa', proposer: '0xb', proposedOutcome: true, bondAmount: '5' }
   stream.hub.marketHappened(M, 'proposed', proposal, 10)
-  // Whoever was away and says again where the market stands says nothing new.
+  // A source that was away and repeats where the market stands says nothing new.
   stream.hub.marketHappened(M, 'proposed', { ...proposal }, 11)
   stream.hub.marketHappened(marketIdOf(1), 'proposed', {}, 11)
   stream.hub.marketHappened(M, 'disputed', { assertionId: '0xa' }, 12)

@@ -319,7 +319,7 @@ async function live(t: TestContext, random: Random): Promise<void> {
   }
   for (const client of clients) if (client.isGone) await client.connect()
 
-  // In the end everybody is where the markets are.
+  // In the end every client is where the markets are.
   act(50)
   stream.flow()
   await eventually(() => {

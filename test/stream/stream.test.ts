@@ -110,7 +110,7 @@ test('all trades of a match are told, and what becomes of them on chain', async 
   )
 })
 
-test('a trader follows his orders in all markets, and only his', async (t) => {
+test('a trader follows their own orders in all markets, and no others', async (t) => {
   const stream = await startStream(t, { markets: 2 })
   const [one, two] = stream.markets
   place(one!, buy('YES').at(0.42).size(10).by('ann').named('a'))
@@ -175,7 +175,7 @@ test('what followed is replayed from memory, else a snapshot says that it is a n
   const snapshot = await second.next()
   assert.deepEqual([snapshot.type, snapshot.reset, snapshot.seq], ['book.snapshot', true, 6])
   await second.ask({ op: 'unsubscribe', sub: `book:${M}:0` }, 'unsubscribed')
-  // Ahead of everything that has happened: whoever says so knew another history.
+  // Ahead of everything that has happened: a client that says so knew another history.
   await second.ask({ ...BOOK, since: 7 })
   assert.equal((await second.next()).reset, true)
   const again = await second.ask({ op: 'snapshot', sub: `book:${M}:0` })
@@ -207,7 +207,7 @@ test('orders resume by their cursor', async (t) => {
   )
 })
 
-test('a market that was loaded anew is told whole to everybody who follows it', async (t) => {
+test('a market that was loaded anew is told whole to each of its followers', async (t) => {
   const stream = await startStream(t)
   const [market] = stream.markets
   const client = await stream.connect()
@@ -277,7 +277,7 @@ test('a conflated book tells the sum of its changes', async (t) => {
   }
   place(market!, sell('YES').at(0.5).size(1).by('bob').named('d'))
   stream.flow()
-  // Whoever comes in between gets his snapshot when the others get theirs.
+  // A client that comes in between gets its snapshot when the others get theirs.
   const late = await stream.connect()
   await late.ask(subscribe)
   const delta = await client.next()
@@ -410,7 +410,7 @@ test('an order of a session that cancels on disconnect names it, and none is pla
 
   await client.ask({ op: 'cancelOnDisconnect', enabled: true }, 'cancelOnDisconnect')
   assert.equal((await client.ask(submit)).code, 'OUTCOME_UNKNOWN')
-  // Nobody knows what became of it, so it is still to be cancelled.
+  // It is not known what became of it, so it is still to be cancelled.
   const placed = [
     { held: 'a', session },
     { entered: 'a', session },
@@ -419,7 +419,7 @@ test('an order of a session that cancels on disconnect names it, and none is pla
   assert.equal((await client.ask(submit)).code, 'MARKET_CLOSED')
   assert.deepEqual(story.splice(0), [...placed, { released: 'a', session }])
 
-  // Whoever is gone places nothing that he wanted to go with him.
+  // A client that is gone places no order that was meant to end with its session.
   isSlow = true
   client.say(submit)
   await client.ask({ op: 'ping' }, 'pong')
@@ -504,7 +504,7 @@ test('a key that is revoked while its token is looked at opens no session', asyn
   assert.deepEqual([answer.id, answer.code], [1, 'UNAUTHORIZED_KEY_INACTIVE'])
 })
 
-test('on shutdown everybody is told when to come back', async (t) => {
+test('on shutdown every client is told when to come back', async (t) => {
   const stream = await startStream(t)
   const client = await stream.connect()
   stream.hub.shutdown()

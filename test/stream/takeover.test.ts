@@ -51,7 +51,7 @@ test('server-sent events are checked like any route and then written by the rout
   await gone.promise
 })
 
-test('a stream that fails to open hangs up, and nobody else notices', async (t) => {
+test('a stream that fails to open hangs up, and the others do not notice', async (t) => {
   const { url, lines } = await startTestFront(
     t,
     {},
@@ -138,7 +138,7 @@ test('a WebSocket is checked like any route and then upgraded', async (t) => {
   assert.equal((await fetch(`${url}/stream`, { method: 'POST' })).status, 405)
 })
 
-test('a client that leaves during an upgrade harms nobody', async (t) => {
+test('a client that leaves during an upgrade does no harm', async (t) => {
   const decided = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<void>()
   const { front, url } = await startTestFront(

@@ -140,7 +140,7 @@ export async function openTestChain(options: TestChainOptions = {}) {
   }
 }
 
-/** An account that nobody has. */
+/** An account without an owner. */
 const TRACE = `0x${'7'.repeat(40)}`
 
 function hexOf(value: number): Hex {

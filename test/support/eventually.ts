@@ -4,8 +4,8 @@ const TIMEOUT_MS = 120_000
 const PAUSE_MS_MAX = 40
 
 /**
- * Waits for a thing by asking for it again and again; fails with the last reason in the end. Nobody can
- * wait for less than the usual time, only for more.
+ * Waits for a thing by asking for it again and again; fails with the last reason in the end. A test
+ * cannot wait for less than the usual time, only for more.
  */
 export async function eventually<T>(check: () => T | Promise<T>, atLeastMs = 0): Promise<T> {
   const endMs = performance.now() + Math.max(TIMEOUT_MS, atLeastMs)

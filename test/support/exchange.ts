@@ -100,6 +100,8 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         SIBYL_DEVNET_PORT: '0',
         // One more thread that is loaded at each start, and no test is about how many there are.
         SIBYL_VERIFY_THREADS: '1',
+        // Each is a file to be made and synced at the first start.
+        SIBYL_LOG_PARTITIONS: '2',
         // On a busy machine a request, a stop, and the start after a kill may take long; none of
         // them is a failure.
         SIBYL_REQUEST_DEADLINE_MS: '120000',
@@ -188,7 +190,7 @@ export async function startRefusal(options: ExchangeOptions): Promise<string> {
   return said
 }
 
-/** Settings of whoever runs the tests are not those of the test. */
+/** Settings in the environment of the run are not those of the test. */
 export function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('SIBYL_')))
 }

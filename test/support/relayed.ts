@@ -17,7 +17,7 @@ export type Person = { readonly key: Hex; readonly address: Hex; readonly client
 export type Relayed = {
   readonly chain: TestChain
   readonly exchange: Exchange
-  /** Somebody new, with so much stablecoin. */
+  /** A new person, with so much stablecoin. */
   person(usdc?: bigint): Promise<Person>
   /** Another client of the same person, as after a restart of the exchange. */
   again(person: Person, options?: Pick<ClientOptions, 'retries'>): Client

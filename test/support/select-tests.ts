@@ -1,6 +1,6 @@
 /**
- * Which test files there are and what they need, as their imports say it: whoever reaches the program
- * that starts an exchange needs one. Nobody keeps a list.
+ * Which test files there are and what they need, as their imports say it: a file that reaches the
+ * program that starts an exchange needs one. There is no list to keep.
  */
 
 import { relative, resolve } from 'node:path'

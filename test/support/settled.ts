@@ -54,7 +54,7 @@ export async function openSettled(
     readonly rpcUrl?: (chain: TestChain) => Promise<string>
   } = {},
 ): Promise<SettledExchange> {
-  // Not the devnet's id, whose keys everybody has: only what has a key here is started.
+  // Not the devnet's id, whose keys are public: only what has a key here is started.
   const chain = await openTestChain({ seed: true, chainId: CHAIN_ID })
   try {
     const rpcUrl = (await options.rpcUrl?.(chain)) ?? chain.url

@@ -19,7 +19,7 @@ export type TestTrader = {
   readonly address: string
 }
 
-/** Key number n of the curve: short, and nobody's. */
+/** Key number n of the curve: short, and used nowhere else. */
 export function traderNumbered(number: number): TestTrader {
   const key = `0x${number.toString(16).padStart(64, '0')}` as const
   return { key, address: privateKeyToAccount(key).address }

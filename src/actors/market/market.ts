@@ -219,7 +219,7 @@ function crowdedFor({ books, rules }: MarketState, trader: Address): Rejection |
   if (count >= rules.ordersMax) {
     return reject('OVERLOADED', undefined, 'the books of this market are full')
   }
-  // Nobody has more orders than there are, and looking a trader up costs more than this.
+  // No trader has more orders than there are, and looking a trader up costs more than this.
   if (count < ORDERS_PER_TRADER_MAX) return undefined
   if (yes.countOf(trader) + no.countOf(trader) < ORDERS_PER_TRADER_MAX) return undefined
   const detail = `the trader has ${ORDERS_PER_TRADER_MAX} open orders in this market`

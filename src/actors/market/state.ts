@@ -59,7 +59,7 @@ export type MarketProtocol = {
     answers: OrderAccepted | Rejection
   }
   CancelOrder: {
-    /** `trader` is whose orders the caller may cancel; anybody's when it is left out. */
+    /** `trader` is whose orders the caller may cancel; all orders when it is left out. */
     takes: {
       marketId: MarketId
       orderHash: OrderHash

@@ -12,7 +12,7 @@ import type { TradeStatus } from '#domain/trade.ts'
 import { admit, close, closedBy, emit, type MarketContext, secondsOf, tellRest } from './orders.ts'
 import type { MarketState, TradeReport } from './state.ts'
 
-/** A report that cannot be about a trade of this market; whoever sent it is wrong. */
+/** A report that cannot be about a trade of this market; its sender is wrong. */
 export function reportFlaw(state: MarketState, report: TradeReport): Rejection | undefined {
   const { tradeId, buy, sell } = report
   const place = parseTradeId(tradeId)
@@ -66,7 +66,7 @@ export function recordTrade(state: MarketState, report: TradeReport, context: Ma
 }
 
 /**
- * A trade that the chain refused: whoever was at fault loses his orders in this market, and the
+ * A trade that the chain refused: the trader at fault loses their orders in this market, and the
  * quantity of the other side goes back to its order. The orders at fault leave first, so that what
  * goes back does not meet them again.
  */
@@ -90,7 +90,7 @@ export function undoTrade(state: MarketState, report: TradeReport, context: Mark
 }
 
 /**
- * A resting order keeps its place and grows: it was there before everybody behind it. One that the
+ * A resting order keeps its place and grows: it was there before the orders behind it. One that the
  * failed trade had filled comes back as a new arrival. One that ended otherwise stays ended.
  */
 function giveBack(

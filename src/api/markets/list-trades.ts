@@ -81,7 +81,7 @@ export function listTrades(parts: TradeSources): AnswerRoute {
     cost: 'read',
     tag: 'markets',
     summary: 'The newest trades of a market',
-    description: 'Up to 100, newest first. A market that nobody knows has none.',
+    description: 'Up to 100, newest first. An unknown market has none.',
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, closed),
@@ -122,8 +122,8 @@ export function listActivity(parts: TradeSources): AnswerRoute {
     tag: 'markets',
     summary: 'What has been going on in a market',
     description:
-      'Its 50 newest trades, newest first, each with who came second and how far it is. A market ' +
-      'that nobody knows has none.',
+      'Its 50 newest trades, newest first, each with who came second and how far it is. An ' +
+      'unknown market has none.',
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, closed),

@@ -28,7 +28,7 @@ export function orderbook(board: MarketBoard): AnswerRoute {
     revalidates: true,
     description:
       'With `outcome` the book of that outcome, without it the orders of both, merged by price. ' +
-      'A market that nobody knows has an empty book.',
+      'An unknown market has an empty book.',
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     query: Type.Object(
       { outcome: Type.Optional(outcomeParam('Both unless said')) },

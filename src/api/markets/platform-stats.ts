@@ -53,7 +53,7 @@ export function platformStats(parts: {
     cost: 'read',
     tag: 'markets',
     summary: 'Statistics of the exchange',
-    description: 'Quick markets are counted too. A chain that nobody trades on has zeros.',
+    description: 'Quick markets are counted too. A chain without trades has zeros.',
     cacheControl: 'public, max-age=1',
     revalidates: true,
     query: Type.Object(

@@ -1,4 +1,4 @@
-/** Examples of orders for the OpenAPI document. They have the right shape; nobody signed them. */
+/** Examples of orders for the OpenAPI document. They have the right shape; no wallet signed them. */
 
 import { ZERO_ADDRESS } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'

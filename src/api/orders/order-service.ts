@@ -137,7 +137,7 @@ export function makeOrderService(parts: {
 
     async enter(order, context) {
       const answer = await gateway.place(order, context)
-      // A market that is over may be gone from its thread; everybody else still knows it.
+      // A market that is over may be gone from its thread; the fronts still know it.
       const isGone = isRejection(answer) && answer.rejected === 'MARKET_NOT_FOUND'
       return isGone && isOver(order.marketId) ? reject('MARKET_CLOSED') : answer
     },
@@ -175,7 +175,7 @@ function invalid(errors: readonly Rejection[]): OrderCheck {
   return { valid: false, orderHash: null, recovered: null, errors }
 }
 
-/** A digest is made of unsigned integers; nobody can have signed anything else. */
+/** A digest is made of unsigned integers; a wallet cannot have signed anything else. */
 function isHashable({ price, size }: Order): boolean {
   return price >= 0 && size >= 0
 }

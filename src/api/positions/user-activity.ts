@@ -1,4 +1,4 @@
-/** `GET /api/v1/users/{address}/activity`: a user's trades, and what markets have paid him out. */
+/** `GET /api/v1/users/{address}/activity`: a user's trades, and what markets have paid out to them. */
 
 import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -62,7 +62,7 @@ const UserTradeShape = Type.Object(
   {
     tradeId: Type.String(),
     ...entry,
-    role: Type.Enum(['buyer', 'seller'], { description: 'buyer, where he traded with himself' }),
+    role: Type.Enum(['buyer', 'seller'], { description: 'buyer of a trade with oneself' }),
     outcome: Type.Integer({ description: '0 = YES, 1 = NO' }),
     price: Type.Integer(),
     size: Type.Integer(),

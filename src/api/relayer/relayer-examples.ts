@@ -1,4 +1,4 @@
-/** Examples of relayed operations for the OpenAPI document. They have the right shape; nobody signed them. */
+/** Examples of relayed operations for the OpenAPI document. They have the right shape; no wallet signed them. */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { MARKET_ID, SUBMISSION_EXAMPLE, TRADER } from '../orders/order-examples.ts'

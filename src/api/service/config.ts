@@ -60,7 +60,7 @@ type StreamFacts = {
 export type ChainFacts = {
   readonly chainId: number
   readonly role: 'main' | 'test'
-  /** Shown where anybody may use it: on the devnet. */
+  /** Shown where every client may use it: on the devnet. */
   readonly rpcUrl?: string
   readonly blockExplorer?: string
   readonly contracts: {

@@ -1,7 +1,7 @@
 /**
  * Compares the positions that are kept with what the chain's movements, as the indexer wrote them,
- * add up to: shares, cost, holders and open interest. What the chain itself says is compared by
- * whoever can ask it, with `heldAt`.
+ * add up to: shares, cost, holders and open interest. What the chain itself says is compared by a
+ * caller that can ask it, with `heldAt`.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
@@ -119,7 +119,7 @@ type Held = {
 
 /**
  * Everything that is held on a chain, and the block that it is of. Holders without a position are in
- * it too, with zero, so that a balance nobody knows of is found.
+ * it too, with zero, so that a balance that is not in the database is found.
  */
 export async function heldAt(
   database: Database,

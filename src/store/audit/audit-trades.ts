@@ -23,7 +23,7 @@ type TradeAudit = {
   readonly differences: readonly Difference[]
 }
 
-/** Differences that are told one by one; more are only counted by whoever reads so many. */
+/** The most differences that are told; a reader needs no more. */
 const DIFFERENCES_MAX = 1_000
 
 export async function auditTrades(database: Database): Promise<TradeAudit> {

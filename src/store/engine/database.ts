@@ -1,6 +1,6 @@
 /**
  * Opens and closes the database, and carries reads and transactions to it. Only the store thread
- * opens it for writing; everybody else reads. Opening never waits for a MySQL server: while it is
+ * opens it for writing; all others read. Opening never waits for a MySQL server: while it is
  * away each call is a retryable fault, and once it is back the next call finds it.
  */
 
@@ -96,7 +96,7 @@ export async function read<T>(
   }
 }
 
-/** Runs a transaction. It never runs twice: after a fault nobody knows whether it was committed. */
+/** Runs a transaction. It never runs twice: after a fault it is not known whether it was committed. */
 export async function transact<T>(
   database: Database,
   change: (transaction: Transaction, connection: AbstractSqlConnection) => Promise<T>,

@@ -91,7 +91,7 @@ function tradersKnownTo(database: Database): Set<string> {
   return known
 }
 
-/** Each trader of the batch once, as far as nothing is known of him. */
+/** Each trader of the batch once, as far as nothing is known of them. */
 function unknownTraders(
   trades: readonly TradeRow[],
   chainOf: (marketId: MarketId) => number,

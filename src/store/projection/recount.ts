@@ -80,7 +80,7 @@ export async function recount(
         marketId = id
       }
       const chain = chainIn(chains, Number(row.chain_id))
-      // Whoever was matched has traded, also if the chain refused it.
+      // A trader who was matched has traded, also if the chain refused it.
       chain.traders.add(hexOf(row.buyer) as Address)
       chain.traders.add(hexOf(row.seller) as Address)
       chain.pending += row.pending

@@ -21,8 +21,8 @@ export function spanStartSec(atMs: number, spanSec: number): number {
 
 /**
  * A sum of collateral as two integers that a database adds without overflowing: whole units and
- * millionths, neither carried over into the other. One order may be worth 2^53, and nobody checks
- * its funds before it is matched, so a thousand of them would break a plain 64-bit sum.
+ * millionths, neither carried over into the other. One order may be worth 2^53, and its
+ * funds are not checked before it is matched, so a thousand of them would break a plain 64-bit sum.
  */
 export type Sum = { whole: number; millionths: number }
 

@@ -18,7 +18,7 @@ type MarketContext = { readonly marketQuestion: string; readonly contractAddress
 
 type Placed = { readonly record: TradeRecord & MarketContext; readonly row: number }
 
-/** The trades of a user on a chain, the newest first; one with himself is there once. */
+/** The trades of a user on a chain, the newest first; one with themselves is there once. */
 export async function tradesOfUser(
   database: Database,
   filter: {

@@ -1,6 +1,6 @@
 /**
- * Quick markets. One is opened once: who opens it again hears what there is, with the strike of the
- * first time. One is decided once, too: the first decision stays.
+ * Quick markets. One is opened once: a caller that opens it again hears what there is, with the
+ * strike of the first time. One is decided once, too: the first decision stays.
  */
 
 import assert from 'node:assert/strict'

@@ -120,7 +120,7 @@ export async function runWrites(
       return replies
     })
   } catch (error) {
-    // Nobody knows whether they were committed; each can be asked for again.
+    // It is not known whether they were committed; each can be asked for again.
     const { code, message, retryable } = storeFault(error)
     return tasks.map(() => ({ ok: false, code, message, retryable }))
   }

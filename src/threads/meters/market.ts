@@ -19,7 +19,7 @@ export function marketMeters({ registry }: Kit) {
     committed(tookMs: number): void {
       commitSeconds.observe(tookMs / 1_000)
     },
-    /** Everybody who waits for an answer waits for the whole of its batch. */
+    /** A caller that waits for an answer waits for the whole of its batch. */
     handled(batch: readonly Command<MarketThreadProtocol>[], times: BatchTimes): void {
       const { begunMs, handledMs, durableMs } = times
       let waiting = 0

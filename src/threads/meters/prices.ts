@@ -98,7 +98,7 @@ export function pricesMeters(
           if (source !== undefined) {
             spoken.add(asset)
             log.info({ asset, source }, 'a provider speaks for an asset')
-          } else if (spoken.has(asset)) log.warn({ asset, why }, 'nobody speaks for an asset')
+          } else if (spoken.has(asset)) log.warn({ asset, why }, 'no provider speaks for an asset')
           return
         }
         case 'ObservationAccepted':

@@ -41,7 +41,7 @@ import {
 
 const HOUR_SEC = 3_600
 const LOG = { logId: 'an hour', partitions: 1 }
-/** The market of the chain's side: its number there is of no matter to anybody else. */
+/** The market of the chain's side: only that side knows it by this number. */
 const MARKET = 5
 
 test('after a random hour of trading with failures the audit finds no difference', async () => {

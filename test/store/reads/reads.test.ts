@@ -106,7 +106,7 @@ await onBothDatabases('reads', (databases) => {
     })
   })
 
-  it('lists the trades of a user on one chain, bought, sold and with himself', async () => {
+  it('lists the trades of a user on one chain, bought, sold and with themselves', async () => {
     await withStore(databases, async (database) => {
       await tell(database)
       const of = async (user: string, chainId: number, limit: number) => {

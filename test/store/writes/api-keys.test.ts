@@ -65,7 +65,7 @@ await onBothDatabases('API keys', ({ fresh }) => {
     assert.equal(await revokeApiKey(database, randomUUID(), NOW_MS), false)
   })
 
-  it('one key more than allowed revokes the oldest, and nobody else’s', async () => {
+  it('one key more than allowed revokes the oldest, and none of another owner', async () => {
     const address = freshAddress()
     const stranger = keyOf({ createdAtMs: 1 })
     await registerApiKey(database, stranger, 20)
