@@ -34,7 +34,7 @@ const HELP = `What a trader does on chain without the exchange.
   --settlement <address>   the settlement contract
   --key-file <file>        holds the trader's private key; of who pays the gas, for send
   --sign                   cancel and cancel-all: signs and prints the transaction, and sends nothing.
-                           Anybody who has ether may send it within a day.
+                           Any account with ether may send it within a day.
 `
 
 const DECIMALS = 6
@@ -111,7 +111,7 @@ async function run(command: string): Promise<void> {
     await send({ to: address, data: encodeFunctionData({ abi: abi as Abi, functionName, args }) })
   }
 
-  /** Prints a call that anybody may send; `name` is that of the form with a signature. */
+  /** Prints a call that any account may send; `name` is that of the form with a signature. */
   async function printSigned(
     name: 'cancelOrdersWithPermit' | 'cancelAllBeforeWithPermit',
     typed: { readonly types: object; readonly primaryType: string; readonly message: object },

@@ -224,7 +224,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     error NotTrader(bytes32 orderHash);
     /// The deadline of a signed cancellation has passed.
     error PermitExpired(uint256 deadline);
-    /// The signature is somebody else's, or over other data (another chain or contract).
+    /// The signature is another account's, or over other data (another chain or contract).
     error PermitSignerMismatch(address signer, address owner);
     /// The trader's last `cancelAllBefore` has yet to take effect; until then there is no other.
     error EpochPending(uint64 effectiveAt);
@@ -264,8 +264,8 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     }
 
     /// Settles what can be settled of `fills`, in order, and reports the rest. Permits stand in the
-    /// order of their fills. Each is tried just before its fill and may fail (somebody else may
-    /// have submitted it already): only the allowance that is there when a fill runs counts.
+    /// order of their fills. Each is tried just before its fill and may fail (another
+    /// account may have submitted it already): only the allowance that is there when a fill runs counts.
     function settle(
         SignedOrder[] calldata orders,
         Fill[] calldata fills,
@@ -329,7 +329,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         _cancelOrders(msg.sender, orders);
     }
 
-    /// `cancelOrders` for `trader`, by anybody who has his signature of the orders' hashes.
+    /// `cancelOrders` for `trader`, by any caller with his signature of the orders' hashes.
     function cancelOrdersWithPermit(
         address trader,
         Order[] calldata orders,
@@ -344,13 +344,13 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         _requireSigned(structHash, trader, deadline, v, r, s);
     }
 
-    /// Withdraws every order of the caller whose nonce is below `nonce`, known to anybody or not,
+    /// Withdraws every order of the caller whose nonce is below `nonce`, also those not shown yet,
     /// with the same delay. Orders with a lower nonce that he signs later are void too.
     function cancelAllBefore(uint64 nonce) external {
         _cancelAllBefore(msg.sender, nonce);
     }
 
-    /// `cancelAllBefore` for `trader`, by anybody who has his signature.
+    /// `cancelAllBefore` for `trader`, by any caller with his signature.
     function cancelAllBeforeWithPermit(
         address trader,
         uint64 nonce,

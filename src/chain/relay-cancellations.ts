@@ -12,7 +12,7 @@ import type { SettlementContract } from './settlement-contract.ts'
 
 type Cancellation = CancelOrders | CancelAllBefore
 
-export type RelayCancellations = {
+type RelayCancellations = {
   flaw(operation: Cancellation): Promise<Rejection | undefined>
   call(operation: Cancellation): Call
 }

@@ -17,7 +17,7 @@ import { BUY, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 import type { SettlementFill, SettlementOrder, SettlementPermit } from './settlement-contract.ts'
 
-export type SettlementBatch = {
+type SettlementBatch = {
   readonly orders: readonly SettlementOrder[]
   readonly fills: readonly SettlementFill[]
   readonly permits: readonly SettlementPermit[]

@@ -142,7 +142,7 @@ export type SettlementContract = {
   orderState(orderHash: OrderHash): Promise<{ filled: bigint; cancelledFromSec: number }>
   /** Below which nonce a trader's orders are void, and below which from a time on. */
   epochOf(trader: Address): Promise<{ nonce: bigint; next: bigint; nextFromSec: number }>
-  /** The call that withdraws a trader's orders by his signature; anybody may send it. */
+  /** The call that withdraws a trader's orders by his signature; any account may send it. */
   cancelOrdersWithPermitCall(
     cancellation: { trader: Address; orders: readonly Order[]; deadline: bigint },
     signature: SignatureParts,

@@ -58,7 +58,7 @@ describe('orders cancelled by a signature', () => {
   const submit = (args: readonly [Hex, Order[], bigint, number, Hex, Hex]) =>
     world.chain.send(world.relayer, world.settlement, 'cancelOrdersWithPermit', args)
 
-  test('are void after the delay, whoever brings it, and it may be brought again', async () => {
+  test('are void after the delay, any account may bring it, and it may be brought again', async () => {
     const { ann, chain, settlement, hashOrder, signCancellation } = world
     const orders = [await pair(1n), await pair(2n), await pair(3n)] as const
     const cancelled = [orders[0][0].order, orders[1][0].order]
@@ -161,7 +161,7 @@ describe('an epoch', () => {
     assert.equal(await outcomeOf(await pair(20n)), 'settled')
   })
 
-  test('may be brought by anybody who has the trader’s signature of it', async () => {
+  test('may be brought by any account with the trader’s signature of it', async () => {
     const { ann, bob, relayer, chain, settlement, signEpoch } = world
     const submit = (args: readonly [Hex, bigint, bigint, number, Hex, Hex]) =>
       chain.send(relayer, settlement, 'cancelAllBeforeWithPermit', args)

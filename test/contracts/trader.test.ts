@@ -79,7 +79,7 @@ test('a trader cancels, merges and redeems with what the README shows, and no ex
   await take(/ redeem /)
   assert.equal(await chain.balance(ann.address), UNIT + 6_500_000n)
 
-  // Without ether, through anybody who has some.
+  // Without ether, through another account that has some.
   await chain.chain.warp(7_200)
   await chain.chain.request('hardhat_setBalance', [ann.address, '0x0'])
   await take(/ cancel-all --sign /)

@@ -298,7 +298,7 @@ test('people without ether', async (t) => {
     await assertPenniless(ida)
   })
 
-  await t.test('a cancellation that somebody else signed, or over something else', async () => {
+  await t.test('a cancellation by another’s signature, or of other orders', async () => {
     const [jan, kay] = [await person(UNIT), await person(UNIT)]
     const { order } = await jan.client.orders.sign({
       ...{ marketId: `0x${'5'.repeat(64)}`, outcome: 'NO', side: 'sell', price: '0.5', size: '1' },

@@ -46,7 +46,7 @@ const PermitInput = Type.Object(
     ...closed,
     title: 'PermitSignature',
     description:
-      'An ERC-2612 permit of the stablecoin for the settlement contract, used just before the first trade of the order settles. It replaces the allowance that is there then: who has several orders open does better with one allowance for all of them.',
+      'An ERC-2612 permit of the stablecoin for the settlement contract, used just before the first trade of the order settles. It replaces the allowance that is there then: a trader with several open orders does better with one allowance for all of them.',
   },
 )
 

@@ -200,7 +200,7 @@ export function relayerOperations(desk: RelayDesk): AnswerRoute[] {
       body: CancelAllBeforeBody,
       summary: 'Withdraw all orders with a lower nonce on chain',
       description:
-        'Also those that nobody has shown to the exchange, and those that are signed later with a lower nonce: nonces that rise with time, as those of the SDK do, keep new orders above. It cannot be taken back.',
+        'Also those that the exchange has not seen, and those that are signed later with a lower nonce: nonces that rise with time, as those of the SDK do, keep new orders above. It cannot be taken back.',
       examples: { 'all that were signed until then': EPOCH_EXAMPLE },
       read: cancelAllBeforeOf,
     }),
