@@ -264,8 +264,8 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     }
 
     /// Settles what can be settled of `fills`, in order, and reports the rest. Permits stand in the
-    /// order of their fills. Each is tried just before its fill and may fail (another
-    /// account may have submitted it already): only the allowance that is there when a fill runs counts.
+    /// order of their fills. Each is tried just before its fill and may fail (another account may
+    /// have submitted it already): only the allowance that is there when a fill runs counts.
     function settle(
         SignedOrder[] calldata orders,
         Fill[] calldata fills,
