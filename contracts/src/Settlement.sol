@@ -62,8 +62,11 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         uint64 size;
     }
 
-    /// An ERC-2612 permit of the collateral with this contract as the spender.
+    /// An ERC-2612 permit of the collateral with this contract as the spender, tried just before
+    /// the fill with the index `fill`. A permit replaces the allowance that was there: when a batch
+    /// has two of one owner, the fills of the first come before the second.
     struct Permit {
+        uint32 fill;
         address owner;
         uint256 value;
         uint256 deadline;
@@ -81,6 +84,21 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         /// When the trader's cancellation takes effect; zero if he has not cancelled.
         uint40 cancelledFrom;
         uint152 firstTrade;
+    }
+
+    /// Orders of a trader with a nonce below `nonce` are void; from `nextFrom` on, those below
+    /// `next` are. Both only ever rise.
+    struct Epoch {
+        uint64 nonce;
+        uint64 next;
+        uint40 nextFrom;
+    }
+
+    /// What an order is worth before its fills are looked at.
+    enum Standing {
+        Unsigned,
+        Good,
+        Void
     }
 
     /// What the call that moves the funds is handed: everything checked and computed.
@@ -152,6 +170,19 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         "Order(bytes32 marketId,address trader,uint8 side,uint8 outcome,uint64 price,uint64 size,uint64 nonce,uint64 expiration,address makerFeeRecipient)"
     );
 
+    /// There is no nonce in these two: a cancellation that is sent again changes nothing, and a row
+    /// of nonces would let one message that was lost hold up all later ones.
+    bytes32 public constant CANCEL_ORDERS_TYPEHASH =
+        keccak256("CancelOrders(address trader,bytes32[] orderHashes,uint256 deadline)");
+    bytes32 public constant CANCEL_ALL_BEFORE_TYPEHASH =
+        keccak256("CancelAllBefore(address trader,uint64 nonce,uint256 deadline)");
+
+    /// Traders fall into so many groups by their address. Fits into the slot of `_paused`.
+    uint256 private constant GROUPS = 88;
+    /// The groups that have a trader with an epoch, a bit each. An order whose trader is in another
+    /// group costs no look at the trader's epoch, which would be 2,100 gas.
+    uint88 private _groupsWithEpoch;
+
     IERC20 public immutable collateral;
     IConditionalTokens public immutable conditionalTokens;
     /// How long after its expiration an order's trades may still settle: they were matched in time.
@@ -162,11 +193,13 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
 
     mapping(address account => bool) public isOperator;
     mapping(bytes32 orderHash => OrderState) private _orders;
+    mapping(address trader => Epoch) private _epochs;
     /// Settled trades that are not the first of either of their orders.
     mapping(bytes32 tradeId => bool) private _settledLater;
 
     event OperatorSet(address indexed account, bool allowed);
     event OrderCancelled(bytes32 indexed orderHash, address indexed trader, uint64 effectiveAt);
+    event AllOrdersCancelled(address indexed trader, uint64 beforeNonce, uint64 effectiveAt);
     event TradeSettled(
         bytes32 indexed tradeId,
         address indexed buyer,
@@ -189,8 +222,15 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
 
     error NotOperator(address account);
     error NotTrader(bytes32 orderHash);
+    /// The deadline of a signed cancellation has passed.
+    error PermitExpired(uint256 deadline);
+    /// The signature is another account's, or over other data (another chain or contract).
+    error PermitSignerMismatch(address signer, address owner);
+    /// The trader's last `cancelAllBefore` has yet to take effect; until then there is no other.
+    error EpochPending(uint64 effectiveAt);
     error OnlySelf();
     error OrderIndexOutOfRange(uint256 fill);
+    error PermitOutOfOrder(uint256 permit);
     error TooLittleGas(uint256 fill);
     error InvalidConfiguration();
     error OwnershipNotRenounceable();
@@ -223,25 +263,27 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         _setOperator(operator_, true);
     }
 
-    /// Settles what can be settled of `fills`, in order, and reports the rest. Permits are tried
-    /// first and may fail (somebody else may have submitted them already): only the allowance that
-    /// is there when a fill runs counts.
+    /// Settles what can be settled of `fills`, in order, and reports the rest. Permits stand in the
+    /// order of their fills. Each is tried just before its fill and may fail (another account may
+    /// have submitted it already): only the allowance that is there when a fill runs counts.
     function settle(
         SignedOrder[] calldata orders,
         Fill[] calldata fills,
         Permit[] calldata permits
     ) external nonReentrant whenNotPaused {
         if (!isOperator[msg.sender]) revert NotOperator(msg.sender);
-        for (uint256 i = 0; i < permits.length; ++i) {
-            _tryPermit(permits[i]);
-        }
-        (bytes32[] memory hashes, bool[] memory signed) = _hashAndRecover(orders);
+        (bytes32[] memory hashes, Standing[] memory standings) = _hashAndRecover(orders);
+        uint256 permit = 0;
         for (uint256 i = 0; i < fills.length; ++i) {
             if (fills[i].buy >= orders.length || fills[i].sell >= orders.length) {
                 revert OrderIndexOutOfRange(i);
             }
-            _settleFill(i, fills[i], orders, hashes, signed);
+            for (; permit < permits.length && permits[permit].fill == i; ++permit) {
+                _tryPermit(permits[permit]);
+            }
+            _settleFill(i, fills[i], orders, hashes, standings);
         }
+        if (permit != permits.length) revert PermitOutOfOrder(permit);
     }
 
     /// The part of a fill that touches storage and funds. It is external only so that it can run
@@ -284,15 +326,43 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     /// Withdraws the caller's orders. It takes effect after `cancelDelay`, so that trades that the
     /// exchange has already matched still settle.
     function cancelOrders(Order[] calldata orders) external {
-        uint40 effectiveAt = uint40(block.timestamp + cancelDelay);
-        for (uint256 i = 0; i < orders.length; ++i) {
-            bytes32 orderHash = hashOrder(orders[i]);
-            if (orders[i].trader != msg.sender) revert NotTrader(orderHash);
-            OrderState storage state = _orders[orderHash];
-            if (state.cancelledFrom != 0) continue;
-            state.cancelledFrom = effectiveAt;
-            emit OrderCancelled(orderHash, msg.sender, effectiveAt);
-        }
+        _cancelOrders(msg.sender, orders);
+    }
+
+    /// `cancelOrders` for `trader`, by any caller with his signature of the orders' hashes.
+    function cancelOrdersWithPermit(
+        address trader,
+        Order[] calldata orders,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    ) external {
+        bytes32 hashes = keccak256(abi.encodePacked(_cancelOrders(trader, orders)));
+        bytes32 structHash =
+            keccak256(abi.encode(CANCEL_ORDERS_TYPEHASH, trader, hashes, deadline));
+        _requireSigned(structHash, trader, deadline, v, r, s);
+    }
+
+    /// Withdraws every order of the caller whose nonce is below `nonce`, also those not shown yet,
+    /// with the same delay. Orders with a lower nonce that he signs later are void too.
+    function cancelAllBefore(uint64 nonce) external {
+        _cancelAllBefore(msg.sender, nonce);
+    }
+
+    /// `cancelAllBefore` for `trader`, by any caller with his signature.
+    function cancelAllBeforeWithPermit(
+        address trader,
+        uint64 nonce,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    ) external {
+        bytes32 structHash =
+            keccak256(abi.encode(CANCEL_ALL_BEFORE_TYPEHASH, trader, nonce, deadline));
+        _requireSigned(structHash, trader, deadline, v, r, s);
+        _cancelAllBefore(trader, nonce);
     }
 
     function setOperator(address account, bool allowed) external onlyOwner {
@@ -352,6 +422,16 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         return (state.filled, state.cancelledFrom);
     }
 
+    /// Below which nonce a trader's orders are void, and from `nextFrom` on below which.
+    function epochOf(address trader)
+        external
+        view
+        returns (uint64 nonce, uint64 next, uint64 nextFrom)
+    {
+        Epoch memory epoch = _epochs[trader];
+        return (epoch.nonce, epoch.next, epoch.nextFrom);
+    }
+
     /// Whether a trade has settled. The hashes are those of its two orders.
     function isSettled(bytes32 tradeId, bytes32 buyHash, bytes32 sellHash)
         public
@@ -370,12 +450,55 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         return _domainSeparatorV4();
     }
 
+    function _cancelOrders(address trader, Order[] calldata orders)
+        private
+        returns (bytes32[] memory hashes)
+    {
+        uint40 effectiveAt = uint40(block.timestamp + cancelDelay);
+        hashes = new bytes32[](orders.length);
+        for (uint256 i = 0; i < orders.length; ++i) {
+            bytes32 orderHash = hashOrder(orders[i]);
+            hashes[i] = orderHash;
+            if (orders[i].trader != trader) revert NotTrader(orderHash);
+            OrderState storage state = _orders[orderHash];
+            if (state.cancelledFrom != 0) continue;
+            state.cancelledFrom = effectiveAt;
+            emit OrderCancelled(orderHash, trader, effectiveAt);
+        }
+    }
+
+    /// Does nothing when that much is void, or about to be: it cannot be used to put anything off.
+    function _cancelAllBefore(address trader, uint64 nonce) private {
+        Epoch memory epoch = _epochs[trader];
+        if (nonce <= epoch.next) return;
+        // One that waits would wait anew if it were replaced, and would lend its time to orders
+        // that may have been matched since if it were raised.
+        if (block.timestamp < epoch.nextFrom) revert EpochPending(epoch.nextFrom);
+        uint40 effectiveAt = uint40(block.timestamp + cancelDelay);
+        _epochs[trader] = Epoch({nonce: epoch.next, next: nonce, nextFrom: effectiveAt});
+        _groupsWithEpoch |= uint88(1 << _groupOf(trader));
+        emit AllOrdersCancelled(trader, nonce, effectiveAt);
+    }
+
+    function _requireSigned(
+        bytes32 structHash,
+        address trader,
+        uint256 deadline,
+        uint8 v,
+        bytes32 r,
+        bytes32 s
+    ) private view {
+        if (block.timestamp > deadline) revert PermitExpired(deadline);
+        (address signer,,) = ECDSA.tryRecover(_hashTypedDataV4(structHash), v, r, s);
+        if (signer == address(0) || signer != trader) revert PermitSignerMismatch(signer, trader);
+    }
+
     function _settleFill(
         uint256 index,
         Fill calldata fill,
         SignedOrder[] calldata orders,
         bytes32[] memory hashes,
-        bool[] memory signed
+        Standing[] memory standings
     ) private {
         Order calldata buy = orders[fill.buy].order;
         Order calldata sell = orders[fill.sell].order;
@@ -394,7 +517,8 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         if (isSettled(e.tradeId, e.buyHash, e.sellHash)) reason = Reason.AlreadySettled;
         else reason = _checkMatch(e, buy, sell);
         if (reason == Reason.None) {
-            (fault, reason) = _checkOrders(e, buy, sell, signed[fill.buy], signed[fill.sell]);
+            (fault, reason) =
+                _checkOrders(e, buy, sell, standings[fill.buy], standings[fill.sell]);
         }
         if (reason == Reason.None) {
             e.buyer = buy.trader;
@@ -433,10 +557,10 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         Execution memory e,
         Order calldata buy,
         Order calldata sell,
-        bool buySigned,
-        bool sellSigned
+        Standing buyStanding,
+        Standing sellStanding
     ) private view returns (Fault fault, Reason) {
-        fault = _fault(!buySigned, !sellSigned);
+        fault = _fault(buyStanding == Standing.Unsigned, sellStanding == Standing.Unsigned);
         if (fault != Fault.None) return (fault, Reason.InvalidSignature);
 
         fault = _fault(buy.makerFeeRecipient != address(0), sell.makerFeeRecipient != address(0));
@@ -447,7 +571,10 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
 
         OrderState memory buyState = _orders[e.buyHash];
         OrderState memory sellState = _orders[e.sellHash];
-        fault = _fault(_isCancelled(buyState), _isCancelled(sellState));
+        fault = _fault(
+            buyStanding == Standing.Void || _isCancelled(buyState),
+            sellStanding == Standing.Void || _isCancelled(sellState)
+        );
         if (fault != Fault.None) return (fault, Reason.OrderCancelled);
 
         fault = _fault(
@@ -542,18 +669,22 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     function _hashAndRecover(SignedOrder[] calldata orders)
         private
         view
-        returns (bytes32[] memory hashes, bool[] memory signed)
+        returns (bytes32[] memory hashes, Standing[] memory standings)
     {
         bytes32 domainSeparator = _domainSeparatorV4();
         hashes = new bytes32[](orders.length);
-        signed = new bool[](orders.length);
+        standings = new Standing[](orders.length);
+        uint256 groups = _groupsWithEpoch;
         for (uint256 i = 0; i < orders.length; ++i) {
             SignedOrder calldata o = orders[i];
             bytes32 digest =
                 MessageHashUtils.toTypedDataHash(domainSeparator, _structHash(o.order));
             (address signer,,) = ECDSA.tryRecover(digest, o.r, o.vs);
             hashes[i] = digest;
-            signed[i] = signer != address(0) && signer == o.order.trader;
+            if (signer == address(0) || signer != o.order.trader) continue;
+            bool mayBeVoid = (groups >> _groupOf(signer)) & 1 != 0;
+            bool isVoid = mayBeVoid && o.order.nonce < _epochNow(signer);
+            standings[i] = isVoid ? Standing.Void : Standing.Good;
         }
     }
 
@@ -628,6 +759,16 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
 
     function _isCancelled(OrderState memory state) private view returns (bool) {
         return state.cancelledFrom != 0 && block.timestamp >= state.cancelledFrom;
+    }
+
+    function _groupOf(address trader) private pure returns (uint256) {
+        return uint160(trader) % GROUPS;
+    }
+
+    /// The nonce below which the trader's orders are void at this time.
+    function _epochNow(address trader) private view returns (uint64) {
+        Epoch memory epoch = _epochs[trader];
+        return block.timestamp >= epoch.nextFrom ? epoch.next : epoch.nonce;
     }
 
     function _mark(bytes32 tradeId) private pure returns (uint152) {

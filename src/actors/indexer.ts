@@ -258,8 +258,8 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     context.emit({ type: 'ChainAdvanced', chainId, indexed, head: state.head, events, withdrawn })
     const due = dueOf(events, withdrawn)
     if (isDue(due)) context.emit({ type: 'MarketsDue', ...due })
-    // An order withdrawn on chain is known there by its hash alone; its row says where it rests.
-    if (events.some(({ type }) => type === 'OrderWithdrawn')) indexer.Reconcile(state, {}, context)
+    // What is withdrawn on chain is known there by hash or nonce alone; its row says where it rests.
+    if (events.some(isWithdrawal)) indexer.Reconcile(state, {}, context)
     return indexer.Tick(state, {}, context)
   },
 
@@ -357,6 +357,10 @@ function dueOf(events: readonly ChainEvent[], withdrawn: readonly MarketId[]): M
   }
   for (const marketId of withdrawn) close.push({ marketId, reason: 'withdrawn' })
   return { open, close, cancel: [] }
+}
+
+function isWithdrawal({ type }: ChainEvent): boolean {
+  return type === 'OrderWithdrawn' || type === 'OrdersWithdrawn'
 }
 
 function isDue({ open, close, cancel }: MarketsDue): boolean {

@@ -154,7 +154,8 @@ function fromSettlement(log: ChainLog, atSec: number): ChainEvent[] {
       return [{ ...told, ...at }]
     }
     case 'TradeRejected':
-    case 'OrderWithdrawn': {
+    case 'OrderWithdrawn':
+    case 'OrdersWithdrawn': {
       const { blockHash: _, ...told } = event
       return [{ ...told, ...at }]
     }

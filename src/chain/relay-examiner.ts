@@ -30,6 +30,7 @@ import { asked, type ChainClient, chainFault } from './clients.ts'
 import { conditionalTokens } from './conditional-tokens.ts'
 import { type BondPermit, marketContract } from './market-contract.ts'
 import { multicall } from './multicall.ts'
+import { relayCancellations } from './relay-cancellations.ts'
 import { type RelayContracts, relayFacts } from './relay-facts.ts'
 import {
   invalidSignature,
@@ -42,6 +43,7 @@ import {
   wouldRevert,
 } from './relay-flaws.ts'
 import { type Revert, revertOf } from './revert.ts'
+import { settlementContract } from './settlement-contract.ts'
 import { stablecoin } from './stablecoin.ts'
 
 type RelayExaminerOptions = {
@@ -121,7 +123,9 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
   const money = stablecoin(client, contracts.stablecoin)
   const batch = multicall(contracts.multicall)
   const accounts = new Map(options.accounts.map(({ address, account }) => [address, account]))
+  const cancellations = relayCancellations(settlementContract(client, contracts.settlement))
   const parts = {
+    settlement: contracts.settlement,
     conditionalTokens: contracts.conditionalTokens,
     stablecoin: options.stablecoin,
   }
@@ -131,9 +135,10 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
     for (const [at, message] of messages.entries()) {
       const { signer, digest } = recover(message, signatureText(message))
       if (signer === operation.owner) continue
-      const nonce = String(message.message.nonce)
+      const { nonce } = message.message
       const field = message.isBond ? 'bondR' : `${message.path}r`
-      const hashed = `the digest hashed is ${digest}, with nonce ${nonce}`
+      const numbered = nonce === undefined ? '' : `, with nonce ${nonce}`
+      const hashed = `the digest hashed is ${digest}${numbered}`
       if (typeof signer === 'object') {
         return invalidSignature(field, `${signer.flaw}; ${hashed}`)
       }
@@ -158,16 +163,26 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
     const { tokensNonce, stablecoinNonce, stablecoinBalance } = await facts.owner(owner)
     const nonce = kind === 'ctf-approval' ? tokensNonce : stablecoinNonce
     const flaw = signatureFlaw(operation, { nonce })
+    return flaw ?? (await holdingsFlaw(owner, stablecoinBalance)) ?? NOTHING
+  }
+
+  async function examineCancellation(
+    operation: Extract<RelayOperation, { kind: 'cancel-orders' | 'cancel-all-before' }>,
+  ): Promise<RelayExamination | Rejection> {
+    const { owner } = operation
+    const flaw = signatureFlaw(operation, { nonce: 0n })
     if (flaw !== undefined) return flaw
-    if (
-      options.requireHoldings &&
-      stablecoinBalance === 0n &&
-      !(await options.holdsTokens(owner))
-    ) {
-      const detail = 'the owner holds neither stablecoin nor outcome tokens of this exchange'
-      return reject('INSUFFICIENT_FUNDS', 'owner', detail)
+    const { stablecoinBalance } = await facts.owner(owner)
+    const poor = await holdingsFlaw(owner, stablecoinBalance)
+    return poor ?? (await cancellations.flaw(operation)) ?? NOTHING
+  }
+
+  async function holdingsFlaw(owner: Address, balance: bigint): Promise<Rejection | undefined> {
+    if (!options.requireHoldings || balance > 0n || (await options.holdsTokens(owner))) {
+      return undefined
     }
-    return NOTHING
+    const detail = 'the owner holds neither stablecoin nor outcome tokens of this exchange'
+    return reject('INSUFFICIENT_FUNDS', 'owner', detail)
   }
 
   async function examineRedemptions(
@@ -286,6 +301,9 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
         const settlement = { settler, winningOutcome, deadline: BigInt(deadline) }
         return marketContract(client, marketAddress).settleMarketCall(settlement, operation)
       }
+      case 'cancel-orders':
+      case 'cancel-all-before':
+        return cancellations.call(operation)
     }
   }
 
@@ -372,6 +390,9 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
           return examineProposal(operation)
         case 'settle-market':
           return examineSettlement(operation)
+        case 'cancel-orders':
+        case 'cancel-all-before':
+          return examineCancellation(operation)
       }
     },
 

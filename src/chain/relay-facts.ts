@@ -15,6 +15,7 @@ import { asked, type ChainClient, chainFault } from './clients.ts'
 import { positionIdOf } from './position-id.ts'
 
 export type RelayContracts = {
+  readonly settlement: Address
   readonly conditionalTokens: Address
   readonly stablecoin: Address
   readonly marketFactory: Address

@@ -42,6 +42,8 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
   ERC2612ExpiredSignature: (deadline) => `the permit was good until ${deadline}`,
   ERC2612InvalidSigner: (signer, owner) =>
     `the permit was signed by ${signer}, not by ${owner}, or over other data`,
+  EpochPending: (from) =>
+    `an earlier withdrawal of all orders takes effect at ${from}: until then there is no other`,
   EnforcedPause: () => 'settlement is paused',
   ExpirationNotInFuture: (expiration) => `the expiration ${expiration} is not in the future`,
   InvalidAccountNonce: (account, nonce) => `the nonce of ${account} is ${nonce}`,
@@ -60,6 +62,7 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
   OutcomeNotAsserted: (outcome) => `${outcome === '0' ? 'YES' : 'NO'} is not what was proposed`,
   OwnableUnauthorizedAccount: (account) => `${account} is not the owner`,
   PermitExpired: (deadline) => `the signature was good until ${deadline}`,
+  PermitOutOfOrder: (permit) => `permit ${permit} does not stand in the order of its fill`,
   PermitSignerMismatch: (signer, owner) =>
     `invalid signature: recovered ${signer}, expected ${owner}`,
   PriceZero: () => 'a price is zero',

@@ -8,12 +8,14 @@ import {
   type OrderHash,
   parseTradeId,
   toAddress,
+  type Uint64,
 } from '#domain/ids.ts'
 import type { Order, Outcome, PermitSignature } from '#domain/order.ts'
 import type { FaultySide, Trade } from '#domain/trade.ts'
 import { type Call, callOf, hexAddress } from './call.ts'
 import { type ChainLog, chainLog, decoded, type Place, placeOf } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
+import type { SignatureParts } from './conditional-tokens.ts'
 
 /** In the order of the contract's `Fault`. */
 export const SETTLEMENT_FAULTS = [
@@ -63,8 +65,12 @@ export type SettlementFill = {
   readonly size: number
 }
 
-/** A permit with its owner: the contract is the spender. */
-export type SettlementPermit = { readonly owner: Address; readonly permit: PermitSignature }
+/** A permit with its owner, and the index of the fill before which it is tried. */
+export type SettlementPermit = {
+  readonly fill: number
+  readonly owner: Address
+  readonly permit: PermitSignature
+}
 
 type TradeSettled = Place & {
   readonly type: 'TradeSettled'
@@ -98,10 +104,19 @@ type OrderWithdrawn = Place & {
   readonly effectiveAtSec: number
 }
 
+/** A trader withdrew all his orders with a lower nonce. */
+type OrdersWithdrawn = Place & {
+  readonly type: 'OrdersWithdrawn'
+  readonly trader: Address
+  readonly beforeNonce: Uint64
+  readonly effectiveAtSec: number
+}
+
 type SettlementContractEvent =
   | TradeSettled
   | TradeRejected
   | OrderWithdrawn
+  | OrdersWithdrawn
   | (Place & { readonly type: 'SettlementPaused' | 'SettlementResumed'; readonly by: Address })
   | (Place & {
       readonly type: 'SettlementOperatorSet'
@@ -125,6 +140,18 @@ export type SettlementContract = {
   ): Promise<boolean[]>
   /** How much of an order is filled on chain, and from when its cancellation counts (0: never). */
   orderState(orderHash: OrderHash): Promise<{ filled: bigint; cancelledFromSec: number }>
+  /** Below which nonce a trader's orders are void, and below which from a time on. */
+  epochOf(trader: Address): Promise<{ nonce: bigint; next: bigint; nextFromSec: number }>
+  /** The call that withdraws a trader's orders by his signature; any account may send it. */
+  cancelOrdersWithPermitCall(
+    cancellation: { trader: Address; orders: readonly Order[]; deadline: bigint },
+    signature: SignatureParts,
+  ): Call
+  /** … all of them whose nonce is lower. */
+  cancelAllBeforeWithPermitCall(
+    cancellation: { trader: Address; nonce: bigint; deadline: bigint },
+    signature: SignatureParts,
+  ): Call
   isOperator(account: Address): Promise<boolean>
   isPaused(): Promise<boolean>
   /** How long after its expiration an order's trades may settle, and how long after its cancellation. */
@@ -153,7 +180,8 @@ export function settlementContract(client: ChainClient, address: Address): Settl
           price: BigInt(fill.price),
           size: BigInt(fill.size),
         })),
-        permits.map(({ owner, permit }) => ({
+        permits.map(({ fill, owner, permit }) => ({
+          fill,
           owner: hexAddress(owner),
           value: BigInt(permit.value),
           deadline: BigInt(permit.deadline),
@@ -192,6 +220,30 @@ export function settlementContract(client: ChainClient, address: Address): Settl
       )
       return { filled, cancelledFromSec: Number(cancelledFrom) }
     },
+    async epochOf(trader) {
+      const [nonce, next, nextFrom] = await asked(
+        viem.readContract({ ...contract, functionName: 'epochOf', args: [hexAddress(trader)] }),
+      )
+      return { nonce, next, nextFromSec: Number(nextFrom) }
+    },
+    cancelOrdersWithPermitCall: ({ trader, orders, deadline }, { v, r, s }) =>
+      callOf(address, settlementAbi, 'cancelOrdersWithPermit', [
+        hexAddress(trader),
+        orders.map(orderTuple),
+        deadline,
+        v,
+        r as Hex,
+        s as Hex,
+      ]),
+    cancelAllBeforeWithPermitCall: ({ trader, nonce, deadline }, { v, r, s }) =>
+      callOf(address, settlementAbi, 'cancelAllBeforeWithPermit', [
+        hexAddress(trader),
+        nonce,
+        deadline,
+        v,
+        r as Hex,
+        s as Hex,
+      ]),
     isOperator: (account) =>
       asked(
         viem.readContract({ ...contract, functionName: 'isOperator', args: [hexAddress(account)] }),
@@ -296,6 +348,16 @@ export function settlementEvent(log: ChainLog): SettlementContractEvent | undefi
         effectiveAtSec: Number(effectiveAt),
       }
     }
+    case 'AllOrdersCancelled': {
+      const { trader, beforeNonce, effectiveAt } = event.args
+      return {
+        type: 'OrdersWithdrawn',
+        ...place,
+        trader: toAddress(trader),
+        beforeNonce: String(beforeNonce) as Uint64,
+        effectiveAtSec: Number(effectiveAt),
+      }
+    }
     case 'Paused':
       return { type: 'SettlementPaused', ...place, by: toAddress(event.args.account) }
     case 'Unpaused':
@@ -313,19 +375,19 @@ export function settlementEvent(log: ChainLog): SettlementContractEvent | undefi
 function signedOrder({ order, signature }: SettlementOrder) {
   const { r, s, yParity } = parseSignature(signature as Hex)
   const vs = BigInt(s) | (BigInt(yParity) << 255n)
+  return { order: orderTuple(order), r, vs: `0x${vs.toString(16).padStart(64, '0')}` as Hex }
+}
+
+function orderTuple(order: Order) {
   return {
-    order: {
-      marketId: order.marketId as string as Hex,
-      trader: hexAddress(order.trader),
-      side: order.side,
-      outcome: order.outcome,
-      price: BigInt(order.price),
-      size: BigInt(order.size),
-      nonce: BigInt(order.nonce),
-      expiration: BigInt(order.expiration),
-      makerFeeRecipient: hexAddress(order.makerFeeRecipient),
-    },
-    r,
-    vs: `0x${vs.toString(16).padStart(64, '0')}` as Hex,
+    marketId: order.marketId as string as Hex,
+    trader: hexAddress(order.trader),
+    side: order.side,
+    outcome: order.outcome,
+    price: BigInt(order.price),
+    size: BigInt(order.size),
+    nonce: BigInt(order.nonce),
+    expiration: BigInt(order.expiration),
+    makerFeeRecipient: hexAddress(order.makerFeeRecipient),
   }
 }

@@ -7,7 +7,6 @@
 import { type Hex, parseAbiItem } from 'viem'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
-import { BUY, type VerifiedOrder } from '#domain/order.ts'
 import type { FaultySide, TradeToSettle } from '#domain/trade.ts'
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 import { hexAddress } from './call.ts'
@@ -15,13 +14,8 @@ import { asked, type ChainClient, chainFault } from './clients.ts'
 import type { ConditionalTokens } from './conditional-tokens.ts'
 import { type Revert, revertOf } from './revert.ts'
 import type { Receipt, TransactionName, TransactionSender } from './sender/sender.ts'
-import {
-  type SettlementContract,
-  type SettlementFill,
-  type SettlementOrder,
-  type SettlementPermit,
-  settlementEvent,
-} from './settlement-contract.ts'
+import { batchOf } from './settlement-batch.ts'
+import { type SettlementContract, settlementEvent } from './settlement-contract.ts'
 
 /** A settlement that is under way. */
 export type OpenSettlement = TransactionName & {
@@ -331,34 +325,4 @@ function settlementOf({
     txHash: hashes.findLast((hash) => !blanks.includes(hash)) ?? '',
     tradeIds: JSON.parse(reference) as TradeId[],
   }
-}
-
-/** Each order once, fills by index, and the permits of buyers that have not been used before. */
-function batchOf(
-  trades: readonly TradeToSettle[],
-  usedPermits: ReadonlySet<OrderHash>,
-): { orders: SettlementOrder[]; fills: SettlementFill[]; permits: SettlementPermit[] } {
-  const orders: SettlementOrder[] = []
-  const permits: SettlementPermit[] = []
-  const places = new Map<OrderHash, number>()
-  const placeOf = (order: VerifiedOrder): number => {
-    const known = places.get(order.orderHash)
-    if (known !== undefined) return known
-    places.set(order.orderHash, orders.length)
-    orders.push({ order, signature: order.signature })
-    const permit = order.side === BUY ? order.permit : undefined
-    if (permit !== undefined && !usedPermits.has(order.orderHash)) {
-      permits.push({ owner: order.trader, permit })
-    }
-    return orders.length - 1
-  }
-  const fills = trades.map(({ buy, sell, seq, fillIndex, price, size }) => ({
-    buy: placeOf(buy),
-    sell: placeOf(sell),
-    seq,
-    fillIndex,
-    price,
-    size,
-  }))
-  return { orders, fills, permits }
 }

@@ -141,6 +141,8 @@ export type ChainConfig = {
   }
   readonly signatures: {
     readonly order: SignatureScheme
+    readonly cancelOrders: SignatureScheme
+    readonly cancelAllBefore: SignatureScheme
     readonly ctfApproval: SignatureScheme
     readonly ctfRedemption: SignatureScheme
     readonly stablecoinPermit: SignatureScheme

@@ -18,6 +18,7 @@ import {
 } from '#domain/order.ts'
 import type { RejectionCode } from '#domain/rejection.ts'
 import { type Amount, readAmount } from './amount.ts'
+import { nextNonce } from './order-nonce.ts'
 import { SibylError } from './sibyl-error.ts'
 
 /** An order without its trader: the signer fills that in. */
@@ -33,7 +34,7 @@ export type OrderIntent = {
   readonly price: Amount
   /** In shares: '10' or '2.5', or 10000000 in millionths. */
   readonly size: Amount
-  /** Any 64-bit number that tells this order from an equal one; random if left out. */
+  /** Any 64-bit number that tells this order from an equal one; if left out, one that rises with time. */
   readonly nonce?: Integer
   /** The clock, in Unix seconds, if it is not this machine's. */
   readonly nowSec?: number
@@ -57,7 +58,7 @@ export function buildOrder(intent: OrderIntent): OrderDraft {
     outcome: readOutcome(intent.outcome),
     price: readPrice(intent.price),
     size: readSize(intent.size),
-    nonce: intent.nonce === undefined ? randomNonce() : readUint64('nonce', intent.nonce),
+    nonce: intent.nonce === undefined ? nextNonce() : readUint64('nonce', intent.nonce),
     expiration: readExpiration(intent),
     makerFeeRecipient: ZERO_ADDRESS,
   }
@@ -114,10 +115,6 @@ function readUint64(field: string, integer: Integer): Uint64 {
   const rounded = !exact && Number.isInteger(integer)
   const hint = rounded ? '; beyond 2^53 write it as text or as a bigint' : ''
   throw refuse('INVALID_FIELD', field, `${integer} is not an integer from 0 to 2^64 − 1${hint}`)
-}
-
-function randomNonce(): Uint64 {
-  return String(crypto.getRandomValues(new BigUint64Array(1))[0]) as Uint64
 }
 
 function refuse(code: RejectionCode, field: string, message: string): SibylError {

@@ -4,8 +4,12 @@
  * request can be kept and sent again: the chain sees one transaction.
  */
 
+import { toAddress } from '#domain/ids.ts'
+import type { Order } from '#domain/order.ts'
+import { orderHash } from '#domain/order-hash.ts'
 import { type Amount, readAmount } from './amount.ts'
 import type { ChainConfig, Claim, Relayed, RelayedBatch, RelayerNonces } from './answers.ts'
+import { nextNonce } from './order-nonce.ts'
 import { type OrderSigner, signerAddress } from './sign-order.ts'
 import { type SignatureParts, signTypedData, type TypedData } from './sign-typed-data.ts'
 import type { CallOptions, Transport } from './transport.ts'
@@ -55,6 +59,16 @@ export type SettlementIntent = Common & {
   readonly winningOutcome: 'YES' | 'NO'
 }
 
+export type CancellationIntent = Common & {
+  /** As they were signed: `order` of what `orders.sign` gave. */
+  readonly orders: readonly Order[]
+}
+
+export type EpochIntent = Common & {
+  /** Orders with a lower nonce are withdrawn; all that were signed until now if not said. */
+  readonly nonce?: string | bigint
+}
+
 export type Relayer = {
   /** Builds and signs, and sends nothing. */
   readonly sign: {
@@ -64,6 +78,8 @@ export type Relayer = {
     batchCtfRedemption(intent: BatchRedemptionIntent): Promise<RelayRequest>
     proposeResolution(intent: ProposalIntent): Promise<RelayRequest>
     settleMarket(intent: SettlementIntent): Promise<RelayRequest>
+    cancelOrders(intent: CancellationIntent): Promise<RelayRequest>
+    cancelAllBefore(intent?: EpochIntent): Promise<RelayRequest>
   }
   /** Sends a signed request; again as often as need be. */
   submit<Answer = Relayed>(request: RelayRequest, options?: CallOptions): Promise<Answer>
@@ -79,6 +95,10 @@ export type Relayer = {
   proposeResolution(intent: ProposalIntent, options?: CallOptions): Promise<Relayed>
   /** Settles what was proposed, after the dispute window. */
   settleMarket(intent: SettlementIntent, options?: CallOptions): Promise<Relayed>
+  /** Withdraws orders on chain, so that not even the exchange can settle them after its delay. */
+  cancelOrders(intent: CancellationIntent, options?: CallOptions): Promise<Relayed>
+  /** … all orders of the signer with a lower nonce, those that only the signer has seen among them. */
+  cancelAllBefore(intent?: EpochIntent, options?: CallOptions): Promise<Relayed>
   /** What the next signatures need; of the signer if no owner is named. */
   nonces(
     asked?: { readonly owner?: string | undefined; readonly market?: string | undefined },
@@ -226,6 +246,26 @@ export function createRelayer(parts: {
       const what = { chainId: chain.chainId, marketAddress, settler: owner, winningOutcome }
       return request('settle-market', { ...what, deadline: String(deadline), ...signature })
     },
+
+    async cancelOrders(intent) {
+      const { chain, owner, deadline } = await begin(intent)
+      const { chainId } = chain
+      const domain = { chainId, verifyingContract: toAddress(chain.contracts.settlement) }
+      const orderHashes = intent.orders.map((order) => orderHash(order, domain))
+      const message = { trader: owner, orderHashes, deadline }
+      const signature = await sign(chain, 'cancelOrders', message)
+      const what = { chainId, owner, orders: intent.orders }
+      return request('cancel-orders', { ...what, deadline: String(deadline), ...signature })
+    },
+
+    async cancelAllBefore(intent = {}) {
+      const nonce = BigInt(intent.nonce ?? nextNonce())
+      const { chain, owner, deadline } = await begin(intent)
+      const message = { trader: owner, nonce, deadline }
+      const signature = await sign(chain, 'cancelAllBefore', message)
+      const what = { chainId: chain.chainId, owner, nonce: String(nonce) }
+      return request('cancel-all-before', { ...what, deadline: String(deadline), ...signature })
+    },
   }
 
   function submit<Answer>({ path, body }: RelayRequest, call?: CallOptions): Promise<Answer> {
@@ -247,6 +287,8 @@ export function createRelayer(parts: {
     proposeResolution: async (intent, call) =>
       submit(await signing.proposeResolution(intent), call),
     settleMarket: async (intent, call) => submit(await signing.settleMarket(intent), call),
+    cancelOrders: async (intent, call) => submit(await signing.cancelOrders(intent), call),
+    cancelAllBefore: async (intent, call) => submit(await signing.cancelAllBefore(intent), call),
     nonces,
     pendingClaims: (call) => claims('/api/v1/pending-claims', call),
     failedClaims: (call) => claims('/api/v1/failed-claims', call),

@@ -8,7 +8,7 @@ import type { SignatureScheme } from './answers.ts'
 import { SibylError } from './sibyl-error.ts'
 import { accountOf, type OrderSigner } from './sign-order.ts'
 
-export type TypedValue = string | bigint | number | boolean | readonly bigint[]
+export type TypedValue = string | bigint | number | boolean | readonly bigint[] | readonly string[]
 
 /** What a wallet is asked to sign, and to show to its owner. */
 export type TypedData = {

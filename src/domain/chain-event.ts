@@ -3,7 +3,7 @@
  * blocks, and what it tells those who follow it. Amounts are `bigint`, hex is lower case.
  */
 
-import type { Address, MarketId, OrderHash } from './ids.ts'
+import type { Address, MarketId, OrderHash, Uint64 } from './ids.ts'
 import type { Market } from './market.ts'
 import type { Outcome } from './order.ts'
 import type { FaultySide } from './trade.ts'
@@ -157,6 +157,14 @@ type OrderWithdrawn = At & {
   readonly effectiveAtSec: number
 }
 
+/** A trader withdrew all his orders with a lower nonce, those that he has yet to sign among them. */
+type OrdersWithdrawn = At & {
+  readonly type: 'OrdersWithdrawn'
+  readonly trader: Address
+  readonly beforeNonce: Uint64
+  readonly effectiveAtSec: number
+}
+
 export type ChainEvent =
   | MarketCreated
   | QuickMarketResolved
@@ -170,3 +178,4 @@ export type ChainEvent =
   | TradeOnChain
   | TradeRefused
   | OrderWithdrawn
+  | OrdersWithdrawn

@@ -33,6 +33,9 @@ export const ORDERS_PER_MARKET_MAX = 4_000_000
 /** Open orders of one trader in one market. */
 export const ORDERS_PER_TRADER_MAX = 10_000
 
+/** Orders that one relayed cancellation may name; there is one for all orders of a trader too. */
+export const RELAYED_CANCELLATIONS_MAX = 20
+
 /** Makers that one incoming order may meet; what remains of it after them is cancelled. */
 export const MAKERS_PER_ORDER_MAX = 10_000
 

@@ -4,9 +4,12 @@
  */
 
 import type { Address } from './ids.ts'
+import { orderHash } from './order-hash.ts'
 import type { Redemption, RelayOperation, SignedPermit, Uint256 } from './relay.ts'
 import {
   APPROVAL_FOR_ALL_TYPES,
+  CANCEL_ALL_BEFORE_TYPES,
+  CANCEL_ORDERS_TYPES,
   conditionalTokensDomain,
   marketDomain,
   PERMIT_TYPES,
@@ -14,6 +17,7 @@ import {
   REDEEM_POSITIONS_TYPES,
   SETTLE_MARKET_TYPES,
   type Stablecoin,
+  settlementDomain,
   stablecoinDomain,
   type TypedDataDomain,
   type TypedDataTypes,
@@ -38,11 +42,12 @@ export type SignedMessage = TypedMessage & {
 }
 
 type MessageContracts = {
+  readonly settlement: Address
   readonly conditionalTokens: Address
   readonly stablecoin: Stablecoin
 }
 
-/** The nonce that the operation's own contract has for its owner, and what a bond needs. */
+/** The nonce that the operation's own contract has for its owner, where it needs one, and what a bond needs. */
 export type MessageNonces = {
   readonly nonce: bigint
   readonly bond?: { readonly nonce: bigint; readonly amount: bigint }
@@ -103,6 +108,21 @@ export function signedMessages(
       const domain = marketDomain(chainId, marketAddress)
       const types = SETTLE_MARKET_TYPES
       return [signed(operation, { domain, primaryType: 'SettleMarket', types, message })]
+    }
+    case 'cancel-orders': {
+      const { orders, deadline } = operation
+      const contract = { chainId, verifyingContract: contracts.settlement }
+      const orderHashes = orders.map((order) => orderHash(order, contract))
+      const message = { trader: owner, orderHashes, deadline }
+      const domain = settlementDomain(chainId, contracts.settlement)
+      const types = CANCEL_ORDERS_TYPES
+      return [signed(operation, { domain, primaryType: 'CancelOrders', types, message })]
+    }
+    case 'cancel-all-before': {
+      const message = { trader: owner, nonce: operation.nonce, deadline: operation.deadline }
+      const domain = settlementDomain(chainId, contracts.settlement)
+      const types = CANCEL_ALL_BEFORE_TYPES
+      return [signed(operation, { domain, primaryType: 'CancelAllBefore', types, message })]
     }
   }
 }

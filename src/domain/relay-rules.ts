@@ -4,8 +4,10 @@
  */
 
 import { type Address, ZERO_ADDRESS } from './ids.ts'
+import { RELAYED_CANCELLATIONS_MAX } from './limits.ts'
+import { isPrice, isShares } from './money.ts'
 import { type Rejection, reject } from './rejection.ts'
-import type { Redemption, RelayOperation, SignedPermit } from './relay.ts'
+import type { CancelOrders, Redemption, RelayOperation, SignedPermit } from './relay.ts'
 
 /** The contracts of a chain, and what the relayer asks of those that it works for. */
 export type RelayTerms = {
@@ -57,7 +59,10 @@ export function relayFlaw(
           : deadlineFlaw(operation.bond, terms, nowSec, 'bondPermitDeadline'))
       )
     case 'settle-market':
+    case 'cancel-all-before':
       return deadlineFlaw(operation, terms, nowSec, 'deadline')
+    case 'cancel-orders':
+      return cancellationFlaw(operation) ?? deadlineFlaw(operation, terms, nowSec, 'deadline')
   }
 }
 
@@ -86,6 +91,20 @@ function batchFlaw(
       return invalid(`${path}.conditionId`, `is that of redemptions[${other}] again`)
     }
     seen.set(redemption.conditionId, at)
+  }
+  return undefined
+}
+
+function cancellationFlaw({ orders, owner }: CancelOrders): Rejection | undefined {
+  if (orders.length === 0) return invalid('orders', 'must have at least one element')
+  if (orders.length > RELAYED_CANCELLATIONS_MAX) {
+    return invalid('orders', `must have at most ${RELAYED_CANCELLATIONS_MAX} elements`)
+  }
+  for (const [at, { trader, price, size }] of orders.entries()) {
+    const path = `orders[${at}]`
+    if (trader !== owner) return invalid(`${path}.trader`, 'must be the owner')
+    if (!isPrice(price)) return invalid(`${path}.price`, 'must be from 1 to 999999')
+    if (!isShares(size)) return invalid(`${path}.size`, 'must be above zero')
   }
   return undefined
 }

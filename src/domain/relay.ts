@@ -1,10 +1,11 @@
 /**
- * What the relayer does for those who hold no ether: six operations, each authorised by its owner's
+ * What the relayer does for those who hold no ether: eight operations, each authorised by its owner's
  * typed signature, and what became of each. The values are as the front has read them: addresses and
  * hashes in lower case, integers as decimal text.
  */
 
-import type { Address, MarketId } from './ids.ts'
+import type { Address, MarketId, Uint64 } from './ids.ts'
+import type { Order } from './order.ts'
 
 /** An unsigned 256-bit integer as canonical decimal text. */
 export type Uint256 = string & { readonly uint256: true }
@@ -79,6 +80,23 @@ export type SettleMarket = SignedPermit & {
   readonly winningOutcome: 0 | 1
 }
 
+/** Withdraws orders on chain. It has no nonce: doing it again changes nothing. */
+export type CancelOrders = SignedPermit & {
+  readonly kind: 'cancel-orders'
+  readonly chainId: number
+  /** The trader of all of them. */
+  readonly owner: Address
+  readonly orders: readonly Order[]
+}
+
+/** Withdraws all orders of the owner with a lower nonce on chain. */
+export type CancelAllBefore = SignedPermit & {
+  readonly kind: 'cancel-all-before'
+  readonly chainId: number
+  readonly owner: Address
+  readonly nonce: Uint64
+}
+
 export type RelayOperation =
   | CtfApproval
   | StablecoinPermit
@@ -86,6 +104,8 @@ export type RelayOperation =
   | BatchCtfRedemption
   | ProposeResolution
   | SettleMarket
+  | CancelOrders
+  | CancelAllBefore
 
 export type RelayKind = RelayOperation['kind']
 

@@ -38,6 +38,8 @@ export type SignatureScheme = {
 
 type SignatureName =
   | 'order'
+  | 'cancelOrders'
+  | 'cancelAllBefore'
   | 'ctfApproval'
   | 'ctfRedemption'
   | 'stablecoinPermit'
@@ -55,6 +57,22 @@ export const ORDER_TYPES = {
     { name: 'nonce', type: 'uint64' },
     { name: 'expiration', type: 'uint64' },
     { name: 'makerFeeRecipient', type: 'address' },
+  ],
+} as const
+
+export const CANCEL_ORDERS_TYPES = {
+  CancelOrders: [
+    { name: 'trader', type: 'address' },
+    { name: 'orderHashes', type: 'bytes32[]' },
+    { name: 'deadline', type: 'uint256' },
+  ],
+} as const
+
+export const CANCEL_ALL_BEFORE_TYPES = {
+  CancelAllBefore: [
+    { name: 'trader', type: 'address' },
+    { name: 'nonce', type: 'uint64' },
+    { name: 'deadline', type: 'uint256' },
   ],
 } as const
 
@@ -164,6 +182,16 @@ export function signatureSchemes(chain: {
       domain: settlementDomain(chainId, settlement),
       primaryType: 'Order',
       types: ORDER_TYPES,
+    },
+    cancelOrders: {
+      domain: settlementDomain(chainId, settlement),
+      primaryType: 'CancelOrders',
+      types: CANCEL_ORDERS_TYPES,
+    },
+    cancelAllBefore: {
+      domain: settlementDomain(chainId, settlement),
+      primaryType: 'CancelAllBefore',
+      types: CANCEL_ALL_BEFORE_TYPES,
     },
     ctfApproval: {
       domain: tokensDomain,

@@ -166,6 +166,7 @@ const TABLES = [
   ['chain_conversions', 'block_number, log_index'],
   ['chain_trades', 'block_number, log_index'],
   ['chain_withdrawn_orders', 'order_hash'],
+  ['chain_withdrawn_epochs', 'block_number, log_index'],
 ] as const
 
 await onBothDatabases('the indexer', ({ fresh }) => {

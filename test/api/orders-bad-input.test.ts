@@ -240,6 +240,11 @@ const cases: Record<string, () => Case | Promise<Case>> = {
     ...invalid('permitSignature.value'),
     body: written('permitSignature.value', '1000000', withPermit),
   }),
+  'a permit that is a unit short of what all fills may cost': () => ({
+    ...invalid('permitSignature.value'),
+    says: /permitSignature\.value must be at least 510000/,
+    body: JSON.stringify({ ...good, permitSignature: { ...permit, value: '509999' } }),
+  }),
   'a permit with v 26': () => ({
     ...invalid('permitSignature.v'),
     says: /27 or 28/,

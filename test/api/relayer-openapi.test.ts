@@ -50,6 +50,8 @@ test('the document of the relayer is valid, and has every path', async () => {
     'get /api/v1/pending-claims',
     'get /api/v1/relayer/nonces',
     relayer('batch-ctf-redemption'),
+    relayer('cancel-all-before'),
+    relayer('cancel-orders'),
     relayer('ctf-approval'),
     relayer('ctf-redemption'),
     relayer('propose-resolution'),

@@ -14,7 +14,12 @@ import {
 } from 'viem'
 import { ours } from '#devnet/artifact.ts'
 import { costCeil, isPrice, isShares, PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
-import { ORDER_TYPES, typeString } from '#domain/typed-data.ts'
+import {
+  CANCEL_ALL_BEFORE_TYPES,
+  CANCEL_ORDERS_TYPES,
+  ORDER_TYPES,
+  typeString,
+} from '#domain/typed-data.ts'
 import {
   assertReverts,
   compact,
@@ -669,6 +674,50 @@ describe('an order permit', () => {
   })
 })
 
+describe('two permits of one owner', () => {
+  const terms = { price: 500_000n, size: 2n * UNIT }
+
+  test('are each good for the fills of their own order', async () => {
+    const { ann, bob, buy, sell, settle, usdcPermit, settlement, chain, collateral, read } = world
+    await chain.send(ann, collateral, 'approve', [settlement.address, 0n])
+    const orders = [
+      await buy(ann, market.id, terms),
+      await buy(ann, market.id, terms),
+      await sell(bob, market.id, { ...terms, size: 10n * UNIT }),
+    ]
+    const permits = [
+      await usdcPermit(ann, settlement.address, UNIT, { nonce: 0n }),
+      { ...(await usdcPermit(ann, settlement.address, UNIT, { nonce: 1n })), fill: 2 },
+    ]
+    const fills = [
+      fillOf({ buy: 0, sell: 2, price: terms.price, size: UNIT }),
+      fillOf({ buy: 0, sell: 2, price: terms.price, size: UNIT, fillIndex: 1 }),
+      fillOf({ buy: 1, sell: 2, price: terms.price, size: 2n * UNIT, fillIndex: 2 }),
+    ]
+    const verdicts = await settle(orders, fills, permits)
+    assert.deepEqual(
+      verdicts.map(({ settled }) => settled),
+      [true, true, true],
+    )
+    assert.equal(await read(collateral, 'allowance', [ann.address, settlement.address]), 0n)
+  })
+
+  test('that are not in the order of their fills are a bug of the sender', async () => {
+    const { ann, usdcPermit, settlement, chain, owner } = world
+    const orders = await crossing()
+    const fills = [fillOf({ size: UNIT }), fillOf({ size: UNIT, fillIndex: 1 })]
+    const permit = await usdcPermit(ann, settlement.address, UNIT)
+    for (const [at, places] of [
+      [1, [1, 0]],
+      [0, [2]],
+    ] as const) {
+      const permits = places.map((fill) => ({ ...permit, fill }))
+      const call = chain.send(owner, settlement, 'settle', [orders, fills, permits])
+      await assertReverts(call, 'PermitOutOfOrder', [BigInt(at)])
+    }
+  })
+})
+
 describe('roles', () => {
   test('only an operator settles, and the owner decides who is one', async () => {
     const { owner, carol, chain, settlement } = world
@@ -832,6 +881,14 @@ test('the type that the contract hashes is the published one', async () => {
   assert.equal(
     await read(settlement, 'ORDER_TYPEHASH', []),
     keccak256(stringToHex(typeString('Order', ORDER_TYPES))),
+  )
+  assert.equal(
+    await read(settlement, 'CANCEL_ORDERS_TYPEHASH', []),
+    keccak256(stringToHex(typeString('CancelOrders', CANCEL_ORDERS_TYPES))),
+  )
+  assert.equal(
+    await read(settlement, 'CANCEL_ALL_BEFORE_TYPEHASH', []),
+    keccak256(stringToHex(typeString('CancelAllBefore', CANCEL_ALL_BEFORE_TYPES))),
   )
   const [order] = await crossing()
   assert.equal(getAddress(order.order.trader), order.order.trader)

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Address, MarketId } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import type { Order } from '#domain/order.ts'
 import type { ProposeResolution, RelayOperation, SignedPermit, Uint256 } from '#domain/relay.ts'
 import { type RelayTerms, relayFlaw } from '#domain/relay-rules.ts'
 
@@ -89,4 +91,19 @@ test('a batch has one to so many redemptions, each of another market', () => {
   assert.equal(flaw(), 'redemptions')
   assert.equal(flaw('1', '2', '3'), 'redemptions')
   assert.equal(flaw('1', '1'), 'redemptions[1].conditionId')
+})
+
+test('a cancellation names one to so many orders, all of its owner', () => {
+  const order = { trader: where.owner, price: 1, size: 1 } as Order
+  const fieldOf = (orders: readonly Order[], deadline?: number) =>
+    relayFlaw({ ...permit(deadline), ...where, kind: 'cancel-orders', orders }, terms, NOW_SEC)
+      ?.field
+  assert.equal(fieldOf([order]), undefined)
+  assert.equal(fieldOf([order], NOW_SEC), 'deadline')
+  assert.equal(fieldOf([]), 'orders')
+  assert.equal(fieldOf(Array(20).fill(order)), undefined)
+  assert.equal(fieldOf(Array(21).fill(order)), 'orders')
+  assert.equal(fieldOf([order, { ...order, trader: some('2') }]), 'orders[1].trader')
+  assert.equal(fieldOf([{ ...order, price: 1_000_000 as Price }]), 'orders[0].price')
+  assert.equal(fieldOf([{ ...order, size: -1 as Shares }]), 'orders[0].size')
 })

@@ -36,6 +36,8 @@ test('the type strings are the published ones', () => {
       'Order(bytes32 marketId,address trader,uint8 side,uint8 outcome,uint64 price,uint64 size',
       'uint64 nonce,uint64 expiration,address makerFeeRecipient)',
     ].join(),
+    cancelOrders: 'CancelOrders(address trader,bytes32[] orderHashes,uint256 deadline)',
+    cancelAllBefore: 'CancelAllBefore(address trader,uint64 nonce,uint256 deadline)',
     ctfApproval:
       'ApprovalForAll(address owner,address operator,bool approved,uint256 nonce,uint256 deadline)',
     ctfRedemption: [

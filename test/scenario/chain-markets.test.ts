@@ -136,8 +136,9 @@ test('the markets of the exchange are those of its chain', async (t) => {
     },
   )
 
-  await t.test('an order that its trader withdraws on chain leaves the book', async () => {
-    const { order, r, vs } = await chain.buy(chain.ann, first.id, { price: 400_000n, size: 5n })
+  async function placeBuy(nonce?: bigint) {
+    const terms = { price: 400_000n, size: 5n, ...(nonce === undefined ? {} : { nonce }) }
+    const { order, r, vs } = await chain.buy(chain.ann, first.id, terms)
     const parity = BigInt(vs) >> 255n
     const low = (BigInt(vs) & (2n ** 255n - 1n)).toString(16).padStart(64, '0')
     const placed = await fetch(`${exchange.url}/api/v1/orders`, {
@@ -149,13 +150,33 @@ test('the markets of the exchange are those of its chain', async (t) => {
       ),
     })
     assert.equal(placed.status, 200, await placed.text())
-    const bids = async () => {
-      const book = await (await get(`/api/v1/orderbook/${first.id}?outcome=YES`)).json()
-      return (book as { bids: unknown[] }).bids.length
-    }
-    assert.equal(await bids(), 1)
+    return order
+  }
+
+  /** How much is bid for. */
+  async function bidSize(): Promise<number> {
+    const book = await (await get(`/api/v1/orderbook/${first.id}?outcome=YES`)).json()
+    return (book as { bids: { size: number }[] }).bids.reduce((sum, { size }) => sum + size, 0)
+  }
+
+  await t.test('an order that its trader withdraws on chain leaves the book', async () => {
+    const order = await placeBuy()
+    assert.equal(await bidSize(), 5)
     await chain.chain.send(chain.ann, chain.settlement, 'cancelOrders', [[order]])
-    await eventually(async () => assert.equal(await bids(), 0))
+    await eventually(async () => assert.equal(await bidSize(), 0))
+  })
+
+  await t.test('all orders below a nonce that their trader withdraws leave the book', async () => {
+    for (const nonce of [7n, 900n, 1_000n, 2_000n]) await placeBuy(nonce)
+    assert.equal(await bidSize(), 20)
+    await chain.chain.send(chain.ann, chain.settlement, 'cancelAllBefore', [1_000n])
+    await eventually(async () => assert.equal(await bidSize(), 10))
+    // One that is placed later with a nonce below does not stay.
+    await placeBuy(999n)
+    await eventually(async () => assert.equal(await bidSize(), 10))
+    await chain.warp(7_201)
+    await chain.chain.send(chain.ann, chain.settlement, 'cancelAllBefore', [10_000n])
+    await eventually(async () => assert.equal(await bidSize(), 0))
   })
 
   await t.test('a resolved market stays listed, after a restart too', async () => {

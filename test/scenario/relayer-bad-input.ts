@@ -21,6 +21,8 @@ const PATHS = [
   'batch-ctf-redemption',
   'propose-resolution',
   'settle-market',
+  'cancel-orders',
+  'cancel-all-before',
 ]
 const ADDRESSES = [
   'owner',

@@ -1,5 +1,5 @@
 /**
- * Six operations by people who own no ether, against the real chain: what they signed is done, once,
+ * Eight operations by people who own no ether, against the real chain: what they signed is done, once,
  * and balances and approvals are what the chain says.
  */
 
@@ -259,6 +259,66 @@ test('people without ether', async (t) => {
     assert.match(over.message, /the market is resolved: YES won/)
     assert.equal(await relayed.sent(), sent)
     for (const one of [fay, gus]) await assertPenniless(one)
+  })
+
+  await t.test('withdraw orders on chain, some and all', async () => {
+    const ida = await person(10n * UNIT)
+    const market = await chain.createMarket()
+    await eventually(async () => {
+      assert.ok((await ida.client.markets()).some(({ id }) => id === market.id))
+    })
+    const terms = { marketId: market.id, outcome: 'YES', price: '0.01', ...TTL } as const
+    const signed = await Promise.all(
+      ['1', '2', '3'].map((size) => ida.client.orders.sign({ ...terms, side: 'buy', size })),
+    )
+    for (const each of signed) await ida.client.orders.submit(each)
+    const bids = async () =>
+      (await ida.client.orderbook(market.id, 'YES')).bids.map(({ size }) => Number(size) / 1e6)
+    assert.deepEqual(await bids(), [6])
+
+    const [first, second] = signed.map(({ order }) => order)
+    const some = await ida.client.relayer.sign.cancelOrders({ orders: [first!, second!] })
+    const { tx_hash } = await ida.client.relayer.submit(some)
+    await mined(tx_hash)
+    await eventually(async () => assert.deepEqual(await bids(), [3]))
+    assert.equal((await ida.client.relayer.submit(some)).tx_hash, tx_hash)
+    const nothing = await refusal(ida.client.relayer.cancelOrders({ orders: [first!], ...TTL }))
+    assert.deepEqual([nothing.code, nothing.field], ['WOULD_REVERT', 'orders'])
+
+    await mined((await ida.client.relayer.cancelAllBefore()).tx_hash)
+    await eventually(async () => assert.deepEqual(await bids(), []))
+    const soon = await refusal(ida.client.relayer.cancelAllBefore())
+    assert.equal(soon.code, 'WOULD_REVERT')
+    assert.match(soon.message, /takes effect at [0-9]+: until then there is no other/)
+    const less = await refusal(ida.client.relayer.cancelAllBefore({ nonce: 1n }))
+    assert.deepEqual([less.code, less.field], ['WOULD_REVERT', 'nonce'])
+    // What is signed from now on is above it.
+    await ida.client.orders.place({ ...terms, side: 'buy', size: '5' })
+    assert.deepEqual(await bids(), [5])
+    await assertPenniless(ida)
+  })
+
+  await t.test('a cancellation by another’s signature, or of other orders', async () => {
+    const [jan, kay] = [await person(UNIT), await person(UNIT)]
+    const { order } = await jan.client.orders.sign({
+      ...{ marketId: `0x${'5'.repeat(64)}`, outcome: 'NO', side: 'sell', price: '0.5', size: '1' },
+      ttlSeconds: 3_600,
+    } as const)
+    const { path, body } = await jan.client.relayer.sign.cancelOrders({ orders: [order] })
+    const epoch = await jan.client.relayer.sign.cancelAllBefore({ nonce: 5n })
+    const wrong = [
+      [{ path, body: { ...body, orders: [{ ...order, nonce: '1' }] } }, 'INVALID_SIGNATURE', 'r'],
+      [{ path, body: { ...body, owner: kay.address } }, 'INVALID_FIELD', 'orders[0].trader'],
+      [{ path, body: { ...body, orders: [] } }, 'INVALID_FIELD', 'orders'],
+      [{ ...epoch, body: { ...epoch.body, nonce: '6' } }, 'INVALID_SIGNATURE', 'r'],
+      [{ ...epoch, body: { ...epoch.body, owner: kay.address } }, 'INVALID_SIGNATURE', 'r'],
+      [{ ...epoch, body: { ...epoch.body, deadline: '5' } }, 'INVALID_FIELD', 'deadline'],
+    ] as const
+    for (const [request, code, field] of wrong) {
+      const error = await refusal(jan.client.relayer.submit(request))
+      assert.deepEqual([error.code, error.field], [code, field])
+      assert.doesNotMatch(error.message, /undefined/)
+    }
   })
 
   await t.test('the same request many times at once is one transaction', async () => {

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { toFunctionSelector } from 'viem'
 import { type MarketId, toAddress } from '#domain/ids.ts'
-import { SELL } from '#domain/order.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { BUY, type PermitSignature, SELL } from '#domain/order.ts'
+import { permitValueMin } from '#domain/order-permit.ts'
 import { KILL_POINTS } from '../crash/settlement-crash.ts'
 import { openTestChain, type TestChain } from '../support/chain.ts'
 import { randomFrom } from '../support/random.ts'
@@ -17,6 +19,22 @@ before(async () => {
   chain = await openTestChain({ seed: true })
 })
 after(() => chain.close())
+
+/** Permits of an account that has approved nothing, in the order of their nonces. */
+async function permitsOf(index: number, values: readonly bigint[]): Promise<PermitSignature[]> {
+  const owner = chain.chain.account(index)
+  const { settlement } = chain.contracts
+  await chain.chain.send(chain.owner, chain.collateral, 'mint', [owner.address, 10_000_000n])
+  const next = await chain.read(chain.collateral, 'nonces', [owner.address])
+  const permits: PermitSignature[] = []
+  for (const [at, value] of values.entries()) {
+    const nonce = next + BigInt(at)
+    const { deadline, v, r, s } = await chain.usdcPermit(owner, settlement, value, { nonce })
+    const [n, d] = [String(nonce), String(deadline)] as PermitSignature['nonce'][]
+    permits.push({ nonce: n!, value: String(value), deadline: d!, v: v as 27 | 28, r, s })
+  }
+  return permits
+}
 
 const inWorld =
   (body: (world: SettlementWorld) => Promise<void>, options: WorldOptions = {}) =>
@@ -76,26 +94,45 @@ describe('settlement', () => {
   it(
     'a permit that came with an order is used in the same transaction',
     inWorld(async (world) => {
-      const buyer = chain.chain.account(5)
-      const { contracts } = chain
-      await chain.chain.send(chain.owner, chain.collateral, 'mint', [buyer.address, 10_000_000n])
-      const { value, deadline, v, r, s } = await chain.usdcPermit(
-        buyer,
-        contracts.settlement,
-        1_000_000n,
-      )
-      const permit = {
-        nonce: '0',
-        value: String(value),
-        deadline: String(deadline),
-        v,
-        r,
-        s,
-      } as NonNullable<Parameters<SettlementWorld['place']>[0]['permit']>
+      const [permit] = await permitsOf(5, [1_000_000n])
       await world.place({ by: 10, side: SELL })
-      await world.place({ by: 5, permit })
+      await world.place({ by: 5, permit: permit! })
       await world.until('it is confirmed', world.allDecided)
       assert.deepEqual(await world.statuses(), ['confirmed'])
+      await world.agree()
+    }),
+  )
+
+  it(
+    'two exact permits of one buyer in one batch are each good for their own order',
+    inWorld(async (world) => {
+      // The second is for the order that is filled first, and again between the fills of the other.
+      const [first, second] = await permitsOf(5, [1_400_000n, 1_200_000n])
+      await world.place({ by: 5, size: 2, price: 0.6, permit: second! })
+      await world.place({ by: 10, side: SELL, size: 1, price: 0.6 })
+      await world.place({ by: 5, size: 2, price: 0.7, permit: first! })
+      await world.place({ by: 10, side: SELL, size: 1, price: 0.5 })
+      await world.place({ by: 10, side: SELL, size: 1, price: 0.5 })
+      await world.place({ by: 10, side: SELL, size: 1, price: 0.5 })
+      await world.until('all are decided', world.allDecided)
+      assert.deepEqual(await world.statuses(), Array(4).fill('confirmed'))
+      await world.agree()
+    }),
+  )
+
+  it(
+    'the least permit that an order may have is enough for every rounding of its fills',
+    inWorld(async (world) => {
+      const terms = { price: 0.333_333, size: 0.000_004 }
+      const order = { side: BUY, price: 333_333 as Price, size: 4 as Shares } as const
+      const [permit] = await permitsOf(5, [permitValueMin(order)])
+      for (let maker = 10; maker < 14; maker++) {
+        await world.place({ ...terms, by: maker, side: SELL, size: 0.000_001 })
+      }
+      await world.place({ ...terms, by: 5, permit: permit! })
+      await world.until('all are decided', world.allDecided)
+      // Price × size, rounded up once, would be two units.
+      assert.deepEqual(await world.statuses(), Array(4).fill('confirmed'))
       await world.agree()
     }),
   )

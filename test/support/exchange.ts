@@ -12,14 +12,12 @@ import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { endChain } from '#devnet/chain-process.ts'
 import { readChainRecord } from '#devnet/chain-record.ts'
+import { TEST_PARTITIONS } from './partitions.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const OPEN = /is open \(\w+\) at (http:\/\/\S+)/
 /** The end of the output that a failure shows. */
 const OUTPUT_CHARS_MAX = 20_000
-
-/** Of the log of an exchange that a test does not give a number of its own. */
-export const TEST_PARTITIONS = 2
 
 export type Environment = Readonly<Record<string, string>>
 

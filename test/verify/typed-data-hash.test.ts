@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hashTypedData, type TypedDataDefinition } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
+import { type Address, type MarketId, toAddress, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import type { Order } from '#domain/order.ts'
 import type { RelayOperation, SignedPermit, Uint256 } from '#domain/relay.ts'
 import { signedMessages } from '#domain/relay-messages.ts'
 import { nativeKeccak, portableKeccak } from '#verify/keccak.ts'
@@ -19,6 +21,7 @@ const permit: SignedPermit = {
   s: `0x${'2'.repeat(64)}`,
 }
 const contracts = {
+  settlement: some('c'),
   conditionalTokens: some('a'),
   stablecoin: { address: some('b'), domainName: 'USD Coin', domainVersion: '2' },
 }
@@ -28,6 +31,17 @@ const redemption = {
   parentCollectionId: `0x${'0'.repeat(64)}`,
   conditionId: `0x${'3'.repeat(64)}` as MarketId,
   indexSets: ['1', '2'] as Uint256[],
+}
+const order: Order = {
+  marketId: `0x${'3'.repeat(64)}` as MarketId,
+  trader: owner,
+  side: 0,
+  outcome: 1,
+  price: 420_000 as Price,
+  size: 7 as Shares,
+  nonce: '5' as Uint64,
+  expiration: '1900000000' as Uint64,
+  makerFeeRecipient: ZERO_ADDRESS,
 }
 const where = { chainId: 137, owner }
 const operations: RelayOperation[] = [
@@ -51,6 +65,8 @@ const operations: RelayOperation[] = [
     bond: permit,
   },
   { ...permit, ...where, kind: 'settle-market', marketAddress: some('d'), winningOutcome: 1 },
+  { ...permit, ...where, kind: 'cancel-orders', orders: [order, { ...order, side: 1 }] },
+  { ...permit, ...where, kind: 'cancel-all-before', nonce: String(2n ** 64n - 1n) as Uint64 },
 ]
 
 test('the digest of every message is what other libraries hash', async () => {
@@ -71,7 +87,7 @@ test('the digest of every message is what other libraries hash', async () => {
       assert.equal(recover(digest, signature), owner)
     }
   }
-  assert.equal(messages, 9)
+  assert.equal(messages, 11)
 })
 
 test('a batch counts its nonces up, and a bond has the stablecoin’s', () => {

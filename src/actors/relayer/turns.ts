@@ -110,6 +110,7 @@ export function scopeOf(operation: RelayOperation): string {
     const ownBond = kind === 'propose-resolution' && operation.bond === undefined
     return ownBond ? BOND_SCOPE : `${operation.marketAddress} ${owner}`
   }
+  if (kind === 'cancel-orders' || kind === 'cancel-all-before') return `settlement ${owner}`
   return `${kind === 'stablecoin-permit' ? 'stablecoin' : 'tokens'} ${owner}`
 }
 

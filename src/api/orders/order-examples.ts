@@ -28,7 +28,7 @@ export const SUBMISSION_WITH_PERMIT_EXAMPLE = {
     ...SUBMISSION_EXAMPLE.value,
     permitSignature: {
       nonce: 0,
-      value: '4200000',
+      value: '4210000',
       deadline: 1_900_000_000,
       v: 27,
       r: `0x${'5d'.repeat(32)}`,

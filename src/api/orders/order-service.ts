@@ -6,6 +6,7 @@
 import type { OrderAccepted } from '#actors/market/state.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { type Order, orderFlaws, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
+import { permitFlaw } from '#domain/order-permit.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import { compileValidator } from '#http/validate.ts'
@@ -82,9 +83,13 @@ export function makeOrderService(parts: {
   function flawsOf(submission: OrderSubmission): Rejection[] {
     const flaws = orderFlaws(orderOf(submission), nowSec())
     const { permitSignature } = submission
-    if (permitSignature !== undefined && permitOf(permitSignature) === undefined) {
-      const detail = 'permitSignature.v must be 27 or 28, or 0 or 1'
-      flaws.push(reject('INVALID_FIELD', 'permitSignature.v', detail))
+    if (permitSignature !== undefined) {
+      const short = permitFlaw(orderOf(submission), permitSignature.value)
+      if (short !== undefined) flaws.push(short)
+      if (permitOf(permitSignature) === undefined) {
+        const detail = 'permitSignature.v must be 27 or 28, or 0 or 1'
+        flaws.push(reject('INVALID_FIELD', 'permitSignature.v', detail))
+      }
     }
     if (!board.markets.has(orderOf(submission).marketId)) {
       flaws.push(

@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox'
 import type { OpenOrder, OrderAccepted } from '#actors/market/state.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
-import { BATCH_ORDERS_MAX } from '#domain/limits.ts'
+import { BATCH_ORDERS_MAX, MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
 import { PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
 import type { OpenOrderPlace, Order, PermitSignature } from '#domain/order.ts'
 import { REJECTION_CODES, type Rejection, reject } from '#domain/rejection.ts'
@@ -15,7 +15,7 @@ const closed = { additionalProperties: false } as const
 const UINT256_DECIMAL = '^(0|[1-9][0-9]{0,77})$'
 const HEX_32_BYTES = '^0x[0-9a-fA-F]{64}$'
 
-const OrderInput = Type.Object(
+export const OrderInput = Type.Object(
   {
     marketId: bytes32<MarketId>({ description: 'The market' }),
     trader: address({ description: 'The wallet that signs' }),
@@ -33,13 +33,21 @@ const OrderInput = Type.Object(
 const PermitInput = Type.Object(
   {
     nonce: uint64({ description: 'The permit nonce on chain' }),
-    value: Type.String({ pattern: UINT256_DECIMAL, description: 'The amount, as decimal text' }),
+    value: Type.String({
+      pattern: UINT256_DECIMAL,
+      description: `The amount, as decimal text: at least price × size, rounded up, and ${MAKERS_PER_ORDER_MAX} units more, because each fill is rounded up; never more than \`size\``,
+    }),
     deadline: uint64({ description: 'Unix seconds' }),
     v: safeInteger({ max: 28, description: '27 or 28; 0 and 1 are taken too' }),
     r: Type.String({ pattern: HEX_32_BYTES }),
     s: Type.String({ pattern: HEX_32_BYTES }),
   },
-  { ...closed, title: 'PermitSignature' },
+  {
+    ...closed,
+    title: 'PermitSignature',
+    description:
+      'An ERC-2612 permit of the stablecoin for the settlement contract, used just before the first trade of the order settles. It replaces the allowance that is there then: a trader with several open orders does better with one allowance for all of them.',
+  },
 )
 
 export const OrderSubmission = Type.Object(

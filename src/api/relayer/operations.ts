@@ -1,4 +1,4 @@
-/** `POST /api/v1/relayer/…`: six operations that a signature is enough for; the relayer pays the gas. */
+/** `POST /api/v1/relayer/…`: eight operations that a signature is enough for; the relayer pays the gas. */
 
 import type { Static, TSchema } from 'typebox'
 import type { RelayAnswer } from '#actors/relayer/state.ts'
@@ -10,6 +10,8 @@ import type { RelayDesk } from './relayer-desk.ts'
 import {
   APPROVAL_EXAMPLE,
   BATCH_EXAMPLE,
+  CANCELLATION_EXAMPLE,
+  EPOCH_EXAMPLE,
   PERMIT_EXAMPLE,
   PROPOSAL_EXAMPLE,
   PROPOSAL_WITHOUT_BOND_EXAMPLE,
@@ -21,8 +23,12 @@ import {
 import {
   BatchCtfRedemptionBody,
   batchCtfRedemptionOf,
+  CancelAllBeforeBody,
+  CancelOrdersBody,
   CtfApprovalBody,
   CtfRedemptionBody,
+  cancelAllBeforeOf,
+  cancelOrdersOf,
   ctfApprovalOf,
   ctfRedemptionOf,
   ProposeResolutionBody,
@@ -53,6 +59,8 @@ type Operation<Body extends TSchema> = {
   readonly summary: string
   readonly description: string
   readonly examples: Readonly<Record<string, Example>>
+  /** How often its cost is counted; once if not said. */
+  readonly times?: (body: Static<Body>) => number
   readonly read: (body: Static<Body>) => RelayOperation | Rejection
 }
 
@@ -78,6 +86,7 @@ function single<Body extends TSchema>(desk: RelayDesk, operation: Operation<Body
   const { shownBody, ...rest } = described(operation)
   return route({
     ...rest,
+    ...(operation.times === undefined ? {} : { times: operation.times }),
     responses: { 200: Relayed },
     examples: {
       body: shownBody,
@@ -175,6 +184,25 @@ export function relayerOperations(desk: RelayDesk): AnswerRoute[] {
         'Finalises the outcome that was proposed, from when on its tokens can be redeemed. A market that is settled with that outcome already is answered with the transaction that settled it.',
       examples: { 'YES won': SETTLEMENT_EXAMPLE },
       read: settleMarketOf,
+    }),
+    single(desk, {
+      name: 'cancel-orders',
+      body: CancelOrdersBody,
+      summary: 'Withdraw orders on chain',
+      description:
+        "The settlement contract refuses them once its delay has passed, whatever the exchange does; they leave the book as soon as the chain has it. The owner signs the orders' hashes.",
+      examples: { 'one order': CANCELLATION_EXAMPLE },
+      times: ({ orders }) => orders.length,
+      read: cancelOrdersOf,
+    }),
+    single(desk, {
+      name: 'cancel-all-before',
+      body: CancelAllBeforeBody,
+      summary: 'Withdraw all orders with a lower nonce on chain',
+      description:
+        'Also those that the exchange has not seen, and those that are signed later with a lower nonce: nonces that rise with time, as those of the SDK do, keep new orders above. It cannot be taken back.',
+      examples: { 'all that were signed until then': EPOCH_EXAMPLE },
+      read: cancelAllBeforeOf,
     }),
   ]
 }

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto'
 import type { RelayNonces } from '#actors/relayer/ports.ts'
 import type { RelayAnswer, RelayerProtocol } from '#actors/relayer/state.ts'
 import type { Address } from '#domain/ids.ts'
+import type { Order } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { RelayKey, RelayOperation } from '#domain/relay.ts'
 import { type RelayTerms, relayFlaw } from '#domain/relay-rules.ts'
@@ -88,7 +89,16 @@ function signedParts(operation: RelayOperation): unknown[] {
       return [operation.marketAddress, operation.outcome, ...signature]
     case 'settle-market':
       return [operation.marketAddress, operation.winningOutcome, ...signature]
+    case 'cancel-orders':
+      return [operation.orders.map(orderParts), ...signature]
+    case 'cancel-all-before':
+      return [operation.nonce, ...signature]
   }
+}
+
+function orderParts(order: Order): unknown[] {
+  const { marketId, side, outcome, price, size, nonce, expiration, makerFeeRecipient } = order
+  return [marketId, side, outcome, price, size, nonce, expiration, makerFeeRecipient]
 }
 
 function redemptionParts(

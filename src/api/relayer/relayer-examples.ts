@@ -1,7 +1,7 @@
 /** Examples of relayed operations for the OpenAPI document. They have the right shape; no wallet signed them. */
 
 import { type Rejection, reject } from '#domain/rejection.ts'
-import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
+import { MARKET_ID, SUBMISSION_EXAMPLE, TRADER } from '../orders/order-examples.ts'
 
 export const TX_HASH = `0x${'7e'.repeat(32)}`
 const SETTLEMENT = '0x5FbDB2315678afecb367f032d93F642f64180aa3'
@@ -70,6 +70,14 @@ export const SETTLEMENT_EXAMPLE = {
     winningOutcome: 0,
     ...signature,
   },
+}
+
+export const CANCELLATION_EXAMPLE = {
+  value: { ...signer, orders: [SUBMISSION_EXAMPLE.value.order], ...signature },
+}
+
+export const EPOCH_EXAMPLE = {
+  value: { ...signer, nonce: '1887436800000000000', ...signature },
 }
 
 /** How an operation is refused. */

@@ -2,9 +2,13 @@
 
 import Type, { type Static } from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
+import { RELAYED_CANCELLATIONS_MAX } from '#domain/limits.ts'
+import type { Order } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type {
   BatchCtfRedemption,
+  CancelAllBefore,
+  CancelOrders,
   CtfApproval,
   CtfRedemption,
   ProposeResolution,
@@ -20,8 +24,10 @@ import {
   ruledInteger,
   type ScalarOptions,
   saying,
+  uint64,
   uint256,
 } from '#http/schemas.ts'
+import { OrderInput } from '../orders/order-shapes.ts'
 
 const closed = { additionalProperties: false } as const
 const CHAIN_IDS = { min: 1, max: Number.MAX_SAFE_INTEGER }
@@ -120,6 +126,29 @@ export const SettleMarketBody = Type.Object(
   closed,
 )
 
+export const CancelOrdersBody = Type.Object(
+  {
+    ...chain,
+    ...owner,
+    orders: Type.Array(OrderInput, {
+      maxItems: 1_000,
+      description: `The orders as they were signed, at most ${RELAYED_CANCELLATIONS_MAX}`,
+    }),
+    ...permit,
+  },
+  closed,
+)
+
+export const CancelAllBeforeBody = Type.Object(
+  {
+    ...chain,
+    ...owner,
+    nonce: uint64({ description: 'Orders with a lower nonce are withdrawn' }),
+    ...permit,
+  },
+  closed,
+)
+
 export const Relayed = Type.Object(
   { success: Type.Literal(true), tx_hash: Type.String({ description: 'The transaction' }) },
   { title: 'Relayed' },
@@ -156,6 +185,15 @@ export function batchCtfRedemptionOf(
 export function settleMarketOf(body: Static<typeof SettleMarketBody>): SettleMarket {
   const { settler, ...rest } = body
   return { kind: 'settle-market', ...rest, owner: settler }
+}
+
+export function cancelOrdersOf(body: Static<typeof CancelOrdersBody>): CancelOrders {
+  const orders = body.orders as readonly object[] as readonly Order[]
+  return { kind: 'cancel-orders', ...body, orders }
+}
+
+export function cancelAllBeforeOf(body: Static<typeof CancelAllBeforeBody>): CancelAllBefore {
+  return { kind: 'cancel-all-before', ...body }
 }
 
 /** The bond's four fields go together. */

@@ -12,6 +12,7 @@ import {
   MAKERS_PER_ORDER_MAX,
   ORDER_EXPIRATION_AHEAD_SEC_MIN,
   ORDERS_PER_TRADER_MAX,
+  RELAYED_CANCELLATIONS_MAX,
   TOKEN_AHEAD_SEC_MAX,
   TOKEN_LIFE_SEC,
   TRADES_LISTED_MAX,
@@ -276,6 +277,7 @@ function relayerLimits(relayer: RelayerFacts, limited: boolean): Record<string, 
   return {
     relayerDeadlineAheadSecondsMax: relayer.deadlineAheadSecMax,
     relayerRedemptionsMax: relayer.redemptionsMax,
+    relayerCancellationsMax: RELAYED_CANCELLATIONS_MAX,
     relayerOwnerGasPerDay: relayer.ownerGasPerDay,
     ...(limited
       ? {

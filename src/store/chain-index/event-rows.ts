@@ -95,6 +95,13 @@ export async function insertEventRows(
           effective_at_sec: event.effectiveAtSec,
         })
         break
+      case 'OrdersWithdrawn':
+        add('chain_withdrawn_epochs', event, {
+          trader: bytesOf(event.trader),
+          before_nonce: event.beforeNonce,
+          effective_at_sec: event.effectiveAtSec,
+        })
+        break
       default:
         break
     }

@@ -80,6 +80,7 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
       'chain_conversions',
       'chain_trades',
       'chain_withdrawn_orders',
+      'chain_withdrawn_epochs',
     ]) {
       await sql.run(`delete from ${table} where chain_id = ? and block_number > ?`, above)
     }

@@ -211,8 +211,19 @@ export async function marketsToReconcile(
       where w.chain_id = ? and o.status = 'open' limit ${limit}`,
     [args.chainId],
   )
+  // Nonces are decimal text without leading zeros: the shorter is the lower.
+  const below = await select(
+    database,
+    `select o.market_id as market_id, o.trader as trader, o.order_hash as order_hash
+      from chain_withdrawn_epochs w
+      join orders o on o.trader = w.trader and o.chain_id = w.chain_id
+      where w.chain_id = ? and o.status = 'open' and (length(o.nonce) < length(w.before_nonce)
+        or (length(o.nonce) = length(w.before_nonce) and o.nonce < w.before_nonce))
+      limit ${limit}`,
+    [args.chainId],
+  )
   return {
-    cancel: cancel.map((row) => ({
+    cancel: [...cancel, ...below].map((row) => ({
       marketId: hexOf(row.market_id as Uint8Array) as MarketId,
       trader: hexOf(row.trader as Uint8Array) as Address,
       orderHash: hexOf(row.order_hash as Uint8Array) as OrderHash,

@@ -20,11 +20,12 @@ import {
   slice,
   toEventSelector,
 } from 'viem'
-import { sign as signHash } from 'viem/accounts'
+import { type HDAccount, sign as signHash } from 'viem/accounts'
 import {
   amount,
   type Expected,
   holding,
+  isCancelled,
   type KnownOrder,
   type ModelFill,
   move,
@@ -129,12 +130,20 @@ export async function fuzz(options: {
   }
 
   /** One call that is not a fill: sends it and asserts that it succeeds exactly if it should. */
-  async function call(name: string, from: Hex, to: Hex, data: Hex, succeeds = true) {
+  async function call(
+    name: string,
+    from: Hex,
+    to: Hex,
+    data: Hex,
+    succeeds: boolean | (() => boolean) = true,
+  ) {
     report.calls += 1
     report.otherCalls[name] = (report.otherCalls[name] ?? 0) + 1
     now += BigInt(1 + random.below(20))
+    const expected = typeof succeeds === 'boolean' ? succeeds : succeeds()
     const receipt = await send(from, to, data)
-    assert.equal(receipt !== undefined, succeeds, `${name}, seed ${options.seed}`)
+    assert.equal(receipt !== undefined, expected, `${name}, seed ${options.seed}`)
+    return expected
   }
 
   const usdc = (functionName: 'mint' | 'transfer' | 'approve', args: [Hex, bigint]) =>
@@ -347,18 +356,17 @@ export async function fuzz(options: {
       order.marketId === UNKNOWN_MARKET ||
       amount(model.filled, hash) === order.size ||
       order.expiration + model.grace < now ||
-      now >= (model.cancelledFrom.get(hash) ?? UNLIMITED)
+      isCancelled(model, { order, hash, genuine }, now)
     pool = pool.filter((known) => !random.chance(stale(known) ? 0.7 : 0.03))
     for (let i = random.below(8); i > 0; i -= 1) pool.push(await newOrder())
     while (pool.length < POOL_MIN) pool.push(await newOrder())
     now += BigInt(random.chance(0.01) ? 8_000 : 1 + random.below(15))
     const permits: Permit[] = []
-    if (random.chance(0.2)) permits.push(await randomPermit())
-
     const batch: ModelFill[] = []
     const expected: { tradeId: Hex; result: Expected }[] = []
     for (let i = 1 + random.below(BATCH_MAX); i > 0; i -= 1) {
       const fill = newFill()
+      while (random.chance(0.03)) permits.push({ ...(await randomPermit()), fill: batch.length })
       const tradeId = tradeIdOf(fill)
       batch.push(fill)
       expected.push({ tradeId, result: settleInModel(model, fill, tradeId, now) })
@@ -418,7 +426,7 @@ export async function fuzz(options: {
     const trader = random.pick(heals ? broken : traders).address
     const { id } = random.pick(markets)
     const value = BigInt(random.below(500_000_000))
-    const kind = heals ? (model.approved.has(trader) ? 3 : 5) : random.below(9)
+    const kind = heals ? (model.approved.has(trader) ? 3 : 5) : random.below(12)
     if (kind === 0) return deposit(trader, value)
     if (kind === 1) return split(trader, id, value)
     if (kind === 2) return merge(trader, id, value)
@@ -457,6 +465,12 @@ export async function fuzz(options: {
       if (own && !model.cancelledFrom.has(hash)) {
         model.cancelledFrom.set(hash, now + model.cancelDelay)
       }
+    } else if (kind === 9) {
+      await cancelAll(trader)
+    } else if (kind === 10 && pool.length > 0) {
+      await cancelBySignature()
+    } else if (kind === 11) {
+      await cancelAllBySignature(random.pick(traders))
     } else if (kind === 7) {
       const data = encodeFunctionData({
         abi: settlement.abi,
@@ -471,6 +485,93 @@ export async function fuzz(options: {
         args: [trader],
       })
       await call('inner call by a stranger', trader, settlement.address, data, false)
+    }
+  }
+
+  /** Mostly a little below the newest orders, sometimes above them, sometimes long gone. */
+  function randomEpoch(): bigint {
+    const epoch = nonce + BigInt(random.below(60)) - BigInt(random.below(400))
+    return epoch < 0n ? 0n : epoch
+  }
+
+  function epochOf(trader: Hex) {
+    return model.epochs.get(trader) ?? { nonce: 0n, next: 0n, from: 0n }
+  }
+
+  /** Whether the contract takes this epoch now, or has it already. */
+  function takesEpoch(trader: Hex, epoch: bigint): boolean {
+    const known = epochOf(trader)
+    return epoch <= known.next || now >= known.from
+  }
+
+  function setEpoch(trader: Hex, epoch: bigint): void {
+    const known = epochOf(trader)
+    if (epoch <= known.next) return
+    model.epochs.set(trader, { nonce: known.next, next: epoch, from: now + model.cancelDelay })
+  }
+
+  async function cancelAll(trader: Hex): Promise<void> {
+    const epoch = randomEpoch()
+    const data = encodeFunctionData({
+      abi: settlement.abi,
+      functionName: 'cancelAllBefore',
+      args: [epoch],
+    })
+    const taken = () => takesEpoch(trader, epoch)
+    if (await call('cancelAllBefore', trader, settlement.address, data, taken)) {
+      setEpoch(trader, epoch)
+    }
+  }
+
+  async function cancelAllBySignature(trader: HDAccount): Promise<void> {
+    const [forged, late] = [random.chance(0.15), random.chance(0.15)]
+    const epoch = randomEpoch()
+    const deadline = late ? now - 1n : now + 1_000n
+    const signed = await world.signEpoch(forged ? stranger : trader, epoch, { deadline })
+    const [, ...rest] = signed
+    const data = encodeFunctionData({
+      abi: settlement.abi,
+      functionName: 'cancelAllBeforeWithPermit',
+      args: [trader.address, ...rest],
+    })
+    const taken = () => !forged && !late && takesEpoch(trader.address, epoch)
+    // Bringing it twice is as bringing it once.
+    for (let times = random.chance(0.3) ? 2 : 1; times > 0; times -= 1) {
+      if (
+        await call('cancelAllBeforeWithPermit', stranger.address, settlement.address, data, taken)
+      ) {
+        setEpoch(trader.address, epoch)
+      }
+    }
+  }
+
+  async function cancelBySignature(): Promise<void> {
+    const [forged, late] = [random.chance(0.15), random.chance(0.15)]
+    const trader = random.pick(traders)
+    const theirs = pool.filter(({ order }) => order.trader === trader.address)
+    const cancelled = theirs.filter(() => random.chance(0.3))
+    const foreign = random.chance(0.1)
+      ? pool.filter(({ order }) => order.trader !== trader.address)
+      : []
+    const chosen = [...cancelled, ...foreign.slice(0, 1)]
+    const orders = chosen.map(({ order }) => order)
+    const deadline = late ? now - 1n : now + 1_000n
+    const signed = await world.signCancellation(forged ? stranger : trader, orders, { deadline })
+    const [, ...rest] = signed
+    const data = encodeFunctionData({
+      abi: settlement.abi,
+      functionName: 'cancelOrdersWithPermit',
+      args: [trader.address, ...rest],
+    })
+    const good = !forged && !late && foreign.length === 0
+    for (let times = random.chance(0.3) ? 2 : 1; times > 0; times -= 1) {
+      await call('cancelOrdersWithPermit', stranger.address, settlement.address, data, good)
+      if (!good) continue
+      for (const { hash } of chosen) {
+        if (!model.cancelledFrom.has(hash)) {
+          model.cancelledFrom.set(hash, now + model.cancelDelay)
+        }
+      }
     }
   }
 
@@ -496,6 +597,12 @@ export async function fuzz(options: {
         args: [address, settlement.address],
       })
       ask(collateral.address, allowance, amount(model.allowance, address), 'allowance')
+      const epoch = encodeFunctionData({
+        abi: settlement.abi,
+        functionName: 'epochOf',
+        args: [address],
+      })
+      ask(settlement.address, epoch, epochOf(address).nonce, 'epoch')
       for (const { id, positions } of markets) {
         positions.forEach((position, outcome) => {
           const held = amount(model.shares, holding(address, id, outcome))

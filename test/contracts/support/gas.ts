@@ -125,6 +125,22 @@ export async function measureOperations(world: World): Promise<[string, bigint][
     '`cancelOrders`, one',
     await chain.send(ann, settlement, 'cancelOrders', [[order.order]]),
   )
+  const cancellation = await world.signCancellation(ann, [
+    (await world.buy(ann, id, { price: 1n, size: 1n })).order,
+  ])
+  measured(
+    '`cancelOrdersWithPermit`, one',
+    await chain.send(relayer, settlement, 'cancelOrdersWithPermit', cancellation),
+  )
+  measured(
+    '`cancelAllBeforeWithPermit`',
+    await chain.send(
+      relayer,
+      settlement,
+      'cancelAllBeforeWithPermit',
+      await world.signEpoch(ann, 1n),
+    ),
+  )
   const approval = await world.signApproval(ann, owner.address, true)
   measured(
     '`setApprovalForAllWithPermit`',

@@ -39,6 +39,8 @@ export function newModel(settings: { grace: bigint; cancelDelay: bigint }) {
     markets: new Set<Hex>(),
     filled: new Map<Hex, bigint>(),
     cancelledFrom: new Map<Hex, bigint>(),
+    /** By trader: below `nonce` everything is void, and below `next` from `from` on. */
+    epochs: new Map<Hex, { nonce: bigint; next: bigint; from: bigint }>(),
     settled: new Set<Hex>(),
   }
 }
@@ -72,10 +74,7 @@ export function settleInModel(model: Model, fill: ModelFill, tradeId: Hex, now: 
   const bad =
     failing('InvalidSignature', ({ genuine }) => !genuine) ??
     failing('OrderExpired', ({ order }) => now > order.expiration + model.grace) ??
-    failing('OrderCancelled', ({ hash }) => {
-      const from = model.cancelledFrom.get(hash)
-      return from !== undefined && now >= from
-    }) ??
+    failing('OrderCancelled', (known) => isCancelled(model, known, now)) ??
     failing('OrderOverfilled', ({ hash, order }) => amount(model.filled, hash) + size > order.size)
   if (bad !== undefined) return bad
 
@@ -102,6 +101,14 @@ export function settleInModel(model: Model, fill: ModelFill, tradeId: Hex, now: 
   const allowance = amount(model.allowance, payer)
   if (allowance !== UNLIMITED) model.allowance.set(payer, allowance - cost)
   return { settled: true, cost }
+}
+
+export function isCancelled(model: Model, { hash, order }: KnownOrder, now: bigint): boolean {
+  const from = model.cancelledFrom.get(hash)
+  if (from !== undefined && now >= from) return true
+  const epoch = model.epochs.get(order.trader)
+  if (epoch === undefined) return false
+  return order.nonce < (now >= epoch.from ? epoch.next : epoch.nonce)
 }
 
 export function move<K>(map: Map<K, bigint>, from: K, to: K, value: bigint): void {

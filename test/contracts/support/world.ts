@@ -25,6 +25,8 @@ import { DEVNET_TERMS } from '#devnet/seed.ts'
 import { toAddress } from '#domain/ids.ts'
 import {
   APPROVAL_FOR_ALL_TYPES,
+  CANCEL_ALL_BEFORE_TYPES,
+  CANCEL_ORDERS_TYPES,
   conditionalTokensDomain,
   marketDomain,
   ORDER_TYPES,
@@ -72,7 +74,16 @@ export type Fill = {
   price: bigint
   size: bigint
 }
-export type Permit = { owner: Hex; value: bigint; deadline: bigint; v: number; r: Hex; s: Hex }
+/** Tried just before the fill with the index `fill`. */
+export type Permit = {
+  fill: number
+  owner: Hex
+  value: bigint
+  deadline: bigint
+  v: number
+  r: Hex
+  s: Hex
+}
 export type Verdict =
   | { settled: true; tradeId: Hex; cost: bigint }
   | { settled: false; tradeId: Hex; fault: Fault; reason: Reason }
@@ -275,7 +286,47 @@ function wordsOf(chain: Chain, deployment: Deployment) {
       primaryType: 'Permit',
       message: { owner: account.address, spender, value, nonce, deadline },
     })
-    return { owner: account.address, value, deadline, ...split(signature) }
+    return { fill: 0, owner: account.address, value, deadline, ...split(signature) }
+  }
+
+  /** The arguments of `cancelOrdersWithPermit`. */
+  const signCancellation = async (
+    account: HDAccount,
+    orders: Order[],
+    overrides: { deadline?: bigint; chainId?: number; contract?: Hex } = {},
+  ) => {
+    const deadline = overrides.deadline ?? (await chain.now()) + 3_600n
+    const signature = await account.signTypedData({
+      domain: settlementDomain(
+        overrides.chainId ?? chain.id,
+        toAddress(overrides.contract ?? settlement.address),
+      ),
+      types: CANCEL_ORDERS_TYPES,
+      primaryType: 'CancelOrders',
+      message: { trader: account.address, orderHashes: orders.map(hashOrder), deadline },
+    })
+    const { v, r, s } = split(signature)
+    return [account.address, orders, deadline, v, r, s] as const
+  }
+
+  /** The arguments of `cancelAllBeforeWithPermit`. */
+  const signEpoch = async (
+    account: HDAccount,
+    nonce: bigint,
+    overrides: { deadline?: bigint; chainId?: number; contract?: Hex } = {},
+  ) => {
+    const deadline = overrides.deadline ?? (await chain.now()) + 3_600n
+    const signature = await account.signTypedData({
+      domain: settlementDomain(
+        overrides.chainId ?? chain.id,
+        toAddress(overrides.contract ?? settlement.address),
+      ),
+      types: CANCEL_ALL_BEFORE_TYPES,
+      primaryType: 'CancelAllBefore',
+      message: { trader: account.address, nonce, deadline },
+    })
+    const { v, r, s } = split(signature)
+    return [account.address, nonce, deadline, v, r, s] as const
   }
 
   const signApproval = async (
@@ -392,6 +443,8 @@ function wordsOf(chain: Chain, deployment: Deployment) {
     verdicts,
     trade,
     usdcPermit,
+    signCancellation,
+    signEpoch,
     signApproval,
     signRedemption,
     signProposal,

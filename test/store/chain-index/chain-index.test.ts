@@ -4,7 +4,13 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import type { BlockMark, ChainEvent, MoveKind } from '#domain/chain-event.ts'
-import { type Address, type MarketId, type OrderHash, ZERO_ADDRESS } from '#domain/ids.ts'
+import {
+  type Address,
+  type MarketId,
+  type OrderHash,
+  type Uint64,
+  ZERO_ADDRESS,
+} from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import { claimChain } from '#store/chain-index/cursor.ts'
 import { type ChainRange, indexRange } from '#store/chain-index/index-range.ts'
@@ -127,6 +133,7 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
       ['chain_conversions', 'block_number, log_index'],
       ['chain_trades', 'block_number, log_index'],
       ['chain_withdrawn_orders', 'order_hash'],
+      ['chain_withdrawn_epochs', 'block_number, log_index'],
     ]
     const all: unknown[] = []
     for (const [table, order] of tables) {
@@ -405,6 +412,12 @@ function randomEvents(random: Random, balances: Map<string, bigint>, salt: numbe
     type: 'OrderWithdrawn',
     orderHash: word(10_000 + salt) as OrderHash,
     trader: person(1),
+    effectiveAtSec: NOW,
+  })
+  events.push({
+    type: 'OrdersWithdrawn',
+    trader: person(2),
+    beforeNonce: String(2n ** 64n - 1n) as Uint64,
     effectiveAtSec: NOW,
   })
   return events

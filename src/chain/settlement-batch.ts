@@ -1,0 +1,83 @@
+/**
+ * What one transaction of the settlement contract carries: each order once, fills by index, and the
+ * permits of buyers that have not been used before, each just before the first fill of its order.
+ *
+ * A permit replaces the allowance that was there, and the stablecoin takes the permits of an owner in
+ * the order of their nonces only. So the buys of an owner with a permit in the batch change places
+ * among themselves: first those that live on the allowance of before, then order by order as the
+ * permits are numbered. Everything else stays where it is, because a fill may need what another one
+ * brought.
+ *
+ *   before   A1 (permit 1)  other  B1 (permit 0)  A2
+ *   after    B1 (permit 0)  other  A1 (permit 1)  A2
+ */
+
+import type { Address, OrderHash } from '#domain/ids.ts'
+import { BUY, type VerifiedOrder } from '#domain/order.ts'
+import type { TradeToSettle } from '#domain/trade.ts'
+import type { SettlementFill, SettlementOrder, SettlementPermit } from './settlement-contract.ts'
+
+type SettlementBatch = {
+  readonly orders: readonly SettlementOrder[]
+  readonly fills: readonly SettlementFill[]
+  readonly permits: readonly SettlementPermit[]
+}
+
+export function batchOf(
+  trades: readonly TradeToSettle[],
+  usedPermits: ReadonlySet<OrderHash>,
+): SettlementBatch {
+  const orders: SettlementOrder[] = []
+  const permits: SettlementPermit[] = []
+  const places = new Map<OrderHash, number>()
+  const placeOf = (order: VerifiedOrder, fill: number): number => {
+    const known = places.get(order.orderHash)
+    if (known !== undefined) return known
+    places.set(order.orderHash, orders.length)
+    orders.push({ order, signature: order.signature })
+    const permit = unusedPermit(order, usedPermits)
+    if (permit !== undefined) permits.push({ fill, owner: order.trader, permit })
+    return orders.length - 1
+  }
+  const fills = permitsInTurn(trades, usedPermits).map(
+    ({ buy, sell, seq, fillIndex, price, size }, at) => ({
+      buy: placeOf(buy, at),
+      sell: placeOf(sell, at),
+      seq,
+      fillIndex,
+      price,
+      size,
+    }),
+  )
+  return { orders, fills, permits }
+}
+
+function unusedPermit(
+  order: VerifiedOrder,
+  usedPermits: ReadonlySet<OrderHash>,
+): VerifiedOrder['permit'] {
+  return order.side === BUY && !usedPermits.has(order.orderHash) ? order.permit : undefined
+}
+
+function permitsInTurn(
+  trades: readonly TradeToSettle[],
+  usedPermits: ReadonlySet<OrderHash>,
+): readonly TradeToSettle[] {
+  const turnOf = ({ buy }: TradeToSettle): bigint =>
+    BigInt(unusedPermit(buy, usedPermits)?.nonce ?? -1)
+  const owners = new Set<Address>()
+  for (const { buy } of trades) {
+    if (unusedPermit(buy, usedPermits) !== undefined) owners.add(buy.trader)
+  }
+  if (owners.size === 0) return trades
+  const arranged = [...trades]
+  for (const owner of owners) {
+    const slots: number[] = []
+    for (const [at, { buy }] of trades.entries()) if (buy.trader === owner) slots.push(at)
+    const turns = slots
+      .map((at) => ({ at, turn: turnOf(trades[at]!) }))
+      .sort((a, b) => (a.turn === b.turn ? a.at - b.at : a.turn < b.turn ? -1 : 1))
+    for (const [index, slot] of slots.entries()) arranged[slot] = trades[turns[index]!.at]!
+  }
+  return arranged
+}

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { batchOf } from '#chain/settlement-batch.ts'
+import type { OrderHash } from '#domain/ids.ts'
+import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
+import type { TradeToSettle } from '#domain/trade.ts'
+
+/** A buy by its name, `Ann1`: the trader and a number; `nonce` is that of its permit. */
+function buy(name: string, nonce?: number): VerifiedOrder {
+  const permit = nonce === undefined ? {} : { permit: { nonce: String(nonce), value: name } }
+  const [orderHash, trader] = [name, name.slice(0, 3)]
+  return { side: BUY, orderHash, trader, signature: '', ...permit } as unknown as VerifiedOrder
+}
+
+let sells = 0
+function trade(bought: VerifiedOrder): TradeToSettle {
+  const orderHash = `sell ${++sells}`
+  const sell = { side: SELL, orderHash, trader: orderHash, permit: { nonce: '0' } }
+  const terms = { seq: sells, fillIndex: 0, price: 1, size: 1 }
+  return { buy: bought, sell, ...terms } as unknown as TradeToSettle
+}
+
+/** `Ann1+ Bob1 Ann1`: the buys of the fills in their order, `+` where a permit is tried before. */
+function written(buys: readonly VerifiedOrder[], used: readonly string[] = []): string {
+  const { orders, fills, permits } = batchOf(buys.map(trade), new Set(used as OrderHash[]))
+  const tried = new Map(permits.map(({ fill, permit }) => [fill, permit.value]))
+  assert.deepEqual(
+    [...tried.keys()],
+    [...tried.keys()].sort((a, b) => a - b),
+  )
+  return fills
+    .map((fill, at) => {
+      const { orderHash } = orders[fill.buy]!.order as VerifiedOrder
+      if (tried.has(at)) assert.equal(tried.get(at), orderHash as string)
+      return `${orderHash}${tried.has(at) ? '+' : ''}`
+    })
+    .join(' ')
+}
+
+test('a permit stands before the first fill of its order, and is sent once', () => {
+  const ann = buy('Ann1', 0)
+  assert.equal(written([buy('Bob1'), ann, buy('Bob1'), ann]), 'Bob1 Ann1+ Bob1 Ann1')
+  assert.equal(written([ann, ann], ['Ann1']), 'Ann1 Ann1')
+})
+
+test('the orders of one buyer take turns as their permits are numbered; others keep their place', () => {
+  const [first, second] = [buy('Ann1', 9), buy('Ann2', 10)]
+  const bob = buy('Bob1', 3)
+  assert.equal(
+    written([second, bob, first, second, buy('Eve1'), first]),
+    'Ann1+ Bob1+ Ann1 Ann2+ Eve1 Ann2',
+  )
+})
+
+test('what lives on the allowance of before comes before a permit replaces it', () => {
+  const [old, plain, fresh] = [buy('Ann1', 1), buy('Ann2'), buy('Ann3', 2)]
+  assert.equal(written([fresh, old, plain, fresh], ['Ann1']), 'Ann1 Ann2 Ann3+ Ann3')
+})
+
+test('a batch without permits is as it came', () => {
+  const [a, b] = [buy('Ann1'), buy('Bob1')]
+  assert.equal(written([b, a, b]), 'Bob1 Ann1 Bob1')
+})

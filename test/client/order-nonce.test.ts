@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { nextNonce } from '#client/order-nonce.ts'
+
+test('nonces rise with time, none comes twice, and all are uint64', () => {
+  const START_MS = 1_900_000_000_000
+  let last = 0n
+  for (let at = 0; at < 10_000; at++) {
+    // A clock that stands still, and one that goes back.
+    const nonce = BigInt(nextNonce(START_MS + Math.floor(at / 100) - (at % 7)))
+    assert.ok(nonce > last)
+    last = nonce
+  }
+  assert.ok(last < BigInt(START_MS + 200) << 20n)
+  assert.ok(BigInt(nextNonce(Date.UTC(2400, 0))) < 2n ** 64n)
+})
