@@ -35,6 +35,7 @@ import type {
   OpenOrder,
   Recall,
 } from './market/state.ts'
+import type { ProjectionMark } from './projection-lag.ts'
 
 /** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
 export type MarketThreadProtocol = MarketProtocol & {
@@ -83,6 +84,11 @@ type MarketThreadOptions = {
   /** A number that nobody outside can guess. */
   readonly seed: number
   readonly snapshotEvery: number
+  /** How late the database may be, and the chains whose trades wait for it; left out where none does. */
+  readonly lag?: {
+    readonly maxMs: number
+    readonly chains: Pick<ReadonlySet<number>, 'has'>
+  }
 }
 
 export type Hosted = {
@@ -111,6 +117,9 @@ export type MarketThread = {
   readonly projected: Map<number, number>
   /** Chains whose settlement is behind. Whoever settles says so again whenever it is linked. */
   readonly behind: Set<number>
+  /** Partitions that the database is too late with, and what is known of each: `projection-lag.ts`. */
+  readonly late: Set<number>
+  readonly marks: Map<number, ProjectionMark>
   /** Partitions that remember as many closed orders as they can. */
   readonly crowded: Set<number>
   /** Partitions that cannot be opened at present, and why. None of their markets is here meanwhile. */
@@ -135,6 +144,8 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
     options,
     projected: new Map(),
     behind: new Set(),
+    late: new Set(),
+    marks: new Map(),
     crowded: new Set(),
     away: new Map(),
     trouble: '',
@@ -299,8 +310,12 @@ function openOrders(
 }
 
 function host(thread: MarketThread, opened: Market, partition: number): Hosted {
-  const { rules, seed, ordersMax = ORDERS_PER_MARKET_MAX } = thread.options
-  const { behind } = thread
+  const { rules, seed, ordersMax = ORDERS_PER_MARKET_MAX, lag } = thread.options
+  const behind = {
+    has: (chainId: number) =>
+      thread.behind.has(chainId) ||
+      (thread.late.has(partition) && lag?.chains.has(chainId) === true),
+  }
   const state = newMarket(opened, { ...rules, seed, ordersMax, behind }, thread.recall)
   const hosted: Hosted = { state, partition, eventsSinceSnapshot: 0, snapshot: undefined }
   thread.markets.set(opened.id, hosted)
