@@ -16,6 +16,7 @@ import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
 import { makeLane } from '#chain/sender/lane.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { makeSettlementLane } from '#chain/settlement-lane.ts'
+import { makeSettlementTrial } from '#chain/settlement-trial.ts'
 import { contractsOf, databaseUrlOf, settledChains, type ThreadData } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
@@ -67,6 +68,13 @@ export function settlementThread(data: ThreadData): ThreadParts {
       client,
       contract,
       tokens: conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin),
+      trial: makeSettlementTrial({
+        client,
+        contract,
+        multicall: contracts.multicall,
+        from: own.address,
+        gasMax: rules.gasMax,
+      }),
       sender: makeLane({
         client: client.viem,
         account: own.account,
@@ -96,6 +104,8 @@ export function settlementThread(data: ThreadData): ThreadParts {
         readEveryMs: rules.pollMs,
         pollEveryMs: rules.pollMs,
         maxLagMs: rules.maxLagSeconds * 1_000,
+        retriesMax: rules.retriesMax,
+        retryGasMax: rules.retryGasMax,
       },
       {
         lane,
