@@ -35,7 +35,6 @@ import type {
   OpenOrder,
   Recall,
 } from './market/state.ts'
-import type { ProjectionMark } from './projection-lag.ts'
 
 /** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
 export type MarketThreadProtocol = MarketProtocol & {
@@ -107,6 +106,16 @@ export type SnapshotJob = {
   readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer<ArrayBuffer> }[]
   /** Whether all of it was handed over, and it only waits for the disk. */
   isEnding: boolean
+}
+
+/**
+ * A place in the log: it ended there at `atMs`, and what the database lacks was appended after `afterMs`.
+ * So the log itself is read only where the database may really be late.
+ */
+type ProjectionMark = {
+  readonly offset: number
+  readonly atMs: number
+  readonly afterMs: number
 }
 
 export type MarketThread = {

@@ -8,21 +8,11 @@
 import { Fault } from '#domain/fault.ts'
 import type { MarketThread } from './market-thread.ts'
 
-/**
- * A place in the log: it ended there at `atMs`, and what the database lacks was appended after `afterMs`.
- * So the log itself is read only where the database may really be late.
- */
-export type ProjectionMark = {
-  readonly offset: number
-  readonly atMs: number
-  readonly afterMs: number
-}
-
 /** Before the store has said anything. */
 const UNHEARD = -1
 
 /** What has changed: partitions that are late from now on, and by how much, or no more. */
-export type ProjectionNews = {
+type ProjectionNews = {
   readonly partition: number
   readonly behind: boolean
   readonly lagMs: number
