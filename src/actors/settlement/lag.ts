@@ -48,9 +48,9 @@ export function watchLag(state: SettlementState, context: SettlementContext): vo
     if (nowMs - untilMs > maxLagMs + MISSING_KEPT_MS) state.missingUntilMs.delete(marketId)
   }
   let oldestMs = nowMs
-  for (const { place, trade, setbacks } of state.held.values()) {
+  for (const { place, trade, setbacks, couldSinceMs } of state.held.values()) {
     if (place === 'waiting' || place === 'ended' || setbacks > 0) continue
-    const couldMs = Math.max(trade.matchedAtMs, state.missingUntilMs.get(trade.marketId) ?? 0)
+    const couldMs = Math.max(couldSinceMs, state.missingUntilMs.get(trade.marketId) ?? 0)
     oldestMs = Math.min(oldestMs, couldMs)
   }
   // While the database cannot be read, nobody knows what waits in it.

@@ -21,6 +21,7 @@ export function hold(
     trade: { ...trade, tradeKey: state.ports.keyOf(trade) },
     place,
     readySinceMs: nowMs,
+    couldSinceMs: trade.matchedAtMs,
     notBeforeMs: 0,
     setbacks: 0,
     setbackGas: 0,

@@ -139,7 +139,10 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       if (state.held.has(trade.tradeId) || state.ended.has(trade.tradeId)) continue
       if (state.unknownMarkets.has(trade.marketId)) continue
       if (state.held.size >= SETTLEMENT_HELD_MAX) break
-      enqueue(state, hold(state, trade, 'queued', context.nowMs))
+      const held = hold(state, trade, 'queued', context.nowMs)
+      // Sent before a restart, and not under way any more: it may have been set back then.
+      if (trade.attempts > 0) held.couldSinceMs = context.nowMs
+      enqueue(state, held)
     }
     forgetEnded(state, context.nowMs)
     advance(state, context)

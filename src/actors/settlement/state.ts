@@ -138,6 +138,8 @@ export type Held = {
   place: Place
   /** Since when it could have been sent. */
   readySinceMs: number
+  /** Since when it could have settled. */
+  couldSinceMs: number
   notBeforeMs: number
   /** How often it could not settle for a reason that is nobody's fault, what that cost, and the last one. */
   setbacks: number

@@ -932,6 +932,28 @@ describe('settlement is behind', () => {
     assert.deepEqual(lags(world), [true, false])
   })
 
+  it('not for such a trade after a restart either', async () => {
+    const world = new World({ maxLagMs: 10_000 })
+    const bad = world.trade()
+    world.refuses = () => ({ reason: 'CollateralRefused', fault: 'none' })
+    await world.steps(60)
+    world.kill()
+    await world.steps(60)
+    assert.equal(world.status(bad), 'submitted')
+    assert.deepEqual(lags(world), [])
+    assert.equal(world.rows.length, 2, 'the chain is asked once more why')
+  })
+
+  it('for what is under way after a restart as before it', async () => {
+    const world = new World({ maxLagMs: 10_000 })
+    world.automine = false
+    world.trade()
+    await world.steps(5)
+    world.kill()
+    await world.steps(7)
+    assert.deepEqual(lags(world), [true])
+  })
+
   it('not for an old trade whose market was never there', async () => {
     const world = new World({ maxLagMs: 10_000 })
     world.unknownMarkets.add(marketNumbered(2))
