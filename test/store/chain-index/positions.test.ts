@@ -3,7 +3,11 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import type { Address, MarketId } from '#domain/ids.ts'
-import { POSITION_SYNCS_PER_HOLDER_MAX, POSITION_SYNCS_PER_MARKET_MAX } from '#domain/limits.ts'
+import {
+  POSITION_SYNCS_MAX,
+  POSITION_SYNCS_PER_HOLDER_MAX,
+  POSITION_SYNCS_PER_MARKET_MAX,
+} from '#domain/limits.ts'
 import type { Outcome } from '#domain/order.ts'
 import { auditPositions } from '#store/audit/audit-positions.ts'
 import { claimChain } from '#store/chain-index/cursor.ts'
@@ -312,24 +316,52 @@ await onBothDatabases('positions', ({ fresh }) => {
     await rewindChain(database, { chainId: CHAIN, from: upTo, to: after, atMs: 10 })
   })
 
-  it('show so many syncs and no more: the oldest make way', async () => {
+  /** As many syncs as there may be, each of its own market and holder unless one is named. */
+  async function laySyncs(count: number, named: { id?: number; holder?: Address }): Promise<void> {
     const ahead = mark(at + 1)
-    for (let n = 0; n <= POSITION_SYNCS_PER_HOLDER_MAX; n++) await sync(1, 1, ahead, eve, 1_000 + n)
-    const shown = async (id: number) => (await has(eve, id)).length > 0
-    const direct = (id: number) =>
-      positionOf(database, { market: { marketId: market(id) }, user: eve })
-    assert.equal(await direct(1_000), undefined)
-    assert.equal((await direct(1_001))?.yesShares, 1n)
-    assert.equal((await direct(1_000 + POSITION_SYNCS_PER_HOLDER_MAX))?.yesShares, 1n)
-    assert.equal(await shown(2), false)
-    for (let n = 0; n <= POSITION_SYNCS_PER_MARKET_MAX; n++)
-      await sync(1, 1, ahead, person(5_000 + n))
-    const of = (user: Address) => positionOf(database, { market: { marketId: market(2) }, user })
-    assert.equal(await of(person(5_000)), undefined)
-    assert.equal((await of(person(5_001)))?.noShares, 1n)
-    await happen()
-    assert.equal(await of(person(5_001)), undefined)
-  })
+    const rows = Array.from({ length: count }, (_, n) => [
+      ...[named.id ?? 1_000 + n, Number(named.holder ?? 5_000 + n)],
+      ++syncs,
+    ])
+    const bytes = (value: number | undefined, size: number) =>
+      `x'${(value ?? 0).toString(16).padStart(size, '0')}'`
+    for (let start = 0; start < count; start += 1_000) {
+      const values = rows.slice(start, start + 1_000).map(
+        ([id, holder, atMs]) =>
+          `(${bytes(id, 64)}, ${bytes(holder, 40)}, ${CHAIN}, ${ahead.number},
+              x'${ahead.hash.slice(2)}', '1', '1', ${atMs})`,
+      )
+      await sqlConnection(database).execute(
+        `insert into position_syncs (market_id, holder, chain_id, block_number, block_hash,
+          yes_shares, no_shares, at_ms) values ${values.join(', ')}`,
+      )
+    }
+  }
+  const isShown = async (id: number, user: Address): Promise<boolean> =>
+    (await positionOf(database, { market: { marketId: market(id) }, user })) !== undefined
+
+  for (const [what, count, named] of [
+    ['of a user', POSITION_SYNCS_PER_HOLDER_MAX, { holder: person(5_000) }],
+    ['of a market', POSITION_SYNCS_PER_MARKET_MAX, { id: 1_000 }],
+    ['of a chain', POSITION_SYNCS_MAX, {}],
+  ] as const) {
+    it(`show so many syncs ${what} and no more: the oldest makes way`, async () => {
+      await laySyncs(count, named)
+      const place = (n: number): [number, Address] => [
+        'id' in named ? named.id : 1_000 + n,
+        'holder' in named ? named.holder : person(5_000 + n),
+      ]
+      assert.equal(await isShown(...place(0)), true)
+      const [id, holder] = place(count)
+      await sync(2, 2, mark(at + 1), holder, id)
+      assert.deepEqual(
+        [await isShown(...place(0)), await isShown(...place(1)), await isShown(id, holder)],
+        [false, true, true],
+      )
+      await happen()
+      assert.equal(await isShown(id, holder), false)
+    })
+  }
 
   it('agree with the movements after any flow and any undoing', async () => {
     for (const seed of [1, 2]) {
