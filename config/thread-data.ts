@@ -85,3 +85,9 @@ export function resolvedChains({ chains, keys, resolution }: Settings): Settings
   if (!resolution.autoSettle || keys.resolution === '') return []
   return chains.filter(({ rpcUrls }) => rpcUrls.length > 0)
 }
+
+/** The chains whose trades are settled: those that can be reached, where there is a key. */
+export function settledChains({ chains, keys, settlement }: Settings): Settings['chains'] {
+  if (!settlement.enabled || keys.settlement === '') return []
+  return chains.filter(({ rpcUrls }) => rpcUrls.length > 0)
+}

@@ -83,6 +83,11 @@ type MarketThreadOptions = {
   /** A number that no client can guess. */
   readonly seed: number
   readonly snapshotEvery: number
+  /** How late the database may be, and the chains whose trades wait for it; left out where none does. */
+  readonly lag?: {
+    readonly maxMs: number
+    readonly chains: Pick<ReadonlySet<number>, 'has'>
+  }
 }
 
 export type Hosted = {
@@ -103,6 +108,16 @@ export type SnapshotJob = {
   isEnding: boolean
 }
 
+/**
+ * A place in the log: it ended there at `atMs`, and what the database lacks was appended after `afterMs`.
+ * So the log itself is read only where the database may really be late.
+ */
+type ProjectionMark = {
+  readonly offset: number
+  readonly atMs: number
+  readonly afterMs: number
+}
+
 export type MarketThread = {
   readonly markets: Map<MarketId, Hosted>
   readonly recall: Recall
@@ -111,6 +126,9 @@ export type MarketThread = {
   readonly projected: Map<number, number>
   /** Chains whose settlement is behind. The settlement thread says so again whenever it is linked. */
   readonly behind: Set<number>
+  /** Partitions that the database is too late with, and what is known of each: `projection-lag.ts`. */
+  readonly late: Set<number>
+  readonly marks: Map<number, ProjectionMark>
   /** Partitions that remember as many closed orders as they can. */
   readonly crowded: Set<number>
   /** Partitions that cannot be opened at present, and why. None of their markets is here meanwhile. */
@@ -135,6 +153,8 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
     options,
     projected: new Map(),
     behind: new Set(),
+    late: new Set(),
+    marks: new Map(),
     crowded: new Set(),
     away: new Map(),
     trouble: '',
@@ -299,8 +319,12 @@ function openOrders(
 }
 
 function host(thread: MarketThread, opened: Market, partition: number): Hosted {
-  const { rules, seed, ordersMax = ORDERS_PER_MARKET_MAX } = thread.options
-  const { behind } = thread
+  const { rules, seed, ordersMax = ORDERS_PER_MARKET_MAX, lag } = thread.options
+  const behind = {
+    has: (chainId: number) =>
+      thread.behind.has(chainId) ||
+      (thread.late.has(partition) && lag?.chains.has(chainId) === true),
+  }
   const state = newMarket(opened, { ...rules, seed, ordersMax, behind }, thread.recall)
   const hosted: Hosted = { state, partition, eventsSinceSnapshot: 0, snapshot: undefined }
   thread.markets.set(opened.id, hosted)

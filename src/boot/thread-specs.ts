@@ -1,7 +1,12 @@
 /** Which threads a run has, in the order in which they need each other, and which share a worker. */
 
 import type { Settings } from '#config/settings-schema.ts'
-import { relayedChains, resolvedChains, type ThreadData } from '#config/thread-data.ts'
+import {
+  relayedChains,
+  resolvedChains,
+  settledChains,
+  type ThreadData,
+} from '#config/thread-data.ts'
 import {
   CHAIN_WORKER,
   frontThreadName,
@@ -26,7 +31,7 @@ export function threadSpecs(
   )
   const priceNames = settings.feeds.live ? [PRICES_THREAD] : []
   const indexerNames = settings.chains.some(({ rpcUrls }) => rpcUrls.length > 0) ? ['indexer'] : []
-  const settlementNames = settles(settings) ? [SETTLEMENT_THREAD] : []
+  const settlementNames = settledChains(settings).length > 0 ? [SETTLEMENT_THREAD] : []
   const spec = (kind: string, name: string, index: number, links: readonly string[]) => ({
     ...workerSpec(kind, name),
     kind,
@@ -85,12 +90,6 @@ function workerSpec(entry: string, name: string): WorkerSpec {
 
 function sharesWorker({ supervisor }: Settings, cores: number): boolean {
   return cores < supervisor.shareBelowCores
-}
-
-/** Whether there is a chain to settle on, and a key to do it with. */
-function settles({ settlement, keys, chains }: Settings): boolean {
-  const reachable = chains.some(({ rpcUrls }) => rpcUrls.length > 0)
-  return settlement.enabled && keys.settlement !== '' && reachable
 }
 
 function numbers(count: number): number[] {

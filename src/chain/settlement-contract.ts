@@ -1,6 +1,13 @@
 /** The settlement contract: settling matched trades, asking what has settled, and its events. */
 
-import { encodeAbiParameters, type Hex, keccak256, type Log, parseSignature } from 'viem'
+import {
+  encodeAbiParameters,
+  encodeFunctionData,
+  type Hex,
+  keccak256,
+  type Log,
+  parseSignature,
+} from 'viem'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import {
   type Address,
@@ -133,6 +140,8 @@ export type SettlementContract = {
     permits: readonly SettlementPermit[],
   ): Call
   isSettled(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Promise<boolean>
+  /** The same as a call, for a simulation of several. */
+  isSettledCall(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Call
   /** The same for many trades, all as of one block: the newest, or the one named. */
   areSettled(
     trades: readonly { tradeKey: string; buyHash: OrderHash; sellHash: OrderHash }[],
@@ -198,6 +207,14 @@ export function settlementContract(client: ChainClient, address: Address): Settl
           args: [tradeKey as Hex, buyHash as Hex, sellHash as Hex],
         }),
       ),
+    isSettledCall: (tradeKey, buyHash, sellHash) => ({
+      to: address,
+      data: encodeFunctionData({
+        abi: settlementAbi,
+        functionName: 'isSettled',
+        args: [tradeKey as Hex, buyHash as Hex, sellHash as Hex],
+      }),
+    }),
     async areSettled(trades, blockNumber) {
       // Pinned to one block, so that the answers belong together whoever gives them.
       const at = BigInt(blockNumber ?? (await asked(viem.getBlockNumber())))

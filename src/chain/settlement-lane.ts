@@ -16,6 +16,7 @@ import { type Revert, revertOf } from './revert.ts'
 import type { Receipt, TransactionName, TransactionSender } from './sender/sender.ts'
 import { batchOf } from './settlement-batch.ts'
 import { type SettlementContract, settlementEvent } from './settlement-contract.ts'
+import type { SettlementTrial } from './settlement-trial.ts'
 
 /** A settlement that is under way. */
 export type OpenSettlement = TransactionName & {
@@ -50,6 +51,8 @@ export type Submission = {
   readonly unripe: readonly TradeId[]
   /** Markets that the chain does not know (yet). */
   readonly unknownMarkets: readonly MarketId[]
+  /** Doubtful ones that would be refused again: they were not sent. */
+  readonly refused: readonly TradeId[]
   /** The rest: sent, or why the batch as a whole would revert. */
   readonly sent?: OpenSettlement
   readonly revert?: { readonly name: string; readonly words: string }
@@ -60,7 +63,11 @@ export type SettlementLane = {
   recover(): Promise<readonly OpenSettlement[]>
   submit(
     trades: readonly TradeToSettle[],
-    options: { readonly usedPermits: ReadonlySet<OrderHash> },
+    options: {
+      readonly usedPermits: ReadonlySet<OrderHash>
+      /** Trades that the chain has refused before: each is tried first, and sent only if it would settle. */
+      readonly doubtful: ReadonlySet<TradeId>
+    },
   ): Promise<Submission>
   poll(): Promise<{
     readonly news: readonly SettlementNews[]
@@ -78,6 +85,7 @@ type SettlementLaneOptions = {
   readonly client: ChainClient
   readonly contract: SettlementContract
   readonly tokens: ConditionalTokens
+  readonly trial: SettlementTrial
   readonly sender: TransactionSender
   /** The account that the sender signs for. */
   readonly from: Address
@@ -183,18 +191,36 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     return undefined
   }
 
+  /** Which of the trades would be refused, each tried alone. */
+  async function refusedAmong(
+    trades: readonly TradeToSettle[],
+    usedPermits: ReadonlySet<OrderHash>,
+  ): Promise<TradeId[]> {
+    const tried = trades.map(async (trade) => {
+      const { orders, fills, permits } = batchOf([trade], usedPermits)
+      const settle = contract.settleCall(orders, fills, permits)
+      return (await options.trial.wouldSettle(settle, trade)) ? [] : [trade.tradeId]
+    })
+    return (await Promise.all(tried)).flat()
+  }
+
   async function submit(
     trades: readonly TradeToSettle[],
-    { usedPermits }: { readonly usedPermits: ReadonlySet<OrderHash> },
+    { usedPermits, doubtful }: Parameters<SettlementLane['submit']>[1],
   ): Promise<Submission> {
     const again = trades.filter(({ status, attempts }) => status !== 'matched' || attempts > 0)
     const { settled, unripe } = await settledAmong(again)
     const unknownMarkets = await unknownAmong(trades)
     const without = new Set<string>([...settled.map(({ tradeId }) => tradeId), ...unripe])
-    const rest = trades.filter(
+    const open = trades.filter(
       ({ tradeId, marketId }) => !without.has(tradeId) && !unknownMarkets.includes(marketId),
     )
-    const found = { settled, unripe, unknownMarkets }
+    const refused = await refusedAmong(
+      open.filter(({ tradeId }) => doubtful.has(tradeId)),
+      usedPermits,
+    )
+    const rest = open.filter(({ tradeId }) => !refused.includes(tradeId))
+    const found = { settled, unripe, unknownMarkets, refused }
     if (rest.length === 0) return found
     const { orders, fills, permits } = batchOf(rest, usedPermits)
     const call = contract.settleCall(orders, fills, permits)

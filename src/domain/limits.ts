@@ -58,6 +58,14 @@ export const HOLDERS_LISTED_MAX = 10
 /** Positions of one page of `GET /api/v1/users/{address}/positions`. */
 export const POSITIONS_LISTED_MAX = 1_000
 
+/**
+ * Positions that were read from the chain ahead of the indexer, of one user, of one market and of one
+ * chain. Of more, the oldest make way.
+ */
+export const POSITION_SYNCS_PER_HOLDER_MAX = 100
+export const POSITION_SYNCS_PER_MARKET_MAX = 1_000
+export const POSITION_SYNCS_MAX = 10_000
+
 /** Candles of one `GET /api/v1/candles/{marketId}`. */
 export const CANDLES_LISTED_MAX = 300
 

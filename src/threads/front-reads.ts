@@ -21,7 +21,7 @@ import {
   type SettlementSources,
 } from '#api/settlements/settlements.ts'
 import { makeChainClient } from '#chain/clients.ts'
-import { conditionalTokens } from '#chain/conditional-tokens.ts'
+import { headBalances } from '#chain/head-balances.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { chainBudgetMs, contractsOf } from '#config/thread-data.ts'
 import { READS_KEPT_BYTES_MAX, READS_KEPT_MAX } from '#domain/limits.ts'
@@ -88,8 +88,6 @@ export function readRoutes(parts: {
     chains: chainsOf(settings),
     find,
     marketsByContract: (contractAddress) => query('marketsByContract', { contractAddress }),
-    indexedBlock: (chainId) => query('indexedBlock', { chainId }),
-    position: (marketId, user) => query('positionOf', { market: { marketId }, user }),
     write: (args) => askWrite(store, 'syncPosition', args, settings.front.deadlineMs),
     clock,
   })
@@ -145,11 +143,7 @@ function chainsOf(settings: Settings): Map<number, ChainBalances> {
     if (rpcUrls.length === 0) continue
     const contracts = contractsOf(chain)
     const client = makeChainClient({ chainId, rpcUrls, budgetMs: chainBudgetMs(settings) })
-    const tokens = conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin)
-    asked.set(chainId, async (holder, marketId, blockNumber) => {
-      const { shares } = await tokens.balances([{ holder, marketId }], blockNumber)
-      return shares[0] ?? [0n, 0n]
-    })
+    asked.set(chainId, (holder, marketId) => headBalances(client, contracts, holder, marketId))
   }
   return asked
 }

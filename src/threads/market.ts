@@ -21,9 +21,10 @@ import {
 } from '#actors/market-thread.ts'
 import { OrderHolds, OrphanedOrders } from '#actors/order-holds.ts'
 import { PACKED } from '#actors/packed-event.ts'
+import { watchProjection } from '#actors/projection-lag.ts'
 import type { StoreProtocol } from '#actors/store.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
-import { channelOptions, type ThreadData, topologyOf } from '#config/thread-data.ts'
+import { channelOptions, settledChains, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { frontThreadName, partitionOf, partitionsOf } from '#config/topology.ts'
 import { type MarketId, toAddress } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
@@ -144,12 +145,15 @@ export function marketThread(data: ThreadData): ThreadParts {
       partitions: topology.partitions,
       own,
     })
+    const maxMs = settings.settlement.maxLagSeconds * 1_000
+    const chains = new Set(settledChains(settings).map(({ chainId }) => chainId))
     thread = newMarketThread({
       log: events,
       partitionOf: (marketId) => partitionOf(marketId, topology),
       rules: { selfTrade: settings.matching.selfTrade },
       seed: randomInt(2 ** 31),
       snapshotEvery: settings.markets.snapshotEvery,
+      ...(maxMs === 0 ? {} : { lag: { maxMs, chains } }),
     })
     // The clock of a market never goes back, not even when the machine's does between two starts.
     const lastMs = Math.max(0, ...own.map((partition) => events.state(partition).lastMs))
@@ -168,6 +172,9 @@ export function marketThread(data: ThreadData): ThreadParts {
       for (const partition of thread.away.keys()) reload(partition)
       orphans.retry()
       tidy(thread)
+      for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
+        log.error(news, behind ? 'the database is behind the log' : 'the database caught up')
+      }
       const trouble = takeTrouble(thread)
       if (trouble !== '') log.warn({ why: trouble }, 'a snapshot or truncation failed')
       wakeHousekeeping()
@@ -208,6 +215,11 @@ export function marketThread(data: ThreadData): ThreadParts {
       },
       observe: meters.handled,
     })
+  }
+
+  function lateness(): string[] {
+    if (thread.late.size === 0) return []
+    return [`the database is behind the log of partitions ${[...thread.late].join(', ')}`]
   }
 
   /** On the devnet: the demo markets of these partitions, unless a start before has opened them. */
@@ -251,7 +263,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       // Every other thread gives commands, and follows nothing.
       else if (frontNames.has(peer)) readers.add(channel)
     },
-    health: () => [...thread.away.values()].join('; '),
+    health: () => [...thread.away.values(), ...lateness()].join('; '),
     metrics: kit.metrics,
     drain: drained,
     async stop() {

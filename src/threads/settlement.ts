@@ -16,7 +16,8 @@ import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
 import { makeLane } from '#chain/sender/lane.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { makeSettlementLane } from '#chain/settlement-lane.ts'
-import { contractsOf, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
+import { makeSettlementTrial } from '#chain/settlement-trial.ts'
+import { contractsOf, databaseUrlOf, settledChains, type ThreadData } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { isUnanswered } from '#runtime/channel.ts'
@@ -67,6 +68,13 @@ export function settlementThread(data: ThreadData): ThreadParts {
       client,
       contract,
       tokens: conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin),
+      trial: makeSettlementTrial({
+        client,
+        contract,
+        multicall: contracts.multicall,
+        from: own.address,
+        gasMax: rules.gasMax,
+      }),
       sender: makeLane({
         client: client.viem,
         account: own.account,
@@ -96,6 +104,8 @@ export function settlementThread(data: ThreadData): ThreadParts {
         readEveryMs: rules.pollMs,
         pollEveryMs: rules.pollMs,
         maxLagMs: rules.maxLagSeconds * 1_000,
+        retriesMax: rules.retriesMax,
+        retryGasMax: rules.retryGasMax,
       },
       {
         lane,
@@ -151,7 +161,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
 
   return {
     async start() {
-      for (const chain of settings.chains) if (chain.rpcUrls.length > 0) await startChain(chain)
+      for (const chain of settledChains(settings)) await startChain(chain)
       const shortest = Math.min(rules.pollMs, Math.max(1, rules.batchWaitMs))
       kit.every(Math.min(TICK_MS_MAX, Math.max(TICK_MS_MIN, shortest)), () => {
         for (const actor of actors) actor.hear('Tick', {}, 0, undefined)

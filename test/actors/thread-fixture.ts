@@ -17,6 +17,7 @@ import {
   recover,
 } from '#actors/market-thread.ts'
 import { PACKED } from '#actors/packed-event.ts'
+import { watchProjection } from '#actors/projection-lag.ts'
 import { partitionOf } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -37,6 +38,8 @@ export type HostOptions = Partial<SqliteLogOptions> & {
   readonly snapshotEvery?: number
   readonly nowMs?: number
   readonly pins?: Readonly<Record<string, number>>
+  /** How late the database may be, for markets of every chain. */
+  readonly lagMsMax?: number
 }
 
 /** Runs a test with a data folder that is gone afterwards. */
@@ -60,7 +63,7 @@ export const open = (n: number, more = {}): Command => ({
 
 export function startHost(dataDir: string, options: HostOptions = {}) {
   const partitions = options.partitions ?? 2
-  const { snapshotEvery = 1_000_000, nowMs: fromMs = START_SEC * 1_000, ...log } = options
+  const { snapshotEvery = 1_000_000, nowMs: fromMs = START_SEC * 1_000, lagMsMax, ...log } = options
   const { between = (own: Log) => own } = options
   const topology = { partitions, marketThreads: 1, pins: options.pins ?? {} }
   const own = openSqliteLog({
@@ -79,6 +82,7 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
     ordersMax: 100_000,
     seed: 7,
     snapshotEvery,
+    ...(lagMsMax === undefined ? {} : { lag: { maxMs: lagMsMax, chains: { has: () => true } } }),
   })
   let nowMs = fromMs
   let said: MarketEvent[] = []
@@ -119,6 +123,7 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
       return steps
     },
     tidy: () => tidy(thread),
+    watchProjection: () => watchProjection(thread, nowMs),
     hashes(): Record<string, string> {
       const hashes: Record<string, string> = {}
       for (const [id, { state }] of thread.markets) hashes[id] = stateHashOf(state)

@@ -187,7 +187,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
     auth: 'write',
     query: { userAddress: 'optional' },
     body: ['userAddress'],
-    fields: [...POSITION, 'synced', 'syncedAt', 'blockNumber'],
+    fields: [...POSITION, 'synced', 'syncedAt', 'blockNumber', 'blockHash'],
     sometimes: COST,
   },
   {

@@ -33,6 +33,7 @@ import { makeLane } from '#chain/sender/lane.ts'
 import type { SenderPolicy } from '#chain/sender/sender.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { makeSettlementLane } from '#chain/settlement-lane.ts'
+import { makeSettlementTrial } from '#chain/settlement-trial.ts'
 import { signOrder } from '#client/sign-order.ts'
 import { devnetAccount } from '#devnet/accounts.ts'
 import { Fault } from '#domain/fault.ts'
@@ -89,6 +90,7 @@ const TRADE_SETTLED = parseAbiItem(
 )
 
 const UNIT = 1_000_000
+const GAS_MAX = 16_777_216
 /** Steps after which a story that does not end has failed. */
 const STEPS_MAX = 500
 /** How often `run` looks. */
@@ -195,6 +197,13 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         toAddress(chain.contracts.conditionalTokens),
         toAddress(chain.contracts.stablecoin),
       ),
+      trial: makeSettlementTrial({
+        client,
+        contract: bootContract,
+        multicall: toAddress(chain.contracts.multicall),
+        from: own.address,
+        gasMax: GAS_MAX,
+      }),
       sender: makeLane({
         client: client.viem,
         account: own.account,
@@ -221,7 +230,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
       from: own.address,
       confirmations: options.confirmations ?? 0,
       startBlock,
-      gasMax: 16_777_216,
+      gasMax: GAS_MAX,
     })
     state = newSettlement(
       {
@@ -232,6 +241,8 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         readEveryMs: 0,
         pollEveryMs: 0,
         maxLagMs: 0,
+        retriesMax: 10,
+        retryGasMax: 1_000_000,
         ...options.rules,
       },
       {

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { toFunctionSelector } from 'viem'
+import { type Contract, ours } from '#devnet/artifact.ts'
 import { type MarketId, toAddress } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type PermitSignature, SELL } from '#domain/order.ts'
 import { permitValueMin } from '#domain/order-permit.ts'
+import { hostileCollateralAbi } from '../../contracts/artifacts/test/HostileCollateral.abi.ts'
 import { KILL_POINTS } from '../crash/settlement-crash.ts'
 import { openTestChain, type TestChain } from '../support/chain.ts'
 import { randomFrom } from '../support/random.ts'
@@ -592,4 +594,99 @@ describe('settlement survives', () => {
       { rules: { maxLagMs: 10_000 } },
     ),
   )
+})
+
+describe('a stablecoin that blocks a wallet', () => {
+  const CAROL = 12
+  const STAKE = 1_000_000_000n
+  let token: Contract<typeof hostileCollateralAbi>
+  let hostile: TestChain
+
+  before(async () => {
+    const { chain: node, owner, conditionalTokens, contracts, demoMarkets } = chain
+    const deploy = async (name: string, args: unknown[]) => node.deploy(owner, ours(name), args)
+    token = { address: await deploy('test/HostileCollateral', []), abi: hostileCollateralAbi }
+    const settlement = await deploy('Settlement', [
+      ...[token.address, conditionalTokens.address, owner.address, owner.address, 3_600n, 7_200n],
+    ])
+    hostile = { ...chain, contracts: { ...contracts, settlement, stablecoin: token.address } }
+    for (const trader of [10, 11, CAROL].map((index) => node.account(index))) {
+      await node.send(owner, token, 'mint', [trader.address, 2n * STAKE])
+      await node.send(trader, token, 'approve', [settlement, STAKE])
+      await node.send(trader, token, 'approve', [conditionalTokens.address, STAKE])
+      await node.send(trader, conditionalTokens, 'setApprovalForAll', [settlement, true])
+      await node.send(trader, conditionalTokens, 'splitPosition', [
+        ...([token.address, `0x${'0'.repeat(64)}`, demoMarkets[0]!.id, [1n, 2n], STAKE] as const),
+      ])
+    }
+  })
+
+  const block = (isBlocked: boolean) =>
+    chain.chain.send(chain.owner, token, 'setBlocked', [
+      chain.chain.account(CAROL).address,
+      isBlocked,
+    ])
+
+  /** Carol, who is blocked, has traded with herself: the stablecoin refuses both sides. */
+  async function inHostileWorld(
+    rules: WorldOptions['rules'],
+    body: (world: SettlementWorld) => Promise<void>,
+  ) {
+    await block(true)
+    const world = await startWorld(hostile, { rules: { maxLagMs: 900_000, ...rules } })
+    try {
+      await world.trade({ seller: CAROL, buyer: CAROL })
+      await body(world)
+      await world.agree()
+      assert.deepEqual(
+        world.said.filter(({ type }) => type === 'LagChanged'),
+        [],
+      )
+    } finally {
+      await world.close()
+    }
+  }
+  const batches = ({ said }: SettlementWorld) =>
+    said.filter(({ type }) => type === 'BatchSent').length
+
+  it('halts no market and costs one transaction; its trade fails, and others settle', async () => {
+    await inHostileWorld({}, async (world) => {
+      await world.until('it is refused', () => batches(world) === 1)
+      for (let minute = 0; minute < 20; minute++) await world.step(60_000)
+      assert.deepEqual(await world.statuses(), ['submitted'])
+      assert.equal(batches(world), 1)
+      await world.trade({ price: 0.6 })
+      await world.until('the other one settles', async () =>
+        (await world.statuses()).includes('confirmed'),
+      )
+      await world.until('it fails', world.allDecided, 60_000)
+      const [, refused] = await world.trades()
+      assert.deepEqual([refused?.status, refused?.reason], ['failed', 'CollateralRefused'])
+      assert.equal(batches(world), 2, 'one for each trade')
+      assert.equal(world.host.resting(), 0, 'nothing comes back that would be refused again')
+    })
+  })
+
+  it('lets go of it, and the trade settles after all', async () => {
+    await inHostileWorld({}, async (world) => {
+      for (let second = 0; second < 10; second++) await world.step()
+      assert.deepEqual(await world.statuses(), ['submitted'])
+      await block(false)
+      await world.until('it settles', world.allDecided)
+      assert.deepEqual(await world.statuses(), ['confirmed'])
+      assert.equal(batches(world), 2)
+    })
+  })
+
+  it('and a node that lends no code: what is sent has a limit', async () => {
+    await inHostileWorld({ retryGasMax: 400_000 }, async (world) => {
+      world.proxy.refuse = (method, params) =>
+        method === 'eth_call' && params.length > 2
+          ? { code: -32602, message: 'too many arguments, want at most 2' }
+          : undefined
+      await world.until('it fails', world.allDecided, 10_000)
+      assert.deepEqual(await world.statuses(), ['failed'])
+      assert(batches(world) > 1 && batches(world) < 8, `${batches(world)} transactions`)
+    })
+  })
 })

@@ -112,7 +112,7 @@ export type MarketRules = {
   /** Orders that may rest in both books together. */
   readonly ordersMax: number
   /** Chains whose settlement is behind: their markets take cancels only. */
-  readonly behind?: ReadonlySet<number>
+  readonly behind?: Pick<ReadonlySet<number>, 'has'>
   /** Keeps traders from choosing hashes that collide in the books' indices. */
   readonly seed: number
 }

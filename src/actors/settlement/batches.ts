@@ -117,6 +117,7 @@ function finish(
   const own = batch.tradeIds.filter(
     (tradeId) => state.held.get(tradeId)?.place === 'sent' && !isElsewhere(state, tradeId),
   )
+  const gasEach = Math.ceil(gasUsed / batch.tradeIds.length)
   const verdictOf = new Map(verdicts.map((verdict) => [verdict.tradeKey, verdict]))
   for (const tradeId of own) {
     const held = state.held.get(tradeId)
@@ -127,7 +128,7 @@ function finish(
     if (!isSettled) takeBack(state, tradeId, txHash)
   }
   if (outcome === 'reverted') {
-    const revert = { name: '', words: 'the transaction reverted' }
+    const revert = { name: '', words: 'the transaction reverted', gasEach }
     isolate(state, own, revert, context)
     return
   }
@@ -140,6 +141,7 @@ function finish(
     if (held === undefined) continue
     const verdict = verdictOf.get(held.trade.tradeKey)
     if (verdict?.settled !== true && isElsewhere(state, tradeId)) continue
+    if (verdict?.settled === false && verdict.fault === 'none') held.setbackGas += gasEach
     decide(state, held, verdict, txHash, context)
   }
   for (const [tradeKey, tradeId] of batch.unwanted) {

@@ -16,10 +16,12 @@ function whyStuck(state: SettlementState): string {
 export function statusOf(state: SettlementState): SettlementStatus {
   let inFlight = 0
   let waiting = 0
+  let setBack = 0
   let unreported = 0
-  for (const { place, reports } of state.held.values()) {
+  for (const { place, reports, setbacks } of state.held.values()) {
     if (place === 'sending' || place === 'sent') inFlight++
     if (place === 'waiting') waiting++
+    if (setbacks > 0 && place !== 'ended') setBack++
     if (reports.length > 0) unreported++
   }
   return {
@@ -27,6 +29,7 @@ export function statusOf(state: SettlementState): SettlementStatus {
     queued: state.queue.length + state.groups.reduce((sum, group) => sum + group.length, 0),
     inFlight,
     waiting,
+    setBack,
     unreported,
     oldestMs: state.lagMs,
     behind: state.behind,
@@ -34,7 +37,10 @@ export function statusOf(state: SettlementState): SettlementStatus {
   }
 }
 
-/** How long the oldest trade that could have settled has waited. */
+/**
+ * How long the oldest trade that could have settled has waited. One that the chain refused without a side
+ * at fault could not: it may be tried for long, and the others settle meanwhile.
+ */
 export function watchLag(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
   const { maxLagMs } = state.rules
@@ -42,9 +48,9 @@ export function watchLag(state: SettlementState, context: SettlementContext): vo
     if (nowMs - untilMs > maxLagMs + MISSING_KEPT_MS) state.missingUntilMs.delete(marketId)
   }
   let oldestMs = nowMs
-  for (const { place, trade } of state.held.values()) {
-    if (place === 'waiting' || place === 'ended') continue
-    const couldMs = Math.max(trade.matchedAtMs, state.missingUntilMs.get(trade.marketId) ?? 0)
+  for (const { place, trade, setbacks, couldSinceMs } of state.held.values()) {
+    if (place === 'waiting' || place === 'ended' || setbacks > 0) continue
+    const couldMs = Math.max(couldSinceMs, state.missingUntilMs.get(trade.marketId) ?? 0)
     oldestMs = Math.min(oldestMs, couldMs)
   }
   // While the database cannot be read, nobody knows what waits in it.

@@ -21,8 +21,11 @@ export function hold(
     trade: { ...trade, tradeKey: state.ports.keyOf(trade) },
     place,
     readySinceMs: nowMs,
+    couldSinceMs: trade.matchedAtMs,
     notBeforeMs: 0,
     setbacks: 0,
+    setbackGas: 0,
+    refusal: '',
     reports: [],
     confirmed: trade.status === 'confirmed',
     asking: false,
@@ -56,6 +59,7 @@ export function sendNext(state: SettlementState, context: SettlementContext): vo
   const chosen = nextBatch(state, context.nowMs)
   if (chosen.length === 0 || !begun(state, 'submit', context.nowMs)) return
   const trades: TradeToSettle[] = []
+  const doubtful = new Set<TradeId>()
   const taken = new Set(chosen)
   const group = state.groups.indexOf(chosen)
   if (group >= 0) state.groups.splice(group, 1)
@@ -64,10 +68,11 @@ export function sendNext(state: SettlementState, context: SettlementContext): vo
     const held = state.held.get(tradeId)
     assert(held !== undefined, `${tradeId} is queued and not held`)
     held.place = 'sending'
+    if (held.setbacks > 0) doubtful.add(tradeId)
     trades.push(held.trade)
   }
   context.pipe(
-    state.ports.lane.submit(trades, { usedPermits: state.usedPermits }),
+    state.ports.lane.submit(trades, { usedPermits: state.usedPermits, doubtful }),
     (submission) => ({ type: 'Submitted', message: { tradeIds: chosen, submission } }),
     failure('submit', { tradeIds: chosen }),
   )

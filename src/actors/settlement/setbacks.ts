@@ -1,7 +1,7 @@
 /**
  * Trades that cannot settle now for a reason that is neither trader's fault: they wait and are tried
- * again, until their orders cannot settle any more. A batch that reverts as a whole is halved until the
- * trade that does it is alone.
+ * again, until their orders cannot settle any more, or they have been refused too often. A batch that
+ * reverts as a whole is halved until the trade that does it is alone.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -35,9 +35,11 @@ export function wait(state: SettlementState, held: Held, context: SettlementCont
 }
 
 /**
- * Neither side is at fault: the stablecoin refuses everybody, or nobody knows why. If such a trade
- * failed at once, both quantities would go back into the book, meet again, and fail again, for ever.
- * So it is tried again, less and less often, until its orders cannot settle any more.
+ * Neither side is at fault: the stablecoin refuses everybody, or both of the two, or nobody knows why. If
+ * such a trade failed at once, both quantities would go back into the book, meet again, and fail again,
+ * for ever. So it is tried again, less and less often. Each time it is simulated first, and sent only if it
+ * would settle, so that a refusal costs gas once. A trade that has been refused as often as may be, or at as
+ * much cost, fails in the name of both, and neither quantity comes back.
  */
 export function setBack(
   state: SettlementState,
@@ -45,8 +47,14 @@ export function setBack(
   reason: string,
   context: SettlementContext,
 ): void {
+  const { retriesMax, retryGasMax } = state.rules
+  held.refusal = reason
   if (isOver(state, held, context)) {
     failAtLast(state, held, reason, context)
+    return
+  }
+  if (held.setbacks >= retriesMax || held.setbackGas >= retryGasMax) {
+    end(state, held.trade.tradeId, 'failed', '', context, { reason, fault: 'both' })
     return
   }
   const waitMs = backoff(SETBACK_MS, SETBACK_MS_MAX, held.setbacks++)
@@ -82,15 +90,19 @@ export function wakeMarkets(state: SettlementState, nowMs: number): void {
   }
 }
 
-/** A batch that reverts as a whole: halved, until what does it is alone. */
+/** A batch that reverts as a whole, at some cost if it was sent: halved, until what does it is alone. */
 export function isolate(
   state: SettlementState,
   tradeIds: readonly TradeId[],
-  revert: { readonly name: string; readonly words: string },
+  revert: { readonly name: string; readonly words: string; readonly gasEach?: number },
   context: SettlementContext,
 ): void {
   const { nowMs } = context
   if (tradeIds.length === 0) return
+  for (const tradeId of tradeIds) {
+    const held = state.held.get(tradeId)
+    if (held !== undefined) held.setbackGas += revert.gasEach ?? 0
+  }
   context.emit({ type: 'BatchReverts', trades: tradeIds.length, why: revert.words })
   if (SYSTEMIC.has(revert.name)) {
     state.stopped = revert.words

@@ -18,7 +18,9 @@
  * last, and until then a restart tells its end again.
  *
  * A trade that the chain rejects fails alone, with the contract's reason and the side at fault. A
- * batch that reverts as a whole is halved until the trade that does it is alone.
+ * batch that reverts as a whole is halved until the trade that does it is alone. A trade that is refused
+ * without a side at fault is tried again, so many times and for so much gas, and then fails too
+ * (`setbacks.ts`).
  *
  * When a reorg removes a batch, its confirmed trades are `reverted`, and the same transaction is sent
  * again. If one of its trades had failed, its quantity is back in the book and it must not settle
@@ -41,7 +43,7 @@ import { statusOf, watchLag } from './lag.ts'
 import { enqueue, hold, requeue, sendNext } from './queue.ts'
 import { readVanished, settleVanished } from './reorgs.ts'
 import { deliver, end, forget, forgetEnded, heard, isPassing, takeBack } from './reports.ts'
-import { isolate, missMarket, wait, wakeMarkets } from './setbacks.ts'
+import { isolate, missMarket, setBack, wait, wakeMarkets } from './setbacks.ts'
 import type {
   SettlementContext,
   SettlementEvent,
@@ -137,7 +139,10 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       if (state.held.has(trade.tradeId) || state.ended.has(trade.tradeId)) continue
       if (state.unknownMarkets.has(trade.marketId)) continue
       if (state.held.size >= SETTLEMENT_HELD_MAX) break
-      enqueue(state, hold(state, trade, 'queued', context.nowMs))
+      const held = hold(state, trade, 'queued', context.nowMs)
+      // Sent before a restart, and not under way any more: it may have been set back then.
+      if (trade.attempts > 0) held.couldSinceMs = context.nowMs
+      enqueue(state, held)
     }
     forgetEnded(state, context.nowMs)
     advance(state, context)
@@ -146,10 +151,14 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
 
   Submitted(state, { tradeIds, submission }, context) {
     done(state, 'submit')
-    const { settled, unripe, unknownMarkets, sent, revert } = submission
+    const { settled, unripe, unknownMarkets, refused, sent, revert } = submission
     for (const { tradeId, txHash } of settled) end(state, tradeId, 'confirmed', txHash, context)
     for (const tradeId of unripe) requeue(state, tradeId, context.nowMs + UNRIPE_AGAIN_MS)
     for (const marketId of unknownMarkets) missMarket(state, marketId, context.nowMs)
+    for (const tradeId of refused) {
+      const held = state.held.get(tradeId)
+      if (held?.place === 'sending') setBack(state, held, held.refusal, context)
+    }
     const rest: TradeId[] = []
     for (const tradeId of tradeIds) {
       const held = state.held.get(tradeId)

@@ -65,6 +65,8 @@ export type SettlementStatus = {
   readonly queued: number
   readonly inFlight: number
   readonly waiting: number
+  /** Refused without a side at fault, and tried again. */
+  readonly setBack: number
   readonly unreported: number
   readonly oldestMs: number
   readonly behind: boolean
@@ -106,6 +108,10 @@ export type SettlementRules = {
   readonly pollEveryMs: number
   /** 0 for never. */
   readonly maxLagMs: number
+  /** How often a trade is tried again that is refused without a side at fault. */
+  readonly retriesMax: number
+  /** Gas that may be spent on such refusals of one trade. */
+  readonly retryGasMax: number
 }
 
 /** What settlement needs of the outside. */
@@ -132,9 +138,13 @@ export type Held = {
   place: Place
   /** Since when it could have been sent. */
   readySinceMs: number
+  /** Since when it could have settled. */
+  couldSinceMs: number
   notBeforeMs: number
-  /** How often it could not settle for a reason that is nobody's fault. */
+  /** How often it could not settle for a reason that is nobody's fault, what that cost, and the last one. */
   setbacks: number
+  setbackGas: number
+  refusal: string
   /** What its market is to hear, one after the other. */
   readonly reports: TradeReport[]
   /** Whether its market takes it for confirmed; then it must hear so if it is not after all. */

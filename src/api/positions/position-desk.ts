@@ -1,7 +1,6 @@
 /**
- * Takes a position over from the chain. The chain is asked at the block that the database has
- * reached, and the answer is written only where it still holds there, so that no movement is counted
- * twice; a user whose tokens moved meanwhile is asked about again.
+ * Forces a sync of a position: the chain is asked at its newest block, and what it says is kept until the
+ * indexer has passed that block.
  */
 
 import { Fault } from '#domain/fault.ts'
@@ -11,36 +10,34 @@ import type { MarketFinder } from '#live/market-finder.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { MarketName, Position, Synced } from './positions.ts'
 
-/** How often a position that keeps moving is asked about. */
-const ATTEMPTS_MAX = 5
-
+/** What a holder has of a market at the newest block, and which block that is. */
 export type ChainBalances = (
   holder: Address,
   marketId: MarketId,
-  blockNumber: number,
-) => Promise<readonly [yes: bigint, no: bigint]>
+) => Promise<{
+  readonly blockNumber: number
+  readonly blockHash: string
+  readonly shares: readonly [yes: bigint, no: bigint]
+}>
 
-type PositionDesk = (
-  market: MarketName,
-  user: Address,
-  deadlineAtMs: number,
-) => Promise<Synced | Rejection>
+type PositionDesk = (market: MarketName, user: Address) => Promise<Synced | Rejection>
 
 export function makePositionDesk(parts: {
   /** By chain id, the chains that can be asked. */
   readonly chains: ReadonlyMap<number, ChainBalances>
   readonly find: MarketFinder
   readonly marketsByContract: (contractAddress: Address) => Promise<readonly { id: MarketId }[]>
-  readonly indexedBlock: (chainId: number) => Promise<number | undefined>
-  readonly position: (marketId: MarketId, user: Address) => Promise<Position | undefined>
+  /** Answers the position as it is shown from then on, and the block that it is of. */
   readonly write: (sync: {
     chainId: number
     marketId: MarketId
     holder: Address
     blockNumber: number
+    blockHash: string
     yesShares: string
     noShares: string
-  }) => Promise<'synced' | 'moved'>
+    atMs: number
+  }) => Promise<Omit<Position, 'marketId'> & { blockNumber: number; blockHash: string }>
   readonly clock: Pick<Clock, 'nowMs'>
 }): PositionDesk {
   const { chains, clock } = parts
@@ -51,7 +48,7 @@ export function makePositionDesk(parts: {
     return market?.id ?? reject('MARKET_NOT_FOUND', 'marketId')
   }
 
-  return async (name, user, deadlineAtMs) => {
+  return async (name, holder) => {
     if (chains.size === 0) return reject('CHAIN_UNAVAILABLE')
     const marketId = await marketOf(name)
     if (isRejection(marketId)) return marketId
@@ -60,24 +57,26 @@ export function makePositionDesk(parts: {
     const { chainId } = found.market
     const balances = chains.get(chainId)
     if (balances === undefined) return reject('CHAIN_UNAVAILABLE')
-    for (let attempt = 1; attempt <= ATTEMPTS_MAX && clock.nowMs() < deadlineAtMs; attempt++) {
-      const blockNumber = await parts.indexedBlock(chainId)
-      if (blockNumber === undefined) return reject('CHAIN_UNAVAILABLE')
-      const shares = await balances(user, marketId, blockNumber).catch(unreachable)
-      if (isRejection(shares)) return shares
-      const written = await parts.write({
-        chainId,
-        marketId,
-        holder: user,
-        blockNumber,
-        yesShares: String(shares[0]),
-        noShares: String(shares[1]),
-      })
-      if (written === 'moved') continue
-      const position = await parts.position(marketId, user)
-      return { position, blockNumber, atMs: clock.nowMs() }
+    const read = await balances(holder, marketId).catch(unreachable)
+    if (isRejection(read)) return read
+    const atMs = clock.nowMs()
+    const { blockNumber, blockHash, ...position } = await parts.write({
+      chainId,
+      marketId,
+      holder,
+      blockNumber: read.blockNumber,
+      blockHash: read.blockHash,
+      yesShares: String(read.shares[0]),
+      noShares: String(read.shares[1]),
+      atMs,
+    })
+    const isEmpty = position.yesShares === 0n && position.noShares === 0n
+    return {
+      position: isEmpty ? undefined : { marketId, ...position },
+      blockNumber,
+      blockHash,
+      atMs,
     }
-    return reject('OVERLOADED')
   }
 }
 

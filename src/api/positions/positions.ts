@@ -82,7 +82,8 @@ function positionBody(position: Position | undefined) {
 }
 
 const ACCOUNTING =
-  'Shares follow the chain, after the configured confirmations. Cost follows trades: a purchase ' +
+  'Shares follow the chain, after the configured confirmations, or are those of a sync that is ' +
+  'ahead of them. Cost follows trades: a purchase ' +
   'adds what was paid, whatever leaves takes its proportion with it, a split costs half per side.'
 
 export function getPosition({ position }: PositionSources): AnswerRoute {
@@ -295,6 +296,7 @@ export function listHolders(
 export type Synced = {
   readonly position: Position | undefined
   readonly blockNumber: number
+  readonly blockHash: string
   readonly atMs: number
 }
 
@@ -304,12 +306,13 @@ const SyncedShape = Type.Object(
     synced: Type.Literal(true),
     syncedAt: Type.Integer({ description: 'Unix seconds' }),
     blockNumber: Type.Integer({ description: 'The block that the shares are of' }),
+    blockHash: Type.String({ description: 'Its hash' }),
   },
   { title: 'SyncedPosition' },
 )
 
 export function syncPosition(
-  sync: (market: MarketName, user: Address, deadlineAtMs: number) => Promise<Synced | Rejection>,
+  sync: (market: MarketName, user: Address) => Promise<Synced | Rejection>,
 ): AnswerRoute {
   return route({
     method: 'POST',
@@ -319,9 +322,12 @@ export function syncPosition(
     tag: 'positions',
     summary: 'Take a position over from the chain',
     description:
-      'Overwrites the shares by the balances on chain, as of the block that the exchange has ' +
-      'reached, so that nothing is counted twice; the cost of shares that are gone goes with them. ' +
-      'The user is named in the body or in the query.',
+      'Reads the balances at the newest block of the chain, without waiting for confirmations or for ' +
+      'the indexer, and answers them with that block. Until the indexer has passed it, the user’s ' +
+      'positions show them too; a reorganisation that the indexer sees drops them. Lists of holders ' +
+      'and sums stay as of the indexed block. The cost of shares that are gone goes with them, and ' +
+      'shares that the indexer has not seen yet have none. Answers 503 when the chain cannot be ' +
+      'read. The user is named in the body or in the query.',
     params: Type.Object(
       { marketId: marketName({ description: 'The market’s id, or its contract' }) },
       closed,
@@ -347,23 +353,26 @@ export function syncPosition(
               synced: true,
               syncedAt: 1_800_000_000,
               blockNumber: 1_234,
+              blockHash: `0x${'5c'.repeat(32)}`,
             },
           },
         },
       },
     },
-    async handle({ path, query, body, deadlineAtMs }) {
+    async handle({ path, query, body }) {
       const user = body?.userAddress ?? query.userAddress
       if (user === undefined) return reject('MISSING_FIELD', 'userAddress')
       if (query.userAddress !== undefined && query.userAddress !== user) {
         return reject('INVALID_FIELD', 'userAddress', 'userAddress is there twice and differs')
       }
-      const synced = await sync(path.marketId, user, deadlineAtMs)
+      const synced = await sync(path.marketId, user)
       if (isRejection(synced)) return synced
-      const { position, blockNumber, atMs } = synced
+      const { position, atMs, ...block } = synced
       const syncedAt = Math.floor(atMs / 1_000)
-      const answer = { ...positionBody(position), synced: true as const, syncedAt, blockNumber }
-      return { status: 200, body: answer }
+      return {
+        status: 200,
+        body: { ...positionBody(position), synced: true as const, syncedAt, ...block },
+      }
     },
   })
 }

@@ -14,6 +14,7 @@ import { insertEventRows } from './event-rows.ts'
 import { createMarket, marketIds } from './market-rows.ts'
 import { movePositions } from './positions-write.ts'
 import { applyStep } from './resolution-steps.ts'
+import { dropSyncsUpTo } from './sync-position.ts'
 
 export type ChainRange = {
   readonly chainId: number
@@ -60,6 +61,7 @@ export async function indexRange(database: Database, range: ChainRange): Promise
     for (const event of events) await applyStep(sql, chainId, event)
     await moveBalances(sql, chainId, events.filter(isMove), 1)
     await movePositions(sql, chainId, events)
+    await dropSyncsUpTo(sql, chainId, upTo.number)
     const withdrawn = await marketIds(
       sql,
       `select market_id from chain_markets

@@ -279,7 +279,7 @@ function noHolding(): Holding {
   return { shares: 0n, cost: 0n }
 }
 
-async function positionsOf(
+export async function positionsOf(
   sql: Statements,
   keys: readonly (readonly [MarketId, Address])[],
 ): Promise<Map<string, Position>> {

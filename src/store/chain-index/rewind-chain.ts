@@ -12,6 +12,7 @@ import { moveBalances } from './balances.ts'
 import { moveCursor } from './cursor.ts'
 import { marketIds } from './market-rows.ts'
 import { marketsMovedAbove, refoldMarkets } from './positions-write.ts'
+import { dropSyncs } from './sync-position.ts'
 
 export type ChainRewind = {
   readonly chainId: number
@@ -85,6 +86,7 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
       await sql.run(`delete from ${table} where chain_id = ? and block_number > ?`, above)
     }
     await refoldMarkets(sql, chainId, moved)
+    await dropSyncs(sql, chainId)
     await sql.run('delete from chain_assertions where chain_id = ? and proposed_block > ?', above)
     await sql.run(
       `update chain_assertions set disputed_block = null, disputed_at_sec = null, disputed_tx = null

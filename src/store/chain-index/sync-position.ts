@@ -1,10 +1,21 @@
-/** The one write of positions that a user may ask for: taking over what the chain says. */
+/**
+ * Positions that users had read from the chain. The indexer may be behind the block that was read, by its
+ * confirmations or by much more, so what was read lies over the position and is shown in its place until
+ * the indexer has passed that block (`index-range.ts`); a rewind drops it (`rewind-chain.ts`). The position
+ * itself is left alone, so that no movement is counted twice when the indexer comes to it.
+ */
 
 import type { Address, MarketId } from '#domain/ids.ts'
+import {
+  POSITION_SYNCS_MAX,
+  POSITION_SYNCS_PER_HOLDER_MAX,
+  POSITION_SYNCS_PER_MARKET_MAX,
+} from '#domain/limits.ts'
 import { type Database, transact } from '../engine/database.ts'
-import { bytesOf } from '../engine/hex.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
 import { type Statements, statements } from '../engine/statements.ts'
-import { overwritePosition } from './positions-write.ts'
+import { correct } from './position-fold.ts'
+import { overwritePosition, positionsOf } from './positions-write.ts'
 
 export type PositionSync = {
   readonly chainId: number
@@ -12,39 +23,149 @@ export type PositionSync = {
   readonly holder: Address
   /** The block that the shares are of. */
   readonly blockNumber: number
+  readonly blockHash: string
   /** Decimal text. */
   readonly yesShares: string
   readonly noShares: string
+  readonly atMs: number
+}
+
+/** A position as it is shown from now on, and the block that it is of. */
+export type SyncedPosition = Amounts & { readonly blockNumber: number; readonly blockHash: string }
+
+type Amounts = {
+  readonly yesShares: bigint
+  readonly noShares: bigint
+  readonly yesCost: bigint
+  readonly noCost: bigint
+}
+
+const NOTHING: Amounts = { yesShares: 0n, noShares: 0n, yesCost: 0n, noCost: 0n }
+
+/** The shares that were read in the place of those of the position; the cost of what is gone goes with it. */
+export function overlaid(
+  position: Amounts = NOTHING,
+  { yesShares, noShares }: Pick<Amounts, 'yesShares' | 'noShares'>,
+): Amounts {
+  const yes = { shares: position.yesShares, cost: position.yesCost }
+  const no = { shares: position.noShares, cost: position.noCost }
+  correct(yes, yesShares)
+  correct(no, noShares)
+  return { yesShares, noShares, yesCost: yes.cost, noCost: no.cost }
 }
 
 /**
- * Overwrites a position by what the chain said at a block. `moved` where the database is not at a
- * block from which that still holds: then the chain has to be asked again.
+ * Takes over what the chain said at a block. Ahead of the indexer, or on another branch than it has seen,
+ * it lies over the position. At the indexer's own block the position itself is corrected. Where the indexer
+ * is further on, on the same branch, it knows better, and its position is answered with its block.
  */
 export async function syncPosition(
   database: Database,
   sync: PositionSync,
-): Promise<'synced' | 'moved'> {
+): Promise<SyncedPosition> {
+  const { chainId, marketId, holder, blockNumber, blockHash } = sync
+  const shares = [BigInt(sync.yesShares), BigInt(sync.noShares)] as const
   return transact(database, async (transaction, connection) => {
     const sql = statements(database, connection, transaction)
-    if (!(await stillHolds(sql, sync))) return 'moved'
-    await overwritePosition(sql, sync, [BigInt(sync.yesShares), BigInt(sync.noShares)])
-    return 'synced'
+    const indexed = await indexedPast(sql, sync)
+    if (indexed === undefined) {
+      await overlay(sql, sync)
+      const position = await amountsOf(sql, marketId, holder)
+      const shown = overlaid(position, { yesShares: shares[0], noShares: shares[1] })
+      return { ...shown, blockNumber, blockHash }
+    }
+    if (indexed.blockHash === blockHash) {
+      await overwritePosition(sql, { chainId, marketId, holder, blockNumber }, shares)
+    }
+    return { ...(await amountsOf(sql, marketId, holder)), ...indexed }
   })
 }
 
-async function stillHolds(sql: Statements, sync: PositionSync): Promise<boolean> {
-  const { chainId, marketId, holder, blockNumber } = sync
-  const [cursor] = await sql.all<{ indexed_block: number | string }>(
-    'select indexed_block from chain_cursors where chain_id = ?',
+/** Where the indexer stands, if it has passed the block; what it saw there must not be another one. */
+async function indexedPast(
+  sql: Statements,
+  { chainId, blockNumber, blockHash }: PositionSync,
+): Promise<{ blockNumber: number; blockHash: string } | undefined> {
+  const [cursor] = await sql.all<{ indexed_block: number | string; indexed_hash: Uint8Array }>(
+    'select indexed_block, indexed_hash from chain_cursors where chain_id = ?',
     [chainId],
   )
-  if (cursor === undefined || Number(cursor.indexed_block) < blockNumber) return false
-  const later = await sql.all(
-    `select 1 as found from chain_outcomes as o
-      join chain_token_balances as b on b.chain_id = o.chain_id and b.position_id = o.position_id
-      where o.market_id = ? and b.holder = ? and b.block_number > ?`,
-    [bytesOf(marketId), bytesOf(holder), blockNumber],
+  if (cursor === undefined || Number(cursor.indexed_block) < blockNumber) return undefined
+  const [seen] = await sql.all<{ block_hash: Uint8Array }>(
+    'select block_hash from chain_blocks where chain_id = ? and block_number = ?',
+    [chainId, blockNumber],
   )
-  return later.length === 0
+  if (seen !== undefined && hexOf(seen.block_hash) !== blockHash) return undefined
+  return { blockNumber: Number(cursor.indexed_block), blockHash: hexOf(cursor.indexed_hash) }
+}
+
+async function amountsOf(sql: Statements, marketId: MarketId, holder: Address): Promise<Amounts> {
+  const [position] = (await positionsOf(sql, [[marketId, holder]])).values()
+  if (position === undefined) return NOTHING
+  const [yes, no] = position.sides
+  return { yesShares: yes.shares, noShares: no.shares, yesCost: yes.cost, noCost: no.cost }
+}
+
+async function overlay(sql: Statements, sync: PositionSync): Promise<void> {
+  const [market, holder] = [bytesOf(sync.marketId), bytesOf(sync.holder)]
+  await sql.run('delete from position_syncs where market_id = ? and holder = ?', [market, holder])
+  await sql.insert('position_syncs', [
+    {
+      market_id: market,
+      holder,
+      chain_id: sync.chainId,
+      block_number: sync.blockNumber,
+      block_hash: bytesOf(sync.blockHash),
+      yes_shares: sync.yesShares,
+      no_shares: sync.noShares,
+      at_ms: sync.atMs,
+    },
+  ])
+  await keepNewest(sql, 'holder = ? and chain_id = ?', [holder, sync.chainId], {
+    max: POSITION_SYNCS_PER_HOLDER_MAX,
+  })
+  await keepNewest(sql, 'market_id = ?', [market], { max: POSITION_SYNCS_PER_MARKET_MAX })
+  await keepNewest(sql, 'chain_id = ?', [sync.chainId], { max: POSITION_SYNCS_MAX })
+}
+
+/** So many may lie there; the oldest make way, and their positions are shown as they are indexed. */
+async function keepNewest(
+  sql: Statements,
+  where: string,
+  values: readonly (number | Buffer)[],
+  { max }: { readonly max: number },
+): Promise<void> {
+  const [counted] = await sql.all<{ kept: number | string }>(
+    `select count(*) as kept from position_syncs where ${where}`,
+    values,
+  )
+  const over = Number(counted?.kept ?? 0) - max
+  if (over <= 0) return
+  const oldest = await sql.all<{ market_id: Buffer; holder: Buffer }>(
+    `select market_id, holder from position_syncs where ${where} order by at_ms limit ?`,
+    [...values, over],
+  )
+  for (const { market_id, holder } of oldest) {
+    await sql.run('delete from position_syncs where market_id = ? and holder = ?', [
+      Buffer.from(market_id),
+      Buffer.from(holder),
+    ])
+  }
+}
+
+/** The indexer has come to a block: what was read up to there is in the positions. */
+export async function dropSyncsUpTo(
+  sql: Statements,
+  chainId: number,
+  blockNumber: number,
+): Promise<void> {
+  await sql.run('delete from position_syncs where chain_id = ? and block_number <= ?', [
+    chainId,
+    blockNumber,
+  ])
+}
+
+/** The chain has gone another way: nothing says that a block which was read is still one of it. */
+export async function dropSyncs(sql: Statements, chainId: number): Promise<void> {
+  await sql.run('delete from position_syncs where chain_id = ?', [chainId])
 }

@@ -1,6 +1,8 @@
 /** Reads of positions: who holds how much of which market, and what stands behind it. */
 
 import type { Address, MarketId } from '#domain/ids.ts'
+import { POSITION_SYNCS_PER_HOLDER_MAX } from '#domain/limits.ts'
+import { overlaid } from '../chain-index/sync-position.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 
@@ -37,27 +39,69 @@ type Row = {
   readonly no_cost: string
 }
 
-/** What a user has of a market; undefined when that is nothing. */
+/** What was read from the chain ahead of the indexer, in the place of a position's own shares. */
+type SyncRow = {
+  readonly market_id: Uint8Array
+  readonly yes_shares: string
+  readonly no_shares: string
+}
+
+/**
+ * What a user has of a market; undefined when that is nothing. What was read ahead of the indexer is asked
+ * for first: it goes when the position has caught up, never before.
+ */
 export async function positionOf(
   database: Database,
   { market, user }: { readonly market: MarketName; readonly user: Address },
 ): Promise<PositionRecord | undefined> {
-  const [row] =
+  const [sync] = await ask<SyncRow>(
+    database,
     'marketId' in market
+      ? `select market_id, yes_shares, no_shares from position_syncs
+          where market_id = ? and holder = ?`
+      : `select s.market_id, s.yes_shares, s.no_shares from chain_markets as m
+          join position_syncs as s on s.market_id = m.market_id
+          where m.contract_address = ? and s.holder = ? limit 1`,
+    [bytesOf('marketId' in market ? market.marketId : market.contractAddress), bytesOf(user)],
+  )
+  const named = sync === undefined ? market : { marketId: hexOf(sync.market_id) as MarketId }
+  const [row] =
+    'marketId' in named
       ? await ask<Row>(
           database,
           `select p.market_id, ${AMOUNTS} from positions as p where p.market_id = ? and p.holder = ?`,
-          [bytesOf(market.marketId), bytesOf(user)],
+          [bytesOf(named.marketId), bytesOf(user)],
         )
       : await ask<Row>(
           database,
           `select p.market_id, ${AMOUNTS} from chain_markets as m
             join positions as p on p.market_id = m.market_id
             where m.contract_address = ? and p.holder = ? limit 1`,
-          [bytesOf(market.contractAddress), bytesOf(user)],
+          [bytesOf(named.contractAddress), bytesOf(user)],
         )
-  return row === undefined ? undefined : positionRecord(row)
+  return shown(row === undefined ? undefined : positionRecord(row), sync)
 }
+
+/** A position, or what was read in its place; undefined when that is nothing. */
+function shown<P extends PositionRecord>(
+  position: P | undefined,
+  sync: SyncRow | undefined,
+): P | PositionRecord | undefined {
+  if (sync === undefined) return position
+  const read = { yesShares: BigInt(sync.yes_shares), noShares: BigInt(sync.no_shares) }
+  if (read.yesShares === 0n && read.noShares === 0n) return undefined
+  const marketId = hexOf(sync.market_id) as MarketId
+  return { ...position, marketId, ...overlaid(position, read) }
+}
+
+type Words = {
+  question: string
+  contract_address: Uint8Array
+  expires_at_sec: number | string
+  resolved: number
+}
+
+const WORDS = 'm.question, m.contract_address, m.expires_at_sec, m.resolved'
 
 /** What a user has on a chain, market by market, behind a market's id. */
 export async function positionsOfUser(
@@ -70,30 +114,57 @@ export async function positionsOfUser(
   },
 ): Promise<UserPosition[]> {
   const { user, chainId, limit, after } = filter
-  type Words = {
-    question: string
-    contract_address: Uint8Array
-    expires_at_sec: number | string
-    resolved: number
-  }
+  const place = [bytesOf(user), chainId, ...(after === undefined ? [] : [bytesOf(after)])]
+  const behind = (table: string): string =>
+    after === undefined ? '' : `and ${table}.market_id > ?`
+  // First, as above.
+  const syncs = await ask<SyncRow & Words>(
+    database,
+    `select s.market_id, s.yes_shares, s.no_shares, ${WORDS}
+      from position_syncs as s join chain_markets as m on m.market_id = s.market_id
+      where s.holder = ? and s.chain_id = ? ${behind('s')} order by s.market_id limit ?`,
+    [...place, POSITION_SYNCS_PER_HOLDER_MAX],
+  )
+  // Each of those may make one position vanish.
   const rows = await ask<Row & Words>(
     database,
-    `select p.market_id, ${AMOUNTS}, m.question, m.contract_address, m.expires_at_sec, m.resolved
+    `select p.market_id, ${AMOUNTS}, ${WORDS}
       from positions as p join chain_markets as m on m.market_id = p.market_id
-      where p.holder = ? and p.chain_id = ? ${after === undefined ? '' : 'and p.market_id > ?'}
-      order by p.market_id limit ?`,
-    [bytesOf(user), chainId, ...(after === undefined ? [] : [bytesOf(after)]), limit],
+      where p.holder = ? and p.chain_id = ? ${behind('p')} order by p.market_id limit ?`,
+    [...place, limit + syncs.length],
   )
-  return rows.map((row) => ({
-    ...positionRecord(row),
+  const positions = new Map(rows.map((row) => [hexOf(row.market_id), userPosition(row)]))
+  for (const sync of syncs) {
+    const marketId = hexOf(sync.market_id)
+    const position = shown(positions.get(marketId), sync)
+    if (position === undefined) positions.delete(marketId)
+    else positions.set(marketId, { ...position, ...wordsOf(sync) })
+  }
+  const last = rows.length < limit + syncs.length ? undefined : rows.at(-1)
+  const end = last === undefined ? undefined : hexOf(last.market_id)
+  return [...positions.values()]
+    .filter(({ marketId }) => end === undefined || marketId <= end)
+    .sort((a, b) => (a.marketId < b.marketId ? -1 : 1))
+    .slice(0, limit)
+}
+
+function userPosition(row: Row & Words): UserPosition {
+  return { ...positionRecord(row), ...wordsOf(row) }
+}
+
+function wordsOf(row: Words): Omit<UserPosition, keyof PositionRecord> {
+  return {
     question: row.question,
     contractAddress: hexOf(row.contract_address) as Address,
     expiration: Number(row.expires_at_sec),
     resolved: Number(row.resolved) === 1,
-  }))
+  }
 }
 
-/** Who has most of a market, both outcomes together, and how many have any of it. */
+/**
+ * Who has most of a market, both outcomes together, and how many have any of it. All as of the block that is
+ * indexed: with one holder read ahead of it, shares that moved would be there twice or not at all.
+ */
 export async function holdersOf(
   database: Database,
   { marketId, limit }: { readonly marketId: MarketId; readonly limit: number },

@@ -14,7 +14,11 @@ import type { TransactionRow } from '#domain/transaction.ts'
 import { type ChainClaim, type ChainProgress, claimChain } from '../chain-index/cursor.ts'
 import { type ChainRange, type ChainWritten, indexRange } from '../chain-index/index-range.ts'
 import { type ChainRewind, type ChainRewound, rewindChain } from '../chain-index/rewind-chain.ts'
-import { type PositionSync, syncPosition } from '../chain-index/sync-position.ts'
+import {
+  type PositionSync,
+  type SyncedPosition,
+  syncPosition,
+} from '../chain-index/sync-position.ts'
 import { type Database, transact } from '../engine/database.ts'
 import { storeFault } from '../engine/store-fault.ts'
 import { type PriceBatch, recordMarks, recordPrices } from './prices.ts'
@@ -27,7 +31,7 @@ type Writes = {
   claimChain: { takes: ChainClaim; answers: ChainProgress }
   indexRange: { takes: ChainRange; answers: ChainWritten }
   rewindChain: { takes: ChainRewind; answers: ChainRewound }
-  syncPosition: { takes: PositionSync; answers: 'synced' | 'moved' }
+  syncPosition: { takes: PositionSync; answers: SyncedPosition }
   openRelay: { takes: OpenedRelay; answers: { record: RelayRecord; opened: boolean } }
   changeRelay: { takes: RelayChange; answers: boolean }
   /** False when a newer form of the row was there, which was left as it is. */

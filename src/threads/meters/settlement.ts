@@ -41,6 +41,11 @@ export function settlementMeters(
     (state) => statusOf(state).waiting,
   )
   gauge(
+    'sibyl_settlement_set_back_trades',
+    'Trades that the chain refused without a side at fault, and that are tried again',
+    (state) => statusOf(state).setBack,
+  )
+  gauge(
     'sibyl_settlement_unreported_trades',
     'Trades whose market has not heard the news yet',
     (state) => statusOf(state).unreported,

@@ -44,6 +44,8 @@ const RULES: SettlementRules = {
   readEveryMs: 0,
   pollEveryMs: 0,
   maxLagMs: 0,
+  retriesMax: 10,
+  retryGasMax: 1_000_000,
 }
 
 export type Port =
@@ -119,6 +121,9 @@ export class World {
   /** Why a call with these trades would revert as a whole. */
   reverts: (tradeIds: readonly TradeId[]) => { name: string; words: string } | undefined = () =>
     undefined
+  /** Whether a simulation tells what will be refused. */
+  foresees = true
+  gasUsed = 100_000
   /** Whether a block is made for whatever is sent. */
   automine = true
   confirmations = 0
@@ -357,7 +362,7 @@ export class World {
       recover: call('recover', () =>
         this.rows.filter(({ closed }) => !closed).map((row) => ({ ...this.#named(row) })),
       ),
-      submit: call('submit', (trades, { usedPermits }) => this.#submit(trades, usedPermits)),
+      submit: call('submit', (trades, options) => this.#submit(trades, options)),
       poll: call('poll', () => {
         const [first] = this.rows
         const news = this.rows.flatMap((row) => this.#look(row, followed(row)))
@@ -432,12 +437,16 @@ export class World {
     return { sender: SENDER, nonce, txHash, tradeIds }
   }
 
-  #submit(trades: readonly TradeToSettle[], usedPermits: ReadonlySet<OrderHash>): Submission {
+  #submit(
+    trades: readonly TradeToSettle[],
+    { usedPermits, doubtful }: Parameters<SettlementLane['submit']>[1],
+  ): Submission {
     this.submissions.push(trades.map((trade) => trade.tradeId))
     this.permits.push([...usedPermits])
     const settled: { tradeId: TradeId; txHash: string }[] = []
     const unripe: TradeId[] = []
     const unknownMarkets = new Set<MarketId>()
+    const refused: TradeId[] = []
     const rest: TradeId[] = []
     for (const { tradeId: id, tradeKey, marketId, status, attempts } of trades) {
       const txHash = this.settledBy.get(tradeKey)
@@ -445,9 +454,10 @@ export class World {
       if (isAsked && txHash !== undefined && this.unripe.has(id)) unripe.push(id)
       else if (isAsked && txHash !== undefined) settled.push({ tradeId: id, txHash })
       else if (this.unknownMarkets.has(marketId)) unknownMarkets.add(marketId)
+      else if (this.foresees && doubtful.has(id) && this.refuses(id) !== undefined) refused.push(id)
       else rest.push(id)
     }
-    const found = { settled, unripe, unknownMarkets: [...unknownMarkets] }
+    const found = { settled, unripe, unknownMarkets: [...unknownMarkets], refused }
     if (rest.length === 0) return found
     const revert = this.reverts(rest)
     if (revert !== undefined) return { ...found, revert }
@@ -494,7 +504,7 @@ export class World {
     if (this.blocks - mined.block < this.confirmations) return news
     known.finished = true
     const { outcome, verdicts } = mined
-    return [...news, { ...named, type: 'finished', outcome, gasUsed: 100_000, verdicts }]
+    return [...news, { ...named, type: 'finished', outcome, gasUsed: this.gasUsed, verdicts }]
   }
 
   /** As a market does: it goes where the way of a trade allows, and says where it is. */

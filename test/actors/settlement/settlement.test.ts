@@ -340,23 +340,77 @@ describe('settlement fails', () => {
     world.refuses = (id) => (id === bad ? { reason: 'Paused', fault: 'none' } : undefined)
     const triedAtSec: number[] = []
     for (let second = 0; second < 70; second++) {
-      const before = world.rows.length
+      const before = world.submissions.length
       await world.step()
-      if (world.rows.length > before) triedAtSec.push(second)
+      if (world.submissions.length > before) triedAtSec.push(second)
     }
     assert.deepEqual(world.submissions.slice(1), Array(triedAtSec.length - 1).fill([bad]))
-    const pauses = triedAtSec.slice(1).map((at, index) => at - (triedAtSec[index] ?? 0))
-    assert.deepEqual(
-      pauses.map((pause, index) => pause - 2 ** (index + 1)),
-      pauses.map(() => pauses[0]! - 2),
-      'each pause is twice the one before, and the same moment to hear of it',
-    )
-    assert(pauses.length >= 4)
+    // The first pause begins when its transaction has ended, the others when it is tried.
+    const pauses = triedAtSec.slice(2).map((at, index) => at - (triedAtSec[index + 1] ?? 0))
+    assert.deepEqual(pauses, [4, 8, 16, 32].slice(0, pauses.length))
+    assert(pauses.length >= 3)
+    assert.equal(world.rows.length, 1, 'what would be refused again is not sent')
+    assert.equal(statusOf(world.state).setBack, 1)
     assert.equal(world.status(good), 'confirmed')
     assert.equal(world.status(bad), 'submitted')
     world.refuses = () => undefined
     await world.steps(70)
     assert.equal(world.status(bad), 'confirmed')
+    assert.equal(statusOf(world.state).setBack, 0)
+  })
+
+  it('such a trade in the name of both once it was refused too often, for one transaction', async () => {
+    const world = new World({ retriesMax: 5 })
+    const faults: unknown[] = []
+    world.answers = ({ status, fault, txHash }) => {
+      if (status === 'failed') faults.push({ fault, txHash })
+      return undefined
+    }
+    const id = world.trade()
+    world.refuses = () => ({ reason: 'CollateralRefused', fault: 'none' })
+    await world.steps(40)
+    assert.equal(world.status(id), 'submitted')
+    await world.steps(40)
+    assert.deepEqual(world.wayOf(id), ['submitted', 'failed'])
+    assert.equal(world.told.at(-1)?.reason, 'CollateralRefused')
+    assert.deepEqual(faults, [{ fault: 'both', txHash: '' }])
+    assert.equal(world.submissions.length, 6, 'the first and five more')
+    assert.equal(world.rows.length, 1)
+    assertIdle(world.state)
+  })
+
+  it('such a trade once its refusals have cost too much, where nothing tells beforehand', async () => {
+    const world = new World({ retryGasMax: 250_000 })
+    world.foresees = false
+    const id = world.trade()
+    world.refuses = () => ({ reason: 'CollateralRefused', fault: 'none' })
+    await world.steps(100)
+    assert.equal(world.status(id), 'failed')
+    assert.equal(world.rows.length, 3)
+    assertIdle(world.state)
+  })
+
+  it('such a trade at its share of the cost of a batch', async () => {
+    const world = new World({ retryGasMax: 50_000 })
+    world.foresees = false
+    const [bad] = several(world, 4)
+    world.refuses = (id) =>
+      id === bad ? { reason: 'CollateralRefused', fault: 'none' } : undefined
+    await world.steps(100)
+    assert.deepEqual(world.submissions.slice(1), [[bad]], '25,000 in the batch, 100,000 alone')
+    assert.equal(world.status(bad as TradeId), 'failed')
+  })
+
+  it('a trade that makes its transaction revert once that has cost too much', async () => {
+    const world = new World({ retryGasMax: 300_000 })
+    const id = world.trade()
+    let sent = 0
+    // It reverts only in its block.
+    world.reverts = () => (++sent % 2 === 0 ? { name: 'Panic', words: 'it panics' } : undefined)
+    await world.steps(100)
+    assert.equal(world.status(id), 'failed')
+    assert.equal(world.rows.length, 3)
+    assertIdle(world.state)
   })
 
   it('such a trade once its orders cannot settle any more', async () => {
@@ -857,6 +911,46 @@ describe('settlement is behind', () => {
     await world.steps(10)
     assert.deepEqual(lags(world), [], 'its time counts from then on')
     await world.steps(5)
+    assert.deepEqual(lags(world), [true])
+  })
+
+  it('not for a trade that is refused without a side at fault, and still for the others', async () => {
+    const world = new World({ maxLagMs: 10_000 })
+    const bad = world.trade()
+    world.refuses = (id) =>
+      id === bad ? { reason: 'CollateralRefused', fault: 'none' } : undefined
+    await world.steps(900)
+    assert.deepEqual(lags(world), [])
+    assert.equal(world.status(bad), 'submitted')
+    const good = world.trade()
+    world.away.set('submit', AWAY)
+    await world.steps(12)
+    assert.deepEqual(lags(world), [true])
+    world.away.clear()
+    await world.steps(20)
+    assert.equal(world.status(good), 'confirmed')
+    assert.deepEqual(lags(world), [true, false])
+  })
+
+  it('not for such a trade after a restart either', async () => {
+    const world = new World({ maxLagMs: 10_000 })
+    const bad = world.trade()
+    world.refuses = () => ({ reason: 'CollateralRefused', fault: 'none' })
+    await world.steps(60)
+    world.kill()
+    await world.steps(60)
+    assert.equal(world.status(bad), 'submitted')
+    assert.deepEqual(lags(world), [])
+    assert.equal(world.rows.length, 2, 'the chain is asked once more why')
+  })
+
+  it('for what is under way after a restart as before it', async () => {
+    const world = new World({ maxLagMs: 10_000 })
+    world.automine = false
+    world.trade()
+    await world.steps(5)
+    world.kill()
+    await world.steps(7)
     assert.deepEqual(lags(world), [true])
   })
 

@@ -3,6 +3,11 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import type { Address, MarketId } from '#domain/ids.ts'
+import {
+  POSITION_SYNCS_MAX,
+  POSITION_SYNCS_PER_HOLDER_MAX,
+  POSITION_SYNCS_PER_MARKET_MAX,
+} from '#domain/limits.ts'
 import type { Outcome } from '#domain/order.ts'
 import { auditPositions } from '#store/audit/audit-positions.ts'
 import { claimChain } from '#store/chain-index/cursor.ts'
@@ -190,26 +195,37 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await positionsOfUser(database, { user: bob, chainId: 1, limit: 9 }), [])
   })
 
-  it('are overwritten by a sync, which scales the cost of what is gone down', async () => {
-    const sync = (yes: number, no: number, blockNumber = at) =>
-      syncPosition(database, {
-        chainId: CHAIN,
-        marketId: market(2),
-        holder: ann,
-        blockNumber,
-        yesShares: String(yes),
-        noShares: String(no),
-      })
-    assert.equal(await sync(40, 50), 'synced')
+  /** The chain said this of Ann's position in the second market, at that block. */
+  const sync = (yes: number, no: number, read = mark(at), holder: Address = ann, id = 2) =>
+    syncPosition(database, {
+      chainId: CHAIN,
+      marketId: market(id),
+      holder,
+      blockNumber: read.number,
+      blockHash: read.hash,
+      yesShares: String(yes),
+      noShares: String(no),
+      atMs: ++syncs,
+    })
+  let syncs = 0
+
+  it('are overwritten by a sync at the very block, which scales the cost of what is gone down', async () => {
+    const { number: blockNumber, hash: blockHash } = mark(at)
+    const answer = { yesShares: 40n, yesCost: 20n, noShares: 50n, noCost: 25n }
+    assert.deepEqual(await sync(40, 50), { ...answer, blockNumber, blockHash })
     assert.deepEqual(await has(ann, 2), [40, 20, 50, 25])
-    assert.equal(await sync(10, 60), 'synced')
+    await sync(10, 60)
     assert.deepEqual(await has(ann, 2), [10, 5, 60, 25])
     const [difference] = (await auditPositions(database)).differences
     assert.match(difference?.what ?? '', /^position of/)
-    // What the chain said of a block before the last movement, or of one still to come, is no use.
-    assert.equal(await sync(1, 1, at - 1), 'moved')
-    assert.equal(await sync(1, 1, at + 1), 'moved')
-    assert.equal(await sync(0, 0), 'synced')
+    // What the chain said of a block before is of no use: the indexer knows better.
+    const known = await sync(1, 1, mark(at - 1))
+    assert.deepEqual(
+      [known.yesShares, known.noShares, known.blockNumber, known.blockHash],
+      [10n, 60n, blockNumber, blockHash],
+    )
+    assert.deepEqual(await has(ann, 2), [10, 5, 60, 25])
+    await sync(0, 0)
     assert.deepEqual(await has(ann, 2), [])
     assert.equal((await holdersOf(database, { marketId: market(2), limit: 10 })).total, 1)
     await sync(40, 50)
@@ -219,6 +235,133 @@ await onBothDatabases('positions', ({ fresh }) => {
     )
     await assertAudited()
   })
+
+  const listed = async (user: Address, limit = 10, after?: MarketId) =>
+    (await positionsOfUser(database, { user, chainId: CHAIN, limit, after })).map(
+      ({ marketId, yesShares, noShares, question }) => [
+        ...[Number(marketId), Number(yesShares), Number(noShares), question.length > 0],
+      ],
+    )
+
+  it('show a sync that is ahead of the indexer until it has passed that block', async () => {
+    const before = await holdersOf(database, { marketId: market(2), limit: 10 })
+    const ahead = mark(at + 2)
+    const synced = await sync(30, 70, ahead)
+    assert.deepEqual(
+      [synced.yesShares, synced.yesCost, synced.noShares, synced.noCost, synced.blockHash],
+      [30n, 15n, 70n, 25n, ahead.hash],
+    )
+    assert.deepEqual(await has(ann, 2), [30, 15, 70, 25])
+    assert.deepEqual(await listed(ann), [[2, 30, 70, true]])
+    assert.deepEqual(await holdersOf(database, { marketId: market(2), limit: 10 }), before)
+    await assertAudited()
+    // The first of the two movements is indexed; the second is not, and the sync has both.
+    await happen(moved(2, 0, ann, bob, 10n, 'transfer'))
+    assert.deepEqual(await has(ann, 2), [30, 15, 70, 25])
+    await happen(...split(2, ann, 20n), moved(2, 0, ann, bob, 20n, 'transfer'))
+    assert.deepEqual(await has(ann, 2), [30, 15, 70, 35], 'once, with what they cost')
+    await assertAudited()
+  })
+
+  it('show a sync of nothing, and one where nothing was before', async () => {
+    assert.deepEqual(await listed(bob), [
+      [1, 1_001, 0, true],
+      [2, 40, 0, true],
+    ])
+    await sync(0, 0, mark(at + 1), bob, 1)
+    await sync(7, 0, mark(at + 1), eve, 2)
+    assert.deepEqual(await has(bob, 1), [])
+    assert.deepEqual(await has(eve, 2), [7, 0, 0, 0])
+    assert.deepEqual(await listed(bob), [[2, 40, 0, true]])
+    assert.deepEqual(await listed(bob, 1), [[2, 40, 0, true]], 'a page is full where there is more')
+    assert.deepEqual(await listed(eve), [
+      [1, 0, 1_001, true],
+      [2, 7, 0, true],
+    ])
+    assert.deepEqual(await listed(eve, 1, market(1)), [[2, 7, 0, true]])
+    assert.deepEqual(await listed(eve, 1), [[1, 0, 1_001, true]])
+    await happen()
+    assert.deepEqual((await listed(bob)).length, 2)
+    assert.deepEqual(await has(eve, 2), [])
+  })
+
+  it('drop a sync when blocks are undone, and count nothing twice afterwards', async () => {
+    const [from] = [await has(ann, 2)]
+    // The chain has another block at this height than the indexer has seen, with a transfer in it.
+    const other = mark(at, 7)
+    await sync(25, 70, other)
+    assert.deepEqual(
+      (await has(ann, 2)).filter((_, index) => index % 2 === 0),
+      [25, 70],
+    )
+    await undo(1)
+    assert.deepEqual(await has(ann, 2), from)
+    const [after, upTo] = [mark(at), mark(at + 1, 7)]
+    const events = block(upTo, moved(2, 0, ann, bob, 5n, 'transfer'))
+    const range = {
+      chainId: CHAIN,
+      after,
+      upTo,
+      marks: [upTo],
+      events,
+      giveUpOrphansOf: -1,
+      atMs: 9,
+    }
+    await indexRange(database, range)
+    assert.deepEqual(
+      (await has(ann, 2)).filter((_, index) => index % 2 === 0),
+      [25, 70],
+    )
+    await assertAudited()
+    await rewindChain(database, { chainId: CHAIN, from: upTo, to: after, atMs: 10 })
+  })
+
+  /** As many syncs as there may be, each of its own market and holder unless one is named. */
+  async function laySyncs(count: number, named: { id?: number; holder?: Address }): Promise<void> {
+    const ahead = mark(at + 1)
+    const rows = Array.from({ length: count }, (_, n) => [
+      ...[named.id ?? 1_000 + n, Number(named.holder ?? 5_000 + n)],
+      ++syncs,
+    ])
+    const bytes = (value: number | undefined, size: number) =>
+      `x'${(value ?? 0).toString(16).padStart(size, '0')}'`
+    for (let start = 0; start < count; start += 1_000) {
+      const values = rows.slice(start, start + 1_000).map(
+        ([id, holder, atMs]) =>
+          `(${bytes(id, 64)}, ${bytes(holder, 40)}, ${CHAIN}, ${ahead.number},
+              x'${ahead.hash.slice(2)}', '1', '1', ${atMs})`,
+      )
+      await sqlConnection(database).execute(
+        `insert into position_syncs (market_id, holder, chain_id, block_number, block_hash,
+          yes_shares, no_shares, at_ms) values ${values.join(', ')}`,
+      )
+    }
+  }
+  const isShown = async (id: number, user: Address): Promise<boolean> =>
+    (await positionOf(database, { market: { marketId: market(id) }, user })) !== undefined
+
+  for (const [what, count, named] of [
+    ['of a user', POSITION_SYNCS_PER_HOLDER_MAX, { holder: person(5_000) }],
+    ['of a market', POSITION_SYNCS_PER_MARKET_MAX, { id: 1_000 }],
+    ['of a chain', POSITION_SYNCS_MAX, {}],
+  ] as const) {
+    it(`show so many syncs ${what} and no more: the oldest makes way`, async () => {
+      await laySyncs(count, named)
+      const place = (n: number): [number, Address] => [
+        'id' in named ? named.id : 1_000 + n,
+        'holder' in named ? named.holder : person(5_000 + n),
+      ]
+      assert.equal(await isShown(...place(0)), true)
+      const [id, holder] = place(count)
+      await sync(2, 2, mark(at + 1), holder, id)
+      assert.deepEqual(
+        [await isShown(...place(0)), await isShown(...place(1)), await isShown(id, holder)],
+        [false, true, true],
+      )
+      await happen()
+      assert.equal(await isShown(id, holder), false)
+    })
+  }
 
   it('agree with the movements after any flow and any undoing', async () => {
     for (const seed of [1, 2]) {

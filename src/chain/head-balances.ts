@@ -1,0 +1,54 @@
+/**
+ * What an account has of a market at the newest block. The block is named by its hash (EIP-1898), so that
+ * the answer is of that very block, whichever node gives it and whatever becomes of the chain meanwhile.
+ */
+
+import type { Hex } from 'viem'
+import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { Fault } from '#domain/fault.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { OUTCOMES } from '#domain/order.ts'
+import { headerOf } from './block-reads.ts'
+import { hexAddress } from './call.ts'
+import { asked, type ChainClient } from './clients.ts'
+import { positionIdOf } from './position-id.ts'
+
+/** How often a head is asked for whose block is gone, or not everywhere yet, when it is asked about. */
+const ATTEMPTS_MAX = 4
+
+type HeadBalances = {
+  readonly blockNumber: number
+  readonly blockHash: string
+  readonly shares: readonly [yes: bigint, no: bigint]
+}
+
+export async function headBalances(
+  client: ChainClient,
+  contracts: { readonly conditionalTokens: Address; readonly stablecoin: Address },
+  holder: Address,
+  marketId: MarketId,
+): Promise<HeadBalances> {
+  const ids = OUTCOMES.map((outcome) => positionIdOf(contracts.stablecoin, marketId, outcome))
+  for (let attempt = 1; ; attempt++) {
+    const head = await headerOf(client, 'latest')
+    if (head === undefined) {
+      throw new Fault('CHAIN_UNAVAILABLE', 'the node has no block', { retryable: true })
+    }
+    try {
+      const [yes = 0n, no = 0n] = await asked(
+        client.viem.readContract({
+          address: hexAddress(contracts.conditionalTokens),
+          abi: conditionalTokensAbi,
+          functionName: 'balanceOfBatch',
+          args: [ids.map(() => hexAddress(holder)), ids.map(BigInt)],
+          blockHash: head.hash as Hex,
+          requireCanonical: true,
+        }),
+      )
+      return { blockNumber: head.number, blockHash: head.hash, shares: [yes, no] }
+    } catch (error) {
+      const isGone = error instanceof Fault && error.code === 'CHAIN_REFUSED'
+      if (!isGone || attempt >= ATTEMPTS_MAX) throw error
+    }
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * `POST /api/v1/positions/{marketId}/sync` on a real chain: whatever the indexer is doing, it answers what the
+ * chain's newest block says, and nothing is counted twice when the indexer comes to that block.
+ */
+
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { startTestChain } from '../support/chain.ts'
+import { eventually } from '../support/eventually.ts'
+import { startExchange } from '../support/exchange.ts'
+import { startRpcProxy } from '../support/rpc-proxy.ts'
+
+const UNIT = 1_000_000
+
+/** An exchange on a chain of its own, where Bob has 100 shares of each outcome. */
+async function syncWorld(t: TestContext, confirmations: number) {
+  const chain = await startTestChain(t)
+  const { id } = await chain.createMarket()
+  const { ann, bob, conditionalTokens } = chain
+  await chain.fund(bob, { shares: BigInt(100 * UNIT), market: id })
+  await chain.mine(confirmations)
+  const proxy = await startRpcProxy(chain.url)
+  t.after(() => proxy.close())
+  const exchange = await startExchange(t, {
+    environment: {
+      SIBYL_CHAIN_RPC: proxy.url,
+      SIBYL_CHAINS: JSON.stringify([{ ...chain.settings, rpcUrls: [], confirmations }]),
+      SIBYL_READ_CACHE_MS: '0',
+      SIBYL_INDEXER_POLL_MS: '50',
+      SIBYL_REQUEST_DEADLINE_MS: '8000',
+    },
+  })
+  const get = async (path: string): Promise<Record<string, unknown>> => {
+    const response = await fetch(`${exchange.url}/api/v1${path}`)
+    const body = (await response.json()) as Record<string, unknown>
+    assert.equal(response.status, 200, `${path}: ${JSON.stringify(body)}`)
+    return body
+  }
+  const ask = async (who: { address: string }) => {
+    const path = `/api/v1/positions/${id}/sync?userAddress=${who.address}`
+    const response = await fetch(`${exchange.url}${path}`, { method: 'POST' })
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+  }
+  /** The YES shares that the reads of one user show. */
+  const shown = async (who: { address: string }): Promise<number> => {
+    const { yesShares } = await get(`/positions/${id}?user=${who.address}`)
+    const { positions } = await get(`/users/${who.address}/positions?chain_id=31337`)
+    const [listed] = positions as { yesShares: number }[]
+    assert.equal(listed?.yesShares ?? 0, yesShares)
+    return Number(yesShares) / UNIT
+  }
+  return {
+    chain,
+    proxy,
+    ask,
+    shown,
+    give: async (shares: number) =>
+      chain.chain.send(bob, conditionalTokens, 'safeTransferFrom', [
+        ...([bob.address, ann.address] as const),
+        BigInt(await chain.positionId(id, 0)),
+        BigInt(shares * UNIT),
+        '0x',
+      ]),
+    /** Syncs, and asserts that it is of the newest block. */
+    async sync(who: { address: string }): Promise<number> {
+      const { status, body } = await ask(who)
+      assert.equal(status, 200, JSON.stringify(body))
+      const { number, hash } = await chain.publicClient.getBlock()
+      assert.deepEqual(
+        [body.synced, body.blockNumber, body.blockHash],
+        [true, Number(number), hash],
+      )
+      return Number(body.yesShares) / UNIT
+    },
+    /** The indexer gets no further, or goes on. It still sees that blocks are gone. */
+    hold: (isHeld: boolean) => {
+      proxy.refuse = (method) =>
+        isHeld && method === 'eth_getLogs' ? { code: -32_005, message: 'busy' } : undefined
+    },
+    /** The indexer has come so far that these are the YES shares of Ann and Bob. */
+    indexed: (...expected: [ann: number, bob: number]) =>
+      eventually(async () => {
+        const { topHolders } = await get(`/holders/${id}`)
+        const holders = topHolders as { address: string; yesShares: number }[]
+        const of = (who: { address: string }) =>
+          (holders.find(({ address }) => address === who.address)?.yesShares ?? 0) / UNIT
+        assert.deepEqual([of(ann), of(bob)], expected)
+      }),
+  }
+}
+
+test('a sync without confirmations', async (t) => {
+  const world = await syncWorld(t, 0)
+  const { chain, proxy, sync, shown, give, hold, indexed } = world
+  const { ann, bob } = chain
+  await indexed(0, 100)
+
+  await t.test('tells at once what was mined, and no share twice afterwards', async () => {
+    await give(10)
+    assert.deepEqual([await sync(ann), await sync(bob)], [10, 90])
+    assert.deepEqual([await shown(ann), await shown(bob)], [10, 90])
+    await indexed(10, 90)
+    assert.deepEqual([await shown(ann), await shown(bob)], [10, 90])
+  })
+
+  await t.test('while the indexer stands still, and again when more has happened', async () => {
+    hold(true)
+    await give(5)
+    assert.equal(await sync(ann), 15)
+    assert.deepEqual([await shown(ann), await shown(bob)], [15, 90], 'Bob has not been asked about')
+    await give(1)
+    await chain.mine(20)
+    assert.deepEqual([await sync(ann), await sync(bob)], [16, 84])
+    assert.deepEqual([await shown(ann), await shown(bob)], [16, 84])
+    hold(false)
+    await indexed(16, 84)
+    assert.deepEqual([await shown(ann), await shown(bob)], [16, 84])
+  })
+
+  await t.test('over a reorganisation', async () => {
+    const reorganise = await chain.fork()
+    await give(4)
+    await indexed(20, 80)
+    hold(true)
+    await reorganise(2)
+    await indexed(16, 84)
+    await give(7)
+    assert.deepEqual([await sync(ann), await sync(bob)], [23, 77])
+    assert.deepEqual([await shown(ann), await shown(bob)], [23, 77])
+    hold(false)
+    await indexed(23, 77)
+    assert.deepEqual([await shown(ann), await shown(bob)], [23, 77])
+  })
+
+  await t.test('of a block that a reorganisation removes', async () => {
+    const reorganise = await chain.fork()
+    await give(50)
+    assert.equal(await sync(ann), 73)
+    await indexed(73, 27)
+    hold(true)
+    await give(1)
+    assert.equal(await sync(ann), 74)
+    assert.equal(await shown(ann), 74)
+    await reorganise(1)
+    await eventually(async () => assert.equal(await shown(ann), 23))
+    hold(false)
+    await indexed(23, 77)
+    assert.deepEqual([await sync(ann), await sync(bob)], [23, 77])
+  })
+
+  await t.test('is unavailable while the chain is', async () => {
+    await give(2)
+    await indexed(25, 75)
+    proxy.faults = { down: true }
+    const { status, body } = await world.ask(ann)
+    assert.deepEqual([status, body.code], [503, 'CHAIN_UNAVAILABLE'], JSON.stringify(body))
+    proxy.faults = {}
+    assert.equal(await shown(ann), 25)
+    assert.equal(await sync(ann), 25)
+  })
+})
+
+test('a sync does not wait for confirmations', async (t) => {
+  const { chain, sync, shown, give, indexed } = await syncWorld(t, 2)
+  const { ann, bob } = chain
+  await indexed(0, 100)
+  await give(10)
+  assert.deepEqual([await shown(ann), await shown(bob)], [0, 100])
+  assert.deepEqual([await sync(ann), await sync(bob)], [10, 90])
+  assert.deepEqual([await shown(ann), await shown(bob)], [10, 90])
+  await chain.mine(1)
+  assert.deepEqual([await shown(ann), await shown(bob)], [10, 90])
+  await chain.mine(1)
+  await indexed(10, 90)
+  assert.deepEqual([await shown(ann), await shown(bob)], [10, 90])
+})
