@@ -31,6 +31,7 @@ export const defaults: Settings = {
     connectionCost: 10,
   },
   data: { dir: 'data' },
+  clock: { jumpSeconds: 60, confirmSeconds: 300 },
   database: { url: '', queryThreads: 1 },
   markets: {
     threads: 0,
