@@ -38,7 +38,7 @@ export type QuickResolution = {
 export type ComparedMarks = { readonly start: Mark | null; readonly end: Mark }
 
 /** The mean of what one source reported at equal distances before an end, rounded down. */
-export type AveragePrice = { readonly price: number; readonly marks: readonly Mark[] }
+type AveragePrice = { readonly price: number; readonly marks: readonly Mark[] }
 
 /** What an asset's quick market is made of, before anybody has numbered it. */
 export type QuickTerms = {

@@ -28,7 +28,7 @@ export type ClockNews =
   | { readonly type: 'back' }
   | { readonly type: 'confirmed'; readonly byMs: number; readonly by: 'chain' | 'time' }
 
-export type ClockGuard = {
+type ClockGuard = {
   look(): void
   /** The time of the chain's newest block, in milliseconds; of use while a jump is not confirmed. */
   heard(chainMs: number): void

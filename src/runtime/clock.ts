@@ -30,7 +30,8 @@ export type Machine = {
 export type ClockMemory = SharedArrayBuffer
 
 const BYTES = 24
-const views = (memory: ClockMemory) => ({
+/** The fields of that memory. */
+export const clockViews = (memory: ClockMemory) => ({
   ahead: new Int32Array(memory, 0, 1),
   /** How far the clocks may be apart, in milliseconds; 0 while nothing is guarded. */
   bound: new Int32Array(memory, 4, 1),
@@ -39,7 +40,7 @@ const views = (memory: ClockMemory) => ({
   /** 1 while the wall clock has jumped and is not confirmed. */
   jumped: new Int32Array(memory, 16, 1),
 })
-type ClockViews = ReturnType<typeof views>
+type ClockViews = ReturnType<typeof clockViews>
 
 export function makeClockMemory(): ClockMemory {
   return new SharedArrayBuffer(BYTES)
@@ -49,7 +50,7 @@ export const machine: Machine = { wallMs: () => Date.now(), monotonicMs }
 
 /** How far the wall clock is from where the monotonic one expects it; 0 while it is not guarded. */
 export function clockJumpMs(memory: ClockMemory, { wallMs, monotonicMs }: Machine): number {
-  const { bound, offset } = views(memory)
+  const { bound, offset } = clockViews(memory)
   return Atomics.load(bound, 0) === 0 ? 0 : wallMs() - (offset[0]! + monotonicMs())
 }
 
@@ -59,22 +60,26 @@ export function anchorClock(
   { wallMs, monotonicMs }: Machine,
   boundMs: number,
 ): void {
-  const { bound, offset } = views(memory)
+  const { bound, offset } = clockViews(memory)
   offset[0] = wallMs() - monotonicMs()
   Atomics.store(bound, 0, boundMs)
 }
 
 /** Follows a clock that drifts: the expectation moves by so much. */
 export function adjustClock(memory: ClockMemory, ms: number): void {
-  const { offset } = views(memory)
+  const { offset } = clockViews(memory)
   offset[0] = offset[0]! + ms
 }
 
 export function setJumped(memory: ClockMemory, isJumped: boolean): void {
-  Atomics.store(views(memory).jumped, 0, isJumped ? 1 : 0)
+  Atomics.store(clockViews(memory).jumped, 0, isJumped ? 1 : 0)
 }
 
-function read({ ahead, bound, offset }: ClockViews, { wallMs, monotonicMs }: Machine): number {
+/** The time that a thread reads from the memory that it follows. */
+export function readClock(
+  { ahead, bound, offset }: ClockViews,
+  { wallMs, monotonicMs }: Machine,
+): number {
   const wall = wallMs()
   const aheadMs = 1_000 * Atomics.load(ahead, 0)
   const boundMs = Atomics.load(bound, 0)
@@ -83,26 +88,21 @@ function read({ ahead, bound, offset }: ClockViews, { wallMs, monotonicMs }: Mac
   return (Math.abs(wall - expected) <= boundMs ? wall : Math.floor(expected)) + aheadMs
 }
 
-/** The time that a thread reads from this memory. */
-export function readClock(memory: ClockMemory, machine: Machine): number {
-  return read(views(memory), machine)
-}
-
-let followed = views(makeClockMemory())
+let followed = clockViews(makeClockMemory())
 
 /** From now on this thread's system clock is what that memory says. */
 export function followClock(memory: ClockMemory): void {
-  followed = views(memory)
+  followed = clockViews(memory)
 }
 
 /** Moves the clock of every thread that follows this memory. */
 export function moveClock(memory: ClockMemory, aheadSeconds: number): void {
-  Atomics.store(views(memory).ahead, 0, aheadSeconds)
+  Atomics.store(clockViews(memory).ahead, 0, aheadSeconds)
 }
 
 /** How far the exchange is ahead of the machine. */
 export function aheadMsOf(memory: ClockMemory): number {
-  return 1_000 * Atomics.load(views(memory).ahead, 0)
+  return 1_000 * Atomics.load(clockViews(memory).ahead, 0)
 }
 
 /** Whether the wall clock has jumped, and time goes on without it. */
@@ -111,7 +111,7 @@ export function hasClockJumped(): boolean {
 }
 
 export const systemClock: Clock = {
-  nowMs: () => read(followed, machine),
+  nowMs: () => readClock(followed, machine),
   after(delayMs, action) {
     const timer = setTimeout(action, delayMs)
     timer.unref()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { makeClockMemory, moveClock, readClock } from '#runtime/clock.ts'
+import { clockViews, makeClockMemory, moveClock, readClock } from '#runtime/clock.ts'
 import { type ClockNews, guardClock } from '#runtime/clock-guard.ts'
 import { randomFrom } from '../support/random.ts'
 
@@ -37,7 +37,7 @@ function guarded() {
     },
     wall: () => wallMs,
     /** Since the start, as every thread reads it. */
-    now: () => readClock(memory, machine) - START_MS,
+    now: () => readClock(clockViews(memory), machine) - START_MS,
   }
 }
 

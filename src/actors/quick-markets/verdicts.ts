@@ -63,7 +63,8 @@ export function resolutionOf(
   const markAt = (source: PriceSource, boundarySec: number): Mark | undefined =>
     reliable(state, known, { source, boundarySec }, context)
   const own = markAt(strike.source, endSec)
-  const judged = own === undefined ? undefined : judge(state, known, quickMarket, own, context)
+  const judged =
+    own === undefined ? undefined : judge(state, known, { quickMarket, end: own }, context)
   if (judged !== undefined) return judged
   if (context.nowMs < endSec * 1_000 + ownMs) return undefined
   for (const source of sources) {
@@ -76,16 +77,18 @@ export function resolutionOf(
   return undefined
 }
 
+/** A market that is over, and the end that the strike's own source reported. */
+type Ended = { readonly quickMarket: QuickMarket; readonly end: Mark }
+
 /** Whether the others saw the same side; undefined while one of them may still tell, or nothing decides. */
 function judge(
   state: QuickMarketsState,
   known: AssetState,
-  quickMarket: QuickMarket,
-  end: Mark,
+  { quickMarket, end }: Ended,
   context: QuickContext,
 ): QuickResolution | undefined {
   const { strike } = quickMarket
-  const compared = comparedWith(state, known, quickMarket, end, context)
+  const compared = comparedWith(state, known, { quickMarket, end }, context)
   if (compared === undefined) return undefined
   const outcome = outcomeOf(strike.price, end.price)
   const isContested = compared.some((marks) => contradicts(marks, strike, outcome))
@@ -117,8 +120,7 @@ function contradicts({ start, end }: ComparedMarks, strike: Mark, outcome: numbe
 function comparedWith(
   state: QuickMarketsState,
   known: AssetState,
-  quickMarket: QuickMarket,
-  { source: own, price }: Mark,
+  { quickMarket, end: { source: own, price } }: Ended,
   context: QuickContext,
 ): ComparedMarks[] | undefined {
   const { asset, startSec, intervalSec } = quickMarket
