@@ -31,6 +31,7 @@ export const defaults: Settings = {
     connectionCost: 10,
   },
   data: { dir: 'data' },
+  clock: { jumpSeconds: 60, confirmSeconds: 300 },
   database: { url: '', queryThreads: 1 },
   markets: {
     threads: 0,
@@ -50,11 +51,14 @@ export const defaults: Settings = {
   relayer: {
     deadlineAheadSecMax: 2_592_000,
     redemptionsMax: 20,
-    requireHoldings: true,
+    // A dollar: whoever has less has nothing yet that an approval is good for.
+    minHolding: 1_000_000,
     ownerPerMinute: 20,
     ownerBurst: 20,
     ownerGasPerDay: 10_000_000,
     gasPerDay: 2_000_000_000,
+    ownerRedemptionGasPerDay: 20_000_000,
+    redemptionGasPerDay: 2_000_000_000,
     balanceLowGwei: 500_000_000,
     balanceMinGwei: 20_000_000,
     stuckAfterMs: 15_000,

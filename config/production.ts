@@ -12,6 +12,8 @@ export const production: Profile = {
   data: { dir: '/var/lib/sibyl' },
   database: { queryThreads: 2 },
   markets: { partitions: 64 },
+  // Five dollars: an approval costs the relayer gas, and a wallet costs nothing.
+  relayer: { minHolding: 5_000_000 },
   // SIBYL_PYTH_API_KEY has to be set.
   feeds: { live: true },
   log: { level: 'info', format: 'json' },

@@ -15,6 +15,7 @@ import {
   settlement,
 } from './schema/chain.ts'
 import {
+  clock,
   data,
   database,
   demoMarkets,
@@ -39,6 +40,7 @@ export const SettingsSchema = Type.Object({
   auth,
   limits,
   data,
+  clock,
   database,
   markets,
   matching,

@@ -166,9 +166,13 @@ export const relayer = Type.Object({
     unit: 'redemptions',
     description: 'Redemptions of one batch.',
   }),
-  requireHoldings: Type.Boolean({
-    env: 'SIBYL_RELAYER_REQUIRE_HOLDINGS',
-    description: 'Whether approvals and permits are only for those who hold something here.',
+  minHolding: Type.Integer({
+    env: 'SIBYL_RELAYER_MIN_HOLDING',
+    minimum: 0,
+    maximum: 1_000_000_000_000_000,
+    unit: '1e-6 stablecoin',
+    description:
+      'What a wallet has to hold here, in stablecoin and outcome tokens, for a relayed approval or permit. 0 asks for nothing.',
   }),
   ownerPerMinute: Type.Integer({
     env: 'SIBYL_RELAYER_OWNER_PER_MINUTE',
@@ -189,14 +193,31 @@ export const relayer = Type.Object({
     minimum: 0,
     maximum: 1_000_000_000_000,
     unit: 'gas',
-    description: 'Gas that is spent for one owner in a day (UTC), per chain.',
+    description:
+      'Gas that is spent for one owner in a day (UTC), per chain, on all but redemptions.',
   }),
   gasPerDay: Type.Integer({
     env: 'SIBYL_RELAYER_GAS_PER_DAY',
     minimum: 0,
     maximum: 1_000_000_000_000_000,
     unit: 'gas',
-    description: 'Gas that is spent for all in a day (UTC), per chain.',
+    description: 'Gas that is spent for all in a day (UTC), per chain, on all but redemptions.',
+  }),
+  ownerRedemptionGasPerDay: Type.Integer({
+    env: 'SIBYL_RELAYER_OWNER_REDEMPTION_GAS_PER_DAY',
+    minimum: 0,
+    maximum: 1_000_000_000_000,
+    unit: 'gas',
+    description:
+      'Gas for the redemptions of one owner in a day (UTC), and for settling markets, per chain.',
+  }),
+  redemptionGasPerDay: Type.Integer({
+    env: 'SIBYL_RELAYER_REDEMPTION_GAS_PER_DAY',
+    minimum: 0,
+    maximum: 1_000_000_000_000_000,
+    unit: 'gas',
+    description:
+      'Gas for the redemptions of all in a day (UTC), and for settling markets, per chain.',
   }),
   balanceLowGwei: Type.Integer({
     env: 'SIBYL_RELAYER_BALANCE_LOW_GWEI',

@@ -19,6 +19,25 @@ export const data = Type.Object({
   }),
 })
 
+export const clock = Type.Object({
+  jumpSeconds: Type.Integer({
+    env: 'SIBYL_CLOCK_JUMP_SECONDS',
+    minimum: 0,
+    maximum: 86_400,
+    unit: 's',
+    description:
+      'How far the machine’s clock may move at once; beyond that nothing expires by it until it is confirmed. 0 believes it always.',
+  }),
+  confirmSeconds: Type.Integer({
+    env: 'SIBYL_CLOCK_CONFIRM_SECONDS',
+    minimum: 1,
+    maximum: 86_400,
+    unit: 's',
+    description:
+      'How long a clock that has jumped must go on evenly until it is believed by itself.',
+  }),
+})
+
 export const database = Type.Object({
   url: Type.String({
     env: 'SIBYL_DATABASE_URL',

@@ -30,6 +30,7 @@ import { banner } from './banner.ts'
 import { type OpenChains, openChains } from './open-chains.ts'
 import { simulatePrices } from './simulate-prices.ts'
 import { threadSpecs, workersAhead } from './thread-specs.ts'
+import { watchClock } from './watch-clock.ts'
 
 const READY_POLL_MS = 20
 
@@ -85,6 +86,12 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   const registry = new Registry()
   registry.setDefaultLabels({ thread: 'main' })
   collectDefaultMetrics({ register: registry })
+  let known = given
+  const endWatch = watchClock({
+    ...{ memory: clock, rules: given.clock, log, registry },
+    chains: () => known.chains,
+  })
+  closers.push(async () => endWatch())
   const supervisor = makeSupervisor({
     clock: systemClock,
     log,
@@ -110,6 +117,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   const simulated = await simulatePrices(chains.settings, systemClock)
   closers.splice(-1, 0, () => simulated.end())
   const settings = simulated.settings
+  known = settings
   if (signal.aborted) return
 
   // 4. The database, brought to the newest shape.

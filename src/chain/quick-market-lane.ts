@@ -6,7 +6,7 @@
 
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
-import { endSecOf, type QuickMarket } from '#domain/quick-market.ts'
+import { decidingPrice, endSecOf, type QuickMarket } from '#domain/quick-market.ts'
 import type { OwnAccount } from './accounts.ts'
 import type { Call } from './call.ts'
 import type { ChainClient } from './clients.ts'
@@ -111,10 +111,10 @@ export function makeQuickMarketLane(options: {
         throw new Fault('NOT_DECIDED', message, { retryable: false })
       }
       if ((await tokens.payouts(marketId)).denominator > 0n) return ''
-      const { start, end: last, source } = resolution
+      const { start, source } = resolution
       const call = factory.resolveQuickCall(contractAddress, {
         startPrice: BigInt(start.price),
-        endPrice: BigInt(last.price),
+        endPrice: BigInt(decidingPrice(resolution)),
         source,
       })
       return done('quick-report', marketId, call)

@@ -6,14 +6,16 @@
 
 import { parseSignature } from 'viem'
 import { checksumAddress } from '#domain/checksum-address.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import type { Address, MarketId, TradeId } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type {
   Claim,
+  CtfApproval,
   ProposeResolution,
   Redemption,
   RelayOperation,
   SettleMarket,
+  StablecoinPermit,
   Uint256,
 } from '#domain/relay.ts'
 import {
@@ -31,13 +33,16 @@ import { conditionalTokens } from './conditional-tokens.ts'
 import { type BondPermit, marketContract } from './market-contract.ts'
 import { multicall } from './multicall.ts'
 import { relayCancellations } from './relay-cancellations.ts'
-import { type RelayContracts, relayFacts } from './relay-facts.ts'
+import { type GrantFacts, type RelayContracts, relayFacts } from './relay-facts.ts'
 import {
   invalidSignature,
+  isGranted,
+  isRedeemed,
   nameOf,
   payoutOf,
   proposalFlaw,
   settlementFlaw,
+  tradesPending,
   unknownCondition,
   unknownMarket,
   wouldRevert,
@@ -53,8 +58,8 @@ type RelayExaminerOptions = {
   readonly stablecoin: StablecoinDomain
   /** The keys that can send. */
   readonly accounts: readonly OwnAccount[]
-  /** Whether approvals and permits are for those only who hold something. */
-  readonly requireHoldings: boolean
+  /** What the owner of an approval or a permit has to hold, in units of stablecoin. */
+  readonly minHolding: bigint
   /** Who signed the message: an address, or why nobody did; and the digest. */
   readonly recover: (
     message: TypedMessage,
@@ -62,8 +67,21 @@ type RelayExaminerOptions = {
   ) => { readonly signer: Address | { readonly flaw: string }; readonly digest: string }
   /** The contract of one of our markets. */
   readonly marketAddressOf: (marketId: MarketId) => Promise<Address | undefined>
-  /** Whether the owner holds outcome tokens, as far as is known. */
-  readonly holdsTokens: (owner: Address) => Promise<boolean>
+  /** The outcome tokens that the owner holds and that have not lost, as far as is known. */
+  readonly tokensHeldBy: (owner: Address) => Promise<bigint>
+  /** The owner's trades that have not settled, and what they cost together. */
+  readonly pendingNeeds: (
+    owner: Address,
+    side: 'buyer' | 'seller',
+  ) => Promise<{
+    readonly tradeIds: readonly TradeId[]
+    readonly count: number
+    readonly cost: bigint
+  }>
+  /** The transaction that made an approval or an allowance what it is, where it is known. */
+  readonly grantedBy: (operation: CtfApproval | StablecoinPermit) => Promise<string | undefined>
+  /** The transaction by which the owner redeemed that market, where it is known. */
+  readonly redeemedBy: (owner: Address, marketId: MarketId) => Promise<string | undefined>
   /** The transaction that resolved the market. */
   readonly resolvedBy: (market: Address) => Promise<string | undefined>
 }
@@ -71,7 +89,7 @@ type RelayExaminerOptions = {
 /** What examining an operation found, if nothing speaks against it. */
 export type RelayExamination = {
   readonly claims: readonly Claim[]
-  /** The transaction that did it already, where it needs no other. */
+  /** It needs no transaction any more: the one that did it, or empty where that is not known. */
   readonly doneBy?: string
   /** Whether the relayer's own stablecoin goes into it. */
   readonly ownBond: boolean
@@ -157,13 +175,25 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
   }
 
   async function examineAllowance(
-    operation: Extract<RelayOperation, { kind: 'ctf-approval' | 'stablecoin-permit' }>,
+    operation: CtfApproval | StablecoinPermit,
   ): Promise<RelayExamination | Rejection> {
     const { owner, kind } = operation
-    const { tokensNonce, stablecoinNonce, stablecoinBalance } = await facts.owner(owner)
+    const spender = kind === 'ctf-approval' ? operation.operator : operation.spender
+    const [{ tokensNonce, stablecoinNonce, stablecoinBalance }, granted] = await Promise.all([
+      facts.owner(owner),
+      facts.grants(owner, spender),
+    ])
     const nonce = kind === 'ctf-approval' ? tokensNonce : stablecoinNonce
     const flaw = signatureFlaw(operation, { nonce })
-    return flaw ?? (await holdingsFlaw(owner, stablecoinBalance)) ?? NOTHING
+    if (flaw !== undefined) return flaw
+    if (isGranted(operation, granted)) {
+      return { ...NOTHING, doneBy: (await options.grantedBy(operation)) ?? '' }
+    }
+    return (
+      (await revocationFlaw(operation, granted)) ??
+      (await holdingFlaw(owner, stablecoinBalance)) ??
+      NOTHING
+    )
   }
 
   async function examineCancellation(
@@ -173,15 +203,36 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
     const flaw = signatureFlaw(operation, { nonce: 0n })
     if (flaw !== undefined) return flaw
     const { stablecoinBalance } = await facts.owner(owner)
-    const poor = await holdingsFlaw(owner, stablecoinBalance)
+    const poor = await holdingFlaw(owner, stablecoinBalance)
     return poor ?? (await cancellations.flaw(operation)) ?? NOTHING
   }
 
-  async function holdingsFlaw(owner: Address, balance: bigint): Promise<Rejection | undefined> {
-    if (!options.requireHoldings || balance > 0n || (await options.holdsTokens(owner))) {
-      return undefined
+  /** What trades that were matched still need is not taken from them with our own gas. */
+  async function revocationFlaw(
+    operation: CtfApproval | StablecoinPermit,
+    { allowance }: GrantFacts,
+  ): Promise<Rejection | undefined> {
+    if (operation.kind === 'ctf-approval') {
+      if (operation.approved) return undefined
+      const { tradeIds, count } = await options.pendingNeeds(operation.owner, 'seller')
+      return count === 0 ? undefined : tradesPending('approved', tradeIds, count)
     }
-    const detail = 'the owner holds neither stablecoin nor outcome tokens of this exchange'
+    const { owner, spender, value } = operation
+    // Only the settlement contract is paid out of an allowance for trades.
+    if (spender !== contracts.settlement || BigInt(value) >= allowance) return undefined
+    const { tradeIds, count, cost } = await options.pendingNeeds(owner, 'buyer')
+    return BigInt(value) >= cost ? undefined : tradesPending('value', tradeIds, count)
+  }
+
+  async function holdingFlaw(owner: Address, stablecoins: bigint): Promise<Rejection | undefined> {
+    const { minHolding } = options
+    if (stablecoins >= minHolding) return undefined
+    const held = stablecoins + (await options.tokensHeldBy(owner))
+    if (held >= minHolding) return undefined
+    const detail =
+      held === 0n
+        ? 'the owner holds neither stablecoin nor outcome tokens of this exchange'
+        : `the owner holds ${held} of the ${minHolding} units of stablecoin or outcome tokens that a relayed approval needs`
     return reject('INSUFFICIENT_FUNDS', 'owner', detail)
   }
 
@@ -212,6 +263,14 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
       owner,
       redemptions.map(({ conditionId }) => conditionId),
     )
+    if (redemptions.every((redemption, at) => isRedeemed(redemption, conditions[at]!))) {
+      // Of one who never held any, no redemption is known: that is told as what it is.
+      const done = await Promise.all(
+        redemptions.map(({ conditionId }) => options.redeemedBy(owner, conditionId)),
+      )
+      const doneBy = done.at(-1)
+      if (doneBy !== undefined && !done.includes(undefined)) return { ...NOTHING, doneBy }
+    }
     const claims: Claim[] = []
     for (const [at, redemption] of redemptions.entries()) {
       const found = payoutOf(redemption, conditions[at]!, path(at))

@@ -28,6 +28,9 @@ type OwnerFacts = {
   readonly stablecoinBalance: bigint
 }
 
+/** What an owner lets a contract of ours have. */
+export type GrantFacts = { readonly isApproved: boolean; readonly allowance: bigint }
+
 /** One condition: what each outcome pays, and what the owner holds of it. */
 export type ConditionFacts = {
   /** Zero until it is resolved. */
@@ -59,6 +62,7 @@ export type MarketFacts = {
 
 type RelayFacts = {
   owner(owner: Address): Promise<OwnerFacts>
+  grants(owner: Address, spender: Address): Promise<GrantFacts>
   /** The ids of these contracts; undefined for one that is no market of ours. */
   marketIds(markets: readonly Address[]): Promise<(MarketId | undefined)[]>
   /** Only for conditions of our markets: nobody else's need have two outcomes. */
@@ -113,6 +117,21 @@ export function relayFacts(client: ChainClient, contracts: RelayContracts): Rela
         }),
       )
       return { tokensNonce, stablecoinNonce, stablecoinBalance }
+    },
+
+    async grants(owner, spender) {
+      const args = [hexAddress(owner), hexAddress(spender)] as const
+      const [isApproved, allowance] = await asked(
+        viem.multicall({
+          ...together,
+          allowFailure: false,
+          contracts: [
+            { ...tokens, functionName: 'isApprovedForAll', args },
+            { ...stablecoin, functionName: 'allowance', args },
+          ],
+        }),
+      )
+      return { isApproved, allowance }
     },
 
     async marketIds(markets) {

@@ -1,9 +1,38 @@
 /** What speaks against a relayed operation, by the facts that were read; each is a rejection in words. */
 
+import type { TradeId } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
-import type { Claim, Redemption } from '#domain/relay.ts'
-import type { ConditionFacts, MarketFacts } from './relay-facts.ts'
+import type { Claim, CtfApproval, Redemption, StablecoinPermit } from '#domain/relay.ts'
+import type { ConditionFacts, GrantFacts, MarketFacts } from './relay-facts.ts'
+
+/** Whether the chain is as the owner asks for already. */
+export function isGranted(
+  operation: CtfApproval | StablecoinPermit,
+  { isApproved, allowance }: GrantFacts,
+): boolean {
+  return operation.kind === 'ctf-approval'
+    ? isApproved === operation.approved
+    : allowance === BigInt(operation.value)
+}
+
+export function tradesPending(
+  field: string,
+  tradeIds: readonly TradeId[],
+  count: number,
+): Rejection {
+  const trades = count === 1 ? 'a trade that has' : `${count} trades that have`
+  const detail = `${trades} not settled yet would lack it: ask again when the chain has decided`
+  return { ...reject('TRADES_PENDING', field, detail), tradeIds }
+}
+
+/** Whether nothing is left of what a redemption names. */
+export function isRedeemed(
+  { indexSets }: Redemption,
+  { denominator, balances }: ConditionFacts,
+): boolean {
+  return denominator > 0n && indexSets.every((one) => balances[one === '1' ? 0 : 1] === 0n)
+}
 
 export function payoutOf(
   redemption: Redemption,

@@ -49,6 +49,16 @@ export type QuickMarketEvidence = {
   readonly decidedBy: string | null
   readonly start: PriceObservation | null
   readonly end: PriceObservation | null
+  /** What the other sources reported. */
+  readonly compared: readonly {
+    readonly start: PriceObservation | null
+    readonly end: PriceObservation
+  }[]
+  /** What decided where one of them saw the other side. */
+  readonly average: {
+    readonly price: number
+    readonly observations: readonly PriceObservation[]
+  } | null
   readonly rule: string
   readonly comparison: string | null
   readonly onChain: 'pending' | 'created' | 'reported'

@@ -120,6 +120,11 @@ export const PRICES_WAITING_MAX = 10_000
 
 /** Operations that one chain's relayer has under way. */
 export const RELAYS_UNDERWAY_MAX = 1_000
+/** … before it takes nothing but redemptions. */
+export const RELAYS_UNREDEEMING_MAX = 750
+
+/** Trades that a refusal names; there may be more of them. */
+export const TRADES_NAMED_MAX = 100
 
 /** Callers that wait for the same operation. */
 export const RELAY_TICKETS_MAX = 32

@@ -23,13 +23,22 @@ export type Mark = {
   readonly raw: string
 }
 
-/** How the outcome follows: two marks of one source. */
+/** How the outcome follows: two marks of one source, or its average where the sources did not agree. */
 export type QuickResolution = {
   readonly source: PriceSource
   readonly start: Mark
   readonly end: Mark
   readonly outcome: Outcome
+  /** What the other sources reported, by which the side was checked. */
+  readonly compared?: readonly ComparedMarks[]
+  /** Where one of them saw the other side: what decided instead of the end. */
+  readonly average?: AveragePrice
 }
+
+export type ComparedMarks = { readonly start: Mark | null; readonly end: Mark }
+
+/** The mean of what one source reported at equal distances before an end, rounded down. */
+type AveragePrice = { readonly price: number; readonly marks: readonly Mark[] }
 
 /** What an asset's quick market is made of, before anybody has numbered it. */
 export type QuickTerms = {
@@ -93,5 +102,37 @@ export function outcomeOf(startPrice: number, endPrice: number): Outcome {
 
 /** The price that is shown as the end: the strike's own source's, or that of the one that decided. */
 export function endPriceOf({ resolution }: QuickMarket): number | null {
-  return resolution === null ? null : resolution.end.price
+  return resolution === null ? null : decidingPrice(resolution)
+}
+
+/** The price that was compared with the start. */
+export function decidingPrice({ end, average }: Pick<QuickResolution, 'end' | 'average'>): number {
+  return average?.price ?? end.price
+}
+
+/** The average is over so many seconds before an end, in so many reports. */
+const AVERAGE_SEC = 60
+const AVERAGE_COUNT = 6
+
+/** The seconds before an end at which a source is heard for its average, the earliest first. */
+export function averagedSecs(endSec: number, intervalSec: number): number[] {
+  const { stepSec, count } = averaging(intervalSec)
+  return Array.from({ length: count }, (_, at) => endSec - (count - at) * stepSec)
+}
+
+/** How far they are apart: a report that is later than this is none of that second. */
+export function averagedStepSec(intervalSec: number): number {
+  return averaging(intervalSec).stepSec
+}
+
+/** A short market is averaged over its second half at most. */
+function averaging(intervalSec: number): { readonly stepSec: number; readonly count: number } {
+  const windowSec = Math.min(AVERAGE_SEC, Math.floor(intervalSec / 2))
+  const count = Math.min(AVERAGE_COUNT, windowSec)
+  return { stepSec: Math.floor(windowSec / count), count }
+}
+
+export function averageOf(marks: readonly Mark[]): AveragePrice {
+  const sum = marks.reduce((total, { price }) => total + BigInt(price), 0n)
+  return { price: Number(sum / BigInt(marks.length)), marks }
 }

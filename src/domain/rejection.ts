@@ -3,6 +3,8 @@
  * rejection to an HTTP status and a sentence is in `http/errors.ts`.
  */
 
+import type { TradeId } from './ids.ts'
+
 export const REJECTION_CODES = [
   'INVALID_JSON',
   'INVALID_FIELD',
@@ -41,6 +43,7 @@ export const REJECTION_CODES = [
   'PRICE_UNAVAILABLE',
   'RELAYER_UNAVAILABLE',
   'WOULD_REVERT',
+  'TRADES_PENDING',
   'INTERNAL',
 ] as const
 
@@ -52,6 +55,8 @@ export type Rejection = {
   readonly field?: string
   /** A sentence for this case, where the code's own sentence says too little. */
   readonly detail?: string
+  /** The trades that stand in the way, the oldest first. */
+  readonly tradeIds?: readonly TradeId[]
 }
 
 export function reject(rejected: RejectionCode, field?: string, detail?: string): Rejection {

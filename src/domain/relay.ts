@@ -110,6 +110,22 @@ export type RelayOperation =
 export type RelayKind = RelayOperation['kind']
 
 /**
+ * Whose budget pays for an operation: redemptions, with the settling that they wait for, have one of
+ * their own, so that nothing else can use up what winners need.
+ */
+export type RelayPurpose = 'redemption' | 'other'
+
+export const REDEMPTION_KINDS: readonly RelayKind[] = [
+  'ctf-redemption',
+  'batch-ctf-redemption',
+  'settle-market',
+]
+
+export function purposeOf(kind: RelayKind): RelayPurpose {
+  return REDEMPTION_KINDS.includes(kind) ? 'redemption' : 'other'
+}
+
+/**
  * The way of an operation: `sending` is written before anything is signed, `submitted` once it has a
  * transaction hash. A failed one may be asked for again and is then sent anew.
  */

@@ -96,6 +96,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
     retryAfterSec: 60,
   },
   WOULD_REVERT: { status: 422, sentence: 'the chain would refuse this' },
+  TRADES_PENDING: { status: 409, sentence: 'trades that have not settled yet need this' },
   INTERNAL: { status: 500, sentence: 'internal error' },
 }
 
@@ -103,6 +104,7 @@ type ErrorBody = {
   readonly error: string
   readonly code: RejectionCode
   readonly field?: string
+  readonly tradeIds?: readonly string[]
 }
 
 /** What the client reads. Internal errors never say more than that they happened. */
@@ -121,6 +123,7 @@ export function errorBody(rejection: Rejection, sentence: string): ErrorBody {
     error: sentence,
     code: rejection.rejected,
     ...(rejection.field === undefined ? {} : { field: rejection.field }),
+    ...(rejection.tradeIds === undefined ? {} : { tradeIds: rejection.tradeIds }),
   }
 }
 

@@ -57,6 +57,11 @@ const ERROR_SCHEMA = {
     error: { type: 'string', description: 'One sentence for people.' },
     code: { type: 'string', description: 'Stable; match on this.' },
     field: { type: 'string', description: 'The path of the field at fault.' },
+    tradeIds: {
+      type: 'array',
+      items: { type: 'string' },
+      description: 'With TRADES_PENDING: the trades that stand in the way, the oldest first.',
+    },
     requestId: { type: 'string', description: 'With status 500: what to ask the operator about.' },
   },
 }

@@ -33,7 +33,7 @@ import { registerSseMeters } from '#http/sse-meters.ts'
 import { makeBoard } from '#live/market-board.ts'
 import { makeGateway } from '#live/market-gateway.ts'
 import { makePriceBoard } from '#live/price-board.ts'
-import { systemClock } from '#runtime/clock.ts'
+import { hasClockJumped, systemClock } from '#runtime/clock.ts'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
 import type { RemoteHome, ThreadParts } from '#runtime/thread.ts'
 import type { HeldOrders } from '#stream/held-orders.ts'
@@ -228,11 +228,15 @@ export function frontThread(data: ThreadData): ThreadParts {
       ok: missing === 0,
       why: missing === 0 ? '' : `${missing} threads are loading`,
     }
-    if (assets.length === 0) return { ...Object.fromEntries(checks), markets }
+    // Time goes on without a clock that has jumped, so the exchange counts as ready.
+    const jumped = hasClockJumped()
+    const why = jumped ? 'the clock of the machine has jumped and is not believed yet' : ''
+    const clock = { ok: !jumped, why, optional: true }
+    const own = { ...Object.fromEntries(checks), markets, clock }
+    if (assets.length === 0) return own
     // Without prices everything but quick markets goes on, so the exchange counts as ready.
-    const why = priceBoard.why()
-    const priced = { ok: why === '', why, optional: true }
-    return { ...Object.fromEntries(checks), markets, 'price sources': priced }
+    const silent = priceBoard.why()
+    return { ...own, 'price sources': { ok: silent === '', why: silent, optional: true } }
   }
 
   return {

@@ -6,6 +6,7 @@ import { newRelayer, relayer } from '#actors/relayer/relayer.ts'
 import type { RelayerEvent, RelayerProtocol, RelayerState } from '#actors/relayer/state.ts'
 import { accountsOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
+import { isGrantedBy } from '#chain/granted-by.ts'
 import { makeRelayExaminer } from '#chain/relay-examiner.ts'
 import { makeRelayLanes } from '#chain/relay-lanes.ts'
 import { resolvedBy } from '#chain/resolved-by.ts'
@@ -18,6 +19,8 @@ import {
   stablecoinOf,
   type ThreadData,
 } from '#config/thread-data.ts'
+import { TRADES_NAMED_MAX } from '#domain/limits.ts'
+import { purposeOf } from '#domain/relay.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
@@ -40,6 +43,7 @@ export function relayerThread(data: ThreadData): ThreadParts {
   assert(chain !== undefined, `${name} has a chain`)
   const { chainId } = chain
   const rules = settings.relayer
+  const contracts = contractsOf(chain)
   const kit = makeKit(data, { chain: String(chainId) })
   const { log } = kit
   const { store, ...writers } = linkWriters(settings)
@@ -68,10 +72,10 @@ export function relayerThread(data: ThreadData): ThreadParts {
       const accounts = accountsOf(settings.keys.relayer)
       const examiner = makeRelayExaminer({
         client,
-        contracts: contractsOf(chain),
+        contracts,
         stablecoin: stablecoinOf(chain),
         accounts,
-        requireHoldings: rules.requireHoldings,
+        minHolding: BigInt(rules.minHolding),
         recover(message, signature) {
           const digest = typedDataDigest(message, keccak.keccak256)
           const signer = recoverSigner(digest, signature)
@@ -81,10 +85,22 @@ export function relayerThread(data: ThreadData): ThreadParts {
           const market = await query('chainMarketById', { marketId })
           return market?.chainId === chainId ? market.contractAddress : undefined
         },
-        async holdsTokens(holder) {
-          const balances = await query('tokenBalancesOf', { holder, chainId })
-          return balances.some(({ balance }) => BigInt(balance) > 0n)
+        async tokensHeldBy(holder) {
+          return BigInt(await query('tokensHeldBy', { holder, chainId }))
         },
+        async pendingNeeds(trader, side) {
+          const limit = TRADES_NAMED_MAX
+          const needs = await query('pendingNeedsOf', { chainId, trader, side, limit })
+          return { ...needs, cost: BigInt(needs.cost) }
+        },
+        async grantedBy(operation) {
+          const { owner, kind } = operation
+          const [newest] = await query('confirmedRelaysOf', { chainId, owner, kind, limit: 1 })
+          if (newest === undefined) return undefined
+          return (await isGrantedBy(client, contracts, operation, newest)) ? newest : undefined
+        },
+        redeemedBy: (userAddress, marketId) =>
+          query('redemptionOf', { chainId, userAddress, marketId }),
         async resolvedBy(market) {
           const known = await query('chainMarketsByContract', { contractAddress: market })
           const indexed = known.find((one) => one.chainId === chainId)?.resolvedTx
@@ -110,8 +126,13 @@ export function relayerThread(data: ThreadData): ThreadParts {
           ownerRate: settings.limits.enabled
             ? { perMinute: rules.ownerPerMinute, burst: rules.ownerBurst }
             : undefined,
-          ownerGasPerDay: rules.ownerGasPerDay,
-          gasPerDay: rules.gasPerDay,
+          gasPerDay: {
+            redemption: {
+              ownerGas: rules.ownerRedemptionGasPerDay,
+              allGas: rules.redemptionGasPerDay,
+            },
+            other: { ownerGas: rules.ownerGasPerDay, allGas: rules.gasPerDay },
+          },
           balanceMin: BigInt(rules.balanceMinGwei) * WEI_PER_GWEI,
           balanceLow: BigInt(rules.balanceLowGwei) * WEI_PER_GWEI,
           stuckAfterMs: rules.stuckAfterMs,
@@ -123,11 +144,17 @@ export function relayerThread(data: ThreadData): ThreadParts {
           ...examiner,
           ...lanes,
           unfinished: () => query('unfinishedRelays', { chainId, limit: UNFINISHED_READ_MAX }),
-          gasSince: (sinceMs) => query('relayGasSince', { chainId, sinceMs }),
-          async find(key, owner, sinceMs) {
+          async gasSince(sinceMs) {
+            const [redemption, other] = await Promise.all([
+              query('relayGasSince', { chainId, purpose: 'redemption', sinceMs }),
+              query('relayGasSince', { chainId, purpose: 'other', sinceMs }),
+            ])
+            return { redemption, other }
+          },
+          async find(key, { owner, kind }, sinceMs) {
             const [record, gas] = await Promise.all([
               query('relayByKey', { key }),
-              query('relayGasSince', { chainId, owner, sinceMs }),
+              query('relayGasSince', { chainId, owner, purpose: purposeOf(kind), sinceMs }),
             ])
             return { record, gas }
           },

@@ -17,6 +17,8 @@ export type Person = { readonly key: Hex; readonly address: Hex; readonly client
 export type Relayed = {
   readonly chain: TestChain
   readonly exchange: Exchange
+  /** With what the exchange was started. */
+  readonly environment: Environment
   /** A new person, with so much stablecoin. */
   person(usdc?: bigint): Promise<Person>
   /** Another client of the same person, as after a restart of the exchange. */
@@ -41,14 +43,16 @@ export type RelayedOptions = {
 /** Both end with the test and serve its subtests. */
 export async function startRelayed(t: TestContext, options: RelayedOptions = {}): Promise<Relayed> {
   const chain = await startTestChain(t)
-  return relayedOn(chain, await startExchange(t, { environment: await prepare(chain, options) }))
+  const environment = await prepare(chain, options)
+  return relayedOn(chain, await startExchange(t, { environment }), environment)
 }
 
 /** Both are its caller's to end: `exchange.dispose`, `chain.close`. */
 export async function openRelayed(options: RelayedOptions = {}): Promise<Relayed> {
   const chain = await openTestChain()
   try {
-    return relayedOn(chain, await openExchange({ environment: await prepare(chain, options) }))
+    const environment = await prepare(chain, options)
+    return relayedOn(chain, await openExchange({ environment }), environment)
   } catch (error) {
     await chain.close()
     throw error
@@ -66,13 +70,14 @@ async function prepare(chain: TestChain, options: RelayedOptions): Promise<Envir
     SIBYL_CHAINS: JSON.stringify([{ ...chain.settings, rpcUrls: [url] }]),
     SIBYL_RELAYER_KEYS: chain.keys.relayer.join(','),
     SIBYL_RELAYER_POLL_MS: '50',
+    SIBYL_RELAYER_MIN_HOLDING: String(UNIT),
     // Below the client's patience: a chain that is away is to be told by the exchange.
     SIBYL_REQUEST_DEADLINE_MS: '10000',
     ...options.environment,
   }
 }
 
-function relayedOn(chain: TestChain, exchange: Exchange): Relayed {
+function relayedOn(chain: TestChain, exchange: Exchange, environment: Environment): Relayed {
   const clientOf = (signer: Hex, options?: Pick<ClientOptions, 'retries'>) =>
     createClient({ url: exchange.url, signer, ...options })
   let quick = 0
@@ -80,6 +85,7 @@ function relayedOn(chain: TestChain, exchange: Exchange): Relayed {
   return {
     chain,
     exchange,
+    environment,
     async person(usdc = 0n) {
       const key = generatePrivateKey()
       const { address } = privateKeyToAccount(key)

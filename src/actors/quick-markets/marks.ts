@@ -1,7 +1,13 @@
-/** The marks of the sources at each boundary: which are kept, which can be relied on, which are asked for. */
+/** The marks of the sources at each boundary, and at the seconds of an average before it: which are kept, which can be relied on, which are asked for. */
 
 import { deviation, type Observation } from '#domain/asset-price.ts'
-import { boundaryAt, endSecOf, type Mark } from '#domain/quick-market.ts'
+import {
+  averagedSecs,
+  averagedStepSec,
+  boundaryAt,
+  endSecOf,
+  type Mark,
+} from '#domain/quick-market.ts'
 import { fresh, messageOf } from './attempts.ts'
 import type { Asked, AssetState, Question, QuickContext, QuickMarketsState } from './state.ts'
 
@@ -13,32 +19,52 @@ const MARKS_WAITING_MAX = 1_000
 /** Marks are of no use any more after this; what decided a market is kept with it. */
 const MARKS_KEPT_SEC = 2 * 86_400
 
-/** Takes the first observation at or after a boundary; whether there is a new mark. */
+/** Takes the first observation at or after a boundary, or a second of an average; whether one is new. */
 export function markOf(
   state: QuickMarketsState,
   known: AssetState,
   observation: Observation,
 ): boolean {
-  const { intervalSec, withinMs, gapMs } = state.options
+  const { gapMs } = state.options
   const { source, atMs, line, via } = observation
   const before = known.heard.get(source)
   known.heard.set(source, { atMs, line })
+  let isNew = false
+  for (const boundarySec of secsMarkedBy(state, atMs)) {
+    if (known.marks.get(boundarySec)?.has(source)) continue
+    const boundaryMs = boundarySec * 1_000
+    const unbroken =
+      via === 'stream' &&
+      before !== undefined &&
+      before.line === line &&
+      before.atMs < boundaryMs &&
+      before.atMs >= boundaryMs - gapMs &&
+      atMs <= boundaryMs + gapMs
+    const mark = { ...markFields(observation, boundarySec), exact: unbroken }
+    keepMark(known, mark)
+    state.marksWaiting.push(mark)
+    isNew = true
+  }
+  return isNew
+}
+
+/** The seconds that a report of this time may be the first of: a boundary, and those of an average. */
+function secsMarkedBy({ options }: QuickMarketsState, atMs: number): number[] {
+  const { intervalSec } = options
   const boundarySec = boundaryAt(atMs, intervalSec)
-  const boundaryMs = boundarySec * 1_000
-  if (atMs - boundaryMs > withinMs) return false
-  const present = known.marks.get(boundarySec)?.get(source)
-  if (present !== undefined) return false
-  const unbroken =
-    via === 'stream' &&
-    before !== undefined &&
-    before.line === line &&
-    before.atMs < boundaryMs &&
-    before.atMs >= boundaryMs - gapMs &&
-    atMs <= boundaryMs + gapMs
-  const mark = { ...markFields(observation, boundarySec), exact: unbroken }
-  keepMark(known, mark)
-  state.marksWaiting.push(mark)
-  return true
+  const secs = atMs - boundarySec * 1_000 <= options.withinMs ? [boundarySec] : []
+  const stepMs = averagedStepSec(intervalSec) * 1_000
+  const isNear = (sec: number): boolean => sec * 1_000 <= atMs && atMs < sec * 1_000 + stepMs
+  for (const endSec of [boundarySec, boundarySec + intervalSec]) {
+    secs.push(...averagedSecs(endSec, intervalSec).filter(isNear))
+  }
+  return secs
+}
+
+/** How late a report may be and still be one of that second. */
+function withinMsOf({ options }: QuickMarketsState, boundarySec: number): number {
+  const { intervalSec, withinMs } = options
+  return boundarySec % intervalSec === 0 ? withinMs : averagedStepSec(intervalSec) * 1_000 - 1
 }
 
 export function markFields(observation: Observation, boundarySec: number): Omit<Mark, 'exact'> {
@@ -109,7 +135,7 @@ export function reliable(
 
 export const questionKey = ({ source, boundarySec }: Asked): string => `${boundarySec} ${source}`
 
-function ask(
+export function ask(
   state: QuickMarketsState,
   known: AssetState,
   asked: Asked,
@@ -120,7 +146,7 @@ function ask(
   known.questions.set(key, question)
   if (question.pending || question.nextAtMs > context.nowMs) return question
   question.pending = true
-  const { withinMs } = state.options
+  const withinMs = withinMsOf(state, asked.boundarySec)
   context.pipe(
     state.ports.priceAt(asked.source, asked.asset, asked.boundarySec * 1_000, withinMs),
     (observation) => ({ type: 'HistoryTold', message: { ...asked, observation } }),
@@ -137,7 +163,9 @@ export function forget(state: QuickMarketsState, known: AssetState, nowMs: numbe
   const needed = new Set<number>()
   for (const { quickMarket } of state.rows.values()) {
     if (quickMarket.asset !== known.asset || quickMarket.resolution !== null) continue
-    needed.add(quickMarket.startSec).add(endSecOf(quickMarket))
+    const endSec = endSecOf(quickMarket)
+    needed.add(quickMarket.startSec).add(endSec)
+    for (const sec of averagedSecs(endSec, quickMarket.intervalSec)) needed.add(sec)
   }
   for (const boundarySec of known.marks.keys()) {
     if (boundarySec < recentSec && !needed.has(boundarySec)) known.marks.delete(boundarySec)

@@ -1,14 +1,18 @@
 /** Which marks count: the strike of a market that opens, and how one that is over ends. */
 
-import type { PriceSource } from '#domain/asset-price.ts'
+import { deviation, type PriceSource } from '#domain/asset-price.ts'
+import { YES } from '#domain/order.ts'
 import {
+  averagedSecs,
+  averageOf,
+  type ComparedMarks,
   endSecOf,
   type Mark,
   outcomeOf,
   type QuickMarket,
   type QuickResolution,
 } from '#domain/quick-market.ts'
-import { reliable } from './marks.ts'
+import { ask, reliable } from './marks.ts'
 import type { AssetState, QuickContext, QuickMarketsState } from './state.ts'
 
 /** The mark of whoever speaks; after a while, of the first other source that has one. */
@@ -40,7 +44,12 @@ export function strikeOf(
   return undefined
 }
 
-/** How the market ends, as far as the sources can tell by now. */
+/**
+ * How the market ends, as far as the sources can tell by now. The print of the strike's own source
+ * decides unless another source saw the price go the other way: then its own average before the end
+ * does. An example: strike 100, the end 100.01; binance went from 100.2 to 100.1, so it is contested.
+ * The source's six reports of the last minute are 99.95 on average: NO.
+ */
 export function resolutionOf(
   state: QuickMarketsState,
   quickMarket: QuickMarket,
@@ -54,7 +63,9 @@ export function resolutionOf(
   const markAt = (source: PriceSource, boundarySec: number): Mark | undefined =>
     reliable(state, known, { source, boundarySec }, context)
   const own = markAt(strike.source, endSec)
-  if (own !== undefined) return resolved(strike, own)
+  const judged =
+    own === undefined ? undefined : judge(state, known, { quickMarket, end: own }, context)
+  if (judged !== undefined) return judged
   if (context.nowMs < endSec * 1_000 + ownMs) return undefined
   for (const source of sources) {
     if (source === strike.source) continue
@@ -64,6 +75,79 @@ export function resolutionOf(
     if (start !== undefined && end !== undefined) return resolved(start, end)
   }
   return undefined
+}
+
+/** A market that is over, and the end that the strike's own source reported. */
+type Ended = { readonly quickMarket: QuickMarket; readonly end: Mark }
+
+/** Whether the others saw the same side; undefined while one of them may still tell, or nothing decides. */
+function judge(
+  state: QuickMarketsState,
+  known: AssetState,
+  { quickMarket, end }: Ended,
+  context: QuickContext,
+): QuickResolution | undefined {
+  const { strike } = quickMarket
+  const compared = comparedWith(state, known, { quickMarket, end }, context)
+  if (compared === undefined) return undefined
+  const outcome = outcomeOf(strike.price, end.price)
+  const isContested = compared.some((marks) => contradicts(marks, strike, outcome))
+  if (!isContested) return { ...resolved(strike, end), compared }
+  const marks: Mark[] = []
+  const secs = averagedSecs(endSecOf(quickMarket), quickMarket.intervalSec)
+  for (const boundarySec of secs) {
+    const mark = reliable(state, known, { source: end.source, boundarySec }, context)
+    if (mark !== undefined) marks.push(mark)
+  }
+  if (marks.length < secs.length) return undefined
+  const average = averageOf(marks)
+  const decided = outcomeOf(strike.price, average.price)
+  return { ...resolved(strike, end), outcome: decided, compared, average }
+}
+
+/** A source that reports the very same price twice says neither up nor down. */
+function contradicts({ start, end }: ComparedMarks, strike: Mark, outcome: number): boolean {
+  const move = end.price - (start ?? strike).price
+  return outcome === YES ? move < 0 : move > 0
+}
+
+/**
+ * What the other sources reported of both instants. Those count that were there in the minute before the
+ * end, and for each the exact report is waited for: so it does not depend on who came first, nor on a
+ * restart. What one cannot tell exactly in one and a half times `graceMs` counts as it is; one that tells no
+ * end, or one so far off that it is not believed, does not count.
+ */
+function comparedWith(
+  state: QuickMarketsState,
+  known: AssetState,
+  { quickMarket, end: { source: own, price } }: Ended,
+  context: QuickContext,
+): ComparedMarks[] | undefined {
+  const { asset, startSec, intervalSec } = quickMarket
+  const { sources, deviationMax, patienceMs, graceMs } = state.options
+  const endSec = endSecOf(quickMarket)
+  const sinceMs = context.nowMs - endSec * 1_000
+  const compared: ComparedMarks[] = []
+  let isWaiting = false
+  const markAt = (source: PriceSource, sec: number): Mark | undefined =>
+    known.marks.get(sec)?.get(source)
+  const awaited = (source: PriceSource, boundarySec: number): Mark | undefined => {
+    const mark = markAt(source, boundarySec)
+    if (mark?.exact || sinceMs >= 1.5 * graceMs) return mark
+    isWaiting = true
+    if (sinceMs >= patienceMs) ask(state, known, { asset, source, boundarySec }, context)
+    return undefined
+  }
+  for (const source of sources) {
+    const secs = averagedSecs(endSec, intervalSec)
+    if (source === own || !secs.some((sec) => markAt(source, sec) !== undefined)) continue
+    const start = awaited(source, startSec) ?? null
+    const end = awaited(source, endSec)
+    if (end !== undefined && deviation(end.price, price) <= deviationMax) {
+      compared.push({ start, end })
+    }
+  }
+  return isWaiting ? undefined : compared
 }
 
 function resolved(start: Mark, end: Mark): QuickResolution {

@@ -1,18 +1,24 @@
-/** What an owner may ask for in a minute, and what he and all together may spend in a day (UTC). */
+/**
+ * What an owner may ask for in a minute, and what he and all together may spend in a day (UTC).
+ * Redemptions have a budget of their own: no spam of other operations keeps winners from their money.
+ */
 
 import type { Address } from '#domain/ids.ts'
 import { RELAY_OWNERS_KNOWN_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
+import { purposeOf, type RelayOperation, type RelayPurpose } from '#domain/relay.ts'
 import type { Owner, RelayerState } from './state.ts'
 
 const DAY_MS = 86_400_000
+
+export const nothingSpent = (): Record<RelayPurpose, number> => ({ redemption: 0, other: 0 })
 
 /** What is known of an owner today. Who has nothing under way is forgotten when it gets crowded. */
 export function ownerOf(state: RelayerState, address: Address, nowMs: number): Owner {
   const day = dayOf(nowMs)
   if (day !== state.day) {
     state.day = day
-    state.gasToday = 0
+    state.gasToday = nothingSpent()
   }
   let owner = state.owners.get(address)
   if (owner === undefined) {
@@ -20,12 +26,12 @@ export function ownerOf(state: RelayerState, address: Address, nowMs: number): O
       const [oldest] = state.owners.keys()
       if (oldest !== undefined) state.owners.delete(oldest)
     }
-    owner = { fullAtMs: 0, gas: 0, day }
+    owner = { fullAtMs: 0, gas: nothingSpent(), day }
     state.owners.set(address, owner)
   }
   if (owner.day !== day) {
     owner.day = day
-    owner.gas = 0
+    owner.gas = nothingSpent()
   }
   return owner
 }
@@ -51,27 +57,34 @@ export function drawFor(
 
 export function budgetFlaw(
   state: RelayerState,
-  address: Address,
+  { kind, owner: address }: Pick<RelayOperation, 'kind' | 'owner'>,
   gas: number,
   nowMs: number,
 ): Rejection | undefined {
-  const { ownerGasPerDay, gasPerDay } = state.rules
+  const purpose = purposeOf(kind)
+  const { ownerGas, allGas } = state.rules.gasPerDay[purpose]
   const owner = ownerOf(state, address, nowMs)
-  if (owner.gas + gas > ownerGasPerDay) {
-    const detail = `the gas that is relayed for this owner in a day (${ownerGasPerDay}) is spent: it starts anew at midnight, UTC`
+  if (owner.gas[purpose] + gas > ownerGas) {
+    const detail = `the gas that is relayed for this owner in a day (${ownerGas}) is spent: it starts anew at midnight, UTC`
     return reject('RATE_LIMITED', undefined, detail)
   }
-  if (state.gasToday + gas > gasPerDay) {
+  if (state.gasToday[purpose] + gas > allGas) {
     const detail = "the relayer's gas for today is spent: it starts anew at midnight, UTC"
     return reject('RELAYER_UNAVAILABLE', undefined, detail)
   }
   return undefined
 }
 
-export function spend(state: RelayerState, address: Address, gas: number, nowMs: number): void {
+export function spend(
+  state: RelayerState,
+  { kind, owner: address }: Pick<RelayOperation, 'kind' | 'owner'>,
+  gas: number,
+  nowMs: number,
+): void {
+  const purpose = purposeOf(kind)
   const owner = ownerOf(state, address, nowMs)
-  owner.gas = Math.max(0, owner.gas + gas)
-  state.gasToday = Math.max(0, state.gasToday + gas)
+  owner.gas[purpose] = Math.max(0, owner.gas[purpose] + gas)
+  state.gasToday[purpose] = Math.max(0, state.gasToday[purpose] + gas)
 }
 
 export function dayOf(nowMs: number): number {

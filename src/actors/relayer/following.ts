@@ -93,7 +93,7 @@ function mined(
   one.isMined = true
   if (gasUsed !== null && one.operation !== undefined && one.trial !== undefined) {
     const saved = one.trial.gas - gasUsed
-    spend(state, one.operation.owner, -saved, context.nowMs)
+    spend(state, one.operation, -saved, context.nowMs)
     one.gas -= saved
   } else if (gasUsed !== null) one.gas = gasUsed
   pass(state, one, context)

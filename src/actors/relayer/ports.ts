@@ -4,7 +4,7 @@ import type { RelayExamination, RelayTrial } from '#chain/relay-examiner.ts'
 import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
-import type { RelayKey, RelayOperation, RelayRecord } from '#domain/relay.ts'
+import type { RelayKey, RelayOperation, RelayPurpose, RelayRecord } from '#domain/relay.ts'
 import type { OpenedRelay, RelayChange } from '#store/writes/relays.ts'
 
 /** What one needs to sign: decimal text. */
@@ -22,10 +22,12 @@ export type SentRelay = { readonly txHash: string; readonly nonce: number }
 export type RelayerPorts = {
   readonly recover: () => Promise<readonly LaneTransaction[]>
   readonly unfinished: () => Promise<readonly RelayRecord[]>
-  readonly gasSince: (sinceMs: number) => Promise<number>
+  /** What all have spent since then, by the budget that paid. */
+  readonly gasSince: (sinceMs: number) => Promise<Readonly<Record<RelayPurpose, number>>>
+  /** The same request, if it was here, and what its owner has spent of the budget that it is paid from. */
   readonly find: (
     key: RelayKey,
-    owner: Address,
+    operation: Pick<RelayOperation, 'kind' | 'owner'>,
     sinceMs: number,
   ) => Promise<{ readonly record: RelayRecord | undefined; readonly gas: number }>
   readonly examine: (operation: RelayOperation) => Promise<RelayExamination | Rejection>

@@ -23,10 +23,11 @@
  */
 
 import type { Address } from '#domain/ids.ts'
-import { RELAY_TICKETS_MAX, RELAYS_UNDERWAY_MAX } from '#domain/limits.ts'
+import { RELAY_TICKETS_MAX, RELAYS_UNDERWAY_MAX, RELAYS_UNREDEEMING_MAX } from '#domain/limits.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
+import { purposeOf } from '#domain/relay.ts'
 import type { Behaviour } from '#runtime/actor.ts'
-import { budgetFlaw, dayOf, dayStart, drawFor, ownerOf, spend } from './budgets.ts'
+import { budgetFlaw, dayOf, dayStart, drawFor, nothingSpent, ownerOf, spend } from './budgets.ts'
 import { adopt, changeOf, hear, referenceOf, submission, submitted, write } from './following.ts'
 import { lanesByPreference, missed, newLane, polled, pollLane, unfunded, weigh } from './lanes.ts'
 import type { RelayerPorts } from './ports.ts'
@@ -51,7 +52,7 @@ export function newRelayer(
     scopes: new Map(),
     owners: new Map(),
     day: 0,
-    gasToday: 0,
+    gasToday: nothingSpent(),
     closedFor: 'the relayer is starting',
   }
 }
@@ -70,7 +71,9 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       return ticket
     }
     if (state.closedFor !== '') return reject('RELAYER_UNAVAILABLE', undefined, state.closedFor)
-    if (state.underway.size >= RELAYS_UNDERWAY_MAX) return reject('OVERLOADED')
+    // The last places are for redemptions.
+    const most = purposeOf(kind) === 'redemption' ? RELAYS_UNDERWAY_MAX : RELAYS_UNREDEEMING_MAX
+    if (state.underway.size >= most) return reject('OVERLOADED')
     const ticket = context.defer()
     const scope = scopeOf(operation)
     const one = newUnderway(key, context.nowMs, {
@@ -121,7 +124,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
 
   Begun(state, { open, unfinished, gasToday }, context) {
     state.day = dayOf(context.nowMs)
-    state.gasToday = gasToday
+    state.gasToday = { ...gasToday }
     for (const transaction of open) adopt(state, transaction, context.nowMs)
     for (const { key, attempt } of unfinished) {
       if (state.underway.has(key)) continue
@@ -140,7 +143,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     if (one?.operation === undefined) return undefined
     const { operation } = one
     const owner = ownerOf(state, operation.owner, context.nowMs)
-    owner.gas = Math.max(owner.gas, gas)
+    const purpose = purposeOf(operation.kind)
+    owner.gas[purpose] = Math.max(owner.gas[purpose], gas)
     if (record !== undefined && record.status !== 'failed' && record.txHash !== '') {
       context.emit({ type: 'repeated', kind: operation.kind })
       const status = record.status === 'confirmed' ? 'confirmed' : 'pending'
@@ -170,6 +174,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     if (one?.operation === undefined) return undefined
     if (isRejection(found)) return refuse(state, one, found, context)
     if (found.doneBy !== undefined) {
+      context.emit({ type: 'unneeded', kind: one.operation.kind, txHash: found.doneBy })
       leave(state, one, { txHash: found.doneBy, status: 'confirmed' }, context)
       return undefined
     }
@@ -192,9 +197,9 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     if (one?.operation === undefined) return undefined
     if (isRejection(trial)) return refuse(state, one, trial, context)
     const { operation, examination } = one
-    const overspent = budgetFlaw(state, operation.owner, trial.gas, context.nowMs)
+    const overspent = budgetFlaw(state, operation, trial.gas, context.nowMs)
     if (overspent !== undefined) return refuse(state, one, overspent, context)
-    spend(state, operation.owner, trial.gas, context.nowMs)
+    spend(state, operation, trial.gas, context.nowMs)
     one.trial = trial
     one.gas = trial.gas
     one.stage = 'open'
@@ -256,7 +261,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const one = state.underway.get(key)
     if (one === undefined) return undefined
     const gas = one.trial?.gas ?? 0
-    if (one.operation !== undefined) spend(state, one.operation.owner, -gas, context.nowMs)
+    if (one.operation !== undefined) spend(state, one.operation, -gas, context.nowMs)
     if (at === 'send') {
       // What throws has not left the process.
       const lane = one.lane === undefined ? undefined : state.lanes.get(one.lane)

@@ -4,7 +4,13 @@ import type { RelayExamination, RelayTrial } from '#chain/relay-examiner.ts'
 import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
-import type { RelayKey, RelayKind, RelayOperation, RelayRecord } from '#domain/relay.ts'
+import type {
+  RelayKey,
+  RelayKind,
+  RelayOperation,
+  RelayPurpose,
+  RelayRecord,
+} from '#domain/relay.ts'
 import type { Context, Deferred } from '#runtime/actor.ts'
 import type { RelayChange } from '#store/writes/relays.ts'
 import type { RelayerPorts, RelayNonces, SentRelay } from './ports.ts'
@@ -31,7 +37,7 @@ export type RelayerProtocol = {
     takes: {
       open: readonly LaneTransaction[]
       unfinished: readonly RelayRecord[]
-      gasToday: number
+      gasToday: Readonly<Record<RelayPurpose, number>>
     }
     answers: undefined
   }
@@ -75,6 +81,8 @@ export type Step = 'find' | 'examine' | 'try' | 'open' | 'send'
 export type RelayerEvent =
   | { readonly type: 'refused'; readonly kind: RelayKind; readonly rejection: Rejection }
   | { readonly type: 'repeated'; readonly kind: RelayKind }
+  /** The chain is as it was asked for already: nothing is sent. */
+  | { readonly type: 'unneeded'; readonly kind: RelayKind; readonly txHash: string }
   | {
       readonly type: 'sent'
       readonly kind: RelayKind
@@ -102,8 +110,10 @@ export type RelayerRules = {
   readonly chainId: number
   /** What an owner may ask for, when rates are limited. */
   readonly ownerRate: { readonly perMinute: number; readonly burst: number } | undefined
-  readonly ownerGasPerDay: number
-  readonly gasPerDay: number
+  /** What one owner and what all may spend, by the budget that pays. */
+  readonly gasPerDay: Readonly<
+    Record<RelayPurpose, { readonly ownerGas: number; readonly allGas: number }>
+  >
   /** A key with less is used no more. */
   readonly balanceMin: bigint
   /** A key with less is warned about. */
@@ -145,14 +155,14 @@ export type RelayerState = {
   readonly scopes: Map<string, RelayKey[]>
   readonly owners: Map<Address, Owner>
   day: number
-  gasToday: number
+  gasToday: Record<RelayPurpose, number>
   /** Why nothing is taken yet; empty once it has begun. */
   closedFor: string
 }
 
 export type RelayerContext = Context<RelayerProtocol, RelayerEvent>
 
-export type Owner = { fullAtMs: number; gas: number; day: number }
+export type Owner = { fullAtMs: number; gas: Record<RelayPurpose, number>; day: number }
 
 export type Lane = {
   readonly address: Address

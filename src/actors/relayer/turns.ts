@@ -38,7 +38,7 @@ export function find(state: RelayerState, one: Underway, context: RelayerContext
   if (operation === undefined) return
   one.stage = 'find'
   const since = dayStart(context.nowMs)
-  step(one, 'find', state.ports.find(key, operation.owner, since), context, (found) => ({
+  step(one, 'find', state.ports.find(key, operation, since), context, (found) => ({
     type: 'Found',
     message: { key, ...found },
   }))

@@ -4,7 +4,13 @@ import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { QUICK_MARKETS_LISTED_MAX } from '#domain/limits.ts'
 import { YES } from '#domain/order.ts'
-import { endSecOf, type Mark, type QuickMarket as QuickMarketRecord } from '#domain/quick-market.ts'
+import {
+  averagedSecs,
+  decidingPrice,
+  endSecOf,
+  type Mark,
+  type QuickMarket as QuickMarketRecord,
+} from '#domain/quick-market.ts'
 import { reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
@@ -170,7 +176,8 @@ export function quickMarketRoutes(parts: {
       description:
         'Both observations with the providers’ own reports, and the comparison. `decidedBy` differs ' +
         'from the source of the strike only where that source could not tell the end; then both ' +
-        'prices are of the source that decided.',
+        'prices are of the source that decided. `compared` has what the other sources reported; where ' +
+        'one of them saw the price go the other way, `average` decided, and has what it is made of.',
       params: Type.Object(
         { ...assetParams.properties, id: safeInteger({ min: 1, description: 'The record' }) },
         { additionalProperties: false },
@@ -185,6 +192,20 @@ export function quickMarketRoutes(parts: {
           decidedBy: Type.Union([Type.String(), Type.Null()]),
           start: Type.Union([ObservationShape, Type.Null()]),
           end: Type.Union([ObservationShape, Type.Null()]),
+          compared: Type.Array(
+            Type.Object({
+              start: Type.Union([ObservationShape, Type.Null()]),
+              end: ObservationShape,
+            }),
+            { description: 'The other sources, by which the side was checked' },
+          ),
+          average: Type.Union([
+            Type.Object({
+              price: Type.Integer({ description: 'The mean, rounded down; USD, 8 decimals' }),
+              observations: Type.Array(ObservationShape),
+            }),
+            Type.Null(),
+          ]),
           rule: Type.String(),
           comparison: Type.Union([Type.String(), Type.Null()]),
           onChain: Type.Enum(['pending', 'created', 'reported']),
@@ -210,7 +231,7 @@ function evidenceOf(found: QuickMarketRecord) {
   const comparison =
     resolution === null
       ? null
-      : `${resolution.end.price} ${resolution.outcome === YES ? '>=' : '<'} ${resolution.start.price}` +
+      : `${decidingPrice(resolution)} ${resolution.outcome === YES ? '>=' : '<'} ${resolution.start.price}` +
         `: ${resolution.outcome === YES ? 'YES' : 'NO'}`
   return {
     quickMarket: quickMarketBody(found),
@@ -220,9 +241,22 @@ function evidenceOf(found: QuickMarketRecord) {
     decidedBy: resolution?.source ?? null,
     start: resolution === null ? null : observationBody(resolution.start),
     end: resolution === null ? null : observationBody(resolution.end),
+    compared: (resolution?.compared ?? []).map(({ start, end }) => ({
+      start: start === null ? null : observationBody(start),
+      end: observationBody(end),
+    })),
+    average:
+      resolution?.average === undefined
+        ? null
+        : {
+            price: resolution.average.price,
+            observations: resolution.average.marks.map(observationBody),
+          },
     rule:
       'YES when the price at the end is at or above the price at the start: the first report of one ' +
-      `source at or after ${found.startSec} and ${endSecOf(found)}`,
+      `source at or after ${found.startSec} and ${endSecOf(found)}. Where another source saw the price ` +
+      'go the other way between its own two reports, the mean of the first reports at or after ' +
+      `${averagedSecs(endSecOf(found), found.intervalSec).join(', ')} is the end`,
     comparison,
     onChain: found.onChain,
     createTxHash: found.createTxHash,

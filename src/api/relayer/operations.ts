@@ -51,7 +51,11 @@ const ERRORS: readonly RejectionCode[] = [
 
 const IDEMPOTENT =
   'Answered as soon as the transaction is broadcast. The same signed request again is answered ' +
-  'with the same transaction, and the chain sees one.'
+  'with the same transaction, and the chain sees one. What would change nothing on chain is not sent: ' +
+  'it is answered with the transaction that did it, or an empty hash where that is not known.'
+
+const REVOCATION =
+  'While the owner has trades that have not settled, what they need is not taken back (409, with their ids).'
 
 type Operation<Body extends TSchema> = {
   readonly name: string
@@ -62,10 +66,11 @@ type Operation<Body extends TSchema> = {
   /** How often its cost is counted; once if not said. */
   readonly times?: (body: Static<Body>) => number
   readonly read: (body: Static<Body>) => RelayOperation | Rejection
+  readonly errors?: readonly RejectionCode[]
 }
 
 function described<Body extends TSchema>(operation: Operation<Body>) {
-  const { name, body, summary, description, examples } = operation
+  const { name, body, summary, description, examples, errors = [] } = operation
   return {
     method: 'POST',
     path: `/api/v1/relayer/${name}`,
@@ -75,7 +80,7 @@ function described<Body extends TSchema>(operation: Operation<Body>) {
     summary,
     description: `${description} ${IDEMPOTENT}`,
     body,
-    errors: ERRORS,
+    errors: [...ERRORS, ...errors],
     shownErrors: RELAY_REJECTIONS,
     errorBody: relayerErrorBody,
     shownBody: examples,
@@ -112,8 +117,8 @@ export function relayerOperations(desk: RelayDesk): AnswerRoute[] {
   const permit = {
     body: StablecoinPermitBody,
     summary: 'Let the exchange spend stablecoin',
-    description:
-      "An ERC-2612 permit: the owner's allowance of `value` for the settlement contract, or for the conditional tokens.",
+    description: `An ERC-2612 permit: the owner's allowance of \`value\` for the settlement contract, or for the conditional tokens. ${REVOCATION}`,
+    errors: ['TRADES_PENDING'] as const,
     examples: { 'without limit': PERMIT_EXAMPLE },
     read: stablecoinPermitOf,
   }
@@ -132,7 +137,8 @@ export function relayerOperations(desk: RelayDesk): AnswerRoute[] {
       name: 'ctf-approval',
       body: CtfApprovalBody,
       summary: 'Let the exchange move outcome tokens, or stop it',
-      description: "`setApprovalForAll` of the conditional tokens by the owner's signature.",
+      description: `\`setApprovalForAll\` of the conditional tokens by the owner's signature. ${REVOCATION}`,
+      errors: ['TRADES_PENDING'],
       examples: { approve: APPROVAL_EXAMPLE },
       read: ctfApprovalOf,
     }),

@@ -1,5 +1,6 @@
 /** Examples of relayed operations for the OpenAPI document. They have the right shape; no wallet signed them. */
 
+import type { TradeId } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import { MARKET_ID, SUBMISSION_EXAMPLE, TRADER } from '../orders/order-examples.ts'
 
@@ -89,6 +90,14 @@ export const RELAY_REJECTIONS: readonly Rejection[] = [
     `invalid signature: recovered 0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC, expected ${TRADER}; the digest hashed is ${TX_HASH}, with nonce 3`,
   ),
   reject('WOULD_REVERT', 'marketAddress', 'the market is not resolved'),
+  {
+    ...reject(
+      'TRADES_PENDING',
+      'approved',
+      'a trade that has not settled yet would lack it: ask again when the chain has decided',
+    ),
+    tradeIds: [`${MARKET_ID}-7-0` as TradeId],
+  },
   reject('INSUFFICIENT_FUNDS', 'owner', 'the owner holds neither stablecoin nor outcome tokens'),
 ]
 

@@ -150,7 +150,13 @@ export const CancelAllBeforeBody = Type.Object(
 )
 
 export const Relayed = Type.Object(
-  { success: Type.Literal(true), tx_hash: Type.String({ description: 'The transaction' }) },
+  {
+    success: Type.Literal(true),
+    tx_hash: Type.String({
+      description:
+        'The transaction; empty where none was needed and the one that did it is not known',
+    }),
+  },
   { title: 'Relayed' },
 )
 

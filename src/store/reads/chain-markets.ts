@@ -68,7 +68,7 @@ export type AssertionRecord = {
   readonly endedTx: string | null
 }
 
-export type TokenBalance = {
+type TokenBalance = {
   readonly holder: Address
   readonly marketId: MarketId
   readonly outcome: Outcome
@@ -302,6 +302,30 @@ export async function tokenBalancesOf(
     balance: String(row.balance),
     blockNumber: Number(row.block_number),
   }))
+}
+
+/** The outcome tokens of a holder that have not lost, together, as decimal text. */
+export async function tokensHeldBy(
+  database: Database,
+  { holder, chainId }: { readonly holder: Address; readonly chainId: number },
+): Promise<string> {
+  const held = await tokenBalancesOf(database, holder, chainId)
+  if (held.length === 0) return '0'
+  const markets = [...new Set(held.map(({ marketId }) => marketId))]
+  const over = await select(
+    database,
+    `select market_id, winning_outcome from chain_markets
+      where winning_outcome is not null and market_id in (${markets.map(() => '?')})`,
+    markets.map(bytesOf),
+  )
+  const winners = new Map(
+    over.map((row) => [hexOf(row.market_id as Uint8Array), Number(row.winning_outcome)]),
+  )
+  let sum = 0n
+  for (const { marketId, outcome, balance } of held) {
+    if ((winners.get(marketId) ?? outcome) === outcome) sum += BigInt(balance)
+  }
+  return String(sum)
 }
 
 const MARKET_COLUMNS = `market_id, chain_id, contract_address, maker, question, description, category,

@@ -1,5 +1,6 @@
 /** Reads of claims: redemptions through the relayer, the newest first. */
 
+import type { Address, MarketId } from '#domain/ids.ts'
 import type { ClaimRecord, ClaimStatus, RelayKey } from '#domain/relay.ts'
 import { type Database, read } from '../engine/database.ts'
 import { ClaimEntity } from '../entities/claim.ts'
@@ -27,6 +28,21 @@ export async function claimsByStatus(
   const next =
     last === undefined ? undefined : { atMs: last.submittedAtMs, item: last.item, key: last.key }
   return { claims: found.map(claimRecord), count, next }
+}
+
+/** The transaction of the newest redemption of a market by a user, where one is confirmed. */
+export async function redemptionOf(
+  database: Database,
+  filter: {
+    readonly chainId: number
+    readonly userAddress: Address
+    readonly marketId: MarketId
+  },
+): Promise<string | undefined> {
+  const [found] = await read(database, (em) =>
+    em.find(ClaimEntity, { ...filter, status: 'confirmed' }, newest(1)),
+  )
+  return found?.txHash ?? undefined
 }
 
 function olderThan({ atMs, item, key }: ClaimPlace) {

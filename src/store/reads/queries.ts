@@ -19,7 +19,7 @@ import {
   quickMarketsOfAsset,
   unfinishedQuickMarkets,
 } from '../writes/quick-markets.ts'
-import { relayByKey, relayGasSince, unfinishedRelays } from '../writes/relays.ts'
+import { confirmedRelaysOf, relayByKey, relayGasSince, unfinishedRelays } from '../writes/relays.ts'
 import { type JournalFilter, journalOf, transactionByHash } from '../writes/transactions.ts'
 import { type CandleFilter, type CandleRecord, candles } from './candles.ts'
 import {
@@ -34,10 +34,9 @@ import {
   listChainMarkets,
   marketsToReconcile,
   marketsWithoutPayout,
-  type TokenBalance,
-  tokenBalancesOf,
+  tokensHeldBy,
 } from './chain-markets.ts'
-import { type ClaimFilter, type ClaimPlace, claimsByStatus } from './claims.ts'
+import { type ClaimFilter, type ClaimPlace, claimsByStatus, redemptionOf } from './claims.ts'
 import {
   listMarkets,
   type MarketFilter,
@@ -60,6 +59,8 @@ import { type ChainStats, chainStats, type MarketStats, marketStats } from './st
 import {
   failedTradesSince,
   newestPendingTrades,
+  type PendingNeeds,
+  pendingNeedsOf,
   recentTrades,
   type TradePage,
   type TradeRecord,
@@ -114,13 +115,16 @@ export type Queries = {
     takes: { chainId: number; endedBySec: number; limit: number }
     answers: AssertionRecord[]
   }
-  tokenBalancesOf: { takes: { holder: Address; chainId: number }; answers: TokenBalance[] }
+  tokensHeldBy: { takes: { holder: Address; chainId: number }; answers: string }
   relayByKey: { takes: { key: RelayKey }; answers: RelayRecord | undefined }
   unfinishedRelays: { takes: { chainId: number; limit: number }; answers: RelayRecord[] }
   relayGasSince: {
-    takes: { chainId: number; owner?: Address; sinceMs: number }
+    takes: Parameters<typeof relayGasSince>[1]
     answers: number
   }
+  confirmedRelaysOf: { takes: Parameters<typeof confirmedRelaysOf>[1]; answers: string[] }
+  redemptionOf: { takes: Parameters<typeof redemptionOf>[1]; answers: string | undefined }
+  pendingNeedsOf: { takes: Parameters<typeof pendingNeedsOf>[1]; answers: PendingNeeds }
   claimsByStatus: {
     takes: ClaimFilter
     answers: { claims: ClaimRecord[]; count: number; next: ClaimPlace | undefined }
@@ -196,10 +200,13 @@ const answers: {
   assertionsOfMarket: (database, { marketId }) => assertionsOfMarket(database, marketId),
   assertionsToSettle,
   marketsWithoutPayout,
-  tokenBalancesOf: (database, { holder, chainId }) => tokenBalancesOf(database, holder, chainId),
+  tokensHeldBy,
   relayByKey,
   unfinishedRelays,
   relayGasSince,
+  confirmedRelaysOf,
+  redemptionOf,
+  pendingNeedsOf,
   claimsByStatus,
   pendingTradesWithOrders,
   tradesWithOrders,

@@ -5,11 +5,12 @@
 
 import assert from 'node:assert/strict'
 import type { MarketId } from '#domain/ids.ts'
-import type {
-  QuickChainStage,
-  QuickMarket,
-  QuickResolution,
-  QuickTerms,
+import {
+  decidingPrice,
+  type QuickChainStage,
+  type QuickMarket,
+  type QuickResolution,
+  type QuickTerms,
 } from '#domain/quick-market.ts'
 import { type Database, read, transact } from '../engine/database.ts'
 import { bytesOf } from '../engine/hex.ts'
@@ -59,7 +60,7 @@ export async function resolveQuickMarket(
       `update quick_markets set end_price_e8 = ?, outcome = ?, resolution = ?, resolved_at_ms = ?
         where chain_id = ? and market_id = ? and outcome is null`,
       [
-        resolution.end.price,
+        decidingPrice(resolution),
         resolution.outcome,
         JSON.stringify(resolution),
         atMs,

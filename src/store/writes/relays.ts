@@ -4,7 +4,15 @@
  */
 
 import type { Address } from '#domain/ids.ts'
-import type { Claim, RelayKey, RelayKind, RelayRecord, RelayStatus } from '#domain/relay.ts'
+import {
+  type Claim,
+  REDEMPTION_KINDS,
+  type RelayKey,
+  type RelayKind,
+  type RelayPurpose,
+  type RelayRecord,
+  type RelayStatus,
+} from '#domain/relay.ts'
 import { type Database, read, transact } from '../engine/database.ts'
 import { bytesOf } from '../engine/hex.ts'
 import { RelayEntity } from '../entities/relay.ts'
@@ -173,24 +181,60 @@ export async function unfinishedRelays(
   return found.map(relayRecord)
 }
 
-/** The gas that was spent, or may be, on operations opened since then; of one owner or of all. */
+/**
+ * The gas that was spent, or may be, on operations opened since then; of one owner or of all, out of
+ * one budget or both.
+ */
 export async function relayGasSince(
   database: Database,
-  filter: { readonly chainId: number; readonly owner?: Address; readonly sinceMs: number },
+  filter: {
+    readonly chainId: number
+    readonly owner?: Address
+    readonly purpose?: RelayPurpose
+    readonly sinceMs: number
+  },
 ): Promise<number> {
-  const { chainId, owner, sinceMs } = filter
+  const { chainId, owner, purpose, sinceMs } = filter
+  const ofOwner = owner === undefined ? '' : ' and owner = ?'
+  const not = purpose === 'redemption' ? '' : ' not'
+  const ofPurpose =
+    purpose === undefined ? '' : ` and kind${not} in (${REDEMPTION_KINDS.map(() => '?')})`
   const rows = await read(database, (em) =>
     em
       .getConnection()
       .execute<{ gas: number | string | null }[]>(
-        `select sum(gas) as gas from relays where chain_id = ? and opened_at_ms >= ?${
-          owner === undefined ? '' : ' and owner = ?'
-        }`,
-        [chainId, sinceMs, ...(owner === undefined ? [] : [bytesOf(owner)])],
+        `select sum(gas) as gas from relays where chain_id = ? and opened_at_ms >= ?${ofOwner}${ofPurpose}`,
+        [
+          chainId,
+          sinceMs,
+          ...(owner === undefined ? [] : [bytesOf(owner)]),
+          ...(purpose === undefined ? [] : REDEMPTION_KINDS),
+        ],
         'all',
       ),
   )
   return Number(rows[0]?.gas ?? 0)
+}
+
+/** The transactions of an owner's newest confirmed operations of one kind, the newest first. */
+export async function confirmedRelaysOf(
+  database: Database,
+  filter: {
+    readonly chainId: number
+    readonly owner: Address
+    readonly kind: RelayKind
+    readonly limit: number
+  },
+): Promise<string[]> {
+  const { limit, ...where } = filter
+  const found = await read(database, (em) =>
+    em.find(
+      RelayEntity,
+      { ...where, status: 'confirmed' },
+      { orderBy: { openedAtMs: 'desc', key: 'asc' }, limit, disableIdentityMap: true },
+    ),
+  )
+  return found.map(({ txHash }) => txHash ?? '')
 }
 
 type RelayRow = {

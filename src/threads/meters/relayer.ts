@@ -59,10 +59,13 @@ export function relayerMeters({ registry, log }: Kit, state: () => RelayerState 
   })
   new Gauge({
     name: 'sibyl_relayer_gas_today',
-    help: 'Gas of today, what is under way by its limit',
+    help: 'Gas of today by the budget that pays, what is under way by its limit',
+    labelNames: ['purpose'],
     registers,
     collect() {
-      this.set(state()?.gasToday ?? 0)
+      const { redemption = 0, other = 0 } = state()?.gasToday ?? {}
+      this.set({ purpose: 'redemption' }, redemption)
+      this.set({ purpose: 'other' }, other)
     },
   })
   /** The keys that were said to be low: it is said once. */
@@ -80,6 +83,9 @@ export function relayerMeters({ registry, log }: Kit, state: () => RelayerState 
         }
         case 'repeated':
           operations.inc({ kind: event.kind, result: 'repeated' })
+          return
+        case 'unneeded':
+          operations.inc({ kind: event.kind, result: 'unneeded' })
           return
         case 'refused': {
           const { kind, rejection } = event

@@ -26,7 +26,13 @@ import {
 import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
-import { endSecOf, outcomeOf, type QuickMarket } from '#domain/quick-market.ts'
+import {
+  averagedSecs,
+  decidingPrice,
+  endSecOf,
+  outcomeOf,
+  type QuickMarket,
+} from '#domain/quick-market.ts'
 import { makeFailover } from '#feeds/failover.ts'
 import type { Feed } from '#feeds/feed.ts'
 import { type Served, serve } from '#runtime/serve.ts'
@@ -179,9 +185,9 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
           unsure(async () => {
             const created = chain.created.get(marketId)
             assert.ok(created !== undefined && resolution !== null)
-            const { source, start, end, outcome } = resolution
+            const { source, start, outcome } = resolution
             if (source === created.source) assert.equal(start.price, created.strike)
-            assert.equal(outcome, outcomeOf(start.price, end.price))
+            assert.equal(outcome, outcomeOf(start.price, decidingPrice(resolution)))
             const there = chain.resolved.get(marketId)
             if (there !== undefined) assert.equal(there, outcome)
             chain.resolved.set(marketId, outcome)
@@ -334,7 +340,9 @@ export function assertDay(day: Day): void {
       assert.equal(chain.resolved.get(marketId), resolution.outcome, label)
       assert.equal(resolution.source, resolution.start.source)
       if (resolution.source === strike.source) assert.deepEqual(resolution.start, strike)
-      for (const mark of [strike, resolution.start, resolution.end]) {
+      const others = (resolution.compared ?? []).flatMap(({ start, end }) => [start ?? end, end])
+      const averaged = resolution.average?.marks ?? []
+      for (const mark of [strike, resolution.start, resolution.end, ...others, ...averaged]) {
         // What is not exact says so, and is what its source reported later within the bound.
         const atMs = mark.exact ? mark.boundarySec * 1_000 : mark.atMs
         const truth = simulator.tickAt(mark.source, asset, atMs)
@@ -343,7 +351,21 @@ export function assertDay(day: Day): void {
       }
       if (!strike.exact || !resolution.start.exact || !resolution.end.exact) continue
       const at = (sec: number) => simulator.tickAt(resolution.source, asset, sec * 1_000).price
-      assert.equal(resolution.outcome, outcomeOf(at(startSec), at(endSecOf(market))), label)
+      const { average } = resolution
+      const isContested = (resolution.compared ?? []).some(({ start, end }) => {
+        const move = end.price - (start ?? strike).price
+        return at(endSecOf(market)) >= at(startSec) ? move < 0 : move > 0
+      })
+      assert.equal(average !== undefined, isContested, label)
+      if (average === undefined) {
+        assert.equal(resolution.outcome, outcomeOf(at(startSec), at(endSecOf(market))), label)
+        continue
+      }
+      if (!average.marks.every(({ exact }) => exact)) continue
+      const mean = averagedSecs(endSecOf(market), INTERVAL_SEC).map(at)
+      const sum = mean.reduce((total, price) => total + price, 0)
+      assert.equal(average.price, Math.floor(sum / mean.length), label)
+      assert.equal(resolution.outcome, outcomeOf(at(startSec), average.price), label)
     }
     for (let sec = START_MS / 1_000 + 60; sec * 1_000 < endMs - 900_000; sec += 900) {
       const isThere = seen.has(sec) || day.missed.has(`${asset} ${sec}`)

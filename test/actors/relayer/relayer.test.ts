@@ -13,9 +13,18 @@ import type {
 } from '#actors/relayer/state.ts'
 import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
 import { Fault } from '#domain/fault.ts'
-import type { Address } from '#domain/ids.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { RELAYS_UNREDEEMING_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
-import type { CtfApproval, RelayKey, RelayOperation, RelayRecord, Uint256 } from '#domain/relay.ts'
+import {
+  type CtfApproval,
+  type CtfRedemption,
+  purposeOf,
+  type RelayKey,
+  type RelayOperation,
+  type RelayRecord,
+  type Uint256,
+} from '#domain/relay.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { RelayChange } from '#store/writes/relays.ts'
 import { type SimulatedClock, simulatedClock } from '../../support/simulated-clock.ts'
@@ -25,8 +34,10 @@ const LANES = [`0x${'1'.repeat(40)}`, `0x${'2'.repeat(40)}`] as Address[]
 const RULES: RelayerRules = {
   chainId: 1,
   ownerRate: undefined,
-  ownerGasPerDay: 1_000_000,
-  gasPerDay: 10_000_000,
+  gasPerDay: {
+    redemption: { ownerGas: 1_000_000, allGas: 10_000_000 },
+    other: { ownerGas: 1_000_000, allGas: 10_000_000 },
+  },
   balanceMin: 10n,
   balanceLow: 100n,
   stuckAfterMs: 5_000,
@@ -49,6 +60,8 @@ class World {
   balances = ['1000', '1000']
   fault: Partial<Record<keyof RelayerPorts, Error>> = {}
   verdict: Rejection | undefined
+  /** The chain is as asked for already. */
+  done: { doneBy?: string } = {}
   /** The work is done and its answer lost on the way back. */
   lostAfter: 'open' | undefined
 
@@ -57,20 +70,22 @@ class World {
     if (fault !== undefined) throw fault
   }
 
-  readonly ports: RelayerPorts = {
+  readonly ports: { -readonly [Port in keyof RelayerPorts]: RelayerPorts[Port] } = {
     recover: async () => this.open,
     unfinished: async () => [...this.rows.values()].filter(({ status }) => isUnfinished(status)),
-    gasSince: async () => 0,
-    find: async (key, owner) => {
+    gasSince: async () => ({ redemption: 0, other: 0 }),
+    find: async (key, { owner, kind }) => {
       this.#may('find')
       let gas = 0
-      for (const row of this.rows.values()) if (row.owner === owner) gas += row.gas
+      for (const row of this.rows.values()) {
+        if (row.owner === owner && purposeOf(row.kind) === purposeOf(kind)) gas += row.gas
+      }
       return { record: this.rows.get(key), gas }
     },
     examine: async (operation) => {
       this.#may('examine')
       this.examined.push(operation)
-      return this.verdict ?? { claims: [], ownBond: false }
+      return this.verdict ?? { claims: [], ownBond: false, ...this.done }
     },
     attempt: async (_operation, _examination, [lane]) => {
       this.#may('attempt')
@@ -143,12 +158,14 @@ function hashOf(nonce: number): string {
   return `0x${String(nonce).padStart(64, '0')}`
 }
 
+type Asked = CtfApproval | CtfRedemption
+
 type Harness = {
   readonly world: World
   readonly clock: SimulatedClock
   readonly state: RelayerState
   readonly events: RelayerEvent[]
-  relay(operation: CtfApproval, deadlineMs?: number): Promise<RelayAnswer | Rejection>
+  relay(operation: Asked, deadlineMs?: number): Promise<RelayAnswer | Rejection>
   /** Lets everything that can happen now happen. */
   settle(): Promise<void>
   advance(ms: number): Promise<void>
@@ -200,7 +217,7 @@ async function start(world = new World(), rules: Partial<RelayerRules> = {}): Pr
   }
 }
 
-function keyOf({ owner, deadline }: CtfApproval): RelayKey {
+function keyOf({ owner, deadline }: Asked): RelayKey {
   return `0x${owner.slice(2)}${deadline.padStart(24, '0')}`
 }
 
@@ -215,6 +232,18 @@ function approval(owner: string, number = 1): CtfApproval {
     v: 27,
     r: '0x',
     s: '0x',
+  }
+}
+
+function redemption(owner: string, number = 1): CtfRedemption {
+  const { approved: _, operator, ...rest } = approval(owner, number)
+  return {
+    ...rest,
+    kind: 'ctf-redemption',
+    collateralToken: operator,
+    parentCollectionId: '0x',
+    conditionId: '0x' as MarketId,
+    indexSets: [],
   }
 }
 
@@ -458,8 +487,7 @@ test('an owner has so many operations a minute, counted once his signature is go
 
 test('gas is limited by owner and in all, counted as it was used, and anew each day', async () => {
   const { world, relay, advance, clock } = await start(new World(), {
-    ownerGasPerDay: 250_000,
-    gasPerDay: 400_000,
+    gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 250_000, allGas: 400_000 } },
   })
   const next = async (owner: string, number: number) => {
     const answer = await relay(approval(owner, number))
@@ -481,4 +509,69 @@ test('gas is limited by owner and in all, counted as it was used, and anew each 
   for (const row of world.rows.values()) world.rows.set(row.key, { ...row, gas: 0 })
   clock.advance(86_400_000)
   assert.equal(await next('a', 5), 'pending')
+})
+
+test('what would change nothing is answered with what did it, and nothing is sent or spent', async () => {
+  const { world, relay, state, events } = await start(new World(), {
+    gasPerDay: { ...RULES.gasPerDay, other: { ownerGas: 0, allGas: 0 } },
+  })
+  world.done = { doneBy: hashOf(7) }
+  for (let at = 0; at < 8; at++) {
+    assert.deepEqual(await relay(approval('a', at)), { txHash: hashOf(7), status: 'confirmed' })
+  }
+  // Nobody knows which transaction it was.
+  world.done = { doneBy: '' }
+  assert.deepEqual(await relay(approval('a', 9)), { txHash: '', status: 'confirmed' })
+  assert.deepEqual([world.sent.length, world.rows.size, state.underway.size], [0, 0, 0])
+  assert.equal(events.filter(({ type }) => type === 'unneeded').length, 9)
+})
+
+test('approvals that have used up their gas leave that of redemptions untouched, and the other way round', async () => {
+  const tight = { ownerGas: 250_000, allGas: 400_000 }
+  const { relay, world, advance, state } = await start(new World(), {
+    gasPerDay: { redemption: tight, other: tight },
+  })
+  const next = async (operation: Asked) => {
+    const answer = await relay(operation)
+    if (!isRejection(answer)) {
+      world.tell(world.sent.length - 1, 'finished')
+      await advance(100)
+    }
+    return code(answer)
+  }
+  // Strangers spend all that there is for approvals.
+  for (const owner of ['b', 'c', 'd', 'e', 'f', '1']) {
+    assert.equal(await next(approval(owner)), 'pending')
+  }
+  assert.equal(await next(approval('9')), 'RELAYER_UNAVAILABLE')
+  assert.equal(await next(redemption('a', 2)), 'pending')
+  assert.equal(await next(redemption('a', 3)), 'pending')
+  assert.equal(await next(redemption('a', 4)), 'pending')
+  // His own share of redemptions is limited too, apart from his approvals.
+  assert.equal(await next(redemption('a', 5)), 'RATE_LIMITED')
+  assert.deepEqual(state.gasToday, { redemption: 180_000, other: 360_000 })
+})
+
+test('when much is under way the last places are for redemptions', async () => {
+  const { world, relay, state } = await start()
+  // Requests that the database does not answer, as many as there may be of other operations.
+  let answer = (): void => {}
+  const held = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  const { find } = world.ports
+  world.ports.find = async (...asked) => {
+    await held
+    return find(...asked)
+  }
+  const waiting = Array.from({ length: RELAYS_UNREDEEMING_MAX }, (_, at) =>
+    relay(approval('a', at)),
+  )
+  assert.equal(code(await relay(approval('b'))), 'OVERLOADED')
+  const redeemed = relay(redemption('c', 9_999))
+  assert.equal(code(await relay(approval('d'))), 'OVERLOADED')
+  assert.equal(state.underway.size, RELAYS_UNREDEEMING_MAX + 1)
+  answer()
+  assert.equal(code(await redeemed), 'pending')
+  assert.equal(code(await waiting[0]!), 'pending')
 })

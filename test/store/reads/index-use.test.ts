@@ -39,6 +39,7 @@ const ASKED: QueryTask[] = [
   ask('tradesOfUser', { user: address('t3'), chainId: 3, limit: 10 }),
   ask('pendingTradesWithOrders', { chainId: 3, limit: 10 }),
   ask('newestPendingTrades', { limit: 10 }),
+  ask('pendingNeedsOf', { chainId: 3, trader: address('t3'), side: 'buyer', limit: 10 }),
   ask('failedTradesSince', { sinceMs: START_MS + 1_990, limit: 10 }),
   ask('pricesSince', { asset: 'BTC', sinceSec: 1_700_000_900, limit: 10 }),
   ask('marksSince', { sinceSec: 1_700_900_000, limit: 10 }),

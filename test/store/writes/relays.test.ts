@@ -4,9 +4,10 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import type { Claim, ClaimRecord, RelayKey } from '#domain/relay.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { migrate } from '#store/engine/migrate.ts'
-import { type ClaimPlace, claimsByStatus } from '#store/reads/claims.ts'
+import { type ClaimPlace, claimsByStatus, redemptionOf } from '#store/reads/claims.ts'
 import {
   changeRelay,
+  confirmedRelaysOf,
   type OpenedRelay,
   openRelay,
   type RelayChange,
@@ -117,6 +118,41 @@ await onBothDatabases('relays and claims', ({ fresh }) => {
     const failed = await claimsByStatus(database, { status: 'failed', limit: 1 })
     assert.equal(failed.claims[0]?.userAddress, other.owner)
     assert.equal(failed.claims[0]?.reason.length, 1_000)
+  })
+
+  it('what did it already is found: of an owner and a kind, and of a market', async () => {
+    const owner = user()
+    const chainId = ++made
+    const mine = { owner, chainId }
+    const [first, second] = [
+      relayOf({ ...mine, kind: 'ctf-approval' }),
+      relayOf({ ...mine, kind: 'ctf-approval', atMs: NOW_MS + 5 }),
+    ]
+    const redeemed = relayOf(mine)
+    const claim = claimOf(redeemed)
+    for (const relay of [first, second]) await openRelay(database, relay)
+    await openRelay(database, { ...redeemed, claims: [claim] })
+    const asked = { ...mine, kind: 'ctf-approval', limit: 5 } as const
+    assert.deepEqual(await confirmedRelaysOf(database, asked), [])
+    const { marketId } = claim
+    const market = { chainId, userAddress: owner, marketId }
+    assert.equal(await redemptionOf(database, market), undefined)
+    const hashes = [hex(32), hex(32), hex(32)]
+    for (const [at, relay] of [first, second, redeemed].entries()) {
+      const change = changeOf(relay, { status: 'confirmed', txHash: hashes[at]! })
+      await changeRelay(database, change)
+    }
+    assert.deepEqual(await confirmedRelaysOf(database, asked), [hashes[1], hashes[0]])
+    assert.equal(await redemptionOf(database, market), hashes[2])
+    const other = { ...market, marketId: hex(32) as MarketId }
+    assert.equal(await redemptionOf(database, other), undefined)
+    // Redemptions are counted apart.
+    const spent = async (purpose?: 'redemption' | 'other') =>
+      relayGasSince(database, { ...mine, sinceMs: 0, ...(purpose && { purpose }) })
+    assert.deepEqual(
+      [await spent(), await spent('redemption'), await spent('other')],
+      [300_000, 100_000, 200_000],
+    )
   })
 
   it('claims are listed page by page, each once', async () => {

@@ -1,0 +1,187 @@
+/** Ends near the strike: where the sources do not agree about the side, the written rule decides. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import { NO, YES } from '#domain/order.ts'
+import { type Random, randomFrom } from '../../support/random.ts'
+import { START_SEC, world } from './quick-world.ts'
+
+const AVERAGED = [840, 850, 860, 870, 880, 890]
+const SEEDS = process.env.TEST_SEED?.split(',').map(Number) ?? [
+  1,
+  2,
+  3,
+  Math.floor(Math.random() * 2 ** 31),
+]
+
+test('a print above the strike does not decide when another source went down: the minute before does', async () => {
+  const { until, speaker, market } = world()
+  await speaker('pyth')
+  await until(0, { pyth: 100, binance: 100.5 })
+  await until(860, { pyth: 99.5, binance: 100.25 })
+  await until(899, { pyth: 100.25, binance: 100.25 })
+  await until(900, { pyth: 100.25, binance: 100.25 })
+  const { source, start, end, outcome, compared, average } = market()!.resolution!
+  // 99.5 at 840, 850 and 860, 100.25 at 870, 880 and 890.
+  assert.deepEqual(
+    [source, start.price, end.price, average?.price, outcome],
+    ['pyth', 100e8, 100.25e8, 99.875e8, NO],
+  )
+  assert.deepEqual(
+    average?.marks.map(({ boundarySec, price, source }) => [
+      boundarySec - START_SEC,
+      price,
+      source,
+    ]),
+    AVERAGED.map((sec) => [sec, (sec <= 860 ? 99.5 : 100.25) * 1e8, 'pyth']),
+  )
+  assert.deepEqual(
+    compared?.map((marks) => [marks.start?.price, marks.end.price, marks.end.source]),
+    [[100.5e8, 100.25e8, 'binance']],
+  )
+})
+
+test('another source that is above or below by as much as ever says the same side', async () => {
+  const { until, speaker, market } = world()
+  await speaker('pyth')
+  // Dearer by half a percent all the time: the prices straddle nothing, both went down.
+  await until(0, { pyth: 100, binance: 100.5, coinbase: 100 })
+  await until(899, { pyth: 101, binance: 101, coinbase: 101 })
+  await until(900, { pyth: 99.75, binance: 100.25, coinbase: 100 })
+  const { outcome, average, compared } = market()!.resolution!
+  // One that stands where it stood says neither up nor down.
+  assert.deepEqual([outcome, average, compared?.length], [NO, undefined, 2])
+})
+
+test('the other sources are waited for, so that who comes first does not matter', async () => {
+  const { until, speaker, market, pass, say, past } = world()
+  await speaker('pyth')
+  await until(0, { pyth: 100, binance: 100, coinbase: 100 })
+  await until(899, { pyth: 99.5, binance: 100, coinbase: 100 })
+  past.set('coinbase 900', 'away')
+  await pass(1)
+  await say('pyth', 100.25)
+  await say('binance', 100.25)
+  // Two agree already; the third was there before the end, and its history cannot be asked.
+  await pass(20)
+  assert.equal(market()?.resolution, null)
+  past.set('coinbase 900', 99.75)
+  await pass(20)
+  assert.equal(market()?.resolution?.average?.price, 99.5e8)
+  assert.equal(market()?.resolution?.outcome, NO)
+})
+
+test('one that cannot tell at all is waited for a minute and a half, and does not count then', async () => {
+  const { until, speaker, market, pass, say, past } = world()
+  await speaker('pyth')
+  await until(0, { pyth: 100, binance: 100, coinbase: 100 })
+  await until(899, { pyth: 99.5, binance: 100, coinbase: 100 })
+  past.set('coinbase 900', 'away')
+  await pass(1)
+  await say('pyth', 100.25)
+  await say('binance', 100.25)
+  await pass(88)
+  assert.equal(market()?.resolution, null)
+  await pass(5)
+  const { outcome, average } = market()!.resolution!
+  assert.deepEqual([outcome, average], [YES, undefined])
+})
+
+test('without reports of the minute before, it is as without a price: a fallback decides in the end', async () => {
+  const { until, speaker, market, pass, say } = world()
+  await speaker('pyth')
+  await until(0, { pyth: 100, binance: 100 })
+  await until(830, { pyth: 100.5, binance: 100 })
+  await until(899, { binance: 100 })
+  await pass(1)
+  await say('pyth', 100.25, { line: 2 })
+  await say('binance', 99.75)
+  await pass(590)
+  assert.equal(market()?.resolution, null)
+  await pass(30)
+  const { source, outcome, average } = market()!.resolution!
+  assert.deepEqual([source, outcome, average], ['binance', NO, undefined])
+})
+
+/** What each source says at each second: steps of 1/128 dollar around the strike, exact as integers. */
+function drawPaths(random: Random): Map<PriceSource, Map<number, number>> {
+  const paths = new Map<PriceSource, Map<number, number>>()
+  for (const source of PRICE_SOURCES) {
+    const path = new Map<number, number>()
+    const basis = random.int(-8, 8)
+    let at = 0
+    for (let sec = -10; sec <= 1_000; sec++) {
+      at = Math.max(-12, Math.min(12, at + random.int(-3, 3)))
+      path.set(sec, 100 + (basis + at) / 128)
+    }
+    paths.set(source, path)
+  }
+  return paths
+}
+
+/** The rule, as docs/prices.md has it. */
+function writtenRule(paths: Map<PriceSource, Map<number, number>>) {
+  const at = (source: PriceSource, sec: number) => paths.get(source)!.get(sec)!
+  const strike = at('pyth', 0)
+  const isUp = at('pyth', 900) >= strike
+  const isContested = (['binance', 'coinbase'] as const).some((source) => {
+    const move = at(source, 900) - at(source, 0)
+    return isUp ? move < 0 : move > 0
+  })
+  const mean = AVERAGED.reduce((sum, sec) => sum + at('pyth', sec), 0) / AVERAGED.length
+  const end = isContested ? Math.floor(mean * 1e8) : at('pyth', 900) * 1e8
+  return { isContested, end, outcome: end >= strike * 1e8 ? YES : NO }
+}
+
+/** Plays a market to its end, with or without silences and losses of memory. */
+async function play(
+  paths: Map<PriceSource, Map<number, number>>,
+  trouble: Random | undefined,
+): Promise<ReturnType<typeof writtenRule>> {
+  const { past, say, speaker, pass, restart, market } = world()
+  for (const [source, path] of paths) {
+    for (const [sec, usd] of path) past.set(`${source} ${sec}`, usd)
+  }
+  await speaker('pyth')
+  const silentUntil = new Map<PriceSource, number>()
+  const lines = new Map<PriceSource, number>()
+  for (let sec = -9; sec <= 1_000; sec++) {
+    await pass(1)
+    // Most of what matters happens near the two boundaries.
+    const isNear = (sec > 820 && sec < 930) || sec < 30
+    if (isNear && trouble?.chance(0.04)) {
+      restart()
+      await speaker('pyth')
+      for (const source of PRICE_SOURCES) lines.set(source, (lines.get(source) ?? 1) + 1)
+    }
+    for (const source of PRICE_SOURCES) {
+      if (isNear && trouble?.chance(0.03)) {
+        silentUntil.set(source, sec + trouble.int(1, 25))
+        lines.set(source, (lines.get(source) ?? 1) + 1)
+      }
+      if ((silentUntil.get(source) ?? -99) > sec) continue
+      await say(source, paths.get(source)!.get(sec)!, { line: lines.get(source) ?? 1 })
+    }
+    if (sec > 900 && market()?.resolution) break
+  }
+  const resolution = market()?.resolution
+  assert.ok(resolution, 'it is decided')
+  const { end, average, outcome } = resolution
+  return { isContested: average !== undefined, end: average?.price ?? end.price, outcome }
+}
+
+for (const seed of SEEDS) {
+  test(`sources that straddle the strike resolve by the written rule, also across restarts, TEST_SEED=${seed}`, async (t) => {
+    const random = randomFrom(seed)
+    let contested = 0
+    for (let round = 0; round < 6; round++) {
+      const paths = drawPaths(random)
+      const expected = writtenRule(paths)
+      contested += Number(expected.isContested)
+      assert.deepEqual(await play(paths, undefined), expected, `round ${round}, undisturbed`)
+      assert.deepEqual(await play(paths, random), expected, `round ${round}, disturbed`)
+    }
+    t.diagnostic(`${contested} of 6 were contested`)
+  })
+}

@@ -1,0 +1,165 @@
+/** Quick markets with an outside that does what a test says: reports, histories, failures, restarts. */
+
+import { newQuickMarkets, quickMarkets } from '#actors/quick-markets/quick-markets.ts'
+import type {
+  QuickMarketsEvent,
+  QuickMarketsOptions,
+  QuickMarketsProtocol,
+  QuickMarketsState,
+} from '#actors/quick-markets/state.ts'
+import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
+import { Fault } from '#domain/fault.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { Mark, QuickMarket } from '#domain/quick-market.ts'
+import { serve } from '#runtime/serve.ts'
+import { simulatedClock } from '../../support/simulated-clock.ts'
+
+export const START_SEC = 1_800_000_000
+const INTERVAL_SEC = 900
+
+const OPTIONS: QuickMarketsOptions = {
+  assets: ['BTC'],
+  sources: PRICE_SOURCES,
+  intervalSec: INTERVAL_SEC,
+  chainId: 31_337,
+  withinMs: 60_000,
+  gapMs: 5_000,
+  patienceMs: 2_000,
+  graceMs: 60_000,
+  ownMs: 600_000,
+  remainingMsMin: 60_000,
+  reportAfterMs: 2_000,
+  deviationMax: 0.01,
+  retryMs: 1_000,
+  retryMsMax: 30_000,
+}
+
+export type World = {
+  /** What each history knows: by source and boundary, in USD. */
+  readonly past: Map<string, number | 'away'>
+  readonly rows: Map<MarketId, QuickMarket>
+  readonly events: QuickMarketsEvent[]
+  readonly calls: string[]
+  /** What fails while it is in here. */
+  readonly broken: Set<string>
+  say(source: PriceSource, usd: number, fields?: Partial<Observation>): Promise<void>
+  speaker(source: PriceSource | undefined): Promise<void>
+  /** Lets the time pass, a second at a time. */
+  pass(seconds: number): Promise<void>
+  /** Speaks for every source each second until so many seconds after the start. */
+  until(second: number, prices: Partial<Record<PriceSource, number>>): Promise<void>
+  /** Forgets what is in memory, and begins anew from what is recorded. */
+  restart(): void
+  market(): QuickMarket | undefined
+}
+
+export function world(beforeStartSec = 10): World {
+  const clock = simulatedClock((START_SEC - beforeStartSec) * 1_000)
+  const past: World['past'] = new Map()
+  const rows: World['rows'] = new Map()
+  const marks: Mark[] = []
+  const events: QuickMarketsEvent[] = []
+  const calls: string[] = []
+  const broken = new Set<string>()
+  const idOf = (startSec: number) => `0x${startSec.toString(16).padStart(64, '0')}` as MarketId
+  const doing = async <T>(name: string, work: () => T): Promise<T> => {
+    calls.push(name)
+    if (broken.has(name)) throw new Fault('AWAY', `${name} is away`, { retryable: true })
+    return work()
+  }
+  const change = (marketId: MarketId, fields: Partial<QuickMarket>): QuickMarket => {
+    const changed = { ...rows.get(marketId)!, ...fields }
+    rows.set(marketId, changed)
+    return changed
+  }
+  const begin = () => {
+    const state = newQuickMarkets(
+      OPTIONS,
+      {
+        predict: ({ startSec }) => ({
+          marketId: idOf(startSec),
+          contractAddress: idOf(startSec).slice(0, 42) as Address,
+        }),
+        async priceAt(source, asset, atMs) {
+          calls.push(`history ${source} ${atMs / 1_000 - START_SEC}`)
+          const known = past.get(`${source} ${atMs / 1_000 - START_SEC}`)
+          if (known === 'away') throw new Fault('AWAY', 'away', { retryable: true })
+          if (known === undefined) return undefined
+          const fixed = { asset, source, via: 'history', line: 0, raw: 'past' } as const
+          return { ...fixed, price: known * 1e8, atMs, receivedAtMs: clock.nowMs() }
+        },
+        record: (terms) =>
+          doing('record', () => {
+            const present = rows.get(terms.marketId)
+            if (present !== undefined) return present
+            const row: QuickMarket = {
+              ...terms,
+              ...{ id: rows.size + 1, resolution: null, resolvedAtMs: null },
+              ...{ createTxHash: '', reportTxHash: '', onChain: 'pending' },
+            }
+            rows.set(terms.marketId, row)
+            return row
+          }),
+        decide: ({ marketId, resolution, atMs }) =>
+          doing('decide', () => {
+            const present = rows.get(marketId)!
+            if (present.resolution !== null) return present
+            return change(marketId, { resolution, resolvedAtMs: atMs })
+          }),
+        note: ({ marketId, onChain }) => doing('note', () => change(marketId, { onChain })),
+        recordMarks: async (batch) => void marks.push(...batch.marks),
+        place: () => doing('place', () => undefined),
+        close: () => doing('close', () => undefined),
+        create: () => doing('create', () => `0x${'11'.repeat(32)}`),
+        report: () => doing('report', () => `0x${'22'.repeat(32)}`),
+      },
+      { unfinished: [...rows.values()].filter(({ onChain }) => onChain !== 'reported'), marks },
+    )
+    return serve<QuickMarketsState, QuickMarketsProtocol, QuickMarketsEvent>({
+      behaviour: quickMarkets,
+      select: () => ({ state }),
+      clock,
+      mailboxMax: 1_000,
+      batchMax: 100,
+      full: undefined,
+      say: (said) => events.push(...said),
+    })
+  }
+  let served = begin()
+  const settle = async (): Promise<void> => {
+    do await new Promise((resolve) => setImmediate(resolve))
+    while (served.waiting > 0)
+    await served.drained()
+  }
+  const pass = async (seconds: number): Promise<void> => {
+    for (let second = 0; second < seconds; second++) {
+      clock.advance(1_000)
+      served.hear('Tick', {}, 0, undefined)
+      await settle()
+    }
+  }
+  const say = async (source: PriceSource, usd: number, fields: Partial<Observation> = {}) => {
+    const nowMs = clock.nowMs()
+    const fixed = { asset: 'BTC', source, via: 'stream', line: 1, raw: 'pushed' } as const
+    const observation = { ...fixed, price: usd * 1e8, atMs: nowMs, receivedAtMs: nowMs, ...fields }
+    served.hear('Observed', { observation }, 0, undefined)
+    await settle()
+  }
+  return {
+    ...{ past, rows, events, calls, broken, say, pass },
+    async speaker(source) {
+      served.hear('SpeakerChanged', { asset: 'BTC', source }, 0, undefined)
+      await settle()
+    },
+    async until(second, prices) {
+      while (clock.nowMs() < (START_SEC + second) * 1_000) {
+        await pass(1)
+        for (const [source, usd] of Object.entries(prices)) await say(source as PriceSource, usd)
+      }
+    },
+    restart() {
+      served = begin()
+    },
+    market: () => rows.get(idOf(START_SEC)),
+  }
+}

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { clockViews, makeClockMemory, moveClock, readClock } from '#runtime/clock.ts'
+import { type ClockNews, guardClock } from '#runtime/clock-guard.ts'
+import { randomFrom } from '../support/random.ts'
+
+const START_MS = 1_800_000_000_000
+const BOUND_MS = 60_000
+const CONFIRM_MS = 300_000
+
+function guarded() {
+  let wallMs = START_MS
+  let monotonicMs = 5_000.25
+  const memory = makeClockMemory()
+  const said: ClockNews[] = []
+  const machine = { wallMs: () => wallMs, monotonicMs: () => monotonicMs }
+  const guard = guardClock(memory, {
+    boundMs: BOUND_MS,
+    confirmMs: CONFIRM_MS,
+    machine,
+    say: (news) => said.push(news),
+  })
+  return {
+    memory,
+    guard,
+    said,
+    /** Both clocks go on, a second at a time; the wall clock may go faster or slower. */
+    pass(seconds: number, rate = 1) {
+      for (let second = 0; second < seconds; second++) {
+        wallMs += 1_000 * rate
+        monotonicMs += 1_000
+        guard.look()
+      }
+    },
+    jump: (ms: number) => {
+      wallMs += ms
+    },
+    wall: () => wallMs,
+    /** Since the start, as every thread reads it. */
+    now: () => readClock(clockViews(memory), machine) - START_MS,
+  }
+}
+
+test('while the clocks agree, the wall clock is the time, also when it drifts or is put right a little', () => {
+  const { pass, jump, now, said, wall } = guarded()
+  pass(100)
+  assert.equal(now(), 100_000)
+  jump(20_000)
+  assert.equal(now(), 120_000)
+  pass(10)
+  jump(-5_000)
+  assert.equal(now(), 125_000)
+  // A day that is faster by a second in two hundred comes to seven minutes: followed all along.
+  pass(86_400, 1.005)
+  assert.equal(now(), wall() - START_MS)
+  assert.deepEqual(said, [])
+})
+
+test('a jump is not the time before anybody has looked, and time goes on without it', () => {
+  const { pass, jump, now, said, guard } = guarded()
+  pass(10)
+  jump(3_600_000)
+  assert.equal(now(), 10_000)
+  assert.equal(guard.isJumped, false)
+  pass(30)
+  assert.equal(now(), 40_000)
+  assert.equal(guard.isJumped, true)
+  assert.deepEqual(said, [{ type: 'jumped', byMs: 3_600_000 }])
+  // Back where it should be: it was nothing.
+  jump(-3_600_000)
+  pass(1)
+  assert.equal(now(), 41_000)
+  assert.deepEqual(said.slice(1), [{ type: 'back' }])
+})
+
+test('a jump by which the clock stays is believed after a while: a laptop that was suspended goes on by itself', () => {
+  const { pass, jump, now, said } = guarded()
+  jump(8 * 3_600_000)
+  pass(300)
+  assert.equal(now(), 300_000)
+  pass(1)
+  assert.equal(now(), 8 * 3_600_000 + 301_000)
+  assert.deepEqual(said.at(-1), { type: 'confirmed', byMs: 8 * 3_600_000, by: 'time' })
+})
+
+test('a clock that jumps about is not believed until it goes on evenly', () => {
+  const { pass, jump, now, said } = guarded()
+  for (let at = 0; at < 10; at++) {
+    jump(at % 2 === 0 ? 7_200_000 : 600_000)
+    pass(100)
+    assert.equal(now(), (at + 1) * 100_000)
+  }
+  assert.equal(said.filter(({ type }) => type === 'jumped').length, 10)
+  assert.ok(!said.some(({ type }) => type === 'confirmed'))
+})
+
+test('a new block with that time confirms a jump, one with the time of before contradicts it', () => {
+  const { pass, jump, now, said, guard, wall } = guarded()
+  jump(3_600_000)
+  pass(5)
+  // The newest block is from before the jump: it says nothing.
+  guard.heard(START_MS)
+  guard.heard(START_MS)
+  assert.equal(now(), 5_000)
+  pass(200)
+  guard.heard(START_MS + 200_000)
+  pass(200)
+  guard.heard(START_MS + 400_000)
+  pass(200)
+  assert.equal(now(), 605_000, 'while the chain contradicts, no time is long enough')
+  guard.heard(wall() - 10_000)
+  assert.equal(now(), 3_600_000 + 605_000)
+  assert.deepEqual(said.at(-1), { type: 'confirmed', byMs: 3_600_000, by: 'chain' })
+})
+
+test('a jump back is held too, and the time of a local chain is added as ever', () => {
+  const { pass, jump, now, memory } = guarded()
+  pass(10)
+  jump(-600_000)
+  assert.equal(now(), 10_000)
+  moveClock(memory, 7_200)
+  assert.equal(now(), 7_210_000)
+  pass(301)
+  assert.equal(now(), 7_200_000 - 600_000 + 311_000)
+})
+
+test('whatever the wall clock does, no second is skipped that was not confirmed', () => {
+  const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
+  const random = randomFrom(seed)
+  const { pass, jump, now, said } = guarded()
+  let before = now()
+  for (let step = 0; step < 3_000; step++) {
+    if (random.chance(0.05)) jump(random.int(-20_000_000, 20_000_000))
+    const known = said.length
+    pass(1)
+    const isConfirmed = said.slice(known).some(({ type }) => type === 'confirmed')
+    const moved = now() - before
+    // Within the bound it may be put right at once; beyond it, only by what was confirmed.
+    assert.ok(isConfirmed || Math.abs(moved) <= 2 * BOUND_MS + 2_000, `TEST_SEED=${seed}: ${moved}`)
+    assert.ok(Number.isInteger(now()), `TEST_SEED=${seed}`)
+    before = now()
+  }
+})

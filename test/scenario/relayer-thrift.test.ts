@@ -1,0 +1,160 @@
+/**
+ * What the relayer does not pay for, against the real chain: what is so already, wallets that hold
+ * nothing worth an approval, and taking back what a trade still needs.
+ */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { SibylError } from '#client/sibyl-error.ts'
+import { UNIT } from '../contracts/support/world.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Person, startRelayed } from '../support/relayed.ts'
+
+type Refusal = {
+  success: boolean
+  error: string
+  code: string
+  field?: string
+  tradeIds?: string[]
+}
+
+test('the relayer does not pay for nothing', async (t) => {
+  const relayed = await startRelayed(t, { environment: { SIBYL_SETTLEMENT: 'false' } })
+  const { chain, exchange, person, give } = relayed
+  const { settlement, conditionalTokens, collateral } = chain
+  const approve = (who: Person, approved: boolean, at: number) =>
+    // Another deadline makes it another request.
+    who.client.relayer.ctfApproval({ approved, ttlSeconds: 3_600 + at })
+  const permit = (who: Person, value: bigint, at: number) =>
+    who.client.relayer.stablecoinPermit({ value: Number(value), ttlSeconds: 3_600 + at })
+  const allowance = ({ address }: Person) =>
+    chain.read(collateral, 'allowance', [address, settlement.address])
+  const isApproved = ({ address }: Person) =>
+    chain.read(conditionalTokens, 'isApprovedForAll', [address, settlement.address])
+
+  await t.test(
+    'the same approval and the same permit eight times are one transaction each',
+    async () => {
+      const ann = await person(UNIT)
+      const before = await relayed.sent()
+      const approvals: string[] = []
+      for (let at = 0; at < 8; at++) approvals.push((await approve(ann, true, at)).tx_hash)
+      await eventually(async () => assert.equal(await isApproved(ann), true))
+      const permits: string[] = []
+      for (let at = 0; at < 8; at++) permits.push((await permit(ann, 5n * UNIT, at)).tx_hash)
+      await eventually(async () => assert.equal(await allowance(ann), 5n * UNIT))
+      assert.equal(await relayed.sent(), before + 2)
+      for (const hashes of [approvals, permits]) {
+        const [first, ...others] = hashes
+        assert.match(first!, /^0x[0-9a-f]{64}$/)
+        for (const hash of others) assert.ok(hash === first || hash === '', hash)
+      }
+      // Once the first is confirmed, it is known which transaction did it.
+      await eventually(async () => {
+        assert.equal((await approve(ann, true, 100)).tx_hash, approvals[0])
+        assert.equal((await permit(ann, 5n * UNIT, 100)).tx_hash, permits[0])
+      })
+      // A revocation of what was never approved is nothing either.
+      const bob = await person(UNIT)
+      assert.deepEqual(await approve(bob, false, 0), { success: true, tx_hash: '' })
+      assert.equal(await relayed.sent(), before + 2)
+    },
+  )
+
+  await t.test('a wallet with a millionth of a dollar is refused', async () => {
+    const cem = await person(1n)
+    const before = await relayed.sent()
+    for (const work of [approve(cem, true, 0), permit(cem, 5n, 0)]) {
+      await assert.rejects(work, (error) => {
+        assert.ok(error instanceof SibylError)
+        assert.deepEqual([error.status, error.code], [422, 'INSUFFICIENT_FUNDS'])
+        assert.match(error.message, /^the owner holds 1 of the 1000000 units/)
+        return true
+      })
+    }
+    assert.equal(await relayed.sent(), before)
+  })
+
+  await t.test('what a pending trade needs is not taken back', async () => {
+    const market = await chain.createMarket()
+    const [buyer, seller] = [await person(100n * UNIT), await person(UNIT)]
+    await give(seller, market, { yes: 10n * UNIT })
+    await permit(buyer, 50n * UNIT, 0)
+    await approve(seller, true, 0)
+    await eventually(async () => {
+      const listed = await fetch(`${exchange.url}/api/v1/markets/${market.id}`)
+      assert.equal(listed.status, 200)
+    })
+    const terms = { marketId: market.id, outcome: 'YES', price: '0.5', size: '10' }
+    const orders = { ttlSeconds: 3_600, ...terms } as const
+    await eventually(() => seller.client.orders.place({ ...orders, side: 'sell' } as never))
+    await buyer.client.orders.place({ ...orders, side: 'buy' } as never)
+    // No settlement runs here: it stays matched. It costs 5.
+    type Pending = { trades: { tradeId: string }[] }
+    const tradeIds = await eventually(async () => {
+      const answer = await fetch(`${exchange.url}/api/v1/pending-trades`)
+      const { trades } = (await answer.json()) as Pending
+      assert.equal(trades.length, 1)
+      return trades.map(({ tradeId }) => tradeId)
+    })
+
+    const before = await relayed.sent()
+    const refused = async (work: Promise<{ path: string; body: object }>): Promise<Refusal> => {
+      const { path, body } = await work
+      const answer = await fetch(exchange.url + path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+      assert.equal(answer.status, 409)
+      return (await answer.json()) as Refusal
+    }
+    const sold = await refused(seller.client.relayer.sign.ctfApproval({ approved: false }))
+    assert.deepEqual(sold, {
+      success: false,
+      error: 'a trade that has not settled yet would lack it: ask again when the chain has decided',
+      code: 'TRADES_PENDING',
+      field: 'approved',
+      tradeIds,
+    })
+    for (const value of [0n, 5n * UNIT - 1n]) {
+      const bought = await refused(
+        buyer.client.relayer.sign.stablecoinPermit({ value: Number(value) }),
+      )
+      assert.deepEqual(
+        [bought.code, bought.field, bought.tradeIds],
+        ['TRADES_PENDING', 'value', tradeIds],
+      )
+    }
+    assert.equal(await relayed.sent(), before)
+    assert.equal(await isApproved(seller), true)
+    assert.equal(await allowance(buyer), 50n * UNIT)
+
+    // As much as the trade costs is enough, and what the trade does not need may go.
+    await permit(buyer, 5n * UNIT, 1)
+    await eventually(async () => assert.equal(await allowance(buyer), 5n * UNIT))
+    await approve(buyer, true, 0)
+    await approve(buyer, false, 0)
+    await permit(seller, 7n, 0)
+    await permit(seller, 0n, 0)
+    await eventually(async () => assert.equal(await allowance(seller), 0n))
+    assert.equal(await isApproved(buyer), false)
+  })
+
+  await t.test(
+    'on the devnet a wallet that holds nothing yet may approve and permit, once',
+    async () => {
+      await exchange.stop()
+      await exchange.start({ ...relayed.environment, SIBYL_RELAYER_MIN_HOLDING: '0' })
+      const dan = await person()
+      const before = await relayed.sent()
+      for (let at = 0; at < 3; at++) {
+        await approve(dan, true, at)
+        await permit(dan, 5n, at)
+      }
+      await eventually(async () => assert.equal(await isApproved(dan), true))
+      await eventually(async () => assert.equal(await allowance(dan), 5n))
+      assert.equal(await relayed.sent(), before + 2)
+    },
+  )
+})
