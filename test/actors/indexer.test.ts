@@ -29,8 +29,12 @@ import {
 } from '#store/engine/database.ts'
 import { migrate } from '#store/engine/migrate.ts'
 import {
+  followedTokens,
+  marketsOfContracts,
+  openMarketContracts,
+} from '#store/reads/chain-known.ts'
+import {
   assertionsOfMarket,
-  chainMarketAddresses,
   chainMarketById,
   listChainMarkets,
   marketsToReconcile,
@@ -86,7 +90,9 @@ function follow({ database, confirmations = 0, rangeBlocksMax = 100 }: FollowOpt
       pauseMs: 1,
     }),
     contracts,
-    knownMarkets: (addresses) => chainMarketAddresses(database, chainId, addresses),
+    knownMarkets: (contracts) => marketsOfContracts(database, { chainId, contracts }),
+    knownTokens: (positionIds) => followedTokens(database, { chainId, positionIds }),
+    openMarkets: (limit) => openMarketContracts(database, { chainId, limit }),
   })
   let stopped = false
   /** A dead thread writes nothing more. */
@@ -166,6 +172,7 @@ const TABLES = [
   ['chain_conversions', 'block_number, log_index'],
   ['chain_trades', 'block_number, log_index'],
   ['chain_withdrawn_orders', 'order_hash'],
+  ['chain_set_aside', 'block_number, log_index'],
 ] as const
 
 await onBothDatabases('the indexer', ({ fresh }) => {

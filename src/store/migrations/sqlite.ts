@@ -7,6 +7,7 @@ import { Transactions } from './sqlite/004-transactions.ts'
 import { RelaysClaims } from './sqlite/005-relays-claims.ts'
 import { PricesQuickMarkets } from './sqlite/006-prices-quick-markets.ts'
 import { Reads } from './sqlite/007-reads.ts'
+import { ChainAmounts } from './sqlite/008-chain-amounts.ts'
 
 export const sqliteMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
@@ -16,4 +17,5 @@ export const sqliteMigrations = [
   { name: '005-relays-claims', class: RelaysClaims },
   { name: '006-prices-quick-markets', class: PricesQuickMarkets },
   { name: '007-reads', class: Reads },
+  { name: '008-chain-amounts', class: ChainAmounts },
 ]
