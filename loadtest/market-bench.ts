@@ -6,8 +6,8 @@
  * what a command costs the market thread in CPU time, which a busy machine does not disturb.
  */
 
-import { type MarketProtocol } from '#actors/market/state.ts'
 import { MessageChannel, Worker } from 'node:worker_threads'
+import type { MarketProtocol } from '#actors/market/state.ts'
 import { Channel } from '#runtime/channel.ts'
 import { type BenchResult, median, quick, report, runBench } from './bench.ts'
 import { type FlowCommand, FlowRecorder } from './market-flow.ts'

@@ -214,7 +214,8 @@ async function fromFactory(
 ): Promise<Meaning> {
   const at = atOf(log, atSec)
   if (event.type === 'QuickMarketResolved') {
-    const { marketId, market, winningOutcome, startPrice, endPrice, source } = event
+    const { marketId, market, winningOutcome, startPrice, endPrice } = event
+    const source = textOf(event.source)
     if (!markets.has(`${market}/${marketId}`)) return { why: 'no market has this id and contract' }
     if (!isOutcome(winningOutcome)) return noOutcome(winningOutcome)
     if (isTooLong(MARKET_NAME_CHARS_MAX, source)) return { why: 'its source is too long' }
@@ -229,14 +230,16 @@ async function fromFactory(
     createdAt: atSec,
   }
   if (event.type === 'MarketCreated') {
-    const { question, description, category, maker, expirationSec: expiration } = event
+    const { category, maker, expirationSec: expiration } = event
+    const [question, description] = [textOf(event.question), textOf(event.description)]
     if (isTooLong(MARKET_WORDS_CHARS_MAX, question, description)) {
       return { why: 'its words are too long' }
     }
     const words = { question, description, category, maker, expiration, quick: false }
     return [{ type: 'MarketCreated', ...at, market: { ...common, ...words }, positions }]
   }
-  const { asset, startSec, endSec, startPrice, source } = event
+  const { startSec, endSec, startPrice } = event
+  const [asset, source] = [textOf(event.asset), textOf(event.source)]
   if (isTooLong(MARKET_NAME_CHARS_MAX, asset, source)) return { why: 'its names are too long' }
   const maker = await makerOf(node, event.market, log.blockNumber)
   if (maker === undefined) return { why: 'its contract is not there' }
@@ -373,6 +376,11 @@ function isOutcome(value: number): value is 0 | 1 {
 
 function noOutcome(value: number): Refusal {
   return { why: `there is no outcome ${value}` }
+}
+
+/** Any text but for what databases do not take as text. */
+function textOf(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\ufffd')
 }
 
 function isTooLong(charsMax: number, ...texts: readonly string[]): boolean {

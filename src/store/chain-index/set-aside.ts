@@ -27,7 +27,10 @@ export async function insertSetAside(
       block_number: blockNumber,
       log_index: logIndex,
       event,
-      why: why.toWellFormed().slice(0, WHY_CHARS_MAX).toWellFormed(),
+      why: why
+        .slice(0, WHY_CHARS_MAX)
+        .toWellFormed()
+        .replaceAll(/\p{Cc}/gu, ' '),
       tx_hash: bytesOf(txHash),
       at_sec: atSec,
     })),
