@@ -28,7 +28,7 @@ import {
 import { positionIdOf } from './position-id.ts'
 import { settlementEvent } from './settlement-contract.ts'
 
-export type KnownMarket = { readonly contract: Address; readonly marketId: MarketId }
+type KnownMarket = { readonly contract: Address; readonly marketId: MarketId }
 
 export type ChainReaderOptions = {
   readonly client: ChainClient
@@ -46,7 +46,7 @@ export type ChainReaderOptions = {
   readonly openMarkets: (limit: number) => Promise<readonly Address[]>
 }
 
-export type Told = {
+type Told = {
   readonly events: readonly ChainEvent[]
   readonly setAside: readonly SetAside[]
 }

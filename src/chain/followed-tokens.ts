@@ -15,7 +15,7 @@ import type { Outcome } from '#domain/order.ts'
 import type { TokenEvent } from './conditional-tokens.ts'
 import { collectionPositionId, positionIdOf } from './position-id.ts'
 
-export type Conversion = TokenEvent & {
+type Conversion = TokenEvent & {
   readonly type: 'PositionSplit' | 'PositionsMerged' | 'PayoutRedeemed'
 }
 
