@@ -18,7 +18,7 @@ await onBothDatabases('a hostile chain', ({ fresh }) => {
   it('never stops the indexer, and honest events are counted exactly', async (t) => {
     const seed = Number(process.env.TEST_SEED ?? 7)
     t.diagnostic(`seed ${seed}`)
-    const report = await fuzzChain(database, { seed, logs: 1_500 })
+    const report = await fuzzChain(database, { seed, logs: 700 })
     assert(report.setAside > 0)
   })
 })
