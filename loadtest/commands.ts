@@ -95,6 +95,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'test/contracts/support/fuzz-run.ts',
       about: 'random calls of the settlement contract beside a model [calls [seed]]',
     },
+    chain: {
+      file: 'test/fuzz/fuzz-chain.ts',
+      about: 'hostile logs among honest ones through the indexer, on both databases [logs [seed]]',
+    },
   },
   soak: {
     stream: {

@@ -1,7 +1,8 @@
 /**
  * `npm run audit`: counts everything again that reads are answered from, out of the trades and the
- * chain, and compares. It only reads, and may run beside a working exchange. Ends with 1 where
- * something differs, and with 2 where it could not look.
+ * chain, and compares. It lists the events of the chain that were set aside, the newest. It only reads,
+ * and may run beside a working exchange. Ends with 1 where something differs, and with 2 where it could
+ * not look.
  */
 
 import { makeChainClient } from '#chain/clients.ts'
@@ -11,6 +12,7 @@ import { databaseUrlOf } from '#config/thread-data.ts'
 import { readChainRecord } from '#devnet/chain-record.ts'
 import { toAddress } from '#domain/ids.ts'
 import { auditPositions, heldAt } from '#store/audit/audit-positions.ts'
+import { auditSetAside } from '#store/audit/audit-set-aside.ts'
 import { auditTrades, type Difference } from '#store/audit/audit-trades.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
@@ -46,6 +48,13 @@ async function audit(database: Database, dataDir: string): Promise<Difference[]>
   say(`  ${trades.trades} trades of ${trades.markets} markets, ${trades.candles} candles`)
   const positions = await auditPositions(database)
   say(`  ${positions.positions} positions in ${positions.markets} markets on chain`)
+  const setAside = await auditSetAside(database)
+  say(`  ${setAside.length} events of the chain set aside`)
+  for (const { chainId, txHash, blockNumber, logIndex, event, why } of setAside.slice(-SHOWN_MAX)) {
+    say(
+      `    ${event} in ${txHash} (chain ${chainId}, block ${blockNumber}, log ${logIndex}): ${why}`,
+    )
+  }
   const differences = [...trades.differences, ...positions.differences]
   for (const [id, chain] of Object.entries(readChainRecord(dataDir) ?? {})) {
     differences.push(...(await askChain(database, Number(id), chain)))

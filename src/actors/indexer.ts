@@ -9,9 +9,9 @@
  * truth about where it stands.
  */
 
-import type { RangeReading } from '#chain/chain-reader.ts'
+import type { LogSource, RangeReading } from '#chain/chain-reader.ts'
 import { backoff } from '#domain/backoff.ts'
-import type { BlockMark, ChainEvent } from '#domain/chain-event.ts'
+import type { BlockMark, ChainEvent, SetAside } from '#domain/chain-event.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { CHAIN_EVENTS_PER_RANGE_MAX, CHAIN_MARKS_MAX } from '#domain/limits.ts'
@@ -100,11 +100,16 @@ export type IndexerEvent =
   | ({ readonly type: 'ChainAdvanced' } & ChainFollowerProtocol['ChainAdvanced']['takes'])
   | ({ readonly type: 'ChainRewound' } & ChainFollowerProtocol['ChainRewound']['takes'])
   | ({ readonly type: 'MarketsDue' } & MarketsDue)
+  | {
+      readonly type: 'EventsSetAside'
+      readonly chainId: number
+      readonly setAside: readonly SetAside[]
+    }
 
 /** What the indexer needs of the chain. */
 type IndexedChain = {
   readonly head: () => Promise<BlockMark>
-  readonly range: (after: BlockMark, upTo: number) => Promise<RangeReading>
+  readonly range: (after: BlockMark, upTo: number, by: LogSource) => Promise<RangeReading>
   readonly ancestor: (marks: readonly BlockMark[]) => Promise<BlockMark | undefined>
 }
 
@@ -130,6 +135,10 @@ export type IndexerState = {
   head: number
   /** Blocks of the next range: fewer after a refusal, more after a success. */
   span: number
+  /** Blocks of the range that was asked for last; there are not always as many as the span allows. */
+  asked: number
+  /** Of so many of the next blocks the receipts are read: the node found the logs of one too many. */
+  receiptsFor: number
   busy: boolean
   reconciling: boolean
   /** Failures in a row. */
@@ -142,6 +151,8 @@ export type IndexerState = {
 
 const PAUSE_MS = 200
 const PAUSE_MS_MAX = 5_000
+/** Blocks that are read from receipts after one whose logs were too many: more of that kind may follow. */
+const RECEIPT_BLOCKS = 16
 
 export function newIndexer(
   options: Pick<IndexerState, 'chainId' | 'confirmations' | 'rangeBlocksMax' | 'chain' | 'store'>,
@@ -152,6 +163,8 @@ export function newIndexer(
     marks: [],
     head: -1,
     span: options.rangeBlocksMax,
+    asked: 0,
+    receiptsFor: 0,
     busy: false,
     reconciling: false,
     failures: 0,
@@ -207,9 +220,11 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
       state.why = head.number < indexed.number ? `the node is behind, at ${head.number}` : ''
       return idle(state)
     }
-    const upTo = Math.min(target, indexed.number + state.span)
+    const by = state.receiptsFor > 0 ? 'receipts' : 'logs'
+    const upTo = Math.min(target, indexed.number + (by === 'receipts' ? 1 : state.span))
+    state.asked = upTo - indexed.number
     context.pipe(
-      state.chain.range(indexed, upTo),
+      state.chain.range(indexed, upTo, by),
       (reading) => ({ type: 'RangeRead', message: { reading } }),
       (error) => failed(error, 'ChainFailed'),
     )
@@ -234,6 +249,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
       upTo: reading.upTo,
       marks: reading.marks,
       events: reading.events,
+      setAside: reading.setAside,
       giveUpOrphansOf: reading.upTo.number - state.confirmations,
       atMs: context.nowMs,
     }
@@ -250,11 +266,14 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     state.busy = false
     state.indexed = range.upTo
     state.marks = [...state.marks, ...range.marks].slice(-CHAIN_MARKS_MAX)
-    state.span = Math.min(state.rangeBlocksMax, state.span * 2)
+    if (state.receiptsFor > 0) state.receiptsFor--
+    else state.span = Math.min(state.rangeBlocksMax, state.span * 2)
     state.failures = 0
     state.why = ''
-    const { upTo: indexed, events } = range
-    const { withdrawn } = written
+    const { upTo: indexed } = range
+    const { withdrawn, setAside } = written
+    const events = without(range.events, setAside)
+    if (setAside.length > 0) context.emit({ type: 'EventsSetAside', chainId, setAside })
     context.emit({ type: 'ChainAdvanced', chainId, indexed, head: state.head, events, withdrawn })
     const due = dueOf(events, withdrawn)
     if (isDue(due)) context.emit({ type: 'MarketsDue', ...due })
@@ -326,12 +345,18 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
 
   ChainFailed(state, { code, why }, context) {
     // A range that is too long, or that takes too long to read, is read in parts.
-    if (state.span > 1) state.span = Math.max(1, state.span >> 1)
-    if (code === 'CHAIN_RANGE_TOO_LARGE') {
-      state.busy = false
-      return indexer.Tick(state, {}, context)
+    if (code !== 'CHAIN_RANGE_TOO_LARGE') {
+      state.span = Math.max(1, state.span >> 1)
+      return pause(state, why, context)
     }
-    return pause(state, why, context)
+    state.span = Math.max(1, state.asked >> 1)
+    if (state.asked === 1) {
+      // A block has no parts: not at once, and by another question.
+      state.receiptsFor = RECEIPT_BLOCKS
+      return pause(state, why, context)
+    }
+    state.busy = false
+    return indexer.Tick(state, {}, context)
   },
 
   StoreFailed(state, { why }, context) {
@@ -344,6 +369,17 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
 export function statusOf(state: IndexerState): ChainStatus {
   const { chainId, head, indexed, reorgs, why } = state
   return { chainId, head, indexed: indexed?.number ?? -1, reorgs, why }
+}
+
+/** The events that count: a log that was set aside has none. */
+function without(
+  events: readonly ChainEvent[],
+  setAside: readonly SetAside[],
+): readonly ChainEvent[] {
+  if (setAside.length === 0) return events
+  const placeOf = (event: ChainEvent | SetAside) => `${event.blockNumber}/${event.logIndex}`
+  const places = new Set(setAside.map(placeOf))
+  return events.filter((event) => !places.has(placeOf(event)))
 }
 
 /** What the events mean for the actors of the markets. */

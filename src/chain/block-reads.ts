@@ -1,17 +1,18 @@
-/** Headers and logs of blocks, as a node tells them. */
+/** Headers, logs and receipts of blocks, as a node tells them. */
 
 import type { Hex } from 'viem'
 import type { BlockMark } from '#domain/chain-event.ts'
-import { toAddress } from '#domain/ids.ts'
+import { Fault } from '#domain/fault.ts'
+import { type Address, toAddress } from '#domain/ids.ts'
 import type { ChainLog } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 
-/** Requests for headers under way at once. */
-const HEADERS_AT_ONCE = 8
+/** Requests for headers or receipts under way at once. */
+const REQUESTS_AT_ONCE = 8
 
 export type Header = BlockMark & { readonly parentHash: string; readonly bloom: Hex | undefined }
 
-type LogFilter = {
+export type LogFilter = {
   readonly fromBlock?: Hex
   readonly toBlock?: Hex
   readonly blockHash?: string
@@ -30,27 +31,98 @@ type RpcLog = {
 }
 
 export async function logsOf(node: ChainClient, filter: LogFilter): Promise<ChainLog[]> {
-  const request = node.viem.request({
-    method: 'eth_getLogs',
-    params: [filter as never],
-  }) as Promise<unknown>
-  const found = (await asked(request)) as RpcLog[]
-  return found.flatMap((log) => {
-    const { blockNumber, blockHash, transactionHash, logIndex } = log
-    if (blockNumber === null || blockHash === null) return []
-    if (transactionHash === null || logIndex === null) return []
-    return [
-      {
-        address: toAddress(log.address),
-        topics: log.topics,
-        data: log.data,
-        blockNumber: Number(blockNumber),
-        blockHash,
-        txHash: transactionHash,
-        logIndex: Number(logIndex),
-      },
-    ]
-  })
+  const found = await ask<RpcLog[]>(node, 'eth_getLogs', [filter])
+  return found.flatMap(minedLog)
+}
+
+const WORD = /^0x[0-9a-f]{64}$/i
+
+/** A log of a mined block. One that is not even hex is a node's doing, and another may tell it right. */
+function minedLog(log: RpcLog): ChainLog[] {
+  const { blockNumber, blockHash, transactionHash, logIndex } = log
+  if (blockNumber === null || blockHash === null) return []
+  if (transactionHash === null || logIndex === null) return []
+  const words = [blockHash, transactionHash, ...log.topics]
+  if (!words.every((word) => WORD.test(word)) || !/^0x(?:[0-9a-f]{2})*$/i.test(log.data)) {
+    throw new Fault('CHAIN_INCONSISTENT', `a log of block ${Number(blockNumber)} is no log`, {
+      retryable: true,
+    })
+  }
+  return [
+    {
+      address: toAddress(log.address),
+      topics: log.topics,
+      data: log.data,
+      blockNumber: Number(blockNumber),
+      blockHash,
+      txHash: transactionHash,
+      logIndex: Number(logIndex),
+    },
+  ]
+}
+
+type RpcReceipt = { readonly transactionHash: Hex; readonly logs: readonly RpcLog[] }
+
+/**
+ * Every log of a block, from the receipts of its transactions: a node that finds the logs too many for one
+ * answer still gives these. Undefined when it lacks one of them.
+ */
+export async function receiptLogsOf(
+  node: ChainClient,
+  { number, hash }: Header,
+): Promise<ChainLog[] | undefined> {
+  const block = await ask<{ hash: Hex | null; transactions: readonly Hex[] } | null>(
+    node,
+    'eth_getBlockByNumber',
+    [hexOf(number), false],
+  )
+  if (block === null || block.hash !== hash) return undefined
+  const receipts = await receiptsOf(node, number, block.transactions)
+  const told = new Map(receipts.map((receipt) => [receipt?.transactionHash, receipt]))
+  const logs: ChainLog[] = []
+  for (const transaction of block.transactions) {
+    const receipt = told.get(transaction)
+    if (receipt === undefined || receipt === null) return undefined
+    logs.push(...receipt.logs.flatMap(minedLog))
+  }
+  return logs
+}
+
+async function receiptsOf(
+  node: ChainClient,
+  number: number,
+  transactions: readonly Hex[],
+): Promise<readonly (RpcReceipt | null)[]> {
+  try {
+    const all = await ask<RpcReceipt[] | null>(node, 'eth_getBlockReceipts', [hexOf(number)])
+    if (all !== null) return all
+  } catch {
+    // Not every node has this method, and some find a whole block too much: one by one, it tells why.
+  }
+  const one = (hash: Hex) => ask<RpcReceipt | null>(node, 'eth_getTransactionReceipt', [hash])
+  const receipts: (RpcReceipt | null)[] = []
+  for (let start = 0; start < transactions.length; start += REQUESTS_AT_ONCE) {
+    const part = transactions.slice(start, start + REQUESTS_AT_ONCE)
+    receipts.push(...(await Promise.all(part.map(one))))
+  }
+  return receipts
+}
+
+/** Whether a contract was there in a block. */
+export async function hasCode(
+  node: ChainClient,
+  address: Address,
+  block: number,
+): Promise<boolean> {
+  return (await ask<Hex>(node, 'eth_getCode', [address, hexOf(block)])).length > 2
+}
+
+function ask<Answer>(
+  node: ChainClient,
+  method: string,
+  params: readonly unknown[],
+): Promise<Answer> {
+  return asked(node.viem.request({ method, params } as never) as Promise<Answer>)
 }
 
 /** The headers of these blocks; undefined when the node lacks one of them. */
@@ -59,8 +131,8 @@ export async function headersOf(
   wanted: readonly number[],
 ): Promise<Map<number, Header> | undefined> {
   const headers = new Map<number, Header>()
-  for (let start = 0; start < wanted.length; start += HEADERS_AT_ONCE) {
-    const part = wanted.slice(start, start + HEADERS_AT_ONCE)
+  for (let start = 0; start < wanted.length; start += REQUESTS_AT_ONCE) {
+    const part = wanted.slice(start, start + REQUESTS_AT_ONCE)
     for (const header of await Promise.all(part.map((number) => headerOf(node, number)))) {
       if (header === undefined) return undefined
       headers.set(header.number, header)
@@ -81,11 +153,8 @@ export async function headerOf(
   node: ChainClient,
   block: number | 'latest',
 ): Promise<Header | undefined> {
-  const request = node.viem.request({
-    method: 'eth_getBlockByNumber',
-    params: [block === 'latest' ? block : hexOf(block), false],
-  }) as Promise<unknown>
-  const found = (await asked(request)) as RpcBlock | null
+  const at = block === 'latest' ? block : hexOf(block)
+  const found = await ask<RpcBlock | null>(node, 'eth_getBlockByNumber', [at, false])
   if (found === null || found.number === null || found.hash === null) return undefined
   return {
     number: Number(found.number),

@@ -7,12 +7,23 @@ import { type Hex, hexToBytes, keccak256 } from 'viem'
 
 /** Whether a log with this address or topic may be in the block. */
 export function mayContain(bloom: Hex, value: Hex): boolean {
-  const bits = hexToBytes(bloom)
+  return bitsOf(value).every((bit) => {
+    // A byte is two digits, and the last byte has the lowest bits.
+    const digit = bloom[bloom.length - 1 - (bit >> 2)] ?? '0'
+    return (Number.parseInt(digit, 16) & (1 << (bit & 3))) !== 0
+  })
+}
+
+/** The same addresses and topics are looked for in every block. */
+const known = new Map<Hex, readonly number[]>()
+const KNOWN_MAX = 4_096
+
+function bitsOf(value: Hex): readonly number[] {
+  const before = known.get(value)
+  if (before !== undefined) return before
   const hash = hexToBytes(keccak256(hexToBytes(value)))
-  for (const at of [0, 2, 4]) {
-    const bit = (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 2_047
-    const byte = bits[bits.length - 1 - (bit >> 3)] ?? 0
-    if ((byte & (1 << (bit & 7))) === 0) return false
-  }
-  return true
+  const bits = [0, 2, 4].map((at) => (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 2_047)
+  if (known.size >= KNOWN_MAX) known.clear()
+  known.set(value, bits)
+  return bits
 }

@@ -1,15 +1,34 @@
-/** What the logs of our contracts mean, as events of the domain. */
+/**
+ * What the logs of our contracts mean, as events of the domain. What concerns only strangers is left out:
+ * logs of other contracts, tokens of another collateral, conditions that are no market's. What a contract
+ * of ours tells and that cannot be understood, or says what cannot be, is set aside, and never stops the
+ * others.
+ */
 
-import type { ChainEvent, MoveKind } from '#domain/chain-event.ts'
-import { type Address, ZERO_ADDRESS } from '#domain/ids.ts'
-import type { Header } from './block-reads.ts'
-import type { ChainLog } from './chain-log.ts'
+import { AbiDecodingZeroDataError, BaseError, ContractFunctionRevertedError } from 'viem'
+import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
+import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
+import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
+import type { ChainEvent, MoveKind, SetAside } from '#domain/chain-event.ts'
+import { type Address, type MarketId, ZERO_ADDRESS } from '#domain/ids.ts'
+import { MARKET_NAME_CHARS_MAX, MARKET_WORDS_CHARS_MAX } from '#domain/limits.ts'
+import { type Header, hasCode } from './block-reads.ts'
+import { type ChainLog, topicsOf } from './chain-log.ts'
 import type { ChainClient } from './clients.ts'
 import { type TokenEvent, tokenEvent } from './conditional-tokens.ts'
-import { marketContract, resolutionEvent } from './market-contract.ts'
-import { factoryEvent, quickDescription, quickQuestion } from './market-factory.ts'
+import { isConversion, isWithoutParent, outcomeSetsOf, tokensNamed } from './followed-tokens.ts'
+import { MARKET_EVENTS, marketContract, resolutionEvent } from './market-contract.ts'
+import {
+  type FactoryEvent,
+  factoryEvent,
+  quickDescription,
+  quickQuestion,
+} from './market-factory.ts'
 import { positionIdOf } from './position-id.ts'
 import { settlementEvent } from './settlement-contract.ts'
+
+type KnownMarket = { readonly contract: Address; readonly marketId: MarketId }
 
 export type ChainReaderOptions = {
   readonly client: ChainClient
@@ -20,7 +39,54 @@ export type ChainReaderOptions = {
     readonly stablecoin: Address
   }
   /** Which of these addresses are markets of the factory, of blocks before the range. */
-  readonly knownMarkets: (addresses: readonly Address[]) => Promise<readonly Address[]>
+  readonly knownMarkets: (addresses: readonly Address[]) => Promise<readonly KnownMarket[]>
+  /** Which of these tokens have been followed in blocks before the range. */
+  readonly knownTokens: (positionIds: readonly string[]) => Promise<readonly string[]>
+  /** The contracts of markets that are not resolved, at most so many. */
+  readonly openMarkets: (limit: number) => Promise<readonly Address[]>
+}
+
+type Told = {
+  readonly events: readonly ChainEvent[]
+  readonly setAside: readonly SetAside[]
+}
+
+/** The events that are read, of each contract: a log of one of them means something, or is set aside. */
+const READ = {
+  factory: topicsOf(marketFactoryAbi, [
+    'MarketCreated',
+    'QuickMarketCreated',
+    'QuickMarketResolved',
+  ]),
+  tokens: topicsOf(conditionalTokensAbi, [
+    'TransferSingle',
+    'TransferBatch',
+    'PositionSplit',
+    'PositionsMerge',
+    'PayoutRedemption',
+    'ConditionResolution',
+  ]),
+  settlement: topicsOf(settlementAbi, ['TradeSettled', 'TradeRejected', 'OrderCancelled']),
+  market: topicsOf(marketAbi, MARKET_EVENTS),
+} as const
+
+/** Why an event is set aside. */
+type Refusal = { readonly why: string }
+
+type Meaning = readonly ChainEvent[] | Refusal
+
+const UNREADABLE: Refusal = { why: 'it cannot be decoded' }
+
+/** What has to be known of all logs before one of them can be told. */
+type Scene = {
+  readonly options: ChainReaderOptions
+  readonly node: ChainClient
+  readonly logs: readonly ChainLog[]
+  /** What the outcome tokens said, by the place of the log. */
+  readonly tokenEvents: readonly (TokenEvent | undefined)[]
+  readonly markets: ReadonlySet<string>
+  readonly marketContracts: ReadonlySet<Address>
+  readonly tokens: ReadonlySet<string>
 }
 
 export async function eventsOf(
@@ -28,38 +94,101 @@ export async function eventsOf(
   node: ChainClient,
   logs: readonly ChainLog[],
   headers: ReadonlyMap<number, Header>,
-): Promise<ChainEvent[]> {
-  const { contracts } = options
-  const fixed = new Set([
-    contracts.marketFactory,
-    contracts.conditionalTokens,
-    contracts.settlement,
-  ])
-  const created = logs.flatMap((log) =>
-    log.address === contracts.marketFactory ? (factoryEvent(log) ?? []) : [],
-  )
-  const markets = new Set(
-    created.flatMap((event) =>
-      event.type === 'MarketCreated' || event.type === 'QuickMarketCreated' ? [event.market] : [],
-    ),
-  )
-  const others = new Set(logs.map((log) => log.address).filter((each) => !fixed.has(each)))
-  for (const known of await options.knownMarkets([...others])) markets.add(known)
-
+): Promise<Told> {
+  const scene = await sceneOf(options, node, logs)
   const events: ChainEvent[] = []
+  const setAside: SetAside[] = []
   for (const [index, log] of logs.entries()) {
     const atSec = headers.get(log.blockNumber)?.atSec ?? 0
-    if (log.address === contracts.marketFactory) {
-      events.push(...(await fromFactory(options, node, log, atSec)))
-    } else if (log.address === contracts.conditionalTokens) {
-      events.push(...fromTokens(contracts, log, atSec, () => explanation(logs, index)))
-    } else if (log.address === contracts.settlement) {
-      events.push(...fromSettlement(log, atSec))
-    } else if (markets.has(log.address)) {
-      events.push(...fromMarket(log, atSec))
+    const { read, meaning } = await meaningOf(scene, index, log, atSec)
+    if (!('why' in meaning)) events.push(...meaning)
+    else {
+      const event = read.get(log.topics[0] ?? '') ?? ''
+      setAside.push({ ...atOf(log, atSec), event, why: meaning.why })
     }
   }
-  return events
+  return { events, setAside }
+}
+
+/** The contracts of markets that are created in these logs. */
+export function createdIn(marketFactory: Address, logs: readonly ChainLog[]): KnownMarket[] {
+  return logs.flatMap((log) => {
+    const event = log.address === marketFactory ? factoryEvent(log) : undefined
+    return event?.type === 'MarketCreated' || event?.type === 'QuickMarketCreated'
+      ? [{ contract: event.market, marketId: event.marketId }]
+      : []
+  })
+}
+
+async function sceneOf(
+  options: ChainReaderOptions,
+  node: ChainClient,
+  logs: readonly ChainLog[],
+): Promise<Scene> {
+  const { marketFactory, conditionalTokens, settlement, stablecoin } = options.contracts
+  const tokenEvents = logs.map((log) =>
+    log.address === conditionalTokens ? tokenEvent(log) : undefined,
+  )
+  const created = createdIn(marketFactory, logs)
+
+  const asked = new Set(logs.map(({ address }) => address))
+  for (const fixed of [marketFactory, conditionalTokens, settlement]) asked.delete(fixed)
+  for (const event of tokenEvents) if (event?.type === 'ConditionResolved') asked.add(event.oracle)
+  for (const log of logs) {
+    const event = log.address === marketFactory ? factoryEvent(log) : undefined
+    if (event?.type === 'QuickMarketResolved') asked.add(event.market)
+  }
+  const markets = [...created, ...(await options.knownMarkets([...asked]))]
+
+  const moved = new Set<string>()
+  for (const event of tokenEvents) {
+    if (event?.type !== 'TokensMoved') continue
+    for (const { positionId, amount } of event.moves) if (amount > 0n) moved.add(positionId)
+  }
+  const tokens = new Set(await options.knownTokens([...moved]))
+  if ([...moved].some((id) => !tokens.has(id))) {
+    for (const { marketId } of created) {
+      for (const id of positionsOf(stablecoin, marketId)) tokens.add(id)
+    }
+    const said = tokenEvents.filter((event) => event !== undefined)
+    for (const id of tokensNamed(stablecoin, said)) tokens.add(id)
+  }
+  return {
+    options,
+    node,
+    logs,
+    tokenEvents,
+    markets: new Set(markets.map(({ contract, marketId }) => `${contract}/${marketId}`)),
+    marketContracts: new Set(markets.map(({ contract }) => contract)),
+    tokens,
+  }
+}
+
+async function meaningOf(
+  scene: Scene,
+  index: number,
+  log: ChainLog,
+  atSec: number,
+): Promise<{ read: ReadonlyMap<string, string>; meaning: Meaning }> {
+  const { marketFactory, conditionalTokens, settlement } = scene.options.contracts
+  const { address } = log
+  const topic = log.topics[0] ?? ''
+  if (address === marketFactory) {
+    const event = factoryEvent(log)
+    if (!READ.factory.has(topic)) return { read: READ.factory, meaning: [] }
+    const meaning = event === undefined ? UNREADABLE : await fromFactory(scene, log, event, atSec)
+    return { read: READ.factory, meaning }
+  }
+  if (address === conditionalTokens) {
+    const meaning = READ.tokens.has(topic) ? fromTokens(scene, index, log, atSec) : []
+    return { read: READ.tokens, meaning }
+  }
+  if (address === settlement) {
+    const meaning = READ.settlement.has(topic) ? fromSettlement(log, atSec) : []
+    return { read: READ.settlement, meaning }
+  }
+  const isOurs = scene.marketContracts.has(address) && READ.market.has(topic)
+  return { read: READ.market, meaning: isOurs ? fromMarket(scene, log, atSec) : [] }
 }
 
 type At = {
@@ -73,38 +202,47 @@ function atOf({ blockNumber, logIndex, txHash }: ChainLog, atSec: number): At {
   return { blockNumber, logIndex, txHash, atSec }
 }
 
+function positionsOf(stablecoin: Address, marketId: MarketId): readonly [yes: string, no: string] {
+  return [positionIdOf(stablecoin, marketId, 0), positionIdOf(stablecoin, marketId, 1)]
+}
+
 async function fromFactory(
-  { client, contracts }: ChainReaderOptions,
-  node: ChainClient,
+  { options, node, markets }: Scene,
   log: ChainLog,
+  event: FactoryEvent,
   atSec: number,
-): Promise<ChainEvent[]> {
-  const event = factoryEvent(log)
-  if (event === undefined) return []
+): Promise<Meaning> {
   const at = atOf(log, atSec)
   if (event.type === 'QuickMarketResolved') {
-    const { marketId, winningOutcome, startPrice, endPrice, source } = event
+    const { marketId, market, winningOutcome, startPrice, endPrice } = event
+    const source = textOf(event.source)
+    if (!markets.has(`${market}/${marketId}`)) return { why: 'no market has this id and contract' }
+    if (!isOutcome(winningOutcome)) return noOutcome(winningOutcome)
+    if (isTooLong(MARKET_NAME_CHARS_MAX, source)) return { why: 'its source is too long' }
     return [{ type: event.type, ...at, marketId, winningOutcome, startPrice, endPrice, source }]
   }
   if (event.type !== 'MarketCreated' && event.type !== 'QuickMarketCreated') return []
-  const positions = [
-    positionIdOf(contracts.stablecoin, event.marketId, 0),
-    positionIdOf(contracts.stablecoin, event.marketId, 1),
-  ] as const
+  const positions = positionsOf(options.contracts.stablecoin, event.marketId)
   const common = {
     id: event.marketId,
     contractAddress: event.market,
-    chainId: client.chainId,
+    chainId: options.client.chainId,
     createdAt: atSec,
   }
   if (event.type === 'MarketCreated') {
-    const { question, description, category, maker, expirationSec: expiration } = event
+    const { category, maker, expirationSec: expiration } = event
+    const [question, description] = [textOf(event.question), textOf(event.description)]
+    if (isTooLong(MARKET_WORDS_CHARS_MAX, question, description)) {
+      return { why: 'its words are too long' }
+    }
     const words = { question, description, category, maker, expiration, quick: false }
     return [{ type: 'MarketCreated', ...at, market: { ...common, ...words }, positions }]
   }
-  const { asset, startSec, endSec, startPrice, source } = event
-  // The event does not say who created it; the contract does.
-  const { maker } = await marketContract(node, event.market).terms()
+  const { startSec, endSec, startPrice } = event
+  const [asset, source] = [textOf(event.asset), textOf(event.source)]
+  if (isTooLong(MARKET_NAME_CHARS_MAX, asset, source)) return { why: 'its names are too long' }
+  const maker = await makerOf(node, event.market, log.blockNumber)
+  if (maker === undefined) return { why: 'its contract is not there' }
   const quick = { asset, startSec, endSec, startPrice, source }
   const words = {
     question: quickQuestion(asset),
@@ -117,9 +255,37 @@ async function fromFactory(
   return [{ type: 'MarketCreated', ...at, market: { ...common, ...words }, positions, quick }]
 }
 
-function fromMarket(log: ChainLog, atSec: number): ChainEvent[] {
+/** The event of a quick market does not say who created it; its contract does. Undefined without one. */
+async function makerOf(
+  node: ChainClient,
+  market: Address,
+  blockNumber: number,
+): Promise<Address | undefined> {
+  try {
+    return (await marketContract(node, market).terms()).maker
+  } catch (error) {
+    // A node that lags answers the same as one that has no such contract; asked for the block, it errs.
+    if (isSilence(error) && !(await hasCode(node, market, blockNumber))) return undefined
+    throw error
+  }
+}
+
+function isSilence(error: unknown): boolean {
+  const { cause = error } = error as { cause?: unknown }
+  if (!(cause instanceof BaseError)) return false
+  return (
+    cause.walk(
+      (inner) =>
+        inner instanceof AbiDecodingZeroDataError || inner instanceof ContractFunctionRevertedError,
+    ) !== null
+  )
+}
+
+function fromMarket({ markets }: Scene, log: ChainLog, atSec: number): Meaning {
   const event = resolutionEvent(log)
-  if (event === undefined || event.type === 'PayoutReportFailed') return []
+  if (event === undefined) return UNREADABLE
+  if (!markets.has(`${log.address}/${event.marketId}`)) return { why: 'it names another market' }
+  if (event.type === 'PayoutReportFailed') return []
   const at = atOf(log, atSec)
   const { marketId } = event
   switch (event.type) {
@@ -130,13 +296,14 @@ function fromMarket(log: ChainLog, atSec: number): ChainEvent[] {
       return [{ type: event.type, ...at, marketId, ...told, assertedAtSec, windowEndsAtSec }]
     }
     case 'MarketResolved': {
+      const { winningOutcome } = event
+      if (!isOutcome(winningOutcome)) return noOutcome(winningOutcome)
       const assertionId = /^0x0+$/.test(event.assertionId) ? '' : event.assertionId
-      return [
-        { type: event.type, ...at, marketId, assertionId, winningOutcome: event.winningOutcome },
-      ]
+      return [{ type: event.type, ...at, marketId, assertionId, winningOutcome }]
     }
     case 'MarketSettled': {
       const { settler, winningOutcome } = event
+      if (!isOutcome(winningOutcome)) return noOutcome(winningOutcome)
       return [{ type: event.type, ...at, marketId, settler, winningOutcome }]
     }
     default:
@@ -144,13 +311,14 @@ function fromMarket(log: ChainLog, atSec: number): ChainEvent[] {
   }
 }
 
-function fromSettlement(log: ChainLog, atSec: number): ChainEvent[] {
+function fromSettlement(log: ChainLog, atSec: number): Meaning {
   const event = settlementEvent(log)
-  if (event === undefined) return []
+  if (event === undefined) return UNREADABLE
   const at = atOf(log, atSec)
   switch (event.type) {
     case 'TradeSettled': {
       const { blockHash: _, ...told } = event
+      if (!isOutcome(event.outcome)) return noOutcome(event.outcome)
       return [{ ...told, ...at }]
     }
     case 'TradeRejected':
@@ -164,56 +332,60 @@ function fromSettlement(log: ChainLog, atSec: number): ChainEvent[] {
   }
 }
 
-function fromTokens(
-  contracts: ChainReaderOptions['contracts'],
-  log: ChainLog,
-  atSec: number,
-  explained: () => TokenEvent['type'] | undefined,
-): ChainEvent[] {
-  const event = tokenEvent(log)
-  if (event === undefined) return []
+function fromTokens(scene: Scene, index: number, log: ChainLog, atSec: number): Meaning {
+  const { markets, tokens, tokenEvents } = scene
+  const { settlement, stablecoin } = scene.options.contracts
+  const event = tokenEvents[index]
+  if (event === undefined) return UNREADABLE
   const at = atOf(log, atSec)
-  switch (event.type) {
-    case 'TokensMoved': {
-      const kind = kindOf(event, contracts.settlement, explained)
-      const { from, to, moves } = event
-      return moves.map(({ positionId, amount }, part) => ({
-        type: 'TokensMoved',
-        ...at,
-        part,
-        positionId,
-        from,
-        to,
-        amount,
-        kind,
-      }))
-    }
-    case 'PositionSplit':
-    case 'PositionsMerged':
-    case 'PayoutRedeemed': {
-      const plain =
-        event.collateral === contracts.stablecoin && /^0x0+$/.test(event.parentCollectionId)
-      if (!plain) return []
-      const redeems = event.type === 'PayoutRedeemed'
-      return [
-        {
-          type: 'TokensConverted',
-          ...at,
-          kind: redeems ? 'redeem' : event.type === 'PositionSplit' ? 'split' : 'merge',
-          holder: event.holder,
-          marketId: event.conditionId,
-          amount: redeems ? event.payout : event.amount,
-          indexSets: redeems ? event.indexSets : event.partition,
-        },
-      ]
-    }
-    case 'ConditionResolved': {
-      const { conditionId: marketId, payouts } = event
-      return [{ type: 'ConditionResolved', ...at, marketId, payouts }]
-    }
-    default:
-      return []
+  if (event.type === 'TokensMoved') {
+    const { from, to, moves } = event
+    const kept = moves.flatMap(({ positionId, amount }, part) =>
+      amount > 0n && tokens.has(positionId) ? [{ part, positionId, amount }] : [],
+    )
+    if (kept.length === 0) return []
+    const kind = kindOf(event, settlement, () => explanation(scene, index))
+    return kept.map((move) => ({ type: 'TokensMoved', ...at, ...move, from, to, kind }))
   }
+  if (isConversion(event)) {
+    const indexSets = outcomeSetsOf(event)
+    const isPlain = event.collateral === stablecoin && isWithoutParent(event)
+    if (!isPlain || indexSets === undefined) return []
+    const redeems = event.type === 'PayoutRedeemed'
+    return [
+      {
+        type: 'TokensConverted',
+        ...at,
+        kind: redeems ? 'redeem' : event.type === 'PositionSplit' ? 'split' : 'merge',
+        holder: event.holder,
+        marketId: event.conditionId,
+        amount: redeems ? event.payout : event.amount,
+        indexSets,
+      },
+    ]
+  }
+  if (event.type !== 'ConditionResolved') return []
+  const { conditionId: marketId, oracle, payouts } = event
+  if (!markets.has(`${oracle}/${marketId}`)) return []
+  if (payouts.length !== 2) return { why: `it has ${payouts.length} payouts` }
+  return [{ type: 'ConditionResolved', ...at, marketId, payouts }]
+}
+
+function isOutcome(value: number): value is 0 | 1 {
+  return value === 0 || value === 1
+}
+
+function noOutcome(value: number): Refusal {
+  return { why: `there is no outcome ${value}` }
+}
+
+/** Any text but for what databases do not take as text. */
+function textOf(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\ufffd')
+}
+
+function isTooLong(charsMax: number, ...texts: readonly string[]): boolean {
+  return texts.some(({ length }) => length > charsMax)
 }
 
 function kindOf(
@@ -233,12 +405,11 @@ function kindOf(
 }
 
 /** What the tokens say behind these movements, in the same transaction: why they moved. */
-function explanation(logs: readonly ChainLog[], index: number): TokenEvent['type'] | undefined {
+function explanation({ logs, tokenEvents }: Scene, index: number): TokenEvent['type'] | undefined {
   const moved = logs[index]
   for (let next = index + 1; next < logs.length; next++) {
-    const log = logs[next]
-    if (log === undefined || moved === undefined || log.txHash !== moved.txHash) return undefined
-    const event = log.address === moved.address ? tokenEvent(log) : undefined
+    if (moved === undefined || logs[next]?.txHash !== moved.txHash) return undefined
+    const event = tokenEvents[next]
     if (event !== undefined && event.type !== 'TokensMoved') return event.type
   }
   return undefined

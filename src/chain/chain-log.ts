@@ -2,6 +2,7 @@
 
 import {
   type Abi,
+  type ContractEventName,
   type DecodeEventLogReturnType,
   decodeEventLog,
   type Hex,
@@ -69,6 +70,25 @@ export function decoded<const A extends Abi>(
   } catch {
     return undefined
   }
+}
+
+/** The names of some events of an ABI by their first topic. */
+export function topicsOf<const A extends Abi>(
+  abi: A,
+  names: readonly ContractEventName<A>[],
+): ReadonlyMap<string, string> {
+  const topics = new Map<string, string>()
+  for (const item of abi) {
+    if (item.type !== 'event' || !(names as readonly string[]).includes(item.name)) continue
+    topics.set(toEventSelector(item), item.name)
+  }
+  return topics
+}
+
+/** Seconds and prices that a contract may write as any uint64; what is beyond 2^53 never comes. */
+export function safeNumber(value: bigint): number {
+  const most = BigInt(Number.MAX_SAFE_INTEGER)
+  return Number(value > most ? most : value)
 }
 
 function eventsByTopic(abi: Abi): Map<string, Abi> {

@@ -3,15 +3,28 @@
  * one node, the blocks are linked to the one before by their hashes, every log names a hash that was
  * seen, and near the head each header's filter is asked whether logs are missing. Providers put many
  * nodes behind one address, and the one that lags says "no logs" instead of "not yet".
+ *
+ * Logs are asked for at our contracts. Those of markets are asked for at the markets that are not resolved
+ * (no other says anything) and at those that the range creates, in groups; only where there are more than
+ * a handful of groups, by their topics at any address, which a stranger can fill with logs of his own.
+ * A single block whose logs are too many for a node is read from its receipts, when the indexer says so.
  */
 
 import type { Hex } from 'viem'
-import type { BlockMark, ChainEvent } from '#domain/chain-event.ts'
+import type { BlockMark, ChainEvent, SetAside } from '#domain/chain-event.ts'
 import { Fault } from '#domain/fault.ts'
-import { type Header, headerOf, headersOf, hexOf, logsOf } from './block-reads.ts'
+import {
+  type Header,
+  headerOf,
+  headersOf,
+  hexOf,
+  type LogFilter,
+  logsOf,
+  receiptLogsOf,
+} from './block-reads.ts'
 import { mayContain } from './bloom.ts'
 import { hexAddress } from './call.ts'
-import { type ChainReaderOptions, eventsOf } from './chain-events.ts'
+import { type ChainReaderOptions, createdIn, eventsOf } from './chain-events.ts'
 import type { ChainLog } from './chain-log.ts'
 import type { ChainClient } from './clients.ts'
 import { MARKET_TOPICS } from './market-contract.ts'
@@ -26,22 +39,32 @@ export type RangeReading =
       readonly upTo: BlockMark
       readonly marks: readonly BlockMark[]
       readonly events: readonly ChainEvent[]
+      /** What our contracts told and cannot be taken. */
+      readonly setAside: readonly SetAside[]
     }
   | { readonly kind: 'reorg' }
   | { readonly kind: 'behind' }
+
+/** How logs are asked for; receipts are many bytes, and for ranges of few blocks. */
+export type LogSource = 'logs' | 'receipts'
 
 type ChainReader = {
   head(): Promise<BlockMark>
   /** The block at this height; undefined when the node has none. */
   mark(number: number): Promise<BlockMark | undefined>
   /** Everything that happened behind `after`, up to and with the block `upTo`. */
-  range(after: BlockMark, upTo: number): Promise<RangeReading>
+  range(after: BlockMark, upTo: number, by?: LogSource): Promise<RangeReading>
   /** The newest of the marks that the chain still has; they come newest first. */
   ancestor(marks: readonly BlockMark[]): Promise<BlockMark | undefined>
 }
 
 /** Up to so many blocks every header is read, and the whole range is checked link by link. */
 const HEADERS_MAX = 32
+
+/** Addresses of one question for logs: nodes allow a thousand and more, some providers less. */
+const ADDRESSES_MAX = 200
+/** Beyond so many markets their logs are asked for by topic. */
+const MARKETS_ASKED_MAX = 5 * ADDRESSES_MAX
 
 export function makeChainReader(options: ChainReaderOptions): ChainReader {
   const { client } = options
@@ -55,7 +78,7 @@ export function makeChainReader(options: ChainReaderOptions): ChainReader {
       const header = await headerOf(client, number)
       return header === undefined ? undefined : markOf(header)
     },
-    range: (after, upTo) => readRange(options, after, upTo),
+    range: (after, upTo, by = 'logs') => readRange(options, after, upTo, by),
     async ancestor(marks) {
       const node = client.pinned()
       // Halving works as hashes of linked blocks agree up to some height and differ above it.
@@ -78,12 +101,12 @@ async function readRange(
   options: ChainReaderOptions,
   after: BlockMark,
   upTo: number,
+  by: LogSource,
 ): Promise<RangeReading> {
-  const { marketFactory, conditionalTokens, settlement } = options.contracts
   const node = options.client.pinned()
   const from = after.number + 1
   const whole = upTo - after.number <= HEADERS_MAX
-  const wanted = whole ? numbers(from, upTo) : [from, upTo]
+  const wanted = whole || by === 'receipts' ? numbers(from, upTo) : [from, upTo]
   const headers = await headersOf(node, wanted)
   if (headers === undefined) {
     // A reorg may have left fewer blocks than there were, and then the one before differs as well.
@@ -93,12 +116,11 @@ async function readRange(
   if (!(await follows(node, headers.get(from), after))) return { kind: 'reorg' }
   if (whole) checkLinks(headers, from, upTo)
 
-  const ours = [marketFactory, conditionalTokens, settlement].map(hexAddress)
-  const span = { fromBlock: hexOf(from), toBlock: hexOf(upTo) }
-  const logs = [
-    ...(await logsOf(node, { ...span, address: ours })),
-    ...(await logsOf(node, { ...span, topics: [MARKET_TOPICS] })),
-  ].sort((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
+  const found =
+    by === 'receipts'
+      ? await fromReceipts(options, node, headers)
+      : await fromLogs(options, node, { from, upTo })
+  const logs = found.logs.sort((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
   const missing = [...new Set(logs.map((log) => log.blockNumber))].filter((n) => !headers.has(n))
   const more = await headersOf(node, missing)
   for (const [number, header] of more ?? []) headers.set(number, header)
@@ -107,20 +129,79 @@ async function readRange(
       throw inconsistent(`the logs of block ${log.blockNumber} are of another block`)
     }
   }
-  if (whole) await checkFilters(node, headers, logs, ours)
+  if (whole) await checkFilters(node, headers, logs, found.filters)
   const last = headers.get(upTo)
   // Read again at the end: what came in between belongs to this chain.
   const again = await headerOf(node, upTo)
   if (last === undefined || again?.hash !== last.hash) {
     throw inconsistent(`block ${upTo} changed while its range was read`)
   }
-  const events = await eventsOf(options, node, logs, headers)
-  const eventful = new Set(events.map((event) => event.blockNumber))
+  const { events, setAside } = await eventsOf(options, node, logs, headers)
+  const eventful = new Set([...events, ...setAside].map((event) => event.blockNumber))
   const marks = [...headers.values()]
     .filter(({ number }) => number === upTo || whole || eventful.has(number))
     .sort((a, b) => a.number - b.number)
     .map(markOf)
-  return { kind: 'read', upTo: markOf(last), marks, events }
+  return { kind: 'read', upTo: markOf(last), marks, events, setAside }
+}
+
+/** What was asked for, without the blocks. */
+type Filter = Pick<LogFilter, 'address' | 'topics'>
+type Found = { readonly logs: ChainLog[]; readonly filters: readonly Filter[] }
+
+function oursOf({ contracts }: ChainReaderOptions): Hex[] {
+  return [contracts.marketFactory, contracts.conditionalTokens, contracts.settlement].map(
+    hexAddress,
+  )
+}
+
+async function fromLogs(
+  options: ChainReaderOptions,
+  node: ChainClient,
+  { from, upTo }: { readonly from: number; readonly upTo: number },
+): Promise<Found> {
+  const span = { fromBlock: hexOf(from), toBlock: hexOf(upTo) }
+  const ours = { address: oursOf(options) }
+  const logs = await logsOf(node, { ...span, ...ours })
+  const ofMarkets = await marketFilters(options, logs)
+  for (const filter of ofMarkets) logs.push(...(await logsOf(node, { ...span, ...filter })))
+  return { logs, filters: [ours, ...ofMarkets] }
+}
+
+/** What to ask for the logs of markets, of the range that these logs of the factory are of. */
+async function marketFilters(
+  options: ChainReaderOptions,
+  logs: readonly ChainLog[],
+): Promise<Filter[]> {
+  const topics = [MARKET_TOPICS]
+  const open = await options.openMarkets(MARKETS_ASKED_MAX + 1)
+  const created = createdIn(options.contracts.marketFactory, logs)
+  const asked = [...new Set([...open, ...created.map(({ contract }) => contract)])].map(hexAddress)
+  if (asked.length > MARKETS_ASKED_MAX) return [{ topics }]
+  const filters: Filter[] = []
+  for (let start = 0; start < asked.length; start += ADDRESSES_MAX) {
+    filters.push({ address: asked.slice(start, start + ADDRESSES_MAX), topics })
+  }
+  return filters
+}
+
+/** The same logs, out of all that the blocks have. There is nothing that could be missing then. */
+async function fromReceipts(
+  options: ChainReaderOptions,
+  node: ChainClient,
+  headers: ReadonlyMap<number, Header>,
+): Promise<Found> {
+  const ours = new Set<string>(oursOf(options))
+  const topics = new Set<string | undefined>(MARKET_TOPICS)
+  const logs: ChainLog[] = []
+  for (const header of headers.values()) {
+    const all = await receiptLogsOf(node, header)
+    if (all === undefined) throw inconsistent(`receipts of block ${header.number} are missing`)
+    for (const log of all) {
+      if (ours.has(log.address) || topics.has(log.topics[0])) logs.push(log)
+    }
+  }
+  return { logs, filters: [] }
 }
 
 /** A local chain makes many empty blocks at once by leaving out their parents: it names zero instead. */
@@ -151,7 +232,7 @@ async function checkFilters(
   node: ChainClient,
   headers: ReadonlyMap<number, Header>,
   logs: readonly ChainLog[],
-  addresses: readonly Hex[],
+  filters: readonly Filter[],
 ): Promise<void> {
   const told = new Set<string>()
   for (const log of logs) {
@@ -161,13 +242,31 @@ async function checkFilters(
   for (const { number, hash, bloom } of headers.values()) {
     if (bloom === undefined) continue
     const silent = (value: Hex) => !told.has(`${number}${value}`) && mayContain(bloom, value)
-    const address = addresses.filter(silent)
-    const topics = MARKET_TOPICS.filter(silent)
-    const lacking =
-      (address.length > 0 && (await logsOf(node, { blockHash: hash, address })).length > 0) ||
-      (topics.length > 0 && (await logsOf(node, { blockHash: hash, topics: [topics] })).length > 0)
-    if (lacking) throw inconsistent(`logs of block ${number} are missing in its range`)
+    for (const filter of filters) {
+      const suspected = suspectedOf(filter, bloom, silent)
+      if (suspected === undefined) continue
+      if ((await logsOf(node, { blockHash: hash, ...suspected })).length > 0) {
+        throw inconsistent(`logs of block ${number} are missing in its range`)
+      }
+    }
   }
+}
+
+/** The part of a filter that a block may have logs of although none was told. */
+function suspectedOf(
+  { address, topics }: Filter,
+  bloom: Hex,
+  silent: (value: Hex) => boolean,
+): Filter | undefined {
+  if (address === undefined) {
+    const found = (topics?.[0] ?? []).filter(silent)
+    return found.length === 0 ? undefined : { topics: [found] }
+  }
+  if (topics !== undefined && !topics[0]?.some((topic) => mayContain(bloom, topic)))
+    return undefined
+  const found = address.filter(silent)
+  if (found.length === 0) return undefined
+  return topics === undefined ? { address: found } : { address: found, topics }
 }
 
 function markOf({ number, hash, atSec }: Header): BlockMark {

@@ -261,6 +261,7 @@ export function tokenEvent(log: ChainLog): TokenEvent | undefined {
     }
     case 'TransferBatch': {
       const { operator, from, to, ids, values } = event.args
+      if (ids.length !== values.length) return undefined
       return {
         type: 'TokensMoved',
         ...place,

@@ -1,11 +1,11 @@
 /** One market's contract: its state, proposing and settling its resolution, and its events. */
 
-import { type Hex, toEventSelector } from 'viem'
+import type { ContractEventName, Hex } from 'viem'
 import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
 import { type Call, callOf, hexAddress } from './call.ts'
-import { type ChainLog, decoded, type Place, placeOf } from './chain-log.ts'
+import { type ChainLog, decoded, type Place, placeOf, safeNumber, topicsOf } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 import type { SignatureParts } from './conditional-tokens.ts'
 
@@ -104,10 +104,19 @@ type MarketContract = {
   reportPayoutsCall(): Call
 }
 
-/** The first topics of every event of a market, for following markets whose addresses vary. */
-export const MARKET_TOPICS: readonly Hex[] = marketAbi
-  .filter((item) => item.type === 'event' && item.name !== 'EIP712DomainChanged')
-  .map((item) => toEventSelector(item as never))
+/** Every event of a market. */
+export const MARKET_EVENTS = [
+  'ResolutionProposed',
+  'ResolutionDisputed',
+  'ResolutionOverturned',
+  'ResolutionAbandoned',
+  'MarketResolved',
+  'MarketSettled',
+  'PayoutReportFailed',
+] as const satisfies readonly ContractEventName<typeof marketAbi>[]
+
+/** Their first topics, for following markets whose addresses vary. */
+export const MARKET_TOPICS = [...topicsOf(marketAbi, MARKET_EVENTS).keys()] as readonly Hex[]
 
 const NO_SIGNATURE = { v: 0, r: `0x${'0'.repeat(64)}`, s: `0x${'0'.repeat(64)}` } as const
 const NO_ASSERTION = /^0x0+$/
@@ -216,8 +225,8 @@ export function resolutionEvent(log: ChainLog): MarketContractEvent | undefined 
         asserter: toAddress(args.asserter),
         outcome: args.outcome,
         bond: args.bond,
-        assertedAtSec: Number(args.assertionTime),
-        windowEndsAtSec: Number(args.expirationTime),
+        assertedAtSec: safeNumber(args.assertionTime),
+        windowEndsAtSec: safeNumber(args.expirationTime),
       }
     }
     case 'ResolutionDisputed':

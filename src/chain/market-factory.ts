@@ -5,7 +5,7 @@ import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import { CATEGORIES, type Category } from '#domain/market.ts'
 import type { Outcome } from '#domain/order.ts'
 import { type Call, callOf, hexAddress } from './call.ts'
-import { type ChainLog, decoded, type Place, placeOf } from './chain-log.ts'
+import { type ChainLog, decoded, type Place, placeOf, safeNumber } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 
 type NewMarket = {
@@ -23,7 +23,7 @@ export type QuickTerms = {
 
 type MarketPlace = Place & { readonly marketId: MarketId; readonly market: Address }
 
-type FactoryEvent =
+export type FactoryEvent =
   | (MarketPlace & {
       readonly type: 'MarketCreated'
       readonly maker: Address
@@ -169,7 +169,7 @@ export function factoryEvent(log: ChainLog): FactoryEvent | undefined {
         question: args.question,
         description: args.description,
         category: CATEGORIES[args.category] ?? 'general',
-        expirationSec: safeSeconds(args.expiration),
+        expirationSec: safeNumber(args.expiration),
       }
     }
     case 'QuickMarketCreated': {
@@ -180,8 +180,8 @@ export function factoryEvent(log: ChainLog): FactoryEvent | undefined {
         marketId: args.marketId as string as MarketId,
         market: toAddress(args.market),
         asset: args.asset,
-        startSec: safeSeconds(args.startTime),
-        endSec: safeSeconds(args.endTime),
+        startSec: safeNumber(args.startTime),
+        endSec: safeNumber(args.endTime),
         startPrice: args.startPrice,
         source: args.source,
       }
@@ -212,10 +212,4 @@ export function factoryEvent(log: ChainLog): FactoryEvent | undefined {
     default:
       return undefined
   }
-}
-
-/** A maker may write any uint64; what is beyond 2^53 never comes. */
-function safeSeconds(value: bigint): number {
-  const most = BigInt(Number.MAX_SAFE_INTEGER)
-  return Number(value > most ? most : value)
 }

@@ -34,8 +34,12 @@ function collectionIdOf(conditionId: MarketId, indexSet: bigint): Hex {
 
 /** The ERC-1155 id of an outcome of a market, as 32 bytes of hex. */
 export function positionIdOf(collateral: Address, marketId: MarketId, outcome: Outcome): Hex {
-  const collection = collectionIdOf(marketId, 1n << BigInt(outcome))
-  return keccak256(encodePacked(['address', 'bytes32'], [hexAddress(collateral), collection]))
+  return collectionPositionId(collateral, collectionIdOf(marketId, 1n << BigInt(outcome)))
+}
+
+/** The ERC-1155 id of a collection of outcomes, whatever conditions they are of. */
+export function collectionPositionId(collateral: Address, collectionId: Hex): Hex {
+  return keccak256(encodePacked(['address', 'bytes32'], [hexAddress(collateral), collectionId]))
 }
 
 function power(base: bigint, exponent: bigint): bigint {

@@ -33,6 +33,7 @@ import { conditionalTokens } from './conditional-tokens.ts'
 import { type BondPermit, marketContract } from './market-contract.ts'
 import { multicall } from './multicall.ts'
 import { relayCancellations } from './relay-cancellations.ts'
+import type { RelayExamination, RelayTrial } from './relay-examination.ts'
 import { type GrantFacts, type RelayContracts, relayFacts } from './relay-facts.ts'
 import {
   invalidSignature,
@@ -84,24 +85,6 @@ type RelayExaminerOptions = {
   readonly redeemedBy: (owner: Address, marketId: MarketId) => Promise<string | undefined>
   /** The transaction that resolved the market. */
   readonly resolvedBy: (market: Address) => Promise<string | undefined>
-}
-
-/** What examining an operation found, if nothing speaks against it. */
-export type RelayExamination = {
-  readonly claims: readonly Claim[]
-  /** It needs no transaction any more: the one that did it, or empty where that is not known. */
-  readonly doneBy?: string
-  /** Whether the relayer's own stablecoin goes into it. */
-  readonly ownBond: boolean
-}
-
-/** A call that would succeed now, and the key that would send it. */
-export type RelayTrial = {
-  readonly lane: Address
-  readonly to: Address
-  readonly data: string
-  /** Its gas limit. */
-  readonly gas: number
 }
 
 type RelayExaminer = {

@@ -8,7 +8,7 @@ import type { Address } from '#domain/ids.ts'
 import { knownHash, type TransactionRow } from '#domain/transaction.ts'
 import type { OwnAccount } from './accounts.ts'
 import type { ChainClient } from './clients.ts'
-import type { RelayTrial } from './relay-examiner.ts'
+import type { RelayTrial } from './relay-examination.ts'
 import { makeLane } from './sender/lane.ts'
 import type { Journal, SenderNews, SenderPolicy, TransactionSender } from './sender/sender.ts'
 

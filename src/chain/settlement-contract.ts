@@ -20,7 +20,7 @@ import {
 import type { Order, Outcome, PermitSignature } from '#domain/order.ts'
 import type { FaultySide, Trade } from '#domain/trade.ts'
 import { type Call, callOf, hexAddress } from './call.ts'
-import { type ChainLog, chainLog, decoded, type Place, placeOf } from './chain-log.ts'
+import { type ChainLog, chainLog, decoded, type Place, placeOf, safeNumber } from './chain-log.ts'
 import { asked, type ChainClient } from './clients.ts'
 import type { SignatureParts } from './conditional-tokens.ts'
 
@@ -338,7 +338,7 @@ export function settlementEvent(log: ChainLog): SettlementContractEvent | undefi
         buyHash: args.buyHash as string as OrderHash,
         sellHash: args.sellHash as string as OrderHash,
         outcome: args.outcome as Outcome,
-        price: Number(args.price),
+        price: safeNumber(args.price),
         size: args.size,
         cost: args.cost,
       }
@@ -362,7 +362,7 @@ export function settlementEvent(log: ChainLog): SettlementContractEvent | undefi
         ...place,
         orderHash: orderHash as string as OrderHash,
         trader: toAddress(trader),
-        effectiveAtSec: Number(effectiveAt),
+        effectiveAtSec: safeNumber(effectiveAt),
       }
     }
     case 'AllOrdersCancelled': {

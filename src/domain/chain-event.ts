@@ -24,6 +24,12 @@ type At = {
   readonly atSec: number
 }
 
+/**
+ * What a contract of ours told and the exchange cannot take: it cannot be understood, says what cannot
+ * be, or the database refuses it. It is written down with its transaction, and counts for nothing.
+ */
+export type SetAside = At & { readonly event: string; readonly why: string }
+
 /** The price side of a quick market; prices are USD with eight decimals. */
 type QuickStart = {
   readonly asset: string

@@ -156,6 +156,13 @@ export const TRADES_OF_ALL_LISTED_MAX = 1_000
 /** Events of the chain that are written in one transaction; a range that has more is read in parts. */
 export const CHAIN_EVENTS_PER_RANGE_MAX = 10_000
 
+/** Events of a chain that were set aside and are listed: the newest ones. */
+export const CHAIN_SET_ASIDE_MAX = 1_000
+
+/** Characters of a market's question and description, and of the names in a quick market. */
+export const MARKET_WORDS_CHARS_MAX = 65_536
+export const MARKET_NAME_CHARS_MAX = 64
+
 /** Blocks whose hashes are kept: a reorg that goes deeper than all of them is another chain. */
 export const CHAIN_MARKS_MAX = 1_024
 

@@ -60,7 +60,9 @@ export function indexerThread(data: ThreadData): ThreadParts {
     const reader = makeChainReader({
       client,
       contracts,
-      knownMarkets: (addresses) => query('chainMarketAddresses', { chainId, contracts: addresses }),
+      knownMarkets: (contracts) => query('marketsOfContracts', { chainId, contracts }),
+      knownTokens: (positionIds) => query('followedTokens', { chainId, positionIds }),
+      openMarkets: (limit) => query('openMarketContracts', { chainId, limit }),
     })
     const state = newIndexer({
       chainId,
@@ -108,6 +110,10 @@ export function indexerThread(data: ThreadData): ThreadParts {
   function pass(chainId: number, said: IndexerEvent): void {
     if (said.type === 'MarketsDue') {
       void arrange(said)
+      return
+    }
+    if (said.type === 'EventsSetAside') {
+      meters.setAside(chainId, said.setAside)
       return
     }
     if (said.type === 'ChainRewound') {

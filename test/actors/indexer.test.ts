@@ -5,20 +5,13 @@
  */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, it, type TestContext } from 'node:test'
-import {
-  type IndexerEvent,
-  type IndexerProtocol,
-  type IndexerState,
-  indexer,
-  newIndexer,
-} from '#actors/indexer.ts'
-import { makeChainReader } from '#chain/chain-reader.ts'
-import { makeChainClient } from '#chain/clients.ts'
-import { type MarketId, toAddress } from '#domain/ids.ts'
+import { MARKET_TOPICS } from '#chain/market-contract.ts'
+import { positionIdOf } from '#chain/position-id.ts'
+import { ours } from '#devnet/artifact.ts'
+import { type MarketId, type OrderHash, toAddress, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Outcome } from '#domain/order.ts'
-import { systemClock } from '#runtime/clock.ts'
-import { serve } from '#runtime/serve.ts'
-import { claimChain } from '#store/chain-index/cursor.ts'
+import { auditPositions } from '#store/audit/audit-positions.ts'
+import { auditSetAside } from '#store/audit/audit-set-aside.ts'
 import { indexRange } from '#store/chain-index/index-range.ts'
 import { rewindChain } from '#store/chain-index/rewind-chain.ts'
 import {
@@ -30,15 +23,21 @@ import {
 import { migrate } from '#store/engine/migrate.ts'
 import {
   assertionsOfMarket,
-  chainMarketAddresses,
   chainMarketById,
   listChainMarkets,
-  marketsToReconcile,
   tokenBalancesOf,
 } from '#store/reads/chain-markets.ts'
-import { startWorld, UNIT, type World } from '../contracts/support/world.ts'
+import { openInterestOf, openInterestOfChain } from '#store/reads/positions.ts'
+import {
+  type Market,
+  startWorld,
+  UNIT,
+  type World,
+  ZERO_BYTES32,
+} from '../contracts/support/world.ts'
 import { onBothDatabases } from '../support/databases.ts'
 import { eventually } from '../support/eventually.ts'
+import { type Follower, type FollowOptions, followChain } from '../support/follow-chain.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
 let world: World
@@ -54,82 +53,18 @@ after(async () => {
   await world.chain.close()
 })
 
-type Follower = {
-  readonly state: IndexerState
-  readonly said: IndexerEvent[]
-  /** Ends it between two steps, as a kill would: what is under way is not waited for. */
-  stop(): void
-}
-
-type FollowOptions = {
-  readonly confirmations?: number
-  readonly rangeBlocksMax?: number
-  readonly database: Database
-}
-
 const followers = new Set<Follower>()
 
-function follow({ database, confirmations = 0, rangeBlocksMax = 100 }: FollowOptions): Follower {
-  const chainId = world.chain.id
+function follow(
+  options: Pick<FollowOptions, 'database' | 'confirmations' | 'rangeBlocksMax'>,
+): Follower {
   const contracts = {
     marketFactory: toAddress(world.factory.address),
     conditionalTokens: toAddress(world.conditionalTokens.address),
     settlement: toAddress(world.settlement.address),
     stablecoin: toAddress(world.collateral.address),
   }
-  const reader = makeChainReader({
-    client: makeChainClient({
-      chainId,
-      rpcUrls: [proxy.url],
-      timeoutMs: 1_000,
-      rounds: 2,
-      pauseMs: 1,
-    }),
-    contracts,
-    knownMarkets: (addresses) => chainMarketAddresses(database, chainId, addresses),
-  })
-  let stopped = false
-  /** A dead thread writes nothing more. */
-  const alive =
-    <Args extends readonly unknown[], R>(work: (...args: Args) => Promise<R>) =>
-    (...args: Args): Promise<R> =>
-      stopped ? new Promise(() => {}) : work(...args)
-  const state = newIndexer({
-    chainId,
-    confirmations,
-    rangeBlocksMax,
-    chain: reader,
-    store: {
-      claim: alive(async () => {
-        const anchor = await reader.mark(0)
-        assert(anchor !== undefined)
-        return claimChain(database, { chainId, deployment: 'one', startBlock: 0, anchor, atMs: 1 })
-      }),
-      write: alive((range) => indexRange(database, range)),
-      rewind: alive((rewind) => rewindChain(database, rewind)),
-      marketsDue: alive((nowSec) => marketsToReconcile(database, { chainId, nowSec, limit: 100 })),
-    },
-  })
-  const said: IndexerEvent[] = []
-  const served = serve<IndexerState, IndexerProtocol, IndexerEvent>({
-    behaviour: indexer,
-    select: () => ({ state }),
-    clock: systemClock,
-    mailboxMax: 1_000,
-    batchMax: 1_000,
-    full: undefined,
-    say: (events) => said.push(...events),
-  })
-  const timer = setInterval(() => served.hear('Tick', {}, 0, undefined), 5)
-  const follower = {
-    state,
-    said,
-    stop() {
-      stopped = true
-      clearInterval(timer)
-      followers.delete(follower)
-    },
-  }
+  const follower = followChain({ url: proxy.url, chainId: world.chain.id, contracts, ...options })
   followers.add(follower)
   return follower
 }
@@ -167,6 +102,7 @@ const TABLES = [
   ['chain_trades', 'block_number, log_index'],
   ['chain_withdrawn_orders', 'order_hash'],
   ['chain_withdrawn_epochs', 'block_number, log_index'],
+  ['chain_set_aside', 'block_number, log_index'],
 ] as const
 
 await onBothDatabases('the indexer', ({ fresh }) => {
@@ -176,7 +112,10 @@ await onBothDatabases('the indexer', ({ fresh }) => {
   async function freshDatabase(): Promise<Database> {
     const known = opened[used++]
     if (known !== undefined) {
-      for (const [table] of TABLES) await sqlConnection(known).execute(`delete from ${table}`)
+      const derived = ['positions', 'market_holdings', 'chain_holdings'] as const
+      for (const table of [...TABLES.map(([name]) => name), ...derived]) {
+        await sqlConnection(known).execute(`delete from ${table}`)
+      }
       return known
     }
     const database = await openDatabase(await fresh())
@@ -193,6 +132,7 @@ await onBothDatabases('the indexer', ({ fresh }) => {
     for (const follower of followers) follower.stop()
     proxy.faults = {}
     proxy.before = undefined
+    proxy.refuse = undefined
     await undo()
   })
   after(async () => {
@@ -541,6 +481,267 @@ await onBothDatabases('the indexer', ({ fresh }) => {
     )
     assert.deepEqual(withdrawn, [])
   })
+
+  it('a stranger who splits any amount of a worthless token stops nothing', async () => {
+    const { ann, bob, chain, conditionalTokens } = world
+    const database = await freshDatabase()
+    const follower = follow({ database })
+    const market = await busyMarket()
+    const free = await chain.deploy(bob, ours('test/FreeCollateral'), [])
+    const condition = await prepared(bob, 3n)
+    for (const amount of [2n ** 255n, 2n ** 256n - 1n - 2n ** 255n]) {
+      await chain.send(bob, conditionalTokens, 'splitPosition', [
+        free,
+        ZERO_BYTES32,
+        condition,
+        [1n, 2n, 4n],
+        amount,
+      ])
+    }
+    // The same token may come to a holder of ours, and even of our own condition's.
+    await chain.send(bob, conditionalTokens, 'splitPosition', [
+      free,
+      ZERO_BYTES32,
+      market.id,
+      [1n, 2n],
+      2n ** 255n,
+    ])
+    await world.fund(ann, { shares: 5n * UNIT, market: market.id })
+    await caughtUp(follower)
+    assert.equal(follower.state.why, '')
+    const marketId = market.id as string as MarketId
+    await balancesAgree(database, marketId, [ann, bob])
+    assert.equal(await openInterestOf(database, { marketId }), 505n * UNIT)
+    assert.deepEqual((await auditPositions(database)).differences, [])
+    const strangers = await sqlConnection(database).execute(
+      `select 1 from chain_token_moves where position_id not in (select position_id from chain_outcomes)`,
+    )
+    assert.deepEqual(strangers, [])
+    assert.deepEqual(await knowledge(database), await readAfresh())
+  })
+
+  it('a redemption that names its outcomes forty times over is one of both', async () => {
+    const { ann, bob, chain, conditionalTokens, collateral } = world
+    const database = await freshDatabase()
+    const follower = follow({ database })
+    const market = await busyMarket()
+    await resolve(market)
+    const sets = Array.from({ length: 40 }, (_, at) => (at % 2 === 0 ? 2n : 1n))
+    const redeem = [collateral.address, ZERO_BYTES32, market.id, sets] as const
+    await chain.send(ann, conditionalTokens, 'redeemPositions', redeem)
+    await chain.send(bob, conditionalTokens, 'redeemPositions', redeem)
+    await caughtUp(follower)
+    const rows = await sqlConnection(database).execute<{ index_sets: string }[]>(
+      `select index_sets from chain_conversions where kind = 'redeem'`,
+    )
+    assert.deepEqual(
+      rows.map((row) => row.index_sets),
+      ['1,2', '1,2'],
+    )
+    await balancesAgree(database, market.id as string as MarketId, [ann, bob])
+    assert.deepEqual((await auditPositions(database)).differences, [])
+  })
+
+  it('open interest is of our markets, whatever else is split of our collateral', async () => {
+    const { ann, bob, chain, conditionalTokens, collateral, factory, maker } = world
+    const database = await freshDatabase()
+    const follower = follow({ database })
+    await busyMarket()
+    // A stranger's condition, and one that is a market's before there is the market.
+    const strange = await prepared(bob, 2n)
+    const words = ['Was it foreseen?', 'By anybody.', 3, (await chain.now()) + 9_000n] as const
+    const [address, early] = await world.read(factory, 'predictMarket', [maker.address, ...words])
+    const question = await world.read(factory, 'questionIdOf', [maker.address, ...words])
+    await chain.send(bob, conditionalTokens, 'prepareCondition', [address, question, 2n])
+    await world.fund(bob, { shares: 700n * UNIT, market: strange })
+    await world.fund(bob, { shares: 30n * UNIT, market: early })
+    await chain.send(bob, conditionalTokens, 'safeTransferFrom', [
+      bob.address,
+      ann.address,
+      await world.positionId(early, 1),
+      4n * UNIT,
+      '0x',
+    ])
+    await caughtUp(follower)
+    const all = () => openInterestOfChain(database, { chainId: chain.id })
+    assert.equal(await all(), 500n * UNIT)
+    const back = await chain.snapshot()
+    await chain.send(maker, factory, 'createMarket', words)
+    await caughtUp(follower)
+    assert.equal(await all(), 530n * UNIT)
+    await balancesAgree(database, early as string as MarketId, [ann, bob])
+    assert.deepEqual((await auditPositions(database)).differences, [])
+    // The market is undone: what was split before is a stranger's again.
+    await back()
+    await chain.send(bob, collateral, 'approve', [address, 1n])
+    await mine(3)
+    await caughtUp(follower)
+    assert.equal(await all(), 500n * UNIT)
+    assert.deepEqual((await auditPositions(database)).differences, [])
+    assert.deepEqual(await knowledge(database), await readAfresh())
+  })
+
+  it('a block with more logs than a node gives is read from its receipts, after a pause', async () => {
+    for (const unknown of [[], ['eth_getBlockReceipts']]) {
+      const database = await freshDatabase()
+      const market = await busyMarket()
+      const blocks = await height()
+      // A split is two logs.
+      proxy.faults = { resultsMax: 1 }
+      proxy.refuse = (method) =>
+        unknown.includes(method) ? { code: -32601, message: 'Method not found' } : undefined
+      proxy.requests.clear()
+      const follower = follow({ database })
+      await caughtUp(follower)
+      const requests = [...proxy.requests.values()].reduce((sum, count) => sum + count, 0)
+      const receipts = proxy.requests.get(
+        unknown.length === 0 ? 'eth_getBlockReceipts' : 'eth_getTransactionReceipt',
+      )
+      assert((receipts ?? 0) > 0)
+      assert(requests < 12 * blocks, `${requests} requests for ${blocks} blocks`)
+      follower.stop()
+      await balancesAgree(database, market.id as string as MarketId, [world.ann, world.bob])
+      proxy.faults = {}
+      proxy.refuse = undefined
+      assert.deepEqual(await knowledge(database), await readAfresh())
+    }
+  })
+
+  it('a node that refuses even that is asked ever less often', async () => {
+    const database = await freshDatabase()
+    await world.createMarket()
+    const refused = ['eth_getLogs', 'eth_getBlockReceipts', 'eth_getTransactionReceipt']
+    const error = { code: -32005, message: 'query returned more than 1 results' }
+    proxy.refuse = (method) => (refused.includes(method) ? error : undefined)
+    proxy.requests.clear()
+    const follower = follow({ database })
+    await eventually(() => assert(follower.state.failures >= 3, follower.state.why))
+    const requests = [...proxy.requests.values()].reduce((sum, count) => sum + count, 0)
+    assert(requests < 150, `${requests} requests`)
+    assert.match(follower.state.why, /more than 1 results/)
+    proxy.refuse = undefined
+    await caughtUp(follower)
+    assert.equal((await listed(database)).length, 1)
+  })
+
+  it('logs of strangers with the topics of markets are not even asked for', async () => {
+    const database = await freshDatabase()
+    const follower = follow({ database })
+    const market = await world.createMarket()
+    const spammer = world.chain.account(15).address
+    const [topic = '0x'] = MARKET_TOPICS
+    // Twenty times: push the topic, no data, LOG1.
+    const log = `7f${topic.slice(2)}5f5fa1`
+    const code = `0x${log.repeat(20)}00` as const
+    const address = `0x${'5'.repeat(40)}` as const
+    await world.chain.setCode(address, code)
+    proxy.faults = { resultsMax: 10 }
+    await world.chain.wallet(world.carol).sendTransaction({ to: address, gas: 500_000n })
+    await world.chain.send(world.owner, world.collateral, 'mint', [spammer, 1n])
+    await caughtUp(follower)
+    assert.equal(follower.state.receiptsFor, 0)
+    assert.deepEqual(await listed(database), [market.id])
+  })
+
+  it('an event that the database refuses is set aside, and those around it count', async () => {
+    const database = await freshDatabase()
+    const market = await busyMarket()
+    const follower = follow({ database })
+    await caughtUp(follower)
+    follower.stop()
+    const { indexed } = follower.state
+    assert(indexed !== undefined)
+    const upTo = { ...indexed, number: indexed.number + 1, hash: `0x${'ab'.repeat(32)}` }
+    const at = { blockNumber: upTo.number, txHash: upTo.hash, atSec: upTo.atSec }
+    const marketId = market.id as string as MarketId
+    const withdrawn = (logIndex: number, hash: string) =>
+      ({
+        type: 'OrderWithdrawn',
+        ...at,
+        logIndex,
+        orderHash: hash as OrderHash,
+        trader: toAddress(world.ann.address),
+        effectiveAtSec: 1,
+      }) as const
+    const moved = (logIndex: number, amount: bigint, to: `0x${string}`) =>
+      ({
+        type: 'TokensMoved',
+        ...at,
+        logIndex,
+        part: 0,
+        positionId: positionIdOf(toAddress(world.collateral.address), marketId, 0),
+        from: ZERO_ADDRESS,
+        to: toAddress(to),
+        amount,
+        kind: 'mint',
+      }) as const
+    const huge = 2n ** 256n - 1n
+    const events = [
+      withdrawn(0, `0x${'01'.repeat(32)}`),
+      withdrawn(1, `0x${'01'.repeat(32)}`),
+      moved(2, huge, world.carol.address),
+      withdrawn(3, 'no hash at all'),
+      moved(4, huge, world.carol.address),
+      withdrawn(5, `0x${'02'.repeat(32)}`),
+    ]
+    const range = {
+      chainId: world.chain.id,
+      after: indexed,
+      upTo,
+      marks: [upTo],
+      events,
+      setAside: [],
+      giveUpOrphansOf: -1,
+      atMs: 5,
+    }
+    const written = await indexRange(database, range)
+    assert.deepEqual(
+      written.setAside.map(({ logIndex, event }) => [logIndex, event]),
+      [
+        [1, 'OrderWithdrawn'],
+        [3, 'OrderWithdrawn'],
+      ],
+    )
+    assert.deepEqual(
+      (await auditSetAside(database)).map(({ logIndex, txHash }) => [logIndex, txHash]),
+      [
+        [1, upTo.hash],
+        [3, upTo.hash],
+      ],
+    )
+    const known = await tokenBalancesOf(database, toAddress(world.carol.address), world.chain.id)
+    assert.deepEqual(
+      known.map(({ balance }) => balance),
+      [String(2n * huge)],
+    )
+    assert.deepEqual((await auditPositions(database)).differences, [])
+    const again = await indexRange(database, range)
+    assert.deepEqual(
+      [again.written, again.setAside.map(({ logIndex }) => logIndex)],
+      ['already', [1, 3]],
+    )
+    await rewindChain(database, { chainId: world.chain.id, from: upTo, to: indexed, atMs: 6 })
+    assert.deepEqual(await auditSetAside(database), [])
+    assert.deepEqual(await knowledge(database), await readAfresh())
+  })
+
+  /** A condition of a stranger. */
+  async function prepared(account: World['ann'], outcomes: bigint): Promise<`0x${string}`> {
+    const question = `0x${'77'.repeat(32)}` as const
+    const args = [account.address, question, outcomes] as const
+    await world.chain.send(account, world.conditionalTokens, 'prepareCondition', args)
+    return world.read(world.conditionalTokens, 'getConditionId', args)
+  }
+
+  async function resolve(market: Market): Promise<void> {
+    const { ann, bob, chain, collateral, owner } = world
+    await chain.warpTo(market.expiration)
+    await chain.send(owner, collateral, 'mint', [bob.address, 10_000n * UNIT])
+    await chain.send(bob, collateral, 'approve', [market.address, 10_000n * UNIT])
+    await chain.send(bob, market, 'propose', [true])
+    await chain.warp(7_201)
+    await chain.send(ann, market, 'settle', [])
+  }
 
   it('killed again and again in the middle of ranges, it knows in the end what there is', async () => {
     const database = await freshDatabase()

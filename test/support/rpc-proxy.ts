@@ -33,6 +33,8 @@ export type RpcFaults = {
   staleHead?: number
   /** Refuses ranges of logs of more blocks than this. */
   rangeMax?: number
+  /** Refuses to answer more logs than this. */
+  resultsMax?: number
   /** Answers the hash of a transaction and loses it. */
   dropTransactions?: boolean
   /** Tells another chain id. */
@@ -130,6 +132,12 @@ export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy>
       }
     }
     const found = (await forward('eth_getLogs', [filter])) as { blockNumber: string }[]
+    const { resultsMax } = faults
+    if (resultsMax !== undefined && found.length > resultsMax) {
+      throw Object.assign(new Error(`query returned more than ${resultsMax} results`), {
+        code: -32005,
+      })
+    }
     // A node that is behind gives what it has and does not say that it lacks the rest.
     return staleHead === undefined
       ? found

@@ -1,6 +1,6 @@
 /** What the relayer needs of the outside: the chain, the sender of its keys and the database. */
 
-import type { RelayExamination, RelayTrial } from '#chain/relay-examiner.ts'
+import type { RelayExamination, RelayTrial } from '#chain/relay-examination.ts'
 import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'

@@ -1,6 +1,6 @@
 /** What a relayer hears, says and remembers. */
 
-import type { RelayExamination, RelayTrial } from '#chain/relay-examiner.ts'
+import type { RelayExamination, RelayTrial } from '#chain/relay-examination.ts'
 import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'

@@ -90,7 +90,7 @@ async function compareMarket(
   const kept = new Map(
     rows.map((row) => [
       hexOf(row.holder) as Address,
-      `YES ${row.yes} for ${row.yes_cost}, NO ${row.no} for ${row.no_cost}, ${row.total} in all`,
+      `YES ${row.yes} for ${row.yes_cost}, NO ${row.no} for ${row.no_cost}, ${BigInt(row.total)} in all`,
     ]),
   )
   let holders = 0

@@ -2,7 +2,7 @@
 
 import type { ChainEvent, TokensMoved } from '#domain/chain-event.ts'
 import { ZERO_ADDRESS } from '#domain/ids.ts'
-import { bytesOf } from '../engine/hex.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
 import type { Statements } from '../engine/statements.ts'
 
 export function isMove(event: ChainEvent): event is TokensMoved {
@@ -36,19 +36,47 @@ export async function moveBalances(
     change(positionId, from, sign === 1 ? -amount : amount, blockNumber)
     change(positionId, to, sign === 1 ? amount : -amount, blockNumber)
   }
+  const before = await balancesOf(sql, chainId, [...changes.values()])
   await sql.insert(
     'chain_token_balances',
-    [...changes.values()].map(({ positionId, holder, delta, blockNumber }) => ({
+    [...changes].map(([key, { positionId, holder, delta, blockNumber }]) => ({
       chain_id: chainId,
       position_id: bytesOf(positionId),
       holder: bytesOf(holder),
-      balance_e6: String(delta),
+      balance_e6: String((before.get(key) ?? 0n) + delta),
       block_number: blockNumber,
     })),
     sql.isMysql
-      ? ` on duplicate key update balance_e6 = balance_e6 + values(balance_e6),
+      ? ` on duplicate key update balance_e6 = values(balance_e6),
           block_number = values(block_number)`
       : ` on conflict (chain_id, position_id, holder) do update set
-          balance_e6 = balance_e6 + excluded.balance_e6, block_number = excluded.block_number`,
+          balance_e6 = excluded.balance_e6, block_number = excluded.block_number`,
   )
+}
+
+/** Keys of one look-up. */
+const KEYS_MAX = 100
+
+/** By token and holder. They are added to here: a database has no integers of that size. */
+async function balancesOf(
+  sql: Statements,
+  chainId: number,
+  keys: readonly { readonly positionId: string; readonly holder: string }[],
+): Promise<Map<string, bigint>> {
+  const balances = new Map<string, bigint>()
+  for (let start = 0; start < keys.length; start += KEYS_MAX) {
+    const part = keys.slice(start, start + KEYS_MAX)
+    const rows = await sql.all<{ position_id: Uint8Array; holder: Uint8Array; balance: string }>(
+      `select position_id, holder, cast(balance_e6 as char) as balance from chain_token_balances
+        where chain_id = ? and (${part.map(() => '(position_id = ? and holder = ?)').join(' or ')})`,
+      [
+        chainId,
+        ...part.flatMap(({ positionId, holder }) => [bytesOf(positionId), bytesOf(holder)]),
+      ],
+    )
+    for (const row of rows) {
+      balances.set(`${hexOf(row.position_id)}${hexOf(row.holder)}`, BigInt(row.balance))
+    }
+  }
+  return balances
 }

@@ -1,19 +1,23 @@
 /**
  * Writes what the indexer takes from a chain: each range of blocks is one transaction with the cursor,
- * and with everything that follows from its events.
+ * and with everything that follows from its events. An event that the database refuses is set aside, and
+ * the range is written without it: what strangers write on a chain never stops the cursor.
  */
 
-import type { BlockMark, ChainEvent } from '#domain/chain-event.ts'
+import type { BlockMark, ChainEvent, SetAside, TradeOnChain } from '#domain/chain-event.ts'
+import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { CHAIN_MARKS_MAX } from '#domain/limits.ts'
 import { type Database, transact } from '../engine/database.ts'
-import { statements } from '../engine/statements.ts'
+import { type Statements, statements } from '../engine/statements.ts'
 import { isMove, moveBalances } from './balances.ts'
 import { insertMarks, moveCursor } from './cursor.ts'
 import { insertEventRows } from './event-rows.ts'
 import { createMarket, marketIds } from './market-rows.ts'
+import { type Move, makeCostOf } from './position-fold.ts'
 import { movePositions } from './positions-write.ts'
 import { applyStep } from './resolution-steps.ts'
+import { insertSetAside, setAsideOf } from './set-aside.ts'
 import { dropSyncsUpTo } from './sync-position.ts'
 
 export type ChainRange = {
@@ -26,6 +30,8 @@ export type ChainRange = {
   readonly marks: readonly BlockMark[]
   /** In the order of the chain. */
   readonly events: readonly ChainEvent[]
+  /** What the reader could not take. */
+  readonly setAside: readonly SetAside[]
   /** Markets that a reorg removed at or below this block, and that have not come back, are given up. */
   readonly giveUpOrphansOf: number
   readonly atMs: number
@@ -36,15 +42,35 @@ export type ChainWritten = {
   readonly written: 'applied' | 'already'
   /** Markets that are given up: the chain does not have them any more. */
   readonly withdrawn: readonly MarketId[]
+  /** What of the range was set aside, by the reader or by the database. */
+  readonly setAside: readonly SetAside[]
 }
 
 /** Writes one range of blocks. */
 export async function indexRange(database: Database, range: ChainRange): Promise<ChainWritten> {
-  const { chainId, after, upTo, events } = range
+  try {
+    return await writeRange(database, range, async (sql) => {
+      await writeEvents(sql, range.chainId, range.events, costsOf(range.events))
+      return []
+    })
+  } catch (error) {
+    if (!isOfEvents(error)) throw error
+    return writeRange(database, range, (_sql, within) => writeOneByOne(within, range))
+  }
+}
+
+/** The transaction of a range; `write` takes its events in and tells which of them it set aside. */
+async function writeRange(
+  database: Database,
+  range: ChainRange,
+  write: (sql: Statements, within: Database) => Promise<readonly SetAside[]>,
+): Promise<ChainWritten> {
+  const { chainId, after, upTo } = range
   return transact(database, async (transaction, connection) => {
     const sql = statements(database, connection, transaction)
     if (!(await moveCursor(sql, chainId, { from: after, to: upTo, atMs: range.atMs }))) {
-      return { written: 'already', withdrawn: [] }
+      const setAside = await setAsideOf(sql, chainId, { above: after.number, upTo: upTo.number })
+      return { written: 'already', withdrawn: [], setAside }
     }
     await insertMarks(sql, chainId, range.marks)
     await sql.run(
@@ -54,13 +80,9 @@ export async function indexRange(database: Database, range: ChainRange): Promise
             order by block_number desc limit 1 offset ${CHAIN_MARKS_MAX}) as kept)`,
       [chainId, upTo.number, chainId],
     )
-    for (const event of events) {
-      if (event.type === 'MarketCreated') await createMarket(sql, chainId, event)
-    }
-    await insertEventRows(sql, chainId, events)
-    for (const event of events) await applyStep(sql, chainId, event)
-    await moveBalances(sql, chainId, events.filter(isMove), 1)
-    await movePositions(sql, chainId, events)
+    const refused = await write(sql, { ...database, within: transaction })
+    const setAside = [...range.setAside, ...refused]
+    await insertSetAside(sql, chainId, setAside)
     await dropSyncsUpTo(sql, chainId, upTo.number)
     const withdrawn = await marketIds(
       sql,
@@ -73,6 +95,79 @@ export async function indexRange(database: Database, range: ChainRange): Promise
         where chain_id = ? and withdrawn = 0 and orphaned_block <= ?`,
       [chainId, range.giveUpOrphansOf],
     )
-    return { written: 'applied', withdrawn }
+    return { written: 'applied', withdrawn, setAside }
   })
+}
+
+async function writeEvents(
+  sql: Statements,
+  chainId: number,
+  events: readonly ChainEvent[],
+  costOf: (move: Move) => bigint,
+): Promise<void> {
+  for (const event of events) {
+    if (event.type === 'MarketCreated') await createMarket(sql, chainId, event)
+  }
+  await insertEventRows(sql, chainId, events)
+  for (const event of events) await applyStep(sql, chainId, event)
+  await moveBalances(sql, chainId, events.filter(isMove), 1)
+  await movePositions(sql, chainId, events, costOf)
+}
+
+/** Writes log after log, each to be undone by itself; one that is refused is set aside. */
+async function writeOneByOne(
+  within: Database,
+  { chainId, events }: ChainRange,
+): Promise<readonly SetAside[]> {
+  const setAside: SetAside[] = []
+  const costOf = costsOf(events)
+  for (const log of byLog(events)) {
+    try {
+      await transact(within, (transaction, connection) =>
+        writeEvents(statements(within, connection, transaction), chainId, log, costOf),
+      )
+    } catch (error) {
+      const [event] = log
+      if (event === undefined || !isOfEvents(error)) throw error
+      const { blockNumber, logIndex, txHash, atSec, type } = event
+      const why = error instanceof Error ? error.message : String(error)
+      setAside.push({ blockNumber, logIndex, txHash, atSec, event: type, why })
+    }
+  }
+  return setAside
+}
+
+function byLog(events: readonly ChainEvent[]): Iterable<readonly ChainEvent[]> {
+  const logs = new Map<string, ChainEvent[]>()
+  for (const event of events) {
+    const place = `${event.blockNumber}/${event.logIndex}`
+    const log = logs.get(place)
+    if (log === undefined) logs.set(place, [event])
+    else log.push(event)
+  }
+  return logs.values()
+}
+
+function costsOf(events: readonly ChainEvent[]): (move: Move) => bigint {
+  return makeCostOf(events.filter((event): event is TradeOnChain => event.type === 'TradeSettled'))
+}
+
+/** Faults that say nothing of what was to be written, and hold for whatever is tried next. */
+const OF_THE_DATABASE = new Set([
+  'STORE_REFUSED',
+  'STORE_CORRUPT',
+  'STORE_FOREIGN_CHAIN',
+  'STORE_INCONSISTENT',
+  'STORE_CHAIN_MOVED',
+])
+
+/** How databases word it that the tables are not those of this version, or cannot be written. */
+const OF_THE_TABLES =
+  /ER_NO_SUCH_TABLE|ER_BAD_FIELD_ERROR|no such (?:table|column)|has no column|readonly/
+
+/** Whether it may be an event that the range could not be written for. */
+function isOfEvents(error: unknown): boolean {
+  if (!(error instanceof Fault)) return true
+  if (error.retryable || OF_THE_DATABASE.has(error.code)) return false
+  return !OF_THE_TABLES.test(error.message)
 }

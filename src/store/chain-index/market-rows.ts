@@ -1,6 +1,7 @@
 /** A market as the factory created it, and the tokens of its outcomes. */
 
 import type { MarketCreated } from '#domain/chain-event.ts'
+import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import type { Statements } from '../engine/statements.ts'
@@ -12,10 +13,19 @@ export async function createMarket(
   { market, positions, quick, ...at }: MarketCreated,
 ): Promise<void> {
   const id = bytesOf(market.id)
-  const [before] = await sql.all<{ withdrawn: number }>(
-    'select withdrawn from chain_markets where market_id = ?',
-    [id],
-  )
+  const [before] = await sql.all<{
+    withdrawn: number
+    listed: number
+    chain_id: number | string
+  }>('select withdrawn, listed, chain_id from chain_markets where market_id = ?', [id])
+  if (
+    before !== undefined &&
+    (Number(before.listed) === 1 || Number(before.chain_id) !== chainId)
+  ) {
+    throw new Fault('STORE_CONSTRAINT', `chain ${before.chain_id} has a market of this id`, {
+      retryable: false,
+    })
+  }
   if (before !== undefined) await sql.run('delete from chain_markets where market_id = ?', [id])
   await sql.insert('chain_markets', [
     {

@@ -5,11 +5,11 @@
  * market is folded again from what the tables hold.
  */
 
-import type { ChainEvent, MoveKind, TokensMoved, TradeOnChain } from '#domain/chain-event.ts'
+import type { ChainEvent, MoveKind, TokensMoved } from '#domain/chain-event.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { OUTCOMES, type Outcome, YES } from '#domain/order.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
-import type { Statements } from '../engine/statements.ts'
+import type { Row, Statements } from '../engine/statements.ts'
 import {
   applyMove,
   correct,
@@ -31,6 +31,7 @@ export async function movePositions(
   sql: Statements,
   chainId: number,
   events: readonly ChainEvent[],
+  costOf: (move: Move) => bigint,
 ): Promise<void> {
   const created = new Set<MarketId>()
   for (const event of events) if (event.type === 'MarketCreated') created.add(event.market.id)
@@ -43,10 +44,7 @@ export async function movePositions(
     const token = tokens.get(positionId)
     if (token !== undefined && !created.has(token.marketId)) moves.push({ ...move, ...token })
   }
-  if (moves.length > 0) {
-    const settled = events.filter((event): event is TradeOnChain => event.type === 'TradeSettled')
-    await applyMoves(sql, chainId, moves, settled)
-  }
+  if (moves.length > 0) await applyMoves(sql, chainId, moves, costOf)
   const locked = new Map<MarketId, bigint>()
   for (const event of events) {
     if (event.type !== 'TokensConverted' || created.has(event.marketId)) continue
@@ -54,8 +52,11 @@ export async function movePositions(
     const before = locked.get(marketId) ?? 0n
     locked.set(marketId, before + (kind === 'split' ? amount : -amount))
   }
+  // What stands behind the tokens of a condition that is no market is not ours.
+  const markets = await marketsAmong(sql, chainId, [...locked.keys()])
   for (const [marketId, delta] of locked) {
-    if (delta !== 0n) await changeHoldings(sql, chainId, marketId, { holders: 0, locked: delta })
+    if (delta !== 0n && markets.has(marketId))
+      await changeHoldings(sql, chainId, marketId, { holders: 0, locked: delta })
   }
 }
 
@@ -101,7 +102,7 @@ async function applyMoves(
   sql: Statements,
   chainId: number,
   moves: readonly (Move & { readonly marketId: MarketId })[],
-  settled: readonly SettledTrade[],
+  costOf: (move: Move) => bigint,
 ): Promise<void> {
   const keys = new Map<string, readonly [MarketId, Address]>()
   for (const { marketId, from, to } of moves) {
@@ -109,7 +110,6 @@ async function applyMoves(
   }
   const positions = await positionsOf(sql, [...keys.values()])
   const known = new Set(positions.keys())
-  const costOf = makeCostOf(settled)
   for (const move of moves) {
     applyMove(move, costOf, (holder, outcome) => {
       const key = keyOf(move.marketId, holder)
@@ -140,7 +140,7 @@ async function foldMarket(sql: Statements, chainId: number, marketId: MarketId):
   })
 }
 
-/** A market as its movements make it. */
+/** A market as its movements make it; one that the chain does not have is nothing. */
 export async function foldedMarket(
   sql: Pick<Statements, 'all'>,
   chainId: number,
@@ -151,6 +151,7 @@ export async function foldedMarket(
     'select position_id, outcome from chain_outcomes where market_id = ?',
     [bytesOf(marketId)],
   )
+  if (tokens.length === 0) return { positions, locked: 0n }
   for (const { position_id, outcome } of tokens) {
     const moves = await movesOfToken(sql, chainId, position_id, outcome === YES ? 0 : 1)
     const costOf = makeCostOf(await tradesOfMoves(sql, moves))
@@ -180,12 +181,12 @@ async function movesOfToken(
   positionId: Uint8Array,
   outcome: Outcome,
 ): Promise<Move[]> {
-  type Row = { sender: Uint8Array; receiver: Uint8Array; tx_hash: Uint8Array } & {
+  type MoveRow = { sender: Uint8Array; receiver: Uint8Array; tx_hash: Uint8Array } & {
     amount: string
     kind: MoveKind
     log_index: number
   }
-  const rows = await sql.all<Row>(
+  const rows = await sql.all<MoveRow>(
     `select sender, receiver, cast(amount_e6 as char) as amount, kind, tx_hash, log_index
       from chain_token_moves where chain_id = ? and position_id = ?
       order by block_number, log_index, part`,
@@ -237,6 +238,25 @@ async function tradesOfMoves(
     }
   }
   return trades
+}
+
+/** Which of these conditions are markets. */
+async function marketsAmong(
+  sql: Statements,
+  chainId: number,
+  ids: readonly MarketId[],
+): Promise<Set<MarketId>> {
+  const markets = new Set<MarketId>()
+  for (let start = 0; start < ids.length; start += KEYS_MAX) {
+    const part = ids.slice(start, start + KEYS_MAX)
+    const rows = await sql.all<{ market_id: Uint8Array }>(
+      `select distinct market_id from chain_outcomes
+        where chain_id = ? and market_id in (${part.map(() => '?').join(', ')})`,
+      [chainId, ...part.map(bytesOf)],
+    )
+    for (const row of rows) markets.add(hexOf(row.market_id) as MarketId)
+  }
+  return markets
 }
 
 async function marketsOfTokens(
@@ -338,7 +358,7 @@ async function writePositions(
       chain_id: chainId,
       yes_shares_e6: String(yes.shares),
       no_shares_e6: String(no.shares),
-      total_shares_e6: String(yes.shares + no.shares),
+      total_shares_e6: sortable(yes.shares + no.shares),
       yes_cost_e6: String(yes.cost),
       no_cost_e6: String(no.cost),
     })
@@ -347,6 +367,13 @@ async function writePositions(
   for (const [marketId, by] of holders) {
     if (by !== 0) await changeHoldings(sql, chainId, marketId, { holders: by, locked: 0n })
   }
+}
+
+/** As many digits as two uint256 together have, so that text is in the order of the amounts. */
+const DIGITS = 78
+
+function sortable(amount: bigint): string {
+  return String(amount).padStart(DIGITS, '0')
 }
 
 const AMOUNTS = ['yes_shares_e6', 'no_shares_e6', 'total_shares_e6', 'yes_cost_e6', 'no_cost_e6']
@@ -360,27 +387,29 @@ function overwriting(isMysql: boolean): string {
     : ` on conflict (market_id, holder) do update set ${set}`
 }
 
+/** Amounts are added here and not by the database, which has no integers of that size. */
 async function changeHoldings(
   sql: Statements,
   chainId: number,
   marketId: MarketId,
-  { holders, locked }: { holders: number; locked: bigint },
+  change: { readonly holders: number; readonly locked: bigint },
 ): Promise<void> {
-  const add = (table: string, key: string, row: Record<string, string | number | Buffer>) =>
-    sql.insert(
+  const add = async (table: string, key: string, id: Row): Promise<void> => {
+    const [before] = await sql.all<{ locked: string }>(
+      `select cast(locked_e6 as char) as locked from ${table} where ${key} = ?`,
+      [id[key] as number | Buffer],
+    )
+    const locked = BigInt(before?.locked ?? 0) + change.locked
+    await sql.insert(
       table,
-      [row],
+      [{ ...id, holders: change.holders, locked_e6: String(locked) }],
       sql.isMysql
         ? ` on duplicate key update holders = holders + values(holders),
-            locked_e6 = locked_e6 + values(locked_e6)`
+            locked_e6 = values(locked_e6)`
         : ` on conflict (${key}) do update set holders = holders + excluded.holders,
-            locked_e6 = locked_e6 + excluded.locked_e6`,
+            locked_e6 = excluded.locked_e6`,
     )
-  const amounts = { holders, locked_e6: String(locked) }
-  await add('market_holdings', 'market_id', {
-    market_id: bytesOf(marketId),
-    chain_id: chainId,
-    ...amounts,
-  })
-  await add('chain_holdings', 'chain_id', { chain_id: chainId, ...amounts })
+  }
+  await add('market_holdings', 'market_id', { market_id: bytesOf(marketId), chain_id: chainId })
+  await add('chain_holdings', 'chain_id', { chain_id: chainId })
 }

@@ -82,10 +82,17 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
       'chain_trades',
       'chain_withdrawn_orders',
       'chain_withdrawn_epochs',
+      'chain_set_aside',
     ]) {
       await sql.run(`delete from ${table} where chain_id = ? and block_number > ?`, above)
     }
-    await refoldMarkets(sql, chainId, moved)
+    await sql.run(
+      `delete from chain_outcomes where chain_id = ? and market_id in
+        (select market_id from chain_markets where chain_id = ? and created_block > ?)`,
+      [chainId, ...above],
+    )
+    // Without its tokens a market that is gone folds to nothing, whatever moved before it was created.
+    await refoldMarkets(sql, chainId, new Set([...moved, ...orphaned]))
     await dropSyncs(sql, chainId)
     await sql.run('delete from chain_assertions where chain_id = ? and proposed_block > ?', above)
     await sql.run(
@@ -110,11 +117,6 @@ export async function rewindChain(database: Database, rewind: ChainRewind): Prom
       `update chain_markets set payouts = null, payouts_block = null
         where chain_id = ? and payouts_block > ?`,
       above,
-    )
-    await sql.run(
-      `delete from chain_outcomes where chain_id = ? and market_id in
-        (select market_id from chain_markets where chain_id = ? and created_block > ?)`,
-      [chainId, ...above],
     )
     // A market may come back in another block, so its row stays, unseen, until it is given up.
     await sql.run(

@@ -8,6 +8,7 @@ import { RelaysClaims } from './mysql/005-relays-claims.ts'
 import { PricesQuickMarkets } from './mysql/006-prices-quick-markets.ts'
 import { Reads } from './mysql/007-reads.ts'
 import { WithdrawnEpochs } from './mysql/008-withdrawn-epochs.ts'
+import { ChainAmounts } from './mysql/009-chain-amounts.ts'
 import { PositionSyncs } from './mysql/010-position-syncs.ts'
 
 export const mysqlMigrations = [
@@ -19,5 +20,6 @@ export const mysqlMigrations = [
   { name: '006-prices-quick-markets', class: PricesQuickMarkets },
   { name: '007-reads', class: Reads },
   { name: '008-withdrawn-epochs', class: WithdrawnEpochs },
+  { name: '009-chain-amounts', class: ChainAmounts },
   { name: '010-position-syncs', class: PositionSyncs },
 ]

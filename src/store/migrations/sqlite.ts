@@ -8,6 +8,7 @@ import { RelaysClaims } from './sqlite/005-relays-claims.ts'
 import { PricesQuickMarkets } from './sqlite/006-prices-quick-markets.ts'
 import { Reads } from './sqlite/007-reads.ts'
 import { WithdrawnEpochs } from './sqlite/008-withdrawn-epochs.ts'
+import { ChainAmounts } from './sqlite/009-chain-amounts.ts'
 import { PositionSyncs } from './sqlite/010-position-syncs.ts'
 
 export const sqliteMigrations = [
@@ -19,5 +20,6 @@ export const sqliteMigrations = [
   { name: '006-prices-quick-markets', class: PricesQuickMarkets },
   { name: '007-reads', class: Reads },
   { name: '008-withdrawn-epochs', class: WithdrawnEpochs },
+  { name: '009-chain-amounts', class: ChainAmounts },
   { name: '010-position-syncs', class: PositionSyncs },
 ]

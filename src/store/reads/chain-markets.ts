@@ -156,22 +156,6 @@ export async function chainMarketsByContract(
   return rows.map(marketRecord)
 }
 
-/** The addresses of all markets of a chain, for telling their events from a stranger's. */
-export async function chainMarketAddresses(
-  database: Database,
-  chainId: number,
-  contracts: readonly Address[],
-): Promise<Address[]> {
-  if (contracts.length === 0) return []
-  const rows = await select(
-    database,
-    `select contract_address from chain_markets
-      where chain_id = ? and contract_address in (${contracts.map(() => '?').join(', ')})`,
-    [chainId, ...contracts.map(bytesOf)],
-  )
-  return rows.map((row) => hexOf(row.contract_address as Uint8Array) as Address)
-}
-
 /**
  * Markets whose actors are not as the chain has them: to be opened because they trade and no log
  * knows them, to be closed because they are resolved or given up and their log says otherwise.

@@ -22,13 +22,13 @@ import {
 import { confirmedRelaysOf, relayByKey, relayGasSince, unfinishedRelays } from '../writes/relays.ts'
 import { type JournalFilter, journalOf, transactionByHash } from '../writes/transactions.ts'
 import { type CandleFilter, type CandleRecord, candles } from './candles.ts'
+import { followedTokens, marketsOfContracts, openMarketContracts } from './chain-known.ts'
 import {
   type AssertionRecord,
   assertionsOfMarket,
   assertionsToSettle,
   type ChainMarketFilter,
   type ChainMarketRecord,
-  chainMarketAddresses,
   chainMarketById,
   chainMarketsByContract,
   listChainMarkets,
@@ -98,10 +98,12 @@ export type Queries = {
   listChainMarkets: { takes: ChainMarketFilter; answers: ChainMarketRecord[] }
   chainMarketById: { takes: { marketId: MarketId }; answers: ChainMarketRecord | undefined }
   chainMarketsByContract: { takes: { contractAddress: Address }; answers: ChainMarketRecord[] }
-  chainMarketAddresses: {
-    takes: { chainId: number; contracts: readonly Address[] }
-    answers: Address[]
+  marketsOfContracts: {
+    takes: Parameters<typeof marketsOfContracts>[1]
+    answers: Awaited<ReturnType<typeof marketsOfContracts>>
   }
+  openMarketContracts: { takes: { chainId: number; limit: number }; answers: Address[] }
+  followedTokens: { takes: Parameters<typeof followedTokens>[1]; answers: string[] }
   marketsToReconcile: {
     takes: Parameters<typeof marketsToReconcile>[1]
     answers: Awaited<ReturnType<typeof marketsToReconcile>>
@@ -194,8 +196,9 @@ const answers: {
   chainMarketById: (database, { marketId }) => chainMarketById(database, marketId),
   chainMarketsByContract: (database, { contractAddress }) =>
     chainMarketsByContract(database, contractAddress),
-  chainMarketAddresses: (database, { chainId, contracts }) =>
-    chainMarketAddresses(database, chainId, contracts),
+  marketsOfContracts,
+  openMarketContracts,
+  followedTokens,
   marketsToReconcile,
   assertionsOfMarket: (database, { marketId }) => assertionsOfMarket(database, marketId),
   assertionsToSettle,

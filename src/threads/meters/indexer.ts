@@ -1,8 +1,12 @@
-/** What is counted of the indexer: how far each chain is, and requests that failed. */
+/** What is counted of the indexer: how far each chain is, requests that failed, events set aside. */
 
 import { Counter, Gauge } from 'prom-client'
 import { type IndexerState, statusOf } from '#actors/indexer.ts'
+import type { SetAside } from '#domain/chain-event.ts'
 import type { Kit } from '../kit.ts'
+
+/** Warnings of one range; a stranger must not be able to fill the log. */
+const WARNINGS_MAX = 10
 
 export function indexerMeters({ registry, log }: Kit, states: () => Iterable<IndexerState>) {
   const registers = [registry]
@@ -10,6 +14,12 @@ export function indexerMeters({ registry, log }: Kit, states: () => Iterable<Ind
     name: 'sibyl_chain_rpc_errors_total',
     help: 'Requests to a chain that failed, whether or not another address answered',
     labelNames: ['chain', 'host'],
+    registers,
+  })
+  const setAsideTotal = new Counter({
+    name: 'sibyl_chain_events_set_aside_total',
+    help: 'Events of our contracts that could not be taken since the start; `npm run audit` lists them',
+    labelNames: ['chain'],
     registers,
   })
   const gauge = (name: string, help: string, value: (state: IndexerState) => number) =>
@@ -38,6 +48,15 @@ export function indexerMeters({ registry, log }: Kit, states: () => Iterable<Ind
       const { host, why } = trouble
       rpcErrors.inc({ chain: chainId, host })
       log.debug({ chainId, host, why }, 'a request to the chain failed')
+    },
+    setAside(chainId: number, events: readonly SetAside[]): void {
+      setAsideTotal.inc({ chain: chainId }, events.length)
+      for (const { blockNumber, logIndex, txHash, event, why } of events.slice(0, WARNINGS_MAX)) {
+        const place = { chainId, txHash, blockNumber, logIndex }
+        log.warn({ ...place, event, why }, 'an event of the chain was set aside')
+      }
+      const more = events.length - WARNINGS_MAX
+      if (more > 0) log.warn({ chainId, more }, 'more events of the chain were set aside')
     },
   }
 }

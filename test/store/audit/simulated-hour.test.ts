@@ -103,7 +103,7 @@ async function settleOnChain(
   const happen = async (...bare: Bare[]): Promise<void> => {
     const upTo = mark(++at, fork)
     const events = block(upTo, ...bare)
-    const range = { marks: [upTo], events, giveUpOrphansOf: -1, atMs: 2 }
+    const range = { marks: [upTo], events, setAside: [], giveUpOrphansOf: -1, atMs: 2 }
     await indexRange(database, { chainId: CHAIN, after: stands, upTo, ...range })
     stands = upTo
   }

@@ -118,7 +118,7 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
   ): ChainRange => {
     const upTo = marks.at(-1)
     assert(upTo !== undefined)
-    return { chainId, after, upTo, marks, events, giveUpOrphansOf, atMs: 2 }
+    return { chainId, after, upTo, marks, events, setAside: [], giveUpOrphansOf, atMs: 2 }
   }
   /** Everything in the tables of a chain, as it counts: balances of zero are none. */
   async function dump(chainId: number): Promise<string> {
@@ -159,8 +159,16 @@ await onBothDatabases('what comes from the chain', ({ fresh }) => {
     const { indexed } = await claim(CHAIN)
     assert.deepEqual(indexed, markOf(0))
     const first = range(CHAIN, indexed, [markOf(5)], block(markOf(5), created(1), created(2, true)))
-    assert.deepEqual(await indexRange(database, first), { written: 'applied', withdrawn: [] })
-    assert.deepEqual(await indexRange(database, first), { written: 'already', withdrawn: [] })
+    assert.deepEqual(await indexRange(database, first), {
+      written: 'applied',
+      withdrawn: [],
+      setAside: [],
+    })
+    assert.deepEqual(await indexRange(database, first), {
+      written: 'already',
+      withdrawn: [],
+      setAside: [],
+    })
     await assert.rejects(indexRange(database, range(CHAIN, markOf(3), [markOf(9)], [])), {
       code: 'STORE_CHAIN_MOVED',
     })

@@ -70,6 +70,7 @@ await onBothDatabases('positions', ({ fresh }) => {
       upTo: to,
       marks: [to],
       events: block(to, ...bare),
+      setAside: [],
       giveUpOrphansOf: -1,
       atMs: 2,
     })
@@ -231,7 +232,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await sync(40, 50)
     assert.deepEqual(await has(ann, 2), [40, 0, 50, 0])
     await sqlConnection(database).execute(
-      'update positions set yes_cost_e6 = 20, no_cost_e6 = 25 where total_shares_e6 = 90',
+      'update positions set yes_cost_e6 = 20, no_cost_e6 = 25 where yes_shares_e6 = 40 and no_shares_e6 = 50',
     )
     await assertAudited()
   })
@@ -304,6 +305,7 @@ await onBothDatabases('positions', ({ fresh }) => {
       upTo,
       marks: [upTo],
       events,
+      setAside: [],
       giveUpOrphansOf: -1,
       atMs: 9,
     }

@@ -112,14 +112,14 @@ export async function seedTrades(database: Database, large: Large): Promise<void
       yes_cost_e6, no_cost_e6)`,
     held,
     `select ${id(marketOfHeld('i'))}, ${address(`i % ${users} + 1`)}, ${chainId}, 1000 + i, 1000 + i,
-      2000 + i + i, ${over('(1001 + i)', 2)}, ${over('(1000 + i)', 2)}`,
+      ${lite ? "printf('%078d', 2000 + i + i)" : "lpad(2000 + i + i, 78, '0')"}, ${over('(1001 + i)', 2)}, ${over('(1000 + i)', 2)}`,
   )
-  const locked = `sum(case when kind = 'split' then amount_e6 else -amount_e6 end)`
+  const locked = `sum(cast(amount_e6 as signed) * case when kind = 'split' then 1 else -1 end)`
   await run(`insert into market_holdings (market_id, chain_id, holders, locked_e6)
     select market_id, chain_id, count(distinct case when kind = 'split' then holder end), ${locked}
     from chain_conversions group by market_id, chain_id`)
   await run(`insert into chain_holdings (chain_id, holders, locked_e6)
-    select chain_id, sum(holders), sum(locked_e6) from market_holdings group by chain_id`)
+    select chain_id, sum(holders), sum(cast(locked_e6 as signed)) from market_holdings group by chain_id`)
   await run(
     lite
       ? 'analyze'

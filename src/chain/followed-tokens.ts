@@ -1,0 +1,60 @@
+/**
+ * Which outcome tokens are followed: those whose collateral is ours. Anybody may split any ERC-20 on the
+ * conditional tokens, in any amount, and what is made of it is nothing to us.
+ *
+ * An id is a hash that does not tell its collateral. But tokens are only made by a split, a merge or a
+ * redemption, and its event, in the same transaction, names the collateral and the collection. So a token
+ * is ours where the database knows it, where a market that is created here has it, or where an event of
+ * these blocks names it with our collateral. Its condition need not be a market yet: the id of a market is
+ * known beforehand, and anybody may prepare its condition and split collateral before it is created.
+ */
+
+import type { Hex } from 'viem'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { Outcome } from '#domain/order.ts'
+import type { TokenEvent } from './conditional-tokens.ts'
+import { collectionPositionId, positionIdOf } from './position-id.ts'
+
+type Conversion = TokenEvent & {
+  readonly type: 'PositionSplit' | 'PositionsMerged' | 'PayoutRedeemed'
+}
+
+export function isConversion(event: TokenEvent): event is Conversion {
+  return (
+    event.type === 'PositionSplit' ||
+    event.type === 'PositionsMerged' ||
+    event.type === 'PayoutRedeemed'
+  )
+}
+
+export function isWithoutParent({ parentCollectionId }: Conversion): boolean {
+  return /^0x0+$/.test(parentCollectionId)
+}
+
+/** The sets of outcomes of a conversion, each once; undefined where they cannot be those of a market. */
+export function outcomeSetsOf(event: Conversion): readonly bigint[] | undefined {
+  const redeems = event.type === 'PayoutRedeemed'
+  const sets = [...new Set(redeems ? event.indexSets : event.partition)].sort((a, b) =>
+    a < b ? -1 : 1,
+  )
+  // Somebody may redeem the same outcome many times over; a market has only two.
+  if (!sets.every((set) => set === 1n || set === 2n)) return undefined
+  return redeems || sets.length === 2 ? sets : undefined
+}
+
+/** The tokens that these events name with our collateral. */
+export function tokensNamed(stablecoin: Address, events: Iterable<TokenEvent>): Set<string> {
+  const conditions = new Set<MarketId>()
+  const collections = new Set<string>()
+  for (const event of events) {
+    if (!isConversion(event) || event.collateral !== stablecoin) continue
+    if (!isWithoutParent(event)) collections.add(event.parentCollectionId)
+    else if (outcomeSetsOf(event) !== undefined) conditions.add(event.conditionId)
+  }
+  const named = new Set<string>()
+  for (const id of collections) named.add(collectionPositionId(stablecoin, id as Hex))
+  for (const id of conditions) {
+    for (const outcome of [0, 1] as Outcome[]) named.add(positionIdOf(stablecoin, id, outcome))
+  }
+  return named
+}

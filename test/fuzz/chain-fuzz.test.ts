@@ -1,0 +1,24 @@
+/** A small sample of `npm run fuzz -- chain`, on both databases. */
+
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
+import { migrate } from '#store/engine/migrate.ts'
+import { onBothDatabases } from '../support/databases.ts'
+import { fuzzChain } from './chain-fuzz.ts'
+
+await onBothDatabases('a hostile chain', ({ fresh }) => {
+  let database: Database
+  before(async () => {
+    database = await openDatabase(await fresh())
+    await migrate(database)
+  })
+  after(() => closeDatabase(database))
+
+  it('never stops the indexer, and honest events are counted exactly', async (t) => {
+    const seed = Number(process.env.TEST_SEED ?? 7)
+    t.diagnostic(`seed ${seed}`)
+    const report = await fuzzChain(database, { seed, logs: 700 })
+    assert(report.setAside > 0)
+  })
+})
