@@ -66,11 +66,6 @@ const MORE_PARAMETERS: Record<string, readonly string[]> = {
     ...['sameKey', 'push', 'readRecord'].map((name) => `book ${name}`),
   ],
   'the shape of a library’s own function': ['verify ecdsaRecover'],
-  'to be changed': [
-    ...['reliable', 'strikeOf', 'take'].map((name) => `actors ${name}`),
-    ...['step', 'changeOf'].map((name) => `actors ${name}`),
-    ...['decide', 'end', 'tell', 'heard'].map((name) => `actors ${name}`),
-  ],
 }
 
 const sources = sourceFiles()

@@ -35,7 +35,7 @@ export type PriceFollowerProtocol = {
   QuickMarketOpened: { takes: { quickMarket: QuickMarket; atMs: number }; answers: undefined }
   QuickMarketResolved: { takes: { quickMarket: QuickMarket; atMs: number }; answers: undefined }
 }
-export type PriceDesk = {
+export type PriceLoadProtocol = {
   Load: {
     takes: object
     answers: { assets: readonly AssetPrices[]; active: readonly QuickMarket[] }

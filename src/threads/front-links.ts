@@ -8,7 +8,7 @@ import { MARKET_FORMS } from '#actors/market-forms.ts'
 import type { MarketFollowerProtocol, MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { HoldsProtocol } from '#actors/order-holds.ts'
 import { readRows } from '#actors/packed-event.ts'
-import type { PriceDesk, PriceFollowerProtocol } from '#actors/prices.ts'
+import type { PriceFollowerProtocol, PriceLoadProtocol } from '#actors/prices.ts'
 import type { RelayerProtocol } from '#actors/relayer/state.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { channelOptions, relayedChains } from '#config/thread-data.ts'
@@ -54,7 +54,7 @@ export function linkFront(
     chain,
     relayer: makeRef<RelayerProtocol>(),
   }))
-  const prices = makeRef<PriceDesk>()
+  const prices = makeRef<PriceLoadProtocol>()
   const chainNews = makeRef<ChainFollowerProtocol>()
   /** The market threads whose markets are on the board as they are now. */
   const loaded = new Set<number>()

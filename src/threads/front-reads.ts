@@ -5,7 +5,6 @@ import { getMarket, listMarkets } from '#api/markets/list-markets.ts'
 import { listActivity, listTrades, type TradeSources } from '#api/markets/list-trades.ts'
 import { marketStats } from '#api/markets/market-stats.ts'
 import { platformStats } from '#api/markets/platform-stats.ts'
-import { type ChainBalances, makePositionDesk } from '#api/positions/position-desk.ts'
 import {
   getPosition,
   listHolders,
@@ -13,6 +12,7 @@ import {
   type PositionSources,
   syncPosition,
 } from '#api/positions/positions.ts'
+import { type ChainBalances, makeSyncService } from '#api/positions/sync-service.ts'
 import { userActivity } from '#api/positions/user-activity.ts'
 import {
   getSettlement,
@@ -84,7 +84,7 @@ export function readRoutes(parts: {
     cache,
     nowMs: clock.nowMs,
   }
-  const sync = makePositionDesk({
+  const sync = makeSyncService({
     chains: chainsOf(settings),
     find,
     marketsByContract: (contractAddress) => query('marketsByContract', { contractAddress }),

@@ -2,7 +2,7 @@
 
 import { AggregatorRegistry } from 'prom-client'
 import { registerApiKey, revokeApiKey } from '#api/keys/api-keys.ts'
-import { makeKeyDesk } from '#api/keys/key-desk.ts'
+import { makeKeyService } from '#api/keys/key-service.ts'
 import { orderbook } from '#api/markets/orderbook.ts'
 import { resolution } from '#api/markets/resolution.ts'
 import { cancelOrder } from '#api/orders/cancel-order.ts'
@@ -17,7 +17,7 @@ import { quickMarketRoutes } from '#api/prices/quick-markets.ts'
 import { failedClaims, pendingClaims } from '#api/relayer/claims.ts'
 import { relayerNonces } from '#api/relayer/nonces.ts'
 import { relayerOperations } from '#api/relayer/operations.ts'
-import { makeRelayDesk } from '#api/relayer/relayer-desk.ts'
+import { makeRelayService } from '#api/relayer/relay-service.ts'
 import { config } from '#api/service/config.ts'
 import { contractsOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { threadOfMarket } from '#config/topology.ts'
@@ -113,14 +113,14 @@ export function frontThread(data: ThreadData): ThreadParts {
     heldOrders = opened.heldOrders
     registerStreamMeters(registry, hub)
     registerSseMeters(registry, sse)
-    const keyDesk = makeKeyDesk({
+    const keys = makeKeyService({
       service: settings.service.name,
       store,
       findKey,
       recoverSigner,
       nowMs: clock.nowMs,
     })
-    const relayDesk = makeRelayDesk({
+    const relays = makeRelayService({
       chains: links.relayers.map(({ chain, relayer }) => ({
         chainId: chain.chainId,
         relayer,
@@ -141,8 +141,8 @@ export function frontThread(data: ThreadData): ThreadParts {
       listUserOrders({ board, gateway }),
       cancelOrder(gateway),
       cancelOrders({ board, gateway }),
-      registerApiKey(keyDesk, clock.nowMs, settings.service.name),
-      revokeApiKey(keyDesk, authenticator, settings.service.name),
+      registerApiKey(keys, clock.nowMs, settings.service.name),
+      revokeApiKey(keys, authenticator, settings.service.name),
       orderbook(board),
       ...readRoutes({ settings, board, gateway, query, store, clock }),
       resolution({
@@ -151,8 +151,8 @@ export function frontThread(data: ThreadData): ThreadParts {
         assertions: (marketId) => query('assertionsOfMarket', { marketId }),
         nowMs: clock.nowMs,
       }),
-      ...relayerOperations(relayDesk),
-      relayerNonces(relayDesk, clock.nowMs),
+      ...relayerOperations(relays),
+      relayerNonces(relays, clock.nowMs),
       pendingClaims((filter) => query('claimsByStatus', filter)),
       failedClaims((filter) => query('claimsByStatus', filter)),
       ...priceRoutes({

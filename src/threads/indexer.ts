@@ -41,7 +41,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
   const reads = makeReads(databaseUrlOf(settings))
   const { query } = reads
   const states: IndexerState[] = []
-  const desks: Served[] = []
+  const actors: Served[] = []
   const meters = indexerMeters(kit, () => states)
   /** What a market thread has answered for good, so that it is not asked again and again. */
   const answered = new Set<string>()
@@ -98,7 +98,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
       },
     })
     states.push(state)
-    desks.push(
+    actors.push(
       serveActor<IndexerState, IndexerProtocol, IndexerEvent>({
         behaviour: indexer,
         state,
@@ -161,7 +161,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
 
   function hearAll(type: 'Tick' | 'Reconcile'): void {
     if (stopped) return
-    for (const desk of desks) desk.hear(type, {}, 0, undefined)
+    for (const actor of actors) actor.hear(type, {}, 0, undefined)
   }
 
   return {

@@ -27,7 +27,7 @@ import { askWrite } from '#store/writes/writes.ts'
 import { linkWriters, makeFollowers, makeKit, serveActor } from './kit.ts'
 import { pricesMeters } from './meters/prices.ts'
 import { makeFeeds } from './price-feeds.ts'
-import { type QuickDesk, startQuickDesk } from './quick-desk.ts'
+import { type QuickMarkets, startQuickMarkets } from './quick-markets.ts'
 
 const TICK_MS = 200
 const WRITE_MS = 2_000
@@ -50,7 +50,7 @@ export function pricesThread(data: ThreadData): ThreadParts {
   let feeds: Feed[] = []
   let state: PricesState | undefined
   let served: Served
-  let quick: QuickDesk | undefined
+  let quick: QuickMarkets | undefined
   let shownTrouble = ''
   const meters = pricesMeters(kit, {
     feeds: () => feeds,
@@ -130,7 +130,7 @@ export function pricesThread(data: ThreadData): ThreadParts {
       await startPrices()
       if (chain !== undefined) {
         const say = quickSaid
-        quick = await startQuickDesk({
+        quick = await startQuickMarkets({
           ...{ chain, settings, log, writers, reads, say },
           feeds: () => feeds,
         })

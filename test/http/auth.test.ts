@@ -33,7 +33,7 @@ const expiring = makeKey({ expiresAtSec: NOW_SEC + 1 })
 const revokedAndExpired = makeKey({ revokedAtMs: 1, expiresAtSec: 1 })
 const stranger = makeKey()
 
-function desk(
+function given(
   options: Partial<Parameters<typeof makeAuthenticator>[0]> = {},
   keys: readonly TestKey[] = [live, other, revoked, expired, expiring, revokedAndExpired],
 ) {
@@ -296,7 +296,7 @@ const ROWS: readonly Row[] = [
 ]
 
 test('every row of the table of authentication errors, and every way to spoil a token', async (t) => {
-  const { authenticator } = desk()
+  const { authenticator } = given()
   const { url } = await startBearerFront(t, authenticator)
   for (const [what, header, expected] of ROWS) {
     await t.test(what, async () => {
@@ -321,7 +321,7 @@ test('every row of the table of authentication errors, and every way to spoil a 
 })
 
 test('no character of a token can be another one', async () => {
-  const { authenticator } = desk()
+  const { authenticator } = given()
   const token = mint(live, NOW_MS)
   const classes = ['A', 'z', '5', '-', '_', '+', '/', '=', '.', '%', '\u00e9']
   const refused = new Map<string, number>()
@@ -341,8 +341,8 @@ test('no character of a token can be another one', async () => {
 
 test('a token serves once, on every thread, whatever the case of its nonce', async () => {
   const memory = makeSharedTable(1_000, 'secret')
-  const here = desk({ nonces: makeNonceLedger(memory) }).authenticator
-  const there = desk({ nonces: makeNonceLedger(memory) }).authenticator
+  const here = given({ nonces: makeNonceLedger(memory) }).authenticator
+  const there = given({ nonces: makeNonceLedger(memory) }).authenticator
   const ts = NOW_SEC
   const nonce = 'abcdef0123456789abcdef0123456789'
   const token = `Bearer ${mint(live, NOW_MS, { ts, n: nonce })}`
@@ -359,7 +359,7 @@ test('a token serves once, on every thread, whatever the case of its nonce', asy
 })
 
 test('a token sent a hundred times at once is taken once', async () => {
-  const { authenticator } = desk()
+  const { authenticator } = given()
   const header = `Bearer ${mint(live, NOW_MS)}`
   const answers = await Promise.all(
     Array.from({ length: 100 }, () => authenticator.identify(header)),
@@ -368,7 +368,7 @@ test('a token sent a hundred times at once is taken once', async () => {
 })
 
 test('a nonce is not spent by a token that is not signed', async () => {
-  const { authenticator } = desk()
+  const { authenticator } = given()
   const token = mint(live, NOW_MS)
   const [payload] = token.split('.')
   const forged = `Bearer ${payload}.${Buffer.alloc(64, 1).toString('base64url')}`
@@ -377,7 +377,7 @@ test('a nonce is not spent by a token that is not signed', async () => {
 })
 
 test('a nonce may come again after its token’s life, and no sooner', async () => {
-  const { authenticator, clock } = desk()
+  const { authenticator, clock } = given()
   const nonce = freshNonce()
   const send = () => authenticator.identify(`Bearer ${mint(live, clock.nowMs(), { n: nonce })}`)
   assert.ok('keyId' in (await send()))
@@ -388,7 +388,7 @@ test('a nonce may come again after its token’s life, and no sooner', async () 
 })
 
 test('without room for a nonce a token is refused for now, and not forgotten', async () => {
-  const { authenticator, clock } = desk({ nonces: makeNonceLedger(makeSharedTable(1, 'secret')) })
+  const { authenticator, clock } = given({ nonces: makeNonceLedger(makeSharedTable(1, 'secret')) })
   let room = 0
   for (; ; room++) {
     const answer = await authenticator.identify(`Bearer ${mint(live, clock.nowMs())}`)
@@ -405,16 +405,16 @@ test('without room for a nonce a token is refused for now, and not forgotten', a
 test('tokens from before the start are expired, unless tokens may be used again', async () => {
   const startedAtMs = NOW_MS - 10_500
   const before = { ts: NOW_SEC - 11 }
-  const once = desk({ startedAtMs }).authenticator
+  const once = given({ startedAtMs }).authenticator
   assert.deepEqual(await once.identify(bearer(before)), { rejected: EXPIRED[0] })
   assert.ok('keyId' in (await once.identify(bearer({ ts: NOW_SEC - 10 }))))
-  const often = desk({ startedAtMs, singleUse: false }).authenticator
+  const often = given({ startedAtMs, singleUse: false }).authenticator
   const token = bearer(before)
   for (let use = 0; use < 3; use++) assert.ok('keyId' in (await often.identify(token)))
 })
 
 test('a body is not looked at before its sender is known', async (t) => {
-  const { url } = await startBearerFront(t, desk().authenticator)
+  const { url } = await startBearerFront(t, given().authenticator)
   const response = await postText(`${url}/orders`, '{ this is no JSON')
   assert.equal(response.status, 401)
   const known = await fetch(`${url}/orders`, {
@@ -436,7 +436,7 @@ test('a body is not looked at before its sender is known', async (t) => {
 })
 
 test('many requests of one key ask the database once a minute', async () => {
-  const { authenticator, clock, asked } = desk()
+  const { authenticator, clock, asked } = given()
   const many = () =>
     Promise.all(
       Array.from({ length: 50 }, () =>
@@ -454,14 +454,14 @@ test('many requests of one key ask the database once a minute', async () => {
 })
 
 test('a revocation is in force at once where it was heard, and within a minute where not', async () => {
-  const { authenticator, clock, byId } = desk()
+  const { authenticator, clock, byId } = given()
   const send = () => authenticator.identify(`Bearer ${mint(live, clock.nowMs())}`)
   assert.ok('keyId' in (await send()))
   byId.set(live.key.id, { ...live.key, revokedAtMs: NOW_MS })
   clock.advance(60_000)
   assert.deepEqual(await send(), { rejected: INACTIVE[0] })
 
-  const second = desk()
+  const second = given()
   const sendSecond = () => second.authenticator.identify(`Bearer ${mint(live, NOW_MS)}`)
   assert.ok('keyId' in (await sendSecond()))
   second.byId.set(live.key.id, { ...live.key, revokedAtMs: NOW_MS })
@@ -472,7 +472,7 @@ test('a revocation is in force at once where it was heard, and within a minute w
 test('what was read before a revocation was heard is not kept', async () => {
   const gates = [Promise.withResolvers<ApiKey>(), Promise.withResolvers<ApiKey>()]
   let asked = 0
-  const { authenticator } = desk({ findKey: () => gates[asked++]!.promise })
+  const { authenticator } = given({ findKey: () => gates[asked++]!.promise })
   const early = authenticator.identify(bearer())
   authenticator.revoked([live.key.id])
   gates[0]?.resolve(live.key)
@@ -485,7 +485,7 @@ test('what was read before a revocation was heard is not kept', async () => {
 test('while the database is away, keys that were known stay in force and no others', async () => {
   let away = false
   const keys = new Map([live, other].map(({ key }) => [key.id, key]))
-  const { authenticator, clock } = desk({
+  const { authenticator, clock } = given({
     findKey: async (id) => {
       if (away) throw new Fault('STORE_UNAVAILABLE', 'away', { retryable: true })
       return keys.get(id)
@@ -512,7 +512,7 @@ test('while the database is away, keys that were known stay in force and no othe
 test('a database that hangs is waited for half a second where the key is known', async () => {
   let hangs = false
   const never = new Promise<never>(() => undefined)
-  const { authenticator, clock } = desk({ findKey: async () => (hangs ? never : live.key) })
+  const { authenticator, clock } = given({ findKey: async () => (hangs ? never : live.key) })
   const send = () => authenticator.identify(`Bearer ${mint(live, clock.nowMs())}`)
   assert.ok('keyId' in (await send()))
   hangs = true
@@ -524,7 +524,7 @@ test('a database that hangs is waited for half a second where the key is known',
 })
 
 test('a key that the store has just registered needs no query, and neither does one that is none', async () => {
-  const { authenticator, clock, asked, byId } = desk()
+  const { authenticator, clock, asked, byId } = given()
   const send = (by: TestKey) => authenticator.identify(`Bearer ${mint(by, clock.nowMs())}`)
   byId.delete(other.key.id)
   for (let n = 0; n < 10; n++) {
@@ -543,7 +543,7 @@ test('a key that the store has just registered needs no query, and neither does 
 
 test('so many unknown keys are looked up at once, and a known one is not kept waiting', async () => {
   const never = new Promise<never>(() => undefined)
-  const { authenticator, clock } = desk({
+  const { authenticator, clock } = given({
     findKey: async (id) => (id === live.key.id ? live.key : never),
   })
   const send = (by: TestKey) => authenticator.identify(`Bearer ${mint(by, clock.nowMs())}`)

@@ -104,18 +104,21 @@ function standing(
 export function reliable(
   state: QuickMarketsState,
   known: AssetState,
-  { source, boundarySec }: Pick<Asked, 'source' | 'boundarySec'>,
+  asked: Pick<Asked, 'source' | 'boundarySec'> & {
+    readonly inexactAfterMs?: number
+    readonly aloneAfterMs?: number
+  },
   context: QuickContext,
-  limits: { readonly inexactAfterMs?: number; readonly aloneAfterMs?: number } = {},
 ): Mark | undefined {
   const { patienceMs, graceMs, ownMs, sources } = state.options
+  const { source, boundarySec } = asked
   const mark = known.marks.get(boundarySec)?.get(source)
   const sinceMs = context.nowMs - boundarySec * 1_000
   const stands = mark === undefined ? undefined : standing(state, known, mark)
   const believable =
     mark !== undefined &&
     (stands === 'confirmed' ||
-      (stands === 'alone' && sinceMs >= (limits.aloneAfterMs ?? patienceMs)))
+      (stands === 'alone' && sinceMs >= (asked.aloneAfterMs ?? patienceMs)))
   if (believable && mark.exact) return mark
   if (sinceMs < patienceMs) return undefined
   const { asset } = known
@@ -128,7 +131,7 @@ export function reliable(
     }
   }
   if (!believable || question.failures === 0) return undefined
-  return sinceMs >= (question.unknown ? graceMs : (limits.inexactAfterMs ?? ownMs))
+  return sinceMs >= (question.unknown ? graceMs : (asked.inexactAfterMs ?? ownMs))
     ? mark
     : undefined
 }

@@ -33,7 +33,7 @@ export function open(state: QuickMarketsState, known: AssetState, context: Quick
   if (state.rows.size >= QUICK_MARKETS_UNFINISHED_MAX) return
   const remainingMs = (startSec + intervalSec) * 1_000 - context.nowMs
   if (remainingMs < options.remainingMsMin) return
-  const strike = strikeOf(state, known, known.speaker, startSec, context)
+  const strike = strikeOf(state, known, { speaker: known.speaker, startSec }, context)
   if (strike === undefined) return
   const { asset } = known
   const place = ports.predict({ asset, startSec, intervalSec })
@@ -59,10 +59,18 @@ export function advance(state: QuickMarketsState, row: Row, context: QuickContex
   const { quickMarket, note } = row
   const { marketId, chainId, onChain, resolution } = quickMarket
   const step = (name: Step, work: () => Promise<unknown>): void =>
-    take(row, name, context, work, (answer) => ({
-      type: 'StepDone',
-      message: { marketId, step: name, txHash: typeof answer === 'string' ? answer : '' },
-    }))
+    take(
+      row,
+      {
+        name,
+        work,
+        done: (answer) => ({
+          type: 'StepDone',
+          message: { marketId, step: name, txHash: typeof answer === 'string' ? answer : '' },
+        }),
+      },
+      context,
+    )
   if (!row.placed) step('place', () => ports.place(quickMarket))
   if (note !== undefined) {
     // Resolved is what can be redeemed. The last note ends the row for good, so it comes after that.
@@ -85,23 +93,22 @@ function decide(state: QuickMarketsState, row: Row, context: QuickContext): void
   const resolution = resolutionOf(state, row.quickMarket, context)
   if (resolution === undefined) return
   const { chainId, marketId } = row.quickMarket
-  take(
-    row,
-    'decide',
-    context,
-    () => state.ports.decide({ chainId, marketId, resolution, atMs: context.nowMs }),
-    (quickMarket) => ({ type: 'Decided', message: { quickMarket: quickMarket as QuickMarket } }),
-  )
+  const work = () => state.ports.decide({ chainId, marketId, resolution, atMs: context.nowMs })
+  const done = (quickMarket: unknown): Message<QuickMarketsProtocol> => ({
+    type: 'Decided',
+    message: { quickMarket: quickMarket as QuickMarket },
+  })
+  take(row, { name: 'decide', work, done }, context)
+}
+
+type Task = {
+  readonly name: Step
+  readonly work: () => Promise<unknown>
+  readonly done: (answer: unknown) => Message<QuickMarketsProtocol>
 }
 
 /** Does a step unless it is under way, or has failed and must wait. */
-function take(
-  row: Row,
-  name: Step,
-  context: QuickContext,
-  work: () => Promise<unknown>,
-  done: (answer: unknown) => Message<QuickMarketsProtocol>,
-): void {
+function take(row: Row, { name, work, done }: Task, context: QuickContext): void {
   const attempts = row.attempts.get(name) ?? fresh()
   if (attempts.pending || attempts.nextAtMs > context.nowMs) return
   attempts.pending = true

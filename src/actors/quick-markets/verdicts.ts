@@ -19,14 +19,12 @@ import type { AssetState, QuickContext, QuickMarketsState } from './state.ts'
 export function strikeOf(
   state: QuickMarketsState,
   known: AssetState,
-  speaker: PriceSource,
-  startSec: number,
+  { speaker, startSec }: { readonly speaker: PriceSource; readonly startSec: number },
   context: QuickContext,
 ): Mark | undefined {
   // Whoever speaks has been compared with the others a moment ago, and a start waits for nobody.
-  const own = reliable(state, known, { source: speaker, boundarySec: startSec }, context, {
-    aloneAfterMs: 0,
-  })
+  const first = { source: speaker, boundarySec: startSec, aloneAfterMs: 0 }
+  const own = reliable(state, known, first, context)
   const isLate = context.nowMs >= startSec * 1_000 + state.options.graceMs
   if (own !== undefined || !isLate) return own
   const others = state.options.sources.filter((source) => source !== speaker)
@@ -38,7 +36,7 @@ export function strikeOf(
   const { graceMs } = state.options
   for (const source of [speaker, ...others]) {
     const asked = { source, boundarySec: startSec }
-    const mark = reliable(state, known, asked, context, { inexactAfterMs: 2 * graceMs })
+    const mark = reliable(state, known, { ...asked, inexactAfterMs: 2 * graceMs }, context)
     if (mark !== undefined) return mark
   }
   return undefined

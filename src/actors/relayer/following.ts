@@ -30,7 +30,7 @@ export function hear(state: RelayerState, news: LaneNews, context: RelayerContex
     // An attempt that was given up went through after all: its row takes the change if no other
     // attempt has followed it, and the sender may forget it either way.
     if (news.type !== 'finished') return
-    const change = changeOf(key, attempt, endOf(news), context, { txHash: news.txHash })
+    const change = changeOf({ key, attempt, status: endOf(news), txHash: news.txHash }, context)
     write(state, { change, turn: 0, transaction }, context)
     return
   }
@@ -54,7 +54,7 @@ export function hear(state: RelayerState, news: LaneNews, context: RelayerContex
       const { gas, txHash } = one
       context.emit({ type: 'ended', key, kind: one.operation?.kind, status, gas, reason })
       const known = news.gasUsed === null ? {} : { gas }
-      const change = changeOf(key, attempt, status, context, { txHash, reason, ...known })
+      const change = changeOf({ key, attempt, status, txHash, reason, ...known }, context)
       write(state, { change, turn: ++one.turn, transaction }, context)
     }
   }
@@ -77,7 +77,10 @@ export function submitted(state: RelayerState, one: Underway, context: RelayerCo
 
 export function submission(one: Underway, context: RelayerContext): Writing {
   const { key, attempt, txHash } = one
-  return { change: changeOf(key, attempt, 'submitted', context, { txHash }), turn: ++one.turn }
+  return {
+    change: changeOf({ key, attempt, status: 'submitted', txHash }, context),
+    turn: ++one.turn,
+  }
 }
 
 /** It is in a block: the owner's next operation can be examined against it. */
@@ -130,11 +133,9 @@ function readReference(reference: string): { key: RelayKey; attempt: number } {
 }
 
 export function changeOf(
-  key: RelayKey,
-  attempt: number,
-  status: RelayChange['status'],
+  change: Pick<RelayChange, 'key' | 'attempt' | 'status'> &
+    Partial<Pick<RelayChange, 'txHash' | 'gas' | 'reason'>>,
   context: RelayerContext,
-  rest: Partial<Pick<RelayChange, 'txHash' | 'gas' | 'reason'>>,
 ): RelayChange {
-  return { key, attempt, status, txHash: '', gas: null, reason: '', atMs: context.nowMs, ...rest }
+  return { txHash: '', gas: null, reason: '', ...change, atMs: context.nowMs }
 }

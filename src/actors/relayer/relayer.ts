@@ -129,7 +129,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     for (const { key, attempt } of unfinished) {
       if (state.underway.has(key)) continue
       // The journal is written before anything leaves: what it does not have was never sent.
-      const change = changeOf(key, attempt, 'failed', context, { reason: NEVER_SENT })
+      const change = changeOf({ key, attempt, status: 'failed', reason: NEVER_SENT }, context)
       write(state, { change, turn: 0 }, context)
     }
     state.closedFor = ''
@@ -154,15 +154,18 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     if (record?.status === 'sending') {
       // Somebody's answer from the database was lost. It is not under way here, so it was not sent.
       one.stage = 'open'
-      const change = changeOf(key, record.attempt, 'failed', context, { reason: NEVER_SENT })
-      step(one, 'open', state.ports.change(change), context, () => ({
+      const change = changeOf(
+        { key, attempt: record.attempt, status: 'failed', reason: NEVER_SENT },
+        context,
+      )
+      step(one, { name: 'open', work: state.ports.change(change) }, context, () => ({
         type: 'Found',
         message: { key, record: { ...record, status: 'failed' }, gas },
       }))
       return undefined
     }
     one.stage = 'examine'
-    step(one, 'examine', state.ports.examine(operation), context, (found) => ({
+    step(one, { name: 'examine', work: state.ports.examine(operation) }, context, (found) => ({
       type: 'Examined',
       message: { key, found },
     }))
@@ -185,10 +188,15 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     if (lanes.length === 0) return refuse(state, one, unfunded(state), context)
     one.examination = found
     one.stage = 'try'
-    step(one, 'try', state.ports.attempt(one.operation, found, lanes), context, (trial) => ({
-      type: 'Tried',
-      message: { key, trial },
-    }))
+    step(
+      one,
+      { name: 'try', work: state.ports.attempt(one.operation, found, lanes) },
+      context,
+      (trial) => ({
+        type: 'Tried',
+        message: { key, trial },
+      }),
+    )
     return undefined
   },
 
@@ -206,10 +214,15 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const { chainId, kind, owner } = operation
     const claims = examination?.claims ?? []
     const opened = { key, chainId, kind, owner, gas: trial.gas, claims, atMs: context.nowMs }
-    step(one, 'open', state.ports.open(opened), context, ({ record, opened: isNew }) => ({
-      type: 'Opened',
-      message: { key, record, opened: isNew },
-    }))
+    step(
+      one,
+      { name: 'open', work: state.ports.open(opened) },
+      context,
+      ({ record, opened: isNew }) => ({
+        type: 'Opened',
+        message: { key, record, opened: isNew },
+      }),
+    )
     return undefined
   },
 
@@ -231,7 +244,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const lane = state.lanes.get(trial.lane)
     lane?.waiting.set(reference, context.nowMs)
     lane?.open.add(reference)
-    step(one, 'send', state.ports.send(trial, reference), context, (sent) => ({
+    step(one, { name: 'send', work: state.ports.send(trial, reference) }, context, (sent) => ({
       type: 'Sent',
       message: { key, sent },
     }))
@@ -271,7 +284,10 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       const rest = { reason, gas: one.gas - gas }
       write(
         state,
-        { change: changeOf(key, one.attempt, 'failed', context, rest), turn: 0 },
+        {
+          change: changeOf({ key, attempt: one.attempt, status: 'failed', ...rest }, context),
+          turn: 0,
+        },
         context,
       )
     }

@@ -38,7 +38,7 @@ export function find(state: RelayerState, one: Underway, context: RelayerContext
   if (operation === undefined) return
   one.stage = 'find'
   const since = dayStart(context.nowMs)
-  step(one, 'find', state.ports.find(key, operation, since), context, (found) => ({
+  step(one, { name: 'find', work: state.ports.find(key, operation, since) }, context, (found) => ({
     type: 'Found',
     message: { key, ...found },
   }))
@@ -47,14 +47,13 @@ export function find(state: RelayerState, one: Underway, context: RelayerContext
 /** Outside work of one operation: its failure comes back with the name of the step. */
 export function step<T>(
   { key }: Underway,
-  at: Step,
-  work: Promise<T>,
+  { name, work }: { readonly name: Step; readonly work: Promise<T> },
   context: RelayerContext,
   ok: Parameters<typeof context.pipe<T>>[1],
 ): void {
   context.pipe(work, ok, (error) => ({
     type: 'Failed',
-    message: { key, step: at, trouble: troubleOf(error) },
+    message: { key, step: name, trouble: troubleOf(error) },
   }))
 }
 

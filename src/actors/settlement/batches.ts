@@ -45,7 +45,7 @@ export function submitted(state: SettlementState, batch: Batch): void {
     held.place = 'sent'
     const { trade } = held
     held.trade = { ...trade, status: 'submitted', attempts: trade.attempts + 1 }
-    tell(state, tradeId, 'submitted', batch.txHash, '', 'none')
+    tell(state, tradeId, { status: 'submitted', txHash: batch.txHash, reason: '', fault: 'none' })
   }
 }
 
@@ -142,7 +142,7 @@ function finish(
     const verdict = verdictOf.get(held.trade.tradeKey)
     if (verdict?.settled !== true && isElsewhere(state, tradeId)) continue
     if (verdict?.settled === false && verdict.fault === 'none') held.setbackGas += gasEach
-    decide(state, held, verdict, txHash, context)
+    decide(state, held, { verdict, txHash }, context)
   }
   for (const [tradeKey, tradeId] of batch.unwanted) {
     if (verdictOf.get(tradeKey)?.settled === true) contradict(tradeId, context)
@@ -160,14 +160,13 @@ function isElsewhere(state: SettlementState, tradeId: TradeId): boolean {
 function decide(
   state: SettlementState,
   held: Held,
-  verdict: TradeVerdict | undefined,
-  txHash: string,
+  { verdict, txHash }: { readonly verdict: TradeVerdict | undefined; readonly txHash: string },
   context: SettlementContext,
 ): void {
   const { tradeId, marketId, buy } = held.trade
   if (verdict?.settled === true) {
     if (buy.permit !== undefined) rememberPermit(state, buy.orderHash)
-    end(state, tradeId, 'confirmed', txHash, context)
+    end(state, tradeId, { status: 'confirmed', txHash }, context)
     return
   }
   if (held.place !== 'sent') return
@@ -186,7 +185,7 @@ function decide(
       break
     default:
       if (verdict.fault === 'none') setBack(state, held, verdict.reason, context)
-      else end(state, tradeId, 'failed', txHash, context, verdict)
+      else end(state, tradeId, { ...verdict, status: 'failed', txHash }, context)
   }
 }
 

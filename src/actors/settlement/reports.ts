@@ -20,32 +20,33 @@ export function contradict(tradeId: TradeId, context: SettlementContext): void {
   context.emit({ type: 'Contradiction', tradeId, what })
 }
 
+/** How a trade ends; without a transaction, a reason or a fault where it has none. */
+type Ending = Partial<Pick<TradeReport, 'txHash' | 'reason' | 'fault'>> & {
+  readonly status: 'confirmed' | 'failed'
+}
+
 /** The chain has decided about a trade. */
 export function end(
   state: SettlementState,
   tradeId: TradeId,
-  status: 'confirmed' | 'failed',
-  txHash: string,
+  ending: Ending,
   context: SettlementContext,
-  why: { reason: string; fault: TradeReport['fault'] } = { reason: '', fault: 'none' },
 ): void {
+  const { status, txHash = '', reason = '', fault = 'none' } = ending
   const held = state.held.get(tradeId)
   if (held === undefined) return
   leaveQueue(state, held)
   held.place = 'ended'
-  tell(state, tradeId, status, txHash, why.reason, why.fault)
+  tell(state, tradeId, { status, txHash, reason, fault })
   const waitedMs = context.nowMs - held.trade.matchedAtMs
-  context.emit({ type: 'TradeEnded', status, reason: why.reason, waitedMs })
+  context.emit({ type: 'TradeEnded', status, reason, waitedMs })
 }
 
 /** Plans a report. One that the newer makes pointless is left out. */
 export function tell(
   state: SettlementState,
   tradeId: TradeId,
-  status: TradeReport['status'],
-  txHash: string,
-  reason: string,
-  fault: TradeReport['fault'],
+  { status, txHash, reason, fault }: Pick<TradeReport, 'status' | 'txHash' | 'reason' | 'fault'>,
 ): void {
   const held = state.held.get(tradeId)
   if (held === undefined) return
@@ -84,8 +85,7 @@ export function isPassing({ rejected }: Rejection): boolean {
 export function heard(
   state: SettlementState,
   held: Held,
-  report: TradeReport,
-  status: TradeStatus,
+  { report, status }: { readonly report: TradeReport; readonly status: TradeStatus },
   context: SettlementContext,
 ): void {
   const { tradeId } = held.trade
@@ -115,7 +115,7 @@ export function takeBack(state: SettlementState, tradeId: TradeId, txHash: strin
   const held = state.held.get(tradeId)
   if (held === undefined) return
   held.confirmed = false
-  tell(state, tradeId, 'reverted', txHash, REORGANISED, 'none')
+  tell(state, tradeId, { status: 'reverted', txHash, reason: REORGANISED, fault: 'none' })
 }
 
 /** A trade that has failed is under way again: what it is in had better not be mined. */

@@ -54,7 +54,7 @@ export function setBack(
     return
   }
   if (held.setbacks >= retriesMax || held.setbackGas >= retryGasMax) {
-    end(state, held.trade.tradeId, 'failed', '', context, { reason, fault: 'both' })
+    end(state, held.trade.tradeId, { status: 'failed', reason, fault: 'both' }, context)
     return
   }
   const waitMs = backoff(SETBACK_MS, SETBACK_MS_MAX, held.setbacks++)
@@ -74,7 +74,7 @@ function failAtLast(
   reason: string,
   context: SettlementContext,
 ): void {
-  end(state, trade.tradeId, 'failed', '', context, { reason, fault: 'none' })
+  end(state, trade.tradeId, { status: 'failed', reason }, context)
 }
 
 /** Markets whose time to be looked for has come; their trades go back into the queue. */

@@ -152,7 +152,8 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
   Submitted(state, { tradeIds, submission }, context) {
     done(state, 'submit')
     const { settled, unripe, unknownMarkets, refused, sent, revert } = submission
-    for (const { tradeId, txHash } of settled) end(state, tradeId, 'confirmed', txHash, context)
+    for (const { tradeId, txHash } of settled)
+      end(state, tradeId, { status: 'confirmed', txHash }, context)
     for (const tradeId of unripe) requeue(state, tradeId, context.nowMs + UNRIPE_AGAIN_MS)
     for (const marketId of unknownMarkets) missMarket(state, marketId, context.nowMs)
     for (const tradeId of refused) {
@@ -224,7 +225,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       const what = `${report.status} is not heard: ${answer.rejected}`
       context.emit({ type: 'Contradiction', tradeId, what })
     } else {
-      heard(state, held, report, answer.status, context)
+      heard(state, held, { report, status: answer.status }, context)
     }
     if (held.reports.length === 0 && held.place === 'ended') forget(state, held, context)
     for (const batch of state.batches.values()) {

@@ -7,7 +7,7 @@ import type { Authenticator } from '#http/auth.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { addressKeepingCase, safeInteger } from '#http/schemas.ts'
 import { TRADER } from '../orders/order-examples.ts'
-import type { KeyDesk } from './key-desk.ts'
+import type { KeyService } from './key-service.ts'
 
 // The wallet signs the address as it is written here, so its case must survive.
 const addressAsWritten = () => addressKeepingCase({ description: 'The wallet' })
@@ -16,7 +16,11 @@ const walletSignature = () =>
 const closed = { additionalProperties: false } as const
 const EXAMPLE_ID = '7c9e6679-7425-40de-944b-e07fc1f90ae7'
 
-export function registerApiKey(desk: KeyDesk, nowMs: () => number, service: string): AnswerRoute {
+export function registerApiKey(
+  keys: KeyService,
+  nowMs: () => number,
+  service: string,
+): AnswerRoute {
   return route({
     method: 'POST',
     path: '/api/v1/api-keys',
@@ -66,7 +70,7 @@ export function registerApiKey(desk: KeyDesk, nowMs: () => number, service: stri
       if (expiresAt !== undefined && expiresAt * 1_000 <= nowMs()) {
         return reject('INVALID_FIELD', 'expiresAt', 'expiresAt must be in the future')
       }
-      const key = await desk.register({
+      const key = await keys.register({
         address,
         signature,
         name,
@@ -88,7 +92,7 @@ export function registerApiKey(desk: KeyDesk, nowMs: () => number, service: stri
 }
 
 export function revokeApiKey(
-  desk: KeyDesk,
+  keys: KeyService,
   authenticator: Authenticator,
   service: string,
 ): AnswerRoute {
@@ -130,14 +134,14 @@ export function revokeApiKey(
       },
     },
     async handle({ path, body, headers, deadlineAtMs }) {
-      let revoked: Awaited<ReturnType<KeyDesk['revoke']>>
+      let revoked: Awaited<ReturnType<KeyService['revoke']>>
       if (body !== undefined) {
-        revoked = await desk.revokeBySignature({ id: path.id, ...body, deadlineAtMs })
+        revoked = await keys.revokeBySignature({ id: path.id, ...body, deadlineAtMs })
       } else {
         const principal = await authenticator.identify(headers.authorization ?? '')
         if (isRejection(principal)) return principal
         if (principal.keyId !== path.id) return reject('NOT_KEY_OWNER')
-        revoked = await desk.revoke(path.id, deadlineAtMs)
+        revoked = await keys.revoke(path.id, deadlineAtMs)
       }
       if (isRejection(revoked)) return revoked
       return {

@@ -5,11 +5,11 @@ import { isRejection } from '#domain/rejection.ts'
 import { relayerErrorBody } from '#http/errors.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { address, safeInteger, saying } from '#http/schemas.ts'
-import type { RelayDesk } from './relayer-desk.ts'
+import type { RelayService } from './relay-service.ts'
 
 const FORMAT = 'Invalid address format'
 
-export function relayerNonces(desk: RelayDesk, nowMs: () => number): AnswerRoute {
+export function relayerNonces(service: RelayService, nowMs: () => number): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/relayer/nonces',
@@ -53,7 +53,7 @@ export function relayerNonces(desk: RelayDesk, nowMs: () => number): AnswerRoute
     },
     async handle({ query, deadlineAtMs }) {
       const { chain_id: chainId, owner, market } = query
-      const answer = await desk.nonces({ chainId, owner, marketAddress: market }, deadlineAtMs)
+      const answer = await service.nonces({ chainId, owner, marketAddress: market }, deadlineAtMs)
       if (isRejection(answer)) return answer
       return { status: 200, body: { ...answer, serverTime: Math.floor(nowMs() / 1_000) } }
     },

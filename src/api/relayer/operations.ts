@@ -6,7 +6,7 @@ import { isRejection, type Rejection, type RejectionCode } from '#domain/rejecti
 import type { RelayOperation } from '#domain/relay.ts'
 import { relayerErrorBody } from '#http/errors.ts'
 import { type AnswerRoute, type Example, route } from '#http/route.ts'
-import type { RelayDesk } from './relayer-desk.ts'
+import type { RelayService } from './relay-service.ts'
 import {
   APPROVAL_EXAMPLE,
   BATCH_EXAMPLE,
@@ -87,7 +87,10 @@ function described<Body extends TSchema>(operation: Operation<Body>) {
   } as const
 }
 
-function single<Body extends TSchema>(desk: RelayDesk, operation: Operation<Body>): AnswerRoute {
+function single<Body extends TSchema>(
+  service: RelayService,
+  operation: Operation<Body>,
+): AnswerRoute {
   const { shownBody, ...rest } = described(operation)
   return route({
     ...rest,
@@ -98,7 +101,7 @@ function single<Body extends TSchema>(desk: RelayDesk, operation: Operation<Body
       responses: { 200: { sent: { value: { success: true, tx_hash: TX_HASH } } } },
     },
     async handle({ body, deadlineAtMs }) {
-      const answer = await relayed(desk, operation.read(body), deadlineAtMs)
+      const answer = await relayed(service, operation.read(body), deadlineAtMs)
       if (isRejection(answer)) return answer
       return { status: 200, body: { success: true as const, tx_hash: answer.txHash } }
     },
@@ -106,14 +109,14 @@ function single<Body extends TSchema>(desk: RelayDesk, operation: Operation<Body
 }
 
 async function relayed(
-  desk: RelayDesk,
+  service: RelayService,
   operation: RelayOperation | Rejection,
   deadlineAtMs: number,
 ): Promise<RelayAnswer | Rejection> {
-  return isRejection(operation) ? operation : desk.relay(operation, deadlineAtMs)
+  return isRejection(operation) ? operation : service.relay(operation, deadlineAtMs)
 }
 
-export function relayerOperations(desk: RelayDesk): AnswerRoute[] {
+export function relayerOperations(service: RelayService): AnswerRoute[] {
   const permit = {
     body: StablecoinPermitBody,
     summary: 'Let the exchange spend stablecoin',
@@ -133,7 +136,7 @@ export function relayerOperations(desk: RelayDesk): AnswerRoute[] {
   })
   const { shownBody, ...rest } = batch
   return [
-    single(desk, {
+    single(service, {
       name: 'ctf-approval',
       body: CtfApprovalBody,
       summary: 'Let the exchange move outcome tokens, or stop it',
@@ -142,9 +145,9 @@ export function relayerOperations(desk: RelayDesk): AnswerRoute[] {
       examples: { approve: APPROVAL_EXAMPLE },
       read: ctfApprovalOf,
     }),
-    single(desk, { name: 'usdc-permit', ...permit }),
-    single(desk, { name: 'stablecoin-permit', ...permit }),
-    single(desk, {
+    single(service, { name: 'usdc-permit', ...permit }),
+    single(service, { name: 'stablecoin-permit', ...permit }),
+    single(service, {
       name: 'ctf-redemption',
       body: CtfRedemptionBody,
       summary: 'Redeem the tokens of a resolved market',
@@ -164,13 +167,13 @@ export function relayerOperations(desk: RelayDesk): AnswerRoute[] {
         },
       },
       async handle({ body, deadlineAtMs }) {
-        const answer = await relayed(desk, batchCtfRedemptionOf(body), deadlineAtMs)
+        const answer = await relayed(service, batchCtfRedemptionOf(body), deadlineAtMs)
         if (isRejection(answer)) return answer
         const { txHash, status } = answer
         return { status: 200, body: { success: true as const, txHash, status } }
       },
     }),
-    single(desk, {
+    single(service, {
       name: 'propose-resolution',
       body: ProposeResolutionBody,
       summary: 'Propose the outcome of an expired market',
@@ -182,7 +185,7 @@ export function relayerOperations(desk: RelayDesk): AnswerRoute[] {
       },
       read: proposeResolutionOf,
     }),
-    single(desk, {
+    single(service, {
       name: 'settle-market',
       body: SettleMarketBody,
       summary: 'Settle a market after its dispute window',
@@ -191,7 +194,7 @@ export function relayerOperations(desk: RelayDesk): AnswerRoute[] {
       examples: { 'YES won': SETTLEMENT_EXAMPLE },
       read: settleMarketOf,
     }),
-    single(desk, {
+    single(service, {
       name: 'cancel-orders',
       body: CancelOrdersBody,
       summary: 'Withdraw orders on chain',
@@ -201,7 +204,7 @@ export function relayerOperations(desk: RelayDesk): AnswerRoute[] {
       times: ({ orders }) => orders.length,
       read: cancelOrdersOf,
     }),
-    single(desk, {
+    single(service, {
       name: 'cancel-all-before',
       body: CancelAllBeforeBody,
       summary: 'Withdraw all orders with a lower nonce on chain',

@@ -43,13 +43,13 @@ const GRACE_MS = 60_000
 const REMAINING_MS_MIN = 60_000
 const REPORT_AFTER_MS = 2_000
 
-export type QuickDesk = {
+export type QuickMarkets = {
   readonly state: QuickMarketsState
   readonly served: Served
   stop(): void
 }
 
-export async function startQuickDesk(parts: {
+export async function startQuickMarkets(parts: {
   readonly chain: Settings['chains'][number]
   readonly settings: Settings
   readonly log: Kit['log']
@@ -57,7 +57,7 @@ export async function startQuickDesk(parts: {
   readonly reads: Reads
   readonly feeds: () => readonly Feed[]
   readonly say: (event: QuickMarketsEvent) => void
-}): Promise<QuickDesk> {
+}): Promise<QuickMarkets> {
   const { chain, settings, log, reads, feeds, say } = parts
   const { store, marketOf } = parts.writers
   const { feeds: rules, quick, keys } = settings

@@ -20,9 +20,9 @@ export type ChainBalances = (
   readonly shares: readonly [yes: bigint, no: bigint]
 }>
 
-type PositionDesk = (market: MarketName, user: Address) => Promise<Synced | Rejection>
+type SyncService = (market: MarketName, user: Address) => Promise<Synced | Rejection>
 
-export function makePositionDesk(parts: {
+export function makeSyncService(parts: {
   /** By chain id, the chains that can be asked. */
   readonly chains: ReadonlyMap<number, ChainBalances>
   readonly find: MarketFinder
@@ -39,7 +39,7 @@ export function makePositionDesk(parts: {
     atMs: number
   }) => Promise<Omit<Position, 'marketId'> & { blockNumber: number; blockHash: string }>
   readonly clock: Pick<Clock, 'nowMs'>
-}): PositionDesk {
+}): SyncService {
   const { chains, clock } = parts
 
   async function marketOf(name: MarketName): Promise<MarketId | Rejection> {

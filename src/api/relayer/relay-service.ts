@@ -14,7 +14,7 @@ import { type RelayTerms, relayFlaw } from '#domain/relay-rules.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import type { Ref } from '#runtime/ref.ts'
 
-export type RelayDesk = {
+export type RelayService = {
   relay(operation: RelayOperation, deadlineAtMs: number): Promise<RelayAnswer | Rejection>
   nonces(
     asked: {
@@ -35,10 +35,10 @@ type RelayedChain = {
 
 const NO_RELAYER = reject('INVALID_FIELD', 'chainId', 'No relayer configured for chain')
 
-export function makeRelayDesk(parts: {
+export function makeRelayService(parts: {
   readonly chains: readonly RelayedChain[]
   readonly nowMs: () => number
-}): RelayDesk {
+}): RelayService {
   const { nowMs } = parts
   const chains = new Map(parts.chains.map((chain) => [chain.chainId, chain]))
   return {

@@ -14,7 +14,7 @@ import type { Ref } from '#runtime/ref.ts'
 
 type NewKey = { readonly id: string; readonly privateKey: string }
 
-export type KeyDesk = {
+export type KeyService = {
   register(request: {
     readonly address: string
     readonly signature: string
@@ -33,14 +33,14 @@ export type KeyDesk = {
   revoke(id: string, deadlineAtMs: number): Promise<{ readonly id: string } | Rejection>
 }
 
-export function makeKeyDesk(parts: {
+export function makeKeyService(parts: {
   readonly service: string
   readonly store: Ref<ApiKeysProtocol>
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
   /** Who signed a text as wallets do; undefined when the signature is none. */
   readonly recoverSigner: (message: string, signature: string) => Promise<Address | undefined>
   readonly nowMs: () => number
-}): KeyDesk {
+}): KeyService {
   const { service, store, findKey, recoverSigner, nowMs } = parts
 
   async function signedBy(message: string, address: string, signature: string): Promise<boolean> {
