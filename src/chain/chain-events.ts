@@ -66,7 +66,12 @@ const READ = {
     'PayoutRedemption',
     'ConditionResolution',
   ]),
-  settlement: topicsOf(settlementAbi, ['TradeSettled', 'TradeRejected', 'OrderCancelled']),
+  settlement: topicsOf(settlementAbi, [
+    'TradeSettled',
+    'TradeRejected',
+    'OrderCancelled',
+    'AllOrdersCancelled',
+  ]),
   market: topicsOf(marketAbi, MARKET_EVENTS),
 } as const
 

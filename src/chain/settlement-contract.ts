@@ -372,7 +372,7 @@ export function settlementEvent(log: ChainLog): SettlementContractEvent | undefi
         ...place,
         trader: toAddress(trader),
         beforeNonce: String(beforeNonce) as Uint64,
-        effectiveAtSec: Number(effectiveAt),
+        effectiveAtSec: safeNumber(effectiveAt),
       }
     }
     case 'Paused':

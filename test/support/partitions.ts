@@ -1,2 +1,2 @@
 /** Of the log of an exchange to which a test gives no number of its own. */
-export const TEST_PARTITIONS = 2
+export const TEST_PARTITIONS = 3
