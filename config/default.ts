@@ -51,7 +51,7 @@ export const defaults: Settings = {
   relayer: {
     deadlineAheadSecMax: 2_592_000,
     redemptionsMax: 20,
-    // A dollar: whoever has less has nothing yet that an approval is good for.
+    // A dollar: a wallet with less has nothing yet that an approval is good for.
     minHolding: 1_000_000,
     ownerPerMinute: 20,
     ownerBurst: 20,

@@ -12,7 +12,7 @@ const stop = new AbortController()
 let firstAtMs = 0
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => {
-    // Somebody insists. Ending by itself would abort in the threads that are still open.
+    // The operator insists. Ending by itself would abort in the threads that are still open.
     const again = stop.signal.aborted && performance.now() - firstAtMs > SAME_SIGNAL_MS
     if (again) process.kill(process.pid, 'SIGKILL')
     if (!stop.signal.aborted) firstAtMs = performance.now()
@@ -31,7 +31,7 @@ try {
   const { boot } = await import('./boot/boot.ts')
   await boot(stop)
 } catch (error) {
-  // Settings, a taken port, an absent database: one line for whoever started it, and no stack.
+  // Settings, a taken port, an absent database: one line for the operator, and no stack.
   process.stderr.write(`sibyl: ${error instanceof Error ? error.message : String(error)}\n`)
   process.exitCode = 1
 }

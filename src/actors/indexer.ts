@@ -53,7 +53,7 @@ export type IndexerProtocol = {
   ReconcileFailed: { takes: Failure; answers: undefined }
   /** The chain did not answer, or not usably. */
   ChainFailed: { takes: Failure; answers: undefined }
-  /** The database did not take it, or nobody knows whether it did. */
+  /** The database did not take it, or it is unknown whether it did. */
   StoreFailed: { takes: Failure; answers: undefined }
 }
 
@@ -292,7 +292,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
         context,
       )
     }
-    // It came back to what it was before anybody could look.
+    // It came back to what it was before it was looked at.
     if (ancestor.number === indexed.number)
       return pause(state, 'the chain changes its mind', context)
     const rewind = { chainId: state.chainId, from: indexed, to: ancestor, atMs: context.nowMs }
@@ -360,7 +360,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
   },
 
   StoreFailed(state, { why }, context) {
-    // Nobody knows whether it was written: the database is asked before anything else.
+    // It is unknown whether it was written: the database is asked before anything else.
     state.indexed = undefined
     return pause(state, why, context)
   },

@@ -18,7 +18,7 @@ export type PublishedPrice = PriceRecord
 export type AssetPrices = {
   readonly asset: string
   readonly speaker: PriceSource | undefined
-  /** Why nobody speaks, if so. */
+  /** Why no source speaks, if so. */
   readonly why: string
   readonly latest: PublishedPrice | undefined
   /** One a second, the earliest first. */
@@ -140,7 +140,7 @@ export const prices: Behaviour<PricesState, PricesProtocol, PricesEvent> = {
       return undefined
     }
     review(state, known, context)
-    // A suspect may be wrong about this very observation, so nobody is told of it.
+    // A suspect may be wrong about this very observation, so no follower is told of it.
     if (failover.isSuspect(asset, source)) {
       context.emit({ type: 'ObservationRefused', source, why: 'suspect' })
     } else context.emit({ type: 'ObservationAccepted', observation })

@@ -1,11 +1,11 @@
 /**
- * Settles resolutions of one chain by itself, so that nobody waits for a result that is there: an
+ * Settles resolutions of one chain by itself, so that no trader waits for a result that is there: an
  * assertion whose dispute window has passed, one that the oracle's voters have decided, and the
  * payout of a market whose report failed. Who proposed, disputed and settled is told by the indexer;
- * this actor only does the last step, which anybody may do.
+ * this actor only does the last step, which any account may do.
  *
  * What is due is read from the database, tried on the chain without cost, and sent when it would
- * succeed. A dispute that is not decided yet, or a settlement that somebody else has just made, is
+ * succeed. A dispute that is not decided yet, or a settlement that another account has just made, is
  * refused by the trial, and looked at again after a pause that grows. The reference of a transaction
  * names what it settles, so that after a restart nothing is sent twice.
  */

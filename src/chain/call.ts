@@ -1,5 +1,5 @@
 /**
- * A call of a contract before anybody has signed it. Adapters make calls, `simulate` tells what would
+ * A call of a contract before it is signed. Adapters make calls, `simulate` tells what would
  * become of one, and a sender signs and sends it.
  */
 

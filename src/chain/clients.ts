@@ -4,7 +4,7 @@
  * every provider. An address is used only after it has shown that it serves the chain that the
  * settings name. Whatever goes wrong outside leaves as a `Fault`:
  *
- * - `CHAIN_UNAVAILABLE`: nobody answered, or not usably; trying again later may help;
+ * - `CHAIN_UNAVAILABLE`: no node answered, or not usably; trying again later may help;
  * - `CHAIN_MISMATCH`: every address serves another chain;
  * - `CHAIN_RANGE_TOO_LARGE`: the provider gives logs only for shorter ranges;
  * - `CHAIN_REFUSED`: the node understood the request and refused it.
@@ -39,7 +39,7 @@ export type ChainClientOptions = {
   readonly timeoutMs?: number
   /**
    * For how long a request that failed is tried again: no attempt begins later than this after the
-   * first. Whoever serves somebody with a deadline needs it to be shorter than that.
+   * first. A caller that serves a client with a deadline needs it to be shorter than that.
    */
   readonly budgetMs?: number
   /** How often all addresses are tried at most, however much of the budget is left. */
@@ -239,7 +239,7 @@ function isOutage(error: unknown): boolean {
   return told.code === -32603 && told.data === undefined && !/revert/i.test(detailsOf(told))
 }
 
-/** Whether somebody is there who only has too much to do. */
+/** Whether a node is there that only has too much to do. */
 function isBusy(error: unknown): boolean {
   if (!(error instanceof BaseError)) return false
   const failed = error.walk((inner) => inner instanceof HttpRequestError)

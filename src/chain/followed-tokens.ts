@@ -37,7 +37,7 @@ export function outcomeSetsOf(event: Conversion): readonly bigint[] | undefined 
   const sets = [...new Set(redeems ? event.indexSets : event.partition)].sort((a, b) =>
     a < b ? -1 : 1,
   )
-  // Somebody may redeem the same outcome many times over; a market has only two.
+  // A holder may redeem the same outcome many times over; a market has only two.
   if (!sets.every((set) => set === 1n || set === 2n)) return undefined
   return redeems || sets.length === 2 ? sets : undefined
 }

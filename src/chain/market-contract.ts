@@ -34,7 +34,7 @@ type MarketAssertion = {
   readonly bond: bigint
 }
 
-/** A stablecoin permit for the bond, by whoever pays it; without a signature the allowance counts. */
+/** A stablecoin permit for the bond, by the account that pays it; without a signature the allowance counts. */
 export type BondPermit = {
   readonly payer: Address
   readonly deadline: bigint
@@ -99,7 +99,7 @@ type MarketContract = {
     settlement: { settler: Address; winningOutcome: Outcome; deadline: bigint },
     signature: SignatureParts,
   ): Call
-  /** By anybody, whatever the result. */
+  /** By any account, whatever the result. */
   settleCall(): Call
   reportPayoutsCall(): Call
 }

@@ -1,6 +1,6 @@
 /**
  * Creates quick markets on chain and reports their outcomes, from the operator's key. Each promise
- * resolves once the transaction counts. After a restart whoever asks again waits for the transaction
+ * resolves once the transaction counts. After a restart a caller that asks again waits for the transaction
  * that is already under way, and where the chain has it done nothing is sent.
  */
 

@@ -61,7 +61,7 @@ type RelayExaminerOptions = {
   readonly accounts: readonly OwnAccount[]
   /** What the owner of an approval or a permit has to hold, in units of stablecoin. */
   readonly minHolding: bigint
-  /** Who signed the message: an address, or why nobody did; and the digest. */
+  /** Who signed the message: an address, or why there is none; and the digest. */
   readonly recover: (
     message: TypedMessage,
     signature: string,
@@ -275,7 +275,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
       nonce: market.nonce,
       bond: { nonce: market.stablecoinNonce, amount: market.bond },
     }
-    // The permit may have been used by somebody else: then the allowance is there already.
+    // The permit may have been used by another account: then the allowance is there already.
     const needsPermit = bond !== undefined && market.allowance < market.bond
     const signed = needsPermit ? operation : withoutBond(operation)
     const flaw = signatureFlaw(signed, nonces) ?? proposalFlaw(market)
@@ -364,7 +364,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
     )
   }
 
-  /** The relayer's own permit, in the same transaction: nobody can take the bond between two. */
+  /** The relayer's own permit, in the same transaction: no other account can take the bond between two. */
   async function ownPermit(
     market: Address,
     lane: Address,
@@ -395,7 +395,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
     }
   }
 
-  /** The gas that it would use, or why it reverts: whoever estimates has tried it. */
+  /** The gas that it would use, or why it reverts: an estimate is a trial. */
   async function tryOut(call: Call, lane: Address): Promise<bigint | Revert> {
     const request = { account: hexAddress(lane), to: hexAddress(call.to), data: call.data }
     try {

@@ -65,7 +65,7 @@ type RelayFacts = {
   grants(owner: Address, spender: Address): Promise<GrantFacts>
   /** The ids of these contracts; undefined for one that is no market of ours. */
   marketIds(markets: readonly Address[]): Promise<(MarketId | undefined)[]>
-  /** Only for conditions of our markets: nobody else's need have two outcomes. */
+  /** Only for conditions of our markets: others need not have two outcomes. */
   conditions(owner: Address, conditionIds: readonly MarketId[]): Promise<ConditionFacts[]>
   /** Undefined where the address is no market of ours. */
   market(market: Address, signer: Address): Promise<MarketFacts | undefined>

@@ -14,7 +14,7 @@ export type Revert = {
   /** The custom error's name; `Error` for a reason in words, `Panic` for a broken assertion, empty for none. */
   readonly name: string
   readonly args: readonly unknown[]
-  /** A sentence for whoever asked for the call. */
+  /** A sentence for the client that asked for the call. */
   readonly words: string
 }
 
@@ -26,7 +26,7 @@ const ERRORS: Abi = [
   ).values(),
 ]
 
-/** What each error means to somebody who does not read Solidity. */
+/** What each error means to a reader who knows no Solidity. */
 const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = {
   AlreadyInitialized: () => 'the market is initialised already',
   AlreadyResolved: (outcome) =>
@@ -57,7 +57,7 @@ const WORDS: Readonly<Record<string, (...args: readonly string[]) => string>> = 
   NotPayer: (payer) => `${payer} is neither the proposer nor the caller, and cannot pay the bond`,
   NotQuick: () => 'the market is no quick market',
   NotResolved: () => 'the market is not resolved',
-  NotTrader: (order) => `the order ${order} is somebody else's`,
+  NotTrader: (order) => `the order ${order} is another trader's`,
   OrderIndexOutOfRange: (fill) => `fill ${fill} names an order that is not in the batch`,
   OutcomeNotAsserted: (outcome) => `${outcome === '0' ? 'YES' : 'NO'} is not what was proposed`,
   OwnableUnauthorizedAccount: (account) => `${account} is not the owner`,

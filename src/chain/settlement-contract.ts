@@ -216,7 +216,7 @@ export function settlementContract(client: ChainClient, address: Address): Settl
       }),
     }),
     async areSettled(trades, blockNumber) {
-      // Pinned to one block, so that the answers belong together whoever gives them.
+      // Pinned to one block, so that the answers belong together whichever node gives them.
       const at = BigInt(blockNumber ?? (await asked(viem.getBlockNumber())))
       return Promise.all(
         trades.map(({ tradeKey, buyHash, sellHash }) =>

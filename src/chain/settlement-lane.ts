@@ -74,7 +74,7 @@ export type SettlementLane = {
     readonly headNumber: number
     /** What stands in the way of the first transaction that is not mined; empty for nothing. */
     readonly trouble: string
-    /** How long after its expiration an order can settle; endless while nobody could say. */
+    /** How long after its expiration an order can settle; endless while it is unknown. */
     readonly graceSec: number
   }>
   acknowledge(name: TransactionName): Promise<void>

@@ -58,7 +58,7 @@ export function makeSettlementTrial(options: {
       const returned = await simulated(both.aggregateCall([settle, ask], true).data)
       if (returned === undefined) return true
       const [done, settled] = both.resultsOf(returned)
-      // What reverts as a whole is found out, and named, by whoever sends it.
+      // What reverts as a whole is found out, and named, by the lane that sends it.
       if (done?.ok !== true || settled?.ok !== true) return true
       return BigInt(settled.returned) === 1n
     },

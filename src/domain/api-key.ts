@@ -14,7 +14,7 @@ export type ApiKey = {
   readonly revokedAtMs: number | null
 }
 
-/** What a key's id looks like; whatever else is named, nobody has registered it. */
+/** What a key's id looks like; whatever else is named, is not registered. */
 export const API_KEY_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** The text a wallet signs to register a key; the address is written as in the request. */

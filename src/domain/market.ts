@@ -1,4 +1,4 @@
-/** A market as everybody knows it: the words, the place on chain, and when it ends. */
+/** A market as it is known: the words, the place on chain, and when it ends. */
 
 import type { Address, MarketId } from './ids.ts'
 

@@ -40,7 +40,7 @@ export type ComparedMarks = { readonly start: Mark | null; readonly end: Mark }
 /** The mean of what one source reported at equal distances before an end, rounded down. */
 type AveragePrice = { readonly price: number; readonly marks: readonly Mark[] }
 
-/** What an asset's quick market is made of, before anybody has numbered it. */
+/** What an asset's quick market is made of, before it has a number. */
 export type QuickTerms = {
   readonly marketId: MarketId
   readonly chainId: number

@@ -127,7 +127,7 @@ export function signedMessages(
   }
 }
 
-/** A permit of the stablecoin, of a trader or of whoever posts a bond. */
+/** A permit of the stablecoin, of a trader or of the account that posts a bond. */
 export function permitMessage(
   chainId: number,
   stablecoin: Stablecoin,

@@ -7,7 +7,7 @@
 import type { Address } from './ids.ts'
 
 /**
- * `open` until the chain has decided and whoever sent it has dealt with the decision; then what
+ * `open` until the chain has decided and its owner has dealt with the decision; then what
  * became of it. `cancelled`: a transaction that does nothing took its nonce. `lost`: one that is
  * none of ours took it.
  */
@@ -41,7 +41,7 @@ export type TransactionRow = {
   readonly blockNumber: number | null
   readonly blockHash: string
   readonly gasUsed: number | null
-  /** The last trouble with it, for whoever looks; empty when there was none. */
+  /** The last trouble with it, for an operator who looks; empty when there was none. */
   readonly error: string
   readonly signedAtMs: number
   readonly updatedAtMs: number

@@ -99,7 +99,7 @@ function standing(
 /**
  * The mark of a source at a boundary, if it can be relied on by now; otherwise what can be done to get
  * one is under way. One that is not exact is good enough once its history is known to have none, or
- * cannot be asked for so long; one that nobody else confirms, when others have had the time to.
+ * cannot be asked for so long; one that no other source confirms, when others have had the time to.
  */
 export function reliable(
   state: QuickMarketsState,
@@ -158,7 +158,7 @@ export function ask(
   return question
 }
 
-/** Marks that nobody needs any more: old ones, unless an undecided market lies between them. */
+/** Marks that are not needed any more: old ones, unless an undecided market lies between them. */
 export function forget(state: QuickMarketsState, known: AssetState, nowMs: number): void {
   if (known.marks.size <= BOUNDARIES_KEPT) return
   const { intervalSec } = state.options

@@ -7,7 +7,7 @@
  *
  * A mark is what a source reported first at or after a boundary. It is exact when nothing can have come
  * before it: it was pushed without a gap over the boundary, or the provider's history told it. The
- * strike is the mark of whoever speaks at the start; it never changes. The end is the mark of the same
+ * strike is the mark of the source that speaks at the start; it never changes. The end is the mark of the same
  * source; where another source saw the price go to the other side of its start, the average of that same
  * source over the last minute decides instead (`verdicts.ts`). If that source cannot give one that is
  * believable within `ownMs` after the end, the first fallback with marks of both boundaries decides,

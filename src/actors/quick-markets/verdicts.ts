@@ -15,14 +15,14 @@ import {
 import { ask, reliable } from './marks.ts'
 import type { AssetState, QuickContext, QuickMarketsState } from './state.ts'
 
-/** The mark of whoever speaks; after a while, of the first other source that has one. */
+/** The mark of the source that speaks; after a while, of the first other source that has one. */
 export function strikeOf(
   state: QuickMarketsState,
   known: AssetState,
   { speaker, startSec }: { readonly speaker: PriceSource; readonly startSec: number },
   context: QuickContext,
 ): Mark | undefined {
-  // Whoever speaks has been compared with the others a moment ago, and a start waits for nobody.
+  // The source that speaks was compared with the others a moment ago, and a start does not wait.
   const first = { source: speaker, boundarySec: startSec, aloneAfterMs: 0 }
   const own = reliable(state, known, first, context)
   const isLate = context.nowMs >= startSec * 1_000 + state.options.graceMs

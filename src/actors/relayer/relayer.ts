@@ -7,10 +7,10 @@
  *     find → examine → try → open → send → follow → end
  *
  * - find: whether the same request was here before, and what its owner has spent today;
- * - examine: the signature and the state of the chain; costs nobody anything;
+ * - examine: the signature and the state of the chain; costs nothing;
  * - try: the call is simulated from the key that would send it, which tells its gas;
  * - open: a row in the database, before anything is signed: from here on it is never done twice;
- * - send: signed, journalled and broadcast; now whoever asked is answered with the hash;
+ * - send: signed, journalled and broadcast; now the client is answered with the hash;
  * - follow: until the chain has decided, across restarts and reorgs.
  *
  * A contract numbers what one owner signs, so operations of one owner at one contract go one after
@@ -152,7 +152,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
       return undefined
     }
     if (record?.status === 'sending') {
-      // Somebody's answer from the database was lost. It is not under way here, so it was not sent.
+      // An answer from the database was lost. It is not under way here, so it was not sent.
       one.stage = 'open'
       const change = changeOf(
         { key, attempt: record.attempt, status: 'failed', reason: NEVER_SENT },
@@ -261,7 +261,7 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     const tookMs = context.nowMs - one.beganAtMs
     context.emit({ type: 'sent', kind, lane: one.lane, txHash: sent.txHash, tookMs })
     for (const ticket of one.tickets.splice(0)) context.answer(ticket, answerOf(one))
-    // The journal knows its hash. Where nobody lists it, its row can wait for news: most are mined
+    // The journal knows its hash. Where it is not listed, its row can wait for news: most are mined
     // at once, and then one write says all.
     if ((one.examination?.claims.length ?? 0) > 0) submitted(state, one, context)
     else context.after(SUBMITTED_AFTER_MS, { type: 'Write', message: submission(one, context) })

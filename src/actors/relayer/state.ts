@@ -61,7 +61,7 @@ export type RelayerProtocol = {
   Weigh: { takes: Record<never, never>; answers: undefined }
   Weighed: { takes: { balances: readonly { lane: Address; wei: string }[] }; answers: undefined }
   NoncesRead: { takes: { ticket: Deferred; answer: RelayNonces | Rejection }; answers: undefined }
-  /** Outside work that nobody waits for has failed. */
+  /** Outside work that no client waits for has failed. */
   Missed: {
     takes: { what: string; trouble: Trouble; again: 'Begin' | 'Weigh' }
     answers: undefined
@@ -70,7 +70,7 @@ export type RelayerProtocol = {
 
 export type Writing = {
   readonly change: RelayChange
-  /** Which change of the operation this is; 0 for one that nobody follows. */
+  /** Which change of the operation this is; 0 for one that is not followed. */
   readonly turn: number
   /** What the sender may forget once it is written. */
   readonly transaction?: { readonly lane: Address; readonly nonce: number }

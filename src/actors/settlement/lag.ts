@@ -53,7 +53,7 @@ export function watchLag(state: SettlementState, context: SettlementContext): vo
     const couldMs = Math.max(couldSinceMs, state.missingUntilMs.get(trade.marketId) ?? 0)
     oldestMs = Math.min(oldestMs, couldMs)
   }
-  // While the database cannot be read, nobody knows what waits in it.
+  // While the database cannot be read, it is not known what waits in it.
   const blind = state.pauses.has('read') || state.pauses.has('recover')
   if (blind) oldestMs = Math.min(oldestMs, state.lastReadMs)
   state.lagMs = nowMs - oldestMs

@@ -102,7 +102,7 @@ export function heard(
     held.confirmed = true
     if (held.place !== 'sent' && held.place !== 'ended') takeBack(state, tradeId, report.txHash)
   } else if (report.status === 'failed' && status === 'confirmed') {
-    // It was confirmed by a block that has gone, which nobody noticed at the time.
+    // It was confirmed by a block that has gone, which was not noticed at the time.
     const before = { status: 'reverted', reason: REORGANISED, fault: 'none' } as const
     held.reports.unshift({ ...report, ...before }, report)
   } else if (report.status === 'confirmed' && status === 'failed') {

@@ -16,7 +16,7 @@ const SYSTEMIC_AGAIN_MS = 2_000
 const SETBACK_MS = 2_000
 const SETBACK_MS_MAX = 600_000
 
-/** Reverts that are not about any trade: the batch waits for somebody to mend the cause. */
+/** Reverts that are not about any trade: the batch waits until the operator has mended the cause. */
 const SYSTEMIC: ReadonlySet<string> = new Set([
   'EnforcedPause',
   'NotOperator',
@@ -35,7 +35,7 @@ export function wait(state: SettlementState, held: Held, context: SettlementCont
 }
 
 /**
- * Neither side is at fault: the stablecoin refuses everybody, or both of the two, or nobody knows why. If
+ * Neither side is at fault: the stablecoin refuses every transfer, or both of the two, or the reason is unknown. If
  * such a trade failed at once, both quantities would go back into the book, meet again, and fail again,
  * for ever. So it is tried again, less and less often. Each time it is simulated first, and sent only if it
  * would settle, so that a refusal costs gas once. A trade that has been refused as often as may be, or at as

@@ -11,8 +11,8 @@
  *                └────────┴────────┘  the market is not mined yet, the batch as a whole would
  *                                     revert, its transaction was lost: back, and asked about first
  *
- * Exactly once rests on three legs. The contract settles a trade id once, whoever sends it how
- * often. A transaction is in the journal before it leaves, with the trades in it, so nothing that may
+ * Exactly once rests on three legs. The contract settles a trade id once, however often
+ * it is sent. A transaction is in the journal before it leaves, with the trades in it, so nothing that may
  * be under way is ever forgotten; and a trade that was sent before is asked about before it is sent
  * again. Nothing is dropped before its market has answered: the journal's row of a batch is closed
  * last, and until then a restart tells its end again.
@@ -221,7 +221,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     }
     held.reports.shift()
     if (isRejection(answer)) {
-      // Nobody there to be told, or a report that its market does not understand: both only end here.
+      // No market to be told, or a report that its market does not understand: both only end here.
       const what = `${report.status} is not heard: ${answer.rejected}`
       context.emit({ type: 'Contradiction', tradeId, what })
     } else {

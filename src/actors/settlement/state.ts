@@ -57,7 +57,7 @@ export type SettlementProtocol = {
 
 export type RecoveredBatch = OpenSettlement & { readonly trades: readonly TradeWithOrders[] }
 
-/** What the market said, or `unanswered` when nobody did. */
+/** What the market said, or `unanswered` when no answer came. */
 export type ReportAnswer = { readonly status: TradeStatus } | Rejection | { unanswered: string }
 
 export type SettlementStatus = {
@@ -141,7 +141,7 @@ export type Held = {
   /** Since when it could have settled. */
   couldSinceMs: number
   notBeforeMs: number
-  /** How often it could not settle for a reason that is nobody's fault, what that cost, and the last one. */
+  /** How often it could not settle for a reason that is no side's fault, what that cost, and the last one. */
   setbacks: number
   setbackGas: number
   refusal: string

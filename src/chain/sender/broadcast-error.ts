@@ -12,7 +12,7 @@ import { BaseError } from 'viem'
  * - `early`: it has not seen the transactions of the nonces before.
  * - `poor`: the account cannot pay.
  * - `refused`: it will never take this transaction, as it stands.
- * - `unreachable`: nobody knows whether it has it.
+ * - `unreachable`: it is unknown whether the node has it.
  */
 type BroadcastAnswer =
   | 'known'

@@ -112,7 +112,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
     recovered = true
   }
 
-  /** The transaction is stored under the next nonce before anybody outside sees it. */
+  /** The transaction is stored under the next nonce before it is seen outside. */
   async function store(
     nonce: number,
     call: Payload,
@@ -188,7 +188,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
     }
   }
 
-  /** For whoever looks at the row; it is stored with its next change. */
+  /** For an operator who looks at the row; it is stored with its next change. */
   function note(entry: Entry, error: string): void {
     if (entry.row.error !== error) entry.row = { ...entry.row, error }
   }
@@ -413,7 +413,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
     return view.trusted
   }
 
-  /** A nonce that nobody has a transaction for blocks everything behind it. */
+  /** A nonce without a transaction blocks everything behind it. */
   async function fillGaps(view: View): Promise<void> {
     const stuck = inOrder().find(
       ({ row, outcome, openSinceMs }) =>
