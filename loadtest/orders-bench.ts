@@ -6,7 +6,7 @@
  */
 
 import { type MarketId, toAddress } from '#domain/ids.ts'
-import { createOrderHasher } from '#domain/order-hash.ts'
+import { makeOrderHasher } from '#domain/order-hash.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { openExchange } from '../test/support/exchange.ts'
 import { median, progress, quick, report, runBench } from './bench.ts'
@@ -60,7 +60,7 @@ try {
     return Number(/^process_cpu_seconds_total\S* (\S+)/m.exec(text)?.[1])
   }
 
-  const hashOrder = createOrderHasher(domain, loadKeccak().keccak256)
+  const hashOrder = makeOrderHasher(domain, loadKeccak().keccak256)
   const prepared = hashed.map(({ order, signature }) => ({
     order,
     digest: Uint8Array.from(hashOrder(order)),

@@ -9,7 +9,7 @@ import { createRequire } from 'node:module'
 import { type Address, type MarketId, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type Order, SELL, YES } from '#domain/order.ts'
-import { createOrderHasher, type OrderDomain } from '#domain/order-hash.ts'
+import { makeOrderHasher, type OrderDomain } from '#domain/order-hash.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 
 type Secp256k1 = {
@@ -40,7 +40,7 @@ export type OrderSigner = (order: Order, key: Uint8Array) => { hash: Uint8Array;
 
 /** The hash is in memory that the next call uses again. */
 export function makeOrderSigner(domain: OrderDomain): OrderSigner {
-  const hashOrder = createOrderHasher(domain, keccak.keccak256)
+  const hashOrder = makeOrderHasher(domain, keccak.keccak256)
   return (order, key) => {
     const hash = hashOrder(order)
     const { signature, recid } = secp256k1.ecdsaSign(hash, key)

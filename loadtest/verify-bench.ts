@@ -15,11 +15,11 @@ import type { Address, MarketId, Uint64 } from '#domain/ids.ts'
 import { ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type Order, SELL, YES } from '#domain/order.ts'
-import { createOrderHasher } from '#domain/order-hash.ts'
+import { makeOrderHasher } from '#domain/order-hash.ts'
 import type { Rejection } from '#domain/rejection.ts'
-import { createBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
+import { makeBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
 import {
-  createOrderInspector,
+  makeOrderInspector,
   type OrderInspection,
   type SignedOrder,
   verifiedOrder,
@@ -52,7 +52,7 @@ const native: Native = createRequire(import.meta.url)('secp256k1/bindings.js')
 const keccak = loadKeccak()
 const domain = { chainId: 31337, verifyingContract: `0x${'5a'.repeat(20)}` as Address }
 const { signed, bare } = signOrders(ORDERS)
-const inspectOrders = createOrderInspector([domain], recovery, keccak)
+const inspectOrders = makeOrderInspector([domain], recovery, keccak)
 
 const single = await runBench({
   bench: 'verify',
@@ -92,7 +92,7 @@ for (const threads of new Set([1, availableParallelism()])) {
     workerData: { domains: [domain] } satisfies VerifyWorkerData,
   })
   const engines: string = await pool.run(undefined, { name: 'engines' })
-  const batcher = createBatcher<SignedOrder, OrderInspection | Rejection>({
+  const batcher = makeBatcher<SignedOrder, OrderInspection | Rejection>({
     workers: threads,
     run: (orders) => pool.run(orders, { name: 'inspectOrders' }),
     deadlineMs: 60_000,
@@ -159,7 +159,7 @@ function mustBeVerified(answer: object): void {
 }
 
 function signOrders(count: number): { signed: SignedOrder[]; bare: Bare[] } {
-  const hashOrder = createOrderHasher(domain, keccak.keccak256)
+  const hashOrder = makeOrderHasher(domain, keccak.keccak256)
   const traders = Array.from({ length: TRADERS }, (_, index) => {
     const key = Buffer.alloc(32)
     key.writeUInt32BE(index + 1, 28)

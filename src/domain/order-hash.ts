@@ -45,7 +45,7 @@ const BYTE_TEXTS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).pa
  * A hasher for one domain. Its buffers are made once and written again for every order: a hasher
  * belongs to one thread, and the words' leading zeros are never touched.
  */
-export function createOrderHasher(
+export function makeOrderHasher(
   domain: OrderDomain,
   keccak256: Keccak256 = keccak_256,
 ): OrderHasher {
@@ -74,7 +74,7 @@ export function createOrderHasher(
 
 /** The order's hash in its canonical form, for callers that hash a few orders only. */
 export function orderHash(order: Order, domain: OrderDomain): OrderHash {
-  return bytesToHex(createOrderHasher(domain)(order)) as OrderHash
+  return bytesToHex(makeOrderHasher(domain)(order)) as OrderHash
 }
 
 function bytesToHex(bytes: Uint8Array): string {

@@ -83,7 +83,7 @@ export type Sender = {
  * All functions must run corked: inside the request handler, a data callback, or `res.cork`. An
  * answer that cannot leave at once is held; `release` is told when what was held is over.
  */
-export function createSender(options: {
+export function makeSender(options: {
   readonly cors: Cors
   readonly hold: (call: Call) => void
   readonly release: (call: Call) => void

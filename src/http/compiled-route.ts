@@ -2,7 +2,7 @@
 
 import { strict as assert } from 'node:assert'
 import type { HeaderLine } from './cors.ts'
-import { createMeter, type Meter } from './meters.ts'
+import { type Meter, makeMeter } from './meters.ts'
 import type { Route } from './route.ts'
 import { compileParameters, compileValidator, type Parameter, type Validator } from './validate.ts'
 
@@ -64,7 +64,7 @@ export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): Co
     body: body === undefined ? undefined : compileValidator(body),
     bodyOptional: answers && route.bodyOptional === true,
     headerNames: route.headers ?? [],
-    meter: createMeter(route.method, route.path),
+    meter: makeMeter(route.method, route.path),
     heads: new Map([[JSON_TYPE, jsonHead]]),
     jsonHead,
     fixed,

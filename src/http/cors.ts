@@ -19,7 +19,7 @@ export type Cors = {
   readonly preflight: (methods: string) => readonly HeaderLine[]
 }
 
-export function createCors(origins: readonly string[]): Cors {
+export function makeCors(origins: readonly string[]): Cors {
   const any = origins.includes('*')
   const listed = new Set(origins)
   const exposed: HeaderLine = ['access-control-expose-headers', EXPOSED]

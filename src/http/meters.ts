@@ -27,7 +27,7 @@ export type Meter = {
   aborted: number
 }
 
-export function createMeter(method: string, route: string): Meter {
+export function makeMeter(method: string, route: string): Meter {
   return {
     method,
     route,

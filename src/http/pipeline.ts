@@ -12,7 +12,7 @@ import { Fault } from '#domain/fault.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
-import { type Call, createSender, type LimitVerdict, type Sender } from './call.ts'
+import { type Call, type LimitVerdict, makeSender, type Sender } from './call.ts'
 import { ipText, makeClientIp } from './client-ip.ts'
 import { type CompiledRoute, headOf } from './compiled-route.ts'
 import type { Cors } from './cors.ts'
@@ -112,7 +112,7 @@ function takesToken(auth: AuthClass): boolean {
   return auth === 'write' || auth === 'token'
 }
 
-export function createPipeline(options: {
+export function makePipeline(options: {
   readonly settings: PipelineSettings
   readonly cors: Cors
   readonly hooks: Hooks
@@ -131,7 +131,7 @@ export function createPipeline(options: {
   const calls = makeHeldCalls({ clock, overdue })
   const { hold, release } = calls
   const errors = makeRepeatedErrors(log, clock)
-  const sender: Sender = createSender({ cors, hold, release, draining: calls.isDraining, meter })
+  const sender: Sender = makeSender({ cors, hold, release, draining: calls.isDraining, meter })
   const { sendRejection } = sender
   const bodies = makeBodyReader({ bytesMax: settings.bodyBytesMax, hold, sendRejection })
 

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto'
 
 const SANE = /^[A-Za-z0-9._-]{1,64}$/
 
-export function createRequestIds(): (fromClient: string) => string {
+export function makeRequestIds(): (fromClient: string) => string {
   const prefix = randomBytes(6).toString('hex')
   let count = 0
   return (fromClient) => {

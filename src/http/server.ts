@@ -22,14 +22,14 @@ import type { LimitVerdict } from './call.ts'
 import { ipText, makeTrust } from './client-ip.ts'
 import { type CompiledRoute, compileRoute, matchesPath } from './compiled-route.ts'
 import { type ConnectionSettings, makeConnectionGate, type Refusal } from './connection-gate.ts'
-import { createCors } from './cors.ts'
+import { makeCors } from './cors.ts'
 import { countPeers } from './count-peers.ts'
 import { ERRORS, errorBody, relayerErrorBody, sentenceOf } from './errors.ts'
 import { registerMeters } from './meters.ts'
 import { type DocumentInfo, openapiDocument } from './openapi.ts'
-import { createPipeline, type Hooks, type Log } from './pipeline.ts'
+import { type Hooks, type Log, makePipeline } from './pipeline.ts'
 import { listenFault } from './port.ts'
-import { createRequestIds } from './request-id.ts'
+import { makeRequestIds } from './request-id.ts'
 import { type AnswerRoute, type Route, route } from './route.ts'
 import { docs } from './routes/docs.ts'
 import { healthz } from './routes/healthz.ts'
@@ -115,7 +115,7 @@ export async function startFront(options: FrontOptions): Promise<Front> {
   const { settings, services, info, log } = options
   const clock = options.clock ?? systemClock
   const registry = options.registry ?? new Registry()
-  const cors = createCors(settings.corsOrigins)
+  const cors = makeCors(settings.corsOrigins)
 
   const table: Route[] = [
     ...options.routes,
@@ -129,13 +129,13 @@ export async function startFront(options: FrontOptions): Promise<Front> {
   const compiled = table.map((one) => compileRoute(one, cors.fixed))
   const unmatched = compileRoute(nowhere, cors.fixed)
   const unmatchedRelay = compileRoute(nowhereRelayed, cors.fixed)
-  const pipeline = createPipeline({
+  const pipeline = makePipeline({
     settings,
     cors,
     hooks: services,
     log,
     clock,
-    requestIdOf: createRequestIds(),
+    requestIdOf: makeRequestIds(),
     meter: options.meter,
   })
 
@@ -252,7 +252,7 @@ const nowhereRelayed: AnswerRoute = {
 function register(
   app: TemplatedApp,
   compiled: CompiledRoute,
-  pipeline: ReturnType<typeof createPipeline>,
+  pipeline: ReturnType<typeof makePipeline>,
   connectionClosed: () => void,
 ): void {
   const { pattern, route } = compiled

@@ -23,7 +23,7 @@ export type Checkpointer = {
 }
 
 /** The thread itself starts with the first request: a log that is hardly written needs none. */
-export function createCheckpointer(files: readonly string[]): Checkpointer {
+export function makeCheckpointer(files: readonly string[]): Checkpointer {
   const words = new SharedArrayBuffer(4 * (FILES + 2 * files.length))
   const shared = new Int32Array(words)
   let worker: Worker | undefined

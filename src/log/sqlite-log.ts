@@ -6,7 +6,7 @@
 
 import assert from 'node:assert/strict'
 import type { MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
-import { type Checkpointer, createCheckpointer } from './checkpointer.ts'
+import { type Checkpointer, makeCheckpointer } from './checkpointer.ts'
 import type { EventForm, EventLog, LogEvent } from './event-log.ts'
 import { createLog, type Lock, lockPartition, partitionPaths } from './log-folder.ts'
 import { Partition } from './partition.ts'
@@ -73,7 +73,7 @@ export function openSqliteLog<Event extends LogEvent>(
     throw sqliteFault('LOG_OPEN_FAILED', dataDir, error)
   }
   if (options.checkpointThread !== false && own.length > 0) {
-    checkpointer = createCheckpointer(own.map((number) => partitionPaths(dataDir, number).database))
+    checkpointer = makeCheckpointer(own.map((number) => partitionPaths(dataDir, number).database))
   }
 
   const at = (number: number): Partition<Event> => {

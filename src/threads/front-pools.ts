@@ -10,7 +10,7 @@ import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import { makePool, PoolFull } from '#runtime/pool.ts'
 import { askQuery, type Query } from '#store/reads/queries.ts'
-import { createBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
+import { makeBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
 import { type OrderInspection, type SignedOrder, verifiedOrder } from '#verify/inspect-orders.ts'
 import type { VerifyWorkerData } from '#verify/verify-jobs.ts'
 
@@ -55,7 +55,7 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
     (pool: typeof queryPool): Query =>
     (name, args) =>
       askQuery({ run: (task) => refusable(pool.run(task, 'answer')) }, name, args)
-  const batcher = createBatcher<SignedOrder, OrderInspection | Rejection>({
+  const batcher = makeBatcher<SignedOrder, OrderInspection | Rejection>({
     workers: settings.verify.threads,
     run: (orders) =>
       verifyPool.run(orders, 'inspectOrders') as Promise<(OrderInspection | Rejection)[]>,

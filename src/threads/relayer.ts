@@ -28,7 +28,7 @@ import { makeReads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { askWrite } from '#store/writes/writes.ts'
 import { loadKeccak } from '#verify/keccak.ts'
-import { createRecoverer, loadRecovery } from '#verify/recover.ts'
+import { loadRecovery, makeRecoverer } from '#verify/recover.ts'
 import { typedDataDigest } from '#verify/typed-data-hash.ts'
 import { linkWriters, makeFollowers, makeKit, serveActor } from './kit.ts'
 import { relayerMeters } from './meters/relayer.ts'
@@ -68,7 +68,7 @@ export function relayerThread(data: ThreadData): ThreadParts {
     async start() {
       const recovery = await loadRecovery()
       const keccak = loadKeccak()
-      const recoverSigner = createRecoverer(recovery, keccak)
+      const recoverSigner = makeRecoverer(recovery, keccak)
       const accounts = accountsOf(settings.keys.relayer)
       const examiner = makeRelayExaminer({
         client,

@@ -55,7 +55,7 @@ type Request<Item, Answer> = {
   attempts: number
 }
 
-export function createBatcher<Item, Answer>(
+export function makeBatcher<Item, Answer>(
   options: BatcherOptions<Item, Answer>,
 ): Batcher<Item, Answer> {
   const { workers, run, deadlineMs, onFailure } = options

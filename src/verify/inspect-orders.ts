@@ -6,10 +6,10 @@
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { Order, PermitSignature, VerifiedOrder } from '#domain/order.ts'
-import { createOrderHasher, type OrderDomain, type OrderHasher } from '#domain/order-hash.ts'
+import { makeOrderHasher, type OrderDomain, type OrderHasher } from '#domain/order-hash.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { KeccakEngine } from './keccak.ts'
-import { createRecoverer, hex, type RecoveryEngine } from './recover.ts'
+import { hex, makeRecoverer, type RecoveryEngine } from './recover.ts'
 import { normaliseSignature } from './signature.ts'
 
 /** What crosses to the pool. The permit stays with the caller: nothing here looks at it. */
@@ -31,16 +31,16 @@ export type OrderInspection = {
 
 type OrderInspector = (orders: readonly SignedOrder[]) => (OrderInspection | Rejection)[]
 
-export function createOrderInspector(
+export function makeOrderInspector(
   domains: readonly OrderDomain[],
   recovery: RecoveryEngine,
   keccak: KeccakEngine,
 ): OrderInspector {
   const hashers = new Map<number, OrderHasher>()
   for (const domain of domains) {
-    hashers.set(domain.chainId, createOrderHasher(domain, keccak.keccak256))
+    hashers.set(domain.chainId, makeOrderHasher(domain, keccak.keccak256))
   }
-  const recover = createRecoverer(recovery, keccak)
+  const recover = makeRecoverer(recovery, keccak)
 
   function inspect({ chainId, order, signature }: SignedOrder): OrderInspection | Rejection {
     const hashOrder = hashers.get(chainId)

@@ -7,7 +7,7 @@
 import { createRequire } from 'node:module'
 import type { Address } from '#domain/ids.ts'
 import type { KeccakEngine } from './keccak.ts'
-import { createSignatureBytes, readSignature, type SignatureFlaw } from './signature.ts'
+import { makeSignatureBytes, readSignature, type SignatureFlaw } from './signature.ts'
 
 export type RecoveryEngine = {
   readonly name: 'native secp256k1' | 'wasm secp256k1'
@@ -68,8 +68,8 @@ export async function wasmRecovery(): Promise<RecoveryEngine> {
   }
 }
 
-export function createRecoverer(recovery: RecoveryEngine, keccak: KeccakEngine): Recoverer {
-  const bytes = createSignatureBytes()
+export function makeRecoverer(recovery: RecoveryEngine, keccak: KeccakEngine): Recoverer {
+  const bytes = makeSignatureBytes()
   return (digest, signature) => {
     const recoveryId = readSignature(signature, bytes)
     if (typeof recoveryId === 'object') return recoveryId

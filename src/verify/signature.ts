@@ -23,7 +23,7 @@ const HALF_ORDER = Buffer.from(
 )
 const ZERO = Buffer.alloc(32)
 
-export function createSignatureBytes(): SignatureBytes {
+export function makeSignatureBytes(): SignatureBytes {
   const all = Buffer.alloc(65)
   return { all, compact: all.subarray(0, V_OFFSET) }
 }

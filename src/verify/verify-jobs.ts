@@ -2,10 +2,10 @@
 
 import type { Address } from '#domain/ids.ts'
 import type { OrderDomain } from '#domain/order-hash.ts'
-import { createOrderInspector } from './inspect-orders.ts'
+import { makeOrderInspector } from './inspect-orders.ts'
 import { loadKeccak } from './keccak.ts'
 import { personalHash } from './personal-hash.ts'
-import { createRecoverer, loadRecovery } from './recover.ts'
+import { loadRecovery, makeRecoverer } from './recover.ts'
 
 /** What the pool hands to its threads. */
 export type VerifyWorkerData = { readonly domains: readonly OrderDomain[] }
@@ -13,10 +13,10 @@ export type VerifyWorkerData = { readonly domains: readonly OrderDomain[] }
 export async function makeVerifyJobs(domains: readonly OrderDomain[]) {
   const recovery = await loadRecovery()
   const keccak = loadKeccak()
-  const recoverSigner = createRecoverer(recovery, keccak)
+  const recoverSigner = makeRecoverer(recovery, keccak)
   return {
     /** Takes a batch of signed orders, answers what is found, in the same order. */
-    inspectOrders: createOrderInspector(domains, recovery, keccak),
+    inspectOrders: makeOrderInspector(domains, recovery, keccak),
 
     /** Who signed a text as wallets do (personal_sign); null when the signature is none. */
     recoverMessageSigner(signed: {

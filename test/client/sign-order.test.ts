@@ -10,7 +10,7 @@ import { SibylError } from '#client/sibyl-error.ts'
 import { type OrderSigner, orderTypedData, signOrder } from '#client/sign-order.ts'
 import type { Address } from '#domain/ids.ts'
 import { orderFlaws } from '#domain/order.ts'
-import { createOrderInspector } from '#verify/inspect-orders.ts'
+import { makeOrderInspector } from '#verify/inspect-orders.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { loadRecovery } from '#verify/recover.ts'
 
@@ -21,7 +21,7 @@ const domain = {
   chainId: 31337,
   verifyingContract: '0x5FbDB2315678afecb367f032d93F642f64180aa3' as Address,
 }
-const inspectOrders = createOrderInspector([domain], await loadRecovery(), loadKeccak())
+const inspectOrders = makeOrderInspector([domain], await loadRecovery(), loadKeccak())
 
 const NOW = 1_800_000_000
 const intent = {

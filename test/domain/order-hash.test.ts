@@ -5,7 +5,7 @@ import { hashTypedData, type TypedDataDomain } from 'viem'
 import { type Address, type MarketId, UINT64_MAX, type Uint64 } from '#domain/ids.ts'
 import { PRICE_MAX, PRICE_MIN, type Price, type Shares, SIZE_MAX } from '#domain/money.ts'
 import type { Order, Outcome, Side } from '#domain/order.ts'
-import { createOrderHasher, type OrderDomain, orderHash } from '#domain/order-hash.ts'
+import { makeOrderHasher, type OrderDomain, orderHash } from '#domain/order-hash.ts'
 import { ORDER_TYPES, settlementDomain } from '#domain/typed-data.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import fixture from './order-vectors.json' with { type: 'json' }
@@ -83,7 +83,7 @@ test('the hash of any order is the one viem computes', () => {
 
 test('one hasher gives each of many orders its own hash, with the fast keccak too', () => {
   const domain = { chainId: 31337, verifyingContract: `0x${'5a'.repeat(20)}` as Address }
-  const hash = createOrderHasher(domain, loadKeccak().keccak256)
+  const hash = makeOrderHasher(domain, loadKeccak().keccak256)
   fc.assert(
     fc.property(fc.array(orders, { minLength: 1, maxLength: 20 }), (many) => {
       const digests = many.map((order) => hash(order))

@@ -23,7 +23,7 @@ import { Worker } from 'node:worker_threads'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
-import { createCheckpointer } from '#log/checkpointer.ts'
+import { makeCheckpointer } from '#log/checkpointer.ts'
 import type { EventLog, LogRecord } from '#log/event-log.ts'
 import { createLog, partitionPaths } from '#log/log-folder.ts'
 import { openLogReader } from '#log/log-reader.ts'
@@ -765,7 +765,7 @@ test('the checkpoint thread copies the files it is asked for, and only those', a
     await log.append(partition, { events, nowMs: NOW })
   }
   const before = [0, 1, 2].map(bytesOf)
-  const checkpointer = createCheckpointer(paths.map(({ database }) => database))
+  const checkpointer = makeCheckpointer(paths.map(({ database }) => database))
   try {
     checkpointer.ask(1)
     await eventually(() => assert.equal(checkpointer.ended(1), 1))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import fc from 'fast-check'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
-import { type Batcher, createBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
+import { type Batcher, makeBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
 
 type Task = {
   readonly items: readonly number[]
@@ -18,7 +18,7 @@ function createBench(
   const failures: unknown[] = []
   const turns: (() => void)[] = []
   const clock = { nowMs: 0 }
-  const batcher: Batcher<number, string> = createBatcher({
+  const batcher: Batcher<number, string> = makeBatcher({
     workers: settings.workers ?? 2,
     batchMax: settings.batchMax ?? 32,
     heldMax: settings.heldMax ?? 1_000,
@@ -194,7 +194,7 @@ test('a pool that throws, or answers in part, fails the batch and not the caller
     async () => [],
   ]) {
     const failures: unknown[] = []
-    const batcher = createBatcher<number, string>({
+    const batcher = makeBatcher<number, string>({
       workers: 1,
       deadlineMs: 1_000,
       run,

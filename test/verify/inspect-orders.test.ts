@@ -7,7 +7,7 @@ import { NO, type Order, type PermitSignature, SELL } from '#domain/order.ts'
 import { type OrderDomain, orderHash } from '#domain/order-hash.ts'
 import { isRejection } from '#domain/rejection.ts'
 import {
-  createOrderInspector,
+  makeOrderInspector,
   type OrderInspection,
   type SignedOrder,
   verifiedOrder,
@@ -28,8 +28,8 @@ import {
 } from './signed-order.ts'
 
 const engines = [
-  createOrderInspector([DOMAIN, OTHER_DOMAIN], await loadRecovery(), loadKeccak()),
-  createOrderInspector([DOMAIN, OTHER_DOMAIN], await wasmRecovery(), portableKeccak),
+  makeOrderInspector([DOMAIN, OTHER_DOMAIN], await loadRecovery(), loadKeccak()),
+  makeOrderInspector([DOMAIN, OTHER_DOMAIN], await wasmRecovery(), portableKeccak),
 ]
 
 /** Both engines must say the same, word by word. */
@@ -82,7 +82,7 @@ test('what another library signed is verified', async () => {
   const recovery = await loadRecovery()
   for (const { domain, order, digest, signature } of fixture.vectors) {
     const signed = { chainId: domain.chainId, order: order as unknown as Order, signature }
-    const inspectOrders = createOrderInspector([domain as OrderDomain], recovery, loadKeccak())
+    const inspectOrders = makeOrderInspector([domain as OrderDomain], recovery, loadKeccak())
     assert.deepEqual(inspectOrders([signed]), [
       { orderHash: digest, recovered: order.trader, flaw: null },
     ])

@@ -8,7 +8,7 @@ import { Piscina } from 'piscina'
 import type { Shares } from '#domain/money.ts'
 import { orderHash } from '#domain/order-hash.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
-import { createBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
+import { makeBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
 import { type OrderInspection, type SignedOrder, verifiedOrder } from '#verify/inspect-orders.ts'
 import { alice, DOMAIN, signedOrder } from './signed-order.ts'
 
@@ -23,7 +23,7 @@ function createPool(file: string, workerData: object) {
 }
 
 function createOrderBatcher(pool: Piscina, onFailure: (error: unknown) => void) {
-  return createBatcher<SignedOrder, OrderInspection | Rejection>({
+  return makeBatcher<SignedOrder, OrderInspection | Rejection>({
     workers: 2,
     run: (orders) => pool.run(orders, { name: 'inspectOrders' }),
     deadlineMs: 60_000,

@@ -6,11 +6,11 @@ import fc from 'fast-check'
 import { recoverAddress } from 'viem'
 import { sign } from 'viem/accounts'
 import { loadKeccak, nativeKeccak, portableKeccak } from '#verify/keccak.ts'
-import { createRecoverer, loadRecovery, nativeRecovery, wasmRecovery } from '#verify/recover.ts'
+import { loadRecovery, makeRecoverer, nativeRecovery, wasmRecovery } from '#verify/recover.ts'
 import { bytesOf, CURVE_ORDER, signatureOf } from './signed-order.ts'
 
-const wasm = createRecoverer(await wasmRecovery(), portableKeccak)
-const fast = createRecoverer(await loadRecovery(), loadKeccak())
+const wasm = makeRecoverer(await wasmRecovery(), portableKeccak)
+const fast = makeRecoverer(await loadRecovery(), loadKeccak())
 
 const digests = fc
   .uint8Array({ minLength: 32, maxLength: 32 })

@@ -8,7 +8,7 @@ import type { Order } from '#domain/order.ts'
 import type { RelayOperation, SignedPermit, Uint256 } from '#domain/relay.ts'
 import { signedMessages } from '#domain/relay-messages.ts'
 import { nativeKeccak, portableKeccak } from '#verify/keccak.ts'
-import { createRecoverer, loadRecovery } from '#verify/recover.ts'
+import { loadRecovery, makeRecoverer } from '#verify/recover.ts'
 import { typedDataDigest } from '#verify/typed-data-hash.ts'
 
 const account = privateKeyToAccount(`0x${'7'.repeat(64)}`)
@@ -70,7 +70,7 @@ const operations: RelayOperation[] = [
 ]
 
 test('the digest of every message is what other libraries hash', async () => {
-  const recover = createRecoverer(await loadRecovery(), portableKeccak)
+  const recover = makeRecoverer(await loadRecovery(), portableKeccak)
   let messages = 0
   for (const operation of operations) {
     const nonces = { nonce: 4n, bond: { nonce: 9n, amount: 500_000_000n } }
