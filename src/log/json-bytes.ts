@@ -1,7 +1,8 @@
 /**
  * JSON as bytes, written straight into a buffer that is kept: events are most of what a market thread
  * writes. By way of `JSON.stringify` and a string each cost about twice as much: 1.09 µs for an order
- * that rests, and 0.57 here.
+ * that rests, and 0.57 here, where texts are flat and times repeat, as in a batch. With texts put together
+ * from pieces and another time in each event there was no gain (one run each).
  *
  * Cells are followed by a comma, which `end` takes back. What is written is what `JSON.stringify` would
  * have made of the same values, as long as the texts are what `plain` and `raw` ask for.
