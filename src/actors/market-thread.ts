@@ -292,9 +292,9 @@ function hearProjected(
 
 /**
  * Hears at once what concerns no market and is told only once: it must not be lost because a mailbox
- * is full or a file away. Answers whether it was such news.
+ * is full or a file away. Answers whether it was such a message.
  */
-export function hearNews(thread: MarketThread, command: Message<MarketThreadProtocol>): boolean {
+export function hearAtOnce(thread: MarketThread, command: Message<MarketThreadProtocol>): boolean {
   if (command.type === 'SettlementLag') hearLag(thread, command.message)
   else if (command.type === 'Projected') hearProjected(thread, command.message)
   else return false

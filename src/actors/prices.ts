@@ -134,7 +134,7 @@ export const prices: Behaviour<PricesState, PricesProtocol, PricesEvent> = {
     const verdict = failover.observe(observation, context.nowMs)
     const known = state.assets.get(asset)
     if (verdict !== 'accepted' || known === undefined) {
-      // What is repeated is no news, and no trouble either.
+      // What is repeated is not new, and no trouble either.
       const why = verdict === 'accepted' ? 'unknown' : verdict
       if (why !== 'repeated') context.emit({ type: 'ObservationRefused', source, why })
       return undefined

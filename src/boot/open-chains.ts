@@ -49,16 +49,16 @@ const MEET_BUDGET_MS = 1_000
 
 export async function openChains(
   settings: Settings,
-  parts: { readonly clock: ClockMemory; readonly log: SupervisorLog },
+  ports: { readonly clock: ClockMemory; readonly log: SupervisorLog },
 ): Promise<OpenChains> {
   const { chainRpc } = settings
   let chains = settings.chains
   if (chainRpc.length > 0) chains = chains.map((chain) => ({ ...chain, rpcUrls: chainRpc }))
   if (chains.some(({ rpcUrls }) => rpcUrls.length > 0)) {
-    return openNamedChains({ ...settings, chains }, parts)
+    return openNamedChains({ ...settings, chains }, ports)
   }
   const [chain] = chains
-  if (settings.devnet.enabled && chain !== undefined) return openLocalChain(settings, chain, parts)
+  if (settings.devnet.enabled && chain !== undefined) return openLocalChain(settings, chain, ports)
   claimData(settings, {})
   return { settings, devnet: undefined, release: () => {}, end: async () => {} }
 }

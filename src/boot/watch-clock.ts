@@ -11,14 +11,14 @@ const LOOK_MS = 1_000
 const ASK_MS = 5_000
 
 /** Ends with the function that it answers. The chains are known a while after the guard has begun. */
-export function watchClock(parts: {
+export function watchClock(ports: {
   readonly memory: ClockMemory
   readonly rules: Settings['clock']
   readonly chains: () => Settings['chains']
   readonly log: SupervisorLog
   readonly registry: Registry
 }): () => void {
-  const { memory, rules, log } = parts
+  const { memory, rules, log } = ports
   if (rules.jumpSeconds === 0) return () => {}
   const guard = guardClock(memory, {
     boundMs: rules.jumpSeconds * 1_000,
@@ -29,7 +29,7 @@ export function watchClock(parts: {
   new Gauge({
     name: 'sibyl_clock_jumped',
     help: '1 while the wall clock has jumped and time goes on without it',
-    registers: [parts.registry],
+    registers: [ports.registry],
     collect() {
       this.set(guard.isJumped ? 1 : 0)
     },
@@ -53,7 +53,7 @@ export function watchClock(parts: {
 
   let askedMs = 0
   async function askChain(): Promise<void> {
-    const chain = parts.chains().find(({ rpcUrls }) => rpcUrls.length > 0)
+    const chain = ports.chains().find(({ rpcUrls }) => rpcUrls.length > 0)
     if (chain === undefined) return
     const { chainId, rpcUrls } = chain
     const client = makeChainClient({ chainId, rpcUrls, onError: () => {} })

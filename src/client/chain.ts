@@ -85,7 +85,7 @@ const DEVNET_CHAIN_ID = 31_337
 const DEVNET_POLL_MS = 50
 const POSITIONS_KEPT_MAX = 1_000
 
-export function createClientChain(parts: {
+export function createClientChain(ports: {
   readonly chain: () => Promise<ChainConfig>
   readonly signer: () => OrderSigner
   readonly rpcUrl: string | undefined
@@ -97,8 +97,8 @@ export function createClientChain(parts: {
   let working: Promise<unknown> = Promise.resolve()
 
   async function reach() {
-    const { chainId, rpcUrl: publicUrl, contracts } = await parts.chain()
-    const url = parts.rpcUrl ?? publicUrl
+    const { chainId, rpcUrl: publicUrl, contracts } = await ports.chain()
+    const url = ports.rpcUrl ?? publicUrl
     if (url === undefined) {
       throw new SibylError('MISSING_FIELD', `give createClient an rpcUrl for chain ${chainId}`, {
         field: 'rpcUrl',
@@ -119,7 +119,7 @@ export function createClientChain(parts: {
     return { client: reached.client, usdc, tokens, settlement: contracts.settlement as Hex }
   }
 
-  const owner = (address: string | undefined) => (address ?? signerAddress(parts.signer())) as Hex
+  const owner = (address: string | undefined) => (address ?? signerAddress(ports.signer())) as Hex
 
   /** The ids of a market's two tokens; they follow from the market and never change. */
   async function positionsOf(marketId: Hex): Promise<readonly [bigint, bigint]> {
@@ -152,7 +152,7 @@ export function createClientChain(parts: {
 
   async function send(call: Call): Promise<Sent> {
     const { client } = await reach()
-    const signer = parts.signer()
+    const signer = ports.signer()
     // Tried first: the reason of a refusal is told, and nothing is paid for it.
     const abi = [...call.abi, ...ERRORS]
     await client.simulateContract({ ...call, abi, account: owner(undefined) })

@@ -89,7 +89,7 @@ export type ClientQuickMarkets = {
   evidence(asset: string, id: number, options?: CallOptions): Promise<QuickMarketEvidence>
 }
 
-export type PricesParts = {
+export type PricesPorts = {
   readonly send: Transport
   readonly url: string
   readonly headers: (() => HeaderLines | Promise<HeaderLines>) | undefined
@@ -104,8 +104,8 @@ const SILENCE_MS = 45_000
 const pathOf = (asset: string, rest = ''): string =>
   `/api/v1/quick-markets/${encodeURIComponent(asset)}${rest}`
 
-export function createPrices(parts: PricesParts): ClientPrices {
-  const { send } = parts
+export function createPrices(ports: PricesPorts): ClientPrices {
+  const { send } = ports
   return {
     latest: (asset, call) => send({ method: 'GET', path: pathOf(asset, '/price') }, call),
     async history(asset, call) {
@@ -113,11 +113,11 @@ export function createPrices(parts: PricesParts): ClientPrices {
       const { prices } = await send<{ prices: PastPrice[] }>({ method: 'GET', path }, call)
       return prices
     },
-    stream: (asset, options = {}) => followPrices(parts, asset, options.signal),
+    stream: (asset, options = {}) => followPrices(ports, asset, options.signal),
   }
 }
 
-export function createQuickMarkets({ send }: Pick<PricesParts, 'send'>): ClientQuickMarkets {
+export function createQuickMarkets({ send }: Pick<PricesPorts, 'send'>): ClientQuickMarkets {
   return {
     async active(asset, call) {
       const { quickMarket, bestAskPrice } = await send<{
@@ -137,11 +137,11 @@ export function createQuickMarkets({ send }: Pick<PricesParts, 'send'>): ClientQ
 }
 
 async function* followPrices(
-  parts: PricesParts,
+  ports: PricesPorts,
   asset: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<StreamPrice> {
-  const url = `${parts.url.replace(/\/+$/, '')}${pathOf(asset, '/price-stream')}`
+  const url = `${ports.url.replace(/\/+$/, '')}${pathOf(asset, '/price-stream')}`
   let lastId = ''
   let failures = 0
   while (signal?.aborted !== true) {
@@ -155,10 +155,10 @@ async function* followPrices(
     }
     try {
       alive()
-      const response = await parts.fetch(url, {
+      const response = await ports.fetch(url, {
         headers: {
           accept: 'text/event-stream',
-          ...(await parts.headers?.()),
+          ...(await ports.headers?.()),
           ...(lastId === '' ? {} : { 'last-event-id': lastId }),
         },
         signal: call.signal,
@@ -182,7 +182,7 @@ async function* followPrices(
       signal?.removeEventListener('abort', stop)
       call.abort()
     }
-    const pauseMs = backoff(parts.backoffMs, BACKOFF_MS_MAX, failures++)
+    const pauseMs = backoff(ports.backoffMs, BACKOFF_MS_MAX, failures++)
     await pause(pauseMs * (0.5 + Math.random() / 2), signal)
   }
 }

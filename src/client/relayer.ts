@@ -113,18 +113,18 @@ const UNLIMITED = 2n ** 256n - 1n
 const NO_COLLECTION = `0x${'0'.repeat(64)}`
 const INDEX_SETS = { YES: ['1'], NO: ['2'], both: ['1', '2'] } as const
 
-export function createRelayer(parts: {
+export function createRelayer(ports: {
   readonly send: Transport
   readonly chain: () => Promise<Chain>
   readonly signer: () => OrderSigner
 }): Relayer {
-  const { send, signer } = parts
+  const { send, signer } = ports
 
   async function nonces(
     asked: { readonly owner?: string | undefined; readonly market?: string | undefined } = {},
     call?: CallOptions,
   ): Promise<RelayerNonces> {
-    const { chainId } = await parts.chain()
+    const { chainId } = await ports.chain()
     const owner = asked.owner ?? signerAddress(signer())
     const query = { chain_id: chainId, owner, market: asked.market }
     return send({ method: 'GET', path: '/api/v1/relayer/nonces', query }, call)
@@ -135,7 +135,7 @@ export function createRelayer(parts: {
     intent: Common,
     market?: string,
   ): Promise<{ chain: Chain; owner: string; known: RelayerNonces; deadline: bigint }> {
-    const [chain, known] = await Promise.all([parts.chain(), nonces({ market })])
+    const [chain, known] = await Promise.all([ports.chain(), nonces({ market })])
     const deadline = BigInt(known.serverTime + (intent.ttlSeconds ?? TTL_SECONDS))
     return { chain, owner: signerAddress(signer()), known, deadline }
   }

@@ -34,11 +34,11 @@ export type ClientResolution = {
 
 const EVERY_MS = 500
 
-export function createResolution(parts: {
+export function createResolution(ports: {
   readonly send: Transport
   readonly relayer: Relayer
 }): ClientResolution {
-  const { send, relayer } = parts
+  const { send, relayer } = ports
 
   function status(marketId: string, call?: CallOptions): Promise<ResolutionStatus> {
     const path = `/api/v1/resolution/${encodeURIComponent(marketId)}`

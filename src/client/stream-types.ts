@@ -64,7 +64,7 @@ export type StreamSubscription = {
 export type BookSubscription = StreamSubscription & { readonly book: LocalBook }
 
 export type SibylStream = {
-  on<K extends keyof StreamEvents>(event: K, listener: (news: StreamEvents[K]) => void): () => void
+  on<K extends keyof StreamEvents>(name: K, listener: (event: StreamEvents[K]) => void): () => void
   /** Keeps a book; `heard` is called after each message was applied and its checksum fitted. */
   book(
     what: {

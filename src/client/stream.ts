@@ -59,7 +59,7 @@ const SILENT_HEARTBEATS = 2.5
 export function createStream(options: StreamOptions): SibylStream {
   const Socket = options.WebSocket ?? WebSocket
   const url = `${options.url.replace(/^http/, 'ws').replace(/\/+$/, '')}/api/v1/stream`
-  const listeners = new Map<string, Set<(news: never) => void>>()
+  const listeners = new Map<string, Set<(event: never) => void>>()
   const followings = new Set<Following>()
   const asked = new Map<number, Following>()
   const replies = new Map<number, Reply>()
@@ -77,8 +77,8 @@ export function createStream(options: StreamOptions): SibylStream {
   // There may be no caller that waits when it fails.
   opening.promise.catch(() => undefined)
 
-  function emit<K extends keyof StreamEvents>(event: K, news: StreamEvents[K]): void {
-    for (const listener of listeners.get(event) ?? []) listener(news as never)
+  function emit<K extends keyof StreamEvents>(name: K, event: StreamEvents[K]): void {
+    for (const listener of listeners.get(name) ?? []) listener(event as never)
   }
 
   function connect(): void {
@@ -371,8 +371,8 @@ export function createStream(options: StreamOptions): SibylStream {
     on(event, listener) {
       const known = listeners.get(event) ?? new Set()
       listeners.set(event, known)
-      known.add(listener as (news: never) => void)
-      return () => void known.delete(listener as (news: never) => void)
+      known.add(listener as (event: never) => void)
+      return () => void known.delete(listener as (event: never) => void)
     },
     book({ marketId, outcome, maxHz }, listener) {
       const book = new LocalBook()

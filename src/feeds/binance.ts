@@ -5,7 +5,7 @@
  */
 
 import { type Observation, type ObservedVia, priceOfDecimal } from '#domain/asset-price.ts'
-import type { Feed, FeedParts } from './feed.ts'
+import type { Feed, FeedPorts } from './feed.ts'
 import { makeLine } from './line.ts'
 import { getJson, isRecord, tellTrouble } from './request.ts'
 import { openLine } from './socket-line.ts'
@@ -19,8 +19,8 @@ type BinanceOptions = {
   readonly symbols: Readonly<Record<string, string>>
 }
 
-export function makeBinance(options: BinanceOptions, parts: FeedParts): Feed {
-  const { clock } = parts
+export function makeBinance(options: BinanceOptions, ports: FeedPorts): Feed {
+  const { clock } = ports
   const entries = Object.entries(options.symbols)
   const assets = new Map(entries.map(([asset, symbol]) => [symbol.toUpperCase(), asset]))
   const streams = entries.map(([, symbol]) => `${symbol.toLowerCase()}@aggTrade`).join('/')
@@ -48,10 +48,10 @@ export function makeBinance(options: BinanceOptions, parts: FeedParts): Feed {
   /** Trades of one symbol over HTTP, the earliest first. */
   async function tradesOf(asset: string, query: string, via: ObservedVia): Promise<Observation[]> {
     const url = `${options.url}/api/v3/aggTrades?symbol=${options.symbols[asset]}&${query}`
-    const answer = await getJson(parts, url)
+    const answer = await getJson(ports, url)
     if (answer === undefined) return []
     if (!Array.isArray(answer.value)) {
-      parts.troubled('garbage', answer.text.slice(0, 200))
+      ports.troubled('garbage', answer.text.slice(0, 200))
       return []
     }
     const observations: Observation[] = []
@@ -59,15 +59,15 @@ export function makeBinance(options: BinanceOptions, parts: FeedParts): Feed {
       const raw = JSON.stringify(trade)
       const observation = observationOf(asset, trade, { raw, via, line: 0 })
       if (observation !== undefined) observations.push(observation)
-      else parts.troubled('garbage', raw.slice(0, 200))
+      else ports.troubled('garbage', raw.slice(0, 200))
     }
     return observations
   }
 
   const line = makeLine({
-    parts,
+    ports,
     open: (hooks) =>
-      openLine(parts, `${options.socketUrl}/stream?streams=${streams}`, hooks, {
+      openLine(ports, `${options.socketUrl}/stream?streams=${streams}`, hooks, {
         take(message, text) {
           if (!isRecord(message)) return false
           // The server announces that it goes away; it closes the connection by itself.
@@ -77,16 +77,16 @@ export function makeBinance(options: BinanceOptions, parts: FeedParts): Feed {
           const asset = assets.get(String(data.s))
           const how = { raw: text, via: 'stream', line: hooks.number } as const
           const observation = observationOf(asset, data, how)
-          if (observation !== undefined) parts.heard(observation)
+          if (observation !== undefined) ports.heard(observation)
           return observation !== undefined
         },
       }),
     async poll() {
       for (const [asset] of entries) {
         try {
-          for (const one of await tradesOf(asset, 'limit=1', 'latest')) parts.heard(one)
+          for (const one of await tradesOf(asset, 'limit=1', 'latest')) ports.heard(one)
         } catch (error) {
-          tellTrouble(parts, error)
+          tellTrouble(ports, error)
         }
       }
     },

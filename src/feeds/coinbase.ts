@@ -6,7 +6,7 @@
  */
 
 import { type Observation, priceOfDecimal } from '#domain/asset-price.ts'
-import type { Feed, FeedParts } from './feed.ts'
+import type { Feed, FeedPorts } from './feed.ts'
 import { makeLine } from './line.ts'
 import { getJson, isRecord, tellTrouble } from './request.ts'
 import { openLine } from './socket-line.ts'
@@ -25,8 +25,8 @@ const OTHERS: ReadonlySet<unknown> = new Set(['subscriptions', 'heartbeat'])
 const MINUTE_MS = 60_000
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/
 
-export function makeCoinbase(options: CoinbaseOptions, parts: FeedParts): Feed {
-  const { clock } = parts
+export function makeCoinbase(options: CoinbaseOptions, ports: FeedPorts): Feed {
+  const { clock } = ports
   const entries = Object.entries(options.products)
   const assets = new Map(entries.map(([asset, product]) => [product, asset]))
   const hello = JSON.stringify({
@@ -51,9 +51,9 @@ export function makeCoinbase(options: CoinbaseOptions, parts: FeedParts): Feed {
   }
 
   const line = makeLine({
-    parts,
+    ports,
     open: (hooks) =>
-      openLine(parts, options.socketUrl, hooks, {
+      openLine(ports, options.socketUrl, hooks, {
         hello,
         take(message, text) {
           if (!isRecord(message)) return false
@@ -62,21 +62,21 @@ export function makeCoinbase(options: CoinbaseOptions, parts: FeedParts): Feed {
           const asset = assets.get(String(message.product_id))
           const how = { raw: text, via: 'stream', line: hooks.number } as const
           const observation = observationOf(asset, message, how)
-          if (observation !== undefined) parts.heard(observation)
+          if (observation !== undefined) ports.heard(observation)
           return observation !== undefined
         },
       }),
     async poll() {
       for (const [asset, product] of entries) {
         try {
-          const answer = await getJson(parts, `${options.url}/products/${product}/ticker`)
+          const answer = await getJson(ports, `${options.url}/products/${product}/ticker`)
           if (answer === undefined) continue
           const how = { raw: answer.text, via: 'latest', line: 0 } as const
           const one = observationOf(asset, answer.value, how)
-          if (one !== undefined) parts.heard(one)
-          else parts.troubled('garbage', answer.text.slice(0, 200))
+          if (one !== undefined) ports.heard(one)
+          else ports.troubled('garbage', answer.text.slice(0, 200))
         } catch (error) {
-          tellTrouble(parts, error)
+          tellTrouble(ports, error)
         }
       }
     },
@@ -95,7 +95,7 @@ export function makeCoinbase(options: CoinbaseOptions, parts: FeedParts): Feed {
       // The last whole candle only: the one under way may lack its first trade.
       if (clock.nowMs() < atMs + MINUTE_MS) return undefined
       const range = `granularity=60&start=${sec}&end=${sec + 60}`
-      const answer = await getJson(parts, `${options.url}/products/${product}/candles?${range}`)
+      const answer = await getJson(ports, `${options.url}/products/${product}/candles?${range}`)
       if (answer === undefined || !Array.isArray(answer.value)) return undefined
       for (const candle of answer.value) {
         if (!Array.isArray(candle) || candle[0] !== sec) continue

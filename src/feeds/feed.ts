@@ -37,7 +37,7 @@ type FeedResponse = {
 const FEED_TROUBLES = ['closed', 'silent', 'garbage', 'refused', 'away', 'unsure'] as const
 export type FeedTrouble = (typeof FEED_TROUBLES)[number]
 
-export type FeedParts = {
+export type FeedPorts = {
   readonly clock: FeedClock
   readonly fetch: FeedFetch
   readonly openSocket: (url: string) => FeedSocket

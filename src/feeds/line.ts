@@ -5,7 +5,7 @@
  */
 
 import { backoff } from '#domain/backoff.ts'
-import { FEED_TIMING, type FeedParts, type FeedTiming } from './feed.ts'
+import { FEED_TIMING, type FeedPorts, type FeedTiming } from './feed.ts'
 
 /** What a protocol tells the line about one connection. */
 export type LineHooks = {
@@ -18,7 +18,7 @@ export type LineHooks = {
 }
 
 type LineOptions = {
-  readonly parts: FeedParts
+  readonly ports: FeedPorts
   /** Opens a connection; what it returns ends it. */
   readonly open: (hooks: LineHooks) => () => void
   /** Asks for the latest prices once; resolves always. */
@@ -30,13 +30,13 @@ type Line = { start(): void; stop(): void; isOpen(): boolean }
 /** A connection that lived so long had no trouble of its own; the pauses begin anew. */
 const STEADY_MS = 30_000
 
-export function timingOf(parts: FeedParts): FeedTiming {
-  return { ...FEED_TIMING, ...parts.timing }
+export function timingOf(ports: FeedPorts): FeedTiming {
+  return { ...FEED_TIMING, ...ports.timing }
 }
 
-export function makeLine({ parts, open, poll }: LineOptions): Line {
-  const { clock, troubled } = parts
-  const timing = timingOf(parts)
+export function makeLine({ ports, open, poll }: LineOptions): Line {
+  const { clock, troubled } = ports
+  const timing = timingOf(ports)
   let running = false
   let number = 0
   let failures = 0

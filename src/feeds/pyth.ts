@@ -6,7 +6,7 @@
 
 import { type Observation, type ObservedVia, priceOfScaled } from '#domain/asset-price.ts'
 import { EventStreamReader } from '#domain/event-stream.ts'
-import type { Feed, FeedParts } from './feed.ts'
+import type { Feed, FeedPorts } from './feed.ts'
 import { type LineHooks, makeLine } from './line.ts'
 import { getJson, isRecord, messageOf, tellTrouble } from './request.ts'
 
@@ -22,8 +22,8 @@ type PythOptions = {
 
 const PRICE_PATH = '/v2/updates/price'
 
-export function makePyth(options: PythOptions, parts: FeedParts): Feed {
-  const { clock, troubled } = parts
+export function makePyth(options: PythOptions, ports: FeedPorts): Feed {
+  const { clock, troubled } = ports
   const assets = new Map(
     Object.entries(options.ids).map(([asset, id]) => [id.toLowerCase().replace(/^0x/, ''), asset]),
   )
@@ -76,7 +76,7 @@ export function makePyth(options: PythOptions, parts: FeedParts): Feed {
 
   async function follow(url: string, call: AbortController, hooks: LineHooks): Promise<void> {
     const headers = { accept: 'text/event-stream', ...authorization }
-    const response = await parts.fetch(url, { headers, signal: call.signal })
+    const response = await ports.fetch(url, { headers, signal: call.signal })
     if (!response.ok || response.body === null) {
       call.abort()
       troubled('refused', `the stream answered ${response.status}`)
@@ -101,21 +101,21 @@ export function makePyth(options: PythOptions, parts: FeedParts): Feed {
       troubled('garbage', data.slice(0, 200))
       return
     }
-    for (const observation of observationsOf(update, data, 'stream', line)) parts.heard(observation)
+    for (const observation of observationsOf(update, data, 'stream', line)) ports.heard(observation)
   }
 
   const line = makeLine({
-    parts,
+    ports,
     open,
     async poll() {
       try {
         const url = `${options.url}${PRICE_PATH}/latest?${queryOf([...assets.keys()])}`
-        const answer = await getJson(parts, url, authorization)
+        const answer = await getJson(ports, url, authorization)
         if (answer === undefined) return
         const { value, text } = answer
-        for (const one of observationsOf(value, text, 'latest', 0)) parts.heard(one)
+        for (const one of observationsOf(value, text, 'latest', 0)) ports.heard(one)
       } catch (error) {
-        tellTrouble(parts, error)
+        tellTrouble(ports, error)
       }
     },
   })
@@ -132,7 +132,7 @@ export function makePyth(options: PythOptions, parts: FeedParts): Feed {
       // The service answers the first update that was published at this second or later.
       const sec = Math.ceil(atMs / 1_000)
       const url = `${options.url}${PRICE_PATH}/${sec}?${queryOf([id.replace(/^0x/, '')])}`
-      const answer = await getJson(parts, url, authorization)
+      const answer = await getJson(ports, url, authorization)
       if (answer === undefined) return undefined
       const [found] = observationsOf(answer.value, answer.text, 'history', 0)
       const fits = found !== undefined && found.atMs >= atMs && found.atMs <= atMs + withinMs

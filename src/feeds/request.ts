@@ -1,7 +1,7 @@
 /** One GET to a provider: JSON, within its time. Whatever goes wrong is a `Fault`. */
 
 import { Fault } from '#domain/fault.ts'
-import type { FeedParts } from './feed.ts'
+import type { FeedPorts } from './feed.ts'
 import { timingOf } from './line.ts'
 
 /** What a provider answered: the value, and the text that it was. */
@@ -12,14 +12,14 @@ const ANSWER_CHARS_MAX = 4_194_304
 
 /** Undefined when the provider says that there is no such thing. */
 export async function getJson(
-  parts: FeedParts,
+  ports: FeedPorts,
   url: string,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Answered | undefined> {
   const call = new AbortController()
-  const cancel = parts.clock.after(timingOf(parts).requestMs, () => call.abort())
+  const cancel = ports.clock.after(timingOf(ports).requestMs, () => call.abort())
   try {
-    const response = await parts.fetch(url, {
+    const response = await ports.fetch(url, {
       headers: { accept: 'application/json', ...headers },
       signal: call.signal,
     })
@@ -51,7 +51,7 @@ function parseText(text: string): unknown {
 }
 
 /** Tells a failed request as the trouble it is. */
-export function tellTrouble({ troubled }: FeedParts, error: unknown): void {
+export function tellTrouble({ troubled }: FeedPorts, error: unknown): void {
   if (!(error instanceof Fault)) throw error
   const kinds = { FEED_REFUSED: 'refused', FEED_GARBAGE: 'garbage' } as const
   troubled(kinds[error.code as keyof typeof kinds] ?? 'away', error.message)

@@ -1,12 +1,12 @@
 /** The connection of a provider that pushes JSON over a WebSocket. */
 
-import type { FeedParts } from './feed.ts'
+import type { FeedPorts } from './feed.ts'
 import type { LineHooks } from './line.ts'
 import { messageOf } from './request.ts'
 
 /** Opens the socket; what it returns ends it. */
 export function openLine(
-  parts: FeedParts,
+  ports: FeedPorts,
   url: string,
   hooks: LineHooks,
   protocol: {
@@ -17,7 +17,7 @@ export function openLine(
   },
 ): () => void {
   try {
-    const socket = parts.openSocket(url)
+    const socket = ports.openSocket(url)
     socket.addEventListener('open', () => {
       if (protocol.hello !== undefined) socket.send(protocol.hello)
     })
@@ -28,17 +28,17 @@ export function openLine(
       try {
         message = JSON.parse(text)
       } catch {
-        parts.troubled('garbage', text.slice(0, 200))
+        ports.troubled('garbage', text.slice(0, 200))
         return
       }
-      if (!protocol.take(message, text)) parts.troubled('garbage', text.slice(0, 200))
+      if (!protocol.take(message, text)) ports.troubled('garbage', text.slice(0, 200))
     })
     socket.addEventListener('error', () => hooks.over('the connection failed'))
     socket.addEventListener('close', () => hooks.over('the connection was closed'))
     return () => socket.close()
   } catch (error) {
     // An address that no socket can be opened for; the caller has not got its way to end it yet.
-    parts.clock.after(0, () => hooks.over(messageOf(error)))
+    ports.clock.after(0, () => hooks.over(messageOf(error)))
     return () => undefined
   }
 }

@@ -39,7 +39,7 @@ const TOO_MANY: Refusal = {
   headers: { 'retry-after': '5' },
 }
 
-export function makeConnectionGate(parts: {
+export function makeConnectionGate(ports: {
   readonly settings: ConnectionSettings
   /** Proxies carry many clients over one address, so only the number in all binds them. */
   readonly isTrusted: (ip: string) => boolean
@@ -49,7 +49,7 @@ export function makeConnectionGate(parts: {
   readonly count: () => Promise<ReadonlyMap<string, number> | undefined>
   readonly nowMs: () => number
 }): ConnectionGate {
-  const { settings, isTrusted, limit, nowMs } = parts
+  const { settings, isTrusted, limit, nowMs } = ports
   const perIpMax = settings.connectionsPerIpMax ?? Number.POSITIVE_INFINITY
   let open = 0
   let byRange: ReadonlyMap<string, number> = new Map()
@@ -58,7 +58,7 @@ export function makeConnectionGate(parts: {
 
   async function recount(): Promise<void> {
     counting = true
-    byRange = (await parts.count().catch(() => undefined)) ?? new Map()
+    byRange = (await ports.count().catch(() => undefined)) ?? new Map()
     countedAtMs = nowMs()
     counting = false
   }

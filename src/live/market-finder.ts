@@ -19,17 +19,17 @@ export type StoredMarket = Market & { readonly closeReason: CloseReason | null }
 
 export type MarketFinder = (marketId: MarketId) => Promise<FoundMarket | Rejection>
 
-export function makeMarketFinder(parts: {
+export function makeMarketFinder(ports: {
   readonly board: MarketBoard
   readonly storedMarket: (marketId: MarketId) => Promise<StoredMarket | undefined>
 }): MarketFinder {
   return async (marketId) => {
-    const shown = parts.board.markets.get(marketId)
+    const shown = ports.board.markets.get(marketId)
     if (shown !== undefined) return { market: shown.market, closed: shown.closed, shown }
-    const stored = await parts.storedMarket(marketId)
+    const stored = await ports.storedMarket(marketId)
     if (stored !== undefined) {
       return { market: stored, closed: stored.closeReason ?? undefined, shown: undefined }
     }
-    return parts.board.isCurrent() ? reject('MARKET_NOT_FOUND', 'marketId') : reject('OVERLOADED')
+    return ports.board.isCurrent() ? reject('MARKET_NOT_FOUND', 'marketId') : reject('OVERLOADED')
   }
 }

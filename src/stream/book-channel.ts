@@ -29,13 +29,13 @@ type BookChannel<M> = {
   forget(feed: BookFeed<M>): void
 }
 
-export function makeBookChannel<M>(parts: {
+export function makeBookChannel<M>(ports: {
   readonly shelf: Shelf<M>
   readonly clock: Clock
   /** A conflated book has been told, so that it can be snapshotted. */
   readonly flushed: (feed: BookFeed<M>) => void
 }): BookChannel<M> {
-  const { shelf, clock } = parts
+  const { shelf, clock } = ports
   const conflated: Record<Hz, Set<BookFeed<M>>> = {
     1: new Set(),
     5: new Set(),
@@ -80,7 +80,7 @@ export function makeBookChannel<M>(parts: {
       shelf.say(feed, messages.bookDelta(topic.name, bookOf(feed), position, changes), seq)
     }
     cleanBook(feed)
-    parts.flushed(feed)
+    ports.flushed(feed)
   }
 
   function tellWhole(feed: BookFeed<M>, seq: Sequence): void {

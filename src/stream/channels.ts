@@ -61,18 +61,18 @@ type ChannelHooks<M> = {
   readonly flushed: (feed: Feed<M>) => void
 }
 
-export function makeChannels<M>(parts: {
+export function makeChannels<M>(ports: {
   readonly board: () => MarketBoard
   readonly limits: ChannelLimits
   readonly clock: Clock
   readonly hooks: ChannelHooks<M>
 }): Channels<M> {
-  const { board, limits, clock, hooks } = parts
+  const { board, limits, clock, hooks } = ports
   const markets = new Map<MarketId, MarketFeed<M>>()
   const shelf = makeShelf<M>({ limits, clock, publish: hooks.publish, forgotten })
   const books = makeBookChannel<M>({ shelf, clock, flushed: hooks.flushed })
   const orders = makeOrdersChannel<M>(shelf)
-  const marketNews = makeMarketChannel<M>(shelf)
+  const marketChannel = makeMarketChannel<M>(shelf)
   const assets = makeAssetChannels<M>(shelf, clock)
   let breakPlanned = false
 
@@ -109,17 +109,17 @@ export function makeChannels<M>(parts: {
     of.tradesSeq = seq
     const feed = of.trades
     if (feed === undefined) return
-    const news = {
+    const change = {
       marketId,
       tradeId: event.tradeId,
       seq,
       prevSeq: feed.topic.last,
-      status: TRADE_NEWS[event.type],
+      status: STATUS_OF[event.type],
       txHash,
       reason: 'reason' in event ? event.reason : '',
       atMs,
     }
-    shelf.say(feed, messages.tradeStatus(feed.topic.name, news), seq)
+    shelf.say(feed, messages.tradeStatus(feed.topic.name, change), seq)
   }
 
   function followed(shown: ShownMarket, event: MarketEvent): void {
@@ -129,7 +129,7 @@ export function makeChannels<M>(parts: {
       case 'MarketOpened':
         of.bookSeq.fill(seq)
         of.tradesSeq = seq
-        marketNews.logged(of, 'created', event)
+        marketChannel.logged(of, 'created', event)
         break
       case 'OrderRested':
         books.changed(of, event, [event.price], seq)
@@ -151,7 +151,7 @@ export function makeChannels<M>(parts: {
       case 'MarketClosed':
         for (const outcome of OUTCOMES) books.replaced(of, outcome, seq)
         orders.ended(event)
-        marketNews.logged(of, event.reason, event)
+        marketChannel.logged(of, event.reason, event)
         break
       case 'TradeSubmitted':
       case 'TradeConfirmed':
@@ -203,7 +203,7 @@ export function makeChannels<M>(parts: {
       shelf.skip(feed)
       hooks.broken(feed)
     }
-    const all = marketNews.all()
+    const all = marketChannel.all()
     if (all === undefined) return
     shelf.skip(all)
     publish(all)
@@ -219,7 +219,7 @@ export function makeChannels<M>(parts: {
       case 'trades':
         return messages.tradesSnapshot(name, feed.of.shown, last, reset)
       case 'market':
-        return marketNews.snapshotOne(feed, reset)
+        return marketChannel.snapshotOne(feed, reset)
       case 'markets': {
         const { size } = board().markets
         const cursor = feed.topic.cursor(last)
@@ -246,7 +246,7 @@ export function makeChannels<M>(parts: {
         break
       case 'market':
       case 'markets':
-        marketNews.forget(feed)
+        marketChannel.forget(feed)
         break
       case 'orders':
         orders.forget(feed)
@@ -267,7 +267,7 @@ export function makeChannels<M>(parts: {
         return assets.feedOf(wanted.channel, wanted.asset)
       default:
         return wanted.marketId === undefined
-          ? marketNews.allFeed()
+          ? marketChannel.allFeed()
           : marketFeedOf(wanted, wanted.marketId)
     }
   }
@@ -282,7 +282,7 @@ export function makeChannels<M>(parts: {
     }
     const of = marketFeed(shown)
     if (wanted.channel === 'book') return books.feedOf(of, wanted.outcome, wanted.maxHz)
-    if (wanted.channel === 'market') return marketNews.oneFeed(of)
+    if (wanted.channel === 'market') return marketChannel.oneFeed(of)
     const name = `trades:${marketId}`
     of.trades ??= shelf.put({ kind: 'trades', topic: new Topic<M>(name, of.tradesSeq), of })
     return of.trades
@@ -300,7 +300,7 @@ export function makeChannels<M>(parts: {
     happened(marketId, happening) {
       const shown = board().markets.get(marketId)
       const of = shown === undefined ? undefined : marketFeed(shown)
-      marketNews.happened(marketId, of, happening)
+      marketChannel.happened(marketId, of, happening)
     },
     knowAsset: assets.know,
     priced: assets.priced,
@@ -334,7 +334,7 @@ export function makeChannels<M>(parts: {
   }
 }
 
-const TRADE_NEWS = {
+const STATUS_OF = {
   TradeSubmitted: 'submitted',
   TradeConfirmed: 'confirmed',
   TradeFailed: 'failed',

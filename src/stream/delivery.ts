@@ -61,13 +61,13 @@ export type Delivery = {
   figures(): { readonly lagging: number; readonly dropped: number; readonly closedLagging: number }
 }
 
-export function makeDelivery(parts: {
+export function makeDelivery(ports: {
   readonly channels: () => Channels<Subscription>
   readonly gateway: Pick<MarketGateway, 'openOrders'>
   readonly settings: DeliverySettings
   readonly clock: Clock
 }): Delivery {
-  const { gateway, settings, clock } = parts
+  const { gateway, settings, clock } = ports
   const lagging = new Set<Connection>()
   const lowWaterBytes = Math.floor(settings.bufferBytesMax / 4)
   const asks: Subscription[] = []
@@ -104,7 +104,7 @@ export function makeDelivery(parts: {
   function serve(ws: Socket, sub: Subscription): void {
     const { feed, connection } = sub
     const { topic } = feed
-    const channels = parts.channels()
+    const channels = ports.channels()
     const replay = sub.since === undefined ? undefined : channels.resume(feed, sub.since)
     if (sub.since !== undefined && replay === undefined) sub.reset = true
     let first: string | undefined

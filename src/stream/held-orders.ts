@@ -37,7 +37,7 @@ export type HeldOrders = {
 const CANCELS_AT_ONCE = 32
 const CANCEL_AGAIN_MS = 250
 
-export function makeHeldOrders(parts: {
+export function makeHeldOrders(ports: {
   readonly threads: readonly Ref<HoldsProtocol>[]
   readonly threadOf: (marketId: MarketId) => number
   readonly gateway: Pick<MarketGateway, 'cancel'>
@@ -46,7 +46,7 @@ export function makeHeldOrders(parts: {
   readonly perSessionMax: number
   readonly deadlineMs: number
 }): HeldOrders {
-  const { threads, threadOf, gateway, clock, deadlineMs } = parts
+  const { threads, threadOf, gateway, clock, deadlineMs } = ports
   const sessions = new Map<string, Map<OrderHash, HeldOrder>>()
   const holders = new Map<OrderHash, string>()
   const ending = new Set<Promise<void>>()
@@ -93,8 +93,8 @@ export function makeHeldOrders(parts: {
     hold(session, { marketId, orderHash, side, trader }) {
       const orders = sessions.get(session) ?? new Map<OrderHash, HeldOrder>()
       sessions.set(session, orders)
-      if (orders.size >= parts.perSessionMax && !orders.has(orderHash)) {
-        const detail = `a session may hold ${parts.perSessionMax} open orders`
+      if (orders.size >= ports.perSessionMax && !orders.has(orderHash)) {
+        const detail = `a session may hold ${ports.perSessionMax} open orders`
         return reject('RATE_LIMITED', undefined, detail)
       }
       orders.set(orderHash, { marketId, orderHash, side, trader })

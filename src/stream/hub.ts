@@ -23,7 +23,7 @@ import {
 import { type DeliverySettings, makeDelivery } from './delivery.ts'
 import { isMisread, readFrame } from './frames.ts'
 import type { Happening, ResolutionFacts } from './happening.ts'
-import { makeRequests, type RequestParts } from './requests.ts'
+import { makeRequests, type RequestPorts } from './requests.ts'
 import { makeSessions } from './sessions.ts'
 import type { ChannelLimits } from './shelf.ts'
 
@@ -101,7 +101,7 @@ export type StreamHub = BoardListener & {
   figures(): StreamFigures
 }
 
-export type StreamParts = RequestParts & {
+export type StreamPorts = RequestPorts & {
   readonly board: () => MarketBoard
   readonly authenticator: Pick<Authenticator, 'identify'>
   /** Assets that can be followed before anything is told of them; whatever is told of counts, too. */
@@ -113,10 +113,10 @@ export type StreamParts = RequestParts & {
   readonly settings: StreamSettings
 }
 
-export function makeStreamHub(parts: StreamParts): StreamHub {
-  const { gateway, settings, clock } = parts
+export function makeStreamHub(ports: StreamPorts): StreamHub {
+  const { gateway, settings, clock } = ports
   const connections = new Set<Connection>()
-  const count = parts.count ?? makeConnectionCount(makeConnectionCountMemory(1, ''), 0)
+  const count = ports.count ?? makeConnectionCount(makeConnectionCountMemory(1, ''), 0)
   const wheel = Array.from({ length: SLOTS }, () => new Set<Connection>())
   let turn = 0
   let nextSlot = 0
@@ -126,13 +126,13 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
 
   const delivery = makeDelivery({ channels: () => channels, gateway, settings, clock })
   const channels = makeChannels<Subscription>({
-    board: parts.board,
+    board: ports.board,
     limits: settings,
     clock,
     hooks: {
       publish(topic, text) {
         published++
-        parts.publish(topic, text)
+        ports.publish(topic, text)
       },
       broken: delivery.startOver,
       flushed(feed) {
@@ -141,13 +141,13 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
     },
   })
   const sessions = makeSessions({
-    authenticator: parts.authenticator,
+    authenticator: ports.authenticator,
     clock,
     ended: (connection, why) => delivery.answerError(connection, undefined, why),
   })
-  const requests = makeRequests(parts, { channels, delivery, sessions })
+  const requests = makeRequests(ports, { channels, delivery, sessions })
   const { answer, answerError, send, end } = delivery
-  for (const asset of parts.assets ?? []) channels.knowAsset(asset)
+  for (const asset of ports.assets ?? []) channels.knowAsset(asset)
 
   /** The wheel: heartbeats of one slot, and whatever has had its time. */
   function tick(): void {
@@ -220,7 +220,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
   return {
     followed(shown, event) {
       channels.followed(shown, event)
-      parts.held?.followed(event)
+      ports.held?.followed(event)
     },
     loaded: channels.loaded,
     marketHappened: (marketId, event, facts, atMs) =>
@@ -281,7 +281,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
       connection.ws = undefined
       if (!connections.delete(connection)) return
       for (const sub of [...connection.subs.values()]) requests.drop(sub)
-      parts.held?.end(connection.session)
+      ports.held?.end(connection.session)
       delivery.forget(connection)
       sessions.forget(connection)
       wheel[connection.slot]!.delete(connection)
@@ -299,7 +299,7 @@ export function makeStreamHub(parts: StreamParts): StreamHub {
         end(connection, CLOSE_RESTART, 'the service restarts')
       }
       const late = new Promise<void>((resolve) => void clock.after(settings.deadlineMs, resolve))
-      await Promise.race([parts.held?.settled(), late])
+      await Promise.race([ports.held?.settled(), late])
     },
 
     figures: () => ({

@@ -35,10 +35,10 @@ export function makeMarketChannel<M>(shelf: Shelf<M>): MarketChannel<M> {
   const remembered = new Map<MarketId, { readonly text: string; readonly happening: Happening }>()
   let all: AllMarketsFeed<M> | undefined
 
-  function tell(of: MarketFeed<M> | undefined, news: messages.MarketNews): void {
+  function tell(of: MarketFeed<M> | undefined, change: messages.MarketChange): void {
     for (const feed of [of?.market, all]) {
       if (feed === undefined) continue
-      shelf.sayNext(feed, (step) => messages.market(feed.topic.name, news, step))
+      shelf.sayNext(feed, (step) => messages.market(feed.topic.name, change, step))
     }
   }
 

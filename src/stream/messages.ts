@@ -93,7 +93,7 @@ export function trade(sub: string, shown: ShownTrade, prevSeq: number, fills: nu
 
 export function tradeStatus(
   sub: string,
-  news: {
+  change: {
     readonly marketId: string
     readonly tradeId: TradeId
     readonly seq: number
@@ -105,10 +105,10 @@ export function tradeStatus(
   },
 ): string {
   return (
-    `{"type":"trade.status","sub":"${sub}","marketId":"${news.marketId}",` +
-    `"tradeId":"${news.tradeId}","seq":${news.seq},"prevSeq":${news.prevSeq},` +
-    `"status":"${news.status}","txHash":${JSON.stringify(news.txHash)},` +
-    `"reason":${JSON.stringify(news.reason)},"ts":${news.atMs}}`
+    `{"type":"trade.status","sub":"${sub}","marketId":"${change.marketId}",` +
+    `"tradeId":"${change.tradeId}","seq":${change.seq},"prevSeq":${change.prevSeq},` +
+    `"status":"${change.status}","txHash":${JSON.stringify(change.txHash)},` +
+    `"reason":${JSON.stringify(change.reason)},"ts":${change.atMs}}`
   )
 }
 
@@ -137,7 +137,7 @@ export function tradesSnapshot(
   )
 }
 
-export type OrderNews = {
+export type OrderChange = {
   readonly orderHash: OrderHash
   readonly marketId: string
   readonly side: Side
@@ -153,21 +153,25 @@ export type OrderNews = {
   readonly atMs: number
 }
 
-export function order(sub: string, news: OrderNews, { cursor, prevCursor }: CursorStep): string {
-  const reason = news.reason === '' ? '' : `,"reason":"${news.reason}"`
-  const size = news.size === undefined ? '' : `"size":${news.size},`
+export function order(
+  sub: string,
+  change: OrderChange,
+  { cursor, prevCursor }: CursorStep,
+): string {
+  const reason = change.reason === '' ? '' : `,"reason":"${change.reason}"`
+  const size = change.size === undefined ? '' : `"size":${change.size},`
   return (
-    `{"type":"order","sub":"${sub}","orderHash":"${news.orderHash}","marketId":"${news.marketId}",` +
-    `"side":${news.side},"outcome":${news.outcome},"price":${news.price},${size}` +
-    `"status":"${news.status}"${reason},"remainingSize":${news.remaining},"seq":${news.seq},` +
-    `"cursor":"${cursor}","prevCursor":"${prevCursor}","ts":${news.atMs}}`
+    `{"type":"order","sub":"${sub}","orderHash":"${change.orderHash}","marketId":"${change.marketId}",` +
+    `"side":${change.side},"outcome":${change.outcome},"price":${change.price},${size}` +
+    `"status":"${change.status}"${reason},"remainingSize":${change.remaining},"seq":${change.seq},` +
+    `"cursor":"${cursor}","prevCursor":"${prevCursor}","ts":${change.atMs}}`
   )
 }
 
 /** Every order that the trader had open in the market ended with the market. */
 export function ordersEnded(
   sub: string,
-  news: {
+  change: {
     readonly marketId: string
     readonly status: 'expired' | 'cancelled'
     readonly reason: string
@@ -177,9 +181,9 @@ export function ordersEnded(
   { cursor, prevCursor }: CursorStep,
 ): string {
   return (
-    `{"type":"orders.ended","sub":"${sub}","marketId":"${news.marketId}",` +
-    `"status":"${news.status}","reason":"${news.reason}","seq":${news.seq},` +
-    `"cursor":"${cursor}","prevCursor":"${prevCursor}","ts":${news.atMs}}`
+    `{"type":"orders.ended","sub":"${sub}","marketId":"${change.marketId}",` +
+    `"status":"${change.status}","reason":"${change.reason}","seq":${change.seq},` +
+    `"cursor":"${cursor}","prevCursor":"${prevCursor}","ts":${change.atMs}}`
   )
 }
 
@@ -205,7 +209,7 @@ export function ordersSnapshot(
   )
 }
 
-export type MarketNews = {
+export type MarketChange = {
   readonly marketId: string
   readonly event: 'created' | CloseReason | ResolutionEventName
   readonly atMs: number
@@ -217,7 +221,7 @@ export type MarketNews = {
 
 export function market(
   sub: string,
-  { marketId, event, seq, facts, atMs }: MarketNews,
+  { marketId, event, seq, facts, atMs }: MarketChange,
   { cursor, prevCursor }: CursorStep,
 ): string {
   const number = seq === undefined ? '' : `"seq":${seq},`

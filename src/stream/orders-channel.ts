@@ -20,17 +20,17 @@ type OrdersChannel<M> = {
 
 export function makeOrdersChannel<M>(shelf: Shelf<M>): OrdersChannel<M> {
   const feeds = new Map<Address, OrdersFeed<M>>()
-  type Live = Omit<messages.OrderNews, 'status' | 'reason'>
+  type Live = Omit<messages.OrderChange, 'status' | 'reason'>
 
-  function tellOpen(trader: Address, news: Live): void {
-    const isWhole = news.size === news.remaining
-    tell(trader, { ...news, status: isWhole ? 'accepted' : 'partially_filled', reason: '' })
+  function tellOpen(trader: Address, change: Live): void {
+    const isWhole = change.size === change.remaining
+    tell(trader, { ...change, status: isWhole ? 'accepted' : 'partially_filled', reason: '' })
   }
 
-  function tell(trader: Address, news: messages.OrderNews): void {
+  function tell(trader: Address, change: messages.OrderChange): void {
     const feed = feeds.get(trader)
     if (feed === undefined) return
-    shelf.sayNext(feed, (step) => messages.order(feed.topic.name, news, step))
+    shelf.sayNext(feed, (step) => messages.order(feed.topic.name, change, step))
   }
 
   return {
@@ -57,8 +57,8 @@ export function makeOrdersChannel<M>(shelf: Shelf<M>): OrdersChannel<M> {
       }
       for (const { maker, makerHash: orderHash, makerRemaining: remaining, price } of fills) {
         if (remaining === 0 || !feeds.has(maker)) continue
-        const news = { orderHash, marketId, side, outcome, price, size: undefined } as const
-        tellOpen(maker, { ...news, remaining, seq, atMs })
+        const change = { orderHash, marketId, side, outcome, price, size: undefined } as const
+        tellOpen(maker, { ...change, remaining, seq, atMs })
       }
     },
     closed(event) {

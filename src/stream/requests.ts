@@ -28,7 +28,7 @@ type Requests = {
 }
 
 /** What requests are carried out with. */
-export type RequestParts = {
+export type RequestPorts = {
   readonly gateway: Pick<MarketGateway, 'openOrders' | 'cancel'>
   readonly orders: Pick<OrderService, 'verify' | 'enter'>
   /** Orders that go with their session; without it a client cannot ask for that. */
@@ -50,14 +50,14 @@ export type RequestParts = {
 type Asked<Op extends Request['op']> = Extract<Request, { op: Op }>
 
 export function makeRequests(
-  parts: RequestParts,
+  ports: RequestPorts,
   within: {
     readonly channels: Channels<Subscription>
     readonly delivery: Delivery
     readonly sessions: Sessions
   },
 ): Requests {
-  const { gateway, orders, held, settings, clock, log } = parts
+  const { gateway, orders, held, settings, clock, log } = ports
   const { channels, delivery, sessions } = within
   const { answer, answerError } = delivery
   const errors = makeRepeatedErrors(log, clock)
@@ -65,7 +65,7 @@ export function makeRequests(
 
   function act(connection: Connection, request: Request): void {
     const { id } = request
-    if (!WRITES.has(request.op) && parts.draw?.('read', connection.ip, undefined) === false) {
+    if (!WRITES.has(request.op) && ports.draw?.('read', connection.ip, undefined) === false) {
       answerError(connection, id, reject('RATE_LIMITED'))
       return
     }
@@ -96,7 +96,7 @@ export function makeRequests(
       }
       case 'auth':
         // As much as a write: a key may have to be looked up, and a signature is checked.
-        if (parts.draw?.('write', connection.ip, undefined) === false) {
+        if (ports.draw?.('write', connection.ip, undefined) === false) {
           answerError(connection, id, reject('RATE_LIMITED'))
           break
         }
@@ -159,7 +159,7 @@ export function makeRequests(
     { marketId, orderHash, side }: Asked<'cancel'>,
   ): Promise<object> {
     // Without bearer authentication a client may cancel any order, as at REST; with it, only its own.
-    const trader = parts.bearer ? connection.principal?.address : undefined
+    const trader = ports.bearer ? connection.principal?.address : undefined
     const wanted = {
       marketId,
       orderHash,
@@ -244,9 +244,9 @@ export function makeRequests(
     work: () => Promise<object | Rejection>,
   ): void {
     const principal = sessions.principalOf(connection)
-    if (parts.bearer && principal === undefined) {
+    if (ports.bearer && principal === undefined) {
       answerError(connection, id, reject('UNAUTHORIZED_MISSING_HEADER'))
-    } else if (parts.draw?.('write', connection.ip, principal) === false) {
+    } else if (ports.draw?.('write', connection.ip, principal) === false) {
       answerError(connection, id, reject('RATE_LIMITED'))
     } else later(connection, id, work)
   }

@@ -21,13 +21,13 @@ export type Sessions = {
   forget(connection: Connection): void
 }
 
-export function makeSessions(parts: {
+export function makeSessions(ports: {
   readonly authenticator: Pick<Authenticator, 'identify'>
   readonly clock: Clock
   /** The connection was authenticated and is so no more. */
   readonly ended: (connection: Connection, why: Rejection) => void
 }): Sessions {
-  const { authenticator, clock } = parts
+  const { authenticator, clock } = ports
   const known = new Set<Connection>()
   /** Tokens that are being looked at, and what was revoked meanwhile. */
   let identifying = 0
@@ -36,7 +36,7 @@ export function makeSessions(parts: {
   function end(connection: Connection, why: Rejection): void {
     connection.principal = undefined
     known.delete(connection)
-    parts.ended(connection, why)
+    ports.ended(connection, why)
   }
 
   function isExpired({ expiresAtSec }: Principal): boolean {

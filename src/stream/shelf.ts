@@ -39,14 +39,14 @@ export type Shelf<M> = {
   lingering(): number
 }
 
-export function makeShelf<M>(parts: {
+export function makeShelf<M>(ports: {
   readonly limits: ChannelLimits
   readonly clock: Clock
   readonly publish: (topic: string, text: string) => void
   /** The feed is not there any more. */
   readonly forgotten: (feed: Feed<M>) => void
 }): Shelf<M> {
-  const { limits, clock } = parts
+  const { limits, clock } = ports
   const feeds = new Map<string, Feed<M>>()
   /** These have no follower; the one that lost its last the longest ago comes first. */
   const lingering = new Map<Feed<M>, number>()
@@ -66,12 +66,12 @@ export function makeShelf<M>(parts: {
     lingering.delete(feed)
     feeds.delete(feed.topic.name)
     share()
-    parts.forgotten(feed)
+    ports.forgotten(feed)
   }
 
   function say({ topic }: Feed<M>, text: string, at: number): void {
     topic.push(text, at, ring)
-    if (topic.members.size > 0) parts.publish(topic.name, text)
+    if (topic.members.size > 0) ports.publish(topic.name, text)
   }
 
   return {

@@ -1,4 +1,4 @@
-/** The links of a front: what stands behind it, and what it does with the news from there. */
+/** The links of a front: what stands behind it, and what it does with the events from there. */
 
 import type { MessagePort } from 'node:worker_threads'
 import type { ApiKeysProtocol, KeyFollowerProtocol } from '#actors/api-keys.ts'
@@ -28,15 +28,15 @@ import { resolutionStep } from '#stream/resolution-step.ts'
 /** The pause before a thread that could not tell what it has is asked again. */
 const LOAD_AGAIN_MS = 100
 
-/** What each kind of news does here. */
-type Hearers<News extends Protocol> = { [K in keyof News]: (message: News[K]['takes']) => void }
+/** What each kind of event does here. */
+type Hearers<P extends Protocol> = { [K in keyof P]: (message: P[K]['takes']) => void }
 
 export type FrontLinks = ReturnType<typeof linkFront>
 
 /** The stream is there once the front has started. */
 export function linkFront(
   settings: Settings,
-  parts: {
+  ports: {
     readonly board: MarketBoard
     readonly priceBoard: PriceBoard
     readonly authenticator: Authenticator
@@ -44,7 +44,7 @@ export function linkFront(
     readonly heldOrders: () => HeldOrders | undefined
   },
 ) {
-  const { board, priceBoard, authenticator, hub, heldOrders } = parts
+  const { board, priceBoard, authenticator, hub, heldOrders } = ports
   const options = channelOptions(settings)
   const threads = Array.from({ length: settings.markets.threads }, () =>
     makeRef<MarketThreadProtocol & HoldsProtocol>(),
@@ -55,7 +55,7 @@ export function linkFront(
     relayer: makeRef<RelayerProtocol>(),
   }))
   const prices = makeRef<PriceLoadProtocol>()
-  const chainNews = makeRef<ChainFollowerProtocol>()
+  const chainEvents = makeRef<ChainFollowerProtocol>()
   /** The market threads whose markets are on the board as they are now. */
   const loaded = new Set<number>()
   /** The market threads that have told their markets at least once. */
@@ -154,7 +154,7 @@ export function linkFront(
         for (const id of reverted) hub()?.marketHappened(id, 'reverted', facts, to.atSec * 1_000)
       },
     }
-    chainNews.replace(
+    chainEvents.replace(
       new Channel<ChainFollowerProtocol>(port, options, {
         heard: (type, message) => hearers[type as keyof ChainFollowerProtocol](message as never),
       }),
@@ -188,7 +188,7 @@ export function linkFront(
       followers.get(peer)?.(port)
     },
     close(): void {
-      for (const ref of [...threads, store, prices, chainNews]) ref.close()
+      for (const ref of [...threads, store, prices, chainEvents]) ref.close()
       for (const { relayer } of relayers) relayer.close()
     },
   }

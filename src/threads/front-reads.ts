@@ -39,7 +39,7 @@ import { askWrite, type ClerkRef } from '#store/writes/writes.ts'
 const MARKETS_KEPT_MS_MAX = 250
 const LISTS_KEPT_MAX = 20
 
-export function readRoutes(parts: {
+export function readRoutes(ports: {
   readonly settings: Settings
   readonly board: MarketBoard
   readonly gateway: MarketGateway
@@ -47,7 +47,7 @@ export function readRoutes(parts: {
   readonly store: ClerkRef
   readonly clock: Clock
 }): Route[] {
-  const { settings, board, gateway, query, store, clock } = parts
+  const { settings, board, gateway, query, store, clock } = ports
   const cache = makeReadCache({
     keepMs: settings.front.readCacheMs,
     entriesMax: READS_KEPT_MAX,

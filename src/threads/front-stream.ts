@@ -14,14 +14,14 @@ import { type HeldOrders, makeHeldOrders } from '#stream/held-orders.ts'
 import {
   makeStreamHub,
   type StreamHub,
-  type StreamParts,
+  type StreamPorts,
   type StreamSettings,
 } from '#stream/hub.ts'
 import type { FrontLinks } from './front-links.ts'
 
 export function openStream(
   data: ThreadData,
-  parts: {
+  ports: {
     readonly board: MarketBoard
     readonly gateway: MarketGateway
     readonly orders: OrderService
@@ -33,7 +33,7 @@ export function openStream(
     readonly log: Log
   },
 ): { hub: StreamHub; heldOrders: HeldOrders; settings: StreamSettings } {
-  const { board, gateway, orders, threads, authenticator, limiter } = parts
+  const { board, gateway, orders, threads, authenticator, limiter } = ports
   const { stream, front, limits, auth } = data.settings
   const topology = topologyOf(data.settings)
   const settings = {
@@ -50,7 +50,7 @@ export function openStream(
     deadlineMs: front.deadlineMs,
   })
   /** A request on the stream costs what it costs over HTTP: from its address, and from its key. */
-  const draw: NonNullable<StreamParts['draw']> = (cost, ip, principal) => {
+  const draw: NonNullable<StreamPorts['draw']> = (cost, ip, principal) => {
     if (limiter === undefined) return true
     const arrival = {
       requestId: '',
@@ -72,13 +72,13 @@ export function openStream(
     held: heldOrders,
     count: makeConnectionCount(data.streams, data.index),
     authenticator,
-    assets: parts.assets,
+    assets: ports.assets,
     bearer: auth.bearer,
     draw,
-    publish: parts.publish,
+    publish: ports.publish,
     settings,
     clock: systemClock,
-    log: parts.log,
+    log: ports.log,
   })
   return { hub, heldOrders, settings }
 }

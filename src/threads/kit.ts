@@ -110,20 +110,20 @@ export function linkWriters(settings: Settings, told: (type: string) => void = (
 }
 
 /** The threads that are told what happens here, and may ask. */
-type Followers<News extends Protocol> = {
+type Followers<P extends Protocol> = {
   add(
     port: MessagePort,
-    heard: (type: string, message: unknown, replyTo: number, follower: Channel<News>) => void,
-  ): Channel<News>
-  tell<K extends keyof News & string>(type: K, message: News[K]['takes']): void
+    heard: (type: string, message: unknown, replyTo: number, follower: Channel<P>) => void,
+  ): Channel<P>
+  tell<K extends keyof P & string>(type: K, message: P[K]['takes']): void
   close(): void
 }
 
-export function makeFollowers<News extends Protocol>(settings: Settings): Followers<News> {
-  const followers = new Set<Channel<News>>()
+export function makeFollowers<P extends Protocol>(settings: Settings): Followers<P> {
+  const followers = new Set<Channel<P>>()
   return {
     add(port, heard) {
-      const follower: Channel<News> = new Channel<News>(port, channelOptions(settings), {
+      const follower: Channel<P> = new Channel<P>(port, channelOptions(settings), {
         heard: (type, message, replyTo) => heard(type, message, replyTo, follower),
         closed: () => followers.delete(follower),
       })

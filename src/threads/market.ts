@@ -9,7 +9,7 @@ import { hasHousework, housekeep, takeTrouble, tidy } from '#actors/housekeeping
 import { byMarket, commit, marketIdOf, prepare } from '#actors/market-batch.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
 import {
-  hearNews,
+  hearAtOnce,
   type MarketFollowerProtocol,
   type MarketThread,
   type MarketThreadProtocol,
@@ -106,7 +106,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     const { requestId } = message as { requestId?: string }
     if (requestId !== undefined) log.debug({ requestId, command: type }, 'a request arrived')
     const command = { type, message } as Message<MarketThreadProtocol>
-    if (hearNews(thread, command)) {
+    if (hearAtOnce(thread, command)) {
       channel?.reply(replyTo, undefined)
       return
     }

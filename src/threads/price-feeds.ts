@@ -4,7 +4,7 @@ import type { Settings } from '#config/settings-schema.ts'
 import type { PriceSource } from '#domain/asset-price.ts'
 import { makeBinance } from '#feeds/binance.ts'
 import { makeCoinbase } from '#feeds/coinbase.ts'
-import type { Feed, FeedParts } from '#feeds/feed.ts'
+import type { Feed, FeedPorts } from '#feeds/feed.ts'
 import { makePyth } from '#feeds/pyth.ts'
 import { systemClock } from '#runtime/clock.ts'
 
@@ -13,9 +13,9 @@ const PYTH_CONFIDENCE_MAX = 0.01
 /** Only those that know an address and at least one asset. */
 export function makeFeeds(
   rules: Settings['feeds'],
-  hearing: (source: PriceSource) => Pick<FeedParts, 'heard' | 'troubled'>,
+  hearing: (source: PriceSource) => Pick<FeedPorts, 'heard' | 'troubled'>,
 ): Feed[] {
-  const partsOf = (source: PriceSource): FeedParts => ({
+  const portsOf = (source: PriceSource): FeedPorts => ({
     clock: systemClock,
     fetch: (url, init) => fetch(url, init),
     openSocket: (url) => new WebSocket(url),
@@ -31,13 +31,13 @@ export function makeFeeds(
   const made: Feed[] = []
   if (pyth.url !== '' && has(ids)) {
     const options = { ...pyth, ids, confidenceMax: PYTH_CONFIDENCE_MAX }
-    made.push(makePyth(options, partsOf('pyth')))
+    made.push(makePyth(options, portsOf('pyth')))
   }
   if (binance.url !== '' && binance.socketUrl !== '' && has(symbols)) {
-    made.push(makeBinance({ ...binance, symbols }, partsOf('binance')))
+    made.push(makeBinance({ ...binance, symbols }, portsOf('binance')))
   }
   if (coinbase.url !== '' && coinbase.socketUrl !== '' && has(products)) {
-    made.push(makeCoinbase({ ...coinbase, products }, partsOf('coinbase')))
+    made.push(makeCoinbase({ ...coinbase, products }, portsOf('coinbase')))
   }
   return made
 }

@@ -49,7 +49,7 @@ export type QuickMarkets = {
   stop(): void
 }
 
-export async function startQuickMarkets(parts: {
+export async function startQuickMarkets(ports: {
   readonly chain: Settings['chains'][number]
   readonly settings: Settings
   readonly log: Kit['log']
@@ -58,8 +58,8 @@ export async function startQuickMarkets(parts: {
   readonly feeds: () => readonly Feed[]
   readonly say: (event: QuickMarketsEvent) => void
 }): Promise<QuickMarkets> {
-  const { chain, settings, log, reads, feeds, say } = parts
-  const { store, marketOf } = parts.writers
+  const { chain, settings, log, reads, feeds, say } = ports
+  const { store, marketOf } = ports.writers
   const { feeds: rules, quick, keys } = settings
   const { chainId, rpcUrls, confirmations } = chain
   const contracts = contractsOf(chain)

@@ -150,8 +150,8 @@ export function settlementThread(data: ThreadData): ThreadParts {
     )
   }
 
-  async function report(marketId: MarketId, news: TradeReport): Promise<ReportAnswer> {
-    const answer = await marketOf(marketId).ask('ReportTrade', { marketId, report: news })
+  async function report(marketId: MarketId, tradeReport: TradeReport): Promise<ReportAnswer> {
+    const answer = await marketOf(marketId).ask('ReportTrade', { marketId, report: tradeReport })
     return isUnanswered(answer) ? { unanswered: answer.unanswered } : answer
   }
 

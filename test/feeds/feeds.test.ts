@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type PriceServer, startPriceServer } from '#devnet/price-server.ts'
 import { type Observation, PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
-import type { Feed, FeedParts } from '#feeds/feed.ts'
+import type { Feed, FeedPorts } from '#feeds/feed.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { eventually } from '../support/eventually.ts'
-import { liveParts, makeFeeds } from '../support/price-feeds.ts'
+import { livePorts, makeFeeds } from '../support/price-feeds.ts'
 
 const ASSETS = ['BTC', 'ETH']
 const TIMING = { silenceMs: 400, pollMs: 100, backoffMs: 10, backoffMsMax: 40, requestMs: 60_000 }
@@ -25,13 +25,13 @@ async function start(t: TestContext): Promise<{
   })
   const heard: Observation[] = []
   const troubles: string[] = []
-  const partsOf = (source: PriceSource): FeedParts => ({
-    ...liveParts(systemClock),
+  const portsOf = (source: PriceSource): FeedPorts => ({
+    ...livePorts(systemClock),
     heard: (observation) => heard.push(observation),
     troubled: (trouble) => troubles.push(`${source} ${trouble}`),
     timing: TIMING,
   })
-  const feeds = makeFeeds(server.feeds, partsOf)
+  const feeds = makeFeeds(server.feeds, portsOf)
   for (const feed of feeds) feed.start()
   t.after(async () => {
     for (const feed of feeds) feed.stop()
@@ -141,7 +141,7 @@ test('without its key pyth is refused, and says so', async (t) => {
   const { server } = await start(t)
   const troubles: string[] = []
   const [pyth] = makeFeeds({ ...server.feeds, pyth: { ...server.feeds.pyth, apiKey: '' } }, () => ({
-    ...liveParts(systemClock),
+    ...livePorts(systemClock),
     heard: () => assert.fail('nothing can be heard'),
     troubled: (trouble) => troubles.push(trouble),
     timing: TIMING,

@@ -15,7 +15,7 @@ import type { Front } from '#http/server.ts'
 import type { PriceEvent, QuickMarket } from '#live/asset-shapes.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
 import { systemClock } from '#runtime/clock.ts'
-import { makeStreamHub, type StreamHub, type StreamParts } from '#stream/hub.ts'
+import { makeStreamHub, type StreamHub, type StreamPorts } from '#stream/hub.ts'
 import { stream } from '#stream/routes/stream.ts'
 import { given, START_SEC } from '../actors/market-fixture.ts'
 import { type LogLine, startTestFront } from '../http/front-fixture.ts'
@@ -23,7 +23,7 @@ import { eventually } from '../support/eventually.ts'
 
 export type Given = ReturnType<typeof given>
 
-export const STREAM_SETTINGS: StreamParts['settings'] = {
+export const STREAM_SETTINGS: StreamPorts['settings'] = {
   heartbeatMs: 60_000,
   connectionsMax: 1_000,
   connectionsPerIp: 1_000,
@@ -60,8 +60,8 @@ export type TestStream = {
 
 export type StreamOptions = {
   readonly markets?: number
-  readonly settings?: Partial<StreamParts['settings']>
-  readonly parts?: Partial<StreamParts>
+  readonly settings?: Partial<StreamPorts['settings']>
+  readonly parts?: Partial<StreamPorts>
 }
 
 export function marketIdOf(index: number): MarketId {

@@ -5,24 +5,24 @@ import { type PriceSimulator, pythIdOf, type SimulatedRequest } from '#devnet/pr
 import type { PriceSource } from '#domain/asset-price.ts'
 import { makeBinance } from '#feeds/binance.ts'
 import { makeCoinbase } from '#feeds/coinbase.ts'
-import type { Feed, FeedClock, FeedParts, FeedSocket } from '#feeds/feed.ts'
+import type { Feed, FeedClock, FeedPorts, FeedSocket } from '#feeds/feed.ts'
 import { makePyth } from '#feeds/pyth.ts'
 
 type Addresses = PriceServer['feeds']
 
 export function makeFeeds(
   addresses: Addresses,
-  partsOf: (source: PriceSource) => FeedParts,
+  portsOf: (source: PriceSource) => FeedPorts,
 ): Feed[] {
   return [
-    makePyth({ ...addresses.pyth, confidenceMax: 0.01 }, partsOf('pyth')),
-    makeBinance(addresses.binance, partsOf('binance')),
-    makeCoinbase(addresses.coinbase, partsOf('coinbase')),
+    makePyth({ ...addresses.pyth, confidenceMax: 0.01 }, portsOf('pyth')),
+    makeBinance(addresses.binance, portsOf('binance')),
+    makeCoinbase(addresses.coinbase, portsOf('coinbase')),
   ]
 }
 
 /** The way out of a real process. */
-export function liveParts(clock: FeedClock): Pick<FeedParts, 'clock' | 'fetch' | 'openSocket'> {
+export function livePorts(clock: FeedClock): Pick<FeedPorts, 'clock' | 'fetch' | 'openSocket'> {
   return { clock, fetch: (url, init) => fetch(url, init), openSocket: (url) => new WebSocket(url) }
 }
 
@@ -45,10 +45,10 @@ export function simulatedAddresses(assets: readonly string[]): Addresses {
 }
 
 /** Straight into the simulator: the same texts, without sockets, so that a clock can be simulated. */
-export function simulatedParts(
+export function simulatedPorts(
   simulator: PriceSimulator,
   clock: FeedClock,
-): Pick<FeedParts, 'clock' | 'fetch' | 'openSocket'> {
+): Pick<FeedPorts, 'clock' | 'fetch' | 'openSocket'> {
   const requestOf = (url: string, authorization: string): [PriceSource, SimulatedRequest] => {
     const { hostname, pathname, searchParams } = new URL(url)
     const path = pathname === '/' ? '' : pathname

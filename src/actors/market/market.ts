@@ -138,8 +138,8 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
 
   CloseMarket(state, { reason }, context) {
     // An expired market is resolved later; that is the last word.
-    const news = state.closed === undefined || (reason === 'resolved' && state.closed !== reason)
-    if (news) endMarket(state, reason, context)
+    const changes = state.closed === undefined || (reason === 'resolved' && state.closed !== reason)
+    if (changes) endMarket(state, reason, context)
     return { seq: state.seq }
   },
 

@@ -267,10 +267,10 @@ function recover(state: SettlementState, context: SettlementContext): void {
 function readPending(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
   const { readEveryMs, batchMax } = state.rules
-  const isNews = state.writtenTold > state.writtenRead
+  const isNew = state.writtenTold > state.writtenRead
   // A read passes over all that is held, so with much in hand news is gathered for longer.
   const newsMs = Math.min(readEveryMs, READ_GAP_MS + state.held.size)
-  const pauseMs = state.readFull ? 0 : isNews ? newsMs : readEveryMs
+  const pauseMs = state.readFull ? 0 : isNew ? newsMs : readEveryMs
   if (nowMs - state.lastReadMs < pauseMs) return
   if (state.queue.length >= 2 * batchMax || state.held.size >= SETTLEMENT_HELD_MAX) return
   if (!begun(state, 'read', nowMs)) return

@@ -33,7 +33,7 @@ export type KeyService = {
   revoke(id: string, deadlineAtMs: number): Promise<{ readonly id: string } | Rejection>
 }
 
-export function makeKeyService(parts: {
+export function makeKeyService(ports: {
   readonly service: string
   readonly store: Ref<ApiKeysProtocol>
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
@@ -41,7 +41,7 @@ export function makeKeyService(parts: {
   readonly recoverSigner: (message: string, signature: string) => Promise<Address | undefined>
   readonly nowMs: () => number
 }): KeyService {
-  const { service, store, findKey, recoverSigner, nowMs } = parts
+  const { service, store, findKey, recoverSigner, nowMs } = ports
 
   async function signedBy(message: string, address: string, signature: string): Promise<boolean> {
     return (await recoverSigner(message, signature)) === parseAddress(address)

@@ -54,7 +54,7 @@ const CandleShape = Type.Object(
 const instant = (description: string) =>
   Type.Optional(safeInteger({ min: 0, max: SECONDS_MAX, description }))
 
-export function candles(parts: {
+export function candles(ports: {
   readonly find: MarketFinder
   readonly candles: (query: CandleQuery) => Promise<readonly StoredCandle[]>
   readonly cache: ReadCache
@@ -127,7 +127,7 @@ export function candles(parts: {
       const interval = query.interval ?? '1h'
       const intervalSec = INTERVALS[interval]
       const outcome = OUTCOME_OF[query.outcome ?? 'YES']
-      const nowSec = Math.floor(parts.clock.nowMs() / 1_000)
+      const nowSec = Math.floor(ports.clock.nowMs() / 1_000)
       const startOf = (sec: number) => sec - (sec % intervalSec)
       const lastSec = query.to ?? nowSec
       if (query.from !== undefined && query.from > lastSec) {
@@ -138,10 +138,10 @@ export function candles(parts: {
       const reach = Math.max(0, toSec - (CANDLES_LISTED_MAX - 1) * intervalSec)
       const fromSec = Math.max(asked ?? 0, reach)
       const key = `candles/${marketId}/${outcome}/${interval}/${fromSec}/${toSec}/${asked}`
-      return parts.cache.read(key, async () => {
-        const found = await parts.find(marketId)
+      return ports.cache.read(key, async () => {
+        const found = await ports.find(marketId)
         if (isRejection(found)) return found
-        const stored = await parts.candles({ marketId, outcome, intervalSec, fromSec, toSec })
+        const stored = await ports.candles({ marketId, outcome, intervalSec, fromSec, toSec })
         const list = stored.map(({ startSec, volume, ...rest }) => ({
           timestamp: startSec,
           ...rest,

@@ -129,8 +129,8 @@ const nextCursor = Type.Union([Type.String(), Type.Null()], {
   description: 'Pass it as `cursor` for the next ones; null at the end',
 })
 
-export function listMarkets(parts: MarketSources): AnswerRoute {
-  const { board } = parts
+export function listMarkets(ports: MarketSources): AnswerRoute {
+  const { board } = ports
   return route({
     method: 'GET',
     path: '/api/v1/markets',
@@ -195,9 +195,9 @@ export function listMarkets(parts: MarketSources): AnswerRoute {
         ...(query.search === undefined ? {} : { search: query.search }),
       }
       const sorted =
-        parts.chainMarkets === undefined
-          ? await ofBoard(parts, filter, limit, after)
-          : await ofChain(parts.chainMarkets, board, { ...filter, limit }, after)
+        ports.chainMarkets === undefined
+          ? await ofBoard(ports, filter, limit, after)
+          : await ofChain(ports.chainMarkets, board, { ...filter, limit }, after)
       const markets = sorted.slice(0, limit).map(marketBody)
       const last = sorted.length < limit ? undefined : markets.at(-1)
       const next = last === undefined ? null : `${last.createdAt}-${last.id}`
@@ -221,7 +221,7 @@ async function ofChain(
 }
 
 async function ofBoard(
-  parts: MarketSources,
+  ports: MarketSources,
   filter: MarketFilter,
   limit: number,
   after: MarketPlace,
@@ -231,7 +231,7 @@ async function ofBoard(
   // The database knows two of the filters; for the others more has to be read than is asked for.
   const narrowed = filter.category ?? filter.resolved ?? filter.search
   const stored = await storedOrNone(
-    parts,
+    ports,
     {
       ...(chainId === undefined ? {} : { chain_id: chainId }),
       ...(quick === undefined ? { quick: true } : {}),
@@ -243,7 +243,7 @@ async function ofBoard(
     all.set(market.id, { market, closed: market.closeReason ?? undefined, shown: undefined })
   }
   // What is on the board is newer than what the database says of it.
-  for (const shown of parts.board.markets.values()) {
+  for (const shown of ports.board.markets.values()) {
     const { market, closed } = shown
     if (isBehind(market, after)) all.set(market.id, { market, closed, shown })
   }

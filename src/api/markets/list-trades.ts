@@ -73,7 +73,7 @@ async function page(
   return { trades, next: last?.tradeId ?? null }
 }
 
-export function listTrades(parts: TradeSources): AnswerRoute {
+export function listTrades(ports: TradeSources): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/trades/{marketId}',
@@ -104,7 +104,7 @@ export function listTrades(parts: TradeSources): AnswerRoute {
       },
     },
     async handle({ path: { marketId }, query }) {
-      const found = await page(parts, marketId, query, TRADES_LISTED_MAX)
+      const found = await page(ports, marketId, query, TRADES_LISTED_MAX)
       if (isRejection(found)) return found
       const trades = found.trades.map(tradeBody)
       const body = { marketId, trades, count: trades.length, nextBefore: found.next }
@@ -113,7 +113,7 @@ export function listTrades(parts: TradeSources): AnswerRoute {
   })
 }
 
-export function listActivity(parts: TradeSources): AnswerRoute {
+export function listActivity(ports: TradeSources): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/activity/{marketId}',
@@ -151,7 +151,7 @@ export function listActivity(parts: TradeSources): AnswerRoute {
       },
     },
     async handle({ path: { marketId }, query }) {
-      const found = await page(parts, marketId, query, ACTIVITY_LISTED_MAX)
+      const found = await page(ports, marketId, query, ACTIVITY_LISTED_MAX)
       if (isRejection(found)) return found
       const activity = found.trades.map((trade) => ({
         ...tradeBody(trade),

@@ -47,7 +47,7 @@ const StatsShape = Type.Object(
   { title: 'MarketStatistics' },
 )
 
-export function marketStats(parts: {
+export function marketStats(ports: {
   readonly find: MarketFinder
   readonly sums: (marketId: MarketId) => Promise<MarketSums>
   readonly cache: ReadCache
@@ -89,10 +89,10 @@ export function marketStats(parts: {
       },
     },
     handle({ path: { marketId } }) {
-      return parts.cache.read(`stats/${marketId}`, async () => {
-        const found = await parts.find(marketId)
+      return ports.cache.read(`stats/${marketId}`, async () => {
+        const found = await ports.find(marketId)
         if (isRejection(found)) return found
-        const sums = await parts.sums(marketId)
+        const sums = await ports.sums(marketId)
         return {
           marketId,
           contractAddress: checksumAddress(found.market.contractAddress),

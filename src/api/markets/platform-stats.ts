@@ -40,7 +40,7 @@ const PlatformShape = Type.Object(
   { title: 'PlatformStatistics' },
 )
 
-export function platformStats(parts: {
+export function platformStats(ports: {
   readonly sums: (chainId: number | undefined) => Promise<ChainSums>
   /** Orders that rest in the books, by chain. */
   readonly openOrders: (context: RequestContext) => Promise<ReadonlyMap<number, number> | Rejection>
@@ -84,8 +84,8 @@ export function platformStats(parts: {
     },
     handle(request) {
       const chainId = request.query.chain_id
-      return parts.cache.read(`platform/${chainId ?? ''}`, async () => {
-        const [sums, orders] = await Promise.all([parts.sums(chainId), parts.openOrders(request)])
+      return ports.cache.read(`platform/${chainId ?? ''}`, async () => {
+        const [sums, orders] = await Promise.all([ports.sums(chainId), ports.openOrders(request)])
         if (isRejection(orders)) return orders
         const counted = chainId === undefined ? [...orders.values()] : [orders.get(chainId) ?? 0]
         return {

@@ -57,7 +57,7 @@ const example = {
   disputed: false,
 }
 
-export function resolution(parts: {
+export function resolution(ports: {
   readonly board: MarketBoard
   readonly chainMarket: (marketId: MarketId) => Promise<ResolvingMarket | undefined>
   /** The newest first. */
@@ -110,11 +110,11 @@ export function resolution(parts: {
     },
     async handle({ path: { marketId } }) {
       const [onChain, assertions] = await Promise.all([
-        parts.chainMarket(marketId),
-        parts.assertions(marketId),
+        ports.chainMarket(marketId),
+        ports.assertions(marketId),
       ])
       // One that trades before it is mined, or without a chain, only the board knows.
-      const market = onChain ?? parts.board.markets.get(marketId)?.market
+      const market = onChain ?? ports.board.markets.get(marketId)?.market
       if (market === undefined) return reject('MARKET_NOT_FOUND', 'marketId')
       const resolved = onChain?.resolved === true
       const winner = resolved ? onChain.winningOutcome : null
@@ -122,7 +122,7 @@ export function resolution(parts: {
       return ok({
         marketId,
         // A quick market can be resolved by its end and not a moment before.
-        expired: resolved || market.expiration * 1_000 <= parts.nowMs(),
+        expired: resolved || market.expiration * 1_000 <= ports.nowMs(),
         resolved,
         ...(winner === null ? {} : { winningOutcome: winner }),
         ...(standing === undefined ? {} : { assertion: shown(standing) }),

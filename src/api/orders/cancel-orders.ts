@@ -10,7 +10,7 @@ import type { MarketGateway } from '#live/market-gateway.ts'
 import { ORDER_HASH } from './order-examples.ts'
 import { marketIdParam } from './order-shapes.ts'
 
-export function cancelOrders(parts: {
+export function cancelOrders(ports: {
   readonly board: MarketBoard
   readonly gateway: MarketGateway
 }): AnswerRoute {
@@ -53,17 +53,17 @@ export function cancelOrders(parts: {
       if (principal === undefined) return reject('UNAUTHORIZED_MISSING_HEADER')
       const { market, trader = principal.address } = query
       if (trader !== principal.address) return reject('NOT_ORDER_OWNER', 'trader')
-      if (market !== undefined && !parts.board.markets.has(market)) {
+      if (market !== undefined && !ports.board.markets.has(market)) {
         return reject('MARKET_NOT_FOUND', 'market')
       }
       let markets: Iterable<MarketId> = market === undefined ? [] : [market]
       if (market === undefined) {
         // There may be many markets; only those where the trader has orders are asked to cancel.
-        const open = await parts.gateway.openOrders(trader, undefined, request)
+        const open = await ports.gateway.openOrders(trader, undefined, request)
         if (isRejection(open)) return open
         markets = new Set(open.map(({ marketId }) => marketId))
       }
-      const orderHashes = await parts.gateway.cancelAll(trader, markets, request)
+      const orderHashes = await ports.gateway.cancelAll(trader, markets, request)
       if (isRejection(orderHashes)) return orderHashes
       return {
         status: 200,

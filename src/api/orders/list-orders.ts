@@ -11,7 +11,7 @@ import type { MarketGateway } from '#live/market-gateway.ts'
 import { OPEN_ORDERS_EXAMPLE } from './order-examples.ts'
 import { marketIdParam, OpenOrders, openOrdersBody, readOrderPlace } from './order-shapes.ts'
 
-type Parts = { readonly board: MarketBoard; readonly gateway: MarketGateway }
+type Ports = { readonly board: MarketBoard; readonly gateway: MarketGateway }
 
 /** Orders of one page. */
 const ORDERS_MAX = 1_000
@@ -39,7 +39,7 @@ type Asked = {
 }
 
 async function answerPage(
-  { board, gateway }: Parts,
+  { board, gateway }: Ports,
   asked: Asked,
   { limit = ORDERS_MAX, cursor }: { readonly limit?: number; readonly cursor?: string },
   context: RequestContext,
@@ -53,7 +53,7 @@ async function answerPage(
   return { status: 200 as const, body: openOrdersBody(orders, { count, limit }, chainIdOf) }
 }
 
-export function listOrders(parts: Parts): AnswerRoute {
+export function listOrders(ports: Ports): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/orders',
@@ -75,12 +75,12 @@ export function listOrders(parts: Parts): AnswerRoute {
     handle(request) {
       const { trader, market, ...which } = request.query
       const asked = market === undefined ? { trader } : { trader, marketId: market }
-      return answerPage(parts, asked, which, request)
+      return answerPage(ports, asked, which, request)
     },
   })
 }
 
-export function listUserOrders(parts: Parts): AnswerRoute {
+export function listUserOrders(ports: Ports): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/users/{address}/orders',
@@ -102,7 +102,7 @@ export function listUserOrders(parts: Parts): AnswerRoute {
     handle(request) {
       const { chain_id, ...which } = request.query
       const asked = { trader: request.path.address, chainId: chain_id }
-      return answerPage(parts, asked, which, request)
+      return answerPage(ports, asked, which, request)
     },
   })
 }

@@ -67,7 +67,7 @@ export type OrderService = {
   check(submission: unknown): Promise<OrderCheck | Rejection>
 }
 
-export function makeOrderService(parts: {
+export function makeOrderService(ports: {
   readonly board: MarketBoard
   readonly gateway: Pick<MarketGateway, 'place'>
   readonly verifier: OrderVerifier
@@ -75,7 +75,7 @@ export function makeOrderService(parts: {
   /** Told how long each verification took. */
   readonly meter?: StageMeter
 }): OrderService {
-  const { board, gateway, verifier, clock, meter } = parts
+  const { board, gateway, verifier, clock, meter } = ports
 
   const nowSec = () => Math.floor(clock.nowMs() / 1_000)
 

@@ -230,7 +230,7 @@ const HolderShape = Type.Object(
 
 export function listHolders(
   { holders }: PositionSources,
-  parts: { readonly find: MarketFinder; readonly cache: ReadCache },
+  ports: { readonly find: MarketFinder; readonly cache: ReadCache },
 ): AnswerRoute {
   return route({
     method: 'GET',
@@ -273,8 +273,8 @@ export function listHolders(
       },
     },
     handle({ path: { marketId } }) {
-      return parts.cache.read(`holders/${marketId}`, async () => {
-        const found = await parts.find(marketId)
+      return ports.cache.read(`holders/${marketId}`, async () => {
+        const found = await ports.find(marketId)
         if (isRejection(found)) return found
         const { top, total } = await holders(marketId, HOLDERS_LISTED_MAX)
         return {

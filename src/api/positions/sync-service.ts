@@ -22,7 +22,7 @@ export type ChainBalances = (
 
 type SyncService = (market: MarketName, user: Address) => Promise<Synced | Rejection>
 
-export function makeSyncService(parts: {
+export function makeSyncService(ports: {
   /** By chain id, the chains that can be asked. */
   readonly chains: ReadonlyMap<number, ChainBalances>
   readonly find: MarketFinder
@@ -40,11 +40,11 @@ export function makeSyncService(parts: {
   }) => Promise<Omit<Position, 'marketId'> & { blockNumber: number; blockHash: string }>
   readonly clock: Pick<Clock, 'nowMs'>
 }): SyncService {
-  const { chains, clock } = parts
+  const { chains, clock } = ports
 
   async function marketOf(name: MarketName): Promise<MarketId | Rejection> {
     if ('marketId' in name) return name.marketId
-    const [market] = await parts.marketsByContract(name.contractAddress)
+    const [market] = await ports.marketsByContract(name.contractAddress)
     return market?.id ?? reject('MARKET_NOT_FOUND', 'marketId')
   }
 
@@ -52,7 +52,7 @@ export function makeSyncService(parts: {
     if (chains.size === 0) return reject('CHAIN_UNAVAILABLE')
     const marketId = await marketOf(name)
     if (isRejection(marketId)) return marketId
-    const found = await parts.find(marketId)
+    const found = await ports.find(marketId)
     if (isRejection(found)) return found
     const { chainId } = found.market
     const balances = chains.get(chainId)
@@ -60,7 +60,7 @@ export function makeSyncService(parts: {
     const read = await balances(holder, marketId).catch(unreachable)
     if (isRejection(read)) return read
     const atMs = clock.nowMs()
-    const { blockNumber, blockHash, ...position } = await parts.write({
+    const { blockNumber, blockHash, ...position } = await ports.write({
       chainId,
       marketId,
       holder,

@@ -24,7 +24,7 @@ export function shownAsset(board: PriceBoard, text: string): ShownAsset | Reject
 const common = { method: 'GET', auth: 'public', cost: 'read', tag: 'quick markets' } as const
 const EXAMPLE = { price: 6_415_243_000_000, priceUSD: 64_152.43 }
 
-export function priceRoutes(parts: {
+export function priceRoutes(ports: {
   readonly board: PriceBoard
   readonly hub: SseHub
   /** Where each provider's prices come from. */
@@ -32,7 +32,7 @@ export function priceRoutes(parts: {
   readonly ageMsMax: number
   readonly nowMs: () => number
 }): Route[] {
-  const { board, hub, urls, nowMs } = parts
+  const { board, hub, urls, nowMs } = ports
   return [
     route({
       ...common,
@@ -85,7 +85,7 @@ export function priceRoutes(parts: {
             timestamp: Math.floor(atMs / 1_000),
             source: urls[source],
             sourceName: source,
-            stale: speaker === undefined || nowMs() - atMs > parts.ageMsMax,
+            stale: speaker === undefined || nowMs() - atMs > ports.ageMsMax,
           },
         }
       },

@@ -63,7 +63,7 @@ function observationBody(mark: Mark) {
   return { source, price, ...times, via, exact, report: raw }
 }
 
-export function quickMarketRoutes(parts: {
+export function quickMarketRoutes(ports: {
   readonly prices: PriceBoard
   readonly board: MarketBoard
   readonly list: (
@@ -74,7 +74,7 @@ export function quickMarketRoutes(parts: {
   readonly find: (id: number) => Promise<QuickMarketRecord | undefined>
   readonly nowMs: () => number
 }): AnswerRoute[] {
-  const { prices, board } = parts
+  const { prices, board } = ports
   return [
     route({
       ...common,
@@ -112,7 +112,7 @@ export function quickMarketRoutes(parts: {
         const shown = shownAsset(prices, path.asset)
         if ('rejected' in shown) return shown
         const { asset } = shown
-        const active = activeMarket(shown, parts.nowMs())
+        const active = activeMarket(shown, ports.nowMs())
         if (active === undefined) {
           const body = { active: false, asset, nextMarket: null, quickMarket: null }
           return { status: 200, body }
@@ -159,7 +159,7 @@ export function quickMarketRoutes(parts: {
         const shown = shownAsset(prices, path.asset)
         if ('rejected' in shown) return shown
         const { asset } = shown
-        const found = await parts.list(asset, QUICK_MARKETS_LISTED_MAX, query.before)
+        const found = await ports.list(asset, QUICK_MARKETS_LISTED_MAX, query.before)
         const quickMarkets = found.map(quickMarketBody)
         const isFull = quickMarkets.length === QUICK_MARKETS_LISTED_MAX
         const nextBefore = isFull ? (quickMarkets.at(-1)?.startTime ?? null) : null
@@ -216,7 +216,7 @@ export function quickMarketRoutes(parts: {
       async handle({ path }) {
         const shown = shownAsset(prices, path.asset)
         if ('rejected' in shown) return shown
-        const found = await parts.find(path.id)
+        const found = await ports.find(path.id)
         if (found === undefined || found.asset !== shown.asset) {
           return reject('NOT_FOUND', 'id', `${shown.asset} has no quick market ${path.id}`)
         }

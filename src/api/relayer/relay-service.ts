@@ -35,12 +35,12 @@ type RelayedChain = {
 
 const NO_RELAYER = reject('INVALID_FIELD', 'chainId', 'No relayer configured for chain')
 
-export function makeRelayService(parts: {
+export function makeRelayService(ports: {
   readonly chains: readonly RelayedChain[]
   readonly nowMs: () => number
 }): RelayService {
-  const { nowMs } = parts
-  const chains = new Map(parts.chains.map((chain) => [chain.chainId, chain]))
+  const { nowMs } = ports
+  const chains = new Map(ports.chains.map((chain) => [chain.chainId, chain]))
   return {
     async relay(operation, deadlineAtMs) {
       const chain = chains.get(operation.chainId)

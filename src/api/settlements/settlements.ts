@@ -146,8 +146,8 @@ export function listPendingTrades({ pending, cache }: SettlementSources): Answer
   })
 }
 
-export function listFailedTrades(parts: SettlementSources): AnswerRoute {
-  const { failedSince, cache, nowMs } = parts
+export function listFailedTrades(ports: SettlementSources): AnswerRoute {
+  const { failedSince, cache, nowMs } = ports
   return route({
     method: 'GET',
     path: '/api/v1/failed-trades',

@@ -314,10 +314,10 @@ export function makeLane(options: LaneOptions): TransactionSender {
   }
 
   async function minedIn(entry: Entry, receipt: Receipt, view: View): Promise<void> {
-    const isNews = entry.receipt?.blockHash !== receipt.blockHash
+    const isNew = entry.receipt?.blockHash !== receipt.blockHash
     entry.receipt = receipt
     entry.missing = undefined
-    if (isNews && entry.row.purpose !== BLANK_PURPOSE) {
+    if (isNew && entry.row.purpose !== BLANK_PURPOSE) {
       view.news.push({ type: 'mined', transaction: entry.row, receipt })
     }
     if (view.head.number - receipt.blockNumber < policy.confirmations) return

@@ -80,7 +80,7 @@ export async function tallyBatch(
 }
 
 /** What a batch of a partition adds to the sums. */
-type BatchNews = {
+type BatchSums = {
   readonly partition: number
   readonly tally: Tally
   readonly traders: readonly (readonly [chainId: number, trader: Address])[]
@@ -88,20 +88,20 @@ type BatchNews = {
 }
 
 /** Writes the sums. To be called after the trades are written, with their new states. */
-export async function writeTally(sql: Sql, writer: BulkWriter, news: BatchNews): Promise<void> {
-  const { partition, tally } = news
+export async function writeTally(sql: Sql, writer: BulkWriter, sums: BatchSums): Promise<void> {
+  const { partition, tally } = sums
   await writer.addMarketStats(
     [...tally.markets].map(([marketId, delta]) => marketStatsValues(marketId, delta)),
   )
   await writer.addCandles([...tally.candles.values()].map(candleValues))
   await takeFailedFromCandles(sql, tally.failed)
   await writer.addChainSpans([...tally.spans.values()].map((delta) => spanValues(delta, partition)))
-  await writeChainStats(writer, news)
+  await writeChainStats(writer, sums)
 }
 
 async function writeChainStats(
   writer: BulkWriter,
-  { partition, tally, traders, marketCounts }: BatchNews,
+  { partition, tally, traders, marketCounts }: BatchSums,
 ): Promise<void> {
   const chains = new Map<number, { volume: Sum; trades: number; traders: number }>()
   const chain = (chainId: number) => {

@@ -70,8 +70,8 @@ export async function project(database: Database, batch: ProjectionBatch): Promi
     for (const change of batch.marketChanges) {
       await closeMarket(connection, transaction, change, marketCounts)
     }
-    const news = { partition, tally, traders: newTraders, marketCounts }
-    await writeTally(sql, writer, news)
+    const sums = { partition, tally, traders: newTraders, marketCounts }
+    await writeTally(sql, writer, sums)
     return { written: 'applied', offset: batch.to } as const
   })
   for (const [chainId, trader] of newTraders) known.add(`${chainId}/${trader}`)

@@ -117,9 +117,9 @@ export function pricesMeters(
       troubles.inc({ source, kind })
       const about = { source, kind, detail }
       const nowMs = systemClock.nowMs()
-      const isNews = nowMs - (toldAtMs.get(`${source} ${kind}`) ?? 0) > TELL_AGAIN_MS
+      const isNew = nowMs - (toldAtMs.get(`${source} ${kind}`) ?? 0) > TELL_AGAIN_MS
       // What an operator can do something about: a key, an address, a provider that changed.
-      if (!isNews || kind === 'closed' || kind === 'silent' || kind === 'away') {
+      if (!isNew || kind === 'closed' || kind === 'silent' || kind === 'away') {
         log.debug(about, 'a price provider has trouble')
         return
       }

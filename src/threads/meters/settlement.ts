@@ -47,7 +47,7 @@ export function settlementMeters(
   )
   gauge(
     'sibyl_settlement_unreported_trades',
-    'Trades whose market has not heard the news yet',
+    'Trades whose market has not heard how they went yet',
     (state) => statusOf(state).unreported,
   )
   gauge(

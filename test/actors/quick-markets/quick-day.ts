@@ -45,7 +45,7 @@ import {
   resolveQuickMarket,
   unfinishedQuickMarkets,
 } from '#store/writes/quick-markets.ts'
-import { makeFeeds, simulatedAddresses, simulatedParts } from '../../support/price-feeds.ts'
+import { makeFeeds, simulatedAddresses, simulatedPorts } from '../../support/price-feeds.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
 import { type SimulatedClock, simulatedClock } from '../../support/simulated-clock.ts'
 
@@ -224,7 +224,7 @@ export async function runDay(random: Random, database: Database, hours = 24): Pr
       },
     })
     feeds = makeFeeds(simulatedAddresses(ASSETS), () => ({
-      ...simulatedParts(simulator, clock),
+      ...simulatedPorts(simulator, clock),
       heard(observation) {
         if (!over) priced.hear('Observed', { observation }, 0, undefined)
       },
