@@ -41,6 +41,13 @@ export const defaults: Settings = {
     snapshotEvery: 100_000,
   },
   matching: { selfTrade: 'allow' },
+  risk: {
+    funds: 'off',
+    minNotional: 0,
+    cooldownSeconds: 0,
+    cooldownSecondsMax: 3_600,
+    pendingTradesMax: 1_000,
+  },
   verify: { threads: 0 },
   chains: [],
   chainRpc: [],

@@ -12,6 +12,9 @@ export const production: Profile = {
   data: { dir: '/var/lib/sibyl' },
   database: { queryThreads: 2 },
   markets: { partitions: 64 },
+  // A fill is a fill: funds before matching. One dollar at least, and a pause after a trade that
+  // failed by its trader's fault.
+  risk: { funds: 'reserve', minNotional: 1_000_000, cooldownSeconds: 10 },
   // Five dollars: an approval costs the relayer gas, and a wallet costs nothing.
   relayer: { minHolding: 5_000_000 },
   // SIBYL_PYTH_API_KEY has to be set.

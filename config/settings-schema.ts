@@ -29,6 +29,7 @@ import {
 } from './schema/exchange.ts'
 import { auth, front, limits, sse, stream } from './schema/http.ts'
 import { feeds, quick } from './schema/prices.ts'
+import { risk } from './schema/risk.ts'
 
 export const SettingsSchema = Type.Object({
   profile: Type.String({
@@ -44,6 +45,7 @@ export const SettingsSchema = Type.Object({
   database,
   markets,
   matching,
+  risk,
   verify,
   chains,
   chainRpc,

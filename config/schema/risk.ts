@@ -1,0 +1,45 @@
+/** What an order has to have behind it, and what a trader whose trades fail may still do. */
+
+import Type from 'typebox'
+
+export const risk = Type.Object({
+  funds: Type.Enum(['off', 'reserve'], {
+    env: 'SIBYL_RISK_FUNDS',
+    description:
+      'off accepts every valid order; reserve accepts it only when the chain shows the funds and the ' +
+      'allowance for everything that its trader has open or pending there.',
+  }),
+  minNotional: Type.Integer({
+    env: 'SIBYL_RISK_MIN_NOTIONAL',
+    minimum: 0,
+    maximum: 1_000_000_000_000,
+    unit: 'millionths of the stablecoin',
+    description: 'The least that the price of an order times its size may be. 0 asks for nothing.',
+  }),
+  cooldownSeconds: Type.Integer({
+    env: 'SIBYL_RISK_COOLDOWN_SECONDS',
+    minimum: 0,
+    maximum: 86_400,
+    unit: 'seconds',
+    description:
+      'How long a trader pauses after a trade that failed by his fault; twice as long after each ' +
+      'further one. 0 switches it off.',
+  }),
+  cooldownSecondsMax: Type.Integer({
+    env: 'SIBYL_RISK_COOLDOWN_SECONDS_MAX',
+    minimum: 1,
+    maximum: 604_800,
+    unit: 'seconds',
+    description:
+      'The longest such pause. Twice this time without a fault forgets the earlier ones.',
+  }),
+  pendingTradesMax: Type.Integer({
+    env: 'SIBYL_RISK_PENDING_TRADES_MAX',
+    minimum: 1,
+    maximum: 1_000_000,
+    unit: 'trades',
+    description:
+      'Unsettled trades that one trader may have on a chain, on one market thread; above it new ' +
+      'orders wait for the chain.',
+  }),
+})
