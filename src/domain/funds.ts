@@ -45,18 +45,34 @@ export type SettledTrade = {
 
 /** What happened on a chain between two looks at it. */
 export type FundsStep = BlockPlace & {
+  /** Every trade of these blocks, whoever is watched. */
   readonly settled: readonly SettledTrade[]
   /** Owners among the watched whose funds may have changed. */
   readonly touched: readonly Address[]
-  /** Set when blocks were replaced: whatever was read at this block or later is void. */
+  /**
+   * Set when blocks were replaced: whatever was read at this block or later is void. 0 when it is not known
+   * what happened since the last step: it is as if this one were the first.
+   */
   readonly rewoundTo?: number
 }
 
 /** How a chain is asked about funds. Each throws a fault when the chain cannot be read. */
 export type FundsChain = {
   readonly chainId: number
-  /** The newest block, and what has happened up to it since the last step. */
+  /**
+   * The newest block, and what has happened up to it since the last step; the first has only the block. One
+   * at a time. Who comes to be watched while it runs is not told of, so a read of him at an earlier block is
+   * to be done again.
+   */
   step(watched: ReadonlySet<Address>): Promise<FundsStep>
-  /** Funds of owners at a block of a step. */
+  /**
+   * Funds of owners at a block of a step, in the order of the questions. The fault `CHAIN_BLOCK_GONE` says
+   * that the block was replaced, or is not on this node yet: the next step has another.
+   */
   read(questions: readonly FundsQuestion[], at: BlockPlace): Promise<ChainFunds[]>
+  /** Which trades were settled by then: for those that were pending before the first step. */
+  settledOf(
+    trades: readonly Pick<SettledTrade, 'tradeKey' | 'buyOrderHash' | 'sellOrderHash'>[],
+    at: BlockPlace,
+  ): Promise<boolean[]>
 }
