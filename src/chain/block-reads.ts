@@ -10,14 +10,20 @@ import { asked, type ChainClient } from './clients.ts'
 /** Requests for headers or receipts under way at once. */
 const REQUESTS_AT_ONCE = 8
 
-export type Header = BlockMark & { readonly parentHash: string; readonly bloom: Hex | undefined }
+export type Header = BlockMark & {
+  readonly parentHash: string
+  readonly bloom: Hex | undefined
+  /** Whether it has no transaction at all. */
+  readonly isEmpty: boolean
+}
 
 export type LogFilter = {
   readonly fromBlock?: Hex
   readonly toBlock?: Hex
   readonly blockHash?: string
   readonly address?: readonly Hex[]
-  readonly topics?: readonly (readonly Hex[])[]
+  /** By their place; null stands for any. */
+  readonly topics?: readonly (readonly Hex[] | null)[]
 }
 
 type RpcLog = {
@@ -147,6 +153,7 @@ type RpcBlock = {
   readonly parentHash: Hex
   readonly timestamp: Hex
   readonly logsBloom?: Hex | null
+  readonly transactions?: readonly unknown[]
 }
 
 export async function headerOf(
@@ -162,9 +169,15 @@ export async function headerOf(
     parentHash: found.parentHash,
     atSec: Number(found.timestamp),
     bloom: found.logsBloom ?? undefined,
+    isEmpty: found.transactions?.length === 0,
   }
 }
 
 export function hexOf(value: number): Hex {
   return `0x${value.toString(16)}`
+}
+
+/** The numbers of a range, both ends included. */
+export function numbers(from: number, to: number): number[] {
+  return Array.from({ length: to - from + 1 }, (_, index) => from + index)
 }

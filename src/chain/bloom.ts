@@ -7,22 +7,32 @@ import { type Hex, hexToBytes, keccak256 } from 'viem'
 
 /** Whether a log with this address or topic may be in the block. */
 export function mayContain(bloom: Hex, value: Hex): boolean {
-  return bitsOf(value).every((bit) => {
+  return hasBits(bloom, knownBitsOf(value))
+}
+
+/** The same, for a caller who keeps the bits of what he looks for again and again. */
+export function hasBits(bloom: Hex, bits: readonly number[]): boolean {
+  return bits.every((bit) => {
     // A byte is two digits, and the last byte has the lowest bits.
     const digit = bloom[bloom.length - 1 - (bit >> 2)] ?? '0'
     return (Number.parseInt(digit, 16) & (1 << (bit & 3))) !== 0
   })
 }
 
+/** The bits that an address or topic sets. */
+export function bitsOf(value: Hex): readonly number[] {
+  const hash = hexToBytes(keccak256(hexToBytes(value)))
+  return [0, 2, 4].map((at) => (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 2_047)
+}
+
 /** The same addresses and topics are looked for in every block. */
 const known = new Map<Hex, readonly number[]>()
 const KNOWN_MAX = 4_096
 
-function bitsOf(value: Hex): readonly number[] {
+function knownBitsOf(value: Hex): readonly number[] {
   const before = known.get(value)
   if (before !== undefined) return before
-  const hash = hexToBytes(keccak256(hexToBytes(value)))
-  const bits = [0, 2, 4].map((at) => (((hash[at] ?? 0) << 8) | (hash[at + 1] ?? 0)) & 2_047)
+  const bits = bitsOf(value)
   if (known.size >= KNOWN_MAX) known.clear()
   known.set(value, bits)
   return bits

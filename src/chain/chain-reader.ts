@@ -12,7 +12,7 @@
 
 import type { Hex } from 'viem'
 import type { BlockMark, ChainEvent, SetAside } from '#domain/chain-event.ts'
-import { Fault } from '#domain/fault.ts'
+import { ancestorOf, checkLinks, follows, inconsistent } from './block-links.ts'
 import {
   type Header,
   headerOf,
@@ -20,6 +20,7 @@ import {
   hexOf,
   type LogFilter,
   logsOf,
+  numbers,
   receiptLogsOf,
 } from './block-reads.ts'
 import { mayContain } from './bloom.ts'
@@ -79,21 +80,7 @@ export function makeChainReader(options: ChainReaderOptions): ChainReader {
       return header === undefined ? undefined : markOf(header)
     },
     range: (after, upTo, by = 'logs') => readRange(options, after, upTo, by),
-    async ancestor(marks) {
-      const node = client.pinned()
-      // Halving works as hashes of linked blocks agree up to some height and differ above it.
-      let low = 0
-      let high = marks.length
-      while (low < high) {
-        const middle = (low + high) >> 1
-        const mark = marks[middle]
-        if (mark === undefined) break
-        const header = await headerOf(node, mark.number)
-        if (header?.hash === mark.hash) high = middle
-        else low = middle + 1
-      }
-      return marks[low]
-    },
+    ancestor: (marks) => ancestorOf(client.pinned(), marks),
   }
 }
 
@@ -204,29 +191,6 @@ async function fromReceipts(
   return { logs, filters: [] }
 }
 
-/** A local chain makes many empty blocks at once by leaving out their parents: it names zero instead. */
-const NO_PARENT = /^0x0+$/
-
-async function follows(
-  node: ChainClient,
-  header: Header | undefined,
-  after: BlockMark,
-): Promise<boolean> {
-  if (header === undefined || !NO_PARENT.test(header.parentHash)) {
-    return header?.parentHash === after.hash
-  }
-  return (await headerOf(node, after.number))?.hash === after.hash
-}
-
-function checkLinks(headers: ReadonlyMap<number, Header>, from: number, upTo: number): void {
-  for (let number = from + 1; number <= upTo; number++) {
-    const parent = headers.get(number)?.parentHash ?? ''
-    if (!NO_PARENT.test(parent) && parent !== headers.get(number - 1)?.hash) {
-      throw inconsistent(`block ${number} does not follow the one before it`)
-    }
-  }
-}
-
 /** Where a header's filter affirms what no log showed, the block itself is asked. */
 async function checkFilters(
   node: ChainClient,
@@ -271,12 +235,4 @@ function suspectedOf(
 
 function markOf({ number, hash, atSec }: Header): BlockMark {
   return { number, hash, atSec }
-}
-
-function inconsistent(why: string): Fault {
-  return new Fault('CHAIN_INCONSISTENT', why, { retryable: true })
-}
-
-function numbers(from: number, to: number): number[] {
-  return Array.from({ length: to - from + 1 }, (_, index) => from + index)
 }

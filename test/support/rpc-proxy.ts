@@ -35,6 +35,8 @@ export type RpcFaults = {
   rangeMax?: number
   /** Refuses to answer more logs than this. */
   resultsMax?: number
+  /** Headers have this in the place of their filter of logs: nothing, or everything. */
+  blooms?: 'zero' | 'full'
   /** Answers the hash of a transaction and loses it. */
   dropTransactions?: boolean
   /** Tells another chain id. */
@@ -114,6 +116,11 @@ export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy>
         if (block === 'latest') return forward(method, [hex(stale), full])
         if (typeof block === 'string' && Number(block) > stale) return null
       }
+    }
+    if (method === 'eth_getBlockByNumber' && faults.blooms !== undefined) {
+      const block = (await forward(method, params)) as object | null
+      const digit = faults.blooms === 'zero' ? '0' : 'f'
+      return block === null ? null : { ...block, logsBloom: `0x${digit.repeat(512)}` }
     }
     return forward(method, params)
   }

@@ -44,6 +44,7 @@ import {
   marketById,
   marketsByContract,
 } from './markets.ts'
+import { type NeedsTrade, tradeNeeds } from './open-needs.ts'
 import { type PayoutRecord, payoutsOfUser } from './payouts.ts'
 import {
   holdersOf,
@@ -136,6 +137,7 @@ export type Queries = {
     answers: PendingTrades
   }
   tradesWithOrders: { takes: { tradeIds: readonly TradeId[] }; answers: TradeWithOrders[] }
+  tradeNeeds: { takes: { tradeIds: readonly TradeId[] }; answers: NeedsTrade[] }
   journalOf: { takes: JournalFilter; answers: { rows: TransactionRow[]; lastNonce: number } }
   transactionByHash: { takes: { txHash: string }; answers: TransactionRow | undefined }
 }
@@ -213,6 +215,7 @@ const answers: {
   claimsByStatus,
   pendingTradesWithOrders,
   tradesWithOrders,
+  tradeNeeds,
   journalOf,
   transactionByHash,
 }

@@ -1,12 +1,18 @@
 /** A thread's own way to read the database: one connection, opened by the first query. */
 
 import { closeDatabase, type Database, openDatabase } from '../engine/database.ts'
+import { type NeedsPage, type OpenNeedsOptions, openNeeds } from './open-needs.ts'
 import { answerQuery, askQuery, type Query, type QueryReply, type QueryTask } from './queries.ts'
 
 export type Reads = {
   readonly query: Query
   /** The same for what travels as a task. */
   run(task: QueryTask): Promise<QueryReply>
+  /** What is open and pending, page by page, all of one snapshot. */
+  openNeeds(
+    options: OpenNeedsOptions,
+    take: (page: NeedsPage) => void | Promise<void>,
+  ): Promise<void>
   close(): Promise<void>
 }
 
@@ -26,6 +32,7 @@ export function makeReads(databaseUrl: string): Reads {
   return {
     run,
     query: (name, args) => askQuery({ run }, name, args),
+    openNeeds: async (options, take) => openNeeds(await open(), options, take),
     async close() {
       const database = await opening?.catch(() => undefined)
       if (database !== undefined) await closeDatabase(database)

@@ -6,6 +6,7 @@ import { type MarketId, tradeId } from '#domain/ids.ts'
 import type { Mark } from '#domain/quick-market.ts'
 import { type Database, sqlConnection } from '#store/engine/database.ts'
 import { project } from '#store/projection/project.ts'
+import { openNeeds } from '#store/reads/open-needs.ts'
 import { answerQuery, type QueryName, type QueryTask } from '#store/reads/queries.ts'
 import { recordMarks, recordPrices } from '#store/writes/prices.ts'
 import { noteQuickMarket, openQuickMarket } from '#store/writes/quick-markets.ts'
@@ -39,6 +40,7 @@ const ASKED: QueryTask[] = [
   ask('tradesOfUser', { user: address('t3'), chainId: 3, limit: 10 }),
   ask('pendingTradesWithOrders', { chainId: 3, limit: 10 }),
   ask('newestPendingTrades', { limit: 10 }),
+  ask('tradeNeeds', { tradeIds: [tradeId(m, 5, 0), tradeId(id<MarketId>('m9'), 11, 0)] }),
   ask('pendingNeedsOf', { chainId: 3, trader: address('t3'), side: 'buyer', limit: 10 }),
   ask('failedTradesSince', { sinceMs: START_MS + 1_990, limit: 10 }),
   ask('pricesSince', { asset: 'BTC', sinceSec: 1_700_000_900, limit: 10 }),
@@ -158,48 +160,78 @@ async function fill(database: Database): Promise<void> {
     )
 }
 
+/** The statements that a read runs, with their values in them. */
+async function statementsOf(database: Database, run: () => Promise<void>): Promise<string[]> {
+  const statements: string[] = []
+  const { config } = database.orm
+  config.set('onQuery', (sql, values) => {
+    statements.push(database.orm.em.getPlatform().formatQuery(sql, values))
+    return sql
+  })
+  try {
+    await run()
+  } finally {
+    config.set('onQuery', (sql) => sql)
+  }
+  // A row per chain and partition is no table that grows; the others open and close a transaction.
+  return statements.filter((one) => /^\s*select/.test(one) && !/from chain_stats/.test(one))
+}
+
+/** Asserts that a statement finds its rows by an index, and if it must, in the order of the index. */
+async function assertIndexed(
+  database: Database,
+  name: string,
+  statement: string,
+  isOrdered: boolean,
+): Promise<void> {
+  const connection = sqlConnection(database)
+  const label = `${name}: ${statement}`
+  const sorted = isOrdered && !statement.includes('count(')
+  if (database.address.dialect === 'sqlite') {
+    const plan = await connection.execute<{ detail: string }[]>(`explain query plan ${statement}`)
+    const text = plan.map(({ detail }) => detail).join('; ')
+    assert.match(text, /SEARCH|USING (COVERING )?INDEX/, `${label}\n${text}`)
+    assert.doesNotMatch(text, /SCAN (?!.*USING (COVERING )?INDEX)/, `${label}\n${text}`)
+    if (sorted) assert.doesNotMatch(text, /TEMP B-TREE/, `${label}\n${text}`)
+    return
+  }
+  const plan = await connection.execute<Record<string, unknown>[]>(`explain ${statement}`)
+  for (const step of plan) {
+    const text = `${label}\n${JSON.stringify(step)}`
+    assert.notEqual(step.type, 'ALL', text)
+    assert.notEqual(step.key, null, text)
+    if (sorted) assert.doesNotMatch(String(step.Extra), /filesort/, text)
+  }
+}
+
 await onBothDatabases('queries', (databases) => {
   it('find their rows by an index', async () => {
     await withStore(databases, async (database) => {
       await fill(database)
-      const connection = sqlConnection(database)
-      const statements: string[] = []
-      const { config } = database.orm
-      const remember = (sql: string, values: readonly unknown[]) => {
-        statements.push(database.orm.em.getPlatform().formatQuery(sql, values))
-        return sql
-      }
       for (const task of ASKED) {
-        config.set('onQuery', remember)
-        const reply = await answerQuery(async () => database, task)
-        config.set('onQuery', (sql) => sql)
-        assert(reply.ok, JSON.stringify(reply))
-        const { length } = [reply.answer].flat()
-        assert(length > 0 && reply.answer !== undefined, `${task.query} must find something`)
-        const asked = statements.splice(0)
+        const asked = await statementsOf(database, async () => {
+          const reply = await answerQuery(async () => database, task)
+          assert(reply.ok, JSON.stringify(reply))
+          const { length } = [reply.answer].flat()
+          assert(length > 0 && reply.answer !== undefined, `${task.query} must find something`)
+        })
         assert(asked.length > 0)
-        // A row per chain and partition is no table that grows.
-        for (const statement of asked.filter((one) => !/from chain_stats/.test(one))) {
-          const label = `${task.query}: ${statement}`
-          const sorted = ORDERED.includes(task.query) && !statement.includes('count(')
-          if (databases.dialect === 'sqlite') {
-            const plan = await connection.execute<{ detail: string }[]>(
-              `explain query plan ${statement}`,
-            )
-            const text = plan.map(({ detail }) => detail).join('; ')
-            assert.match(text, /SEARCH|USING (COVERING )?INDEX/, `${label}\n${text}`)
-            assert.doesNotMatch(text, /SCAN (?!.*USING (COVERING )?INDEX)/, `${label}\n${text}`)
-            if (sorted) assert.doesNotMatch(text, /TEMP B-TREE/, `${label}\n${text}`)
-          } else {
-            const plan = await connection.execute<Record<string, unknown>[]>(`explain ${statement}`)
-            for (const step of plan) {
-              const text = `${label}\n${JSON.stringify(step)}`
-              assert.notEqual(step.type, 'ALL', text)
-              assert.notEqual(step.key, null, text)
-              if (sorted) assert.doesNotMatch(String(step.Extra), /filesort/, text)
-            }
-          }
+        for (const statement of asked) {
+          await assertIndexed(database, task.query, statement, ORDERED.includes(task.query))
         }
+      }
+
+      const found = { markets: 0, orders: 0, trades: 0 }
+      const asked = await statementsOf(database, () =>
+        openNeeds(database, { closedSinceMs: 0, pageMax: 50 }, (page) => {
+          if ('markets' in page) found.markets += page.markets.length
+          if ('orders' in page) found.orders += page.orders.length
+          if ('trades' in page) found.trades += page.trades.length
+        }),
+      )
+      assert.deepEqual(found, { markets: MARKETS + 1, orders: 667, trades: 100 })
+      for (const statement of asked.filter((one) => !/from checkpoints/.test(one))) {
+        await assertIndexed(database, 'openNeeds', statement, true)
       }
     })
   })

@@ -1,0 +1,55 @@
+/** Which blocks follow which, by their hashes: how a replaced block is noticed. */
+
+import { Fault } from '#domain/fault.ts'
+import { type Header, headerOf } from './block-reads.ts'
+import type { ChainClient } from './clients.ts'
+
+type Mark = { readonly number: number; readonly hash: string }
+
+/** A local chain makes many empty blocks at once by leaving out their parents: it names zero instead. */
+const NO_PARENT = /^0x0+$/
+
+/** Whether the block follows the one that was known before it. */
+export async function follows(
+  node: ChainClient,
+  header: Header | undefined,
+  after: Mark,
+): Promise<boolean> {
+  if (header === undefined || !NO_PARENT.test(header.parentHash)) {
+    return header?.parentHash === after.hash
+  }
+  return (await headerOf(node, after.number))?.hash === after.hash
+}
+
+export function checkLinks(headers: ReadonlyMap<number, Header>, from: number, upTo: number): void {
+  for (let number = from + 1; number <= upTo; number++) {
+    const parent = headers.get(number)?.parentHash ?? ''
+    if (!NO_PARENT.test(parent) && parent !== headers.get(number - 1)?.hash) {
+      throw inconsistent(`block ${number} does not follow the one before it`)
+    }
+  }
+}
+
+/** The newest of the marks that the node still has; they come newest first. */
+export async function ancestorOf<M extends Mark>(
+  node: ChainClient,
+  marks: readonly M[],
+): Promise<M | undefined> {
+  // Halving works as hashes of linked blocks agree up to some height and differ above it.
+  let low = 0
+  let high = marks.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    const mark = marks[middle]
+    if (mark === undefined) break
+    const header = await headerOf(node, mark.number)
+    if (header?.hash === mark.hash) high = middle
+    else low = middle + 1
+  }
+  return marks[low]
+}
+
+/** Answers that do not belong together; asked again, they mostly do. */
+export function inconsistent(why: string): Fault {
+  return new Fault('CHAIN_INCONSISTENT', why, { retryable: true })
+}

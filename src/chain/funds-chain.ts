@@ -1,0 +1,183 @@
+/**
+ * What a chain says of funds: block by block for those who have something open, and by a read for
+ * anybody. Each step goes to the newest block of one node, names what happened since the last, and
+ * notices when blocks that it had passed were replaced. When nothing happened it costs one request.
+ *
+ * A step that throws has changed nothing: the next one begins where it began.
+ */
+
+import type { FundsChain, FundsStep, SettledTrade } from '#domain/funds.ts'
+import type { Address } from '#domain/ids.ts'
+import { ancestorOf, checkLinks, follows, inconsistent } from './block-links.ts'
+import { type Header, headerOf, headersOf, numbers } from './block-reads.ts'
+import type { ChainClient } from './clients.ts'
+import { type FundsContracts, makeFundsLogs } from './funds-logs.ts'
+import { makeCallReader, makeFundsRead } from './funds-read.ts'
+import { settlementContract } from './settlement-contract.ts'
+
+export type FundsChainOptions = {
+  readonly client: ChainClient
+  readonly contracts: FundsContracts & { readonly multicall: Address }
+}
+
+/** The newest blocks of a step are looked at one by one; of those before them only trades are read. */
+const BLOCKS_LOOKED_AT_MAX = 16
+/** Questions for logs of owners in a step, before it guesses whom they concern. */
+const OWNER_QUESTIONS_MAX = 24
+/** Questions for trades of the blocks before, before it says that it does not know. */
+const RANGE_QUESTIONS_MAX = 64
+/** Passed blocks whose hashes are remembered. */
+const PASSED_MAX = 512
+/** How often a head behind the last one is taken for a node that lags, and not for the chain. */
+const LAGS_MAX = 5
+
+type Passed = { readonly number: number; readonly hash: string }
+type News = { readonly settled: SettledTrade[]; readonly touched: Set<Address> }
+
+export function makeFundsChain({ client, contracts }: FundsChainOptions): FundsChain {
+  const logs = makeFundsLogs(contracts)
+  const calls = makeCallReader(client, contracts.multicall)
+  const settlement = settlementContract(client, contracts.settlement)
+  /** The newest last. */
+  let passed: readonly Passed[] = []
+  let lags = 0
+
+  async function step(watched: ReadonlySet<Address>): Promise<FundsStep> {
+    const node = client.pinned()
+    const head = await headerOf(node, 'latest')
+    if (head === undefined) throw inconsistent('the node has no newest block')
+    const last = passed.at(-1)
+    if (last === undefined) return arrive(head, [], quiet())
+    if (head.hash === last.hash) {
+      lags = 0
+      return stepOf(last, quiet())
+    }
+    if (head.number < last.number && lags < LAGS_MAX) {
+      if (passed.some(({ number, hash }) => number === head.number && hash === head.hash)) {
+        lags += 1
+        return stepOf(last, quiet())
+      }
+    }
+    const headers = await newestHeaders(node, head, last)
+    const first = headers.get(last.number + 1)
+    const isNext =
+      head.number > last.number &&
+      (first === undefined ? await has(node, last) : await follows(node, first, last))
+    if (isNext) return goOn(node, headers, { head, from: passed, watched })
+
+    const ancestor = await ancestorOf(node, passed.toReversed())
+    if (ancestor === undefined) return arrive(head, [], quiet(), 0)
+    const from = passed.filter(({ number }) => number <= ancestor.number)
+    const replaced = await newestHeaders(node, head, ancestor)
+    return goOn(node, replaced, { head, from, watched, rewoundTo: ancestor.number + 1 })
+  }
+
+  /** From a block that the chain has to its head. */
+  async function goOn(
+    node: ChainClient,
+    headers: ReadonlyMap<number, Header>,
+    way: {
+      readonly head: Header
+      readonly from: readonly Passed[]
+      readonly watched: ReadonlySet<Address>
+      readonly rewoundTo?: number
+    },
+  ): Promise<FundsStep> {
+    const { head, from, watched, rewoundTo } = way
+    const last = from.at(-1)
+    const newest = [...headers.values()].sort((a, b) => a.number - b.number)
+    const [oldest] = newest
+    if (last === undefined) throw new TypeError('a step begins at a block')
+    if (oldest === undefined) return arrive(head, from, quiet(), rewoundTo)
+    checkLinks(headers, oldest.number, head.number)
+    const news = quiet()
+    if (oldest.number > last.number + 1) {
+      const range = { from: last.number + 1, upTo: oldest.number - 1 }
+      const settled = await logs.settledBetween(node, range, { left: RANGE_QUESTIONS_MAX })
+      if (settled === undefined) return arrive(head, [], quiet(), 0)
+      news.settled.push(...settled)
+      for (const owner of watched) news.touched.add(owner)
+    }
+    await lookAt(node, newest, watched, news)
+    return arrive(head, [...from, ...newest.slice(0, -1)], news, rewoundTo)
+  }
+
+  async function lookAt(
+    node: ChainClient,
+    headers: readonly Header[],
+    watched: ReadonlySet<Address>,
+    news: News,
+  ): Promise<void> {
+    const settled = await Promise.all(headers.map((header) => logs.settledIn(node, header)))
+    news.settled.push(...settled.flat())
+    for (const { buyer, seller } of news.settled) {
+      for (const owner of [buyer, seller]) if (watched.has(owner)) news.touched.add(owner)
+    }
+    const budget = { left: OWNER_QUESTIONS_MAX }
+    const rest = [...watched].filter((owner) => !news.touched.has(owner))
+    const touched = await Promise.all(
+      headers.map((header) => logs.touchedIn(node, header, rest, budget)),
+    )
+    for (const owner of touched.flat()) news.touched.add(owner)
+  }
+
+  function arrive(
+    head: Header,
+    before: readonly Passed[],
+    news: News,
+    rewoundTo?: number,
+  ): FundsStep {
+    const place = { number: head.number, hash: head.hash }
+    const known = before.filter(({ number }) => number < head.number)
+    passed = [...known.map(({ number, hash }) => ({ number, hash })), place].slice(-PASSED_MAX)
+    lags = 0
+    return stepOf(place, news, rewoundTo)
+  }
+
+  return {
+    chainId: client.chainId,
+    step,
+    read: makeFundsRead(calls, contracts),
+    async settledOf(trades, at) {
+      const words = await calls.wordsOf(
+        trades.map(({ tradeKey, buyOrderHash, sellOrderHash }) =>
+          settlement.isSettledCall(tradeKey, buyOrderHash, sellOrderHash),
+        ),
+        at,
+      )
+      return words.map((word) => word !== 0n)
+    },
+  }
+}
+
+function quiet(): News {
+  return { settled: [], touched: new Set() }
+}
+
+function stepOf({ number, hash }: Passed, news: News, rewoundTo?: number): FundsStep {
+  return {
+    block: number,
+    blockHash: hash,
+    settled: news.settled,
+    touched: [...news.touched],
+    ...(rewoundTo === undefined ? {} : { rewoundTo }),
+  }
+}
+
+async function has(node: ChainClient, { number, hash }: Passed): Promise<boolean> {
+  return (await headerOf(node, number))?.hash === hash
+}
+
+/** The headers of the newest blocks behind one that was passed, up to the head. */
+async function newestHeaders(
+  node: ChainClient,
+  head: Header,
+  { number }: Passed,
+): Promise<Map<number, Header>> {
+  const from = Math.max(number + 1, head.number - BLOCKS_LOOKED_AT_MAX + 1)
+  if (from > head.number) return new Map()
+  const headers = await headersOf(node, numbers(from, head.number - 1))
+  if (headers === undefined) throw inconsistent(`blocks before ${head.number} are missing`)
+  headers.set(head.number, head)
+  return headers
+}

@@ -1,0 +1,227 @@
+/**
+ * What the logs of a block tell of funds: which trades it settled, and whose funds it may have changed.
+ *
+ * Nothing is asked for that the filter in the block's header denies: most blocks cost no request beyond
+ * the header. Owners of whom the filter says "perhaps" are looked for by topic in small groups; when they
+ * are many, the logs of both tokens are asked for as a whole. A node that finds the answer too long, or
+ * more questions than a step may ask, costs nothing but precision: then all of "perhaps" are touched. So
+ * strangers may write as many logs as they like. Settled trades are never guessed: a block whose logs are
+ * too many for a node is read from its receipts.
+ */
+
+import type { Hex } from 'viem'
+import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
+import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
+import { Fault } from '#domain/fault.ts'
+import type { SettledTrade } from '#domain/funds.ts'
+import type { Address } from '#domain/ids.ts'
+import { inconsistent } from './block-links.ts'
+import { type Header, hexOf, type LogFilter, logsOf, receiptLogsOf } from './block-reads.ts'
+import { bitsOf, hasBits, mayContain } from './bloom.ts'
+import { hexAddress } from './call.ts'
+import { type ChainLog, topicsOf } from './chain-log.ts'
+import type { ChainClient } from './clients.ts'
+import { settlementEvent } from './settlement-contract.ts'
+
+export type FundsContracts = {
+  readonly settlement: Address
+  readonly conditionalTokens: Address
+  readonly stablecoin: Address
+}
+
+/** What may still be asked in a step; counted down. */
+export type AskingBudget = { left: number }
+
+type FundsLogs = {
+  /** The trades that a block settled. */
+  settledIn(node: ChainClient, header: Header): Promise<SettledTrade[]>
+  /** The trades that a range settled; undefined when the budget does not suffice to find out. */
+  settledBetween(
+    node: ChainClient,
+    range: { readonly from: number; readonly upTo: number },
+    budget: AskingBudget,
+  ): Promise<SettledTrade[] | undefined>
+  /** Those of the owners whose funds a block may have changed. */
+  touchedIn(
+    node: ChainClient,
+    header: Header,
+    owners: Iterable<Address>,
+    budget: AskingBudget,
+  ): Promise<readonly Address[]>
+}
+
+/** Owners of one question for logs. */
+const OWNERS_ASKED_MAX = 200
+/** Up to so many groups of owners are asked for by name, with three questions each. */
+const GROUPS_MAX = 2
+/** Blocks of one question for settled trades, at first. */
+const RANGE_BLOCKS_MAX = 1_000
+
+const TRADE_SETTLED = topicOf(topicsOf(settlementAbi, ['TradeSettled']))
+const TRANSFER = topicOf(topicsOf(testUSDCAbi, ['Transfer']))
+const APPROVAL = topicOf(topicsOf(testUSDCAbi, ['Approval']))
+const SINGLE = topicOf(topicsOf(conditionalTokensAbi, ['TransferSingle']))
+const BATCH = topicOf(topicsOf(conditionalTokensAbi, ['TransferBatch']))
+const FOR_ALL = topicOf(topicsOf(conditionalTokensAbi, ['ApprovalForAll']))
+
+/** At which places of its topics an event of a token names who has it, had it or allowed it. */
+const OWNER_PLACES = new Map<Hex, readonly number[]>([
+  [TRANSFER, [1, 2]],
+  [APPROVAL, [1]],
+  [SINGLE, [2, 3]],
+  [BATCH, [2, 3]],
+  [FOR_ALL, [1]],
+])
+
+export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
+  const settlement = hexAddress(contracts.settlement)
+  const stablecoin = hexAddress(contracts.stablecoin)
+  const tokens = hexAddress(contracts.conditionalTokens)
+  const both = [stablecoin, tokens]
+  const ofTrades = { address: [settlement], topics: [[TRADE_SETTLED]] }
+  const bits = new Map<Address, readonly number[]>()
+
+  return {
+    async settledIn(node, header) {
+      if (header.isEmpty) return []
+      const bloom = bloomOf(header)
+      if (bloom !== undefined) {
+        if (!mayContain(bloom, settlement) || !mayContain(bloom, TRADE_SETTLED)) return []
+      }
+      return settledOf(await wholeLogs(node, header, ofTrades))
+    },
+
+    async settledBetween(node, { from, upTo }, budget) {
+      const settled: SettledTrade[] = []
+      let blocks = RANGE_BLOCKS_MAX
+      for (let start = from; start <= upTo; ) {
+        if (budget.left <= 0) return undefined
+        budget.left -= 1
+        const end = Math.min(start + blocks - 1, upTo)
+        const span = { fromBlock: hexOf(start), toBlock: hexOf(end) }
+        try {
+          settled.push(...settledOf(await logsOf(node, { ...span, ...ofTrades })))
+        } catch (error) {
+          // A single block that is too much for a node is not worth its receipts in a long past.
+          if (!isTooMuch(error)) throw error
+          if (blocks === 1) return undefined
+          blocks = Math.max(1, blocks >> 2)
+          continue
+        }
+        start = end + 1
+      }
+      return settled
+    },
+
+    async touchedIn(node, header, owners, budget) {
+      const perhaps = affirmed(header, owners)
+      if (perhaps.length === 0) return perhaps
+      const filters = filtersOf(perhaps)
+      if (filters.length > budget.left) return perhaps
+      budget.left -= filters.length
+      try {
+        const found = await Promise.all(
+          filters.map((filter) => logsOf(node, { blockHash: header.hash, ...filter })),
+        )
+        const named = new Set(found.flat().flatMap(namedIn))
+        return perhaps.filter((owner) => named.has(topicOfOwner(owner)))
+      } catch (error) {
+        if (isTooMuch(error)) return perhaps
+        throw error
+      }
+    },
+  }
+
+  /** Owners that the filter in the header does not rule out. */
+  function affirmed(header: Header, owners: Iterable<Address>): Address[] {
+    if (header.isEmpty) return []
+    const bloom = bloomOf(header)
+    if (bloom === undefined) return [...owners]
+    const has = (address: Hex, topics: readonly Hex[]): boolean =>
+      mayContain(bloom, address) && topics.some((topic) => mayContain(bloom, topic))
+    if (!has(stablecoin, [TRANSFER, APPROVAL]) && !has(tokens, [SINGLE, BATCH, FOR_ALL])) return []
+    const found: Address[] = []
+    for (const owner of owners) if (hasBits(bloom, ownerBits(owner))) found.push(owner)
+    return found
+  }
+
+  function ownerBits(owner: Address): readonly number[] {
+    const known = bits.get(owner)
+    if (known !== undefined) return known
+    if (bits.size >= BITS_KEPT_MAX) bits.clear()
+    const fresh = bitsOf(topicOfOwner(owner))
+    bits.set(owner, fresh)
+    return fresh
+  }
+
+  function filtersOf(owners: readonly Address[]): LogFilter[] {
+    if (owners.length > GROUPS_MAX * OWNERS_ASKED_MAX) {
+      return [{ address: both, topics: [[...OWNER_PLACES.keys()]] }]
+    }
+    const filters: LogFilter[] = []
+    for (let start = 0; start < owners.length; start += OWNERS_ASKED_MAX) {
+      const group = owners.slice(start, start + OWNERS_ASKED_MAX).map(topicOfOwner)
+      filters.push(
+        { address: both, topics: [[TRANSFER, APPROVAL, FOR_ALL], group] },
+        { address: both, topics: [[TRANSFER, SINGLE, BATCH], null, group] },
+        { address: [tokens], topics: [[SINGLE, BATCH], null, null, group] },
+      )
+    }
+    return filters
+  }
+
+  /** All of them, one way or the other. */
+  async function wholeLogs(
+    node: ChainClient,
+    header: Header,
+    filter: LogFilter,
+  ): Promise<ChainLog[]> {
+    try {
+      return await logsOf(node, { blockHash: header.hash, ...filter })
+    } catch (error) {
+      if (!isTooMuch(error)) throw error
+      const all = await receiptLogsOf(node, header)
+      if (all === undefined) throw inconsistent(`receipts of block ${header.number} are missing`)
+      return all
+    }
+  }
+
+  function settledOf(logs: readonly ChainLog[]): SettledTrade[] {
+    return logs.flatMap((log) => {
+      const event = log.address === contracts.settlement ? settlementEvent(log) : undefined
+      if (event?.type !== 'TradeSettled') return []
+      const { tradeKey, blockNumber: block, buyer, seller, buyHash, sellHash } = event
+      return [{ tradeKey, block, buyer, seller, buyOrderHash: buyHash, sellOrderHash: sellHash }]
+    })
+  }
+}
+
+/** Bits of owners that are remembered: three small numbers each. */
+const BITS_KEPT_MAX = 100_000
+
+/** The filter of a block with transactions, where it can be believed: some chains leave it empty always. */
+function bloomOf({ bloom }: Header): Hex | undefined {
+  return bloom === undefined || /^0x0*$/.test(bloom) ? undefined : bloom
+}
+
+/** Too long an answer, or a question that the node does not take. */
+function isTooMuch(error: unknown): boolean {
+  if (!(error instanceof Fault)) return false
+  return error.code === 'CHAIN_RANGE_TOO_LARGE' || error.code === 'CHAIN_REFUSED'
+}
+
+function namedIn({ topics }: ChainLog): string[] {
+  const places = OWNER_PLACES.get(topics[0] ?? '0x') ?? []
+  return places.flatMap((place) => topics[place] ?? [])
+}
+
+function topicOfOwner(owner: Address): Hex {
+  return `0x${owner.slice(2).padStart(64, '0')}`
+}
+
+function topicOf(topics: ReadonlyMap<string, string>): Hex {
+  const [topic] = topics.keys()
+  if (topic === undefined) throw new TypeError('the ABI lacks an event')
+  return topic as Hex
+}

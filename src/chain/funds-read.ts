@@ -1,0 +1,163 @@
+/**
+ * Funds of owners at one block, by many calls in one. The block is named by its hash (EIP-1898): the
+ * answers are of that very block, whichever node gives them. `CHAIN_BLOCK_GONE` says that the chain has
+ * another block there now, or none yet on this node: the reader asks again at a newer one.
+ */
+
+import { encodeFunctionData, type Hex } from 'viem'
+import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
+import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
+import { Fault } from '#domain/fault.ts'
+import {
+  type BlockPlace,
+  type ChainFunds,
+  type FundsQuestion,
+  type FundsToken,
+  STABLECOIN,
+} from '#domain/funds.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import type { Outcome } from '#domain/order.ts'
+import { headerOf } from './block-reads.ts'
+import { type Call, hexAddress } from './call.ts'
+import { asked, type ChainClient } from './clients.ts'
+import type { FundsContracts } from './funds-logs.ts'
+import { multicall } from './multicall.ts'
+import { positionIdOf } from './position-id.ts'
+
+/** Calls of one request: far below the gas that nodes allow one. */
+const CALLS_MAX = 400
+const REQUESTS_AT_ONCE = 4
+/** Ids of outcome tokens that are remembered; finding one takes a thousand times as long as a look. */
+const IDS_KEPT_MAX = 50_000
+
+export type CallReader = {
+  /** The words that view calls return at a block, in their order. */
+  wordsOf(calls: readonly Call[], at: BlockPlace): Promise<bigint[]>
+}
+
+export function makeCallReader(client: ChainClient, multicallAddress: Address): CallReader {
+  const batch = multicall(multicallAddress)
+
+  async function wordsOfPart(calls: readonly Call[], at: BlockPlace): Promise<bigint[]> {
+    const { to, data } = batch.aggregateCall(calls)
+    const request = { to: hexAddress(to), data, ...blockOf(at) }
+    const returned = await asked(client.viem.call(request)).catch((error: unknown) =>
+      refused(client, at, error),
+    )
+    const words = wordsIn(batch, returned.data)
+    if (words.length !== calls.length) {
+      throw new Fault('CHAIN_REFUSED', `the multicall contract at ${to} answers something else`, {
+        retryable: false,
+      })
+    }
+    return words
+  }
+
+  return {
+    async wordsOf(calls, at) {
+      const words: bigint[] = []
+      for (let start = 0; start < calls.length; start += CALLS_MAX * REQUESTS_AT_ONCE) {
+        const parts = Array.from({ length: REQUESTS_AT_ONCE }, (_, index) => {
+          const from = start + index * CALLS_MAX
+          return calls.slice(from, from + CALLS_MAX)
+        }).filter((part) => part.length > 0)
+        const answers = await Promise.all(parts.map((part) => wordsOfPart(part, at)))
+        for (const answer of answers) for (const word of answer) words.push(word)
+      }
+      return words
+    },
+  }
+}
+
+/** A node that refuses may lack the block, which is no news about the chain. */
+async function refused(client: ChainClient, at: BlockPlace, error: unknown): Promise<never> {
+  if (!(error instanceof Fault) || error.code !== 'CHAIN_REFUSED') throw error
+  if ((await headerOf(client, at.block))?.hash === at.blockHash) throw error
+  throw new Fault('CHAIN_BLOCK_GONE', `block ${at.block} is another one now`, {
+    retryable: true,
+    cause: error,
+  })
+}
+
+function blockOf({ blockHash }: BlockPlace) {
+  return { blockHash: blockHash as Hex, requireCanonical: true } as const
+}
+
+function wordsIn(batch: ReturnType<typeof multicall>, returned: Hex = '0x'): bigint[] {
+  try {
+    return batch.resultsOf(returned).map((result) => {
+      if (!result.ok || result.returned.length !== 66) throw new TypeError('no word')
+      return BigInt(result.returned)
+    })
+  } catch {
+    // Nothing that is a multicall contract answers like this.
+    return []
+  }
+}
+
+/** Asks for funds of owners. */
+export function makeFundsRead(
+  reader: CallReader,
+  contracts: FundsContracts,
+): (questions: readonly FundsQuestion[], at: BlockPlace) => Promise<ChainFunds[]> {
+  const { stablecoin, conditionalTokens, settlement } = contracts
+  const ids = new Map<FundsToken, bigint>()
+
+  function idOf(token: FundsToken): bigint {
+    const known = ids.get(token)
+    if (known !== undefined) return known
+    const [marketId, outcome] = token.split('/')
+    const id = BigInt(positionIdOf(stablecoin, marketId as MarketId, Number(outcome) as Outcome))
+    if (ids.size >= IDS_KEPT_MAX) ids.clear()
+    ids.set(token, id)
+    return id
+  }
+
+  function callsOf(owner: Address, tokens: readonly FundsToken[]): Call[] {
+    const who = hexAddress(owner)
+    const spender = hexAddress(settlement)
+    const coin = (data: Hex): Call => ({ to: stablecoin, data })
+    const shares = (data: Hex): Call => ({ to: conditionalTokens, data })
+    return [
+      coin(encodeFunctionData({ abi: testUSDCAbi, functionName: 'balanceOf', args: [who] })),
+      coin(
+        encodeFunctionData({ abi: testUSDCAbi, functionName: 'allowance', args: [who, spender] }),
+      ),
+      shares(
+        encodeFunctionData({
+          abi: conditionalTokensAbi,
+          functionName: 'isApprovedForAll',
+          args: [who, spender],
+        }),
+      ),
+      ...tokens.map((token) =>
+        shares(
+          encodeFunctionData({
+            abi: conditionalTokensAbi,
+            functionName: 'balanceOf',
+            args: [who, idOf(token)],
+          }),
+        ),
+      ),
+    ]
+  }
+
+  return async (questions, at) => {
+    const asked = questions.map(({ owner, tokens }) => ({
+      owner,
+      tokens: [...new Set(tokens)].filter((token) => token !== STABLECOIN),
+    }))
+    const calls = asked.flatMap(({ owner, tokens }) => callsOf(owner, tokens))
+    const words = await reader.wordsOf(calls, at)
+    let place = 0
+    const next = (): bigint => words[place++] ?? 0n
+    return asked.map(({ owner, tokens }) => ({
+      owner,
+      block: at.block,
+      balance: next(),
+      allowance: next(),
+      isApproved: next() !== 0n,
+      tokens: new Map(tokens.map((token) => [token, next()])),
+    }))
+  }
+}

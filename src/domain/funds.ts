@@ -1,0 +1,78 @@
+/**
+ * What orders and trades need of their traders, and what a chain says that traders have. A need is of
+ * one token: the stablecoin for a buy, the token of its outcome for a sell. Sums are `bigint`.
+ */
+
+import type { Address, MarketId, OrderHash } from './ids.ts'
+import type { Outcome } from './order.ts'
+
+export const STABLECOIN = 'stablecoin'
+
+/** The stablecoin of a chain, or the token of an outcome of a market there. */
+export type FundsToken = typeof STABLECOIN | `${MarketId}/${Outcome}`
+
+export function outcomeToken(marketId: MarketId, outcome: Outcome): FundsToken {
+  return `${marketId}/${outcome}`
+}
+
+/** A block by number and hash, so that a reader asks for that very block. */
+export type BlockPlace = { readonly block: number; readonly blockHash: string }
+
+/** What a chain says of an owner at a block. */
+export type ChainFunds = {
+  readonly owner: Address
+  readonly block: number
+  /** Stablecoin, and how much of it the settlement contract may take. */
+  readonly balance: bigint
+  readonly allowance: bigint
+  /** Whether the settlement contract may move the owner's outcome tokens. */
+  readonly isApproved: boolean
+  /** Of the outcome tokens that were asked for. */
+  readonly tokens: ReadonlyMap<FundsToken, bigint>
+}
+
+export type FundsQuestion = { readonly owner: Address; readonly tokens: readonly FundsToken[] }
+
+/** A trade that a chain has settled. */
+export type SettledTrade = {
+  readonly tradeKey: string
+  readonly block: number
+  readonly buyer: Address
+  readonly seller: Address
+  readonly buyOrderHash: OrderHash
+  readonly sellOrderHash: OrderHash
+}
+
+/** What happened on a chain between two looks at it. */
+export type FundsStep = BlockPlace & {
+  /** Every trade of these blocks, whoever is watched. */
+  readonly settled: readonly SettledTrade[]
+  /** Owners among the watched whose funds may have changed. */
+  readonly touched: readonly Address[]
+  /**
+   * Set when blocks were replaced: whatever was read at this block or later is void. 0 when it is not known
+   * what happened since the last step: it is as if this one were the first.
+   */
+  readonly rewoundTo?: number
+}
+
+/** How a chain is asked about funds. Each throws a fault when the chain cannot be read. */
+export type FundsChain = {
+  readonly chainId: number
+  /**
+   * The newest block, and what has happened up to it since the last step; the first has only the block. One
+   * at a time. Who comes to be watched while it runs is not told of, so a read of him at an earlier block is
+   * to be done again.
+   */
+  step(watched: ReadonlySet<Address>): Promise<FundsStep>
+  /**
+   * Funds of owners at a block of a step, in the order of the questions. The fault `CHAIN_BLOCK_GONE` says
+   * that the block was replaced, or is not on this node yet: the next step has another.
+   */
+  read(questions: readonly FundsQuestion[], at: BlockPlace): Promise<ChainFunds[]>
+  /** Which trades were settled by then: for those that were pending before the first step. */
+  settledOf(
+    trades: readonly Pick<SettledTrade, 'tradeKey' | 'buyOrderHash' | 'sellOrderHash'>[],
+    at: BlockPlace,
+  ): Promise<boolean[]>
+}

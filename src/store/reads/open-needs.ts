@@ -1,0 +1,318 @@
+/**
+ * What is open and pending, for accounts that start: how far the database has come with each partition,
+ * the markets that can still say something, their open orders, the trades that the chain has not decided
+ * about. All of it is of one snapshot, so that the logs can be read on from the checkpoints; it comes in
+ * pages, so that no more than one of them lies beside what the reader makes of it.
+ */
+
+import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import { tradeId } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import type { Outcome, Side } from '#domain/order.ts'
+import type { Trade } from '#domain/trade.ts'
+import { type Database, read, sqlConnection } from '../engine/database.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
+import { snapshot } from '../engine/snapshot.ts'
+import type { Statements } from '../engine/statements.ts'
+import type { Checkpoint } from '../projection/checkpoints.ts'
+import { tradeKey } from '../projection/columns.ts'
+
+export type NeedsMarket = {
+  readonly marketId: MarketId
+  readonly chainId: number
+  readonly closed: boolean
+}
+
+export type NeedsOrder = {
+  readonly orderHash: OrderHash
+  readonly marketId: MarketId
+  readonly trader: Address
+  readonly side: Side
+  readonly outcome: Outcome
+  readonly price: Price
+  readonly remaining: Shares
+  /** Whether it travels with a permit. */
+  readonly permit: boolean
+  readonly placedAtMs: number
+}
+
+export type NeedsTrade = Pick<
+  Trade,
+  | 'tradeId'
+  | 'marketId'
+  | 'outcome'
+  | 'price'
+  | 'size'
+  | 'buyer'
+  | 'seller'
+  | 'buyOrderHash'
+  | 'sellOrderHash'
+> & {
+  readonly chainId: number
+  /** What the buyer pays. */
+  readonly cost: number
+  /** Whether its buy order travels with a permit. */
+  readonly permit: boolean
+}
+
+/** A page has one kind of thing. A market comes before its orders and trades. */
+export type NeedsPage =
+  | { readonly checkpoints: readonly Checkpoint[] }
+  | { readonly markets: readonly NeedsMarket[] }
+  | { readonly orders: readonly NeedsOrder[] }
+  | { readonly trades: readonly NeedsTrade[] }
+
+export type OpenNeedsOptions = {
+  /** Markets that closed at this time or later are told of as well: a reorg may take back their trades. */
+  readonly closedSinceMs: number
+  /** Rows of one page. */
+  readonly pageMax?: number
+}
+
+const PAGE_MAX = 5_000
+/** Markets whose orders one statement asks for. */
+const MARKETS_ASKED_MAX = 100
+
+/** Hands over the pages in turn. It never runs twice: after a fault the reader begins anew. */
+export async function openNeeds(
+  database: Database,
+  { closedSinceMs, pageMax = PAGE_MAX }: OpenNeedsOptions,
+  take: (page: NeedsPage) => void | Promise<void>,
+): Promise<void> {
+  await snapshot(database, async (statements) => {
+    await take({ checkpoints: await checkpointsOf(statements) })
+    const open: Buffer[] = []
+    const told = new Set<string>()
+    let after: Buffer | undefined = Buffer.alloc(0)
+    while (after !== undefined) {
+      const rows: MarketRowRead[] = await marketsAfter(statements, after, {
+        closedSinceMs,
+        pageMax,
+      })
+      const markets = rows.map(marketOf)
+      for (const [index, { marketId, closed }] of markets.entries()) {
+        told.add(marketId)
+        const row = rows[index]
+        if (!closed && row !== undefined) open.push(row.market_id)
+      }
+      if (markets.length > 0) await take({ markets })
+      after = rows.length < pageMax ? undefined : rows.at(-1)?.market_id
+    }
+    await pendingTrades(statements, pageMax, async (trades) => {
+      // A market that is closed for long can still have trades that wait for their chain.
+      const missing = new Set(
+        trades.map(({ marketId }) => marketId).filter((marketId) => !told.has(marketId)),
+      )
+      if (missing.size > 0) {
+        const markets = await marketsOf(statements, [...missing])
+        for (const { marketId } of markets) told.add(marketId)
+        await take({ markets })
+      }
+      await take({ trades })
+    })
+    await openOrders(statements, open, pageMax, async (orders) => take({ orders }))
+  })
+}
+
+/** Those of the trades that are known, whatever has become of them, in no particular order. */
+export async function tradeNeeds(
+  database: Database,
+  { tradeIds }: { readonly tradeIds: readonly TradeId[] },
+): Promise<NeedsTrade[]> {
+  if (tradeIds.length === 0) return []
+  const values = tradeIds.flatMap((id) => {
+    const { marketId, sequence, fillIndex } = tradeKey(id)
+    return [bytesOf(marketId), sequence, fillIndex]
+  })
+  const row = database.address.dialect === 'sqlite' ? 'rowid' : 'row_no'
+  const wanted = tradeIds.map(() => '(market_id = ? and seq = ? and fill_index = ?)').join(' or ')
+  const rows = await read(database, () =>
+    sqlConnection(database).execute<TradeNeedRow[]>(tradesWhere(wanted, row), values, 'all'),
+  )
+  return rows.map(tradeOf)
+}
+
+async function checkpointsOf({ all }: Statements): Promise<Checkpoint[]> {
+  const rows = await all<{ log_partition: number; log_offset: number | string }>(
+    'select log_partition, log_offset from checkpoints order by log_partition',
+    [],
+  )
+  return rows.map((row) => ({ partition: row.log_partition, offset: Number(row.log_offset) }))
+}
+
+type MarketRowRead = {
+  readonly market_id: Buffer
+  readonly chain_id: number | string
+  readonly close_reason: string | null
+}
+
+function marketsAfter(
+  { all }: Statements,
+  after: Buffer,
+  { closedSinceMs, pageMax }: Required<OpenNeedsOptions>,
+): Promise<MarketRowRead[]> {
+  return all<MarketRowRead>(
+    `select market_id, chain_id, close_reason from markets
+      where market_id > ? and (close_reason is null or closed_at_ms >= ?)
+      order by market_id limit ?`,
+    [after, closedSinceMs, pageMax],
+  )
+}
+
+async function marketsOf(
+  { all }: Statements,
+  marketIds: readonly MarketId[],
+): Promise<NeedsMarket[]> {
+  const rows = await all<MarketRowRead>(
+    `select market_id, chain_id, close_reason from markets
+      where market_id in (${marketIds.map(() => '?')})`,
+    marketIds.map(bytesOf),
+  )
+  return rows.map(marketOf)
+}
+
+function marketOf({ market_id, chain_id, close_reason }: MarketRowRead): NeedsMarket {
+  return {
+    marketId: hexOf(market_id) as MarketId,
+    chainId: Number(chain_id),
+    closed: close_reason !== null,
+  }
+}
+
+type TradeNeedRow = {
+  readonly market_id: Buffer
+  readonly seq: number | string
+  readonly fill_index: number
+  readonly chain_id: number | string
+  readonly outcome: Outcome
+  readonly price_e6: Price
+  readonly size_e6: number | string
+  readonly cost_e6: number | string
+  readonly buyer: Buffer
+  readonly seller: Buffer
+  readonly buy_order_hash: Buffer
+  readonly sell_order_hash: Buffer
+  readonly matched_at_ms: number | string
+  readonly has_permit: number
+  readonly place: number | string
+}
+
+/** The permit is looked up for the rows that are found, not joined: the order of an index stays. */
+function tradesWhere(wanted: string, row: string): string {
+  return `select market_id, seq, fill_index, chain_id, outcome, price_e6, size_e6, cost_e6, buyer, seller,
+      buy_order_hash, sell_order_hash, matched_at_ms, ${row} as place,
+      exists(select 1 from orders
+        where orders.order_hash = trades.buy_order_hash and orders.permit is not null) as has_permit
+    from trades where ${wanted}`
+}
+
+function tradeOf(row: TradeNeedRow): NeedsTrade {
+  const marketId = hexOf(row.market_id) as MarketId
+  return {
+    tradeId: tradeId(marketId, Number(row.seq), row.fill_index),
+    marketId,
+    chainId: Number(row.chain_id),
+    outcome: row.outcome,
+    price: row.price_e6,
+    size: Number(row.size_e6) as Shares,
+    cost: Number(row.cost_e6),
+    buyer: hexOf(row.buyer) as Address,
+    seller: hexOf(row.seller) as Address,
+    buyOrderHash: hexOf(row.buy_order_hash) as OrderHash,
+    sellOrderHash: hexOf(row.sell_order_hash) as OrderHash,
+    permit: Number(row.has_permit) === 1,
+  }
+}
+
+/** All of them, the oldest first. */
+async function pendingTrades(
+  { all, isMysql }: Statements,
+  pageMax: number,
+  take: (trades: NeedsTrade[]) => Promise<void>,
+): Promise<void> {
+  const row = isMysql ? 'row_no' : 'rowid'
+  let last: TradeNeedRow | undefined
+  do {
+    // The bound on the time alone is what the index serves; the rest skips one millisecond.
+    const later =
+      last === undefined
+        ? ''
+        : `and matched_at_ms >= ? and (matched_at_ms > ? or seq > ? or (seq = ?
+            and (fill_index > ? or (fill_index = ? and ${row} > ?))))`
+    const place =
+      last === undefined
+        ? []
+        : [
+            ...[last.matched_at_ms, last.matched_at_ms, last.seq, last.seq],
+            ...[last.fill_index, last.fill_index, last.place],
+          ]
+    const rows: TradeNeedRow[] = await all(
+      `${tradesWhere(`pending = 1 ${later}`, row)}
+        order by matched_at_ms, seq, fill_index, ${row} limit ?`,
+      [...place, pageMax],
+    )
+    if (rows.length > 0) await take(rows.map(tradeOf))
+    last = rows.length < pageMax ? undefined : rows.at(-1)
+  } while (last !== undefined)
+}
+
+type OrderNeedRow = {
+  readonly order_hash: Buffer
+  readonly market_id: Buffer
+  readonly trader: Buffer
+  readonly side: Side
+  readonly outcome: Outcome
+  readonly price_e6: Price
+  readonly remaining_e6: number | string
+  readonly has_permit: number
+  readonly placed_at_ms: number | string
+  readonly place: number | string
+}
+
+/**
+ * The open orders of these markets. A page that is full ends somewhere in a market: that market is read to
+ * its end before the next ones.
+ */
+async function openOrders(
+  { all, isMysql }: Statements,
+  markets: readonly Buffer[],
+  pageMax: number,
+  take: (orders: NeedsOrder[]) => Promise<void>,
+): Promise<void> {
+  const row = isMysql ? 'row_no' : 'rowid'
+  let next = 0
+  let within: { readonly market: Buffer; readonly place: number | string } | undefined
+  while (next < markets.length || within !== undefined) {
+    const asked: readonly Buffer[] =
+      within === undefined ? markets.slice(next, next + MARKETS_ASKED_MAX) : [within.market]
+    const rows: OrderNeedRow[] = await all(
+      `select order_hash, market_id, trader, side, outcome, price_e6, remaining_e6, placed_at_ms,
+          permit is not null as has_permit, ${row} as place
+        from orders where market_id in (${asked.map(() => '?')}) and status = 'open'
+          ${within === undefined ? '' : `and ${row} > ?`}
+        order by market_id, ${row} limit ?`,
+      [...asked, ...(within === undefined ? [] : [within.place]), pageMax],
+    )
+    if (rows.length > 0) await take(rows.map(orderOf))
+    const last = rows.length < pageMax ? undefined : rows.at(-1)
+    if (within === undefined) {
+      const at = last === undefined ? -1 : asked.findIndex((id) => id.equals(last.market_id))
+      next += last === undefined ? asked.length : at + 1
+    }
+    within = last === undefined ? undefined : { market: last.market_id, place: last.place }
+  }
+}
+
+function orderOf(row: OrderNeedRow): NeedsOrder {
+  return {
+    orderHash: hexOf(row.order_hash) as OrderHash,
+    marketId: hexOf(row.market_id) as MarketId,
+    trader: hexOf(row.trader) as Address,
+    side: row.side,
+    outcome: row.outcome,
+    price: row.price_e6,
+    remaining: Number(row.remaining_e6) as Shares,
+    permit: Number(row.has_permit) === 1,
+    placedAtMs: Number(row.placed_at_ms),
+  }
+}

@@ -1,0 +1,438 @@
+/** What a real chain says of funds: whom a block touches, what it settles, and what owners have at it. */
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type { HDAccount } from 'viem/accounts'
+import { makeChainClient } from '#chain/clients.ts'
+import { makeFundsChain } from '#chain/funds-chain.ts'
+import { Fault } from '#domain/fault.ts'
+import { type FundsStep, outcomeToken } from '#domain/funds.ts'
+import { type Address, type MarketId, type OrderHash, toAddress } from '#domain/ids.ts'
+import { MAX_UINT256, UNIT } from '../contracts/support/world.ts'
+import { openTestChain } from '../support/chain.ts'
+import { startRpcProxy } from '../support/rpc-proxy.ts'
+
+const of = (account: { address: string }): Address => toAddress(account.address)
+
+/** A chain where Ann has stablecoin and Bob shares, looked at through a proxy. */
+async function fundsWorld() {
+  const world = await openTestChain()
+  const { ann, bob, carol, chain, collateral, conditionalTokens } = world
+  const { id } = await world.createMarket()
+  await world.fund(ann, { collateral: 1_000n * UNIT })
+  await world.fund(bob, { shares: 500n * UNIT, market: id })
+  const proxy = await startRpcProxy(world.url)
+  const addresses = Object.fromEntries(
+    Object.entries(world.contracts).map(([name, address]) => [name, toAddress(address)]),
+  ) as { [Name in keyof typeof world.contracts]: Address }
+  /** A reader that has made its first step. */
+  async function reader() {
+    const client = makeChainClient({
+      chainId: chain.id,
+      rpcUrls: [proxy.url],
+      budgetMs: 0,
+      timeoutMs: 30_000,
+    })
+    const funds = makeFundsChain({ client, contracts: addresses })
+    const first = await funds.step(watched())
+    assert.deepEqual([first.settled, first.touched, first.rewoundTo], [[], [], undefined])
+    return funds
+  }
+  const watched = (...more: Address[]) => new Set<Address>([of(ann), of(bob), ...more])
+  return {
+    ...world,
+    proxy,
+    reader,
+    watched,
+    marketId: id as string as MarketId,
+    pay: (from: HDAccount, to: { address: string }, amount = 1n) =>
+      chain.send(from, collateral, 'transfer', [to.address as `0x${string}`, amount]),
+    give: async (from: HDAccount, to: { address: string }, amount = 1n) =>
+      chain.send(from, conditionalTokens, 'safeTransferFrom', [
+        ...([from.address, to.address as `0x${string}`] as const),
+        await world.positionId(id, 0),
+        amount,
+        '0x',
+      ]),
+    trade: async (size = UNIT) => {
+      const buy = await world.buy(ann, id, { price: 400_000n, size })
+      const sell = await world.sell(bob, id, { price: 400_000n, size })
+      const verdict = await world.trade(buy, sell)
+      assert.equal(verdict.settled, true)
+      return {
+        tradeKey: verdict.tradeId as string,
+        block: await world.height(),
+        buyer: of(ann),
+        seller: of(bob),
+        buyOrderHash: world.hashOrder(buy.order) as string as OrderHash,
+        sellOrderHash: world.hashOrder(sell.order) as string as OrderHash,
+      }
+    },
+    /** Requests of a step, by method; the chain id is asked once only. */
+    async counted(step: () => Promise<FundsStep>): Promise<[FundsStep, Record<string, number>]> {
+      proxy.requests.clear()
+      const answer = await step()
+      return [answer, Object.fromEntries(proxy.requests)]
+    },
+    stranger: carol,
+  }
+}
+
+let world: Awaited<ReturnType<typeof fundsWorld>>
+before(async () => {
+  world = await fundsWorld()
+})
+after(async () => {
+  await world.proxy.close()
+  await world.close()
+})
+
+const touchedBy = ({ touched }: FundsStep): Address[] => [...touched].sort()
+
+test('funds are read as they are at a block', async (t) => {
+  const { ann, bob, stranger, chain, collateral, conditionalTokens, settlement, marketId } = world
+  const funds = await world.reader()
+  const at = await funds.step(world.watched())
+  const yes = outcomeToken(marketId, 0)
+  const no = outcomeToken(marketId, 1)
+
+  await t.test('to the last unit, whatever has happened since', async () => {
+    const large = 2n ** 255n + 1n
+    await chain.send(ann, collateral, 'approve', [settlement.address, large])
+    await world.give(bob, stranger, 7n)
+    await chain.send(bob, conditionalTokens, 'setApprovalForAll', [settlement.address, false])
+    const later = await funds.step(world.watched())
+    const questions = [
+      { owner: of(bob), tokens: [yes, no, yes] },
+      { owner: of(ann), tokens: [yes] },
+      { owner: of(stranger), tokens: [] },
+    ]
+    const before = await funds.read(questions, at)
+    const after = await funds.read(questions, later)
+    assert.deepEqual(before, [
+      {
+        owner: of(bob),
+        block: at.block,
+        balance: 0n,
+        allowance: MAX_UINT256,
+        isApproved: true,
+        tokens: new Map([
+          [yes, 500n * UNIT],
+          [no, 500n * UNIT],
+        ]),
+      },
+      {
+        owner: of(ann),
+        block: at.block,
+        balance: 1_000n * UNIT,
+        allowance: MAX_UINT256,
+        isApproved: true,
+        tokens: new Map([[yes, 0n]]),
+      },
+      {
+        owner: of(stranger),
+        block: at.block,
+        balance: 0n,
+        allowance: 0n,
+        isApproved: false,
+        tokens: new Map(),
+      },
+    ])
+    assert.deepEqual(
+      after.map(({ block, allowance, isApproved, tokens }) => [
+        ...[block, allowance, isApproved, tokens.get(yes)],
+      ]),
+      [
+        [later.block, MAX_UINT256, false, 500n * UNIT - 7n],
+        [later.block, large, true, 0n],
+        [later.block, 0n, false, undefined],
+      ],
+    )
+    await chain.send(bob, conditionalTokens, 'setApprovalForAll', [settlement.address, true])
+  })
+
+  await t.test('of many owners in a few requests', async () => {
+    const owners = Array.from({ length: 300 }, (_, index) =>
+      index === 250 ? of(ann) : toAddress(`0xbb${index.toString(16).padStart(38, '0')}`),
+    )
+    world.proxy.requests.clear()
+    const found = await funds.read(
+      owners.map((owner) => ({ owner, tokens: [yes] })),
+      at,
+    )
+    assert.deepEqual(
+      found.map(({ owner }) => owner),
+      owners,
+    )
+    assert.deepEqual(
+      found.flatMap(({ balance }, index) => (balance === 0n ? [] : [index])),
+      [250],
+    )
+    assert.deepEqual(Object.fromEntries(world.proxy.requests), { eth_call: 3 })
+    assert.deepEqual(await funds.read([], at), [])
+  })
+
+  await t.test('a contract that is no multicall is a fault of its own', async () => {
+    const client = makeChainClient({ chainId: chain.id, rpcUrls: [world.url] })
+    for (const address of [of(stranger), toAddress(collateral.address)]) {
+      const contracts = { ...world.contracts, multicall: address }
+      const wrong = makeFundsChain({
+        client,
+        contracts: {
+          settlement: toAddress(contracts.settlement),
+          conditionalTokens: toAddress(contracts.conditionalTokens),
+          stablecoin: toAddress(contracts.stablecoin),
+          multicall: contracts.multicall,
+        },
+      })
+      await assert.rejects(
+        wrong.read([{ owner: of(ann), tokens: [] }], at),
+        (error) => error instanceof Fault && error.code === 'CHAIN_REFUSED' && !error.retryable,
+      )
+    }
+  })
+})
+
+test('a chain tells whose funds changed', async (t) => {
+  const { ann, bob, stranger, chain, collateral, conditionalTokens, settlement } = world
+  const { watched, counted, proxy, marketId } = world
+  const funds = await world.reader()
+  const step = () => funds.step(watched())
+
+  await t.test('a step costs one request when there is no block, or an empty one', async () => {
+    const [same, first] = await counted(step)
+    assert.deepEqual([same.touched, first], [[], { eth_getBlockByNumber: 1 }])
+    // Mined by the clock, since a block that the node only reserves names no parent.
+    await world.warp(1)
+    const [empty, second] = await counted(step)
+    assert.equal(empty.block, await world.height())
+    assert.deepEqual([empty.touched, second], [[], { eth_getBlockByNumber: 1 }])
+  })
+
+  await t.test('what moves or allows stablecoin or shares touches its owner', async () => {
+    const permit = await world.usdcPermit(ann, settlement.address, 5n * UNIT)
+    const approval = await world.signApproval(bob, settlement.address, true)
+    const positionId = await world.positionId(marketId as `0x${string}`, 1)
+    const steps: [who: HDAccount, what: () => Promise<unknown>][] = [
+      [ann, () => world.pay(ann, stranger, 20n)],
+      [ann, () => world.pay(stranger, ann)],
+      [ann, () => chain.send(ann, collateral, 'approve', [settlement.address, MAX_UINT256])],
+      [
+        ann,
+        () => {
+          const { owner, value, deadline, v, r, s } = permit
+          return chain.send(stranger, collateral, 'permit', [
+            ...([owner, settlement.address, value, deadline, v, r, s] as const),
+          ])
+        },
+      ],
+      [bob, () => world.give(bob, stranger, 20n)],
+      [bob, () => world.give(stranger, bob)],
+      [
+        bob,
+        () =>
+          chain.send(bob, conditionalTokens, 'safeBatchTransferFrom', [
+            ...([bob.address, stranger.address, [positionId], [1n], '0x'] as const),
+          ]),
+      ],
+      [
+        bob,
+        () => chain.send(bob, conditionalTokens, 'setApprovalForAll', [settlement.address, false]),
+      ],
+      [
+        bob,
+        () => {
+          const { deadline, v, r, s } = approval
+          return chain.send(stranger, conditionalTokens, 'setApprovalForAllWithPermit', [
+            ...([bob.address, settlement.address, true, deadline, v, r, s] as const),
+          ])
+        },
+      ],
+    ]
+    for (const [index, [who, what]] of steps.entries()) {
+      await what()
+      assert.deepEqual(touchedBy(await step()), [of(who)], `step ${index}`)
+    }
+  })
+
+  await t.test('strangers touch nobody, and cost no question', async () => {
+    await world.pay(stranger, { address: `0x${'5'.repeat(40)}` })
+    const [quiet, asked] = await counted(step)
+    assert.deepEqual([quiet.touched, quiet.settled], [[], []])
+    assert.deepEqual(asked, { eth_getBlockByNumber: 1 })
+  })
+
+  await t.test('a settled trade is told with one question, and touches both', async () => {
+    await chain.send(ann, collateral, 'approve', [settlement.address, MAX_UINT256])
+    await step()
+    const trade = await world.trade()
+    const [settled, asked] = await counted(step)
+    assert.deepEqual(settled.settled, [trade])
+    assert.deepEqual(touchedBy(settled), [of(ann), of(bob)].sort())
+    assert.deepEqual(asked, { eth_getBlockByNumber: 1, eth_getLogs: 1 })
+    assert.deepEqual((await step()).settled, [], 'and only once')
+    const unknown = { ...trade, tradeKey: `0x${'9'.repeat(64)}` }
+    assert.deepEqual(await funds.settledOf([unknown, trade], settled), [false, true])
+    const { number, hash } = await world.publicClient.getBlock({
+      blockNumber: BigInt(trade.block - 1),
+    })
+    const before = { block: Number(number), blockHash: hash }
+    assert.deepEqual(await funds.settledOf([trade], before), [false])
+  })
+
+  await t.test('several blocks are told together, the newest as the place', async () => {
+    const trade = await world.trade()
+    await world.pay(ann, stranger)
+    await world.mine(3)
+    const together = await step()
+    assert.equal(together.block, await world.height())
+    assert.deepEqual(together.settled, [trade])
+    assert.deepEqual(touchedBy(together), [of(ann), of(bob)].sort())
+  })
+
+  await t.test('after many blocks all are touched, and trades are still found', async () => {
+    const trade = await world.trade()
+    await world.mine(40)
+    proxy.faults = { rangeMax: 7 }
+    const long = await step()
+    proxy.faults = {}
+    assert.deepEqual([long.settled, long.rewoundTo], [[trade], undefined])
+    assert.deepEqual(touchedBy(long), [of(ann), of(bob)].sort())
+  })
+
+  await t.test('after more than can be asked for, nothing before is known', async () => {
+    await world.trade()
+    await world.mine(120)
+    proxy.faults = { rangeMax: 1 }
+    const anew = await step()
+    proxy.faults = {}
+    assert.deepEqual([anew.settled, anew.touched, anew.rewoundTo], [[], [], 0])
+    assert.equal(anew.block, await world.height())
+    assert.equal((await step()).rewoundTo, undefined)
+  })
+
+  await t.test('a node that caps its answers, under the spam of strangers', async () => {
+    await world.automine(false)
+    for (let index = 0; index < 12; index++) {
+      for (const to of [ann, bob]) {
+        await chain.request('eth_sendTransaction', [
+          {
+            from: stranger.address,
+            to: collateral.address,
+            gas: '0x186a0',
+            data: `0xa9059cbb${to.address.slice(2).toLowerCase().padStart(64, '0')}${'0'.repeat(64)}`,
+          },
+        ])
+      }
+    }
+    await world.mine()
+    await world.automine(true)
+    proxy.faults = { resultsMax: 5 }
+    const other = toAddress(`0x${'6'.repeat(40)}`)
+    const spam = await funds.step(watched(other))
+    assert.deepEqual(touchedBy(spam), [of(ann), of(bob)].sort(), 'the filter rules others out')
+
+    // Settled trades are read from receipts then.
+    proxy.faults = { resultsMax: 0 }
+    const trade = await world.trade()
+    const settled = await step()
+    proxy.faults = {}
+    assert.deepEqual(settled.settled, [trade])
+  })
+
+  await t.test('filters that say nothing, or everything, are asked behind', async () => {
+    const crowd = Array.from({ length: 500 }, (_, index) =>
+      toAddress(`0xaa${index.toString(16).padStart(38, '0')}`),
+    )
+    for (const blooms of ['zero', 'full'] as const) {
+      for (const others of [[], crowd]) {
+        proxy.faults = { blooms }
+        await world.give(stranger, bob)
+        const given = await funds.step(watched(...others))
+        assert.deepEqual(touchedBy(given), [of(bob)], `${blooms} among ${others.length}`)
+        const trade = await world.trade()
+        assert.deepEqual((await funds.step(watched(...others))).settled, [trade])
+        // Too many logs for the node, and no filter that would help: everybody may be touched.
+        await world.pay(stranger, ann)
+        proxy.faults = { blooms, resultsMax: 0 }
+        const everybody = await funds.step(watched(...others))
+        assert.equal(everybody.touched.length, 2 + others.length)
+        proxy.faults = {}
+      }
+    }
+  })
+
+  await t.test('a node that cannot be reached is a fault, and nothing is lost by it', async () => {
+    const { block } = await step()
+    await world.pay(ann, stranger)
+    for (const faults of [
+      { down: true },
+      { error: { code: -32_603, message: 'Internal error' }, errorMethods: ['eth_getLogs'] },
+    ]) {
+      proxy.faults = faults
+      await assert.rejects(step(), (error) => {
+        return error instanceof Fault && error.code === 'CHAIN_UNAVAILABLE' && error.retryable
+      })
+    }
+    const { hash } = await world.publicClient.getBlock()
+    proxy.faults = { down: true }
+    await assert.rejects(
+      funds.read([{ owner: of(ann), tokens: [] }], { block, blockHash: hash }),
+      (error) => error instanceof Fault && error.code === 'CHAIN_UNAVAILABLE',
+    )
+    proxy.faults = {}
+    const after = await step()
+    assert.deepEqual([after.block, touchedBy(after)], [block + 1, [of(ann)]])
+  })
+})
+
+test('a chain whose blocks are replaced', async (t) => {
+  const { ann, bob, stranger, watched, proxy } = world
+  const funds = await world.reader()
+  const step = () => funds.step(watched())
+
+  await t.test('says from where on, and what the new blocks hold', async () => {
+    const { block } = await step()
+    const held = await world.balance(ann.address)
+    const back = await world.fork()
+    await world.trade()
+    await world.pay(ann, stranger)
+    const gone = await step()
+    assert.equal(gone.settled.length, 1)
+    await back(0)
+    const again = await step()
+    assert.deepEqual([again.block, again.rewoundTo], [gone.block, block + 1])
+    assert.notEqual(again.blockHash, gone.blockHash)
+    assert.deepEqual(again.settled, [])
+    await assert.rejects(
+      funds.read([{ owner: of(ann), tokens: [] }], gone),
+      (error) => error instanceof Fault && error.code === 'CHAIN_BLOCK_GONE' && error.retryable,
+    )
+    const [found] = await funds.read([{ owner: of(ann), tokens: [] }], again)
+    assert.equal(found?.balance, held)
+  })
+
+  await t.test('a trade that is mined again is told again, at its new block', async () => {
+    const { block } = await step()
+    const back = await world.fork()
+    await world.mine(3)
+    await step()
+    await back(1)
+    const trade = await world.trade()
+    const again = await step()
+    assert.deepEqual([again.rewoundTo, again.settled], [block + 1, [trade]])
+    assert.deepEqual(touchedBy(again), [of(ann), of(bob)].sort())
+  })
+
+  await t.test('a node that lags changes nothing, unless it stays', async () => {
+    await step()
+    await world.mine(2)
+    const newest = await step()
+    proxy.faults = { staleHead: newest.block - 2 }
+    for (let index = 0; index < 5; index++) assert.deepEqual(await step(), newest)
+    const settled = await step()
+    assert.deepEqual([settled.block, settled.rewoundTo], [newest.block - 2, newest.block - 1])
+    proxy.faults = {}
+    const after = await step()
+    assert.deepEqual([after.block, after.rewoundTo], [newest.block, undefined])
+  })
+})
