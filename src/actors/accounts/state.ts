@@ -240,6 +240,7 @@ export type AccountsRules = {
   /** Owners without anything open whose funds are kept in mind, per chain. */
   readonly idleMax: number
   readonly promisesMax: number
+  /** Callers who wait for funds to be read, in all and for one owner. */
   readonly waitingMax: number
   readonly waitingPerOwnerMax: number
 }
@@ -280,6 +281,7 @@ export type Account = {
   reading: boolean
   /** Whether it is in the list of those that were changed by the message under way. */
   changed: boolean
+  /** Open orders that sell. */
   sales: number
 }
 
@@ -291,8 +293,7 @@ export type OrderNeed = {
   readonly side: Side
   readonly price: Price
   readonly permit: boolean
-  readonly placedAtMs: number
-  remaining: number
+  placedAtMs: number
   need: bigint
   needMin: bigint
   /** When it was named to be withdrawn; 0 for never. */
@@ -337,6 +338,8 @@ export type MarketNeeds = {
   readonly chain: ChainAccounts
   seq: Sequence
   readonly orders: Set<OrderNeed>
+  /** It has closed; what is left of `orders` goes in steps. */
+  closed: boolean
   /** The buy order of the trade that failed last: it may come back, and its event has no permit. */
   failedBuy: OrderHash | undefined
   failedPermit: boolean
@@ -368,11 +371,15 @@ export type ChainAccounts = {
   nextStepMs: number
   failures: number
   trouble: string
-  /** Trades of which it is to be asked whether they are settled. */
+  /** Trades of which it is to be asked after the next step whether they are settled. */
   readonly toAsk: Set<TradeNeed>
-  asking: boolean
+  /** Those of them that are being asked about, a part at a time. */
+  asking: TradeNeed[]
+  isAsking: boolean
   /** Whether all that were pending at the start, or were voided by a reorg, have been asked about. */
   isOpen: boolean
+  /** Accounts that were not covered when they were last looked at. */
+  readonly short: Set<Account>
   readonly settled: Set<TradeNeed>
   /** Settled, confirmed and counted no more: kept for a reorg, the oldest first. */
   readonly over: Map<TradeId, TradeNeed>
@@ -403,12 +410,16 @@ export type AccountsState = {
   /** By partition: the latest time at which its end had been reached; 0 for never. */
   readonly caughtUp: Map<number, number>
   caughtUpMs: number
-  /** Orders of markets that have closed, and that are still counted. */
-  readonly closing: Set<OrderNeed>[]
-  continuing: boolean
+  /** Markets that have closed, and whose orders are still counted. */
+  readonly closing: MarketNeeds[]
   waiting: number
+  /** Accounts that somebody waits for. */
+  readonly waitedFor: Set<Account>
+  /** Accounts that the message under way has changed. */
   readonly changed: Account[]
-  /** What has to be answered before the handler ends; empty between messages. */
+  /** Orders that it has opened, or let grow. */
+  readonly grown: OrderNeed[]
+  /** Why the last load failed; empty when it did not. */
   trouble: string
 }
 
