@@ -1,10 +1,22 @@
 /**
  * What orders and trades need of their traders, and what a chain says that traders have. A need is of
  * one token: the stablecoin for a buy, the token of its outcome for a sell. Sums are `bigint`.
+ *
+ * Each fill of a buy costs price × size rounded up, so that an order with many fills costs more than its
+ * price × size: up to one unit (a millionth of a dollar) for each fill. An order meets at most
+ * `MAKERS_PER_ORDER_MAX` others when it arrives. One that rests may meet more, a unit of shares at a
+ * time, but those who do that pay for nothing but the harm, and each of them must be settled; the same
+ * number is taken for all of its fills. No fill costs more than its size, because a share costs less than
+ * a dollar: so no order does.
+ *
+ * Worked example: BUY 10 shares at 0.42 needs 4.20 and 10,000 units: 4,210,000. BUY 3 units at any price
+ * needs 3. SELL 10 shares needs 10 shares.
  */
 
 import type { Address, MarketId, OrderHash } from './ids.ts'
-import type { Outcome } from './order.ts'
+import { MAKERS_PER_ORDER_MAX } from './limits.ts'
+import { costCeil, type Price, type Shares } from './money.ts'
+import { BUY, type Outcome, type Side } from './order.ts'
 
 export const STABLECOIN = 'stablecoin'
 
@@ -13,6 +25,19 @@ export type FundsToken = typeof STABLECOIN | `${MarketId}/${Outcome}`
 
 export function outcomeToken(marketId: MarketId, outcome: Outcome): FundsToken {
   return `${marketId}/${outcome}`
+}
+
+type Needy = { readonly side: Side; readonly price: Price }
+
+/** What an order needs of its token while so much of it is open, however many fills it will have. */
+export function needOf({ side, price }: Needy, remaining: Shares): number {
+  if (side !== BUY) return remaining
+  return Math.min(remaining, costCeil(price, remaining) + MAKERS_PER_ORDER_MAX)
+}
+
+/** What it needs at least: if one fill takes all of it. A trade needs this too. */
+export function needMinOf({ side, price }: Needy, remaining: Shares): number {
+  return side === BUY ? costCeil(price, remaining) : remaining
 }
 
 /** A block by number and hash, so that a reader asks for that very block. */

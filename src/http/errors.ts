@@ -47,6 +47,10 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   NOT_KEY_OWNER: { status: 403, sentence: 'the token belongs to another API key' },
   NOT_ORDER_OWNER: { status: 403, sentence: 'the order belongs to another address' },
   INSUFFICIENT_FUNDS: { status: 422, sentence: 'the trader lacks funds for this order' },
+  INSUFFICIENT_ALLOWANCE: {
+    status: 422,
+    sentence: 'the settlement contract may not move what this order needs',
+  },
   NOT_FOUND: { status: 404, sentence: 'there is nothing at this path' },
   MARKET_NOT_FOUND: { status: 404, sentence: 'market not found' },
   ORDER_NOT_FOUND: { status: 404, sentence: 'order not found' },

@@ -1,0 +1,226 @@
+/**
+ * One trader on one chain: what the chain says of his funds, and the sums of what his orders, trades and
+ * promises need. Every change of a need goes through here, so that the sums are kept and never counted.
+ */
+
+import { type FundsToken, needMinOf, needOf, outcomeToken } from '#domain/funds.ts'
+import type { Address, OrderHash } from '#domain/ids.ts'
+import { costCeil, type Shares } from '#domain/money.ts'
+import { BUY, SELL } from '#domain/order.ts'
+import type {
+  Account,
+  AccountsState,
+  ChainAccounts,
+  Holding,
+  MarketNeeds,
+  OrderNeed,
+  Promised,
+  Sums,
+  TradeNeed,
+} from './state.ts'
+
+/** Tokens without a need that are read with the others, so that the next order finds them. */
+export const IDLE_TOKENS_MAX = 16
+
+/** Orders that ended lately and are known to have been there, in each of two generations. */
+const ENDED_MAX = 50_000
+
+/** The account, made when there is none: watched from now on. */
+export function accountOf(state: AccountsState, chain: ChainAccounts, trader: Address): Account {
+  const known = chain.accounts.get(trader)
+  if (known !== undefined) return known
+  const account: Account = {
+    trader,
+    chain,
+    cash: newSums(),
+    unpermitted: newSums(),
+    holdings: new Map(),
+    block: -1,
+    balance: 0n,
+    allowance: 0n,
+    isApproved: false,
+    wantBlock: chain.place?.block ?? 0,
+    orders: new Set(),
+    settled: new Set(),
+    waiting: [],
+    uses: 0,
+    reading: false,
+    changed: false,
+    sales: 0,
+  }
+  chain.accounts.set(trader, account)
+  chain.watched.add(trader)
+  chain.idle.add(account)
+  if (chain.stepping) chain.unseen.add(account)
+  forgetIdle(state, chain)
+  return account
+}
+
+function newSums(): Sums {
+  return { open: 0n, openMin: 0n, pending: 0n, promised: 0n }
+}
+
+export function holdingOf(account: Account, token: FundsToken): Holding {
+  let holding = account.holdings.get(token)
+  if (holding === undefined) {
+    holding = { token, held: undefined, ...newSums() }
+    account.holdings.set(token, holding)
+  }
+  return holding
+}
+
+/** Something needs the account. */
+export function use(account: Account): void {
+  if (account.uses++ > 0) return
+  account.chain.idle.delete(account)
+  account.chain.busy.add(account)
+}
+
+export function unuse(state: AccountsState, account: Account): void {
+  if (--account.uses > 0) return
+  const { chain } = account
+  chain.busy.delete(account)
+  chain.short.delete(account)
+  chain.idle.add(account)
+  forgetIdle(state, chain)
+}
+
+/** The oldest idle account makes way, but never the one that came last. */
+function forgetIdle(state: AccountsState, chain: ChainAccounts): void {
+  if (chain.idle.size <= Math.max(1, state.rules.idleMax)) return
+  for (const oldest of chain.idle) {
+    forget(oldest)
+    break
+  }
+}
+
+/** Whoever asks for an idle account next has it read again. */
+export function forget(account: Account): void {
+  const { chain, trader } = account
+  chain.idle.delete(account)
+  chain.accounts.delete(trader)
+  chain.watched.delete(trader)
+  chain.unseen.delete(account)
+  chain.toRead.delete(account)
+}
+
+function changed(state: AccountsState, account: Account): void {
+  if (account.changed) return
+  account.changed = true
+  state.changed.push(account)
+}
+
+type NewOrder = Pick<OrderNeed, 'orderHash' | 'side' | 'price' | 'permit' | 'placedAtMs'>
+
+export function openOrder(
+  state: AccountsState,
+  market: MarketNeeds,
+  owner: { readonly trader: Address; readonly token: FundsToken },
+  { orderHash, side, price, permit, placedAtMs }: NewOrder,
+): OrderNeed {
+  const account = accountOf(state, market.chain, owner.trader)
+  const order: OrderNeed = {
+    orderHash,
+    account,
+    market,
+    holding: side === SELL ? holdingOf(account, owner.token) : undefined,
+    side,
+    price,
+    permit: permit && side === BUY,
+    placedAtMs,
+    need: 0n,
+    needMin: 0n,
+    namedAtMs: 0,
+  }
+  state.orders.set(orderHash, order)
+  market.orders.add(order)
+  account.orders.add(order)
+  if (side === SELL) account.sales++
+  use(account)
+  return order
+}
+
+/** So much of the order is open now; 0 ends it. */
+export function setRemaining(state: AccountsState, order: OrderNeed, remaining: number): void {
+  const need = remaining === 0 ? 0n : BigInt(needOf(order, remaining as Shares))
+  const needMin = remaining === 0 ? 0n : BigInt(needMinOf(order, remaining as Shares))
+  const { account, holding } = order
+  const more = need - order.need
+  const moreMin = needMin - order.needMin
+  if (more > 0n) state.grown.push(order)
+  addOpen(holding ?? account.cash, more, moreMin)
+  if (holding === undefined && !order.permit) addOpen(account.unpermitted, more, moreMin)
+  order.need = need
+  order.needMin = needMin
+  changed(state, account)
+  if (remaining === 0) removeOrder(state, order)
+}
+
+function addOpen(sums: Sums, more: bigint, moreMin: bigint): void {
+  sums.open += more
+  sums.openMin += moreMin
+}
+
+function removeOrder(state: AccountsState, order: OrderNeed): void {
+  const { account, market, orderHash } = order
+  state.orders.delete(orderHash)
+  market.orders.delete(order)
+  account.orders.delete(order)
+  if (order.side === SELL) account.sales--
+  unuse(state, account)
+}
+
+/** Orders of a market that has closed and that are still counted, of one account: they go at once. */
+export function dropClosed(state: AccountsState, account: Account): void {
+  if (state.closing.length === 0) return
+  for (const order of account.orders) if (order.market.closed) setRemaining(state, order, 0)
+}
+
+/** An order that has been there may be sent again, and is then answered by its market. */
+export function noteEnded(state: AccountsState, orderHash: OrderHash): void {
+  if (state.ended.size >= ENDED_MAX) {
+    state.endedBefore = state.ended
+    state.ended = new Set()
+  }
+  state.ended.add(orderHash)
+}
+
+export function countBuyer(state: AccountsState, need: TradeNeed, counted: boolean): void {
+  const { buyer, trade } = need
+  if (buyer === undefined || need.isBuyerCounted === counted) return
+  const cost = BigInt(costCeil(trade.price, trade.size))
+  const more = counted ? cost : -cost
+  buyer.cash.pending += more
+  if (!trade.permit) buyer.unpermitted.pending += more
+  need.isBuyerCounted = counted
+  changed(state, buyer)
+}
+
+export function countSeller(state: AccountsState, need: TradeNeed, counted: boolean): void {
+  const { seller, trade } = need
+  if (seller === undefined || need.isSellerCounted === counted) return
+  const holding = holdingOf(seller, outcomeToken(trade.marketId, trade.outcome))
+  holding.pending += counted ? BigInt(trade.size) : -BigInt(trade.size)
+  need.isSellerCounted = counted
+  changed(state, seller)
+}
+
+export function addPromise(state: AccountsState, promised: Promised): void {
+  const { account, holding, need, permit, orderHash } = promised
+  state.promises.set(orderHash, promised)
+  const sums = holding ?? account.cash
+  sums.promised += need
+  if (holding === undefined && !permit) account.unpermitted.promised += need
+  use(account)
+  changed(state, account)
+}
+
+export function removePromise(state: AccountsState, promised: Promised): void {
+  const { account, holding, need, permit, orderHash } = promised
+  state.promises.delete(orderHash)
+  const sums = holding ?? account.cash
+  sums.promised -= need
+  if (holding === undefined && !permit) account.unpermitted.promised -= need
+  changed(state, account)
+  unuse(state, account)
+}

@@ -1,0 +1,362 @@
+/**
+ * What traders have, have allowed and have reserved, so that an order is taken only when its funds are
+ * there. It reads the logs of all markets and keeps short promises; no market ever waits for it, and it
+ * waits for none.
+ *
+ * 1. Start: needs are loaded from the database, the logs are read on from there, and the chains are asked
+ *    which pending trades they have settled. Only then is anything granted.
+ * 2. `Reserve` compares an order's need with what the chain says at the block of the last step, less what
+ *    is open, pending and promised; granted, it is a promise by the order's hash.
+ * 3. The market places the order; its events turn the promise into an open or a pending need.
+ * 4. A step of the chain tells what has settled and whose funds have moved. These are read again, and the
+ *    orders that they do not cover are named: `Withdrawn`.
+ *
+ * Worked example: Ann has 10 dollars and allowed all of them. BUY 10 at 0.42 is promised 4.21. It meets 4 at
+ * 0.40: 1.60 is pending and 2.53 open, 5.87 free. The trade is mined in block 7, her funds are read there:
+ * 8.40 held, 2.53 open, nothing pending, 5.87 free, whatever the market has heard of it.
+ */
+
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { Behaviour } from '#runtime/actor.ts'
+import { answerWaiting, askFor, expireWaiting, refuseWaiting, viewFor } from './asking.ts'
+import { cover, isCovered } from './cover.ts'
+import { dropSome, fold, take } from './fold.ts'
+import {
+  askNext,
+  hearStep,
+  isUnread,
+  readNext,
+  step,
+  stepFailed,
+  sweep,
+  takeFunds,
+  whyOf,
+} from './funds-reading.ts'
+import { expirePromises, releasePromise } from './promises.ts'
+import type {
+  AccountsContext,
+  AccountsEvent,
+  AccountsPorts,
+  AccountsProtocol,
+  AccountsRules,
+  AccountsState,
+  ChainAccounts,
+} from './state.ts'
+import { addTrade, markSettled } from './trades.ts'
+import { statusOf, viewOf } from './view.ts'
+
+/** The pause before the database is asked again. */
+const AGAIN_MS = 1_000
+/** Trades whose details are read at once. */
+const TRADES_READ_MAX = 500
+
+export function newAccounts(ports: AccountsPorts, rules: AccountsRules): AccountsState {
+  return {
+    ports,
+    rules,
+    chains: new Map(ports.chains.map((port) => [port.chainId, newChain(port)])),
+    markets: new Map(),
+    orders: new Map(),
+    trades: new Map(),
+    pairs: new Map(),
+    promises: new Map(),
+    ended: new Set(),
+    endedBefore: new Set(),
+    reverted: new Set(),
+    readingTrades: false,
+    nextTradesMs: 0,
+    phase: 'new',
+    nextLoadMs: 0,
+    startedAtMs: 0,
+    caughtUp: new Map(),
+    caughtUpMs: 0,
+    closing: [],
+    waiting: 0,
+    waitedFor: new Set(),
+    changed: [],
+    grown: [],
+    trouble: '',
+  }
+}
+
+function newChain(port: ChainAccounts['port']): ChainAccounts {
+  return {
+    chainId: port.chainId,
+    port,
+    accounts: new Map(),
+    watched: new Set(),
+    busy: new Set(),
+    idle: new Set(),
+    unseen: new Set(),
+    toRead: new Set(),
+    asked: new Set(),
+    sweeping: undefined,
+    reads: 0,
+    epoch: 0,
+    place: undefined,
+    steppedAtMs: 0,
+    stepping: false,
+    nextStepMs: 0,
+    failures: 0,
+    trouble: '',
+    toAsk: new Set(),
+    asking: [],
+    isAsking: false,
+    isOpen: false,
+    short: new Set(),
+    settled: new Set(),
+    over: new Map(),
+    early: new Map(),
+  }
+}
+
+export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent> = {
+  Reserve(state, { order, deadlineAtMs }, context) {
+    const answer = askFor(state, { order, deadlineAtMs, promises: true }, context)
+    tellChanges(state, context)
+    return answer
+  },
+
+  Release(state, { orderHash }, context) {
+    releasePromise(state, orderHash)
+    tellChanges(state, context)
+    return undefined
+  },
+
+  Check(state, { order, deadlineAtMs }, context) {
+    return askFor(state, { order, deadlineAtMs, promises: false }, context)
+  },
+
+  Funds(state, asked, context) {
+    return viewFor(state, asked, context)
+  },
+
+  KnownFunds(state, { chainId, trader }) {
+    const account = state.chains.get(chainId)?.accounts.get(trader)
+    return account === undefined || account.block < 0 ? undefined : viewOf(account)
+  },
+
+  Status(state, _message, context) {
+    return statusOf(state, context.nowMs)
+  },
+
+  Tick(state, _message, context) {
+    if (state.phase !== 'loaded') {
+      load(state, context)
+      return undefined
+    }
+    expirePromises(state)
+    expireWaiting(state, context)
+    readTrades(state, context)
+    // Before the logs have been read nobody knows whom to look after.
+    if (state.caughtUpMs > 0) {
+      for (const chain of state.chains.values()) {
+        step(chain, state, context)
+        for (const account of chain.short) cover(state, account, context)
+      }
+    }
+    tellChanges(state, context)
+    return undefined
+  },
+
+  Loaded(state, { loaded }, context) {
+    state.phase = 'loaded'
+    state.trouble = ''
+    take(state, loaded)
+    state.grown.length = 0
+    const { checkpoints } = loaded
+    for (const { partition } of checkpoints) state.caughtUp.set(partition, 0)
+    context.emit({ type: 'CheckpointsLoaded', checkpoints })
+    tellChanges(state, context)
+    return undefined
+  },
+
+  LoadFailed(state, { why }, context) {
+    state.phase = 'new'
+    state.trouble = why
+    state.nextLoadMs = context.nowMs + AGAIN_MS
+    context.emit({ type: 'Trouble', what: 'load', why })
+    return undefined
+  },
+
+  Logged(state, { partition, events, caughtUpAtMs }, context) {
+    const wasClosing = state.closing.length > 0
+    for (const event of events) fold(state, event)
+    if (caughtUpAtMs !== undefined) catchUp(state, partition, caughtUpAtMs)
+    coverGrown(state, context)
+    if (!wasClosing && state.closing.length > 0) drop(state, context)
+    tellChanges(state, context)
+    return undefined
+  },
+
+  Continue(state, _message, context) {
+    drop(state, context)
+    tellChanges(state, context)
+    return undefined
+  },
+
+  Stepped(state, { chainId, step: told, begunAtMs }, context) {
+    const chain = state.chains.get(chainId)!
+    chain.steppedAtMs = begunAtMs
+    hearStep(state, chain, told)
+    sweep(chain, state)
+    if (!chain.isAsking && chain.asking.length === 0) chain.asking = [...chain.toAsk]
+    askNext(state, chain, context)
+    readNext(chain, context)
+    tellChanges(state, context)
+    return undefined
+  },
+
+  StepFailed(state, { chainId, why }, context) {
+    stepFailed(state.chains.get(chainId)!, why, context.nowMs)
+    context.emit({ type: 'Trouble', what: `step of chain ${chainId}`, why })
+    return undefined
+  },
+
+  FundsRead(state, { chainId, epoch, owners, read }, context) {
+    const chain = state.chains.get(chainId)!
+    chain.reads--
+    for (const owner of owners) {
+      const account = chain.accounts.get(owner)
+      if (account !== undefined) account.reading = false
+    }
+    for (const funds of epoch === chain.epoch ? read : []) {
+      const account = chain.accounts.get(funds.owner)
+      if (account === undefined || !takeFunds(state, account, funds)) continue
+      cover(state, account, context)
+    }
+    for (const owner of owners) {
+      const account = chain.accounts.get(owner)
+      if (account === undefined) continue
+      answerWaiting(state, account, context)
+      if (account.uses > 0 && isUnread(account)) chain.toRead.add(account)
+      context.emit({ type: 'FundsChanged', chainId, trader: owner })
+    }
+    readNext(chain, context)
+    tellChanges(state, context)
+    return undefined
+  },
+
+  FundsUnread(state, { chainId, owners, why }, context) {
+    const chain = state.chains.get(chainId)!
+    chain.reads--
+    const answer = unavailable(why)
+    for (const owner of owners) {
+      const account = chain.accounts.get(owner)
+      if (account === undefined) continue
+      account.reading = false
+      refuseWaiting(state, account, answer, context)
+      // Read again after the next step, which waits for the chain.
+      if (account.uses > 0) chain.toRead.add(account)
+    }
+    context.emit({ type: 'Trouble', what: `funds of chain ${chainId}`, why })
+    return undefined
+  },
+
+  SettledRead(state, { chainId, epoch, at, tradeIds, settled }, context) {
+    const chain = state.chains.get(chainId)!
+    if (epoch !== chain.epoch) return undefined
+    chain.isAsking = false
+    for (const [index, tradeId] of tradeIds.entries()) {
+      const need = state.trades.get(tradeId)
+      if (need === undefined || need.settledBlock !== undefined) continue
+      if (settled[index] === true) markSettled(state, need, at.block)
+      // One that its market takes for settled is asked about until the chain says so too.
+      else if (!need.confirmed) chain.toAsk.delete(need)
+    }
+    askNext(state, chain, context)
+    readNext(chain, context)
+    tellChanges(state, context)
+    return undefined
+  },
+
+  SettledUnread(state, { chainId, epoch, why }, context) {
+    const chain = state.chains.get(chainId)!
+    context.emit({ type: 'Trouble', what: `settled trades of chain ${chainId}`, why })
+    if (epoch !== chain.epoch) return undefined
+    // All of it again after the next step.
+    chain.isAsking = false
+    chain.asking = []
+    return undefined
+  },
+
+  TradesRead(state, { tradeIds, trades }, context) {
+    state.readingTrades = false
+    for (const trade of trades) {
+      const chain = state.markets.get(trade.marketId)?.chain
+      if (chain === undefined || !state.reverted.has(trade.tradeId)) continue
+      const need = addTrade(state, chain, trade)
+      if (need !== undefined && need.settledBlock === undefined) chain.toAsk.add(need)
+    }
+    for (const tradeId of tradeIds) state.reverted.delete(tradeId)
+    readTrades(state, context)
+    tellChanges(state, context)
+    return undefined
+  },
+
+  TradesUnread(state, { why }, context) {
+    state.readingTrades = false
+    state.nextTradesMs = context.nowMs + AGAIN_MS
+    context.emit({ type: 'Trouble', what: 'trades', why })
+    return undefined
+  },
+}
+
+function unavailable(why: string): Rejection {
+  return reject('CHAIN_UNAVAILABLE', undefined, `funds cannot be read from the chain: ${why}`)
+}
+
+function load(state: AccountsState, context: AccountsContext): void {
+  if (state.phase === 'loading' || context.nowMs < state.nextLoadMs) return
+  if (state.startedAtMs === 0) state.startedAtMs = context.nowMs
+  state.phase = 'loading'
+  context.pipe(
+    state.ports.load(),
+    (loaded) => ({ type: 'Loaded', message: { loaded } }),
+    (error) => ({ type: 'LoadFailed', message: { why: whyOf(error) } }),
+  )
+}
+
+/** Details of trades that a reorg took back and that are not in mind any more. */
+function readTrades(state: AccountsState, context: AccountsContext): void {
+  if (state.readingTrades || state.reverted.size === 0 || context.nowMs < state.nextTradesMs) return
+  state.readingTrades = true
+  const tradeIds = [...state.reverted].slice(0, TRADES_READ_MAX)
+  context.pipe(
+    state.ports.readTrades(tradeIds),
+    (trades) => ({ type: 'TradesRead', message: { tradeIds, trades } }),
+    (error) => ({ type: 'TradesUnread', message: { why: whyOf(error) } }),
+  )
+}
+
+function catchUp(state: AccountsState, partition: number, atMs: number): void {
+  state.caughtUp.set(partition, Math.max(state.caughtUp.get(partition) ?? 0, atMs))
+  let least = Number.POSITIVE_INFINITY
+  for (const caughtUpMs of state.caughtUp.values()) least = Math.min(least, caughtUpMs)
+  state.caughtUpMs = least
+}
+
+/** Orders that nobody had promised their need to, or whose funds have gone since. */
+function coverGrown(state: AccountsState, context: AccountsContext): void {
+  for (const order of state.grown) {
+    if (order.need === 0n) continue
+    const { account, holding } = order
+    if (holding !== undefined && holding.held === undefined) account.chain.toRead.add(account)
+    else if (!isCovered(order)) cover(state, account, context)
+  }
+  state.grown.length = 0
+}
+
+function drop(state: AccountsState, context: AccountsContext): void {
+  if (dropSome(state)) context.after(0, { type: 'Continue', message: {} })
+}
+
+/** Says whose needs the message under way has changed, once each. */
+function tellChanges(state: AccountsState, context: AccountsContext): void {
+  for (const account of state.changed) {
+    account.changed = false
+    const { chain, trader } = account
+    context.emit({ type: 'FundsChanged', chainId: chain.chainId, trader })
+  }
+  state.changed.length = 0
+}

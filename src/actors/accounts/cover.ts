@@ -1,0 +1,117 @@
+/**
+ * Which orders are withdrawn when funds do not cover what is open and pending: the newest first, of the token
+ * that is short, and only as many as it takes. What counts is what orders need at least: the units
+ * kept for the rounding of many fills (`funds.ts`) are asked for when an order comes, and then used
+ * up by its fills, so that no order is withdrawn because it traded. Promises withdraw nothing: they are
+ * looked at when they become orders.
+ */
+
+import type { OrderHash } from '#domain/ids.ts'
+import { BUY, byAge } from '#domain/order.ts'
+import { dropClosed } from './account.ts'
+import type {
+  Account,
+  AccountsContext,
+  AccountsState,
+  MarketNeeds,
+  OrderNeed,
+  Sums,
+} from './state.ts'
+
+/** Looks at an account after its funds or its orders have changed. */
+export function cover(state: AccountsState, account: Account, context: AccountsContext): void {
+  const { chain } = account
+  const isKnown = state.caughtUpMs > 0 && chain.isOpen && account.block >= account.wantBlock
+  if (!isKnown || account.orders.size === 0) return
+  if (isShort(account)) dropClosed(state, account)
+  if (!isShort(account)) {
+    chain.short.delete(account)
+    return
+  }
+  chain.short.add(account)
+  name(state, account, uncovered(account), context)
+}
+
+/** Whether an order that has grown is covered; cheaper than to look at its whole account. */
+export function isCovered({ account, holding }: OrderNeed): boolean {
+  if (holding !== undefined) return account.isApproved && lack(holding, holding.held ?? 0n) <= 0n
+  return (
+    lack(account.cash, account.balance) <= 0n && lack(account.unpermitted, account.allowance) <= 0n
+  )
+}
+
+function isShort(account: Account): boolean {
+  if (account.sales > 0 && !account.isApproved) return true
+  if (account.cash.openMin > 0n && lack(account.cash, account.balance) > 0n) return true
+  const { unpermitted } = account
+  if (unpermitted.openMin > 0n && lack(unpermitted, account.allowance) > 0n) return true
+  if (account.sales === 0) return false
+  for (const holding of account.holdings.values()) {
+    if (holding.openMin === 0n || holding.held === undefined) continue
+    if (lack(holding, holding.held) > 0n) return true
+  }
+  return false
+}
+
+function lack({ openMin, pending }: Sums, has: bigint): bigint {
+  return openMin + pending - has
+}
+
+/** Those that are on their way out come first, so that no other leaves in their place. */
+function byTurn(a: OrderNeed, b: OrderNeed): number {
+  if (a.namedAtMs > 0 !== b.namedAtMs > 0) return a.namedAtMs > 0 ? -1 : 1
+  return byAge(b, a)
+}
+
+function uncovered(account: Account): OrderNeed[] {
+  const found: OrderNeed[] = []
+  let balance = lack(account.cash, account.balance)
+  let allowance = lack(account.unpermitted, account.allowance)
+  const lacks = new Map<Sums, bigint>()
+  for (const order of [...account.orders].sort(byTurn)) {
+    const { holding, needMin, permit } = order
+    if (order.side === BUY) {
+      if (balance <= 0n && (permit || allowance <= 0n)) continue
+      balance -= needMin
+      if (!permit) allowance -= needMin
+      found.push(order)
+    } else if (!account.isApproved) found.push(order)
+    else if (holding?.held !== undefined) {
+      const lacking = lacks.get(holding) ?? lack(holding, holding.held)
+      if (lacking <= 0n) continue
+      lacks.set(holding, lacking - needMin)
+      found.push(order)
+    }
+  }
+  return found
+}
+
+type Named = { readonly first: OrderHash[]; readonly again: OrderHash[] }
+
+/** Says which orders are to go, by market; one that was named lately is not named again yet. */
+function name(
+  state: AccountsState,
+  account: Account,
+  orders: readonly OrderNeed[],
+  context: AccountsContext,
+): void {
+  const { nowMs } = context
+  const { chain, trader } = account
+  const markets = new Map<MarketNeeds, Named>()
+  for (const order of orders) {
+    if (order.namedAtMs > 0 && nowMs - order.namedAtMs < state.rules.nameAgainMs) continue
+    let named = markets.get(order.market)
+    if (named === undefined) {
+      named = { first: [], again: [] }
+      markets.set(order.market, named)
+    }
+    if (order.namedAtMs === 0) named.first.push(order.orderHash)
+    else named.again.push(order.orderHash)
+    order.namedAtMs = nowMs
+  }
+  for (const [{ marketId }, { first, again }] of markets) {
+    const head = { type: 'Withdrawn', chainId: chain.chainId, marketId, trader } as const
+    if (first.length > 0) context.emit({ ...head, orderHashes: first, again: false })
+    if (again.length > 0) context.emit({ ...head, orderHashes: again, again: true })
+  }
+}

@@ -1,0 +1,197 @@
+/**
+ * How events of markets change the needs of their traders. What an event says is absolute where it can be
+ * (`remaining`), and an event that was read before changes nothing: each market's `seq` is gapless.
+ */
+
+import assert from 'node:assert/strict'
+import { outcomeToken } from '#domain/funds.ts'
+import { tradeId } from '#domain/ids.ts'
+import type {
+  MarketEvent,
+  OrderClosed,
+  OrderRested,
+  OrdersMatched,
+  TradeOutcome,
+} from '#domain/market-event.ts'
+import { BUY } from '#domain/order.ts'
+import { noteEnded, openOrder, setRemaining } from './account.ts'
+import { keepPromise } from './promises.ts'
+import type { AccountsState, LoadedAccounts, MarketNeeds } from './state.ts'
+import { addTrade, confirmTrade, endTrade, revertTrade } from './trades.ts'
+
+/** Orders of closed markets that one turn takes out. */
+const CLOSED_ORDERS_MAX = 5_000
+
+function openMarket(
+  state: AccountsState,
+  market: { readonly marketId: MarketNeeds['marketId']; readonly chainId: number },
+): MarketNeeds | undefined {
+  const chain = state.chains.get(market.chainId)
+  if (chain === undefined) return undefined
+  const { marketId } = market
+  const opened: MarketNeeds = {
+    marketId,
+    chain,
+    seq: 0,
+    orders: new Set(),
+    closed: false,
+    failedBuy: undefined,
+    failedPermit: false,
+  }
+  state.markets.set(marketId, opened)
+  return opened
+}
+
+/** Needs as the database has them. */
+export function take(state: AccountsState, loaded: LoadedAccounts): void {
+  const { isMine } = state.rules
+  for (const market of loaded.markets) {
+    const opened = openMarket(state, market)
+    if (opened !== undefined) opened.closed = market.closed
+  }
+  for (const order of loaded.orders) {
+    const market = state.markets.get(order.marketId)
+    if (market === undefined || market.closed || !isMine(order.trader)) continue
+    const { trader, marketId, outcome } = order
+    const owner = { trader, token: outcomeToken(marketId, outcome) }
+    setRemaining(state, openOrder(state, market, owner, order), order.remaining)
+  }
+  for (const trade of loaded.trades) {
+    const market = state.markets.get(trade.marketId)
+    if (market === undefined) continue
+    if (addTrade(state, market.chain, trade) === undefined) continue
+    // Filled orders are not among the open ones, and may be sent again.
+    noteEnded(state, trade.buyOrderHash)
+    noteEnded(state, trade.sellOrderHash)
+  }
+}
+
+export function fold(state: AccountsState, event: MarketEvent): void {
+  let market = state.markets.get(event.marketId)
+  if (market === undefined && event.type === 'MarketOpened') {
+    market = openMarket(state, { marketId: event.marketId, chainId: event.market.chainId })
+  }
+  // A market of a chain that has no funds to be asked for.
+  if (market === undefined) return
+  if (event.seq <= market.seq) return
+  assert(
+    market.seq === 0 || event.seq === market.seq + 1,
+    `a gap in the events of ${event.marketId}`,
+  )
+  market.seq = event.seq
+  switch (event.type) {
+    case 'OrderRested':
+      rested(state, market, event)
+      break
+    case 'OrdersMatched':
+      matched(state, market, event)
+      break
+    case 'OrderClosed':
+      closed(state, event)
+      break
+    case 'MarketClosed':
+      if (market.closed) break
+      market.closed = true
+      if (market.orders.size > 0) state.closing.push(market)
+      break
+    default:
+      if ('tradeId' in event) outcome(state, market, event)
+  }
+}
+
+function rested(state: AccountsState, market: MarketNeeds, event: OrderRested): void {
+  const { orderHash, trader, side, price, remaining, placedAtMs } = event
+  if (!state.rules.isMine(trader)) return
+  let order = state.orders.get(orderHash)
+  if (order === undefined) {
+    // One that comes back was not told of again; its permit is known from the trade that failed.
+    const permit =
+      event.order === undefined
+        ? market.failedBuy === orderHash && market.failedPermit
+        : event.order.permit !== undefined
+    const owner = { trader, token: outcomeToken(event.marketId, event.outcome) }
+    order = openOrder(state, market, owner, { orderHash, side, price, permit, placedAtMs })
+  }
+  order.placedAtMs = placedAtMs
+  setRemaining(state, order, remaining)
+  // After its need is counted, so that its account is not idle in between.
+  keepPromise(state, orderHash)
+}
+
+function matched(state: AccountsState, market: MarketNeeds, event: OrdersMatched): void {
+  const { taker, fills, marketId, seq } = event
+  const { outcome } = taker
+  const buys = taker.side === BUY
+  const takerPermit = taker.permit !== undefined
+  for (let fillIndex = 0; fillIndex < fills.length; fillIndex++) {
+    const { makerHash, maker, price, size, makerRemaining } = fills[fillIndex]!
+    const resting = state.orders.get(makerHash)
+    addTrade(state, market.chain, {
+      tradeId: tradeId(marketId, seq, fillIndex),
+      marketId,
+      outcome,
+      price,
+      size,
+      buyer: buys ? taker.trader : maker,
+      seller: buys ? maker : taker.trader,
+      buyOrderHash: buys ? taker.orderHash : makerHash,
+      sellOrderHash: buys ? makerHash : taker.orderHash,
+      permit: buys ? takerPermit : resting?.permit === true,
+    })
+    if (resting !== undefined) setRemaining(state, resting, makerRemaining)
+  }
+  if (!state.rules.isMine(taker.trader)) return
+  const { orderHash, trader, side, price } = taker
+  let order = state.orders.get(orderHash)
+  if (order === undefined && event.takerRemaining > 0) {
+    const owner = { trader, token: outcomeToken(marketId, outcome) }
+    const placedAtMs = event.atMs
+    const permit = takerPermit
+    order = openOrder(state, market, owner, { orderHash, side, price, permit, placedAtMs })
+  }
+  if (order !== undefined) setRemaining(state, order, event.takerRemaining)
+  keepPromise(state, orderHash)
+}
+
+function closed(state: AccountsState, { orderHash, trader }: OrderClosed): void {
+  if (!state.rules.isMine(trader)) return
+  const order = state.orders.get(orderHash)
+  if (order !== undefined) setRemaining(state, order, 0)
+  keepPromise(state, orderHash)
+  noteEnded(state, orderHash)
+}
+
+function outcome(state: AccountsState, market: MarketNeeds, event: TradeOutcome): void {
+  switch (event.type) {
+    case 'TradeConfirmed':
+      state.reverted.delete(event.tradeId)
+      confirmTrade(state, event.tradeId)
+      break
+    case 'TradeFailed': {
+      state.reverted.delete(event.tradeId)
+      const trade = endTrade(state, event.tradeId)?.trade
+      market.failedBuy = trade?.buyOrderHash
+      market.failedPermit = trade?.permit === true
+      break
+    }
+    case 'TradeReverted':
+      if (!revertTrade(state, event.tradeId)) state.reverted.add(event.tradeId)
+      break
+    default:
+      break
+  }
+}
+
+/** Takes orders of closed markets out, so many at a time; whether there are more. */
+export function dropSome(state: AccountsState): boolean {
+  let left = CLOSED_ORDERS_MAX
+  while (state.closing.length > 0) {
+    const market = state.closing[0]!
+    for (const order of market.orders) {
+      if (left-- === 0) return true
+      setRemaining(state, order, 0)
+    }
+    state.closing.shift()
+  }
+  return false
+}

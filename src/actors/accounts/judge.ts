@@ -1,0 +1,106 @@
+/** Whether an order's need is covered beside everything that its trader has open, pending or promised. */
+
+import { needOf, outcomeToken } from '#domain/funds.ts'
+import { BUY, YES } from '#domain/order.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import { dropClosed, holdingOf } from './account.ts'
+import type { Account, AccountsState, ChainAccounts, Holding, ReserveOrder, Sums } from './state.ts'
+
+/** Why nothing is granted on this chain for now; undefined when it is. */
+export function closedBecause(
+  state: AccountsState,
+  chain: ChainAccounts,
+  nowMs: number,
+): Rejection | undefined {
+  const starting = startingBecause(state)
+  if (starting !== '') return reject('OVERLOADED', undefined, starting)
+  const { trouble, place, steppedAtMs } = chain
+  if (place === undefined || nowMs - steppedAtMs >= state.rules.staleMs) {
+    const why = trouble === '' ? 'it has not answered in time' : trouble
+    return reject('CHAIN_UNAVAILABLE', undefined, `funds cannot be read from the chain: ${why}`)
+  }
+  if (chain.isOpen) return undefined
+  return reject('OVERLOADED', undefined, 'what the chain has settled is being read')
+}
+
+/** Why needs are not all known; empty when they are. */
+export function startingBecause(state: AccountsState): string {
+  if (state.phase !== 'loaded' || state.caughtUpMs === 0) return 'what is reserved is being read'
+  if (state.caughtUpMs < state.startedAtMs + state.rules.quietMs) {
+    return 'orders that were promised before a restart may be under way'
+  }
+  if (state.reverted.size > 0) return 'trades that a reorg took back are being read'
+  return ''
+}
+
+/** What an order would be granted. */
+export type Judged = { readonly holding: Holding | undefined; readonly need: bigint }
+
+/** Undefined when the chain has to be asked first. */
+export function judge(
+  state: AccountsState,
+  account: Account,
+  order: ReserveOrder,
+): Judged | Rejection | undefined {
+  if (account.block < account.wantBlock) return undefined
+  const buys = order.side === BUY
+  const holding = buys ? undefined : holdingOf(account, outcomeToken(order.marketId, order.outcome))
+  const held = holding === undefined ? account.balance : holding.held
+  if (held === undefined) return undefined
+  const need = BigInt(needOf(order, order.size))
+  const sums = holding ?? account.cash
+  const name = buys ? 'the stablecoin' : `${order.outcome === YES ? 'YES' : 'NO'} of this market`
+  if (lacks(state, account, sums, held, need)) {
+    return reject(
+      'INSUFFICIENT_FUNDS',
+      undefined,
+      words({ name, there: 'held', sums, has: held, need }),
+    )
+  }
+  if (!buys && !account.isApproved) {
+    return reject(
+      'INSUFFICIENT_ALLOWANCE',
+      undefined,
+      `the order needs ${need} of ${name}: ${held} are held, and the settlement contract is not approved to move them`,
+    )
+  }
+  const { unpermitted, allowance } = account
+  if (buys && !order.permit && lacks(state, account, unpermitted, allowance, need)) {
+    const all = { name, there: 'allowed', sums: unpermitted, has: allowance, need }
+    return reject('INSUFFICIENT_ALLOWANCE', undefined, words(all))
+  }
+  return { holding, need }
+}
+
+function lacks(
+  state: AccountsState,
+  account: Account,
+  sums: Sums,
+  has: bigint,
+  need: bigint,
+): boolean {
+  if (reserved(sums) + need <= has) return false
+  // Orders of a market that has closed may still be counted.
+  dropClosed(state, account)
+  return reserved(sums) + need > has
+}
+
+function reserved({ open, promised, pending }: Sums): bigint {
+  return open + promised + pending
+}
+
+function words(all: {
+  readonly name: string
+  readonly there: string
+  readonly sums: Sums
+  readonly has: bigint
+  readonly need: bigint
+}): string {
+  const { name, there, sums, has, need } = all
+  const missing = reserved(sums) + need - has
+  return (
+    `the order needs ${need} of ${name}: ${has} are ${there}, ` +
+    `${sums.open + sums.promised} are reserved for open orders and ${sums.pending} for pending trades, ` +
+    `so ${missing} are missing`
+  )
+}

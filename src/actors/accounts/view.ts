@@ -1,0 +1,79 @@
+/** Accounts as others see them: a trader's funds, and how the whole stands. */
+
+import { STABLECOIN } from '#domain/funds.ts'
+import { closedBecause, startingBecause } from './judge.ts'
+import type {
+  Account,
+  AccountsState,
+  AccountsStatus,
+  FundsView,
+  Holding,
+  Sums,
+  TokenFunds,
+} from './state.ts'
+
+export function viewOf(account: Account): FundsView {
+  const { chain, trader, block, cash, unpermitted, balance, allowance } = account
+  const tokens: TokenFunds[] = [
+    told(STABLECOIN, cash, {
+      held: balance,
+      allowed: allowance,
+      free: least(balance - reserved(cash), allowance - reserved(unpermitted)),
+    }),
+  ]
+  for (const holding of account.holdings.values()) {
+    if (holding.held === undefined || isEmpty(holding)) continue
+    const allowed = account.isApproved ? holding.held : 0n
+    const free = allowed - reserved(holding)
+    tokens.push(told(holding.token, holding, { held: holding.held, allowed, free }))
+  }
+  return { chainId: chain.chainId, trader, blockNumber: block, tokens }
+}
+
+function told(
+  token: TokenFunds['token'],
+  { open, promised, pending }: Sums,
+  { held, allowed, free }: { held: bigint; allowed: bigint; free: bigint },
+): TokenFunds {
+  return {
+    token,
+    held: String(held),
+    allowed: String(allowed),
+    reservedOpen: String(open + promised),
+    reservedPending: String(pending),
+    free: String(free > 0n ? free : 0n),
+  }
+}
+
+function isEmpty(holding: Holding): boolean {
+  return holding.held === 0n && reserved(holding) === 0n
+}
+
+function reserved({ open, promised, pending }: Sums): bigint {
+  return open + promised + pending
+}
+
+function least(a: bigint, b: bigint): bigint {
+  return a < b ? a : b
+}
+
+export function statusOf(state: AccountsState, nowMs: number): AccountsStatus {
+  const why = state.trouble === '' ? startingBecause(state) : state.trouble
+  let accounts = 0
+  for (const chain of state.chains.values()) accounts += chain.accounts.size
+  return {
+    ready: why === '',
+    why,
+    accounts,
+    orders: state.orders.size,
+    trades: state.trades.size,
+    promises: state.promises.size,
+    waiting: state.waiting,
+    chains: [...state.chains.values()].map((chain) => ({
+      chainId: chain.chainId,
+      blockNumber: chain.place?.block ?? -1,
+      steppedAtMs: chain.steppedAtMs,
+      why: closedBecause(state, chain, nowMs)?.detail ?? '',
+    })),
+  }
+}
