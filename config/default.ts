@@ -43,6 +43,7 @@ export const defaults: Settings = {
   matching: { selfTrade: 'allow' },
   risk: {
     funds: 'off',
+    threads: 0,
     minNotional: 0,
     cooldownSeconds: 0,
     cooldownSecondsMax: 3_600,

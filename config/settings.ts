@@ -87,7 +87,7 @@ export function loadSettings(
 
 /** Counts of threads that are left open follow the cores. */
 function followCores(settings: Settings, cores: number): Settings {
-  const { front, markets, verify } = settings
+  const { front, markets, verify, risk } = settings
   const counts = threadsFor(cores)
   return {
     ...settings,
@@ -97,6 +97,7 @@ function followCores(settings: Settings, cores: number): Settings {
       threads: markets.threads || Math.min(counts.market, markets.partitions),
     },
     verify: { threads: verify.threads || counts.verify },
+    risk: { ...risk, threads: risk.threads || counts.accounts },
   }
 }
 

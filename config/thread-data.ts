@@ -86,6 +86,11 @@ export function resolvedChains({ chains, keys, resolution }: Settings): Settings
   return chains.filter(({ rpcUrls }) => rpcUrls.length > 0)
 }
 
+/** Whether an order needs its funds reserved before it is matched. */
+export function reserves({ risk }: Settings): boolean {
+  return risk.funds === 'reserve'
+}
+
 /** The chains whose trades are settled: those that can be reached, where there is a key. */
 export function settledChains({ chains, keys, settlement }: Settings): Settings['chains'] {
   if (!settlement.enabled || keys.settlement === '') return []

@@ -4,7 +4,7 @@
  * every start.
  */
 
-import type { MarketId } from '#domain/ids.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
 
 export type Topology = {
   readonly partitions: number
@@ -36,10 +36,20 @@ export function partitionsOf(thread: number, topology: Topology): number[] {
   return owned
 }
 
-/** How many threads there are by default: fronts and markets get a quarter of the cores each. */
-export function threadsFor(cores: number): { front: number; market: number; verify: number } {
+/**
+ * How many threads there are by default: fronts and markets get a quarter of the cores each, accounts
+ * an eighth.
+ */
+export function threadsFor(
+  cores: number,
+): Record<'front' | 'market' | 'verify' | 'accounts', number> {
   const quarter = Math.min(16, Math.max(1, Math.floor(cores / 4)))
-  return { front: quarter, market: quarter, verify: Math.min(2, Math.max(1, cores)) }
+  return {
+    front: quarter,
+    market: quarter,
+    verify: Math.min(2, Math.max(1, cores)),
+    accounts: Math.ceil(quarter / 2),
+  }
 }
 
 /**
@@ -64,6 +74,16 @@ export const SETTLEMENT_THREAD = 'settlement'
 
 /** The worker that the threads share which wait most of the time. */
 export const CHAIN_WORKER = 'chain'
+
+/** The threads that reserve funds, each for a share of the traders. */
+export function accountsThreadName(thread: number): string {
+  return `accounts-${thread}`
+}
+
+/** An address is as good as any hash of it. */
+export function accountsThreadOf(trader: Address, threads: number): number {
+  return threads === 1 ? 0 : Number.parseInt(trader.slice(-6), 16) % threads
+}
 
 export function relayerThreadName(chainId: number): string {
   return `relayer-${chainId}`

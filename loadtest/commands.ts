@@ -28,6 +28,7 @@ export const BENCHES: Readonly<Record<string, Command>> = {
   ...bench('auth', 'signed orders with a bearer token each, beside the same without tokens'),
   ...bench('book', 'the order book beside the fastest one on npm'),
   ...bench('channel', 'requests between threads beside bare messages'),
+  ...bench('funds', 'signed orders with their funds reserved beside the same without'),
   ...bench('front', 'a small GET through the whole front beside a bare handler'),
   ...bench('log', 'durable records in batches beside bare commits of one row'),
   ...bench('market', 'commands through a market thread with the durable log'),
@@ -104,6 +105,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
     stream: {
       file: 'loadtest/stream-soak.ts',
       about: 'clients that reconnect all the time: no gap goes unnoticed, memory stays flat',
+    },
+    ghosts: {
+      file: 'loadtest/ghost-attack.ts',
+      about: 'empty wallets that buy all that is offered [--funds off|reserve --wallets --minutes]',
     },
     'quick-days': {
       file: 'test/actors/quick-markets/quick-day-run.ts',

@@ -56,8 +56,9 @@ export function signOrders(options: {
   readonly markets: readonly MarketId[]
   readonly domain: OrderDomain
   readonly price?: number
+  readonly size?: number
 }): SignedOrder[] {
-  const { count, traders, markets, domain, price = 500_000 } = options
+  const { count, traders, markets, domain, price = 500_000, size = 1_000_000 } = options
   const sign = makeOrderSigner(domain)
   const expiration = String(Math.floor(Date.now() / 1_000) + 86_400) as Uint64
   return Array.from({ length: count }, (_, index) => {
@@ -68,7 +69,7 @@ export function signOrders(options: {
       side: index % 2 === 0 ? SELL : BUY,
       outcome: YES,
       price: price as Price,
-      size: 1_000_000 as Shares,
+      size: size as Shares,
       nonce: randomBytes(8).readBigUInt64BE().toString() as Uint64,
       expiration,
       makerFeeRecipient: ZERO_ADDRESS,

@@ -9,6 +9,15 @@ export const risk = Type.Object({
       'off accepts every valid order; reserve accepts it only when the chain shows the funds and the ' +
       'allowance for everything that its trader has open or pending there.',
   }),
+  threads: Type.Integer({
+    env: 'SIBYL_RISK_THREADS',
+    minimum: 0,
+    maximum: 64,
+    unit: 'threads',
+    description:
+      'Threads that reserve funds, each for a share of the traders. 0 follows the cores: one for ' +
+      'every eight.',
+  }),
   minNotional: Type.Integer({
     env: 'SIBYL_RISK_MIN_NOTIONAL',
     minimum: 0,

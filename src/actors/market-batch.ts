@@ -57,6 +57,7 @@ export function prepare(
         gather(thread, hashes, command.message.order.marketId, command.message.order.orderHash)
         break
       case 'CancelOrder':
+      case 'RecallOrder':
         gather(thread, hashes, command.message.marketId, command.message.orderHash)
         break
       case 'ReportTrade': {

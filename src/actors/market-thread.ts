@@ -219,6 +219,12 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     )
   },
 
+  RecallOrder(thread, message, context) {
+    return inMarket(thread, message.marketId, (state) =>
+      market.RecallOrder(state, message, context),
+    )
+  },
+
   CancelOrders(thread, message, context) {
     return inMarket(thread, message.marketId, (state) =>
       market.CancelOrders(state, message, context),

@@ -1,6 +1,7 @@
 /** What a person reads when the exchange is up: what runs, where, and what to try next. */
 
 import type { Settings } from '#config/settings-schema.ts'
+import { reserves } from '#config/thread-data.ts'
 import { DEMO_TRADERS, DEVNET_CHAIN_ID, devnetAccount, devnetKey } from '#devnet/accounts.ts'
 import type { Devnet } from '#devnet/open-devnet.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
@@ -22,6 +23,7 @@ export function banner(run: {
     `${front.threads} front`,
     `${markets.threads} market`,
     '1 store',
+    ...(reserves(settings) ? [`${settings.risk.threads} accounts`] : []),
     `${front.threads * verify.threads} verify`,
     `${front.threads * database.queryThreads} query`,
   ].join(', ')
@@ -35,6 +37,7 @@ export function banner(run: {
     `  data       ${settings.data.dir} (event log in ${markets.partitions} partitions)`,
     `  database   ${describeDatabaseUrl(run.databaseUrl)}`,
     `  signatures ${run.signatures}`,
+    `  funds      ${reserves(settings) ? 'are reserved before an order is matched' : 'are not checked: every valid order is accepted'}`,
     `  writes     ${settings.auth.bearer ? 'need a bearer token' : 'are open to every client'}`,
     ...(settings.feeds.live ? [pricesLine(settings)] : []),
     '',

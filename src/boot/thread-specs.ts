@@ -3,11 +3,13 @@
 import type { Settings } from '#config/settings-schema.ts'
 import {
   relayedChains,
+  reserves,
   resolvedChains,
   settledChains,
   type ThreadData,
 } from '#config/thread-data.ts'
 import {
+  accountsThreadName,
   CHAIN_WORKER,
   frontThreadName,
   MARKET_YOUNG_MB,
@@ -31,6 +33,9 @@ export function threadSpecs(
   )
   const priceNames = settings.feeds.live ? [PRICES_THREAD] : []
   const indexerNames = settings.chains.some(({ rpcUrls }) => rpcUrls.length > 0) ? ['indexer'] : []
+  const accountsNames = reserves(settings)
+    ? numbers(settings.risk.threads).map(accountsThreadName)
+    : []
   const settlementNames = settledChains(settings).length > 0 ? [SETTLEMENT_THREAD] : []
   const spec = (kind: string, name: string, index: number, links: readonly string[]) => ({
     ...workerSpec(kind, name),
@@ -53,12 +58,14 @@ export function threadSpecs(
     ...waiting('relayer', relayerNames, ['store']),
     ...waiting('resolution', resolutionNames, ['store']),
     ...waiting('settlement', settlementNames, writers),
+    ...accountsNames.map((name, index) => spec('accounts', name, index, marketNames)),
     ...waiting('prices', priceNames, writers),
     ...numbers(settings.front.threads).map((index) =>
       spec('front', frontThreadName(index), index, [
         ...writers,
         ...indexerNames,
         ...relayerNames,
+        ...accountsNames,
         ...priceNames,
       ]),
     ),

@@ -210,6 +210,26 @@ export type Claim = {
   readonly reason?: string
 }
 
+/** What a trader has on a chain, and what of it is reserved. Amounts have six decimals. */
+export type Funds = {
+  readonly chainId: number
+  readonly trader: string
+  /** The block at which the chain was read. */
+  readonly blockNumber: number
+  readonly tokens: readonly {
+    readonly token: 'stablecoin' | 'outcome'
+    /** Of an outcome token. */
+    readonly marketId?: string
+    readonly outcome?: 0 | 1
+    readonly held: string
+    readonly allowed: string
+    readonly reservedForOrders: string
+    readonly reservedForTrades: string
+    /** What a further order may need. */
+    readonly free: string
+  }[]
+}
+
 export type Config = {
   readonly service: { readonly name: string; readonly version: string }
   /** Unix seconds, when it was asked. */
@@ -221,6 +241,14 @@ export type Config = {
     readonly singleUse: boolean
     readonly registerMessage: string
     readonly revokeMessage: string
+  }
+  /** What an order must have behind it, and what a trader whose trades fail may still do. */
+  readonly risk: {
+    readonly funds: 'off' | 'reserve'
+    readonly minNotional: number
+    readonly cooldownSeconds: number
+    readonly cooldownSecondsMax: number
+    readonly pendingTradesMax: number
   }
   readonly limits: Readonly<Record<string, number>>
   /** The assets that have prices, and how long their quick markets last, where there are any. */

@@ -10,6 +10,7 @@ import type {
   CancelledOrder,
   CancelledOrders,
   Config,
+  Funds,
   Market,
   OpenOrder,
   Orderbook,
@@ -123,6 +124,11 @@ export type Client = {
   orderbook(marketId: string, outcome?: 'YES' | 'NO', options?: CallOptions): Promise<Orderbook>
   /** Up to 100, newest first. */
   trades(marketId: string, options?: CallOptions): Promise<Trade[]>
+  /** What a trader has and what of it is reserved; only there where the exchange reserves funds. */
+  funds(
+    user?: { readonly address?: string; readonly chainId?: number },
+    options?: CallOptions,
+  ): Promise<Funds>
   /** Asked once and kept; `config({ fresh: true })` asks again. */
   config(options?: CallOptions & { readonly fresh?: boolean }): Promise<Config>
   /** What a trader who holds ether does on the chain himself. */
@@ -371,6 +377,11 @@ export function createClient(options: ClientOptions): Client {
       const path = `/api/v1/trades/${encodeURIComponent(marketId)}`
       const { trades } = await send<{ trades: Trade[] }>({ method: 'GET', path }, call)
       return trades
+    },
+    async funds({ address, chainId } = {}, call) {
+      const path = `/api/v1/users/${encodeURIComponent(trader(address))}/funds`
+      const query = { chain_id: chainId ?? (await chain(call)).chainId }
+      return send<Funds>({ method: 'GET', path, query }, call)
     },
     config,
     chain: {

@@ -1,6 +1,7 @@
 /** What the stream tells, as types. */
 
 import type { ShownQuickMarket } from '#domain/quick-market.ts'
+import type { Funds } from './answers.ts'
 import type { LevelPair } from './local-book.ts'
 
 type Of<Type extends string> = { readonly type: Type; readonly sub: string }
@@ -184,10 +185,16 @@ export type QuickMarketMessage =
         readonly ts: number
       })
 
+/** Each tells all of a trader's funds. */
+export type FundsMessage =
+  | (Of<'funds.snapshot'> & Reset & Funds & { readonly cursor: string; readonly ts: number })
+  | (Of<'funds'> & Funds & Step & { readonly ts: number })
+
 export type ChannelMessage =
   | BookMessage
   | TradesMessage
   | OrdersMessage
+  | FundsMessage
   | MarketMessage
   | PriceMessage
   | QuickMarketMessage

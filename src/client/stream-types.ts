@@ -5,6 +5,7 @@ import type { LocalBook } from './local-book.ts'
 import type { OrderSubmission } from './order-submission.ts'
 import type {
   BookMessage,
+  FundsMessage,
   MarketMessage,
   OrdersMessage,
   Position,
@@ -77,6 +78,11 @@ export type SibylStream = {
   ): BookSubscription
   trades(marketId: string, heard: (message: TradesMessage) => void): StreamSubscription
   orders(trader: string, heard: (message: OrdersMessage) => void): StreamSubscription
+  /** What a trader has on a chain; only there where the exchange reserves funds. */
+  funds(
+    of: { readonly trader: string; readonly chainId: number },
+    heard: (message: FundsMessage) => void,
+  ): StreamSubscription
   /** One market, or all of them. */
   market(marketId: string | undefined, heard: (message: MarketMessage) => void): StreamSubscription
   /** The prices of an asset: `BTC`. */

@@ -14,6 +14,7 @@ import { SibylError } from './sibyl-error.ts'
 import {
   type BookMessage,
   type ChannelMessage,
+  type FundsMessage,
   type MarketMessage,
   type OrdersMessage,
   type Position,
@@ -397,6 +398,8 @@ export function createStream(options: StreamOptions): SibylStream {
       start({ channel: 'trades', marketId }, passing<TradesMessage>(listener)),
     orders: (trader, listener) =>
       start({ channel: 'orders', trader }, passing<OrdersMessage>(listener)),
+    funds: ({ trader, chainId }, listener) =>
+      start({ channel: 'funds', trader, chainId }, passing<FundsMessage>(listener)),
     market: (marketId, listener) =>
       start(
         { channel: 'market', ...(marketId === undefined ? {} : { marketId }) },

@@ -24,6 +24,11 @@ export type OrderContext = RequestContext & {
 /** Each way takes a context: until when its answer is of use, and whose request it is. */
 export type MarketGateway = {
   place(order: VerifiedOrder, context: OrderContext): Promise<OrderAccepted | Rejection>
+  /** What the order was answered when it was first seen; undefined when its market does not know it. */
+  recall(
+    order: Pick<VerifiedOrder, 'marketId' | 'orderHash' | 'outcome'>,
+    context: RequestContext,
+  ): Promise<OrderAccepted | Rejection | undefined>
   cancel(
     order: {
       readonly marketId: MarketId
@@ -93,6 +98,12 @@ export function makeGateway(
       if (requestId !== undefined) message.requestId = requestId
       if (session !== undefined) message.session = session
       return write(order.marketId, 'PlaceOrder', message, context)
+    },
+    async recall({ marketId, orderHash, outcome }, context) {
+      const asked = { marketId, orderHash, outcome }
+      const answer = await refOf(marketId).ask('RecallOrder', asked, leftMs(context))
+      if (isUnanswered(answer)) return reject('OVERLOADED')
+      return 'unknown' in answer ? undefined : answer
     },
     cancel(order, context) {
       const { requestId } = context

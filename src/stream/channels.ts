@@ -7,17 +7,19 @@
 
 import type { OpenOrder } from '#actors/market/state.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
-import type { MarketId, Sequence } from '#domain/ids.ts'
+import type { Address, MarketId, Sequence } from '#domain/ids.ts'
 import type { MarketEvent, OrdersMatched, TradeOutcome } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'
 import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
+import type { FundsGateway } from '#live/funds-gateway.ts'
 import type { BoardListener, MarketBoard, ShownMarket, ShownTrade } from '#live/market-board.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { makeAssetChannels } from './asset-channel.ts'
 import { bookOf, cleanBook, isDirty, makeBookChannel } from './book-channel.ts'
 import { type Feed, isSequenced, type MarketFeed, type OrdersFeed, type Wanted } from './feeds.ts'
+import { makeFundsChannel } from './funds-channel.ts'
 import type { Happening } from './happening.ts'
 import { makeMarketChannel } from './market-channel.ts'
 import * as messages from './messages.ts'
@@ -27,6 +29,7 @@ import { type Replay, Topic } from './topic.ts'
 
 export type Channels<M> = BoardListener & {
   happened(marketId: MarketId, happening: Happening): void
+  fundsChanged(trader: Address, chainId: number): void
   knowAsset(asset: string): void
   priced(asset: string, event: PriceEvent): void
   quickMarket(asset: string, event: QuickMarketEvent): void
@@ -52,6 +55,11 @@ export type Channels<M> = BoardListener & {
   lingering(): number
 }
 
+export type FundsSource = {
+  readonly gateway: Pick<FundsGateway, 'funds'>
+  readonly chainIds: ReadonlySet<number>
+}
+
 type ChannelHooks<M> = {
   /** Sends to every subscriber that is in step with the topic. */
   readonly publish: (topic: string, text: string) => void
@@ -66,6 +74,8 @@ export function makeChannels<M>(ports: {
   readonly limits: ChannelLimits
   readonly clock: Clock
   readonly hooks: ChannelHooks<M>
+  /** Who knows what traders have, and of which chains; left out where nothing is reserved. */
+  readonly funds?: FundsSource | undefined
 }): Channels<M> {
   const { board, limits, clock, hooks } = ports
   const markets = new Map<MarketId, MarketFeed<M>>()
@@ -74,6 +84,11 @@ export function makeChannels<M>(ports: {
   const orders = makeOrdersChannel<M>(shelf)
   const marketChannel = makeMarketChannel<M>(shelf)
   const assets = makeAssetChannels<M>(shelf, clock)
+  const funds = makeFundsChannel<M>(shelf, clock, {
+    gateway: ports.funds?.gateway,
+    chainIds: ports.funds?.chainIds ?? new Set(),
+    flushed: hooks.flushed,
+  })
   let breakPlanned = false
 
   function marketFeed(shown: ShownMarket): MarketFeed<M> {
@@ -228,6 +243,8 @@ export function makeChannels<M>(ports: {
       case 'price':
       case 'quick-market':
         return assets.snapshot(feed, reset)
+      case 'funds':
+        return funds.snapshot(feed, reset)
       case 'orders':
         return undefined
     }
@@ -251,6 +268,9 @@ export function makeChannels<M>(ports: {
       case 'orders':
         orders.forget(feed)
         break
+      case 'funds':
+        funds.forget(feed)
+        break
       case 'price':
       case 'quick-market':
         assets.forget(feed)
@@ -262,6 +282,8 @@ export function makeChannels<M>(ports: {
     switch (wanted.channel) {
       case 'orders':
         return orders.feedOf(wanted.trader)
+      case 'funds':
+        return funds.feedOf(wanted.trader, wanted.chainId)
       case 'price':
       case 'quick-market':
         return assets.feedOf(wanted.channel, wanted.asset)
@@ -302,6 +324,7 @@ export function makeChannels<M>(ports: {
       const of = shown === undefined ? undefined : marketFeed(shown)
       marketChannel.happened(marketId, of, happening)
     },
+    fundsChanged: funds.changed,
     knowAsset: assets.know,
     priced: assets.priced,
     quickMarket: assets.quickMarket,

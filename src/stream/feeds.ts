@@ -26,6 +26,7 @@ export type Wanted =
     }
   | { readonly channel: 'trades'; readonly marketId: MarketId }
   | { readonly channel: 'orders'; readonly trader: Address }
+  | { readonly channel: 'funds'; readonly trader: Address; readonly chainId: number }
   | { readonly channel: 'market'; readonly marketId?: MarketId }
   | { readonly channel: AssetChannel; readonly asset: string }
 
@@ -55,6 +56,12 @@ export type OrdersFeed<M> = {
   readonly topic: Topic<M>
   readonly trader: Address
 }
+export type FundsFeed<M> = {
+  readonly kind: 'funds'
+  readonly topic: Topic<M>
+  readonly trader: Address
+  readonly chainId: number
+}
 export type AssetFeed<M> = {
   readonly kind: AssetChannel
   readonly topic: Topic<M>
@@ -64,7 +71,12 @@ export type AssetFeed<M> = {
 /** Chained by the sequence of its market. */
 type SequencedFeed<M> = BookFeed<M> | TradesFeed<M>
 /** Chained by a count of its own, which clients see as a cursor. */
-export type CountedFeed<M> = OneMarketFeed<M> | AllMarketsFeed<M> | OrdersFeed<M> | AssetFeed<M>
+export type CountedFeed<M> =
+  | OneMarketFeed<M>
+  | AllMarketsFeed<M>
+  | OrdersFeed<M>
+  | FundsFeed<M>
+  | AssetFeed<M>
 export type Feed<M> = SequencedFeed<M> | CountedFeed<M>
 
 export function isSequenced<M>(feed: Feed<M>): feed is SequencedFeed<M> {

@@ -15,6 +15,7 @@ import { parseJson } from '#http/json.ts'
 import { address, bytes32, oneOf, safeInteger } from '#http/schemas.ts'
 import { compileValidator, type Validator } from '#http/validate.ts'
 import { PriceEvent, QUICK_MARKET_EVENTS, QuickMarket } from '#live/asset-shapes.ts'
+import { Funds } from '#live/funds-shapes.ts'
 import { type AssetChannel, CONFLATED_HZ, type Hz, type Wanted } from './feeds.ts'
 
 const closed = { additionalProperties: false } as const
@@ -62,6 +63,11 @@ export const SUBSCRIBE_FRAMES = {
   trades: subscribe('trades', { marketId: marketId(), since: sinceSeq }),
   orders: subscribe('orders', {
     trader: address({ description: 'Whose orders' }),
+    since: sinceCursor,
+  }),
+  funds: subscribe('funds', {
+    trader: address({ description: 'Whose funds' }),
+    chainId: safeInteger({ min: 1, description: 'The chain' }),
     since: sinceCursor,
   }),
   market: subscribe('market', {
@@ -178,6 +184,7 @@ function readSubscribe(frame: Record<string, unknown>, id: FrameId | undefined):
     mode?: string
     maxHz?: number
     trader: Address
+    chainId: number
     asset: string
     since?: number | string
   }
@@ -197,6 +204,10 @@ function readSubscribe(frame: Record<string, unknown>, id: FrameId | undefined):
       }
     case 'orders':
       return { ...subscription, wanted: { channel: 'orders', trader: asked.trader } }
+    case 'funds': {
+      const { trader, chainId } = asked
+      return { ...subscription, wanted: { channel: 'funds', trader, chainId } }
+    }
     case 'market': {
       const { marketId } = asked
       const wanted = marketId === undefined ? {} : { marketId }
@@ -396,6 +407,14 @@ export const SERVER_FRAMES = {
     prevCursor,
     ts,
   }),
+  'funds.snapshot': message('funds.snapshot', {
+    ...named,
+    ...Funds.properties,
+    cursor,
+    ts,
+    reset,
+  }),
+  funds: message('funds', { ...named, ...Funds.properties, cursor, prevCursor, ts }),
   'market.snapshot': message('market.snapshot', {
     ...named,
     marketId: Type.Optional(Type.String()),

@@ -7,13 +7,13 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import type { MarketId } from '#domain/ids.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Authenticator } from '#http/auth.ts'
 import { limitedRange } from '#http/client-ip.ts'
 import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { BoardListener, MarketBoard } from '#live/market-board.ts'
-import { makeChannels } from './channels.ts'
+import { type FundsSource, makeChannels } from './channels.ts'
 import type { Connection, Socket, SocketData, Subscription } from './connection.ts'
 import {
   type ConnectionCount,
@@ -87,6 +87,8 @@ export type StreamHub = BoardListener & {
     facts: ResolutionFacts,
     atMs: number,
   ): void
+  /** A trader's funds have changed: told to the followers of the `funds` channel. */
+  fundsChanged(trader: Address, chainId: number): void
   /** A new price, told on the `price` channel of its asset (`BTC`); an older one is passed over. */
   priced(asset: string, event: PriceEvent): void
   /** A quick market opened or was resolved, told on the `quick-market` channel of its asset. */
@@ -106,6 +108,8 @@ export type StreamPorts = RequestPorts & {
   readonly authenticator: Pick<Authenticator, 'identify'>
   /** Assets that can be followed before anything is told of them; whatever is told of counts, too. */
   readonly assets?: readonly string[]
+  /** Who knows what traders have; left out where nothing is reserved. */
+  readonly funds?: FundsSource | undefined
   /** Streams of each range in all fronts; without it those of this front are counted. */
   readonly count?: ConnectionCount
   /** Sends to every socket of this thread in the topic. */
@@ -127,6 +131,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
   const delivery = makeDelivery({ channels: () => channels, gateway, settings, clock })
   const channels = makeChannels<Subscription>({
     board: ports.board,
+    funds: ports.funds,
     limits: settings,
     clock,
     hooks: {
@@ -225,6 +230,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     loaded: channels.loaded,
     marketHappened: (marketId, event, facts, atMs) =>
       channels.happened(marketId, { event, facts, atMs }),
+    fundsChanged: channels.fundsChanged,
     priced: channels.priced,
     quickMarket: channels.quickMarket,
 

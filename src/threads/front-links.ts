@@ -1,6 +1,8 @@
 /** The links of a front: what stands behind it, and what it does with the events from there. */
 
 import type { MessagePort } from 'node:worker_threads'
+import type { AccountsFollowerProtocol } from '#actors/accounts/followers.ts'
+import type { AccountsProtocol } from '#actors/accounts/state.ts'
 import type { ApiKeysProtocol, KeyFollowerProtocol } from '#actors/api-keys.ts'
 import type { ClerkProtocol } from '#actors/clerk.ts'
 import type { ChainFollowerProtocol } from '#actors/indexer.ts'
@@ -11,8 +13,13 @@ import { readRows } from '#actors/packed-event.ts'
 import type { PriceFollowerProtocol, PriceLoadProtocol } from '#actors/prices.ts'
 import type { RelayerProtocol } from '#actors/relayer/state.ts'
 import type { Settings } from '#config/settings-schema.ts'
-import { channelOptions, relayedChains } from '#config/thread-data.ts'
-import { marketThreadName, PRICES_THREAD, relayerThreadName } from '#config/topology.ts'
+import { channelOptions, relayedChains, reserves } from '#config/thread-data.ts'
+import {
+  accountsThreadName,
+  marketThreadName,
+  PRICES_THREAD,
+  relayerThreadName,
+} from '#config/topology.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { Authenticator } from '#http/auth.ts'
 import type { MarketBoard } from '#live/market-board.ts'
@@ -54,6 +61,9 @@ export function linkFront(
     chain,
     relayer: makeRef<RelayerProtocol>(),
   }))
+  const accounts = Array.from({ length: reserves(settings) ? settings.risk.threads : 0 }, () =>
+    makeRef<AccountsProtocol>(),
+  )
   const prices = makeRef<PriceLoadProtocol>()
   const chainEvents = makeRef<ChainFollowerProtocol>()
   /** The market threads whose markets are on the board as they are now. */
@@ -161,6 +171,19 @@ export function linkFront(
     )
   }
 
+  function followAccounts(index: number, port: MessagePort): void {
+    const hearers: Hearers<AccountsFollowerProtocol> = {
+      FundsChanged({ accounts: changed }) {
+        for (const { trader, chainId } of changed) hub()?.fundsChanged(trader, chainId)
+      },
+    }
+    accounts[index]?.replace(
+      new Channel(port, options, {
+        heard: (type, message) => hearers[type as keyof AccountsFollowerProtocol](message as never),
+      }),
+    )
+  }
+
   /** What is done with the link to each other thread. */
   const followers = new Map<string, (port: MessagePort) => void>([
     ['store', followStore],
@@ -169,6 +192,9 @@ export function linkFront(
   ])
   for (const index of threads.keys()) {
     followers.set(marketThreadName(index), (port) => followThread(index, port))
+  }
+  for (const index of accounts.keys()) {
+    followers.set(accountsThreadName(index), (port) => followAccounts(index, port))
   }
   for (const { chain, relayer } of relayers) {
     followers.set(relayerThreadName(chain.chainId), (port) =>
@@ -180,6 +206,7 @@ export function linkFront(
     threads,
     store,
     relayers,
+    accounts,
     /** Whether every market thread has told its markets at least once. */
     isWhole: () => known.size === threads.length,
     /** How many market threads have markets that are not on the board as they are now. */
@@ -188,7 +215,7 @@ export function linkFront(
       followers.get(peer)?.(port)
     },
     close(): void {
-      for (const ref of [...threads, store, prices, chainEvents]) ref.close()
+      for (const ref of [...threads, ...accounts, store, prices, chainEvents]) ref.close()
       for (const { relayer } of relayers) relayer.close()
     },
   }

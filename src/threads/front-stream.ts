@@ -29,6 +29,7 @@ export function openStream(
     readonly authenticator: Authenticator
     readonly limiter: Limiter | undefined
     readonly assets: readonly string[]
+    readonly funds: StreamPorts['funds']
     readonly publish: (topic: string, text: string) => void
     readonly log: Log
   },
@@ -73,6 +74,7 @@ export function openStream(
     count: makeConnectionCount(data.streams, data.index),
     authenticator,
     assets: ports.assets,
+    funds: ports.funds,
     bearer: auth.bearer,
     draw,
     publish: ports.publish,

@@ -12,6 +12,7 @@ import { makeOrderService } from '#api/orders/order-service.ts'
 import { placeOrder } from '#api/orders/place-order.ts'
 import { placeOrders } from '#api/orders/place-orders.ts'
 import { validateOrder } from '#api/orders/validate-order.ts'
+import { userFunds } from '#api/positions/funds.ts'
 import { priceRoutes } from '#api/prices/prices.ts'
 import { quickMarketRoutes } from '#api/prices/quick-markets.ts'
 import { failedClaims, pendingClaims } from '#api/relayer/claims.ts'
@@ -20,7 +21,7 @@ import { relayerOperations } from '#api/relayer/operations.ts'
 import { makeRelayService } from '#api/relayer/relay-service.ts'
 import { config } from '#api/service/config.ts'
 import { contractsOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
-import { threadOfMarket } from '#config/topology.ts'
+import { accountsThreadOf, threadOfMarket } from '#config/topology.ts'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { makeAuthenticator } from '#http/auth.ts'
 import { makeLimiter } from '#http/limits.ts'
@@ -30,6 +31,7 @@ import type { Readiness } from '#http/routes/readyz.ts'
 import { type Front, startFront } from '#http/server.ts'
 import { makeSseHub } from '#http/sse.ts'
 import { registerSseMeters } from '#http/sse-meters.ts'
+import { makeFundsGateway } from '#live/funds-gateway.ts'
 import { makeBoard } from '#live/market-board.ts'
 import { makeGateway } from '#live/market-gateway.ts'
 import { makePriceBoard } from '#live/price-board.ts'
@@ -104,9 +106,19 @@ export function frontThread(data: ThreadData): ThreadParts {
     const { threads, store } = links
     const clock = systemClock
     const gateway = makeGateway(threads, (marketId) => threadOfMarket(marketId, topology), clock)
-    const orders = makeOrderService({ board, gateway, verifier, clock, meter })
+    const funds =
+      links.accounts.length === 0
+        ? undefined
+        : makeFundsGateway(
+            links.accounts,
+            (trader) => accountsThreadOf(trader, settings.risk.threads),
+            clock,
+          )
+    const chainIds = new Set(settings.chains.map(({ chainId }) => chainId))
+    const orders = makeOrderService({ board, gateway, funds, verifier, clock, meter })
     const opened = openStream(data, {
       ...{ board, gateway, orders, threads, authenticator, limiter, assets, log },
+      funds: funds === undefined ? undefined : { gateway: funds, chainIds },
       publish: (topic, text) => void front?.publish(topic, text),
     })
     hub = opened.hub
@@ -144,6 +156,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       registerApiKey(keys, clock.nowMs, settings.service.name),
       revokeApiKey(keys, authenticator, settings.service.name),
       orderbook(board),
+      userFunds(funds, chainIds),
       ...readRoutes({ settings, board, gateway, query, store, clock }),
       resolution({
         board,

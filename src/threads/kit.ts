@@ -81,7 +81,7 @@ export type Writers = {
   close(): void
 }
 
-/** `told` hears what the store tells by itself. */
+/** `told` hears what the store and the market threads tell by themselves. */
 export function linkWriters(settings: Settings, told: (type: string) => void = () => {}): Writers {
   const topology = topologyOf(settings)
   const store = makeRef<ClerkProtocol>()
@@ -89,7 +89,6 @@ export function linkWriters(settings: Settings, told: (type: string) => void = (
     makeRef<MarketThreadProtocol>(),
   )
   const options = channelOptions(settings)
-  const deaf = { heard() {} }
   return {
     store,
     markets,
@@ -100,7 +99,7 @@ export function linkWriters(settings: Settings, told: (type: string) => void = (
         return 'store'
       }
       const market = markets.find((_, thread) => marketThreadName(thread) === peer)
-      market?.replace(new Channel(port, options, deaf))
+      market?.replace(new Channel(port, options, { heard: told }))
       return market
     },
     close() {

@@ -25,7 +25,7 @@ import { watchProjection } from '#actors/projection-lag.ts'
 import type { StoreProtocol } from '#actors/store.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
 import { channelOptions, settledChains, type ThreadData, topologyOf } from '#config/thread-data.ts'
-import { frontThreadName, partitionOf, partitionsOf } from '#config/topology.ts'
+import { accountsThreadName, frontThreadName, partitionOf, partitionsOf } from '#config/topology.ts'
 import { type MarketId, toAddress } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -67,7 +67,12 @@ export function marketThread(data: ThreadData): ThreadParts {
   const frontNames = new Set(
     Array.from({ length: settings.front.threads }, (_, front) => frontThreadName(front)),
   )
-  const stores = new Set<Channel<StoreProtocol>>()
+  /** Of them, those that read the log by themselves and are told when it grows. */
+  const logReaders = new Set<Channel<StoreProtocol>>()
+  const logReaderNames = new Set([
+    'store',
+    ...Array.from({ length: settings.risk.threads }, (_, thread) => accountsThreadName(thread)),
+  ])
   /** What was held by fronts that are gone. */
   const orphans = new OrphanedOrders((order, answered) =>
     hear('CancelOrder', order, 1, { reply: (_, answer) => answered(answer) }),
@@ -210,7 +215,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       say: () => {
         for (const reader of readers) reader.tell('MarketEvents', { rows })
         const offsets = [[partition, events.lastOffset(partition)] as const]
-        for (const store of stores) store.tell('Appended', { offsets })
+        for (const logReader of logReaders) logReader.tell('Appended', { offsets })
         wakeHousekeeping()
       },
       observe: meters.handled,
@@ -255,11 +260,11 @@ export function marketThread(data: ThreadData): ThreadParts {
           if (!stopped) orphans.add(holds.takeAll())
           channels.delete(channel)
           readers.delete(channel)
-          stores.delete(channel)
+          logReaders.delete(channel)
         },
       })
       channels.add(channel)
-      if (peer === 'store') stores.add(channel)
+      if (logReaderNames.has(peer)) logReaders.add(channel)
       // Every other thread gives commands, and follows nothing.
       else if (frontNames.has(peer)) readers.add(channel)
     },

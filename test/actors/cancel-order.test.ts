@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { YES } from '#domain/order.ts'
 import { buy, hashNamed, nameOf, sell, traderNamed } from '../support/orders.ts'
 import { given, START_SEC } from './market-fixture.ts'
 
@@ -112,4 +113,37 @@ test('of a list only the own and open orders are cancelled', () => {
   })
   assert.deepEqual(answer, { orderHashes: [hashNamed('b')] })
   assert.deepEqual(market.book(), ['YES buy 0.5 a 1', 'YES buy 0.5 c 1'])
+})
+
+test('orders that lost their funds end as unfunded, and stay ended', () => {
+  const market = given()
+  market.place(buy('YES').by('ann').named('a'))
+  market.place(buy('YES').by('ann').named('b'))
+  market.said()
+  const answer = market.ask('CancelOrders', {
+    marketId: market.marketId,
+    trader: traderNamed('ann'),
+    orderHashes: [hashNamed('b')],
+    reason: 'unfunded',
+  })
+  assert.deepEqual(answer, { orderHashes: [hashNamed('b')] })
+  assert.deepEqual(market.said(), ['b ended: unfunded, 1 rested'])
+  assert.deepEqual(market.book(), ['YES buy 0.5 a 1'])
+})
+
+test('an order is recalled as it was first answered; one that is new is unknown', () => {
+  const market = given()
+  market.place(buy('YES').named('open'))
+  market.place(buy('YES').named('gone'))
+  market.cancel('gone', 'buy')
+  const recall = (name: string) =>
+    market.ask('RecallOrder', {
+      marketId: market.marketId,
+      orderHash: hashNamed(name),
+      outcome: YES,
+    })
+  const open = recall('open')
+  assert('duplicate' in open && open.duplicate === true)
+  assert.deepEqual(recall('gone'), { rejected: 'ORDER_CLOSED' })
+  assert.deepEqual(recall('new'), { unknown: true })
 })

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { MarketView, OpenOrder } from '#actors/market/state.ts'
+import type { MarketView, OpenOrder, OrderAccepted } from '#actors/market/state.ts'
 import { listMarkets } from '#api/markets/list-markets.ts'
 import { orderbook } from '#api/markets/orderbook.ts'
 import { makeOrderService, type OrderVerifier } from '#api/orders/order-service.ts'
 import type { OrderSubmission } from '#api/orders/order-shapes.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { FundsGateway } from '#live/funds-gateway.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
 import { type MarketGateway, type MarketRef, makeGateway } from '#live/market-gateway.ts'
 import { systemClock } from '#runtime/clock.ts'
@@ -62,7 +63,7 @@ test('while a market thread is away, a market that is not here may exist', async
     const gateway = gatewayOf(reject('INTERNAL'))
     const service = makeOrderService({ board, gateway, verifier: verifierOf(), clock: systemClock })
     assert.equal(codeOf(await service.place(unknown, later())), code)
-    const check = await service.check(unknown)
+    const check = await service.check(unknown, later())
     if (current) assert.ok(!isRejection(check) && check.errors[0]?.rejected === code)
     else assert.equal(codeOf(check), code)
     const path = { marketId: unknown.order.marketId }
@@ -85,7 +86,7 @@ test('a verify pool that is too busy says nothing about the order', async () => 
   const service = makeOrderService({ board: boardOf(), gateway, verifier, clock: systemClock })
   const submission = await submissionTo(market.id)
   assert.equal(codeOf(await service.place(structuredClone(submission), later())), 'OVERLOADED')
-  assert.equal(codeOf(await service.check(structuredClone(submission))), 'OVERLOADED')
+  assert.equal(codeOf(await service.check(structuredClone(submission), later())), 'OVERLOADED')
 })
 
 test('a market that is over and gone from its thread is closed, not unknown', async () => {
@@ -145,4 +146,71 @@ test('what was missed between two views is asked of the database', () => {
   board.load({ ...view, seq: 9 })
   assert.equal(shown.trades.size, 0)
   assert.deepEqual(shown.books[0].levels(0), [[400_000, 2n ** 60n]])
+})
+
+test('an order is placed once its funds are reserved, and only then', async () => {
+  const said: string[] = []
+  let place: Rejection | OrderAccepted = {
+    orderHash: hash,
+    status: 'accepted',
+    matches: 0,
+    timestamp: 1,
+  }
+  let short: Rejection | undefined
+  let before: OrderAccepted | undefined
+  const gateway = {
+    async place() {
+      said.push('placed')
+      return place
+    },
+    recall: async () => before,
+  } as Partial<MarketGateway> as MarketGateway
+  const funds: FundsGateway = {
+    async reserve({ orderHash }, chainId) {
+      assert.deepEqual([orderHash, chainId], [hash, market.chainId])
+      said.push('reserved')
+      return short
+    },
+    release: () => void said.push('released'),
+    check: async () => short,
+    funds: async () => reject('OVERLOADED'),
+  }
+  const board = boardOf()
+  const verifier = verifierOf()
+  const service = makeOrderService({ board, gateway, funds, verifier, clock: systemClock })
+  const submission = await submissionTo(market.id)
+  const placed = async () => {
+    said.length = 0
+    return service.place(structuredClone(submission), later())
+  }
+
+  assert.equal(codeOf(await placed()), undefined)
+  assert.deepEqual(said, ['reserved', 'placed'])
+
+  // What the market did not take is released, unless it is not known whether it took it.
+  for (const [code, released] of [
+    ['MARKET_CLOSED', true],
+    ['OVERLOADED', true],
+    ['OUTCOME_UNKNOWN', false],
+    ['INTERNAL', false],
+  ] as const) {
+    place = reject(code)
+    assert.equal(codeOf(await placed()), code)
+    assert.deepEqual(said, ['reserved', 'placed', ...(released ? ['released'] : [])])
+  }
+  place = { orderHash: hash, status: 'accepted', matches: 0, timestamp: 1, duplicate: true }
+  await placed()
+  assert.deepEqual(said, ['reserved', 'placed', 'released'])
+
+  short = reject('INSUFFICIENT_FUNDS', 'order.size', '1 is missing')
+  assert.deepEqual(await placed(), short)
+  assert.deepEqual(said, ['reserved'])
+  const check = await service.check(structuredClone(submission), later())
+  assert.deepEqual(!isRejection(check) && check.errors, [short])
+  // One that was accepted before is answered as it was then.
+  before = place
+  assert.deepEqual(await placed(), place)
+
+  short = reject('CHAIN_UNAVAILABLE')
+  assert.deepEqual(await service.check(structuredClone(submission), later()), short)
 })

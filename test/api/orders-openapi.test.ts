@@ -37,6 +37,13 @@ const facts: ConfigFacts = {
   bearer: false,
   singleUse: true,
   deadlineMs: 1_000,
+  risk: {
+    funds: 'off',
+    minNotional: 0,
+    cooldownSeconds: 0,
+    cooldownSecondsMax: 1,
+    pendingTradesMax: 1,
+  },
   rates: undefined,
   stream: { ...STREAM_SETTINGS, heldOrdersMax: 10, malformedMax: 100, windowMs: 10_000 },
   relayer: undefined,

@@ -48,6 +48,35 @@ export type SettledExchange = {
   dispose(): Promise<void>
 }
 
+/** An exchange with the demo markets of a chain. */
+export async function openOnChain(
+  { settings, genesis, contracts, demoMarkets, url }: TestChain,
+  environment: Environment,
+  rpcUrl = url,
+): Promise<Exchange> {
+  const { chainId } = settings
+  return openExchange({
+    environment: {
+      SIBYL_CHAINS: JSON.stringify([{ ...settings, rpcUrls: [rpcUrl] }]),
+      SIBYL_DEMO_MARKETS: 'false',
+      SIBYL_RESTARTS_MAX: '100',
+      ...environment,
+    },
+    async prepare(dataDir) {
+      writeChainRecord(dataDir, { [chainId]: { genesis, url: rpcUrl, contracts } })
+      const markets = demoMarkets.map(({ id, address, expiration }, index) => ({
+        market: marketNumbered(index + 1, {
+          id: id as string as MarketId,
+          contractAddress: toAddress(address),
+          expiration: Number(expiration),
+          chainId,
+        }),
+      }))
+      await seedMarkets(dataDir, markets)
+    },
+  })
+}
+
 export async function openSettled(
   options: {
     readonly environment?: Environment
@@ -58,31 +87,15 @@ export async function openSettled(
   const chain = await openTestChain({ seed: true, chainId: CHAIN_ID })
   try {
     const rpcUrl = (await options.rpcUrl?.(chain)) ?? chain.url
-    const { genesis, contracts, demoMarkets, settings } = chain
+    const { contracts, demoMarkets, settings } = chain
     const { chainId } = settings
     const [first] = demoMarkets
     assert(first !== undefined)
-    const exchange = await openExchange({
-      environment: {
-        SIBYL_CHAINS: JSON.stringify([{ ...settings, rpcUrls: [rpcUrl] }]),
-        SIBYL_SETTLEMENT_KEY: chain.keys.settlement,
-        SIBYL_DEMO_MARKETS: 'false',
-        SIBYL_RESTARTS_MAX: '100',
-        ...options.environment,
-      },
-      async prepare(dataDir) {
-        writeChainRecord(dataDir, { [chainId]: { genesis, url: rpcUrl, contracts } })
-        const markets = demoMarkets.map(({ id, address, expiration }, index) => ({
-          market: marketNumbered(index + 1, {
-            id: id as string as MarketId,
-            contractAddress: toAddress(address),
-            expiration: Number(expiration),
-            chainId,
-          }),
-        }))
-        await seedMarkets(dataDir, markets)
-      },
-    })
+    const exchange = await openOnChain(
+      chain,
+      { SIBYL_SETTLEMENT_KEY: chain.keys.settlement, ...options.environment },
+      rpcUrl,
+    )
     const audit = makeChainClient({ chainId, rpcUrls: [chain.url] })
     const address = toAddress(contracts.settlement)
     const contract = settlementContract(audit, address)

@@ -121,7 +121,12 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     return reject('ORDER_NOT_FOUND')
   },
 
-  CancelOrders(state, { trader, orderHashes }, context) {
+  RecallOrder(state, order, context) {
+    return firstAnswer(state, order, context) ?? { unknown: true }
+  },
+
+  CancelOrders(state, { trader, orderHashes, reason }, context) {
+    const why = reason ?? 'cancelled'
     const cancelled: OrderHash[] = []
     if (closedBy(state, secondsOf(context.nowMs), context)) return { orderHashes: cancelled }
     const wanted = orderHashes === undefined ? undefined : new Set(orderHashes)
@@ -129,8 +134,8 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
       for (const resting of state.books[outcome].ordersOf(trader)) {
         if (wanted !== undefined && !wanted.has(resting.orderHash)) continue
         const slot = state.books[outcome].locate(resting.orderHash)
-        const reason = withdraw(state, outcome, slot, resting, context)
-        if (reason === 'cancelled') cancelled.push(resting.orderHash)
+        const ended = withdraw(state, outcome, slot, resting, context, why)
+        if (ended === why) cancelled.push(resting.orderHash)
       }
     }
     return { orderHashes: cancelled }
@@ -183,7 +188,7 @@ const expired = new OrderList()
 /** The answer that an order got when it was first seen; undefined when it is new. */
 export function firstAnswer(
   state: MarketState,
-  { orderHash, outcome }: VerifiedOrder,
+  { orderHash, outcome }: Pick<VerifiedOrder, 'orderHash' | 'outcome'>,
   context: MarketContext,
 ): OrderAccepted | Rejection | undefined {
   const closed = state.recall.closed.get(orderHash)

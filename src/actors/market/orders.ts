@@ -86,16 +86,17 @@ export function endMarket(state: MarketState, reason: CloseReason, context: Mark
   })
 }
 
-/** Takes a resting order out: as cancelled, or as expired if that has happened before. */
+/** Takes a resting order out: for this reason, or as expired if that has happened before. */
 export function withdraw(
   state: MarketState,
   outcome: Outcome,
   slot: number,
   resting: RestingOrder,
   context: MarketContext,
+  why: 'cancelled' | 'unfunded' = 'cancelled',
 ): OrderCloseReason {
   const past = resting.expiresAtSec <= secondsOf(context.nowMs)
-  const reason = past ? 'expired' : 'cancelled'
+  const reason = past ? 'expired' : why
   state.books[outcome].remove(slot)
   close(state, outcome, resting, resting.orderHash, reason, context)
   return reason

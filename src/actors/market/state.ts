@@ -69,8 +69,19 @@ export type MarketProtocol = {
     }
     answers: OrderCancelled | Rejection
   }
+  /** What an order was answered when it was first seen, for one that is to be refused if it is new. */
+  RecallOrder: {
+    takes: { marketId: MarketId; orderHash: OrderHash; outcome: Outcome }
+    answers: OrderAccepted | Rejection | { readonly unknown: true }
+  }
   CancelOrders: {
-    takes: { marketId: MarketId; trader: Address; orderHashes?: readonly OrderHash[] }
+    /** Without a reason it is the trader's own wish. */
+    takes: {
+      marketId: MarketId
+      trader: Address
+      orderHashes?: readonly OrderHash[]
+      reason?: 'unfunded'
+    }
     answers: { orderHashes: OrderHash[] } | Rejection
   }
   CloseMarket: {

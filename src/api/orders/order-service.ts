@@ -7,9 +7,10 @@ import type { OrderAccepted } from '#actors/market/state.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { type Order, orderFlaws, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import { permitFlaw } from '#domain/order-permit.ts'
-import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { isRejection, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import { compileValidator } from '#http/validate.ts'
+import type { FundsGateway } from '#live/funds-gateway.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway, OrderContext } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
@@ -64,18 +65,23 @@ export type OrderService = {
   /** Hands a verified order to its market; orders arrive there as they were handed over. */
   enter(order: VerifiedOrder, context: OrderContext): Promise<OrderAccepted | Rejection>
   /** Every failure of anything that claims to be a submission; places nothing. */
-  check(submission: unknown): Promise<OrderCheck | Rejection>
+  check(
+    submission: unknown,
+    context: Pick<RequestContext, 'deadlineAtMs'>,
+  ): Promise<OrderCheck | Rejection>
 }
 
 export function makeOrderService(ports: {
   readonly board: MarketBoard
-  readonly gateway: Pick<MarketGateway, 'place'>
+  readonly gateway: Pick<MarketGateway, 'place' | 'recall'>
+  /** There where an order needs its funds reserved. */
+  readonly funds?: FundsGateway | undefined
   readonly verifier: OrderVerifier
   readonly clock: Clock
   /** Told how long each verification took. */
   readonly meter?: StageMeter
 }): OrderService {
-  const { board, gateway, verifier, clock, meter } = ports
+  const { board, gateway, funds, verifier, clock, meter } = ports
 
   const nowSec = () => Math.floor(clock.nowMs() / 1_000)
 
@@ -111,6 +117,27 @@ export function makeOrderService(ports: {
     return chainId === undefined ? undefined : { chainId, order, signature: submission.signature }
   }
 
+  /** Places an order once its funds are reserved; ends the reservation when it was not placed. */
+  async function placeCovered(
+    order: VerifiedOrder,
+    context: OrderContext,
+    accounts: FundsGateway,
+  ): Promise<OrderAccepted | Rejection> {
+    const chainId = board.markets.get(order.marketId)?.market.chainId
+    if (chainId === undefined) return gateway.place(order, context)
+    const refused = await accounts.reserve(order, chainId, context)
+    if (refused !== undefined) {
+      // An order that was accepted before is answered as it was then, whatever has become of its funds.
+      const before = await gateway.recall(order, context)
+      return before === undefined || isRejection(before) ? refused : before
+    }
+    const answer = await gateway.place(order, context)
+    const isNew = !isRejection(answer) && answer.duplicate !== true
+    const isUnknown = isRejection(answer) && UNKNOWN.has(answer.rejected)
+    if (!isNew && !isUnknown) accounts.release(order)
+    return answer
+  }
+
   const service: OrderService = {
     async place(submission, context) {
       const verified = await service.verify(submission, context)
@@ -136,13 +163,15 @@ export function makeOrderService(ports: {
     },
 
     async enter(order, context) {
-      const answer = await gateway.place(order, context)
+      const answer = await (funds === undefined
+        ? gateway.place(order, context)
+        : placeCovered(order, context, funds))
       // A market that is over may be gone from its thread; the fronts still know it.
       const isGone = isRejection(answer) && answer.rejected === 'MARKET_NOT_FOUND'
       return isGone && isOver(order.marketId) ? reject('MARKET_CLOSED') : answer
     },
 
-    async check(body) {
+    async check(body, context) {
       const misfits = submissionShape.flaws(body)
       if (misfits.length > 0) return invalid(misfits)
       const submission = submissionOf(body)
@@ -161,14 +190,27 @@ export function makeOrderService(ports: {
       }
       const { orderHash, recovered, flaw } = inspection
       if (flaw !== null) errors.push(reject('INVALID_SIGNATURE', 'signature', flaw))
+      if (errors.length === 0 && funds !== undefined) {
+        const permit = submission.permitSignature !== undefined
+        const order = { ...signed.order, orderHash, permit }
+        const short = await funds.check(order, signed.chainId, context)
+        if (short !== undefined && isPassing(short)) return short
+        if (short !== undefined) errors.push(short)
+      }
       return { valid: errors.length === 0, orderHash, recovered, errors }
     },
   }
   return service
 }
 
+/** After these it is not known whether the order was placed. */
+const UNKNOWN: ReadonlySet<RejectionCode> = new Set(['OUTCOME_UNKNOWN', 'INTERNAL'])
+
+/** Says nothing about the order, only that it cannot be told at present. */
+const PASSING: ReadonlySet<RejectionCode> = new Set(['OVERLOADED', 'INTERNAL', 'CHAIN_UNAVAILABLE'])
+
 function isPassing({ rejected }: Rejection): boolean {
-  return rejected === 'OVERLOADED' || rejected === 'INTERNAL'
+  return PASSING.has(rejected)
 }
 
 function invalid(errors: readonly Rejection[]): OrderCheck {

@@ -30,6 +30,14 @@ export type ConfigFacts = {
   /** Whether a token serves once only. */
   readonly singleUse: boolean
   readonly deadlineMs: number
+  /** What an order must have behind it, and what a trader whose trades fail may still do. */
+  readonly risk: {
+    readonly funds: 'off' | 'reserve'
+    readonly minNotional: number
+    readonly cooldownSeconds: number
+    readonly cooldownSecondsMax: number
+    readonly pendingTradesMax: number
+  }
   /** The rate limits in force, if any. */
   readonly rates: (LimitSettings & { readonly connectionsPerIpMax: number }) | undefined
   readonly stream: StreamFacts
@@ -180,7 +188,17 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
   const service = { name: facts.name, version: facts.version }
   const quick = facts.quickMarkets
   const more = quick === undefined ? {} : { quickMarkets: { ...quick, assets: [...quick.assets] } }
-  const bodyAt = (serverTime: number) => ({ service, serverTime, auth, limits, chains, ...more })
+  const risk = {
+    funds: facts.risk.funds,
+    minNotional: facts.risk.minNotional,
+    cooldownSeconds: facts.risk.cooldownSeconds,
+    cooldownSecondsMax: facts.risk.cooldownSecondsMax,
+    pendingTradesMax: facts.risk.pendingTradesMax,
+  }
+  const bodyAt = (serverTime: number) => ({
+    ...{ service, serverTime, auth, risk, limits, chains },
+    ...more,
+  })
   return route({
     method: 'GET',
     path: '/api/v1/config',
@@ -198,6 +216,19 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
           singleUse: Type.Boolean({ description: 'Whether a token serves for one request only' }),
           registerMessage: Type.String(),
           revokeMessage: Type.String(),
+        }),
+        risk: Type.Object({
+          funds: Type.Enum(['off', 'reserve'], {
+            description: 'Whether an order needs its funds reserved before it is matched',
+          }),
+          minNotional: Type.Integer({ description: 'The least price × size of an order' }),
+          cooldownSeconds: Type.Integer({
+            description: 'The first pause of a trader whose trade failed by his fault; 0: none',
+          }),
+          cooldownSecondsMax: Type.Integer({ description: 'The longest such pause' }),
+          pendingTradesMax: Type.Integer({
+            description: 'Unsettled trades after which a trader waits for the chain',
+          }),
         }),
         quickMarkets: Type.Optional(
           Type.Object({

@@ -1,0 +1,191 @@
+/**
+ * `npm run soak -- ghosts`: wallets that have nothing buy whatever three honest makers offer, as fast as
+ * the rate limits let them, while honest traders go on. Real settlement on a chain of its own.
+ *
+ *   --funds off|reserve   what the exchange does about it; reserve is the default
+ *   --wallets 2           how many such wallets, each from an address of its own
+ *   --minutes 10
+ *
+ * The last line is the result: what the wallets got, for how long the makers' offers were away, what
+ * became of honest orders, and the gas that went into refused trades. It fails (exit code 1) when an honest
+ * order was refused, when a ghost was matched although funds are reserved, or when gas went into refused
+ * trades.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { type Hex, parseAbiItem } from 'viem'
+import { createClient } from '#client/client.ts'
+import { SibylError } from '#client/sibyl-error.ts'
+import { devnetKey } from '#devnet/accounts.ts'
+import { openSettled } from '../test/support/settled.ts'
+import { Histogram } from './histogram.ts'
+
+function option(name: string, usual: string): string {
+  const at = process.argv.indexOf(`--${name}`)
+  return at > 0 ? (process.argv[at + 1] ?? usual) : usual
+}
+
+const FUNDS = option('funds', 'reserve')
+const WALLETS = Number(option('wallets', '2'))
+const MINUTES = Number(option('minutes', '10'))
+const MAKERS = [10, 11, 12] as const
+const TAKER = 13
+const WATCHER = 14
+/** What each maker offers at each of these prices. */
+const OFFERS = ['0.51', '0.52', '0.53'] as const
+const OFFER_SIZE = '5'
+const OFFERED = MAKERS.length * OFFERS.length * 5_000_000
+const TRADE_REJECTED = parseAbiItem(
+  'event TradeRejected(bytes32 indexed tradeId, bytes32 indexed buyHash, bytes32 indexed sellHash, uint8 fault, uint8 reason)',
+)
+
+const s = await openSettled({
+  environment: {
+    SIBYL_RISK_FUNDS: FUNDS,
+    SIBYL_LIMITS: 'true',
+    SIBYL_TRUSTED_PROXIES: '127.0.0.1',
+    SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50',
+    SIBYL_SETTLEMENT_POLL_MS: '200',
+    SIBYL_INDEXER_POLL_MS: '200',
+    SIBYL_LOG_LEVEL: 'error',
+  },
+})
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+const clientFrom = (signer: string, address: string, retries = 0) =>
+  createClient({
+    ...{ url: s.exchange.url, signer: signer as Hex, retries },
+    headers: () => ({ 'x-forwarded-for': address }),
+  })
+const order = (side: 'buy' | 'sell', price: string, size: string) => ({
+  ...{ marketId: s.marketId, outcome: 'YES' as const, ttlSeconds: 7_200 },
+  ...{ side, price, size },
+})
+const honest = { placed: 0, refused: new Map<string, number>(), placing: new Histogram() }
+const ghosts = { accepted: 0, matched: 0, refused: new Map<string, number>() }
+const count = (into: Map<string, number>, error: unknown): void => {
+  const code = error instanceof SibylError ? error.code : String(error)
+  into.set(code, (into.get(code) ?? 0) + 1)
+}
+
+try {
+  for (const maker of MAKERS) {
+    const client = clientFrom(devnetKey(maker), `10.1.0.${maker}`)
+    for (const price of OFFERS) await client.orders.place(order('sell', price, OFFER_SIZE))
+  }
+  const endMs = performance.now() + MINUTES * 60_000
+  const isOver = () => performance.now() > endMs
+
+  /** For how long, at most and in all, less than half of the offers was there. */
+  const away = { longestMs: 0, totalMs: 0, times: 0, sinceMs: 0 }
+  const watcher = clientFrom(devnetKey(WATCHER), '10.1.0.99')
+  const stream = watcher.stream()
+  const look = (asks: Iterable<{ readonly size: bigint }>): void => {
+    let offered = 0n
+    for (const { size } of asks) offered += size
+    const nowMs = performance.now()
+    const isAway = offered * 2n < BigInt(OFFERED)
+    if (isAway && away.sinceMs === 0) {
+      away.sinceMs = nowMs
+      away.times++
+    } else if (!isAway && away.sinceMs > 0) {
+      away.longestMs = Math.max(away.longestMs, nowMs - away.sinceMs)
+      away.totalMs += nowMs - away.sinceMs
+      away.sinceMs = 0
+    }
+  }
+  const following = stream.book({ marketId: s.marketId, outcome: 'YES' }, (_, book) =>
+    look(book.asks()),
+  )
+  await following.ready
+
+  /** An order that rests far from the market, and its cancel: how long an honest order takes. */
+  const place = async (account: number, address: string, everyMs: number) => {
+    const client = clientFrom(devnetKey(account), address)
+    while (!isOver()) {
+      const begunMs = performance.now()
+      try {
+        const placed = await client.orders.place(order('buy', '0.05', '1'))
+        honest.placing.recordMs(performance.now() - begunMs)
+        honest.placed++
+        await client.orders.cancel({ ...placed, marketId: s.marketId })
+      } catch (error) {
+        count(honest.refused, error)
+      }
+      await pause(everyMs)
+    }
+  }
+  /** Now and then an honest trader buys a little and sells it back: it has to settle. */
+  const trade = async () => {
+    const client = clientFrom(devnetKey(TAKER), '10.1.0.98')
+    while (!isOver()) {
+      try {
+        await client.orders.place(order('sell', '0.50', '0.1'))
+        await clientFrom(devnetKey(15), '10.1.0.97').orders.place(order('buy', '0.50', '0.1'))
+        honest.placed += 2
+      } catch (error) {
+        count(honest.refused, error)
+      }
+      await pause(2_000)
+    }
+  }
+  const attack = async (wallet: number) => {
+    const key = `0x${randomBytes(32).toString('hex')}`
+    const client = clientFrom(key, `10.2.${wallet >> 8}.${wallet & 255}`)
+    while (!isOver()) {
+      try {
+        const { matches } = await client.orders.place(order('buy', '0.53', '45'))
+        ghosts.accepted++
+        if (matches > 0) ghosts.matched++
+      } catch (error) {
+        count(ghosts.refused, error)
+        if (error instanceof SibylError && error.code === 'RATE_LIMITED') await pause(1_000)
+      }
+    }
+  }
+  await Promise.all([
+    place(16, '10.1.0.16', 250),
+    place(17, '10.1.0.17', 250),
+    trade(),
+    ...Array.from({ length: WALLETS }, (_, wallet) => attack(wallet)),
+  ])
+  // What was matched last is decided on, too.
+  const pending = async () => (await s.get<{ count: number }>('/api/v1/pending-trades')).count
+  for (let waits = 0; waits < 600 && (await pending()) > 0; waits++) await pause(100)
+  look(following.book.asks())
+  if (away.sinceMs > 0) away.longestMs = Number.POSITIVE_INFINITY
+  stream.close()
+
+  const logs = await s.chain.publicClient.getLogs({
+    address: s.chain.contracts.settlement as Hex,
+    event: TRADE_REJECTED,
+    fromBlock: 0n,
+  })
+  let gas = 0n
+  for (const hash of new Set(logs.map(({ transactionHash }) => transactionHash))) {
+    gas += (await s.chain.publicClient.getTransactionReceipt({ hash })).gasUsed
+  }
+  const settled = [...(await s.settledTimes()).keys()].length
+  const result = {
+    ...{ soak: 'ghosts', funds: FUNDS, wallets: WALLETS, minutes: MINUTES },
+    ghosts: { ...ghosts, refused: Object.fromEntries(ghosts.refused) },
+    honest: {
+      placed: honest.placed,
+      refused: Object.fromEntries(honest.refused),
+      p50Ms: Number(honest.placing.quantileMs(0.5).toFixed(1)),
+      p99Ms: Number(honest.placing.quantileMs(0.99).toFixed(1)),
+    },
+    offersAway: {
+      times: away.times,
+      longestMs: Math.round(away.longestMs),
+      totalMs: Math.round(away.totalMs),
+    },
+    trades: { settled, refusedOnChain: logs.length, gasOfTheirTransactions: Number(gas) },
+    pending: await pending(),
+  }
+  process.stdout.write(`${JSON.stringify(result)}\n`)
+  const isBad =
+    honest.refused.size > 0 || logs.length > 0 || (FUNDS === 'reserve' && ghosts.matched > 0)
+  if (isBad) process.exitCode = 1
+} finally {
+  await s.dispose()
+}

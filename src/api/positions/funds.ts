@@ -1,0 +1,70 @@
+/** `GET /api/v1/users/{address}/funds`: what a trader has, what of it is reserved, and what is free. */
+
+import Type from 'typebox'
+import { isRejection, reject } from '#domain/rejection.ts'
+import { type AnswerRoute, route } from '#http/route.ts'
+import { address, safeInteger } from '#http/schemas.ts'
+import type { FundsGateway } from '#live/funds-gateway.ts'
+import { Funds, fundsBody } from '#live/funds-shapes.ts'
+
+/** Without a gateway the exchange reserves nothing. */
+export function userFunds(
+  gateway: Pick<FundsGateway, 'funds'> | undefined,
+  chainIds: ReadonlySet<number>,
+): AnswerRoute {
+  return route({
+    method: 'GET',
+    path: '/api/v1/users/{address}/funds',
+    auth: 'public',
+    cost: 'read',
+    tag: 'users',
+    summary: 'What a trader has on a chain, and what of it is reserved',
+    description:
+      'There where the exchange reserves funds (`risk.funds` in `/api/v1/config`). An order is ' +
+      'accepted when what it needs is within `free` and within what is allowed.',
+    params: Type.Object(
+      { address: address({ description: 'The trader' }) },
+      { additionalProperties: false },
+    ),
+    query: Type.Object(
+      { chain_id: safeInteger({ min: 1, description: 'The chain' }) },
+      { additionalProperties: false },
+    ),
+    responses: { 200: Funds },
+    errors: ['NOT_FOUND', 'CHAIN_UNAVAILABLE', 'OVERLOADED'],
+    examples: {
+      responses: {
+        200: {
+          'one open buy': {
+            value: {
+              chainId: 31_337,
+              trader: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+              blockNumber: 42,
+              tokens: [
+                {
+                  token: 'stablecoin',
+                  held: '100000000',
+                  allowed: '100000000',
+                  reservedForOrders: '4210000',
+                  reservedForTrades: '0',
+                  free: '95790000',
+                },
+              ],
+            },
+          },
+        },
+      },
+    },
+    async handle(request) {
+      const { chain_id: chainId } = request.query
+      if (gateway === undefined) {
+        return reject('NOT_FOUND', undefined, 'this exchange reserves no funds: risk.funds is off')
+      }
+      if (!chainIds.has(chainId)) {
+        return reject('NOT_FOUND', 'chain_id', `chain ${chainId} is not one of this exchange`)
+      }
+      const view = await gateway.funds(chainId, request.path.address, request)
+      return isRejection(view) ? view : { status: 200, body: fundsBody(view) }
+    },
+  })
+}

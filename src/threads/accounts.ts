@@ -1,0 +1,257 @@
+/**
+ * An accounts thread: reserves funds for its share of the traders. It reads the logs of all markets by
+ * itself, from where the database is, follows the funds on each chain, and has orders withdrawn that
+ * are not covered any more.
+ */
+
+import { accounts, newAccounts } from '#actors/accounts/accounts.ts'
+import type { AccountsFollowerProtocol } from '#actors/accounts/followers.ts'
+import type {
+  AccountsEvent,
+  AccountsProtocol,
+  AccountsState,
+  LoadedAccounts,
+} from '#actors/accounts/state.ts'
+import { PACKED } from '#actors/packed-event.ts'
+import { makeChainClient } from '#chain/clients.ts'
+import { makeFundsChain } from '#chain/funds-chain.ts'
+import { type SettlementContract, settlementContract } from '#chain/settlement-contract.ts'
+import { contractsOf, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
+import { accountsThreadOf, frontThreadName } from '#config/topology.ts'
+import { Fault } from '#domain/fault.ts'
+import type { Address } from '#domain/ids.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { LogReader } from '#log/event-log.ts'
+import { openLogReader } from '#log/log-reader.ts'
+import { systemClock } from '#runtime/clock.ts'
+import type { Served } from '#runtime/serve.ts'
+import type { ThreadParts } from '#runtime/thread.ts'
+import { makeReads } from '#store/reads/reads.ts'
+import { linkWriters, makeFollowers, makeKit, serveActor } from './kit.ts'
+import { accountsMeters } from './meters/accounts.ts'
+
+const TICK_MS = 50
+/** The logs are also looked at without being told. */
+const LOOK_EVERY_MS = 500
+/** Records that are read and folded in one turn. */
+const READ_MAX = 1_000
+/** Changes of funds are gathered so long before the fronts are told. */
+const TELL_EVERY_MS = 50
+const RPC_TIMEOUT_MS = 3_000
+const MAILBOX_MAX = 100_000
+/** Markets that closed so lately may have trades that a reorganisation takes back. */
+const REORG_MS_MAX = 86_400_000
+
+export function accountsThread(data: ThreadData): ThreadParts {
+  const { settings, index } = data
+  const kit = makeKit(data)
+  const { log } = kit
+  const writers = linkWriters(settings, (type) => {
+    if (type === 'Appended') read()
+  })
+  const fronts = makeFollowers<AccountsFollowerProtocol>(settings)
+  const frontNames = new Set(
+    Array.from({ length: settings.front.threads }, (_, front) => frontThreadName(front)),
+  )
+  const reads = makeReads(databaseUrlOf(settings))
+  const contracts = new Map<number, SettlementContract>()
+  /** By partition: the last offset that was folded. Empty until the actor has loaded. */
+  const folded = new Map<number, number>()
+  const changed = new Map<string, { readonly chainId: number; readonly trader: Address }>()
+  let reader: LogReader<MarketEvent>
+  let state: AccountsState
+  let served: Served
+  let reading = false
+  let stopped = false
+  const meters = accountsMeters(kit, () => state)
+
+  const isMine = (trader: Address): boolean =>
+    accountsThreadOf(trader, settings.risk.threads) === index
+
+  function contractOf(chainId: number): SettlementContract {
+    const contract = contracts.get(chainId)
+    if (contract === undefined) throw new Error(`chain ${chainId} is not one of this exchange`)
+    return contract
+  }
+
+  function chainOf(chain: (typeof settings.chains)[number]) {
+    const { chainId, rpcUrls } = chain
+    const client = makeChainClient({
+      chainId,
+      rpcUrls,
+      timeoutMs: RPC_TIMEOUT_MS,
+      onError: (trouble) => meters.unanswered(chainId, trouble),
+    })
+    contracts.set(chainId, settlementContract(client, contractsOf(chain).settlement))
+    return makeFundsChain({ client, contracts: contractsOf(chain) })
+  }
+
+  /** What the database says of our traders. */
+  async function load(): Promise<LoadedAccounts> {
+    const checkpoints: LoadedAccounts['checkpoints'][number][] = []
+    const markets: LoadedAccounts['markets'][number][] = []
+    const orders: LoadedAccounts['orders'][number][] = []
+    const trades: LoadedAccounts['trades'][number][] = []
+    const closedSinceMs = systemClock.nowMs() - REORG_MS_MAX
+    await reads.openNeeds({ closedSinceMs }, (page) => {
+      if ('checkpoints' in page) checkpoints.push(...page.checkpoints)
+      else if ('markets' in page) markets.push(...page.markets)
+      else if ('orders' in page) {
+        for (const order of page.orders) if (isMine(order.trader)) orders.push(order)
+      } else {
+        for (const trade of page.trades) {
+          if (isMine(trade.buyer) || isMine(trade.seller)) trades.push(trade)
+        }
+      }
+    })
+    return { checkpoints, markets, orders, trades }
+  }
+
+  function hear(type: keyof AccountsProtocol & string, message: object): void {
+    served.hear(type, message, 0, undefined)
+  }
+
+  /** Folds what the logs have beyond what was folded, a turn at a time. */
+  function read(): void {
+    if (reading || stopped) return
+    reading = true
+    setImmediate(() => {
+      reading = false
+      if (!stopped && readTurn()) read()
+    })
+  }
+
+  /** Answers whether there is more. */
+  function readTurn(): boolean {
+    let more = false
+    for (const [partition, offset] of folded) {
+      const atMs = systemClock.nowMs()
+      let records: ReturnType<typeof reader.read>
+      try {
+        records = reader.read(partition, offset + 1, READ_MAX)
+      } catch (error) {
+        if (!(error instanceof Fault && error.retryable)) throw error
+        log.warn({ partition, why: error.message }, 'the log cannot be read at present')
+        continue
+      }
+      const first = records[0]
+      if (first !== undefined && first.offset !== offset + 1) {
+        // What was not read yet is cut off: the database has it, so all is loaded anew.
+        throw new Error(`the log of partition ${partition} begins at ${first.offset} by now`)
+      }
+      const toOffset = records.at(-1)?.offset ?? offset
+      folded.set(partition, toOffset)
+      const isEnd = records.length < READ_MAX
+      more ||= !isEnd
+      hear('Logged', {
+        partition,
+        events: records.map(({ event }) => event),
+        toOffset,
+        ...(isEnd ? { caughtUpAtMs: atMs } : {}),
+      })
+    }
+    return more
+  }
+
+  function say(said: AccountsEvent): void {
+    meters.said(said)
+    switch (said.type) {
+      case 'CheckpointsLoaded':
+        for (const { partition, offset } of said.checkpoints) folded.set(partition, offset)
+        read()
+        break
+      case 'Withdrawn': {
+        const { marketId, trader, orderHashes } = said
+        const message = { marketId, trader, orderHashes, reason: 'unfunded' as const }
+        // Whatever becomes of it: an order that stays is named again.
+        void writers.marketOf(marketId).ask('CancelOrders', message)
+        break
+      }
+      case 'FundsChanged':
+        changed.set(`${said.chainId} ${said.trader}`, said)
+        break
+      case 'Trouble':
+        log.warn({ what: said.what, why: said.why }, 'accounts cannot be kept at present')
+        break
+      case 'Refused':
+        break
+    }
+  }
+
+  function tellChanged(): void {
+    if (changed.size === 0) return
+    const told = [...changed.values()].map(({ chainId, trader }) => ({ chainId, trader }))
+    changed.clear()
+    fronts.tell('FundsChanged', { accounts: told })
+  }
+
+  return {
+    async start() {
+      reader = openLogReader(settings.data.dir, { form: PACKED })
+      const { deadlineMs } = settings.front
+      state = newAccounts(
+        {
+          load,
+          chains: settings.chains.filter(({ rpcUrls }) => rpcUrls.length > 0).map(chainOf),
+          tradeKeyOf: (chainId, trade) => contractOf(chainId).tradeKeyOf(trade),
+          areSettled: (chainId, trades, at) =>
+            contractOf(chainId).areSettled(
+              trades.map(({ tradeKey, buyOrderHash, sellOrderHash }) => ({
+                tradeKey,
+                buyHash: buyOrderHash,
+                sellHash: sellOrderHash,
+              })),
+              at.block,
+            ),
+          readTrades: (tradeIds) => reads.query('tradeNeeds', { tradeIds }),
+        },
+        {
+          isMine,
+          stepEveryMs: settings.indexer.pollMs,
+          staleMs: Math.max(10_000, 5 * settings.indexer.pollMs),
+          sweepMs: 60_000,
+          graceMs: deadlineMs,
+          // A whole exchange that starts has no order under way; a thread that is started again may.
+          quietMs: systemClock.nowMs() - data.startedAtMs > deadlineMs ? 2 * deadlineMs : 0,
+          nameAgainMs: 2_000,
+          idleMax: 10_000,
+          promisesMax: 200_000,
+          waitingMax: 20_000,
+          waitingPerOwnerMax: 200,
+        },
+      )
+      served = serveActor<AccountsState, AccountsProtocol, AccountsEvent>({
+        behaviour: accounts,
+        state,
+        say,
+        mailboxMax: MAILBOX_MAX,
+      })
+      hear('Tick', {})
+      kit.every(TICK_MS, () => hear('Tick', {}))
+      kit.every(LOOK_EVERY_MS, read)
+      kit.every(TELL_EVERY_MS, tellChanged)
+      log.info({ chains: [...contracts.keys()] }, 'accounts follow the log and the chains')
+    },
+    connect(peer, port) {
+      if (frontNames.has(peer)) {
+        fronts.add(port, (type, message, replyTo, front) =>
+          served.hear(type, message, replyTo, front),
+        )
+      } else writers.take(peer, port)
+    },
+    health: () => meters.why(),
+    metrics: kit.metrics,
+    async drain() {
+      kit.quiet()
+      await served.drained()
+    },
+    async stop() {
+      stopped = true
+      kit.quiet()
+      fronts.close()
+      writers.close()
+      await reader.close()
+      await reads.close()
+    },
+  }
+}

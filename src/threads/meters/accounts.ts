@@ -1,0 +1,65 @@
+/** What is counted of accounts: what is reserved for how many, what was refused, what was withdrawn. */
+
+import { Counter, Gauge } from 'prom-client'
+import type { AccountsEvent, AccountsState, AccountsStatus } from '#actors/accounts/state.ts'
+import { statusOf } from '#actors/accounts/view.ts'
+import { systemClock } from '#runtime/clock.ts'
+import type { Kit } from '../kit.ts'
+
+export function accountsMeters({ registry, log }: Kit, state: () => AccountsState | undefined) {
+  const registers = [registry]
+  const rpcErrors = new Counter({
+    name: 'sibyl_accounts_rpc_errors_total',
+    help: 'Requests for funds to a chain that failed, whether or not another address answered',
+    labelNames: ['chain', 'host'],
+    registers,
+  })
+  const refused = new Counter({
+    name: 'sibyl_orders_refused_for_funds_total',
+    help: 'Orders that were refused because their funds could not be reserved',
+    labelNames: ['code'],
+    registers,
+  })
+  const withdrawn = new Counter({
+    name: 'sibyl_orders_withdrawn_for_funds_total',
+    help: 'Orders that were withdrawn because their funds had left',
+    labelNames: ['chain'],
+    registers,
+  })
+  const gauge = (name: string, help: string, value: (status: AccountsStatus) => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        const current = state()
+        if (current !== undefined) this.set(value(statusOf(current, systemClock.nowMs())))
+      },
+    })
+  gauge('sibyl_accounts', 'Traders whose funds are in mind', ({ accounts }) => accounts)
+  gauge('sibyl_accounts_orders', 'Open orders with funds reserved', ({ orders }) => orders)
+  gauge('sibyl_accounts_trades', 'Unsettled trades with funds reserved', ({ trades }) => trades)
+  gauge('sibyl_accounts_promises', 'Orders on their way with funds reserved', (s) => s.promises)
+  gauge('sibyl_accounts_waiting', 'Orders that wait for the chain to be read', (s) => s.waiting)
+
+  return {
+    unanswered(chainId: number, trouble: { readonly host: string; readonly why: string }): void {
+      const { host, why } = trouble
+      rpcErrors.inc({ chain: chainId, host })
+      log.debug({ chainId, host, why }, 'a request for funds to the chain failed')
+    },
+    said(said: AccountsEvent): void {
+      if (said.type === 'Refused') refused.inc({ code: said.code })
+      else if (said.type === 'Withdrawn' && !said.again) {
+        withdrawn.inc({ chain: said.chainId }, said.orderHashes.length)
+      }
+    },
+    /** Why funds cannot be reserved; empty when they can. */
+    why(): string {
+      const current = state()
+      if (current === undefined) return 'starting'
+      const { why, chains } = statusOf(current, systemClock.nowMs())
+      return why || (chains.find((chain) => chain.why !== '')?.why ?? '')
+    },
+  }
+}

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Funds } from '#client/answers.ts'
+import { createClient } from '#client/client.ts'
+import { SibylError } from '#client/sibyl-error.ts'
+import type { FundsMessage } from '#client/stream-messages.ts'
+import { devnetAccount, devnetKey } from '#devnet/accounts.ts'
+import { eventually } from '../support/eventually.ts'
+import { openSettled, type SettledExchange, type Way } from '../support/settled.ts'
+
+/** Two of the demo traders, and an account that has never had anything. */
+const ANN = 10
+const BOB = 11
+const EMPTY = 40
+
+describe('an exchange that reserves funds', () => {
+  let s: SettledExchange
+  before(async () => {
+    s = await openSettled({
+      environment: {
+        SIBYL_RISK_FUNDS: 'reserve',
+        SIBYL_SETTLEMENT_BATCH_WAIT_MS: '20',
+        SIBYL_INDEXER_POLL_MS: '100',
+      },
+    })
+  })
+  after(() => s.dispose())
+
+  const terms = (side: 'buy' | 'sell', size: string, price = '0.5') => ({
+    ...{ marketId: s.marketId, outcome: 'YES' as const, ttlSeconds: 3_600 },
+    ...{ side, size, price },
+  })
+  /** On the test chain the SDK cannot know the node, so it is told. */
+  const onChain = (account: number) =>
+    createClient({ url: s.exchange.url, signer: devnetKey(account), rpcUrl: s.chain.url }).chain
+  const cashOf = (funds: Funds) => {
+    const [cash] = funds.tokens
+    assert(cash?.token === 'stablecoin')
+    return cash
+  }
+  const codeOf = async (placing: Promise<unknown>) => {
+    const error = await placing.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    )
+    assert(error instanceof SibylError, 'it was refused')
+    return error
+  }
+  const bookSize = async (): Promise<number> => {
+    const { bids, asks } = await s.get<{ bids: unknown[]; asks: unknown[] }>(
+      `/api/v1/orderbook/${s.marketId}`,
+    )
+    return bids.length + asks.length
+  }
+
+  it('says so', async () => {
+    const { risk } = await s.clientOf(ANN).config()
+    assert.equal(risk.funds, 'reserve')
+  })
+
+  it('refuses what an empty wallet orders, naming what is missing, and says it before', async () => {
+    const client = s.clientOf(EMPTY)
+    const buy = await codeOf(client.orders.place(terms('buy', '10')))
+    assert.equal(buy.code, 'INSUFFICIENT_FUNDS')
+    assert.equal(buy.status, 422)
+    assert.match(buy.message, /5010000/)
+    assert.equal(
+      (await codeOf(client.orders.place(terms('sell', '10')))).code,
+      'INSUFFICIENT_FUNDS',
+    )
+    const check = await client.orders.validate(await client.orders.sign(terms('buy', '10')))
+    assert.equal(check.valid, false)
+    assert.equal(check.errors[0]?.code, 'INSUFFICIENT_FUNDS')
+    assert.equal(await bookSize(), 0)
+  })
+
+  it('reserves for open orders, and what is left of them after a trade that settles', async () => {
+    const ann = s.clientOf(ANN)
+    const bob = s.clientOf(BOB)
+    const heard: FundsMessage[] = []
+    const stream = bob.stream()
+    const { chainId } = await bob.funds()
+    const trader = devnetAccount(BOB).address
+    await stream.funds({ trader, chainId }, (message) => void heard.push(message)).ready
+    const first = cashOf(await bob.funds())
+    assert.equal(first.reservedForOrders, '0')
+
+    await bob.orders.place(terms('buy', '10'))
+    const open = await eventually(async () => {
+      const cash = cashOf(await bob.funds())
+      assert.equal(cash.reservedForOrders, '5010000')
+      return cash
+    })
+    assert.equal(BigInt(open.free), BigInt(first.free) - 5_010_000n)
+
+    await ann.orders.place(terms('sell', '4'))
+    await eventually(async () => {
+      const { trades } = await s.get<{ trades: Way[] }>(`/api/v1/trades/${s.marketId}`)
+      assert.equal(trades[0]?.status, 'confirmed')
+    })
+    await eventually(async () => {
+      const cash = cashOf(await bob.funds())
+      assert.equal(cash.reservedForTrades, '0')
+      assert.equal(cash.reservedForOrders, '3010000')
+      assert.equal(BigInt(cash.held), BigInt(first.held) - 2_000_000n)
+    })
+    await eventually(() => {
+      const last = heard.at(-1)
+      assert(last !== undefined)
+      assert.equal(cashOf(last).reservedForOrders, '3010000')
+      assert.equal(heard[0]?.type, 'funds.snapshot')
+    })
+    stream.close()
+  })
+
+  it('withdraws what is not covered any more, the newest first', async () => {
+    const bob = s.clientOf(BOB)
+    const kept = await bob.orders.place(terms('buy', '2', '0.25'))
+    const lost = await bob.orders.place(terms('buy', '4', '0.25'))
+    const { held } = cashOf(await bob.funds())
+    // What is left covers the older two orders, and not the newest.
+    const keep = 3_010_000n + 510_000n + 400_000n
+    await onChain(BOB).transfer(devnetAccount(ANN).address, BigInt(held) - keep)
+    await eventually(async () => {
+      const open = await bob.orders.list()
+      assert.equal(open.length, 2)
+      assert(open.some(({ orderHash }) => orderHash === kept.orderHash))
+      assert(!open.some(({ orderHash }) => orderHash === lost.orderHash))
+    })
+    const again = await codeOf(bob.orders.place(terms('buy', '4', '0.25')))
+    assert.equal(again.code, 'INSUFFICIENT_FUNDS')
+    // An order that was accepted before is answered as it was then.
+    assert.match(
+      (await codeOf(bob.orders.cancel({ ...lost, marketId: s.marketId }))).code,
+      /CLOSED/,
+    )
+  })
+
+  it('knows after a kill what is reserved, and goes on', async () => {
+    const before = cashOf(await s.clientOf(BOB).funds())
+    await s.exchange.kill()
+    await s.exchange.start()
+    const bob = s.clientOf(BOB)
+    await eventually(async () => assert.deepEqual(cashOf(await bob.funds()), before))
+    assert.equal(before.reservedForOrders, '3520000')
+    const refused = await codeOf(bob.orders.place(terms('buy', '4', '0.25')))
+    assert.equal(refused.code, 'INSUFFICIENT_FUNDS')
+    await bob.orders.place(terms('buy', '1', '0.25'))
+  })
+})
