@@ -153,9 +153,9 @@ function followChainClock({ rpcUrls }: ChainSettings, clock: ClockMemory): () =>
     const { found } = await probeChain(url)
     if (found === 'stranger' || ended) return
     const lease =
-      found === 'nothing'
-        ? undefined
-        : await leaseChain(url, { onClock: forward(clock), onLost: again }).catch(() => undefined)
+      found === 'chain'
+        ? await leaseChain(url, { onClock: forward(clock), onLost: again }).catch(() => undefined)
+        : undefined
     if (lease === undefined) again()
     else if (ended) lease.release()
     else letGo = lease.release

@@ -20,13 +20,18 @@ export const MAKER = 3
 export const RESOLVER = 4
 export const DEMO_TRADERS = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19] as const
 
-// As BIP-39 has it. By Node's own function, because in JavaScript it takes a third of a second.
-const seed = pbkdf2Sync(MNEMONIC, 'mnemonic', 2_048, 64, 'sha512')
-const root = HDKey.fromMasterSeed(seed)
 const derived = new Map<number, HDAccount>()
+let root: HDKey | undefined
+
+/** Made when it is first asked for: an exchange on another chain never does. */
+function rootKey(): HDKey {
+  // As BIP-39 has it. By Node's own function, because in JavaScript it takes a third of a second.
+  root ??= HDKey.fromMasterSeed(pbkdf2Sync(MNEMONIC, 'mnemonic', 2_048, 64, 'sha512'))
+  return root
+}
 
 export function devnetAccount(index: number): HDAccount {
-  const account = derived.get(index) ?? hdKeyToAccount(root, { addressIndex: index })
+  const account = derived.get(index) ?? hdKeyToAccount(rootKey(), { addressIndex: index })
   derived.set(index, account)
   return account
 }

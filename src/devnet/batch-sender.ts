@@ -35,6 +35,11 @@ type BatchSender = Deployer & {
 
 const DEPLOY_GAS = 16_000_000
 const CALL_GAS = 1_000_000
+/**
+ * Far more than is asked on a chain of one's own. A node that is left to find a fee tries every
+ * transaction that waits, for each that comes: that would be most of the time of a start.
+ */
+const FEES = { maxFeePerGas: hexOf(10 ** 10), maxPriorityFeePerGas: hexOf(10 ** 9) }
 const BLOCKS_MAX = 20
 const BATCH_TIMEOUT_MS = 60_000
 
@@ -106,7 +111,7 @@ export function makeBatchSender(rpc: RpcBatch): BatchSender {
           { method: 'evm_setAutomine', params: [false] },
           ...transactions.map(({ what: _, nonce, gas, ...transaction }) => ({
             method: 'eth_sendTransaction',
-            params: [{ ...transaction, nonce: hexOf(nonce), gas: hexOf(gas) }],
+            params: [{ ...transaction, ...FEES, nonce: hexOf(nonce), gas: hexOf(gas) }],
           })),
           { method: 'evm_mine', params: [] },
           { method: 'evm_setAutomine', params: [true] },

@@ -107,20 +107,23 @@ export async function startChainProcess(options: ChainProcessOptions): Promise<C
 
 type Probe =
   | { readonly found: 'nothing' }
+  /** It did not answer in time: a machine may be that busy. */
+  | { readonly found: 'silent' }
   | { readonly found: 'stranger' }
   | { readonly found: 'chain'; readonly identity: ChainIdentity }
 
 /** Who listens at this address. */
-export async function probeChain(url: string): Promise<Probe> {
+export async function probeChain(url: string, timeoutMs = PROBE_TIMEOUT_MS): Promise<Probe> {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) })
+    const response = await fetch(url, { signal: AbortSignal.timeout(timeoutMs) })
     const body: unknown = await response.json().catch(() => undefined)
     if (typeof body === 'object' && body !== null && 'sibyl' in body && body.sibyl === 'devnet') {
       return { found: 'chain', identity: body as ChainIdentity }
     }
     return { found: 'stranger' }
   } catch (error) {
-    return { found: isRefused(error) ? 'nothing' : 'stranger' }
+    if (isRefused(error)) return { found: 'nothing' }
+    return { found: (error as Error).name === 'TimeoutError' ? 'silent' : 'stranger' }
   }
 }
 

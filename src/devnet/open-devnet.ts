@@ -43,6 +43,8 @@ export type Devnet = RecordedChain & {
 /** After a kill the chain hears within milliseconds that it was let go. */
 const LET_GO_MS = 3_000
 const LET_GO_POLL_MS = 50
+/** How often a chain may leave the question open who it is, before its data is taken for another's. */
+const SILENCES_MAX = 4
 
 export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
   const recorded = readChainRecord(options.dataDir)?.[options.chainId]
@@ -57,8 +59,9 @@ export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
 /** Whether the chain that the data belongs to runs, and no process holds on to it. */
 async function isFree(recorded: RecordedChain, dataDir: string): Promise<boolean> {
   const giveUpMs = Date.now() + LET_GO_MS
-  for (;;) {
+  for (let silences = 0; ; ) {
     const probe = await probeChain(recorded.url)
+    if (probe.found === 'silent' && ++silences < SILENCES_MAX) continue
     if (probe.found !== 'chain' || probe.identity.genesis !== recorded.genesis) return false
     if (probe.identity.leases === 0) return true
     if (Date.now() > giveUpMs) {
@@ -76,7 +79,7 @@ async function clearPort({ port, dataDir }: DevnetOptions): Promise<void> {
   const elsewhere = 'SIBYL_DEVNET_PORT chooses another port, SIBYL_CHAIN_RPC another chain'
   const probe = await probeChain(chainUrl(port))
   if (probe.found === 'nothing') return
-  if (probe.found === 'stranger') {
+  if (probe.found !== 'chain') {
     throw new ChainStartError(`port ${port} of the local chain is in use; ${elsewhere}`)
   }
   const { owner, leases, endsInMs } = probe.identity

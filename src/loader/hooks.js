@@ -5,7 +5,7 @@
  */
 
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { enableCompileCache, registerHooks } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { isMainThread } from 'node:worker_threads'
@@ -18,18 +18,42 @@ const CACHE_URL = pathToFileURL(CACHE).href
 // What V8 made of the modules is kept too, when the process ends.
 enableCompileCache(`${CACHE}compiled`)
 const folded = foldedLibraries()
+const rooms = roomFolders()
 
 registerHooks({
   resolve(name, context, next) {
-    const file = folded.get(name)
-    if (file === undefined || !isOurs(context.parentURL)) return next(name, context)
-    return { url: file, format: 'module', shortCircuit: true }
+    const url = isOurs(context.parentURL) ? urlOf(name, context.parentURL) : undefined
+    return url === undefined ? next(name, context) : { url, format: 'module', shortCircuit: true }
   },
   load(url, context, next) {
     if (!url.endsWith('.ts') || !isOurs(url)) return next(url, context)
     return { format: 'module', source: strippedSource(fileURLToPath(url)), shortCircuit: true }
   },
 })
+
+/**
+ * Where a name leads that one of our files imports, if that can be told without a search. Node looks
+ * for a `package.json` around each of them and reads it anew, which is a third of what loading costs.
+ * @param {string} name
+ * @param {string | undefined} from
+ */
+function urlOf(name, from) {
+  if (!name.endsWith('.ts')) return folded.get(name)
+  if (name.startsWith('.')) return new URL(name, from).href
+  const folder = rooms.get(name.slice(0, name.indexOf('/') + 1))
+  return folder === undefined ? undefined : folder + name.slice(name.indexOf('/') + 1)
+}
+
+/** The folders that `#room/` stands for, as `package.json` has them. */
+function roomFolders() {
+  const { imports } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8'))
+  return new Map(
+    Object.entries(/** @type {Record<string, string>} */ (imports)).map(([name, folder]) => [
+      name.slice(0, -1),
+      new URL(folder.slice(0, -1), ROOT_URL).href,
+    ]),
+  )
+}
 
 /**
  * Whether a file is the project's own, or a folded library: those find each other folded too.

@@ -11,6 +11,8 @@ import { strippedSource } from './strip.js'
 const SOURCES = ['src', 'workers', 'config', 'contracts', 'test', 'loadtest']
 /** What brings a native part, which must be loaded from where it lies. */
 const UNFOLDED = ['better-sqlite3']
+/** What is left out of a library, because none of ours uses it and it would load much of Node. */
+const LEFT_OUT = /\/pushgateway$/
 /** After this time a draft is one that was never finished. */
 const DRAFT_MS_MAX = 3_600_000
 
@@ -62,6 +64,10 @@ async function fold(folder) {
           onLoad({ filter: /.*/, namespace: 'fold' }, ({ path }) => ({
             contents: entries.get(path),
             resolveDir: ROOT,
+          }))
+          onResolve({ filter: LEFT_OUT }, ({ path }) => ({ path, namespace: 'left out' }))
+          onLoad({ filter: /.*/, namespace: 'left out' }, ({ path }) => ({
+            contents: `module.exports = class { constructor() { throw new Error('${path} is left out') } }`,
           }))
         },
       },

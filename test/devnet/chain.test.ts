@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { test } from 'node:test'
 import { devnet } from '#config/devnet.ts'
 import { DEMO_TRADERS, devnetAccount } from '#devnet/accounts.ts'
 import { httpBatch, makeBatchSender } from '#devnet/batch-sender.ts'
-import { leaseChain, probeChain, startChainProcess } from '#devnet/chain-process.ts'
+import { chainUrl, leaseChain, probeChain, startChainProcess } from '#devnet/chain-process.ts'
 import { DEMO_WORDS } from '#devnet/demo-words.ts'
 import { startTestChain } from '../support/chain.ts'
 import { eventually } from '../support/eventually.ts'
@@ -91,4 +93,12 @@ test('a chain ends when nobody has held on to it for a while, and not before', a
   })
   second.release()
   await eventually(async () => assert.equal((await probeChain(url)).found, 'nothing'))
+})
+
+test('one that does not answer in time is no stranger: it is asked again', async (t) => {
+  const server = createServer(() => {}).listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  assert.deepEqual(await probeChain(chainUrl(port), 20), { found: 'silent' })
 })

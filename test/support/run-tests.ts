@@ -12,6 +12,7 @@ import { ROOT } from './imports.ts'
 /** One more than the cores: there is always one that waits for a disk, a block or a clock. */
 const CONCURRENCY = availableParallelism() + 1
 const SLOWEST_SHOWN = 10
+const UNTRACKED = new URL('./untracked.ts', import.meta.url).href
 /** As tests print it: in their names, their diagnostics and what they throw. */
 const SEED = /(?:TEST_)?seed[ =]+\d+/gi
 
@@ -32,7 +33,11 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   // Tests on a database server are part of files that have the same on SQLite.
   if (fast) process.env.SIBYL_TEST_SERVER = 'false'
   // The flags of this process, a loader for instance, go to the children by themselves.
-  const events = run({ files: files.map((file) => join(ROOT, file)), concurrency: CONCURRENCY })
+  const events = run({
+    files: files.map((file) => join(ROOT, file)),
+    concurrency: CONCURRENCY,
+    execArgv: ['--import', UNTRACKED],
+  })
   const failures: Failure[] = []
   const timedFiles: Timed[] = []
   const timedTests: Timed[] = []

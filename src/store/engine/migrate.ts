@@ -20,6 +20,9 @@ export async function migrate(database: Database): Promise<string[]> {
   try {
     const orm = new MikroORM({
       ...(await ormOptions(address, false, 1)),
+      // Migrations are statements: what the entities are like takes long to find out, and is not asked.
+      entities: [],
+      discovery: { warnWhenNoEntities: false },
       extensions: [Migrator],
       migrations: {
         tableName: 'migrations',
