@@ -12,7 +12,7 @@ import { isUnanswered } from '#runtime/channel.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
 
-export type AccountsRef = Ref<AccountsProtocol>
+type AccountsRef = Ref<AccountsProtocol>
 
 type CheckedOrder = Order & Pick<VerifiedOrder, 'orderHash'> & { readonly permit: boolean }
 type Deadline = Pick<RequestContext, 'deadlineAtMs'>

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Check } from 'typebox/value'
+import type { FundsView } from '#actors/accounts/state.ts'
+import { outcomeToken, STABLECOIN } from '#domain/funds.ts'
 import { compileValidator } from '#http/validate.ts'
 import { OP_FRAMES, SERVER_FRAMES, SUBSCRIBE_FRAMES } from '#stream/frames.ts'
 import { asyncapi } from '#stream/routes/asyncapi.ts'
@@ -84,9 +86,20 @@ test('frames of clients admit no unknown field', () => {
 })
 
 test('what the server says is as the document says', async (t) => {
+  const amounts = { held: '5', allowed: '5', reservedOpen: '1', reservedPending: '1', free: '3' }
+  const funds: FundsView = {
+    ...{ chainId: 7, trader: traderNamed('ann'), blockNumber: 1 },
+    tokens: [
+      { token: STABLECOIN, ...amounts },
+      { token: outcomeToken(marketIdOf(0), 1), ...amounts },
+    ],
+  }
   const stream = await startStream(t, {
     settings: { heartbeatMs: 160 },
-    parts: { assets: ['BTC'] },
+    parts: {
+      assets: ['BTC'],
+      funds: { gateway: { funds: async () => funds }, chainIds: new Set([7]) },
+    },
   })
   const [market] = stream.markets
   const client = await stream.connect()
@@ -96,6 +109,7 @@ test('what the server says is as the document says', async (t) => {
     { channel: 'book', marketId, outcome: 0 },
     { channel: 'trades', marketId },
     { channel: 'orders', trader },
+    { channel: 'funds', trader, chainId: 7 },
     { channel: 'market', marketId },
     { channel: 'market' },
     { channel: 'price', asset: 'BTC' },
@@ -112,6 +126,9 @@ test('what the server says is as the document says', async (t) => {
   market!.ask('CloseMarket', { marketId, reason: 'expired' })
   stream.flow()
   stream.hub.marketHappened(marketId, 'resolved', { winningOutcome: 0, txHash: '0x1' }, 5)
+  await client.next('funds.snapshot')
+  stream.hub.fundsChanged(trader, 7)
+  await client.next('funds')
   stream.hub.priced('BTC', priceOf(1))
   stream.hub.quickMarket('BTC', { event: 'opened', quickMarket: quickMarketOf(1), atMs: 6 })
   const late = await stream.connect()
