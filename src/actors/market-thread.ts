@@ -26,7 +26,9 @@ import {
   openOrdersOf,
   viewOf,
 } from './market/market.ts'
+import { PendingCounts, type PendingRow } from './market/pending.ts'
 import { readMarketSnapshot } from './market/snapshot.ts'
+import { standingFlaw } from './market/standing.ts'
 import type {
   MarketProtocol,
   MarketRules,
@@ -35,6 +37,7 @@ import type {
   OpenOrder,
   Recall,
 } from './market/state.ts'
+import type { TraderPause } from './trader-pauses.ts'
 
 /** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
 export type MarketThreadProtocol = MarketProtocol & {
@@ -63,6 +66,17 @@ export type MarketThreadProtocol = MarketProtocol & {
   Markets: { takes: object; answers: { views: MarketView[] } }
   /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
   SettlementLag: { takes: { chainId: number; behind: boolean }; answers: undefined }
+  /** Pauses of traders that this thread may not know of. */
+  TradersPaused: { takes: { pauses: readonly TraderPause[] }; answers: undefined }
+  /** The pauses that this thread knows of. */
+  PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
+  /** Why the trader may place no order in this market for now. */
+  Standing: {
+    takes: { marketId: MarketId; trader: Address }
+    answers: { refused?: Rejection } | Rejection
+  }
+  /** Markets in which trades of the trader are pending. */
+  PendingMarkets: { takes: { trader: Address }; answers: { marketIds: MarketId[] } }
   /** The database holds everything of the partition up to and with this offset. */
   Projected: { takes: { partition: number; offset: number }; answers: undefined }
 }
@@ -102,6 +116,8 @@ export type SnapshotJob = {
   readonly hosted: Hosted
   readonly writer: SnapshotWriter
   readonly books: BookSnapshot[]
+  /** What is left to be handed over of the pending trades. */
+  readonly pending: PendingRow[]
   /** Chunks that are copied and not yet handed over, each with its outcome. */
   readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer<ArrayBuffer> }[]
   /** Whether all of it was handed over, and it only waits for the disk. */
@@ -126,6 +142,8 @@ export type MarketThread = {
   readonly projected: Map<number, number>
   /** Chains whose settlement is behind. The settlement thread says so again whenever it is linked. */
   readonly behind: Set<number>
+  /** By chain: how many trades of each trader are pending in the markets of this thread. */
+  readonly counts: Map<number, PendingCounts>
   /** Partitions that the database is too late with, and what is known of each: `projection-lag.ts`. */
   readonly late: Set<number>
   readonly marks: Map<number, ProjectionMark>
@@ -153,6 +171,7 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
     options,
     projected: new Map(),
     behind: new Set(),
+    counts: new Map(),
     late: new Set(),
     marks: new Map(),
     crowded: new Set(),
@@ -271,7 +290,29 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     return { views: viewsOf(thread) }
   },
 
+  Standing(thread, { marketId, trader }, { nowMs }) {
+    return inMarket(thread, marketId, (state) => {
+      const refused = standingFlaw(state, trader, nowMs)
+      return refused === undefined ? {} : { refused }
+    })
+  },
+
+  PendingMarkets(thread, { trader }) {
+    const marketIds: MarketId[] = []
+    const trades = [...thread.counts.values()].some((counts) => counts.of(trader) > 0)
+    if (!trades) return { marketIds }
+    for (const [marketId, { state }] of thread.markets) {
+      if (state.pending.has(trader)) marketIds.push(marketId)
+    }
+    return { marketIds }
+  },
+
+  PausedTraders(thread) {
+    return { pauses: thread.options.rules.risk?.pauses?.all() ?? [] }
+  },
+
   SettlementLag: hearLag,
+  TradersPaused: hearPaused,
   Projected: hearProjected,
 }
 
@@ -281,6 +322,13 @@ function hearLag(
 ): undefined {
   if (behind) thread.behind.add(chainId)
   else thread.behind.delete(chainId)
+}
+
+function hearPaused(
+  thread: MarketThread,
+  { pauses }: MarketThreadProtocol['TradersPaused']['takes'],
+): undefined {
+  thread.options.rules.risk?.pauses?.merge(pauses)
 }
 
 function hearProjected(
@@ -296,6 +344,7 @@ function hearProjected(
  */
 export function hearAtOnce(thread: MarketThread, command: Message<MarketThreadProtocol>): boolean {
   if (command.type === 'SettlementLag') hearLag(thread, command.message)
+  else if (command.type === 'TradersPaused') hearPaused(thread, command.message)
   else if (command.type === 'Projected') hearProjected(thread, command.message)
   else return false
   return true
@@ -325,7 +374,10 @@ function host(thread: MarketThread, opened: Market, partition: number): Hosted {
       thread.behind.has(chainId) ||
       (thread.late.has(partition) && lag?.chains.has(chainId) === true),
   }
-  const state = newMarket(opened, { ...rules, seed, ordersMax, behind }, thread.recall)
+  const counts = thread.counts.get(opened.chainId) ?? new PendingCounts()
+  thread.counts.set(opened.chainId, counts)
+  const all = { ...rules, seed, ordersMax, behind }
+  const state = newMarket(opened, all, thread.recall, counts)
   const hosted: Hosted = { state, partition, eventsSinceSnapshot: 0, snapshot: undefined }
   thread.markets.set(opened.id, hosted)
   return hosted
@@ -361,6 +413,7 @@ export function goAway(thread: MarketThread, partition: number, error: unknown):
 function dropMarkets(thread: MarketThread, partition: number): void {
   for (const [marketId, hosted] of thread.markets) {
     if (hosted.partition !== partition) continue
+    hosted.state.pending.drop()
     thread.markets.delete(marketId)
     thread.due.delete(marketId)
   }
@@ -408,10 +461,11 @@ function replay(thread: MarketThread, partition: number, event: MarketEvent): vo
 function restore(thread: MarketThread, partition: number, meta: SnapshotMeta): void {
   const snapshot = thread.options.log.readSnapshot(partition, meta.marketId)
   assert(snapshot !== undefined)
-  const { head, books } = readMarketSnapshot(snapshot)
+  const { head, books, pending } = readMarketSnapshot(snapshot)
   const hosted = host(thread, head.market, partition)
   const options = bookOptions(hosted.state.rules)
   hosted.snapshot = meta
+  hosted.state.pending.restore(pending)
   hosted.state = {
     ...hosted.state,
     seq: head.seq,

@@ -17,12 +17,19 @@ export type PlacedOrder = {
   readonly duplicate?: true
 }
 
-export type CancelledOrder = { readonly status: 'cancelled'; readonly orderHash: string }
+export type CancelledOrder = {
+  readonly status: 'cancelled'
+  readonly orderHash: string
+  /** What is matched and not settled, if anything is: it may still settle, and never comes back. */
+  readonly pendingSize?: number
+}
 
 export type CancelledOrders = {
   readonly status: 'cancelled'
   readonly orderHashes: readonly string[]
   readonly count: number
+  /** Those of them that have fills which are not settled. */
+  readonly pending?: readonly { readonly orderHash: string; readonly pendingSize: number }[]
 }
 
 export type ValidatedOrder = {

@@ -11,13 +11,14 @@ export function serviceFacts(
   version: string,
   assets: readonly string[],
 ): ConfigFacts {
-  const { service, auth, front, limits, stream, chains, relayer, quick } = settings
+  const { service, auth, front, limits, stream, chains, relayer, quick, risk } = settings
   return {
     name: service.name,
     version,
     bearer: auth.bearer,
     singleUse: auth.singleUseNonce,
     deadlineMs: front.deadlineMs,
+    risk,
     rates: limits.enabled
       ? { ...limits, connectionsPerIpMax: front.connectionsPerIpMax }
       : undefined,

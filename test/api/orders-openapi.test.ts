@@ -37,6 +37,7 @@ const facts: ConfigFacts = {
   bearer: false,
   singleUse: true,
   deadlineMs: 1_000,
+  risk: { minNotional: 0, pendingTradesMax: 1_000, cooldownSeconds: 0, cooldownSecondsMax: 3_600 },
   rates: undefined,
   stream: { ...STREAM_SETTINGS, heldOrdersMax: 10, malformedMax: 100, windowMs: 10_000 },
   relayer: undefined,

@@ -54,8 +54,8 @@ export function validateOrder(service: OrderService): AnswerRoute {
         },
       },
     },
-    async handle({ body }) {
-      const check = await service.check(body)
+    async handle(request) {
+      const check = await service.check(request.body, request)
       if (isRejection(check)) return check
       const { valid, orderHash, recovered, errors } = check
       return {

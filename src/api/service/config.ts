@@ -30,6 +30,8 @@ export type ConfigFacts = {
   /** Whether a token serves once only. */
   readonly singleUse: boolean
   readonly deadlineMs: number
+  /** What is asked of traders whatever they hold. */
+  readonly risk: RiskFacts
   /** The rate limits in force, if any. */
   readonly rates: (LimitSettings & { readonly connectionsPerIpMax: number }) | undefined
   readonly stream: StreamFacts
@@ -38,6 +40,13 @@ export type ConfigFacts = {
   readonly relayer: RelayerFacts | undefined
   /** The assets that have prices, and quick markets if an interval is said. */
   readonly quickMarkets?: { readonly assets: readonly string[]; readonly intervalSeconds?: number }
+}
+
+type RiskFacts = {
+  readonly minNotional: number
+  readonly pendingTradesMax: number
+  readonly cooldownSeconds: number
+  readonly cooldownSecondsMax: number
 }
 
 /** What a client of the stream has to know of its settings. */
@@ -122,7 +131,7 @@ const STREAM_LIMITS = {
   streamMalformedMax: limit('Malformed frames in the window; one more ends the stream with 4400'),
   streamWindowMs: limit('The window in which malformed frames, and frames too many, are counted'),
   streamRequestsInFlightMax: limit('Orders, cancels and tokens that wait for their answer'),
-  streamHeldOrdersMax: limit('Open orders that go with their stream'),
+  streamHeldOrdersMax: limit('Orders, open or not settled, that go with their stream'),
   streamHeartbeatMs: limit('Between two heartbeats'),
   streamIdleSeconds: limit('How long a stream that answers no ping stays open'),
   streamBufferBytesMax: limit('Bytes that wait for a reader before messages are dropped'),
@@ -160,6 +169,10 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
     openOrdersPerMarketMax: ORDERS_PER_TRADER_MAX,
     tradesListedMax: TRADES_LISTED_MAX,
     makersPerOrderMax: MAKERS_PER_ORDER_MAX,
+    notionalMin: facts.risk.minNotional,
+    pendingTradesPerTraderMax: facts.risk.pendingTradesMax,
+    cooldownSeconds: facts.risk.cooldownSeconds,
+    cooldownSecondsMax: facts.risk.cooldownSecondsMax,
     requestDeadlineMs: facts.deadlineMs,
     headerBytesMax: HEADER_BYTES_MAX,
     headersMax: HEADERS_MAX,
