@@ -28,7 +28,6 @@ import {
 } from './market/market.ts'
 import { PendingCounts, type PendingRow } from './market/pending.ts'
 import { readMarketSnapshot } from './market/snapshot.ts'
-import { standingFlaw } from './market/standing.ts'
 import type {
   MarketProtocol,
   MarketRules,
@@ -37,49 +36,45 @@ import type {
   OpenOrder,
   Recall,
 } from './market/state.ts'
-import type { TraderPause } from './trader-pauses.ts'
+import {
+  hearPaused,
+  pausedTraders,
+  pendingMarketsOf,
+  type StandingProtocol,
+  standingOf,
+} from './trader-standing.ts'
 
 /** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
-export type MarketThreadProtocol = MarketProtocol & {
-  /** Open orders of a trader in one market or in all markets of this thread. */
-  OpenOrders: {
-    takes: { trader: Address; marketId?: MarketId }
-    answers: { orders: OpenOrder[] }
-  }
-  /** The oldest of them behind a place, and how many there are in all. */
-  OpenOrdersPage: {
-    takes: {
-      trader: Address
-      marketId?: MarketId
-      chainId?: number
-      after?: OpenOrderPlace
-      limit: number
+export type MarketThreadProtocol = MarketProtocol &
+  StandingProtocol & {
+    /** Open orders of a trader in one market or in all markets of this thread. */
+    OpenOrders: {
+      takes: { trader: Address; marketId?: MarketId }
+      answers: { orders: OpenOrder[] }
     }
-    answers: { orders: OpenOrder[]; count: number }
+    /** The oldest of them behind a place, and how many there are in all. */
+    OpenOrdersPage: {
+      takes: {
+        trader: Address
+        marketId?: MarketId
+        chainId?: number
+        after?: OpenOrderPlace
+        limit: number
+      }
+      answers: { orders: OpenOrder[]; count: number }
+    }
+    /** How many orders rest in the markets of this thread, by chain. */
+    CountOrders: {
+      takes: object
+      answers: { chains: (readonly [chainId: number, orders: number])[] }
+    }
+    /** Every market of this thread, for a reader that has just come. */
+    Markets: { takes: object; answers: { views: MarketView[] } }
+    /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
+    SettlementLag: { takes: { chainId: number; behind: boolean }; answers: undefined }
+    /** The database holds everything of the partition up to and with this offset. */
+    Projected: { takes: { partition: number; offset: number }; answers: undefined }
   }
-  /** How many orders rest in the markets of this thread, by chain. */
-  CountOrders: {
-    takes: object
-    answers: { chains: (readonly [chainId: number, orders: number])[] }
-  }
-  /** Every market of this thread, for a reader that has just come. */
-  Markets: { takes: object; answers: { views: MarketView[] } }
-  /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
-  SettlementLag: { takes: { chainId: number; behind: boolean }; answers: undefined }
-  /** Pauses of traders that this thread may not know of. */
-  TradersPaused: { takes: { pauses: readonly TraderPause[] }; answers: undefined }
-  /** The pauses that this thread knows of. */
-  PausedTraders: { takes: object; answers: { pauses: TraderPause[] } }
-  /** Why the trader may place no order in this market for now. */
-  Standing: {
-    takes: { marketId: MarketId; trader: Address }
-    answers: { refused?: Rejection } | Rejection
-  }
-  /** Markets in which trades of the trader are pending. */
-  PendingMarkets: { takes: { trader: Address }; answers: { marketIds: MarketId[] } }
-  /** The database holds everything of the partition up to and with this offset. */
-  Projected: { takes: { partition: number; offset: number }; answers: undefined }
-}
 
 /** What a market thread tells those who follow it. */
 export type MarketFollowerProtocol = {
@@ -290,27 +285,9 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     return { views: viewsOf(thread) }
   },
 
-  Standing(thread, { marketId, trader }, { nowMs }) {
-    return inMarket(thread, marketId, (state) => {
-      const refused = standingFlaw(state, trader, nowMs)
-      return refused === undefined ? {} : { refused }
-    })
-  },
-
-  PendingMarkets(thread, { trader }) {
-    const marketIds: MarketId[] = []
-    const trades = [...thread.counts.values()].some((counts) => counts.of(trader) > 0)
-    if (!trades) return { marketIds }
-    for (const [marketId, { state }] of thread.markets) {
-      if (state.pending.has(trader)) marketIds.push(marketId)
-    }
-    return { marketIds }
-  },
-
-  PausedTraders(thread) {
-    return { pauses: thread.options.rules.risk?.pauses?.all() ?? [] }
-  },
-
+  Standing: standingOf,
+  PendingMarkets: pendingMarketsOf,
+  PausedTraders: pausedTraders,
   SettlementLag: hearLag,
   TradersPaused: hearPaused,
   Projected: hearProjected,
@@ -322,13 +299,6 @@ function hearLag(
 ): undefined {
   if (behind) thread.behind.add(chainId)
   else thread.behind.delete(chainId)
-}
-
-function hearPaused(
-  thread: MarketThread,
-  { pauses }: MarketThreadProtocol['TradersPaused']['takes'],
-): undefined {
-  thread.options.rules.risk?.pauses?.merge(pauses)
 }
 
 function hearProjected(
