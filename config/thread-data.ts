@@ -91,6 +91,11 @@ export function reserves({ risk }: Settings): boolean {
   return risk.funds === 'reserve'
 }
 
+/** How long a trader pauses after a fault, at first and at most; 0 where nobody does. */
+export function pauseTermsOf({ risk }: Settings): { firstMs: number; maxMs: number } {
+  return { firstMs: risk.cooldownSeconds * 1_000, maxMs: risk.cooldownSecondsMax * 1_000 }
+}
+
 /** The chains whose trades are settled: those that can be reached, where there is a key. */
 export function settledChains({ chains, keys, settlement }: Settings): Settings['chains'] {
   if (!settlement.enabled || keys.settlement === '') return []

@@ -277,7 +277,9 @@ export const stream = Type.Object({
     minimum: 1,
     maximum: 100_000,
     unit: 'orders',
-    description: 'Open orders that one WebSocket may have cancelled when it disconnects.',
+    description:
+      'Orders, open or filled by trades that are not settled, that one WebSocket may have cancelled when ' +
+      'it disconnects.',
   }),
   reconnectSpreadMs: Type.Integer({
     env: 'SIBYL_STREAM_RECONNECT_SPREAD_MS',

@@ -7,7 +7,7 @@
 import { giveBack } from '#book/snapshot.ts'
 import { Fault } from '#domain/fault.ts'
 import { OUTCOMES } from '#domain/order.ts'
-import { headChunk, OUTCOME_MARKS } from './market/snapshot.ts'
+import { headChunk, OUTCOME_MARKS, PENDING_ROWS_MAX, pendingChunk } from './market/snapshot.ts'
 import { goAway, type Hosted, type MarketThread, type SnapshotJob } from './market-thread.ts'
 
 /** Orders that one step of a snapshot copies: a fraction of a millisecond. */
@@ -132,7 +132,8 @@ function beginSnapshot(thread: MarketThread, hosted: Hosted): void {
   const head = headChunk(state)
   // Nothing may happen to the market between the head and the moment its books are held.
   const books = state.books.map((book) => book.beginSnapshot())
-  thread.job = { hosted, writer, books, copied: [], isEnding: false }
+  const pending = state.pending.rows()
+  thread.job = { hosted, writer, books, pending, copied: [], isEnding: false }
   hosted.eventsSinceSnapshot = 0
   writer.writeChunk(head)
 }
@@ -154,7 +155,10 @@ function stepSnapshot(thread: MarketThread, job: SnapshotJob): void {
     giveBack(next.chunk)
     return
   }
-  if (job.books.every((book) => book.done)) endSnapshot(thread, job)
+  // These do not change, so they can wait for the books.
+  const rows = job.pending.splice(0, PENDING_ROWS_MAX)
+  if (rows.length > 0) job.writer.writeChunk(...pendingChunk(rows))
+  else if (job.books.every((book) => book.done)) endSnapshot(thread, job)
 }
 
 /** The disk takes its time; meanwhile the job is there, and nothing is left to do for it. */

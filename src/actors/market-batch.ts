@@ -60,6 +60,15 @@ export function prepare(
       case 'RecallOrder':
         gather(thread, hashes, command.message.marketId, command.message.orderHash)
         break
+      case 'CancelOrders': {
+        const { marketId, trader, orderHashes } = command.message
+        const filled = thread.markets.get(marketId)?.state.pending.ordersOf(trader) ?? []
+        const wanted = orderHashes === undefined ? undefined : new Set(orderHashes)
+        for (const orderHash of filled) {
+          if (wanted?.has(orderHash) !== false) gather(thread, hashes, marketId, orderHash)
+        }
+        break
+      }
       case 'ReportTrade': {
         const { marketId, report } = command.message
         if (parseTradeId(report.tradeId)?.marketId !== marketId) break

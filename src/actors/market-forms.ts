@@ -101,13 +101,17 @@ const accepted: Form<Answer> = {
 }
 
 const cancelled: Form<Answer> = {
-  cells: 1,
+  cells: 2,
   write(answer, into) {
     if (answer.status !== 'cancelled') return false
-    into.push(answer.orderHash)
+    into.push(answer.orderHash, answer.pendingSize)
     return true
   },
-  read: (batch, at) => ({ status: 'cancelled', orderHash: batch[at] as OrderHash }),
+  read(batch, at) {
+    const answer: OrderCancelled = { status: 'cancelled', orderHash: batch[at] as OrderHash }
+    const pendingSize = batch[at + 1] as number | undefined
+    return pendingSize === undefined ? answer : { ...answer, pendingSize }
+  },
 }
 
 /** For the channel between a front and a market thread. New ones go to the end. */

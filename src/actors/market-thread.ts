@@ -26,6 +26,7 @@ import {
   openOrdersOf,
   viewOf,
 } from './market/market.ts'
+import { PendingCounts, type PendingRow } from './market/pending.ts'
 import { readMarketSnapshot } from './market/snapshot.ts'
 import type {
   MarketProtocol,
@@ -35,37 +36,45 @@ import type {
   OpenOrder,
   Recall,
 } from './market/state.ts'
+import {
+  hearPaused,
+  pausedTraders,
+  pendingMarketsOf,
+  type StandingProtocol,
+  standingOf,
+} from './trader-standing.ts'
 
 /** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
-export type MarketThreadProtocol = MarketProtocol & {
-  /** Open orders of a trader in one market or in all markets of this thread. */
-  OpenOrders: {
-    takes: { trader: Address; marketId?: MarketId }
-    answers: { orders: OpenOrder[] }
-  }
-  /** The oldest of them behind a place, and how many there are in all. */
-  OpenOrdersPage: {
-    takes: {
-      trader: Address
-      marketId?: MarketId
-      chainId?: number
-      after?: OpenOrderPlace
-      limit: number
+export type MarketThreadProtocol = MarketProtocol &
+  StandingProtocol & {
+    /** Open orders of a trader in one market or in all markets of this thread. */
+    OpenOrders: {
+      takes: { trader: Address; marketId?: MarketId }
+      answers: { orders: OpenOrder[] }
     }
-    answers: { orders: OpenOrder[]; count: number }
+    /** The oldest of them behind a place, and how many there are in all. */
+    OpenOrdersPage: {
+      takes: {
+        trader: Address
+        marketId?: MarketId
+        chainId?: number
+        after?: OpenOrderPlace
+        limit: number
+      }
+      answers: { orders: OpenOrder[]; count: number }
+    }
+    /** How many orders rest in the markets of this thread, by chain. */
+    CountOrders: {
+      takes: object
+      answers: { chains: (readonly [chainId: number, orders: number])[] }
+    }
+    /** Every market of this thread, for a reader that has just come. */
+    Markets: { takes: object; answers: { views: MarketView[] } }
+    /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
+    SettlementLag: { takes: { chainId: number; behind: boolean }; answers: undefined }
+    /** The database holds everything of the partition up to and with this offset. */
+    Projected: { takes: { partition: number; offset: number }; answers: undefined }
   }
-  /** How many orders rest in the markets of this thread, by chain. */
-  CountOrders: {
-    takes: object
-    answers: { chains: (readonly [chainId: number, orders: number])[] }
-  }
-  /** Every market of this thread, for a reader that has just come. */
-  Markets: { takes: object; answers: { views: MarketView[] } }
-  /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
-  SettlementLag: { takes: { chainId: number; behind: boolean }; answers: undefined }
-  /** The database holds everything of the partition up to and with this offset. */
-  Projected: { takes: { partition: number; offset: number }; answers: undefined }
-}
 
 /** What a market thread tells those who follow it. */
 export type MarketFollowerProtocol = {
@@ -102,6 +111,8 @@ export type SnapshotJob = {
   readonly hosted: Hosted
   readonly writer: SnapshotWriter
   readonly books: BookSnapshot[]
+  /** What is left to be handed over of the pending trades. */
+  readonly pending: PendingRow[]
   /** Chunks that are copied and not yet handed over, each with its outcome. */
   readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer<ArrayBuffer> }[]
   /** Whether all of it was handed over, and it only waits for the disk. */
@@ -126,6 +137,8 @@ export type MarketThread = {
   readonly projected: Map<number, number>
   /** Chains whose settlement is behind. The settlement thread says so again whenever it is linked. */
   readonly behind: Set<number>
+  /** By chain: how many trades of each trader are pending in the markets of this thread. */
+  readonly counts: Map<number, PendingCounts>
   /** Partitions that the database is too late with, and what is known of each: `projection-lag.ts`. */
   readonly late: Set<number>
   readonly marks: Map<number, ProjectionMark>
@@ -153,6 +166,7 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
     options,
     projected: new Map(),
     behind: new Set(),
+    counts: new Map(),
     late: new Set(),
     marks: new Map(),
     crowded: new Set(),
@@ -277,7 +291,11 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     return { views: viewsOf(thread) }
   },
 
+  Standing: standingOf,
+  PendingMarkets: pendingMarketsOf,
+  PausedTraders: pausedTraders,
   SettlementLag: hearLag,
+  TradersPaused: hearPaused,
   Projected: hearProjected,
 }
 
@@ -302,6 +320,7 @@ function hearProjected(
  */
 export function hearAtOnce(thread: MarketThread, command: Message<MarketThreadProtocol>): boolean {
   if (command.type === 'SettlementLag') hearLag(thread, command.message)
+  else if (command.type === 'TradersPaused') hearPaused(thread, command.message)
   else if (command.type === 'Projected') hearProjected(thread, command.message)
   else return false
   return true
@@ -331,7 +350,10 @@ function host(thread: MarketThread, opened: Market, partition: number): Hosted {
       thread.behind.has(chainId) ||
       (thread.late.has(partition) && lag?.chains.has(chainId) === true),
   }
-  const state = newMarket(opened, { ...rules, seed, ordersMax, behind }, thread.recall)
+  const counts = thread.counts.get(opened.chainId) ?? new PendingCounts()
+  thread.counts.set(opened.chainId, counts)
+  const all = { ...rules, seed, ordersMax, behind }
+  const state = newMarket(opened, all, thread.recall, counts)
   const hosted: Hosted = { state, partition, eventsSinceSnapshot: 0, snapshot: undefined }
   thread.markets.set(opened.id, hosted)
   return hosted
@@ -367,6 +389,7 @@ export function goAway(thread: MarketThread, partition: number, error: unknown):
 function dropMarkets(thread: MarketThread, partition: number): void {
   for (const [marketId, hosted] of thread.markets) {
     if (hosted.partition !== partition) continue
+    hosted.state.pending.drop()
     thread.markets.delete(marketId)
     thread.due.delete(marketId)
   }
@@ -414,10 +437,11 @@ function replay(thread: MarketThread, partition: number, event: MarketEvent): vo
 function restore(thread: MarketThread, partition: number, meta: SnapshotMeta): void {
   const snapshot = thread.options.log.readSnapshot(partition, meta.marketId)
   assert(snapshot !== undefined)
-  const { head, books } = readMarketSnapshot(snapshot)
+  const { head, books, pending } = readMarketSnapshot(snapshot)
   const hosted = host(thread, head.market, partition)
   const options = bookOptions(hosted.state.rules)
   hosted.snapshot = meta
+  hosted.state.pending.restore(pending)
   hosted.state = {
     ...hosted.state,
     seq: head.seq,

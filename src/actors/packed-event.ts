@@ -179,13 +179,15 @@ function writeClosed(event: OrderClosed, into: JsonBytes): void {
   into.number(event.expiresAtSec)
   into.number(event.placedAtMs)
   into.number(event.matches)
+  if (event.pending !== undefined) into.number(event.pending)
 }
 
 const CLOSED_CELLS = HEAD_CELLS + 12
 
 function readClosed(cells: Cells, marketId: MarketId): OrderClosed {
-  assert.equal(cells.length, CLOSED_CELLS, 'OrderClosed')
-  return {
+  const { length } = cells
+  assert(length === CLOSED_CELLS || length === CLOSED_CELLS + 1, 'OrderClosed')
+  const closed = {
     type: 'OrderClosed',
     marketId,
     seq: cells[2],
@@ -202,6 +204,10 @@ function readClosed(cells: Cells, marketId: MarketId): OrderClosed {
     placedAtMs: cells[13],
     matches: cells[14],
   } as OrderClosed
+  if (length === CLOSED_CELLS) return closed
+  const pending = Number(cells[CLOSED_CELLS])
+  assert(pending > 0, 'what is pending is told where something is')
+  return { ...closed, pending }
 }
 
 function writeMatched(event: OrdersMatched, into: JsonBytes): void {

@@ -17,12 +17,19 @@ export type PlacedOrder = {
   readonly duplicate?: true
 }
 
-export type CancelledOrder = { readonly status: 'cancelled'; readonly orderHash: string }
+export type CancelledOrder = {
+  readonly status: 'cancelled'
+  readonly orderHash: string
+  /** What is matched and not settled, if anything is: it may still settle, and never comes back. */
+  readonly pendingSize?: number
+}
 
 export type CancelledOrders = {
   readonly status: 'cancelled'
   readonly orderHashes: readonly string[]
   readonly count: number
+  /** Those of them that have fills which are not settled. */
+  readonly pending?: readonly { readonly orderHash: string; readonly pendingSize: number }[]
 }
 
 export type ValidatedOrder = {
@@ -242,14 +249,8 @@ export type Config = {
     readonly registerMessage: string
     readonly revokeMessage: string
   }
-  /** What an order must have behind it, and what a trader whose trades fail may still do. */
-  readonly risk: {
-    readonly funds: 'off' | 'reserve'
-    readonly minNotional: number
-    readonly cooldownSeconds: number
-    readonly cooldownSecondsMax: number
-    readonly pendingTradesMax: number
-  }
+  /** Whether an order needs its funds reserved before it is matched. */
+  readonly risk: { readonly funds: 'off' | 'reserve' }
   readonly limits: Readonly<Record<string, number>>
   /** The assets that have prices, and how long their quick markets last, where there are any. */
   readonly quickMarkets?: { readonly assets: readonly string[]; readonly intervalSeconds?: number }

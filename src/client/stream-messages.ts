@@ -99,6 +99,8 @@ export type OrdersMessage =
         readonly cursor: string
         readonly prevCursor: string
         readonly reason?: string
+        /** Of a cancelled order: what is matched and not settled, if anything is. */
+        readonly pendingSize?: number
       })
   /** All orders that the trader had open in the market ended with it. */
   | (Of<'orders.ended'> & {

@@ -1,6 +1,6 @@
 /** The live side of the SDK as its user sees it: what a stream is opened with, tells and can do. */
 
-import type { PlacedOrder } from './answers.ts'
+import type { CancelledOrder, PlacedOrder } from './answers.ts'
 import type { LocalBook } from './local-book.ts'
 import type { OrderSubmission } from './order-submission.ts'
 import type {
@@ -94,7 +94,7 @@ export type SibylStream = {
     readonly orderHash: string
     readonly marketId: string
     readonly side?: 'buy' | 'sell'
-  }): Promise<void>
+  }): Promise<CancelledOrder>
   /** Orders placed from now on are cancelled when their connection ends; needs a token. */
   cancelOnDisconnect(enabled: boolean): Promise<void>
   /** Milliseconds to the exchange and back. */

@@ -7,7 +7,7 @@
  */
 
 import { backoff } from '#domain/backoff.ts'
-import type { PlacedOrder } from './answers.ts'
+import type { CancelledOrder, PlacedOrder } from './answers.ts'
 import { parseExactJson } from './exact-json.ts'
 import { LocalBook } from './local-book.ts'
 import { SibylError } from './sibyl-error.ts'
@@ -413,7 +413,8 @@ export function createStream(options: StreamOptions): SibylStream {
       return placed as unknown as PlacedOrder
     },
     async cancel(order) {
-      await ask('cancel', order)
+      const { type: _, id: __, ...cancelled } = await ask('cancel', order)
+      return { status: 'cancelled', ...cancelled } as unknown as CancelledOrder
     },
     async cancelOnDisconnect(enabled) {
       await ask('cancelOnDisconnect', { enabled })

@@ -174,3 +174,9 @@ export const MARKETS_LISTED_MAX = 1_000
 
 /** Characters of the words that markets are searched by. */
 export const SEARCH_CHARS_MAX = 200
+
+/** Traders of one chain whose faults are remembered; the oldest give way. */
+export const PAUSED_TRADERS_MAX = 50_000
+
+/** Unsettled trades of one chain that a market thread keeps; beyond it the chain's markets take cancels only. */
+export const PENDING_TRADES_MAX = 1_000_000

@@ -87,6 +87,8 @@ export type OrderClosed = Head<'OrderClosed'> & {
   readonly expiresAtSec: number
   readonly placedAtMs: number
   readonly matches: number
+  /** Of a cancelled order: what is matched and not settled; nothing of it comes back. */
+  readonly pending?: number
 }
 
 /** The market takes no more orders; every resting order ends with it. */
@@ -100,17 +102,32 @@ type TradeConfirmed = Head<'TradeConfirmed'> & {
   readonly tradeId: TradeId
   readonly txHash: string
 }
-type TradeFailed = Head<'TradeFailed'> & {
+export type TradeFailed = Head<'TradeFailed'> & {
   readonly tradeId: TradeId
   readonly txHash: string
   readonly reason: string
+  /** What the chain found. */
   readonly fault: FaultySide
+  /** The seller lacked what another owed him: it is not held against him. */
+  readonly excused?: 'seller'
 }
 /** A reorg removed the transaction that had confirmed it. */
 type TradeReverted = Head<'TradeReverted'> & {
   readonly tradeId: TradeId
   readonly txHash: string
   readonly reason: string
+  /** What is pending again; logs that are older do not tell it. */
+  readonly trade?: PendingTrade
+}
+
+/** Whose a pending trade is, and how much. */
+export type PendingTrade = {
+  readonly outcome: Outcome
+  readonly size: Shares
+  readonly buyer: Address
+  readonly seller: Address
+  readonly buyHash: OrderHash
+  readonly sellHash: OrderHash
 }
 
 export type TradeOutcome = TradeSubmitted | TradeConfirmed | TradeFailed | TradeReverted

@@ -45,6 +45,13 @@ export function costCeil(price: Price, size: Shares): number {
   return price * whole + Math.ceil((price * rest) / ONE)
 }
 
+/** What `size` at `price` is worth, rounded down: it is below a sum exactly when the product is. */
+export function notionalFloor(price: Price, size: Shares): number {
+  const whole = Math.floor(size / ONE)
+  const rest = size - whole * ONE
+  return price * whole + Math.floor((price * rest) / ONE)
+}
+
 /** The part `part / whole` of `amount`, rounded down: cost leaving a position with its shares. */
 export function proportionFloor(amount: bigint, part: bigint, whole: bigint): bigint {
   if (whole <= 0n || part < 0n || part > whole) {

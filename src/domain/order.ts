@@ -5,7 +5,7 @@
 
 import { type Address, type MarketId, type OrderHash, type Uint64, ZERO_ADDRESS } from './ids.ts'
 import { ORDER_EXPIRATION_AHEAD_SEC_MIN } from './limits.ts'
-import { isPrice, isShares, type Price, type Shares } from './money.ts'
+import { isPrice, isShares, notionalFloor, type Price, type Shares } from './money.ts'
 import { type Rejection, reject } from './rejection.ts'
 
 export const BUY = 0
@@ -80,6 +80,16 @@ export function orderFlaws(order: Order, nowSec: number): Rejection[] {
     )
   }
   return flaws
+}
+
+/** Whether the order, whose values keep the rules, is worth less than the exchange takes. */
+export function notionalFlaw(
+  { price, size }: Pick<Order, 'price' | 'size'>,
+  minNotional: number,
+): Rejection | undefined {
+  if (minNotional === 0 || notionalFloor(price, size) >= minNotional) return undefined
+  const detail = `price × size must be at least ${minNotional} millionths of the stablecoin`
+  return reject('NOTIONAL_TOO_SMALL', 'order.size', detail)
 }
 
 /** Where a page of open orders ended. */

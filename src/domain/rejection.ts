@@ -26,6 +26,7 @@ export const REJECTION_CODES = [
   'NOT_KEY_OWNER',
   'INSUFFICIENT_FUNDS',
   'INSUFFICIENT_ALLOWANCE',
+  'NOTIONAL_TOO_SMALL',
   'NOT_FOUND',
   'MARKET_NOT_FOUND',
   'ORDER_NOT_FOUND',
@@ -37,6 +38,8 @@ export const REJECTION_CODES = [
   'MARKET_CLOSED',
   'ORDER_CLOSED',
   'RATE_LIMITED',
+  'TRADER_PAUSED',
+  'TOO_MANY_PENDING_TRADES',
   'OVERLOADED',
   'OUTCOME_UNKNOWN',
   'SETTLEMENT_BEHIND',
@@ -58,6 +61,8 @@ export type Rejection = {
   readonly detail?: string
   /** The trades that stand in the way, the oldest first. */
   readonly tradeIds?: readonly TradeId[]
+  /** After how many seconds the same request can help, where that is known better than by its code. */
+  readonly retryAfterSec?: number
 }
 
 export function reject(rejected: RejectionCode, field?: string, detail?: string): Rejection {

@@ -195,7 +195,8 @@ export function makeSender(options: {
     rejection: Rejection,
     headers?: Readonly<Record<string, string>>,
   ): void {
-    const { status, retryAfterSec } = ERRORS[rejection.rejected]
+    const { status, retryAfterSec: usual } = ERRORS[rejection.rejected]
+    const retryAfterSec = usual === undefined ? undefined : (rejection.retryAfterSec ?? usual)
     const shape = call.compiled.route.errorBody ?? errorBody
     const body = shape(rejection, sentenceOf(rejection))
     const retry =

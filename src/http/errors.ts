@@ -51,6 +51,10 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
     status: 422,
     sentence: 'the settlement contract may not move what this order needs',
   },
+  NOTIONAL_TOO_SMALL: {
+    status: 422,
+    sentence: 'price times size is below the least that is taken',
+  },
   NOT_FOUND: { status: 404, sentence: 'there is nothing at this path' },
   MARKET_NOT_FOUND: { status: 404, sentence: 'market not found' },
   ORDER_NOT_FOUND: { status: 404, sentence: 'order not found' },
@@ -68,6 +72,17 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   MARKET_CLOSED: { status: 409, sentence: 'the market takes no more orders' },
   ORDER_CLOSED: { status: 409, sentence: 'the order is not open any more' },
   RATE_LIMITED: { status: 429, sentence: 'too many requests', retryAfterSec: 1 },
+  TRADER_PAUSED: {
+    status: 429,
+    sentence: 'the trader pauses after a trade that failed by its fault',
+    // The rejection itself says how long it takes.
+    retryAfterSec: 10,
+  },
+  TOO_MANY_PENDING_TRADES: {
+    status: 429,
+    sentence: 'the trader has too many trades that are not settled yet',
+    retryAfterSec: 2,
+  },
   OVERLOADED: {
     status: 503,
     sentence: 'the service is busy, try again shortly',

@@ -3,7 +3,12 @@
  * answer into the rejection that tells a client what to do.
  */
 
-import type { OpenOrder, OrderAccepted, OrderCancelled } from '#actors/market/state.ts'
+import type {
+  OpenOrder,
+  OrderAccepted,
+  OrderCancelled,
+  PendingOfOrder,
+} from '#actors/market/state.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { byAge, type Side, type VerifiedOrder } from '#domain/order.ts'
@@ -38,12 +43,20 @@ export type MarketGateway = {
     },
     context: RequestContext,
   ): Promise<OrderCancelled | Rejection>
-  /** Cancels all open orders of the trader, in one market or in all of these. */
+  /** Cancels all orders of the trader that are open or may come back, in all of these markets. */
   cancelAll(
     trader: Address,
     markets: Iterable<MarketId>,
     context: RequestContext,
-  ): Promise<OrderHash[] | Rejection>
+  ): Promise<{ orderHashes: OrderHash[]; pending: PendingOfOrder[] } | Rejection>
+  /** Markets in which trades of the trader are pending. */
+  pendingMarkets(trader: Address, context: RequestContext): Promise<MarketId[] | Rejection>
+  /** Why the trader may place no order in the market for now; undefined when nothing is in the way. */
+  standing(
+    marketId: MarketId,
+    trader: Address,
+    context: RequestContext,
+  ): Promise<Rejection | undefined>
   /** Open orders of a trader, in one market or in all. */
   openOrders(
     trader: Address,
@@ -116,7 +129,8 @@ export function makeGateway(
           refOf(marketId).ask('CancelOrders', { marketId, trader }, leftMs(context)),
         ),
       )
-      const cancelled: OrderHash[] = []
+      const orderHashes: OrderHash[] = []
+      const pending: PendingOfOrder[] = []
       for (const answer of answers) {
         if (isUnanswered(answer)) return writeFailure(answer)
         if (isRejection(answer)) {
@@ -124,9 +138,26 @@ export function makeGateway(
           if (answer.rejected === 'MARKET_NOT_FOUND') continue
           return answer
         }
-        cancelled.push(...answer.orderHashes)
+        orderHashes.push(...answer.orderHashes)
+        pending.push(...answer.pending)
       }
-      return cancelled
+      return { orderHashes, pending }
+    },
+    async pendingMarkets(trader, context) {
+      const answers = await Promise.all(
+        threads.map((thread) => thread.ask('PendingMarkets', { trader }, leftMs(context))),
+      )
+      const marketIds: MarketId[] = []
+      for (const answer of answers) {
+        if (isUnanswered(answer) || isRejection(answer)) return reject('OVERLOADED')
+        marketIds.push(...answer.marketIds)
+      }
+      return marketIds
+    },
+    async standing(marketId, trader, context) {
+      const answer = await refOf(marketId).ask('Standing', { marketId, trader }, leftMs(context))
+      if (isUnanswered(answer)) return reject('OVERLOADED')
+      return isRejection(answer) ? answer : answer.refused
     },
     async openOrders(trader, marketId, context) {
       const asked = marketId === undefined ? threads : [refOf(marketId)]

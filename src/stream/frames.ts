@@ -4,7 +4,12 @@
  */
 
 import Type, { type Static, type TSchema } from 'typebox'
-import { AcceptedOrder, ErrorShape, OrderSubmission } from '#api/orders/order-shapes.ts'
+import {
+  AcceptedOrder,
+  ErrorShape,
+  OrderSubmission,
+  pendingSize,
+} from '#api/orders/order-shapes.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { RESOLUTION_EVENTS } from '#domain/market.ts'
 import { ORDER_CLOSE_REASONS } from '#domain/market-event.ts'
@@ -306,7 +311,11 @@ export const SERVER_FRAMES = {
   unsubscribed: message('unsubscribed', { ...echoed, ...named }),
   authenticated: message('authenticated', { ...echoed, address: Type.String() }),
   placed: message('placed', { ...echoed, ...AcceptedOrder.properties }),
-  cancelled: message('cancelled', { ...echoed, orderHash: Type.String() }),
+  cancelled: message('cancelled', {
+    ...echoed,
+    orderHash: Type.String(),
+    pendingSize: Type.Optional(pendingSize()),
+  }),
   cancelOnDisconnect: message('cancelOnDisconnect', { ...echoed, enabled: Type.Boolean() }),
   pong: message('pong', { ...echoed, ts }),
   heartbeat: message('heartbeat', {
@@ -393,6 +402,7 @@ export const SERVER_FRAMES = {
     reason: Type.Optional(
       Type.Enum(ORDER_CLOSE_REASONS.filter((reason) => !['filled', 'expired'].includes(reason))),
     ),
+    pendingSize: Type.Optional(pendingSize()),
     seq,
     cursor,
     prevCursor,

@@ -12,6 +12,7 @@ import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
+import { makeUnsettledFills } from './unsettled-fills.ts'
 
 export type HeldOrders = {
   /**
@@ -42,13 +43,16 @@ export function makeHeldOrders(ports: {
   readonly threadOf: (marketId: MarketId) => number
   readonly gateway: Pick<MarketGateway, 'cancel'>
   readonly clock: Clock
-  /** Open orders that one session may hold. */
+  /** Whether trades of the market are settled; else none of them ever ends. */
+  readonly isSettled?: (marketId: MarketId) => boolean
+  /** Orders that one session may hold: those that are open, and those filled by what is not settled. */
   readonly perSessionMax: number
   readonly deadlineMs: number
 }): HeldOrders {
   const { threads, threadOf, gateway, clock, deadlineMs } = ports
   const sessions = new Map<string, Map<OrderHash, HeldOrder>>()
   const holders = new Map<OrderHash, string>()
+  const fills = makeUnsettledFills()
   const ending = new Set<Promise<void>>()
 
   const refOf = (marketId: MarketId): Ref<HoldsProtocol> | undefined => threads[threadOf(marketId)]
@@ -57,7 +61,7 @@ export function makeHeldOrders(ports: {
     const order = sessions.get(session)?.get(orderHash)
     if (order === undefined) return
     sessions.get(session)?.delete(orderHash)
-    if (holders.get(orderHash) === session) holders.delete(orderHash)
+    if (holders.get(orderHash) === session) forget(orderHash)
     refOf(order.marketId)?.tell('ReleaseOrder', { session, orderHash })
   }
 
@@ -65,9 +69,19 @@ export function makeHeldOrders(ports: {
     const orders = [...(sessions.get(session)?.values() ?? [])]
     sessions.delete(session)
     for (const { orderHash } of orders) {
-      if (holders.get(orderHash) === session) holders.delete(orderHash)
+      if (holders.get(orderHash) === session) forget(orderHash)
     }
     return orders
+  }
+
+  function forget(orderHash: OrderHash): void {
+    holders.delete(orderHash)
+    fills.forget(orderHash)
+  }
+
+  function releaseEnded(orderHash: OrderHash): void {
+    const session = holders.get(orderHash)
+    if (session !== undefined) release(session, orderHash)
   }
 
   /** Until the market has said what became of it. */
@@ -94,7 +108,7 @@ export function makeHeldOrders(ports: {
       const orders = sessions.get(session) ?? new Map<OrderHash, HeldOrder>()
       sessions.set(session, orders)
       if (orders.size >= ports.perSessionMax && !orders.has(orderHash)) {
-        const detail = `a session may hold ${ports.perSessionMax} open orders`
+        const detail = `a session may hold ${ports.perSessionMax} orders that are open or not settled`
         return reject('RATE_LIMITED', undefined, detail)
       }
       orders.set(orderHash, { marketId, orderHash, side, trader })
@@ -115,9 +129,14 @@ export function makeHeldOrders(ports: {
     },
     followed(event) {
       if (holders.size === 0) return
+      if (ports.isSettled?.(event.marketId) !== false) {
+        for (const orderHash of fills.followed(event, holders)) releaseEnded(orderHash)
+      }
       if (event.type === 'OrderClosed') {
-        const session = holders.get(event.orderHash)
-        if (session !== undefined) release(session, event.orderHash)
+        // What filled it may fail, and then it is open again.
+        if (event.reason !== 'filled' || !fills.isUnsettled(event.orderHash)) {
+          releaseEnded(event.orderHash)
+        }
       } else if (event.type === 'MarketClosed') {
         for (const [session, orders] of sessions) {
           for (const { marketId, orderHash } of [...orders.values()]) {

@@ -149,6 +149,8 @@ export type OrderChange = {
   /** Why it was cancelled, where no client asked for it. */
   readonly reason: string
   readonly remaining: number
+  /** Of a cancelled order: what is matched and not settled. */
+  readonly pending?: number
   readonly seq: number
   readonly atMs: number
 }
@@ -160,10 +162,11 @@ export function order(
 ): string {
   const reason = change.reason === '' ? '' : `,"reason":"${change.reason}"`
   const size = change.size === undefined ? '' : `"size":${change.size},`
+  const pending = change.pending === undefined ? '' : `"pendingSize":${change.pending},`
   return (
     `{"type":"order","sub":"${sub}","orderHash":"${change.orderHash}","marketId":"${change.marketId}",` +
     `"side":${change.side},"outcome":${change.outcome},"price":${change.price},${size}` +
-    `"status":"${change.status}"${reason},"remainingSize":${change.remaining},"seq":${change.seq},` +
+    `"status":"${change.status}"${reason},"remainingSize":${change.remaining},${pending}"seq":${change.seq},` +
     `"cursor":"${cursor}","prevCursor":"${prevCursor}","ts":${change.atMs}}`
   )
 }

@@ -168,7 +168,9 @@ export function makeRequests(
     } as const
     const deadlineAtMs = clock.nowMs() + settings.deadlineMs
     const cancelled = await gateway.cancel(wanted, { deadlineAtMs })
-    return isRejection(cancelled) ? cancelled : { type: 'cancelled', orderHash }
+    if (isRejection(cancelled)) return cancelled
+    const { pendingSize } = cancelled
+    return { type: 'cancelled', orderHash, ...(pendingSize === undefined ? {} : { pendingSize }) }
   }
 
   function cancelOnDisconnect(

@@ -2,7 +2,7 @@
 
 import type { OrderService } from '#api/orders/order-service.ts'
 import type { Log } from '#config/logging.ts'
-import { type ThreadData, topologyOf } from '#config/thread-data.ts'
+import { settledChains, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { threadOfMarket } from '#config/topology.ts'
 import type { Authenticator } from '#http/auth.ts'
 import type { Limiter } from '#http/limits.ts'
@@ -42,11 +42,16 @@ export function openStream(
     deadlineMs: front.deadlineMs,
     ...(limits.enabled ? {} : { connectionsPerIp: Number.POSITIVE_INFINITY }),
   }
+  const settled = new Set(settledChains(data.settings).map(({ chainId }) => chainId))
   const heldOrders = makeHeldOrders({
     threads,
     threadOf: (marketId) => threadOfMarket(marketId, topology),
     gateway,
     clock: systemClock,
+    isSettled(marketId) {
+      const shown = board.markets.get(marketId)
+      return shown !== undefined && settled.has(shown.market.chainId)
+    },
     perSessionMax: stream.heldOrdersMax,
     deadlineMs: front.deadlineMs,
   })

@@ -115,7 +115,10 @@ export function frontThread(data: ThreadData): ThreadParts {
             clock,
           )
     const chainIds = new Set(settings.chains.map(({ chainId }) => chainId))
-    const orders = makeOrderService({ board, gateway, funds, verifier, clock, meter })
+    const orders = makeOrderService({
+      ...{ board, gateway, funds, verifier, clock, meter },
+      minNotional: settings.risk.minNotional,
+    })
     const opened = openStream(data, {
       ...{ board, gateway, orders, threads, authenticator, limiter, assets, log },
       funds: funds === undefined ? undefined : { gateway: funds, chainIds },

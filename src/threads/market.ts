@@ -23,8 +23,15 @@ import { OrderHolds, OrphanedOrders } from '#actors/order-holds.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import { watchProjection } from '#actors/projection-lag.ts'
 import type { StoreProtocol } from '#actors/store.ts'
+import { TraderPauses } from '#actors/trader-pauses.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
-import { channelOptions, settledChains, type ThreadData, topologyOf } from '#config/thread-data.ts'
+import {
+  channelOptions,
+  pauseTermsOf,
+  settledChains,
+  type ThreadData,
+  topologyOf,
+} from '#config/thread-data.ts'
 import { accountsThreadName, frontThreadName, partitionOf, partitionsOf } from '#config/topology.ts'
 import { type MarketId, toAddress } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
@@ -152,10 +159,14 @@ export function marketThread(data: ThreadData): ThreadParts {
     })
     const maxMs = settings.settlement.maxLagSeconds * 1_000
     const chains = new Set(settledChains(settings).map(({ chainId }) => chainId))
+    const { minNotional, pendingTradesMax } = settings.risk
+    const terms = pauseTermsOf(settings)
+    const pauses = terms.firstMs === 0 ? undefined : new TraderPauses(terms)
+    const risk = { minNotional, pendingTradesMax, ...(pauses === undefined ? {} : { pauses }) }
     thread = newMarketThread({
       log: events,
       partitionOf: (marketId) => partitionOf(marketId, topology),
-      rules: { selfTrade: settings.matching.selfTrade },
+      rules: { selfTrade: settings.matching.selfTrade, settled: chains, risk },
       seed: randomInt(2 ** 31),
       snapshotEvery: settings.markets.snapshotEvery,
       ...(maxMs === 0 ? {} : { lag: { maxMs, chains } }),
@@ -177,6 +188,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       for (const partition of thread.away.keys()) reload(partition)
       orphans.retry()
       tidy(thread)
+      pauses?.sweep(clock.nowMs())
       for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
         log.error(news, behind ? 'the database is behind the log' : 'the database caught up')
       }

@@ -17,7 +17,13 @@ import { makeLane } from '#chain/sender/lane.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { makeSettlementLane } from '#chain/settlement-lane.ts'
 import { makeSettlementTrial } from '#chain/settlement-trial.ts'
-import { contractsOf, databaseUrlOf, settledChains, type ThreadData } from '#config/thread-data.ts'
+import {
+  contractsOf,
+  databaseUrlOf,
+  pauseTermsOf,
+  settledChains,
+  type ThreadData,
+} from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { isUnanswered } from '#runtime/channel.ts'
@@ -29,6 +35,7 @@ import { makeJournal } from '#store/writes/journal.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { linkWriters, makeKit, serveActor } from './kit.ts'
 import { settlementMeters } from './meters/settlement.ts'
+import { makePauseRelay } from './pause-relay.ts'
 
 /** How often each actor looks whether something is due. */
 const TICK_MS_MIN = 10
@@ -36,6 +43,8 @@ const TICK_MS_MAX = 200
 /** Transactions whose confirmations are waited for at once. */
 const OPEN_MAX = 256
 const RPC_TIMEOUT_MS = 5_000
+/** How often a market thread is asked for its pauses that has not answered. */
+const PAUSES_EVERY_MS = 1_000
 
 export function settlementThread(data: ThreadData): ThreadParts {
   const { settings } = data
@@ -47,6 +56,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
     if (type !== 'TradesWritten') return
     for (const actor of actors) actor.hear(type, {}, 0, undefined)
   })
+  const pauses = makePauseRelay(markets, pauseTermsOf(settings))
   const reads = makeReads(databaseUrlOf(settings))
   const { query } = reads
   const states = new Map<number, SettlementState>()
@@ -152,7 +162,9 @@ export function settlementThread(data: ThreadData): ThreadParts {
 
   async function report(marketId: MarketId, tradeReport: TradeReport): Promise<ReportAnswer> {
     const answer = await marketOf(marketId).ask('ReportTrade', { marketId, report: tradeReport })
-    return isUnanswered(answer) ? { unanswered: answer.unanswered } : answer
+    if (isUnanswered(answer)) return { unanswered: answer.unanswered }
+    if ('paused' in answer && answer.paused !== undefined) pauses.heard(answer.paused)
+    return answer
   }
 
   function tellLag(market: (typeof markets)[number], chainId: number, behind: boolean): void {
@@ -166,12 +178,14 @@ export function settlementThread(data: ThreadData): ThreadParts {
       kit.every(Math.min(TICK_MS_MAX, Math.max(TICK_MS_MIN, shortest)), () => {
         for (const actor of actors) actor.hear('Tick', {}, 0, undefined)
       })
+      kit.every(PAUSES_EVERY_MS, () => pauses.tick(systemClock.nowMs()))
       log.info({ chains: [...states.keys()] }, 'settlement follows the trades')
     },
     connect(peer, port) {
       const market = writers.take(peer, port)
       if (market === undefined || market === 'store') return
       for (const [chainId, { behind }] of states) tellLag(market, chainId, behind)
+      pauses.linked(market)
     },
     health() {
       // A chain that is away stops no market. One that is behind does, and nothing else tells why.

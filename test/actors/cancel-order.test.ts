@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { ONE } from '#domain/money.ts'
 import { YES } from '#domain/order.ts'
 import { buy, hashNamed, nameOf, sell, traderNamed } from '../support/orders.ts'
 import { given, START_SEC } from './market-fixture.ts'
@@ -11,8 +12,9 @@ test('a cancelled order leaves the book with what rested of it', () => {
   market.place(buy('YES').at(0.4).size(10).named('a'))
   market.place(sell('YES').at(0.4).size(4).named('s'))
   market.said()
-  assert.deepEqual(market.cancel('a', 'buy'), cancelled('a'))
-  assert.deepEqual(market.said(), ['a ended: cancelled, 6 rested'])
+  const pendingSize = 4 * ONE
+  assert.deepEqual(market.cancel('a', 'buy'), { ...cancelled('a'), pendingSize })
+  assert.deepEqual(market.said(), ['a ended: cancelled, 6 rested, 4 pending'])
   assert.deepEqual(market.book(), [])
 })
 
@@ -39,10 +41,11 @@ test('only the owner cancels where an owner is asked for', () => {
   assert.deepEqual(market.cancel('a', 'buy', 'ann'), { rejected: 'ORDER_CLOSED' })
 })
 
-test('what is filled or expired is closed', () => {
+test('what is filled and settled, or expired, is closed', () => {
   const market = given()
   market.place(buy('YES').at(0.4).size(1).named('filled'))
   market.place(sell('YES').at(0.4).size(1).named('taker'))
+  market.report('taker', { status: 'confirmed' })
   assert.deepEqual(market.cancel('filled', 'buy'), { rejected: 'ORDER_CLOSED' })
   assert.deepEqual(market.cancel('taker', 'sell'), { rejected: 'ORDER_CLOSED' })
   market.place(
@@ -68,7 +71,7 @@ test('in a closed market nothing is left to cancel', () => {
     marketId: market.marketId,
     trader: traderNamed('somebody'),
   })
-  assert.deepEqual(all, { orderHashes: [] })
+  assert.deepEqual(all, { orderHashes: [], pending: [] })
 })
 
 test('all orders of a trader are cancelled at once, on both outcomes, and no other trader’s', () => {
@@ -111,7 +114,7 @@ test('of a list only the own and open orders are cancelled', () => {
     trader: traderNamed('ann'),
     orderHashes: ['b', 'c', 'nobody'].map(hashNamed),
   })
-  assert.deepEqual(answer, { orderHashes: [hashNamed('b')] })
+  assert.deepEqual(answer, { orderHashes: [hashNamed('b')], pending: [] })
   assert.deepEqual(market.book(), ['YES buy 0.5 a 1', 'YES buy 0.5 c 1'])
 })
 
@@ -126,7 +129,7 @@ test('orders that lost their funds end as unfunded, and stay ended', () => {
     orderHashes: [hashNamed('b')],
     reason: 'unfunded',
   })
-  assert.deepEqual(answer, { orderHashes: [hashNamed('b')] })
+  assert.deepEqual(answer, { orderHashes: [hashNamed('b')], pending: [] })
   assert.deepEqual(market.said(), ['b ended: unfunded, 1 rested'])
   assert.deepEqual(market.book(), ['YES buy 0.5 a 1'])
 })

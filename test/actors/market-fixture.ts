@@ -4,7 +4,13 @@
  */
 
 import { apply, market, newMarket } from '#actors/market/market.ts'
-import type { MarketProtocol, MarketState, Recall, TradeReport } from '#actors/market/state.ts'
+import type {
+  MarketProtocol,
+  MarketState,
+  Recall,
+  RiskRules,
+  TradeReport,
+} from '#actors/market/state.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import type { MarketId, TradeId, Uint64 } from '#domain/ids.ts'
 import { tradeId, ZERO_ADDRESS } from '#domain/ids.ts'
@@ -66,11 +72,18 @@ export type Given = {
   readonly selfTrade?: 'allow' | 'cancel-resting'
   readonly ordersMax?: number
   readonly market?: Partial<Market>
+  readonly risk?: RiskRules
+  readonly settled?: boolean
 }
 
-export function given({ selfTrade = 'allow', ordersMax = 1_000_000, market: more }: Given = {}) {
+export function given(given_: Given = {}) {
+  const { selfTrade = 'allow', ordersMax = 1_000_000, market: more, risk, settled = true } = given_
   const recall: Recall = { closed: new Map(), trades: new Map() }
-  const rules = { selfTrade, ordersMax, seed: 42 }
+  const rules = {
+    ...{ selfTrade, ordersMax, seed: 42 },
+    settled: { has: () => settled },
+    ...(risk === undefined ? {} : { risk }),
+  }
   const opened = aMarket(more)
   const state = newMarket(opened, rules, recall)
   const events: MarketEvent[] = []
@@ -190,7 +203,13 @@ export function tell(event: MarketEvent): string {
       return `${taker} meets${again} ${fills.join('; ')} | ${units(event.takerRemaining)} of it left`
     }
     case 'OrderClosed':
-      return `${nameOf(event.orderHash)} ended: ${event.reason}, ${units(event.remaining)} rested`
+      return `${nameOf(event.orderHash)} ended: ${event.reason}, ${units(event.remaining)} rested${
+        event.pending === undefined ? '' : `, ${units(event.pending)} pending`
+      }`
+    case 'TradeFailed':
+      return `${event.type} ${event.tradeId.slice(67)} ${event.txHash}${
+        event.excused === undefined ? '' : `, ${event.excused} excused`
+      }`
     default:
       return `${event.type} ${event.tradeId.slice(67)} ${event.txHash}`
   }

@@ -64,11 +64,17 @@ const again: Required<OrderAccepted> = {
   duplicate: true,
 }
 const { duplicate: __, ...accepted } = again
-const cancelled: Required<OrderCancelled> = { status: 'cancelled', orderHash: order.orderHash }
+const pending: Required<OrderCancelled> = {
+  status: 'cancelled',
+  orderHash: order.orderHash,
+  pendingSize: 5,
+}
+const { pendingSize: ___, ...cancelled } = pending
 const answers: object[] = [
   accepted,
   again,
   cancelled,
+  pending,
   reject('OVERLOADED', undefined, 'later'),
   reject('PRICE_OUT_OF_RANGE', 'order.price'),
 ]
@@ -117,5 +123,5 @@ test('the frequent ones do travel in their forms', () => {
   const taken = answers.map(
     (answer) => MARKET_FORMS.answers.filter((form) => fits(form, answer)).length,
   )
-  assert.deepEqual(taken, [1, 1, 1, 0, 0])
+  assert.deepEqual(taken, [1, 1, 1, 1, 0, 0])
 })

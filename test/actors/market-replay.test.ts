@@ -155,6 +155,7 @@ test('a snapshot taken while the market goes on, and the events after it, give t
     const flow = randomFlow(market, random)
     for (let step = 0; step < STEPS / 2; step++) flow.step()
     const { seq, updatedAtMs, unsettled } = market.state
+    const pending = JSON.parse(JSON.stringify(market.state.pending.rows()))
     const copies = market.state.books.map((book) => book.beginSnapshot())
     const chunks: Buffer[][] = [[], []]
     for (let step = 0; step < STEPS / 2; step++) {
@@ -174,6 +175,7 @@ test('a snapshot taken while the market goes on, and the events after it, give t
       unsettled,
       books: [Book.restore(chunks[0]!, options), Book.restore(chunks[1]!, options)],
     }
+    restored.pending.restore(pending)
     for (const event of market.events.slice(seq)) apply(restored, event)
     assert.equal(stateHashOf(restored), market.hash())
   })

@@ -7,7 +7,7 @@ import type { TradeReport } from '#actors/market/state.ts'
 import { byMarket } from '#actors/market-batch.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId, TradeId } from '#domain/ids.ts'
-import type { Shares } from '#domain/money.ts'
+import { ONE, type Shares } from '#domain/money.ts'
 import { byAge, type OpenOrderPlace, type Side, type VerifiedOrder } from '#domain/order.ts'
 import { partitionPaths } from '#log/log-folder.ts'
 import { buy, hashNamed, type OrderBuilder, sell, traderNamed } from '../support/orders.ts'
@@ -256,7 +256,7 @@ inFolder('what was seen before a restart is answered from the first answer', asy
       timestamp: START_SEC,
       duplicate: true,
     },
-    { rejected: 'ORDER_CLOSED' },
+    { status: 'cancelled', orderHash: hashNamed('m'), pendingSize: 2 * ONE },
   ])
   await host.stop()
 })
@@ -268,7 +268,8 @@ inFolder('within one batch an order is seen as soon as it has been handled', asy
   const answers = await host.run(open(1), order, order, taker, order, taker, cancel(1, 'a', 0))
   const duplicates = answers.map((answer) => (answer as { duplicate?: true }).duplicate ?? false)
   assert.deepEqual(duplicates, [false, false, true, false, true, true, false])
-  assert.deepEqual(answers.at(-1), { rejected: 'ORDER_CLOSED' })
+  const pendingSize = ONE
+  assert.deepEqual(answers.at(-1), { status: 'cancelled', orderHash: hashNamed('a'), pendingSize })
   await host.stop()
 })
 

@@ -310,7 +310,7 @@ test('one order meets so many makers at most, and what remains of it is cancelle
     .size(MAKERS_PER_ORDER_MAX + 1)
     .named('t')
   assert.deepEqual(market.place(order), accepted('t', MAKERS_PER_ORDER_MAX))
-  assert.equal(market.said().at(-1), 't ended: cancelled, 0 rested')
+  assert.equal(market.said().at(-1), 't ended: cancelled, 0 rested, 10000 pending')
   assert.equal(market.book().length, 1)
   assert.deepEqual(market.place(order), { rejected: 'ORDER_CLOSED' })
 })

@@ -9,6 +9,7 @@ export function stateHashOf(state: MarketState): string {
     state.seq,
     state.updatedAtMs,
     state.unsettled,
+    JSON.stringify(state.pending.rows()),
     state.closed ?? 'open',
     state.books[YES].stateHash(),
     state.books[NO].stateHash(),

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { housekeep, tidy } from '#actors/housekeeping.ts'
+import type { RiskRules } from '#actors/market/state.ts'
 import { commit, prepare } from '#actors/market-batch.ts'
 import {
   type MarketThread,
@@ -40,6 +41,7 @@ export type HostOptions = Partial<SqliteLogOptions> & {
   readonly pins?: Readonly<Record<string, number>>
   /** How late the database may be, for markets of every chain. */
   readonly lagMsMax?: number
+  readonly risk?: RiskRules
 }
 
 /** Runs a test with a data folder that is gone afterwards. */
@@ -63,7 +65,8 @@ export const open = (n: number, more = {}): Command => ({
 
 export function startHost(dataDir: string, options: HostOptions = {}) {
   const partitions = options.partitions ?? 2
-  const { snapshotEvery = 1_000_000, nowMs: fromMs = START_SEC * 1_000, lagMsMax, ...log } = options
+  const { snapshotEvery = 1_000_000, nowMs: fromMs = START_SEC * 1_000, ...rest } = options
+  const { lagMsMax, risk, ...log } = rest
   const { between = (own: Log) => own } = options
   const topology = { partitions, marketThreads: 1, pins: options.pins ?? {} }
   const own = openSqliteLog({
@@ -78,7 +81,7 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
   const thread: MarketThread = newMarketThread({
     log: events,
     partitionOf: (id) => partitionOf(id, topology),
-    rules: { selfTrade: 'allow' },
+    rules: { selfTrade: 'allow', ...(risk === undefined ? {} : { risk }) },
     ordersMax: 100_000,
     seed: 7,
     snapshotEvery,

@@ -42,7 +42,11 @@ function verifierOf(answer?: Rejection): OrderVerifier {
 }
 
 function gatewayOf(answer: Rejection): MarketGateway {
-  return { place: async () => answer } as Partial<MarketGateway> as MarketGateway
+  const gateway: Partial<MarketGateway> = {
+    place: async () => answer,
+    standing: async () => undefined,
+  }
+  return gateway as MarketGateway
 }
 
 async function submissionTo(marketId: MarketId): Promise<OrderSubmission> {
@@ -121,11 +125,36 @@ test('a thread that is full or away is no empty list, and no end of a cancel of 
   assert.deepEqual(await both.openOrders(trader, undefined, later()), [order, order])
 
   const gone = marketNumbered(0x53).id
-  const threads = [threadOf({ orderHashes: [hash] }), threadOf(reject('MARKET_NOT_FOUND'))]
+  const pending = [{ orderHash: hash, pendingSize: 5 }]
+  const threads = [threadOf({ orderHashes: [hash], pending }), threadOf(reject('MARKET_NOT_FOUND'))]
   const gateway = makeGateway(threads, (marketId) => (marketId === gone ? 1 : 0), systemClock)
-  assert.deepEqual(await gateway.cancelAll(trader, [gone, market.id], later()), [hash])
+  const cancelled = await gateway.cancelAll(trader, [gone, market.id], later())
+  assert.deepEqual(cancelled, { orderHashes: [hash], pending })
   const lost = makeGateway([threadOf({ unanswered: 'closed' })], () => 0, systemClock)
   assert.equal(codeOf(await lost.cancelAll(trader, [market.id], later())), 'OUTCOME_UNKNOWN')
+})
+
+test('a check tells what a trader may not do now, and how small an order may be', async () => {
+  const submission = await submissionTo(market.id)
+  const paused = { ...reject('TRADER_PAUSED', 'order.trader', 'later'), retryAfterSec: 7 }
+  const check = async (refused: Rejection | undefined, minNotional: number) => {
+    const gateway = { ...gatewayOf(reject('INTERNAL')), standing: async () => refused }
+    const ports = { board: boardOf(), gateway, verifier: verifierOf(), clock: systemClock }
+    const service = makeOrderService({ ...ports, minNotional })
+    return service.check(structuredClone(submission), later())
+  }
+  const { price, size } = submission.order
+  const worth = (price * size) / 1_000_000
+  const errorsOf = async (...asked: Parameters<typeof check>) => {
+    const answer = await check(...asked)
+    return isRejection(answer)
+      ? answer
+      : answer.errors.map(({ rejected, field }) => [rejected, field])
+  }
+  assert.deepEqual(await errorsOf(undefined, worth), [])
+  assert.deepEqual(await errorsOf(undefined, worth + 1), [['NOTIONAL_TOO_SMALL', 'order.size']])
+  assert.deepEqual(await errorsOf(paused, 0), [['TRADER_PAUSED', 'order.trader']])
+  assert.equal(codeOf(await check(reject('OVERLOADED'), 0)), 'OVERLOADED')
 })
 
 test('what was missed between two views is asked of the database', () => {
@@ -164,6 +193,7 @@ test('an order is placed once its funds are reserved, and only then', async () =
       return place
     },
     recall: async () => before,
+    standing: async () => undefined,
   } as Partial<MarketGateway> as MarketGateway
   const funds: FundsGateway = {
     async reserve({ orderHash }, chainId) {

@@ -40,9 +40,9 @@ const facts: ConfigFacts = {
   risk: {
     funds: 'off',
     minNotional: 0,
+    pendingTradesMax: 1_000,
     cooldownSeconds: 0,
-    cooldownSecondsMax: 1,
-    pendingTradesMax: 1,
+    cooldownSecondsMax: 3_600,
   },
   rates: undefined,
   stream: { ...STREAM_SETTINGS, heldOrdersMax: 10, malformedMax: 100, windowMs: 10_000 },

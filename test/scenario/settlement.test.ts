@@ -42,14 +42,22 @@ describe('an exchange that looks for trades once a minute', () => {
 describe('two demo traders over HTTP', () => {
   let s: SettledExchange
   before(async () => {
-    s = await openSettled({ environment: { SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50' } })
+    s = await openSettled({
+      environment: {
+        SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50',
+        SIBYL_RISK_COOLDOWN_SECONDS: '300',
+        SIBYL_RISK_MIN_NOTIONAL: '1000',
+      },
+    })
   })
   after(() => s.dispose())
 
-  const trade = async (seller: number, buyer: number, size: string): Promise<void> => {
-    const terms = { marketId: s.marketId, outcome: 'YES', price: '0.5', size, ttlSeconds: 3_600 }
-    await s.clientOf(seller).orders.place({ ...terms, side: 'sell' } as never)
-    await s.clientOf(buyer).orders.place({ ...terms, side: 'buy' } as never)
+  const terms = (size: string) =>
+    ({ marketId: s.marketId, outcome: 'YES', price: '0.5', size, ttlSeconds: 3_600 }) as const
+  const trade = async (seller: number, buyer: number, size: string): Promise<string> => {
+    const sold = await s.clientOf(seller).orders.place({ ...terms(size), side: 'sell' })
+    await s.clientOf(buyer).orders.place({ ...terms(size), side: 'buy' })
+    return sold.orderHash
   }
   const newest = async (): Promise<Way> => {
     const { trades } = await s.get<Listed>(`/api/v1/trades/${s.marketId}`)
@@ -71,7 +79,7 @@ describe('two demo traders over HTTP', () => {
   it('a trade is pending, then confirmed with a hash that the chain knows', async () => {
     const before = [await s.holdings(10), await s.holdings(11)] as const
     await s.chain.automine(false)
-    await trade(10, 11, '2')
+    const orderHash = await trade(10, 11, '2')
     const pending = await answered(async () => {
       const { trades, count } = await s.get<Listed>('/api/v1/pending-trades')
       return count === 1 && trades[0]?.status === 'submitted' ? trades[0] : undefined
@@ -79,6 +87,10 @@ describe('two demo traders over HTTP', () => {
     assert.equal(pending.attempts, 1)
     const open = await s.get<Settlement>(`/api/v1/settlements/${pending.txHash}`)
     assert.deepEqual([open.found, open.status], [true, 'submitted'])
+    const cancel = () =>
+      s.clientOf(10).orders.cancel({ orderHash, marketId: s.marketId, side: 'sell' })
+    assert.deepEqual(await cancel(), { status: 'cancelled', orderHash, pendingSize: 2_000_000 })
+    await assert.rejects(cancel(), { code: 'ORDER_CLOSED' })
     await s.chain.automine(true)
     await s.chain.mine()
     const confirmed = await answered(async () => {
@@ -122,6 +134,33 @@ describe('two demo traders over HTTP', () => {
       open.orders.map(({ remainingSize }) => remainingSize),
       [3_000_000],
     )
+  })
+
+  it('who was at fault pauses: an order is refused with the time that is left, a check says so', async () => {
+    const { orders } = s.clientOf(7)
+    const signed = await orders.sign({ ...terms('1'), side: 'buy' })
+    const refused = await fetch(`${s.exchange.url}/api/v1/orders`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(signed),
+    })
+    const body = (await refused.json()) as { code: string; field: string; error: string }
+    assert.deepEqual(
+      [refused.status, body.code, body.field],
+      [429, 'TRADER_PAUSED', 'order.trader'],
+    )
+    const leftSec = Number(refused.headers.get('retry-after'))
+    assert(leftSec > 60 && leftSec <= 300, String(leftSec))
+    assert.match(body.error, new RegExp(`for ${leftSec} more seconds`))
+    const { errors } = await orders.validate(signed)
+    assert.deepEqual(
+      errors.map(({ code }) => code),
+      ['TRADER_PAUSED'],
+    )
+    await assert.rejects(s.clientOf(12).orders.place({ ...terms('0.001'), side: 'buy' }), {
+      code: 'NOTIONAL_TOO_SMALL',
+      field: 'order.size',
+    })
   })
 
   it('a transaction never sent is not found, and one that cannot be is refused', async () => {

@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { TradeReport } from '#actors/market/state.ts'
 import { type HoldsProtocol, OrderHolds } from '#actors/order-holds.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
 import type { Ref } from '#runtime/ref.ts'
 import { makeHeldOrders } from '#stream/held-orders.ts'
-import { signed } from '../actors/market-fixture.ts'
+import { given, signed } from '../actors/market-fixture.ts'
 import { eventually } from '../support/eventually.ts'
-import { buy, nameOf } from '../support/orders.ts'
+import { buy, nameOf, type OrderBuilder, sell } from '../support/orders.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 
-function fixture(perSessionMax = 10) {
+function fixture(perSessionMax = 10, settled = true) {
   let holds = new OrderHolds()
   const asked: string[] = []
   const failures: string[] = []
@@ -35,6 +36,7 @@ function fixture(perSessionMax = 10) {
       },
     },
     clock,
+    isSettled: () => settled,
     perSessionMax,
     deadlineMs: 1_000,
   })
@@ -87,6 +89,81 @@ test('what has ended, was refused or is wanted no more is not cancelled', async 
   held.end('s')
   await held.settled()
   assert.deepEqual(asked, [])
+  assert.deepEqual(atThread(), [])
+})
+
+/** Held orders that follow a real market: Ann's are held, Bob's are not. */
+function inMarket(settled = true) {
+  const { held, asked, atThread, ...rest } = fixture(10, settled)
+  const market = given()
+  let read = 0
+  const follow = () => {
+    for (const event of market.events.slice(read)) held.followed(event)
+    read = market.events.length
+  }
+  const ann = (builder: OrderBuilder) => {
+    const order = builder.by('ann')
+    rest.place('s', nameOf(order.fields.orderHash))
+    market.place(order)
+    follow()
+  }
+  const bob = (builder: OrderBuilder) => {
+    market.place(builder.by('bob'))
+    follow()
+  }
+  const report = (taker: string, what: Parameters<typeof market.report>[1], fill = 0) => {
+    market.report(taker, what, fill)
+    follow()
+  }
+  const cancel = (name: string, side: 'buy' | 'sell') => {
+    market.cancel(name, side)
+    follow()
+  }
+  return { held, asked, atThread, ann, bob, report, cancel }
+}
+
+const failedBy = (fault: TradeReport['fault']) => ({ status: 'failed', fault }) as const
+
+test('an order that was filled is held until its fills are settled', async () => {
+  const { held, asked, atThread, ann, bob, report } = inMarket()
+  ann(buy('YES').at(0.5).size(3).named('a'))
+  bob(sell('YES').at(0.5).size(1).named('s1'))
+  bob(sell('YES').at(0.5).size(2).named('s2'))
+  assert.deepEqual(atThread(), ['a'])
+  report('s1', { status: 'confirmed' })
+  assert.deepEqual(atThread(), ['a'])
+  report('s2', { status: 'confirmed' })
+  assert.deepEqual(atThread(), [], 'nothing of it can come back')
+  ann(buy('YES').at(0.5).size(1).named('b'))
+  bob(sell('YES').at(0.5).size(1).named('s3'))
+  held.end('s')
+  await held.settled()
+  assert.deepEqual(asked, ['b'], 'what is not settled is cancelled with its session')
+})
+
+test('an order that a failed fill gave back is still held', async () => {
+  const { held, asked, atThread, ann, bob, report, cancel } = inMarket()
+  ann(buy('YES').at(0.5).size(1).named('a'))
+  bob(sell('YES').at(0.5).size(1).named('s1'))
+  report('s1', failedBy('seller'))
+  assert.deepEqual(atThread(), ['a'])
+  bob(sell('YES').at(0.5).size(1).named('s2'))
+  assert.deepEqual(atThread(), ['a'], 'filled again')
+  cancel('a', 'buy')
+  assert.deepEqual(atThread(), [], 'cancelled by hand')
+  ann(buy('YES').at(0.4).size(1).named('b'))
+  bob(sell('YES').at(0.4).size(1).named('s3'))
+  report('s3', failedBy('buyer'))
+  assert.deepEqual(atThread(), [], 'its own fault: it does not come back')
+  held.end('s')
+  await held.settled()
+  assert.deepEqual(asked, [])
+})
+
+test('where trades are not settled, a filled order is held no more', () => {
+  const { atThread, ann, bob } = inMarket(false)
+  ann(buy('YES').at(0.5).size(1).named('a'))
+  bob(sell('YES').at(0.5).size(1).named('s1'))
   assert.deepEqual(atThread(), [])
 })
 

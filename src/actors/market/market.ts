@@ -15,6 +15,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import {
   BUY,
   NO,
+  notionalFlaw,
   OUTCOMES,
   type Outcome,
   orderFlaws,
@@ -25,6 +26,7 @@ import {
 } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { PureBehaviour } from '#runtime/actor.ts'
+import { cancelFilled, cancelledAnswer } from './cancels.ts'
 import {
   admit,
   closeAll,
@@ -37,6 +39,8 @@ import {
   secondsOf,
   withdraw,
 } from './orders.ts'
+import { PendingCounts, PendingTrades } from './pending.ts'
+import { standingFlaw } from './standing.ts'
 import type {
   LevelView,
   MarketProtocol,
@@ -45,12 +49,19 @@ import type {
   MarketView,
   OpenOrder,
   OrderAccepted,
+  OrderCancelled,
+  PendingOfOrder,
   Recall,
 } from './state.ts'
-import { isOverdrawn, mayBecome, recordTrade, reportFlaw, undoTrade } from './trades.ts'
+import { failTrade, isOverdrawn, mayBecome, recordTrade, reported, reportFlaw } from './trades.ts'
 
-/** The first answer to an order, and the answer to every resubmission of it. */
-export function newMarket(market: Market, rules: MarketRules, recall: Recall): MarketState {
+/** `counts` are those of its chain and thread. */
+export function newMarket(
+  market: Market,
+  rules: MarketRules,
+  recall: Recall,
+  counts = new PendingCounts(),
+): MarketState {
   return {
     market,
     books: [new Book(bookOptions(rules)), new Book(bookOptions(rules))],
@@ -58,6 +69,7 @@ export function newMarket(market: Market, rules: MarketRules, recall: Recall): M
     closed: undefined,
     updatedAtMs: 0,
     unsettled: 0,
+    pending: new PendingTrades(counts, rules.settled?.has(market.chainId) ?? true),
     rules,
     recall,
   }
@@ -89,9 +101,12 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
     const flaw = orderFlaws(order, nowSec)[0]
     if (flaw !== undefined) return flaw
+    const small = notionalFlaw(order, state.rules.risk?.minNotional ?? 0)
+    if (small !== undefined) return small
     if (state.rules.behind?.has(state.market.chainId)) return reject('SETTLEMENT_BEHIND')
-    const crowded = crowdedFor(state, order.trader)
-    if (crowded !== undefined) return crowded
+    const refused =
+      standingFlaw(state, order.trader, context.nowMs) ?? crowdedFor(state, order.trader)
+    if (refused !== undefined) return refused
     const matches = admit(state, order, order.size, undefined, context)
     if (matches === 0 && matched.limited) {
       // Nothing has been said of the order, so it can simply be refused.
@@ -104,8 +119,8 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     const nowSec = secondsOf(context.nowMs)
     const closed = state.recall.closed.get(orderHash)
     if (closed !== undefined && closed.marketId === state.market.id && closed.side === side) {
-      const foreign = trader !== undefined && closed.trader !== trader
-      return reject(foreign ? 'NOT_ORDER_OWNER' : 'ORDER_CLOSED')
+      if (trader !== undefined && closed.trader !== trader) return reject('NOT_ORDER_OWNER')
+      return cancelFilled(state, closed, context) ?? reject('ORDER_CLOSED')
     }
     if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
     for (const outcome of OUTCOMES) {
@@ -116,7 +131,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
       if (resting.side !== side) break
       if (trader !== undefined && resting.trader !== trader) return reject('NOT_ORDER_OWNER')
       const cancelled = withdraw(state, outcome, slot, resting, context) === 'cancelled'
-      return cancelled ? { status: 'cancelled', orderHash } : reject('ORDER_CLOSED')
+      return cancelled ? cancelledAnswer(state, resting) : reject('ORDER_CLOSED')
     }
     return reject('ORDER_NOT_FOUND')
   },
@@ -127,18 +142,24 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
 
   CancelOrders(state, { trader, orderHashes, reason }, context) {
     const why = reason ?? 'cancelled'
-    const cancelled: OrderHash[] = []
-    if (closedBy(state, secondsOf(context.nowMs), context)) return { orderHashes: cancelled }
+    const cancelled: OrderCancelled[] = []
+    if (closedBy(state, secondsOf(context.nowMs), context)) return allCancelled(cancelled)
     const wanted = orderHashes === undefined ? undefined : new Set(orderHashes)
     for (const outcome of OUTCOMES) {
       for (const resting of state.books[outcome].ordersOf(trader)) {
         if (wanted !== undefined && !wanted.has(resting.orderHash)) continue
         const slot = state.books[outcome].locate(resting.orderHash)
         const ended = withdraw(state, outcome, slot, resting, context, why)
-        if (ended === why) cancelled.push(resting.orderHash)
+        if (ended === why) cancelled.push(cancelledAnswer(state, resting))
       }
     }
-    return { orderHashes: cancelled }
+    for (const orderHash of state.pending.ordersOf(trader)) {
+      if (wanted !== undefined && !wanted.has(orderHash)) continue
+      const closed = state.recall.closed.get(orderHash)
+      const answer = closed === undefined ? undefined : cancelFilled(state, closed, context)
+      if (answer !== undefined) cancelled.push(answer)
+    }
+    return allCancelled(cancelled)
   },
 
   CloseMarket(state, { reason }, context) {
@@ -169,14 +190,25 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     const before = state.recall.trades.get(report.tradeId)
     const status = before?.status ?? 'matched'
     const told = status === report.status && before?.txHash === report.txHash
-    if (told || !mayBecome(status, report.status)) return { status }
+    if (told || !mayBecome(status, report.status)) return reported(state, report, status)
     if (report.status === 'failed' && isOverdrawn(state, report)) {
       return reject('INVALID_FIELD', 'report.size', 'more than has been traded')
     }
-    recordTrade(state, report, context)
-    if (report.status === 'failed') undoTrade(state, report, context)
-    return { status: report.status }
+    if (report.status === 'failed') failTrade(state, report, context)
+    else recordTrade(state, report, context)
+    return reported(state, report, report.status)
   },
+}
+
+function allCancelled(cancelled: readonly OrderCancelled[]): {
+  orderHashes: OrderHash[]
+  pending: PendingOfOrder[]
+} {
+  const pending: PendingOfOrder[] = []
+  for (const { orderHash, pendingSize } of cancelled) {
+    if (pendingSize !== undefined) pending.push({ orderHash, pendingSize })
+  }
+  return { orderHashes: cancelled.map(({ orderHash }) => orderHash), pending }
 }
 
 /** Orders that one turn of the timer removes from one book. */

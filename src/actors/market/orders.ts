@@ -9,15 +9,18 @@ import assert from 'node:assert/strict'
 import { MatchResult, match } from '#book/match.ts'
 import type { OrderList } from '#book/order-list.ts'
 import type { RestingOrder } from '#book/order-record.ts'
-import type { OrderHash } from '#domain/ids.ts'
+import type { Address, OrderHash } from '#domain/ids.ts'
 import { MAKERS_PER_EVENT_MAX, MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
 import type { CloseReason } from '#domain/market.ts'
 import type {
   Fill,
   MarketEvent,
+  OrderClosed,
   OrderCloseReason,
   OrderRested,
   OrdersMatched,
+  PendingTrade,
+  TradeFailed,
 } from '#domain/market-event.ts'
 import type { Shares } from '#domain/money.ts'
 import { expiresAtSec, type Outcome, type VerifiedOrder } from '#domain/order.ts'
@@ -50,6 +53,8 @@ export function note(state: MarketState, event: MarketEvent): void {
   }
   state.seq = event.seq
   state.updatedAtMs = event.atMs
+  const ended = state.pending.follow(event)
+  if (event.type === 'TradeFailed' && ended !== undefined) pauseAtFault(state, event, ended)
   switch (event.type) {
     case 'OrdersMatched':
       state.unsettled += event.fills.length
@@ -63,6 +68,25 @@ export function note(state: MarketState, event: MarketEvent): void {
       break
     default:
       break
+  }
+}
+
+/** Who was at fault, by the chain's word and what excuses the seller. */
+export function tradersAtFault(
+  { fault, excused }: Pick<TradeFailed, 'fault' | 'excused'>,
+  { buyer, seller }: { readonly buyer: Address; readonly seller: Address },
+): Set<Address> {
+  const atFault = new Set<Address>()
+  if (fault === 'buyer' || fault === 'both') atFault.add(buyer)
+  if ((fault === 'seller' || fault === 'both') && excused === undefined) atFault.add(seller)
+  return atFault
+}
+
+function pauseAtFault(state: MarketState, event: TradeFailed, trade: PendingTrade): void {
+  const pauses = state.rules.risk?.pauses
+  if (pauses === undefined) return
+  for (const trader of tradersAtFault(event, trade)) {
+    pauses.fault(state.market.chainId, trader, event.atMs)
   }
 }
 
@@ -242,7 +266,8 @@ export function close(
 ): void {
   const marketId = state.market.id
   const { trader, side, price, size, remaining, expiresAtSec, placedAtMs, matches } = order
-  emit(state, context, {
+  const pending = reason === 'cancelled' ? state.pending.sizeOf(trader, orderHash) : 0
+  const event: OrderClosed = {
     type: 'OrderClosed',
     marketId,
     seq: state.seq + 1,
@@ -258,7 +283,8 @@ export function close(
     expiresAtSec,
     placedAtMs,
     matches,
-  })
+  }
+  emit(state, context, pending === 0 ? event : { ...event, pending })
   state.recall.closed.set(orderHash, {
     orderHash,
     marketId,

@@ -1,6 +1,7 @@
 /**
- * What the snapshot of a market is made of: a head, as JSON, and behind it the chunks of its two books
- * in any order, each behind eight bytes of which the first is the outcome.
+ * What the snapshot of a market is made of: a head, as JSON, and behind it, in any order, the chunks of
+ * its two books, each behind eight bytes of which the first is the outcome, and those of its pending
+ * trades, rows as JSON behind eight bytes of which the first is 2. Version 1 had no pending trades.
  */
 
 import assert from 'node:assert/strict'
@@ -8,12 +9,14 @@ import type { Sequence } from '#domain/ids.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import { OUTCOMES } from '#domain/order.ts'
 import type { Snapshot } from '#log/event-log.ts'
+import type { PendingRow } from './pending.ts'
 import type { MarketState } from './state.ts'
 
-const OUTCOME_BYTES = 8
+const MARK_BYTES = 8
+const PENDING = 2
 
 type SnapshotHead = {
-  readonly version: 1
+  readonly version: 1 | 2
   readonly market: Market
   readonly seq: Sequence
   readonly closed: CloseReason | null
@@ -23,7 +26,7 @@ type SnapshotHead = {
 
 export function headChunk({ market, seq, closed, updatedAtMs, unsettled }: MarketState): Buffer {
   const head: SnapshotHead = {
-    version: 1,
+    version: 2,
     market,
     seq,
     closed: closed ?? null,
@@ -34,29 +37,44 @@ export function headChunk({ market, seq, closed, updatedAtMs, unsettled }: Marke
 }
 
 /** What stands before a chunk of a book. */
-export const OUTCOME_MARKS = OUTCOMES.map((outcome) => {
-  const mark = Buffer.alloc(OUTCOME_BYTES)
-  mark[0] = outcome
-  return mark
-})
+export const OUTCOME_MARKS = OUTCOMES.map(markOf)
 
-/** The head, and the chunks of each book. */
+const PENDING_MARK = markOf(PENDING)
+
+function markOf(kind: number): Buffer {
+  const mark = Buffer.alloc(MARK_BYTES)
+  mark[0] = kind
+  return mark
+}
+
+/** Rows of one chunk, which stays well below what a chunk may hold. */
+export const PENDING_ROWS_MAX = 128
+
+export function pendingChunk(rows: readonly PendingRow[]): [mark: Buffer, rows: Buffer] {
+  return [PENDING_MARK, Buffer.from(JSON.stringify(rows))]
+}
+
+/** The head, the chunks of each book, and the rows of the pending trades. */
 export function readMarketSnapshot(snapshot: Snapshot): {
   head: SnapshotHead
   books: [Uint8Array[], Uint8Array[]]
+  pending: PendingRow[]
 } {
   let head: SnapshotHead | undefined
   const books: [Uint8Array[], Uint8Array[]] = [[], []]
+  const pending: PendingRow[] = []
   for (const chunk of snapshot.chunks) {
     if (head === undefined) {
       head = JSON.parse(chunk.toString('utf8')) as SnapshotHead
-      assert.equal(head.version, 1, 'a known version of a market snapshot')
+      assert(head.version === 1 || head.version === 2, 'a known version of a market snapshot')
+    } else if (chunk[0] === PENDING) {
+      pending.push(...(JSON.parse(chunk.toString('utf8', MARK_BYTES)) as PendingRow[]))
     } else {
       const outcome = chunk[0]
       assert(outcome === 0 || outcome === 1)
-      books[outcome].push(chunk.subarray(OUTCOME_BYTES))
+      books[outcome].push(chunk.subarray(MARK_BYTES))
     }
   }
   assert(head !== undefined)
-  return { head, books }
+  return { head, books, pending }
 }

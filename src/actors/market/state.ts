@@ -10,6 +10,8 @@ import type { Outcome, Side, VerifiedOrder } from '#domain/order.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { FaultySide, TradeStatus } from '#domain/trade.ts'
 import type { ClosedOrder, TradeState } from '#log/event-log.ts'
+import type { TraderPause, TraderPauses } from '../trader-pauses.ts'
+import type { PendingTrades } from './pending.ts'
 
 export type OrderAccepted = {
   readonly orderHash: OrderHash
@@ -20,7 +22,15 @@ export type OrderAccepted = {
   readonly duplicate?: true
 }
 
-export type OrderCancelled = { readonly status: 'cancelled'; readonly orderHash: OrderHash }
+export type OrderCancelled = {
+  readonly status: 'cancelled'
+  readonly orderHash: OrderHash
+  /** What is matched and not settled, if anything is: it may still settle, and never comes back. */
+  readonly pendingSize?: number
+}
+
+/** What is still pending of an order that was cancelled with others. */
+export type PendingOfOrder = { readonly orderHash: OrderHash; readonly pendingSize: number }
 
 export type OpenOrder = RestingOrder & { readonly marketId: MarketId; readonly outcome: Outcome }
 
@@ -82,7 +92,8 @@ export type MarketProtocol = {
       orderHashes?: readonly OrderHash[]
       reason?: 'unfunded'
     }
-    answers: { orderHashes: OrderHash[] } | Rejection
+    /** `pending` has those of them that have trades which are not settled. */
+    answers: { orderHashes: OrderHash[]; pending: PendingOfOrder[] } | Rejection
   }
   CloseMarket: {
     takes: { marketId: MarketId; reason: CloseReason }
@@ -93,7 +104,8 @@ export type MarketProtocol = {
   Snapshot: { takes: { marketId: MarketId }; answers: MarketView | Rejection }
   ReportTrade: {
     takes: { marketId: MarketId; report: TradeReport }
-    answers: { status: TradeStatus } | Rejection
+    /** `paused` are the pauses of its two traders, where they have any. */
+    answers: { status: TradeStatus; paused?: TraderPause[] } | Rejection
   }
 }
 
@@ -114,6 +126,7 @@ export type MarketState = {
   updatedAtMs: number
   /** Trades that the chain has neither confirmed nor refused. */
   unsettled: number
+  readonly pending: PendingTrades
   readonly rules: MarketRules
   readonly recall: Recall
 }
@@ -124,6 +137,19 @@ export type MarketRules = {
   readonly ordersMax: number
   /** Chains whose settlement is behind: their markets take cancels only. */
   readonly behind?: Pick<ReadonlySet<number>, 'has'>
+  /** Chains whose trades are settled; all of them where it is left out. */
+  readonly settled?: Pick<ReadonlySet<number>, 'has'>
+  readonly risk?: RiskRules
   /** Keeps traders from choosing hashes that collide in the books' indices. */
   readonly seed: number
+}
+
+/** What is asked of traders whatever they hold. */
+export type RiskRules = {
+  /** The least that price times size of an order may be, in millionths of the stablecoin. */
+  readonly minNotional: number
+  /** Pending trades of one trader on a chain beyond which new orders wait. */
+  readonly pendingTradesMax: number
+  /** Who pauses; nobody ever does where it is left out. */
+  readonly pauses?: TraderPauses
 }

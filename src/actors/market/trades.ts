@@ -4,12 +4,23 @@
  */
 
 import assert from 'node:assert/strict'
-import { type Address, parseTradeId } from '#domain/ids.ts'
+import { parseTradeId } from '#domain/ids.ts'
+import type { PendingTrade } from '#domain/market-event.ts'
 import { isShares, type Shares } from '#domain/money.ts'
 import { BUY, expiresAtSec, OUTCOMES, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { TradeStatus } from '#domain/trade.ts'
-import { admit, close, closedBy, emit, type MarketContext, secondsOf, tellRest } from './orders.ts'
+import type { TraderPause } from '../trader-pauses.ts'
+import {
+  admit,
+  close,
+  closedBy,
+  emit,
+  type MarketContext,
+  secondsOf,
+  tellRest,
+  tradersAtFault,
+} from './orders.ts'
 import type { MarketState, TradeReport } from './state.ts'
 
 /** A report that cannot be about a trade of this market; its sender is wrong. */
@@ -45,7 +56,12 @@ export function mayBecome(from: TradeStatus, to: TradeStatus): boolean {
   }
 }
 
-export function recordTrade(state: MarketState, report: TradeReport, context: MarketContext): void {
+export function recordTrade(
+  state: MarketState,
+  report: TradeReport,
+  context: MarketContext,
+  excused: Excuse = {},
+): void {
   const { tradeId, txHash, reason, fault, status } = report
   const head = { marketId: state.market.id, seq: state.seq + 1, atMs: context.nowMs }
   switch (status) {
@@ -56,26 +72,80 @@ export function recordTrade(state: MarketState, report: TradeReport, context: Ma
       emit(state, context, { type: 'TradeConfirmed', ...head, tradeId, txHash })
       break
     case 'failed':
-      emit(state, context, { type: 'TradeFailed', ...head, tradeId, txHash, reason, fault })
+      emit(state, context, {
+        type: 'TradeFailed',
+        ...head,
+        tradeId,
+        txHash,
+        reason,
+        fault,
+        ...excused,
+      })
       break
     case 'reverted':
-      emit(state, context, { type: 'TradeReverted', ...head, tradeId, txHash, reason })
+      emit(state, context, {
+        type: 'TradeReverted',
+        ...head,
+        tradeId,
+        txHash,
+        reason,
+        trade: tradeOf(report),
+      })
       break
   }
   state.recall.trades.set(tradeId, { tradeId, status, txHash, atMs: context.nowMs })
 }
 
+/** What becomes of the report, and the pauses of its traders for the threads of other markets. */
+export function reported(
+  { market, rules }: MarketState,
+  { buy, sell }: TradeReport,
+  status: TradeStatus,
+): { status: TradeStatus; paused?: TraderPause[] } {
+  const pauses = rules.risk?.pauses
+  if (pauses === undefined || status !== 'failed') return { status }
+  const paused: TraderPause[] = []
+  for (const trader of new Set([buy.trader, sell.trader])) {
+    const pause = pauses.of(market.chainId, trader)
+    if (pause !== undefined) paused.push(pause)
+  }
+  return paused.length === 0 ? { status } : { status, paused }
+}
+
+function tradeOf({ size, buy, sell }: TradeReport): PendingTrade {
+  return {
+    outcome: sell.outcome,
+    size,
+    buyer: buy.trader,
+    seller: sell.trader,
+    buyHash: buy.orderHash,
+    sellHash: sell.orderHash,
+  }
+}
+
+/** Whether the seller, found at fault, lacked only what another owes him. */
+type Excuse = { readonly excused?: 'seller' }
+
+function excuseOf(state: MarketState, report: TradeReport, { nowMs }: MarketContext): Excuse {
+  const { fault, tradeId, sell } = report
+  if (fault !== 'seller' && fault !== 'both') return {}
+  const sale = { seller: sell.trader, outcome: sell.outcome, tradeId }
+  return state.pending.isOwed(sale, nowMs) ? { excused: 'seller' } : {}
+}
+
 /**
  * A trade that the chain refused: the trader at fault loses their orders in this market, and the
  * quantity of the other side goes back to its order. The orders at fault leave first, so that what
- * goes back does not meet them again.
+ * goes back does not meet them again. A seller who is excused keeps his orders, but gets nothing back:
+ * he has no tokens for it.
  */
-export function undoTrade(state: MarketState, report: TradeReport, context: MarketContext): void {
+export function failTrade(state: MarketState, report: TradeReport, context: MarketContext): void {
   const { fault, buy, sell } = report
+  const excuse = excuseOf(state, report, context)
+  recordTrade(state, report, context, excuse)
   if (closedBy(state, secondsOf(context.nowMs), context)) return
-  const atFault = new Set<Address>()
-  if (fault === 'buyer' || fault === 'both') atFault.add(buy.trader)
-  if (fault === 'seller' || fault === 'both') atFault.add(sell.trader)
+  const trade = { buyer: buy.trader, seller: sell.trader }
+  const atFault = tradersAtFault({ fault, ...excuse }, trade)
   for (const trader of atFault) {
     for (const outcome of OUTCOMES) {
       for (const resting of state.books[outcome].ordersOf(trader)) {
@@ -85,7 +155,9 @@ export function undoTrade(state: MarketState, report: TradeReport, context: Mark
     }
   }
   for (const order of [buy, sell]) {
-    if (!atFault.has(order.trader)) giveBack(state, order, report.size, context)
+    if (atFault.has(order.trader)) continue
+    if (order === sell && excuse.excused !== undefined) continue
+    giveBack(state, order, report.size, context)
   }
 }
 

@@ -6,7 +6,7 @@ import { isRejection } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { ORDER_HASH } from './order-examples.ts'
-import { marketIdParam, orderHashParam, sideName } from './order-shapes.ts'
+import { marketIdParam, orderHashParam, pendingSize, sideName } from './order-shapes.ts'
 
 export function cancelOrder(gateway: MarketGateway): AnswerRoute {
   return route({
@@ -18,7 +18,9 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
     summary: 'Cancel an order',
     description:
       'Needs the side the order is on; the other side does not know it. With bearer ' +
-      'authentication, only orders of the key’s own address can be cancelled.',
+      'authentication, only orders of the key’s own address can be cancelled. An order whose fills ' +
+      'are not all settled can be cancelled, too: `pendingSize` is what may still settle, and nothing ' +
+      'of it comes back to the book if it does not.',
     staged: true,
     params: Type.Object({ hash: orderHashParam() }, { additionalProperties: false }),
     query: Type.Object(
@@ -26,7 +28,11 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
       { additionalProperties: false },
     ),
     responses: {
-      200: Type.Object({ status: Type.Literal('cancelled'), orderHash: Type.String() }),
+      200: Type.Object({
+        status: Type.Literal('cancelled'),
+        orderHash: Type.String(),
+        pendingSize: Type.Optional(pendingSize()),
+      }),
     },
     errors: [
       'NOT_ORDER_OWNER',
@@ -39,7 +45,12 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
     ],
     examples: {
       responses: {
-        200: { cancelled: { value: { status: 'cancelled', orderHash: ORDER_HASH } } },
+        200: {
+          cancelled: { value: { status: 'cancelled', orderHash: ORDER_HASH } },
+          'a fill is not settled': {
+            value: { status: 'cancelled', orderHash: ORDER_HASH, pendingSize: 4_000_000 },
+          },
+        },
       },
     },
     async handle(request) {

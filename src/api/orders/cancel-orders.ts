@@ -8,7 +8,7 @@ import { address } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { ORDER_HASH } from './order-examples.ts'
-import { marketIdParam } from './order-shapes.ts'
+import { marketIdParam, pendingSize } from './order-shapes.ts'
 
 export function cancelOrders(ports: {
   readonly board: MarketBoard
@@ -21,7 +21,9 @@ export function cancelOrders(ports: {
     cost: 'write',
     tag: 'orders',
     summary: 'Cancel all of your open orders',
-    description: 'Always needs a bearer token, and covers the orders of its address only.',
+    description:
+      'Always needs a bearer token, and covers the orders of its address only: those that are open, and ' +
+      'those that were filled by trades which are not settled, so that nothing comes back of them.',
     query: Type.Object(
       {
         market: Type.Optional(marketIdParam()),
@@ -36,6 +38,11 @@ export function cancelOrders(ports: {
         status: Type.Literal('cancelled'),
         orderHashes: Type.Array(Type.String()),
         count: Type.Integer(),
+        pending: Type.Optional(
+          Type.Array(Type.Object({ orderHash: Type.String(), pendingSize: pendingSize() }), {
+            description: 'Those of them that have fills which are not settled',
+          }),
+        ),
       }),
     },
     errors: ['NOT_ORDER_OWNER', 'MARKET_NOT_FOUND', 'OVERLOADED', 'OUTCOME_UNKNOWN'],
@@ -61,14 +68,15 @@ export function cancelOrders(ports: {
         // There may be many markets; only those where the trader has orders are asked to cancel.
         const open = await ports.gateway.openOrders(trader, undefined, request)
         if (isRejection(open)) return open
-        markets = new Set(open.map(({ marketId }) => marketId))
+        const trading = await ports.gateway.pendingMarkets(trader, request)
+        if (isRejection(trading)) return trading
+        markets = new Set([...open.map(({ marketId }) => marketId), ...trading])
       }
-      const orderHashes = await ports.gateway.cancelAll(trader, markets, request)
-      if (isRejection(orderHashes)) return orderHashes
-      return {
-        status: 200,
-        body: { status: 'cancelled' as const, orderHashes, count: orderHashes.length },
-      }
+      const cancelled = await ports.gateway.cancelAll(trader, markets, request)
+      if (isRejection(cancelled)) return cancelled
+      const { orderHashes, pending } = cancelled
+      const body = { status: 'cancelled' as const, orderHashes, count: orderHashes.length }
+      return { status: 200, body: pending.length === 0 ? body : { ...body, pending } }
     },
   })
 }

@@ -64,7 +64,22 @@ export const ORDER_REJECTIONS: readonly Rejection[] = [
     'signature',
     `invalid signature: recovered 0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC, expected ${TRADER}; the digest hashed is ${ORDER_HASH}`,
   ),
+  reject(
+    'NOTIONAL_TOO_SMALL',
+    'order.size',
+    'price × size must be at least 1000000 millionths of the stablecoin',
+  ),
   reject('MARKET_NOT_FOUND', 'order.marketId'),
+  reject(
+    'TRADER_PAUSED',
+    'order.trader',
+    'a trade failed by the fault of this trader, whose new orders are refused for 9 more seconds, until 2027-01-15T08:00:09.000Z',
+  ),
+  reject(
+    'TOO_MANY_PENDING_TRADES',
+    'order.trader',
+    'the trader has 1000 trades or more that are not settled yet',
+  ),
 ]
 
 export const OPEN_ORDERS_EXAMPLE = {

@@ -5,7 +5,14 @@
 
 import type { OrderAccepted } from '#actors/market/state.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
-import { type Order, orderFlaws, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
+import { isPrice, isShares } from '#domain/money.ts'
+import {
+  notionalFlaw,
+  type Order,
+  orderFlaws,
+  type PermitSignature,
+  type VerifiedOrder,
+} from '#domain/order.ts'
 import { permitFlaw } from '#domain/order-permit.ts'
 import { isRejection, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
 import type { RequestContext } from '#http/request-context.ts'
@@ -65,23 +72,22 @@ export type OrderService = {
   /** Hands a verified order to its market; orders arrive there as they were handed over. */
   enter(order: VerifiedOrder, context: OrderContext): Promise<OrderAccepted | Rejection>
   /** Every failure of anything that claims to be a submission; places nothing. */
-  check(
-    submission: unknown,
-    context: Pick<RequestContext, 'deadlineAtMs'>,
-  ): Promise<OrderCheck | Rejection>
+  check(submission: unknown, context: RequestContext): Promise<OrderCheck | Rejection>
 }
 
 export function makeOrderService(ports: {
   readonly board: MarketBoard
-  readonly gateway: Pick<MarketGateway, 'place' | 'recall'>
+  readonly gateway: Pick<MarketGateway, 'place' | 'recall' | 'standing'>
   /** There where an order needs its funds reserved. */
   readonly funds?: FundsGateway | undefined
   readonly verifier: OrderVerifier
   readonly clock: Clock
+  /** The least that price times size of an order may be; its market asks for it, and a check tells it. */
+  readonly minNotional?: number
   /** Told how long each verification took. */
   readonly meter?: StageMeter
 }): OrderService {
-  const { board, gateway, funds, verifier, clock, meter } = ports
+  const { board, gateway, funds, verifier, clock, meter, minNotional = 0 } = ports
 
   const nowSec = () => Math.floor(clock.nowMs() / 1_000)
 
@@ -180,6 +186,16 @@ export function makeOrderService(ports: {
       if (passing !== undefined) return passing
       if (isOver(orderOf(submission).marketId)) {
         errors.push(reject('MARKET_CLOSED', 'order.marketId'))
+      }
+      const order = orderOf(submission)
+      if (isPrice(order.price) && isShares(order.size)) {
+        const small = notionalFlaw(order, minNotional)
+        if (small !== undefined) errors.push(small)
+      }
+      if (board.markets.has(order.marketId) && !isOver(order.marketId)) {
+        const refused = await gateway.standing(order.marketId, order.trader, context)
+        if (refused !== undefined && isPassing(refused)) return refused
+        if (refused !== undefined) errors.push(refused)
       }
       const signed = signedOf(submission)
       if (signed === undefined || !isHashable(signed.order)) return invalid(errors)

@@ -177,6 +177,8 @@ export function openOrdersBody(
   }
 }
 
+export const pendingSize = () =>
+  Type.Integer({ description: 'Matched and not settled yet, 6 decimals; left out when it is 0' })
 export const sideName = () => oneOf(['buy', 'sell'], { description: 'The side of the order' })
 export const orderHashParam = () => bytes32<OrderHash>({ description: 'The order hash' })
 export const marketIdParam = () => bytes32<MarketId>({ description: 'The market id' })

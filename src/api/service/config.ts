@@ -30,14 +30,8 @@ export type ConfigFacts = {
   /** Whether a token serves once only. */
   readonly singleUse: boolean
   readonly deadlineMs: number
-  /** What an order must have behind it, and what a trader whose trades fail may still do. */
-  readonly risk: {
-    readonly funds: 'off' | 'reserve'
-    readonly minNotional: number
-    readonly cooldownSeconds: number
-    readonly cooldownSecondsMax: number
-    readonly pendingTradesMax: number
-  }
+  /** What is asked of traders whatever they hold. */
+  readonly risk: RiskFacts
   /** The rate limits in force, if any. */
   readonly rates: (LimitSettings & { readonly connectionsPerIpMax: number }) | undefined
   readonly stream: StreamFacts
@@ -46,6 +40,14 @@ export type ConfigFacts = {
   readonly relayer: RelayerFacts | undefined
   /** The assets that have prices, and quick markets if an interval is said. */
   readonly quickMarkets?: { readonly assets: readonly string[]; readonly intervalSeconds?: number }
+}
+
+type RiskFacts = {
+  readonly funds: 'off' | 'reserve'
+  readonly minNotional: number
+  readonly pendingTradesMax: number
+  readonly cooldownSeconds: number
+  readonly cooldownSecondsMax: number
 }
 
 /** What a client of the stream has to know of its settings. */
@@ -130,7 +132,7 @@ const STREAM_LIMITS = {
   streamMalformedMax: limit('Malformed frames in the window; one more ends the stream with 4400'),
   streamWindowMs: limit('The window in which malformed frames, and frames too many, are counted'),
   streamRequestsInFlightMax: limit('Orders, cancels and tokens that wait for their answer'),
-  streamHeldOrdersMax: limit('Open orders that go with their stream'),
+  streamHeldOrdersMax: limit('Orders, open or not settled, that go with their stream'),
   streamHeartbeatMs: limit('Between two heartbeats'),
   streamIdleSeconds: limit('How long a stream that answers no ping stays open'),
   streamBufferBytesMax: limit('Bytes that wait for a reader before messages are dropped'),
@@ -168,6 +170,10 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
     openOrdersPerMarketMax: ORDERS_PER_TRADER_MAX,
     tradesListedMax: TRADES_LISTED_MAX,
     makersPerOrderMax: MAKERS_PER_ORDER_MAX,
+    notionalMin: facts.risk.minNotional,
+    pendingTradesPerTraderMax: facts.risk.pendingTradesMax,
+    cooldownSeconds: facts.risk.cooldownSeconds,
+    cooldownSecondsMax: facts.risk.cooldownSecondsMax,
     requestDeadlineMs: facts.deadlineMs,
     headerBytesMax: HEADER_BYTES_MAX,
     headersMax: HEADERS_MAX,
@@ -188,13 +194,7 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
   const service = { name: facts.name, version: facts.version }
   const quick = facts.quickMarkets
   const more = quick === undefined ? {} : { quickMarkets: { ...quick, assets: [...quick.assets] } }
-  const risk = {
-    funds: facts.risk.funds,
-    minNotional: facts.risk.minNotional,
-    cooldownSeconds: facts.risk.cooldownSeconds,
-    cooldownSecondsMax: facts.risk.cooldownSecondsMax,
-    pendingTradesMax: facts.risk.pendingTradesMax,
-  }
+  const risk = { funds: facts.risk.funds }
   const bodyAt = (serverTime: number) => ({
     ...{ service, serverTime, auth, risk, limits, chains },
     ...more,
@@ -220,14 +220,6 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
         risk: Type.Object({
           funds: Type.Enum(['off', 'reserve'], {
             description: 'Whether an order needs its funds reserved before it is matched',
-          }),
-          minNotional: Type.Integer({ description: 'The least price × size of an order' }),
-          cooldownSeconds: Type.Integer({
-            description: 'The first pause of a trader whose trade failed by his fault; 0: none',
-          }),
-          cooldownSecondsMax: Type.Integer({ description: 'The longest such pause' }),
-          pendingTradesMax: Type.Integer({
-            description: 'Unsettled trades after which a trader waits for the chain',
           }),
         }),
         quickMarkets: Type.Optional(

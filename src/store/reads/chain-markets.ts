@@ -156,6 +156,13 @@ export async function chainMarketsByContract(
   return rows.map(marketRecord)
 }
 
+/** Nonces are decimal text without leading zeros: the shorter is the lower. */
+const BELOW_EPOCH = `(length(o.nonce) < length(w.before_nonce)
+  or (length(o.nonce) = length(w.before_nonce) and o.nonce < w.before_nonce))`
+
+/** Pending trades of a chain, the newest, that are looked through for orders withdrawn on chain. */
+const PENDING_LOOKED_AT_MAX = 10_000
+
 /**
  * Markets whose actors are not as the chain has them: to be opened because they trade and no log
  * knows them, to be closed because they are resolved or given up and their log says otherwise.
@@ -166,7 +173,7 @@ export async function marketsToReconcile(
 ): Promise<{
   open: Market[]
   close: { marketId: MarketId; reason: 'resolved' | 'withdrawn' }[]
-  /** Orders that their traders withdrew on chain and that still rest. */
+  /** Orders that their traders withdrew on chain and that still rest, or may come back. */
   cancel: { marketId: MarketId; trader: Address; orderHash: OrderHash }[]
 }> {
   const limit = Math.floor(args.limit)
@@ -195,19 +202,33 @@ export async function marketsToReconcile(
       where w.chain_id = ? and o.status = 'open' limit ${limit}`,
     [args.chainId],
   )
-  // Nonces are decimal text without leading zeros: the shorter is the lower.
   const below = await select(
     database,
     `select o.market_id as market_id, o.trader as trader, o.order_hash as order_hash
       from chain_withdrawn_epochs w
       join orders o on o.trader = w.trader and o.chain_id = w.chain_id
-      where w.chain_id = ? and o.status = 'open' and (length(o.nonce) < length(w.before_nonce)
-        or (length(o.nonce) = length(w.before_nonce) and o.nonce < w.before_nonce))
-      limit ${limit}`,
+      where w.chain_id = ? and o.status = 'open' and ${BELOW_EPOCH} limit ${limit}`,
     [args.chainId],
   )
+  // Filled by trades that are not settled: their quantity would come back if one of them failed.
+  const pending = (side: 'buy' | 'sell'): string =>
+    `select * from (select ${side}_order_hash as order_hash from trades
+      where pending = 1 and chain_id = ? order by matched_at_ms desc, seq desc, fill_index desc
+      limit ${PENDING_LOOKED_AT_MAX}) ${side}s`
+  const filled = await select(
+    database,
+    `select o.market_id as market_id, o.trader as trader, o.order_hash as order_hash
+      from (${pending('buy')} union ${pending('sell')}) p
+      join orders o on o.order_hash = p.order_hash
+      where o.status = 'filled' and (exists (select 1 from chain_withdrawn_orders w
+          where w.chain_id = o.chain_id and w.order_hash = o.order_hash and w.trader = o.trader)
+        or exists (select 1 from chain_withdrawn_epochs w
+          where w.chain_id = o.chain_id and w.trader = o.trader and ${BELOW_EPOCH}))
+      limit ${limit}`,
+    [args.chainId, args.chainId],
+  )
   return {
-    cancel: [...cancel, ...below].map((row) => ({
+    cancel: [...cancel, ...below, ...filled].map((row) => ({
       marketId: hexOf(row.market_id as Uint8Array) as MarketId,
       trader: hexOf(row.trader as Uint8Array) as Address,
       orderHash: hexOf(row.order_hash as Uint8Array) as OrderHash,

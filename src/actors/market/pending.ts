@@ -1,0 +1,285 @@
+/**
+ * The trades of a market that the chain has still to decide about, as far as later decisions need them:
+ * what of an order may still come back, how many trades of a trader are pending, and whether a seller
+ * without tokens waits, or waited in vain, for tokens that he had bought. It follows from the events
+ * alone, so that a replay comes to the same; a snapshot holds its rows.
+ */
+
+import { type Address, type OrderHash, parseTradeId, type Sequence } from '#domain/ids.ts'
+import { MAKERS_PER_EVENT_MAX } from '#domain/limits.ts'
+import type { MarketEvent, OrdersMatched, PendingTrade, TradeFailed } from '#domain/market-event.ts'
+import { BUY, type Outcome } from '#domain/order.ts'
+
+/** How many trades of each trader are pending on a chain, in all markets of a thread. */
+export class PendingCounts {
+  readonly #traders = new Map<Address, number>()
+  #total = 0
+
+  /** Trades in all. */
+  get total(): number {
+    return this.#total
+  }
+
+  of(trader: Address): number {
+    return this.#traders.get(trader) ?? 0
+  }
+
+  /** One more trade of these two, or of one with himself, or one less. */
+  count({ buyer, seller }: PendingTrade, by: 1 | -1): void {
+    this.#total += by
+    this.#add(buyer, by)
+    if (seller !== buyer) this.#add(seller, by)
+  }
+
+  all(): ReadonlyMap<Address, number> {
+    return this.#traders
+  }
+
+  #add(trader: Address, by: 1 | -1): void {
+    const count = (this.#traders.get(trader) ?? 0) + by
+    if (count === 0) this.#traders.delete(trader)
+    else this.#traders.set(trader, count)
+  }
+}
+
+/** What a trader has pending in this market. */
+type TraderPending = {
+  /** By order: the size that its pending trades have. */
+  readonly orders: Map<OrderHash, number>
+  /** Pending trades in which he buys of another, in the order of matching. */
+  readonly buys: Set<number>
+}
+
+/** Tokens that a trader bought and did not get, by no fault of his own. */
+type LostBuy = {
+  readonly trader: Address
+  readonly outcome: Outcome
+  readonly key: number
+  readonly atMs: number
+  /** Sales of so much are still excused by it. */
+  left: number
+}
+
+/** What a snapshot has of it. */
+export type PendingRow =
+  | readonly ['trade', key: number, trade: PendingTrade, excused: number]
+  | readonly ['lost', key: number, lost: Omit<LostBuy, 'key'>]
+
+/** How long a buy that failed by another's fault excuses sales of what it would have brought. */
+const EXCUSED_FOR_MS = 10 * 60_000
+/** Such buys that one market remembers; the oldest give way. */
+const LOST_BUYS_MAX = 1_000
+
+export class PendingTrades {
+  readonly #trades = new Map<number, PendingTrade>()
+  readonly #traders = new Map<Address, TraderPending>()
+  /** By pending buy: sales of so much were excused by it. */
+  readonly #excused = new Map<number, number>()
+  readonly #counts: PendingCounts
+  /** Whether somebody settles the trades; else none of them ever ends, and none is kept. */
+  readonly #isSettled: boolean
+  #lost: LostBuy[] = []
+
+  constructor(counts: PendingCounts, isSettled: boolean) {
+    this.#counts = counts
+    this.#isSettled = isSettled
+  }
+
+  get size(): number {
+    return this.#trades.size
+  }
+
+  get counts(): PendingCounts {
+    return this.#counts
+  }
+
+  /** Whether the trader has a pending trade here. */
+  has(trader: Address): boolean {
+    return this.#traders.has(trader)
+  }
+
+  /** What of an order is matched and not settled. */
+  sizeOf(trader: Address, orderHash: OrderHash): number {
+    return this.#traders.get(trader)?.orders.get(orderHash) ?? 0
+  }
+
+  /** Orders of a trader that have pending trades. */
+  ordersOf(trader: Address): OrderHash[] {
+    return [...(this.#traders.get(trader)?.orders.keys() ?? [])]
+  }
+
+  /** Follows an event of the market; answers the trade that ended with it, where it is known. */
+  follow(event: MarketEvent): PendingTrade | undefined {
+    switch (event.type) {
+      case 'OrdersMatched':
+        if (this.#isSettled) this.#match(event)
+        return undefined
+      case 'TradeConfirmed':
+        return this.#end(keyOf(event.tradeId))
+      case 'TradeFailed':
+        return this.#fail(event)
+      case 'TradeReverted':
+        if (event.trade !== undefined) this.#add(keyOf(event.tradeId), event.trade)
+        return undefined
+      default:
+        return undefined
+    }
+  }
+
+  /**
+   * Whether somebody owes this seller tokens of the outcome, by a trade that was matched before the one
+   * that he could not deliver for, and that is pending or failed lately by no fault of his own.
+   */
+  isOwed(trade: { seller: Address; outcome: Outcome; tradeId: string }, nowMs: number): boolean {
+    const { seller, outcome } = trade
+    const before = keyOf(trade.tradeId)
+    for (const lost of this.#lostOf(seller, outcome, before, nowMs)) if (lost.left > 0) return true
+    for (const key of this.#buysOf(seller, outcome, before)) if (this.#leftOf(key) > 0) return true
+    return false
+  }
+
+  rows(): PendingRow[] {
+    const rows: PendingRow[] = []
+    for (const [key, trade] of this.#trades) {
+      rows.push(['trade', key, trade, this.#excused.get(key) ?? 0])
+    }
+    for (const { key, ...lost } of this.#lost) rows.push(['lost', key, lost])
+    return rows
+  }
+
+  restore(rows: readonly PendingRow[]): void {
+    if (!this.#isSettled) return
+    for (const row of rows) {
+      if (row[0] === 'lost') this.#lost.push({ ...row[2], key: row[1] })
+      else {
+        this.#add(row[1], row[2])
+        if (row[3] > 0) this.#excused.set(row[1], row[3])
+      }
+    }
+  }
+
+  /** The market leaves its thread, and what it has counted goes with it. */
+  drop(): void {
+    for (const trade of this.#trades.values()) this.#counts.count(trade, -1)
+    this.#trades.clear()
+    this.#traders.clear()
+  }
+
+  #match({ taker, fills, seq }: OrdersMatched): void {
+    const { trader, orderHash, outcome } = taker
+    for (let index = 0; index < fills.length; index++) {
+      const { maker, makerHash, size } = fills[index]!
+      const sides =
+        taker.side === BUY
+          ? { buyer: trader, seller: maker, buyHash: orderHash, sellHash: makerHash }
+          : { buyer: maker, seller: trader, buyHash: makerHash, sellHash: orderHash }
+      this.#add(numberOf(seq, index), { outcome, size, ...sides })
+    }
+  }
+
+  #add(key: number, trade: PendingTrade): void {
+    if (!this.#isSettled || this.#trades.has(key)) return
+    const { buyer, seller, buyHash, sellHash, size } = trade
+    this.#trades.set(key, trade)
+    this.#counts.count(trade, 1)
+    const buys = this.#open(buyer)
+    buys.orders.set(buyHash, (buys.orders.get(buyHash) ?? 0) + size)
+    // Who trades with himself owes himself.
+    if (buyer !== seller) buys.buys.add(key)
+    const sells = this.#open(seller)
+    sells.orders.set(sellHash, (sells.orders.get(sellHash) ?? 0) + size)
+  }
+
+  #open(trader: Address): TraderPending {
+    let known = this.#traders.get(trader)
+    if (known === undefined) {
+      known = { orders: new Map(), buys: new Set() }
+      this.#traders.set(trader, known)
+    }
+    return known
+  }
+
+  #end(key: number): PendingTrade | undefined {
+    const trade = this.#trades.get(key)
+    if (trade === undefined) return undefined
+    this.#trades.delete(key)
+    this.#excused.delete(key)
+    this.#counts.count(trade, -1)
+    this.#take(trade.buyer, trade.buyHash, trade.size, key)
+    this.#take(trade.seller, trade.sellHash, trade.size, key)
+    return trade
+  }
+
+  #take(trader: Address, orderHash: OrderHash, size: number, key: number): void {
+    const known = this.#traders.get(trader)
+    if (known === undefined) return
+    known.buys.delete(key)
+    const left = (known.orders.get(orderHash) ?? 0) - size
+    if (left > 0) known.orders.set(orderHash, left)
+    else known.orders.delete(orderHash)
+    if (known.orders.size === 0) this.#traders.delete(trader)
+  }
+
+  #fail({ tradeId, fault, excused, atMs }: TradeFailed): PendingTrade | undefined {
+    const key = keyOf(tradeId)
+    const left = this.#leftOf(key)
+    const trade = this.#end(key)
+    if (trade === undefined) return undefined
+    if (excused === 'seller') this.#excuse(trade, key, atMs)
+    const isLost = (fault === 'seller' || fault === 'none') && trade.buyer !== trade.seller
+    if (isLost && left > 0) {
+      this.#lost = this.#lost.filter((lost) => atMs - lost.atMs < EXCUSED_FOR_MS)
+      if (this.#lost.length >= LOST_BUYS_MAX) this.#lost.shift()
+      this.#lost.push({ trader: trade.buyer, outcome: trade.outcome, key, atMs, left })
+    }
+    return trade
+  }
+
+  /** A sale was excused: what it was owed excuses so much less from now on. */
+  #excuse({ seller, outcome, size }: PendingTrade, before: number, nowMs: number): void {
+    let rest: number = size
+    for (const lost of this.#lostOf(seller, outcome, before, nowMs)) {
+      const taken = Math.min(rest, lost.left)
+      lost.left -= taken
+      rest -= taken
+    }
+    for (const key of this.#buysOf(seller, outcome, before)) {
+      const taken = Math.min(rest, this.#leftOf(key))
+      if (taken > 0) this.#excused.set(key, (this.#excused.get(key) ?? 0) + taken)
+      rest -= taken
+    }
+  }
+
+  /** What sales a pending trade still excuses its buyer. */
+  #leftOf(key: number): number {
+    return (this.#trades.get(key)?.size ?? 0) - (this.#excused.get(key) ?? 0)
+  }
+
+  *#lostOf(
+    trader: Address,
+    outcome: Outcome,
+    before: number,
+    nowMs: number,
+  ): Generator<LostBuy, void> {
+    for (const lost of this.#lost) {
+      const fits = lost.trader === trader && lost.outcome === outcome && lost.key < before
+      if (fits && nowMs - lost.atMs < EXCUSED_FOR_MS) yield lost
+    }
+  }
+
+  *#buysOf(trader: Address, outcome: Outcome, before: number): Generator<number, void> {
+    for (const key of this.#traders.get(trader)?.buys ?? []) {
+      if (key < before && this.#trades.get(key)?.outcome === outcome) yield key
+    }
+  }
+}
+
+/** A trade of this market as one number: its event, and its place in it. */
+function keyOf(tradeId: string): number {
+  const place = parseTradeId(tradeId)
+  return place === undefined ? -1 : numberOf(place.sequence, place.fillIndex)
+}
+
+function numberOf(sequence: Sequence, fillIndex: number): number {
+  return sequence * MAKERS_PER_EVENT_MAX + fillIndex
+}

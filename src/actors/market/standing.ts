@@ -1,0 +1,33 @@
+/** Why a trader may place no order in a market for now, whatever the order is. */
+
+import type { Address } from '#domain/ids.ts'
+import { PENDING_TRADES_MAX } from '#domain/limits.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { MarketState } from './state.ts'
+
+/** The first reason; undefined when there is none. */
+export function standingFlaw(
+  state: MarketState,
+  trader: Address,
+  nowMs: number,
+): Rejection | undefined {
+  const { market, rules, pending } = state
+  if (pending.counts.total >= PENDING_TRADES_MAX) return reject('SETTLEMENT_BEHIND')
+  const { risk } = rules
+  if (risk === undefined) return undefined
+  const { pauses, pendingTradesMax } = risk
+  const untilMs = pauses?.of(market.chainId, trader)?.untilMs ?? 0
+  if (untilMs > nowMs) return paused(untilMs, nowMs)
+  if (pending.counts.of(trader) < pendingTradesMax) return undefined
+  const detail = `the trader has ${pendingTradesMax} trades or more that are not settled yet`
+  return reject('TOO_MANY_PENDING_TRADES', 'order.trader', detail)
+}
+
+function paused(untilMs: number, nowMs: number): Rejection {
+  const retryAfterSec = Math.ceil((untilMs - nowMs) / 1_000)
+  const until = new Date(untilMs).toISOString()
+  const detail =
+    `a trade failed by the fault of this trader, whose new orders are refused for ` +
+    `${retryAfterSec} more seconds, until ${until}`
+  return { ...reject('TRADER_PAUSED', 'order.trader', detail), retryAfterSec }
+}
