@@ -153,6 +153,7 @@ export const defaults: Settings = {
     healthIntervalMs: 2_000,
     restartBackoffMs: 100,
     restartBackoffMsMax: 10_000,
+    optionalBackoffMsMax: 60_000,
     restartsMax: 5,
     restartWindowMs: 60_000,
   },

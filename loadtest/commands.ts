@@ -54,6 +54,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'loadtest/audit-large.ts',
       about: 'the audit of 1,000,000 trades, which must find no difference',
     },
+    'dying-part': {
+      file: 'loadtest/dying-part.ts',
+      about: 'orders while the thread of prices dies again and again: none may fail',
+    },
     gas: {
       file: 'test/contracts/support/gas-run.ts',
       about: 'the gas of every operation, as tables for contracts/README.md',

@@ -29,6 +29,7 @@ import { loadRecovery } from '#verify/recover.ts'
 import { banner } from './banner.ts'
 import { type OpenChains, openChains } from './open-chains.ts'
 import { simulatePrices } from './simulate-prices.ts'
+import { registerThreadMeters } from './thread-meters.ts'
 import { threadSpecs, workersAhead } from './thread-specs.ts'
 import { watchClock } from './watch-clock.ts'
 
@@ -98,9 +99,12 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
     ...given.supervisor,
     restartPauseMs: (restarts) =>
       backoff(given.supervisor.restartBackoffMs, given.supervisor.restartBackoffMsMax, restarts),
+    optionalPauseMs: (deaths) =>
+      backoff(given.supervisor.restartBackoffMs, given.supervisor.optionalBackoffMsMax, deaths),
     ownMetrics: () => registry.getMetricsAsJSON(),
     onGivingUp: (thread, why) => stop.abort(new Error(`${thread} cannot be kept alive: ${why}`)),
   })
+  registerThreadMeters(registry, supervisor.health)
   const cores = availableParallelism()
   supervisor.preload(workersAhead(given, cores))
   closers.push(async () => {

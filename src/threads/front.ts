@@ -222,7 +222,9 @@ export function frontThread(data: ThreadData): ThreadParts {
 
   async function readiness(home: RemoteHome): Promise<Readiness> {
     const all = Object.entries(await home.threads())
-    const checks = all.map(([thread, { ready, why }]) => [thread, { ok: ready, why }] as const)
+    const checks = all.map(([thread, { ready, why, optional }]) => {
+      return [thread, { ok: ready, why, ...(optional ? { optional } : {}) }] as const
+    })
     const missing = links.missing()
     const markets = {
       ok: missing === 0,
