@@ -38,6 +38,8 @@ const base = loadSettings({
   SIBYL_DATA_DIR: dataDir,
   SIBYL_LOG_LEVEL: 'silent',
   SIBYL_DEVNET: 'false',
+  // Long enough for a slow machine, too: what counts is that it dies more often than it may.
+  SIBYL_RESTART_WINDOW_MS: '600000',
 })
 const server = await startPriceServer({ assets: base.feeds.assets, seed: 1, clock: systemClock })
 const settings = { ...base, feeds: { ...base.feeds, ...server.feeds, live: true } }
@@ -71,6 +73,7 @@ try {
   const [chain] = settings.chains
   if (chain === undefined) throw new Error('the settings have no chain')
   const verifyingContract = toAddress(chain.contracts.settlement)
+  while (!(await fetch(`${url}/readyz`)).ok);
   const { markets } = (await (await fetch(`${url}/api/v1/markets`)).json()) as {
     markets: { id: MarketId }[]
   }

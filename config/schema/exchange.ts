@@ -52,6 +52,15 @@ export const database = Type.Object({
     unit: 'threads',
     description: 'Threads for reads of the database, per front thread.',
   }),
+  longReadsMax: Type.Integer({
+    env: 'SIBYL_LONG_READS_MAX',
+    minimum: 0,
+    maximum: 10_000,
+    unit: 'reads',
+    description:
+      'Pages deep in history that may wait in one front thread; one more gets 503. They never ' +
+      'take the last of the threads that short reads need, if there are two.',
+  }),
 })
 
 export const markets = Type.Object({

@@ -81,6 +81,8 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
 
   // 1. The port, before anything else is started in vain.
   const port = await claimPort(given.front.host, given.front.port)
+  const { adminHost, adminPort } = given.front
+  if (adminPort !== 0) await claimPort(adminHost, adminPort)
   if (signal.aborted) return
 
   // 2. The workers load their modules while the next steps wait for others.
@@ -101,6 +103,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
       backoff(given.supervisor.restartBackoffMs, given.supervisor.restartBackoffMsMax, restarts),
     optionalPauseMs: (deaths) =>
       backoff(given.supervisor.restartBackoffMs, given.supervisor.optionalBackoffMsMax, deaths),
+    metricsKeepMs: given.front.metricsCacheMs,
     ownMetrics: () => registry.getMetricsAsJSON(),
     onGivingUp: (thread, why) => stop.abort(new Error(`${thread} cannot be kept alive: ${why}`)),
   })
@@ -138,7 +141,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
 
   // 6. Ready for traffic, as a client sees it.
   const url = urlOf(settings.front.host, port)
-  await untilReady(url, signal)
+  await untilReady(adminPort === 0 ? url : urlOf(adminHost, adminPort), signal)
   if (signal.aborted) return
 
   // 7. Tell the person in front of it what there is.

@@ -64,6 +64,8 @@ export type SupervisorOptions = {
    */
   readonly restartsMax: number
   readonly restartWindowMs: number
+  /** How long metrics are kept for the threads that ask for them; they are collected anew if undefined. */
+  readonly metricsKeepMs?: number
   /** The main thread's own metrics, told with those of the threads. */
   readonly ownMetrics?: () => Promise<object[]>
   /** A thread cannot be kept alive: the exchange has to stop. */
@@ -131,7 +133,8 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   let hosts: Host[] = []
   /** Workers that were loaded ahead, by name. */
   const spares = new Map<string, RunningWorker>()
-  const home: Home = { threads: health, metrics }
+  const home: Home = { threads: health, metrics: keptMetrics }
+  let collected: { readonly atMs: number; readonly metrics: Promise<object[][]> } | undefined
 
   function openWorker(spec: WorkerSpec): RunningWorker {
     const worker = new Worker(spec.entry, {
@@ -370,6 +373,15 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       return (await inTime(answer, options.healthIntervalMs)) ?? []
     })
     return [...(await Promise.all(own)), ...(await Promise.all(asked)).flat()]
+  }
+
+  /** However many fronts are asked for metrics, the threads collect them once in a while. */
+  function keptMetrics(): Promise<object[][]> {
+    const atMs = performance.now()
+    if (collected === undefined || atMs - collected.atMs >= (options.metricsKeepMs ?? 0)) {
+      collected = { atMs, metrics: metrics() }
+    }
+    return collected.metrics
   }
 
   async function stopHost(host: Host): Promise<boolean> {

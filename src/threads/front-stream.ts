@@ -39,6 +39,7 @@ export function openStream(
   const settings = {
     ...stream,
     deadlineMs: front.deadlineMs,
+    siteTimes: limits.siteTimes,
     ...(limits.enabled ? {} : { connectionsPerIp: Number.POSITIVE_INFINITY }),
   }
   const heldOrders = makeHeldOrders({
