@@ -55,6 +55,14 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'loadtest/audit-large.ts',
       about: 'the audit of 1,000,000 trades, which must find no difference',
     },
+    'dear-reads': {
+      file: 'loadtest/dear-reads.ts',
+      about: 'placing while another address asks for /metrics, or for pages deep in history',
+    },
+    'dying-part': {
+      file: 'loadtest/dying-part.ts',
+      about: 'orders while the thread of prices dies again and again: none may fail',
+    },
     gas: {
       file: 'test/contracts/support/gas-run.ts',
       about: 'the gas of every operation, as tables for contracts/README.md',

@@ -52,6 +52,15 @@ export const database = Type.Object({
     unit: 'threads',
     description: 'Threads for reads of the database, per front thread.',
   }),
+  longReadsMax: Type.Integer({
+    env: 'SIBYL_LONG_READS_MAX',
+    minimum: 0,
+    maximum: 10_000,
+    unit: 'reads',
+    description:
+      'Pages deep in history that may wait in one front thread; one more gets 503. They never ' +
+      'take the last of the threads that short reads need, if there are two.',
+  }),
 })
 
 export const markets = Type.Object({
@@ -168,12 +177,21 @@ export const supervisor = Type.Object({
     unit: 'ms',
     description: 'The longest such pause.',
   }),
+  optionalBackoffMsMax: Type.Integer({
+    env: 'SIBYL_OPTIONAL_BACKOFF_MS_MAX',
+    minimum: 1,
+    maximum: 3_600_000,
+    unit: 'ms',
+    description:
+      'The longest pause of the threads that trading goes on without: indexer, relayer, ' +
+      'resolution, settlement, prices. They are started again for as long as the exchange runs.',
+  }),
   restartsMax: Type.Integer({
     env: 'SIBYL_RESTARTS_MAX',
     minimum: 0,
     maximum: 1_000,
     unit: 'restarts',
-    description: 'Restarts of one thread within the window before the exchange gives up.',
+    description: 'Restarts of any other thread within the window before the exchange gives up.',
   }),
   restartWindowMs: Type.Integer({
     env: 'SIBYL_RESTART_WINDOW_MS',

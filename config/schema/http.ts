@@ -14,6 +14,19 @@ export const front = Type.Object({
     maximum: 65_535,
     description: 'The port of HTTP and WebSocket. 0 takes a free one.',
   }),
+  adminHost: Type.String({
+    env: 'SIBYL_ADMIN_HOST',
+    minLength: 1,
+    description: 'The address that the port of operation listens on.',
+  }),
+  adminPort: Type.Integer({
+    env: 'SIBYL_ADMIN_PORT',
+    minimum: 0,
+    maximum: 65_535,
+    description:
+      'The port of /metrics, /readyz and /healthz, without rate limits; then the other port has ' +
+      '/healthz only. 0 leaves all of them on the other port.',
+  }),
   threads: Type.Integer({
     env: 'SIBYL_FRONT_THREADS',
     minimum: 0,
@@ -32,6 +45,14 @@ export const front = Type.Object({
     maximum: 60_000,
     unit: 'ms',
     description: 'How long sums that all clients are shown are kept before they are read again.',
+  }),
+  metricsCacheMs: Type.Integer({
+    env: 'SIBYL_METRICS_CACHE_MS',
+    minimum: 0,
+    maximum: 60_000,
+    unit: 'ms',
+    description:
+      'How long metrics are kept: however many ask, they are collected once in that time.',
   }),
   deadlineMs: Type.Integer({
     env: 'SIBYL_REQUEST_DEADLINE_MS',
@@ -117,6 +138,14 @@ export const limits = Type.Object({
     maximum: 100_000_000,
     unit: 'units',
     description: 'What it may spend at once.',
+  }),
+  siteTimes: Type.Integer({
+    env: 'SIBYL_LIMIT_SITE_TIMES',
+    minimum: 1,
+    maximum: 65_536,
+    unit: 'times',
+    description:
+      'How many times as much all of an IPv6 /48 may spend, and have open, as one /64 of it.',
   }),
   keyPerSecond: Type.Integer({
     env: 'SIBYL_LIMIT_KEY_PER_SECOND',

@@ -29,6 +29,7 @@ import { loadRecovery } from '#verify/recover.ts'
 import { banner } from './banner.ts'
 import { type OpenChains, openChains } from './open-chains.ts'
 import { simulatePrices } from './simulate-prices.ts'
+import { registerThreadMeters } from './thread-meters.ts'
 import { threadSpecs, workersAhead } from './thread-specs.ts'
 import { watchClock } from './watch-clock.ts'
 
@@ -80,6 +81,8 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
 
   // 1. The port, before anything else is started in vain.
   const port = await claimPort(given.front.host, given.front.port)
+  const { adminHost, adminPort } = given.front
+  if (adminPort !== 0) await claimPort(adminHost, adminPort)
   if (signal.aborted) return
 
   // 2. The workers load their modules while the next steps wait for others.
@@ -98,9 +101,13 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
     ...given.supervisor,
     restartPauseMs: (restarts) =>
       backoff(given.supervisor.restartBackoffMs, given.supervisor.restartBackoffMsMax, restarts),
+    optionalPauseMs: (deaths) =>
+      backoff(given.supervisor.restartBackoffMs, given.supervisor.optionalBackoffMsMax, deaths),
+    metricsKeepMs: given.front.metricsCacheMs,
     ownMetrics: () => registry.getMetricsAsJSON(),
     onGivingUp: (thread, why) => stop.abort(new Error(`${thread} cannot be kept alive: ${why}`)),
   })
+  registerThreadMeters(registry, supervisor.health)
   const cores = availableParallelism()
   supervisor.preload(workersAhead(given, cores))
   closers.push(async () => {
@@ -134,7 +141,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
 
   // 6. Ready for traffic, as a client sees it.
   const url = urlOf(settings.front.host, port)
-  await untilReady(url, signal)
+  await untilReady(adminPort === 0 ? url : urlOf(adminHost, adminPort), signal)
   if (signal.aborted) return
 
   // 7. Tell the person in front of it what there is.

@@ -48,6 +48,8 @@ export function threadSpecs(
     names.map((name, index) => ({
       ...spec(kind, name, index, links),
       ...workerSpec('chain', name),
+      // Trading goes on without a chain and without prices.
+      optional: true,
       ...(sharesWorker(settings, cores) ? { host: CHAIN_WORKER } : {}),
     }))
   const writers = [...marketNames, 'store']

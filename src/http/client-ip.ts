@@ -65,3 +65,12 @@ export function limitedRange(ip: string): string {
     .map((group) => Number.parseInt(group, 16).toString(16))
     .join(':')}::/64`
 }
+
+const NETWORK = '::/64'
+
+/** The /48 that such a range is in, which one customer of a provider may hold; undefined of IPv4. */
+export function siteOf(range: string): string | undefined {
+  if (!range.endsWith(NETWORK)) return undefined
+  const groups = range.slice(0, -NETWORK.length)
+  return `${groups.slice(0, groups.lastIndexOf(':'))}::/48`
+}

@@ -7,13 +7,15 @@
 
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { LimitVerdict } from './call.ts'
-import { limitedRange } from './client-ip.ts'
+import { limitedRange, siteOf } from './client-ip.ts'
 
 export type ConnectionSettings = {
   /** Connections of this thread. */
   readonly connectionsMax: number
   /** Connections of one IPv4 address or IPv6 /64, in all threads; none if it is left out. */
   readonly connectionsPerIpMax?: number
+  /** How many times as many an IPv6 /48 may have as one /64 of it. */
+  readonly siteTimes?: number
 }
 
 type ConnectionGate = {
@@ -51,6 +53,7 @@ export function makeConnectionGate(ports: {
 }): ConnectionGate {
   const { settings, isTrusted, limit, nowMs } = ports
   const perIpMax = settings.connectionsPerIpMax ?? Number.POSITIVE_INFINITY
+  const { siteTimes = Number.POSITIVE_INFINITY } = settings
   let open = 0
   let byRange: ReadonlyMap<string, number> = new Map()
   let countedAtMs = Number.NEGATIVE_INFINITY
@@ -63,6 +66,12 @@ export function makeConnectionGate(ports: {
     counting = false
   }
 
+  function hasTooMany(range: string): boolean {
+    const site = siteOf(range)
+    if ((byRange.get(range) ?? 0) > perIpMax) return true
+    return site !== undefined && (byRange.get(site) ?? 0) > perIpMax * siteTimes
+  }
+
   return {
     opened(ip) {
       open += 1
@@ -70,7 +79,7 @@ export function makeConnectionGate(ports: {
       if (isTrusted(ip)) return undefined
       if (open > perIpMax * WATCHED_SHARE) {
         if (!counting && nowMs() - countedAtMs >= COUNT_EVERY_MS) void recount()
-        if ((byRange.get(limitedRange(ip)) ?? 0) > perIpMax) return TOO_MANY
+        if (hasTooMany(limitedRange(ip))) return TOO_MANY
       }
       const verdict = limit?.(ip)
       if (verdict === undefined || verdict.allowed) return undefined

@@ -1,10 +1,10 @@
 /**
- * Counts the connections to one of our ports by the IP range they come from, as the kernel lists
+ * Counts the connections to one of our ports by the IP range they come from, a /48 too, as the kernel lists
  * them for all threads of the process. Only Linux has such a list; elsewhere they are not counted.
  */
 
 import { readFile } from 'node:fs/promises'
-import { ipText, limitedRange } from './client-ip.ts'
+import { ipText, limitedRange, siteOf } from './client-ip.ts'
 
 const LISTS = ['/proc/self/net/tcp', '/proc/self/net/tcp6']
 const ESTABLISHED = '01'
@@ -19,7 +19,9 @@ export async function countPeers(port: number): Promise<Map<string, number> | un
   const byRange = new Map<string, number>()
   for (const [raw, count] of byIp) {
     const range = limitedRange(addressOf(raw))
+    const site = siteOf(range)
     byRange.set(range, (byRange.get(range) ?? 0) + count)
+    if (site !== undefined) byRange.set(site, (byRange.get(site) ?? 0) + count)
   }
   return byRange
 }

@@ -114,6 +114,11 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
     // Money does not come while a client waits: longer than the SDK does by itself.
     retryAfterSec: 60,
   },
+  PART_UNAVAILABLE: {
+    status: 503,
+    sentence: 'a part of the exchange that this needs is away for now',
+    retryAfterSec: 5,
+  },
   WOULD_REVERT: { status: 422, sentence: 'the chain would refuse this' },
   TRADES_PENDING: { status: 409, sentence: 'trades that have not settled yet need this' },
   INTERNAL: { status: 500, sentence: 'internal error' },

@@ -1,11 +1,11 @@
 /**
- * Rate limits that hold across all front threads: a token bucket per IP range and one per API key,
- * in memory of fixed size. A bucket is one number, the time at which it will be full again (the
+ * Rate limits that hold across all front threads: a token bucket per IPv4 address or IPv6 /64, a larger
+ * one per IPv6 /48, and one per API key, in memory of fixed size. A bucket is one number, the time at which it will be full again (the
  * generic cell rate algorithm), so that a bucket that is not drawn from needs no record.
  */
 
 import type { LimitVerdict } from './call.ts'
-import { limitedRange } from './client-ip.ts'
+import { limitedRange, siteOf } from './client-ip.ts'
 import type { Arrival } from './pipeline.ts'
 import type { CostClass, Principal } from './route.ts'
 import { SharedTable, type SharedTableMemory } from './shared-table.ts'
@@ -14,6 +14,8 @@ export type LimitSettings = {
   /** Units that flow into a bucket each second, and how many it holds. */
   readonly ipPerSecond: number
   readonly ipBurst: number
+  /** How many times as much an IPv6 /48 may spend as one /64 of it. */
+  readonly siteTimes: number
   readonly keyPerSecond: number
   readonly keyBurst: number
   /** Units that a request costs. */
@@ -93,11 +95,20 @@ export function makeLimiter(
     }
   }
 
-  const ofIp = (ip: string): Bucket => ({
-    name: `ip ${limitedRange(ip)}`,
-    perSecond: settings.ipPerSecond,
-    burst: settings.ipBurst,
+  const ofRange = (range: string, times: number): Bucket => ({
+    name: `ip ${range}`,
+    perSecond: settings.ipPerSecond * times,
+    burst: settings.ipBurst * times,
   })
+  /** From the range, and from the site that it is part of: who has one /64 may have 65,536 of them. */
+  function drawFor(ip: string, units: number): LimitVerdict {
+    const range = limitedRange(ip)
+    const site = siteOf(range)
+    const verdict = draw(ofRange(range, 1), units)
+    if (site === undefined || !verdict.allowed) return verdict
+    const whole = draw(ofRange(site, settings.siteTimes), units)
+    return whole.allowed ? verdict : whole
+  }
   const ofKey = ({ keyId }: Principal): Bucket => ({
     name: `key ${keyId}`,
     perSecond: settings.keyPerSecond,
@@ -105,13 +116,16 @@ export function makeLimiter(
   })
 
   return {
-    limit: ({ ip, cost }, principal) =>
-      draw(principal === undefined ? ofIp(ip) : ofKey(principal), costs[cost]),
-    limitMore({ ip, cost }, principal, times) {
-      const verdict = draw(ofIp(ip), costs[cost] * times)
+    limit: ({ ip, cost, weight = 1 }, principal) =>
+      principal === undefined
+        ? drawFor(ip, costs[cost] * weight)
+        : draw(ofKey(principal), costs[cost] * weight),
+    limitMore({ ip, cost, weight = 1 }, principal, times) {
+      const units = costs[cost] * weight * times
+      const verdict = drawFor(ip, units)
       if (!verdict.allowed || principal === undefined) return verdict
-      return draw(ofKey(principal), costs[cost] * times)
+      return draw(ofKey(principal), units)
     },
-    limitConnection: (ip) => draw(ofIp(ip), settings.connectionCost),
+    limitConnection: (ip) => drawFor(ip, settings.connectionCost),
   }
 }

@@ -75,6 +75,8 @@ function operation(route: Route, components: Record<string, Json>): Json {
     ...(route.tag === undefined ? {} : { tags: [route.tag] }),
     ...(route.auth === 'write' ? { security: [{ bearer: [] }, {}] } : {}),
     ...(route.auth === 'token' ? { security: [{ bearer: [] }] } : {}),
+    // Times the price of its class that `/api/v1/config` names.
+    ...(route.weight === undefined ? {} : { 'x-weight': route.weight }),
     parameters: parameters(route, components),
     ...(body === undefined ? {} : { requestBody: requestBody(route as AnswerRoute, components) }),
     responses: { ...successes(route, components), ...failures(route) },

@@ -12,6 +12,14 @@ export type PagePlace = {
   readonly row: number
 }
 
+/** What a page that is not the first costs, in first pages: it is read from the database. */
+const LATER_PAGE_WEIGHT = 5
+
+/** How often the cost of a read is due, by the page that is asked for. */
+export function pageWeight({ before }: { readonly before?: unknown }): number {
+  return before === undefined ? 1 : LATER_PAGE_WEIGHT
+}
+
 const PLACE = /^([0-9]{1,15})\.([0-9]{1,15})\.([0-9]{1,10})\.([0-9]{1,15})$/
 
 export function readPlace(before: string | undefined): PagePlace | undefined | Rejection {

@@ -38,6 +38,8 @@ export type Arrival = {
   readonly route: string
   readonly auth: AuthClass
   readonly cost: CostClass
+  /** How many times the cost is due; once if not said. */
+  readonly weight?: number
   readonly ip: string
   /** The `Authorization` header, '' if there is none; read on `write` and `token` routes only. */
   readonly authorization: string
@@ -249,12 +251,12 @@ export function makePipeline(options: {
     return passes(call, limit(arrivalOf(call, cost), call.request.principal))
   }
 
-  /** Pays for the rest of a body that asks for several things at once. */
+  /** Pays for the rest of what asks for several things at once, or for something dearer than usual. */
   function restWithinLimit(call: Call): boolean {
     const { route } = call.compiled
-    if (limitMore === undefined || !('times' in route) || route.times === undefined) return true
-    const { body, principal } = call.request
-    const more = route.times(body as never) - 1
+    if (limitMore === undefined || !('times' in route || 'weigh' in route)) return true
+    const { body, query, principal } = call.request
+    const more = (route.times?.(body as never) ?? 1) * (route.weigh?.(query as never) ?? 1) - 1
     return more <= 0 || passes(call, limitMore(arrivalOf(call), principal, more))
   }
 
@@ -268,8 +270,8 @@ export function makePipeline(options: {
   function arrivalOf(call: Call, cost = call.compiled.route.cost): Arrival {
     const { requestId, ip, deadlineAtMs } = call.request
     const { authorization } = call
-    const { auth, path } = call.compiled.route
-    return { requestId, route: path, auth, cost, ip, authorization, deadlineAtMs }
+    const { auth, path, weight = 1 } = call.compiled.route
+    return { requestId, route: path, auth, cost, weight, ip, authorization, deadlineAtMs }
   }
 
   /** The whole body is here; its last chunk's memory is the library's until this returns. */

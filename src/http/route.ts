@@ -82,6 +82,8 @@ type Described = {
   readonly path: string
   readonly auth: AuthClass
   readonly cost: CostClass
+  /** How many times the cost of its class a request is due, by the work that it makes; 1 if not said. */
+  readonly weight?: number
   readonly summary: string
   readonly description?: string
   /** The heading it stands under in the document. */
@@ -123,6 +125,8 @@ type RouteDefinition<
   readonly shownBody?: TSchema
   /** How often the cost is due where the body asks for several things at once. */
   readonly times?: (body: Static<Body>) => number
+  /** How often the cost is due, by what the query asks for: a page deep in history is dearer. */
+  readonly weigh?: (query: Static<Query>) => number
   /** Whether the body may be left out; the handler then sees undefined. */
   readonly bodyOptional?: boolean
   readonly responses: R

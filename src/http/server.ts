@@ -65,6 +65,8 @@ type FrontServices = Hooks & {
 
 export type FrontOptions = {
   readonly routes: readonly Route[]
+  /** Whether the routes of operation are here, at a port of their own, or nothing else is; here if not said. */
+  readonly operation?: 'here' | 'apart' | 'alone'
   readonly settings: FrontSettings
   readonly services: FrontServices
   readonly info: DocumentInfo
@@ -117,13 +119,17 @@ export async function startFront(options: FrontOptions): Promise<Front> {
   const registry = options.registry ?? new Registry()
   const cors = makeCors(settings.corsOrigins)
 
+  const { operation = 'here' } = options
+  const operating = [
+    readyz(services.readiness),
+    metrics(services.metrics ?? (() => registry.metrics())),
+  ]
+  const documents = [openapi(() => JSON.stringify(document())), ...docs(`${info.title} API`)]
   const table: Route[] = [
     ...options.routes,
     healthz(),
-    readyz(services.readiness),
-    metrics(services.metrics ?? (() => registry.metrics())),
-    openapi(() => JSON.stringify(document())),
-    ...docs(`${info.title} API`),
+    ...(operation === 'apart' ? [] : operating),
+    ...(operation === 'alone' ? [] : documents),
   ]
   const document = () => openapiDocument(info, table)
   const compiled = table.map((one) => compileRoute(one, cors.fixed))

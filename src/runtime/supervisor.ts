@@ -7,6 +7,11 @@
  * that dies takes its threads and their ports with it, so a caller that waits for their answers is
  * told `closed` at once. When it is back, both ends of each of their links get new ports.
  *
+ * A thread is necessary or optional. One that is necessary and cannot be kept alive ends the exchange.
+ * One that is optional is started again for as long as the exchange runs, with pauses that grow; also
+ * when its first start fails, unless it says that it does not fit its settings. Optional threads that
+ * share a worker which dies again and again get one each, so that the one at fault is alone with it.
+ *
  * A worker that loads its modules or starts its threads is never ended from outside: Node aborts the
  * whole process when that happens. A stop waits until it has started, or until the time for it is over.
  */
@@ -16,7 +21,7 @@ import { proxy, type Remote, transfer, wrap } from 'comlink'
 import type { Clock } from './clock.ts'
 import { endpointOf } from './endpoint.ts'
 import { inTime } from './in-time.ts'
-import type { Home, ThreadHealth, WorkerControl } from './thread.ts'
+import { type Home, type ThreadHealth, Unfit, type WorkerControl } from './thread.ts'
 
 export type WorkerSpec = {
   readonly name: string
@@ -39,6 +44,8 @@ export type ThreadSpec = WorkerSpec & {
    * uWebSockets.js app may not: that would abort the whole process.
    */
   readonly terminable: boolean
+  /** Whether the exchange goes on without it. Threads of one host are all optional or none is. */
+  readonly optional?: boolean
 }
 
 export type SupervisorOptions = {
@@ -47,11 +54,18 @@ export type SupervisorOptions = {
   readonly startTimeoutMs: number
   readonly stopTimeoutMs: number
   readonly healthIntervalMs: number
-  /** The pause before a thread is started again, by its restarts within `restartWindowMs`. */
+  /** The pause before a necessary thread is started again, by its restarts within `restartWindowMs`. */
   readonly restartPauseMs: (restarts: number) => number
-  /** Restarts of one thread within `restartWindowMs` before the supervisor gives up. */
+  /** … and an optional one, by its deaths since it was well for `restartWindowMs`; the same if undefined. */
+  readonly optionalPauseMs?: (deaths: number) => number
+  /**
+   * Restarts of a necessary thread within `restartWindowMs` before the supervisor gives up; deaths of
+   * optional ones that share a worker before each gets its own.
+   */
   readonly restartsMax: number
   readonly restartWindowMs: number
+  /** How long metrics are kept for the threads that ask for them; they are collected anew if undefined. */
+  readonly metricsKeepMs?: number
   /** The main thread's own metrics, told with those of the threads. */
   readonly ownMetrics?: () => Promise<object[]>
   /** A thread cannot be kept alive: the exchange has to stop. */
@@ -100,6 +114,10 @@ type Host = {
   cancelRestart: () => void
   restartsAtMs: number[]
   missedHealth: number
+  /** How often it died or did not start: in all, and since it was well for a while. */
+  deaths: number
+  deathsInRow: number
+  readyAtMs: number
 }
 
 /** How many health checks in a row a worker may leave unanswered. */
@@ -111,10 +129,12 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   let stopHealth: () => void = () => {}
   let starting = Promise.resolve()
   let stopped: Promise<boolean> | undefined
-  const hosts = new Map<string, Host>()
+  /** In the order in which they are started. */
+  let hosts: Host[] = []
   /** Workers that were loaded ahead, by name. */
   const spares = new Map<string, RunningWorker>()
-  const home: Home = { threads: health, metrics }
+  const home: Home = { threads: health, metrics: keptMetrics }
+  let collected: { readonly atMs: number; readonly metrics: Promise<object[][]> } | undefined
 
   function openWorker(spec: WorkerSpec): RunningWorker {
     const worker = new Worker(spec.entry, {
@@ -158,9 +178,16 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       if (wasReady && !stopping) restartLater(host)
     })
     const orders = host.threads.map(({ name, kind, data }) => ({ name, kind, data }))
+    let unfit = false
     const failure = await inTime(
       Promise.race([
-        (running.control.start(proxy(home), orders) as Promise<void>).then(() => '', messageOf),
+        (running.control.start(proxy(home), orders) as Promise<void>).then(
+          () => '',
+          (error: unknown) => {
+            unfit = error instanceof Error && error.name === Unfit.name
+            return messageOf(error)
+          },
+        ),
         running.exited.then((code) => {
           const how = running.crash || `ended with code ${code} while starting`
           return `${host.name} did not start: ${how}`
@@ -175,16 +202,29 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       setWhy(host, why)
       host.running = undefined
       await ended(running, host)
-      throw new Error(why)
+      throw unfit ? new Unfit(why) : new Error(why)
     }
     host.phase = 'ready'
+    host.readyAtMs = clock.nowMs()
     setWhy(host, '')
     for (const thread of host.threads) link(thread)
   }
 
+  /** The first start. What is wrong with an optional part keeps the others from nothing. */
+  async function startFirst(host: Host): Promise<void> {
+    host.starting = startHost(host)
+    try {
+      await host.starting
+    } catch (error) {
+      if (!isOptional(host) || error instanceof Unfit) throw error
+      log.error({ thread: host.name }, messageOf(error))
+      if (!stopping) restartLater(host)
+    }
+  }
+
   /** Gives the thread and each ready peer that shares a link with it the two ends of a new channel. */
   function link(thread: ThreadSpec): void {
-    for (const host of hosts.values()) {
+    for (const host of hosts) {
       if (host.phase !== 'ready') continue
       for (const peer of host.threads) {
         if (peer === thread) continue
@@ -200,7 +240,8 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     // A worker that dies during this call is restarted and linked anew, so its failure is only told.
     // Comlink's type of a transfer list knows the browser's ports only.
     const sent = transfer(port, [port as unknown as Transferable])
-    const handed = hosts.get(hostOf(to))?.running?.control.connect(to.name, peer, sent)
+    const host = hosts.find(({ threads }) => threads.includes(to))
+    const handed = host?.running?.control.connect(to.name, peer, sent)
     handed?.catch((error: unknown) => {
       log.warn({ thread: to.name, peer }, `connect failed: ${messageOf(error)}`)
     })
@@ -209,32 +250,64 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   function restartLater(host: Host): void {
     const now = clock.nowMs()
     const why = host.whys.get(host.threads[0]?.name ?? '')
-    const recent = host.restartsAtMs.filter((at) => at > now - options.restartWindowMs)
-    if (recent.length >= options.restartsMax) {
+    host.deaths++
+    const delayMs = isOptional(host) ? optionalPause(host, now) : necessaryPause(host, now)
+    if (delayMs === undefined) {
       host.phase = 'failed'
+      const times = host.restartsAtMs.length
       log.error(
         { thread: host.name },
-        `${host.name} was restarted ${recent.length} times and died again: ${why}`,
+        `${host.name} was restarted ${times} times and died again: ${why}`,
       )
       options.onGivingUp(host.name, why ?? '')
       return
     }
-    host.restartsAtMs = [...recent, now]
-    const delayMs = options.restartPauseMs(recent.length)
     log.warn(
       { thread: host.name, delayMs },
       `${host.name} died (${why}); it is started again in ${delayMs} ms`,
     )
-    host.cancelRestart = clock.after(delayMs, () => {
-      if (stopping) return
-      host.starting = startHost(host)
-      host.starting.then(
-        () => log.info({ thread: host.name }, `${host.name} is back`),
-        () => {
-          if (!stopping) restartLater(host)
-        },
-      )
-    })
+    for (const next of hostsAfter(host)) {
+      next.cancelRestart = clock.after(delayMs, () => startAgain(next))
+    }
+  }
+
+  function startAgain(host: Host): void {
+    if (stopping) return
+    host.starting = startHost(host)
+    host.starting.then(
+      () => log.info({ thread: host.name }, `${host.name} is back`),
+      () => {
+        if (!stopping) restartLater(host)
+      },
+    )
+  }
+
+  /** Undefined when it has been started again too often. */
+  function necessaryPause(host: Host, now: number): number | undefined {
+    const recent = host.restartsAtMs.filter((at) => at > now - options.restartWindowMs)
+    host.restartsAtMs = recent
+    if (recent.length >= options.restartsMax) return undefined
+    host.restartsAtMs = [...recent, now]
+    return options.restartPauseMs(recent.length)
+  }
+
+  function optionalPause(host: Host, now: number): number {
+    if (now - host.readyAtMs >= options.restartWindowMs) host.deathsInRow = 0
+    return (options.optionalPauseMs ?? options.restartPauseMs)(host.deathsInRow++)
+  }
+
+  /** The host itself; or one for each of its threads, when they share a worker that does not stay alive. */
+  function hostsAfter(host: Host): readonly Host[] {
+    const { threads, deaths, deathsInRow } = host
+    if (!isOptional(host) || threads.length < 2 || deathsInRow <= options.restartsMax) return [host]
+    const own = threads.map((thread) => ({ ...newHost(thread.name, [thread]), deaths }))
+    for (const next of own) {
+      next.phase = 'restarting'
+      setWhy(next, host.whys.get(next.name) ?? '')
+    }
+    hosts = hosts.flatMap((each) => (each === host ? own : [each]))
+    log.warn({ thread: host.name }, `each thread of ${host.name} gets a worker of its own`)
+    return own
   }
 
   /** Waits for a worker that is about to end; one that does not end in time is ended by force. */
@@ -247,7 +320,7 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   async function checkHealth(): Promise<void> {
-    for (const host of hosts.values()) {
+    for (const host of hosts) {
       const { running } = host
       if (host.phase !== 'ready' || running === undefined) continue
       const answer = await inTime(
@@ -282,9 +355,11 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
 
   function health(): Record<string, ThreadHealth> {
     const all: Record<string, ThreadHealth> = {}
-    for (const { phase, whys } of hosts.values()) {
+    for (const host of hosts) {
+      const { phase, whys, deaths } = host
+      const optional = isOptional(host)
       for (const [name, why] of whys) {
-        all[name] = { ready: phase === 'ready' && why === '', why: why || phase }
+        all[name] = { ready: phase === 'ready' && why === '', why: why || phase, optional, deaths }
       }
     }
     return all
@@ -292,12 +367,21 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
 
   async function metrics(): Promise<object[][]> {
     const own = options.ownMetrics === undefined ? [] : [options.ownMetrics()]
-    const asked = [...hosts.values()].map(async ({ running }) => {
+    const asked = hosts.map(async ({ running }) => {
       if (running === undefined) return []
       const answer = (running.control.metrics() as Promise<object[][]>).catch(() => undefined)
       return (await inTime(answer, options.healthIntervalMs)) ?? []
     })
     return [...(await Promise.all(own)), ...(await Promise.all(asked)).flat()]
+  }
+
+  /** However many fronts are asked for metrics, the threads collect them once in a while. */
+  function keptMetrics(): Promise<object[][]> {
+    const atMs = performance.now()
+    if (collected === undefined || atMs - collected.atMs >= (options.metricsKeepMs ?? 0)) {
+      collected = { atMs, metrics: metrics() }
+    }
+    return collected.metrics
   }
 
   async function stopHost(host: Host): Promise<boolean> {
@@ -321,7 +405,7 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     // What is just starting cannot be told to stop; the caller that started it hears a failure.
     await starting.catch(() => {})
     let clean = true
-    for (const host of [...hosts.values()].reverse()) {
+    for (const host of hosts.toReversed()) {
       await host.starting.catch(() => {})
       clean = (await stopHost(host)) && clean
     }
@@ -336,16 +420,17 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       for (const worker of workers) spares.set(worker.name, openWorker(worker))
     },
     start(threads) {
-      for (const thread of threads) {
-        const name = hostOf(thread)
-        const host = hosts.get(name)
-        hosts.set(name, newHost(name, [...(host?.threads ?? []), thread]))
-      }
+      const names = new Set(threads.map(hostOf))
+      hosts = [...names].map((name) =>
+        newHost(
+          name,
+          threads.filter((thread) => hostOf(thread) === name),
+        ),
+      )
       starting = (async () => {
-        for (const host of hosts.values()) {
+        for (const host of hosts) {
           if (stopping) return
-          host.starting = startHost(host)
-          await host.starting
+          await startFirst(host)
         }
         if (!stopping) planHealthCheck()
       })()
@@ -358,7 +443,7 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     health,
     metrics,
     async kill(name) {
-      for (const host of hosts.values()) {
+      for (const host of hosts) {
         if (host.whys.has(name)) await host.running?.worker.terminate()
       }
     },
@@ -367,6 +452,10 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
 
 function hostOf(thread: ThreadSpec): string {
   return thread.host ?? thread.name
+}
+
+function isOptional({ threads }: Host): boolean {
+  return threads.length > 0 && threads.every(({ optional }) => optional === true)
 }
 
 function newHost(name: string, threads: readonly ThreadSpec[]): Host {
@@ -380,6 +469,9 @@ function newHost(name: string, threads: readonly ThreadSpec[]): Host {
     cancelRestart: () => {},
     restartsAtMs: [],
     missedHealth: 0,
+    deaths: 0,
+    deathsInRow: 0,
+    readyAtMs: Number.POSITIVE_INFINITY,
   }
 }
 

@@ -23,7 +23,19 @@ export type Home = {
 /** The supervisor, as a thread sees it. */
 export type RemoteHome = Remote<Home>
 
-export type ThreadHealth = { readonly ready: boolean; readonly why: string }
+export type ThreadHealth = {
+  readonly ready: boolean
+  readonly why: string
+  /** Whether the exchange goes on without it. */
+  readonly optional: boolean
+  /** How often it has died, or did not start. */
+  readonly deaths: number
+}
+
+/** The thread cannot run as the exchange is set up: no other start of it would help. */
+export class Unfit extends Error {
+  override name = 'Unfit'
+}
 
 export type ThreadParts = {
   /** Resolves when the thread is ready for traffic. */
@@ -82,7 +94,8 @@ export function runThreads(kinds: ThreadKinds): void {
       await parts.start(home)
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
-      throw new Error(`${name} did not start: ${why}`)
+      const told = `${name} did not start: ${why}`
+      throw error instanceof Unfit ? new Unfit(told) : new Error(told)
     }
   }
 

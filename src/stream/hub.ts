@@ -10,7 +10,7 @@ import { randomUUID } from 'node:crypto'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Authenticator } from '#http/auth.ts'
-import { limitedRange } from '#http/client-ip.ts'
+import { limitedRange, siteOf } from '#http/client-ip.ts'
 import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { BoardListener, MarketBoard } from '#live/market-board.ts'
 import { type FundsSource, makeChannels } from './channels.ts'
@@ -32,6 +32,8 @@ export type StreamSettings = ChannelLimits &
     readonly heartbeatMs: number
     readonly connectionsMax: number
     readonly connectionsPerIp: number
+    /** How many times as many an IPv6 /48 may have as one /64 of it; any number if not said. */
+    readonly siteTimes?: number
     readonly subscriptionsMax: number
     readonly messagesPerSecond: number
     readonly messagesBurst: number
@@ -241,6 +243,11 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
         const detail = `${settings.connectionsPerIp} connections of one address are open`
         return reject('RATE_LIMITED', undefined, detail)
       }
+      const site = siteOf(ip)
+      const siteMax = settings.connectionsPerIp * (settings.siteTimes ?? Number.POSITIVE_INFINITY)
+      if (site !== undefined && count.of(site) >= siteMax) {
+        return reject('RATE_LIMITED', undefined, `${siteMax} connections of one /48 are open`)
+      }
       const nowMs = clock.nowMs()
       const connection: Connection = {
         session: randomUUID(),
@@ -268,7 +275,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       const { connection } = ws.getUserData()
       connection.ws = ws
       connections.add(connection)
-      count.opened(connection.ip)
+      for (const range of rangesOf(connection)) count.opened(range)
       wheel[connection.slot]!.add(connection)
       if (!ticking) tick()
       const { session } = connection
@@ -291,7 +298,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       delivery.forget(connection)
       sessions.forget(connection)
       wheel[connection.slot]!.delete(connection)
-      count.closed(connection.ip)
+      for (const range of rangesOf(connection)) count.closed(range)
     },
 
     revoked: sessions.revoked,
@@ -316,4 +323,10 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       ...delivery.figures(),
     }),
   }
+}
+
+/** What a connection counts for: its address or /64, and the /48 of that. */
+function rangesOf({ ip }: Connection): readonly string[] {
+  const site = siteOf(ip)
+  return site === undefined ? [ip] : [ip, site]
 }

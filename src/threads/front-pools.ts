@@ -8,8 +8,9 @@ import type { ApiKey } from '#domain/api-key.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
+import { makeBoundedWork } from '#runtime/bounded-work.ts'
 import { makePool, PoolFull } from '#runtime/pool.ts'
-import { askQuery, type Query } from '#store/reads/queries.ts'
+import { askQuery, isLongRead, type Query } from '#store/reads/queries.ts'
 import { makeBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
 import { type OrderInspection, type SignedOrder, verifiedOrder } from '#verify/inspect-orders.ts'
 import type { VerifyWorkerData } from '#verify/verify-jobs.ts'
@@ -18,6 +19,7 @@ import type { VerifyWorkerData } from '#verify/verify-jobs.ts'
 const QUEUE_MAX = 10_000
 
 export type FrontPools = {
+  /** Long reads leave a thread to the short ones, or where there is one only take it one at a time. */
   readonly query: Query
   /** Where tokens are needed, through a thread of its own: no long read stands in its way. */
   findKey(id: string): Promise<ApiKey | undefined>
@@ -55,6 +57,13 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
     (pool: typeof queryPool): Query =>
     (name, args) =>
       askQuery({ run: (task) => refusable(pool.run(task, 'answer')) }, name, args)
+  const long = makeBoundedWork({
+    underWayMax: Math.max(1, settings.database.queryThreads - 1),
+    waitingMax: settings.database.longReadsMax,
+  })
+  const short = queryIn(queryPool)
+  const query: Query = (name, args) =>
+    isLongRead(name, args) ? refusable(long.run(() => short(name, args))) : short(name, args)
   const batcher = makeBatcher<SignedOrder, OrderInspection | Rejection>({
     workers: settings.verify.threads,
     run: (orders) =>
@@ -63,7 +72,7 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
     onFailure: (error) => log.error({ err: error }, 'a verify task failed'),
   })
   return {
-    query: queryIn(queryPool),
+    query,
     findKey: (id) => queryIn(keyPool)('apiKeyById', { id }),
     verifier: {
       inspect: (signed) => batcher.ask(signed),

@@ -40,6 +40,7 @@ export function openStream(
   const settings = {
     ...stream,
     deadlineMs: front.deadlineMs,
+    siteTimes: limits.siteTimes,
     ...(limits.enabled ? {} : { connectionsPerIp: Number.POSITIVE_INFINITY }),
   }
   const settled = new Set(settledChains(data.settings).map(({ chainId }) => chainId))

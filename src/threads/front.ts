@@ -29,6 +29,7 @@ import { makeNonceLedger } from '#http/nonce-ledger.ts'
 import type { Route } from '#http/route.ts'
 import type { Readiness } from '#http/routes/readyz.ts'
 import { type Front, startFront } from '#http/server.ts'
+import { shareReads } from '#http/shared-reads.ts'
 import { makeSseHub } from '#http/sse.ts'
 import { registerSseMeters } from '#http/sse-meters.ts'
 import { makeFundsGateway } from '#live/funds-gateway.ts'
@@ -57,6 +58,8 @@ export function frontThread(data: ThreadData): ThreadParts {
   const { log, registry } = kit
   const meter = makeStageMeter(registry)
   let front: Front | undefined
+  /** The port of operation, where it is not the same. */
+  let admin: Front | undefined
   let hub: StreamHub | undefined
   let heldOrders: HeldOrders | undefined
   let pools: FrontPools | undefined
@@ -66,8 +69,12 @@ export function frontThread(data: ThreadData): ThreadParts {
   process.once('uncaughtException', (error) => {
     log.fatal({ err: error }, 'a bug ends this thread')
     void hub?.shutdown()
-    void (front?.close({ drainMs: 0 }) ?? Promise.resolve()).finally(() => process.exit(1))
+    void closeFronts({ drainMs: 0 }).finally(() => process.exit(1))
   })
+
+  async function closeFronts(how?: { readonly drainMs: number }): Promise<void> {
+    await Promise.all([admin?.close(how), front?.close(how)])
+  }
 
   const board = makeBoard(
     { isWhole: () => links.isWhole(), isCurrent: () => links.missing() === 0 },
@@ -202,20 +209,30 @@ export function frontThread(data: ThreadData): ThreadParts {
 
   async function start(home: RemoteHome): Promise<void> {
     pools = openFrontPools(settings, log)
+    const { adminHost, adminPort } = settings.front
+    const plain = {
+      sharePort: settings.front.threads > 1,
+      corsOrigins: settings.front.corsOrigins,
+      bodyBytesMax: BODY_BYTES_MAX,
+      deadlineMs: settings.front.deadlineMs,
+      requestsInFlightMax: settings.front.requestsInFlightMax,
+      connectionsMax: settings.front.connectionsMax,
+    }
+    const operating = operation(home)
+    const info = { title: settings.service.name, version }
     front = await startFront({
       routes: routes(pools),
+      operation: adminPort === 0 ? 'here' : 'apart',
       settings: {
+        ...plain,
         host: settings.front.host,
         port,
-        sharePort: settings.front.threads > 1,
-        corsOrigins: settings.front.corsOrigins,
-        bodyBytesMax: BODY_BYTES_MAX,
-        deadlineMs: settings.front.deadlineMs,
-        requestsInFlightMax: settings.front.requestsInFlightMax,
         trustedProxies: settings.front.trustedProxies,
-        connectionsMax: settings.front.connectionsMax,
         ...(settings.limits.enabled
-          ? { connectionsPerIpMax: settings.front.connectionsPerIpMax }
+          ? {
+              connectionsPerIpMax: settings.front.connectionsPerIpMax,
+              siteTimes: settings.limits.siteTimes,
+            }
           : {}),
       },
       services: {
@@ -224,21 +241,43 @@ export function frontThread(data: ThreadData): ThreadParts {
             ? authenticator.identify(authorization)
             : undefined,
         ...limiter,
-        readiness: () => readiness(home),
-        metrics: async () => AggregatorRegistry.aggregate(await home.metrics()).metrics(),
+        ...operating,
       },
-      info: { title: settings.service.name, version },
+      info,
       log,
       registry,
       meter,
     })
+    if (adminPort !== 0) {
+      admin = await startFront({
+        ...{ routes: [], operation: 'alone', services: operating, info, log },
+        settings: { ...plain, host: adminHost, port: adminPort },
+      })
+    }
     const engines = await pools.engines()
     log.info({ port: front.port }, `the front listens; signatures by ${engines}`)
   }
 
+  /** However many ask, what they are told is put together once in a while. */
+  function operation(home: RemoteHome) {
+    const text = shareReads<string>({
+      keepMs: settings.front.metricsCacheMs,
+      entriesMax: 1,
+      clock: systemClock,
+    })
+    const checks = shareReads<Readiness>({ keepMs: 0, entriesMax: 1, clock: systemClock })
+    const collect = async () => AggregatorRegistry.aggregate(await home.metrics()).metrics()
+    return {
+      readiness: () => checks.read('', () => readiness(home)),
+      metrics: async () => text.read('', collect),
+    }
+  }
+
   async function readiness(home: RemoteHome): Promise<Readiness> {
     const all = Object.entries(await home.threads())
-    const checks = all.map(([thread, { ready, why }]) => [thread, { ok: ready, why }] as const)
+    const checks = all.map(([thread, { ready, why, optional }]) => {
+      return [thread, { ok: ready, why, ...(optional ? { optional } : {}) }] as const
+    })
     const missing = links.missing()
     const markets = {
       ok: missing === 0,
@@ -263,11 +302,11 @@ export function frontThread(data: ThreadData): ThreadParts {
     async drain() {
       sse.shutdown()
       await hub?.shutdown()
-      await front?.close()
+      await closeFronts()
     },
     async stop() {
       await hub?.shutdown()
-      await front?.close()
+      await closeFronts()
       links.close()
       await pools?.close()
     },

@@ -22,6 +22,7 @@ import {
 import { OrderHolds, OrphanedOrders } from '#actors/order-holds.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import { watchProjection } from '#actors/projection-lag.ts'
+import { makeSettlementWatch, type SettlementWatch } from '#actors/settlement-watch.ts'
 import type { StoreProtocol } from '#actors/store.ts'
 import { TraderPauses } from '#actors/trader-pauses.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
@@ -32,7 +33,13 @@ import {
   type ThreadData,
   topologyOf,
 } from '#config/thread-data.ts'
-import { accountsThreadName, frontThreadName, partitionOf, partitionsOf } from '#config/topology.ts'
+import {
+  accountsThreadName,
+  frontThreadName,
+  partitionOf,
+  partitionsOf,
+  SETTLEMENT_THREAD,
+} from '#config/topology.ts'
 import { type MarketId, toAddress } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -66,6 +73,7 @@ export function marketThread(data: ThreadData): ThreadParts {
 
   let events: EventLog<MarketEvent>
   let thread: MarketThread
+  let settlement: SettlementWatch
   /** By partition. */
   const hosts = new Map<number, Served>()
   /** Every thread that speaks to this one; of them, those that follow its events. */
@@ -177,6 +185,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       nowMs: () => Math.max(lastMs, systemClock.nowMs()),
       after: () => () => {},
     }
+    settlement = makeSettlementWatch({ maxMs, chains }, clock.nowMs())
     for (const partition of own) hosts.set(partition, serveHost(partition, clock))
     kit.every(EXPIRE_EVERY_MS, () => {
       for (const marketId of marketsToExpire(thread, clock.nowMs())) {
@@ -191,6 +200,10 @@ export function marketThread(data: ThreadData): ThreadParts {
       pauses?.sweep(clock.nowMs())
       for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
         log.error(news, behind ? 'the database is behind the log' : 'the database caught up')
+      }
+      for (const chainId of settlement.look(clock.nowMs())) {
+        log.error({ chainId }, 'settlement is away: the markets of its chain take cancels only')
+        hear('SettlementLag', { chainId, behind: true }, 0, undefined)
       }
       const trouble = takeTrouble(thread)
       if (trouble !== '') log.warn({ why: trouble }, 'a snapshot or truncation failed')
@@ -271,11 +284,13 @@ export function marketThread(data: ThreadData): ThreadParts {
           // The sessions of a front end with it; when this thread itself stops, the front still lives.
           if (!stopped) orphans.add(holds.takeAll())
           channels.delete(channel)
+          if (peer === SETTLEMENT_THREAD) settlement.gone(systemClock.nowMs())
           readers.delete(channel)
           logReaders.delete(channel)
         },
       })
       channels.add(channel)
+      if (peer === SETTLEMENT_THREAD) settlement.linked()
       if (logReaderNames.has(peer)) logReaders.add(channel)
       // Every other thread gives commands, and follows nothing.
       else if (frontNames.has(peer)) readers.add(channel)

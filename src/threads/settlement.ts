@@ -29,7 +29,7 @@ import type { MarketId } from '#domain/ids.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
-import type { ThreadParts } from '#runtime/thread.ts'
+import { type ThreadParts, Unfit } from '#runtime/thread.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { loadKeccak } from '#verify/keccak.ts'
@@ -154,7 +154,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
       return
     }
     if (rules.maxLagSeconds < graceSec) return
-    throw new Error(
+    throw new Unfit(
       `SIBYL_SETTLEMENT_MAX_LAG_SECONDS is ${rules.maxLagSeconds}, but the settlement contract of ` +
         `chain ${chainId} gives a grace of ${graceSec} s only: it must be below that`,
     )

@@ -6,6 +6,7 @@ import type { Arrival } from '#http/pipeline.ts'
 export const LIMITS: LimitSettings = {
   ipPerSecond: 100,
   ipBurst: 500,
+  siteTimes: 4,
   keyPerSecond: 50,
   keyBurst: 200,
   readCost: 1,

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import Type from 'typebox'
 import type { Address } from '#domain/ids.ts'
-import { ipText, limitedRange, makeClientIp } from '#http/client-ip.ts'
+import { ipText, limitedRange, makeClientIp, siteOf } from '#http/client-ip.ts'
 import { makeConnectionGate } from '#http/connection-gate.ts'
 import { countPeers } from '#http/count-peers.ts'
 import { type LimitSettings, makeLimiter } from '#http/limits.ts'
@@ -129,8 +129,31 @@ const RANGES: readonly [ip: string, range: string][] = [
   ['1::', '1:0:0:0::/64'],
 ]
 
+test('all of an IPv6 /48 together may spend a few times as much as one /64 of it', () => {
+  const { limit, limitConnection } = makeLimiter(
+    { ...LIMITS, ipBurst: 10, siteTimes: 2, connectionCost: 1 },
+    makeSharedTable(1_000, 's'),
+    () => 1,
+  )
+  const draw = (ip: string) => limit({ ...ARRIVAL, ip }, undefined).allowed
+  const drawn = (ip: string) => {
+    let count = 0
+    while (draw(ip)) count++
+    return count
+  }
+  assert.equal(drawn('2001:db8:1:1::1'), 10)
+  assert.equal(drawn('2001:db8:1:2::1'), 10)
+  assert.equal(drawn('2001:db8:1:3::1'), 0)
+  assert.equal(limitConnection('2001:db8:1:4::1').allowed, false)
+  assert.equal(drawn('2001:db8:2:1::1'), 10, 'another /48')
+  assert.equal(drawn('192.0.2.1'), 10)
+})
+
 test('limits count IPv4 by address and IPv6 by /64', () => {
   for (const [ip, range] of RANGES) assert.equal(limitedRange(ip), range, ip)
+  assert.equal(siteOf('2001:db8:1:2::/64'), '2001:db8:1::/48')
+  assert.equal(siteOf('0:0:0:0::/64'), '0:0:0::/48')
+  assert.equal(siteOf('192.0.2.1'), undefined)
   const mapped = Buffer.from('0000:0000:0000:0000:0000:ffff:c000:0201')
   assert.equal(ipText(new Uint8Array(mapped).buffer), '192.0.2.1')
 })
@@ -176,6 +199,18 @@ function startLimitedFront(
     services: { readiness: () => ({}), ...limiter },
     routes: [
       route({
+        method: 'GET',
+        path: '/dear',
+        auth: 'public',
+        cost: 'read',
+        weight: 3,
+        weigh: ({ before }) => (before === undefined ? 1 : 5),
+        summary: 'Is dear, and the more so the further back',
+        query: Type.Object({ before: Type.Optional(Type.String()) }, closed),
+        responses: { 200: Type.Object({}) },
+        handle: () => ok({}),
+      }),
+      route({
         method: 'POST',
         path: '/many',
         auth: 'public',
@@ -214,7 +249,6 @@ const PAID: readonly [what: string, method: string, path: string, status: number
   ['an unknown path', 'GET', '/nothing/here', 404],
   ['a method that the path does not take', 'PATCH', '/who', 405],
   ['a preflight', 'OPTIONS', '/orders', 204],
-  ['the metrics', 'GET', '/metrics', 200],
   ['a bad parameter', 'GET', '/echo/rubbish', 400],
 ]
 
@@ -229,6 +263,19 @@ for (const [what, method, path, status] of PAID) {
     assert.equal((await fetch(`${url}${path}`, { method })).status, 429)
   })
 }
+
+test('a read costs what it is said to weigh, and more by what it asks for', async (t) => {
+  const { url } = await startLimitedFront(t, {}, { ipBurst: 100 })
+  const left = async (path: string) => {
+    const response = await fetch(`${url}${path}`)
+    return [response.status, remaining(response)]
+  }
+  assert.deepEqual(await left('/dear'), [200, 97])
+  assert.deepEqual(await left('/dear?before=x'), [200, 82])
+  assert.deepEqual(await left('/metrics'), [200, 72])
+  for (let page = 0; page < 4; page++) await left('/dear?before=x')
+  assert.deepEqual(await left('/dear?before=x'), [429, 9], 'it pays for the first of them only')
+})
 
 test('each item of a batch costs, and one that cannot be paid for is refused whole', async (t) => {
   const { url } = await startLimitedFront(t, {}, { ipBurst: 100 })

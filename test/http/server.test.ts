@@ -184,6 +184,17 @@ test('/readyz is 503 and says why as long as a part is not ready', async (t) => 
   assert.deepEqual(await response.json(), { status: 'not ready', checks })
 })
 
+test('what is for the operator may have a port of its own', async (t) => {
+  const statuses = async ({ url }: { url: string }) => {
+    const paths = ['/healthz', '/readyz', '/metrics', '/openapi.json', '/who']
+    return Promise.all(paths.map(async (path) => (await fetch(url + path)).status))
+  }
+  const apart = await startTestFront(t, {}, { operation: 'apart' })
+  assert.deepEqual(await statuses(apart), [200, 404, 404, 200, 200])
+  const alone = await startTestFront(t, {}, { operation: 'alone' })
+  assert.deepEqual((await statuses(alone)).slice(0, 4), [200, 200, 200, 404])
+})
+
 test('/metrics counts by route and status, and several threads add up', async (t) => {
   const { url, front } = await startTestFront(t)
   for (const path of [`/echo/${MARKET}`, '/echo/0x1', '/nowhere', '/nowhere']) {

@@ -226,3 +226,99 @@ test('a stop before a thread is started again starts nothing', async () => {
   await eventually(() => assert(lines.some((line) => line.includes('it is started again in'))))
   assert.equal(await supervisor.stop(), true)
 })
+
+test('an optional thread is started again however often it dies, with pauses that grow', async () => {
+  const pauses: number[] = []
+  const { supervisor, start, gaveUp } = supervisorOf([{ ...echo, links: [], optional: true }], {
+    restartsMax: 1,
+    optionalPauseMs(deaths) {
+      pauses.push(deaths)
+      return 1
+    },
+  })
+  await start()
+  for (let kill = 1; kill <= 5; kill++) {
+    await supervisor.kill('echo')
+    await eventually(() => {
+      const { ready, optional, deaths } = supervisor.health().echo!
+      assert.deepEqual({ ready, optional, deaths }, { ready: true, optional: true, deaths: kill })
+    })
+  }
+  assert.deepEqual(pauses, [0, 1, 2, 3, 4])
+  assert.deepEqual(gaveUp, [])
+  assert.equal(await supervisor.stop(), true)
+})
+
+test('the pauses of an optional thread that was well for a while begin anew', async () => {
+  const pauses: number[] = []
+  let now = 0
+  const { supervisor, start } = supervisorOf([{ ...echo, links: [], optional: true }], {
+    clock: { nowMs: () => now, after: systemClock.after },
+    optionalPauseMs: (deaths) => pauses.push(deaths),
+  })
+  await start()
+  for (const wellMs of [0, 0, 60_000, 0]) {
+    now += wellMs
+    const before = supervisor.health().echo!.deaths
+    await supervisor.kill('echo')
+    await eventually(() => {
+      const { ready, deaths } = supervisor.health().echo!
+      assert.deepEqual([ready, deaths], [true, before + 1])
+    })
+  }
+  assert.deepEqual(pauses, [0, 1, 0, 1])
+  assert.equal(await supervisor.stop(), true)
+})
+
+test('an optional thread that does not start keeps nothing else from starting', async () => {
+  const failStarts = new Int32Array(new SharedArrayBuffer(4))
+  Atomics.store(failStarts, 0, 3)
+  const optional = { ...echo, data: { failStarts }, optional: true }
+  const { supervisor, start } = supervisorOf([optional, asker])
+  await start()
+  assert(supervisor.health().asker?.ready)
+  // It comes later, and is linked then.
+  await eventually(async () => assert((await countsOf(supervisor)).answered > 100))
+  assert.equal(supervisor.health().echo?.deaths, 3)
+  assert.equal(await supervisor.stop(), true)
+})
+
+test('an optional thread that does not fit its settings stops the start', async () => {
+  const optional = { ...echo, data: { unfit: true }, links: [], optional: true }
+  const { supervisor, start } = supervisorOf([optional])
+  await assert.rejects(start(), /echo did not start: the roof leaks/)
+  assert.equal(await supervisor.stop(), true)
+})
+
+test('optional threads whose worker dies again and again get one each', async () => {
+  const diesInRow = new Int32Array(new SharedArrayBuffer(4))
+  Atomics.store(diesInRow, 0, 1_000)
+  const shared = { host: 'pair', optional: true }
+  const sound = { ...echo, ...shared }
+  const ill = { ...echo, ...shared, name: 'ill', links: [], data: { failStarts: diesInRow } }
+  const { supervisor, start, lines, gaveUp } = supervisorOf([sound, ill, asker], { restartsMax: 2 })
+  await start()
+  await eventually(() => assert(supervisor.health().echo?.ready))
+  assert(lines.includes('each thread of pair gets a worker of its own'))
+  await eventually(async () => assert((await countsOf(supervisor)).answered > 100))
+  assert(!supervisor.health().ill?.ready)
+  Atomics.store(diesInRow, 0, 0)
+  await eventually(() => assert(supervisor.health().ill?.ready))
+  assert.deepEqual(gaveUp, [])
+  assert.equal(await supervisor.stop(), true)
+})
+
+test('a stop while optional threads wait for their restart starts nothing and is clean', async () => {
+  const failStarts = new Int32Array(new SharedArrayBuffer(4))
+  Atomics.store(failStarts, 0, 1_000)
+  const shared = { host: 'pair', optional: true, links: [] }
+  const left = { ...echo, ...shared, name: 'left', data: { failStarts } }
+  const { supervisor, start, lines } = supervisorOf([left, { ...echo, ...shared }], {
+    restartsMax: 0,
+    optionalPauseMs: () => 600_000,
+  })
+  await start()
+  assert(lines.includes('each thread of pair gets a worker of its own'))
+  assert.equal(await supervisor.stop(), true)
+  assert.equal(Atomics.load(failStarts, 0), 999)
+})

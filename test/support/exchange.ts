@@ -107,6 +107,8 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
         // them is a failure.
         SIBYL_REQUEST_DEADLINE_MS: '120000',
         SIBYL_STOP_TIMEOUT_MS: '120000',
+        // A test looks for what has just happened.
+        SIBYL_METRICS_CACHE_MS: '0',
         SIBYL_DEVNET_LINGER_SECONDS: '600',
         ...environment,
       },

@@ -65,6 +65,7 @@ export function candles(ports: {
     path: '/api/v1/candles/{marketId}',
     auth: 'public',
     cost: 'read',
+    weight: 3,
     tag: 'markets',
     summary: 'Prices of an outcome over time',
     description:

@@ -7,6 +7,7 @@ import Type from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
 import { ACTIVITY_LISTED_MAX, TRADES_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
+import { pageWeight } from '#http/page-place.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
 import {
@@ -79,6 +80,7 @@ export function listTrades(ports: TradeSources): AnswerRoute {
     path: '/api/v1/trades/{marketId}',
     auth: 'public',
     cost: 'read',
+    weigh: pageWeight,
     tag: 'markets',
     summary: 'The newest trades of a market',
     description: 'Up to 100, newest first. An unknown market has none.',
@@ -119,6 +121,7 @@ export function listActivity(ports: TradeSources): AnswerRoute {
     path: '/api/v1/activity/{marketId}',
     auth: 'public',
     cost: 'read',
+    weigh: pageWeight,
     tag: 'markets',
     summary: 'What has been going on in a market',
     description:

@@ -92,6 +92,7 @@ export function userActivity(sources: UserActivitySources): AnswerRoute {
     path: '/api/v1/users/{address}/activity',
     auth: 'public',
     cost: 'read',
+    weight: 5,
     tag: 'users',
     summary: 'A user’s trades and payouts',
     description:

@@ -73,8 +73,10 @@ export function priceRoutes(ports: {
       handle({ path }) {
         const shown = shownAsset(board, path.asset)
         if ('rejected' in shown) return shown
-        const { asset, latest, speaker } = shown
-        if (latest === undefined) return reject('PRICE_UNAVAILABLE')
+        const { asset, latest, speaker, why } = shown
+        if (latest === undefined) {
+          return reject('PRICE_UNAVAILABLE', undefined, `no price of ${asset} is known: ${why}`)
+        }
         const { price, atMs, source } = latest
         return {
           status: 200,

@@ -40,7 +40,7 @@ export function relayerNonces(service: RelayService, nowMs: () => number): Answe
         serverTime: Type.Integer({ description: 'Unix seconds, to count deadlines from' }),
       }),
     },
-    errors: ['CHAIN_UNAVAILABLE', 'RELAYER_UNAVAILABLE'],
+    errors: ['CHAIN_UNAVAILABLE', 'RELAYER_UNAVAILABLE', 'PART_UNAVAILABLE'],
     errorBody: relayerErrorBody,
     examples: {
       responses: {

@@ -47,6 +47,7 @@ const ERRORS: readonly RejectionCode[] = [
   'INSUFFICIENT_FUNDS',
   'CHAIN_UNAVAILABLE',
   'RELAYER_UNAVAILABLE',
+  'PART_UNAVAILABLE',
 ]
 
 const IDEMPOTENT =

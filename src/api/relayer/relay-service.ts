@@ -47,6 +47,7 @@ export function makeRelayService(ports: {
       if (chain === undefined) return NO_RELAYER
       const flaw = relayFlaw(operation, chain.terms, Math.floor(nowMs() / 1_000))
       if (flaw !== undefined) return flaw
+      if (!chain.relayer.isOpen) return away(chain)
       const key = relayKey(operation)
       const leftMs = Math.max(1, deadlineAtMs - nowMs())
       const answer = await chain.relayer.ask('Relay', { key, operation, deadlineAtMs }, leftMs)
@@ -59,9 +60,16 @@ export function makeRelayService(ports: {
       if (chain === undefined) return NO_RELAYER
       const leftMs = Math.max(1, deadlineAtMs - nowMs())
       const answer = await chain.relayer.ask('Nonces', { owner, marketAddress }, leftMs)
-      return isUnanswered(answer) ? reject('OVERLOADED') : answer
+      if (!isUnanswered(answer)) return answer
+      return answer.unanswered === 'closed' ? away(chain) : reject('OVERLOADED')
     },
   }
+}
+
+/** Its thread has died, or does not start: nothing was done, and it is started again by itself. */
+function away({ chainId }: RelayedChain): Rejection {
+  const detail = `the relayer of chain ${chainId} is away, it is being started again`
+  return reject('PART_UNAVAILABLE', undefined, detail)
 }
 
 /**

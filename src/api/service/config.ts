@@ -315,6 +315,7 @@ function rateLimits(rates: NonNullable<ConfigFacts['rates']>): Record<string, nu
   return {
     ipUnitsPerSecond: rates.ipPerSecond,
     ipUnitsBurst: rates.ipBurst,
+    siteTimes: rates.siteTimes,
     keyUnitsPerSecond: rates.keyPerSecond,
     keyUnitsBurst: rates.keyBurst,
     readUnits: rates.readCost,

@@ -10,7 +10,7 @@ import { TRADES_OF_ALL_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 import type { TransactionRow, TransactionState } from '#domain/transaction.ts'
-import { type PagePlace, readPlace, writePlace } from '#http/page-place.ts'
+import { type PagePlace, pageWeight, readPlace, writePlace } from '#http/page-place.ts'
 import type { ReadCache } from '#http/read-cache.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { bytes32 } from '#http/schemas.ts'
@@ -121,6 +121,8 @@ export function listPendingTrades({ pending, cache }: SettlementSources): Answer
     path: '/api/v1/pending-trades',
     auth: 'public',
     cost: 'read',
+    weight: 2,
+    weigh: pageWeight,
     tag: 'settlement',
     summary: 'Trades that the chain has not decided about',
     description: 'The newest 1,000; `count` is how many there are in all.',
@@ -153,6 +155,8 @@ export function listFailedTrades(ports: SettlementSources): AnswerRoute {
     path: '/api/v1/failed-trades',
     auth: 'public',
     cost: 'read',
+    weight: 2,
+    weigh: pageWeight,
     tag: 'settlement',
     summary: 'Trades that failed to settle in the last 24 hours',
     description:

@@ -10,8 +10,9 @@ export function metrics(collect: () => Promise<string>): AnswerRoute {
     method: 'GET',
     path: '/metrics',
     auth: 'public',
-    // All threads are asked, so it costs like anything else.
+    // It is a long text, and now and then all threads are asked for it.
     cost: 'read',
+    weight: 10,
     tag: 'operation',
     summary: 'Metrics in the Prometheus text format',
     produces: 'text/plain',

@@ -10,6 +10,7 @@ import { Reads } from './mysql/007-reads.ts'
 import { WithdrawnEpochs } from './mysql/008-withdrawn-epochs.ts'
 import { ChainAmounts } from './mysql/009-chain-amounts.ts'
 import { PositionSyncs } from './mysql/010-position-syncs.ts'
+import { PendingOfChain } from './mysql/011-pending-of-chain.ts'
 
 export const mysqlMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
@@ -22,4 +23,5 @@ export const mysqlMigrations = [
   { name: '008-withdrawn-epochs', class: WithdrawnEpochs },
   { name: '009-chain-amounts', class: ChainAmounts },
   { name: '010-position-syncs', class: PositionSyncs },
+  { name: '011-pending-of-chain', class: PendingOfChain },
 ]

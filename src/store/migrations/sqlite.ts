@@ -10,6 +10,7 @@ import { Reads } from './sqlite/007-reads.ts'
 import { WithdrawnEpochs } from './sqlite/008-withdrawn-epochs.ts'
 import { ChainAmounts } from './sqlite/009-chain-amounts.ts'
 import { PositionSyncs } from './sqlite/010-position-syncs.ts'
+import { PendingOfChain } from './sqlite/011-pending-of-chain.ts'
 
 export const sqliteMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
@@ -22,4 +23,5 @@ export const sqliteMigrations = [
   { name: '008-withdrawn-epochs', class: WithdrawnEpochs },
   { name: '009-chain-amounts', class: ChainAmounts },
   { name: '010-position-syncs', class: PositionSyncs },
+  { name: '011-pending-of-chain', class: PendingOfChain },
 ]

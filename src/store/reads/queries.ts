@@ -243,3 +243,17 @@ export async function askQuery<Name extends QueryName>(
   if (reply.ok) return reply.answer as Queries[Name]['answers']
   throw new Fault(reply.code, reply.message, { retryable: reply.retryable })
 }
+
+/** Reads that go through much of the history of a user or a market. */
+const LONG: ReadonlySet<keyof Queries> = new Set([
+  'tradesOfUser',
+  'payoutsOfUser',
+  'candles',
+] as const)
+
+/** Whether a read goes through history: by what it is, or as a page that is not the first. */
+export function isLongRead(name: keyof Queries, args: object): boolean {
+  if (LONG.has(name)) return true
+  const { before, beforeSec } = args as { before?: unknown; beforeSec?: unknown }
+  return before !== undefined || beforeSec !== undefined
+}

@@ -2,13 +2,14 @@
 
 import { resourceLimits, threadId } from 'node:worker_threads'
 import { Channel } from '#runtime/channel.ts'
-import { runThreads, type ThreadParts } from '#runtime/thread.ts'
+import { runThreads, type ThreadParts, Unfit } from '#runtime/thread.ts'
 
 type EchoData = {
   failStarts?: Int32Array
   startsUnderWay?: Int32Array
   hangs?: Int32Array
   keepAlive?: boolean
+  unfit?: boolean
 }
 
 const echo = (data: EchoData): ThreadParts => {
@@ -20,6 +21,7 @@ const echo = (data: EchoData): ThreadParts => {
         Atomics.add(data.startsUnderWay, 0, 1)
         for (let turn = 0; turn < 1_000; turn++) await new Promise(setImmediate)
       }
+      if (data.unfit) throw new Unfit('the roof leaks')
       if (data.failStarts !== undefined && Atomics.sub(data.failStarts, 0, 1) > 0) {
         throw new Error('the cellar is flooded')
       }

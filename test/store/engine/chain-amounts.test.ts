@@ -76,6 +76,7 @@ await onBothDatabases('a database of before', ({ fresh, dialect }) => {
         '008-withdrawn-epochs',
         '009-chain-amounts',
         '010-position-syncs',
+        '011-pending-of-chain',
       ])
 
       const marketId = `0x${'a'.repeat(64)}` as MarketId

@@ -1,0 +1,29 @@
+/** What main counts of the threads: which are ready, and how often each has died. */
+
+import { Gauge, type Registry } from 'prom-client'
+import type { Supervisor } from '#runtime/supervisor.ts'
+
+export function registerThreadMeters(registry: Registry, health: Supervisor['health']): void {
+  new Gauge({
+    name: 'sibyl_thread_ready',
+    help: '1 while a thread is ready; the exchange goes on without an optional one',
+    labelNames: ['of', 'optional'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const [of, { ready, optional }] of Object.entries(health())) {
+        this.set({ of, optional: String(optional) }, ready ? 1 : 0)
+      }
+    },
+  })
+  new Gauge({
+    name: 'sibyl_thread_deaths',
+    help: 'How often a thread has died or did not start, since the exchange runs',
+    labelNames: ['of'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const [of, { deaths }] of Object.entries(health())) this.set({ of }, deaths)
+    },
+  })
+}
