@@ -6,7 +6,7 @@
  * A step that throws has changed nothing: the next one begins where it began.
  */
 
-import type { FundsChain, FundsStep, SettledTrade } from '#domain/funds.ts'
+import type { BlockPlace, FundsChain, FundsStep, SettledTrade } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
 import { ancestorOf, checkLinks, follows, inconsistent } from './block-links.ts'
 import { type Header, headerOf, headersOf, numbers } from './block-reads.ts'
@@ -15,7 +15,7 @@ import { type FundsContracts, makeFundsLogs } from './funds-logs.ts'
 import { makeCallReader, makeFundsRead } from './funds-read.ts'
 import { settlementContract } from './settlement-contract.ts'
 
-export type FundsChainOptions = {
+type FundsChainOptions = {
   readonly client: ChainClient
   readonly contracts: FundsContracts & { readonly multicall: Address }
 }
@@ -31,10 +31,19 @@ const PASSED_MAX = 512
 /** How often a head behind the last one is taken for a node that lags, and not for the chain. */
 const LAGS_MAX = 5
 
+/** With the one question that is asked beside the steps. */
+type SettlingFundsChain = FundsChain & {
+  /** Which trades were settled by then: for those that were pending before the first step. */
+  settledOf(
+    trades: readonly Pick<SettledTrade, 'tradeKey' | 'buyOrderHash' | 'sellOrderHash'>[],
+    at: BlockPlace,
+  ): Promise<boolean[]>
+}
+
 type Passed = { readonly number: number; readonly hash: string }
 type News = { readonly settled: SettledTrade[]; readonly touched: Set<Address> }
 
-export function makeFundsChain({ client, contracts }: FundsChainOptions): FundsChain {
+export function makeFundsChain({ client, contracts }: FundsChainOptions): SettlingFundsChain {
   const logs = makeFundsLogs(contracts)
   const calls = makeCallReader(client, contracts.multicall)
   const settlement = settlementContract(client, contracts.settlement)
@@ -43,8 +52,9 @@ export function makeFundsChain({ client, contracts }: FundsChainOptions): FundsC
   let lags = 0
 
   async function step(watched: ReadonlySet<Address>): Promise<FundsStep> {
+    const head = await headerOf(client, 'latest')
+    // What follows comes from the node that told of this head.
     const node = client.pinned()
-    const head = await headerOf(node, 'latest')
     if (head === undefined) throw inconsistent('the node has no newest block')
     const last = passed.at(-1)
     if (last === undefined) return arrive(head, [], quiet())
@@ -52,11 +62,10 @@ export function makeFundsChain({ client, contracts }: FundsChainOptions): FundsC
       lags = 0
       return stepOf(last, quiet())
     }
-    if (head.number < last.number && lags < LAGS_MAX) {
-      if (passed.some(({ number, hash }) => number === head.number && hash === head.hash)) {
-        lags += 1
-        return stepOf(last, quiet())
-      }
+    const isKnown = passed.every(({ number, hash }) => number !== head.number || hash === head.hash)
+    if (head.number < last.number && isKnown && lags < LAGS_MAX) {
+      lags += 1
+      return stepOf(last, quiet())
     }
     const headers = await newestHeaders(node, head, last)
     const first = headers.get(last.number + 1)
@@ -95,7 +104,7 @@ export function makeFundsChain({ client, contracts }: FundsChainOptions): FundsC
       const range = { from: last.number + 1, upTo: oldest.number - 1 }
       const settled = await logs.settledBetween(node, range, { left: RANGE_QUESTIONS_MAX })
       if (settled === undefined) return arrive(head, [], quiet(), 0)
-      news.settled.push(...settled)
+      for (const trade of settled) news.settled.push(trade)
       for (const owner of watched) news.touched.add(owner)
     }
     await lookAt(node, newest, watched, news)
@@ -109,7 +118,7 @@ export function makeFundsChain({ client, contracts }: FundsChainOptions): FundsC
     news: News,
   ): Promise<void> {
     const settled = await Promise.all(headers.map((header) => logs.settledIn(node, header)))
-    news.settled.push(...settled.flat())
+    for (const trade of settled.flat()) news.settled.push(trade)
     for (const { buyer, seller } of news.settled) {
       for (const owner of [buyer, seller]) if (watched.has(owner)) news.touched.add(owner)
     }

@@ -101,7 +101,8 @@ export function makeFundsLogs(contracts: FundsContracts): FundsLogs {
         const end = Math.min(start + blocks - 1, upTo)
         const span = { fromBlock: hexOf(start), toBlock: hexOf(end) }
         try {
-          settled.push(...settledOf(await logsOf(node, { ...span, ...ofTrades })))
+          const found = settledOf(await logsOf(node, { ...span, ...ofTrades }))
+          for (const trade of found) settled.push(trade)
         } catch (error) {
           // A single block that is too much for a node is not worth its receipts in a long past.
           if (!isTooMuch(error)) throw error

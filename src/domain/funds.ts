@@ -95,9 +95,4 @@ export type FundsChain = {
    * that the block was replaced, or is not on this node yet: the next step has another.
    */
   read(questions: readonly FundsQuestion[], at: BlockPlace): Promise<ChainFunds[]>
-  /** Which trades were settled by then: for those that were pending before the first step. */
-  settledOf(
-    trades: readonly Pick<SettledTrade, 'tradeKey' | 'buyOrderHash' | 'sellOrderHash'>[],
-    at: BlockPlace,
-  ): Promise<boolean[]>
 }

@@ -25,10 +25,10 @@ async function fundsWorld() {
     Object.entries(world.contracts).map(([name, address]) => [name, toAddress(address)]),
   ) as { [Name in keyof typeof world.contracts]: Address }
   /** A reader that has made its first step. */
-  async function reader() {
+  async function reader(rpcUrls: readonly string[] = [proxy.url]) {
     const client = makeChainClient({
       chainId: chain.id,
-      rpcUrls: [proxy.url],
+      rpcUrls,
       budgetMs: 0,
       timeoutMs: 30_000,
     })
@@ -383,6 +383,16 @@ test('a chain tells whose funds changed', async (t) => {
     const after = await step()
     assert.deepEqual([after.block, touchedBy(after)], [block + 1, [of(ann)]])
   })
+})
+
+test('a node that goes away is left for another', async () => {
+  const { proxy, watched, ann, stranger } = world
+  const funds = await world.reader([proxy.url, world.url])
+  await world.pay(ann, stranger)
+  proxy.faults = { down: true }
+  const after = await funds.step(watched())
+  proxy.faults = {}
+  assert.deepEqual(touchedBy(after), [of(ann)])
 })
 
 test('a chain whose blocks are replaced', async (t) => {
