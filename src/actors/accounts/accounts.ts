@@ -22,6 +22,7 @@ import { answerWaiting, askFor, expireWaiting, refuseWaiting, viewFor } from './
 import { cover, isCovered } from './cover.ts'
 import { dropSome, fold, take } from './fold.ts'
 import {
+  askAfterStep,
   askNext,
   hearStep,
   isUnread,
@@ -94,6 +95,8 @@ function newChain(port: ChainAccounts['port']): ChainAccounts {
     reads: 0,
     epoch: 0,
     place: undefined,
+    firstSteppedMs: 0,
+    hasAskedAll: false,
     steppedAtMs: 0,
     stepping: false,
     nextStepMs: 0,
@@ -200,8 +203,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     chain.steppedAtMs = begunAtMs
     hearStep(state, chain, told)
     sweep(chain, state)
-    if (!chain.isAsking && chain.asking.length === 0) chain.asking = [...chain.toAsk]
-    askNext(state, chain, context)
+    askAfterStep(state, chain, context)
     readNext(chain, context)
     tellChanges(state, context)
     return undefined

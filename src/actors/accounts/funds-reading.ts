@@ -69,9 +69,6 @@ export function hearStep(state: AccountsState, chain: ChainAccounts, told: Funds
   chain.unseen.clear()
   if (isFirst) {
     for (const account of chain.busy) outdate(account, told.block)
-    for (const need of state.trades.values()) {
-      if (need.chain === chain && need.settledBlock === undefined) chain.toAsk.add(need)
-    }
   }
 }
 
@@ -182,6 +179,27 @@ export function isUnread({ block, wantBlock, holdings, sales }: Account): boolea
     if (held === undefined && openMin > 0n) return true
   }
   return false
+}
+
+/**
+ * A trade that settled before the first step was matched before it: its match has been read once the logs
+ * have been read to an end that was there after that step. Then all are asked about that no step has told.
+ */
+export function askAfterStep(
+  state: AccountsState,
+  chain: ChainAccounts,
+  context: AccountsContext,
+): void {
+  if (chain.firstSteppedMs === 0) chain.firstSteppedMs = context.nowMs
+  if (!chain.hasAskedAll) {
+    if (state.caughtUpMs <= chain.firstSteppedMs) return
+    chain.hasAskedAll = true
+    for (const need of state.trades.values()) {
+      if (need.chain === chain && need.settledBlock === undefined) chain.toAsk.add(need)
+    }
+  }
+  if (!chain.isAsking && chain.asking.length === 0) chain.asking = [...chain.toAsk]
+  askNext(state, chain, context)
 }
 
 /** Asks about trades whose settling no step has told, one part after the other, up to the end. */

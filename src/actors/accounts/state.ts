@@ -73,7 +73,8 @@ export type AccountsProtocol = {
   LoadFailed: { takes: { why: string }; answers: undefined }
   /**
    * Events of a partition, in their order, from the checkpoint on that `CheckpointsLoaded` named.
-   * `caughtUpAtMs` is there when `toOffset` was the end of the log at that time.
+   * `caughtUpAtMs` is there when `toOffset` was the end of the log at that time; it is told now and
+   * then also when nothing is new.
    */
   Logged: {
     takes: {
@@ -365,6 +366,10 @@ export type ChainAccounts = {
   /** Counts the reorgs: what was asked before one is not believed. */
   epoch: number
   place: BlockPlace | undefined
+  /** When the first step had been made; what is settled before it no step tells. */
+  firstSteppedMs: number
+  /** Whether all trades that may have settled before it are among those to ask about. */
+  hasAskedAll: boolean
   /** When the last step began that succeeded. */
   steppedAtMs: number
   stepping: boolean
