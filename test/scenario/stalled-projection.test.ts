@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import Sqlite from 'better-sqlite3'
+import { createClient } from '#client/client.ts'
+import { SibylError } from '#client/sibyl-error.ts'
+import { devnetKey } from '#devnet/accounts.ts'
+import { eventually } from '../support/eventually.ts'
+import { startExchange } from '../support/exchange.ts'
+import { marketNumbered, seedMarkets } from '../support/seeded-markets.ts'
+
+const CHAIN_ID = 31_338
+const CONTRACT = (digit: number): string => `0x${String(digit).repeat(40)}`
+
+test('a database that cannot be written stops new orders: settlement would not see their trades', async (t) => {
+  const market = marketNumbered(1, { chainId: CHAIN_ID })
+  const chain = {
+    chainId: CHAIN_ID,
+    name: 'a chain that is away',
+    role: 'test',
+    blockExplorer: '',
+    startBlock: 0,
+    confirmations: 0,
+    stablecoin: 'USDC',
+    rpcUrls: ['http://127.0.0.1:1'],
+    contracts: {
+      settlement: CONTRACT(1),
+      conditionalTokens: CONTRACT(2),
+      stablecoin: CONTRACT(3),
+      marketFactory: CONTRACT(4),
+      multicall: CONTRACT(5),
+    },
+  }
+  const exchange = await startExchange(t, {
+    environment: {
+      SIBYL_CHAINS: JSON.stringify([chain]),
+      SIBYL_SETTLEMENT_KEY: devnetKey(0),
+      SIBYL_SETTLEMENT_MAX_LAG_SECONDS: '2',
+      SIBYL_DEMO_MARKETS: 'false',
+    },
+    prepare: (dataDir) => seedMarkets(dataDir, [{ market }]),
+  })
+  const trader = createClient({ url: exchange.url, signer: devnetKey(10), retries: 0 })
+  const terms = {
+    marketId: market.id,
+    outcome: 'YES',
+    side: 'buy',
+    price: '0.4',
+    size: '1',
+  } as const
+  const place = () => trader.orders.place({ ...terms, ttlSeconds: 3_600 })
+  const ready = async () => (await fetch(`${exchange.url}/readyz`)).status
+  const first = await eventually(place)
+  await eventually(async () => assert.equal((await trader.orders.list()).length, 1))
+
+  const database = new Sqlite(`${exchange.dataDir}/sibyl.db`)
+  t.after(() => database.close())
+  database.exec('begin immediate')
+  await place()
+  await eventually(async () => {
+    await assert.rejects(place(), (error) => {
+      return error instanceof SibylError && error.code === 'SETTLEMENT_BEHIND'
+    })
+  })
+  assert.notEqual(await ready(), 200)
+  const { status } = await trader.orders.cancel({ ...terms, orderHash: first.orderHash })
+  assert.equal(status, 'cancelled')
+
+  database.exec('rollback')
+  await eventually(place)
+  await eventually(async () => assert.equal(await ready(), 200))
+})
