@@ -3,33 +3,18 @@ import { test } from 'node:test'
 import Sqlite from 'better-sqlite3'
 import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
+import { devnet } from '#config/devnet.ts'
 import { devnetKey } from '#devnet/accounts.ts'
 import { eventually } from '../support/eventually.ts'
 import { startExchange } from '../support/exchange.ts'
 import { marketNumbered, seedMarkets } from '../support/seeded-markets.ts'
 
 const CHAIN_ID = 31_338
-const CONTRACT = (digit: number): string => `0x${String(digit).repeat(40)}`
 
 test('a database that cannot be written stops new orders: settlement would not see their trades', async (t) => {
   const market = marketNumbered(1, { chainId: CHAIN_ID })
-  const chain = {
-    chainId: CHAIN_ID,
-    name: 'a chain that is away',
-    role: 'test',
-    blockExplorer: '',
-    startBlock: 0,
-    confirmations: 0,
-    stablecoin: 'USDC',
-    rpcUrls: ['http://127.0.0.1:1'],
-    contracts: {
-      settlement: CONTRACT(1),
-      conditionalTokens: CONTRACT(2),
-      stablecoin: CONTRACT(3),
-      marketFactory: CONTRACT(4),
-      multicall: CONTRACT(5),
-    },
-  }
+  const [local] = devnet.chains ?? []
+  const chain = { ...local, chainId: CHAIN_ID, rpcUrls: ['http://127.0.0.1:1'] }
   const exchange = await startExchange(t, {
     environment: {
       SIBYL_CHAINS: JSON.stringify([chain]),
@@ -48,7 +33,11 @@ test('a database that cannot be written stops new orders: settlement would not s
     size: '1',
   } as const
   const place = () => trader.orders.place({ ...terms, ttlSeconds: 3_600 })
-  const ready = async () => (await fetch(`${exchange.url}/readyz`)).status
+  type Ready = { readonly checks: Readonly<Record<string, { readonly ok: boolean }>> }
+  const ready = async () => {
+    const { checks } = (await (await fetch(`${exchange.url}/readyz`)).json()) as Ready
+    return checks['market-0']?.ok
+  }
   const first = await eventually(place)
   await eventually(async () => assert.equal((await trader.orders.list()).length, 1))
 
@@ -61,11 +50,11 @@ test('a database that cannot be written stops new orders: settlement would not s
       return error instanceof SibylError && error.code === 'SETTLEMENT_BEHIND'
     })
   })
-  assert.notEqual(await ready(), 200)
+  await eventually(async () => assert.equal(await ready(), false))
   const { status } = await trader.orders.cancel({ ...terms, orderHash: first.orderHash })
   assert.equal(status, 'cancelled')
 
   database.exec('rollback')
   await eventually(place)
-  await eventually(async () => assert.equal(await ready(), 200))
+  await eventually(async () => assert.equal(await ready(), true))
 })
