@@ -1307,7 +1307,13 @@ export const settlementAbi = [
       }
     ],
     "name": "settle",
-    "outputs": [],
+    "outputs": [
+      {
+        "internalType": "bytes",
+        "name": "verdicts",
+        "type": "bytes"
+      }
+    ],
     "stateMutability": "nonpayable",
     "type": "function"
   },

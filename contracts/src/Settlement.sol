@@ -101,6 +101,13 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         Void
     }
 
+    /// What is known of a batch: of each of its orders, and of each of its fills.
+    struct Batch {
+        bytes32[] hashes;
+        Standing[] standings;
+        bytes verdicts;
+    }
+
     /// What the call that moves the funds is handed: everything checked and computed.
     struct Execution {
         bytes32 tradeId;
@@ -266,13 +273,20 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
     /// Settles what can be settled of `fills`, in order, and reports the rest. Permits stand in the
     /// order of their fills. Each is tried just before its fill and may fail (another account may
     /// have submitted it already): only the allowance that is there when a fill runs counts.
+    ///
+    /// Returns a byte for each fill, for who simulates before he sends: zero for one that settles,
+    /// else the fault in the upper two bits and the reason in the lower six. In a transaction the
+    /// events tell the same.
     function settle(
         SignedOrder[] calldata orders,
         Fill[] calldata fills,
         Permit[] calldata permits
-    ) external nonReentrant whenNotPaused {
+    ) external nonReentrant whenNotPaused returns (bytes memory verdicts) {
         if (!isOperator[msg.sender]) revert NotOperator(msg.sender);
-        (bytes32[] memory hashes, Standing[] memory standings) = _hashAndRecover(orders);
+        Batch memory batch;
+        (batch.hashes, batch.standings) = _hashAndRecover(orders);
+        verdicts = new bytes(fills.length);
+        batch.verdicts = verdicts;
         uint256 permit = 0;
         for (uint256 i = 0; i < fills.length; ++i) {
             if (fills[i].buy >= orders.length || fills[i].sell >= orders.length) {
@@ -281,7 +295,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
             for (; permit < permits.length && permits[permit].fill == i; ++permit) {
                 _tryPermit(permits[permit]);
             }
-            _settleFill(i, fills[i], orders, hashes, standings);
+            _settleFill(i, fills[i], orders, batch);
         }
         if (permit != permits.length) revert PermitOutOfOrder(permit);
     }
@@ -497,14 +511,13 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         uint256 index,
         Fill calldata fill,
         SignedOrder[] calldata orders,
-        bytes32[] memory hashes,
-        Standing[] memory standings
+        Batch memory batch
     ) private {
         Order calldata buy = orders[fill.buy].order;
         Order calldata sell = orders[fill.sell].order;
         Execution memory e;
-        e.buyHash = hashes[fill.buy];
-        e.sellHash = hashes[fill.sell];
+        e.buyHash = batch.hashes[fill.buy];
+        e.sellHash = batch.hashes[fill.sell];
         e.marketId = buy.marketId;
         e.price = fill.price;
         e.size = fill.size;
@@ -517,8 +530,9 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
         if (isSettled(e.tradeId, e.buyHash, e.sellHash)) reason = Reason.AlreadySettled;
         else reason = _checkMatch(e, buy, sell);
         if (reason == Reason.None) {
-            (fault, reason) =
-                _checkOrders(e, buy, sell, standings[fill.buy], standings[fill.sell]);
+            (fault, reason) = _checkOrders(
+                e, buy, sell, batch.standings[fill.buy], batch.standings[fill.sell]
+            );
         }
         if (reason == Reason.None) {
             e.buyer = buy.trader;
@@ -533,6 +547,7 @@ contract Settlement is EIP712, Ownable2Step, Pausable, ReentrancyGuardTransient 
             (fault, reason) = _diagnose(e, bytes4(bytes32(word)));
         }
         emit TradeRejected(e.tradeId, e.buyHash, e.sellHash, fault, reason);
+        batch.verdicts[index] = bytes1((uint8(fault) << 6) | uint8(reason));
     }
 
     /// Whether the two orders and the fill belong together. What is wrong here is the operator's

@@ -6,18 +6,26 @@
  * the order of their nonces only. So the buys of an owner with a permit in the batch change places
  * among themselves: first those that live on the allowance of before, then order by order as the
  * permits are numbered. Everything else stays where it is, because a fill may need what another one
- * brought.
+ * brought. A permit may need others of its owner before it: see `spare-permits.ts`.
  *
  *   before   A1 (permit 1)  other  B1 (permit 0)  A2
  *   after    B1 (permit 0)  other  A1 (permit 1)  A2
  */
 
 import type { Address, OrderHash } from '#domain/ids.ts'
-import { BUY, type VerifiedOrder } from '#domain/order.ts'
+import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 import type { SettlementFill, SettlementOrder, SettlementPermit } from './settlement-contract.ts'
 
+/** Permits that have to come before that one of the same owner, by their nonces. */
+export type PermitsBefore = (
+  owner: Address,
+  permit: PermitSignature,
+) => readonly { readonly orderHash: OrderHash; readonly permit: PermitSignature }[]
+
 type SettlementBatch = {
+  /** In the order of the fills. */
+  readonly trades: readonly TradeToSettle[]
   readonly orders: readonly SettlementOrder[]
   readonly fills: readonly SettlementFill[]
   readonly permits: readonly SettlementPermit[]
@@ -26,30 +34,38 @@ type SettlementBatch = {
 export function batchOf(
   trades: readonly TradeToSettle[],
   usedPermits: ReadonlySet<OrderHash>,
+  permitsBefore: PermitsBefore = () => [],
 ): SettlementBatch {
   const orders: SettlementOrder[] = []
   const permits: SettlementPermit[] = []
   const places = new Map<OrderHash, number>()
+  const brought = new Set(trades.map(({ buy }) => buy.orderHash))
   const placeOf = (order: VerifiedOrder, fill: number): number => {
     const known = places.get(order.orderHash)
     if (known !== undefined) return known
     places.set(order.orderHash, orders.length)
     orders.push({ order, signature: order.signature })
     const permit = unusedPermit(order, usedPermits)
-    if (permit !== undefined) permits.push({ fill, owner: order.trader, permit })
+    if (permit !== undefined) {
+      for (const earlier of permitsBefore(order.trader, permit)) {
+        if (brought.has(earlier.orderHash)) continue
+        brought.add(earlier.orderHash)
+        permits.push({ fill, owner: order.trader, permit: earlier.permit })
+      }
+      permits.push({ fill, owner: order.trader, permit })
+    }
     return orders.length - 1
   }
-  const fills = permitsInTurn(trades, usedPermits).map(
-    ({ buy, sell, seq, fillIndex, price, size }, at) => ({
-      buy: placeOf(buy, at),
-      sell: placeOf(sell, at),
-      seq,
-      fillIndex,
-      price,
-      size,
-    }),
-  )
-  return { orders, fills, permits }
+  const arranged = permitsInTurn(trades, usedPermits)
+  const fills = arranged.map(({ buy, sell, seq, fillIndex, price, size }, at) => ({
+    buy: placeOf(buy, at),
+    sell: placeOf(sell, at),
+    seq,
+    fillIndex,
+    price,
+    size,
+  }))
+  return { trades: arranged, orders, fills, permits }
 }
 
 function unusedPermit(

@@ -1,9 +1,10 @@
 /** The settlement contract: settling matched trades, asking what has settled, and its events. */
 
 import {
+  decodeFunctionResult,
   encodeAbiParameters,
-  encodeFunctionData,
   type Hex,
+  hexToBytes,
   keccak256,
   type Log,
   parseSignature,
@@ -58,6 +59,13 @@ export const SETTLEMENT_REASONS = [
   'SharesRefused',
 ] as const
 type SettlementReason = (typeof SETTLEMENT_REASONS)[number] | 'Unknown'
+
+/** Why a fill does not settle, and which side is to blame. */
+type Refusal = { readonly fault: FaultySide; readonly reason: SettlementReason }
+
+/** Of the byte in which `settle` returns both. */
+const FAULT_SHIFT = 6
+const REASON_MASK = 0x3f
 
 /** An order with its 65-byte signature, as the exchange keeps it. */
 export type SettlementOrder = { readonly order: Order; readonly signature: string }
@@ -140,8 +148,6 @@ export type SettlementContract = {
     permits: readonly SettlementPermit[],
   ): Call
   isSettled(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Promise<boolean>
-  /** The same as a call, for a simulation of several. */
-  isSettledCall(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Call
   /** The same for many trades, all as of one block: the newest, or the one named. */
   areSettled(
     trades: readonly { tradeKey: string; buyHash: OrderHash; sellHash: OrderHash }[],
@@ -207,14 +213,6 @@ export function settlementContract(client: ChainClient, address: Address): Settl
           args: [tradeKey as Hex, buyHash as Hex, sellHash as Hex],
         }),
       ),
-    isSettledCall: (tradeKey, buyHash, sellHash) => ({
-      to: address,
-      data: encodeFunctionData({
-        abi: settlementAbi,
-        functionName: 'isSettled',
-        args: [tradeKey as Hex, buyHash as Hex, sellHash as Hex],
-      }),
-    }),
     async areSettled(trades, blockNumber) {
       // Pinned to one block, so that the answers belong together whichever node gives them.
       const at = BigInt(blockNumber ?? (await asked(viem.getBlockNumber())))
@@ -386,6 +384,25 @@ export function settlementEvent(log: ChainLog): SettlementContractEvent | undefi
     default:
       return undefined
   }
+}
+
+/** What a simulated `settle` returned: for each fill why it would be refused, undefined where it settles. */
+export function refusalsOf(returned: Hex): (Refusal | undefined)[] {
+  // A contract of before says so in its events only.
+  if (returned === '0x') return []
+  const verdicts = decodeFunctionResult({
+    abi: settlementAbi,
+    functionName: 'settle',
+    data: returned,
+  })
+  return [...hexToBytes(verdicts)].map((verdict) =>
+    verdict === 0
+      ? undefined
+      : {
+          fault: SETTLEMENT_FAULTS[verdict >> FAULT_SHIFT] ?? 'none',
+          reason: SETTLEMENT_REASONS[verdict & REASON_MASK] ?? 'Unknown',
+        },
+  )
 }
 
 /** ERC-2098: `s` with the parity of `v` on top. */

@@ -1,22 +1,21 @@
 /**
  * Brings batches of trades on chain: finds out what is settled already and what cannot settle yet,
- * tries the rest without sending it, sends it, and reads what the receipts say of each trade. It
+ * tries the rest without sending it, sends what would settle, and reads what the receipts say of each trade. It
  * keeps no state but the sender's; the settlement actor decides.
  */
 
 import { type Hex, parseAbiItem } from 'viem'
 import { Fault } from '#domain/fault.ts'
-import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { FaultySide, TradeToSettle } from '#domain/trade.ts'
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 import { hexAddress } from './call.ts'
-import { asked, type ChainClient, chainFault } from './clients.ts'
+import { asked, type ChainClient } from './clients.ts'
 import type { ConditionalTokens } from './conditional-tokens.ts'
-import { type Revert, revertOf } from './revert.ts'
 import type { Receipt, TransactionName, TransactionSender } from './sender/sender.ts'
-import { batchOf } from './settlement-batch.ts'
 import { type SettlementContract, settlementEvent } from './settlement-contract.ts'
-import type { SettlementTrial } from './settlement-trial.ts'
+import type { RefusedTrade, SettlementTrial } from './settlement-trial.ts'
+import { makeSparePermits } from './spare-permits.ts'
 
 /** A settlement that is under way. */
 export type OpenSettlement = TransactionName & {
@@ -51,8 +50,8 @@ export type Submission = {
   readonly unripe: readonly TradeId[]
   /** Markets that the chain does not know (yet). */
   readonly unknownMarkets: readonly MarketId[]
-  /** Doubtful ones that would be refused again: they were not sent. */
-  readonly refused: readonly TradeId[]
+  /** Those that would be refused: they were not sent. */
+  readonly refused: readonly RefusedTrade[]
   /** The rest: sent, or why the batch as a whole would revert. */
   readonly sent?: OpenSettlement
   readonly revert?: { readonly name: string; readonly words: string }
@@ -63,11 +62,7 @@ export type SettlementLane = {
   recover(): Promise<readonly OpenSettlement[]>
   submit(
     trades: readonly TradeToSettle[],
-    options: {
-      readonly usedPermits: ReadonlySet<OrderHash>
-      /** Trades that the chain has refused before: each is tried first, and sent only if it would settle. */
-      readonly doubtful: ReadonlySet<TradeId>
-    },
+    options: { readonly usedPermits: ReadonlySet<OrderHash> },
   ): Promise<Submission>
   poll(): Promise<{
     readonly news: readonly SettlementNews[]
@@ -87,24 +82,11 @@ type SettlementLaneOptions = {
   readonly tokens: ConditionalTokens
   readonly trial: SettlementTrial
   readonly sender: TransactionSender
-  /** The account that the sender signs for. */
-  readonly from: Address
   readonly confirmations: number
   readonly startBlock: number
-  /** The most gas that a transaction of this chain may have. */
-  readonly gasMax: number
 }
 
 const PURPOSE = 'settlement'
-
-/**
- * Enough for a batch of most markets whatever its traders do meanwhile (see contracts/README.md). What
- * is not used is not paid.
- */
-const GAS_BASE = 171_000
-const GAS_PER_FILL = 350_000
-const GAS_PER_PERMIT = 110_000
-const GAS_PER_BYTE = 16
 
 /** Blocks that are asked for at once when a node gives logs only for short ranges. */
 const LOG_BLOCKS = 500
@@ -114,7 +96,10 @@ const TRADE_SETTLED = parseAbiItem(
 )
 
 export function makeSettlementLane(options: SettlementLaneOptions): SettlementLane {
-  const { client, contract, tokens, sender, from, confirmations } = options
+  const { client, contract, tokens, trial, sender, confirmations } = options
+  const spare = makeSparePermits()
+  /** The newest block that was seen. */
+  let headNumber = 0
   /** Markets that were seen on chain deep enough; there are few, and none ever goes. */
   const prepared = new Set<MarketId>()
   /** The contract cannot change it. */
@@ -191,22 +176,9 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     return undefined
   }
 
-  /** Which of the trades would be refused, each tried alone. */
-  async function refusedAmong(
-    trades: readonly TradeToSettle[],
-    usedPermits: ReadonlySet<OrderHash>,
-  ): Promise<TradeId[]> {
-    const tried = trades.map(async (trade) => {
-      const { orders, fills, permits } = batchOf([trade], usedPermits)
-      const settle = contract.settleCall(orders, fills, permits)
-      return (await options.trial.wouldSettle(settle, trade)) ? [] : [trade.tradeId]
-    })
-    return (await Promise.all(tried)).flat()
-  }
-
   async function submit(
     trades: readonly TradeToSettle[],
-    { usedPermits, doubtful }: Parameters<SettlementLane['submit']>[1],
+    { usedPermits }: Parameters<SettlementLane['submit']>[1],
   ): Promise<Submission> {
     const again = trades.filter(({ status, attempts }) => status !== 'matched' || attempts > 0)
     const { settled, unripe } = await settledAmong(again)
@@ -215,57 +187,41 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
     const open = trades.filter(
       ({ tradeId, marketId }) => !without.has(tradeId) && !unknownMarkets.includes(marketId),
     )
-    const refused = await refusedAmong(
-      open.filter(({ tradeId }) => doubtful.has(tradeId)),
+    const {
+      refused: found,
+      ready,
+      revert,
+    } = await trial(open, {
       usedPermits,
+      spare,
+      headNumber,
+    })
+    // By a transaction that no journal knows of any more: which one it was is asked for like the others.
+    const done = new Set(
+      found.filter(({ reason }) => reason === 'AlreadySettled').map(({ tradeId }) => tradeId),
     )
-    const rest = open.filter(({ tradeId }) => !refused.includes(tradeId))
-    const found = { settled, unripe, unknownMarkets, refused }
-    if (rest.length === 0) return found
-    const { orders, fills, permits } = batchOf(rest, usedPermits)
-    const call = contract.settleCall(orders, fills, permits)
-    let gas = Math.min(
-      options.gasMax,
-      GAS_BASE +
-        GAS_PER_FILL * fills.length +
-        GAS_PER_PERMIT * permits.length +
-        GAS_PER_BYTE * (call.data.length / 2 - 1),
-    )
-    let revert = await wouldRevert(call.data, gas)
-    // To find the token of an outcome the contract tries points of a curve until one fits. How many
-    // that are depends on the market, and there is no bound on it.
-    while (revert?.name === 'TooLittleGas' && gas < options.gasMax) {
-      gas = Math.min(options.gasMax, 2 * gas)
-      revert = await wouldRevert(call.data, gas)
+    const late = await settledAmong(open.filter(({ tradeId }) => done.has(tradeId)))
+    const refused = found.filter(({ tradeId }) => !done.has(tradeId))
+    const submission = {
+      settled: [...settled, ...late.settled],
+      unripe: [...unripe, ...late.unripe],
+      unknownMarkets,
+      refused,
     }
     if (revert !== undefined) {
-      return { ...found, revert: { name: revert.name, words: revert.words } }
+      return { ...submission, revert: { name: revert.name, words: revert.words } }
     }
-    const tradeIds = rest.map(({ tradeId }) => tradeId)
+    if (ready === undefined) return submission
+    const tradeIds = ready.trades.map(({ tradeId }) => tradeId)
     const row = await sender.send({
       to: contract.address,
-      data: call.data,
-      gas: BigInt(gas),
+      data: ready.call.data,
+      gas: BigInt(ready.gas),
       purpose: PURPOSE,
       reference: JSON.stringify(tradeIds),
     })
-    return { ...found, sent: settlementOf(row) }
-  }
-
-  async function wouldRevert(data: Hex, gas: number): Promise<Revert | undefined> {
-    try {
-      await client.viem.call({
-        account: hexAddress(from),
-        to: hexAddress(contract.address),
-        data,
-        gas: BigInt(gas),
-      })
-      return undefined
-    } catch (error) {
-      const revert = revertOf(error)
-      if (revert === undefined) throw chainFault(error)
-      return revert
-    }
+    spare.used(ready.trades.map(({ buy }) => buy))
+    return { ...submission, sent: settlementOf(row) }
   }
 
   function verdictsOf(receipt: Receipt | undefined): TradeVerdict[] {
@@ -305,8 +261,9 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
         (delays) => delays.graceSec,
         () => undefined,
       )
-      const { news, headNumber } = await sender.poll()
-      const told = news
+      const polled = await sender.poll()
+      headNumber = Math.max(headNumber, polled.headNumber)
+      const told = polled.news
         .filter(({ transaction }) => transaction.purpose === PURPOSE)
         .filter(({ type, transaction }) => type !== 'replaced' || !endsInBlank(transaction))
         .map((each): SettlementNews => {
@@ -326,7 +283,12 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
           }
         })
       const trouble = sender.open().find(({ error }) => error !== '')?.error ?? ''
-      return { news: told, headNumber, trouble, graceSec: graceSec ?? Number.POSITIVE_INFINITY }
+      return {
+        news: told,
+        headNumber: polled.headNumber,
+        trouble,
+        graceSec: graceSec ?? Number.POSITIVE_INFINITY,
+      }
     },
     acknowledge: (name) => sender.acknowledge(name),
     abandon: (name) => sender.abandon(name),

@@ -81,7 +81,6 @@ export function settlementThread(data: ThreadData): ThreadParts {
       trial: makeSettlementTrial({
         client,
         contract,
-        multicall: contracts.multicall,
         from: own.address,
         gasMax: rules.gasMax,
       }),
@@ -99,10 +98,8 @@ export function settlementThread(data: ThreadData): ThreadParts {
           openMax: OPEN_MAX,
         },
       }),
-      from: own.address,
       confirmations,
       startBlock: chain.startBlock,
-      gasMax: rules.gasMax,
     })
     await checkGrace(chainId, contract)
     const state = newSettlement(

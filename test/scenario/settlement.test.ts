@@ -126,6 +126,7 @@ describe('two demo traders over HTTP', () => {
       return trades[0]
     })
     assert.equal(failed.reason, 'InsufficientCollateral')
+    assert.deepEqual([failed.txHash, failed.attempts], ['', 0], 'without a transaction')
     const { address } = devnetAccount(12)
     const open = await s.get<{ orders: { remainingSize: number }[] }>(
       `/api/v1/orders?trader=${address}`,
@@ -176,8 +177,9 @@ describe('two demo traders over HTTP', () => {
       const metrics = await (await fetch(`${s.exchange.url}/metrics`)).text()
       for (const line of [
         /sibyl_settlement_trades_total\{.*status="confirmed".*\} 1/,
-        /sibyl_settlement_failures_total\{.*reason="InsufficientCollateral".*\} 1/,
-        /sibyl_settlement_batch_trades_count\{.*\} 2/,
+        /sibyl_settlement_failures_total\{.*reason="InsufficientCollateral".*fault="buyer".*\} 1/,
+        /sibyl_settlement_failed_gas_total\{.*\} 0/,
+        /sibyl_settlement_batch_trades_count\{.*\} 1/,
         /sibyl_settlement_gas_per_trade_count\{.*\} 1/,
         /sibyl_settlement_queued_trades\{.*\} 0/,
         /sibyl_settlement_oldest_seconds\{.*\} 0/,

@@ -200,7 +200,6 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
       trial: makeSettlementTrial({
         client,
         contract: bootContract,
-        multicall: toAddress(chain.contracts.multicall),
         from: own.address,
         gasMax: GAS_MAX,
       }),
@@ -227,10 +226,8 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
           ...options.policy,
         },
       }),
-      from: own.address,
       confirmations: options.confirmations ?? 0,
       startBlock,
-      gasMax: GAS_MAX,
     })
     state = newSettlement(
       {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { toFunctionSelector } from 'viem'
+import { statusOf } from '#actors/settlement/lag.ts'
 import { type Contract, ours } from '#devnet/artifact.ts'
 import { type MarketId, toAddress } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
@@ -50,6 +51,29 @@ const inWorld =
       await world.close()
     }
   }
+
+const batchesOf = ({ said }: SettlementWorld): number =>
+  said.filter(({ type }) => type === 'BatchSent').length
+
+const failures = ({ said }: SettlementWorld) =>
+  said.flatMap((each) =>
+    each.type === 'TradeEnded' && each.status === 'failed'
+      ? [{ fault: each.fault, wastedGas: each.wastedGas }]
+      : [],
+  )
+
+/** An account takes back its allowance in the block before its trade. */
+function revokesBeforeItIsSent(world: SettlementWorld, index: number): void {
+  world.proxy.before = async (method) => {
+    if (method !== 'eth_sendRawTransaction') return
+    world.proxy.before = undefined
+    const { settlement } = chain.contracts
+    await chain.chain.send(chain.chain.account(index), chain.collateral, 'approve', [
+      settlement,
+      0n,
+    ])
+  }
+}
 
 describe('settlement', () => {
   const settled = (world: SettlementWorld): Promise<number> =>
@@ -152,8 +176,9 @@ describe('settlement', () => {
       const all = await world.trades()
       const failed = all.filter(({ status }) => status === 'failed')
       assert.deepEqual(
-        failed.map(({ reason }) => reason),
-        ['InsufficientCollateral'],
+        failed.map(({ reason, txHash, attempts }) => [reason, txHash, attempts]),
+        [['InsufficientCollateral', '', 0]],
+        'without a transaction',
       )
       assert.equal(await settled(world), 2)
       await world.agree()
@@ -161,10 +186,79 @@ describe('settlement', () => {
       assert.equal(book?.ordersOf(toAddress(chain.chain.account(4).address)).length, 0)
       const [back] = book?.ordersOf(toAddress(chain.chain.account(10).address)) ?? []
       assert.equal(back?.remaining, 1_000_000)
-      assert.equal(
-        world.said.filter((each) => each.type === 'TradeEnded' && each.status === 'failed').length,
-        1,
-      )
+      assert.deepEqual(failures(world), [{ fault: 'buyer', wastedGas: 0 }])
+    }),
+  )
+
+  it(
+    'funds that leave between the simulation and the block: the trade fails by its transaction',
+    inWorld(async (world) => {
+      const buyer = chain.chain.account(6)
+      await chain.fund(buyer, { collateral: 1_000_000n })
+      await world.trade({ buyer: 6 })
+      await world.trade({ seller: 12, buyer: 13 })
+      revokesBeforeItIsSent(world, 6)
+      await world.until('both are decided', world.allDecided)
+      const [, trade] = await world.trades()
+      assert.deepEqual([trade?.status, trade?.reason], ['failed', 'InsufficientAllowance'])
+      assert.match(trade?.txHash ?? '', /^0x/)
+      assert.equal(await settled(world), 1)
+      const [failure] = failures(world)
+      assert(failure !== undefined && failure.wastedGas > 50_000, JSON.stringify(failure))
+    }),
+  )
+
+  it(
+    'a seller without shares does not use up what the permit of a later order needs',
+    inWorld(async (world) => {
+      // Account 4 has nothing. The stablecoin takes the permits one after the other.
+      const [first, second, third] = await permitsOf(5, [500_000n, 500_000n, 500_000n])
+      await world.place({ by: 4, side: SELL })
+      await world.place({ by: 5, permit: first! })
+      await world.place({ by: 10, side: SELL, price: 0.4 })
+      await world.place({ by: 5, price: 0.4, permit: second! })
+      await world.until('both are decided', world.allDecided)
+      assert.deepEqual(await world.statuses(), ['failed', 'confirmed'])
+      // His first order is back in the book. Here it meets a pauper again, and the next one is later.
+      await world.place({ by: 4, side: SELL })
+      await world.until('all are decided', world.allDecided)
+      await world.place({ by: 10, side: SELL, price: 0.3 })
+      await world.place({ by: 5, price: 0.3, permit: third! })
+      await world.until('all are decided', world.allDecided)
+      assert.deepEqual(await world.statuses(), ['failed', 'confirmed', 'failed', 'confirmed'])
+    }),
+  )
+
+  it(
+    'a later order whose permit is the next one, after one that was not sent',
+    inWorld(async (world) => {
+      const [first, second] = await permitsOf(5, [500_000n, 500_000n])
+      await world.place({ by: 4, side: SELL })
+      await world.place({ by: 5, permit: first! })
+      await world.until('it is decided', world.allDecided)
+      assert.equal(batchesOf(world), 0)
+      await world.place({ by: 10, side: SELL, price: 0.4 })
+      await world.place({ by: 5, price: 0.4, permit: second! })
+      await world.until('both are decided', world.allDecided)
+      assert.deepEqual(await world.statuses(), ['failed', 'confirmed'])
+    }),
+  )
+
+  it(
+    'shares that were bought in a batch that is in no block yet can be sold on',
+    inWorld(async (world) => {
+      const reseller = chain.chain.account(8)
+      await chain.fund(reseller, { collateral: 1_000_000n })
+      await chain.automine(false)
+      await world.trade({ buyer: 8 })
+      await world.until('it is sent', () => batchesOf(world) === 1)
+      await world.trade({ seller: 8, buyer: 13, price: 0.6 })
+      for (let steps = 0; steps < 3; steps++) await world.step()
+      assert.deepEqual(await world.statuses(), ['submitted', 'matched'])
+      await chain.automine(true)
+      await chain.mine()
+      await world.until('both are decided', world.allDecided)
+      assert.deepEqual(await world.statuses(), ['confirmed', 'confirmed'])
     }),
   )
 
@@ -193,9 +287,6 @@ describe('settlement', () => {
 
 /** Whatever happens, in the end every trade has settled once, or failed for a reason of its own. */
 describe('settlement survives', () => {
-  const sentOnes = (world: SettlementWorld): number =>
-    world.said.filter(({ type }) => type === 'BatchSent').length
-
   it(
     'a kill between signing and broadcasting',
     inWorld(async (world) => {
@@ -211,7 +302,7 @@ describe('settlement survives', () => {
       const [trade] = await world.trades()
       const row = await world.transactionByHash(trade?.txHash ?? '')
       assert.equal(row?.hashes.length, 1, 'the very transaction that was signed before the kill')
-      assert.equal(sentOnes(world), 0, 'nothing was sent anew')
+      assert.equal(batchesOf(world), 0, 'nothing was sent anew')
     }),
   )
 
@@ -240,7 +331,7 @@ describe('settlement survives', () => {
       async (world) => {
         await world.trade()
         await world.trade({ seller: 12, buyer: 13 })
-        await world.until('it is sent', () => sentOnes(world) === 1)
+        await world.until('it is sent', () => batchesOf(world) === 1)
         world.kill()
         await world.step()
         await chain.mine(3)
@@ -307,7 +398,7 @@ describe('settlement survives', () => {
         error: { code: -32603, message: 'Internal error' },
         errorMethods: ['eth_sendRawTransaction'],
       }
-      await world.until('it is signed', () => sentOnes(world) === 1)
+      await world.until('it is signed', () => batchesOf(world) === 1)
       await world.step()
       assert.deepEqual(await world.statuses(), ['submitted'])
       world.proxy.faults = {}
@@ -347,14 +438,14 @@ describe('settlement survives', () => {
           await late.promise
         }
         // Signed and stored, broadcast again and again, and no node has it.
-        await world.until('it is sent', () => sentOnes(world) === 1)
+        await world.until('it is sent', () => batchesOf(world) === 1)
         for (let steps = 0; steps < 4; steps++) await world.step(2_000)
         assert.deepEqual(await world.statuses(), ['submitted'])
         assert(heldBack > 1, 'it was broadcast more than once')
         world.proxy.before = undefined
         late.resolve()
         await world.until('every trade is decided', world.allDecided)
-        assert.equal(sentOnes(world), 1, 'nothing was sent anew')
+        assert.equal(batchesOf(world), 1, 'nothing was sent anew')
         assert.deepEqual(await world.statuses(), ['confirmed'])
       },
       { timeoutMs: PATIENCE_MS },
@@ -385,7 +476,7 @@ describe('settlement survives', () => {
     inWorld(async (world) => {
       await world.trade()
       world.proxy.faults = { dropTransactions: true }
-      await world.until('it is sent', () => sentOnes(world) === 1)
+      await world.until('it is sent', () => batchesOf(world) === 1)
       await world.step(500)
       assert.deepEqual(await world.statuses(), ['submitted'])
       world.proxy.faults = {}
@@ -397,7 +488,7 @@ describe('settlement survives', () => {
     inWorld(async (world) => {
       await chain.automine(false)
       await world.trade()
-      await world.until('it is sent', () => sentOnes(world) === 1)
+      await world.until('it is sent', () => batchesOf(world) === 1)
       const [before] = await world.trades()
       await chain.chain.request('hardhat_setNextBlockBaseFeePerGas', ['0x174876e800'])
       await chain.mine()
@@ -437,21 +528,40 @@ describe('settlement survives', () => {
   it(
     'a reorg after which a trade that had failed must not settle',
     inWorld(async (world) => {
-      const pauper = chain.chain.account(7)
+      await chain.fund(chain.chain.account(7), { collateral: 1_000_000n })
       await world.place({ by: 10, side: SELL, size: 1, price: 0.4 })
       await world.place({ by: 7, size: 1, price: 0.4 })
       await world.trade({ seller: 12, buyer: 13 })
       const reorganise = await chain.fork()
+      revokesBeforeItIsSent(world, 7)
       await world.until('both are decided', world.allDecided)
       assert.deepEqual((await world.statuses()).sort(), ['confirmed', 'failed'])
+      // On this branch the buyer's allowance is still there: the same transaction would settle both.
       await reorganise()
-      // On this branch the pauper has money: the same transaction would settle the failed trade.
-      await chain.fund(pauper, { collateral: 1_000_000n })
       await world.until('it vanished', () =>
         world.said.some(({ type }) => type === 'BatchVanished'),
       )
       await world.until('both are decided again', world.allDecided)
       assert.deepEqual((await world.statuses()).sort(), ['confirmed', 'failed'])
+    }),
+  )
+
+  it(
+    'a node that is behind: what it would refuse is not failed',
+    inWorld(async (world) => {
+      await world.trade()
+      await world.until('it is confirmed', world.allDecided)
+      await chain.mine(3)
+      await world.step()
+      // Account 4 has nothing yet; a deposit would not be seen by this node.
+      world.proxy.faults = { staleHead: (await chain.height()) - 2 }
+      await world.trade({ buyer: 4 })
+      for (let steps = 0; steps < 4; steps++) await world.step()
+      assert.deepEqual(await world.statuses(), ['confirmed', 'matched'])
+      assert(world.said.some((each) => each.type === 'StepFailed' && /behind/.test(each.why)))
+      world.proxy.faults = {}
+      await world.until('it is failed', world.allDecided)
+      assert.deepEqual(await world.statuses(), ['confirmed', 'failed'])
     }),
   )
 
@@ -530,7 +640,7 @@ describe('settlement survives', () => {
       world.away.journal = true
       for (let steps = 0; steps < 3; steps++) await world.step(5_000)
       world.away.journal = false
-      await world.until('something is sent', () => sentOnes(world) > 0)
+      await world.until('something is sent', () => batchesOf(world) > 0)
       world.away.journal = true
       for (let steps = 0; steps < 3; steps++) await world.step(5_000)
       world.kill()
@@ -554,7 +664,7 @@ describe('settlement survives', () => {
     inWorld(async (world) => {
       await world.trade()
       world.proxy.faults = { dropTransactions: true }
-      await world.until('it is sent', () => sentOnes(world) === 1)
+      await world.until('it is sent', () => batchesOf(world) === 1)
       await chain.chain.send(chain.owner, chain.collateral, 'mint', [chain.owner.address, 1n])
       world.proxy.faults = {}
       await world.step()
@@ -622,7 +732,7 @@ describe('a stablecoin that blocks a wallet', () => {
   })
 
   const block = (isBlocked: boolean) =>
-    chain.chain.send(chain.owner, token, 'setBlocked', [
+    chain.chain.send(chain.chain.account(9), token, 'setBlocked', [
       chain.chain.account(CAROL).address,
       isBlocked,
     ])
@@ -646,15 +756,12 @@ describe('a stablecoin that blocks a wallet', () => {
       await world.close()
     }
   }
-  const batches = ({ said }: SettlementWorld) =>
-    said.filter(({ type }) => type === 'BatchSent').length
-
-  it('halts no market and costs one transaction; its trade fails, and others settle', async () => {
+  it('halts no market and costs no transaction; its trade fails, and others settle', async () => {
     await inHostileWorld({}, async (world) => {
-      await world.until('it is refused', () => batches(world) === 1)
+      await world.until('it is refused', () => statusOf(world.state).setBack === 1)
       for (let minute = 0; minute < 20; minute++) await world.step(60_000)
-      assert.deepEqual(await world.statuses(), ['submitted'])
-      assert.equal(batches(world), 1)
+      assert.deepEqual(await world.statuses(), ['matched'])
+      assert.equal(batchesOf(world), 0)
       await world.trade({ price: 0.6 })
       await world.until('the other one settles', async () =>
         (await world.statuses()).includes('confirmed'),
@@ -662,7 +769,8 @@ describe('a stablecoin that blocks a wallet', () => {
       await world.until('it fails', world.allDecided, 60_000)
       const [, refused] = await world.trades()
       assert.deepEqual([refused?.status, refused?.reason], ['failed', 'CollateralRefused'])
-      assert.equal(batches(world), 2, 'one for each trade')
+      assert.equal(batchesOf(world), 1, 'the other one')
+      assert.deepEqual(failures(world), [{ fault: 'both', wastedGas: 0 }])
       assert.equal(world.host.resting(), 0, 'nothing comes back that would be refused again')
     })
   })
@@ -670,23 +778,26 @@ describe('a stablecoin that blocks a wallet', () => {
   it('lets go of it, and the trade settles after all', async () => {
     await inHostileWorld({}, async (world) => {
       for (let second = 0; second < 10; second++) await world.step()
-      assert.deepEqual(await world.statuses(), ['submitted'])
+      assert.deepEqual(await world.statuses(), ['matched'])
       await block(false)
       await world.until('it settles', world.allDecided)
       assert.deepEqual(await world.statuses(), ['confirmed'])
-      assert.equal(batches(world), 2)
+      assert.equal(batchesOf(world), 1)
     })
   })
 
-  it('and a node that lends no code: what is sent has a limit', async () => {
+  it('in the block after each simulation: what is sent has a limit', async () => {
     await inHostileWorld({ retryGasMax: 400_000 }, async (world) => {
-      world.proxy.refuse = (method, params) =>
-        method === 'eth_call' && params.length > 2
-          ? { code: -32602, message: 'too many arguments, want at most 2' }
-          : undefined
+      world.proxy.before = async (method) => {
+        if (method === 'eth_call') await block(false)
+        if (method === 'eth_sendRawTransaction') await block(true)
+      }
       await world.until('it fails', world.allDecided, 10_000)
       assert.deepEqual(await world.statuses(), ['failed'])
-      assert(batches(world) > 1 && batches(world) < 8, `${batches(world)} transactions`)
+      const sent = batchesOf(world)
+      assert(sent > 1 && sent < 8, `${sent} transactions`)
+      const [failure] = failures(world)
+      assert(failure !== undefined && failure.wastedGas >= 400_000, JSON.stringify(failure))
     })
   })
 })

@@ -141,7 +141,7 @@ function finish(
     if (held === undefined) continue
     const verdict = verdictOf.get(held.trade.tradeKey)
     if (verdict?.settled !== true && isElsewhere(state, tradeId)) continue
-    if (verdict?.settled === false && verdict.fault === 'none') held.setbackGas += gasEach
+    if (verdict?.settled === false) held.wastedGas += gasEach
     decide(state, held, { verdict, txHash }, context)
   }
   for (const [tradeKey, tradeId] of batch.unwanted) {
@@ -184,7 +184,7 @@ function decide(
       wait(state, held, context)
       break
     default:
-      if (verdict.fault === 'none') setBack(state, held, verdict.reason, context)
+      if (verdict.fault === 'none') setBack(state, held, verdict, context)
       else end(state, tradeId, { ...verdict, status: 'failed', txHash }, context)
   }
 }

@@ -48,8 +48,9 @@ export function watchLag(state: SettlementState, context: SettlementContext): vo
     if (nowMs - untilMs > maxLagMs + MISSING_KEPT_MS) state.missingUntilMs.delete(marketId)
   }
   let oldestMs = nowMs
-  for (const { place, trade, setbacks, couldSinceMs } of state.held.values()) {
-    if (place === 'waiting' || place === 'ended' || setbacks > 0) continue
+  for (const { place, trade, setbacks, couldSinceMs, untriedUntilMs } of state.held.values()) {
+    if (place === 'waiting' || place === 'ended') continue
+    if (setbacks > 0 || nowMs < untriedUntilMs) continue
     const couldMs = Math.max(couldSinceMs, state.missingUntilMs.get(trade.marketId) ?? 0)
     oldestMs = Math.min(oldestMs, couldMs)
   }

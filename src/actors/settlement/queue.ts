@@ -4,7 +4,11 @@ import assert from 'node:assert/strict'
 import type { TradeId } from '#domain/ids.ts'
 import type { TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import type { Held, Place, SettlementContext, SettlementState } from './state.ts'
-import { begun, failure } from './steps.ts'
+import { begun, failure, mayBegin } from './steps.ts'
+import { endTurns, inTurns, takerOf } from './turns.ts'
+
+/** How long a trade that was just read has until it is tried, before its age counts as lag. */
+const UNTRIED_MS = 5_000
 
 export function hold(
   state: SettlementState,
@@ -22,10 +26,10 @@ export function hold(
     place,
     readySinceMs: nowMs,
     couldSinceMs: trade.matchedAtMs,
+    untriedUntilMs: place === 'queued' ? nowMs + UNTRIED_MS : 0,
     notBeforeMs: 0,
     setbacks: 0,
-    setbackGas: 0,
-    refusal: '',
+    wastedGas: 0,
     reports: [],
     confirmed: trade.status === 'confirmed',
     asking: false,
@@ -38,6 +42,7 @@ export function hold(
 export function enqueue(state: SettlementState, held: Held): void {
   held.place = 'queued'
   state.queue.push(held.trade.tradeId)
+  state.turns.add(takerOf(held.trade))
 }
 
 /** Back into the queue, not to be sent before that time. */
@@ -55,24 +60,28 @@ export function sendNext(state: SettlementState, context: SettlementContext): vo
     if (!mined && !ended) unmined++
   }
   if (state.vanishing.length > 0) return
-  if (unmined >= state.rules.inFlightMax || state.busy.has('submit')) return
+  if (unmined >= state.rules.inFlightMax || !mayBegin(state, 'submit', context.nowMs)) return
   const chosen = nextBatch(state, context.nowMs)
   if (chosen.length === 0 || !begun(state, 'submit', context.nowMs)) return
   const trades: TradeToSettle[] = []
-  const doubtful = new Set<TradeId>()
   const taken = new Set(chosen)
   const group = state.groups.indexOf(chosen)
   if (group >= 0) state.groups.splice(group, 1)
-  else keep(state.queue, (tradeId) => !taken.has(tradeId))
+  else {
+    keep(state.queue, (tradeId) => !taken.has(tradeId))
+    endTurns(
+      state,
+      chosen.flatMap((tradeId) => state.held.get(tradeId)?.trade ?? []),
+    )
+  }
   for (const tradeId of chosen) {
     const held = state.held.get(tradeId)
     assert(held !== undefined, `${tradeId} is queued and not held`)
     held.place = 'sending'
-    if (held.setbacks > 0) doubtful.add(tradeId)
     trades.push(held.trade)
   }
   context.pipe(
-    state.ports.lane.submit(trades, { usedPermits: state.usedPermits, doubtful }),
+    state.ports.lane.submit(trades, { usedPermits: state.usedPermits }),
     (submission) => ({ type: 'Submitted', message: { tradeIds: chosen, submission } }),
     failure('submit', { tradeIds: chosen }),
   )
@@ -85,15 +94,16 @@ function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
   const group = state.groups.find((each) => each.every(ready))
   if (group !== undefined) return group
   const { batchMax, batchWaitMs } = state.rules
-  const chosen: TradeId[] = []
+  const waiting: TradeToSettle[] = []
   let oldestMs = nowMs
   for (const tradeId of state.queue) {
-    if (!ready(tradeId)) continue
-    chosen.push(tradeId)
-    oldestMs = Math.min(oldestMs, state.held.get(tradeId)?.readySinceMs ?? nowMs)
-    if (chosen.length === batchMax) return chosen
+    const held = state.held.get(tradeId)
+    if (held === undefined || !ready(tradeId)) continue
+    waiting.push(held.trade)
+    oldestMs = Math.min(oldestMs, held.readySinceMs)
   }
-  return nowMs - oldestMs >= batchWaitMs ? chosen : []
+  if (waiting.length < batchMax && nowMs - oldestMs < batchWaitMs) return []
+  return inTurns(waiting, state.turns, batchMax).map(({ tradeId }) => tradeId)
 }
 
 function keep<T>(list: T[], wanted: (each: T) => boolean): void {

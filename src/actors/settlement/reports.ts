@@ -39,7 +39,14 @@ export function end(
   held.place = 'ended'
   tell(state, tradeId, { status, txHash, reason, fault })
   const waitedMs = context.nowMs - held.trade.matchedAtMs
-  context.emit({ type: 'TradeEnded', status, reason, waitedMs })
+  context.emit({
+    type: 'TradeEnded',
+    status,
+    reason,
+    fault,
+    waitedMs,
+    wastedGas: held.wastedGas,
+  })
 }
 
 /** Plans a report. One that the newer makes pointless is left out. */

@@ -1,17 +1,23 @@
 /**
- * Trades that cannot settle now for a reason that is neither trader's fault: they wait and are tried
- * again, until their orders cannot settle any more, or they have been refused too often. A batch that
- * reverts as a whole is halved until the trade that does it is alone.
+ * Trades that would be refused, which fail without a transaction where a side is at fault; those that
+ * cannot settle now for a reason that is neither trader's fault: they wait and are tried again, until
+ * their orders cannot settle any more, or they have been refused too often. A batch that reverts as a whole
+ * is halved until the trade that does it is alone.
  */
 
+import type { RefusedTrade } from '#chain/settlement-trial.ts'
 import { backoff } from '#domain/backoff.ts'
-import type { MarketId, TradeId } from '#domain/ids.ts'
+import type { Address, MarketId, TradeId } from '#domain/ids.ts'
+import type { FaultySide, Trade } from '#domain/trade.ts'
 import { alone, requeue } from './queue.ts'
 import { end } from './reports.ts'
 import type { Held, SettlementContext, SettlementState } from './state.ts'
+import { byAge } from './turns.ts'
 
 export const MARKET_AGAIN_MS = 2_000
 const SYSTEMIC_AGAIN_MS = 2_000
+/** How long a trade waits that may need what an older one brings. */
+const OLDER_AGAIN_MS = 500
 /** How long a trade waits after its first setback; it doubles with each. */
 const SETBACK_MS = 2_000
 const SETBACK_MS_MAX = 600_000
@@ -37,29 +43,110 @@ export function wait(state: SettlementState, held: Held, context: SettlementCont
 /**
  * Neither side is at fault: the stablecoin refuses every transfer, or both of the two, or the reason is unknown. If
  * such a trade failed at once, both quantities would go back into the book, meet again, and fail again,
- * for ever. So it is tried again, less and less often. Each time it is simulated first, and sent only if it
- * would settle, so that a refusal costs gas once. A trade that has been refused as often as may be, or at as
- * much cost, fails in the name of both, and neither quantity comes back.
+ * for ever. So it is tried again, less and less often. A trade that has been refused as often as may be, or at
+ * as much cost where a simulation did not tell beforehand, fails in the name of both, and neither quantity
+ * comes back.
  */
 export function setBack(
   state: SettlementState,
   held: Held,
-  reason: string,
+  { reason, isRevert = false }: { readonly reason: string; readonly isRevert?: boolean },
   context: SettlementContext,
 ): void {
   const { retriesMax, retryGasMax } = state.rules
-  held.refusal = reason
   if (isOver(state, held, context)) {
     failAtLast(state, held, reason, context)
     return
   }
-  if (held.setbacks >= retriesMax || held.setbackGas >= retryGasMax) {
+  if (held.setbacks >= retriesMax || held.wastedGas >= retryGasMax) {
     end(state, held.trade.tradeId, { status: 'failed', reason, fault: 'both' }, context)
     return
   }
   const waitMs = backoff(SETBACK_MS, SETBACK_MS_MAX, held.setbacks++)
-  held.notBeforeMs = context.nowMs + waitMs
+  const notBeforeMs = context.nowMs + waitMs
+  if (!isRevert) {
+    requeue(state, held.trade.tradeId, notBeforeMs)
+    return
+  }
+  held.notBeforeMs = notBeforeMs
   alone(state, [held.trade.tradeId])
+}
+
+/** What a trade can lack until an older one of the same trader has settled. */
+const PASSING: ReadonlySet<string> = new Set([
+  'InsufficientCollateral',
+  'InsufficientAllowance',
+  'InsufficientShares',
+  'BothUnfunded',
+])
+
+/**
+ * What would be refused, and so was not sent. A side that is at fault fails it at once, without a transaction,
+ * unless an older trade of that trader is still on its way: it may bring what is missing, as when
+ * shares are sold that were bought a moment ago. Then it waits until that one is decided.
+ */
+export function refuse(
+  state: SettlementState,
+  refused: readonly RefusedTrade[],
+  context: SettlementContext,
+): void {
+  const found = refused
+    .flatMap((refusal) => {
+      const held = state.held.get(refusal.tradeId)
+      return held?.place === 'sending' ? [{ held, refusal }] : []
+    })
+    .sort((a, b) => byAge(a.held.trade, b.held.trade))
+  const older = found.length === 0 ? new Map() : oldestUnderWay(state)
+  for (const { held, refusal } of found) {
+    const { fault, reason } = refusal
+    const { trade } = held
+    if (reason === 'MarketUnknown') {
+      missMarket(state, trade.marketId, context.nowMs)
+      wait(state, held, context)
+    } else if (fault === 'none') {
+      setBack(state, held, refusal, context)
+    } else if (PASSING.has(reason) && sidesAtFault(trade, fault).some(isBehind(older, trade))) {
+      requeue(state, trade.tradeId, context.nowMs + OLDER_AGAIN_MS)
+      noteOldest(older, trade)
+    } else {
+      end(state, trade.tradeId, { status: 'failed', reason, fault }, context)
+    }
+  }
+}
+
+function sidesAtFault({ buyer, seller }: Trade, fault: FaultySide): Address[] {
+  return fault === 'both' ? [buyer, seller] : [fault === 'buyer' ? buyer : seller]
+}
+
+type Oldest = Map<Address, Trade>
+
+function isBehind(older: Oldest, trade: Trade): (trader: Address) => boolean {
+  return (trader) => {
+    const oldest = older.get(trader)
+    return oldest !== undefined && byAge(oldest, trade) < 0
+  }
+}
+
+function noteOldest(older: Oldest, trade: Trade): void {
+  for (const trader of [trade.buyer, trade.seller]) {
+    const known = older.get(trader)
+    if (known === undefined || byAge(trade, known) < 0) older.set(trader, trade)
+  }
+}
+
+/** Of each trader the oldest trade that is to be sent, or sent and in no block yet. */
+function oldestUnderWay(state: SettlementState): Oldest {
+  const unmined = new Set<TradeId>()
+  for (const { mined, ended, tradeIds } of state.batches.values()) {
+    if (!mined && !ended) for (const tradeId of tradeIds) unmined.add(tradeId)
+  }
+  const older: Oldest = new Map()
+  for (const { place, setbacks, trade } of state.held.values()) {
+    // One that no side is to blame for may be tried for long, and brings nothing meanwhile.
+    if (setbacks > 0) continue
+    if (place === 'queued' || unmined.has(trade.tradeId)) noteOldest(older, trade)
+  }
+  return older
 }
 
 function isOver(state: SettlementState, { trade }: Held, context: SettlementContext): boolean {
@@ -101,7 +188,7 @@ export function isolate(
   if (tradeIds.length === 0) return
   for (const tradeId of tradeIds) {
     const held = state.held.get(tradeId)
-    if (held !== undefined) held.setbackGas += revert.gasEach ?? 0
+    if (held !== undefined) held.wastedGas += revert.gasEach ?? 0
   }
   context.emit({ type: 'BatchReverts', trades: tradeIds.length, why: revert.words })
   if (SYSTEMIC.has(revert.name)) {
@@ -112,7 +199,9 @@ export function isolate(
   const [first] = tradeIds
   if (tradeIds.length === 1 && first !== undefined) {
     const held = state.held.get(first)
-    if (held !== undefined) setBack(state, held, `Reverted: ${revert.words}`, context)
+    if (held !== undefined) {
+      setBack(state, held, { reason: `Reverted: ${revert.words}`, isRevert: true }, context)
+    }
     return
   }
   const middle = Math.ceil(tradeIds.length / 2)

@@ -17,8 +17,8 @@
  * again. Nothing is dropped before its market has answered: the journal's row of a batch is closed
  * last, and until then a restart tells its end again.
  *
- * A trade that the chain rejects fails alone, with the contract's reason and the side at fault. A
- * batch that reverts as a whole is halved until the trade that does it is alone. A trade that is refused
+ * A batch is simulated first. A trade that would be refused is not sent: with the contract's reason and
+ * the side at fault it fails alone, as does one that the chain refuses after all. A batch that reverts as a whole is halved until the trade that does it is alone. A trade that is refused
  * without a side at fault is tried again, so many times and for so much gas, and then fails too
  * (`setbacks.ts`).
  *
@@ -43,7 +43,7 @@ import { statusOf, watchLag } from './lag.ts'
 import { enqueue, hold, requeue, sendNext } from './queue.ts'
 import { readVanished, settleVanished } from './reorgs.ts'
 import { deliver, end, forget, forgetEnded, heard, isPassing, takeBack } from './reports.ts'
-import { isolate, missMarket, setBack, wait, wakeMarkets } from './setbacks.ts'
+import { isolate, missMarket, refuse, wait, wakeMarkets } from './setbacks.ts'
 import type {
   SettlementContext,
   SettlementEvent,
@@ -53,6 +53,7 @@ import type {
   SettlementState,
 } from './state.ts'
 import { begun, done, failure, pause } from './steps.ts'
+import { satedTakers } from './turns.ts'
 
 /** Trades that one read brings beyond those that are held. */
 const READ_TRADES = 500
@@ -69,6 +70,7 @@ export function newSettlement(rules: SettlementRules, ports: SettlementPorts): S
     ports,
     held: new Map(),
     queue: [],
+    turns: new Set(),
     groups: [],
     batches: new Map(),
     ended: new Map(),
@@ -152,14 +154,15 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
   Submitted(state, { tradeIds, submission }, context) {
     done(state, 'submit')
     const { settled, unripe, unknownMarkets, refused, sent, revert } = submission
+    for (const tradeId of tradeIds) {
+      const held = state.held.get(tradeId)
+      if (held !== undefined) held.untriedUntilMs = 0
+    }
     for (const { tradeId, txHash } of settled)
       end(state, tradeId, { status: 'confirmed', txHash }, context)
     for (const tradeId of unripe) requeue(state, tradeId, context.nowMs + UNRIPE_AGAIN_MS)
     for (const marketId of unknownMarkets) missMarket(state, marketId, context.nowMs)
-    for (const tradeId of refused) {
-      const held = state.held.get(tradeId)
-      if (held?.place === 'sending') setBack(state, held, held.refusal, context)
-    }
+    refuse(state, refused, context)
     const rest: TradeId[] = []
     for (const tradeId of tradeIds) {
       const held = state.held.get(tradeId)
@@ -270,9 +273,11 @@ function readPending(state: SettlementState, context: SettlementContext): void {
   const isNew = state.writtenTold > state.writtenRead
   // A read passes over all that is held, so with much in hand news is gathered for longer.
   const newsMs = Math.min(readEveryMs, READ_GAP_MS + state.held.size)
-  const pauseMs = state.readFull ? 0 : isNew ? newsMs : readEveryMs
+  // With enough to send, it is read on only so that traders who have nothing in hand get their turn.
+  const isEnough = state.queue.length >= 2 * batchMax
+  const pauseMs = state.readFull && !isEnough ? 0 : isNew ? newsMs : readEveryMs
   if (nowMs - state.lastReadMs < pauseMs) return
-  if (state.queue.length >= 2 * batchMax || state.held.size >= SETTLEMENT_HELD_MAX) return
+  if (state.held.size >= SETTLEMENT_HELD_MAX) return
   if (!begun(state, 'read', nowMs)) return
   const ended = [...state.ended.keys()].slice(-ENDED_READ_MAX)
   const upTo = state.writtenTold
@@ -280,6 +285,7 @@ function readPending(state: SettlementState, context: SettlementContext): void {
     state.ports.readPending({
       limit: READ_TRADES,
       exceptMarkets: [...state.unknownMarkets.keys()],
+      exceptTakers: satedTakers(state),
       exceptTrades: [...state.held.keys(), ...ended],
     }),
     (read) => ({ type: 'PendingRead', message: { ...read, upTo } }),

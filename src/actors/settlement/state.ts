@@ -6,9 +6,9 @@ import type {
   SettlementNews,
   Submission,
 } from '#chain/settlement-lane.ts'
-import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
-import type { TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
+import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import type { Context } from '#runtime/actor.ts'
 import type { PendingTrades } from '#store/reads/settlements.ts'
 import type { TradeReport } from '../market/state.ts'
@@ -87,7 +87,10 @@ export type SettlementEvent =
       readonly type: 'TradeEnded'
       readonly status: 'confirmed' | 'failed'
       readonly reason: string
+      readonly fault: FaultySide
       readonly waitedMs: number
+      /** Its share of the gas of transactions in which it did not settle. */
+      readonly wastedGas: number
     }
   | { readonly type: 'BatchVanished'; readonly trades: number }
   | { readonly type: 'BatchReverts'; readonly trades: number; readonly why: string }
@@ -121,6 +124,7 @@ export type SettlementPorts = {
   readonly readPending: (filter: {
     readonly limit: number
     readonly exceptMarkets: readonly MarketId[]
+    readonly exceptTakers: readonly Address[]
     readonly exceptTrades: readonly TradeId[]
   }) => Promise<PendingTrades>
   /** Those of them that are known, in the order in which they were asked for. */
@@ -140,11 +144,13 @@ export type Held = {
   readySinceMs: number
   /** Since when it could have settled. */
   couldSinceMs: number
+  /** Until when its age does not count yet: a first try tells whether it can settle at all. */
+  untriedUntilMs: number
   notBeforeMs: number
-  /** How often it could not settle for a reason that is no side's fault, what that cost, and the last one. */
+  /** How often it could not settle for a reason that is no side's fault. */
   setbacks: number
-  setbackGas: number
-  refusal: string
+  /** Its share of the gas of transactions in which it did not settle. */
+  wastedGas: number
   /** What its market is to hear, one after the other. */
   readonly reports: TradeReport[]
   /** Whether its market takes it for confirmed; then it must hear so if it is not after all. */
@@ -173,6 +179,8 @@ export type SettlementState = {
   readonly ports: SettlementPorts
   readonly held: Map<TradeId, Held>
   readonly queue: TradeId[]
+  /** The takers of queued trades, in the order of their turns. */
+  readonly turns: Set<Address>
   /** Batches to be sent by themselves, before the queue: the halves of one that reverts. */
   readonly groups: TradeId[][]
   readonly batches: Map<string, Batch>

@@ -11,8 +11,12 @@ import type { SettlementProtocol, SettlementState, Step } from './state.ts'
 const PAUSE_MS = 250
 const PAUSE_MS_MAX = 15_000
 
+export function mayBegin(state: SettlementState, step: Step, nowMs: number): boolean {
+  return !state.busy.has(step) && nowMs >= (state.pauses.get(step)?.untilMs ?? 0)
+}
+
 export function begun(state: SettlementState, step: Step, nowMs: number): boolean {
-  if (state.busy.has(step) || nowMs < (state.pauses.get(step)?.untilMs ?? 0)) return false
+  if (!mayBegin(state, step, nowMs)) return false
   state.busy.add(step)
   return true
 }

@@ -61,7 +61,7 @@ const way = {
   sellOrderHash: Type.String(),
   status: Type.String({ description: 'matched, submitted, failed or reverted' }),
   matchedAt: Type.Integer({ description: 'Unix seconds' }),
-  txHash: Type.String({ description: 'Empty until it was submitted' }),
+  txHash: Type.String({ description: 'Empty for one that was never submitted' }),
   attempts: Type.Integer({ description: 'How often it was submitted' }),
 }
 

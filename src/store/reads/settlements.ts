@@ -1,7 +1,7 @@
 /** Trades with their signed orders, as settlement needs them. */
 
-import { type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
-import type { VerifiedOrder } from '#domain/order.ts'
+import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
+import { BUY, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeWithOrders } from '#domain/trade.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
@@ -15,7 +15,7 @@ export type PendingTrades = { readonly trades: readonly TradeWithOrders[]; reado
 
 /**
  * Trades that the chain has not decided about, the oldest first and at most so many, without those of
- * some markets and those that the caller has.
+ * some markets and takers and those that the caller has.
  */
 export async function pendingTradesWithOrders(
   database: Database,
@@ -23,19 +23,22 @@ export async function pendingTradesWithOrders(
     readonly chainId: number
     readonly limit: number
     readonly exceptMarkets?: readonly MarketId[]
+    readonly exceptTakers?: readonly Address[]
     readonly exceptTrades?: readonly TradeId[]
   },
 ): Promise<PendingTrades> {
-  const { chainId, limit, exceptMarkets = [], exceptTrades = [] } = filter
-  const except =
-    exceptMarkets.length === 0 ? '' : `and market_id not in (${exceptMarkets.map(() => '?')})`
+  const { chainId, limit, exceptMarkets = [], exceptTakers = [], exceptTrades = [] } = filter
+  const except = (what: string, list: readonly string[]) =>
+    list.length === 0 ? '' : `and ${what} not in (${list.map(() => '?')})`
+  const taker = `case taker_side when ${BUY} then buyer else seller end`
   // What the caller has is among the oldest, so the read has to reach beyond it.
   const reach = exceptTrades.length + limit
   const rows = await read(database, () =>
     sqlConnection(database).execute<TradeRowRead[]>(
-      `select * from trades where pending = 1 and chain_id = ? ${except}
+      `select * from trades where pending = 1 and chain_id = ?
+        ${except('market_id', exceptMarkets)} ${except(taker, exceptTakers)}
         order by matched_at_ms, seq, fill_index limit ?`,
-      [chainId, ...exceptMarkets.map(bytesOf), reach],
+      [chainId, ...[...exceptMarkets, ...exceptTakers].map(bytesOf), reach],
       'all',
     ),
   )

@@ -74,7 +74,16 @@ export function settlementMeters(
     [0.5, 1, 2, 5, 10, 30, 60, 300, 900],
   )
   const trades = counter('sibyl_settlement_trades_total', 'Trades that were decided', 'status')
-  const failures = counter('sibyl_settlement_failures_total', 'Trades that failed', 'reason')
+  const failures = counter(
+    'sibyl_settlement_failures_total',
+    'Trades that failed, by the reason and the side at fault',
+    'reason',
+    'fault',
+  )
+  const failedGas = counter(
+    'sibyl_settlement_failed_gas_total',
+    'Gas of transactions that was spent on trades that failed, by their share',
+  )
   const transactions = counter(
     'sibyl_settlement_transactions_total',
     'Settlements by end',
@@ -105,8 +114,13 @@ export function settlementMeters(
           break
         case 'TradeEnded':
           trades.inc({ chain, status: said.status })
-          if (said.status === 'confirmed') seconds.observe({ chain }, said.waitedMs / 1_000)
-          else failures.inc({ chain, reason: said.reason.split(':')[0] ?? '' })
+          if (said.status === 'confirmed') {
+            seconds.observe({ chain }, said.waitedMs / 1_000)
+          } else {
+            const { reason, fault, wastedGas } = said
+            failures.inc({ chain, reason: reason.split(':')[0] ?? '', fault })
+            failedGas.inc({ chain }, wastedGas)
+          }
           break
         case 'BatchVanished':
           reorgs.inc({ chain })

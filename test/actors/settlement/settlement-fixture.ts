@@ -19,15 +19,17 @@ import type {
   SettlementRules,
   SettlementState,
 } from '#actors/settlement/state.ts'
+import { takerOf } from '#actors/settlement/turns.ts'
 import type {
   SettlementLane,
   SettlementNews,
   Submission,
   TradeVerdict,
 } from '#chain/settlement-lane.ts'
+import type { RefusedTrade } from '#chain/settlement-trial.ts'
 import { Fault } from '#domain/fault.ts'
 import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } from '#domain/ids.ts'
-import { BUY, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
+import { BUY, SELL, type Side, type VerifiedOrder, YES } from '#domain/order.ts'
 import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 
@@ -121,7 +123,7 @@ export class World {
   /** Why a call with these trades would revert as a whole. */
   reverts: (tradeIds: readonly TradeId[]) => { name: string; words: string } | undefined = () =>
     undefined
-  /** Whether a simulation tells what will be refused. */
+  /** Whether a simulation tells what will be refused; not when it changes until the block. */
   foresees = true
   gasUsed = 100_000
   /** Whether a block is made for whatever is sent. */
@@ -183,6 +185,9 @@ export class World {
       matchedAtMs?: number
       expiresInSec?: number
       permit?: boolean
+      buyer?: Address
+      seller?: Address
+      takerSide?: Side
       known?: Partial<Known>
     } = {},
   ): TradeId {
@@ -210,6 +215,9 @@ export class World {
       buyOrderHash: buy.orderHash,
       sellOrderHash: sell.orderHash,
       size: 1,
+      buyer: wish.buyer ?? traderNumbered(2 * number),
+      seller: wish.seller ?? traderNumbered(2 * number + 1),
+      takerSide: wish.takerSide ?? BUY,
       buy,
       sell,
     } as unknown as TradeWithOrders)
@@ -392,13 +400,14 @@ export class World {
     }
     const ports: SettlementPorts = {
       lane: settlementLane,
-      readPending: call('readPending', ({ limit, exceptMarkets, exceptTrades }) => {
+      readPending: call('readPending', ({ limit, exceptMarkets, exceptTakers, exceptTrades }) => {
         const found = [...this.database]
           .filter(([, { status }]) => status !== 'confirmed' && status !== 'failed')
           .map(([id]) => id)
           .filter(
             (id) => !exceptMarkets.includes(this.trades.get(id)?.marketId ?? ('' as MarketId)),
           )
+          .filter((id) => !exceptTakers.includes(takerOf(this.trades.get(id) as TradeWithOrders)))
           .slice(0, limit + exceptTrades.length)
         const fresh = found.filter((id) => !exceptTrades.includes(id)).slice(0, limit)
         return {
@@ -439,22 +448,23 @@ export class World {
 
   #submit(
     trades: readonly TradeToSettle[],
-    { usedPermits, doubtful }: Parameters<SettlementLane['submit']>[1],
+    { usedPermits }: Parameters<SettlementLane['submit']>[1],
   ): Submission {
     this.submissions.push(trades.map((trade) => trade.tradeId))
     this.permits.push([...usedPermits])
     const settled: { tradeId: TradeId; txHash: string }[] = []
     const unripe: TradeId[] = []
     const unknownMarkets = new Set<MarketId>()
-    const refused: TradeId[] = []
+    const refused: RefusedTrade[] = []
     const rest: TradeId[] = []
     for (const { tradeId: id, tradeKey, marketId, status, attempts } of trades) {
       const txHash = this.settledBy.get(tradeKey)
-      const isAsked = status !== 'matched' || attempts > 0
+      const isAsked = this.foresees || status !== 'matched' || attempts > 0
+      const refusal = this.foresees ? this.refuses(id) : undefined
       if (isAsked && txHash !== undefined && this.unripe.has(id)) unripe.push(id)
       else if (isAsked && txHash !== undefined) settled.push({ tradeId: id, txHash })
       else if (this.unknownMarkets.has(marketId)) unknownMarkets.add(marketId)
-      else if (this.foresees && doubtful.has(id) && this.refuses(id) !== undefined) refused.push(id)
+      else if (refusal !== undefined) refused.push({ tradeId: id, ...refusal })
       else rest.push(id)
     }
     const found = { settled, unripe, unknownMarkets: [...unknownMarkets], refused }
@@ -531,6 +541,10 @@ export class World {
 /** Everything that follows from what has happened happens. */
 export async function turnOver(): Promise<void> {
   for (let turns = 0; turns < 4; turns++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+export function traderNumbered(number: number): Address {
+  return `0x${String(number).padStart(40, '0')}` as Address
 }
 
 export function marketNumbered(number: number): MarketId {

@@ -14,6 +14,7 @@ import {
   marketNumbered,
   type Port,
   type Refusal,
+  traderNumbered,
   turnOver,
   World,
 } from './settlement-fixture.ts'
@@ -207,7 +208,8 @@ describe('settlement sends', () => {
     assertIdle(world.state)
     // A minute later nobody remembers. The contract does, and its market hears nothing new.
     await world.steps(60)
-    assert.equal(world.rows.length, 2)
+    assert.equal(world.submissions.length, 2)
+    assert.equal(world.rows.length, 1, 'what has settled is not sent again')
     assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
     assertIdle(world.state)
   })
@@ -314,26 +316,114 @@ const PANIC = { name: 'Panic', words: 'a panic' }
 
 describe('settlement fails', () => {
   for (const fault of ['buyer', 'seller', 'both'] as const) {
-    it(`a trade alone, with the reason of the chain and its fault: ${fault}`, async () => {
-      const world = new World()
-      const reports: unknown[] = []
-      world.answers = ({ status, reason, fault: side, txHash, size }) => {
-        if (status === 'failed') reports.push({ reason, side, txHash, size })
-        return undefined
-      }
-      const [good, bad] = several(world, 2)
-      assert(good !== undefined && bad !== undefined)
-      world.refuses = (id) => (id === bad ? { reason: 'Refused', fault } : undefined)
-      await world.steps(4)
-      assert.equal(world.status(good), 'confirmed')
-      assert.deepEqual(world.wayOf(bad), ['submitted', 'failed'])
-      assert.deepEqual(reports, [{ reason: 'Refused', side: fault, txHash: hashOf(0), size: 1 }])
-      assert.equal(world.rows.length, 1, 'it is not sent again')
-      assertIdle(world.state)
-    })
+    for (const foresees of [true, false]) {
+      const when = foresees ? 'without a transaction' : 'when only its block tells'
+      it(`a trade alone, ${when}, with the reason of the chain and its fault: ${fault}`, async () => {
+        const world = new World()
+        world.foresees = foresees
+        const reports: unknown[] = []
+        world.answers = ({ status, reason, fault: side, txHash, size }) => {
+          if (status === 'failed') reports.push({ reason, side, txHash, size })
+          return undefined
+        }
+        const [good, bad] = several(world, 2)
+        assert(good !== undefined && bad !== undefined)
+        world.refuses = (id) => (id === bad ? { reason: 'Refused', fault } : undefined)
+        await world.steps(4)
+        assert.equal(world.status(good), 'confirmed')
+        assert.deepEqual(world.wayOf(bad), foresees ? ['failed'] : ['submitted', 'failed'])
+        const txHash = foresees ? '' : hashOf(0)
+        assert.deepEqual(reports, [{ reason: 'Refused', side: fault, txHash, size: 1 }])
+        assert.deepEqual(
+          world.rows.map(({ tradeIds }) => tradeIds),
+          [foresees ? [good] : [good, bad]],
+          'it is not sent again',
+        )
+        const wastedGas = foresees ? 0 : world.gasUsed / 2
+        assert.partialDeepStrictEqual(
+          world.saidOf('TradeEnded').find(({ status }) => status === 'failed'),
+          { reason: 'Refused', fault, wastedGas },
+        )
+        assertIdle(world.state)
+      })
+    }
   }
 
-  it('nothing that is nobody’s fault: it is tried again by itself, less and less often', async () => {
+  it('many at once in one look, and sends nothing for them', async () => {
+    const world = new World()
+    const trades = several(world, 200)
+    world.refuses = () => POOR
+    await world.steps(4)
+    for (const id of trades) assert.deepEqual(world.wayOf(id), ['failed'])
+    assert.equal(world.rows.length, 0)
+    assertIdle(world.state)
+  })
+
+  it('nothing whose funds an older trade of that trader may bring, until that one is mined', async () => {
+    const world = new World()
+    world.automine = false
+    const [maker, reseller, buyer] = [101, 102, 103].map(traderNumbered)
+    assert(maker !== undefined && reseller !== undefined && buyer !== undefined)
+    const bought = world.trade({ seller: maker, buyer: reseller })
+    await world.step()
+    const resold = world.trade({ seller: reseller, buyer })
+    const other = world.trade()
+    world.refuses = (id) => {
+      if (id === other) return POOR
+      const isEmpty = id === resold && !world.settledBy.has(keyOf({ tradeId: bought }))
+      return isEmpty ? { reason: 'InsufficientShares', fault: 'seller' } : undefined
+    }
+    await world.steps(5)
+    assert.deepEqual([world.status(resold), world.status(other)], ['matched', 'failed'])
+    assert.equal(world.rows.length, 1)
+    world.automine = true
+    await world.steps(5)
+    assert.deepEqual([world.status(bought), world.status(resold)], ['confirmed', 'confirmed'])
+    assertIdle(world.state)
+  })
+
+  it('such a trade at last, when what it waited for has settled and brought nothing', async () => {
+    const world = new World()
+    world.automine = false
+    const [a, b, c] = [101, 102, 103].map(traderNumbered)
+    assert(a !== undefined && b !== undefined && c !== undefined)
+    world.trade({ seller: a, buyer: b })
+    await world.step()
+    // The first one waits for what is under way, the second one for the first one.
+    const chain = [world.trade({ seller: b, buyer: c }), world.trade({ seller: c, buyer: b })]
+    world.refuses = (id) =>
+      chain.includes(id) ? { reason: 'BothUnfunded', fault: 'both' } : undefined
+    await world.steps(3)
+    assert.deepEqual(
+      chain.map((id) => world.status(id)),
+      ['matched', 'matched'],
+    )
+    world.automine = true
+    await world.steps(4)
+    for (const id of chain) assert.deepEqual(world.wayOf(id), ['failed'])
+    assert.equal(world.rows.length, 1)
+    assertIdle(world.state)
+  })
+
+  it('nothing because of a trade that is younger, or of one that no side is to blame for', async () => {
+    const world = new World({ inFlightMax: 1 })
+    const [a, b, c] = [101, 102, 103].map(traderNumbered)
+    assert(a !== undefined && b !== undefined && c !== undefined)
+    const setBack = world.trade({ seller: a, buyer: b })
+    const poor = world.trade({ seller: b, buyer: c })
+    const younger = world.trade({ seller: a, buyer: c })
+    world.refuses = (id) => {
+      if (id === setBack) return { reason: 'CollateralRefused', fault: 'none' }
+      return id === poor ? { reason: 'InsufficientShares', fault: 'seller' } : undefined
+    }
+    await world.step()
+    assert.equal(world.status(poor), 'failed')
+    await world.steps(2)
+    assert.equal(world.status(younger), 'confirmed')
+    assert.equal(world.status(setBack), 'matched')
+  })
+
+  it('nothing that is nobody’s fault: it is tried again, less and less often, and not sent', async () => {
     const world = new World()
     const [good, bad] = several(world, 2)
     assert(good !== undefined && bad !== undefined)
@@ -345,21 +435,23 @@ describe('settlement fails', () => {
       if (world.submissions.length > before) triedAtSec.push(second)
     }
     assert.deepEqual(world.submissions.slice(1), Array(triedAtSec.length - 1).fill([bad]))
-    // The first pause begins when its transaction has ended, the others when it is tried.
-    const pauses = triedAtSec.slice(2).map((at, index) => at - (triedAtSec[index + 1] ?? 0))
-    assert.deepEqual(pauses, [4, 8, 16, 32].slice(0, pauses.length))
-    assert(pauses.length >= 3)
-    assert.equal(world.rows.length, 1, 'what would be refused again is not sent')
+    const pauses = triedAtSec.slice(1).map((at, index) => at - (triedAtSec[index] ?? 0))
+    assert.deepEqual(pauses, [2, 4, 8, 16, 32])
+    assert.deepEqual(
+      world.rows.map(({ tradeIds }) => tradeIds),
+      [[good]],
+      'what would be refused is not sent',
+    )
     assert.equal(statusOf(world.state).setBack, 1)
     assert.equal(world.status(good), 'confirmed')
-    assert.equal(world.status(bad), 'submitted')
+    assert.equal(world.status(bad), 'matched')
     world.refuses = () => undefined
     await world.steps(70)
     assert.equal(world.status(bad), 'confirmed')
     assert.equal(statusOf(world.state).setBack, 0)
   })
 
-  it('such a trade in the name of both once it was refused too often, for one transaction', async () => {
+  it('such a trade in the name of both once it was refused too often, for no transaction', async () => {
     const world = new World({ retriesMax: 5 })
     const faults: unknown[] = []
     world.answers = ({ status, fault, txHash }) => {
@@ -369,13 +461,14 @@ describe('settlement fails', () => {
     const id = world.trade()
     world.refuses = () => ({ reason: 'CollateralRefused', fault: 'none' })
     await world.steps(40)
-    assert.equal(world.status(id), 'submitted')
+    assert.equal(world.status(id), 'matched')
     await world.steps(40)
-    assert.deepEqual(world.wayOf(id), ['submitted', 'failed'])
+    assert.deepEqual(world.wayOf(id), ['failed'])
     assert.equal(world.told.at(-1)?.reason, 'CollateralRefused')
     assert.deepEqual(faults, [{ fault: 'both', txHash: '' }])
     assert.equal(world.submissions.length, 6, 'the first and five more')
-    assert.equal(world.rows.length, 1)
+    assert.equal(world.rows.length, 0)
+    assert.partialDeepStrictEqual(world.saidOf('TradeEnded'), [{ fault: 'both', wastedGas: 0 }])
     assertIdle(world.state)
   })
 
@@ -419,7 +512,7 @@ describe('settlement fails', () => {
     const id = world.trade({ expiresInSec: 60 })
     await world.step(60_000)
     await world.step(3_000)
-    assert.equal(world.status(id), 'submitted')
+    assert.equal(world.status(id), 'matched')
     await world.step(3_600_000)
     await world.steps(4)
     assert.deepEqual(world.wayOf(id).at(-1), 'failed')
@@ -435,7 +528,7 @@ describe('settlement fails', () => {
     await world.steps(4)
     assert.equal(world.status(id), 'confirmed')
     assert.equal(world.told.at(-1)?.txHash, '0xother')
-    assert.equal(world.rows.length, 1)
+    assert.equal(world.rows.length, 0)
     assertIdle(world.state)
   })
 
@@ -540,6 +633,7 @@ describe('settlement tells markets', () => {
 
   it('first that it is taken back when a trade fails that had been confirmed', async () => {
     const world = new World()
+    world.foresees = false
     const id = world.trade()
     world.refuses = () => POOR
     world.automine = false
@@ -696,6 +790,7 @@ describe('after a reorg that removes a batch', () => {
 
   it('with a trade that had failed: its nonce is given away, the others go into a new batch', async () => {
     const world = new World()
+    world.foresees = false
     const [good, bad] = several(world, 2)
     assert(good !== undefined && bad !== undefined)
     world.refuses = (id) => (id === bad ? POOR : undefined)
@@ -721,6 +816,7 @@ describe('after a reorg that removes a batch', () => {
 
   it('while nobody was there to see it: what had failed does not settle', async () => {
     const world = new World()
+    world.foresees = false
     const [good, bad] = several(world, 2)
     assert(good !== undefined && bad !== undefined)
     world.refuses = (id) => (id === bad ? POOR : undefined)
@@ -743,6 +839,7 @@ describe('after a reorg that removes a batch', () => {
 describe('after a reorg and a kill', () => {
   it('what settled although it had failed is said', async () => {
     const world = new World()
+    world.foresees = false
     const id = world.trade()
     world.refuses = () => POOR
     world.away.set('acknowledge', AWAY)
@@ -762,6 +859,7 @@ describe('after a reorg and a kill', () => {
 
   it('what had failed is found out from its market where the database does not know yet', async () => {
     const world = new World()
+    world.foresees = false
     const [good, bad] = several(world, 2)
     assert(good !== undefined && bad !== undefined)
     world.refuses = (id) => (id === bad ? POOR : undefined)
@@ -814,6 +912,7 @@ describe('after a reorg and a kill', () => {
 
   it('a trade that is in two transactions fails only if neither settles it', async () => {
     const world = new World()
+    world.foresees = false
     world.automine = false
     const id = world.trade()
     await world.step()
@@ -921,7 +1020,7 @@ describe('settlement is behind', () => {
       id === bad ? { reason: 'CollateralRefused', fault: 'none' } : undefined
     await world.steps(900)
     assert.deepEqual(lags(world), [])
-    assert.equal(world.status(bad), 'submitted')
+    assert.equal(world.status(bad), 'matched')
     const good = world.trade()
     world.away.set('submit', AWAY)
     await world.steps(12)
@@ -932,17 +1031,26 @@ describe('settlement is behind', () => {
     assert.deepEqual(lags(world), [true, false])
   })
 
-  it('not for such a trade after a restart either', async () => {
-    const world = new World({ maxLagMs: 10_000 })
-    const bad = world.trade()
-    world.refuses = () => ({ reason: 'CollateralRefused', fault: 'none' })
-    await world.steps(60)
-    world.kill()
-    await world.steps(60)
-    assert.equal(world.status(bad), 'submitted')
-    assert.deepEqual(lags(world), [])
-    assert.equal(world.rows.length, 2, 'the chain is asked once more why')
-  })
+  for (const foresees of [true, false]) {
+    const how = foresees ? 'was never sent' : 'was sent once'
+    it(`not for such a trade after a restart either, if it ${how}`, async () => {
+      const world = new World({ maxLagMs: 10_000 })
+      world.foresees = foresees
+      const bad = world.trade()
+      world.refuses = () => ({ reason: 'CollateralRefused', fault: 'none' })
+      await world.step()
+      world.foresees = true
+      await world.steps(60)
+      world.kill()
+      world.away.set('submit', AWAY)
+      await world.step()
+      world.away.clear()
+      await world.steps(60)
+      assert.equal(world.status(bad), foresees ? 'matched' : 'submitted')
+      assert.deepEqual(lags(world), [])
+      assert.equal(world.rows.length, foresees ? 0 : 1)
+    })
+  }
 
   it('for what is under way after a restart as before it', async () => {
     const world = new World({ maxLagMs: 10_000 })
@@ -1095,6 +1203,7 @@ class Story {
     world.automine = false
     world.projecting = false
     world.confirmations = random.int(0, 2)
+    world.foresees = random.chance(0.5)
     world.refuses = (id) => this.refusals.get(id)
     world.reverts = (ids) =>
       this.poison !== undefined && ids.includes(this.poison) ? PANIC : undefined

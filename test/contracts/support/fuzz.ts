@@ -3,7 +3,7 @@
  * predicted and compared one by one; around them traders fund, spend, approve, revoke, cancel,
  * permit, split, merge and redeem, strangers try what they may not, and the clock moves.
  *
- * Checked after every transaction: what became of each fill, exactly. Checked every few
+ * Checked after every transaction: what became of each fill, exactly, and that a simulation said so. Checked every few
  * transactions and at the end: every balance, allowance, approval and filled amount; that
  * collateral is neither created nor lost; that no order is filled beyond its size; that the
  * settlement contract holds nothing. Nobody's balance can differ from the model's, which moves
@@ -21,6 +21,7 @@ import {
   toEventSelector,
 } from 'viem'
 import { type HDAccount, sign as signHash } from 'viem/accounts'
+import { refusalsOf } from '#chain/settlement-contract.ts'
 import {
   amount,
   type Expected,
@@ -127,6 +128,13 @@ export async function fuzz(options: {
       return undefined
     }
     return (await chain.request('eth_getTransactionReceipt', [hash])) as Rpc
+  }
+
+  /** What a batch would come to in the next block. */
+  async function simulated(data: Hex): Promise<ReturnType<typeof refusalsOf>> {
+    await chain.request('evm_setNextBlockTimestamp', [numberToHex(now)])
+    const call = { from: owner.address, to: settlement.address, data, gas: GAS }
+    return refusalsOf((await chain.request('eth_call', [call, 'pending'])) as Hex)
   }
 
   /** One call that is not a fill: sends it and asserts that it succeeds exactly if it should. */
@@ -385,8 +393,14 @@ export async function fuzz(options: {
         permits,
       ],
     })
+    const foreseen = await simulated(data)
     const receipt = await send(owner.address, settlement.address, data)
     assert.ok(receipt, `the batch reverted, seed ${options.seed}`)
+    const refusals = expected.map(({ result }) => {
+      if (result.settled) return undefined
+      return { fault: result.fault.toLowerCase(), reason: result.reason }
+    })
+    assert.deepEqual(foreseen, refusals, `seed ${options.seed}`)
     assert.deepEqual(verdictsOf(receipt), expected, `seed ${options.seed}`)
     for (const { result } of expected) {
       report.calls += 1
