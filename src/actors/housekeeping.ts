@@ -39,6 +39,9 @@ export function takeTrouble(thread: MarketThread): string {
   return trouble
 }
 
+/** Faults after which the partition is as it was. */
+const LEAVE_ALL: readonly string[] = ['LOG_SNAPSHOT_FAILED', 'LOG_MERGE_FAILED']
+
 /**
  * Does what markets can go on without. A fault ends it for now, and is kept; it may have taken the
  * partition's file with it, so the file is opened again.
@@ -49,7 +52,8 @@ function attempt(thread: MarketThread, partition: number, work: () => void): voi
     return
   } catch (error) {
     giveUp(thread, error)
-    if ((error as Fault).code === 'LOG_SNAPSHOT_FAILED') return
+    if (LEAVE_ALL.includes((error as Fault).code)) return
+    if (!(error as Fault).retryable) throw error
   }
   try {
     thread.options.log.reopen(partition)

@@ -585,6 +585,7 @@ test('every commit waits for the disk', () => {
     paths,
     upcasters: UPCASTERS,
     form: WHOLE,
+    runs: { filterBytesMax: 0, runOrdersMax: 0 },
     acceptLoss: false,
   })
   try {
