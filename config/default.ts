@@ -41,6 +41,7 @@ export const defaults: Settings = {
     snapshotEvery: 100_000,
   },
   matching: { selfTrade: 'allow' },
+  orders: { expirationDaysMax: 1_830, cancelledPerHourMax: 100_000 },
   risk: {
     funds: 'off',
     minNotional: 0,

@@ -98,6 +98,27 @@ export const matching = Type.Object({
   }),
 })
 
+export const orders = Type.Object({
+  expirationDaysMax: Type.Integer({
+    env: 'SIBYL_ORDER_EXPIRATION_DAYS_MAX',
+    minimum: 1,
+    maximum: 36_500,
+    unit: 'days',
+    description:
+      'How far ahead an order may end: so long a closed one must be remembered. Orders that were ' +
+      'accepted stay as they are.',
+  }),
+  cancelledPerHourMax: Type.Integer({
+    env: 'SIBYL_ORDER_CANCELLED_PER_HOUR_MAX',
+    minimum: 0,
+    maximum: 100_000_000,
+    unit: 'orders',
+    description:
+      'Orders that a trader may place and cancel without a fill in an hour, per market thread, while ' +
+      'limits are on; then new ones get 429, and cancels are taken as ever. 0 counts nothing.',
+  }),
+})
+
 export const verify = Type.Object({
   threads: Type.Integer({
     env: 'SIBYL_VERIFY_THREADS',

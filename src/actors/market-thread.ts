@@ -17,6 +17,7 @@ import { byAge, type OpenOrderPlace, type Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { EventLog, SnapshotMeta, SnapshotWriter } from '#log/event-log.ts'
 import type { Behaviour, Context, Message } from '#runtime/actor.ts'
+import type { CancelQuota } from './cancel-quota.ts'
 import {
   apply,
   bookOptions,
@@ -83,6 +84,8 @@ type MarketThreadOptions = {
   /** A number that no client can guess. */
   readonly seed: number
   readonly snapshotEvery: number
+  /** Left out where limits are off. */
+  readonly cancelQuota?: CancelQuota
   /** How late the database may be, and the chains whose trades wait for it; left out where none does. */
   readonly lag?: {
     readonly maxMs: number
@@ -209,6 +212,10 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     if (thread.crowded.has(hosted.partition)) {
       const full = reject('OVERLOADED', undefined, 'the log remembers as many orders as it can')
       return firstAnswer(hosted.state, message.order, context) ?? full
+    }
+    if (thread.options.cancelQuota?.isSpent(message.order.trader, context.nowMs)) {
+      const spent = reject('CANCEL_QUOTA_SPENT', 'order.trader')
+      return firstAnswer(hosted.state, message.order, context) ?? spent
     }
     return market.PlaceOrder(hosted.state, message, context)
   },

@@ -33,6 +33,9 @@ export const ORDERS_PER_MARKET_MAX = 4_000_000
 /** Open orders of one trader in one market. */
 export const ORDERS_PER_TRADER_MAX = 10_000
 
+/** Traders whose cancels without a fill one market thread counts; of more, the one longest ago is forgotten. */
+export const QUOTA_TRADERS_MAX = 50_000
+
 /** Orders that one relayed cancellation may name; there is one for all orders of a trader too. */
 export const RELAYED_CANCELLATIONS_MAX = 20
 

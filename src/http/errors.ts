@@ -34,6 +34,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
     status: 400,
     sentence: 'expiration must be at least 60 seconds in the future',
   },
+  EXPIRATION_TOO_FAR: { status: 400, sentence: 'expiration is too far in the future' },
   INVALID_SIGNATURE: { status: 400, sentence: 'invalid signature' },
   UNAUTHORIZED_MISSING_HEADER: { status: 401, sentence: 'missing authorization header' },
   UNAUTHORIZED_INVALID_FORMAT: { status: 401, sentence: 'invalid authorization format' },
@@ -64,6 +65,11 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   MARKET_CLOSED: { status: 409, sentence: 'the market takes no more orders' },
   ORDER_CLOSED: { status: 409, sentence: 'the order is not open any more' },
   RATE_LIMITED: { status: 429, sentence: 'too many requests', retryAfterSec: 1 },
+  CANCEL_QUOTA_SPENT: {
+    status: 429,
+    sentence: 'too many orders of this trader were cancelled without a fill within an hour',
+    retryAfterSec: 60,
+  },
   OVERLOADED: {
     status: 503,
     sentence: 'the service is busy, try again shortly',

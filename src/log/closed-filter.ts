@@ -17,7 +17,7 @@ const BITS_PER_ORDER = 12
 const HALVINGS = 3
 
 /** The eight words of an order's hash, as they lie in memory. */
-export type HashWords = Int32Array
+type HashWords = Int32Array
 
 export type FilterSeeds = readonly [number, number]
 

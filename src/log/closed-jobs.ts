@@ -18,7 +18,7 @@ export type MergeAnswer = { readonly number: number } & (
     }
 )
 
-export type ClosedJobs = {
+type ClosedJobs = {
   run(job: MergeJob): Promise<RunMeta | undefined>
   stop(): Promise<void>
 }

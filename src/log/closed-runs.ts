@@ -26,7 +26,7 @@ export type RunsOptions = {
 }
 
 /** Runs that become one, which takes the place of the newest of them. */
-export type RunMerge = {
+type RunMerge = {
   readonly ids: readonly number[]
   /** The newest first. */
   readonly runs: readonly RunMeta[]

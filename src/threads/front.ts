@@ -104,7 +104,14 @@ export function frontThread(data: ThreadData): ThreadParts {
     const { threads, store } = links
     const clock = systemClock
     const gateway = makeGateway(threads, (marketId) => threadOfMarket(marketId, topology), clock)
-    const orders = makeOrderService({ board, gateway, verifier, clock, meter })
+    const orders = makeOrderService({
+      board,
+      gateway,
+      verifier,
+      clock,
+      expirationDaysMax: settings.orders.expirationDaysMax,
+      meter,
+    })
     const opened = openStream(data, {
       ...{ board, gateway, orders, threads, authenticator, limiter, assets, log },
       publish: (topic, text) => void front?.publish(topic, text),

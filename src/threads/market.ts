@@ -5,6 +5,7 @@
  */
 
 import { randomInt } from 'node:crypto'
+import { CancelQuota } from '#actors/cancel-quota.ts'
 import { hasHousework, housekeep, takeTrouble, tidy } from '#actors/housekeeping.ts'
 import { byMarket, commit, marketIdOf, prepare } from '#actors/market-batch.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
@@ -146,6 +147,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       own,
     })
     const maxMs = settings.settlement.maxLagSeconds * 1_000
+    const cancelledMax = settings.limits.enabled ? settings.orders.cancelledPerHourMax : 0
     const chains = new Set(settledChains(settings).map(({ chainId }) => chainId))
     thread = newMarketThread({
       log: events,
@@ -153,6 +155,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       rules: { selfTrade: settings.matching.selfTrade },
       seed: randomInt(2 ** 31),
       snapshotEvery: settings.markets.snapshotEvery,
+      ...(cancelledMax === 0 ? {} : { cancelQuota: new CancelQuota(cancelledMax) }),
       ...(maxMs === 0 ? {} : { lag: { maxMs, chains } }),
     })
     // The clock of a market never goes back, not even when the machine's does between two starts.

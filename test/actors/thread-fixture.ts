@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import type { CancelQuota } from '#actors/cancel-quota.ts'
 import { housekeep, tidy } from '#actors/housekeeping.ts'
 import { commit, prepare } from '#actors/market-batch.ts'
 import {
@@ -40,6 +41,7 @@ export type HostOptions = Partial<SqliteLogOptions> & {
   readonly pins?: Readonly<Record<string, number>>
   /** How late the database may be, for markets of every chain. */
   readonly lagMsMax?: number
+  readonly cancelQuota?: CancelQuota
 }
 
 /** Runs a test with a data folder that is gone afterwards. */
@@ -82,6 +84,7 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
     ordersMax: 100_000,
     seed: 7,
     snapshotEvery,
+    ...(options.cancelQuota === undefined ? {} : { cancelQuota: options.cancelQuota }),
     ...(lagMsMax === undefined ? {} : { lag: { maxMs: lagMsMax, chains: { has: () => true } } }),
   })
   let nowMs = fromMs

@@ -60,7 +60,13 @@ test('while a market thread is away, a market that is not here may exist', async
   ] as const) {
     const board = boardOf({ current })
     const gateway = gatewayOf(reject('INTERNAL'))
-    const service = makeOrderService({ board, gateway, verifier: verifierOf(), clock: systemClock })
+    const service = makeOrderService({
+      board,
+      gateway,
+      verifier: verifierOf(),
+      clock: systemClock,
+      expirationDaysMax: 366,
+    })
     assert.equal(codeOf(await service.place(unknown, later())), code)
     const check = await service.check(unknown)
     if (current) assert.ok(!isRejection(check) && check.errors[0]?.rejected === code)
@@ -82,7 +88,13 @@ test('a list of markets waits until every thread has told its own', async () => 
 test('a verify pool that is too busy says nothing about the order', async () => {
   const verifier = verifierOf(reject('OVERLOADED'))
   const gateway = gatewayOf(reject('INTERNAL'))
-  const service = makeOrderService({ board: boardOf(), gateway, verifier, clock: systemClock })
+  const service = makeOrderService({
+    board: boardOf(),
+    gateway,
+    verifier,
+    clock: systemClock,
+    expirationDaysMax: 366,
+  })
   const submission = await submissionTo(market.id)
   assert.equal(codeOf(await service.place(structuredClone(submission), later())), 'OVERLOADED')
   assert.equal(codeOf(await service.check(structuredClone(submission))), 'OVERLOADED')
@@ -92,7 +104,13 @@ test('a market that is over and gone from its thread is closed, not unknown', as
   const gateway = gatewayOf(reject('MARKET_NOT_FOUND'))
   const place = async (closed: boolean) => {
     const board = boardOf({ closed })
-    const service = makeOrderService({ board, gateway, verifier: verifierOf(), clock: systemClock })
+    const service = makeOrderService({
+      board,
+      gateway,
+      verifier: verifierOf(),
+      clock: systemClock,
+      expirationDaysMax: 366,
+    })
     return codeOf(await service.place(await submissionTo(market.id), later()))
   }
   assert.equal(await place(true), 'MARKET_CLOSED')

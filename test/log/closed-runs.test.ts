@@ -126,6 +126,7 @@ test('whatever is closed, opened and closed again is known as it is, through run
     }
     await settle(partition, nowSec)
     check(partition, known, nowSec)
+    await partition.endSnapshots()
     assert(runFiles().length > 0 && runFiles().length < 12, `${runFiles().length} runs`)
     partition = reopened(partition)
     partition.forgetClosed(nowSec, 1_000)

@@ -72,16 +72,18 @@ export function makeOrderService(ports: {
   readonly gateway: Pick<MarketGateway, 'place'>
   readonly verifier: OrderVerifier
   readonly clock: Clock
+  /** How far ahead an order may end. */
+  readonly expirationDaysMax: number
   /** Told how long each verification took. */
   readonly meter?: StageMeter
 }): OrderService {
-  const { board, gateway, verifier, clock, meter } = ports
+  const { board, gateway, verifier, clock, expirationDaysMax, meter } = ports
 
   const nowSec = () => Math.floor(clock.nowMs() / 1_000)
 
   /** Everything that can be said without a signature. */
   function flawsOf(submission: OrderSubmission): Rejection[] {
-    const flaws = orderFlaws(orderOf(submission), nowSec())
+    const flaws = orderFlaws(orderOf(submission), nowSec(), expirationDaysMax)
     const { permitSignature } = submission
     if (permitSignature !== undefined) {
       const short = permitFlaw(orderOf(submission), permitSignature.value)
