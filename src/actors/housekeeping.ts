@@ -6,6 +6,7 @@
 
 import { giveBack } from '#book/snapshot.ts'
 import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
 import { OUTCOMES } from '#domain/order.ts'
 import { headChunk, OUTCOME_MARKS } from './market/snapshot.ts'
 import { goAway, type Hosted, type MarketThread, type SnapshotJob } from './market-thread.ts'
@@ -41,6 +42,13 @@ export function takeTrouble(thread: MarketThread): string {
 
 /** Faults after which the partition is as it was. */
 const LEAVE_ALL: readonly string[] = ['LOG_SNAPSHOT_FAILED', 'LOG_MERGE_FAILED']
+
+/** What has been unloaded since the last time. */
+export function takeGone(thread: MarketThread): readonly MarketId[] {
+  const { gone } = thread
+  thread.gone = []
+  return gone
+}
 
 /**
  * Does what markets can go on without. A fault ends it for now, and is kept; it may have taken the
@@ -218,6 +226,7 @@ function unload(thread: MarketThread, partition: number): void {
       log.retireMarket(partition, marketId)
       thread.markets.delete(marketId)
       thread.due.delete(marketId)
+      thread.gone.push(marketId)
       if (++unloaded === UNLOAD_STEP) return
     }
   }

@@ -74,6 +74,8 @@ export type MarketFollowerProtocol = {
   MarketEvents: { takes: { rows: readonly Uint8Array[] }; answers: undefined }
   /** The thread went back to what its log holds; what was told before may not be true any more. */
   MarketsReloaded: { takes: { views: readonly MarketView[] }; answers: undefined }
+  /** They are over, the database has all of them, and they are not here any more. */
+  MarketsGone: { takes: { marketIds: readonly MarketId[] }; answers: undefined }
 }
 
 type MarketThreadOptions = {
@@ -138,6 +140,8 @@ export type MarketThread = {
   readonly away: Map<number, string>
   /** What last went wrong with a snapshot or a truncation, until `takeTrouble`. Markets go on. */
   trouble: string
+  /** Markets that were unloaded, until `takeGone`. */
+  gone: MarketId[]
   committing: boolean
   job: SnapshotJob | undefined
   /** Markets that have said enough to deserve a new snapshot. */
@@ -161,6 +165,7 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
     crowded: new Set(),
     away: new Map(),
     trouble: '',
+    gone: [],
     committing: false,
     job: undefined,
     due: new Set(),

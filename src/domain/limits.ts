@@ -27,6 +27,9 @@ export const COMMIT_COMMANDS_MAX = 4_096
 /** Markets that one exchange holds open at once. */
 export const MARKETS_OPEN_MAX = 100_000
 
+/** Markets that are over and gone, and that a front still tells from those that never were. */
+export const MARKETS_GONE_KNOWN_MAX = 10_000
+
 /** Orders that rest in one market at once, both outcomes together. */
 export const ORDERS_PER_MARKET_MAX = 4_000_000
 

@@ -294,6 +294,7 @@ export class Partition<Event extends LogEvent> {
 
   sweep(limit: number): number {
     const file = this.#file()
+    this.#reading(() => file.trades.check(limit, file.state.trades))
     if (!file.trades.hasOrphans) return 0
     let swept = 0
     let finished: MarketId[] = []
@@ -326,6 +327,7 @@ export class Partition<Event extends LogEvent> {
       file.state = state
     } catch (error) {
       if (committing || !rollBack(file.db)) this.#close(file)
+      file.trades.checkAnew()
       throw sqliteFault('LOG_WRITE_FAILED', this.#options.paths.database, error)
     }
     this.#wrote(file, 0)

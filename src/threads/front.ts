@@ -72,6 +72,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     {
       followed: (shown, event) => hub?.followed(shown, event),
       loaded: (shown, missed) => hub?.loaded(shown, missed),
+      forgotten: (marketId) => hub?.forgotten(marketId),
     },
   )
   const sse = makeSseHub(settings.sse, systemClock)

@@ -6,7 +6,7 @@
 
 import { randomInt } from 'node:crypto'
 import { CancelQuota } from '#actors/cancel-quota.ts'
-import { hasHousework, housekeep, takeTrouble, tidy } from '#actors/housekeeping.ts'
+import { hasHousework, housekeep, takeGone, takeTrouble, tidy } from '#actors/housekeeping.ts'
 import { byMarket, commit, marketIdOf, prepare } from '#actors/market-batch.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
 import {
@@ -175,6 +175,10 @@ export function marketThread(data: ThreadData): ThreadParts {
       for (const partition of thread.away.keys()) reload(partition)
       orphans.retry()
       tidy(thread)
+      const gone = takeGone(thread)
+      if (gone.length > 0) {
+        for (const reader of readers) reader.tell('MarketsGone', { marketIds: gone })
+      }
       for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
         log.error(news, behind ? 'the database is behind the log' : 'the database caught up')
       }

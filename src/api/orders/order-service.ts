@@ -94,16 +94,19 @@ export function makeOrderService(ports: {
       }
     }
     if (!board.markets.has(orderOf(submission).marketId)) {
-      flaws.push(
-        board.isCurrent() ? reject('MARKET_NOT_FOUND', 'order.marketId') : reject('OVERLOADED'),
-      )
+      flaws.push(missing(orderOf(submission).marketId))
     }
     return flaws
   }
 
+  function missing(marketId: MarketId): Rejection {
+    if (board.isGone(marketId)) return reject('MARKET_CLOSED', 'order.marketId')
+    return board.isCurrent() ? reject('MARKET_NOT_FOUND', 'order.marketId') : reject('OVERLOADED')
+  }
+
   function isOver(marketId: MarketId): boolean {
     const shown = board.markets.get(marketId)
-    if (shown === undefined) return false
+    if (shown === undefined) return board.isGone(marketId)
     return shown.closed !== undefined || shown.market.expiration <= nowSec()
   }
 
