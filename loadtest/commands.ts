@@ -105,6 +105,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'loadtest/stream-soak.ts',
       about: 'clients that reconnect all the time: no gap goes unnoticed, memory stays flat',
     },
+    year: {
+      file: 'loadtest/year-soak.ts',
+      about: 'a year of quick markets in simulated time: memory and start stay flat [markets]',
+    },
     'quick-days': {
       file: 'test/actors/quick-markets/quick-day-run.ts',
       about: 'days of quick markets on a simulated clock [days [seed [hours]]]',
