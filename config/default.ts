@@ -30,7 +30,7 @@ export const defaults: Settings = {
     registrationCost: 100,
     connectionCost: 10,
   },
-  data: { dir: 'data' },
+  data: { dir: 'data', freeMiBMin: 256 },
   clock: { jumpSeconds: 60, confirmSeconds: 300 },
   database: { url: '', queryThreads: 1 },
   markets: {

@@ -17,6 +17,15 @@ export const data = Type.Object({
     minLength: 1,
     description: 'The folder of the event log and of the SQLite database.',
   }),
+  freeMiBMin: Type.Integer({
+    env: 'SIBYL_DATA_FREE_MIB_MIN',
+    minimum: 1,
+    maximum: 1_000_000,
+    unit: 'MiB',
+    description:
+      'With less room than this on the disk of the log, only cancels are taken; new orders get 503 ' +
+      'until there is more. Each market thread keeps a file of 4 MiB for the last need.',
+  }),
 })
 
 export const clock = Type.Object({

@@ -29,8 +29,10 @@ export function housekeep(thread: MarketThread): boolean {
   return hasHousework(thread)
 }
 
-export function hasHousework({ job, due, truncatable, forgettable }: MarketThread): boolean {
-  return job !== undefined || due.size > 0 || truncatable.size > 0 || forgettable.size > 0
+export function hasHousework(thread: MarketThread): boolean {
+  const { job, due, truncatable, forgettable } = thread
+  const hasDue = due.size > 0 && thread.options.room?.isFull !== true
+  return job !== undefined || hasDue || truncatable.size > 0 || forgettable.size > 0
 }
 
 /** What goes wrong is kept until the caller takes it, to tell it. */
@@ -93,7 +95,7 @@ function nextStep(thread: MarketThread): Step | undefined {
   if (job !== undefined) {
     return { partition: job.hosted.partition, step: () => stepSnapshot(thread, job) }
   }
-  for (const marketId of due) {
+  for (const marketId of thread.options.room?.isFull === true ? [] : due) {
     due.delete(marketId)
     const hosted = thread.markets.get(marketId)
     if (hosted === undefined) continue

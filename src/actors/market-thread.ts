@@ -88,6 +88,8 @@ type MarketThreadOptions = {
   readonly snapshotEvery: number
   /** Left out where limits are off. */
   readonly cancelQuota?: CancelQuota
+  /** While the disk is full there are no new orders and markets; cancels and reports have room. */
+  readonly room?: { readonly isFull: boolean }
   /** How late the database may be, and the chains whose trades wait for it; left out where none does. */
   readonly lag?: {
     readonly maxMs: number
@@ -205,6 +207,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
       if (!thread.options.log.owned.includes(partition)) return reject('MARKET_NOT_FOUND')
       // A market that is over may have been here before, and its history may be gone.
       if (opened.expiration <= Math.floor(context.nowMs / 1_000)) return reject('MARKET_CLOSED')
+      if (thread.options.room?.isFull === true) return reject('STORAGE_FULL')
       if (thread.markets.size >= MARKETS_OPEN_MAX) return reject('OVERLOADED')
       hosted = host(thread, opened, partition)
     }
@@ -217,6 +220,9 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     if (thread.crowded.has(hosted.partition)) {
       const full = reject('OVERLOADED', undefined, 'the log remembers as many orders as it can')
       return firstAnswer(hosted.state, message.order, context) ?? full
+    }
+    if (thread.options.room?.isFull === true) {
+      return firstAnswer(hosted.state, message.order, context) ?? reject('STORAGE_FULL')
     }
     if (thread.options.cancelQuota?.isSpent(message.order.trader, context.nowMs)) {
       const spent = reject('CANCEL_QUOTA_SPENT', 'order.trader')

@@ -85,6 +85,11 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
     sentence: 'settlement is behind: only cancels are taken for now',
     retryAfterSec: 5,
   },
+  STORAGE_FULL: {
+    status: 503,
+    sentence: 'the disk of the exchange is full: only cancels are taken for now',
+    retryAfterSec: 5,
+  },
   PRICE_UNAVAILABLE: {
     status: 503,
     sentence: 'no provider has told a price of this asset yet',

@@ -5,6 +5,7 @@
  */
 
 import { randomInt } from 'node:crypto'
+import { join } from 'node:path'
 import { CancelQuota } from '#actors/cancel-quota.ts'
 import { hasHousework, housekeep, takeGone, takeTrouble, tidy } from '#actors/housekeeping.ts'
 import { byMarket, commit, marketIdOf, prepare } from '#actors/market-batch.ts'
@@ -31,6 +32,7 @@ import { type MarketId, toAddress } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
+import { type DiskRoom, isDiskFull, openDiskRoom } from '#log/disk-room.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
@@ -44,6 +46,10 @@ import { marketMeters } from './meters/market.ts'
 /** How often expired orders are looked for, and how often what is long past. */
 const EXPIRE_EVERY_MS = 250
 const TIDY_EVERY_MS = 1_000
+/** While the disk is full, a partition that cannot be opened is tried again after so many of these. */
+const RELOAD_FULL_TURNS = 10
+/** What each market thread keeps for cancels on a disk without room. */
+const RESERVE_BYTES = 4 * 1024 * 1024
 /** Between two steps of housekeeping: most of the time belongs to the markets. */
 const HOUSEKEEPING_PAUSE_MS = 2
 
@@ -60,6 +66,7 @@ export function marketThread(data: ThreadData): ThreadParts {
 
   let events: EventLog<MarketEvent>
   let thread: MarketThread
+  let room: DiskRoom
   /** By partition. */
   const hosts = new Map<number, Served>()
   /** Every thread that speaks to this one; of them, those that follow its events. */
@@ -146,6 +153,13 @@ export function marketThread(data: ThreadData): ThreadParts {
       partitions: topology.partitions,
       own,
     })
+    room = openDiskRoom({
+      folder: join(settings.data.dir, 'log'),
+      name: `reserve-${index}`,
+      reserveBytes: RESERVE_BYTES,
+      freeBytesMin: settings.data.freeMiBMin * 1024 * 1024,
+    })
+    if (room.isFull) log.error({}, 'the disk is nearly full: only cancels are taken')
     const maxMs = settings.settlement.maxLagSeconds * 1_000
     const cancelledMax = settings.limits.enabled ? settings.orders.cancelledPerHourMax : 0
     const chains = new Set(settledChains(settings).map(({ chainId }) => chainId))
@@ -155,6 +169,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       rules: { selfTrade: settings.matching.selfTrade },
       seed: randomInt(2 ** 31),
       snapshotEvery: settings.markets.snapshotEvery,
+      room,
       ...(cancelledMax === 0 ? {} : { cancelQuota: new CancelQuota(cancelledMax) }),
       ...(maxMs === 0 ? {} : { lag: { maxMs, chains } }),
     })
@@ -171,8 +186,16 @@ export function marketThread(data: ThreadData): ThreadParts {
       }
       wakeHousekeeping()
     })
+    let turns = 0
     kit.every(TIDY_EVERY_MS, () => {
-      for (const partition of thread.away.keys()) reload(partition)
+      if (room.look()) {
+        if (room.isFull) log.error({}, 'the disk is nearly full: only cancels are taken')
+        else log.warn({}, 'there is room on the disk again')
+      }
+      // A full disk does not get roomier by being asked again and again.
+      if (!room.isFull || ++turns % RELOAD_FULL_TURNS === 0) {
+        for (const partition of thread.away.keys()) reload(partition)
+      }
       orphans.retry()
       tidy(thread)
       const gone = takeGone(thread)
@@ -211,6 +234,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       },
       recover: (error) => {
         log.error({ err: error, partition }, 'an append failed; going back to what the log holds')
+        if (isDiskFull(error)) room.spend()
         reload(partition)
         return reject('OUTCOME_UNKNOWN')
       },
@@ -222,6 +246,10 @@ export function marketThread(data: ThreadData): ThreadParts {
       },
       observe: meters.handled,
     })
+  }
+
+  function fullness(): string[] {
+    return room.isFull ? ['the disk is nearly full: only cancels are taken'] : []
   }
 
   function lateness(): string[] {
@@ -270,7 +298,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       // Every other thread gives commands, and follows nothing.
       else if (frontNames.has(peer)) readers.add(channel)
     },
-    health: () => [...thread.away.values(), ...lateness()].join('; '),
+    health: () => [...thread.away.values(), ...lateness(), ...fullness()].join('; '),
     metrics: kit.metrics,
     drain: drained,
     async stop() {

@@ -42,6 +42,7 @@ export type HostOptions = Partial<SqliteLogOptions> & {
   /** How late the database may be, for markets of every chain. */
   readonly lagMsMax?: number
   readonly cancelQuota?: CancelQuota
+  readonly room?: { readonly isFull: boolean }
 }
 
 /** Runs a test with a data folder that is gone afterwards. */
@@ -84,6 +85,7 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
     ordersMax: 100_000,
     seed: 7,
     snapshotEvery,
+    ...(options.room === undefined ? {} : { room: options.room }),
     ...(options.cancelQuota === undefined ? {} : { cancelQuota: options.cancelQuota }),
     ...(lagMsMax === undefined ? {} : { lag: { maxMs: lagMsMax, chains: { has: () => true } } }),
   })

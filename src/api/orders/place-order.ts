@@ -39,6 +39,7 @@ export function placeOrder(service: OrderService): AnswerRoute {
       'RATE_LIMITED',
       'CANCEL_QUOTA_SPENT',
       'OVERLOADED',
+      'STORAGE_FULL',
       'OUTCOME_UNKNOWN',
     ],
     shownErrors: ORDER_REJECTIONS,
