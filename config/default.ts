@@ -34,7 +34,7 @@ export const defaults: Settings = {
     registrationCost: 100,
     connectionCost: 10,
   },
-  data: { dir: 'data' },
+  data: { dir: 'data', freeMiBMin: 256 },
   clock: { jumpSeconds: 60, confirmSeconds: 300 },
   database: { url: '', queryThreads: 1, longReadsMax: 64 },
   markets: {
@@ -45,6 +45,7 @@ export const defaults: Settings = {
     snapshotEvery: 100_000,
   },
   matching: { selfTrade: 'allow' },
+  orders: { expirationDaysMax: 1_830, cancelledPerHourMax: 100_000 },
   risk: {
     funds: 'off',
     threads: 0,

@@ -118,6 +118,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'loadtest/ghost-attack.ts',
       about: 'empty wallets that buy all that is offered [--funds off|reserve --wallets --minutes]',
     },
+    year: {
+      file: 'loadtest/year-soak.ts',
+      about: 'a year of quick markets in simulated time: memory and start stay flat [markets]',
+    },
     'quick-days': {
       file: 'test/actors/quick-markets/quick-day-run.ts',
       about: 'days of quick markets on a simulated clock [days [seed [hours]]]',

@@ -151,6 +151,7 @@ function textsOf(count: number): string[] {
   const listener: BoardListener = {
     followed: (shown, event) => channels.followed(shown, event),
     loaded: () => undefined,
+    forgotten: () => undefined,
   }
   const board = makeBoard({ isWhole: () => true, isCurrent: () => true }, listener)
   const channels = makeChannels<object>({

@@ -17,6 +17,15 @@ export const data = Type.Object({
     minLength: 1,
     description: 'The folder of the event log and of the SQLite database.',
   }),
+  freeMiBMin: Type.Integer({
+    env: 'SIBYL_DATA_FREE_MIB_MIN',
+    minimum: 1,
+    maximum: 1_000_000,
+    unit: 'MiB',
+    description:
+      'With less room than this on the disk of the log, only cancels are taken; new orders get 503 ' +
+      'until there is more. Each market thread keeps a file of 4 MiB for the last need.',
+  }),
 })
 
 export const clock = Type.Object({
@@ -104,6 +113,27 @@ export const matching = Type.Object({
   selfTrade: Type.Enum(['allow', 'cancel-resting'], {
     env: 'SIBYL_SELF_TRADE',
     description: 'What happens when an order meets one of the same trader.',
+  }),
+})
+
+export const orders = Type.Object({
+  expirationDaysMax: Type.Integer({
+    env: 'SIBYL_ORDER_EXPIRATION_DAYS_MAX',
+    minimum: 1,
+    maximum: 36_500,
+    unit: 'days',
+    description:
+      'How far ahead an order may end: so long a closed one must be remembered. Orders that were ' +
+      'accepted stay as they are.',
+  }),
+  cancelledPerHourMax: Type.Integer({
+    env: 'SIBYL_ORDER_CANCELLED_PER_HOUR_MAX',
+    minimum: 0,
+    maximum: 100_000_000,
+    unit: 'orders',
+    description:
+      'Orders that a trader may place and cancel without a fill in an hour, per market thread, while ' +
+      'limits are on; then new ones get 429, and cancels are taken as ever. 0 counts nothing.',
   }),
 })
 

@@ -6,6 +6,7 @@
 
 import { giveBack } from '#book/snapshot.ts'
 import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
 import { OUTCOMES } from '#domain/order.ts'
 import { headChunk, OUTCOME_MARKS, PENDING_ROWS_MAX, pendingChunk } from './market/snapshot.ts'
 import { goAway, type Hosted, type MarketThread, type SnapshotJob } from './market-thread.ts'
@@ -28,8 +29,10 @@ export function housekeep(thread: MarketThread): boolean {
   return hasHousework(thread)
 }
 
-export function hasHousework({ job, due, truncatable, forgettable }: MarketThread): boolean {
-  return job !== undefined || due.size > 0 || truncatable.size > 0 || forgettable.size > 0
+export function hasHousework(thread: MarketThread): boolean {
+  const { job, due, truncatable, forgettable } = thread
+  const hasDue = due.size > 0 && thread.options.room?.isFull !== true
+  return job !== undefined || hasDue || truncatable.size > 0 || forgettable.size > 0
 }
 
 /** What goes wrong is kept until the caller takes it, to tell it. */
@@ -37,6 +40,16 @@ export function takeTrouble(thread: MarketThread): string {
   const { trouble } = thread
   thread.trouble = ''
   return trouble
+}
+
+/** Faults after which the partition is as it was. */
+const LEAVE_ALL: readonly string[] = ['LOG_SNAPSHOT_FAILED', 'LOG_MERGE_FAILED']
+
+/** What has been unloaded since the last time. */
+export function takeGone(thread: MarketThread): readonly MarketId[] {
+  const { gone } = thread
+  thread.gone = []
+  return gone
 }
 
 /**
@@ -49,7 +62,8 @@ function attempt(thread: MarketThread, partition: number, work: () => void): voi
     return
   } catch (error) {
     giveUp(thread, error)
-    if ((error as Fault).code === 'LOG_SNAPSHOT_FAILED') return
+    if (LEAVE_ALL.includes((error as Fault).code)) return
+    if (!(error as Fault).retryable) throw error
   }
   try {
     thread.options.log.reopen(partition)
@@ -81,7 +95,7 @@ function nextStep(thread: MarketThread): Step | undefined {
   if (job !== undefined) {
     return { partition: job.hosted.partition, step: () => stepSnapshot(thread, job) }
   }
-  for (const marketId of due) {
+  for (const marketId of thread.options.room?.isFull === true ? [] : due) {
     due.delete(marketId)
     const hosted = thread.markets.get(marketId)
     if (hosted === undefined) continue
@@ -218,6 +232,7 @@ function unload(thread: MarketThread, partition: number): void {
       log.retireMarket(partition, marketId)
       thread.markets.delete(marketId)
       thread.due.delete(marketId)
+      thread.gone.push(marketId)
       if (++unloaded === UNLOAD_STEP) return
     }
   }

@@ -133,6 +133,7 @@ export function commit(
     }
     batch.events.push(event)
     remember(thread.recall, batch, event)
+    thread.options.cancelQuota?.note(event, nowMs)
     hosted.eventsSinceSnapshot++
     if (hosted.eventsSinceSnapshot >= thread.options.snapshotEvery) thread.due.add(event.marketId)
   }

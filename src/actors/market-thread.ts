@@ -17,6 +17,7 @@ import { byAge, type OpenOrderPlace, type Outcome } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { EventLog, SnapshotMeta, SnapshotWriter } from '#log/event-log.ts'
 import type { Behaviour, Context, Message } from '#runtime/actor.ts'
+import type { CancelQuota } from './cancel-quota.ts'
 import {
   apply,
   bookOptions,
@@ -82,6 +83,8 @@ export type MarketFollowerProtocol = {
   MarketEvents: { takes: { rows: readonly Uint8Array[] }; answers: undefined }
   /** The thread went back to what its log holds; what was told before may not be true any more. */
   MarketsReloaded: { takes: { views: readonly MarketView[] }; answers: undefined }
+  /** They are over, the database has all of them, and they are not here any more. */
+  MarketsGone: { takes: { marketIds: readonly MarketId[] }; answers: undefined }
 }
 
 type MarketThreadOptions = {
@@ -92,6 +95,10 @@ type MarketThreadOptions = {
   /** A number that no client can guess. */
   readonly seed: number
   readonly snapshotEvery: number
+  /** Left out where limits are off. */
+  readonly cancelQuota?: CancelQuota
+  /** While the disk is full there are no new orders and markets; cancels and reports have room. */
+  readonly room?: { readonly isFull: boolean }
   /** How late the database may be, and the chains whose trades wait for it; left out where none does. */
   readonly lag?: {
     readonly maxMs: number
@@ -148,6 +155,8 @@ export type MarketThread = {
   readonly away: Map<number, string>
   /** What last went wrong with a snapshot or a truncation, until `takeTrouble`. Markets go on. */
   trouble: string
+  /** Markets that were unloaded, until `takeGone`. */
+  gone: MarketId[]
   committing: boolean
   job: SnapshotJob | undefined
   /** Markets that have said enough to deserve a new snapshot. */
@@ -172,6 +181,7 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
     crowded: new Set(),
     away: new Map(),
     trouble: '',
+    gone: [],
     committing: false,
     job: undefined,
     due: new Set(),
@@ -211,6 +221,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
       if (!thread.options.log.owned.includes(partition)) return reject('MARKET_NOT_FOUND')
       // A market that is over may have been here before, and its history may be gone.
       if (opened.expiration <= Math.floor(context.nowMs / 1_000)) return reject('MARKET_CLOSED')
+      if (thread.options.room?.isFull === true) return reject('STORAGE_FULL')
       if (thread.markets.size >= MARKETS_OPEN_MAX) return reject('OVERLOADED')
       hosted = host(thread, opened, partition)
     }
@@ -223,6 +234,13 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     if (thread.crowded.has(hosted.partition)) {
       const full = reject('OVERLOADED', undefined, 'the log remembers as many orders as it can')
       return firstAnswer(hosted.state, message.order, context) ?? full
+    }
+    if (thread.options.room?.isFull === true) {
+      return firstAnswer(hosted.state, message.order, context) ?? reject('STORAGE_FULL')
+    }
+    if (thread.options.cancelQuota?.isSpent(message.order.trader, context.nowMs)) {
+      const spent = reject('CANCEL_QUOTA_SPENT', 'order.trader')
+      return firstAnswer(hosted.state, message.order, context) ?? spent
     }
     return market.PlaceOrder(hosted.state, message, context)
   },

@@ -3,6 +3,7 @@
 import {
   decodeFunctionResult,
   encodeAbiParameters,
+  encodeFunctionData,
   type Hex,
   hexToBytes,
   keccak256,
@@ -148,6 +149,8 @@ export type SettlementContract = {
     permits: readonly SettlementPermit[],
   ): Call
   isSettled(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Promise<boolean>
+  /** The same as a call, to be asked with others. */
+  isSettledCall(tradeKey: string, buyHash: OrderHash, sellHash: OrderHash): Call
   /** The same for many trades, all as of one block: the newest, or the one named. */
   areSettled(
     trades: readonly { tradeKey: string; buyHash: OrderHash; sellHash: OrderHash }[],
@@ -213,6 +216,14 @@ export function settlementContract(client: ChainClient, address: Address): Settl
           args: [tradeKey as Hex, buyHash as Hex, sellHash as Hex],
         }),
       ),
+    isSettledCall: (tradeKey, buyHash, sellHash) => ({
+      to: address,
+      data: encodeFunctionData({
+        abi: settlementAbi,
+        functionName: 'isSettled',
+        args: [tradeKey as Hex, buyHash as Hex, sellHash as Hex],
+      }),
+    }),
     async areSettled(trades, blockNumber) {
       // Pinned to one block, so that the answers belong together whichever node gives them.
       const at = BigInt(blockNumber ?? (await asked(viem.getBlockNumber())))

@@ -27,11 +27,17 @@ export const COMMIT_COMMANDS_MAX = 4_096
 /** Markets that one exchange holds open at once. */
 export const MARKETS_OPEN_MAX = 100_000
 
+/** Markets that are over and gone, and that a front still tells from those that never were. */
+export const MARKETS_GONE_KNOWN_MAX = 10_000
+
 /** Orders that rest in one market at once, both outcomes together. */
 export const ORDERS_PER_MARKET_MAX = 4_000_000
 
 /** Open orders of one trader in one market. */
 export const ORDERS_PER_TRADER_MAX = 10_000
+
+/** Traders whose cancels without a fill one market thread counts; of more, the one longest ago is forgotten. */
+export const QUOTA_TRADERS_MAX = 50_000
 
 /** Orders that one relayed cancellation may name; there is one for all orders of a trader too. */
 export const RELAYED_CANCELLATIONS_MAX = 20

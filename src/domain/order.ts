@@ -59,8 +59,17 @@ export function expiresAtSec(expiration: Uint64): number {
     : Math.min(Number(expiration), Number.MAX_SAFE_INTEGER)
 }
 
-/** Everything that is wrong with the order's values at this time, in the order of its fields. */
-export function orderFlaws(order: Order, nowSec: number): Rejection[] {
+const DAY_SEC = 86_400
+
+/**
+ * Everything that is wrong with the order's values at this time, in the order of its fields. How far ahead
+ * its end may be is asked of a new order only.
+ */
+export function orderFlaws(
+  order: Order,
+  nowSec: number,
+  expirationDaysMax = Number.POSITIVE_INFINITY,
+): Rejection[] {
   const flaws: Rejection[] = []
   if (!isPrice(order.price)) flaws.push(reject('PRICE_OUT_OF_RANGE', 'order.price'))
   if (order.size <= 0) flaws.push(reject('SIZE_NOT_POSITIVE', 'order.size'))
@@ -69,6 +78,10 @@ export function orderFlaws(order: Order, nowSec: number): Rejection[] {
   }
   if (expiresAtSec(order.expiration) < nowSec + ORDER_EXPIRATION_AHEAD_SEC_MIN) {
     flaws.push(reject('EXPIRATION_TOO_SOON', 'order.expiration'))
+  }
+  if (expiresAtSec(order.expiration) > nowSec + expirationDaysMax * DAY_SEC) {
+    const detail = `expiration must be at most ${expirationDaysMax} days in the future`
+    flaws.push(reject('EXPIRATION_TOO_FAR', 'order.expiration', detail))
   }
   if (order.makerFeeRecipient !== ZERO_ADDRESS) {
     flaws.push(

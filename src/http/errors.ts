@@ -34,6 +34,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
     status: 400,
     sentence: 'expiration must be at least 60 seconds in the future',
   },
+  EXPIRATION_TOO_FAR: { status: 400, sentence: 'expiration is too far in the future' },
   INVALID_SIGNATURE: { status: 400, sentence: 'invalid signature' },
   UNAUTHORIZED_MISSING_HEADER: { status: 401, sentence: 'missing authorization header' },
   UNAUTHORIZED_INVALID_FORMAT: { status: 401, sentence: 'invalid authorization format' },
@@ -83,6 +84,11 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
     sentence: 'the trader has too many trades that are not settled yet',
     retryAfterSec: 2,
   },
+  CANCEL_QUOTA_SPENT: {
+    status: 429,
+    sentence: 'too many orders of this trader were cancelled without a fill within an hour',
+    retryAfterSec: 60,
+  },
   OVERLOADED: {
     status: 503,
     sentence: 'the service is busy, try again shortly',
@@ -96,6 +102,11 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   SETTLEMENT_BEHIND: {
     status: 503,
     sentence: 'settlement is behind: only cancels are taken for now',
+    retryAfterSec: 5,
+  },
+  STORAGE_FULL: {
+    status: 503,
+    sentence: 'the disk of the exchange is full: only cancels are taken for now',
     retryAfterSec: 5,
   },
   PRICE_UNAVAILABLE: {

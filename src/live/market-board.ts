@@ -6,7 +6,7 @@
 
 import type { MarketView } from '#actors/market/state.ts'
 import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
-import { TRADES_LISTED_MAX } from '#domain/limits.ts'
+import { MARKETS_GONE_KNOWN_MAX, TRADES_LISTED_MAX } from '#domain/limits.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'
@@ -38,6 +38,10 @@ export type MarketBoard = {
   load(view: MarketView): void
   /** Takes events; false when some are missing and the thread must be asked again. */
   follow(events: readonly MarketEvent[]): boolean
+  /** Lets go of markets that are over and that their thread has let go of: the database has them. */
+  forget(marketIds: readonly MarketId[]): void
+  /** Whether it is over and was let go of not long ago. */
+  isGone(marketId: MarketId): boolean
 } & Completeness
 
 /** How much the board may say about what it does not hold. */
@@ -53,13 +57,30 @@ export type BoardListener = {
   followed(shown: ShownMarket, event: MarketEvent): void
   /** `missed` when the view holds something that no event before it has told. */
   loaded(shown: ShownMarket, missed: boolean): void
+  forgotten(marketId: MarketId): void
 }
 
 export function makeBoard(completeness: Completeness, listener?: BoardListener): MarketBoard {
   const markets = new Map<MarketId, ShownMarket>()
+  /** The one that went last is the last. */
+  const gone = new Set<MarketId>()
+
+  function forget(marketId: MarketId): void {
+    markets.delete(marketId)
+    gone.delete(marketId)
+    gone.add(marketId)
+    if (gone.size > MARKETS_GONE_KNOWN_MAX) {
+      const [oldest] = gone
+      gone.delete(oldest!)
+    }
+    listener?.forgotten(marketId)
+  }
+
   return {
     markets,
     ...completeness,
+    forget: (marketIds) => marketIds.forEach(forget),
+    isGone: (marketId) => gone.has(marketId),
     load(view) {
       const shown = markets.get(view.market.id) ?? newMarket(view.market)
       if (view.seq < shown.seq) return

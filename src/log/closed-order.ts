@@ -95,6 +95,42 @@ export function decodeClosedOrder(bytes: Buffer, at: number): ClosedOrder {
   }
 }
 
+/** What stands where the reason would, when an order that was closed is open again. */
+const REOPENED = 255
+
+/** The bytes that say of these orders that they are not closed any more, to hide what is older. */
+export function encodeReopened(orders: readonly ClosedOrder[]): Buffer<ArrayBuffer> {
+  const bytes = encodeClosedOrders(orders)
+  for (let at = 0; at < bytes.length; at += CLOSED_ORDER_BYTES) bytes[at + 92] = REOPENED
+  return bytes
+}
+
+export function isReopenedAt(bytes: Buffer, at: number): boolean {
+  return bytes[at + 92] === REOPENED
+}
+
+/** A hash, as bytes and as words of the same memory. */
+export type HashKey = { readonly words: Int32Array; readonly bytes: Buffer }
+
+function newHashKey(): HashKey {
+  const words = new Int32Array(8)
+  return { words, bytes: Buffer.from(words.buffer) }
+}
+
+/** They are good until the next call. */
+const asked = newHashKey()
+const met = newHashKey()
+
+export function hashKeyOf(hash: OrderHash): HashKey {
+  writeDigits(hash, asked.words, 0, 8)
+  return asked
+}
+
+export function hashKeyAt(bytes: Buffer, at: number): HashKey {
+  bytes.copy(met.bytes, 0, at, at + 32)
+  return met
+}
+
 export function orderHashAt(bytes: Buffer, at: number): OrderHash {
   return `0x${bytes.toString('hex', at, at + 32)}` as OrderHash
 }

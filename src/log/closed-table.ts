@@ -1,7 +1,9 @@
 /**
- * The table of closed orders: 128 bytes for each, in rows of the append that closed them, and the
- * index in memory that finds them. Rows change within the caller's transaction; the index follows
- * by `apply`, once that transaction has committed.
+ * The closed orders of a partition: 128 bytes for each. Those of late are in rows of the append that closed
+ * them, found through an index in memory; when they are many, their rows are frozen, and become a run
+ * (`closed-runs.ts`) in small steps of `closed-keeper.ts`. A hash counts as the newest place has it: a young
+ * row, a frozen row, a run. Rows change within the caller's transaction; the index follows by `apply`, once
+ * that transaction has committed.
  */
 
 import assert from 'node:assert/strict'
@@ -12,11 +14,15 @@ import {
   CLOSED_ORDER_BYTES,
   decodeClosedOrder,
   encodeClosedOrders,
+  encodeReopened,
   fingerprintAt,
   fingerprintOf,
   forgetAfterSecAt,
+  hashKeyOf,
+  isReopenedAt,
   orderHashAt,
 } from './closed-order.ts'
+import type { ClosedRuns } from './closed-runs.ts'
 import type { ClosedOrder } from './event-log.ts'
 import { corrupt, type RowHome, rowCrc } from './record.ts'
 import { checkTally, EMPTY, type FileState, minus, plus, type Tally } from './schema.ts'
@@ -66,19 +72,35 @@ export class IndexChanges {
 export class ClosedTable {
   readonly #home: RowHome
   readonly #path: string
-  readonly #index = new ClosedIndex()
-  /** The row up to which the walk of `due` has come. */
+  readonly runs: ClosedRuns
+  #index = new ClosedIndex()
+  /** Rows up to and with this one are on their way into a run: they do not change any more. */
+  #frozen: { readonly index: ClosedIndex; readonly to: number } | undefined
+  /** Rows up to and with this one are in a run, and only wait to be removed. */
+  #spilledTo: number
+  #hasSpilled = false
+  /** The row up to which the walk of `due` has come, and the second up to which orders are forgotten. */
   #cursor = 0
+  #forgottenSec = 0
   readonly #insert: BetterSqlite3.Statement
   readonly #select: BetterSqlite3.Statement
   readonly #update: BetterSqlite3.Statement
   readonly #delete: BetterSqlite3.Statement
   readonly #walk: BetterSqlite3.Statement
+  readonly #oldest: BetterSqlite3.Statement
+  readonly #deleteTo: BetterSqlite3.Statement
 
-  /** Reads and checks all of the table. */
-  constructor(db: BetterSqlite3.Database, home: RowHome, stated: Tally, path: string) {
+  /** Reads and checks all of the table but what is in runs. */
+  constructor(
+    db: BetterSqlite3.Database,
+    { home, path }: { readonly home: RowHome; readonly path: string },
+    stated: Pick<FileState, 'closed' | 'closedSpilledTo'>,
+    runs: ClosedRuns,
+  ) {
     this.#home = home
     this.#path = path
+    this.runs = runs
+    this.#spilledTo = stated.closedSpilledTo
     const columns = 'id, forget_min_sec, crc, payload'
     this.#insert = db.prepare('INSERT INTO closed_orders VALUES (?, ?, ?, ?)')
     this.#select = db.prepare(`SELECT ${columns} FROM closed_orders WHERE id = ?`)
@@ -90,8 +112,17 @@ export class ClosedTable {
       'SELECT id, forget_min_sec, length(payload) AS bytes FROM closed_orders ' +
         'WHERE id > ? ORDER BY id LIMIT ?',
     )
+    this.#oldest = db.prepare('SELECT id, crc FROM closed_orders WHERE id <= ? ORDER BY id LIMIT ?')
+    this.#deleteTo = db.prepare('DELETE FROM closed_orders WHERE id <= ?')
     let found = EMPTY
-    const rows = db.prepare(`SELECT ${columns} FROM closed_orders`).iterate()
+    const spilled = db.prepare('SELECT crc FROM closed_orders WHERE id <= ?').pluck()
+    for (const crc of spilled.iterate(this.#spilledTo) as Iterable<number>) {
+      found = plus(found, crc)
+      this.#hasSpilled = true
+    }
+    const rows = db
+      .prepare(`SELECT ${columns} FROM closed_orders WHERE id > ?`)
+      .iterate(this.#spilledTo)
     for (const row of rows as Iterable<ClosedRow>) {
       this.#check(row)
       found = plus(found, row.crc)
@@ -99,52 +130,108 @@ export class ClosedTable {
         this.#index.add(fingerprintAt(row.payload, at), row.id)
       }
     }
-    checkTally(found, stated, 'closed orders', path)
+    checkTally(found, stated.closed, 'closed orders', path)
   }
 
+  /** How many are in rows, and so in the index. */
   get size(): number {
-    return this.#index.size
+    return this.#index.size + (this.#frozen?.index.size ?? 0)
   }
 
-  /** What the table holds of each hash, in their order; every row is read once. */
+  /** What is known of each hash, in their order; every row is read once. */
   find(hashes: readonly OrderHash[]): (ClosedOrder | undefined)[] {
     const found = new Array<ClosedOrder | undefined>(hashes.length).fill(undefined)
-    for (const [id, wanted] of this.#byRow(hashes)) {
-      const row = this.#row(id)
-      if (row === undefined) throw corrupt(`${this.#path}: row ${id} of closed orders is gone`)
-      eachOf(row.payload, wanted, (at, places) => {
-        for (const place of places) found[place] = decodeClosedOrder(row.payload, at)
-      })
+    const known = new Set<number>()
+    const take = (place: number, payload: Buffer, at: number) => {
+      if (known.has(place)) return
+      known.add(place)
+      if (!isReopenedAt(payload, at)) found[place] = decodeClosedOrder(payload, at)
+    }
+    for (const [id, wanted] of this.#byRow(hashes, this.#index)) this.#findIn(id, wanted, take)
+    const frozen = this.#frozen
+    if (frozen !== undefined) {
+      for (const [id, wanted] of this.#byRow(hashes, frozen.index)) this.#findIn(id, wanted, take)
+    }
+    if (this.runs.count === 0) return found
+    for (let place = 0; place < hashes.length; place++) {
+      if (known.has(place)) continue
+      const bytes = this.runs.find(hashKeyOf(hashes[place]!), this.#forgottenSec)
+      if (bytes !== undefined) take(place, bytes, 0)
     }
     return found
   }
 
-  add(orders: readonly ClosedOrder[], state: FileState, changes: IndexChanges): FileState {
-    if (orders.length === 0) return state
-    let { closed, closedRowLast } = state
-    for (let from = 0; from < orders.length; from += ROW_ORDERS_MAX) {
-      const part = orders.slice(from, from + ROW_ORDERS_MAX)
-      const payload = encodeClosedOrders(part)
-      const row = ++closedRowLast
-      const again: OrderHash[] = []
-      for (let index = 0; index < part.length; index++) {
-        const fingerprint = fingerprintAt(payload, index * CLOSED_ORDER_BYTES)
-        if (this.#index.rows(fingerprint).length > 0) again.push(part[index]!.orderHash)
-        changes.added.push(fingerprint, row)
-      }
-      closed = this.drop(again, closed, changes)
-      const forgetMin = forgetMinOf(payload)
-      const crc = this.#crc(row, forgetMin, payload)
-      this.#insert.run(row, forgetMin, crc, payload)
-      closed = plus(closed, crc)
-    }
-    return { ...state, closed, closedRowLast }
+  #findIn(
+    id: number,
+    wanted: Wanted,
+    take: (place: number, payload: Buffer, at: number) => void,
+  ): void {
+    const row = this.#row(id)
+    if (row === undefined) throw corrupt(`${this.#path}: row ${id} of closed orders is gone`)
+    eachOf(row.payload, wanted, (at, places) => {
+      for (const place of places) take(place, row.payload, at)
+    })
   }
 
-  /** Takes hashes out of their rows, those that have one. */
-  drop(hashes: readonly OrderHash[], closed: Tally, changes: IndexChanges): Tally {
+  add(orders: readonly ClosedOrder[], state: FileState, changes: IndexChanges): FileState {
+    let next = state
+    for (let from = 0; from < orders.length; from += ROW_ORDERS_MAX) {
+      const part = orders.slice(from, from + ROW_ORDERS_MAX)
+      next = this.#addRow(encodeClosedOrders(part), (index) => part[index]!, next, changes)
+    }
+    return next
+  }
+
+  /** Takes hashes out of their rows; what frozen rows or runs hold of them is hidden by a younger row. */
+  reopen(hashes: readonly OrderHash[], state: FileState, changes: IndexChanges): FileState {
+    if (hashes.length === 0) return state
+    let next: FileState = { ...state, closed: this.#drop(hashes, state.closed, changes) }
+    if (this.#frozen === undefined && this.runs.count === 0) return next
+    const older = this.#findOlder(hashes)
+    for (let from = 0; from < older.length; from += ROW_ORDERS_MAX) {
+      const part = older.slice(from, from + ROW_ORDERS_MAX)
+      next = this.#addRow(encodeReopened(part), (index) => part[index]!, next, changes)
+    }
+    return next
+  }
+
+  /** What frozen rows and runs have of hashes, whatever young rows say. */
+  #findOlder(hashes: readonly OrderHash[]): ClosedOrder[] {
+    const young = this.#index
+    this.#index = new ClosedIndex()
+    try {
+      return [...new Set(this.find(hashes))].filter((order) => order !== undefined)
+    } finally {
+      this.#index = young
+    }
+  }
+
+  #addRow(
+    payload: Buffer,
+    orderOf: (index: number) => ClosedOrder,
+    state: FileState,
+    changes: IndexChanges,
+  ): FileState {
+    const row = state.closedRowLast + 1
+    const again: OrderHash[] = []
+    for (let at = 0; at < payload.length; at += CLOSED_ORDER_BYTES) {
+      const fingerprint = fingerprintAt(payload, at)
+      if (this.#index.rows(fingerprint).length > 0) {
+        again.push(orderOf(at / CLOSED_ORDER_BYTES).orderHash)
+      }
+      changes.added.push(fingerprint, row)
+    }
+    const closed = this.#drop(again, state.closed, changes)
+    const forgetMin = forgetMinOf(payload)
+    const crc = this.#crc(row, forgetMin, payload)
+    this.#insert.run(row, forgetMin, crc, payload)
+    return { ...state, closed: plus(closed, crc), closedRowLast: row }
+  }
+
+  /** Takes hashes out of their young rows, those that have one. */
+  #drop(hashes: readonly OrderHash[], closed: Tally, changes: IndexChanges): Tally {
     let rest = closed
-    for (const [id, wanted] of this.#byRow(hashes)) {
+    for (const [id, wanted] of this.#byRow(hashes, this.#index)) {
       const row = this.#row(id)
       // An earlier change of the same transaction may have emptied and removed the row.
       if (row === undefined) continue
@@ -155,9 +242,53 @@ export class ClosedTable {
     return rest
   }
 
+  get isFrozen(): boolean {
+    return this.#frozen !== undefined
+  }
+
+  get frozenTo(): number {
+    return this.#frozen?.to ?? this.#spilledTo
+  }
+
+  /** From now on no row up to this one changes, until it is in a run. Frozen ones stay so. */
+  freeze(to: number): { readonly from: number; readonly to: number } {
+    if (this.#frozen === undefined) {
+      this.#frozen = { index: this.#index, to }
+      this.#index = new ClosedIndex()
+    }
+    return { from: this.#spilledTo, to: this.#frozen.to }
+  }
+
+  /** What was frozen is durably in a run. */
+  spilled(): void {
+    this.#spilledTo = this.frozenTo
+    this.#frozen = undefined
+    this.#hasSpilled = true
+  }
+
+  /** Whether rows that are in a run may still be here. */
+  get hasSpilled(): boolean {
+    return this.#hasSpilled
+  }
+
+  /** Removes some of them, within the caller's transaction. */
+  removeSpilled(limit: number, closed: Tally): { removed: number; closed: Tally } {
+    const rows = this.#oldest.all(this.#spilledTo, limit) as { id: number; crc: number }[]
+    let rest = closed
+    for (const { crc } of rows) rest = minus(rest, crc)
+    const last = rows.at(-1)
+    if (last !== undefined) this.#deleteTo.run(last.id)
+    return { removed: rows.length, closed: rest }
+  }
+
+  spilledGone(): void {
+    this.#hasSpilled = false
+  }
+
   /** The next rows of the walk, at most `limit`, that hold something to forget. */
   due(nowSec: number, limit: number): Due {
-    const walked = this.#walk.all(this.#cursor, limit) as {
+    this.#forgottenSec = Math.max(this.#forgottenSec, nowSec)
+    const walked = this.#walk.all(Math.max(this.#cursor, this.frozenTo), limit) as {
       id: number
       forget_min_sec: number
       bytes: number
@@ -194,13 +325,13 @@ export class ClosedTable {
     }
   }
 
-  /** By row that may hold some of the hashes: their fingerprints, each with where it is asked for. */
-  #byRow(hashes: readonly OrderHash[]): Map<number, Wanted> {
+  /** By row that may hold some of the hashes, the newest first: their fingerprints, each with where it is asked for. */
+  #byRow(hashes: readonly OrderHash[], index: ClosedIndex): Map<number, Wanted> {
     const byRow = new Map<number, Wanted>()
     for (let place = 0; place < hashes.length; place++) {
       const hash = hashes[place]!
       const fingerprint = fingerprintOf(hash)
-      const rows = this.#index.rows(fingerprint)
+      const rows = index.rows(fingerprint)
       // Nearly always: the hash was never seen.
       if (rows.length === 0) continue
       for (const id of new Set(rows)) {
@@ -213,7 +344,8 @@ export class ClosedTable {
         else places.push(place)
       }
     }
-    return byRow
+    if (byRow.size < 2) return byRow
+    return new Map([...byRow].sort(([a], [b]) => b - a))
   }
 
   #remove(

@@ -161,11 +161,15 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
   reopen(partition: number): PartitionState
 
   closedOrders(partition: number, hashes: readonly OrderHash[]): (ClosedOrder | undefined)[]
-  /** How many more closed orders fit; at 0 or below, the owner must take no new orders. */
+  /**
+   * How many more closed orders fit before some have gone into runs; at 0 or below, which only a disk
+   * without room for runs brings about, the owner must take no new orders.
+   */
   closedOrderRoom(partition: number): number
   /**
    * One bounded step through the closed orders: at most `limit` rows of the table, and only as many
-   * as hold a few thousand to forget.
+   * as hold a few thousand to forget. It also moves those that are many into runs, and merges runs, with
+   * the help of another thread: what fails there is `LOG_MERGE_FAILED` and is tried again.
    */
   forgetClosed(partition: number, nowSec: number, limit: number): Forgotten
   tradeStatuses(partition: number, tradeIds: readonly TradeId[]): (TradeState | undefined)[]

@@ -42,6 +42,8 @@ export type PartitionPaths = {
   readonly lock: string
   /** A folder with a file for each snapshot. */
   readonly snapshots: string
+  /** A folder with a file for each run of closed orders. */
+  readonly runs: string
 }
 
 export function partitionPaths(dataDir: string, partition: number): PartitionPaths {
@@ -56,6 +58,7 @@ function pathsIn(folder: string, partition: number): PartitionPaths {
     mark: `${base}.mark`,
     lock: `${base}.lock`,
     snapshots: `${base}.snapshots`,
+    runs: `${base}.closed`,
   }
 }
 

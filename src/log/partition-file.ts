@@ -7,6 +7,7 @@ import { crc32 } from 'node:zlib'
 import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
 import { BatchReader } from './batches.ts'
+import { ClosedRuns, type RunsOptions } from './closed-runs.ts'
 import { ClosedTable } from './closed-table.ts'
 import { readMark } from './durable-mark.ts'
 import type { EventForm, LogEvent, TruncationFloor } from './event-log.ts'
@@ -35,6 +36,7 @@ type Place = {
   readonly home: RowHome
   readonly paths: PartitionPaths
   readonly upcasters: Upcasters
+  readonly runs: RunsOptions
   /** The most bytes the database file may take; an append beyond them fails like a full disk. */
   readonly bytesMax?: number
   /** Opens a log that ends before its mark: answered commands are lost, and the operator knows it. */
@@ -70,6 +72,7 @@ export function openPartitionFile<Event extends LogEvent>(
   const { home, paths } = options
   const path = paths.database
   let db: Database.Database | undefined
+  let runs: ClosedRuns | undefined
   try {
     const mark = readBeforeSqlite(options)
     db = new Database(path, { fileMustExist: true, timeout: BUSY_MS_MAX })
@@ -85,12 +88,13 @@ export function openPartitionFile<Event extends LogEvent>(
     checkTail(db, options, state)
     const markets = new MarketTable(db, home, state.markets, path)
     const snapshots = findSnapshots(options, markets, state)
+    runs = new ClosedRuns(db, { folder: paths.runs, home }, state.runs, options.runs)
     const file: PartitionFile<Event> = {
       ...prepare(db),
       db,
       pageBytes,
       reader: new BatchReader(db, path, home, options),
-      closed: new ClosedTable(db, home, state.closed, path),
+      closed: new ClosedTable(db, { home, path }, state, runs),
       trades: new TradeTable(db, path, home, { stated: state.trades, markets }),
       markets,
       snapshots,
@@ -105,8 +109,10 @@ export function openPartitionFile<Event extends LogEvent>(
       })
     }
     snapshots.removeUseless()
+    runs.removeUseless()
     return file
   } catch (error) {
+    runs?.close()
     db?.close()
     throw sqliteFault('LOG_OPEN_FAILED', path, error)
   }

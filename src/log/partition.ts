@@ -9,7 +9,10 @@ import assert from 'node:assert/strict'
 import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import { ClosedKeeper } from './closed-keeper.ts'
+import type { MergeJob } from './closed-merge.ts'
 import { CLOSED_ORDER_BYTES } from './closed-order.ts'
+import type { RunMeta } from './closed-run.ts'
 import { IndexChanges } from './closed-table.ts'
 import { DurableMark } from './durable-mark.ts'
 import type {
@@ -51,6 +54,9 @@ const CHECKPOINT_OWN_PAGES_MAX = 8_000
 
 type PartitionOptions<Event extends LogEvent> = FileOptions<Event> & {
   readonly closedOrdersMax: number
+  /** Closed orders that are kept in the table before they become a run. */
+  readonly closedTailMax: number
+  readonly mergeClosed: (job: MergeJob) => Promise<RunMeta | undefined>
   /** Called when enough has been written for a checkpoint in another thread. */
   readonly askCheckpoint: () => void
   /** How many of them have ended. */
@@ -62,6 +68,7 @@ export class Partition<Event extends LogEvent> {
   readonly #mark: DurableMark
   readonly #encoder = new BatchEncoder()
   #open: PartitionFile<Event> | undefined
+  #keeper: ClosedKeeper | undefined
   /** Pages written since a checkpoint was last asked for, and since one was last completed here. */
   #pagesUnasked = 0
   #pagesInWal = 0
@@ -84,7 +91,19 @@ export class Partition<Event extends LogEvent> {
   /** Forgets all memory of the file and opens it again. */
   reopen(): PartitionState {
     if (this.#open !== undefined) this.#close(this.#open)
-    this.#open = openPartitionFile<Event>(this.#options)
+    const file = openPartitionFile<Event>(this.#options)
+    this.#open = file
+    this.#keeper = new ClosedKeeper(
+      {
+        table: file.closed,
+        home: this.#options.home,
+        database: this.#options.paths.database,
+        merge: this.#options.mergeClosed,
+        state: () => file.state,
+        transaction: (change) => this.#transaction(file, change),
+      },
+      this.#options.closedTailMax,
+    )
     this.#pagesUnasked = 0
     this.#pagesInWal = 0
     this.#checkpoints = 0
@@ -96,6 +115,7 @@ export class Partition<Event extends LogEvent> {
   /** Aborts what is being written; settles when nothing of it is under way. */
   async endSnapshots(): Promise<void> {
     await this.#open?.snapshots.close()
+    await this.#open?.closed.runs.ended()
     await this.#ending
   }
 
@@ -145,8 +165,7 @@ export class Partition<Event extends LogEvent> {
       }
       this.#encoder.encode({ home, firstOffset }, batch.events, form, write)
       const markets = file.markets.add(batch.events, firstOffset, state.markets, fresh)
-      const closed = file.closed.drop(batch.reopened ?? [], state.closed, changes)
-      state = { ...state, markets, closed }
+      state = file.closed.reopen(batch.reopened ?? [], { ...state, markets }, changes)
       state = file.closed.add(batch.closed ?? [], state, changes)
       bytes += (batch.closed?.length ?? 0) * CLOSED_ORDER_BYTES
       for (const trade of batch.trades ?? []) {
@@ -180,6 +199,16 @@ export class Partition<Event extends LogEvent> {
     return this.#options.closedOrdersMax - this.#file().closed.size
   }
 
+  /** How many closed orders have left their table, and the memory that finding any takes. */
+  closedRuns(): { readonly orders: number; readonly filterBytes: number; readonly memory: number } {
+    const { runs, size } = this.#file().closed
+    return {
+      orders: runs.orders,
+      filterBytes: runs.filterBytes,
+      memory: runs.memoryBytes + 16 * size,
+    }
+  }
+
   forgetClosed(nowSec: number, limit: number): Forgotten {
     const file = this.#file()
     const changes = new IndexChanges()
@@ -193,7 +222,8 @@ export class Partition<Event extends LogEvent> {
       file.closed.apply(changes)
     }
     file.closed.walkedTo(cursor)
-    return { forgotten: changes.removed.count, passed: cursor === 0, more }
+    const keepsOn = this.#keeper?.step(nowSec) === true
+    return { forgotten: changes.removed.count, passed: cursor === 0, more: more || keepsOn }
   }
 
   tradeStatuses(tradeIds: readonly TradeId[]): (TradeState | undefined)[] {
@@ -264,6 +294,7 @@ export class Partition<Event extends LogEvent> {
 
   sweep(limit: number): number {
     const file = this.#file()
+    this.#reading(() => file.trades.check(limit, file.state.trades))
     if (!file.trades.hasOrphans) return 0
     let swept = 0
     let finished: MarketId[] = []
@@ -296,6 +327,7 @@ export class Partition<Event extends LogEvent> {
       file.state = state
     } catch (error) {
       if (committing || !rollBack(file.db)) this.#close(file)
+      file.trades.checkAnew()
       throw sqliteFault('LOG_WRITE_FAILED', this.#options.paths.database, error)
     }
     this.#wrote(file, 0)
@@ -303,7 +335,10 @@ export class Partition<Event extends LogEvent> {
 
   #close(file: PartitionFile<Event>): void {
     this.#open = undefined
-    this.#ending = Promise.all([this.#ending, file.snapshots.close()])
+    this.#keeper?.close()
+    this.#keeper = undefined
+    file.closed.runs.close()
+    this.#ending = Promise.all([this.#ending, file.snapshots.close(), file.closed.runs.ended()])
     file.db.close()
   }
 

@@ -18,7 +18,11 @@ const TABLES = [
   `CREATE TABLE closed_orders (id INTEGER PRIMARY KEY, forget_min_sec INTEGER NOT NULL, crc INTEGER NOT NULL, payload BLOB NOT NULL)`,
   `CREATE TABLE trade_status (market_id BLOB NOT NULL, seq INTEGER NOT NULL, fill INTEGER NOT NULL, status TEXT NOT NULL, tx_hash TEXT NOT NULL, at_ms INTEGER NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (market_id, seq, fill)) WITHOUT ROWID`,
   `CREATE TABLE markets (market_id TEXT PRIMARY KEY, first_offset INTEGER NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID`,
+  `CREATE TABLE closed_runs (id INTEGER PRIMARY KEY, json TEXT NOT NULL, crc INTEGER NOT NULL)`,
 ] as const
+
+/** The last table is newer than the others: a file that never had a run may be without it. */
+const TABLES_AT_FIRST = 5
 
 /** How many rows a table has, and the sum of their checksums modulo 2^48. */
 export type Tally = { readonly rows: number; readonly sum: number }
@@ -51,6 +55,9 @@ export type FileState = {
   readonly lastMs: number
   readonly closedRowLast: number
   readonly closed: Tally
+  /** Rows of closed orders up to and with this one are in runs. */
+  readonly closedSpilledTo: number
+  readonly runs: Tally
   readonly trades: Tally
   readonly markets: Tally
   readonly meta: Readonly<Record<string, string>>
@@ -68,6 +75,8 @@ export function createTables(db: BetterSqlite3.Database, logId: string, partitio
       lastMs: 0,
       closedRowLast: 0,
       closed: EMPTY,
+      closedSpilledTo: 0,
+      runs: EMPTY,
       trades: EMPTY,
       markets: EMPTY,
       meta: {},
@@ -81,17 +90,23 @@ export function checkSchema(db: BetterSqlite3.Database, path: string): void {
     .prepare("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY rowid")
     .pluck()
     .all()
-  if (found.length !== TABLES.length || found.some((sql, index) => sql !== TABLES[index])) {
+  const known = found.length === TABLES_AT_FIRST ? TABLES.slice(0, TABLES_AT_FIRST) : TABLES
+  if (found.length !== known.length || found.some((sql, index) => sql !== known[index])) {
     throw corrupt(`${path}: its tables are not those of a log partition`)
   }
+  if (known !== TABLES) db.exec(TABLES[TABLES_AT_FIRST])
 }
 
 export const STATE_SELECT = 'SELECT json, crc FROM state WHERE id = 1'
+
+/** What a file says that has never had a run. */
+const AT_FIRST = { closedSpilledTo: 0, runs: EMPTY }
 
 export function parseState(row: unknown, path: string): FileState {
   const { json, crc } = (row ?? {}) as { json?: unknown; crc?: unknown }
   if (typeof json !== 'string' || crc32(json) !== crc) {
     throw corrupt(`${path}: the row that describes the file is damaged`)
   }
-  return JSON.parse(json) as FileState
+  const state = JSON.parse(json) as Omit<FileState, keyof typeof AT_FIRST>
+  return { ...AT_FIRST, ...state }
 }

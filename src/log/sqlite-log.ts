@@ -7,14 +7,23 @@
 import assert from 'node:assert/strict'
 import type { MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
 import { type Checkpointer, makeCheckpointer } from './checkpointer.ts'
+import { makeClosedJobs } from './closed-jobs.ts'
+import type { RunsOptions } from './closed-runs.ts'
 import type { EventForm, EventLog, LogEvent } from './event-log.ts'
 import { createLog, type Lock, lockPartition, partitionPaths } from './log-folder.ts'
 import { Partition } from './partition.ts'
 import { UPCASTERS, type Upcasters, WHOLE } from './record.ts'
 import { sqliteFault } from './sqlite-fault.ts'
 
-/** Closed orders that one partition keeps; about 16 bytes of memory each. */
+/**
+ * Closed orders in the table of one partition, about 16 bytes of memory each, after which they go into
+ * runs; and how many it takes at most, should the disk have no room for runs.
+ */
+const CLOSED_TAIL_MAX = 262_144
 const CLOSED_ORDERS_MAX = 8_000_000
+/** The memory that the filters of one partition's runs may take: more than 150 million orders. */
+const FILTER_BYTES_MAX = 256 * 1024 * 1024
+const RUN_ORDERS_MAX = 4_194_304
 
 export type SqliteLogOptions = {
   readonly dataDir: string
@@ -23,6 +32,9 @@ export type SqliteLogOptions = {
   /** The partitions that this log writes; no other log may have them open for writing. */
   readonly own: readonly number[]
   readonly closedOrdersMax?: number
+  /** Tests make small ones. */
+  readonly closedTailMax?: number
+  readonly closedRuns?: RunsOptions
   readonly partitionBytesMax?: number
   /** Opens even a partition that has lost answered commands. For an operator, never by itself. */
   readonly acceptLoss?: boolean
@@ -45,6 +57,7 @@ export function openSqliteLog<Event extends LogEvent>(
   const locks: Lock[] = []
   const partitions = new Map<number, Partition<Event>>()
   let checkpointer: Checkpointer | undefined
+  const jobs = makeClosedJobs()
   const release = () => {
     for (const partition of partitions.values()) partition.close()
     partitions.clear()
@@ -61,6 +74,12 @@ export function openSqliteLog<Event extends LogEvent>(
         upcasters: options.upcasters ?? UPCASTERS,
         form: options.form ?? (WHOLE as EventForm<Event>),
         closedOrdersMax: options.closedOrdersMax ?? CLOSED_ORDERS_MAX,
+        closedTailMax: options.closedTailMax ?? CLOSED_TAIL_MAX,
+        runs: options.closedRuns ?? {
+          filterBytesMax: FILTER_BYTES_MAX,
+          runOrdersMax: RUN_ORDERS_MAX,
+        },
+        mergeClosed: jobs.run,
         ...(options.partitionBytesMax === undefined ? {} : { bytesMax: options.partitionBytesMax }),
         acceptLoss: options.acceptLoss ?? false,
         askCheckpoint: () => checkpointer?.ask(own.indexOf(number)),
@@ -105,6 +124,7 @@ export function openSqliteLog<Event extends LogEvent>(
     sweep: (partition, limit) => at(partition).sweep(limit),
     close: async () => {
       await checkpointer?.stop()
+      await jobs.stop()
       for (const partition of partitions.values()) await partition.endSnapshots()
       release()
     },

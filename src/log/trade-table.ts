@@ -12,7 +12,13 @@ import { corrupt, type RowHome, rowCrc } from './record.ts'
 import { checkTally, EMPTY, minus, plus, type Tally } from './schema.ts'
 
 type TradeRow = { status: TradeStatus; tx_hash: string; at_ms: number; crc: number }
+type KeyedRow = TradeRow & { market_id: Buffer; seq: number; fill: number }
 type TradeKey = [market: Buffer, seq: number, fill: number]
+
+/** Rows up to which a table is checked when it is opened: a tenth of a second. */
+const CHECKED_AT_ONCE = 10_000
+/** Before every market. */
+const NO_BYTES = Buffer.alloc(0)
 
 export class TradeTable {
   readonly #home: RowHome
@@ -24,7 +30,16 @@ export class TradeTable {
   readonly #list: BetterSqlite3.Statement
   readonly #delete: BetterSqlite3.Statement
 
-  /** Reads and checks all of the table; those of markets that the file does not have are orphans. */
+  readonly #next: BetterSqlite3.Statement
+  readonly #from: BetterSqlite3.Statement
+  /** The walk that checks a large table while the partition goes on; undefined once it is through. */
+  #walk: { market: Buffer; seq: number; fill: number; found: Tally } | undefined
+
+  /**
+   * Finds the markets of the table: those that the file does not have are orphans. A small table is read
+   * and checked at once; a large one, which settled trades have made, in steps of `check`, and every row
+   * when it is read. So opening costs what the file has of markets, not of trades.
+   */
   constructor(
     db: BetterSqlite3.Database,
     path: string,
@@ -39,18 +54,59 @@ export class TradeTable {
     this.#put = db.prepare('INSERT OR REPLACE INTO trade_status VALUES (?, ?, ?, ?, ?, ?, ?)')
     this.#list = db.prepare('SELECT seq, fill, crc FROM trade_status WHERE market_id = ? LIMIT ?')
     this.#delete = db.prepare(`DELETE FROM trade_status WHERE ${key}`)
-    let found = EMPTY
-    const rows = db.prepare('SELECT * FROM trade_status').iterate()
-    for (const row of rows as Iterable<
-      TradeRow & { market_id: Buffer; seq: number; fill: number }
-    >) {
-      const market = Buffer.isBuffer(row.market_id) ? row.market_id.toString('hex') : 'no bytes'
-      const marketId = `0x${market}` as MarketId
-      this.#state(`${marketId}-${row.seq}-${row.fill}` as TradeId, row)
-      found = plus(found, row.crc)
+    this.#next = db
+      .prepare('SELECT market_id FROM trade_status WHERE market_id > ? ORDER BY market_id LIMIT 1')
+      .pluck()
+    this.#from = db.prepare(
+      'SELECT * FROM trade_status WHERE (market_id, seq, fill) > (?, ?, ?) ' +
+        'ORDER BY market_id, seq, fill LIMIT ?',
+    )
+    for (let market = this.#next.get(NO_BYTES); market !== undefined; ) {
+      if (!Buffer.isBuffer(market)) throw corrupt(`${path}: a trade status names no market`)
+      const marketId = `0x${market.toString('hex')}` as MarketId
       if (!markets.has(marketId)) this.#orphans.add(marketId)
+      market = this.#next.get(market)
     }
-    checkTally(found, stated, 'trade statuses', path)
+    this.#walk = { market: NO_BYTES, seq: -1, fill: -1, found: EMPTY }
+    if (stated.rows <= CHECKED_AT_ONCE) this.check(CHECKED_AT_ONCE + 1, stated)
+  }
+
+  /** Whether the table has been checked since it was opened. */
+  get isChecked(): boolean {
+    return this.#walk === undefined
+  }
+
+  /** Checks the next rows; at the end of the table also that there are as many as there should be. */
+  check(limit: number, stated: Tally): void {
+    const walk = this.#walk
+    if (walk === undefined) return
+    const rows = this.#from.all(walk.market, walk.seq, walk.fill, limit) as KeyedRow[]
+    for (const row of rows) {
+      const { market_id: market, seq, fill } = row
+      const name = Buffer.isBuffer(market) ? market.toString('hex') : 'no bytes'
+      this.#state(`0x${name}-${seq}-${fill}` as TradeId, row)
+      walk.found = plus(walk.found, row.crc)
+      walk.market = market
+      walk.seq = seq
+      walk.fill = fill
+    }
+    if (rows.length === limit) return
+    this.#walk = undefined
+    checkTally(walk.found, stated, 'trade statuses', this.#path)
+  }
+
+  /** A change was taken back: what the walk has counted may be wrong. */
+  checkAnew(): void {
+    if (this.#walk === undefined) return
+    this.#walk = { market: NO_BYTES, seq: -1, fill: -1, found: EMPTY }
+  }
+
+  /** What changes behind the walk counts at once; what changes before it, when it comes there. */
+  #noteChange([market, seq, fill]: TradeKey, change: (found: Tally) => Tally): void {
+    const walk = this.#walk
+    if (walk === undefined) return
+    const order = Buffer.compare(market, walk.market) || seq - walk.seq || fill - walk.fill
+    if (order <= 0) walk.found = change(walk.found)
   }
 
   find(tradeId: TradeId): TradeState | undefined {
@@ -63,7 +119,9 @@ export class TradeTable {
     const old = this.#select.get(...key) as TradeRow | undefined
     const crc = this.#crc(trade)
     this.#put.run(...key, trade.status, trade.txHash, trade.atMs, crc)
-    return plus(old === undefined ? trades : minus(trades, old.crc), crc)
+    const changed = (tally: Tally) => plus(old === undefined ? tally : minus(tally, old.crc), crc)
+    this.#noteChange(key, changed)
+    return changed(trades)
   }
 
   get hasOrphans(): boolean {
@@ -96,6 +154,7 @@ export class TradeTable {
       for (const { seq, fill, crc } of rows) {
         this.#delete.run(market, seq, fill)
         rest = minus(rest, crc)
+        this.#noteChange([market, seq, fill], (found) => minus(found, crc))
       }
       swept += rows.length
       if (swept < limit) finished.push(marketId)

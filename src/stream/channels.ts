@@ -79,7 +79,7 @@ export function makeChannels<M>(ports: {
 }): Channels<M> {
   const { board, limits, clock, hooks } = ports
   const markets = new Map<MarketId, MarketFeed<M>>()
-  const shelf = makeShelf<M>({ limits, clock, publish: hooks.publish, forgotten })
+  const shelf = makeShelf<M>({ limits, clock, publish: hooks.publish, forgotten: topicForgotten })
   const books = makeBookChannel<M>({ shelf, clock, flushed: hooks.flushed })
   const orders = makeOrdersChannel<M>(shelf)
   const marketChannel = makeMarketChannel<M>(shelf)
@@ -253,7 +253,7 @@ export function makeChannels<M>(ports: {
   /** The last snapshot of each book, for those who come in numbers between two changes. */
   const recent = new WeakMap<Feed<M>, { published: number; reset: boolean; text: string }>()
 
-  function forgotten(feed: Feed<M>): void {
+  function topicForgotten(feed: Feed<M>): void {
     switch (feed.kind) {
       case 'book':
         books.forget(feed)
@@ -319,6 +319,11 @@ export function makeChannels<M>(ports: {
   return {
     followed,
     loaded,
+    // Topics that have followers keep what they show until those leave.
+    forgotten(marketId) {
+      markets.delete(marketId)
+      marketChannel.over(marketId)
+    },
     happened(marketId, happening) {
       const shown = board().markets.get(marketId)
       const of = shown === undefined ? undefined : marketFeed(shown)

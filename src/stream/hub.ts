@@ -230,6 +230,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       ports.held?.followed(event)
     },
     loaded: channels.loaded,
+    forgotten: channels.forgotten,
     marketHappened: (marketId, event, facts, atMs) =>
       channels.happened(marketId, { event, facts, atMs }),
     fundsChanged: channels.fundsChanged,

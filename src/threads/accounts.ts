@@ -42,6 +42,11 @@ const MAILBOX_MAX = 100_000
 /** Markets that closed so lately may have trades that a reorganisation takes back. */
 const REORG_MS_MAX = 86_400_000
 
+type FollowedChain = {
+  readonly port: ReturnType<typeof makeFundsChain>
+  readonly contract: SettlementContract
+}
+
 export function accountsThread(data: ThreadData): ThreadParts {
   const { settings, index } = data
   const kit = makeKit(data)
@@ -54,7 +59,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
     Array.from({ length: settings.front.threads }, (_, front) => frontThreadName(front)),
   )
   const reads = makeReads(databaseUrlOf(settings))
-  const contracts = new Map<number, SettlementContract>()
+  const followed = new Map<number, FollowedChain>()
   /** By partition: the last offset that was folded. Empty until the actor has loaded. */
   const folded = new Map<number, number>()
   const changed = new Map<string, { readonly chainId: number; readonly trader: Address }>()
@@ -68,13 +73,13 @@ export function accountsThread(data: ThreadData): ThreadParts {
   const isMine = (trader: Address): boolean =>
     accountsThreadOf(trader, settings.risk.threads) === index
 
-  function contractOf(chainId: number): SettlementContract {
-    const contract = contracts.get(chainId)
-    if (contract === undefined) throw new Error(`chain ${chainId} is not one of this exchange`)
-    return contract
+  function chainOf(chainId: number): FollowedChain {
+    const chain = followed.get(chainId)
+    if (chain === undefined) throw new Error(`chain ${chainId} is not one of this exchange`)
+    return chain
   }
 
-  function chainOf(chain: (typeof settings.chains)[number]) {
+  function follow(chain: (typeof settings.chains)[number]): FollowedChain['port'] {
     const { chainId, rpcUrls } = chain
     const client = makeChainClient({
       chainId,
@@ -82,8 +87,10 @@ export function accountsThread(data: ThreadData): ThreadParts {
       timeoutMs: RPC_TIMEOUT_MS,
       onError: (trouble) => meters.unanswered(chainId, trouble),
     })
-    contracts.set(chainId, settlementContract(client, contractsOf(chain).settlement))
-    return makeFundsChain({ client, contracts: contractsOf(chain) })
+    const port = makeFundsChain({ client, contracts: contractsOf(chain) })
+    const contract = settlementContract(client, contractsOf(chain).settlement)
+    followed.set(chainId, { port, contract })
+    return port
   }
 
   /** What the database says of our traders. */
@@ -192,17 +199,9 @@ export function accountsThread(data: ThreadData): ThreadParts {
       state = newAccounts(
         {
           load,
-          chains: settings.chains.filter(({ rpcUrls }) => rpcUrls.length > 0).map(chainOf),
-          tradeKeyOf: (chainId, trade) => contractOf(chainId).tradeKeyOf(trade),
-          areSettled: (chainId, trades, at) =>
-            contractOf(chainId).areSettled(
-              trades.map(({ tradeKey, buyOrderHash, sellOrderHash }) => ({
-                tradeKey,
-                buyHash: buyOrderHash,
-                sellHash: sellOrderHash,
-              })),
-              at.block,
-            ),
+          chains: settings.chains.filter(({ rpcUrls }) => rpcUrls.length > 0).map(follow),
+          tradeKeyOf: (chainId, trade) => chainOf(chainId).contract.tradeKeyOf(trade),
+          areSettled: (chainId, trades, at) => chainOf(chainId).port.settledOf(trades, at),
           readTrades: (tradeIds) => reads.query('tradeNeeds', { tradeIds }),
         },
         {
@@ -230,7 +229,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
       kit.every(TICK_MS, () => hear('Tick', {}))
       kit.every(LOOK_EVERY_MS, read)
       kit.every(TELL_EVERY_MS, tellChanged)
-      log.info({ chains: [...contracts.keys()] }, 'accounts follow the log and the chains')
+      log.info({ chains: [...followed.keys()] }, 'accounts follow the log and the chains')
     },
     connect(peer, port) {
       if (frontNames.has(peer)) {

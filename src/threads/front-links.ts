@@ -13,13 +13,15 @@ import { readRows } from '#actors/packed-event.ts'
 import type { PriceFollowerProtocol, PriceLoadProtocol } from '#actors/prices.ts'
 import type { RelayerProtocol } from '#actors/relayer/state.ts'
 import type { Settings } from '#config/settings-schema.ts'
-import { channelOptions, relayedChains, reserves } from '#config/thread-data.ts'
+import { channelOptions, relayedChains, reserves, topologyOf } from '#config/thread-data.ts'
 import {
   accountsThreadName,
   marketThreadName,
   PRICES_THREAD,
   relayerThreadName,
+  threadOfMarket,
 } from '#config/topology.ts'
+import type { MarketId } from '#domain/ids.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { Authenticator } from '#http/auth.ts'
 import type { MarketBoard } from '#live/market-board.ts'
@@ -53,6 +55,7 @@ export function linkFront(
 ) {
   const { board, priceBoard, authenticator, hub, heldOrders } = ports
   const options = channelOptions(settings)
+  const topology = topologyOf(settings)
   const threads = Array.from({ length: settings.markets.threads }, () =>
     makeRef<MarketThreadProtocol & HoldsProtocol>(),
   )
@@ -79,6 +82,7 @@ export function linkFront(
       MarketsReloaded({ views }) {
         for (const view of views) board.load(view)
       },
+      MarketsGone: ({ marketIds }) => board.forget(marketIds),
     }
     threads[index]?.replace(
       new Channel(
@@ -103,8 +107,19 @@ export function linkFront(
       return
     }
     for (const view of answer.views) board.load(view)
+    forgetOthers(index, new Set(answer.views.map(({ market }) => market.id)))
     loaded.add(index)
     known.add(index)
+  }
+
+  /** What a thread does not have any more went while this front did not hear it. */
+  function forgetOthers(index: number, there: ReadonlySet<MarketId>): void {
+    const gone: MarketId[] = []
+    for (const [marketId, { closed }] of board.markets) {
+      if (closed !== 'resolved' || there.has(marketId)) continue
+      if (threadOfMarket(marketId, topology) === index) gone.push(marketId)
+    }
+    board.forget(gone)
   }
 
   function followStore(port: MessagePort): void {

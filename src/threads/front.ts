@@ -81,6 +81,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     {
       followed: (shown, event) => hub?.followed(shown, event),
       loaded: (shown, missed) => hub?.loaded(shown, missed),
+      forgotten: (marketId) => hub?.forgotten(marketId),
     },
   )
   const sse = makeSseHub(settings.sse, systemClock)
@@ -125,6 +126,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     const orders = makeOrderService({
       ...{ board, gateway, funds, verifier, clock, meter },
       minNotional: settings.risk.minNotional,
+      expirationDaysMax: settings.orders.expirationDaysMax,
     })
     const opened = openStream(data, {
       ...{ board, gateway, orders, threads, authenticator, limiter, assets, log },

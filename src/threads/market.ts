@@ -5,7 +5,9 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { hasHousework, housekeep, takeTrouble, tidy } from '#actors/housekeeping.ts'
+import { join } from 'node:path'
+import { CancelQuota } from '#actors/cancel-quota.ts'
+import { hasHousework, housekeep, takeGone, takeTrouble, tidy } from '#actors/housekeeping.ts'
 import { byMarket, commit, marketIdOf, prepare } from '#actors/market-batch.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
 import {
@@ -44,6 +46,7 @@ import { type MarketId, toAddress } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
+import { type DiskRoom, isDiskFull, openDiskRoom } from '#log/disk-room.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
@@ -57,6 +60,10 @@ import { marketMeters } from './meters/market.ts'
 /** How often expired orders are looked for, and how often what is long past. */
 const EXPIRE_EVERY_MS = 250
 const TIDY_EVERY_MS = 1_000
+/** While the disk is full, a partition that cannot be opened is tried again after so many of these. */
+const RELOAD_FULL_TURNS = 10
+/** What each market thread keeps for cancels on a disk without room. */
+const RESERVE_BYTES = 4 * 1024 * 1024
 /** Between two steps of housekeeping: most of the time belongs to the markets. */
 const HOUSEKEEPING_PAUSE_MS = 2
 
@@ -74,6 +81,7 @@ export function marketThread(data: ThreadData): ThreadParts {
   let events: EventLog<MarketEvent>
   let thread: MarketThread
   let settlement: SettlementWatch
+  let room: DiskRoom
   /** By partition. */
   const hosts = new Map<number, Served>()
   /** Every thread that speaks to this one; of them, those that follow its events. */
@@ -165,7 +173,15 @@ export function marketThread(data: ThreadData): ThreadParts {
       partitions: topology.partitions,
       own,
     })
+    room = openDiskRoom({
+      folder: join(settings.data.dir, 'log'),
+      name: `reserve-${index}`,
+      reserveBytes: RESERVE_BYTES,
+      freeBytesMin: settings.data.freeMiBMin * 1024 * 1024,
+    })
+    if (room.isFull) log.error({}, 'the disk is nearly full: only cancels are taken')
     const maxMs = settings.settlement.maxLagSeconds * 1_000
+    const cancelledMax = settings.limits.enabled ? settings.orders.cancelledPerHourMax : 0
     const chains = new Set(settledChains(settings).map(({ chainId }) => chainId))
     const { minNotional, pendingTradesMax } = settings.risk
     const terms = pauseTermsOf(settings)
@@ -177,6 +193,8 @@ export function marketThread(data: ThreadData): ThreadParts {
       rules: { selfTrade: settings.matching.selfTrade, settled: chains, risk },
       seed: randomInt(2 ** 31),
       snapshotEvery: settings.markets.snapshotEvery,
+      room,
+      ...(cancelledMax === 0 ? {} : { cancelQuota: new CancelQuota(cancelledMax) }),
       ...(maxMs === 0 ? {} : { lag: { maxMs, chains } }),
     })
     // The clock of a market never goes back, not even when the machine's does between two starts.
@@ -193,11 +211,23 @@ export function marketThread(data: ThreadData): ThreadParts {
       }
       wakeHousekeeping()
     })
+    let turns = 0
     kit.every(TIDY_EVERY_MS, () => {
-      for (const partition of thread.away.keys()) reload(partition)
+      if (room.look()) {
+        if (room.isFull) log.error({}, 'the disk is nearly full: only cancels are taken')
+        else log.warn({}, 'there is room on the disk again')
+      }
+      // A full disk does not get roomier by being asked again and again.
+      if (!room.isFull || ++turns % RELOAD_FULL_TURNS === 0) {
+        for (const partition of thread.away.keys()) reload(partition)
+      }
       orphans.retry()
       tidy(thread)
       pauses?.sweep(clock.nowMs())
+      const gone = takeGone(thread)
+      if (gone.length > 0) {
+        for (const reader of readers) reader.tell('MarketsGone', { marketIds: gone })
+      }
       for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
         log.error(news, behind ? 'the database is behind the log' : 'the database caught up')
       }
@@ -234,6 +264,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       },
       recover: (error) => {
         log.error({ err: error, partition }, 'an append failed; going back to what the log holds')
+        if (isDiskFull(error)) room.spend()
         reload(partition)
         return reject('OUTCOME_UNKNOWN')
       },
@@ -245,6 +276,10 @@ export function marketThread(data: ThreadData): ThreadParts {
       },
       observe: meters.handled,
     })
+  }
+
+  function fullness(): string[] {
+    return room.isFull ? ['the disk is nearly full: only cancels are taken'] : []
   }
 
   function lateness(): string[] {
@@ -295,7 +330,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       // Every other thread gives commands, and follows nothing.
       else if (frontNames.has(peer)) readers.add(channel)
     },
-    health: () => [...thread.away.values(), ...lateness()].join('; '),
+    health: () => [...thread.away.values(), ...lateness(), ...fullness()].join('; '),
     metrics: kit.metrics,
     drain: drained,
     async stop() {

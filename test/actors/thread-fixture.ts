@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import type { CancelQuota } from '#actors/cancel-quota.ts'
 import { housekeep, tidy } from '#actors/housekeeping.ts'
 import type { RiskRules } from '#actors/market/state.ts'
 import { commit, prepare } from '#actors/market-batch.ts'
@@ -42,6 +43,8 @@ export type HostOptions = Partial<SqliteLogOptions> & {
   /** How late the database may be, for markets of every chain. */
   readonly lagMsMax?: number
   readonly risk?: RiskRules
+  readonly cancelQuota?: CancelQuota
+  readonly room?: { readonly isFull: boolean }
 }
 
 /** Runs a test with a data folder that is gone afterwards. */
@@ -85,6 +88,8 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
     ordersMax: 100_000,
     seed: 7,
     snapshotEvery,
+    ...(options.room === undefined ? {} : { room: options.room }),
+    ...(options.cancelQuota === undefined ? {} : { cancelQuota: options.cancelQuota }),
     ...(lagMsMax === undefined ? {} : { lag: { maxMs: lagMsMax, chains: { has: () => true } } }),
   })
   let nowMs = fromMs

@@ -65,7 +65,13 @@ test('while a market thread is away, a market that is not here may exist', async
   ] as const) {
     const board = boardOf({ current })
     const gateway = gatewayOf(reject('INTERNAL'))
-    const service = makeOrderService({ board, gateway, verifier: verifierOf(), clock: systemClock })
+    const service = makeOrderService({
+      board,
+      gateway,
+      verifier: verifierOf(),
+      clock: systemClock,
+      expirationDaysMax: 366,
+    })
     assert.equal(codeOf(await service.place(unknown, later())), code)
     const check = await service.check(unknown, later())
     if (current) assert.ok(!isRejection(check) && check.errors[0]?.rejected === code)
@@ -87,7 +93,13 @@ test('a list of markets waits until every thread has told its own', async () => 
 test('a verify pool that is too busy says nothing about the order', async () => {
   const verifier = verifierOf(reject('OVERLOADED'))
   const gateway = gatewayOf(reject('INTERNAL'))
-  const service = makeOrderService({ board: boardOf(), gateway, verifier, clock: systemClock })
+  const service = makeOrderService({
+    board: boardOf(),
+    gateway,
+    verifier,
+    clock: systemClock,
+    expirationDaysMax: 366,
+  })
   const submission = await submissionTo(market.id)
   assert.equal(codeOf(await service.place(structuredClone(submission), later())), 'OVERLOADED')
   assert.equal(codeOf(await service.check(structuredClone(submission), later())), 'OVERLOADED')
@@ -97,7 +109,13 @@ test('a market that is over and gone from its thread is closed, not unknown', as
   const gateway = gatewayOf(reject('MARKET_NOT_FOUND'))
   const place = async (closed: boolean) => {
     const board = boardOf({ closed })
-    const service = makeOrderService({ board, gateway, verifier: verifierOf(), clock: systemClock })
+    const service = makeOrderService({
+      board,
+      gateway,
+      verifier: verifierOf(),
+      clock: systemClock,
+      expirationDaysMax: 366,
+    })
     return codeOf(await service.place(await submissionTo(market.id), later()))
   }
   assert.equal(await place(true), 'MARKET_CLOSED')
@@ -140,7 +158,7 @@ test('a check tells what a trader may not do now, and how small an order may be'
   const check = async (refused: Rejection | undefined, minNotional: number) => {
     const gateway = { ...gatewayOf(reject('INTERNAL')), standing: async () => refused }
     const ports = { board: boardOf(), gateway, verifier: verifierOf(), clock: systemClock }
-    const service = makeOrderService({ ...ports, minNotional })
+    const service = makeOrderService({ ...ports, expirationDaysMax: 366, minNotional })
     return service.check(structuredClone(submission), later())
   }
   const { price, size } = submission.order
@@ -207,7 +225,10 @@ test('an order is placed once its funds are reserved, and only then', async () =
   }
   const board = boardOf()
   const verifier = verifierOf()
-  const service = makeOrderService({ board, gateway, funds, verifier, clock: systemClock })
+  const service = makeOrderService({
+    ...{ board, gateway, funds, verifier, clock: systemClock },
+    expirationDaysMax: 366,
+  })
   const submission = await submissionTo(market.id)
   const placed = async () => {
     said.length = 0

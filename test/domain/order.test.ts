@@ -53,6 +53,20 @@ for (const [what, change, code, field] of FLAWED) {
   })
 }
 
+test('an order may end as far ahead as is allowed, and no second further', () => {
+  const until = (sec: number) => ({ ...order, expiration: String(sec) as Uint64 })
+  const last = NOW_SEC + 30 * 86_400
+  assert.deepEqual(orderFlaws(until(last), NOW_SEC, 30), [])
+  assert.deepEqual(orderFlaws(until(last + 1), NOW_SEC, 30), [
+    reject(
+      'EXPIRATION_TOO_FAR',
+      'order.expiration',
+      'expiration must be at most 30 days in the future',
+    ),
+  ])
+  assert.equal(orderFlaws(until(2 ** 60), NOW_SEC, 36_500).length, 1)
+})
+
 test('all flaws are told at once', () => {
   const flaws = orderFlaws({ ...order, price: 0 as Price, size: 0 as Shares }, NOW_SEC)
   assert.deepEqual(

@@ -20,6 +20,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
+import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
@@ -235,6 +236,34 @@ test('the last status of a trade is known', async () => {
     const asked = [second.tradeId, first.tradeId, tradeId(other, 3, 0)]
     assert.deepEqual(log.tradeStatuses(0, asked), [second, confirmed, undefined])
   }
+})
+
+test('many trade statuses are checked in steps after opening, whatever changes meanwhile', async () => {
+  let log = open()
+  const trade = (seq: number, status: 'submitted' | 'confirmed') =>
+    ({ tradeId: tradeId(market, seq, 0), status, txHash: '0x1', atMs: NOW }) as const
+  const many = range(1, 10_200).map((seq) => trade(seq, 'submitted'))
+  await log.append(0, { events: [note(1)], nowMs: NOW, trades: many })
+  log = await reopened(log)
+  for (let step = 0; step < 30; step++) {
+    log.sweep(0, 500)
+    // One that was checked, one that was not, and a new one.
+    const trades = [trade(step + 1, 'confirmed'), trade(10_200 - step, 'confirmed')]
+    const events = [note(2 + step)]
+    await log.append(0, {
+      events,
+      nowMs: NOW,
+      trades: [...trades, trade(20_000 + step, 'submitted')],
+    })
+  }
+  await log.close()
+  const db = new Database(partitionPaths(dataDir, 0).database)
+  db.exec('DELETE FROM trade_status WHERE seq = 7000')
+  db.close()
+  log = open()
+  assert.throws(() => {
+    for (let step = 0; step < 30; step++) log.sweep(0, 500)
+  }, fault('LOG_CORRUPT'))
 })
 
 test('a snapshot is seen when it is complete, and replaces the one before', async () => {
@@ -585,6 +614,7 @@ test('every commit waits for the disk', () => {
     paths,
     upcasters: UPCASTERS,
     form: WHOLE,
+    runs: { filterBytesMax: 0, runOrdersMax: 0 },
     acceptLoss: false,
   })
   try {

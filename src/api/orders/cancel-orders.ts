@@ -60,7 +60,8 @@ export function cancelOrders(ports: {
       if (principal === undefined) return reject('UNAUTHORIZED_MISSING_HEADER')
       const { market, trader = principal.address } = query
       if (trader !== principal.address) return reject('NOT_ORDER_OWNER', 'trader')
-      if (market !== undefined && !ports.board.markets.has(market)) {
+      const { board } = ports
+      if (market !== undefined && !board.markets.has(market) && !board.isGone(market)) {
         return reject('MARKET_NOT_FOUND', 'market')
       }
       let markets: Iterable<MarketId> = market === undefined ? [] : [market]

@@ -84,16 +84,19 @@ export function makeOrderService(ports: {
   readonly clock: Clock
   /** The least that price times size of an order may be; its market asks for it, and a check tells it. */
   readonly minNotional?: number
+  /** How far ahead an order may end. */
+  readonly expirationDaysMax: number
   /** Told how long each verification took. */
   readonly meter?: StageMeter
 }): OrderService {
-  const { board, gateway, funds, verifier, clock, meter, minNotional = 0 } = ports
+  const { board, gateway, funds, verifier, clock, meter } = ports
+  const { expirationDaysMax, minNotional = 0 } = ports
 
   const nowSec = () => Math.floor(clock.nowMs() / 1_000)
 
   /** Everything that can be said without a signature. */
   function flawsOf(submission: OrderSubmission): Rejection[] {
-    const flaws = orderFlaws(orderOf(submission), nowSec())
+    const flaws = orderFlaws(orderOf(submission), nowSec(), expirationDaysMax)
     const { permitSignature } = submission
     if (permitSignature !== undefined) {
       const short = permitFlaw(orderOf(submission), permitSignature.value)
@@ -104,16 +107,19 @@ export function makeOrderService(ports: {
       }
     }
     if (!board.markets.has(orderOf(submission).marketId)) {
-      flaws.push(
-        board.isCurrent() ? reject('MARKET_NOT_FOUND', 'order.marketId') : reject('OVERLOADED'),
-      )
+      flaws.push(missing(orderOf(submission).marketId))
     }
     return flaws
   }
 
+  function missing(marketId: MarketId): Rejection {
+    if (board.isGone(marketId)) return reject('MARKET_CLOSED', 'order.marketId')
+    return board.isCurrent() ? reject('MARKET_NOT_FOUND', 'order.marketId') : reject('OVERLOADED')
+  }
+
   function isOver(marketId: MarketId): boolean {
     const shown = board.markets.get(marketId)
-    if (shown === undefined) return false
+    if (shown === undefined) return board.isGone(marketId)
     return shown.closed !== undefined || shown.market.expiration <= nowSec()
   }
 

@@ -1,0 +1,94 @@
+/**
+ * A filter in front of a run of closed orders: twelve bits for each order say of nearly every hash that
+ * is not in the run that it is not. All bits of a hash lie in one block of 64 bytes, so that a filter that
+ * is left on the disk costs one read of one page.
+ *
+ * Hashes are mixed with secrets of the run: no trader can choose hashes that the filter lets through.
+ */
+
+import assert from 'node:assert/strict'
+
+/** Words of a block, and of a page, which has a checksum of its own. */
+const BLOCK_WORDS = 16
+export const FILTER_PAGE_WORDS = 1_024
+export const FILTER_PAGE_BYTES = 4 * FILTER_PAGE_WORDS
+const BITS_PER_ORDER = 12
+/** A filter can be halved so often: whole pages are left. */
+const HALVINGS = 3
+
+/** The eight words of an order's hash, as they lie in memory. */
+type HashWords = Int32Array
+
+export type FilterSeeds = readonly [number, number]
+
+/** The words of a filter for so many orders, or a few less. */
+export function filterWordsFor(orders: number): number {
+  const unit = FILTER_PAGE_WORDS << HALVINGS
+  return unit * Math.max(1, Math.ceil((orders * BITS_PER_ORDER) / (32 * unit)))
+}
+
+export function addToFilter(filter: Uint32Array, hash: HashWords, seeds: FilterSeeds): void {
+  const at = blockOf(hash, filter.length, seeds)
+  const [first, second] = bitsOf(hash, seeds)
+  for (let shift = 0; shift < 27; shift += 9) {
+    setBit(filter, at, (first >>> shift) & 511)
+    setBit(filter, at, (second >>> shift) & 511)
+  }
+}
+
+function setBit(filter: Uint32Array, at: number, bit: number): void {
+  filter[at + (bit >>> 5)]! |= 1 << (bit & 31)
+}
+
+/** The word at which the block of a hash begins, in a filter of so many words. */
+export function blockOf(hash: HashWords, words: number, seeds: FilterSeeds): number {
+  return Math.floor((mix(hash[2]!, seeds[0]) / 2 ** 32) * (words / BLOCK_WORDS)) * BLOCK_WORDS
+}
+
+/** Whether the block that begins at this word may be that of the hash. */
+export function blockMayHold(
+  words: Uint32Array,
+  at: number,
+  hash: HashWords,
+  seeds: FilterSeeds,
+): boolean {
+  const first = mix(hash[3]!, seeds[1])
+  if (!hasThree(words, at, first)) return false
+  return hasThree(words, at, mix(hash[4]!, seeds[0] ^ seeds[1]))
+}
+
+function hasThree(words: Uint32Array, at: number, bits: number): boolean {
+  for (let shift = 0; shift < 27; shift += 9) {
+    const bit = (bits >>> shift) & 511
+    if (((words[at + (bit >>> 5)]! >>> (bit & 31)) & 1) === 0) return false
+  }
+  return true
+}
+
+function bitsOf(hash: HashWords, seeds: FilterSeeds): [number, number] {
+  return [mix(hash[3]!, seeds[1]), mix(hash[4]!, seeds[0] ^ seeds[1])]
+}
+
+function mix(word: number, seed: number): number {
+  let mixed = Math.imul(word ^ seed, 0x85ebca6b)
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
+  mixed = Math.imul(mixed ^ (mixed >>> 16) ^ seed, 0x9e3779b1)
+  return (mixed ^ (mixed >>> 15)) >>> 0
+}
+
+/** A filter that was made for more orders than have come, in less room: neighbours become one. */
+export function shrunkFilter(filter: Uint32Array, orders: number): Uint32Array {
+  let shrunk = filter
+  for (let times = 0; times < HALVINGS; times++) {
+    const half = shrunk.length / 2
+    if (half * 32 < orders * BITS_PER_ORDER) break
+    const halved = new Uint32Array(half)
+    for (let at = 0; at < shrunk.length; at++) {
+      const block = Math.floor(at / (2 * BLOCK_WORDS))
+      halved[block * BLOCK_WORDS + (at % BLOCK_WORDS)]! |= shrunk[at]!
+    }
+    shrunk = halved
+  }
+  assert(shrunk.length % FILTER_PAGE_WORDS === 0, 'a filter has whole pages')
+  return shrunk
+}

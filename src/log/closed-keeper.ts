@@ -1,0 +1,134 @@
+/**
+ * Moves closed orders out of their table into runs, and merges runs, while the partition goes on: another
+ * thread makes the new file, and one small transaction puts it in the place of what it holds. Each step is
+ * short, and whatever fails is tried again later.
+ */
+
+import { randomBytes } from 'node:crypto'
+import type { MergeJob } from './closed-merge.ts'
+import type { RunMeta } from './closed-run.ts'
+import type { ClosedTable } from './closed-table.ts'
+import type { RowHome } from './record.ts'
+import type { FileState } from './schema.ts'
+
+/** Rows that are in a run already and that one step removes from the table. */
+const REMOVED_ROWS = 512
+
+type KeeperPorts = {
+  readonly table: ClosedTable
+  readonly home: RowHome
+  readonly database: string
+  /** Makes the new file, elsewhere. */
+  readonly merge: (job: MergeJob) => Promise<RunMeta | undefined>
+  readonly state: () => FileState
+  readonly transaction: (change: (state: FileState) => FileState) => void
+}
+
+type Job = {
+  readonly name: string
+  /** The runs that go, the place of the new one, and whether it takes the frozen rows of the table. */
+  readonly ids: readonly number[]
+  readonly id: number
+  readonly spills: boolean
+  result?: { readonly run: RunMeta | undefined } | { readonly failed: unknown }
+}
+
+export class ClosedKeeper {
+  readonly #ports: KeeperPorts
+  readonly #tailMax: number
+  #job: Job | undefined
+  #isClosed = false
+
+  constructor(ports: KeeperPorts, tailMax: number) {
+    this.#ports = ports
+    this.#tailMax = tailMax
+  }
+
+  /** Answers whether there is more to do at once. */
+  step(nowSec: number): boolean {
+    const { table } = this.#ports
+    if (this.#job?.result !== undefined) this.#finish(this.#job, this.#job.result)
+    const removed = table.hasSpilled ? this.#removeSpilled() : 0
+    const past = table.runs.past(nowSec)
+    if (this.#job === undefined && past.length > 0) this.#replace(past, 0, undefined, false)
+    if (this.#job === undefined) this.#begin(nowSec)
+    return removed === REMOVED_ROWS
+  }
+
+  /** Whether another thread is at work for it. */
+  get isBusy(): boolean {
+    return this.#job !== undefined
+  }
+
+  /** The file is closed: what the other thread still makes is of no use. */
+  close(): void {
+    this.#isClosed = true
+  }
+
+  #begin(nowSec: number): void {
+    const { table } = this.#ports
+    const { runs } = table
+    const isFull = table.isFrozen || table.size >= this.#tailMax
+    const merge = isFull && !runs.isCrowded ? undefined : runs.nextMerge(nowSec)
+    if (merge !== undefined) {
+      const { ids, level, isOldest } = merge
+      const source = { runs: merge.runs }
+      this.#ask({ ids, id: Math.max(...ids), spills: false }, { level, isOldest, source, nowSec })
+    } else if (isFull) {
+      const { from, to } = table.freeze(this.#ports.state().closedRowLast)
+      const source = { database: this.#ports.database, from, to }
+      const isOldest = runs.count === 0
+      const place = { ids: [], id: runs.nextId, spills: true }
+      this.#ask(place, { level: 0, isOldest, source, nowSec })
+    }
+  }
+
+  #ask(
+    place: Pick<Job, 'ids' | 'id' | 'spills'>,
+    what: Pick<MergeJob, 'level' | 'isOldest' | 'source' | 'nowSec'>,
+  ): void {
+    const { table, home, merge } = this.#ports
+    const name = `run-${randomBytes(8).toString('hex')}`
+    const seeds = [randomBytes(4).readInt32LE(), randomBytes(4).readInt32LE()] as const
+    const job: Job = { ...place, name }
+    this.#job = job
+    merge({ ...what, folder: table.runs.folder, name, home, seeds }).then(
+      (run) => {
+        job.result = { run }
+        if (this.#isClosed) table.runs.discard(name)
+      },
+      (error) => {
+        job.result = { failed: error }
+      },
+    )
+  }
+
+  #finish(job: Job, result: NonNullable<Job['result']>): void {
+    this.#job = undefined
+    if ('failed' in result) throw result.failed
+    this.#replace(job.ids, job.id, result.run, job.spills)
+  }
+
+  #replace(ids: readonly number[], id: number, run: RunMeta | undefined, spills: boolean): void {
+    const { table, transaction } = this.#ports
+    transaction((state) => ({
+      ...state,
+      closedSpilledTo: spills ? table.frozenTo : state.closedSpilledTo,
+      runs: table.runs.replace(ids, id, run, state.runs),
+    }))
+    table.runs.replaced(ids, id, run)
+    if (spills) table.spilled()
+  }
+
+  #removeSpilled(): number {
+    const { table, transaction } = this.#ports
+    let removed = 0
+    transaction((state) => {
+      const step = table.removeSpilled(REMOVED_ROWS, state.closed)
+      removed = step.removed
+      return { ...state, closed: step.closed }
+    })
+    if (removed < REMOVED_ROWS) table.spilledGone()
+    return removed
+  }
+}

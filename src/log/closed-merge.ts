@@ -1,0 +1,172 @@
+/**
+ * Makes one run out of rows of the table of closed orders, or out of several runs. It runs in a thread of
+ * its own (`closed-thread.ts`), reads only what no other thread changes, and leaves a new file.
+ */
+
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { CLOSED_ORDER_BYTES, forgetAfterSecAt, isReopenedAt } from './closed-order.ts'
+import { ClosedRun, type RunMeta, RunWriter } from './closed-run.ts'
+import { corrupt, type RowHome, rowCrc } from './record.ts'
+
+export type MergeJob = {
+  /** The folder of runs, and the new file in it. */
+  readonly folder: string
+  readonly name: string
+  readonly home: RowHome
+  readonly level: number
+  readonly seeds: RunMeta['seeds']
+  /** Rows of the table behind `from` up to and with `to`, or runs, the newest first. */
+  readonly source: { database: string; from: number; to: number } | { runs: readonly RunMeta[] }
+  /** What may be forgotten before this second is left out. */
+  readonly nowSec: number
+  /** Whether nothing older is left that a reopened order must hide. */
+  readonly isOldest: boolean
+}
+
+/** The run, durable but of no use until the partition's table names it; undefined if nothing is left. */
+export function mergeClosed(job: MergeJob): RunMeta | undefined {
+  const path = join(job.folder, job.name)
+  const sorted = 'runs' in job.source ? ofRuns(job) : [ofRows(job, job.source)]
+  const ordersMax = sorted.reduce((sum, { orders }) => sum + orders, 0)
+  try {
+    if (ordersMax === 0) return undefined
+    const writer = new RunWriter(path, job.home, job, ordersMax)
+    let isEnded = false
+    try {
+      for (const cursor of newestOfEach(sorted)) {
+        const { bytes, at } = cursor
+        const forgetAfterSec = forgetAfterSecAt(bytes, at)
+        if (forgetAfterSec < job.nowSec || (job.isOldest && isReopenedAt(bytes, at))) continue
+        writer.add(bytes, at, forgetAfterSec)
+      }
+      if (writer.orders === 0) return undefined
+      isEnded = true
+      return writer.end()
+    } finally {
+      if (!isEnded) {
+        writer.abort()
+        rmSync(path, { force: true })
+      }
+    }
+  } finally {
+    for (const cursor of sorted) cursor.close()
+  }
+}
+
+/** Orders in the order of their hashes; where it stands is `bytes` at `at`. */
+type Cursor = {
+  readonly orders: number
+  bytes: Buffer
+  at: number
+  /** Moves on; false when there are no more. */
+  next(): boolean
+  close(): void
+}
+
+/** Of the orders of all cursors, which come newest first, each hash once, as the newest has it. */
+function* newestOfEach(sorted: readonly Cursor[]): Generator<Cursor> {
+  let left = sorted.filter((cursor) => cursor.next())
+  const last = Buffer.alloc(32)
+  let isFirst = true
+  while (left.length > 0) {
+    let least = left[0]!
+    for (let index = 1; index < left.length; index++) {
+      if (compare(left[index]!, least) < 0) least = left[index]!
+    }
+    if (isFirst || last.compare(least.bytes, least.at, least.at + 32) !== 0) {
+      yield least
+      least.bytes.copy(last, 0, least.at, least.at + 32)
+      isFirst = false
+    }
+    if (!least.next()) left = left.filter((cursor) => cursor !== least)
+  }
+}
+
+function compare(a: Cursor, b: Cursor): number {
+  return a.bytes.compare(b.bytes, b.at, b.at + 32, a.at, a.at + 32)
+}
+
+function ofRuns({ source, folder, home }: MergeJob): Cursor[] {
+  if (!('runs' in source)) return []
+  return source.runs.map((meta) => {
+    const run = new ClosedRun(join(folder, meta.name), home, meta, { keepsFilter: false })
+    let block = 0
+    return {
+      orders: meta.orders,
+      bytes: Buffer.alloc(0) as Buffer,
+      at: 0,
+      next() {
+        this.at += CLOSED_ORDER_BYTES
+        if (this.at < this.bytes.length) return true
+        if (block >= run.blocks) return false
+        this.bytes = run.block(block++)
+        this.at = 0
+        return true
+      },
+      close: () => run.close(),
+    }
+  })
+}
+
+/** Rows read at once: no view of the file is held for long. */
+const ROWS_AT_ONCE = 64
+
+type Row = { id: number; forget_min_sec: number; crc: number; payload: Buffer }
+
+function ofRows(
+  { home }: MergeJob,
+  { database, from, to }: { database: string; from: number; to: number },
+): Cursor {
+  const db = new Database(database, { readonly: true, fileMustExist: true, timeout: 5_000 })
+  const payloads: Buffer[] = []
+  try {
+    const select = db.prepare(
+      'SELECT id, forget_min_sec, crc, payload FROM closed_orders ' +
+        'WHERE id > ? AND id <= ? ORDER BY id LIMIT ?',
+    )
+    for (let last = from; ; ) {
+      const rows = select.all(last, to, ROWS_AT_ONCE) as Row[]
+      for (const { id, forget_min_sec: forgetMinSec, crc, payload } of rows) {
+        if (rowCrc('closed_orders', home, [id, forgetMinSec], payload) !== crc) {
+          throw corrupt(`${database}: row ${id} of the closed orders is damaged`)
+        }
+        payloads.push(payload)
+      }
+      if (rows.length < ROWS_AT_ONCE) break
+      last = rows.at(-1)!.id
+    }
+  } finally {
+    db.close()
+  }
+  const all = Buffer.concat(payloads)
+  const orders = all.length / CLOSED_ORDER_BYTES
+  const places = sortedPlaces(all, orders)
+  let place = 0
+  return {
+    orders,
+    bytes: all,
+    at: 0,
+    next() {
+      if (place >= orders) return false
+      this.at = places[place++]! * CLOSED_ORDER_BYTES
+      return true
+    },
+    close: () => undefined,
+  }
+}
+
+/** By hash; of equal ones the last, which is of the newest row, comes first. */
+function sortedPlaces(bytes: Buffer, orders: number): Uint32Array {
+  const firsts = new Uint32Array(orders)
+  for (let place = 0; place < orders; place++) {
+    firsts[place] = bytes.readUInt32BE(place * CLOSED_ORDER_BYTES)
+  }
+  return Uint32Array.from({ length: orders }, (_, place) => place).sort((a, b) => {
+    if (firsts[a] !== firsts[b]) return firsts[a]! - firsts[b]!
+    const at = a * CLOSED_ORDER_BYTES
+    const other = b * CLOSED_ORDER_BYTES
+    return bytes.compare(bytes, other, other + 32, at, at + 32) || b - a
+  })
+}

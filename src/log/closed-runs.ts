@@ -1,0 +1,227 @@
+/**
+ * The runs of a partition, by age: which files there are, what is in them, and which of them should become
+ * one. The table `closed_runs` names them; a file that it does not name is of no use. A hash counts as the
+ * newest run has it.
+ */
+
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type BetterSqlite3 from 'better-sqlite3'
+import { forgetAfterSecAt, type HashKey } from './closed-order.ts'
+import { ClosedRun, type RunMeta } from './closed-run.ts'
+import { corrupt, type RowHome, rowCrc } from './record.ts'
+import { checkTally, EMPTY, minus, plus, type Tally } from './schema.ts'
+import { removeSlowly } from './snapshot-writer.ts'
+
+/** So many runs of one level become one of the next. */
+const FAN_IN = 4
+/** A run is made anew when so much of it may be forgotten. */
+const FORGOTTEN_SHARE = 0.5
+
+export type RunsOptions = {
+  /** Filters take no more memory than this; those of the oldest runs stay on the disk. */
+  readonly filterBytesMax: number
+  /** The most orders of one run. */
+  readonly runOrdersMax: number
+}
+
+/** Runs that become one, which takes the place of the newest of them. */
+type RunMerge = {
+  readonly ids: readonly number[]
+  /** The newest first. */
+  readonly runs: readonly RunMeta[]
+  readonly level: number
+  readonly isOldest: boolean
+}
+
+type Row = { id: number; json: string; crc: number }
+type Open = { readonly id: number; readonly crc: number; readonly run: ClosedRun }
+
+export class ClosedRuns {
+  readonly folder: string
+  readonly #home: RowHome
+  readonly #options: RunsOptions
+  readonly #insert: BetterSqlite3.Statement
+  readonly #delete: BetterSqlite3.Statement
+  /** The newest first. */
+  #runs: Open[] = []
+  #removing = Promise.resolve()
+
+  constructor(
+    db: BetterSqlite3.Database,
+    { folder, home }: { readonly folder: string; readonly home: RowHome },
+    stated: Tally,
+    options: RunsOptions,
+  ) {
+    this.folder = folder
+    this.#home = home
+    this.#options = options
+    this.#insert = db.prepare('INSERT INTO closed_runs VALUES (?, ?, ?)')
+    this.#delete = db.prepare('DELETE FROM closed_runs WHERE id = ?')
+    let found = EMPTY
+    const rows = db.prepare('SELECT id, json, crc FROM closed_runs ORDER BY id DESC').all() as Row[]
+    for (const { id, json, crc } of rows) {
+      if (this.#crc(id, json) !== crc) throw corrupt(`${folder}: run ${id} is named wrongly`)
+      found = plus(found, crc)
+    }
+    checkTally(found, stated, 'runs of closed orders', folder)
+    mkdirSync(folder, { recursive: true })
+    try {
+      for (const { id, json, crc } of rows) {
+        this.#runs.push({ id, crc, run: this.#open(JSON.parse(json) as RunMeta) })
+      }
+    } catch (error) {
+      this.close()
+      throw error
+    }
+  }
+
+  /** To be called once all of the partition was found in order: what is refused stays as it is. */
+  removeUseless(): void {
+    const named = new Set(this.#runs.map(({ run }) => run.meta.name))
+    for (const name of readdirSync(this.folder)) {
+      if (!named.has(name)) rmSync(join(this.folder, name), { force: true })
+    }
+  }
+
+  get count(): number {
+    return this.#runs.length
+  }
+
+  /** How many orders they hold, those that may be forgotten among them. */
+  get orders(): number {
+    return this.#runs.reduce((sum, { run }) => sum + run.meta.orders, 0)
+  }
+
+  get filterBytes(): number {
+    return this.#runs.reduce((sum, { run }) => sum + run.filterBytes, 0)
+  }
+
+  get memoryBytes(): number {
+    return this.#runs.reduce((sum, { run }) => sum + run.memoryBytes, 0)
+  }
+
+  /** What the newest run that has it says of a hash, unless it may be forgotten by now. */
+  find(key: HashKey, nowSec: number): Buffer | undefined {
+    for (const { run } of this.#runs) {
+      const bytes = run.find(key)
+      if (bytes === undefined) continue
+      return forgetAfterSecAt(bytes, 0) < nowSec ? undefined : bytes
+    }
+    return undefined
+  }
+
+  /** The number of a run that is newer than all. */
+  get nextId(): number {
+    return (this.#runs[0]?.id ?? 0) + 1
+  }
+
+  /** Runs of which all may be forgotten. */
+  past(nowSec: number): number[] {
+    return this.#runs
+      .filter(({ run }) => run.meta.forgetAfterSec.at(-1)! < nowSec)
+      .map(({ id }) => id)
+  }
+
+  /** Whether there are so many small ones that they should be merged before another comes. */
+  get isCrowded(): boolean {
+    return this.#runs.filter(({ run }) => run.meta.level === 0).length >= 2 * FAN_IN
+  }
+
+  /** What should be merged next. */
+  nextMerge(nowSec: number): RunMerge | undefined {
+    const half = this.#runs.find(({ run }) => forgottenShare(run.meta, nowSec) >= FORGOTTEN_SHARE)
+    if (half !== undefined) return this.#mergeOf([half], half.run.meta.level)
+    for (const width of [FAN_IN, 2]) {
+      for (let to = this.#runs.length; to >= width; to--) {
+        const window = this.#runs.slice(to - width, to)
+        const { level } = window[0]!.run.meta
+        const alike = window.every(({ run }) => run.meta.level === level)
+        if (alike && this.#isWorthMerging(window, level)) return this.#mergeOf(window, level + 1)
+      }
+    }
+    return undefined
+  }
+
+  /** Four of a level; or two that are left beside runs that are too large to be merged. */
+  #isWorthMerging(window: readonly Open[], level: number): boolean {
+    const orders = window.reduce((sum, { run }) => sum + run.meta.orders, 0)
+    if (orders > this.#options.runOrdersMax) return false
+    const ofLevel = this.#runs.filter(({ run }) => run.meta.level === level).length
+    return ofLevel >= FAN_IN
+  }
+
+  #mergeOf(window: readonly Open[], level: number): RunMerge {
+    return {
+      ids: window.map(({ id }) => id),
+      runs: window.map(({ run }) => run.meta),
+      level,
+      isOldest: window.at(-1) === this.#runs.at(-1),
+    }
+  }
+
+  /** Within the caller's transaction: a run in the place of others, or nothing in their place. */
+  replace(ids: readonly number[], id: number, run: RunMeta | undefined, runs: Tally): Tally {
+    let tally = runs
+    for (const each of this.#runs) {
+      if (!ids.includes(each.id)) continue
+      this.#delete.run(each.id)
+      tally = minus(tally, each.crc)
+    }
+    if (run === undefined) return tally
+    const json = JSON.stringify(run)
+    const crc = this.#crc(id, json)
+    this.#insert.run(id, json, crc)
+    return plus(tally, crc)
+  }
+
+  /** It is durable. */
+  replaced(ids: readonly number[], id: number, run: RunMeta | undefined): void {
+    const old = this.#runs.filter((each) => ids.includes(each.id))
+    let left = this.#runs.filter((each) => !ids.includes(each.id))
+    if (run !== undefined) {
+      const crc = this.#crc(id, JSON.stringify(run))
+      left = [...left, { id, crc, run: this.#open(run) }].sort((a, b) => b.id - a.id)
+    }
+    this.#runs = left
+    for (const { run: each } of old) {
+      each.close()
+      this.discard(each.meta.name)
+    }
+    let kept = 0
+    for (const each of this.#runs) {
+      kept += each.run.filterBytes
+      if (kept > this.#options.filterBytesMax) each.run.leaveFilter()
+    }
+  }
+
+  /** Removes a file that is not needed; what stays behind goes when the partition is opened again. */
+  discard(name: string): void {
+    this.#removing = this.#removing
+      .then(() => removeSlowly(join(this.folder, name)))
+      .catch(() => undefined)
+  }
+
+  close(): void {
+    for (const { run } of this.#runs) run.close()
+    this.#runs = []
+  }
+
+  /** Settles when nothing is being removed. */
+  async ended(): Promise<void> {
+    await this.#removing
+  }
+
+  #open(meta: RunMeta): ClosedRun {
+    const keepsFilter = this.filterBytes + 4 * meta.filterWords <= this.#options.filterBytesMax
+    return new ClosedRun(join(this.folder, meta.name), this.#home, meta, { keepsFilter })
+  }
+
+  #crc(id: number, json: string): number {
+    return rowCrc('closed_runs', this.#home, [id, json])
+  }
+}
+
+function forgottenShare({ forgetAfterSec }: RunMeta, nowSec: number): number {
+  return forgetAfterSec.filter((sec) => sec < nowSec).length / forgetAfterSec.length
+}

@@ -1,0 +1,354 @@
+/** Closed orders that have left their table for runs: they are found as before, for as long as they must. */
+
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import Database from 'better-sqlite3'
+import { Fault } from '#domain/fault.ts'
+import type { OrderHash } from '#domain/ids.ts'
+import { mergeClosed } from '#log/closed-merge.ts'
+import type { ClosedOrder } from '#log/event-log.ts'
+import { createLog, partitionPaths } from '#log/log-folder.ts'
+import { Partition } from '#log/partition.ts'
+import { UPCASTERS, WHOLE } from '#log/record.ts'
+import { openSqliteLog } from '#log/sqlite-log.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Random, randomFrom } from '../support/random.ts'
+import { closedOrder, marketNamed, type Noted, notes } from './flow.ts'
+
+const SEED = Number(process.env.TEST_SEED ?? 20_260_814)
+const NOW = 1_790_000_000_000
+const random = randomFrom(SEED)
+const market = marketNamed(random)
+const note = notes(market)
+
+/** In memory where there is such a folder: nothing here is about the disk. */
+const memory = '/dev/shm'
+let dataDir: string
+let held: Partition<Noted> | undefined
+
+beforeEach(() => {
+  dataDir = mkdtempSync(join(existsSync(memory) ? memory : tmpdir(), 'sibyl-closed-runs-'))
+})
+afterEach(() => {
+  held?.close()
+  held = undefined
+  rmSync(dataDir, { recursive: true, force: true })
+})
+
+type Small = { tailMax?: number; filterBytesMax?: number; runOrdersMax?: number }
+
+/** A partition that merges in its own thread, so that a test knows when. */
+function open({ tailMax = 200, filterBytesMax = 2 ** 20, runOrdersMax = 2_000 }: Small = {}) {
+  const { id } = createLog(dataDir, 1)
+  held = new Partition<Noted>({
+    home: { logId: id, partition: 0 },
+    paths: partitionPaths(dataDir, 0),
+    upcasters: UPCASTERS,
+    form: WHOLE as never,
+    closedOrdersMax: 1_000_000,
+    closedTailMax: tailMax,
+    runs: { filterBytesMax, runOrdersMax },
+    mergeClosed: async (job) => mergeClosed(job),
+    acceptLoss: false,
+    askCheckpoint: () => undefined,
+    checkpoints: () => 0,
+  })
+  return held
+}
+
+function close(partition: Partition<Noted>): void {
+  partition.close()
+  held = undefined
+}
+
+function reopened(partition: Partition<Noted>, small: Small = {}): Partition<Noted> {
+  close(partition)
+  return open(small)
+}
+
+/** Runs the steps until nothing is left to do. */
+async function settle(partition: Partition<Noted>, nowSec: number): Promise<void> {
+  for (let idle = 0; idle < 4; ) {
+    const { passed, more } = partition.forgetClosed(nowSec, 1_000)
+    idle = passed && !more ? idle + 1 : 0
+    await new Promise(setImmediate)
+  }
+}
+
+const runFiles = () => readdirSync(partitionPaths(dataDir, 0).runs)
+
+function fill(partition: Partition<Noted>, orders: readonly ClosedOrder[], each = 50): void {
+  for (let from = 0; from < orders.length; from += each) {
+    const events = [note(partition.state().lastOffset + 1)]
+    partition.append({ events, nowMs: NOW, closed: orders.slice(from, from + each) })
+  }
+}
+
+const some = (count: number, forgetAfterSec = 2_000) =>
+  Array.from({ length: count }, () => closedOrder(random, market, forgetAfterSec))
+
+const hashesOf = (orders: readonly ClosedOrder[]) => orders.map(({ orderHash }) => orderHash)
+
+test('whatever is closed, opened and closed again is known as it is, through runs, merges and opening again', async () => {
+  for (let round = 0; round < 2; round++) {
+    const known: Known = new Map()
+    const chance = randomFrom(SEED + round)
+    rmSync(dataDir, { recursive: true, force: true })
+    let partition = open({ filterBytesMax: round === 1 ? 0 : 2 ** 20 })
+    let nowSec = 1_000
+    let seq = 0
+    for (let turn = 0; turn < 150; turn++) {
+      const { closed, reopenedHashes } = nextBatch(chance, known, nowSec)
+      const events = [note(++seq)]
+      partition.append({ events, nowMs: NOW, closed, reopened: reopenedHashes })
+      for (const hash of reopenedHashes) known.get(hash)!.isOpen = true
+      for (const order of closed) known.set(order.orderHash, { order, isOpen: false })
+      if (chance.chance(0.5)) partition.forgetClosed(nowSec, 1_000)
+      // Sometimes a merge is under way during the next append, sometimes it has ended.
+      if (chance.chance(0.5)) await new Promise(setImmediate)
+      if (chance.chance(0.05)) partition = reopened(partition)
+      if (chance.chance(0.05)) partition.reopen()
+      if (chance.chance(0.1)) nowSec += 100
+      if (turn % 10 === 9) check(partition, known, nowSec)
+    }
+    await settle(partition, nowSec)
+    check(partition, known, nowSec)
+    await partition.endSnapshots()
+    assert(runFiles().length > 0 && runFiles().length < 12, `${runFiles().length} runs`)
+    partition = reopened(partition)
+    partition.forgetClosed(nowSec, 1_000)
+    check(partition, known, nowSec)
+    close(partition)
+  }
+})
+
+/** Orders that were closed; some are open again. */
+type Known = Map<OrderHash, { readonly order: ClosedOrder; isOpen: boolean }>
+
+function nextBatch(
+  chance: Random,
+  known: Known,
+  nowSec: number,
+): { closed: ClosedOrder[]; reopenedHashes: OrderHash[] } {
+  const all = [...known.keys()]
+  const closed = Array.from({ length: chance.int(1, 60) }, () =>
+    closedOrder(chance, market, nowSec + chance.pick([50, 150, 5_000])),
+  )
+  const reopenedHashes = new Set<OrderHash>()
+  for (let times = all.length === 0 ? 0 : chance.int(0, 8); times > 0; times--) {
+    const hash = chance.pick(all)
+    const { order, isOpen } = known.get(hash)!
+    // What may be forgotten cannot come back.
+    if (order.forgetAfterSec < nowSec) continue
+    if (!isOpen && chance.chance(0.5)) reopenedHashes.add(hash)
+    else if (!reopenedHashes.has(hash)) {
+      closed.push({ ...closedOrder(chance, market, nowSec + 5_000), orderHash: hash })
+    }
+  }
+  const once = new Map(closed.map((order) => [order.orderHash, order]))
+  for (const hash of reopenedHashes) once.delete(hash)
+  return { closed: [...once.values()], reopenedHashes: [...reopenedHashes] }
+}
+
+/** All that must be known is; of what may be forgotten, it does not matter. */
+function check(partition: Partition<Noted>, known: Known, nowSec: number): void {
+  const hashes = [...known.keys()]
+  const found = partition.closedOrders(hashes)
+  for (const [place, hash] of hashes.entries()) {
+    const { order, isOpen } = known.get(hash)!
+    if (order.forgetAfterSec < nowSec) continue
+    assert.deepEqual(found[place], isOpen ? undefined : order, `seed ${SEED}: ${hash}`)
+  }
+}
+
+test('a run takes less than two bytes of memory for an order, and no more than it may', async () => {
+  const orders = some(8_000)
+  let partition = open({ tailMax: 500, runOrdersMax: 100_000 })
+  fill(partition, orders, 500)
+  await settle(partition, 1_000)
+  for (const filterBytesMax of [2 ** 20, 8_192, 0]) {
+    partition = reopened(partition, { tailMax: 500, runOrdersMax: 100_000, filterBytesMax })
+    const { orders: inRuns, filterBytes, memory } = partition.closedRuns()
+    assert(inRuns > 7_400)
+    assert(filterBytes <= filterBytesMax)
+    assert(memory <= 4 * 8_000, `${memory} bytes for ${inRuns} orders`)
+    assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
+    const unseen = hashesOf(some(2_000))
+    assert(partition.closedOrders(unseen).every((order) => order === undefined))
+  }
+})
+
+test('runs of which all may be forgotten go, and one of which half may be is made anew', async () => {
+  const partition = open({ runOrdersMax: 200 })
+  const early = some(200, 1_500)
+  const mixed = [...some(120, 1_600), ...some(80, 9_000)]
+  fill(partition, early)
+  await settle(partition, 1_000)
+  fill(partition, mixed)
+  await settle(partition, 1_000)
+  assert.equal(partition.closedRuns().orders, 400)
+  await settle(partition, 1_501)
+  assert.equal(partition.closedRuns().orders, 200)
+  await settle(partition, 1_601)
+  assert.equal(partition.closedRuns().orders, 80)
+  assert.deepEqual(partition.closedOrders(hashesOf(mixed.slice(120))), mixed.slice(120))
+  await settle(partition, 9_001)
+  assert.equal(partition.closedRuns().orders, 0)
+  await partition.endSnapshots()
+  assert.deepEqual(runFiles(), [])
+})
+
+test('a merge that fails changes nothing and is tried again', async () => {
+  const orders = some(200)
+  const { id } = createLog(dataDir, 1)
+  let fails = true
+  const partition = new Partition<Noted>({
+    home: { logId: id, partition: 0 },
+    paths: partitionPaths(dataDir, 0),
+    upcasters: UPCASTERS,
+    form: WHOLE as never,
+    closedOrdersMax: 250,
+    closedTailMax: 100,
+    runs: { filterBytesMax: 0, runOrdersMax: 10_000 },
+    mergeClosed: async (job) => {
+      if (fails) throw new Fault('LOG_MERGE_FAILED', 'no room', { retryable: true })
+      return mergeClosed(job)
+    },
+    acceptLoss: false,
+    askCheckpoint: () => undefined,
+    checkpoints: () => 0,
+  })
+  held = partition
+  fill(partition, orders.slice(0, 150))
+  partition.forgetClosed(1_000, 1_000)
+  await new Promise(setImmediate)
+  assert.throws(() => partition.forgetClosed(1_000, 1_000), /no room/)
+  fill(partition, orders.slice(150))
+  assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
+  assert.equal(partition.closedOrderRoom(), 50)
+  fails = false
+  await settle(partition, 1_000)
+  assert.equal(partition.closedOrderRoom(), 200, 'frozen are the first 150, and nothing is lost')
+  assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
+})
+
+test('a run that is damaged or gone is refused, and what is refused stays as it is', async () => {
+  const orders = some(400)
+  let partition = open({ tailMax: 400 })
+  fill(partition, orders)
+  await settle(partition, 1_000)
+  close(partition)
+  const [name] = runFiles()
+  const path = join(partitionPaths(dataDir, 0).runs, name!)
+  const whole = readFileSync(path)
+  const flip = (at: number) => {
+    const bytes = Buffer.from(whole)
+    bytes[at]! ^= 4
+    writeFileSync(path, bytes)
+  }
+  const corrupt = (error: unknown) => error instanceof Fault && error.code === 'LOG_CORRUPT'
+  const dataBytes = 400 * 128
+  for (const at of [dataBytes + 5, whole.length - 1, whole.length - 60]) {
+    flip(at)
+    assert.throws(() => open({ tailMax: 400 }), corrupt, `byte ${at}`)
+  }
+  writeFileSync(path, whole.subarray(0, -1))
+  assert.throws(() => open({ tailMax: 400 }), corrupt)
+  rmSync(path)
+  assert.throws(() => open({ tailMax: 400 }), corrupt)
+  for (let at = 7; at < dataBytes; at += 3_001) {
+    flip(at)
+    partition = open({ tailMax: 400 })
+    assert.throws(() => partition.closedOrders(hashesOf(orders)), corrupt, `byte ${at}`)
+    close(partition)
+  }
+  // A filter that is not kept in memory is checked too: it must not say of a closed order that it is new.
+  flip(dataBytes + 5)
+  partition = open({ tailMax: 400, filterBytesMax: 0 })
+  assert.throws(() => partition.closedOrders(hashesOf(orders)), corrupt)
+  close(partition)
+  writeFileSync(path, whole)
+  partition = open({ tailMax: 400 })
+  assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
+})
+
+test('the row that names a run is missed, and a file that none names goes', async () => {
+  let partition = open()
+  fill(partition, some(200))
+  await settle(partition, 1_000)
+  close(partition)
+  writeFileSync(join(partitionPaths(dataDir, 0).runs, 'run-of-none'), 'x')
+  partition = open()
+  assert.equal(runFiles().length, 1)
+  close(partition)
+  const db = new Database(partitionPaths(dataDir, 0).database)
+  db.exec('DELETE FROM closed_runs')
+  db.close()
+  assert.throws(() => open(), /runs of closed orders were written/)
+})
+
+test('a log from before there were runs opens, with all that it has', async () => {
+  const orders = some(100)
+  let partition = open()
+  fill(partition, orders)
+  close(partition)
+  const db = new Database(partitionPaths(dataDir, 0).database)
+  db.exec('DROP TABLE closed_runs')
+  db.close()
+  partition = open()
+  assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
+  fill(partition, some(200))
+  await settle(partition, 1_000)
+  assert.equal(partition.closedRuns().orders, 300)
+  assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
+})
+
+test('a writer that is killed at any instant of a merge loses no closed order that was answered', async () => {
+  const writer = fileURLToPath(new URL('./killed-closer.ts', import.meta.url))
+  const options = { dataDir, partitions: 1, own: [0], closedTailMax: 300 } as const
+  let answered = 0
+  for (let round = 0; round < 3; round++) {
+    const afterMs = random.int(20, 120)
+    const child = spawnSync(
+      process.execPath,
+      [...process.execArgv, writer, dataDir, `${answered}`, `${afterMs}`],
+      { encoding: 'utf8' },
+    )
+    assert.equal(child.signal, 'SIGKILL', child.stderr)
+    const told = child.stdout.trim().split('\n').map(Number)
+    answered = Math.max(answered, ...told)
+    const copy = `${dataDir}-copy`
+    cpSync(dataDir, copy, { recursive: true })
+    const log = openSqliteLog<Noted>({ ...options, dataDir: copy })
+    const hashes = Array.from({ length: answered }, (_, number) => numberedHash(number + 1))
+    const found = log.closedOrders(0, hashes)
+    assert.equal(found.indexOf(undefined), -1, `of ${answered}`)
+    await log.close()
+    rmSync(copy, { recursive: true })
+  }
+  const log = openSqliteLog<Noted>(options)
+  try {
+    await eventually(() => {
+      log.forgetClosed(0, 1_000, 1_000)
+      assert(runFiles().length > 0)
+    })
+  } finally {
+    await log.close()
+  }
+})
+
+const numberedHash = (number: number) =>
+  `0x${((number * 2_654_435_761) % 2 ** 32).toString(16).padStart(8, '0')}${number.toString(16).padStart(56, '0')}` as OrderHash
