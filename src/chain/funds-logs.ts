@@ -31,7 +31,7 @@ export type FundsContracts = {
 }
 
 /** What may still be asked in a step; counted down. */
-export type AskingBudget = { left: number }
+type AskingBudget = { left: number }
 
 type FundsLogs = {
   /** The trades that a block settled. */

@@ -30,7 +30,7 @@ const REQUESTS_AT_ONCE = 4
 /** Ids of outcome tokens that are remembered; finding one takes a thousand times as long as a look. */
 const IDS_KEPT_MAX = 50_000
 
-export type CallReader = {
+type CallReader = {
   /** The words that view calls return at a block, in their order. */
   wordsOf(calls: readonly Call[], at: BlockPlace): Promise<bigint[]>
 }
