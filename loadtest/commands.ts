@@ -55,6 +55,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'loadtest/audit-large.ts',
       about: 'the audit of 1,000,000 trades, which must find no difference',
     },
+    'auth-flood': {
+      file: 'loadtest/auth-flood.ts',
+      about: 'valid orders while 220 sockets of another address send tokens of unknown keys',
+    },
     'dear-reads': {
       file: 'loadtest/dear-reads.ts',
       about: 'placing while another address asks for /metrics, or for pages deep in history',

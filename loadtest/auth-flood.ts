@@ -1,0 +1,126 @@
+/**
+ * `npm run bench -- auth-flood`: 220 WebSockets of one address send `auth` with well-formed tokens of keys
+ * that do not exist, while another address places 140 valid orders with a bearer token each. Tells how
+ * many of the orders failed and how, how long placing took, and how many lines of errors were logged.
+ * Exits with 1 when an order failed.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { WebSocket } from 'ws'
+import { registerApiKey } from '#client/api-keys.ts'
+import { type MarketId, toAddress } from '#domain/ids.ts'
+import { openExchange } from '../test/support/exchange.ts'
+import { mintToken, tokenKeyOf } from './bearer-tokens.ts'
+import { progress } from './bench.ts'
+import { Histogram } from './histogram.ts'
+import { openDriver, writeRequest } from './http-driver.ts'
+import { makeTrader, signOrders } from './signed-orders.ts'
+
+const SOCKETS = 220
+const FRAMES_PER_SOCKET_AND_SECOND = 20
+const TOKENS = 30_000
+const ORDERS = 140
+const ORDERS_PER_SECOND = 14
+const STRANGER = '127.0.0.2'
+const WALLET = `0x${'0'.repeat(62)}0b` as const
+
+const exchange = await openExchange({
+  outputCharsMax: 100_000_000,
+  environment: {
+    SIBYL_LOG_LEVEL: 'info',
+    SIBYL_AUTH_BEARER: 'true',
+    SIBYL_LIMITS: 'true',
+    SIBYL_REQUEST_DEADLINE_MS: '10000',
+    SIBYL_STREAM_CONNECTIONS_PER_IP: '1000',
+  },
+})
+
+type Config = { chains: { chainId: number; contracts: { settlement: string } }[] }
+type Markets = { markets: { id: MarketId }[] }
+
+async function read<T>(path: string): Promise<T> {
+  return (await fetch(exchange.url + path)).json() as Promise<T>
+}
+
+/** Tokens that are right in everything but that their keys are none; made ahead, so that sending is cheap. */
+const { privateKey } = tokenKeyOf('', randomBytes(32).toString('hex'))
+const tokens = Array.from({ length: TOKENS }, () =>
+  mintToken({ id: randomBytes(16).toString('hex'), privateKey }),
+)
+
+let flooding = true
+let frames = 0
+const answers: Record<string, number> = {}
+
+/** Sends until the end; where it is closed it comes back. */
+function flood(): void {
+  const socket = new WebSocket(`${exchange.url.replace('http', 'ws')}/api/v1/stream`, {
+    localAddress: STRANGER,
+  })
+  const send = (): void => {
+    if (socket.readyState !== WebSocket.OPEN || !flooding) return
+    frames++
+    socket.send(JSON.stringify({ op: 'auth', id: frames, token: tokens[frames % TOKENS] }))
+  }
+  let timer: NodeJS.Timeout | undefined
+  socket.on('open', () => {
+    timer = setInterval(send, 1_000 / FRAMES_PER_SOCKET_AND_SECOND)
+  })
+  socket.on('message', (data) => {
+    const { code } = JSON.parse(String(data)) as { code?: string }
+    if (code !== undefined) answers[code] = (answers[code] ?? 0) + 1
+  })
+  socket.on('error', () => {})
+  socket.on('close', () => {
+    clearInterval(timer)
+    if (flooding) setTimeout(flood, 1_000)
+  })
+}
+
+try {
+  const [chain] = (await read<Config>('/api/v1/config')).chains
+  if (chain === undefined) throw new Error('the exchange has no chain')
+  const verifyingContract = toAddress(chain.contracts.settlement)
+  const markets = (await read<Markets>('/api/v1/markets')).markets.map(({ id }) => id)
+  const key = await registerApiKey({ url: exchange.url }, WALLET)
+  const tokenKey = tokenKeyOf(key.id, key.privateKey)
+  const orders = signOrders({
+    count: ORDERS,
+    traders: [makeTrader()],
+    markets,
+    domain: { chainId: chain.chainId, verifyingContract },
+  })
+  const requests = orders.map((order) =>
+    writeRequest('POST', '/api/v1/orders', JSON.stringify(order), {
+      authorization: `Bearer ${mintToken(tokenKey)}`,
+    }),
+  )
+  progress('strangers come')
+  for (let socket = 0; socket < SOCKETS; socket++) flood()
+  while (frames < SOCKETS) await new Promise((resolve) => setTimeout(resolve, 50))
+  const driver = await openDriver(exchange.url, 8)
+  const latencies = new Histogram()
+  const failures: Record<string, number> = {}
+  let failed = 0
+  await driver.openLoop(requests, ORDERS_PER_SECOND, ({ status, body, latencyMs }) => {
+    if (status === 200) latencies.recordMs(latencyMs)
+    else {
+      const name = `${status} ${/"code":"(\w+)"/.exec(body)?.[1] ?? body}`
+      failures[name] = (failures[name] ?? 0) + 1
+      failed++
+    }
+  })
+  flooding = false
+  driver.close()
+  const lines = exchange.output().split('\n')
+  const errorLines = lines.filter((line) => /"level":(50|"error")/.test(line)).length
+  const p50Ms = Math.round(latencies.quantileMs(0.5) * 10) / 10
+  process.stdout.write(
+    `${JSON.stringify({ orders: ORDERS, failed, failures, p50Ms, frames, answers, errorLines })}\n`,
+  )
+  if (failed > 0) process.exitCode = 1
+} finally {
+  await exchange.dispose()
+  // Sockets that are still closing need not be waited for.
+  process.exit()
+}
