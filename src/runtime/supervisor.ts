@@ -7,6 +7,9 @@
  * that dies takes its threads and their ports with it, so a caller that waits for their answers is
  * told `closed` at once. When it is back, both ends of each of their links get new ports.
  *
+ * A worker that does not answer is ended, but not one that is only slow: while its heartbeat counts, it
+ * goes on (`heartbeat.ts`).
+ *
  * A worker that loads its modules or starts its threads is never ended from outside: Node aborts the
  * whole process when that happens. A stop waits until it has started, or until the time for it is over.
  */
@@ -15,6 +18,7 @@ import { MessageChannel, Worker } from 'node:worker_threads'
 import { proxy, type Remote, transfer, wrap } from 'comlink'
 import type { Clock } from './clock.ts'
 import { endpointOf } from './endpoint.ts'
+import { beatsOf, type Heartbeat, makeHeartbeat } from './heartbeat.ts'
 import { inTime } from './in-time.ts'
 import type { Home, ThreadHealth, WorkerControl } from './thread.ts'
 
@@ -84,6 +88,9 @@ type RunningWorker = {
   readonly control: Remote<WorkerControl>
   /** Resolves with the exit code. */
   readonly exited: Promise<number>
+  readonly heartbeat: Heartbeat
+  /** How often it had beaten at the last health check. */
+  beats: number
   /** What it said before it died. */
   crash: string
 }
@@ -127,6 +134,8 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       worker,
       control: wrap<WorkerControl>(endpointOf(worker)),
       exited: new Promise((resolve) => worker.once('exit', resolve)),
+      heartbeat: makeHeartbeat(),
+      beats: 0,
       crash: '',
     }
     worker.on('error', (error: Error) => {
@@ -160,7 +169,10 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     const orders = host.threads.map(({ name, kind, data }) => ({ name, kind, data }))
     const failure = await inTime(
       Promise.race([
-        (running.control.start(proxy(home), orders) as Promise<void>).then(() => '', messageOf),
+        (running.control.start(proxy(home), orders, running.heartbeat) as Promise<void>).then(
+          () => '',
+          messageOf,
+        ),
         running.exited.then((code) => {
           const how = running.crash || `ended with code ${code} while starting`
           return `${host.name} did not start: ${how}`
@@ -255,6 +267,8 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
         options.healthIntervalMs,
       )
       if (host.running !== running) continue
+      const isBeating = beatsOf(running.heartbeat) !== running.beats
+      running.beats = beatsOf(running.heartbeat)
       if (typeof answer === 'string') setWhy(host, answer)
       if (answer !== undefined) {
         host.missedHealth = 0
@@ -263,8 +277,11 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
         }
         continue
       }
-      host.missedHealth++
-      const why = `has not answered ${host.missedHealth} health checks`
+      // One that is busy with something long goes on with it, however long it takes to answer.
+      host.missedHealth = isBeating ? 0 : host.missedHealth + 1
+      const why = isBeating
+        ? 'is too busy to answer'
+        : `has not answered ${host.missedHealth} health checks`
       setWhy(host, why)
       log.warn({ thread: host.name }, `${host.name} ${why}`)
       const terminable = host.threads.every((thread) => thread.terminable)

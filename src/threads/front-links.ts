@@ -13,6 +13,7 @@ import type { RelayerProtocol } from '#actors/relayer/state.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { channelOptions, relayedChains } from '#config/thread-data.ts'
 import { marketThreadName, PRICES_THREAD, relayerThreadName } from '#config/topology.ts'
+import type { MarketId } from '#domain/ids.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { Authenticator } from '#http/auth.ts'
 import type { MarketBoard } from '#live/market-board.ts'
@@ -84,15 +85,17 @@ export function linkFront(
     void load(index)
   }
 
-  async function load(index: number): Promise<void> {
+  async function load(index: number, after?: MarketId): Promise<void> {
     const ref = threads[index]
-    const answer = await ref?.ask('Markets', {})
+    const answer = await ref?.ask('Markets', after === undefined ? {} : { after })
     if (answer === undefined || isUnanswered(answer) || isRejection(answer)) {
       // Too busy, or its log is away. When the thread is gone, its next one is asked instead.
       if (ref?.isOpen === true) setTimeout(() => void load(index), LOAD_AGAIN_MS).unref()
       return
     }
     for (const view of answer.views) board.load(view)
+    // What happens to a market that is not here yet is in the part that it will come with.
+    if (answer.more) return load(index, answer.views.at(-1)?.market.id)
     loaded.add(index)
     known.add(index)
   }

@@ -5,6 +5,7 @@
  */
 
 import { randomInt } from 'node:crypto'
+import { marketsToExpire } from '#actors/due-markets.ts'
 import { hasHousework, housekeep, takeTrouble, tidy } from '#actors/housekeeping.ts'
 import { byMarket, commit, marketIdOf, prepare } from '#actors/market-batch.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
@@ -14,11 +15,10 @@ import {
   type MarketThread,
   type MarketThreadProtocol,
   marketThread as marketBehaviour,
-  marketsToExpire,
   newMarketThread,
   recover,
-  viewsOf,
 } from '#actors/market-thread.ts'
+import { viewsOf } from '#actors/market-views.ts'
 import { OrderHolds, OrphanedOrders } from '#actors/order-holds.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import { watchProjection } from '#actors/projection-lag.ts'
@@ -27,7 +27,7 @@ import { demoMarkets } from '#config/demo-markets.ts'
 import { channelOptions, settledChains, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { frontThreadName, partitionOf, partitionsOf } from '#config/topology.ts'
 import { type MarketId, toAddress } from '#domain/ids.ts'
-import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
+import { COMMIT_COMMANDS_MAX, COMMIT_EVENTS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
 import type { EventLog } from '#log/event-log.ts'
@@ -35,6 +35,7 @@ import { openSqliteLog } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
+import { beat } from '#runtime/heartbeat.ts'
 import { type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeKit } from './kit.ts'
@@ -76,6 +77,7 @@ export function marketThread(data: ThreadData): ThreadParts {
   let rows: Uint8Array[] = []
   let keepingHouse = false
   let stopped = false
+  let expiring = false
 
   function keepHouse(): void {
     keepingHouse = !stopped && housekeep(thread)
@@ -92,8 +94,9 @@ export function marketThread(data: ThreadData): ThreadParts {
   function reload(partition: number): void {
     if (recover(thread, partition)) log.warn({ partition }, 'the markets were reloaded')
     else log.error({ partition, why: thread.away.get(partition) }, 'it cannot be opened at present')
-    const views = viewsOf(thread, partition)
-    for (const reader of readers) reader.tell('MarketsReloaded', { views })
+    for (const views of viewsOf(thread, partition)) {
+      for (const reader of readers) reader.tell('MarketsReloaded', { views })
+    }
   }
 
   /** Passes a command to the partition of its market; what is for the thread, to the first. */
@@ -153,6 +156,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       rules: { selfTrade: settings.matching.selfTrade },
       seed: randomInt(2 ** 31),
       snapshotEvery: settings.markets.snapshotEvery,
+      progress: beat,
       ...(maxMs === 0 ? {} : { lag: { maxMs, chains } }),
     })
     // The clock of a market never goes back, not even when the machine's does between two starts.
@@ -163,9 +167,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     }
     for (const partition of own) hosts.set(partition, serveHost(partition, clock))
     kit.every(EXPIRE_EVERY_MS, () => {
-      for (const marketId of marketsToExpire(thread, clock.nowMs())) {
-        hear('Expire', { marketId }, 0, undefined)
-      }
+      expire(clock)
       wakeHousekeeping()
     })
     kit.every(TIDY_EVERY_MS, () => {
@@ -183,6 +185,20 @@ export function marketThread(data: ThreadData): ThreadParts {
     log.info({ partitions: own, markets: thread.markets.size }, 'markets are open')
   }
 
+  /** Tells markets to expire what they have, as long as there is more than one batch takes. */
+  function expire(clock: Clock): void {
+    if (stopped || expiring) return
+    const marketIds = marketsToExpire(thread, clock.nowMs())
+    let waiting = marketIds.length
+    expiring = waiting > 0
+    const reply = () => {
+      if (--waiting > 0) return
+      expiring = false
+      setImmediate(() => expire(clock))
+    }
+    for (const marketId of marketIds) hear('Expire', { marketId }, 1, { reply })
+  }
+
   function serveHost(partition: number, clock: Clock): Served {
     const here = { state: thread }
     const away = { answer: reject('OVERLOADED', undefined, 'the event log cannot be written') }
@@ -192,6 +208,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       clock,
       mailboxMax: settings.markets.mailboxMax,
       batchMax: COMMIT_COMMANDS_MAX,
+      eventsMax: COMMIT_EVENTS_MAX,
       full: FULL,
       prepare: (batch) => prepare(thread, batch),
       arrange: byMarket,

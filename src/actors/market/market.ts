@@ -9,7 +9,7 @@ import assert from 'node:assert/strict'
 import { Book } from '#book/book.ts'
 import { OrderList } from '#book/order-list.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
-import { ORDERS_PER_TRADER_MAX } from '#domain/limits.ts'
+import { DEPARTURES_MAX, EXPIRATIONS_MAX, ORDERS_PER_TRADER_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import {
@@ -25,6 +25,7 @@ import {
 } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { PureBehaviour } from '#runtime/actor.ts'
+import { departing, hasTooMany, ordersOf } from './departures.ts'
 import {
   admit,
   closeAll,
@@ -43,7 +44,6 @@ import type {
   MarketRules,
   MarketState,
   MarketView,
-  OpenOrder,
   OrderAccepted,
   Recall,
 } from './state.ts'
@@ -121,19 +121,21 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     return reject('ORDER_NOT_FOUND')
   },
 
-  CancelOrders(state, { trader, orderHashes }, context) {
+  CancelOrders(state, { trader, orderHashes, limit = DEPARTURES_MAX }, context) {
     const cancelled: OrderHash[] = []
     if (closedBy(state, secondsOf(context.nowMs), context)) return { orderHashes: cancelled }
     const wanted = orderHashes === undefined ? undefined : new Set(orderHashes)
+    let left = wanted === undefined ? Math.min(limit, DEPARTURES_MAX) : wanted.size
     for (const outcome of OUTCOMES) {
-      for (const resting of state.books[outcome].ordersOf(trader)) {
-        if (wanted !== undefined && !wanted.has(resting.orderHash)) continue
+      for (const resting of departing(state, outcome, trader, { wanted, max: left })) {
+        left--
         const slot = state.books[outcome].locate(resting.orderHash)
         const reason = withdraw(state, outcome, slot, resting, context)
         if (reason === 'cancelled') cancelled.push(resting.orderHash)
       }
     }
-    return { orderHashes: cancelled }
+    const isAll = left > 0 || wanted !== undefined || ordersOf(state, trader) === 0
+    return isAll ? { orderHashes: cancelled } : { orderHashes: cancelled, more: true }
   },
 
   CloseMarket(state, { reason }, context) {
@@ -143,12 +145,14 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     return { seq: state.seq }
   },
 
-  Expire(state, _message, context) {
+  Expire(state, { ordersMax = EXPIRATIONS_MAX }, context) {
     const nowSec = secondsOf(context.nowMs)
     if (closedBy(state, nowSec, context)) return undefined
+    let left = ordersMax
     for (const outcome of OUTCOMES) {
       expired.clear()
-      state.books[outcome].expire(nowSec, EXPIRE_STEPS_MAX, expired)
+      state.books[outcome].expire(nowSec, left, expired)
+      left -= expired.length
       closeAll(state, outcome, expired, 'expired', context)
     }
     return undefined
@@ -168,14 +172,14 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     if (report.status === 'failed' && isOverdrawn(state, report)) {
       return reject('INVALID_FIELD', 'report.size', 'more than has been traded')
     }
+    if (report.status === 'failed' && hasTooMany(state, report, context)) {
+      return reject('OVERLOADED', undefined, 'the orders of the trader at fault are leaving')
+    }
     recordTrade(state, report, context)
     if (report.status === 'failed') undoTrade(state, report, context)
     return { status: report.status }
   },
 }
-
-/** Orders that one turn of the timer removes from one book. */
-const EXPIRE_STEPS_MAX = 10_000
 
 /** Reused by every market of the thread, as `matched` is. */
 const expired = new OrderList()
@@ -237,17 +241,6 @@ export function viewOf(state: MarketState): MarketView {
     bids: [levels(YES, BUY), levels(NO, BUY)],
     asks: [levels(YES, SELL), levels(NO, SELL)],
   }
-}
-
-/** Open orders of a trader in this market, in the order in which they came to rest per outcome. */
-export function openOrdersOf(state: MarketState, trader: Address, nowSec: number): OpenOrder[] {
-  const open: OpenOrder[] = []
-  for (const outcome of OUTCOMES) {
-    for (const order of state.books[outcome].ordersOf(trader)) {
-      if (order.expiresAtSec > nowSec) open.push({ ...order, marketId: state.market.id, outcome })
-    }
-  }
-  return open
 }
 
 /**

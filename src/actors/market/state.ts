@@ -70,15 +70,21 @@ export type MarketProtocol = {
     answers: OrderCancelled | Rejection
   }
   CancelOrders: {
-    takes: { marketId: MarketId; trader: Address; orderHashes?: readonly OrderHash[] }
-    answers: { orderHashes: OrderHash[] } | Rejection
+    /** A trader may have more orders than one step takes out: `more` says to ask again. */
+    takes: {
+      marketId: MarketId
+      trader: Address
+      orderHashes?: readonly OrderHash[]
+      limit?: number
+    }
+    answers: { orderHashes: OrderHash[]; more?: true } | Rejection
   }
   CloseMarket: {
     takes: { marketId: MarketId; reason: CloseReason }
     answers: { seq: Sequence } | Rejection
   }
-  /** Removes what has expired; the thread's timer sends it. */
-  Expire: { takes: { marketId: MarketId }; answers: undefined }
+  /** Removes what has expired, at most so many of it; the thread's timer sends it. */
+  Expire: { takes: { marketId: MarketId; ordersMax?: number }; answers: undefined }
   Snapshot: { takes: { marketId: MarketId }; answers: MarketView | Rejection }
   ReportTrade: {
     takes: { marketId: MarketId; report: TradeReport }

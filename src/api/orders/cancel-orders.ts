@@ -1,7 +1,7 @@
 /** `DELETE /api/v1/orders`: all open orders of the token's address, in one market or in all. */
 
 import Type from 'typebox'
-import type { MarketId } from '#domain/ids.ts'
+import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { address } from '#http/schemas.ts'
@@ -34,8 +34,10 @@ export function cancelOrders(ports: {
     responses: {
       200: Type.Object({
         status: Type.Literal('cancelled'),
-        orderHashes: Type.Array(Type.String()),
-        count: Type.Integer(),
+        orderHashes: Type.Array(Type.String(), {
+          description: `Those that were cancelled, at most ${CANCELLED_LISTED_MAX} of them`,
+        }),
+        count: Type.Integer({ description: 'How many were cancelled' }),
       }),
     },
     errors: ['NOT_ORDER_OWNER', 'MARKET_NOT_FOUND', 'OVERLOADED', 'OUTCOME_UNKNOWN'],
@@ -56,19 +58,9 @@ export function cancelOrders(ports: {
       if (market !== undefined && !ports.board.markets.has(market)) {
         return reject('MARKET_NOT_FOUND', 'market')
       }
-      let markets: Iterable<MarketId> = market === undefined ? [] : [market]
-      if (market === undefined) {
-        // There may be many markets; only those where the trader has orders are asked to cancel.
-        const open = await ports.gateway.openOrders(trader, undefined, request)
-        if (isRejection(open)) return open
-        markets = new Set(open.map(({ marketId }) => marketId))
-      }
-      const orderHashes = await ports.gateway.cancelAll(trader, markets, request)
-      if (isRejection(orderHashes)) return orderHashes
-      return {
-        status: 200,
-        body: { status: 'cancelled' as const, orderHashes, count: orderHashes.length },
-      }
+      const cancelled = await ports.gateway.cancelAll(trader, market, request)
+      if (isRejection(cancelled)) return cancelled
+      return { status: 200, body: { status: 'cancelled' as const, ...cancelled } }
     },
   })
 }

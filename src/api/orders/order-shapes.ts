@@ -173,8 +173,13 @@ export function openOrdersBody(
       trader: checksumAddress(order.trader),
     })),
     count,
-    nextCursor: last === undefined ? null : `${last.placedAtMs}.${last.orderHash}`,
+    nextCursor: last === undefined ? null : orderCursor(last),
   }
+}
+
+/** The place behind an order, as a client hands it back. */
+export function orderCursor({ placedAtMs, orderHash }: OpenOrderPlace): string {
+  return `${placedAtMs}.${orderHash}`
 }
 
 export const sideName = () => oneOf(['buy', 'sell'], { description: 'The side of the order' })
