@@ -157,7 +157,7 @@ export type MarketThread = {
   readonly forgettable: Set<number>
 }
 
-export type BookPlace = { readonly hosted: Hosted; readonly outcome: Outcome }
+type BookPlace = { readonly hosted: Hosted; readonly outcome: Outcome }
 
 type ThreadContext = Context<MarketThreadProtocol, MarketEvent>
 

@@ -69,7 +69,7 @@ const {
   TRADER_TAG,
 } = layout
 
-export type BookOptions = {
+type BookOptions = {
   /** Orders that may rest at once. */
   readonly ordersMax: number
   /** Any number; keeps traders from choosing hashes that collide in the indices. */
