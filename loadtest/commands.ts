@@ -29,8 +29,10 @@ export const BENCHES: Readonly<Record<string, Command>> = {
   ...bench('book', 'the order book beside the fastest one on npm'),
   ...bench('channel', 'requests between threads beside bare messages'),
   ...bench('funds', 'signed orders with their funds reserved beside the same without'),
+  ...bench('close-market', 'a market of 200,000 orders closes: nothing waits longer than 50 ms'),
   ...bench('front', 'a small GET through the whole front beside a bare handler'),
   ...bench('log', 'durable records in batches beside bare commits of one row'),
+  ...bench('many-markets', '100,000 markets: their memory, and a start within 30 seconds'),
   ...bench('market', 'commands through a market thread with the durable log'),
   ...bench('orderbook', 'GET of a book of a running exchange beside the same bytes, bare'),
   ...bench('orders', 'signed orders end to end over HTTP beside bare signature recovery'),
@@ -41,6 +43,7 @@ export const BENCHES: Readonly<Record<string, Command>> = {
   ...bench('sse', 'prices to 2,000 readers of their stream beside a bare loop'),
   ...bench('store', 'projected rows on both databases beside the insertMany of the ORM'),
   ...bench('stream', 'a book to 10,000 sockets beside a bare publish; stalled readers'),
+  ...bench('trader-lists', 'orders beside lists of open orders, with 10,003 markets'),
   ...bench('verify', 'hash and recovery with everything around it beside bare recovery'),
 }
 

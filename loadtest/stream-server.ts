@@ -109,7 +109,10 @@ async function startHub(): Promise<Server> {
   const silent = { debug() {}, info() {}, warn() {}, error() {} }
   const hub = makeStreamHub({
     board: () => board,
-    gateway: { openOrders: async () => [], cancel: async () => reject('ORDER_NOT_FOUND') },
+    gateway: {
+      openOrdersPage: async () => ({ orders: [], count: 0 }),
+      cancel: async () => reject('ORDER_NOT_FOUND'),
+    },
     orders: {
       verify: async () => reject('MARKET_CLOSED'),
       enter: async () => reject('MARKET_CLOSED'),

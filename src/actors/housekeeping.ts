@@ -15,6 +15,8 @@ import { goAway, type Hosted, type MarketThread, type SnapshotJob } from './mark
 const SNAPSHOT_STEP_ORDERS = 512
 /** Records that one step removes. */
 const TRUNCATE_STEP = 5_000
+/** Traders of closed markets that one step takes out of the index. */
+const LEAVING_STEP = 2_000
 /** A quiet market is snapshotted too once it keeps so many times `snapshotEvery` from truncation. */
 const QUIET_TIMES = 4
 
@@ -24,15 +26,17 @@ const QUIET_TIMES = 4
  */
 export function housekeep(thread: MarketThread): boolean {
   if (thread.committing) return true
+  thread.traders.step(LEAVING_STEP)
   const next = nextStep(thread)
   if (next !== undefined) attempt(thread, next.partition, next.step)
   return hasHousework(thread)
 }
 
 export function hasHousework(thread: MarketThread): boolean {
-  const { job, due, truncatable, forgettable } = thread
+  const { job, due, truncatable, forgettable, traders } = thread
+  if (job !== undefined || traders.isLeaving) return true
   const hasDue = due.size > 0 && thread.options.room?.isFull !== true
-  return job !== undefined || hasDue || truncatable.size > 0 || forgettable.size > 0
+  return hasDue || truncatable.size > 0 || forgettable.size > 0
 }
 
 /** What goes wrong is kept until the caller takes it, to tell it. */
@@ -199,6 +203,9 @@ const UNLOAD_STEP = 10
  * database has, markets that are over. To be called between batches.
  */
 export function tidy(thread: MarketThread): void {
+  for (const { home } of thread.traders.takeEmptied()) {
+    home.hosted.state.books[home.outcome].shrink()
+  }
   for (const partition of thread.options.log.owned) {
     if (thread.committing) return
     if (thread.away.has(partition)) continue
@@ -221,16 +228,17 @@ function unload(thread: MarketThread, partition: number): void {
   const { log } = thread.options
   const nowSec = durableSec(thread, partition)
   let unloaded = 0
-  for (const [marketId, hosted] of thread.markets) {
+  for (const hosted of thread.over) {
     const { state, snapshot } = hosted
-    if (hosted.partition !== partition) continue
-    if (state.closed !== 'resolved' || state.unsettled > 0) continue
+    const marketId = state.market.id
+    if (hosted.partition !== partition || state.unsettled > 0) continue
     if (state.market.expiration > nowSec || thread.job?.hosted === hosted) continue
     if (snapshot?.seq !== state.seq) {
       thread.due.add(marketId)
     } else if (log.state(partition).firstOffset > snapshot.atOffset) {
       log.retireMarket(partition, marketId)
       thread.markets.delete(marketId)
+      thread.over.delete(hosted)
       thread.due.delete(marketId)
       thread.gone.push(marketId)
       if (++unloaded === UNLOAD_STEP) return

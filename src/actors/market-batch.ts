@@ -5,9 +5,11 @@
 
 import assert from 'node:assert/strict'
 import { type MarketId, type OrderHash, parseTradeId, type TradeId } from '#domain/ids.ts'
+import { EXPIRATIONS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { Appended, ClosedOrder, LogBatch, TradeState } from '#log/event-log.ts'
 import type { Message } from '#runtime/actor.ts'
+import { planExpiry } from './due-markets.ts'
 import type { Recall } from './market/state.ts'
 import type { Hosted, MarketThread, MarketThreadProtocol } from './market-thread.ts'
 
@@ -49,6 +51,7 @@ export function prepare(
   closed.clear()
   trades.clear()
   thread.crowded.clear()
+  thread.expirationsLeft = EXPIRATIONS_MAX
   const hashes = new Map<number, OrderHash[]>()
   const tradeIds = new Map<number, TradeId[]>()
   for (const command of batch) {
@@ -124,7 +127,10 @@ export function commit(
   let hosted: Hosted | undefined
   for (const event of events) {
     // The events of a market follow one another, and carry one and the same text of its id.
-    if (hosted?.state.market.id !== event.marketId) hosted = thread.markets.get(event.marketId)
+    if (hosted?.state.market.id !== event.marketId) {
+      if (hosted !== undefined) planExpiry(thread.expiring, hosted)
+      hosted = thread.markets.get(event.marketId)
+    }
     assert(hosted !== undefined, `an event of ${event.marketId}, which is not here`)
     let batch = batches.get(hosted.partition)
     if (batch === undefined) {
@@ -137,6 +143,7 @@ export function commit(
     hosted.eventsSinceSnapshot++
     if (hosted.eventsSinceSnapshot >= thread.options.snapshotEvery) thread.due.add(event.marketId)
   }
+  if (hosted !== undefined) planExpiry(thread.expiring, hosted)
   thread.committing = true
   const appends = [...batches].map(([partition, batch]) => {
     const append: LogBatch<MarketEvent> = {

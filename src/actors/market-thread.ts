@@ -10,23 +10,16 @@ import { Book } from '#book/book.ts'
 import type { BookSnapshot } from '#book/snapshot.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
-import { MARKETS_OPEN_MAX, ORDERS_PER_MARKET_MAX } from '#domain/limits.ts'
+import { EXPIRATIONS_MAX, MARKETS_OPEN_MAX, ORDERS_PER_MARKET_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { byAge, type OpenOrderPlace, type Outcome } from '#domain/order.ts'
+import { NO, type OpenOrderPlace, type Outcome, YES } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { EventLog, SnapshotMeta, SnapshotWriter } from '#log/event-log.ts'
 import type { Behaviour, Context, Message } from '#runtime/actor.ts'
 import type { CancelQuota } from './cancel-quota.ts'
-import {
-  apply,
-  bookOptions,
-  firstAnswer,
-  market,
-  newMarket,
-  openOrdersOf,
-  viewOf,
-} from './market/market.ts'
+import { type Due, DueMarkets, planExpiry } from './due-markets.ts'
+import { apply, bookOptions, firstAnswer, market, newMarket } from './market/market.ts'
 import { PendingCounts, type PendingRow } from './market/pending.ts'
 import { readMarketSnapshot } from './market/snapshot.ts'
 import type {
@@ -34,9 +27,11 @@ import type {
   MarketRules,
   MarketState,
   MarketView,
-  OpenOrder,
   Recall,
 } from './market/state.ts'
+import { someViews } from './market-views.ts'
+import { booksOf, countOrders, type OrdersPage, pageOfOrders } from './open-orders.ts'
+import { Residence, TraderIndex } from './trader-index.ts'
 import {
   hearPaused,
   pausedTraders,
@@ -48,12 +43,10 @@ import {
 /** Everything that a market thread hears: what its markets hear, and what concerns all of them. */
 export type MarketThreadProtocol = MarketProtocol &
   StandingProtocol & {
-    /** Open orders of a trader in one market or in all markets of this thread. */
-    OpenOrders: {
-      takes: { trader: Address; marketId?: MarketId }
-      answers: { orders: OpenOrder[] }
-    }
-    /** The oldest of them behind a place, and how many there are in all. */
+    /**
+     * Open orders of a trader in one market or in all markets of this thread: the oldest behind a place, and
+     * how many there are in all.
+     */
     OpenOrdersPage: {
       takes: {
         trader: Address
@@ -62,15 +55,23 @@ export type MarketThreadProtocol = MarketProtocol &
         after?: OpenOrderPlace
         limit: number
       }
-      answers: { orders: OpenOrder[]; count: number }
+      answers: OrdersPage
+    }
+    /** Some of the markets in which a trader has orders. */
+    MarketsOf: {
+      takes: { trader: Address; limit: number }
+      answers: { marketIds: MarketId[] }
     }
     /** How many orders rest in the markets of this thread, by chain. */
     CountOrders: {
       takes: object
       answers: { chains: (readonly [chainId: number, orders: number])[] }
     }
-    /** Every market of this thread, for a reader that has just come. */
-    Markets: { takes: object; answers: { views: MarketView[] } }
+    /**
+     * The markets of this thread, for a reader that has just come, behind the one it was told last. `more`
+     * when there are others behind the last of these.
+     */
+    Markets: { takes: { after?: MarketId }; answers: { views: MarketView[]; more: boolean } }
     /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
     SettlementLag: { takes: { chainId: number; behind: boolean }; answers: undefined }
     /** The database holds everything of the partition up to and with this offset. */
@@ -99,6 +100,8 @@ type MarketThreadOptions = {
   readonly cancelQuota?: CancelQuota
   /** While the disk is full there are no new orders and markets; cancels and reports have room. */
   readonly room?: { readonly isFull: boolean }
+  /** Called now and then while something long goes on: the thread is not stuck. */
+  readonly progress?: () => void
   /** How late the database may be, and the chains whose trades wait for it; left out where none does. */
   readonly lag?: {
     readonly maxMs: number
@@ -106,7 +109,7 @@ type MarketThreadOptions = {
   }
 }
 
-export type Hosted = {
+export type Hosted = Due & {
   state: MarketState
   readonly partition: number
   eventsSinceSnapshot: number
@@ -138,8 +141,18 @@ type ProjectionMark = {
 
 export type MarketThread = {
   readonly markets: Map<MarketId, Hosted>
+  /** Which traders have orders in which books. */
+  readonly traders: TraderIndex<BookPlace>
+  /** When each market has something to expire. */
+  readonly expiring: DueMarkets<Hosted>
+  /** Orders that may still expire in the batch under way. */
+  expirationsLeft: number
+  /** Markets that are resolved, and wait to be unloaded. */
+  readonly over: Set<Hosted>
   readonly recall: Recall
   readonly options: MarketThreadOptions
+  /** By partition. */
+  readonly rules: Map<number, MarketRules>
   /** By partition: the last offset that the database holds. */
   readonly projected: Map<number, number>
   /** Chains whose settlement is behind. The settlement thread says so again whenever it is linked. */
@@ -166,13 +179,20 @@ export type MarketThread = {
   readonly forgettable: Set<number>
 }
 
+type BookPlace = { readonly hosted: Hosted; readonly outcome: Outcome }
+
 type ThreadContext = Context<MarketThreadProtocol, MarketEvent>
 
 export function newMarketThread(options: MarketThreadOptions): MarketThread {
   const thread: MarketThread = {
     markets: new Map(),
+    traders: new TraderIndex(),
+    expiring: new DueMarkets(),
+    expirationsLeft: EXPIRATIONS_MAX,
+    over: new Set(),
     recall: { closed: new Map(), trades: new Map() },
     options,
+    rules: new Map(),
     projected: new Map(),
     behind: new Set(),
     counts: new Map(),
@@ -264,13 +284,21 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
   },
 
   CloseMarket(thread, message, context) {
-    return inMarket(thread, message.marketId, (state) =>
-      market.CloseMarket(state, message, context),
-    )
+    const hosted = thread.markets.get(message.marketId)
+    if (hosted === undefined) return reject('MARKET_NOT_FOUND')
+    const answer = market.CloseMarket(hosted.state, message, context)
+    if (hosted.state.closed === 'resolved') thread.over.add(hosted)
+    return answer
   },
 
   Expire(thread, message, context) {
-    inMarket(thread, message.marketId, (state) => market.Expire(state, message, context))
+    const hosted = thread.markets.get(message.marketId)
+    if (hosted === undefined) return undefined
+    const { state } = hosted
+    const before = state.seq
+    market.Expire(state, { ...message, ordersMax: thread.expirationsLeft }, context)
+    thread.expirationsLeft -= Math.min(thread.expirationsLeft, state.seq - before)
+    planExpiry(thread.expiring, hosted)
     return undefined
   },
 
@@ -284,29 +312,24 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     )
   },
 
-  OpenOrders(thread, asked, context: ThreadContext) {
-    return { orders: openOrders(thread, asked, context) }
+  OpenOrdersPage(thread, asked, { nowMs }: ThreadContext) {
+    const nowSec = Math.floor(nowMs / 1_000)
+    return pageOfOrders(booksOf(thread, asked), asked.trader, asked, nowSec)
   },
 
-  OpenOrdersPage(thread, { after, limit, ...asked }, context: ThreadContext) {
-    const all = openOrders(thread, asked, context)
-    const rest = after === undefined ? all : all.filter((order) => byAge(order, after) > 0)
-    return { orders: rest.sort(byAge).slice(0, limit), count: all.length }
-  },
-
-  CountOrders(thread) {
-    const chains = new Map<number, number>()
-    for (const { state } of thread.markets.values()) {
-      const { chainId } = state.market
-      const [yes, no] = state.books
-      const resting = yes.count + no.count
-      chains.set(chainId, (chains.get(chainId) ?? 0) + resting)
+  MarketsOf(thread, { trader, limit }) {
+    const marketIds = new Set<MarketId>()
+    for (const { book, marketId } of booksOf(thread, { trader })) {
+      if (book.oldestOf(trader) >= 0) marketIds.add(marketId)
+      if (marketIds.size === limit) break
     }
-    return { chains: [...chains] }
+    return { marketIds: [...marketIds] }
   },
 
-  Markets(thread) {
-    return { views: viewsOf(thread) }
+  CountOrders: countOrders,
+
+  Markets(thread, { after }) {
+    return someViews(thread, after)
   },
 
   Standing: standingOf,
@@ -344,37 +367,48 @@ export function hearAtOnce(thread: MarketThread, command: Message<MarketThreadPr
   return true
 }
 
-function openOrders(
+function host(
   thread: MarketThread,
-  { trader, marketId, chainId }: { trader: Address; marketId?: MarketId; chainId?: number },
-  { nowMs }: ThreadContext,
-): OpenOrder[] {
-  const nowSec = Math.floor(nowMs / 1_000)
-  const asked =
-    marketId === undefined ? [...thread.markets.values()] : [thread.markets.get(marketId)]
-  const orders: OpenOrder[] = []
-  for (const hosted of asked) {
-    if (hosted === undefined) continue
-    if (chainId !== undefined && hosted.state.market.chainId !== chainId) continue
-    for (const order of openOrdersOf(hosted.state, trader, nowSec)) orders.push(order)
+  opened: Market,
+  partition: number,
+  chunks: readonly [Iterable<Uint8Array>, Iterable<Uint8Array>] = [[], []],
+): Hosted {
+  const rules = rulesOf(thread, partition)
+  const counts = thread.counts.get(opened.chainId) ?? new PendingCounts()
+  thread.counts.set(opened.chainId, counts)
+  const state = newMarket(opened, rules, thread.recall, counts)
+  const hosted: Hosted = {
+    state,
+    partition,
+    eventsSinceSnapshot: 0,
+    snapshot: undefined,
+    dueSec: Number.POSITIVE_INFINITY,
   }
-  return orders
+  hosted.state = { ...state, books: [bookOf(YES), bookOf(NO)] }
+  thread.markets.set(opened.id, hosted)
+  return hosted
+
+  function bookOf(outcome: Outcome): Book {
+    const traders = new Residence<BookPlace>({ hosted, outcome }, thread.traders)
+    const options = { ...bookOptions(rules), traders }
+    const [chunk, ...more] = chunks[outcome]
+    return chunk === undefined ? new Book(options) : Book.restore([chunk, ...more], options)
+  }
 }
 
-function host(thread: MarketThread, opened: Market, partition: number): Hosted {
+/** What all markets of a partition go by. */
+function rulesOf(thread: MarketThread, partition: number): MarketRules {
   const { rules, seed, ordersMax = ORDERS_PER_MARKET_MAX, lag } = thread.options
+  const known = thread.rules.get(partition)
+  if (known !== undefined) return known
   const behind = {
     has: (chainId: number) =>
       thread.behind.has(chainId) ||
       (thread.late.has(partition) && lag?.chains.has(chainId) === true),
   }
-  const counts = thread.counts.get(opened.chainId) ?? new PendingCounts()
-  thread.counts.set(opened.chainId, counts)
-  const all = { ...rules, seed, ordersMax, behind }
-  const state = newMarket(opened, all, thread.recall, counts)
-  const hosted: Hosted = { state, partition, eventsSinceSnapshot: 0, snapshot: undefined }
-  thread.markets.set(opened.id, hosted)
-  return hosted
+  const made = { ...rules, seed, ordersMax, behind }
+  thread.rules.set(partition, made)
+  return made
 }
 
 /**
@@ -410,18 +444,11 @@ function dropMarkets(thread: MarketThread, partition: number): void {
     hosted.state.pending.drop()
     thread.markets.delete(marketId)
     thread.due.delete(marketId)
+    thread.over.delete(hosted)
   }
+  thread.traders.drop(({ hosted }) => hosted.partition === partition)
   thread.truncatable.delete(partition)
   thread.forgettable.delete(partition)
-}
-
-/** Every market, or every market of a partition, as a reader sees it. */
-export function viewsOf(thread: MarketThread, partition?: number): MarketView[] {
-  const views: MarketView[] = []
-  for (const hosted of thread.markets.values()) {
-    if (partition === undefined || hosted.partition === partition) views.push(viewOf(hosted.state))
-  }
-  return views
 }
 
 /** Records read at once on recovery. */
@@ -437,6 +464,12 @@ function loadPartition(thread: MarketThread, partition: number): void {
     assert(records.length > 0, `partition ${partition} ends before ${lastOffset}`)
     for (const { event } of records) replay(thread, partition, event)
     offset += records.length
+    thread.options.progress?.()
+  }
+  for (const hosted of thread.markets.values()) {
+    if (hosted.partition !== partition) continue
+    if (hosted.state.closed === 'resolved') thread.over.add(hosted)
+    planExpiry(thread.expiring, hosted)
   }
 }
 
@@ -456,33 +489,12 @@ function restore(thread: MarketThread, partition: number, meta: SnapshotMeta): v
   const snapshot = thread.options.log.readSnapshot(partition, meta.marketId)
   assert(snapshot !== undefined)
   const { head, books, pending } = readMarketSnapshot(snapshot)
-  const hosted = host(thread, head.market, partition)
-  const options = bookOptions(hosted.state.rules)
+  const hosted = host(thread, head.market, partition, books)
   hosted.snapshot = meta
   hosted.state.pending.restore(pending)
-  hosted.state = {
-    ...hosted.state,
-    seq: head.seq,
-    closed: head.closed ?? undefined,
-    updatedAtMs: head.updatedAtMs,
-    unsettled: head.unsettled,
-    books: [Book.restore(books[0], options), Book.restore(books[1], options)],
-  }
-}
-
-/** Markets that have something to expire now. */
-export function marketsToExpire(thread: MarketThread, nowMs: number): MarketId[] {
-  const nowSec = Math.floor(nowMs / 1_000)
-  const due: MarketId[] = []
-  for (const [marketId, { state }] of thread.markets) {
-    if (state.closed !== undefined) continue
-    const [yes, no] = state.books
-    const next = Math.min(
-      state.market.expiration,
-      yes.nextExpirySec ?? Number.POSITIVE_INFINITY,
-      no.nextExpirySec ?? Number.POSITIVE_INFINITY,
-    )
-    if (next <= nowSec) due.push(marketId)
-  }
-  return due
+  hosted.state.seq = head.seq
+  hosted.state.closed = head.closed ?? undefined
+  hosted.state.updatedAtMs = head.updatedAtMs
+  hosted.state.unsettled = head.unsettled
+  thread.options.progress?.()
 }

@@ -6,6 +6,7 @@
  */
 
 import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
 import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'
@@ -45,7 +46,15 @@ export type StoreProtocol = {
   Gathered: { takes: { partition: number }; answers: undefined }
   Claimed: { takes: { checkpoints: readonly Checkpoint[] }; answers: undefined }
   ClaimFailed: { takes: { why: string; retry: boolean }; answers: undefined }
-  BatchWritten: { takes: { partition: number; to: number; trades: number }; answers: undefined }
+  BatchWritten: {
+    takes: {
+      partition: number
+      to: number
+      trades: number
+      closed: readonly MarketId[]
+    }
+    answers: undefined
+  }
   BatchFailed: { takes: { partition: number; why: string; retry: boolean }; answers: undefined }
 }
 
@@ -54,6 +63,8 @@ export type StoreEvent =
   | { readonly type: 'Projected'; readonly partition: number; readonly offset: number }
   /** New trades are in the database, to be settled. */
   | { readonly type: 'TradesWritten' }
+  /** Markets are closed in the database; the orders that ended with them are still to be ended there. */
+  | { readonly type: 'MarketsClosed'; readonly marketIds: readonly MarketId[] }
 
 type PartitionProgress = {
   projected: number
@@ -171,7 +182,7 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
     return undefined
   },
 
-  BatchWritten(state, { partition, to, trades }, context) {
+  BatchWritten(state, { partition, to, trades, closed }, context) {
     const progress = state.partitions.get(partition)
     if (progress === undefined) return undefined
     progress.writing = false
@@ -179,6 +190,7 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
     progress.projected = to
     context.emit({ type: 'Projected', partition, offset: to })
     if (trades > 0) context.emit({ type: 'TradesWritten' })
+    if (closed.length > 0) context.emit({ type: 'MarketsClosed', marketIds: closed })
     if (to < progress.due) writeNext(state, partition, progress, context)
     else writeSoon(state, partition, progress, context)
     return undefined
@@ -251,7 +263,12 @@ function writeNext(
     state.database.write(batch),
     ({ offset }) => ({
       type: 'BatchWritten',
-      message: { partition, to: offset, trades: batch.trades.length },
+      message: {
+        partition,
+        to: offset,
+        trades: batch.trades.length,
+        closed: batch.marketChanges.map(({ marketId }) => marketId),
+      },
     }),
     (error) => ({ type: 'BatchFailed', message: { partition, ...failureOf(error) } }),
   )

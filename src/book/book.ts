@@ -74,6 +74,18 @@ type BookOptions = {
   readonly ordersMax: number
   /** Any number; keeps traders from choosing hashes that collide in the indices. */
   readonly seed?: number
+  /** Is told who has orders here. */
+  readonly traders?: TraderWatch
+}
+
+/** Who follows which traders have orders in a book, so that they need not be looked for in all. */
+export type TraderWatch = {
+  /** The trader's first order came to rest. */
+  entered(trader: Address): void
+  /** The trader's last order left. */
+  left(trader: Address): void
+  /** All orders left at once. Of these traders some may have left before. */
+  cleared(traders: readonly Address[]): void
 }
 
 type Level = {
@@ -90,11 +102,28 @@ type Level = {
  */
 const TEXTS_MAX = 65_536
 
+/**
+ * What all books without orders have in common: most markets have none, and a book of its own memory is
+ * a hundred times as large. Nothing is ever entered here.
+ */
+const NO_ORDERS = new RecordPool(RECORD_SHIFT, 0, STATE)
+const NO_LEVELS = new RecordPool(LEVEL_SHIFT, 0)
+const NO_TRADERS = new RecordPool(TRADER_SHIFT, 0)
+const NO_TAGS = new TagIndex()
+const NO_PRICES = new PriceLevels(NO_LEVELS, true)
+const NO_WHEEL = new ExpiryWheel(NO_ORDERS, 0)
+const NO_TEXTS: never[] = []
+
+/** The key that is read at present. */
+const key = new Int32Array(HASH_WORDS)
+
 export class Book {
   readonly #ordersMax: number
   readonly #hashPlaces: Uint8Array
   readonly #addressPlaces: Uint8Array
-  readonly #key = new Int32Array(HASH_WORDS)
+  readonly #watch: TraderWatch | undefined
+  /** No order that ever rested was placed after this. */
+  #newestMs = 0
   #orders!: RecordPool
   #levels!: RecordPool
   #traders!: RecordPool
@@ -112,9 +141,10 @@ export class Book {
     assert.ok(Number.isSafeInteger(options.ordersMax) && options.ordersMax >= 0)
     this.#ordersMax = options.ordersMax
     const { seed = 0 } = options
-    this.#hashPlaces = tagPlaces(seed, HASH_WORDS)
-    this.#addressPlaces = tagPlaces(seed, ADDRESS_WORDS)
-    this.#empty(0)
+    this.#hashPlaces = placesOf(seed).hash
+    this.#addressPlaces = placesOf(seed).address
+    this.#watch = options.traders
+    this.#empty()
   }
 
   /** How many orders rest. */
@@ -123,7 +153,7 @@ export class Book {
   }
 
   get isFull(): boolean {
-    return this.#orders.isFull
+    return this.#orders.live >= this.#ordersMax
   }
 
   /** The highest price that a buyer pays; 0 when there is no buyer. */
@@ -150,9 +180,10 @@ export class Book {
     checkTerms(order, remaining, matches)
     const { side, price } = order
     if (this.crosses(side, price)) assert.fail('an order that crosses the book cannot rest')
+    if (this.isFull) return false
+    if (this.#orders === NO_ORDERS) this.#open(0)
     const orders = this.#orders
-    if (orders.isFull) return false
-    const { orderHash, trader } = order
+    const { orderHash, trader, placedAtMs } = order
     const tag = tagOfText(orderHash, this.#hashPlaces, HASH_WORDS)
     const traderTag = tagOfText(trader, this.#addressPlaces, ADDRESS_WORDS)
 
@@ -168,7 +199,6 @@ export class Book {
     words[offset + TAG] = tag
     if (slot < TEXTS_MAX) this.#texts[slot] = orderHash
     else {
-      const key = this.#key
       readKey(orderHash, key, HASH_WORDS)
       for (let word = 0; word < HASH_WORDS; word++) words[offset + HASH + word] = key[word]!
     }
@@ -179,7 +209,7 @@ export class Book {
     doubles[half + SIZE] = order.size
     doubles[half + REMAINING] = remaining
     doubles[half + EXPIRES] = order.expiresAtSec
-    doubles[half + PLACED] = order.placedAtMs
+    doubles[half + PLACED] = placedAtMs
 
     // To the end of its level's queue.
     const levels = this.#levels
@@ -197,17 +227,26 @@ export class Book {
       prices.filled(price, level)
     } else orders.writable(last)[recordAt(last) + NEXT] = slot
 
-    // To the end of its trader's list.
+    // To the end of its trader's list, or, if it was there before, behind what is not younger.
     const traderPage = this.#traders.page(owner)
     const inTrader = traderAt(owner)
-    const lastOfTrader = traderPage[inTrader + TRADER_TAIL]!
+    let earlier = traderPage[inTrader + TRADER_TAIL]!
+    let later = NIL
+    if (placedAtMs >= this.#newestMs) this.#newestMs = placedAtMs
+    else {
+      while (earlier !== NIL && this.placedAtMsOf(earlier) > placedAtMs) {
+        later = earlier
+        earlier = orders.page(earlier)[recordAt(earlier) + TRADER_PREV]!
+      }
+    }
     words[offset + TRADER_SLOT] = owner
-    words[offset + TRADER_PREV] = lastOfTrader
-    words[offset + TRADER_NEXT] = NIL
-    traderPage[inTrader + TRADER_TAIL] = slot
+    words[offset + TRADER_PREV] = earlier
+    words[offset + TRADER_NEXT] = later
     traderPage[inTrader + TRADER_COUNT]!++
-    if (lastOfTrader === NIL) traderPage[inTrader + TRADER_HEAD] = slot
-    else orders.writable(lastOfTrader)[recordAt(lastOfTrader) + TRADER_NEXT] = slot
+    if (earlier === NIL) traderPage[inTrader + TRADER_HEAD] = slot
+    else orders.writable(earlier)[recordAt(earlier) + TRADER_NEXT] = slot
+    if (later === NIL) traderPage[inTrader + TRADER_TAIL] = slot
+    else orders.writable(later)[recordAt(later) + TRADER_PREV] = slot
 
     this.#wheel.add(slot)
     return true
@@ -253,6 +292,7 @@ export class Book {
    * steps, each of which removes or moves one order, and answers whether none is left.
    */
   expire(nowSec: number, stepsMax: number, into: OrderList): boolean {
+    if (this.#orders === NO_ORDERS) return true
     for (let steps = 0; steps < stepsMax; steps++) {
       const slot = this.#wheel.step(nowSec)
       if (slot === undefined) continue
@@ -289,17 +329,34 @@ export class Book {
     return levels
   }
 
-  /** Open orders of a trader, in the order in which they came to rest. */
+  /** Open orders of a trader, in the order in which they were placed. */
   ordersOf(trader: Address, ordersMax = Number.POSITIVE_INFINITY): RestingOrder[] {
     const found: RestingOrder[] = []
-    const owner = this.traderSlot(trader)
-    if (owner === NIL) return found
-    let slot = this.#traders.page(owner)[traderAt(owner) + TRADER_HEAD]!
+    let slot = this.oldestOf(trader)
     while (slot !== NIL && found.length < ordersMax) {
       found.push(this.read(slot))
-      slot = this.#orders.page(slot)[recordAt(slot) + TRADER_NEXT]!
+      slot = this.youngerOf(slot)
     }
     return found
+  }
+
+  /** The order that the trader placed first of those that rest, NIL when none does. */
+  oldestOf(trader: Address): number {
+    const owner = this.traderSlot(trader)
+    return owner === NIL ? NIL : this.#traders.page(owner)[traderAt(owner) + TRADER_HEAD]!
+  }
+
+  /** The one that the trader of an order placed next, NIL when there is none. */
+  youngerOf(slot: number): number {
+    return this.#orders.page(slot)[recordAt(slot) + TRADER_NEXT]!
+  }
+
+  /** How many orders the trader of an order has here, and when the last of them was placed. */
+  sumsOfTrader(slot: number): { readonly count: number; readonly newestMs: number } {
+    const owner = this.traderSlotOf(slot)
+    const page = this.#traders.page(owner)
+    const at = traderAt(owner)
+    return { count: page[at + TRADER_COUNT]!, newestMs: this.placedAtMsOf(page[at + TRADER_TAIL]!) }
   }
 
   /** How many orders of the trader rest. */
@@ -316,8 +373,14 @@ export class Book {
 
   /** Drops every order at once. A snapshot under way still holds those it began with. */
   clear(): void {
-    this.#empty(this.#wheel.nowSec)
+    if (this.#traders.live > 0) this.#watch?.cleared(this.#addresses)
+    this.#empty()
     this.#snapshot = undefined
+  }
+
+  /** Gives back the memory of a book without orders; not while a snapshot of it is taken. */
+  shrink(): void {
+    if (this.count === 0 && this.#snapshot?.done !== false) this.#empty()
   }
 
   /** Begins a snapshot of this instant; one at a time. */
@@ -325,7 +388,10 @@ export class Book {
     if (this.#snapshot !== undefined && !this.#snapshot.done) {
       assert.fail('a snapshot of this book is under way')
     }
-    this.#snapshot = new BookSnapshot(this.#orders, this.#wheel.nowSec, this.#completer())
+    // A snapshot freezes its pool, and that of no orders is everyone's.
+    const orders =
+      this.#orders === NO_ORDERS ? new RecordPool(RECORD_SHIFT, 0, STATE) : this.#orders
+    this.#snapshot = new BookSnapshot(orders, this.#wheel.nowSec, this.#completer())
     return this.#snapshot
   }
 
@@ -394,6 +460,10 @@ export class Book {
 
   remainingOf(slot: number): number {
     return this.#orders.doublePage(slot)[(recordAt(slot) >> 1) + REMAINING]!
+  }
+
+  placedAtMsOf(slot: number): number {
+    return this.#orders.doublePage(slot)[(recordAt(slot) >> 1) + PLACED]!
   }
 
   expiresAtSecOf(slot: number): number {
@@ -502,8 +572,8 @@ export class Book {
     if (words[offset + TAG] !== tag) return false
     const text = this.#textOf(slot)
     if (text !== undefined) return text === orderHash
-    readKey(orderHash, this.#key, HASH_WORDS)
-    return sameKey(this.#key, 0, words, offset + HASH, HASH_WORDS)
+    readKey(orderHash, key, HASH_WORDS)
+    return sameKey(key, 0, words, offset + HASH, HASH_WORDS)
   }
 
   /** The text of an order's hash, where it is kept. */
@@ -519,8 +589,8 @@ export class Book {
   #openTrader(trader: Address, tag: number): number {
     const known = this.#ownerOf(trader, tag)
     if (known !== NIL) return known
-    readKey(trader, this.#key, ADDRESS_WORDS)
-    return this.#addTrader(trader, tag, this.#key, 0)
+    readKey(trader, key, ADDRESS_WORDS)
+    return this.#addTrader(trader, tag, key, 0)
   }
 
   #addTrader(trader: Address, tag: number, words: Int32Array, offset: number): number {
@@ -534,6 +604,7 @@ export class Book {
     page[at + TRADER_TAG] = tag
     this.#addresses[owner] = trader
     this.#byTrader.add(tag, owner)
+    this.#watch?.entered(trader)
     return owner
   }
 
@@ -541,6 +612,7 @@ export class Book {
   #removeTrader(owner: number): void {
     this.#byTrader.remove(this.#traders.page(owner)[traderAt(owner) + TRADER_TAG]!, owner)
     this.#traders.free(owner)
+    this.#watch?.left(this.#addresses[owner]!)
   }
 
   *#slots(side: Side): Generator<number, void, undefined> {
@@ -555,7 +627,22 @@ export class Book {
     }
   }
 
-  #empty(nowSec: number): void {
+  #empty(): void {
+    this.#orders = NO_ORDERS
+    this.#levels = NO_LEVELS
+    this.#traders = NO_TRADERS
+    this.#addresses = NO_TEXTS
+    this.#texts = NO_TEXTS
+    this.#byHash = NO_TAGS
+    this.#byTrader = NO_TAGS
+    this.#bids = NO_PRICES
+    this.#asks = NO_PRICES
+    this.#wheel = NO_WHEEL
+    this.#newestMs = 0
+  }
+
+  /** Takes memory for the first order. */
+  #open(nowSec: number): void {
     this.#orders = new RecordPool(RECORD_SHIFT, this.#ordersMax, STATE)
     this.#levels = new RecordPool(LEVEL_SHIFT, this.#ordersMax)
     this.#traders = new RecordPool(TRADER_SHIFT, this.#ordersMax)
@@ -569,7 +656,6 @@ export class Book {
   }
 
   #restore(chunks: Iterable<Uint8Array>): void {
-    const orders = this.#orders
     const numbers = new Set<number>()
     let expected = NIL
     // Where the slot of the snapshot is now: restored orders lie close together.
@@ -579,8 +665,9 @@ export class Book {
       if (expected === NIL) {
         expected = chunk.orders
         moved = new Int32Array(chunk.slots).fill(NIL)
-        this.#wheel = new ExpiryWheel(orders, chunk.nowSec)
+        if (expected > 0) this.#open(chunk.nowSec)
       }
+      const orders = this.#orders
       assert.equal(chunk.orders, expected, 'chunks of one snapshot')
       assert.equal(chunk.slots, moved.length, 'chunks of one snapshot')
       assert.ok(!numbers.has(chunk.number), 'each chunk once')
@@ -597,9 +684,37 @@ export class Book {
         words[offset + STATE] = slot
       }
     }
-    assert.equal(orders.live, expected, 'all chunks of the snapshot')
-    this.#texts = new Array(Math.min(orders.used, TEXTS_MAX)).fill(undefined)
-    for (let slot = 0; slot < orders.used; slot++) this.#rejoin(slot, moved)
+    const { used, live } = this.#orders
+    assert.equal(live, expected, 'all chunks of the snapshot')
+    if (live === 0) return
+    this.#texts = new Array(Math.min(used, TEXTS_MAX)).fill(undefined)
+    for (let slot = 0; slot < used; slot++) this.#rejoin(slot, moved)
+    for (let slot = 0; slot < used; slot++) {
+      const earlier = this.#orders.page(slot)[recordAt(slot) + TRADER_PREV]!
+      const placedAtMs = this.placedAtMsOf(slot)
+      this.#newestMs = Math.max(this.#newestMs, placedAtMs)
+      const isSorted = earlier === NIL || this.placedAtMsOf(earlier) <= placedAtMs
+      if (!isSorted) this.#sortOrdersOf(this.traderSlotOf(slot))
+    }
+  }
+
+  /** An earlier version hung up an order that came back behind younger ones. */
+  #sortOrdersOf(owner: number): void {
+    const orders = this.#orders
+    const page = this.#traders.page(owner)
+    const at = traderAt(owner)
+    const slots: number[] = []
+    for (let slot = page[at + TRADER_HEAD]!; slot !== NIL; slot = this.youngerOf(slot)) {
+      slots.push(slot)
+    }
+    slots.sort((a, b) => this.placedAtMsOf(a) - this.placedAtMsOf(b))
+    for (const [index, slot] of slots.entries()) {
+      const words = orders.writable(slot)
+      words[recordAt(slot) + TRADER_PREV] = slots[index - 1] ?? NIL
+      words[recordAt(slot) + TRADER_NEXT] = slots[index + 1] ?? NIL
+    }
+    page[at + TRADER_HEAD] = slots[0] ?? NIL
+    page[at + TRADER_TAIL] = slots.at(-1) ?? NIL
   }
 
   /** Enters a restored record into the structures, keeping its place in the queues. */
@@ -684,6 +799,17 @@ function checkTerms(order: OrderTerms, remaining: number, matches: number): void
     assert.fail(`a time in whole milliseconds, not ${placedAtMs}`)
   }
   if ((matches | 0) !== matches || matches < 0) assert.fail(`a number of matches, not ${matches}`)
+}
+
+/** The places of digits, which all books with one seed share. */
+let places: { readonly seed: number; readonly hash: Uint8Array; readonly address: Uint8Array }
+
+function placesOf(seed: number): typeof places {
+  if (places?.seed !== seed) {
+    const [hash, address] = [tagPlaces(seed, HASH_WORDS), tagPlaces(seed, ADDRESS_WORDS)]
+    places = { seed, hash, address }
+  }
+  return places
 }
 
 /** Where the words of a trader begin in their page. */

@@ -90,7 +90,10 @@ export type OrdersMessage =
       Reset & {
         readonly trader: string
         readonly cursor: string
+        /** The oldest ones; `nextCursor` leads to the others in the list of open orders. */
         readonly orders: readonly StreamOrder[]
+        readonly count: number
+        readonly nextCursor: string | null
         readonly ts: number
       })
   | (Of<'order'> &

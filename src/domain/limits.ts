@@ -38,6 +38,24 @@ export const ORDERS_PER_TRADER_MAX = 10_000
 
 /** Traders whose cancels without a fill one market thread counts; of more, the one longest ago is forgotten. */
 export const QUOTA_TRADERS_MAX = 50_000
+/** Orders of a trader that leave a market in one step; the rest are left to the next one. */
+export const DEPARTURES_MAX = 1_000
+
+/** Orders that a step of expiring takes out, of all markets of a log partition together. */
+export const EXPIRATIONS_MAX = 2_000
+
+/** Orders that `DELETE /api/v1/orders` names; it counts all. */
+export const CANCELLED_LISTED_MAX = 10_000
+
+/** Open orders of one page, and of a snapshot of the stream. */
+export const OPEN_ORDERS_LISTED_MAX = 1_000
+export const OPEN_ORDERS_SNAPSHOT_MAX = 500
+
+/** Events after which a market thread commits, whatever commands still wait. */
+export const COMMIT_EVENTS_MAX = 8_192
+
+/** Markets that a market thread tells in one message. */
+export const MARKETS_TOLD_MAX = 1_000
 
 /** Orders that one relayed cancellation may name; there is one for all orders of a trader too. */
 export const RELAYED_CANCELLATIONS_MAX = 20
@@ -78,6 +96,9 @@ export const CANDLES_LISTED_MAX = 300
 /** Answers that one front keeps for a moment, and their bytes. */
 export const READS_KEPT_MAX = 10_000
 export const READS_KEPT_BYTES_MAX = 64 * 1024 * 1024
+
+/** Orders of a closed market that one transaction of the database ends. */
+export const ORDERS_ENDED_MAX = 500
 
 /** Rows the projector writes in one database transaction. */
 export const PROJECTION_ROWS_MAX = 2_000

@@ -11,38 +11,54 @@ type Total = number | bigint
 export type ShownLevel = readonly [price: number, total: Total]
 
 export class LevelBook {
-  readonly #sides: readonly [Levels, Levels] = [new Levels(true), new Levels(false)]
+  /** Each made with its first level: most markets have no orders. */
+  #bids: Levels | undefined
+  #asks: Levels | undefined
 
   add(side: Side, price: number, size: number): void {
-    this.#sides[side].change(price, size)
+    this.#made(side).change(price, size)
   }
 
   take(side: Side, price: number, size: number): void {
-    this.#sides[side].change(price, -size)
+    this.#made(side).change(price, -size)
   }
 
   clear(): void {
-    for (const levels of this.#sides) levels.clear()
+    this.#bids = undefined
+    this.#asks = undefined
   }
 
   /** Puts whole levels in, as a market told them. */
   load(side: Side, levels: readonly ShownLevel[]): void {
-    for (const [price, total] of levels) this.#sides[side].set(price, total)
+    for (const [price, total] of levels) this.#made(side).set(price, total)
   }
 
   /** Best first; all, or so many of them. */
   levels(side: Side, count?: number): ShownLevel[] {
-    return this.#sides[side].list(count)
+    return this.#of(side)?.list(count) ?? []
   }
 
   /** What rests at the price; 0 when nothing does. */
   total(side: Side, price: number): Total {
-    return this.#sides[side].total(price)
+    return this.#of(side)?.total(price) ?? 0
   }
 
   /** The best price of a side; 0 when it is empty. */
   best(side: Side): number {
-    return this.#sides[side].best
+    return this.#of(side)?.best ?? 0
+  }
+
+  #of(side: Side): Levels | undefined {
+    return side === BUY ? this.#bids : this.#asks
+  }
+
+  #made(side: Side): Levels {
+    if (side === BUY) {
+      this.#bids ??= new Levels(true)
+      return this.#bids
+    }
+    this.#asks ??= new Levels(false)
+    return this.#asks
   }
 
   get bestAsk(): number {
@@ -79,11 +95,6 @@ class Levels {
     }
     this.#totals.set(price, total)
     if (!known) this.#prices.splice(this.#position(price), 0, price)
-  }
-
-  clear(): void {
-    this.#prices.length = 0
-    this.#totals.clear()
   }
 
   total(price: number): Total {

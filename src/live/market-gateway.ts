@@ -11,6 +11,7 @@ import type {
 } from '#actors/market/state.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { byAge, type Side, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { RequestContext } from '#http/request-context.ts'
@@ -43,27 +44,25 @@ export type MarketGateway = {
     },
     context: RequestContext,
   ): Promise<OrderCancelled | Rejection>
-  /** Cancels all orders of the trader that are open or may come back, in all of these markets. */
-  cancelAll(
-    trader: Address,
-    markets: Iterable<MarketId>,
-    context: RequestContext,
-  ): Promise<{ orderHashes: OrderHash[]; pending: PendingOfOrder[] } | Rejection>
-  /** Markets in which trades of the trader are pending. */
-  pendingMarkets(trader: Address, context: RequestContext): Promise<MarketId[] | Rejection>
   /** Why the trader may place no order in the market for now; undefined when nothing is in the way. */
   standing(
     marketId: MarketId,
     trader: Address,
     context: RequestContext,
   ): Promise<Rejection | undefined>
-  /** Open orders of a trader, in one market or in all. */
-  openOrders(
+  /**
+   * Cancels all orders of the trader that are open or may come back, in one market or in all, and names
+   * the first of them.
+   */
+  cancelAll(
     trader: Address,
     marketId: MarketId | undefined,
     context: RequestContext,
-  ): Promise<OpenOrder[] | Rejection>
-  /** The oldest of them behind a place, at most so many, and how many there are in all. */
+  ): Promise<CancelledOrders | Rejection>
+  /**
+   * Open orders of a trader, in one market or in all: the oldest behind a place, at most so many, and how
+   * many there are in all.
+   */
   openOrdersPage(
     asked: MarketThreadProtocol['OpenOrdersPage']['takes'],
     context: RequestContext,
@@ -71,6 +70,16 @@ export type MarketGateway = {
   /** How many orders rest in the books, by chain. */
   countOrders(context: RequestContext): Promise<Map<number, number> | Rejection>
 }
+
+type CancelledOrders = {
+  readonly orderHashes: OrderHash[]
+  /** Those of them that have trades which are not settled. */
+  readonly pending: PendingOfOrder[]
+  count: number
+}
+
+/** Markets in which the orders of one trader are cancelled at once; the next follow. */
+const CANCELLED_MARKETS_MAX = 64
 
 export function makeGateway(
   threads: readonly MarketRef[],
@@ -104,6 +113,62 @@ export function makeGateway(
     return answer
   }
 
+  /** Cancels step by step what the trader has in a market; answers what went wrong. */
+  async function cancelInMarket(
+    marketId: MarketId,
+    trader: Address,
+    context: RequestContext,
+    cancelled: CancelledOrders,
+  ): Promise<Rejection | undefined> {
+    for (let more = true; more; ) {
+      const answer = await refOf(marketId).ask(
+        'CancelOrders',
+        { marketId, trader },
+        leftMs(context),
+      )
+      if (isUnanswered(answer)) return writeFailure(answer)
+      if (isRejection(answer)) {
+        // A market that is over and gone from its thread has no orders left to cancel.
+        return answer.rejected === 'MARKET_NOT_FOUND' ? undefined : answer
+      }
+      cancelled.count += answer.orderHashes.length
+      const room = CANCELLED_LISTED_MAX - cancelled.orderHashes.length
+      cancelled.orderHashes.push(...answer.orderHashes.slice(0, room))
+      cancelled.pending.push(
+        ...answer.pending.slice(0, CANCELLED_LISTED_MAX - cancelled.pending.length),
+      )
+      more = answer.more === true
+    }
+    return undefined
+  }
+
+  /** The same in all markets of a thread where the trader has orders, some of them at a time. */
+  async function cancelInThread(
+    thread: MarketRef,
+    trader: Address,
+    context: RequestContext,
+    cancelled: CancelledOrders,
+  ): Promise<Rejection | undefined> {
+    // Where only trades are left, nothing rests, and the index of orders does not know of it.
+    const trading = await thread.ask('PendingMarkets', { trader }, leftMs(context))
+    if (isUnanswered(trading) || isRejection(trading)) return reject('OVERLOADED')
+    for (const marketId of trading.marketIds) {
+      const failure = await cancelInMarket(marketId, trader, context, cancelled)
+      if (failure !== undefined) return failure
+    }
+    for (;;) {
+      const asked = { trader, limit: CANCELLED_MARKETS_MAX }
+      const found = await thread.ask('MarketsOf', asked, leftMs(context))
+      if (isUnanswered(found) || isRejection(found)) return reject('OVERLOADED')
+      if (found.marketIds.length === 0) return undefined
+      const ended = await Promise.all(
+        found.marketIds.map((marketId) => cancelInMarket(marketId, trader, context, cancelled)),
+      )
+      const failure = ended.find((each) => each !== undefined)
+      if (failure !== undefined) return failure
+    }
+  }
+
   return {
     place(order, context) {
       const { requestId, session } = context
@@ -123,55 +188,20 @@ export function makeGateway(
       const message = requestId === undefined ? order : { ...order, requestId }
       return write(order.marketId, 'CancelOrder', message, context)
     },
-    async cancelAll(trader, markets, context) {
-      const answers = await Promise.all(
-        [...markets].map((marketId) =>
-          refOf(marketId).ask('CancelOrders', { marketId, trader }, leftMs(context)),
-        ),
-      )
-      const orderHashes: OrderHash[] = []
-      const pending: PendingOfOrder[] = []
-      for (const answer of answers) {
-        if (isUnanswered(answer)) return writeFailure(answer)
-        if (isRejection(answer)) {
-          // A market that is over and gone from its thread has no orders left to cancel.
-          if (answer.rejected === 'MARKET_NOT_FOUND') continue
-          return answer
-        }
-        orderHashes.push(...answer.orderHashes)
-        pending.push(...answer.pending)
-      }
-      return { orderHashes, pending }
-    },
-    async pendingMarkets(trader, context) {
-      const answers = await Promise.all(
-        threads.map((thread) => thread.ask('PendingMarkets', { trader }, leftMs(context))),
-      )
-      const marketIds: MarketId[] = []
-      for (const answer of answers) {
-        if (isUnanswered(answer) || isRejection(answer)) return reject('OVERLOADED')
-        marketIds.push(...answer.marketIds)
-      }
-      return marketIds
+    async cancelAll(trader, marketId, context) {
+      const cancelled: CancelledOrders = { orderHashes: [], pending: [], count: 0 }
+      const ended =
+        marketId === undefined
+          ? await Promise.all(
+              threads.map((thread) => cancelInThread(thread, trader, context, cancelled)),
+            )
+          : [await cancelInMarket(marketId, trader, context, cancelled)]
+      return ended.find((failure) => failure !== undefined) ?? cancelled
     },
     async standing(marketId, trader, context) {
       const answer = await refOf(marketId).ask('Standing', { marketId, trader }, leftMs(context))
       if (isUnanswered(answer)) return reject('OVERLOADED')
       return isRejection(answer) ? answer : answer.refused
-    },
-    async openOrders(trader, marketId, context) {
-      const asked = marketId === undefined ? threads : [refOf(marketId)]
-      const message = marketId === undefined ? { trader } : { trader, marketId }
-      const answers = await Promise.all(
-        asked.map((thread) => thread.ask('OpenOrders', message, leftMs(context))),
-      )
-      const orders: OpenOrder[] = []
-      for (const answer of answers) {
-        // A rejection is not in the protocol's table: the thread is full, or its log is away.
-        if (isUnanswered(answer) || isRejection(answer)) return reject('OVERLOADED')
-        orders.push(...answer.orders)
-      }
-      return orders
     },
     async openOrdersPage(asked, context) {
       const from = asked.marketId === undefined ? threads : [refOf(asked.marketId)]
@@ -181,6 +211,7 @@ export function makeGateway(
       const orders: OpenOrder[] = []
       let count = 0
       for (const answer of answers) {
+        // A rejection is not in the protocol's table: the thread is full, or its log is away.
         if (isUnanswered(answer) || isRejection(answer)) return reject('OVERLOADED')
         orders.push(...answer.orders)
         count += answer.count

@@ -38,6 +38,8 @@ export type ServeOptions<State, P extends Protocol, Event> = {
   readonly mailboxMax: number
   /** Commands of one batch. */
   readonly batchMax: number
+  /** A batch that has said so many events is over; the commands left of it come with the next. */
+  readonly eventsMax?: number
   /** The answer to a command that finds the mailbox full. */
   readonly full: unknown
   readonly prepare?: (batch: readonly Command<P>[]) => void
@@ -65,7 +67,7 @@ export type Served = {
 export function serve<State, P extends Protocol, Event = never>(
   options: ServeOptions<State, P, Event>,
 ): Served {
-  const { behaviour, clock, mailboxMax, batchMax } = options
+  const { behaviour, clock, mailboxMax, batchMax, eventsMax = Number.POSITIVE_INFINITY } = options
   let mailbox: Command<P>[] = []
   let running = false
   let planned = false
@@ -149,7 +151,15 @@ export function serve<State, P extends Protocol, Event = never>(
     const begunMs = observe === undefined ? 0 : monotonicMs()
     nowMs = Math.max(nowMs, clock.nowMs())
     options.prepare?.(batch)
-    for (const command of options.arrange?.(batch) ?? batch) {
+    const commands = options.arrange?.(batch) ?? batch
+    let handled = batch
+    for (let index = 0; index < commands.length; index++) {
+      const command = commands[index]!
+      if (events.length >= eventsMax) {
+        handled = commands.slice(0, index)
+        mailbox = [...commands.slice(index), ...mailbox]
+        break
+      }
       const selected = options.select(command)
       if ('answer' in selected) {
         const { channel, replyTo } = command
@@ -174,7 +184,7 @@ export function serve<State, P extends Protocol, Event = never>(
       const times =
         observe === undefined ? undefined : { begunMs, handledMs, durableMs: monotonicMs() }
       if (said.length > 0) options.say?.(said)
-      if (times !== undefined) observe?.(batch, times)
+      if (times !== undefined) observe?.(handled, times)
       for (const { channel, replyTo, answer } of given) channel?.reply(replyTo, answer, times)
     }
     if (said.length === 0 || options.commit === undefined) {

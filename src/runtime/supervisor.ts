@@ -11,6 +11,8 @@
  * One that is optional is started again for as long as the exchange runs, with pauses that grow; also
  * when its first start fails, unless it says that it does not fit its settings. Optional threads that
  * share a worker which dies again and again get one each, so that the one at fault is alone with it.
+ * A worker that does not answer is ended, but not one that is only slow: while its heartbeat counts, it
+ * goes on (`heartbeat.ts`).
  *
  * A worker that loads its modules or starts its threads is never ended from outside: Node aborts the
  * whole process when that happens. A stop waits until it has started, or until the time for it is over.
@@ -20,6 +22,7 @@ import { MessageChannel, Worker } from 'node:worker_threads'
 import { proxy, type Remote, transfer, wrap } from 'comlink'
 import type { Clock } from './clock.ts'
 import { endpointOf } from './endpoint.ts'
+import { beatsOf, type Heartbeat, makeHeartbeat } from './heartbeat.ts'
 import { inTime } from './in-time.ts'
 import { type Home, type ThreadHealth, Unfit, type WorkerControl } from './thread.ts'
 
@@ -98,6 +101,9 @@ type RunningWorker = {
   readonly control: Remote<WorkerControl>
   /** Resolves with the exit code. */
   readonly exited: Promise<number>
+  readonly heartbeat: Heartbeat
+  /** How often it had beaten at the last health check. */
+  beats: number
   /** What it said before it died. */
   crash: string
 }
@@ -147,6 +153,8 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       worker,
       control: wrap<WorkerControl>(endpointOf(worker)),
       exited: new Promise((resolve) => worker.once('exit', resolve)),
+      heartbeat: makeHeartbeat(),
+      beats: 0,
       crash: '',
     }
     worker.on('error', (error: Error) => {
@@ -181,7 +189,7 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     let unfit = false
     const failure = await inTime(
       Promise.race([
-        (running.control.start(proxy(home), orders) as Promise<void>).then(
+        (running.control.start(proxy(home), orders, running.heartbeat) as Promise<void>).then(
           () => '',
           (error: unknown) => {
             unfit = error instanceof Error && error.name === Unfit.name
@@ -328,6 +336,8 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
         options.healthIntervalMs,
       )
       if (host.running !== running) continue
+      const isBeating = beatsOf(running.heartbeat) !== running.beats
+      running.beats = beatsOf(running.heartbeat)
       if (typeof answer === 'string') setWhy(host, answer)
       if (answer !== undefined) {
         host.missedHealth = 0
@@ -336,8 +346,11 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
         }
         continue
       }
-      host.missedHealth++
-      const why = `has not answered ${host.missedHealth} health checks`
+      // One that is busy with something long goes on with it, however long it takes to answer.
+      host.missedHealth = isBeating ? 0 : host.missedHealth + 1
+      const why = isBeating
+        ? 'is too busy to answer'
+        : `has not answered ${host.missedHealth} health checks`
       setWhy(host, why)
       log.warn({ thread: host.name }, `${host.name} ${why}`)
       const terminable = host.threads.every((thread) => thread.terminable)

@@ -11,6 +11,7 @@ import { type MessagePort, parentPort } from 'node:worker_threads'
 import { expose, type Remote, releaseProxy } from 'comlink'
 import { type ClockMemory, followClock } from './clock.ts'
 import { endpointOf } from './endpoint.ts'
+import { beatInto, type Heartbeat } from './heartbeat.ts'
 
 /** What a thread may ask of the supervisor. */
 export type Home = {
@@ -59,8 +60,11 @@ type ThreadOrder = { readonly name: string; readonly kind: string; readonly data
 
 /** What the supervisor sees of a worker. */
 export type WorkerControl = {
-  /** Starts the threads one after the other. If one fails, the worker ends by itself. */
-  start(home: Home, threads: readonly ThreadOrder[]): Promise<void>
+  /**
+   * Starts the threads one after the other. If one fails, the worker ends by itself. The heartbeat is where
+   * the supervisor sees that the worker goes on.
+   */
+  start(home: Home, threads: readonly ThreadOrder[], heartbeat?: Heartbeat): Promise<void>
   connect(thread: string, peer: string, port: MessagePort): void
   /** By the thread's name. */
   health(): Record<string, string>
@@ -100,7 +104,8 @@ export function runThreads(kinds: ThreadKinds): void {
   }
 
   const control: WorkerControl = {
-    async start(from, orders) {
+    async start(from, orders, heartbeat) {
+      if (heartbeat !== undefined) beatInto(heartbeat)
       // Comlink hands the proxied object over as a remote one.
       home = from as unknown as RemoteHome
       try {

@@ -5,7 +5,6 @@
  * readers. This module knows subscriptions as members of topics, and nothing of sockets.
  */
 
-import type { OpenOrder } from '#actors/market/state.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address, MarketId, Sequence } from '#domain/ids.ts'
 import type { MarketEvent, OrdersMatched, TradeOutcome } from '#domain/market-event.ts'
@@ -18,6 +17,7 @@ import type { BoardListener, MarketBoard, ShownMarket, ShownTrade } from '#live/
 import type { Clock } from '#runtime/clock.ts'
 import { makeAssetChannels } from './asset-channel.ts'
 import { bookOf, cleanBook, isDirty, makeBookChannel } from './book-channel.ts'
+import type { TakenOrders } from './connection.ts'
 import { type Feed, isSequenced, type MarketFeed, type OrdersFeed, type Wanted } from './feeds.ts'
 import { makeFundsChannel } from './funds-channel.ts'
 import type { Happening } from './happening.ts'
@@ -41,12 +41,7 @@ export type Channels<M> = BoardListener & {
   resume(feed: Feed<M>, since: number | string): Replay | undefined
   /** The state of the feed at its last position; undefined while it cannot be told. */
   snapshot(feed: Feed<M>, reset: boolean): string | undefined
-  ordersSnapshot(
-    feed: OrdersFeed<M>,
-    orders: readonly OpenOrder[],
-    at: number,
-    reset: boolean,
-  ): string
+  ordersSnapshot(feed: OrdersFeed<M>, taken: TakenOrders, reset: boolean): string
   /** A position as clients see it. */
   shownPosition(feed: Feed<M>, at: number): number | string
   /** Forgets topics to which no follower came back. */
@@ -349,11 +344,11 @@ export function makeChannels<M>(ports: {
       if (text !== undefined) recent.set(feed, { published, reset, text })
       return text
     },
-    ordersSnapshot(feed, open, at, reset) {
+    ordersSnapshot(feed, taken, reset) {
       const { name } = feed.topic
       const trader = checksumAddress(feed.trader)
-      const cursor = feed.topic.cursor(at)
-      return messages.ordersSnapshot(name, trader, open, { cursor, reset, nowMs: clock.nowMs() })
+      const cursor = feed.topic.cursor(taken.at)
+      return messages.ordersSnapshot(name, trader, taken, { cursor, reset, nowMs: clock.nowMs() })
     },
     shownPosition: (feed, at) => (isSequenced(feed) ? at : feed.topic.cursor(at)),
     tidy: shelf.tidy,

@@ -1,7 +1,7 @@
 /** One client of the stream and what it follows, as plain data; the hub is the only one to change it. */
 
 import type { WebSocket } from 'uWebSockets.js'
-import type { OpenOrder } from '#actors/market/state.ts'
+import type { OrdersPage } from '#actors/open-orders.ts'
 import type { Principal } from '#http/route.ts'
 import type { Feed } from './feeds.ts'
 import type { FrameId } from './frames.ts'
@@ -9,6 +9,9 @@ import type { FrameId } from './frames.ts'
 /** What uWebSockets.js keeps with a socket. */
 export type SocketData = { readonly connection: Connection }
 export type Socket = WebSocket<SocketData>
+
+/** Open orders as the market threads told them, and the topic's position when they were asked. */
+export type TakenOrders = OrdersPage & { readonly at: number }
 
 export type Subscription = {
   readonly feed: Feed<Subscription>
@@ -26,8 +29,7 @@ export type Subscription = {
   /** How many had been published when it began to lag, and how many were seen to be dropped. */
   lagAt: number
   missed: number
-  /** Open orders as the market threads told them, and the topic's position when they were asked. */
-  taken: { readonly orders: readonly OpenOrder[]; readonly at: number } | undefined
+  taken: TakenOrders | undefined
   asking: boolean
 }
 

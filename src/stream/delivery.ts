@@ -11,6 +11,8 @@
  * anew once the socket has drained. Nothing here ever waits for a reader.
  */
 
+import type { Address } from '#domain/ids.ts'
+import { OPEN_ORDERS_SNAPSHOT_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '#http/errors.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
@@ -63,7 +65,7 @@ export type Delivery = {
 
 export function makeDelivery(ports: {
   readonly channels: () => Channels<Subscription>
-  readonly gateway: Pick<MarketGateway, 'openOrders'>
+  readonly gateway: Pick<MarketGateway, 'openOrdersPage'>
   readonly settings: DeliverySettings
   readonly clock: Clock
 }): Delivery {
@@ -118,7 +120,7 @@ export function makeDelivery(ports: {
           ask(sub)
           return
         }
-        first = channels.ordersSnapshot(feed, sub.taken.orders, sub.taken.at, sub.reset)
+        first = channels.ordersSnapshot(feed, sub.taken, sub.reset)
         texts = since.texts
         from = sub.taken.at
       } else {
@@ -174,20 +176,21 @@ export function makeDelivery(ports: {
     }
   }
 
-  async function askOrders(sub: Subscription, trader: Parameters<typeof gateway.openOrders>[0]) {
+  async function askOrders(sub: Subscription, trader: Address) {
     // From here on the topic keeps what happens, and the answer is not older than this.
     const at = sub.feed.topic.last
     const deadlineAtMs = clock.nowMs() + settings.deadlineMs
-    const orders = await gateway.openOrders(trader, undefined, { deadlineAtMs })
+    const asked = { trader, limit: OPEN_ORDERS_SNAPSHOT_MAX }
+    const page = await gateway.openOrdersPage(asked, { deadlineAtMs })
     sub.asking = false
     if (isGone(sub)) return
-    if (isRejection(orders)) {
+    if (isRejection(page)) {
       clock.after(ASK_AGAIN_MS, () => {
         if (!isGone(sub) && !sub.live) ask(sub)
       })
       return
     }
-    sub.taken = { orders, at }
+    sub.taken = { ...page, at }
     pump(sub.connection)
   }
 

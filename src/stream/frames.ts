@@ -11,6 +11,7 @@ import {
   pendingSize,
 } from '#api/orders/order-shapes.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import { OPEN_ORDERS_SNAPSHOT_MAX } from '#domain/limits.ts'
 import { RESOLUTION_EVENTS } from '#domain/market.ts'
 import { ORDER_CLOSE_REASONS } from '#domain/market-event.ts'
 import type { Outcome } from '#domain/order.ts'
@@ -392,7 +393,13 @@ export const SERVER_FRAMES = {
     ...named,
     trader: Type.String(),
     cursor,
-    orders: Type.Array(Type.Object(orderFields)),
+    orders: Type.Array(Type.Object(orderFields), {
+      description: `The oldest ${OPEN_ORDERS_SNAPSHOT_MAX}`,
+    }),
+    count: Type.Integer({ description: 'Open orders in all' }),
+    nextCursor: Type.Union([Type.String(), Type.Null()], {
+      description: 'The `cursor` of `GET /api/v1/orders` for the others; null when these are all',
+    }),
     ts,
     reset,
   }),

@@ -3,7 +3,8 @@
  * subscribers, and the total of a level may be an integer that no JSON number of JavaScript holds.
  */
 
-import type { OpenOrder } from '#actors/market/state.ts'
+import type { OrdersPage } from '#actors/open-orders.ts'
+import { orderCursor } from '#api/orders/order-shapes.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { OrderHash, TradeId } from '#domain/ids.ts'
 import type { CloseReason, ResolutionEventName } from '#domain/market.ts'
@@ -196,7 +197,7 @@ type Whereabouts = { readonly cursor: string; readonly reset: boolean }
 export function ordersSnapshot(
   sub: string,
   trader: string,
-  orders: readonly OpenOrder[],
+  { orders, count }: OrdersPage,
   { cursor, reset, nowMs }: Whereabouts & { readonly nowMs: number },
 ): string {
   const entries = orders.map(
@@ -206,9 +207,12 @@ export function ordersSnapshot(
       `"status":"${open.remaining < open.size ? 'partially_filled' : 'accepted'}",` +
       `"remainingSize":${open.remaining},"ts":${open.placedAtMs}}`,
   )
+  const rest = orders.length < count ? orders.at(-1) : undefined
   return (
     `{"type":"orders.snapshot","sub":"${sub}","trader":"${trader}","cursor":"${cursor}",` +
-    `"orders":[${entries.join(',')}],"ts":${nowMs}${resetText(reset)}}`
+    `"orders":[${entries.join(',')}],"count":${count},` +
+    `"nextCursor":${rest === undefined ? 'null' : `"${orderCursor(rest)}"`},` +
+    `"ts":${nowMs}${resetText(reset)}}`
   )
 }
 

@@ -29,7 +29,7 @@ type Requests = {
 
 /** What requests are carried out with. */
 export type RequestPorts = {
-  readonly gateway: Pick<MarketGateway, 'openOrders' | 'cancel'>
+  readonly gateway: Pick<MarketGateway, 'openOrdersPage' | 'cancel'>
   readonly orders: Pick<OrderService, 'verify' | 'enter'>
   /** Orders that go with their session; without it a client cannot ask for that. */
   readonly held?: HeldOrders

@@ -98,16 +98,19 @@ export function linkFront(
     void load(index)
   }
 
-  async function load(index: number): Promise<void> {
+  async function load(index: number, after?: MarketId, there = new Set<MarketId>()): Promise<void> {
     const ref = threads[index]
-    const answer = await ref?.ask('Markets', {})
+    const answer = await ref?.ask('Markets', after === undefined ? {} : { after })
     if (answer === undefined || isUnanswered(answer) || isRejection(answer)) {
       // Too busy, or its log is away. When the thread is gone, its next one is asked instead.
       if (ref?.isOpen === true) setTimeout(() => void load(index), LOAD_AGAIN_MS).unref()
       return
     }
     for (const view of answer.views) board.load(view)
-    forgetOthers(index, new Set(answer.views.map(({ market }) => market.id)))
+    // What happens to a market that is not here yet is in the part that it will come with.
+    for (const { market } of answer.views) there.add(market.id)
+    if (answer.more) return load(index, answer.views.at(-1)?.market.id, there)
+    forgetOthers(index, there)
     loaded.add(index)
     known.add(index)
   }

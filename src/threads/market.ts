@@ -7,6 +7,7 @@
 import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import { CancelQuota } from '#actors/cancel-quota.ts'
+import { marketsToExpire } from '#actors/due-markets.ts'
 import { hasHousework, housekeep, takeGone, takeTrouble, tidy } from '#actors/housekeeping.ts'
 import { byMarket, commit, marketIdOf, prepare } from '#actors/market-batch.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
@@ -16,11 +17,10 @@ import {
   type MarketThread,
   type MarketThreadProtocol,
   marketThread as marketBehaviour,
-  marketsToExpire,
   newMarketThread,
   recover,
-  viewsOf,
 } from '#actors/market-thread.ts'
+import { viewsOf } from '#actors/market-views.ts'
 import { OrderHolds, OrphanedOrders } from '#actors/order-holds.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import { watchProjection } from '#actors/projection-lag.ts'
@@ -43,7 +43,7 @@ import {
   SETTLEMENT_THREAD,
 } from '#config/topology.ts'
 import { type MarketId, toAddress } from '#domain/ids.ts'
-import { COMMIT_COMMANDS_MAX } from '#domain/limits.ts'
+import { COMMIT_COMMANDS_MAX, COMMIT_EVENTS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
 import { type DiskRoom, isDiskFull, openDiskRoom } from '#log/disk-room.ts'
@@ -52,6 +52,7 @@ import { openSqliteLog } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
+import { beat } from '#runtime/heartbeat.ts'
 import { type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeKit } from './kit.ts'
@@ -104,6 +105,7 @@ export function marketThread(data: ThreadData): ThreadParts {
   let rows: Uint8Array[] = []
   let keepingHouse = false
   let stopped = false
+  let expiring = false
 
   function keepHouse(): void {
     keepingHouse = !stopped && housekeep(thread)
@@ -120,8 +122,9 @@ export function marketThread(data: ThreadData): ThreadParts {
   function reload(partition: number): void {
     if (recover(thread, partition)) log.warn({ partition }, 'the markets were reloaded')
     else log.error({ partition, why: thread.away.get(partition) }, 'it cannot be opened at present')
-    const views = viewsOf(thread, partition)
-    for (const reader of readers) reader.tell('MarketsReloaded', { views })
+    for (const views of viewsOf(thread, partition)) {
+      for (const reader of readers) reader.tell('MarketsReloaded', { views })
+    }
   }
 
   /** Passes a command to the partition of its market; what is for the thread, to the first. */
@@ -195,6 +198,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       snapshotEvery: settings.markets.snapshotEvery,
       room,
       ...(cancelledMax === 0 ? {} : { cancelQuota: new CancelQuota(cancelledMax) }),
+      progress: beat,
       ...(maxMs === 0 ? {} : { lag: { maxMs, chains } }),
     })
     // The clock of a market never goes back, not even when the machine's does between two starts.
@@ -206,9 +210,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     settlement = makeSettlementWatch({ maxMs, chains }, clock.nowMs())
     for (const partition of own) hosts.set(partition, serveHost(partition, clock))
     kit.every(EXPIRE_EVERY_MS, () => {
-      for (const marketId of marketsToExpire(thread, clock.nowMs())) {
-        hear('Expire', { marketId }, 0, undefined)
-      }
+      expire(clock)
       wakeHousekeeping()
     })
     let turns = 0
@@ -243,6 +245,20 @@ export function marketThread(data: ThreadData): ThreadParts {
     log.info({ partitions: own, markets: thread.markets.size }, 'markets are open')
   }
 
+  /** Tells markets to expire what they have, as long as there is more than one batch takes. */
+  function expire(clock: Clock): void {
+    if (stopped || expiring) return
+    const marketIds = marketsToExpire(thread, clock.nowMs())
+    let waiting = marketIds.length
+    expiring = waiting > 0
+    const reply = () => {
+      if (--waiting > 0) return
+      expiring = false
+      setImmediate(() => expire(clock))
+    }
+    for (const marketId of marketIds) hear('Expire', { marketId }, 1, { reply })
+  }
+
   function serveHost(partition: number, clock: Clock): Served {
     const here = { state: thread }
     const away = { answer: reject('OVERLOADED', undefined, 'the event log cannot be written') }
@@ -252,6 +268,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       clock,
       mailboxMax: settings.markets.mailboxMax,
       batchMax: COMMIT_COMMANDS_MAX,
+      eventsMax: COMMIT_EVENTS_MAX,
       full: FULL,
       prepare: (batch) => prepare(thread, batch),
       arrange: byMarket,

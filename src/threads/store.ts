@@ -10,6 +10,12 @@ import {
 } from '#actors/api-keys.ts'
 import { type ClerkProtocol, type ClerkState, clerk, newClerk } from '#actors/clerk.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
+import {
+  newOrderEndings,
+  type OrderEndingsProtocol,
+  type OrderEndingsState,
+  orderEndings,
+} from '#actors/order-endings.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import type { SettlementProtocol } from '#actors/settlement/state.ts'
 import {
@@ -29,6 +35,7 @@ import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
+import { endOrders, marketsToEnd } from '#store/projection/end-orders.ts'
 import { project } from '#store/projection/project.ts'
 import { registerApiKey, revokeApiKey } from '#store/writes/api-keys.ts'
 import { runWrites, sharesCommit } from '#store/writes/writes.ts'
@@ -48,6 +55,7 @@ export function storeThread(data: ThreadData): ThreadParts {
   let served: Served
   let keys: Served
   let writes: Served
+  let endings: Served
   let stopped = false
   const markets = makeFollowers<MarketThreadProtocol>(settings)
   /** Told of new trades, so that they do not wait for its next look. */
@@ -83,7 +91,10 @@ export function storeThread(data: ThreadData): ThreadParts {
         state,
         say(event) {
           if (event.type === 'TradesWritten') settlements.tell(event.type, {})
-          else markets.tell(event.type, { partition: event.partition, offset: event.offset })
+          else if (event.type === 'MarketsClosed') {
+            const { marketIds } = event
+            endings.hear(event.type, { marketIds }, 0, undefined)
+          } else markets.tell(event.type, { partition: event.partition, offset: event.offset })
         },
       })
       keys = serveActor<ApiKeysState, ApiKeysProtocol, ApiKeysEvent>({
@@ -95,6 +106,14 @@ export function storeThread(data: ThreadData): ThreadParts {
         },
       })
       writes = serveActor<ClerkState, ClerkProtocol>({ behaviour: clerk, state: writer })
+      endings = serveActor<OrderEndingsState, OrderEndingsProtocol>({
+        behaviour: orderEndings,
+        state: newOrderEndings({
+          end: (marketId) => endOrders(database, marketId),
+          find: (after) => marketsToEnd(database, after),
+        }),
+      })
+      endings.hear('Start', {}, 0, undefined)
       look()
       kit.every(LOOK_EVERY_MS, look)
       log.info({ partitions: reader.partitions }, 'the projection follows the log')
@@ -124,7 +143,10 @@ export function storeThread(data: ThreadData): ThreadParts {
     metrics: kit.metrics,
     async drain() {
       served.hear('Tick', {}, 0, undefined)
-      await Promise.all([served.drained(), keys.drained(), writes.drained()])
+      await served.drained()
+      // The orders of closed markets go on at the next start.
+      endings.hear('Stop', {}, 0, undefined)
+      await Promise.all([endings.drained(), keys.drained(), writes.drained()])
     },
     async stop() {
       stopped = true

@@ -267,7 +267,7 @@ export async function openOrders(exchange: Exchange): Promise<OpenOrder[]> {
   const open: OpenOrder[] = []
   for (const thread of exchange.markets) {
     for (const trader of TRADERS) {
-      const answer = await exchange.askThread(thread, 'OpenOrders', { trader })
+      const answer = await exchange.askThread(thread, 'OpenOrdersPage', { trader, limit: 1e6 })
       open.push(...(answer as { orders: OpenOrder[] }).orders)
     }
   }

@@ -7,23 +7,45 @@ import { apply, market, newMarket } from '#actors/market/market.ts'
 import type {
   MarketProtocol,
   MarketState,
+  OpenOrder,
   Recall,
   RiskRules,
   TradeReport,
 } from '#actors/market/state.ts'
 import { PACKED } from '#actors/packed-event.ts'
-import type { MarketId, TradeId, Uint64 } from '#domain/ids.ts'
+import type { Address, MarketId, TradeId, Uint64 } from '#domain/ids.ts'
 import { tradeId, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
 import { ONE } from '#domain/money.ts'
-import { BUY, OUTCOMES, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
+import { BUY, byAge, OUTCOMES, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
 import { JsonBytes } from '#log/json-bytes.ts'
 import { hashNamed, nameOf, type OrderBuilder, traderNamed } from '../support/orders.ts'
 import { stateHashOf } from './state-hash.ts'
 
 export const START_SEC = 1_700_000_000
 export const MARKET_ID = `0x${'ab'.repeat(32)}` as MarketId
+
+/** A trader's open orders as a walk through every order of every book finds them, the oldest first. */
+export function openOrdersIn(
+  states: readonly MarketState[],
+  trader: Address,
+  limit = Number.POSITIVE_INFINITY,
+  nowSec = START_SEC,
+): { orders: OpenOrder[]; count: number } {
+  const orders: OpenOrder[] = []
+  for (const { market: where, books } of states) {
+    for (const outcome of OUTCOMES) {
+      for (const side of [BUY, SELL] as const) {
+        for (const order of books[outcome].orders(side)) {
+          if (order.trader !== trader || order.expiresAtSec <= nowSec) continue
+          orders.push({ ...order, marketId: where.id, outcome })
+        }
+      }
+    }
+  }
+  return { orders: orders.sort(byAge).slice(0, limit), count: orders.length }
+}
 
 export function aMarket(more: Partial<Market> = {}): Market {
   return {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openOrdersOf } from '#actors/market/market.ts'
+import { pageOfOrders } from '#actors/open-orders.ts'
+import type { Outcome } from '#domain/order.ts'
 import { buy, nameOf, sell, traderNamed } from '../support/orders.ts'
 import { given, MARKET_ID, START_SEC } from './market-fixture.ts'
 
@@ -105,9 +106,13 @@ test('open orders of a trader are those that have not expired', () => {
   )
   market.place(buy('NO').by('ann').named('b'))
   market.place(buy('NO').by('bob').named('c'))
-  const open = openOrdersOf(market.state, traderNamed('ann'), START_SEC + 60)
+  const books = market.state.books.map((book, at) => {
+    return { marketId: MARKET_ID, outcome: at as Outcome, book }
+  })
+  const open = pageOfOrders(books, traderNamed('ann'), { limit: 10 }, START_SEC + 60)
+  assert.equal(open.count, 2)
   assert.deepEqual(
-    open.map(({ orderHash, outcome, marketId }) => [nameOf(orderHash), outcome, marketId]),
+    open.orders.map(({ orderHash, outcome, marketId }) => [nameOf(orderHash), outcome, marketId]),
     [
       ['a', 0, MARKET_ID],
       ['b', 1, MARKET_ID],

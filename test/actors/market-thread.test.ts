@@ -78,13 +78,21 @@ inFolder('what no market is there for is an answer', async (dataDir) => {
     trade,
     open(1),
     { type: 'Expire', message: { marketId: marketId(2) } },
-    { type: 'OpenOrders', message: { trader: traderNamed('ann'), marketId: marketId(2) } },
+    {
+      type: 'OpenOrdersPage',
+      message: { trader: traderNamed('ann'), marketId: marketId(2), limit: 10 },
+    },
     { type: 'Markets', message: {} },
     projectedTo(77, 5),
   )
   assert.deepEqual(answers.slice(0, 6), Array(6).fill(notFound))
   assert.deepEqual(answers[6], notFound, 'a market of a partition that another thread owns')
-  assert.deepEqual(answers.slice(7), [undefined, { orders: [] }, { views: [] }, undefined])
+  assert.deepEqual(answers.slice(7), [
+    undefined,
+    { orders: [], count: 0 },
+    { views: [], more: false },
+    undefined,
+  ])
   assert.deepEqual(await host.run(open(2, { expiration: START_SEC })), [
     { rejected: 'MARKET_CLOSED' },
   ])
@@ -97,8 +105,8 @@ inFolder('open orders of a trader are asked in one market or in all', async (dat
   await host.run(place(2, sell('NO').by('ann').named('b')), place(2, buy('NO').at(0.1).named('c')))
   const ask = async (n?: number) => {
     const which = n === undefined ? {} : { marketId: marketId(n) }
-    const message = { trader: traderNamed('ann'), ...which }
-    const [answer] = await host.run({ type: 'OpenOrders', message })
+    const message = { trader: traderNamed('ann'), limit: 10, ...which }
+    const [answer] = await host.run({ type: 'OpenOrdersPage', message })
     return (answer as { orders: { orderHash: string }[] }).orders.map(({ orderHash }) => orderHash)
   }
   assert.deepEqual(await ask(), [hashNamed('a'), hashNamed('b')])

@@ -6,6 +6,7 @@ import { orderbook } from '#api/markets/orderbook.ts'
 import { makeOrderService, type OrderVerifier } from '#api/orders/order-service.ts'
 import type { OrderSubmission } from '#api/orders/order-shapes.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
@@ -129,7 +130,8 @@ function threadOf(answer: unknown): MarketRef {
 
 test('a thread that is full or away is no empty list, and no end of a cancel of all', async () => {
   const order = { orderHash: hash } as OpenOrder
-  const fine = threadOf({ orders: [order] })
+  const fine = threadOf({ orders: [order], count: 1 })
+  const asked = { trader, limit: 10 }
   for (const trouble of [
     reject('OVERLOADED'),
     reject('OUTCOME_UNKNOWN'),
@@ -137,19 +139,64 @@ test('a thread that is full or away is no empty list, and no end of a cancel of 
     { unanswered: 'late' },
   ]) {
     const gateway = makeGateway([fine, threadOf(trouble)], () => 0, systemClock)
-    assert.equal(codeOf(await gateway.openOrders(trader, undefined, later())), 'OVERLOADED')
+    assert.equal(codeOf(await gateway.openOrdersPage(asked, later())), 'OVERLOADED')
   }
   const both = makeGateway([fine, fine], () => 0, systemClock)
-  assert.deepEqual(await both.openOrders(trader, undefined, later()), [order, order])
+  assert.deepEqual(await both.openOrdersPage(asked, later()), { orders: [order, order], count: 2 })
+})
 
-  const gone = marketNumbered(0x53).id
-  const pending = [{ orderHash: hash, pendingSize: 5 }]
-  const threads = [threadOf({ orderHashes: [hash], pending }), threadOf(reject('MARKET_NOT_FOUND'))]
-  const gateway = makeGateway(threads, (marketId) => (marketId === gone ? 1 : 0), systemClock)
-  const cancelled = await gateway.cancelAll(trader, [gone, market.id], later())
-  assert.deepEqual(cancelled, { orderHashes: [hash], pending })
-  const lost = makeGateway([threadOf({ unanswered: 'closed' })], () => 0, systemClock)
-  assert.equal(codeOf(await lost.cancelAll(trader, [market.id], later())), 'OUTCOME_UNKNOWN')
+/** A thread with so many orders of the trader in each of these markets. */
+function threadWith(
+  orders: Map<MarketId, number>,
+  stepMax: number,
+  steps: string[],
+  trading: readonly MarketId[] = [],
+): MarketRef {
+  const ask = async (type: string, message: { marketId: MarketId; limit: number }) => {
+    if (type === 'PendingMarkets') return { marketIds: trading }
+    if (type === 'MarketsOf') {
+      const marketIds = [...orders.keys()].filter((marketId) => orders.get(marketId) !== 0)
+      return { marketIds: marketIds.slice(0, message.limit) }
+    }
+    const left = orders.get(message.marketId)
+    if (left === undefined) return reject('MARKET_NOT_FOUND')
+    const step = Math.min(left, stepMax)
+    steps.push(`${step} of ${left}`)
+    orders.set(message.marketId, left - step)
+    const pending = trading.includes(message.marketId) ? [{ orderHash: hash, pendingSize: 5 }] : []
+    return { orderHashes: Array(step).fill(hash), pending, more: left > step }
+  }
+  return { ask, tell: () => {}, isOpen: true } as unknown as MarketRef
+}
+
+test('all orders are cancelled step by step, in the markets that have some', async () => {
+  const steps: string[] = []
+  const other = marketNumbered(0x53).id
+  const threads = [
+    threadWith(new Map([[market.id, 25_000]]), 1_000, steps),
+    threadWith(new Map([[other, 3]]), 1_000, steps, [other]),
+  ]
+  const gateway = makeGateway(threads, (marketId) => (marketId === other ? 1 : 0), systemClock)
+  const all = await gateway.cancelAll(trader, undefined, later())
+  assert(!isRejection(all))
+  assert.equal(all.count, 25_003)
+  assert.equal(all.orderHashes.length, CANCELLED_LISTED_MAX)
+  assert.deepEqual(all.pending, [{ orderHash: hash, pendingSize: 5 }])
+  assert.equal(steps.length, 26)
+  const gone = await gateway.cancelAll(trader, marketNumbered(0x54).id, later())
+  assert.deepEqual(
+    gone,
+    { orderHashes: [], pending: [], count: 0 },
+    'a market that is over has none',
+  )
+  for (const [trouble, code] of [
+    [{ unanswered: 'closed' }, 'OUTCOME_UNKNOWN'],
+    [reject('OVERLOADED'), 'OVERLOADED'],
+  ] as const) {
+    const lost = makeGateway([threadOf(trouble)], () => 0, systemClock)
+    assert.equal(codeOf(await lost.cancelAll(trader, market.id, later())), code)
+    assert.equal(codeOf(await lost.cancelAll(trader, undefined, later())), 'OVERLOADED')
+  }
 })
 
 test('a check tells what a trader may not do now, and how small an order may be', async () => {

@@ -277,7 +277,7 @@ class Pair {
     const ours = book.ordersOf(trader)
     assert.equal(ours.length, theirs.length)
     const arrival = ({ orderHash }: RestingOrder) => this.#arrivals.get(orderHash)!
-    theirs.sort((a, b) => arrival(a) - arrival(b))
+    theirs.sort((a, b) => a.placedAtMs - b.placedAtMs || arrival(a) - arrival(b))
     for (const [index, order] of theirs.entries()) same(ours[index], order)
     for (const order of resting.slice(0, 20)) same(book.find(order.orderHash), order)
   }

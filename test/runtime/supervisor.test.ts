@@ -147,6 +147,26 @@ test('a thread that hangs is ended and started again', async () => {
   assert.equal(await supervisor.stop(), true)
 })
 
+test('a thread that is busy for long goes on, however many health checks it misses', async () => {
+  const busy = new Int32Array(new SharedArrayBuffer(4))
+  const { supervisor, start, lines } = supervisorOf([{ ...echo, data: { busy } }], {
+    healthIntervalMs: 50,
+  })
+  await start()
+  const [before] = (await supervisor.metrics()).flat() as { threadId: number }[]
+  Atomics.store(busy, 0, 1)
+  const isBusy = (line: string) => line === 'echo is too busy to answer'
+  await eventually(() => assert(lines.filter(isBusy).length >= 8))
+  assert.equal(supervisor.health().echo?.ready, false)
+  Atomics.store(busy, 0, 0)
+  await eventually(() => assert(supervisor.health().echo?.ready))
+  await eventually(async () => {
+    const [after] = (await supervisor.metrics()).flat() as { threadId: number }[]
+    assert.equal(after?.threadId, before?.threadId)
+  })
+  assert.equal(await supervisor.stop(), true)
+})
+
 test('a stop during the start ends what has started and starts nothing more', async () => {
   const { supervisor, start } = supervisorOf([echo, asker])
   const started = start()

@@ -6,9 +6,9 @@
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import { openOrdersOf, viewOf } from '#actors/market/market.ts'
+import { viewOf } from '#actors/market/market.ts'
 import type { MarketView } from '#actors/market/state.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
 import type { Front } from '#http/server.ts'
@@ -17,7 +17,7 @@ import { type MarketBoard, makeBoard } from '#live/market-board.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeStreamHub, type StreamHub, type StreamPorts } from '#stream/hub.ts'
 import { stream } from '#stream/routes/stream.ts'
-import { given, START_SEC } from '../actors/market-fixture.ts'
+import { given, openOrdersIn, START_SEC } from '../actors/market-fixture.ts'
 import { type LogLine, startTestFront } from '../http/front-fixture.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -84,9 +84,12 @@ export async function startStream(
   const hub: StreamHub = makeStreamHub({
     board: () => board,
     gateway: {
-      async openOrders(trader: Address) {
-        return markets.flatMap(({ state }) => openOrdersOf(state, trader, START_SEC))
-      },
+      openOrdersPage: async ({ trader, limit }) =>
+        openOrdersIn(
+          markets.map(({ state }) => state),
+          trader,
+          limit,
+        ),
       cancel: async () => reject('ORDER_NOT_FOUND'),
     },
     orders: {

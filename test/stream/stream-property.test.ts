@@ -7,12 +7,11 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { crc32 } from 'node:zlib'
-import { openOrdersOf } from '#actors/market/market.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { toAddress } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { BUY, OUTCOMES, SELL } from '#domain/order.ts'
-import { START_SEC } from '../actors/market-fixture.ts'
+import { openOrdersIn } from '../actors/market-fixture.ts'
 import { randomFlow } from '../actors/random-flow.ts'
 import { eventually } from '../support/eventually.ts'
 import { traderNamed } from '../support/orders.ts'
@@ -332,8 +331,9 @@ async function live(t: TestContext, random: Random): Promise<void> {
           assert.equal(text, history.at(marketId!, Number(outcome), Number.POSITIVE_INFINITY), sub)
         } else if (channel === 'orders') {
           const address = toAddress(trader!)
-          const open = stream.markets.flatMap(({ state }) =>
-            openOrdersOf(state, address, START_SEC),
+          const { orders: open } = openOrdersIn(
+            stream.markets.map(({ state }) => state),
+            address,
           )
           const expected = open.map((order) => `${keyOf(order)} ${order.remaining}`)
           const had = Array.from(topic.orders, ([hash, left]) => `${hash} ${String(left)}`)

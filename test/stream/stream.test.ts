@@ -330,7 +330,7 @@ test('order entry, with authentication where it is asked for', async (t) => {
             : reject('UNAUTHORIZED_INVALID_SIGNATURE'),
       },
       gateway: {
-        openOrders: async () => [],
+        openOrdersPage: async () => ({ orders: [], count: 0 }),
         cancel: async (order) => {
           asked.push(order)
           return { status: 'cancelled', orderHash: order.orderHash }
@@ -446,7 +446,7 @@ test('a session ends when its key expires, and what it follows goes on', async (
       clock,
       authenticator: { identify: async (header) => identities[header.slice(7)]! },
       gateway: {
-        openOrders: async () => [],
+        openOrdersPage: async () => ({ orders: [], count: 0 }),
         cancel: async ({ orderHash }) => ({ status: 'cancelled', orderHash }),
       },
     },

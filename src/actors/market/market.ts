@@ -9,7 +9,7 @@ import assert from 'node:assert/strict'
 import { Book } from '#book/book.ts'
 import { OrderList } from '#book/order-list.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
-import { ORDERS_PER_TRADER_MAX } from '#domain/limits.ts'
+import { DEPARTURES_MAX, EXPIRATIONS_MAX, ORDERS_PER_TRADER_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import {
@@ -27,6 +27,7 @@ import {
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { PureBehaviour } from '#runtime/actor.ts'
 import { cancelFilled, cancelledAnswer } from './cancels.ts'
+import { departing, hasTooMany, ordersOf } from './departures.ts'
 import {
   admit,
   closeAll,
@@ -47,7 +48,6 @@ import type {
   MarketRules,
   MarketState,
   MarketView,
-  OpenOrder,
   OrderAccepted,
   OrderCancelled,
   PendingOfOrder,
@@ -140,14 +140,15 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     return firstAnswer(state, order, context) ?? { unknown: true }
   },
 
-  CancelOrders(state, { trader, orderHashes, reason }, context) {
+  CancelOrders(state, { trader, orderHashes, reason, limit = DEPARTURES_MAX }, context) {
     const why = reason ?? 'cancelled'
     const cancelled: OrderCancelled[] = []
     if (closedBy(state, secondsOf(context.nowMs), context)) return allCancelled(cancelled)
     const wanted = orderHashes === undefined ? undefined : new Set(orderHashes)
+    let left = wanted === undefined ? Math.min(limit, DEPARTURES_MAX) : wanted.size
     for (const outcome of OUTCOMES) {
-      for (const resting of state.books[outcome].ordersOf(trader)) {
-        if (wanted !== undefined && !wanted.has(resting.orderHash)) continue
+      for (const resting of departing(state, outcome, trader, { wanted, max: left })) {
+        left--
         const slot = state.books[outcome].locate(resting.orderHash)
         const ended = withdraw(state, outcome, slot, resting, context, why)
         if (ended === why) cancelled.push(cancelledAnswer(state, resting))
@@ -159,7 +160,8 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
       const answer = closed === undefined ? undefined : cancelFilled(state, closed, context)
       if (answer !== undefined) cancelled.push(answer)
     }
-    return allCancelled(cancelled)
+    const isAll = left > 0 || wanted !== undefined || ordersOf(state, trader) === 0
+    return isAll ? allCancelled(cancelled) : { ...allCancelled(cancelled), more: true }
   },
 
   CloseMarket(state, { reason }, context) {
@@ -169,12 +171,14 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     return { seq: state.seq }
   },
 
-  Expire(state, _message, context) {
+  Expire(state, { ordersMax = EXPIRATIONS_MAX }, context) {
     const nowSec = secondsOf(context.nowMs)
     if (closedBy(state, nowSec, context)) return undefined
+    let left = ordersMax
     for (const outcome of OUTCOMES) {
       expired.clear()
-      state.books[outcome].expire(nowSec, EXPIRE_STEPS_MAX, expired)
+      state.books[outcome].expire(nowSec, left, expired)
+      left -= expired.length
       closeAll(state, outcome, expired, 'expired', context)
     }
     return undefined
@@ -194,6 +198,9 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     if (report.status === 'failed' && isOverdrawn(state, report)) {
       return reject('INVALID_FIELD', 'report.size', 'more than has been traded')
     }
+    if (report.status === 'failed' && hasTooMany(state, report, context)) {
+      return reject('OVERLOADED', undefined, 'the orders of the trader at fault are leaving')
+    }
     if (report.status === 'failed') failTrade(state, report, context)
     else recordTrade(state, report, context)
     return reported(state, report, report.status)
@@ -210,9 +217,6 @@ function allCancelled(cancelled: readonly OrderCancelled[]): {
   }
   return { orderHashes: cancelled.map(({ orderHash }) => orderHash), pending }
 }
-
-/** Orders that one turn of the timer removes from one book. */
-const EXPIRE_STEPS_MAX = 10_000
 
 /** Reused by every market of the thread, as `matched` is. */
 const expired = new OrderList()
@@ -274,17 +278,6 @@ export function viewOf(state: MarketState): MarketView {
     bids: [levels(YES, BUY), levels(NO, BUY)],
     asks: [levels(YES, SELL), levels(NO, SELL)],
   }
-}
-
-/** Open orders of a trader in this market, in the order in which they came to rest per outcome. */
-export function openOrdersOf(state: MarketState, trader: Address, nowSec: number): OpenOrder[] {
-  const open: OpenOrder[] = []
-  for (const outcome of OUTCOMES) {
-    for (const order of state.books[outcome].ordersOf(trader)) {
-      if (order.expiresAtSec > nowSec) open.push({ ...order, marketId: state.market.id, outcome })
-    }
-  }
-  return open
 }
 
 /**

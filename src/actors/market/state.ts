@@ -86,21 +86,23 @@ export type MarketProtocol = {
   }
   CancelOrders: {
     /** Without a reason it is the trader's own wish. */
+    /** A trader may have more orders than one step takes out: `more` says to ask again. */
     takes: {
       marketId: MarketId
       trader: Address
       orderHashes?: readonly OrderHash[]
       reason?: 'unfunded'
+      limit?: number
     }
     /** `pending` has those of them that have trades which are not settled. */
-    answers: { orderHashes: OrderHash[]; pending: PendingOfOrder[] } | Rejection
+    answers: { orderHashes: OrderHash[]; pending: PendingOfOrder[]; more?: true } | Rejection
   }
   CloseMarket: {
     takes: { marketId: MarketId; reason: CloseReason }
     answers: { seq: Sequence } | Rejection
   }
-  /** Removes what has expired; the thread's timer sends it. */
-  Expire: { takes: { marketId: MarketId }; answers: undefined }
+  /** Removes what has expired, at most so many of it; the thread's timer sends it. */
+  Expire: { takes: { marketId: MarketId; ordersMax?: number }; answers: undefined }
   Snapshot: { takes: { marketId: MarketId }; answers: MarketView | Rejection }
   ReportTrade: {
     takes: { marketId: MarketId; report: TradeReport }

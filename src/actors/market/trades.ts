@@ -126,7 +126,11 @@ function tradeOf({ size, buy, sell }: TradeReport): PendingTrade {
 /** Whether the seller, found at fault, lacked only what another owes him. */
 type Excuse = { readonly excused?: 'seller' }
 
-function excuseOf(state: MarketState, report: TradeReport, { nowMs }: MarketContext): Excuse {
+export function excuseOf(
+  state: MarketState,
+  report: TradeReport,
+  { nowMs }: MarketContext,
+): Excuse {
   const { fault, tradeId, sell } = report
   if (fault !== 'seller' && fault !== 'both') return {}
   const sale = { seller: sell.trader, outcome: sell.outcome, tradeId }

@@ -1,7 +1,7 @@
 /** `DELETE /api/v1/orders`: all open orders of the token's address, in one market or in all. */
 
 import Type from 'typebox'
-import type { MarketId } from '#domain/ids.ts'
+import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { address } from '#http/schemas.ts'
@@ -36,8 +36,10 @@ export function cancelOrders(ports: {
     responses: {
       200: Type.Object({
         status: Type.Literal('cancelled'),
-        orderHashes: Type.Array(Type.String()),
-        count: Type.Integer(),
+        orderHashes: Type.Array(Type.String(), {
+          description: `Those that were cancelled, at most ${CANCELLED_LISTED_MAX} of them`,
+        }),
+        count: Type.Integer({ description: 'How many were cancelled' }),
         pending: Type.Optional(
           Type.Array(Type.Object({ orderHash: Type.String(), pendingSize: pendingSize() }), {
             description: 'Those of them that have fills which are not settled',
@@ -64,19 +66,10 @@ export function cancelOrders(ports: {
       if (market !== undefined && !board.markets.has(market) && !board.isGone(market)) {
         return reject('MARKET_NOT_FOUND', 'market')
       }
-      let markets: Iterable<MarketId> = market === undefined ? [] : [market]
-      if (market === undefined) {
-        // There may be many markets; only those where the trader has orders are asked to cancel.
-        const open = await ports.gateway.openOrders(trader, undefined, request)
-        if (isRejection(open)) return open
-        const trading = await ports.gateway.pendingMarkets(trader, request)
-        if (isRejection(trading)) return trading
-        markets = new Set([...open.map(({ marketId }) => marketId), ...trading])
-      }
-      const cancelled = await ports.gateway.cancelAll(trader, markets, request)
+      const cancelled = await ports.gateway.cancelAll(trader, market, request)
       if (isRejection(cancelled)) return cancelled
-      const { orderHashes, pending } = cancelled
-      const body = { status: 'cancelled' as const, orderHashes, count: orderHashes.length }
+      const { pending, ...rest } = cancelled
+      const body = { status: 'cancelled' as const, ...rest }
       return { status: 200, body: pending.length === 0 ? body : { ...body, pending } }
     },
   })

@@ -2,6 +2,7 @@
 
 import Type from 'typebox'
 import type { Address, MarketId } from '#domain/ids.ts'
+import { OPEN_ORDERS_LISTED_MAX as ORDERS_MAX } from '#domain/limits.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
@@ -12,9 +13,6 @@ import { OPEN_ORDERS_EXAMPLE } from './order-examples.ts'
 import { marketIdParam, OpenOrders, openOrdersBody, readOrderPlace } from './order-shapes.ts'
 
 type Ports = { readonly board: MarketBoard; readonly gateway: MarketGateway }
-
-/** Orders of one page. */
-const ORDERS_MAX = 1_000
 
 const page = {
   limit: Type.Optional(

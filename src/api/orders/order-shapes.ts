@@ -173,12 +173,17 @@ export function openOrdersBody(
       trader: checksumAddress(order.trader),
     })),
     count,
-    nextCursor: last === undefined ? null : `${last.placedAtMs}.${last.orderHash}`,
+    nextCursor: last === undefined ? null : orderCursor(last),
   }
 }
 
 export const pendingSize = () =>
   Type.Integer({ description: 'Matched and not settled yet, 6 decimals; left out when it is 0' })
+/** The place behind an order, as a client hands it back. */
+export function orderCursor({ placedAtMs, orderHash }: OpenOrderPlace): string {
+  return `${placedAtMs}.${orderHash}`
+}
+
 export const sideName = () => oneOf(['buy', 'sell'], { description: 'The side of the order' })
 export const orderHashParam = () => bytes32<OrderHash>({ description: 'The order hash' })
 export const marketIdParam = () => bytes32<MarketId>({ description: 'The market id' })

@@ -64,7 +64,7 @@ export async function project(database: Database, batch: ProjectionBatch): Promi
     expectAll('orders', orderChanges.length, await writer.updateOrders(orderChanges))
     const tradeChanges = collapsed.tradeChanges.map(tradeChangeValues)
     expectAll('trades', tradeChanges.length, await writer.updateTrades(tradeChanges))
-    // Last, because a market closes for good: whatever of it is open after the batch ended with it.
+    // A market closes for good: whatever of it is open after the batch ended with it (`end-orders.ts`).
     const marketCounts = new Map<number, MarketCounts>()
     for (const { market } of batch.markets) countsOf(marketCounts, market.chainId).markets += 1
     for (const change of batch.marketChanges) {
@@ -217,13 +217,6 @@ async function closeMarket(
     [closed, atMs, seq, bytesOf(marketId)],
   )
   expectAll('markets', 1, found)
-  await run(
-    connection,
-    transaction,
-    `update orders set status = 'market-closed', updated_at_ms = ?, last_seq = ?
-      where market_id = ? and status = 'open'`,
-    [atMs, seq, bytesOf(marketId)],
-  )
 }
 
 /** A change of a row that is not there means that the database is not what the log says it is. */

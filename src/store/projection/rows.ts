@@ -19,7 +19,7 @@ export type MarketRow = {
   readonly atMs: number
 }
 
-/** A market closed; every order of it that is still open after the batch becomes `market-closed`. */
+/** A market closed; every order of it that is still open after the batch ended with it. */
 export type MarketChange = {
   readonly marketId: MarketId
   readonly closed: CloseReason

@@ -199,6 +199,7 @@ export async function marketsToReconcile(
     `select o.market_id as market_id, o.trader as trader, o.order_hash as order_hash
       from chain_withdrawn_orders w
       join orders o on o.order_hash = w.order_hash and o.trader = w.trader
+      join markets m on m.market_id = o.market_id and m.close_reason is null
       where w.chain_id = ? and o.status = 'open' limit ${limit}`,
     [args.chainId],
   )
@@ -207,6 +208,7 @@ export async function marketsToReconcile(
     `select o.market_id as market_id, o.trader as trader, o.order_hash as order_hash
       from chain_withdrawn_epochs w
       join orders o on o.trader = w.trader and o.chain_id = w.chain_id
+      join markets m on m.market_id = o.market_id and m.close_reason is null
       where w.chain_id = ? and o.status = 'open' and ${BELOW_EPOCH} limit ${limit}`,
     [args.chainId],
   )

@@ -1,8 +1,9 @@
 /** Reads of orders. What is open right now only its market knows; these follow it. */
 
-import type { OrderHash } from '#domain/ids.ts'
+import type { MarketId, OrderHash } from '#domain/ids.ts'
 import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
 import { type Database, read } from '../engine/database.ts'
+import { MarketEntity } from '../entities/market.ts'
 import { OrderEntity } from '../entities/order.ts'
 import type { OrderStatus } from '../projection/rows.ts'
 
@@ -26,10 +27,25 @@ export async function ordersByHash(
   const found = await read(database, (em) =>
     em.find(OrderEntity, { orderHash: { $in: [...orderHashes] } }, { disableIdentityMap: true }),
   )
-  return found.map(orderRecord)
+  const places = new Set(found.filter(({ status }) => status === 'open').map((row) => row.marketId))
+  const closed = await closedOf(database, places)
+  return found.map((row) => orderRecord(row, closed.has(row.marketId)))
 }
 
-function orderRecord(row: OrderEntity): OrderRecord {
+/** Those of the markets that are closed: their orders have ended, though their rows may be behind. */
+async function closedOf(
+  database: Database,
+  marketIds: ReadonlySet<MarketId>,
+): Promise<Set<MarketId>> {
+  if (marketIds.size === 0) return new Set()
+  const where = { id: { $in: [...marketIds] }, closeReason: { $ne: null } }
+  const found = await read(database, (em) =>
+    em.find(MarketEntity, where, { disableIdentityMap: true, fields: ['id'] }),
+  )
+  return new Set(found.map(({ id }) => id))
+}
+
+function orderRecord(row: OrderEntity, isOver: boolean): OrderRecord {
   return {
     marketId: row.marketId,
     trader: row.trader,
@@ -44,7 +60,7 @@ function orderRecord(row: OrderEntity): OrderRecord {
     signature: row.signature,
     ...(row.permit == null ? {} : { permit: JSON.parse(row.permit) as PermitSignature }),
     chainId: row.chainId,
-    status: row.status,
+    status: isOver && row.status === 'open' ? 'market-closed' : row.status,
     remaining: row.remaining,
     matches: row.matches,
     placedAtMs: row.placedAtMs,

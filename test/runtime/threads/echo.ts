@@ -2,12 +2,15 @@
 
 import { resourceLimits, threadId } from 'node:worker_threads'
 import { Channel } from '#runtime/channel.ts'
+import { beat } from '#runtime/heartbeat.ts'
 import { runThreads, type ThreadParts, Unfit } from '#runtime/thread.ts'
 
 type EchoData = {
   failStarts?: Int32Array
   startsUnderWay?: Int32Array
   hangs?: Int32Array
+  /** While it is not zero, it is busy with something long, step by step. */
+  busy?: Int32Array
   keepAlive?: boolean
   unfit?: boolean
 }
@@ -35,6 +38,7 @@ const echo = (data: EchoData): ThreadParts => {
     },
     health() {
       if (data.hangs !== undefined && Atomics.sub(data.hangs, 0, 1) > 0) for (;;);
+      while (data.busy !== undefined && Atomics.load(data.busy, 0) !== 0) beat()
       return ''
     },
     metrics: async () => [

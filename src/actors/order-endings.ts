@@ -1,0 +1,122 @@
+/**
+ * Ends in the database the orders that were open when their market closed: step by step, one at a time and
+ * beside the projector, since there may be a million of them. When it starts it looks for what a process
+ * before it has left, in the list of all markets and in steps too. Nobody waits for it, and a step that is
+ * done twice changes nothing.
+ */
+
+import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
+import type { Behaviour, Context } from '#runtime/actor.ts'
+
+export type OrderEndingsProtocol = {
+  /** Begins to look through all markets. */
+  Start: { takes: object; answers: undefined }
+  /** Markets have closed in the database. */
+  MarketsClosed: { takes: { marketIds: readonly MarketId[] }; answers: undefined }
+  Found: {
+    takes: { marketIds: readonly MarketId[]; next: MarketId | undefined }
+    answers: undefined
+  }
+  Stepped: { takes: { marketId: MarketId; more: boolean }; answers: undefined }
+  Failed: { takes: { retry: boolean }; answers: undefined }
+  Again: { takes: object; answers: undefined }
+  /** No more steps, for those that ask when all is done. */
+  Stop: { takes: object; answers: undefined }
+}
+
+export type OrderEndingsPorts = {
+  /** Ends some orders of a closed market; answers whether there may be more. */
+  end(marketId: MarketId): Promise<boolean>
+  /** Some closed markets with open orders, behind a place in the list of all. */
+  find(
+    after: MarketId | undefined,
+  ): Promise<{ readonly marketIds: readonly MarketId[]; readonly next: MarketId | undefined }>
+}
+
+export type OrderEndingsState = {
+  readonly ports: OrderEndingsPorts
+  /** Closed markets that may have open orders. */
+  readonly closed: Set<MarketId>
+  /** Where the look through all markets stands; undefined when it is over. */
+  look: { readonly after: MarketId | undefined } | undefined
+  underway: boolean
+  stopped: boolean
+}
+
+/** How long to wait before what failed is tried again. */
+const RETRY_MS = 500
+
+export function newOrderEndings(ports: OrderEndingsPorts): OrderEndingsState {
+  return { ports, closed: new Set(), look: undefined, underway: false, stopped: false }
+}
+
+type EndingsContext = Context<OrderEndingsProtocol, never>
+
+export const orderEndings: Behaviour<OrderEndingsState, OrderEndingsProtocol> = {
+  Start(state, _message, context) {
+    state.look = { after: undefined }
+    proceed(state, context)
+    return undefined
+  },
+
+  MarketsClosed(state, { marketIds }, context) {
+    for (const marketId of marketIds) state.closed.add(marketId)
+    proceed(state, context)
+    return undefined
+  },
+
+  Found(state, { marketIds, next }, context) {
+    state.underway = false
+    state.look = next === undefined ? undefined : { after: next }
+    return orderEndings.MarketsClosed(state, { marketIds }, context)
+  },
+
+  Stepped(state, { marketId, more }, context) {
+    state.underway = false
+    if (!more) state.closed.delete(marketId)
+    proceed(state, context)
+    return undefined
+  },
+
+  Failed(state, { retry }, context) {
+    state.underway = false
+    // What cannot be helped is left to the next start; it is read as it should be.
+    if (retry && !state.stopped) context.after(RETRY_MS, { type: 'Again', message: {} })
+    return undefined
+  },
+
+  Again(state, _message, context) {
+    proceed(state, context)
+    return undefined
+  },
+
+  Stop(state) {
+    state.stopped = true
+    return undefined
+  },
+}
+
+function proceed(state: OrderEndingsState, context: EndingsContext): void {
+  const { ports, closed, look } = state
+  if (state.underway || state.stopped) return
+  const failed = (error: unknown) => {
+    const retry = error instanceof Fault && error.retryable
+    return { type: 'Failed' as const, message: { retry } }
+  }
+  const [marketId] = closed
+  if (marketId !== undefined) {
+    state.underway = true
+    const stepped = (more: boolean) => {
+      return { type: 'Stepped' as const, message: { marketId, more } }
+    }
+    context.pipe(ports.end(marketId), stepped, failed)
+  } else if (look !== undefined) {
+    state.underway = true
+    context.pipe(
+      ports.find(look.after),
+      ({ marketIds, next }) => ({ type: 'Found', message: { marketIds, next } }),
+      failed,
+    )
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * In which books of a market thread each trader has open orders, so that a list of them costs what the
+ * trader has and not what the exchange has. The books tell it themselves, whatever it is that makes their
+ * orders come and go: commands, replay, a snapshot that is loaded.
+ *
+ * A market that closes ends all its orders at once, and there may be a million of them. Its traders are
+ * taken out in short steps then; until they are, its books are simply empty.
+ */
+
+import type { TraderWatch } from '#book/book.ts'
+import type { Address } from '#domain/ids.ts'
+
+/** One book, as the index knows it; `Home` is whatever its reader wants to find it by. */
+export class Residence<Home> implements TraderWatch {
+  readonly home: Home
+  /** How many traders have orders in it. */
+  traders = 0
+  readonly #index: TraderIndex<Home>
+
+  constructor(home: Home, index: TraderIndex<Home>) {
+    this.home = home
+    this.#index = index
+  }
+
+  entered(trader: Address): void {
+    this.traders++
+    this.#index.enter(trader, this)
+  }
+
+  left(trader: Address): void {
+    this.traders--
+    this.#index.leave(trader, this)
+  }
+
+  cleared(traders: readonly Address[]): void {
+    this.traders = 0
+    this.#index.clear(traders, this)
+  }
+}
+
+/** A map that grows has to be built anew at once; many small ones do that one after the other. */
+const SHARDS = 64
+
+export class TraderIndex<Home> {
+  /** By trader: the book, or the books where there are several. */
+  readonly #shards = Array.from(
+    { length: SHARDS },
+    () => new Map<Address, Residence<Home> | Set<Residence<Home>>>(),
+  )
+  readonly #busy = new Set<Residence<Home>>()
+  /** Books that have lost their last order, until `takeEmptied`. */
+  #emptied = new Set<Residence<Home>>()
+  readonly #leaving: {
+    readonly residence: Residence<Home>
+    readonly traders: readonly Address[]
+    at: number
+  }[] = []
+
+  /** The books in which the trader may have orders. */
+  of(trader: Address): Iterable<Residence<Home>> {
+    const places = this.#shardOf(trader).get(trader)
+    if (places === undefined) return []
+    return places instanceof Set ? places : [places]
+  }
+
+  /** The books that have orders. */
+  get busy(): ReadonlySet<Residence<Home>> {
+    return this.#busy
+  }
+
+  /** Books that have lost their last order since this was last asked; some may have new ones. */
+  takeEmptied(): ReadonlySet<Residence<Home>> {
+    const emptied = this.#emptied
+    if (emptied.size > 0) this.#emptied = new Set()
+    return emptied
+  }
+
+  /** Whether traders of books that were cleared are still to be taken out. */
+  get isLeaving(): boolean {
+    return this.#leaving.length > 0
+  }
+
+  /** Takes out some traders of books that were cleared. */
+  step(tradersMax: number): void {
+    for (let left = tradersMax; left > 0; ) {
+      const next = this.#leaving[0]
+      if (next === undefined) return
+      const end = Math.min(next.at + left, next.traders.length)
+      left -= end - next.at
+      for (; next.at < end; next.at++) this.#remove(next.traders[next.at]!, next.residence)
+      if (next.at === next.traders.length) this.#leaving.shift()
+    }
+  }
+
+  /** Takes books out that are gone without having been cleared. */
+  drop(isGone: (home: Home) => boolean): void {
+    for (const shard of this.#shards) {
+      for (const [trader, places] of shard) {
+        for (const residence of places instanceof Set ? [...places] : [places]) {
+          if (isGone(residence.home)) this.#remove(trader, residence)
+        }
+      }
+    }
+    for (const residences of [this.#busy, this.#emptied]) {
+      for (const residence of residences) if (isGone(residence.home)) residences.delete(residence)
+    }
+  }
+
+  enter(trader: Address, residence: Residence<Home>): void {
+    if (residence.traders === 1) this.#busy.add(residence)
+    const shard = this.#shardOf(trader)
+    const places = shard.get(trader)
+    if (places === undefined) shard.set(trader, residence)
+    else if (places instanceof Set) places.add(residence)
+    else shard.set(trader, new Set([places, residence]))
+  }
+
+  leave(trader: Address, residence: Residence<Home>): void {
+    if (residence.traders === 0) {
+      this.#busy.delete(residence)
+      this.#emptied.add(residence)
+    }
+    this.#remove(trader, residence)
+  }
+
+  clear(traders: readonly Address[], residence: Residence<Home>): void {
+    this.#busy.delete(residence)
+    this.#leaving.push({ residence, traders, at: 0 })
+  }
+
+  #remove(trader: Address, residence: Residence<Home>): void {
+    const shard = this.#shardOf(trader)
+    const places = shard.get(trader)
+    if (places === residence) shard.delete(trader)
+    else if (places instanceof Set && places.delete(residence) && places.size === 1) {
+      for (const last of places) shard.set(trader, last)
+    }
+  }
+
+  #shardOf(trader: Address): Map<Address, Residence<Home> | Set<Residence<Home>>> {
+    return this.#shards[((trader.charCodeAt(40) & 7) << 3) | (trader.charCodeAt(41) & 7)]!
+  }
+}

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  newOrderEndings,
+  type OrderEndingsPorts,
+  type OrderEndingsProtocol,
+  type OrderEndingsState,
+  orderEndings,
+} from '#actors/order-endings.ts'
+import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { serve } from '#runtime/serve.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
+import { marketId } from './thread-fixture.ts'
+
+/** Markets with so many steps of orders each, found two at a time. */
+function ending(found: Map<MarketId, number>, failures: Fault[] = []) {
+  const clock = simulatedClock(0)
+  const steps: string[] = []
+  const left = new Map(found)
+  let atOnce = 0
+  async function once<T>(step: string, value: () => T): Promise<T> {
+    assert.equal(++atOnce, 1, 'one step at a time')
+    steps.push(step)
+    await new Promise(setImmediate)
+    atOnce--
+    const failure = failures.shift()
+    if (failure !== undefined) throw failure
+    return value()
+  }
+  const ports: OrderEndingsPorts = {
+    end: (id) =>
+      once(`end ${Number(id)}`, () => {
+        left.set(id, (left.get(id) ?? 1) - 1)
+        return left.get(id)! > 0
+      }),
+    find: (after) =>
+      once(`find ${Number(after ?? 0)}`, () => {
+        const ids = [...left.keys()].sort().filter((id) => after === undefined || id > after)
+        const some = ids.slice(0, 2)
+        const marketIds = some.filter((id) => left.get(id)! > 0)
+        return { marketIds, next: ids.length > 2 ? some.at(-1) : undefined }
+      }),
+  }
+  const served = serve<OrderEndingsState, OrderEndingsProtocol>({
+    behaviour: orderEndings,
+    select: ((state) => () => ({ state }))(newOrderEndings(ports)),
+    clock,
+    mailboxMax: 100,
+    batchMax: 100,
+    full: undefined,
+  })
+  const tell = (type: keyof OrderEndingsProtocol, message = {}) => {
+    served.hear(type, message, 0, undefined)
+  }
+  return { tell, steps, left, clock, drained: () => served.drained() }
+}
+
+test('what a process before has left is found and ended, step by step', async () => {
+  const found = new Map([1, 2, 3, 4, 5].map((n) => [marketId(n), n === 2 ? 0 : n === 3 ? 3 : 1]))
+  const { tell, steps, left, drained } = ending(found)
+  tell('Start')
+  await drained()
+  assert.deepEqual([...left.values()], [0, 0, 0, 0, 0])
+  assert.deepEqual(steps, [
+    'find 0',
+    'end 1',
+    'find 2',
+    'end 3',
+    'end 3',
+    'end 3',
+    'end 4',
+    'find 4',
+    'end 5',
+  ])
+})
+
+test('a market that closes has its orders ended, and a failure is tried again', async () => {
+  const away = new Fault('STORE_UNAVAILABLE', 'away', { retryable: true })
+  const { tell, steps, clock, drained } = ending(new Map([[marketId(7), 2]]), [away])
+  tell('MarketsClosed', { marketIds: [marketId(7)] })
+  await drained()
+  assert.deepEqual(steps, ['end 7'])
+  clock.advance(500)
+  await drained()
+  assert.deepEqual(steps, ['end 7', 'end 7', 'end 7'])
+})
+
+test('a stop waits for the step under way only', async () => {
+  const { tell, steps, drained } = ending(new Map([[marketId(7), 1_000_000]]))
+  tell('MarketsClosed', { marketIds: [marketId(7)] })
+  tell('Stop')
+  await drained()
+  assert.deepEqual(steps, ['end 7'])
+})
