@@ -19,6 +19,7 @@
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Behaviour } from '#runtime/actor.ts'
 import { answerWaiting, askFor, expireWaiting, refuseWaiting, viewFor } from './asking.ts'
+import { auditAccounts } from './audit.ts'
 import { cover, isCovered } from './cover.ts'
 import { dropSome, fold, take } from './fold.ts'
 import {
@@ -34,15 +35,7 @@ import {
   whyOf,
 } from './funds-reading.ts'
 import { expirePromises, releasePromise } from './promises.ts'
-import type {
-  AccountsContext,
-  AccountsEvent,
-  AccountsPorts,
-  AccountsProtocol,
-  AccountsRules,
-  AccountsState,
-  ChainAccounts,
-} from './state.ts'
+import type { AccountsContext, AccountsEvent, AccountsProtocol, AccountsState } from './state.ts'
 import { addTrade, markSettled } from './trades.ts'
 import { statusOf, viewOf } from './view.ts'
 
@@ -50,68 +43,6 @@ import { statusOf, viewOf } from './view.ts'
 const AGAIN_MS = 1_000
 /** Trades whose details are read at once. */
 const TRADES_READ_MAX = 500
-
-export function newAccounts(ports: AccountsPorts, rules: AccountsRules): AccountsState {
-  return {
-    ports,
-    rules,
-    chains: new Map(ports.chains.map((port) => [port.chainId, newChain(port)])),
-    markets: new Map(),
-    orders: new Map(),
-    trades: new Map(),
-    pairs: new Map(),
-    promises: new Map(),
-    ended: new Set(),
-    endedBefore: new Set(),
-    reverted: new Set(),
-    readingTrades: false,
-    nextTradesMs: 0,
-    phase: 'new',
-    nextLoadMs: 0,
-    startedAtMs: 0,
-    caughtUp: new Map(),
-    caughtUpMs: 0,
-    closing: [],
-    waiting: 0,
-    waitedFor: new Set(),
-    changed: [],
-    grown: [],
-    trouble: '',
-  }
-}
-
-function newChain(port: ChainAccounts['port']): ChainAccounts {
-  return {
-    chainId: port.chainId,
-    port,
-    accounts: new Map(),
-    watched: new Set(),
-    busy: new Set(),
-    idle: new Set(),
-    unseen: new Set(),
-    toRead: new Set(),
-    asked: new Set(),
-    sweeping: undefined,
-    reads: 0,
-    epoch: 0,
-    place: undefined,
-    firstSteppedMs: 0,
-    hasAskedAll: false,
-    steppedAtMs: 0,
-    stepping: false,
-    nextStepMs: 0,
-    failures: 0,
-    trouble: '',
-    toAsk: new Set(),
-    asking: [],
-    isAsking: false,
-    isOpen: false,
-    short: new Set(),
-    settled: new Set(),
-    over: new Map(),
-    early: new Map(),
-  }
-}
 
 export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent> = {
   Reserve(state, { order, deadlineAtMs }, context) {
@@ -137,6 +68,10 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
   KnownFunds(state, { chainId, trader }) {
     const account = state.chains.get(chainId)?.accounts.get(trader)
     return account === undefined || account.block < 0 ? undefined : viewOf(account)
+  },
+
+  Audit(state, { loaded, events }) {
+    return auditAccounts(state, loaded, events)
   },
 
   Status(state, _message, context) {

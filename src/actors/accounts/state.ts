@@ -67,6 +67,14 @@ export type AccountsProtocol = {
   /** The same, of what is known without asking the chain; undefined when nothing is. */
   KnownFunds: { takes: { chainId: number; trader: Address }; answers: FundsView | undefined }
   Status: { takes: object; answers: AccountsStatus }
+  /**
+   * What is kept against a fresh load, and the events behind its checkpoints up to what was given to
+   * `Logged`; for `npm run audit` and the like.
+   */
+  Audit: {
+    takes: { loaded: LoadedAccounts; events: readonly MarketEvent[] }
+    answers: AccountsDifference[]
+  }
   /** The thread's timer: looks whether anything is due. The first one loads. */
   Tick: { takes: object; answers: undefined }
   Loaded: { takes: { loaded: LoadedAccounts }; answers: undefined }
@@ -139,6 +147,12 @@ export type AccountsStatus = {
     /** Why its funds cannot be judged now; empty when they can. */
     readonly why: string
   }[]
+}
+
+export type AccountsDifference = {
+  readonly what: string
+  readonly kept: string
+  readonly expected: string
 }
 
 /** What the thread makes metrics, log lines and commands of. */

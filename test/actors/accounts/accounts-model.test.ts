@@ -1,0 +1,34 @@
+import { test } from 'node:test'
+import { randomFrom, withSeeds } from '../../support/random.ts'
+import { sampleOf, WHOLE } from '../../support/sample.ts'
+import { type Counts, world } from './model-world.ts'
+
+/** Runs of so many operations each, every one from a seed of its own. */
+const RUNS = sampleOf(60, 30)
+const OPERATIONS = 2_000
+
+function seeds(): number[] {
+  const first = WHOLE ? 1 : Math.floor(Math.random() * 1_000_000)
+  return Array.from({ length: RUNS }, (_, index) => first + index)
+}
+
+function run(honest: boolean): Counts {
+  const sum: Partial<Counts> = {}
+  withSeeds(seeds(), (random) => {
+    const { step, counts } = world(randomFrom(random.seed), { honest })
+    for (let index = 0; index < OPERATIONS; index++) step()
+    for (const [what, count] of Object.entries(counts)) {
+      const name = what as keyof Counts
+      sum[name] = (sum[name] ?? 0) + count
+    }
+  })
+  return sum as Counts
+}
+
+test('whatever happens, accounts know what is reserved, grant what is covered and withdraw no more than they must', (t) => {
+  t.diagnostic(JSON.stringify(run(false)))
+})
+
+test('where nobody takes funds out, every order that was granted stays and every trade settles', (t) => {
+  t.diagnostic(JSON.stringify(run(true)))
+})

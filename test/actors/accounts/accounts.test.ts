@@ -1,0 +1,656 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type {
+  AccountsRules,
+  AccountTrade,
+  FundsView,
+  LoadedAccounts,
+  LoadedOrder,
+  ReserveOrder,
+} from '#actors/accounts/state.ts'
+import { needOf, outcomeToken } from '#domain/funds.ts'
+import type { MarketId, TradeId } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { BUY, SELL, YES } from '#domain/order.ts'
+import { isRejection } from '#domain/rejection.ts'
+import {
+  buy,
+  hashNamed,
+  nameOf,
+  type OrderBuilder,
+  sell,
+  traderNamed,
+} from '../../support/orders.ts'
+import { aMarket, given, MARKET_ID, START_SEC, signed } from '../market-fixture.ts'
+import { driven, later } from './accounts-fixture.ts'
+import { modelChain } from './model-chain.ts'
+
+const CHAIN_ID = 31_337
+const YES_TOKEN = outcomeToken(MARKET_ID, YES)
+const units = (amount: number): bigint => BigInt(Math.round(amount * 1_000_000))
+
+type More = { readonly loaded?: Partial<LoadedAccounts>; readonly rules?: Partial<AccountsRules> }
+
+/** One market, one chain, one partition; nothing has been loaded or asked yet. */
+function unstarted({ loaded = {}, rules = {} }: More = {}) {
+  const chain = modelChain(CHAIN_ID)
+  const market = given()
+  const trades = new Map<TradeId, AccountTrade>()
+  const database: LoadedAccounts = {
+    checkpoints: [{ partition: 0, offset: 0 }],
+    markets: [],
+    orders: [],
+    trades: [],
+    ...loaded,
+  }
+  const away = { isAway: false }
+  const actor = driven(
+    {
+      load: () =>
+        later(() => {
+          if (away.isAway) throw new Error('the database is away')
+          return database
+        }),
+      chains: [chain.port()],
+      tradeKeyOf: (_chainId, { tradeId }) => `key ${tradeId}`,
+      areSettled: (_chainId, asked, at) =>
+        later(() => {
+          const { block } = chain.there(at)
+          return asked.map(({ tradeKey }) => (chain.minedIn.get(tradeKey) ?? block + 1) <= block)
+        }),
+      readTrades: (ids) => later(() => ids.flatMap((id) => trades.get(id) ?? [])),
+    },
+    rules,
+  )
+  let read = 0
+  const its = {
+    chain,
+    market,
+    actor,
+    trades,
+    database: away,
+    /** Puts funds into a wallet, in units; they are there with the next block. */
+    fund(
+      name: string,
+      funds: { dollars?: number; allowed?: number; yes?: number; approved?: boolean },
+    ) {
+      const trader = traderNamed(name)
+      const { dollars, allowed, yes, approved } = funds
+      if (dollars !== undefined) chain.change(trader, { balance: units(dollars) })
+      if (allowed !== undefined) chain.change(trader, { allowance: units(allowed) })
+      if (approved !== undefined) chain.change(trader, { isApproved: approved })
+      if (yes !== undefined) {
+        chain.hold(
+          trader,
+          YES_TOKEN,
+          units(yes) - (chain.wallet(trader).tokens.get(YES_TOKEN) ?? 0n),
+        )
+      }
+    },
+    feed(caughtUp = true) {
+      const events = market.events.slice(read)
+      read = market.events.length
+      const end = caughtUp ? { caughtUpAtMs: actor.nowMs } : {}
+      actor.ask('Logged', { partition: 0, events, toOffset: read, ...end })
+    },
+    /** A second passes, and everything that is asked is answered. */
+    tick() {
+      actor.nowMs += 1_000
+      actor.ask('Tick', {})
+      actor.deliverAll()
+    },
+    step() {
+      chain.mine()
+      its.tick()
+    },
+    reserving(builder: OrderBuilder, more: Partial<ReserveOrder> = {}) {
+      const { orderHash, trader, side, outcome, price, size } = builder.fields
+      const named = { orderHash, marketId: MARKET_ID, trader, side, outcome, price, size }
+      const order: ReserveOrder = { chainId: CHAIN_ID, permit: false, ...named, ...more }
+      return actor.ask('Reserve', { order, deadlineAtMs: actor.nowMs + 3_000 })
+    },
+    reserve(builder: OrderBuilder, more: Partial<ReserveOrder> = {}): string {
+      const answer = its.reserving(builder, more)
+      actor.deliverAll()
+      return words(actor.answerOf(answer))
+    },
+    /** Reserved, placed, and read from the log. */
+    place(builder: OrderBuilder) {
+      assert.equal(its.reserve(builder), 'granted')
+      market.place(builder)
+      its.feed()
+    },
+    settle(taker: string) {
+      const { tradeId, size, buy: bought, sell: sold } = market.reportOf(taker, {})
+      const cost = BigInt(Math.ceil((bought.price * size) / 1_000_000))
+      const buyer = chain.wallet(bought.trader)
+      chain.change(bought.trader, {
+        balance: buyer.balance - cost,
+        allowance: buyer.allowance - cost,
+      })
+      chain.change(sold.trader, { balance: chain.wallet(sold.trader).balance + cost })
+      chain.hold(sold.trader, YES_TOKEN, -BigInt(size))
+      chain.hold(bought.trader, YES_TOKEN, BigInt(size))
+      chain.settle({
+        tradeKey: `key ${tradeId}`,
+        buyer: bought.trader,
+        seller: sold.trader,
+        buyOrderHash: bought.orderHash,
+        sellOrderHash: sold.orderHash,
+      })
+    },
+    report(
+      taker: string,
+      status: 'confirmed' | 'failed' | 'reverted',
+      fault: 'none' | 'seller' = 'none',
+    ) {
+      const report = market.reportOf(taker, { status, fault })
+      market.ask('ReportTrade', { marketId: MARKET_ID, report })
+      its.feed()
+    },
+    /** Held, allowed, open, pending, free; of the stablecoin or of YES, in units. */
+    funds(name: string, token: 'stablecoin' | typeof YES_TOKEN = 'stablecoin'): string {
+      const trader = traderNamed(name)
+      const answer = actor.ask('Funds', {
+        chainId: CHAIN_ID,
+        trader,
+        deadlineAtMs: actor.nowMs + 1,
+      })
+      actor.deliverAll()
+      const view = actor.answerOf(answer) as FundsView
+      const found = view.tokens.find((one) => one.token === token)
+      if (found === undefined) return 'none'
+      const { held, allowed, reservedOpen, reservedPending, free } = found
+      const told = [held, allowed, reservedOpen, reservedPending, free].map(
+        (it) => Number(it) / 1e6,
+      )
+      return `${told[0]} held, ${told[1]} allowed, ${told[2]} open, ${told[3]} pending, ${told[4]} free`
+    },
+    withdrawn: () => actor.said('Withdrawn').flatMap(({ orderHashes }) => orderHashes.map(nameOf)),
+  }
+  return its
+}
+
+function words(answer: unknown): string {
+  if (answer === undefined) return 'waits'
+  if (!isRejection(answer)) return 'granted'
+  return answer.detail === undefined ? answer.rejected : `${answer.rejected}: ${answer.detail}`
+}
+
+function started(more: More = {}) {
+  const its = unstarted(more)
+  its.market.open()
+  its.tick()
+  its.feed()
+  its.tick()
+  its.actor.nowMs += 1
+  its.feed()
+  its.tick()
+  return its
+}
+
+const ann = (name: string) => buy('YES').at(0.42).size(10).by('ann').named(name)
+
+test('an order needs its cost and a unit for each fill, at most its size; a sell its shares', () => {
+  const price = 420_000 as Price
+  assert.equal(needOf({ side: BUY, price }, 10_000_000 as Shares), 4_210_000)
+  assert.equal(needOf({ side: BUY, price }, 3 as Shares), 3)
+  assert.equal(needOf({ side: SELL, price }, 10_000_000 as Shares), 10_000_000)
+})
+
+test('an order is promised what it needs, and the next one finds it taken', () => {
+  const its = started()
+  its.fund('ann', { dollars: 5, allowed: 100 })
+  its.step()
+  assert.equal(its.reserve(ann('a')), 'granted')
+  assert.equal(its.funds('ann'), '5 held, 100 allowed, 4.21 open, 0 pending, 0.79 free')
+  assert.equal(
+    its.reserve(ann('b')),
+    'INSUFFICIENT_FUNDS: the order needs 4210000 of the stablecoin: 5000000 are held, ' +
+      '4210000 are reserved for open orders and 0 for pending trades, so 3420000 are missing',
+  )
+  assert.equal(its.reserve(ann('c').size(1)), 'granted')
+})
+
+test('without an allowance a buy is refused, and with a permit it is not', () => {
+  const its = started()
+  its.fund('ann', { dollars: 50, allowed: 5 })
+  its.step()
+  its.place(ann('a'))
+  assert.match(its.reserve(ann('b')), /^INSUFFICIENT_ALLOWANCE: .*5000000 are allowed, 4210000 are/)
+  assert.equal(its.reserve(ann('c'), { permit: true }), 'granted')
+})
+
+test('a sell needs tokens and the approval', () => {
+  const its = started()
+  its.fund('bob', { yes: 10 })
+  its.step()
+  const offer = sell('YES').at(0.5).size(10).by('bob')
+  assert.match(its.reserve(offer.named('a')), /^INSUFFICIENT_ALLOWANCE: .*is not approved/)
+  its.fund('bob', { approved: true })
+  its.step()
+  assert.equal(its.reserve(offer.named('a')), 'granted')
+  assert.match(its.reserve(offer.named('b')), /^INSUFFICIENT_FUNDS: .*YES of this market: 10000000/)
+})
+
+test('a check promises nothing', () => {
+  const its = started()
+  its.fund('ann', { dollars: 5, allowed: 5 })
+  its.step()
+  const { orderHash, trader, side, outcome, price, size } = ann('a').fields
+  const order = { chainId: CHAIN_ID, marketId: MARKET_ID, permit: false }
+  const asked = { ...order, orderHash, trader, side, outcome, price, size }
+  const answer = its.actor.ask('Check', { order: asked, deadlineAtMs: its.actor.nowMs + 1_000 })
+  its.actor.deliverAll()
+  assert.deepEqual(its.actor.answerOf(answer), { granted: true })
+  assert.equal(its.funds('ann'), '5 held, 5 allowed, 0 open, 0 pending, 5 free')
+})
+
+test('a match moves the need from open to pending, at the price of the trade', () => {
+  const its = started()
+  its.fund('ann', { dollars: 10, allowed: 10 })
+  its.fund('bob', { yes: 4, approved: true })
+  its.step()
+  its.place(sell('YES').at(0.4).size(4).by('bob').named('s'))
+  its.place(ann('a'))
+  assert.equal(its.funds('ann'), '10 held, 10 allowed, 2.53 open, 1.6 pending, 5.87 free')
+  assert.equal(its.funds('bob', YES_TOKEN), '4 held, 4 allowed, 0 open, 4 pending, 0 free')
+})
+
+/** Ann has bought 4 at 0.40 of Bob. */
+function traded(more: More = {}) {
+  const its = started(more)
+  its.fund('ann', { dollars: 10, allowed: 10 })
+  its.fund('bob', { yes: 4, approved: true })
+  its.step()
+  its.place(sell('YES').at(0.4).size(4).by('bob').named('s'))
+  its.place(buy('YES').at(0.4).size(4).by('ann').named('a'))
+  return its
+}
+
+test('a settled trade is not counted twice before it is confirmed, nor after', () => {
+  const its = traded()
+  its.settle('a')
+  its.step()
+  assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
+  assert.equal(its.funds('bob'), '1.6 held, 0 allowed, 0 open, 0 pending, 0 free')
+  its.report('a', 'confirmed')
+  assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
+  assert.equal(its.actor.state.trades.size, 0)
+})
+
+test('a trade that is confirmed before a step has told of it stays a need until then', () => {
+  const its = traded()
+  its.settle('a')
+  its.chain.mine()
+  its.report('a', 'confirmed')
+  assert.equal(its.funds('ann'), '10 held, 10 allowed, 0 open, 1.6 pending, 8.4 free')
+  its.tick()
+  assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
+})
+
+test('a trade that is settled before its match has been read is no need at all', () => {
+  const its = started()
+  its.fund('ann', { dollars: 10, allowed: 10 })
+  its.fund('bob', { yes: 4, approved: true })
+  its.step()
+  its.place(sell('YES').at(0.4).size(4).by('bob').named('s'))
+  const bid = buy('YES').at(0.4).size(4).by('ann').named('a')
+  assert.equal(its.reserve(bid), 'granted')
+  its.market.place(bid)
+  its.settle('a')
+  its.step()
+  its.feed()
+  assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
+})
+
+test('a reorg makes a settled trade a need again, also one that was confirmed', () => {
+  for (const confirmed of [false, true]) {
+    const its = traded()
+    its.settle('a')
+    its.step()
+    if (confirmed) its.report('a', 'confirmed')
+    its.chain.reorg(1)
+    its.step()
+    assert.equal(its.funds('ann'), '10 held, 10 allowed, 0 open, 1.6 pending, 8.4 free')
+    if (confirmed) its.report('a', 'reverted')
+    assert.equal(its.funds('ann'), '10 held, 10 allowed, 0 open, 1.6 pending, 8.4 free')
+    its.settle('a')
+    its.step()
+    assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
+  }
+})
+
+test('while a trade that came back is unknown nothing is granted; then it is a need', () => {
+  const its = traded()
+  its.settle('a')
+  its.step()
+  its.report('a', 'confirmed')
+  const { trade } = [...its.actor.state.chains.get(CHAIN_ID)!.over.values()][0]!
+  its.actor.state.chains.get(CHAIN_ID)!.over.clear()
+  its.trades.set(trade.tradeId, trade)
+  its.chain.reorg(1)
+  its.step()
+  const report = its.market.reportOf('a', { status: 'reverted' })
+  its.market.ask('ReportTrade', { marketId: MARKET_ID, report })
+  its.feed()
+  assert.match(its.reserve(ann('b').size(1)), /^OVERLOADED: trades that a reorg took back/)
+  its.tick()
+  assert.equal(its.funds('ann'), '10 held, 10 allowed, 0 open, 1.6 pending, 8.4 free')
+})
+
+test('what a failed trade gives back is open again, with its permit', () => {
+  const its = started()
+  its.fund('ann', { dollars: 10, allowed: 0 })
+  its.fund('bob', { yes: 4, approved: true })
+  its.step()
+  its.place(sell('YES').at(0.4).size(4).by('bob').named('s'))
+  const bid = buy('YES').at(0.4).size(4).by('ann').named('a')
+  const { marketId } = its.market
+  assert.equal(its.reserve(bid, { permit: true }), 'granted')
+  const permit = { nonce: '0', value: '9999999', deadline: '9', v: 27, r: '0x', s: '0x' } as never
+  its.market.place(bid)
+  // The market has no builder for permits: what it said is said with one.
+  for (const [index, event] of its.market.events.entries()) {
+    if (event.type !== 'OrdersMatched') continue
+    its.market.events[index] = { ...event, taker: { ...event.taker, permit } }
+  }
+  its.feed()
+  const report = its.market.reportOf('a', { status: 'failed', fault: 'seller' })
+  its.market.ask('ReportTrade', { marketId, report })
+  its.feed()
+  assert.equal(its.funds('ann'), '10 held, 0 allowed, 1.61 open, 0 pending, 0 free')
+  its.step()
+  assert.deepEqual(its.withdrawn(), [], 'its permit is remembered')
+})
+
+test('events that are read twice change nothing, and a gap is a bug', () => {
+  const its = traded()
+  const { events } = its.market
+  its.actor.ask('Logged', { partition: 0, events, toOffset: events.length })
+  assert.equal(its.funds('ann'), '10 held, 10 allowed, 0 open, 1.6 pending, 8.4 free')
+  const later = { ...events.at(-1)!, seq: events.at(-1)!.seq + 2 }
+  assert.throws(
+    () => its.actor.ask('Logged', { partition: 0, events: [later], toOffset: 99 }),
+    /gap/,
+  )
+})
+
+test('a promise is released once for each asker', () => {
+  const its = started()
+  its.fund('ann', { dollars: 5, allowed: 5 })
+  its.step()
+  its.reserve(ann('a'))
+  its.reserve(ann('a'))
+  its.actor.ask('Release', { orderHash: hashNamed('a') })
+  assert.match(its.reserve(ann('b')), /INSUFFICIENT/)
+  its.actor.ask('Release', { orderHash: hashNamed('a') })
+  assert.equal(its.reserve(ann('b')), 'granted')
+})
+
+test('a promise whose order never comes ends when the logs are read past its time', () => {
+  const its = started()
+  its.fund('ann', { dollars: 5, allowed: 5 })
+  its.step()
+  its.reserve(ann('a'))
+  for (let second = 0; second < 9; second++) its.tick()
+  assert.match(its.reserve(ann('b')), /INSUFFICIENT/, 'the logs may still hold it')
+  its.feed()
+  its.tick()
+  assert.equal(its.reserve(ann('b')), 'granted')
+})
+
+test('an order that was there is its market’s to answer, whatever its trader has', () => {
+  const its = traded()
+  its.fund('ann', { dollars: 0 })
+  its.step()
+  assert.equal(its.reserve(buy('YES').at(0.4).size(4).by('ann').named('a')), 'granted')
+  assert.equal(its.actor.state.promises.size, 0)
+})
+
+test('when funds leave, the newest orders are withdrawn, and only as many as it takes', () => {
+  const its = started()
+  its.fund('ann', { dollars: 20, allowed: 20 })
+  its.step()
+  for (const [second, name] of ['a', 'b', 'c', 'd'].entries()) {
+    its.market.at(second)
+    its.place(ann(name))
+  }
+  its.fund('ann', { dollars: 9 })
+  its.step()
+  assert.deepEqual(its.withdrawn(), ['d', 'c'])
+  its.tick()
+  assert.deepEqual(its.withdrawn(), ['d', 'c'], 'not at once again')
+  for (let second = 0; second < 5; second++) its.tick()
+  assert.deepEqual(its.withdrawn(), ['d', 'c', 'd', 'c'], 'but while they stay')
+  its.market.cancel('d', 'buy')
+  its.market.cancel('c', 'buy')
+  its.feed()
+  for (let second = 0; second < 9; second++) its.tick()
+  assert.equal(its.withdrawn().length, 4)
+})
+
+test('a revoked approval withdraws all sells, a short allowance only buys without a permit', () => {
+  const its = started()
+  its.fund('ann', { dollars: 20, allowed: 20, yes: 10, approved: true })
+  its.step()
+  its.place(sell('YES').at(0.9).size(1).by('ann').named('s'))
+  its.place(ann('a'))
+  its.fund('ann', { approved: false })
+  its.step()
+  assert.deepEqual(its.withdrawn(), ['s'])
+  its.fund('ann', { allowed: 4.2 })
+  its.step()
+  assert.deepEqual(its.withdrawn(), ['s'], 'the units for fills are not asked for again')
+  its.fund('ann', { allowed: 4.1 })
+  its.step()
+  assert.deepEqual(its.withdrawn(), ['s', 'a'])
+})
+
+test('an order that appears without funds is withdrawn; a promise withdraws nothing', () => {
+  const its = started()
+  its.fund('ann', { dollars: 5, allowed: 5 })
+  its.step()
+  its.reserve(ann('a'))
+  its.fund('ann', { dollars: 1 })
+  its.step()
+  assert.deepEqual(its.withdrawn(), [])
+  its.market.place(ann('a'))
+  its.feed()
+  assert.deepEqual(its.withdrawn(), ['a'])
+})
+
+const RESTING: LoadedOrder = {
+  orderHash: hashNamed('old'),
+  marketId: MARKET_ID,
+  trader: traderNamed('ann'),
+  side: BUY,
+  outcome: YES,
+  price: 420_000 as Price,
+  remaining: 10_000_000 as Shares,
+  permit: false,
+  placedAtMs: START_SEC * 1_000,
+}
+const MARKETS = [{ marketId: MARKET_ID, chainId: CHAIN_ID, closed: false }]
+
+test('at the start orders of before are counted, the uncovered withdrawn, oldest kept', () => {
+  const newer = { ...RESTING, orderHash: hashNamed('new'), placedAtMs: START_SEC * 1_000 + 1 }
+  const its = unstarted({ loaded: { markets: MARKETS, orders: [newer, RESTING] } })
+  its.fund('ann', { dollars: 5, allowed: 9 })
+  its.chain.mine()
+  assert.match(its.reserve(ann('b')), /^OVERLOADED/)
+  its.tick()
+  assert.match(its.reserve(ann('b')), /^OVERLOADED/, 'the logs are to be read first')
+  its.feed()
+  its.tick()
+  its.actor.nowMs++
+  its.feed()
+  its.tick()
+  assert.deepEqual(its.withdrawn(), ['new'])
+  assert.deepEqual(its.actor.said('CheckpointsLoaded').length, 1)
+})
+
+test('a pending trade that was settled before the start is no need', () => {
+  const trade: AccountTrade = {
+    tradeId: `${MARKET_ID}-7-0` as TradeId,
+    marketId: MARKET_ID,
+    outcome: YES,
+    price: 400_000 as Price,
+    size: 4_000_000 as Shares,
+    buyer: traderNamed('ann'),
+    seller: traderNamed('bob'),
+    buyOrderHash: hashNamed('a'),
+    sellOrderHash: hashNamed('s'),
+    permit: false,
+  }
+  for (const settled of [true, false]) {
+    const its = unstarted({ loaded: { markets: MARKETS, orders: [RESTING], trades: [trade] } })
+    its.fund('ann', { dollars: 4.2, allowed: 9 })
+    if (settled) its.chain.settle({ ...trade, tradeKey: `key ${trade.tradeId}` })
+    its.chain.mine()
+    its.tick()
+    its.feed()
+    its.tick()
+    its.actor.nowMs++
+    its.feed()
+    its.tick()
+    assert.deepEqual(its.withdrawn(), settled ? [] : ['old'])
+  }
+})
+
+test('after a restart nothing is granted until what was promised before has come or cannot', () => {
+  const its = started({ rules: { quietMs: 60_000 } })
+  assert.match(its.reserve(ann('a')), /^OVERLOADED: orders that were promised before a restart/)
+})
+
+test('a database that is away is asked again', () => {
+  const its = unstarted()
+  its.database.isAway = true
+  its.tick()
+  assert.equal((its.actor.ask('Status', {}) as { why: string }).why, 'the database is away')
+  its.database.isAway = false
+  its.tick()
+  assert.equal(its.actor.state.phase, 'loaded')
+})
+
+test('a chain that cannot be read grants nothing and withdraws nothing', () => {
+  const its = started()
+  its.fund('ann', { dollars: 5, allowed: 5 })
+  its.step()
+  its.place(ann('a').size(1))
+  its.chain.isAway = true
+  assert.match(its.reserve(ann('b').by('bob')), /^CHAIN_UNAVAILABLE: .*the chain is away/)
+  for (let second = 0; second < 20; second++) its.tick()
+  assert.match(its.reserve(ann('b').size(1)), /^CHAIN_UNAVAILABLE/)
+  assert.deepEqual(its.withdrawn(), [])
+  its.chain.isAway = false
+  for (let second = 0; second < 9; second++) its.tick()
+  assert.equal(its.reserve(ann('b').size(1)), 'granted')
+})
+
+test('who waits for funds is bounded, and answered when his time is over', () => {
+  const its = started({ rules: { waitingPerOwnerMax: 2 } })
+  const first = its.reserving(ann('a'))
+  its.reserving(ann('b'))
+  assert.match(words(its.reserving(ann('c'))), /^OVERLOADED: too many wait/)
+  its.actor.work.length = 0
+  assert.equal(words(its.actor.answerOf(first)), 'waits')
+  its.actor.nowMs += 5_000
+  its.actor.ask('Tick', {})
+  assert.match(
+    words(its.actor.answerOf(first)),
+    /^CHAIN_UNAVAILABLE: funds could not be read in time/,
+  )
+  assert.equal(its.actor.state.waiting, 0)
+})
+
+test('an owner who is new while a step is under way is read again behind it', () => {
+  const its = started()
+  its.actor.nowMs += 1_000
+  its.actor.ask('Tick', {})
+  const waits = its.reserving(ann('a').by('dan'))
+  its.fund('dan', { dollars: 5, allowed: 5 })
+  its.actor.deliverAll()
+  assert.match(words(its.actor.answerOf(waits)), /INSUFFICIENT/)
+  its.step()
+  assert.equal(its.reserve(ann('b').by('dan')), 'granted')
+})
+
+test('accounts with nothing open are kept as long as there is room', () => {
+  const its = started({ rules: { idleMax: 2 } })
+  for (const name of ['ann', 'bob', 'cat', 'dan']) its.funds(name)
+  const { accounts, watched } = its.actor.state.chains.get(CHAIN_ID)!
+  assert.deepEqual([...accounts.keys()], ['cat', 'dan'].map(traderNamed))
+  assert.deepEqual([...watched], [...accounts.keys()])
+})
+
+test('everybody with something open is read again within the time of a sweep', () => {
+  const its = started({ rules: { sweepMs: 3_000 } })
+  its.fund('ann', { dollars: 5, allowed: 5 })
+  its.step()
+  its.place(ann('a'))
+  // Gone without a trace in the logs of the chain.
+  const account = its.actor.state.chains.get(CHAIN_ID)!.accounts.get(traderNamed('ann'))!
+  const before = account.block
+  for (let second = 0; second < 4; second++) its.step()
+  assert(account.block > before)
+})
+
+test('a market that closes takes its orders with it, in steps', () => {
+  const orders = Array.from({ length: 12_000 }, (_, index) => ({
+    ...RESTING,
+    orderHash: hashNamed(`o${index}`),
+    remaining: 1_000 as Shares,
+  }))
+  const its = unstarted({ loaded: { markets: MARKETS, orders } })
+  its.fund('ann', { dollars: 12, allowed: 12 })
+  its.chain.mine()
+  its.tick()
+  its.market.open()
+  its.feed()
+  its.tick()
+  its.actor.nowMs++
+  its.feed()
+  its.tick()
+  assert.match(its.reserve(ann('b').at(0.9)), /INSUFFICIENT/)
+  its.market.ask('CloseMarket', { marketId: MARKET_ID, reason: 'resolved' })
+  its.feed()
+  assert.equal(its.actor.state.orders.size, 7_000)
+  const other = { marketId: `0x${'cd'.repeat(32)}` as MarketId }
+  assert.equal(
+    its.reserve(ann('c').at(0.9), other),
+    'granted',
+    'what is left of it stands in no way',
+  )
+  its.actor.deliverAll()
+  assert.equal(its.actor.state.orders.size, 0)
+})
+
+test('accounts of other shards are passed over', () => {
+  const isMine = (trader: string) => trader === traderNamed('bob')
+  const its = started({ rules: { isMine } })
+  its.fund('bob', { yes: 4, approved: true })
+  its.step()
+  its.place(sell('YES').at(0.4).size(4).by('bob').named('s'))
+  its.market.place(buy('YES').at(0.4).size(8).by('ann').named('a'))
+  its.feed()
+  assert.deepEqual([...its.actor.state.chains.get(CHAIN_ID)!.accounts.keys()], [traderNamed('bob')])
+  assert.equal(its.funds('bob', YES_TOKEN), '4 held, 4 allowed, 0 open, 4 pending, 0 free')
+})
+
+test('the audit finds a sum that was not kept', () => {
+  const its = traded()
+  const loaded: LoadedAccounts = {
+    checkpoints: [{ partition: 0, offset: 0 }],
+    markets: [],
+    orders: [],
+    trades: [],
+  }
+  const { events } = its.market
+  assert.deepEqual(its.actor.ask('Audit', { loaded, events }), [])
+  its.actor.state.chains.get(CHAIN_ID)!.accounts.get(traderNamed('ann'))!.cash.pending += 1n
+  const [difference] = its.actor.ask('Audit', { loaded, events }) as { kept: string }[]
+  assert.equal(difference?.kept, '0 for open orders, 1600001 for pending trades')
+  assert.equal(aMarket().chainId, CHAIN_ID)
+  assert.equal(signed(ann('a')).marketId, MARKET_ID)
+})

@@ -1,0 +1,164 @@
+/**
+ * A chain as accounts see it: blocks with everybody's funds and the trades they settled, which a reorg can
+ * take back. It keeps what it has told, as the adapter of a real one does.
+ */
+
+import type {
+  BlockPlace,
+  ChainFunds,
+  FundsChain,
+  FundsQuestion,
+  FundsStep,
+  FundsToken,
+  SettledTrade,
+} from '#domain/funds.ts'
+import type { Address } from '#domain/ids.ts'
+import { later } from './accounts-fixture.ts'
+
+export type Wallet = {
+  readonly balance: bigint
+  readonly allowance: bigint
+  readonly isApproved: boolean
+  readonly tokens: ReadonlyMap<FundsToken, bigint>
+}
+
+export const EMPTY: Wallet = { balance: 0n, allowance: 0n, isApproved: false, tokens: new Map() }
+
+type Block = {
+  readonly place: BlockPlace
+  readonly wallets: ReadonlyMap<Address, Wallet>
+  readonly touched: ReadonlySet<Address>
+  readonly settled: readonly SettledTrade[]
+}
+
+const KEPT_BLOCKS = 64
+/** Steps that may be under way, and the one before them. */
+const KEPT_VIEWS = 8
+
+/** The chain as it was when a step told of it. */
+export type ChainView = {
+  readonly wallets: ReadonlyMap<Address, Wallet>
+  readonly minedIn: ReadonlyMap<string, number>
+}
+
+export function modelChain(chainId: number) {
+  let forks = 0
+  let blocks: Block[] = [
+    { place: { block: 1, blockHash: '0x1' }, wallets: new Map(), touched: new Set(), settled: [] },
+  ]
+  let wallets = new Map<Address, Wallet>()
+  let touched = new Set<Address>()
+  let settled: Omit<SettledTrade, 'block'>[] = []
+  /** The newest block that a step has told, and where blocks were replaced since. */
+  let told = 0
+  let rewound: number | undefined
+  /** Every trade that is settled in the blocks that are there, by its key. */
+  const minedIn = new Map<string, number>()
+
+  const views = new Map<string, ChainView>()
+
+  const head = () => blocks.at(-1)!
+  const at = (block: number) => blocks.find(({ place }) => place.block === block)
+
+  const chain = {
+    chainId,
+    minedIn,
+    isAway: false,
+    /** As the step told it that ended with this block, whatever has become of the block since. */
+    viewOf: ({ blockHash }: BlockPlace): ChainView => views.get(blockHash)!,
+    /** A block that a question is about; it may be gone. */
+    there(place: BlockPlace): BlockPlace {
+      if (chain.isAway) throw new Error('the chain is away')
+      if (at(place.block)?.place.blockHash !== place.blockHash) throw new Error('no such block')
+      return place
+    },
+    get head() {
+      return head().place.block
+    },
+    /** As of the newest transactions, mined or not. */
+    wallet: (owner: Address): Wallet => wallets.get(owner) ?? EMPTY,
+    walletAt: (owner: Address, block: number): Wallet => at(block)?.wallets.get(owner) ?? EMPTY,
+    change(owner: Address, change: Partial<Wallet>) {
+      wallets.set(owner, { ...chain.wallet(owner), ...change })
+      touched.add(owner)
+    },
+    hold(owner: Address, token: FundsToken, more: bigint) {
+      const tokens = new Map(chain.wallet(owner).tokens)
+      tokens.set(token, (tokens.get(token) ?? 0n) + more)
+      chain.change(owner, { tokens })
+    },
+    settle(trade: Omit<SettledTrade, 'block'>) {
+      settled.push(trade)
+    },
+    /** Whether a trade is settled, in a block or in what will be the next. */
+    hasSettled: (tradeKey: string): boolean =>
+      minedIn.has(tradeKey) || settled.some((trade) => trade.tradeKey === tradeKey),
+    mine() {
+      const block = head().place.block + 1
+      const place = { block, blockHash: `0x${block}-${forks}` }
+      const mined = settled.map((trade) => ({ ...trade, block }))
+      for (const { tradeKey } of mined) minedIn.set(tradeKey, block)
+      blocks.push({ place, wallets: new Map(wallets), touched, settled: mined })
+      if (blocks.length > 2 * KEPT_BLOCKS) blocks = blocks.slice(-KEPT_BLOCKS)
+      touched = new Set()
+      settled = []
+    },
+    /** Takes so many blocks back, and what was to be in the next. */
+    reorg(depth: number) {
+      forks++
+      for (let left = Math.min(depth, blocks.length - 1); left > 0; left--) {
+        const { place, settled: gone } = blocks.pop()!
+        for (const { tradeKey } of gone) minedIn.delete(tradeKey)
+        if (place.block <= told) rewound = Math.min(rewound ?? place.block, place.block)
+      }
+      wallets = new Map(head().wallets)
+      touched = new Set()
+      settled = []
+    },
+    /** A reader that has just started: it has been told nothing. */
+    port(): FundsChain {
+      told = 0
+      rewound = undefined
+      return { chainId, step, read }
+    },
+  }
+
+  function step(watched: ReadonlySet<Address>): Promise<FundsStep> {
+    return later(() => {
+      if (chain.isAway) throw new Error('the chain is away')
+      const from = rewound === undefined ? told : Math.min(told, rewound - 1)
+      const news = told === 0 ? [] : blocks.filter(({ place }) => place.block > from)
+      const moved = new Set<Address>()
+      for (const block of news) {
+        for (const owner of block.touched) if (watched.has(owner)) moved.add(owner)
+      }
+      const answer: FundsStep = {
+        ...head().place,
+        settled: news.flatMap((block) => block.settled),
+        touched: [...moved],
+        ...(rewound === undefined ? {} : { rewoundTo: rewound }),
+      }
+      told = head().place.block
+      rewound = undefined
+      views.delete(answer.blockHash)
+      views.set(answer.blockHash, { wallets: head().wallets, minedIn: new Map(minedIn) })
+      if (views.size > KEPT_VIEWS) views.delete(views.keys().next().value!)
+      return answer
+    })
+  }
+
+  function read(questions: readonly FundsQuestion[], place: BlockPlace): Promise<ChainFunds[]> {
+    return later(() => {
+      const { block } = chain.there(place)
+      return questions.map(({ owner, tokens }) => {
+        const { balance, allowance, isApproved, tokens: held } = chain.walletAt(owner, block)
+        const asked = tokens.map((token) => [token, held.get(token) ?? 0n] as const)
+        return { owner, block, balance, allowance, isApproved, tokens: new Map(asked) }
+      })
+    })
+  }
+
+  return chain
+}
+
+export type ModelChain = ReturnType<typeof modelChain>

@@ -1,0 +1,127 @@
+/**
+ * What orders and trades come to, by the simplest means: everything that is open or pending is in a list,
+ * and every question walks through it. It stands for the database, and for what accounts should know.
+ */
+
+import type { AccountTrade, LoadedAccounts, LoadedOrder } from '#actors/accounts/state.ts'
+import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
+import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { tradesOf } from '#domain/match-trades.ts'
+import { costCeil, type Shares } from '#domain/money.ts'
+import { BUY, type VerifiedOrder } from '#domain/order.ts'
+
+export type KnownTrade = AccountTrade & { status: 'pending' | 'confirmed' | 'failed' }
+
+export function modelNeeds(orderOf: (hash: OrderHash) => VerifiedOrder) {
+  const open = new Map<OrderHash, LoadedOrder>()
+  const trades = new Map<TradeId, KnownTrade>()
+  const markets = new Map<MarketId, { chainId: number; closed: boolean }>()
+  const offsets = new Map<number, number>()
+
+  function rest(orderHash: OrderHash, remaining: number, placedAtMs: number): void {
+    const { marketId, trader, side, outcome, price, permit } = orderOf(orderHash)
+    open.set(orderHash, {
+      orderHash,
+      marketId,
+      trader,
+      side,
+      outcome,
+      price,
+      remaining: remaining as Shares,
+      permit: permit !== undefined,
+      placedAtMs,
+    })
+  }
+
+  return {
+    open,
+    trades,
+    offsets,
+    apply(event: MarketEvent) {
+      switch (event.type) {
+        case 'MarketOpened':
+          markets.set(event.marketId, { chainId: event.market.chainId, closed: false })
+          break
+        case 'OrderRested':
+          rest(event.orderHash, event.remaining, event.placedAtMs)
+          break
+        case 'OrdersMatched':
+          for (const trade of tradesOf(event)) {
+            const permit = orderOf(trade.buyOrderHash).permit !== undefined
+            trades.set(trade.tradeId, { ...trade, permit, status: 'pending' })
+          }
+          for (const { makerHash, makerRemaining } of event.fills) {
+            const resting = open.get(makerHash)!
+            if (makerRemaining === 0) open.delete(makerHash)
+            else open.set(makerHash, { ...resting, remaining: makerRemaining as Shares })
+          }
+          if (event.takerRemaining > 0) {
+            rest(event.taker.orderHash, event.takerRemaining, event.atMs)
+          }
+          break
+        case 'OrderClosed':
+          open.delete(event.orderHash)
+          break
+        case 'MarketClosed':
+          markets.get(event.marketId)!.closed = true
+          for (const [hash, order] of open) if (order.marketId === event.marketId) open.delete(hash)
+          break
+        case 'TradeConfirmed':
+          trades.get(event.tradeId)!.status = 'confirmed'
+          break
+        case 'TradeFailed':
+          trades.get(event.tradeId)!.status = 'failed'
+          break
+        case 'TradeReverted':
+          trades.get(event.tradeId)!.status = 'pending'
+          break
+        default:
+          break
+      }
+    },
+    chainOf: (marketId: MarketId): number => markets.get(marketId)!.chainId,
+    load(): LoadedAccounts {
+      return {
+        checkpoints: [...offsets].map(([partition, offset]) => ({ partition, offset })),
+        markets: [...markets].map(([marketId, market]) => ({ marketId, ...market })),
+        orders: [...open.values()],
+        trades: [...trades.values()].filter(({ status }) => status === 'pending'),
+      }
+    },
+  }
+}
+
+export type ModelNeeds = ReturnType<typeof modelNeeds>
+
+/** By rule: cost rounded up and a unit for each of 10,000 fills, at most the size; a sell its shares. */
+export function needBySpec(order: Pick<LoadedOrder, 'side' | 'price'>, remaining: number): bigint {
+  if (order.side !== BUY) return BigInt(remaining)
+  const cost = (BigInt(order.price) * BigInt(remaining) + 999_999n) / 1_000_000n + 10_000n
+  return cost < BigInt(remaining) ? cost : BigInt(remaining)
+}
+
+/** What one fill of all of it would cost. */
+export function leastBySpec(order: LoadedOrder): bigint {
+  if (order.side !== BUY) return BigInt(order.remaining)
+  return BigInt(costCeil(order.price, order.remaining))
+}
+
+export function tokenOf(order: Pick<LoadedOrder, 'side' | 'marketId' | 'outcome'>): FundsToken {
+  return order.side === BUY ? STABLECOIN : outcomeToken(order.marketId, order.outcome)
+}
+
+/** What a pending trade needs of an owner: of which token how much, and whether an allowance. */
+export function tradeNeeds(
+  trade: AccountTrade,
+  owner: Address,
+): { token: FundsToken; need: bigint; permit: boolean }[] {
+  const needs: { token: FundsToken; need: bigint; permit: boolean }[] = []
+  const { buyer, seller, price, size, marketId, outcome, permit } = trade
+  if (buyer === owner)
+    needs.push({ token: STABLECOIN, need: BigInt(costCeil(price, size)), permit })
+  if (seller === owner) {
+    needs.push({ token: outcomeToken(marketId, outcome), need: BigInt(size), permit: false })
+  }
+  return needs
+}

@@ -1,0 +1,715 @@
+/**
+ * A small exchange around the accounts: real markets, a log in partitions, a database that lags behind it,
+ * fronts whose orders are under way, a settlement that takes its time, two chains that can be reorganised,
+ * and traders who move their funds. After each operation accounts are held to what the lists say.
+ */
+
+import assert from 'node:assert/strict'
+import type { Account, AccountTrade, LoadedOrder, ReserveOrder } from '#actors/accounts/state.ts'
+import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
+import {
+  type Address,
+  type MarketId,
+  type OrderHash,
+  type TradeId,
+  type Uint64,
+  ZERO_ADDRESS,
+} from '#domain/ids.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { costCeil, type Price, type Shares } from '#domain/money.ts'
+import { BUY, byAge, type Outcome, SELL, type Side, type VerifiedOrder } from '#domain/order.ts'
+import { isRejection } from '#domain/rejection.ts'
+import type { FaultySide } from '#domain/trade.ts'
+import { traderNamed } from '../../support/orders.ts'
+import type { Random } from '../../support/random.ts'
+import { given, START_SEC } from '../market-fixture.ts'
+import { driven, later } from './accounts-fixture.ts'
+import { EMPTY, type ModelChain, modelChain } from './model-chain.ts'
+import {
+  type KnownTrade,
+  leastBySpec,
+  modelNeeds,
+  needBySpec,
+  tokenOf,
+  tradeNeeds,
+} from './model-needs.ts'
+
+const TRADERS = ['ann', 'bob', 'cat', 'dan', 'eve'].map(traderNamed)
+const CHAIN_IDS = [1, 2]
+const PARTITIONS = 2
+const DEADLINE_MS = 3_000
+const GRACE_MS = 1_000
+const LONG_LIFE_SEC = 10_000_000
+
+type Asked = {
+  readonly order: VerifiedOrder
+  readonly reserve: ReserveOrder
+  readonly answer: unknown
+  readonly deadlineAtMs: number
+}
+
+export type Counts = Record<
+  | 'granted'
+  | 'refused'
+  | 'put off'
+  | 'traded'
+  | 'settled'
+  | 'failed'
+  | 'reverted'
+  | 'withdrawn'
+  | 'kills',
+  number
+>
+
+/** `honest` traders never take out what they have in, and chains are never reorganised. */
+export function world(random: Random, { honest }: { readonly honest: boolean }) {
+  const orders = new Map<OrderHash, VerifiedOrder>()
+  const orderOf = (hash: OrderHash): VerifiedOrder => orders.get(hash)!
+  const chains = new Map(CHAIN_IDS.map((chainId) => [chainId, modelChain(chainId)]))
+  const counts: Counts = {
+    granted: 0,
+    refused: 0,
+    'put off': 0,
+    traded: 0,
+    settled: 0,
+    failed: 0,
+    reverted: 0,
+    withdrawn: 0,
+    kills: 0,
+  }
+  let nowMs = START_SEC * 1_000
+
+  const places = [0, 1, 2, 3].map((index) => {
+    const id = `0x${String(index + 1).repeat(64)}` as MarketId
+    const market = { id, chainId: CHAIN_IDS[index % 2]!, expiration: START_SEC + LONG_LIFE_SEC }
+    const selfTrade = index < 2 ? ('allow' as const) : ('cancel-resting' as const)
+    return {
+      id,
+      chainId: market.chainId,
+      partition: index >> 1,
+      read: 0,
+      market: given({ market, selfTrade }),
+    }
+  })
+  type Place = (typeof places)[number]
+  const placeOf = (marketId: MarketId): Place => places.find(({ id }) => id === marketId)!
+  const chainOf = (marketId: MarketId): ModelChain => chains.get(placeOf(marketId).chainId)!
+
+  /** One entry per command that said something, as a batch of the log. */
+  const log: MarketEvent[][][] = Array.from({ length: PARTITIONS }, () => [])
+  const truth = modelNeeds(orderOf)
+  const database = modelNeeds(orderOf)
+  let fed = modelNeeds(orderOf)
+  const ended = new Map<OrderHash, string>()
+  const keyOf = (trade: AccountTrade): string => `key ${trade.tradeId}`
+
+  const ports = () => ({
+    load: () => later(() => database.load()),
+    chains: [...chains.values()].map((chain) => chain.port()),
+    tradeKeyOf: (_chainId: number, trade: AccountTrade) => keyOf(trade),
+    areSettled: (
+      chainId: number,
+      trades: readonly { tradeKey: string }[],
+      at: { block: number; blockHash: string },
+    ) =>
+      later(() => {
+        const chain = chains.get(chainId)!
+        const { block } = chain.there(at)
+        return trades.map(({ tradeKey }) => (chain.minedIn.get(tradeKey) ?? block + 1) <= block)
+      }),
+    readTrades: (tradeIds: readonly TradeId[]) =>
+      later(() => tradeIds.flatMap((id) => truth.trades.get(id) ?? [])),
+  })
+  const rules = {
+    graceMs: GRACE_MS,
+    stepEveryMs: 500,
+    staleMs: 20_000,
+    nameAgainMs: 2_000,
+    idleMax: 3,
+  }
+  let actor = driven(ports(), rules)
+  /** How much of the log the actor has been given, per partition. */
+  let fedTo: number[] = []
+  let loadedAt: number[] = []
+  let heard = 0
+  /** Confirmed trades that an actor that is gone had in mind. */
+  let forgotten = new Set<TradeId>()
+  const asked: Asked[] = []
+  /** Granted, and on their way to the market. */
+  const underWay: Asked[] = []
+  const promised = new Map<OrderHash, { reserve: ReserveOrder; asked: number; untilMs: number }>()
+  const named = new Set<OrderHash>()
+  const cancels: { marketId: MarketId; trader: Address; orderHashes: readonly OrderHash[] }[] = []
+  const reports: {
+    trade: KnownTrade
+    status: 'confirmed' | 'failed' | 'reverted'
+    fault: FaultySide
+  }[] = []
+  let serial = 0
+
+  function note(place: Place): void {
+    const news = place.market.events.slice(place.read)
+    if (news.length === 0) return
+    place.read = place.market.events.length
+    log[place.partition]!.push(news)
+    for (const event of news) {
+      truth.apply(event)
+      if (event.type === 'OrdersMatched') counts.traded += event.fills.length
+      if (event.type === 'OrderClosed') ended.set(event.orderHash, event.reason)
+      if (event.type === 'OrderRested') ended.delete(event.orderHash)
+    }
+  }
+
+  for (const place of places) {
+    place.market.open()
+    note(place)
+  }
+  for (let partition = 0; partition < PARTITIONS; partition++) database.offsets.set(partition, 0)
+  for (const chain of chains.values()) {
+    for (const trader of TRADERS) {
+      chain.change(trader, { balance: 12_000_000n, allowance: 20_000_000n, isApproved: true })
+      for (const { id, chainId } of places) {
+        if (chainId === chain.chainId) chain.hold(trader, outcomeToken(id, 0), 8_000_000n)
+      }
+    }
+    chain.mine()
+  }
+
+  function project(partition: number, upTo: number): void {
+    const from = database.offsets.get(partition)!
+    for (const batch of log[partition]!.slice(from, upTo)) batch.forEach(database.apply)
+    database.offsets.set(partition, Math.max(from, upTo))
+  }
+
+  function feed(partition: number, upTo: number): void {
+    if (actor.state.phase !== 'loaded') return
+    const from = fedTo[partition]!
+    const events = log[partition]!.slice(from, upTo).flat()
+    const end = log[partition]!.length === upTo
+    for (const event of events) {
+      fed.apply(event)
+      if (event.type === 'OrderRested') keep(event.orderHash)
+      if (event.type === 'OrderClosed') keep(event.orderHash)
+      if (event.type === 'OrdersMatched') keep(event.taker.orderHash)
+      if (event.type === 'TradeReverted') forgotten.delete(event.tradeId)
+    }
+    fedTo[partition] = upTo
+    // Now and then something is read twice, but nothing from before the load.
+    const twice = Math.max(loadedAt[partition]!, from - 2)
+    const again = random.chance(0.1) ? log[partition]!.slice(twice, from).flat() : []
+    actor.ask('Logged', {
+      partition,
+      events: [...again, ...events],
+      toOffset: upTo,
+      ...(end ? { caughtUpAtMs: nowMs } : {}),
+    })
+    if (end) caughtUp[partition] = nowMs
+  }
+  let caughtUp: number[] = [0, 0]
+
+  const keep = (orderHash: OrderHash): void => void promised.delete(orderHash)
+
+  function start(): void {
+    fed = modelNeeds(orderOf)
+    fedTo = []
+    loadedAt = []
+    for (let partition = 0; partition < PARTITIONS; partition++) {
+      const offset = database.offsets.get(partition)!
+      fedTo[partition] = offset
+      loadedAt[partition] = offset
+      for (const batch of log[partition]!.slice(0, offset)) batch.forEach(fed.apply)
+    }
+    caughtUp = [0, 0]
+    promised.clear()
+    named.clear()
+    asked.length = 0
+    heard = 0
+    forgotten = new Set()
+    for (const { tradeId, status } of fed.trades.values()) {
+      if (status === 'confirmed') forgotten.add(tradeId)
+    }
+  }
+  start()
+
+  /** What is sent to be cancelled or reported goes on without the accounts. */
+  function kill(): void {
+    counts.kills++
+    const quietMs = DEADLINE_MS + GRACE_MS
+    actor = driven(ports(), { ...rules, quietMs })
+    actor.nowMs = nowMs
+    actor.ask('Tick', {})
+    // The database is read now, and not when the answer is delivered.
+    start()
+  }
+  actor.nowMs = nowMs
+  actor.ask('Tick', {})
+
+  function newOrder(): VerifiedOrder {
+    const place = random.pick(places)
+    const trader = random.pick(TRADERS)
+    const side: Side = random.chance(0.5) ? BUY : SELL
+    const outcome = random.int(0, 1) as Outcome
+    const price = (500_000 + random.int(-6, 6) * 1_237) as Price
+    // Odd sizes, so that fills round up; some tiny ones.
+    const size = (random.chance(0.1) ? random.int(1, 30) : random.int(1_000, 4_000_000)) as Shares
+    const orderHash = `0x${(++serial).toString(16).padStart(64, '0')}` as OrderHash
+    const order: VerifiedOrder = {
+      marketId: place.id,
+      trader,
+      side,
+      outcome,
+      price,
+      size,
+      nonce: '1' as Uint64,
+      expiration: String(START_SEC + LONG_LIFE_SEC) as Uint64,
+      makerFeeRecipient: ZERO_ADDRESS,
+      orderHash,
+      signature: '0x',
+      ...(side === BUY && !honest && random.chance(0.15) ? { permit: permitOf(price, size) } : {}),
+    }
+    orders.set(orderHash, order)
+    return order
+  }
+
+  function permitOf(price: Price, size: Shares) {
+    const value = String(needBySpec({ side: BUY, price }, size))
+    const v: 27 | 28 = 27
+    return { nonce: '0' as Uint64, value, deadline: '9' as Uint64, v, r: '0x', s: '0x' }
+  }
+
+  function ask(order: VerifiedOrder): void {
+    const { orderHash, marketId, trader, side, outcome, price, size } = order
+    const chainId = placeOf(marketId).chainId
+    const permit = order.permit !== undefined
+    const reserve = { chainId, orderHash, marketId, trader, side, outcome, price, size, permit }
+    const deadlineAtMs = nowMs + DEADLINE_MS
+    const answer = actor.ask('Reserve', { order: reserve, deadlineAtMs })
+    asked.push({ order, reserve, answer, deadlineAtMs })
+    settleAsked()
+  }
+
+  /** Takes up answers to `Reserve` and holds them to what is there, as the chain has told it. */
+  function settleAsked(): void {
+    for (const one of asked.splice(0)) {
+      const answer = actor.answerOf(one.answer)
+      if (answer === undefined) {
+        asked.push(one)
+        continue
+      }
+      const { orderHash } = one.order
+      const before = promised.get(orderHash)
+      const known = fed.open.has(orderHash) || ended.has(orderHash) || before !== undefined
+      if (isRejection(answer)) {
+        if (answer.rejected.startsWith('INSUFFICIENT')) {
+          assert(!known, 'what is known is not refused')
+          assert(!isCoveredBy(one.reserve), `refused though covered: ${answer.detail}`)
+          counts.refused++
+        } else counts['put off']++
+        continue
+      }
+      if (!known) assert(isCoveredBy(one.reserve), 'granted though not covered')
+      counts.granted++
+      const untilMs = one.deadlineAtMs + GRACE_MS
+      if (before !== undefined) {
+        before.asked++
+        before.untilMs = Math.max(before.untilMs, untilMs)
+      } else if (!fed.open.has(orderHash) && !hasEnded(orderHash)) {
+        promised.set(orderHash, { reserve: one.reserve, asked: 1, untilMs })
+      }
+      underWay.push(one)
+    }
+  }
+
+  /** Whether the actor has read that the order is over. */
+  function hasEnded(orderHash: OrderHash): boolean {
+    return actor.state.ended.has(orderHash) || actor.state.endedBefore.has(orderHash)
+  }
+
+  function isCoveredBy(order: ReserveOrder): boolean {
+    const { chainId, trader, side, permit, size } = order
+    const wallet = toldWallet(chainId, trader)
+    const token = tokenOf(order)
+    const need = needBySpec(order, size)
+    const sums = needsOf(chainId, trader)
+    const has = side === BUY ? wallet.balance : (wallet.tokens.get(token) ?? 0n)
+    if (sums.all(token) + need > has) return false
+    if (side === SELL) return wallet.isApproved
+    return permit || sums.unpermitted + need <= wallet.allowance
+  }
+
+  function toldWallet(chainId: number, trader: Address) {
+    return viewOf(chainId)?.wallets.get(trader) ?? EMPTY
+  }
+
+  /** The chain as the actor has been told of it. */
+  function viewOf(chainId: number) {
+    const { place: at } = actor.state.chains.get(chainId)!
+    return at === undefined ? undefined : chains.get(chainId)!.viewOf(at)
+  }
+
+  /** Whether the trade is a need of an owner whose funds are of the block of the last step. */
+  function isNeed(trade: KnownTrade): boolean {
+    if (trade.status === 'failed') return false
+    if (trade.status === 'confirmed' && forgotten.has(trade.tradeId)) return false
+    return viewOf(placeOf(trade.marketId).chainId)?.minedIn.has(keyOf(trade)) !== true
+  }
+
+  /** Everything that a trader needs, by walking through all there is. */
+  function needsOf(chainId: number, trader: Address) {
+    const open = new Map<FundsToken, bigint>()
+    const least = new Map<FundsToken, bigint>()
+    const pending = new Map<FundsToken, bigint>()
+    const onTheWay = new Map<FundsToken, bigint>()
+    const sums = { unpermitted: 0n, unpermittedLeast: 0n }
+    const add = (map: Map<FundsToken, bigint>, token: FundsToken, more: bigint) =>
+      map.set(token, (map.get(token) ?? 0n) + more)
+    for (const order of fed.open.values()) {
+      if (order.trader !== trader || placeOf(order.marketId).chainId !== chainId) continue
+      const token = tokenOf(order)
+      const need = needBySpec(order, order.remaining)
+      add(open, token, need)
+      add(least, token, leastBySpec(order))
+      if (order.side !== BUY || order.permit) continue
+      sums.unpermitted += need
+      sums.unpermittedLeast += leastBySpec(order)
+    }
+    for (const trade of fed.trades.values()) {
+      if (placeOf(trade.marketId).chainId !== chainId || !isNeed(trade)) continue
+      for (const { token, need, permit } of tradeNeeds(trade, trader)) {
+        add(pending, token, need)
+        if (token !== STABLECOIN || permit) continue
+        sums.unpermitted += need
+        sums.unpermittedLeast += need
+      }
+    }
+    for (const { reserve } of promised.values()) {
+      if (reserve.trader !== trader || reserve.chainId !== chainId) continue
+      const need = needBySpec(reserve, reserve.size)
+      add(onTheWay, tokenOf(reserve), need)
+      if (reserve.side === BUY && !reserve.permit) sums.unpermitted += need
+    }
+    const of = (map: Map<FundsToken, bigint>, token: FundsToken) => map.get(token) ?? 0n
+    return {
+      ...sums,
+      open: (token: FundsToken) => of(open, token),
+      least: (token: FundsToken) => of(least, token) + of(pending, token),
+      pending: (token: FundsToken) => of(pending, token),
+      promised: (token: FundsToken) => of(onTheWay, token),
+      all: (token: FundsToken) => of(open, token) + of(pending, token) + of(onTheWay, token),
+    }
+  }
+
+  function place(one: Asked): void {
+    const { market } = placeOf(one.order.marketId)
+    const answer = market.ask('PlaceOrder', { order: one.order })
+    note(placeOf(one.order.marketId))
+    const isNew = !isRejection(answer) && answer.duplicate !== true
+    // The answer may be lost on its way, and then nobody releases.
+    if (isNew || random.chance(0.1)) return
+    release(one.order.orderHash)
+  }
+
+  function release(orderHash: OrderHash): void {
+    actor.ask('Release', { orderHash })
+    const before = promised.get(orderHash)
+    if (before !== undefined && --before.asked === 0) promised.delete(orderHash)
+  }
+
+  /** Settlement: what can be settled is in the next block, the rest fails. */
+  function settle(): void {
+    const pending = [...truth.trades.values()].filter(
+      (trade) =>
+        trade.status === 'pending' &&
+        !chainOf(trade.marketId).hasSettled(keyOf(trade)) &&
+        !reports.some((report) => report.trade.tradeId === trade.tradeId),
+    )
+    if (pending.length === 0) return
+    const trade = random.chance(0.7) ? pending[0]! : random.pick(pending)
+    const chain = chainOf(trade.marketId)
+    const token = outcomeToken(trade.marketId, trade.outcome)
+    const cost = BigInt(costCeil(trade.price, trade.size))
+    const { permit } = orderOf(trade.buyOrderHash)
+    const isFirst = ![...truth.trades.values()].some(
+      (other) => other.buyOrderHash === trade.buyOrderHash && chain.hasSettled(keyOf(other)),
+    )
+    if (permit !== undefined && isFirst)
+      chain.change(trade.buyer, { allowance: BigInt(permit.value) })
+    const buyer = chain.wallet(trade.buyer)
+    const seller = chain.wallet(trade.seller)
+    const pays = buyer.balance >= cost && buyer.allowance >= cost
+    const gives = seller.isApproved && (seller.tokens.get(token) ?? 0n) >= BigInt(trade.size)
+    if (!pays || !gives) {
+      assert(!honest, 'every trade of honest traders settles')
+      const fault = pays ? 'seller' : gives ? 'buyer' : 'both'
+      reports.push({ trade, status: 'failed', fault })
+      counts.failed++
+      return
+    }
+    counts.settled++
+    chain.change(trade.buyer, { balance: buyer.balance - cost, allowance: buyer.allowance - cost })
+    chain.change(trade.seller, { balance: chain.wallet(trade.seller).balance + cost })
+    chain.hold(trade.seller, token, -BigInt(trade.size))
+    chain.hold(trade.buyer, token, BigInt(trade.size))
+    chain.settle({ ...trade, tradeKey: keyOf(trade) })
+  }
+
+  /** What settlement has found out is told to the markets, later. */
+  function findOut(): void {
+    for (const trade of truth.trades.values()) {
+      if (reports.some((report) => report.trade.tradeId === trade.tradeId)) continue
+      const isMined = chainOf(trade.marketId).minedIn.has(keyOf(trade))
+      if (trade.status === 'pending' && isMined)
+        reports.push({ trade, status: 'confirmed', fault: 'none' })
+      if (trade.status === 'confirmed' && !isMined) {
+        reports.push({ trade, status: 'reverted', fault: 'none' })
+        counts.reverted++
+      }
+    }
+  }
+
+  function report(): void {
+    const [next] = reports.splice(random.int(0, reports.length - 1), 1)
+    if (next === undefined) return
+    const { trade, status, fault } = next
+    if (status === 'failed' && chainOf(trade.marketId).hasSettled(keyOf(trade))) return
+    const where = placeOf(trade.marketId)
+    const { tradeId, size } = trade
+    const buy = orderOf(trade.buyOrderHash)
+    const sell = orderOf(trade.sellOrderHash)
+    const told = { tradeId, status, txHash: '0x', reason: '', fault, size, buy, sell }
+    where.market.ask('ReportTrade', { marketId: trade.marketId, report: told })
+    note(where)
+  }
+
+  function moveFunds(): void {
+    const chain = random.pick([...chains.values()])
+    const trader = random.pick(TRADERS)
+    const { balance, allowance, tokens } = chain.wallet(trader)
+    const market = random.pick(places.filter(({ chainId }) => chainId === chain.chainId))
+    const token = outcomeToken(market.id, random.int(0, 1) as Outcome)
+    const held = tokens.get(token) ?? 0n
+    const chance = random.next()
+    if (honest || chance < 0.55) {
+      if (chance < 0.2)
+        chain.change(trader, { balance: balance + BigInt(random.int(1, 3_000_000)) })
+      else if (chance < 0.4) chain.hold(trader, token, BigInt(random.int(1, 5_000_000)))
+      else if (chance < 0.48) chain.change(trader, { isApproved: true })
+      else chain.change(trader, { allowance: allowance + BigInt(random.int(1, 8_000_000)) })
+    } else if (chance < 0.75) {
+      chain.change(trader, { balance: balance - part(balance) })
+    } else if (chance < 0.9) chain.hold(trader, token, -part(held))
+    else if (chance < 0.95) chain.change(trader, { isApproved: random.chance(0.5) })
+    else chain.change(trader, { allowance: BigInt(random.int(0, 8_000_000)) })
+  }
+  const part = (amount: bigint): bigint => (amount * BigInt(random.int(0, 100))) / 100n
+
+  function passTime(): void {
+    nowMs += random.int(0, 700)
+    actor.nowMs = nowMs
+    for (const { market } of places) market.at((nowMs - START_SEC * 1_000) / 1_000)
+    const least = Math.min(...caughtUp)
+    if (actor.state.phase === 'loaded') {
+      for (const [hash, { untilMs }] of promised) if (untilMs < least) promised.delete(hash)
+    }
+    for (const chain of chains.values()) if (random.chance(0.1)) chain.isAway = false
+    actor.ask('Tick', {})
+    for (const one of underWay.splice(0)) if (one.deadlineAtMs > nowMs) underWay.push(one)
+  }
+
+  function cancelSome(): void {
+    const open = [...truth.open.values()]
+    if (open.length === 0) return
+    const { marketId, orderHash, side } = random.pick(open)
+    placeOf(marketId).market.ask('CancelOrder', { marketId, orderHash, side })
+    note(placeOf(marketId))
+  }
+
+  function withdrawSome(): void {
+    const next = cancels.shift()
+    if (next === undefined || random.chance(0.1)) return
+    placeOf(next.marketId).market.ask('CancelOrders', next)
+    note(placeOf(next.marketId))
+  }
+
+  function step(): void {
+    const chance = random.next()
+    if (chance < 0.16) ask(newOrder())
+    else if (chance < 0.18 && orders.size > 0)
+      ask(orderOf(random.pick([...orders.keys()].slice(-50))))
+    else if (chance < 0.36) {
+      const [next] = underWay.splice(random.int(0, Math.max(0, underWay.length - 1)), 1)
+      if (next !== undefined && next.deadlineAtMs > nowMs) place(next)
+    } else if (chance < 0.39) cancelSome()
+    else if (chance < 0.51) {
+      const partition = random.int(0, PARTITIONS - 1)
+      const { length } = log[partition]!
+      const from = fedTo[partition]!
+      feed(partition, random.chance(0.7) ? length : random.int(from, length))
+    } else if (chance < 0.63) deliver()
+    else if (chance < 0.71) passTime()
+    else if (chance < 0.77) moveFunds()
+    else if (chance < 0.84) settle()
+    else if (chance < 0.88) random.pick([...chains.values()]).mine()
+    else if (chance < 0.9) findOut()
+    else if (chance < 0.94) report()
+    else if (chance < 0.965) withdrawSome()
+    else if (chance < 0.985) {
+      const partition = random.int(0, PARTITIONS - 1)
+      project(partition, random.int(database.offsets.get(partition)!, fedTo[partition]!))
+    } else if (chance < 0.995) {
+      const chain = random.pick([...chains.values()])
+      if (!honest) chain.reorg(random.int(1, 4))
+    } else if (chance < 0.999) {
+      const chain = random.pick([...chains.values()])
+      chain.isAway = !chain.isAway && random.chance(0.5)
+    } else kill()
+    hear()
+    settleAsked()
+    check()
+  }
+
+  function deliver(): void {
+    if (actor.work.length === 0) return
+    if (random.chance(0.5)) actor.deliverAll()
+    else actor.deliver(random.int(0, actor.work.length - 1))
+  }
+
+  function hear(): void {
+    for (; heard < actor.events.length; heard++) {
+      const event = actor.events[heard]!
+      if (event.type !== 'Withdrawn') continue
+      assert(!honest, 'nothing of honest traders is withdrawn')
+      counts.withdrawn += event.again ? 0 : event.orderHashes.length
+      cancels.push(event)
+      if (event.again) continue
+      for (const orderHash of event.orderHashes) {
+        assert(!named.has(orderHash), 'named for the first time once')
+        fresh.push(orderHash)
+      }
+    }
+    actor.events.length = 0
+    heard = 0
+  }
+  const fresh: OrderHash[] = []
+
+  /** Holds the accounts to the lists. */
+  function check(): void {
+    const justNamed = fresh.splice(0)
+    for (const hash of justNamed) named.add(hash)
+    for (const hash of named) if (!fed.open.has(hash)) named.delete(hash)
+    // Trades that came back and are not known any more are read first; nothing is granted meanwhile.
+    if (actor.state.phase !== 'loaded' || actor.state.reverted.size > 0) return
+    assert.equal(actor.state.orders.size, fed.open.size)
+    if (random.chance(0.02)) audit()
+    for (const chain of actor.state.chains.values()) {
+      for (const account of chain.accounts.values()) {
+        notNegative(account)
+        if (!chain.isOpen || account.block < account.wantBlock) continue
+        sumsAreRight(account)
+        coveredBut(account, justNamed)
+      }
+    }
+  }
+
+  /** The actor against the database of now, and the log behind it. */
+  function audit(): void {
+    const loaded = database.load()
+    const events = loaded.checkpoints.flatMap(({ partition, offset }) =>
+      log[partition]!.slice(offset, fedTo[partition]).flat(),
+    )
+    assert.deepEqual(actor.ask('Audit', { loaded, events }), [])
+  }
+
+  function notNegative({ cash, unpermitted, holdings }: Account): void {
+    for (const { open, openMin, pending, promised: given } of [
+      cash,
+      unpermitted,
+      ...holdings.values(),
+    ]) {
+      assert(open >= 0n && openMin >= 0n && pending >= 0n && given >= 0n)
+    }
+  }
+
+  function sumsAreRight(account: Account): void {
+    const { chain, trader, cash, unpermitted, holdings } = account
+    const sums = needsOf(chain.chainId, trader)
+    assert.equal(cash.open, sums.open(STABLECOIN), 'reserved for open buys')
+    assert.equal(cash.pending, sums.pending(STABLECOIN), 'reserved for pending buys')
+    assert.equal(cash.promised, sums.promised(STABLECOIN), 'promised to buys')
+    assert.equal(unpermitted.open + unpermitted.pending + unpermitted.promised, sums.unpermitted)
+    for (const { token, open, pending, promised: given } of holdings.values()) {
+      assert.equal(open, sums.open(token), 'reserved for open sells')
+      assert.equal(pending, sums.pending(token), 'reserved for pending sells')
+      assert.equal(given, sums.promised(token), 'promised to sells')
+    }
+    const { balance, allowance, isApproved } = toldWallet(chain.chainId, trader)
+    assert.deepEqual(
+      [account.balance, account.allowance, account.isApproved],
+      [balance, allowance, isApproved],
+    )
+  }
+
+  /** Without what is named, the rest is covered; with any that was just named it would not be. */
+  function coveredBut(account: Account, justNamed: readonly OrderHash[]): void {
+    const { chainId } = account.chain
+    const mine = [...fed.open.values()].filter(
+      ({ trader, marketId }) => trader === account.trader && placeOf(marketId).chainId === chainId,
+    )
+    const unread = new Set<FundsToken>()
+    for (const { token, held } of account.holdings.values())
+      if (held === undefined) unread.add(token)
+    const kept = mine.filter(({ orderHash }) => !named.has(orderHash))
+    const judged = kept.filter((order) => !unread.has(tokenOf(order)))
+    const uncoveredOf = (list: readonly LoadedOrder[]) => shortages(account, list)
+    if (actor.state.caughtUpMs > 0)
+      assert.deepEqual(uncoveredOf(judged), [], 'what is kept is covered')
+    for (const order of mine) {
+      if (!justNamed.includes(order.orderHash)) continue
+      // What was there when its turn came: all but those that were named before it.
+      const left = mine.filter(
+        (one) =>
+          !named.has(one.orderHash) ||
+          (justNamed.includes(one.orderHash) && byAge(one, order) <= 0),
+      )
+      const newer = kept.filter(
+        (one) =>
+          byAge(one, order) > 0 && tokenOf(one) === tokenOf(order) && one.permit === order.permit,
+      )
+      assert.deepEqual(newer, [], 'the newest go first')
+      assert(uncoveredOf(left).includes(tokenOf(order)), 'no more than it takes')
+    }
+  }
+
+  /** The tokens of which these orders and all pending trades need more than is there. */
+  function shortages({ chain, trader }: Account, list: readonly LoadedOrder[]): FundsToken[] {
+    const wallet = toldWallet(chain.chainId, trader)
+    const sums = needsOf(chain.chainId, trader)
+    const least = new Map<FundsToken, bigint>()
+    let allowed = 0n
+    for (const order of list) {
+      const token = tokenOf(order)
+      least.set(token, (least.get(token) ?? sums.pending(token)) + leastBySpec(order))
+      if (order.side === BUY && !order.permit) allowed += leastBySpec(order)
+    }
+    const pendingAllowed = sums.unpermittedLeast - unpermittedOpenOf(chain.chainId, trader)
+    const short: FundsToken[] = []
+    for (const [token, need] of least) {
+      if (token === STABLECOIN) {
+        const isAllowed = allowed === 0n || allowed + pendingAllowed <= wallet.allowance
+        if (need > wallet.balance || !isAllowed) short.push(token)
+      } else if (!wallet.isApproved || need > (wallet.tokens.get(token) ?? 0n)) short.push(token)
+    }
+    return short
+  }
+
+  function unpermittedOpenOf(chainId: number, trader: Address): bigint {
+    let sum = 0n
+    for (const order of fed.open.values()) {
+      if (order.trader !== trader || placeOf(order.marketId).chainId !== chainId) continue
+      if (order.side === BUY && !order.permit) sum += leastBySpec(order)
+    }
+    return sum
+  }
+
+  return { step, counts }
+}
