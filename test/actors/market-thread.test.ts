@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { takeTrouble } from '#actors/housekeeping.ts'
+import { takeGone, takeTrouble } from '#actors/housekeeping.ts'
 import type { TradeReport } from '#actors/market/state.ts'
 import { byMarket } from '#actors/market-batch.ts'
 import { Fault } from '#domain/fault.ts'
@@ -487,6 +487,7 @@ inFolder('a resolved market whose trades are settled is unloaded for good', asyn
   await host.run(report(1, { ...told, status: 'confirmed' }))
   await goOn()
   assert(!host.thread.markets.has(marketId(1)))
+  assert.deepEqual([...takeGone(host.thread), ...takeGone(host.thread)], [marketId(1)])
   assert(host.thread.markets.has(marketId(2)))
   const hashes = host.hashes()
   await host.stop()

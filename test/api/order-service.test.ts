@@ -121,6 +121,17 @@ test('a market that is over and gone from its thread is closed, not unknown', as
   }
   assert.equal(await place(true), 'MARKET_CLOSED')
   assert.equal(await place(false), 'MARKET_NOT_FOUND')
+  // The front has let go of it too.
+  const board = boardOf({ closed: true })
+  board.forget([market.id])
+  const service = makeOrderService({
+    board,
+    gateway,
+    verifier: verifierOf(),
+    clock: systemClock,
+    expirationDaysMax: 366,
+  })
+  assert.equal(codeOf(await service.place(await submissionTo(market.id), later())), 'MARKET_CLOSED')
 })
 
 /** A thread that answers everything with this. */
