@@ -15,15 +15,21 @@ export type PlacedOrder = {
   readonly timestamp: number
   /** There when the same signed order had been accepted before; this is the first answer again. */
   readonly duplicate?: true
-}
+} & SeenFrom
 
-export type CancelledOrder = { readonly status: 'cancelled'; readonly orderHash: string }
+/** A read of that market with this `seq` as `minSeq` sees what was done; the client sends it by itself. */
+export type SeenFrom = { readonly marketId?: string; readonly seq?: number }
+
+export type CancelledOrder = {
+  readonly status: 'cancelled'
+  readonly orderHash: string
+} & SeenFrom
 
 export type CancelledOrders = {
   readonly status: 'cancelled'
   readonly orderHashes: readonly string[]
   readonly count: number
-}
+} & SeenFrom
 
 export type ValidatedOrder = {
   readonly valid: boolean

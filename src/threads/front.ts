@@ -21,6 +21,7 @@ import { makeRelayService } from '#api/relayer/relay-service.ts'
 import { config } from '#api/service/config.ts'
 import { contractsOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { threadOfMarket } from '#config/topology.ts'
+import type { MarketId } from '#domain/ids.ts'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { makeAuthenticator } from '#http/auth.ts'
 import { makeLimiter } from '#http/limits.ts'
@@ -34,6 +35,7 @@ import { registerSseMeters } from '#http/sse-meters.ts'
 import { makeBoard } from '#live/market-board.ts'
 import { makeGateway } from '#live/market-gateway.ts'
 import { makePriceBoard } from '#live/price-board.ts'
+import { makeSeqWaiters } from '#live/seq-waiters.ts'
 import { hasClockJumped, systemClock } from '#runtime/clock.ts'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
 import type { RemoteHome, ThreadParts } from '#runtime/thread.ts'
@@ -77,10 +79,17 @@ export function frontThread(data: ThreadData): ThreadParts {
   const board = makeBoard(
     { isWhole: () => links.isWhole(), isCurrent: () => links.missing() === 0 },
     {
-      followed: (shown, event) => hub?.followed(shown, event),
-      loaded: (shown, missed) => hub?.loaded(shown, missed),
+      followed(shown, event) {
+        hub?.followed(shown, event)
+        waiters.advanced(shown)
+      },
+      loaded(shown, missed) {
+        hub?.loaded(shown, missed)
+        waiters.advanced(shown)
+      },
     },
   )
+  const waiters = makeSeqWaiters(() => board, systemClock)
   const sse = makeSseHub(settings.sse, systemClock)
   /** The assets that have prices here; none without providers. */
   const assets = settings.feeds.live ? settings.feeds.assets : []
@@ -110,7 +119,9 @@ export function frontThread(data: ThreadData): ThreadParts {
   function routes({ query, verifier, recoverSigner }: FrontPools): Route[] {
     const { threads, store } = links
     const clock = systemClock
-    const gateway = makeGateway(threads, (marketId) => threadOfMarket(marketId, topology), clock)
+    const threadOf = (marketId: MarketId) => threadOfMarket(marketId, topology)
+    const seqOf = (marketId: MarketId) => board.markets.get(marketId)?.seq
+    const gateway = makeGateway(threads, threadOf, clock, seqOf)
     const orders = makeOrderService({ board, gateway, verifier, clock, meter })
     const opened = openStream(data, {
       ...{ board, gateway, orders, threads, authenticator, limiter, assets, log },
@@ -150,8 +161,8 @@ export function frontThread(data: ThreadData): ThreadParts {
       cancelOrders({ board, gateway }),
       registerApiKey(keys, clock.nowMs, settings.service.name),
       revokeApiKey(keys, authenticator, settings.service.name),
-      orderbook(board),
-      ...readRoutes({ settings, board, gateway, query, store, clock }),
+      orderbook({ board, waiters }),
+      ...readRoutes({ settings, board, waiters, gateway, query, store, clock }),
       resolution({
         board,
         chainMarket: (marketId) => query('chainMarketById', { marketId }),

@@ -6,7 +6,7 @@ import { isRejection } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { ORDER_HASH } from './order-examples.ts'
-import { marketIdParam, orderHashParam, sideName } from './order-shapes.ts'
+import { marketIdParam, orderHashParam, seenFrom, sideName } from './order-shapes.ts'
 
 export function cancelOrder(gateway: MarketGateway): AnswerRoute {
   return route({
@@ -26,7 +26,11 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
       { additionalProperties: false },
     ),
     responses: {
-      200: Type.Object({ status: Type.Literal('cancelled'), orderHash: Type.String() }),
+      200: Type.Object({
+        status: Type.Literal('cancelled'),
+        orderHash: Type.String(),
+        ...seenFrom,
+      }),
     },
     errors: [
       'NOT_ORDER_OWNER',

@@ -8,7 +8,7 @@ import { address } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { ORDER_HASH } from './order-examples.ts'
-import { marketIdParam } from './order-shapes.ts'
+import { marketIdParam, seenFrom } from './order-shapes.ts'
 
 export function cancelOrders(ports: {
   readonly board: MarketBoard
@@ -36,6 +36,7 @@ export function cancelOrders(ports: {
         status: Type.Literal('cancelled'),
         orderHashes: Type.Array(Type.String()),
         count: Type.Integer(),
+        ...seenFrom,
       }),
     },
     errors: ['NOT_ORDER_OWNER', 'MARKET_NOT_FOUND', 'OVERLOADED', 'OUTCOME_UNKNOWN'],
@@ -65,10 +66,11 @@ export function cancelOrders(ports: {
       }
       const orderHashes = await ports.gateway.cancelAll(trader, markets, request)
       if (isRejection(orderHashes)) return orderHashes
-      return {
-        status: 200,
-        body: { status: 'cancelled' as const, orderHashes, count: orderHashes.length },
-      }
+      const body = { status: 'cancelled' as const, orderHashes, count: orderHashes.length }
+      // Several markets have several sequences.
+      const seq = market === undefined ? undefined : ports.board.markets.get(market)?.seq
+      if (market === undefined || seq === undefined) return { status: 200, body }
+      return { status: 200, body: { ...body, marketId: market, seq } }
     },
   })
 }
