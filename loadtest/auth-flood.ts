@@ -17,10 +17,11 @@ import { openDriver, writeRequest } from './http-driver.ts'
 import { makeTrader, signOrders } from './signed-orders.ts'
 
 const SOCKETS = 220
-/** What the exchange lets a socket send at once, and then per second, or a little less. */
+/** What the exchange lets a socket send at once, and how long until it may again: all do at the same time. */
 const FRAMES_AT_ONCE = 200
-const FRAMES_PER_SOCKET_AND_SECOND = 45
+const PULSE_MS = 4_000
 const TOKENS = 60_000
+const OPEN_MS_MAX = 20_000
 const ORDERS = 140
 const ORDERS_PER_SECOND = 14
 const STRANGER = '127.0.0.2'
@@ -58,30 +59,34 @@ let flooding = true
 let frames = 0
 const answers: Record<string, number> = {}
 
-/** Sends until the end; where it is closed it comes back. */
-function flood(): void {
+const sockets = new Set<WebSocket>()
+
+/** Opens a socket that pulses with the others; where it is closed it comes back. */
+function stranger(): void {
   const socket = new WebSocket(`${exchange.url.replace('http', 'ws')}/api/v1/stream`, {
     localAddress: STRANGER,
   })
-  const send = (): void => {
-    if (socket.readyState !== WebSocket.OPEN || !flooding) return
-    frames++
-    socket.send(JSON.stringify({ op: 'auth', id: frames, token: tokens[frames % TOKENS] }))
-  }
-  let timer: NodeJS.Timeout | undefined
-  socket.on('open', () => {
-    for (let frame = 0; frame < FRAMES_AT_ONCE; frame++) send()
-    timer = setInterval(send, 1_000 / FRAMES_PER_SOCKET_AND_SECOND)
-  })
+  socket.on('open', () => sockets.add(socket))
   socket.on('message', (data) => {
     const { code } = JSON.parse(String(data)) as { code?: string }
     if (code !== undefined) answers[code] = (answers[code] ?? 0) + 1
   })
   socket.on('error', () => {})
   socket.on('close', () => {
-    clearInterval(timer)
-    if (flooding) setTimeout(flood, 1_000)
+    sockets.delete(socket)
+    if (flooding) setTimeout(stranger, 1_000)
   })
+}
+
+function pulse(): void {
+  if (!flooding) return
+  for (const socket of sockets) {
+    for (let frame = 0; frame < FRAMES_AT_ONCE; frame++) {
+      frames++
+      socket.send(JSON.stringify({ op: 'auth', id: frames, token: tokens[frames % TOKENS] }))
+    }
+  }
+  setTimeout(pulse, PULSE_MS)
 }
 
 try {
@@ -103,9 +108,13 @@ try {
     }),
   )
   progress('strangers come')
-  for (let socket = 0; socket < SOCKETS; socket++) flood()
-  while (frames < SOCKETS) await new Promise((resolve) => setTimeout(resolve, 50))
+  for (let socket = 0; socket < SOCKETS; socket++) stranger()
+  const openBy = performance.now() + OPEN_MS_MAX
+  while (sockets.size < SOCKETS && performance.now() < openBy) {
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
   const driver = await openDriver(exchange.url, 8)
+  pulse()
   const latencies = new Histogram()
   const failures: Record<string, number> = {}
   let failed = 0
