@@ -2,13 +2,13 @@
  * `npm run bench -- auth-flood`: 220 WebSockets of one address send `auth` with well-formed tokens of keys
  * that do not exist, while another address places 140 valid orders with a bearer token each. Tells how
  * many of the orders failed and how, how long placing took, and how many lines of errors were logged.
- * Exits with 1 when an order failed.
+ * Exits with 1 when an order failed. `--database mysql://…` names an empty database in place of SQLite.
  */
 
 import { randomBytes } from 'node:crypto'
 import { WebSocket } from 'ws'
 import { registerApiKey } from '#client/api-keys.ts'
-import { type MarketId, toAddress } from '#domain/ids.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
 import { openExchange } from '../test/support/exchange.ts'
 import { mintToken, tokenKeyOf } from './bearer-tokens.ts'
 import { progress } from './bench.ts'
@@ -17,12 +17,18 @@ import { openDriver, writeRequest } from './http-driver.ts'
 import { makeTrader, signOrders } from './signed-orders.ts'
 
 const SOCKETS = 220
-const FRAMES_PER_SOCKET_AND_SECOND = 20
-const TOKENS = 30_000
+/** What the exchange lets a socket send at once, and how long until it may again: all do at the same time. */
+const FRAMES_AT_ONCE = 200
+const PULSE_MS = 4_000
+const TOKENS = 60_000
+const OPEN_MS_MAX = 20_000
 const ORDERS = 140
 const ORDERS_PER_SECOND = 14
 const STRANGER = '127.0.0.2'
 const WALLET = `0x${'0'.repeat(62)}0b` as const
+
+const at = process.argv.indexOf('--database')
+const databaseUrl = at < 0 ? undefined : process.argv[at + 1]
 
 const exchange = await openExchange({
   outputCharsMax: 100_000_000,
@@ -32,6 +38,7 @@ const exchange = await openExchange({
     SIBYL_LIMITS: 'true',
     SIBYL_REQUEST_DEADLINE_MS: '10000',
     SIBYL_STREAM_CONNECTIONS_PER_IP: '1000',
+    ...(databaseUrl === undefined ? {} : { SIBYL_DATABASE_URL: databaseUrl }),
   },
 })
 
@@ -52,35 +59,40 @@ let flooding = true
 let frames = 0
 const answers: Record<string, number> = {}
 
-/** Sends until the end; where it is closed it comes back. */
-function flood(): void {
+const sockets = new Set<WebSocket>()
+
+/** Opens a socket that pulses with the others; where it is closed it comes back. */
+function stranger(): void {
   const socket = new WebSocket(`${exchange.url.replace('http', 'ws')}/api/v1/stream`, {
     localAddress: STRANGER,
   })
-  const send = (): void => {
-    if (socket.readyState !== WebSocket.OPEN || !flooding) return
-    frames++
-    socket.send(JSON.stringify({ op: 'auth', id: frames, token: tokens[frames % TOKENS] }))
-  }
-  let timer: NodeJS.Timeout | undefined
-  socket.on('open', () => {
-    timer = setInterval(send, 1_000 / FRAMES_PER_SOCKET_AND_SECOND)
-  })
+  socket.on('open', () => sockets.add(socket))
   socket.on('message', (data) => {
     const { code } = JSON.parse(String(data)) as { code?: string }
     if (code !== undefined) answers[code] = (answers[code] ?? 0) + 1
   })
   socket.on('error', () => {})
   socket.on('close', () => {
-    clearInterval(timer)
-    if (flooding) setTimeout(flood, 1_000)
+    sockets.delete(socket)
+    if (flooding) setTimeout(stranger, 1_000)
   })
+}
+
+function pulse(): void {
+  if (!flooding) return
+  for (const socket of sockets) {
+    for (let frame = 0; frame < FRAMES_AT_ONCE; frame++) {
+      frames++
+      socket.send(JSON.stringify({ op: 'auth', id: frames, token: tokens[frames % TOKENS] }))
+    }
+  }
+  setTimeout(pulse, PULSE_MS)
 }
 
 try {
   const [chain] = (await read<Config>('/api/v1/config')).chains
   if (chain === undefined) throw new Error('the exchange has no chain')
-  const verifyingContract = toAddress(chain.contracts.settlement)
+  const verifyingContract = chain.contracts.settlement.toLowerCase() as Address
   const markets = (await read<Markets>('/api/v1/markets')).markets.map(({ id }) => id)
   const key = await registerApiKey({ url: exchange.url }, WALLET)
   const tokenKey = tokenKeyOf(key.id, key.privateKey)
@@ -96,9 +108,13 @@ try {
     }),
   )
   progress('strangers come')
-  for (let socket = 0; socket < SOCKETS; socket++) flood()
-  while (frames < SOCKETS) await new Promise((resolve) => setTimeout(resolve, 50))
+  for (let socket = 0; socket < SOCKETS; socket++) stranger()
+  const openBy = performance.now() + OPEN_MS_MAX
+  while (sockets.size < SOCKETS && performance.now() < openBy) {
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
   const driver = await openDriver(exchange.url, 8)
+  pulse()
   const latencies = new Histogram()
   const failures: Record<string, number> = {}
   let failed = 0

@@ -70,6 +70,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'loadtest/dying-part.ts',
       about: 'orders while the thread of prices dies again and again: none may fail',
     },
+    'own-write': {
+      file: 'loadtest/own-write.ts',
+      about: 'two fronts: reads of the book right after placing, each of which must show the order',
+    },
     gas: {
       file: 'test/contracts/support/gas-run.ts',
       about: 'the gas of every operation, as tables for contracts/README.md',

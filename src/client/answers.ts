@@ -15,14 +15,17 @@ export type PlacedOrder = {
   readonly timestamp: number
   /** There when the same signed order had been accepted before; this is the first answer again. */
   readonly duplicate?: true
-}
+} & SeenFrom
+
+/** A read of that market with this `seq` as `minSeq` sees what was done; the client sends it by itself. */
+export type SeenFrom = { readonly marketId?: string; readonly seq?: number }
 
 export type CancelledOrder = {
   readonly status: 'cancelled'
   readonly orderHash: string
   /** What is matched and not settled, if anything is: it may still settle, and never comes back. */
   readonly pendingSize?: number
-}
+} & SeenFrom
 
 export type CancelledOrders = {
   readonly status: 'cancelled'
@@ -30,7 +33,7 @@ export type CancelledOrders = {
   readonly count: number
   /** Those of them that have fills which are not settled. */
   readonly pending?: readonly { readonly orderHash: string; readonly pendingSize: number }[]
-}
+} & SeenFrom
 
 export type ValidatedOrder = {
   readonly valid: boolean

@@ -1,6 +1,7 @@
 /**
  * The SDK's client: signs orders for the exchange behind a URL, sends them, and reads what it
- * shows. It keeps no state but the exchange's configuration, and no key: the signer is the caller's.
+ * shows. It keeps the exchange's configuration and how far the markets were
+ * that it wrote to, and no key: the signer is the caller's.
  */
 
 import { type Address, parseAddress } from '#domain/ids.ts'
@@ -29,6 +30,7 @@ import {
 } from './prices.ts'
 import { createRelayer, type Relayer } from './relayer.ts'
 import { type ClientResolution, createResolution } from './resolution.ts'
+import { createSeenSeqs } from './seen-seqs.ts'
 import { SibylError } from './sibyl-error.ts'
 import { type OrderSigner, signerAddress, signOrder } from './sign-order.ts'
 import { createStream } from './stream.ts'
@@ -222,8 +224,27 @@ export function createClient(options: ClientOptions): Client {
     return permitSignature === undefined ? signed : { ...signed, permitSignature }
   }
 
-  function submit(body: OrderSubmission, call?: CallOptions): Promise<PlacedOrder> {
-    return send<PlacedOrder>({ method: 'POST', path: '/api/v1/orders', body }, call)
+  const seen = createSeenSeqs()
+
+  /** A read that sees what this client has written to the market, whichever front answers. */
+  async function readSeen<T>(
+    asked: { marketId: string; path: string; query: Readonly<Record<string, string | undefined>> },
+    call: CallOptions | undefined,
+  ): Promise<T> {
+    const { marketId, path } = asked
+    const query = { ...asked.query, minSeq: seen.minSeqOf(marketId) }
+    try {
+      return await send<T>({ method: 'GET', path, query }, call)
+    } catch (error) {
+      // What no front reaches is of an exchange that has begun anew.
+      if (error instanceof SibylError && error.code === 'SEQ_NOT_REACHED') seen.forget(marketId)
+      throw error
+    }
+  }
+
+  async function submit(body: OrderSubmission, call?: CallOptions): Promise<PlacedOrder> {
+    const path = '/api/v1/orders'
+    return seen.wrote(await send<PlacedOrder>({ method: 'POST', path, body }, call))
   }
 
   /** One request; what the exchange was too busy for is sent once more by the caller. */
@@ -240,7 +261,7 @@ export function createClient(options: ClientOptions): Client {
           const message = `${path}: ${results.length} results for ${orders.length} orders`
           return failure(submission, 'UNEXPECTED_ANSWER', message)
         }
-        if (!('code' in result)) return { ok: true, placed: result, submission }
+        if (!('code' in result)) return { ok: true, placed: seen.wrote(result), submission }
         return failure(submission, result.code, result.error, result.field)
       })
     } catch (error) {
@@ -331,17 +352,16 @@ export function createClient(options: ClientOptions): Client {
       },
       validate: (body, call) =>
         send({ method: 'POST', path: '/api/v1/orders/validate', body }, call),
-      cancel: ({ orderHash, marketId, side }, call) =>
-        send(
-          {
-            method: 'DELETE',
-            path: `/api/v1/orders/${encodeURIComponent(orderHash)}`,
-            query: { marketId, side },
-          },
-          call,
-        ),
-      cancelAll: ({ market } = {}, call) =>
-        send({ method: 'DELETE', path: '/api/v1/orders', query: { market } }, call),
+      async cancel({ orderHash, marketId, side }, call) {
+        const path = `/api/v1/orders/${encodeURIComponent(orderHash)}`
+        const query = { marketId, side }
+        return seen.wrote(await send<CancelledOrder>({ method: 'DELETE', path, query }, call))
+      },
+      async cancelAll({ market } = {}, call) {
+        const path = '/api/v1/orders'
+        const query = { market }
+        return seen.wrote(await send<CancelledOrders>({ method: 'DELETE', path, query }, call))
+      },
       async list(filter = {}, call) {
         const query = { trader: trader(filter.trader), market: filter.market }
         const path = '/api/v1/orders'
@@ -370,12 +390,12 @@ export function createClient(options: ClientOptions): Client {
     },
     async orderbook(marketId, outcome, call) {
       const path = `/api/v1/orderbook/${encodeURIComponent(marketId)}`
-      const book = await send<OrderbookJson>({ method: 'GET', path, query: { outcome } }, call)
+      const book = await readSeen<OrderbookJson>({ marketId, path, query: { outcome } }, call)
       return { ...book, bids: book.bids.map(exactLevel), asks: book.asks.map(exactLevel) }
     },
     async trades(marketId, call) {
       const path = `/api/v1/trades/${encodeURIComponent(marketId)}`
-      const { trades } = await send<{ trades: Trade[] }>({ method: 'GET', path }, call)
+      const { trades } = await readSeen<{ trades: Trade[] }>({ marketId, path, query: {} }, call)
       return trades
     },
     async funds({ address, chainId } = {}, call) {

@@ -99,6 +99,11 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
     sentence: 'the outcome is unknown: send the same request again, it is safe',
     retryAfterSec: 1,
   },
+  SEQ_NOT_REACHED: {
+    status: 503,
+    sentence: 'what was asked from has not heard of minSeq yet, try again shortly',
+    retryAfterSec: 1,
+  },
   SETTLEMENT_BEHIND: {
     status: 503,
     sentence: 'settlement is behind: only cancels are taken for now',

@@ -10,7 +10,7 @@ import type {
   PendingOfOrder,
 } from '#actors/market/state.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
-import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash, Sequence } from '#domain/ids.ts'
 import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { byAge, type Side, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -85,6 +85,8 @@ export function makeGateway(
   threads: readonly MarketRef[],
   threadOf: (marketId: MarketId) => number,
   clock: Pick<Clock, 'nowMs'>,
+  /** How far this front has heard of a market: an answer comes after the events that it follows from. */
+  seqOf: (marketId: MarketId) => Sequence | undefined = () => undefined,
 ): MarketGateway {
   const refOf = (marketId: MarketId): MarketRef => {
     const ref = threads[threadOf(marketId)]
@@ -110,7 +112,9 @@ export function makeGateway(
       : ref.ask(type, message, leftMs(context)))
     if (isUnanswered(answer)) return writeFailure(answer)
     if (stages !== undefined) stages.answerSentAtMs = ref.heardSentAtMs
-    return answer
+    const seq = isRejection(answer) ? undefined : seqOf(marketId)
+    // A reader whose market is at this `seq` or beyond sees what was done.
+    return seq === undefined ? answer : Object.assign(answer, { marketId, seq })
   }
 
   /** Cancels step by step what the trader has in a market; answers what went wrong. */

@@ -4,8 +4,9 @@
  * are not covered any more.
  */
 
-import { accounts, newAccounts } from '#actors/accounts/accounts.ts'
+import { accounts } from '#actors/accounts/accounts.ts'
 import type { AccountsFollowerProtocol } from '#actors/accounts/followers.ts'
+import { newAccounts } from '#actors/accounts/new-accounts.ts'
 import type {
   AccountsEvent,
   AccountsProtocol,

@@ -31,6 +31,7 @@ import { shareReads } from '#http/shared-reads.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import { makeMarketFinder } from '#live/market-finder.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
+import type { SeqWaiters } from '#live/seq-waiters.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Queries, Query } from '#store/reads/queries.ts'
 import { askWrite, type ClerkRef } from '#store/writes/writes.ts'
@@ -42,12 +43,13 @@ const LISTS_KEPT_MAX = 20
 export function readRoutes(ports: {
   readonly settings: Settings
   readonly board: MarketBoard
+  readonly waiters: SeqWaiters
   readonly gateway: MarketGateway
   readonly query: Query
   readonly store: ClerkRef
   readonly clock: Clock
 }): Route[] {
-  const { settings, board, gateway, query, store, clock } = ports
+  const { settings, board, waiters, gateway, query, store, clock } = ports
   const cache = makeReadCache({
     keepMs: settings.front.readCacheMs,
     entriesMax: READS_KEPT_MAX,
@@ -69,6 +71,7 @@ export function readRoutes(ports: {
   })
   const trades: TradeSources = {
     board,
+    waiters,
     storedTrades: (marketId, limit, before) => query('recentTrades', { marketId, limit, before }),
   }
   const positions: PositionSources = {
@@ -103,7 +106,7 @@ export function readRoutes(ports: {
           }
         : {}),
     }),
-    getMarket(find),
+    getMarket(find, waiters),
     listTrades(trades),
     listActivity(trades),
     marketStats({

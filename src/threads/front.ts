@@ -22,6 +22,7 @@ import { makeRelayService } from '#api/relayer/relay-service.ts'
 import { config } from '#api/service/config.ts'
 import { contractsOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { accountsThreadOf, threadOfMarket } from '#config/topology.ts'
+import type { MarketId } from '#domain/ids.ts'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { makeAuthenticator } from '#http/auth.ts'
 import { makeLimiter } from '#http/limits.ts'
@@ -36,6 +37,7 @@ import { makeFundsGateway } from '#live/funds-gateway.ts'
 import { makeBoard } from '#live/market-board.ts'
 import { makeGateway } from '#live/market-gateway.ts'
 import { makePriceBoard } from '#live/price-board.ts'
+import { makeSeqWaiters } from '#live/seq-waiters.ts'
 import { hasClockJumped, systemClock } from '#runtime/clock.ts'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
 import type { RemoteHome, ThreadParts } from '#runtime/thread.ts'
@@ -79,11 +81,18 @@ export function frontThread(data: ThreadData): ThreadParts {
   const board = makeBoard(
     { isWhole: () => links.isWhole(), isCurrent: () => links.missing() === 0 },
     {
-      followed: (shown, event) => hub?.followed(shown, event),
-      loaded: (shown, missed) => hub?.loaded(shown, missed),
+      followed(shown, event) {
+        hub?.followed(shown, event)
+        waiters.advanced(shown)
+      },
+      loaded(shown, missed) {
+        hub?.loaded(shown, missed)
+        waiters.advanced(shown)
+      },
       forgotten: (marketId) => hub?.forgotten(marketId),
     },
   )
+  const waiters = makeSeqWaiters(() => board, systemClock)
   const sse = makeSseHub(settings.sse, systemClock)
   /** The assets that have prices here; none without providers. */
   const assets = settings.feeds.live ? settings.feeds.assets : []
@@ -113,7 +122,9 @@ export function frontThread(data: ThreadData): ThreadParts {
   function routes({ query, verifier, recoverSigner }: FrontPools): Route[] {
     const { threads, store } = links
     const clock = systemClock
-    const gateway = makeGateway(threads, (marketId) => threadOfMarket(marketId, topology), clock)
+    const threadOf = (marketId: MarketId) => threadOfMarket(marketId, topology)
+    const seqOf = (marketId: MarketId) => board.markets.get(marketId)?.seq
+    const gateway = makeGateway(threads, threadOf, clock, seqOf)
     const funds =
       links.accounts.length === 0
         ? undefined
@@ -167,9 +178,9 @@ export function frontThread(data: ThreadData): ThreadParts {
       cancelOrders({ board, gateway }),
       registerApiKey(keys, clock.nowMs, settings.service.name),
       revokeApiKey(keys, authenticator, settings.service.name),
-      orderbook(board),
+      orderbook({ board, waiters }),
       userFunds(funds, chainIds),
-      ...readRoutes({ settings, board, gateway, query, store, clock }),
+      ...readRoutes({ settings, board, waiters, gateway, query, store, clock }),
       resolution({
         board,
         chainMarket: (marketId) => query('chainMarketById', { marketId }),

@@ -78,7 +78,10 @@ test('while a market thread is away, a market that is not here may exist', async
     if (current) assert.ok(!isRejection(check) && check.errors[0]?.rejected === code)
     else assert.equal(codeOf(check), code)
     const path = { marketId: unknown.order.marketId }
-    const answer = await orderbook(board).handle({ path, query: {} } as never)
+    const answer = await orderbook({ board, waiters: { until: () => undefined } }).handle({
+      path,
+      query: {},
+    } as never)
     assert.equal(codeOf(answer), current ? undefined : 'OVERLOADED')
   }
 })

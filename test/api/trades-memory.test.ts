@@ -57,6 +57,7 @@ function fixture() {
   let stored: ShownTrade[] = []
   let asked = 0
   const { handle } = listTrades({
+    waiters: { until: () => undefined },
     board,
     storedTrades: async (_marketId, limit) => {
       asked++

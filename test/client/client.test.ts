@@ -335,3 +335,36 @@ test('what needs a signer says so, and a domain of the caller is not asked for',
     ['/api/v1/orders'],
   )
 })
+
+test('reads of a market name the seq of what was last written to it, and no other market does', async (t) => {
+  const book = { marketId: MARKET, bids: [], asks: [], lastUpdate: 0, seq: 9 }
+  const cancelled = { status: 'cancelled', orderHash: HASH, marketId: MARKET, seq: 9 }
+  const late = { status: 503, body: { error: 'not yet', code: 'SEQ_NOT_REACHED' } }
+  const { client, heard } = await scripted(
+    t,
+    [
+      { body: book },
+      { body: { ...ACCEPTED, marketId: MARKET, seq: 12 } },
+      { body: cancelled },
+      { body: book },
+      { body: { trades: [] } },
+      { body: book },
+      late,
+      { body: book },
+    ],
+    { retries: 0 },
+  )
+  const other = `0x${'ef'.repeat(32)}`
+  await client.orderbook(MARKET)
+  await client.orders.submit(await signedOrder(MARKET))
+  await client.orders.cancel({ orderHash: HASH, marketId: MARKET, side: 'buy' })
+  await client.orderbook(MARKET.toUpperCase().replace('0X', '0x'), 'YES')
+  await client.trades(MARKET)
+  await client.orderbook(other)
+  await assert.rejects(client.orderbook(MARKET), { code: 'SEQ_NOT_REACHED' })
+  await client.orderbook(MARKET)
+  assert.deepEqual(
+    heard.filter(({ method }) => method === 'GET').map(({ path }) => path.split('?')[1] ?? ''),
+    ['', 'outcome=YES&minSeq=12', 'minSeq=12', '', 'minSeq=12', ''],
+  )
+})

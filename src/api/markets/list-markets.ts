@@ -15,8 +15,9 @@ import { type AnswerRoute, route } from '#http/route.ts'
 import { flag, oneOf, safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { FoundMarket, MarketFinder, StoredMarket } from '#live/market-finder.ts'
+import type { SeqWaiters } from '#live/seq-waiters.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
-import { marketIdParam } from '../orders/order-shapes.ts'
+import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
 
 const MarketShape = Type.Object(
   {
@@ -286,7 +287,7 @@ const OneMarketShape = Type.Object(
   { title: 'OneMarket' },
 )
 
-export function getMarket(find: MarketFinder): AnswerRoute {
+export function getMarket(find: MarketFinder, waiters: Pick<SeqWaiters, 'until'>): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/markets/{marketId}',
@@ -297,8 +298,9 @@ export function getMarket(find: MarketFinder): AnswerRoute {
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
+    query: Type.Object({ minSeq: minSeqParam() }, { additionalProperties: false }),
     responses: { 200: OneMarketShape },
-    errors: ['MARKET_NOT_FOUND'],
+    errors: ['MARKET_NOT_FOUND', 'SEQ_NOT_REACHED'],
     examples: {
       responses: {
         200: {
@@ -315,7 +317,10 @@ export function getMarket(find: MarketFinder): AnswerRoute {
         },
       },
     },
-    async handle({ path: { marketId } }) {
+    async handle(request) {
+      const { marketId } = request.path
+      const late = await waiters.until(marketId, request.query.minSeq, request)
+      if (late !== undefined) return late
       const found = await find(marketId)
       if (isRejection(found)) return found
       const books = found.shown?.books

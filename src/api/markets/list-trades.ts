@@ -8,6 +8,7 @@ import type { MarketId } from '#domain/ids.ts'
 import { ACTIVITY_LISTED_MAX, TRADES_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { pageWeight } from '#http/page-place.ts'
+import type { RequestContext } from '#http/request-context.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
 import {
@@ -17,8 +18,9 @@ import {
   type MarketBoard,
   type ShownTrade,
 } from '#live/market-board.ts'
+import type { SeqWaiters } from '#live/seq-waiters.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
-import { marketIdParam } from '../orders/order-shapes.ts'
+import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
 import {
   ActivityShape,
   beforeTradeParam,
@@ -32,6 +34,7 @@ import {
 
 export type TradeSources = {
   readonly board: MarketBoard
+  readonly waiters: Pick<SeqWaiters, 'until'>
   /** Trades that the database holds, the newest first; all, or those before one. */
   readonly storedTrades: (
     marketId: MarketId,
@@ -49,6 +52,7 @@ function pageQuery(most: number) {
         safeInteger({ min: 1, description: `How many; ${most} unless said, and at most` }),
       ),
       before: Type.Optional(beforeTradeParam()),
+      minSeq: minSeqParam(),
     },
     closed,
   )
@@ -56,11 +60,17 @@ function pageQuery(most: number) {
 
 /** One page, and the place to go on from. */
 async function page(
-  { board, storedTrades }: TradeSources,
-  marketId: MarketId,
-  query: { limit?: number; before?: string },
+  { board, storedTrades, waiters }: TradeSources,
+  request: RequestContext & {
+    readonly path: { readonly marketId: MarketId }
+    readonly query: { limit?: number; before?: string; minSeq?: number }
+  },
   most: number,
 ): Promise<{ trades: ShownTrade[]; next: string | null } | Rejection> {
+  const { query } = request
+  const { marketId } = request.path
+  const late = await waiters.until(marketId, query.minSeq, request)
+  if (late !== undefined) return late
   const before = placeBefore(marketId, query.before)
   if (isRejection(before)) return before
   const limit = Math.min(query.limit ?? most, most)
@@ -105,8 +115,10 @@ export function listTrades(ports: TradeSources): AnswerRoute {
         },
       },
     },
-    async handle({ path: { marketId }, query }) {
-      const found = await page(ports, marketId, query, TRADES_LISTED_MAX)
+    errors: ['SEQ_NOT_REACHED'],
+    async handle(request) {
+      const { marketId } = request.path
+      const found = await page(ports, request, TRADES_LISTED_MAX)
       if (isRejection(found)) return found
       const trades = found.trades.map(tradeBody)
       const body = { marketId, trades, count: trades.length, nextBefore: found.next }
@@ -153,8 +165,10 @@ export function listActivity(ports: TradeSources): AnswerRoute {
         },
       },
     },
-    async handle({ path: { marketId }, query }) {
-      const found = await page(ports, marketId, query, ACTIVITY_LISTED_MAX)
+    errors: ['SEQ_NOT_REACHED'],
+    async handle(request) {
+      const { marketId } = request.path
+      const found = await page(ports, request, ACTIVITY_LISTED_MAX)
       if (isRejection(found)) return found
       const activity = found.trades.map((trade) => ({
         ...tradeBody(trade),

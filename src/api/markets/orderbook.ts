@@ -1,11 +1,13 @@
 /** `GET /api/v1/orderbook/{marketId}`: the levels of a book, from the front's own memory. */
 
 import Type from 'typebox'
+import type { MarketId } from '#domain/ids.ts'
 import { reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { emptyOrderbookJson, type MarketBoard, orderbookJson } from '#live/market-board.ts'
+import type { SeqWaiters } from '#live/seq-waiters.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
-import { marketIdParam } from '../orders/order-shapes.ts'
+import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
 import { OUTCOME_OF, outcomeParam } from './outcome-param.ts'
 
 const Level = Type.Object(
@@ -16,7 +18,11 @@ const Level = Type.Object(
   { title: 'Level' },
 )
 
-export function orderbook(board: MarketBoard): AnswerRoute {
+export function orderbook(ports: {
+  readonly board: MarketBoard
+  readonly waiters: Pick<SeqWaiters, 'until'>
+}): AnswerRoute {
+  const { board, waiters } = ports
   return route({
     method: 'GET',
     path: '/api/v1/orderbook/{marketId}',
@@ -31,7 +37,7 @@ export function orderbook(board: MarketBoard): AnswerRoute {
       'An unknown market has an empty book.',
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     query: Type.Object(
-      { outcome: Type.Optional(outcomeParam('Both unless said')) },
+      { outcome: Type.Optional(outcomeParam('Both unless said')), minSeq: minSeqParam() },
       { additionalProperties: false },
     ),
     responses: {
@@ -58,16 +64,27 @@ export function orderbook(board: MarketBoard): AnswerRoute {
         },
       },
     },
-    handle({ path, query }) {
-      const shown = board.markets.get(path.marketId)
-      if (shown === undefined) {
-        if (!board.isCurrent()) return reject('OVERLOADED')
-        return { status: 200, raw: emptyOrderbookJson(path.marketId) }
-      }
-      const outcome = query.outcome === undefined ? undefined : OUTCOME_OF[query.outcome]
-      const raw = orderbookJson(shown, outcome)
-      // The book follows from the market's sequence, so that is its version.
-      return { status: 200, raw, headers: { etag: `W/"${shown.seq}-${query.outcome ?? ''}"` } }
+    errors: ['SEQ_NOT_REACHED'],
+    handle(request) {
+      const { path, query } = request
+      const late = waiters.until(path.marketId, query.minSeq, request)
+      if (late !== undefined) return late.then((rejection) => rejection ?? answer(path, query))
+      return answer(path, query)
     },
   })
+
+  function answer(
+    path: { readonly marketId: MarketId },
+    query: { readonly outcome?: keyof typeof OUTCOME_OF },
+  ) {
+    const shown = board.markets.get(path.marketId)
+    if (shown === undefined) {
+      if (!board.isCurrent()) return reject('OVERLOADED')
+      return { status: 200, raw: emptyOrderbookJson(path.marketId) }
+    }
+    const outcome = query.outcome === undefined ? undefined : OUTCOME_OF[query.outcome]
+    const raw = orderbookJson(shown, outcome)
+    // The book follows from the market's sequence, so that is its version.
+    return { status: 200, raw, headers: { etag: `W/"${shown.seq}-${query.outcome ?? ''}"` } }
+  }
 }

@@ -6,7 +6,7 @@ import { isRejection } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { ORDER_HASH } from './order-examples.ts'
-import { marketIdParam, orderHashParam, pendingSize, sideName } from './order-shapes.ts'
+import { marketIdParam, orderHashParam, pendingSize, seenFrom, sideName } from './order-shapes.ts'
 
 export function cancelOrder(gateway: MarketGateway): AnswerRoute {
   return route({
@@ -32,6 +32,7 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
         status: Type.Literal('cancelled'),
         orderHash: Type.String(),
         pendingSize: Type.Optional(pendingSize()),
+        ...seenFrom,
       }),
     },
     errors: [

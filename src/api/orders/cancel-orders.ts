@@ -8,7 +8,7 @@ import { address } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { ORDER_HASH } from './order-examples.ts'
-import { marketIdParam, pendingSize } from './order-shapes.ts'
+import { marketIdParam, pendingSize, seenFrom } from './order-shapes.ts'
 
 export function cancelOrders(ports: {
   readonly board: MarketBoard
@@ -45,6 +45,7 @@ export function cancelOrders(ports: {
             description: 'Those of them that have fills which are not settled',
           }),
         ),
+        ...seenFrom,
       }),
     },
     errors: ['NOT_ORDER_OWNER', 'MARKET_NOT_FOUND', 'OVERLOADED', 'OUTCOME_UNKNOWN'],
@@ -69,8 +70,11 @@ export function cancelOrders(ports: {
       const cancelled = await ports.gateway.cancelAll(trader, market, request)
       if (isRejection(cancelled)) return cancelled
       const { pending, ...rest } = cancelled
-      const body = { status: 'cancelled' as const, ...rest }
-      return { status: 200, body: pending.length === 0 ? body : { ...body, pending } }
+      // Several markets have several sequences.
+      const seq = market === undefined ? undefined : board.markets.get(market)?.seq
+      const seen = market === undefined || seq === undefined ? {} : { marketId: market, seq }
+      const open = pending.length === 0 ? {} : { pending }
+      return { status: 200, body: { status: 'cancelled' as const, ...rest, ...open, ...seen } }
     },
   })
 }

@@ -10,7 +10,13 @@ import { address, safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { OPEN_ORDERS_EXAMPLE } from './order-examples.ts'
-import { marketIdParam, OpenOrders, openOrdersBody, readOrderPlace } from './order-shapes.ts'
+import {
+  marketIdParam,
+  minSeqParam,
+  OpenOrders,
+  openOrdersBody,
+  readOrderPlace,
+} from './order-shapes.ts'
 
 type Ports = { readonly board: MarketBoard; readonly gateway: MarketGateway }
 
@@ -65,6 +71,7 @@ export function listOrders(ports: Ports): AnswerRoute {
       {
         trader: address({ description: 'Whose orders' }),
         market: Type.Optional(marketIdParam()),
+        minSeq: minSeqParam(),
         ...page,
       },
       { additionalProperties: false },
@@ -72,7 +79,8 @@ export function listOrders(ports: Ports): AnswerRoute {
     responses,
     examples,
     handle(request) {
-      const { trader, market, ...which } = request.query
+      // The market itself is asked, which has done whatever was answered: there is nothing to wait for.
+      const { trader, market, minSeq: _, ...which } = request.query
       const asked = market === undefined ? { trader } : { trader, marketId: market }
       return answerPage(ports, asked, which, request)
     },

@@ -85,6 +85,14 @@ export function permitOf(
   return { ...permit, v, r: permit.r.toLowerCase(), s: permit.s.toLowerCase() }
 }
 
+/** What an answer of a write says for the reads that follow it. */
+export const seenFrom = {
+  marketId: Type.Optional(Type.String({ description: 'The market that `seq` is of' })),
+  seq: Type.Optional(
+    Type.Integer({ description: 'A read with it as `minSeq` sees what was done, on any front' }),
+  ),
+}
+
 export const AcceptedOrder = Type.Object(
   {
     orderHash: Type.String({ description: 'The EIP-712 digest that was signed' }),
@@ -94,6 +102,7 @@ export const AcceptedOrder = Type.Object(
     duplicate: Type.Optional(
       Type.Literal(true, { description: 'The same order had been accepted' }),
     ),
+    ...seenFrom,
   },
   { title: 'AcceptedOrder' },
 )
@@ -187,3 +196,15 @@ export function orderCursor({ placedAtMs, orderHash }: OpenOrderPlace): string {
 export const sideName = () => oneOf(['buy', 'sell'], { description: 'The side of the order' })
 export const orderHashParam = () => bytes32<OrderHash>({ description: 'The order hash' })
 export const marketIdParam = () => bytes32<MarketId>({ description: 'The market id' })
+
+/** The `seq` that a read has to have reached. */
+export function minSeqParam() {
+  return Type.Optional(
+    safeInteger({
+      min: 0,
+      description:
+        'A `seq` of this market, of the answer to a write: it is waited for, at most two seconds; ' +
+        'then 503 `SEQ_NOT_REACHED`',
+    }),
+  )
+}

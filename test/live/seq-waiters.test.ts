@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { MarketId } from '#domain/ids.ts'
+import type { MarketBoard, ShownMarket } from '#live/market-board.ts'
+import { makeSeqWaiters } from '#live/seq-waiters.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
+
+const id = `0x${'a'.repeat(64)}` as MarketId
+
+function waitersAt(seq: number) {
+  const shown = { market: { id }, seq } as unknown as ShownMarket
+  const board = { markets: new Map([[id, shown]]) } as unknown as MarketBoard
+  const clock = simulatedClock(0)
+  const waiters = makeSeqWaiters(() => board, clock)
+  const advance = (to: number) => {
+    shown.seq = to
+    waiters.advanced(shown)
+  }
+  return { waiters, advance, clock }
+}
+
+test('a read that needs nothing more than is there waits for nothing', () => {
+  const { waiters } = waitersAt(5)
+  assert.equal(waiters.until(id, undefined, { deadlineAtMs: 10_000 }), undefined)
+  assert.equal(waiters.until(id, 5, { deadlineAtMs: 10_000 }), undefined)
+})
+
+test('a read waits until the front has heard of its seq', async () => {
+  const { waiters, advance } = waitersAt(5)
+  let ended = false
+  const waiting = waiters.until(id, 7, { deadlineAtMs: 10_000 })
+  const told = waiting?.then((rejection) => {
+    ended = true
+    return rejection
+  })
+  advance(6)
+  await null
+  assert.equal(ended, false)
+  advance(7)
+  assert.equal(await told, undefined)
+})
+
+test('what does not come in time is refused, before the deadline of the request', async () => {
+  for (const deadlineAtMs of [1_000, 60_000]) {
+    const { waiters, clock, advance } = waitersAt(5)
+    const waiting = waiters.until(id, 6, { deadlineAtMs })
+    clock.advance(Math.min(2_000, deadlineAtMs - 50))
+    assert.deepEqual(await waiting, { rejected: 'SEQ_NOT_REACHED' })
+    advance(6)
+  }
+})
+
+test('a market that is not known may still come', async () => {
+  const { waiters, clock } = waitersAt(5)
+  const other = `0x${'b'.repeat(64)}` as MarketId
+  const waiting = waiters.until(other, 1, { deadlineAtMs: 60_000 })
+  waiters.advanced({ market: { id: other }, seq: 1 } as unknown as ShownMarket)
+  assert.equal(await waiting, undefined)
+  clock.advance(5_000)
+})
+
+test('only so many wait at once', async () => {
+  const { waiters, advance } = waitersAt(0)
+  const waiting = Array.from({ length: 1_001 }, () =>
+    waiters.until(id, 1, { deadlineAtMs: 60_000 }),
+  )
+  assert.deepEqual(await waiting.at(-1), { rejected: 'SEQ_NOT_REACHED' })
+  advance(1)
+  assert.equal(await waiting[0], undefined)
+})
