@@ -98,7 +98,7 @@ export const READS_KEPT_MAX = 10_000
 export const READS_KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 /** Orders of a closed market that one transaction of the database ends. */
-export const ORDERS_ENDED_MAX = 500
+export const ORDERS_ENDED_MAX = 250
 
 /** Rows the projector writes in one database transaction. */
 export const PROJECTION_ROWS_MAX = 2_000

@@ -123,6 +123,9 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
     get said() {
       return said
     },
+    get nowMs() {
+      return nowMs
+    },
     recover: (partition = 0) => recover(thread, partition),
     /** All the housekeeping there is; answers how many steps it took. */
     async keepHouse(): Promise<number> {

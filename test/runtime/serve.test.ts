@@ -93,6 +93,20 @@ test('a batch is committed, then said, then answered, in the order of arrival', 
   ])
 })
 
+test('a batch that has said enough is over, and the rest of it comes next, in order', async () => {
+  const observed: number[] = []
+  const { ask, story } = served({
+    eventsMax: 2,
+    observe: (batch) => void observed.push(batch.length),
+  })
+  const amounts = [1, 2, 3, 4, 5]
+  const answers = await Promise.all(amounts.map((amount) => ask('Add', { amount })))
+  assert.deepEqual(answers, [1, 3, 6, 10, 15].map((total) => ({ total })))
+  const commits = story.filter((each) => 'committed' in (each as object))
+  assert.deepEqual(commits, [{ committed: 2 }, { committed: 2 }, { committed: 1 }])
+  assert.deepEqual(observed, [2, 2, 1])
+})
+
 test('commands that come during a commit share the next one', async () => {
   let release: () => void = () => {}
   const commits: number[] = []
