@@ -10,12 +10,15 @@ import type { MarketEvent } from '#domain/market-event.ts'
 
 const HOUR_MS = 3_600_000
 
-type Count = { level: number; atMs: number }
+/** How often one who goes on cancelling becomes the last of all. */
+const MOVED_EVERY_MS = 60_000
+
+type Count = { level: number; atMs: number; readonly movedAtMs: number }
 
 export class CancelQuota {
   readonly #perHour: number
   readonly #tradersMax: number
-  /** The one who cancelled last is the last. */
+  /** The one who cancelled last is the last, to the minute. */
   readonly #counts = new Map<Address, Count>()
 
   constructor(perHour: number, tradersMax = QUOTA_TRADERS_MAX) {
@@ -28,16 +31,23 @@ export class CancelQuota {
     if (event.type !== 'OrderClosed' || event.reason !== 'cancelled') return
     if (event.remaining !== event.size) return
     const { trader } = event
-    const level = this.#level(trader, nowMs) + 1
+    const known = this.#counts.get(trader)
+    const level = this.#level(known, nowMs) + 1
+    if (known !== undefined && nowMs - known.movedAtMs < MOVED_EVERY_MS) {
+      known.level = level
+      known.atMs = nowMs
+      return
+    }
     this.#counts.delete(trader)
-    this.#counts.set(trader, { level, atMs: nowMs })
+    this.#counts.set(trader, { level, atMs: nowMs, movedAtMs: nowMs })
     if (this.#counts.size <= this.#tradersMax) return
     const [oldest] = this.#counts.keys()
     this.#counts.delete(oldest!)
   }
 
   isSpent(trader: Address, nowMs: number): boolean {
-    return this.#counts.has(trader) && this.#level(trader, nowMs) >= this.#perHour
+    const count = this.#counts.get(trader)
+    return count !== undefined && this.#level(count, nowMs) >= this.#perHour
   }
 
   get traders(): number {
@@ -45,8 +55,7 @@ export class CancelQuota {
   }
 
   /** It runs off evenly, a whole quota in an hour. */
-  #level(trader: Address, nowMs: number): number {
-    const count = this.#counts.get(trader)
+  #level(count: Count | undefined, nowMs: number): number {
     if (count === undefined) return 0
     const ranOff = (Math.max(0, nowMs - count.atMs) * this.#perHour) / HOUR_MS
     return Math.max(0, count.level - ranOff)

@@ -11,8 +11,9 @@ import type { ClosedTable } from './closed-table.ts'
 import type { RowHome } from './record.ts'
 import type { FileState } from './schema.ts'
 
-/** Rows that are in a run already and that one step removes from the table. */
-const REMOVED_ROWS = 512
+/** Rows that are in a run already and that one step removes from the table, and about how many orders. */
+const REMOVED_ROWS = 2_048
+const REMOVED_ORDERS = 8_192
 
 type KeeperPorts = {
   readonly table: ClosedTable
@@ -52,7 +53,7 @@ export class ClosedKeeper {
     const past = table.runs.past(nowSec)
     if (this.#job === undefined && past.length > 0) this.#replace(past, 0, undefined, false)
     if (this.#job === undefined) this.#begin(nowSec)
-    return removed === REMOVED_ROWS
+    return removed > 0
   }
 
   /** Whether another thread is at work for it. */
@@ -124,11 +125,11 @@ export class ClosedKeeper {
     const { table, transaction } = this.#ports
     let removed = 0
     transaction((state) => {
-      const step = table.removeSpilled(REMOVED_ROWS, state.closed)
+      const step = table.removeSpilled(REMOVED_ROWS, REMOVED_ORDERS, state.closed)
       removed = step.removed
       return { ...state, closed: step.closed }
     })
-    if (removed < REMOVED_ROWS) table.spilledGone()
+    if (removed === 0) table.spilledGone()
     return removed
   }
 }

@@ -112,7 +112,9 @@ export class ClosedTable {
       'SELECT id, forget_min_sec, length(payload) AS bytes FROM closed_orders ' +
         'WHERE id > ? ORDER BY id LIMIT ?',
     )
-    this.#oldest = db.prepare('SELECT id, crc FROM closed_orders WHERE id <= ? ORDER BY id LIMIT ?')
+    this.#oldest = db.prepare(
+      'SELECT id, crc, length(payload) AS bytes FROM closed_orders WHERE id <= ? ORDER BY id LIMIT ?',
+    )
     this.#deleteTo = db.prepare('DELETE FROM closed_orders WHERE id <= ?')
     let found = EMPTY
     const spilled = db.prepare('SELECT crc FROM closed_orders WHERE id <= ?').pluck()
@@ -272,13 +274,28 @@ export class ClosedTable {
   }
 
   /** Removes some of them, within the caller's transaction. */
-  removeSpilled(limit: number, closed: Tally): { removed: number; closed: Tally } {
-    const rows = this.#oldest.all(this.#spilledTo, limit) as { id: number; crc: number }[]
+  removeSpilled(
+    rowsMax: number,
+    ordersMax: number,
+    closed: Tally,
+  ): { removed: number; closed: Tally } {
+    const rows = this.#oldest.all(this.#spilledTo, rowsMax) as {
+      id: number
+      crc: number
+      bytes: number
+    }[]
     let rest = closed
-    for (const { crc } of rows) rest = minus(rest, crc)
-    const last = rows.at(-1)
-    if (last !== undefined) this.#deleteTo.run(last.id)
-    return { removed: rows.length, closed: rest }
+    let removed = 0
+    for (
+      let bytes = 0;
+      removed < rows.length && bytes < ordersMax * CLOSED_ORDER_BYTES;
+      removed++
+    ) {
+      rest = minus(rest, rows[removed]!.crc)
+      bytes += rows[removed]!.bytes
+    }
+    if (removed > 0) this.#deleteTo.run(rows[removed - 1]!.id)
+    return { removed, closed: rest }
   }
 
   spilledGone(): void {

@@ -66,10 +66,13 @@ test('no more traders are counted than there is room for', () => {
       size: 5,
       remaining: 5,
     }) as unknown as MarketEvent
-  for (const n of [1, 2, 3, 1, 4]) quota.note(cancelled(n), 1_000)
+  // A quota of one runs off within an hour; twice that is spent for longer.
+  for (const n of [1, 2, 3, 1, 2, 3]) quota.note(cancelled(n), 1_000)
+  quota.note(cancelled(1), 62_000)
+  for (let times = 0; times < 2; times++) quota.note(cancelled(4), 62_000)
   assert.equal(quota.traders, 3)
   assert.deepEqual(
-    [1, 2, 3, 4].map((n) => quota.isSpent(trader(n), 1_000)),
+    [1, 2, 3, 4].map((n) => quota.isSpent(trader(n), 62_000)),
     [true, false, true, true],
   )
 })
