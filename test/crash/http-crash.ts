@@ -221,7 +221,8 @@ export async function holdToAnswers(
       if (again.duplicate === true) report.unansweredButIn++
       life.answer = { matches: again.matches, timestamp: again.timestamp }
       const third = await client.orders.submit(submission)
-      assert.deepEqual(third, { ...again, duplicate: true })
+      // The same answer; only the market has gone on meanwhile.
+      assert.deepEqual({ ...third, seq: 0 }, { ...again, duplicate: true, seq: 0 })
     }
   })
 }

@@ -45,7 +45,7 @@ test('a write tells its stages when it is asked, and the metrics have them all',
 
   const placed = await write('/api/v1/orders', 'POST', await signedOrder(marketId), true)
   const order = (await placed.json()) as { orderHash: string; status: string }
-  assert.deepEqual(Object.keys(order).toSorted(), ['matches', 'orderHash', 'status', 'timestamp'])
+  assert.deepEqual(Object.keys(order).toSorted(), ['marketId', 'matches', 'orderHash', 'seq', 'status', 'timestamp'])
   const stages = stagesOf(placed)
   assert.deepEqual([...stages.keys()], STAGES)
   const { total = 0, ...parts } = Object.fromEntries(stages)
