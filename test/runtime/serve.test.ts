@@ -101,7 +101,10 @@ test('a batch that has said enough is over, and the rest of it comes next, in or
   })
   const amounts = [1, 2, 3, 4, 5]
   const answers = await Promise.all(amounts.map((amount) => ask('Add', { amount })))
-  assert.deepEqual(answers, [1, 3, 6, 10, 15].map((total) => ({ total })))
+  assert.deepEqual(
+    answers,
+    [1, 3, 6, 10, 15].map((total) => ({ total })),
+  )
   const commits = story.filter((each) => 'committed' in (each as object))
   assert.deepEqual(commits, [{ committed: 2 }, { committed: 2 }, { committed: 1 }])
   assert.deepEqual(observed, [2, 2, 1])

@@ -47,6 +47,7 @@ export function accountOf(state: AccountsState, chain: ChainAccounts, trader: Ad
     reading: false,
     changed: false,
     sales: 0,
+    namedAtMs: 0,
   }
   chain.accounts.set(trader, account)
   chain.watched.add(trader)
@@ -104,7 +105,8 @@ export function forget(account: Account): void {
   chain.toRead.delete(account)
 }
 
-function changed(state: AccountsState, account: Account): void {
+/** Its needs or its funds are others now. */
+export function changed(state: AccountsState, account: Account): void {
   if (account.changed) return
   account.changed = true
   state.changed.push(account)

@@ -20,7 +20,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Behaviour } from '#runtime/actor.ts'
 import { answerWaiting, askFor, expireWaiting, refuseWaiting, viewFor } from './asking.ts'
 import { auditAccounts } from './audit.ts'
-import { cover, isCovered } from './cover.ts'
+import { cover, coverAgain, isCovered } from './cover.ts'
 import { dropSome, fold, take } from './fold.ts'
 import {
   askAfterStep,
@@ -35,7 +35,13 @@ import {
   whyOf,
 } from './funds-reading.ts'
 import { expirePromises, releasePromise } from './promises.ts'
-import type { AccountsContext, AccountsEvent, AccountsProtocol, AccountsState } from './state.ts'
+import type {
+  Account,
+  AccountsContext,
+  AccountsEvent,
+  AccountsProtocol,
+  AccountsState,
+} from './state.ts'
 import { addTrade, markSettled } from './trades.ts'
 import { statusOf, viewOf } from './view.ts'
 
@@ -90,7 +96,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     if (state.caughtUpMs > 0) {
       for (const chain of state.chains.values()) {
         step(chain, state, context)
-        for (const account of chain.short) cover(state, account, context)
+        for (const account of chain.short) coverAgain(state, account, context)
       }
     }
     tellChanges(state, context)
@@ -167,7 +173,6 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
       if (account === undefined) continue
       answerWaiting(state, account, context)
       if (account.uses > 0 && isUnread(account)) chain.toRead.add(account)
-      context.emit({ type: 'FundsChanged', chainId, trader: owner })
     }
     readNext(chain, context)
     tellChanges(state, context)
@@ -275,13 +280,15 @@ function catchUp(state: AccountsState, partition: number, atMs: number): void {
 
 /** Orders that nobody had promised their need to, or whose funds have gone since. */
 function coverGrown(state: AccountsState, context: AccountsContext): void {
+  const doubtful = new Set<Account>()
   for (const order of state.grown) {
     if (order.need === 0n) continue
     const { account, holding } = order
     if (holding !== undefined && holding.held === undefined) account.chain.toRead.add(account)
-    else if (!isCovered(order)) cover(state, account, context)
+    else if (!isCovered(order)) doubtful.add(account)
   }
   state.grown.length = 0
+  for (const account of doubtful) cover(state, account, context)
 }
 
 function drop(state: AccountsState, context: AccountsContext): void {

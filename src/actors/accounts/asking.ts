@@ -2,6 +2,7 @@
 
 import { outcomeToken } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
+import { isPrice, isShares } from '#domain/money.ts'
 import { BUY } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Deferred } from '#runtime/actor.ts'
@@ -39,7 +40,8 @@ export function askFor(
   // What has been there is its market's to answer.
   const isKnown =
     state.orders.has(orderHash) || state.ended.has(orderHash) || state.endedBefore.has(orderHash)
-  if (isKnown) return GRANTED
+  // … and what cannot be an order is too.
+  if (isKnown || !isPrice(order.price) || !isShares(order.size)) return GRANTED
   const chain = state.chains.get(order.chainId)
   const closed = notHere(state, chain, order.trader, context.nowMs)
   if (chain === undefined || closed !== undefined) return refused(closed, context)

@@ -29,7 +29,13 @@ export function cover(state: AccountsState, account: Account, context: AccountsC
     return
   }
   chain.short.add(account)
+  account.namedAtMs = context.nowMs
   name(state, account, uncovered(account), context)
+}
+
+/** Names orders again that should have left and have not. */
+export function coverAgain(state: AccountsState, account: Account, context: AccountsContext): void {
+  if (context.nowMs - account.namedAtMs >= state.rules.nameAgainMs) cover(state, account, context)
 }
 
 /** Whether an order that has grown is covered; cheaper than to look at its whole account. */

@@ -5,16 +5,9 @@
 
 import { backoff } from '#domain/backoff.ts'
 import type { ChainFunds, FundsQuestion, FundsStep, FundsToken } from '#domain/funds.ts'
-import { forget, IDLE_TOKENS_MAX } from './account.ts'
+import { changed, forget, IDLE_TOKENS_MAX } from './account.ts'
 import { cover } from './cover.ts'
-import type {
-  Account,
-  AccountsContext,
-  AccountsState,
-  ChainAccounts,
-  Holding,
-  Sums,
-} from './state.ts'
+import type { Account, AccountsContext, AccountsState, ChainAccounts, Sums } from './state.ts'
 import { hearSettled, recountSettled, unsettleFrom } from './trades.ts'
 
 /** Owners of one read, and reads under way at once, per chain. */
@@ -158,17 +151,24 @@ function isIdle({ open, pending, promised }: Sums): boolean {
 /** Takes what the chain says of an owner; false when it is older than what is known. */
 export function takeFunds(state: AccountsState, account: Account, funds: ChainFunds): boolean {
   if (funds.block < account.block) return false
+  const { balance, allowance, isApproved, tokens } = funds
+  let isSame =
+    account.block >= 0 &&
+    account.balance === balance &&
+    account.allowance === allowance &&
+    account.isApproved === isApproved
   account.block = funds.block
-  account.balance = funds.balance
-  account.allowance = funds.allowance
-  account.isApproved = funds.isApproved
-  for (const holding of account.holdings.values()) holding.held = heldOf(holding, funds)
+  account.balance = balance
+  account.allowance = allowance
+  account.isApproved = isApproved
+  for (const holding of account.holdings.values()) {
+    const held = tokens.get(holding.token)
+    isSame &&= holding.held === held
+    holding.held = held
+  }
+  if (!isSame) changed(state, account)
   recountSettled(state, account)
   return true
-}
-
-function heldOf({ token }: Holding, { tokens }: ChainFunds): bigint | undefined {
-  return tokens.get(token)
 }
 
 /** Whether something of the account has still to be read. */

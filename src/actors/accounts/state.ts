@@ -298,6 +298,8 @@ export type Account = {
   changed: boolean
   /** Open orders that sell. */
   sales: number
+  /** When orders of it were last named to be withdrawn. */
+  namedAtMs: number
 }
 
 export type OrderNeed = {
