@@ -7,7 +7,14 @@ import { backoff } from '#domain/backoff.ts'
 import type { ChainFunds, FundsQuestion, FundsStep, FundsToken } from '#domain/funds.ts'
 import { changed, forget, IDLE_TOKENS_MAX } from './account.ts'
 import { cover } from './cover.ts'
-import type { Account, AccountsContext, AccountsState, ChainAccounts, Sums } from './state.ts'
+import type {
+  Account,
+  AccountsContext,
+  AccountsState,
+  ChainAccounts,
+  Sums,
+  TradeNeed,
+} from './state.ts'
 import { hearSettled, recountSettled, unsettleFrom } from './trades.ts'
 
 /** Owners of one read, and reads under way at once, per chain. */
@@ -200,6 +207,14 @@ export function askAfterStep(
   }
   if (!chain.isAsking && chain.asking.length === 0) chain.asking = [...chain.toAsk]
   askNext(state, chain, context)
+}
+
+/** Whether it is settled has to be known before anybody is judged. */
+export function doubt(chain: ChainAccounts, need: TradeNeed): void {
+  chain.toAsk.add(need)
+  if (!chain.hasAskedAll) return
+  chain.isOpen = false
+  chain.asking.push(need)
 }
 
 /** Asks about trades whose settling no step has told, one part after the other, up to the end. */
