@@ -160,7 +160,8 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     }
     for (const funds of epoch === chain.epoch ? read : []) {
       const account = chain.accounts.get(funds.owner)
-      if (account === undefined || !takeFunds(state, account, funds)) continue
+      if (account === undefined) continue
+      takeFunds(state, account, funds)
       cover(state, account, context)
     }
     for (const owner of owners) {

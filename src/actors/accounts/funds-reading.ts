@@ -155,9 +155,8 @@ function isIdle({ open, pending, promised }: Sums): boolean {
   return open === 0n && pending === 0n && promised === 0n
 }
 
-/** Takes what the chain says of an owner; false when it is older than what is known. */
-export function takeFunds(state: AccountsState, account: Account, funds: ChainFunds): boolean {
-  if (funds.block < account.block) return false
+/** Takes what the chain says of an owner. One read of him is under way at a time, so it is the newest. */
+export function takeFunds(state: AccountsState, account: Account, funds: ChainFunds): void {
   const { balance, allowance, isApproved, tokens } = funds
   let isSame =
     account.block >= 0 &&
@@ -175,7 +174,6 @@ export function takeFunds(state: AccountsState, account: Account, funds: ChainFu
   }
   if (!isSame) changed(state, account)
   recountSettled(state, account)
-  return true
 }
 
 /** Whether something of the account has still to be read. */

@@ -173,7 +173,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
         if (chainId === chain.chainId) chain.hold(trader, outcomeToken(id, 0), 8_000_000n)
       }
     }
-    chain.mine()
+    // Deep enough that no reorg takes this back.
+    for (let block = 0; block < 20; block++) chain.mine()
   }
 
   function project(partition: number, upTo: number): void {
