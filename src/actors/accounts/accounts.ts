@@ -20,11 +20,12 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Behaviour } from '#runtime/actor.ts'
 import { answerWaiting, askFor, expireWaiting, refuseWaiting, viewFor } from './asking.ts'
 import { auditAccounts } from './audit.ts'
-import { cover, coverAgain, isCovered } from './cover.ts'
+import { cover, coverAgain, coverChanged } from './cover.ts'
 import { dropSome, fold, take } from './fold.ts'
 import {
   askAfterStep,
   askNext,
+  doubt,
   hearStep,
   isUnread,
   readNext,
@@ -35,14 +36,8 @@ import {
   whyOf,
 } from './funds-reading.ts'
 import { expirePromises, releasePromise } from './promises.ts'
-import type {
-  Account,
-  AccountsContext,
-  AccountsEvent,
-  AccountsProtocol,
-  AccountsState,
-} from './state.ts'
-import { addTrade, markSettled } from './trades.ts'
+import type { AccountsContext, AccountsEvent, AccountsProtocol, AccountsState } from './state.ts'
+import { addTrade, confirmTrade, markSettled } from './trades.ts'
 import { statusOf, viewOf } from './view.ts'
 
 /** The pause before the database is asked again. */
@@ -127,7 +122,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     const wasClosing = state.closing.length > 0
     for (const event of events) fold(state, event)
     if (caughtUpAtMs !== undefined) catchUp(state, partition, caughtUpAtMs)
-    coverGrown(state, context)
+    coverChanged(state, context)
     if (!wasClosing && state.closing.length > 0) drop(state, context)
     tellChanges(state, context)
     return undefined
@@ -165,7 +160,8 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     }
     for (const funds of epoch === chain.epoch ? read : []) {
       const account = chain.accounts.get(funds.owner)
-      if (account === undefined || !takeFunds(state, account, funds)) continue
+      if (account === undefined) continue
+      takeFunds(state, account, funds)
       cover(state, account, context)
     }
     for (const owner of owners) {
@@ -226,11 +222,18 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     state.readingTrades = false
     for (const trade of trades) {
       const chain = state.markets.get(trade.marketId)?.chain
-      if (chain === undefined || !state.reverted.has(trade.tradeId)) continue
+      const isConfirmed = state.reverted.get(trade.tradeId)
+      if (chain === undefined || isConfirmed === undefined) continue
       const need = addTrade(state, chain, trade)
-      if (need !== undefined && need.settledBlock === undefined) chain.toAsk.add(need)
+      if (need === undefined) continue
+      if (need.settledBlock === undefined) doubt(chain, need)
+      if (isConfirmed) confirmTrade(state, trade.tradeId)
     }
     for (const tradeId of tradeIds) state.reverted.delete(tradeId)
+    coverChanged(state, context)
+    for (const chain of state.chains.values()) {
+      if (chain.asking.length > 0) askNext(state, chain, context)
+    }
     readTrades(state, context)
     tellChanges(state, context)
     return undefined
@@ -263,7 +266,7 @@ function load(state: AccountsState, context: AccountsContext): void {
 function readTrades(state: AccountsState, context: AccountsContext): void {
   if (state.readingTrades || state.reverted.size === 0 || context.nowMs < state.nextTradesMs) return
   state.readingTrades = true
-  const tradeIds = [...state.reverted].slice(0, TRADES_READ_MAX)
+  const tradeIds = [...state.reverted.keys()].slice(0, TRADES_READ_MAX)
   context.pipe(
     state.ports.readTrades(tradeIds),
     (trades) => ({ type: 'TradesRead', message: { tradeIds, trades } }),
@@ -276,19 +279,6 @@ function catchUp(state: AccountsState, partition: number, atMs: number): void {
   let least = Number.POSITIVE_INFINITY
   for (const caughtUpMs of state.caughtUp.values()) least = Math.min(least, caughtUpMs)
   state.caughtUpMs = least
-}
-
-/** Orders that nobody had promised their need to, or whose funds have gone since. */
-function coverGrown(state: AccountsState, context: AccountsContext): void {
-  const doubtful = new Set<Account>()
-  for (const order of state.grown) {
-    if (order.need === 0n) continue
-    const { account, holding } = order
-    if (holding !== undefined && holding.held === undefined) account.chain.toRead.add(account)
-    else if (!isCovered(order)) doubtful.add(account)
-  }
-  state.grown.length = 0
-  for (const account of doubtful) cover(state, account, context)
 }
 
 function drop(state: AccountsState, context: AccountsContext): void {

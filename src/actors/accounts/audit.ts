@@ -16,6 +16,7 @@ import type {
   Sums,
   TradeNeed,
 } from './state.ts'
+import { addTrade, confirmTrade } from './trades.ts'
 
 /** The most differences that are told; a reader needs no more. */
 const DIFFERENCES_MAX = 1_000
@@ -29,6 +30,14 @@ export function auditAccounts(
   const fresh = newAccounts(state.ports, state.rules)
   take(fresh, loaded)
   for (const event of events) fold(fresh, event)
+  // Those that came back have their details in no event; what is kept of them is all there is.
+  for (const [tradeId, isConfirmed] of fresh.reverted) {
+    const known = state.trades.get(tradeId)
+    const chain = known && fresh.chains.get(known.chain.chainId)
+    if (known === undefined || chain === undefined) continue
+    addTrade(fresh, chain, known.trade)
+    if (isConfirmed) confirmTrade(fresh, tradeId)
+  }
   for (const one of [state, fresh]) while (dropSome(one));
   const kept = needsOf(state)
   const expected = needsOf(fresh)

@@ -38,19 +38,30 @@ export function coverAgain(state: AccountsState, account: Account, context: Acco
   if (context.nowMs - account.namedAtMs >= state.rules.nameAgainMs) cover(state, account, context)
 }
 
-/** Whether an order that has grown is covered; cheaper than to look at its whole account. */
-export function isCovered({ account, holding }: OrderNeed): boolean {
-  if (holding !== undefined) return account.isApproved && lack(holding, holding.held ?? 0n) <= 0n
-  return (
-    lack(account.cash, account.balance) <= 0n && lack(account.unpermitted, account.allowance) <= 0n
-  )
+/**
+ * Looks at what the message under way has changed: at orders that nobody had promised their need to or whose
+ * funds have gone since, and at those whose fills have rounded up by a unit that is not there.
+ */
+export function coverChanged(state: AccountsState, context: AccountsContext): void {
+  const doubtful = new Set<Account>()
+  for (const account of state.changed) if (isCashShort(account)) doubtful.add(account)
+  for (const { account, holding, need } of state.grown) {
+    if (need === 0n || holding === undefined) continue
+    if (holding.held === undefined) account.chain.toRead.add(account)
+    else if (!account.isApproved || lack(holding, holding.held) > 0n) doubtful.add(account)
+  }
+  state.grown.length = 0
+  for (const account of doubtful) cover(state, account, context)
+}
+
+function isCashShort({ cash, unpermitted, balance, allowance }: Account): boolean {
+  if (cash.openMin > 0n && lack(cash, balance) > 0n) return true
+  return unpermitted.openMin > 0n && lack(unpermitted, allowance) > 0n
 }
 
 function isShort(account: Account): boolean {
   if (account.sales > 0 && !account.isApproved) return true
-  if (account.cash.openMin > 0n && lack(account.cash, account.balance) > 0n) return true
-  const { unpermitted } = account
-  if (unpermitted.openMin > 0n && lack(unpermitted, account.allowance) > 0n) return true
+  if (isCashShort(account)) return true
   if (account.sales === 0) return false
   for (const holding of account.holdings.values()) {
     if (holding.openMin === 0n || holding.held === undefined) continue

@@ -164,7 +164,7 @@ function closed(state: AccountsState, { orderHash, trader }: OrderClosed): void 
 function outcome(state: AccountsState, market: MarketNeeds, event: TradeOutcome): void {
   switch (event.type) {
     case 'TradeConfirmed':
-      state.reverted.delete(event.tradeId)
+      if (state.reverted.has(event.tradeId)) state.reverted.set(event.tradeId, true)
       confirmTrade(state, event.tradeId)
       break
     case 'TradeFailed': {
@@ -175,7 +175,7 @@ function outcome(state: AccountsState, market: MarketNeeds, event: TradeOutcome)
       break
     }
     case 'TradeReverted':
-      if (!revertTrade(state, event.tradeId)) state.reverted.add(event.tradeId)
+      if (!revertTrade(state, event.tradeId)) state.reverted.set(event.tradeId, false)
       break
     default:
       break

@@ -7,7 +7,14 @@ import { backoff } from '#domain/backoff.ts'
 import type { ChainFunds, FundsQuestion, FundsStep, FundsToken } from '#domain/funds.ts'
 import { changed, forget, IDLE_TOKENS_MAX } from './account.ts'
 import { cover } from './cover.ts'
-import type { Account, AccountsContext, AccountsState, ChainAccounts, Sums } from './state.ts'
+import type {
+  Account,
+  AccountsContext,
+  AccountsState,
+  ChainAccounts,
+  Sums,
+  TradeNeed,
+} from './state.ts'
 import { hearSettled, recountSettled, unsettleFrom } from './trades.ts'
 
 /** Owners of one read, and reads under way at once, per chain. */
@@ -148,9 +155,8 @@ function isIdle({ open, pending, promised }: Sums): boolean {
   return open === 0n && pending === 0n && promised === 0n
 }
 
-/** Takes what the chain says of an owner; false when it is older than what is known. */
-export function takeFunds(state: AccountsState, account: Account, funds: ChainFunds): boolean {
-  if (funds.block < account.block) return false
+/** Takes what the chain says of an owner. One read of him is under way at a time, so it is the newest. */
+export function takeFunds(state: AccountsState, account: Account, funds: ChainFunds): void {
   const { balance, allowance, isApproved, tokens } = funds
   let isSame =
     account.block >= 0 &&
@@ -168,7 +174,6 @@ export function takeFunds(state: AccountsState, account: Account, funds: ChainFu
   }
   if (!isSame) changed(state, account)
   recountSettled(state, account)
-  return true
 }
 
 /** Whether something of the account has still to be read. */
@@ -200,6 +205,14 @@ export function askAfterStep(
   }
   if (!chain.isAsking && chain.asking.length === 0) chain.asking = [...chain.toAsk]
   askNext(state, chain, context)
+}
+
+/** Whether it is settled has to be known before anybody is judged. */
+export function doubt(chain: ChainAccounts, need: TradeNeed): void {
+  chain.toAsk.add(need)
+  if (!chain.hasAskedAll) return
+  chain.isOpen = false
+  chain.asking.push(need)
 }
 
 /** Asks about trades whose settling no step has told, one part after the other, up to the end. */

@@ -34,7 +34,7 @@ export function startingBecause(state: AccountsState): string {
 }
 
 /** What an order would be granted. */
-export type Judged = { readonly holding: Holding | undefined; readonly need: bigint }
+type Judged = { readonly holding: Holding | undefined; readonly need: bigint }
 
 /** Undefined when the chain has to be asked first. */
 export function judge(
@@ -50,7 +50,7 @@ export function judge(
   const need = BigInt(needOf(order, order.size))
   const sums = holding ?? account.cash
   const name = buys ? 'the stablecoin' : `${order.outcome === YES ? 'YES' : 'NO'} of this market`
-  if (lacks(state, account, sums, held, need)) {
+  if (lacks(state, account, { sums, has: held, need })) {
     return reject(
       'INSUFFICIENT_FUNDS',
       undefined,
@@ -65,7 +65,7 @@ export function judge(
     )
   }
   const { unpermitted, allowance } = account
-  if (buys && !order.permit && lacks(state, account, unpermitted, allowance, need)) {
+  if (buys && !order.permit && lacks(state, account, { sums: unpermitted, has: allowance, need })) {
     const all = { name, there: 'allowed', sums: unpermitted, has: allowance, need }
     return reject('INSUFFICIENT_ALLOWANCE', undefined, words(all))
   }
@@ -75,9 +75,7 @@ export function judge(
 function lacks(
   state: AccountsState,
   account: Account,
-  sums: Sums,
-  has: bigint,
-  need: bigint,
+  { sums, has, need }: { readonly sums: Sums; readonly has: bigint; readonly need: bigint },
 ): boolean {
   if (reserved(sums) + need <= has) return false
   // Orders of a market that has closed may still be counted.

@@ -14,7 +14,7 @@ export function newAccounts(ports: AccountsPorts, rules: AccountsRules): Account
     promises: new Map(),
     ended: new Set(),
     endedBefore: new Set(),
-    reverted: new Set(),
+    reverted: new Map(),
     readingTrades: false,
     nextTradesMs: 0,
     phase: 'new',
@@ -60,6 +60,7 @@ function newChain(port: ChainAccounts['port']): ChainAccounts {
     short: new Set(),
     settled: new Set(),
     over: new Map(),
+    overBefore: new Map(),
     early: new Map(),
   }
 }

@@ -402,8 +402,9 @@ export type ChainAccounts = {
   /** Accounts that were not covered when they were last looked at. */
   readonly short: Set<Account>
   readonly settled: Set<TradeNeed>
-  /** Settled, confirmed and counted no more: kept for a reorg, the oldest first. */
-  readonly over: Map<TradeId, TradeNeed>
+  /** Settled, confirmed and counted no more: kept for a reorg, in two generations. */
+  over: Map<TradeId, TradeNeed>
+  overBefore: Map<TradeId, TradeNeed>
   /** Settled trades whose match has not been read yet, by their two orders. */
   readonly early: Map<string, SettledTrade[]>
 }
@@ -421,8 +422,8 @@ export type AccountsState = {
   /** Orders that have ended lately, in two generations: they may be sent again. */
   ended: Set<OrderHash>
   endedBefore: Set<OrderHash>
-  /** Trades that a reorg took back and whose details are being read. */
-  readonly reverted: Set<TradeId>
+  /** Trades that a reorg took back and whose details are being read; whether confirmed again since. */
+  readonly reverted: Map<TradeId, boolean>
   readingTrades: boolean
   nextTradesMs: number
   phase: 'new' | 'loading' | 'loaded'

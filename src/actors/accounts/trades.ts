@@ -10,8 +10,8 @@ import type { OrderHash, TradeId } from '#domain/ids.ts'
 import { accountOf, countBuyer, countSeller, unuse, use } from './account.ts'
 import type { Account, AccountsState, AccountTrade, ChainAccounts, TradeNeed } from './state.ts'
 
-/** Trades that are over and kept in mind in case a reorg takes them back, per chain. */
-const OVER_MAX = 10_000
+/** Trades that are over and kept in mind in case a reorg takes them back, per chain and generation. */
+const OVER_MAX = 5_000
 /** Settled trades of whose match nothing has been read, per chain. */
 const EARLY_MAX = 10_000
 
@@ -118,10 +118,11 @@ export function revertTrade(state: AccountsState, tradeId: TradeId): boolean {
     held.confirmed = false
     return true
   }
-  for (const { over } of state.chains.values()) {
-    const need = over.get(tradeId)
+  for (const { over, overBefore } of state.chains.values()) {
+    const need = over.get(tradeId) ?? overBefore.get(tradeId)
     if (need === undefined) continue
     over.delete(tradeId)
+    overBefore.delete(tradeId)
     need.confirmed = false
     hold(state, need)
     // Whether it is settled is the chain's to say: its next step may take that back too.
@@ -138,12 +139,12 @@ function endIfOver(state: AccountsState, need: TradeNeed): void {
   if (buyer !== undefined && need.isBuyerCounted) return
   if (seller !== undefined && need.isSellerCounted) return
   letGo(state, need)
-  chain.over.set(trade.tradeId, need)
-  if (chain.over.size <= OVER_MAX) return
-  for (const oldest of chain.over.keys()) {
-    chain.over.delete(oldest)
-    break
+  // Whole generations make way: to find the oldest of a map again and again is slow.
+  if (chain.over.size >= OVER_MAX) {
+    chain.overBefore = chain.over
+    chain.over = new Map()
   }
+  chain.over.set(trade.tradeId, need)
 }
 
 /** The chain has settled it in that block; its owners' funds are to be of that block or later. */
@@ -212,12 +213,14 @@ export function recountSettled(state: AccountsState, account: Account): void {
 
 /** Blocks from this one on were replaced: what was settled in them may not be. */
 export function unsettleFrom(state: AccountsState, chain: ChainAccounts, block: number): void {
-  for (const [tradeId, need] of chain.over) {
-    if (need.settledBlock === undefined || need.settledBlock < block) continue
-    chain.over.delete(tradeId)
-    need.settledBlock = undefined
-    hold(state, need)
-    chain.toAsk.add(need)
+  for (const over of [chain.over, chain.overBefore]) {
+    for (const [tradeId, need] of over) {
+      if (need.settledBlock === undefined || need.settledBlock < block) continue
+      over.delete(tradeId)
+      need.settledBlock = undefined
+      hold(state, need)
+      chain.toAsk.add(need)
+    }
   }
   for (const need of chain.settled) {
     if (need.settledBlock === undefined || need.settledBlock < block) continue

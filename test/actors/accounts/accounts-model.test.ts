@@ -4,7 +4,7 @@ import { sampleOf, WHOLE } from '../../support/sample.ts'
 import { type Counts, world } from './model-world.ts'
 
 /** Runs of so many operations each, every one from a seed of its own. */
-const RUNS = sampleOf(60, 30)
+const RUNS = sampleOf(60, 60)
 const OPERATIONS = 2_000
 
 function seeds(): number[] {

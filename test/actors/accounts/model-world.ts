@@ -139,6 +139,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   const underWay: Asked[] = []
   const promised = new Map<OrderHash, { reserve: ReserveOrder; asked: number; untilMs: number }>()
   const named = new Set<OrderHash>()
+  const counted = new Map<string, ReturnType<typeof countNeeds>>()
   const cancels: { marketId: MarketId; trader: Address; orderHashes: readonly OrderHash[] }[] = []
   const reports: {
     trade: KnownTrade
@@ -172,7 +173,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
         if (chainId === chain.chainId) chain.hold(trader, outcomeToken(id, 0), 8_000_000n)
       }
     }
-    chain.mine()
+    // Deep enough that no reorg takes this back.
+    for (let block = 0; block < 20; block++) chain.mine()
   }
 
   function project(partition: number, upTo: number): void {
@@ -326,6 +328,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
 
   function isCoveredBy(order: ReserveOrder): boolean {
+    counted.clear()
     const { chainId, trader, side, permit, size } = order
     const wallet = toldWallet(chainId, trader)
     const token = tokenOf(order)
@@ -354,8 +357,16 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     return viewOf(placeOf(trade.marketId).chainId)?.minedIn.has(keyOf(trade)) !== true
   }
 
-  /** Everything that a trader needs, by walking through all there is. */
+  /** Everything that a trader needs; the same until something happens. */
   function needsOf(chainId: number, trader: Address) {
+    const name = `${chainId} ${trader}`
+    const known = counted.get(name) ?? countNeeds(chainId, trader)
+    counted.set(name, known)
+    return known
+  }
+
+  /** By walking through all there is. */
+  function countNeeds(chainId: number, trader: Address) {
     const open = new Map<FundsToken, bigint>()
     const least = new Map<FundsToken, bigint>()
     const pending = new Map<FundsToken, bigint>()
@@ -489,16 +500,16 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     const token = outcomeToken(market.id, random.int(0, 1) as Outcome)
     const held = tokens.get(token) ?? 0n
     const chance = random.next()
-    if (honest || chance < 0.55) {
+    if (honest || chance < 0.7) {
       if (chance < 0.2)
         chain.change(trader, { balance: balance + BigInt(random.int(1, 3_000_000)) })
       else if (chance < 0.4) chain.hold(trader, token, BigInt(random.int(1, 5_000_000)))
       else if (chance < 0.48) chain.change(trader, { isApproved: true })
       else chain.change(trader, { allowance: allowance + BigInt(random.int(1, 8_000_000)) })
-    } else if (chance < 0.75) {
+    } else if (chance < 0.82) {
       chain.change(trader, { balance: balance - part(balance) })
-    } else if (chance < 0.9) chain.hold(trader, token, -part(held))
-    else if (chance < 0.95) chain.change(trader, { isApproved: random.chance(0.5) })
+    } else if (chance < 0.92) chain.hold(trader, token, -part(held))
+    else if (chance < 0.96) chain.change(trader, { isApproved: random.chance(0.5) })
     else chain.change(trader, { allowance: BigInt(random.int(0, 8_000_000)) })
   }
   const part = (amount: bigint): bigint => (amount * BigInt(random.int(0, 100))) / 100n
@@ -563,15 +574,22 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       const chain = random.pick([...chains.values()])
       chain.isAway = !chain.isAway && random.chance(0.5)
     } else kill()
+    look()
+  }
+
+  function look(): void {
     hear()
     settleAsked()
     check()
   }
 
+  /** One answer of the outside, or all of them and what follows. */
   function deliver(): void {
-    if (actor.work.length === 0) return
-    if (random.chance(0.5)) actor.deliverAll()
-    else actor.deliver(random.int(0, actor.work.length - 1))
+    let left = random.chance(0.5) ? Number.POSITIVE_INFINITY : 1
+    for (; left > 0 && actor.work.length > 0; left--) {
+      actor.deliver(random.int(0, actor.work.length - 1))
+      look()
+    }
   }
 
   function hear(): void {
@@ -594,6 +612,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
 
   /** Holds the accounts to the lists. */
   function check(): void {
+    counted.clear()
     const justNamed = fresh.splice(0)
     for (const hash of justNamed) named.add(hash)
     for (const hash of named) if (!fed.open.has(hash)) named.delete(hash)
