@@ -91,7 +91,7 @@ export function reserves({ risk }: Settings): boolean {
   return risk.funds === 'reserve'
 }
 
-/** How long a trader pauses after a fault, at first and at most; 0 where nobody does. */
+/** How long a trader pauses after a fault, at first and at most; 0 where no trader does. */
 export function pauseTermsOf({ risk }: Settings): { firstMs: number; maxMs: number } {
   return { firstMs: risk.cooldownSeconds * 1_000, maxMs: risk.cooldownSecondsMax * 1_000 }
 }

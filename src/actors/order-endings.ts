@@ -1,7 +1,7 @@
 /**
  * Ends in the database the orders that were open when their market closed: step by step, one at a time and
  * beside the projector, since there may be a million of them. When it starts it looks for what a process
- * before it has left, in the list of all markets and in steps too. Nobody waits for it, and a step that is
+ * before it has left, in the list of all markets and in steps too. No client waits for it, and a step that is
  * done twice changes nothing.
  */
 

@@ -1,6 +1,6 @@
 /**
  * What a chain says of funds: block by block for those who have something open, and by a read for
- * anybody. Each step goes to the newest block of one node, names what happened since the last, and
+ * any owner. Each step goes to the newest block of one node, names what happened since the last, and
  * notices when blocks that it had passed were replaced. When nothing happened it costs one request.
  *
  * A step that throws has changed nothing: the next one begins where it began.

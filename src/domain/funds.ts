@@ -70,7 +70,7 @@ export type SettledTrade = {
 
 /** What happened on a chain between two looks at it. */
 export type FundsStep = BlockPlace & {
-  /** Every trade of these blocks, whoever is watched. */
+  /** Every trade of these blocks, whichever owners are watched. */
   readonly settled: readonly SettledTrade[]
   /** Owners among the watched whose funds may have changed. */
   readonly touched: readonly Address[]

@@ -95,7 +95,7 @@ function forgetIdle(state: AccountsState, chain: ChainAccounts): void {
   }
 }
 
-/** Whoever asks for an idle account next has it read again. */
+/** An idle account is read again when it is asked for next. */
 export function forget(account: Account): void {
   const { chain, trader } = account
   chain.idle.delete(account)

@@ -87,7 +87,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     expirePromises(state)
     expireWaiting(state, context)
     readTrades(state, context)
-    // Before the logs have been read nobody knows whom to look after.
+    // Before the logs have been read it is not known whose funds matter.
     if (state.caughtUpMs > 0) {
       for (const chain of state.chains.values()) {
         step(chain, state, context)

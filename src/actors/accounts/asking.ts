@@ -170,7 +170,7 @@ function answerNow(
   return answerTo(state, account, { order, deadlineAtMs, promises })
 }
 
-/** Nobody waits for the account any more. */
+/** No order waits for the account any more. */
 export function refuseWaiting(
   state: AccountsState,
   account: Account,

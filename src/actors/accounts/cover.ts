@@ -39,7 +39,7 @@ export function coverAgain(state: AccountsState, account: Account, context: Acco
 }
 
 /**
- * Looks at what the message under way has changed: at orders that nobody had promised their need to or whose
+ * Looks at what the message under way has changed: at orders whose need was not promised or whose
  * funds have gone since, and at those whose fills have rounded up by a unit that is not there.
  */
 export function coverChanged(state: AccountsState, context: AccountsContext): void {

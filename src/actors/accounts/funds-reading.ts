@@ -1,6 +1,6 @@
 /**
  * How the chain is asked: in steps, each up to a block; which owners are read at the block of the last step,
- * those first that somebody waits for; and about which trades it is asked whether they are settled.
+ * those first that an order waits for; and about which trades it is asked whether they are settled.
  */
 
 import { backoff } from '#domain/backoff.ts'
@@ -207,7 +207,7 @@ export function askAfterStep(
   askNext(state, chain, context)
 }
 
-/** Whether it is settled has to be known before anybody is judged. */
+/** Whether it is settled has to be known before an order is judged. */
 export function doubt(chain: ChainAccounts, need: TradeNeed): void {
   chain.toAsk.add(need)
   if (!chain.hasAskedAll) return

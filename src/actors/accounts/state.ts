@@ -375,7 +375,7 @@ export type ChainAccounts = {
   /** Accounts that are newer than the step under way: it may not have told of them. */
   readonly unseen: Set<Account>
   readonly toRead: Set<Account>
-  /** Those that somebody waits for. */
+  /** Those that an order waits for. */
   readonly asked: Set<Account>
   sweeping: IterableIterator<Account> | undefined
   reads: number
@@ -435,7 +435,7 @@ export type AccountsState = {
   /** Markets that have closed, and whose orders are still counted. */
   readonly closing: MarketNeeds[]
   waiting: number
-  /** Accounts that somebody waits for. */
+  /** Accounts that an order waits for. */
   readonly waitedFor: Set<Account>
   /** Accounts that the message under way has changed. */
   readonly changed: Account[]

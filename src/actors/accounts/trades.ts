@@ -132,7 +132,7 @@ export function revertTrade(state: AccountsState, tradeId: TradeId): boolean {
   return false
 }
 
-/** It is settled, confirmed, and in the funds of both its owners: nobody needs it any more. */
+/** It is settled, confirmed, and in the funds of both its owners: it is needed no more. */
 function endIfOver(state: AccountsState, need: TradeNeed): void {
   const { buyer, seller, chain, trade } = need
   if (!need.confirmed || need.settledBlock === undefined) return

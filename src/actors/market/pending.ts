@@ -76,7 +76,7 @@ export class PendingTrades {
   /** By pending buy: sales of so much were excused by it. */
   readonly #excused = new Map<number, number>()
   readonly #counts: PendingCounts
-  /** Whether somebody settles the trades; else none of them ever ends, and none is kept. */
+  /** Whether the exchange settles the trades; else none of them ever ends, and none is kept. */
   readonly #isSettled: boolean
   #lost: LostBuy[] = []
 
@@ -127,7 +127,7 @@ export class PendingTrades {
   }
 
   /**
-   * Whether somebody owes this seller tokens of the outcome, by a trade that was matched before the one
+   * Whether another trader owes this seller tokens of the outcome, by a trade that was matched before the one
    * that he could not deliver for, and that is pending or failed lately by no fault of his own.
    */
   isOwed(trade: { seller: Address; outcome: Outcome; tradeId: string }, nowMs: number): boolean {

@@ -152,6 +152,6 @@ export type RiskRules = {
   readonly minNotional: number
   /** Pending trades of one trader on a chain beyond which new orders wait. */
   readonly pendingTradesMax: number
-  /** Who pauses; nobody ever does where it is left out. */
+  /** Who pauses; no trader does where it is left out. */
   readonly pauses?: TraderPauses
 }
