@@ -5,6 +5,7 @@
  *   --funds off|reserve   what the exchange does about it; reserve is the default
  *   --wallets 2           how many such wallets, each from an address of its own
  *   --minutes 10
+ *   --cooldown 0          the first pause of a trader at fault, in seconds
  *
  * The last line is the result: what the wallets got, for how long the makers' offers were away, what
  * became of honest orders, and the gas that went into refused trades. It fails (exit code 1) when an honest
@@ -28,6 +29,7 @@ function option(name: string, usual: string): string {
 const FUNDS = option('funds', 'reserve')
 const WALLETS = Number(option('wallets', '2'))
 const MINUTES = Number(option('minutes', '10'))
+const COOLDOWN = option('cooldown', '0')
 const MAKERS = [10, 11, 12] as const
 const TAKER = 13
 const WATCHER = 14
@@ -42,6 +44,7 @@ const TRADE_REJECTED = parseAbiItem(
 const s = await openSettled({
   environment: {
     SIBYL_RISK_FUNDS: FUNDS,
+    SIBYL_RISK_COOLDOWN_SECONDS: COOLDOWN,
     SIBYL_LIMITS: 'true',
     SIBYL_TRUSTED_PROXIES: '127.0.0.1',
     SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50',
@@ -166,7 +169,7 @@ try {
   }
   const settled = [...(await s.settledTimes()).keys()].length
   const result = {
-    ...{ soak: 'ghosts', funds: FUNDS, wallets: WALLETS, minutes: MINUTES },
+    ...{ soak: 'ghosts', funds: FUNDS, wallets: WALLETS, minutes: MINUTES, cooldown: COOLDOWN },
     ghosts: { ...ghosts, refused: Object.fromEntries(ghosts.refused) },
     honest: {
       placed: honest.placed,
