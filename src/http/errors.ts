@@ -101,7 +101,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   },
   SEQ_NOT_REACHED: {
     status: 503,
-    sentence: 'what was asked from has not heard of minSeq yet, try again shortly',
+    sentence: 'the market has not come as far as minSeq here yet, try again shortly',
     retryAfterSec: 1,
   },
   SETTLEMENT_BEHIND: {

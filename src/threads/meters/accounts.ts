@@ -42,6 +42,9 @@ export function accountsMeters({ registry, log }: Kit, state: () => AccountsStat
   gauge('sibyl_accounts_promises', 'Orders on their way with funds reserved', (s) => s.promises)
   gauge('sibyl_accounts_waiting', 'Orders that wait for the chain to be read', (s) => s.waiting)
 
+  /** Whether the funds of every chain could be read at least once. */
+  let hasRead = false
+
   return {
     unanswered(chainId: number, trouble: { readonly host: string; readonly why: string }): void {
       const { host, why } = trouble
@@ -54,12 +57,18 @@ export function accountsMeters({ registry, log }: Kit, state: () => AccountsStat
         withdrawn.inc({ chain: said.chainId }, said.orderHashes.length)
       }
     },
-    /** Why funds cannot be reserved; empty when they can. */
+    /**
+     * Why funds cannot be reserved; empty when they can. A chain that goes away later makes nothing unready:
+     * new orders are refused, and cancels and reads must still find the exchange.
+     */
     why(): string {
       const current = state()
       if (current === undefined) return 'starting'
       const { why, chains } = statusOf(current, systemClock.nowMs())
-      return why || (chains.find((chain) => chain.why !== '')?.why ?? '')
+      if (why !== '') return why
+      const trouble = chains.find((chain) => chain.why !== '')?.why ?? ''
+      hasRead ||= trouble === ''
+      return hasRead ? '' : trouble
     },
   }
 }
