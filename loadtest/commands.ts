@@ -125,6 +125,11 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'loadtest/stream-soak.ts',
       about: 'clients that reconnect all the time: no gap goes unnoticed, memory stays flat',
     },
+    mixed: {
+      file: 'loadtest/mixed-soak.ts',
+      about:
+        'trading, reading and following at once for long [--minutes --rate --funds off|reserve]',
+    },
     ghosts: {
       file: 'loadtest/ghost-attack.ts',
       about: 'empty wallets that buy all that is offered [--funds off|reserve --wallets --minutes]',
