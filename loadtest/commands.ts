@@ -101,6 +101,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'test/crash/http-crash-run.ts',
       about: 'kills under orders over HTTP: every accepted one is in the database',
     },
+    log: {
+      file: 'test/crash/log-crash-run.ts',
+      about: 'owners that race for a log in database servers that are killed [--kills --nodes 1|3]',
+    },
     start: {
       file: 'test/crash/start-stop-run.ts',
       about: 'stops at random instants of the start: nothing is left behind',
