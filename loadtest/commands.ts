@@ -105,6 +105,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'test/crash/log-crash-run.ts',
       about: 'owners that race for a log in database servers that are killed [--kills --nodes 1|3]',
     },
+    conformance: {
+      file: 'test/crash/log-conformance-run.ts',
+      about: 'the tests of the log in a database, on a Galera cluster of three',
+    },
     start: {
       file: 'test/crash/start-stop-run.ts',
       about: 'stops at random instants of the start: nothing is left behind',

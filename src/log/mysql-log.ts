@@ -19,7 +19,15 @@ import type {
 import { chainedCrc, decodeBody, encodeBody, isFence } from './log-body.ts'
 import { createLog, partitionPaths, renewPartition } from './log-folder.ts'
 import { fetchBase, POSITION, type Position, positionOf, positionText } from './mysql-base.ts'
-import { LogRows, lost, type Place, prepareTables, type Row, refused } from './mysql-rows.ts'
+import {
+  doubtsAbout,
+  LogRows,
+  lost,
+  type Place,
+  prepareTables,
+  type Row,
+  refused,
+} from './mysql-rows.ts'
 import { MysqlServer, parseMysqlAddress } from './mysql-server.ts'
 import { BatchEncoder, UPCASTERS, WHOLE } from './record.ts'
 import { openSqliteLog, type SqliteLogOptions } from './sqlite-log.ts'
@@ -45,6 +53,8 @@ export type MysqlLogWatch = {
   retried(partition: number, error: unknown): void
   fenced(partition: number): void
   based(partition: number, failed: string | undefined): void
+  /** The server works, and may lose what it has acknowledged. */
+  doubted(server: string, doubts: readonly string[]): void
 }
 
 type Held = {
@@ -76,7 +86,7 @@ export async function openMysqlLog<Event extends LogEvent>(
     retried: (error: unknown) => watch?.retried(partition, error),
   })
   const first = new MysqlServer(address)
-  const home = await prepareHome(first, options.partitions).finally(() => first.close())
+  const home = await prepareHome(first, options).finally(() => first.close())
   const identity = createLog(dataDir, home.partitions, { id: home.id, renews: true })
   if (identity.id !== home.id) {
     throw refused(
@@ -306,8 +316,10 @@ export async function openMysqlLog<Event extends LogEvent>(
   }
 }
 
-async function prepareHome(server: MysqlServer, partitions: number) {
+async function prepareHome(server: MysqlServer, { partitions, watch }: MysqlLogOptions) {
   try {
+    const doubts = await doubtsAbout(server)
+    if (doubts.length > 0) watch?.doubted(server.name, doubts)
     return await prepareTables(server, partitions)
   } catch (error) {
     throw asFault(error)

@@ -68,6 +68,43 @@ type LogHome = { readonly id: string; readonly partitions: number }
 /** A statement goes on until it is known what became of it, or until this long has passed. */
 type Patience = { readonly totalMs: number; readonly retried?: (error: unknown) => void }
 
+/** The largest batch is far smaller; pieces of bases are a mebibyte. */
+const PACKET_BYTES_MIN = 16 * 1024 * 1024
+
+/** What a server says of itself that a log should not lie on. */
+export async function doubtsAbout(server: MysqlServer): Promise<string[]> {
+  const found = await server.rows<{ Variable_name: string; Value: string }>(
+    "SHOW VARIABLES WHERE Variable_name IN ('max_allowed_packet', 'innodb_flush_log_at_trx_commit', " +
+      "'sync_binlog', 'log_bin', 'wsrep_on', 'wsrep_provider_options')",
+  )
+  return doubtsOf(server.name, new Map(found.map((row) => [row.Variable_name, row.Value])))
+}
+
+/** What cannot work at all is refused. */
+export function doubtsOf(name: string, value: ReadonlyMap<string, string>): string[] {
+  const packet = Number(value.get('max_allowed_packet') ?? PACKET_BYTES_MIN)
+  if (packet < PACKET_BYTES_MIN) {
+    throw refused(
+      'LOG_SERVER_UNFIT',
+      `${name} takes packets of ${packet} bytes at most: set max_allowed_packet to 16M or more`,
+    )
+  }
+  const doubts: string[] = []
+  if ((value.get('innodb_flush_log_at_trx_commit') ?? '1') !== '1') {
+    doubts.push('innodb_flush_log_at_trx_commit is not 1: a power cut takes what was acknowledged')
+  }
+  if (value.get('log_bin') === 'ON' && value.get('sync_binlog') === '0') {
+    doubts.push('sync_binlog is 0: a replica that takes over may lack what was acknowledged')
+  }
+  const options = value.get('wsrep_provider_options') ?? ''
+  if (value.get('wsrep_on') === 'ON' && /pc\.recovery = (yes|true|1)\b/i.test(options)) {
+    doubts.push(
+      'pc.recovery is on: after all nodes died, one that lacks what was acknowledged may lead the cluster',
+    )
+  }
+  return doubts
+}
+
 /** Makes the tables and the first row of each partition, if they are not there. */
 export async function prepareTables(server: MysqlServer, partitions: number): Promise<LogHome> {
   for (const table of TABLES) await server.change(table)

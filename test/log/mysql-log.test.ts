@@ -9,6 +9,7 @@ import { afterEach, test } from 'node:test'
 import type { EventLog } from '#log/event-log.ts'
 import { partitionPaths } from '#log/log-folder.ts'
 import { type MysqlLogOptions, openMysqlLog } from '#log/mysql-log.ts'
+import { doubtsOf } from '#log/mysql-rows.ts'
 import { MysqlServer, meaningOf, parseMysqlAddress } from '#log/mysql-server.ts'
 import { onServerDatabase, type TestDatabases } from '../support/databases.ts'
 import { eventually } from '../support/eventually.ts'
@@ -39,6 +40,27 @@ test('an error that is not in the table leaves open what became of the statement
   assert.equal(meaningOf({ errno: 1213 }), 'again')
   assert.equal(meaningOf({ errno: 1180 }), 'unknown')
   assert.equal(meaningOf(new Error('lost')), 'unknown')
+})
+
+test('what a server says of itself is looked at before the log is trusted to it', () => {
+  const doubts = (variables: Record<string, string>) =>
+    doubtsOf('here', new Map(Object.entries(variables)))
+  const safe = {
+    max_allowed_packet: '16777216',
+    innodb_flush_log_at_trx_commit: '1',
+    log_bin: 'OFF',
+  }
+  assert.deepEqual(doubts(safe), [])
+  assert.match(doubts({ ...safe, innodb_flush_log_at_trx_commit: '2' }).join(), /power cut/)
+  assert.match(doubts({ ...safe, log_bin: 'ON', sync_binlog: '0' }).join(), /replica/)
+  const cluster = { ...safe, wsrep_on: 'ON' }
+  const options = (recovery: string) => `pc.ignore_sb = false; pc.recovery = ${recovery}; repl = 1`
+  assert.match(
+    doubts({ ...cluster, wsrep_provider_options: options('true') }).join(),
+    /pc.recovery/,
+  )
+  assert.deepEqual(doubts({ ...cluster, wsrep_provider_options: options('false') }), [])
+  assert.throws(() => doubts({ max_allowed_packet: '1048576' }), fault('LOG_SERVER_UNFIT'))
 })
 
 await onServerDatabase('the log', (databases) => {
@@ -157,7 +179,7 @@ function tests(databases: TestDatabases): void {
     const log = await place.open({
       baseEveryBytes: 4_000,
       watch: {
-        ...{ appended() {}, retried() {}, fenced() {} },
+        ...{ appended() {}, retried() {}, fenced() {}, doubted() {} },
         // One that is under way when the log is closed is given up.
         based: (_, failed) => {
           if (failed === undefined) based++

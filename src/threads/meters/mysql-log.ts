@@ -50,6 +50,9 @@ export function mysqlLogWatch({ registry, log }: Kit): MysqlLogWatch {
         'another exchange has taken this partition over; it stays closed here',
       )
     },
+    doubted(server, doubts) {
+      for (const doubt of doubts) log.warn({ server }, `the log is not safe there: ${doubt}`)
+    },
     based(partition, failed) {
       bases.inc({ outcome: failed === undefined ? 'made' : 'failed' })
       if (failed !== undefined) log.warn({ partition, why: failed }, 'no base could be made')
