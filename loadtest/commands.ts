@@ -70,6 +70,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'loadtest/dying-part.ts',
       about: 'orders while the thread of prices dies again and again: none may fail',
     },
+    ...bench('mysql-log', 'the log in a database server beside the one in files [--nodes 1|3]'),
     'own-write': {
       file: 'loadtest/own-write.ts',
       about: 'two fronts: reads of the book right after placing, each of which must show the order',

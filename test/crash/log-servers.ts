@@ -23,7 +23,7 @@ import { eventually } from '../support/eventually.ts'
 
 const PROVIDER = '/usr/lib/galera/libgalera_smm.so'
 const SERVER = '/usr/sbin/mariadbd'
-const DATABASE = 'sibyl_log'
+const DATABASES = ['sibyl_log', 'sibyl_other'] as const
 /** A server that copies files to another as root gives up its rights on the way. */
 const USER = process.getuid?.() === 0 ? 'mysql' : userInfo().username
 
@@ -46,7 +46,7 @@ type Node = {
 
 export type LogServers = {
   /** Of all nodes together; each writer may begin with another. */
-  url(first?: number): string
+  url(first?: number, database?: (typeof DATABASES)[number]): string
   /** Of one node alone. */
   urlOf(node: number): string
   kill(nodes: readonly number[]): Promise<void>
@@ -183,15 +183,15 @@ export async function openLogServers(count: number): Promise<LogServers> {
   })
   await heal()
   const admin = await createConnection({ host: '127.0.0.1', port: nodes[0]!.port, user: 'root' })
-  await admin.query(`CREATE DATABASE ${DATABASE}`)
+  for (const name of DATABASES) await admin.query(`CREATE DATABASE ${name}`)
   await admin.end()
 
   const hostOf = (index: number) => `127.0.0.1:${nodes[index % count]!.port}`
   return {
     count,
-    url: (first = 0) =>
-      `mysql://root@${nodes.map((_, index) => hostOf(first + index)).join(',')}/${DATABASE}`,
-    urlOf: (index) => `mysql://root@${hostOf(index)}/${DATABASE}`,
+    url: (first = 0, database = DATABASES[0]) =>
+      `mysql://root@${nodes.map((_, index) => hostOf(first + index)).join(',')}/${database}`,
+    urlOf: (index) => `mysql://root@${hostOf(index)}/${DATABASES[0]}`,
     kill,
     heal,
     async dispose() {
