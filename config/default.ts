@@ -163,5 +163,5 @@ export const defaults: Settings = {
     restartsMax: 5,
     restartWindowMs: 60_000,
   },
-  log: { level: 'info', format: 'auto' },
+  log: { url: '', level: 'info', format: 'auto' },
 }

@@ -70,6 +70,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'loadtest/dying-part.ts',
       about: 'orders while the thread of prices dies again and again: none may fail',
     },
+    ...bench('mysql-log', 'the log in a database server beside the one in files [--nodes 1|3]'),
     'own-write': {
       file: 'loadtest/own-write.ts',
       about: 'two fronts: reads of the book right after placing, each of which must show the order',
@@ -100,6 +101,14 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
     http: {
       file: 'test/crash/http-crash-run.ts',
       about: 'kills under orders over HTTP: every accepted one is in the database',
+    },
+    log: {
+      file: 'test/crash/log-crash-run.ts',
+      about: 'owners that race for a log in database servers that are killed [--kills --nodes 1|3]',
+    },
+    conformance: {
+      file: 'test/crash/log-conformance-run.ts',
+      about: 'the tests of the log in a database, on a Galera cluster of three',
     },
     start: {
       file: 'test/crash/start-stop-run.ts',

@@ -45,6 +45,7 @@ const HOMES: Record<string, readonly string[]> = {
   pino: ['config'],
   'pino-pretty': ['config'],
   'better-sqlite3': ['log', 'store'],
+  mysql2: ['log'],
   ws: ['devnet'],
   secp256k1: ['verify'],
   keccak: ['verify'],

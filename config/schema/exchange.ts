@@ -233,6 +233,14 @@ export const supervisor = Type.Object({
 })
 
 export const log = Type.Object({
+  url: Type.String({
+    env: 'SIBYL_LOG_URL',
+    secret: true,
+    pattern: '^$|^mysql://',
+    description:
+      'Where the event log lies: mysql://user:password@host:port/name, with several servers as ' +
+      'host:port,host:port. Empty is the data folder.',
+  }),
   level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
     env: 'SIBYL_LOG_LEVEL',
     description: 'The least important messages to write.',

@@ -41,6 +41,8 @@ type Place = {
   readonly bytesMax?: number
   /** Opens a log that ends before its mark: answered commands are lost, and the operator knows it. */
   readonly acceptLoss: boolean
+  /** A copy of what is durable elsewhere is not synced: what a power cut takes is fetched again. */
+  readonly isCopy?: boolean
 }
 
 export type PartitionFile<Event extends LogEvent> = {
@@ -131,11 +133,11 @@ function readBeforeSqlite({ paths, acceptLoss }: Place): number {
 }
 
 /** Sets what a connection must be told each time, and returns the size of its pages. */
-function setUp(db: Database.Database, { paths, bytesMax }: Place): number {
+function setUp(db: Database.Database, { paths, bytesMax, isCopy }: Place): number {
   if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
     throw corrupt(`${paths.database} is not in write-ahead mode`)
   }
-  db.pragma('synchronous = FULL')
+  db.pragma(`synchronous = ${isCopy === true ? 'OFF' : 'FULL'}`)
   db.pragma('wal_autocheckpoint = 0')
   db.pragma('journal_size_limit = 67108864')
   db.pragma('cell_size_check = ON')

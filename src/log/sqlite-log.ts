@@ -43,6 +43,8 @@ export type SqliteLogOptions = {
   readonly upcasters?: Upcasters
   /** The page size of files that are created; tests make small ones. */
   readonly pageBytes?: number
+  /** A copy of a log that is durable elsewhere. */
+  readonly isCopy?: boolean
 }
 
 export function openSqliteLog<Event extends LogEvent>(
@@ -82,6 +84,7 @@ export function openSqliteLog<Event extends LogEvent>(
         mergeClosed: jobs.run,
         ...(options.partitionBytesMax === undefined ? {} : { bytesMax: options.partitionBytesMax }),
         acceptLoss: options.acceptLoss ?? false,
+        isCopy: options.isCopy ?? false,
         askCheckpoint: () => checkpointer?.ask(own.indexOf(number)),
         checkpoints: () => checkpointer?.ended(own.indexOf(number)) ?? 0,
       })

@@ -48,6 +48,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
 import { type DiskRoom, isDiskFull, openDiskRoom } from '#log/disk-room.ts'
 import type { EventLog } from '#log/event-log.ts'
+import { openMysqlLog } from '#log/mysql-log.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
@@ -57,6 +58,7 @@ import { type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeKit } from './kit.ts'
 import { marketMeters } from './meters/market.ts'
+import { mysqlLogWatch } from './meters/mysql-log.ts'
 
 /** How often expired orders are looked for, and how often what is long past. */
 const EXPIRE_EVERY_MS = 250
@@ -120,8 +122,13 @@ export function marketThread(data: ThreadData): ThreadParts {
 
   /** Goes back to what a partition holds, and tells every follower. */
   function reload(partition: number): void {
-    if (recover(thread, partition)) log.warn({ partition }, 'the markets were reloaded')
-    else log.error({ partition, why: thread.away.get(partition) }, 'it cannot be opened at present')
+    const before = thread.away.get(partition)
+    const isHere = recover(thread, partition)
+    const why = thread.away.get(partition)
+    if (isHere) log.warn({ partition }, 'the markets were reloaded')
+    // It is tried again and again, and told once.
+    else if (why !== before) log.error({ partition, why }, 'it cannot be opened at present')
+    if (!isHere && before !== undefined) return
     for (const views of viewsOf(thread, partition)) {
       for (const reader of readers) reader.tell('MarketsReloaded', { views })
     }
@@ -160,7 +167,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     // While no host has more than its share there is no need to count them all.
     if (host.waiting * hosts.size < mailboxMax) return false
     let waiting = 0
-    for (const each of hosts.values()) waiting += each.waiting
+    for (const each of new Set(hosts.values())) waiting += each.waiting
     return waiting >= mailboxMax
   }
 
@@ -170,12 +177,13 @@ export function marketThread(data: ThreadData): ThreadParts {
 
   async function start(): Promise<void> {
     const own = partitionsOf(index, topology)
-    events = openSqliteLog({
-      form: PACKED,
-      dataDir: settings.data.dir,
-      partitions: topology.partitions,
-      own,
-    })
+    const { partitions } = topology
+    const place = { form: PACKED, dataDir: settings.data.dir, partitions, own }
+    const { url } = settings.log
+    events =
+      url === ''
+        ? openSqliteLog(place)
+        : await openMysqlLog({ ...place, url, watch: mysqlLogWatch(kit) })
     room = openDiskRoom({
       folder: join(settings.data.dir, 'log'),
       name: `reserve-${index}`,
@@ -208,7 +216,13 @@ export function marketThread(data: ThreadData): ThreadParts {
       after: () => () => {},
     }
     settlement = makeSettlementWatch({ maxMs, chains }, clock.nowMs())
-    for (const partition of own) hosts.set(partition, serveHost(partition, clock))
+    // Where an append takes a way over the network, no command may see what others have not made
+    // durable yet: then all partitions share one host, whose commits go out together.
+    const groups = url === '' ? own.map((partition) => [partition]) : [own]
+    for (const group of groups) {
+      const host = serveHost(group, clock)
+      for (const partition of group) hosts.set(partition, host)
+    }
     kit.every(EXPIRE_EVERY_MS, () => {
       expire(clock)
       wakeHousekeeping()
@@ -259,12 +273,21 @@ export function marketThread(data: ThreadData): ThreadParts {
     for (const marketId of marketIds) hear('Expire', { marketId }, 1, { reply })
   }
 
-  function serveHost(partition: number, clock: Clock): Served {
+  function serveHost(group: readonly number[], clock: Clock): Served {
     const here = { state: thread }
     const away = { answer: reject('OVERLOADED', undefined, 'the event log cannot be written') }
+    const isAway = (command: Message<MarketThreadProtocol>): boolean => {
+      if (thread.away.size === 0) return false
+      const [only] = group
+      if (group.length === 1) return thread.away.has(only!)
+      const marketId = marketIdOf(command)
+      return marketId !== undefined && thread.away.has(partitionOfCommand(marketId))
+    }
+    /** The partitions of the commit under way. */
+    let touched: readonly number[] = []
     return serve<MarketThread, MarketThreadProtocol, MarketEvent>({
       behaviour: marketBehaviour,
-      select: () => (thread.away.has(partition) ? away : here),
+      select: (command) => (isAway(command) ? away : here),
       clock,
       mailboxMax: settings.markets.mailboxMax,
       batchMax: COMMIT_COMMANDS_MAX,
@@ -274,25 +297,36 @@ export function marketThread(data: ThreadData): ThreadParts {
       arrange: byMarket,
       commit: (said) => {
         const begunMs = performance.now()
+        touched = group.length === 1 ? group : partitionsOfEvents(said)
         return commit(thread, said, said.at(-1)?.atMs ?? clock.nowMs()).then((appended) => {
           rows = appended.flatMap((each) => each.rows)
           meters.committed(performance.now() - begunMs)
         })
       },
       recover: (error) => {
-        log.error({ err: error, partition }, 'an append failed; going back to what the log holds')
+        const failed = { err: error, partitions: touched }
+        log.error(failed, 'an append failed; going back to what the log holds')
         if (isDiskFull(error)) room.spend()
-        reload(partition)
+        // Of those that did not fail nothing was told: their followers are to hear where they are.
+        for (const partition of touched) reload(partition)
         return reject('OUTCOME_UNKNOWN')
       },
       say: () => {
         for (const reader of readers) reader.tell('MarketEvents', { rows })
-        const offsets = [[partition, events.lastOffset(partition)] as const]
+        const offsets = touched.map(
+          (partition) => [partition, events.lastOffset(partition)] as const,
+        )
         for (const logReader of logReaders) logReader.tell('Appended', { offsets })
         wakeHousekeeping()
       },
       observe: meters.handled,
     })
+  }
+
+  function partitionsOfEvents(said: readonly MarketEvent[]): number[] {
+    const found = new Set<number>()
+    for (const { marketId } of said) found.add(partitionOfCommand(marketId))
+    return [...found]
   }
 
   function fullness(): string[] {
