@@ -163,5 +163,12 @@ export const defaults: Settings = {
     restartsMax: 5,
     restartWindowMs: 60_000,
   },
-  log: { level: 'info', format: 'auto' },
+  log: {
+    level: 'info',
+    format: 'auto',
+    retention: 0,
+    archive: true,
+    archiveDir: '',
+    archiveMiBMax: 0,
+  },
 }

@@ -41,6 +41,8 @@ type Place = {
   readonly bytesMax?: number
   /** Opens a log that ends before its mark: answered commands are lost, and the operator knows it. */
   readonly acceptLoss: boolean
+  /** The last offset that the archive has. */
+  readonly archivedTo?: number
 }
 
 export type PartitionFile<Event extends LogEvent> = {
@@ -84,6 +86,10 @@ export function openPartitionFile<Event extends LogEvent>(
     }
     if (state.lastOffset < mark && !options.acceptLoss) {
       throw lost(path, state.lastOffset, `offset ${mark} was durable`)
+    }
+    const { archivedTo = 0 } = options
+    if (state.lastOffset < archivedTo && !options.acceptLoss) {
+      throw lost(path, state.lastOffset, `the archive holds offset ${archivedTo}`)
     }
     checkTail(db, options, state)
     const markets = new MarketTable(db, home, state.markets, path)
