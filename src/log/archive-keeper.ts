@@ -45,7 +45,8 @@ export class ArchiveKeeper {
   readonly #options: Required<ArchiveOptions>
   readonly #folder: string
   /** The last offset in the archive. */
-  #last: number
+  #last = 0
+  #trouble: Fault | undefined
   #job: Job | undefined
   #waitingSinceMs = performance.now()
   #saidGap = false
@@ -64,9 +65,24 @@ export class ArchiveKeeper {
     for (const name of readdirSync(this.#folder)) {
       if (name.endsWith(DRAFT)) rmSync(join(this.#folder, name), { force: true })
     }
+    this.#look()
+  }
+
+  /** Finds where the archive ends. One that is damaged there stops no market; it only keeps the log from being cut. */
+  #look(): void {
     const newest = segmentsIn(this.#folder).at(-1)
-    if (newest !== undefined) readSegmentMeta(newest, ports.home)
-    this.#last = newest?.last ?? 0
+    this.#trouble = undefined
+    this.#last = 0
+    try {
+      if (newest !== undefined) readSegmentMeta(newest, this.#ports.home)
+      this.#last = newest?.last ?? 0
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      this.#trouble = new Fault('LOG_ARCHIVE_FAILED', error.message, {
+        retryable: true,
+        cause: error,
+      })
+    }
   }
 
   /** What is archived was durable: a log that ends before it has lost answered commands. */
@@ -76,6 +92,8 @@ export class ArchiveKeeper {
 
   /** How far a partition may be cut that no one else needs below this offset. */
   reach(below: number, { firstOffset }: FileState): number {
+    if (this.#trouble !== undefined) this.#look()
+    if (this.#trouble !== undefined) throw this.#trouble
     if (this.#job?.result !== undefined) this.#finish(this.#job.result)
     if (this.#last < firstOffset - 1) this.#skipTo(firstOffset)
     const events = below - 1 - this.#last

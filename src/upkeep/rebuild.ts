@@ -42,6 +42,7 @@ export async function rebuild(
   let events = 0
   for (const [partition, offset] of from.entries()) {
     const last = log.lastOffset(partition)
+    if (last === offset) continue
     say(`partition ${partition}: ${last - offset} events, from offset ${offset + 1} to ${last}`)
     events += await replay(options, partition, { from: offset, to: last })
     if (signal?.aborted === true) return { events, ended: false }
