@@ -95,13 +95,14 @@ export async function openMysqlLog<Event extends LogEvent>(
         'SIBYL_LOG_URL unset to go on with it',
     )
   }
-  const openCopy = (partitions: readonly number[], checkpointThread: boolean): EventLog<Event> =>
-    openSqliteLog<Event>({
-      ...rest,
-      ...{ dataDir, form, own: partitions },
-      checkpointThread,
-      isCopy: true,
-    })
+  const serveCopy = (): EventLog<Event> =>
+    openSqliteLog<Event>({ ...rest, dataDir, form, own, isCopy: true })
+  /** Until it has caught up it may end before its archive does, and has nothing to archive. */
+  const openCopy = (partition: number): EventLog<Event> => {
+    const { archive: _, ...unarchived } = rest
+    const place = { dataDir, form, own: [partition], checkpointThread: false }
+    return openSqliteLog<Event>({ ...unarchived, ...place, isCopy: true })
+  }
   const bases = makeBaseJobs({ dataDir, logId: home.id, address })
   const encoder = new BatchEncoder()
   const held = new Map<number, Held>()
@@ -156,7 +157,7 @@ export async function openMysqlLog<Event extends LogEvent>(
     const paths = partitionPaths(dataDir, partition)
     let copy: EventLog<Event> | undefined
     try {
-      copy = openCopy([partition], false)
+      copy = openCopy(partition)
       const at = positionOf(copy.state(partition).meta)
       if (await isOf(rows, at)) return copy
     } catch (error) {
@@ -167,7 +168,7 @@ export async function openMysqlLog<Event extends LogEvent>(
     if ((await fetchBase(rows, paths)) === undefined) {
       renewPartition(paths, { logId: home.id, partition })
     }
-    return openCopy([partition], false)
+    return openCopy(partition)
   }
 
   async function caughtUp(each: Held): Promise<void> {
@@ -203,7 +204,7 @@ export async function openMysqlLog<Event extends LogEvent>(
   let copy: EventLog<Event>
   try {
     for (const partition of own) await take(partition)
-    copy = openCopy(own, options.checkpointThread ?? true)
+    copy = serveCopy()
   } catch (error) {
     await release()
     throw asFault(error)

@@ -43,6 +43,8 @@ type Place = {
   readonly acceptLoss: boolean
   /** A copy of what is durable elsewhere is not synced: what a power cut takes is fetched again. */
   readonly isCopy?: boolean
+  /** The last offset that the archive has. */
+  readonly archivedTo?: number
 }
 
 export type PartitionFile<Event extends LogEvent> = {
@@ -86,6 +88,10 @@ export function openPartitionFile<Event extends LogEvent>(
     }
     if (state.lastOffset < mark && !options.acceptLoss) {
       throw lost(path, state.lastOffset, `offset ${mark} was durable`)
+    }
+    const { archivedTo = 0 } = options
+    if (state.lastOffset < archivedTo && !options.acceptLoss) {
+      throw lost(path, state.lastOffset, `the archive holds offset ${archivedTo}`)
     }
     checkTail(db, options, state)
     const markets = new MarketTable(db, home, state.markets, path)

@@ -6,8 +6,9 @@
 
 import assert from 'node:assert/strict'
 import type { MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
+import type { ArchiveOptions } from './archive-keeper.ts'
+import { makeBackgroundJobs } from './background-jobs.ts'
 import { type Checkpointer, makeCheckpointer } from './checkpointer.ts'
-import { makeClosedJobs } from './closed-jobs.ts'
 import type { RunsOptions } from './closed-runs.ts'
 import type { EventForm, EventLog, LogEvent } from './event-log.ts'
 import { createLog, type Lock, lockPartition, partitionPaths } from './log-folder.ts'
@@ -35,6 +36,8 @@ export type SqliteLogOptions = {
   /** Tests make small ones. */
   readonly closedTailMax?: number
   readonly closedRuns?: RunsOptions
+  /** What leaves the log is archived first; without it, it is gone. */
+  readonly archive?: ArchiveOptions
   readonly partitionBytesMax?: number
   /** Opens even a partition that has lost answered commands. For an operator, never by itself. */
   readonly acceptLoss?: boolean
@@ -59,7 +62,7 @@ export function openSqliteLog<Event extends LogEvent>(
   const locks: Lock[] = []
   const partitions = new Map<number, Partition<Event>>()
   let checkpointer: Checkpointer | undefined
-  const jobs = makeClosedJobs()
+  const jobs = makeBackgroundJobs()
   const release = () => {
     for (const partition of partitions.values()) partition.close()
     partitions.clear()
@@ -81,7 +84,10 @@ export function openSqliteLog<Event extends LogEvent>(
           filterBytesMax: FILTER_BYTES_MAX,
           runOrdersMax: RUN_ORDERS_MAX,
         },
-        mergeClosed: jobs.run,
+        mergeClosed: (job) => jobs.run('merge', job),
+        ...(options.archive === undefined
+          ? {}
+          : { archive: { ...options.archive, write: (job) => jobs.run('archive', job) } }),
         ...(options.partitionBytesMax === undefined ? {} : { bytesMax: options.partitionBytesMax }),
         acceptLoss: options.acceptLoss ?? false,
         isCopy: options.isCopy ?? false,
@@ -108,6 +114,7 @@ export function openSqliteLog<Event extends LogEvent>(
     partitions: identity.partitions,
     owned: [...own],
     state: (partition) => at(partition).state(),
+    firstOffset: (partition) => at(partition).state().firstOffset,
     lastOffset: (partition) => at(partition).state().lastOffset,
     read: (partition, fromOffset, limit) => at(partition).read(fromOffset, limit),
     append: async (partition, batch) => at(partition).append(batch),

@@ -24,11 +24,14 @@ import { viewsOf } from '#actors/market-views.ts'
 import { OrderHolds, OrphanedOrders } from '#actors/order-holds.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import { watchProjection } from '#actors/projection-lag.ts'
+import { Retention } from '#actors/retention.ts'
 import { makeSettlementWatch, type SettlementWatch } from '#actors/settlement-watch.ts'
 import type { StoreProtocol } from '#actors/store.ts'
 import { TraderPauses } from '#actors/trader-pauses.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
+import type { Settings } from '#config/settings-schema.ts'
 import {
+  archiveDirOf,
   channelOptions,
   pauseTermsOf,
   settledChains,
@@ -49,7 +52,7 @@ import { reject } from '#domain/rejection.ts'
 import { type DiskRoom, isDiskFull, openDiskRoom } from '#log/disk-room.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { openMysqlLog } from '#log/mysql-log.ts'
-import { openSqliteLog } from '#log/sqlite-log.ts'
+import { openSqliteLog, type SqliteLogOptions } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
@@ -71,6 +74,14 @@ const RESERVE_BYTES = 4 * 1024 * 1024
 const HOUSEKEEPING_PAUSE_MS = 2
 
 const FULL = reject('OVERLOADED')
+
+/** Where the log keeps what it no longer holds; nothing where it is not kept. */
+function archiveOf(settings: Settings, isFull: () => boolean): Pick<SqliteLogOptions, 'archive'> {
+  const { archive, archiveMiBMax } = settings.log
+  if (!archive) return {}
+  const bytesMax = archiveMiBMax * 1024 * 1024
+  return { archive: { dir: archiveDirOf(settings), bytesMax, isFull } }
+}
 
 type Placed = MarketThreadProtocol['PlaceOrder']['takes']
 
@@ -178,7 +189,10 @@ export function marketThread(data: ThreadData): ThreadParts {
   async function start(): Promise<void> {
     const own = partitionsOf(index, topology)
     const { partitions } = topology
-    const place = { form: PACKED, dataDir: settings.data.dir, partitions, own }
+    const place = {
+      ...{ form: PACKED, dataDir: settings.data.dir, partitions, own },
+      ...archiveOf(settings, () => room.isFull),
+    }
     const { url } = settings.log
     events =
       url === ''
@@ -195,6 +209,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     const cancelledMax = settings.limits.enabled ? settings.orders.cancelledPerHourMax : 0
     const chains = new Set(settledChains(settings).map(({ chainId }) => chainId))
     const { minNotional, pendingTradesMax } = settings.risk
+    const { retention } = settings.log
     const terms = pauseTermsOf(settings)
     const pauses = terms.firstMs === 0 ? undefined : new TraderPauses(terms)
     const risk = { minNotional, pendingTradesMax, ...(pauses === undefined ? {} : { pauses }) }
@@ -204,6 +219,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       rules: { selfTrade: settings.matching.selfTrade, settled: chains, risk },
       seed: randomInt(2 ** 31),
       snapshotEvery: settings.markets.snapshotEvery,
+      ...(retention === 0 ? {} : { retention: new Retention(retention * 3_600_000) }),
       room,
       ...(cancelledMax === 0 ? {} : { cancelQuota: new CancelQuota(cancelledMax) }),
       progress: beat,
