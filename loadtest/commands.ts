@@ -125,6 +125,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'loadtest/stream-soak.ts',
       about: 'clients that reconnect all the time: no gap goes unnoticed, memory stays flat',
     },
+    'stalled-front': {
+      file: 'loadtest/stalled-front.ts',
+      about: 'events for a front that takes none: what the process grows by [seconds]',
+    },
     ghosts: {
       file: 'loadtest/ghost-attack.ts',
       about: 'empty wallets that buy all that is offered [--funds off|reserve --wallets --minutes]',

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { CancelQuota } from '#actors/cancel-quota.ts'
 import { marketsToExpire } from '#actors/due-markets.ts'
 import { hasHousework, housekeep, takeGone, takeTrouble, tidy } from '#actors/housekeeping.ts'
+import type { MarketView } from '#actors/market/state.ts'
 import { byMarket, commit, marketIdOf, prepare } from '#actors/market-batch.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
 import {
@@ -68,6 +69,12 @@ const RESERVE_BYTES = 4 * 1024 * 1024
 /** Between two steps of housekeeping: most of the time belongs to the markets. */
 const HOUSEKEEPING_PAUSE_MS = 2
 
+/** About what an id, a row of the log beside its bytes, and a price with its size take on the way. */
+const ID_BYTES = 128
+const ROW_BYTES = 64
+const LEVEL_BYTES = 24
+const MARKET_BYTES = 1_024
+
 const FULL = reject('OVERLOADED')
 
 type Placed = MarketThreadProtocol['PlaceOrder']['takes']
@@ -123,7 +130,8 @@ export function marketThread(data: ThreadData): ThreadParts {
     if (recover(thread, partition)) log.warn({ partition }, 'the markets were reloaded')
     else log.error({ partition, why: thread.away.get(partition) }, 'it cannot be opened at present')
     for (const views of viewsOf(thread, partition)) {
-      for (const reader of readers) reader.tell('MarketsReloaded', { views })
+      const bytes = bytesOfViews(views)
+      for (const reader of readers) reader.tell('MarketsReloaded', { views }, bytes)
     }
   }
 
@@ -228,7 +236,8 @@ export function marketThread(data: ThreadData): ThreadParts {
       pauses?.sweep(clock.nowMs())
       const gone = takeGone(thread)
       if (gone.length > 0) {
-        for (const reader of readers) reader.tell('MarketsGone', { marketIds: gone })
+        const bytes = ID_BYTES * gone.length
+        for (const reader of readers) reader.tell('MarketsGone', { marketIds: gone }, bytes)
       }
       for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
         log.error(news, behind ? 'the database is behind the log' : 'the database caught up')
@@ -286,7 +295,8 @@ export function marketThread(data: ThreadData): ThreadParts {
         return reject('OUTCOME_UNKNOWN')
       },
       say: () => {
-        for (const reader of readers) reader.tell('MarketEvents', { rows })
+        const bytes = bytesOf(rows)
+        for (const reader of readers) reader.tell('MarketEvents', { rows }, bytes)
         const offsets = [[partition, events.lastOffset(partition)] as const]
         for (const logReader of logReaders) logReader.tell('Appended', { offsets })
         wakeHousekeeping()
@@ -340,6 +350,7 @@ export function marketThread(data: ThreadData): ThreadParts {
           readers.delete(channel)
           logReaders.delete(channel)
         },
+        dropped: () => kit.links.dropped(peer),
       })
       channels.add(channel)
       if (peer === SETTLEMENT_THREAD) settlement.linked()
@@ -358,4 +369,16 @@ export function marketThread(data: ThreadData): ThreadParts {
       await events.close()
     },
   }
+}
+
+function bytesOf(rows: readonly Uint8Array[]): number {
+  let bytes = ROW_BYTES * rows.length
+  for (const row of rows) bytes += row.byteLength
+  return bytes
+}
+
+function bytesOfViews(views: readonly MarketView[]): number {
+  let levels = 0
+  for (const { bids, asks } of views) for (const side of [...bids, ...asks]) levels += side.length
+  return LEVEL_BYTES * levels + MARKET_BYTES * views.length
 }
