@@ -139,6 +139,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       about:
         'trading, reading and following at once for long [--minutes --rate --funds off|reserve]',
     },
+    'stalled-front': {
+      file: 'loadtest/stalled-front.ts',
+      about: 'events for a front that takes none: what the process grows by [seconds]',
+    },
     ghosts: {
       file: 'loadtest/ghost-attack.ts',
       about: 'empty wallets that buy all that is offered [--funds off|reserve --wallets --minutes]',

@@ -29,7 +29,7 @@ import type {
   MarketView,
   Recall,
 } from './market/state.ts'
-import { someViews } from './market-views.ts'
+import { someViews, type ToldMarkets } from './market-views.ts'
 import { booksOf, countOrders, type OrdersPage, pageOfOrders } from './open-orders.ts'
 import type { Retention } from './retention.ts'
 import { Residence, TraderIndex } from './trader-index.ts'
@@ -70,9 +70,9 @@ export type MarketThreadProtocol = MarketProtocol &
     }
     /**
      * The markets of this thread, for a reader that has just come, behind the one it was told last. `more`
-     * when there are others behind the last of these.
+     * when there are others behind the last of these; `away` when some cannot be told, as their file is away.
      */
-    Markets: { takes: { after?: MarketId }; answers: { views: MarketView[]; more: boolean } }
+    Markets: { takes: { after?: MarketId }; answers: ToldMarkets }
     /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
     SettlementLag: { takes: { chainId: number; behind: boolean }; answers: undefined }
     /** The database holds everything of the partition up to and with this offset. */
@@ -329,7 +329,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
   CountOrders: countOrders,
 
   Markets(thread, { after }) {
-    return someViews(thread, after)
+    return { ...someViews(thread, after), away: thread.away.size > 0 }
   },
 
   Standing: standingOf,

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { CancelQuota } from '#actors/cancel-quota.ts'
 import { marketsToExpire } from '#actors/due-markets.ts'
 import { hasHousework, housekeep, takeGone, takeTrouble, tidy } from '#actors/housekeeping.ts'
+import type { MarketView } from '#actors/market/state.ts'
 import { byMarket, commit, marketIdOf, prepare } from '#actors/market-batch.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
 import {
@@ -72,6 +73,12 @@ const RELOAD_FULL_TURNS = 10
 const RESERVE_BYTES = 4 * 1024 * 1024
 /** Between two steps of housekeeping: most of the time belongs to the markets. */
 const HOUSEKEEPING_PAUSE_MS = 2
+
+/** About what an id, a row of the log beside its bytes, and a price with its size take on the way. */
+const ID_BYTES = 128
+const ROW_BYTES = 64
+const LEVEL_BYTES = 24
+const MARKET_BYTES = 1_024
 
 const FULL = reject('OVERLOADED')
 
@@ -141,7 +148,8 @@ export function marketThread(data: ThreadData): ThreadParts {
     else if (why !== before) log.error({ partition, why }, 'it cannot be opened at present')
     if (!isHere && before !== undefined) return
     for (const views of viewsOf(thread, partition)) {
-      for (const reader of readers) reader.tell('MarketsReloaded', { views })
+      const bytes = bytesOfViews(views)
+      for (const reader of readers) reader.tell('MarketsReloaded', { views }, bytes)
     }
   }
 
@@ -258,7 +266,8 @@ export function marketThread(data: ThreadData): ThreadParts {
       pauses?.sweep(clock.nowMs())
       const gone = takeGone(thread)
       if (gone.length > 0) {
-        for (const reader of readers) reader.tell('MarketsGone', { marketIds: gone })
+        const bytes = ID_BYTES * gone.length
+        for (const reader of readers) reader.tell('MarketsGone', { marketIds: gone }, bytes)
       }
       for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
         log.error(news, behind ? 'the database is behind the log' : 'the database caught up')
@@ -328,7 +337,8 @@ export function marketThread(data: ThreadData): ThreadParts {
         return reject('OUTCOME_UNKNOWN')
       },
       say: () => {
-        for (const reader of readers) reader.tell('MarketEvents', { rows })
+        const bytes = bytesOf(rows)
+        for (const reader of readers) reader.tell('MarketEvents', { rows }, bytes)
         const offsets = touched.map(
           (partition) => [partition, events.lastOffset(partition)] as const,
         )
@@ -390,6 +400,7 @@ export function marketThread(data: ThreadData): ThreadParts {
           readers.delete(channel)
           logReaders.delete(channel)
         },
+        dropped: () => kit.links.dropped(peer),
       })
       channels.add(channel)
       if (peer === SETTLEMENT_THREAD) settlement.linked()
@@ -408,4 +419,16 @@ export function marketThread(data: ThreadData): ThreadParts {
       await events.close()
     },
   }
+}
+
+function bytesOf(rows: readonly Uint8Array[]): number {
+  let bytes = ROW_BYTES * rows.length
+  for (const row of rows) bytes += row.byteLength
+  return bytes
+}
+
+function bytesOfViews(views: readonly MarketView[]): number {
+  let levels = 0
+  for (const { bids, asks } of views) for (const side of [...bids, ...asks]) levels += side.length
+  return LEVEL_BYTES * levels + MARKET_BYTES * views.length
 }
