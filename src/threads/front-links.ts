@@ -2,6 +2,7 @@
 
 import type { MessagePort } from 'node:worker_threads'
 import type { AccountsFollowerProtocol } from '#actors/accounts/followers.ts'
+import { ACCOUNTS_FORMS } from '#actors/accounts/forms.ts'
 import type { AccountsProtocol } from '#actors/accounts/state.ts'
 import type { ApiKeysProtocol, KeyFollowerProtocol } from '#actors/api-keys.ts'
 import type { ClerkProtocol } from '#actors/clerk.ts'
@@ -196,9 +197,14 @@ export function linkFront(
       },
     }
     accounts[index]?.replace(
-      new Channel(port, options, {
-        heard: (type, message) => hearers[type as keyof AccountsFollowerProtocol](message as never),
-      }),
+      new Channel(
+        port,
+        { ...options, forms: ACCOUNTS_FORMS },
+        {
+          heard: (type, message) =>
+            hearers[type as keyof AccountsFollowerProtocol](message as never),
+        },
+      ),
     )
   }
 
