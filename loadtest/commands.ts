@@ -147,6 +147,11 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'loadtest/ghost-attack.ts',
       about: 'empty wallets that buy all that is offered [--funds off|reserve --wallets --minutes]',
     },
+    honest: {
+      file: 'loadtest/honest-soak.ts',
+      about:
+        'funded traders, funds reserved: every trade settles, nothing stays reserved [--minutes]',
+    },
     year: {
       file: 'loadtest/year-soak.ts',
       about: 'a year of quick markets in simulated time: memory and start stay flat [markets]',

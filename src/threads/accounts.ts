@@ -6,6 +6,7 @@
 
 import { accounts } from '#actors/accounts/accounts.ts'
 import type { AccountsFollowerProtocol } from '#actors/accounts/followers.ts'
+import { ACCOUNTS_FORMS } from '#actors/accounts/forms.ts'
 import { newAccounts } from '#actors/accounts/new-accounts.ts'
 import type {
   AccountsEvent,
@@ -59,7 +60,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
       if (type === 'Appended') read()
     },
   })
-  const fronts = makeFollowers<AccountsFollowerProtocol>(settings, kit.links)
+  const fronts = makeFollowers<AccountsFollowerProtocol>(settings, kit.links, ACCOUNTS_FORMS)
   const frontNames = new Set(
     Array.from({ length: settings.front.threads }, (_, front) => frontThreadName(front)),
   )

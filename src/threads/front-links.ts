@@ -2,6 +2,7 @@
 
 import type { MessagePort } from 'node:worker_threads'
 import type { AccountsFollowerProtocol } from '#actors/accounts/followers.ts'
+import { ACCOUNTS_FORMS } from '#actors/accounts/forms.ts'
 import type { AccountsProtocol } from '#actors/accounts/state.ts'
 import type { ApiKeysProtocol, KeyFollowerProtocol } from '#actors/api-keys.ts'
 import type { ClerkProtocol } from '#actors/clerk.ts'
@@ -199,15 +200,20 @@ export function linkFront(
       },
     }
     accounts[index]?.replace(
-      new Channel(port, options, {
-        heard: (type, message) => hearers[type as keyof AccountsFollowerProtocol](message as never),
-        lost() {
-          lost(peer)
-          hub()?.missed(['funds'])
+      new Channel(
+        port,
+        { ...options, forms: ACCOUNTS_FORMS },
+        {
+          heard: (type, message) =>
+            hearers[type as keyof AccountsFollowerProtocol](message as never),
+          lost() {
+            lost(peer)
+            hub()?.missed(['funds'])
+          },
+          // A promise that is not released ends by itself.
+          dropped: dropped(peer),
         },
-        // A promise that is not released ends by itself.
-        dropped: dropped(peer),
-      }),
+      ),
     )
   }
 

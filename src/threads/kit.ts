@@ -14,7 +14,7 @@ import { marketThreadName, threadOfMarket } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { reject } from '#domain/rejection.ts'
 import type { Behaviour, Protocol } from '#runtime/actor.ts'
-import { Channel } from '#runtime/channel.ts'
+import { Channel, type Forms } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeRef, type Ref } from '#runtime/ref.ts'
 import { type Served, serve } from '#runtime/serve.ts'
@@ -145,11 +145,13 @@ type Followers<P extends Protocol> = {
 export function makeFollowers<P extends Protocol>(
   settings: Settings,
   links: LinkMeters,
+  forms: Forms = { requests: [], answers: [] },
 ): Followers<P> {
   const followers = new Set<Channel<P>>()
+  const options = { ...channelOptions(settings), forms }
   return {
     add(peer, port, heard, missed) {
-      const follower: Channel<P> = new Channel<P>(port, channelOptions(settings), {
+      const follower: Channel<P> = new Channel<P>(port, options, {
         heard: (type, message, replyTo) => heard(type, message, replyTo, follower),
         closed: () => followers.delete(follower),
         missed: () => missed?.(follower),

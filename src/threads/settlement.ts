@@ -39,7 +39,7 @@ import { makePauseRelay } from './pause-relay.ts'
 
 /** How often each actor looks whether something is due. */
 const TICK_MS_MIN = 10
-const TICK_MS_MAX = 200
+const TICK_MS_MAX = 50
 /** Transactions whose confirmations are waited for at once. */
 const OPEN_MAX = 256
 const RPC_TIMEOUT_MS = 5_000
