@@ -199,6 +199,9 @@ export const MARKETS_RECONCILED_MAX = 1_000
 /** Markets of one page of `GET /api/v1/markets`. */
 export const MARKETS_LISTED_MAX = 1_000
 
+/** Markets whose figures a front keeps for lists and tickers. */
+export const FIGURES_KEPT_MAX = 100_000
+
 /** Characters of the words that markets are searched by. */
 export const SEARCH_CHARS_MAX = 200
 

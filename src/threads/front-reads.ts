@@ -29,6 +29,7 @@ import { makeReadCache } from '#http/read-cache.ts'
 import type { Route } from '#http/route.ts'
 import { shareReads } from '#http/shared-reads.ts'
 import type { MarketBoard } from '#live/market-board.ts'
+import type { FiguresBook } from '#live/market-figures.ts'
 import { makeMarketFinder } from '#live/market-finder.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
@@ -43,13 +44,14 @@ const LISTS_KEPT_MAX = 20
 export function readRoutes(ports: {
   readonly settings: Settings
   readonly board: MarketBoard
+  readonly figures: FiguresBook
   readonly waiters: SeqWaiters
   readonly gateway: MarketGateway
   readonly query: Query
   readonly store: ClerkRef
   readonly clock: Clock
 }): Route[] {
-  const { settings, board, waiters, gateway, query, store, clock } = ports
+  const { settings, board, figures, waiters, gateway, query, store, clock } = ports
   const cache = makeReadCache({
     keepMs: settings.front.readCacheMs,
     entriesMax: READS_KEPT_MAX,
@@ -96,7 +98,7 @@ export function readRoutes(ports: {
   })
   return [
     listMarkets({
-      board,
+      ...{ board, figures, nowMs: clock.nowMs },
       storedMarkets: async (filter) =>
         storedMarkets.read(JSON.stringify(filter), () => query('listMarkets', filter)),
       ...(settings.chains.some(({ rpcUrls }) => rpcUrls.length > 0)
@@ -106,7 +108,7 @@ export function readRoutes(ports: {
           }
         : {}),
     }),
-    getMarket(find, waiters),
+    getMarket(find, waiters, figures),
     listTrades(trades),
     listActivity(trades),
     marketStats({

@@ -35,6 +35,7 @@ import { makeSseHub } from '#http/sse.ts'
 import { registerSseMeters } from '#http/sse-meters.ts'
 import { makeFundsGateway } from '#live/funds-gateway.ts'
 import { makeBoard } from '#live/market-board.ts'
+import { type FiguresBook, makeFiguresBook } from '#live/market-figures.ts'
 import { makeGateway } from '#live/market-gateway.ts'
 import { makePriceBoard } from '#live/price-board.ts'
 import { makeSeqWaiters } from '#live/seq-waiters.ts'
@@ -66,6 +67,7 @@ export function frontThread(data: ThreadData): ThreadParts {
   let hub: StreamHub | undefined
   let heldOrders: HeldOrders | undefined
   let pools: FrontPools | undefined
+  let figures: FiguresBook | undefined
 
   // A worker that exits while its app is open takes the whole process down, so even after a bug the
   // app is closed first. The supervisor then starts the thread again.
@@ -83,14 +85,19 @@ export function frontThread(data: ThreadData): ThreadParts {
     { isWhole: () => links.isWhole(), isCurrent: () => links.missing() === 0 },
     {
       followed(shown, event) {
+        if (event.type === 'TradeFailed') figures?.touched(event.marketId)
         hub?.followed(shown, event)
         waiters.advanced(shown)
       },
       loaded(shown, missed) {
+        if (missed) figures?.touched(shown.market.id)
         hub?.loaded(shown, missed)
         waiters.advanced(shown)
       },
-      forgotten: (marketId) => hub?.forgotten(marketId),
+      forgotten(marketId) {
+        figures?.forgotten(marketId)
+        hub?.forgotten(marketId)
+      },
     },
   )
   const waiters = makeSeqWaiters(() => board, systemClock)
@@ -134,6 +141,12 @@ export function frontThread(data: ThreadData): ThreadParts {
             (trader) => accountsThreadOf(trader, settings.risk.threads),
             clock,
           )
+    const figuresBook = makeFiguresBook({
+      board,
+      stored: (marketIds, nowMs) => query('marketFigures', { marketIds, nowMs }),
+      clock,
+    })
+    figures = figuresBook
     const chainIds = new Set(settings.chains.map(({ chainId }) => chainId))
     const orders = makeOrderService({
       ...{ board, gateway, funds, verifier, clock, meter },
@@ -181,7 +194,10 @@ export function frontThread(data: ThreadData): ThreadParts {
       revokeApiKey(keys, authenticator, settings.service.name),
       orderbook({ board, waiters }),
       userFunds(funds, chainIds),
-      ...readRoutes({ settings, board, waiters, gateway, query, store, clock }),
+      ...readRoutes({
+        ...{ settings, board, waiters, gateway, query, store, clock },
+        figures: figuresBook,
+      }),
       resolution({
         board,
         chainMarket: (marketId) => query('chainMarketById', { marketId }),

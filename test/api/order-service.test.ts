@@ -10,6 +10,7 @@ import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
+import { makeFiguresBook } from '#live/market-figures.ts'
 import { type MarketGateway, type MarketRef, makeGateway } from '#live/market-gateway.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { marketNumbered } from '../support/seeded-markets.ts'
@@ -88,7 +89,10 @@ test('while a market thread is away, a market that is not here may exist', async
 
 test('a list of markets waits until every thread has told its own', async () => {
   const listed = (board: MarketBoard) =>
-    listMarkets({ board, storedMarkets: async () => [] }).handle({ query: {} } as never)
+    listMarkets({
+      ...{ board, storedMarkets: async () => [], nowMs: systemClock.nowMs },
+      figures: makeFiguresBook({ board, stored: async () => [], clock: systemClock }),
+    }).handle({ query: {} } as never)
   assert.equal(codeOf(await listed(boardOf({ whole: false, current: false }))), 'OVERLOADED')
   // A thread that is being restarted has told them before.
   assert.equal(codeOf(await listed(boardOf({ whole: true, current: false }))), undefined)

@@ -178,6 +178,26 @@ test('two traders build a book, cross it, fill in part, cancel, and read it all 
     const shares = trades.reduce((sum, { size }) => sum + size, 0)
     const paid = trades.reduce((sum, { price, size }) => sum + (price * size) / 1e6, 0)
     assert.deepEqual([shares, paid], [27_000_000, 15_050_000])
+
+    // The list says the same in a line, and so does the market by itself.
+    const line = {
+      ...{ status: 'open', quick: false, bestAskPrice: 0 },
+      ...{ bestBidPrices: [600_000, 290_000], bestAskPrices: [0, 300_000] },
+      ...{ lastPrice: 600_000, lastOutcome: 0, lastPrices: [600_000, 0] },
+      ...{ priceChanges24h: [20_000, null], volume24h: 15_050_000 },
+      ...{ trades24h: 5, totalVolume: 15_050_000 },
+    }
+    const answer = async (path: string) => {
+      const got = await (await fetch(`${exchange.url}/api/v1/markets${path}`)).json()
+      return got as Record<string, unknown> & { markets?: Record<string, unknown>[] }
+    }
+    const listed = (await answer('')).markets?.find(({ id }) => id === MARKET)
+    for (const told of [await answer(`/${MARKET}`), listed]) {
+      assert.deepEqual(
+        Object.fromEntries(Object.keys(line).map((field) => [field, told?.[field]])),
+        line,
+      )
+    }
   }
   await readBack()
   assert.equal(new Set([ann60b, ann45, bobTakes12]).size, 3)

@@ -8,14 +8,16 @@ import { checksumAddress } from '#domain/checksum-address.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { MARKETS_LISTED_MAX, SEARCH_CHARS_MAX } from '#domain/limits.ts'
-import { CATEGORIES, type Category, type Market } from '#domain/market.ts'
-import { BUY, OUTCOMES, SELL, type Side, YES } from '#domain/order.ts'
+import { CATEGORIES, type Category, type CloseReason, type Market } from '#domain/market.ts'
+import { YES } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { flag, oneOf, safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
+import type { FiguresBook } from '#live/market-figures.ts'
 import type { FoundMarket, MarketFinder, StoredMarket } from '#live/market-finder.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
+import { TICKER_EXAMPLE, tickerBody, tickerFields } from '#live/ticker-shapes.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
 
@@ -32,11 +34,13 @@ const MarketShape = Type.Object(
     resolved: Type.Boolean(),
     bestAskPrice: Type.Integer({ description: 'Best YES ask, 6 decimals; 0 when there is none' }),
     createdAt: Type.Integer({ description: 'Unix seconds' }),
+    ...tickerFields,
   },
   { title: 'Market' },
 )
 
-function marketBody({ market, closed, shown }: FoundMarket): Static<typeof MarketShape> {
+function marketBody(found: FoundMarket, figures: FiguresBook): Static<typeof MarketShape> {
+  const { market, closed, shown } = found
   return {
     id: market.id,
     question: market.question,
@@ -49,6 +53,7 @@ function marketBody({ market, closed, shown }: FoundMarket): Static<typeof Marke
     resolved: closed === 'resolved',
     bestAskPrice: shown?.books[YES].bestAsk ?? 0,
     createdAt: market.createdAt,
+    ...tickerBody({ quick: market.quick, closed }, shown, figures.of(market.id)),
   }
 }
 
@@ -64,6 +69,7 @@ const MARKET_EXAMPLE = {
   resolved: false,
   bestAskPrice: 430_000,
   createdAt: 1_800_000_000,
+  ...TICKER_EXAMPLE,
 }
 
 /** A place in the list: behind the market that was created then and has this id. */
@@ -71,6 +77,8 @@ type MarketPlace = { readonly createdAt: number; readonly id: MarketId | undefin
 
 type MarketSources = {
   readonly board: MarketBoard
+  readonly figures: FiguresBook
+  readonly nowMs: () => number
   /** Markets that the database holds, oldest first, behind a place. */
   readonly storedMarkets: (filter: {
     chainId?: number
@@ -131,7 +139,7 @@ const nextCursor = Type.Union([Type.String(), Type.Null()], {
 })
 
 export function listMarkets(ports: MarketSources): AnswerRoute {
-  const { board } = ports
+  const { board, figures } = ports
   return route({
     method: 'GET',
     path: '/api/v1/markets',
@@ -141,7 +149,8 @@ export function listMarkets(ports: MarketSources): AnswerRoute {
     summary: 'All markets',
     description:
       `Quick markets are left out unless \`quick=true\`. Oldest first, up to ` +
-      `${MARKETS_LISTED_MAX} at once.`,
+      `${MARKETS_LISTED_MAX} at once. Best prices are of this moment. Every matched trade counts in ` +
+      'last prices and volumes, until the chain refuses it.',
     cacheControl: 'no-cache',
     revalidates: true,
     query: Type.Object(
@@ -198,8 +207,10 @@ export function listMarkets(ports: MarketSources): AnswerRoute {
       const sorted =
         ports.chainMarkets === undefined
           ? await ofBoard(ports, filter, limit, after)
-          : await ofChain(ports.chainMarkets, board, { ...filter, limit }, after)
-      const markets = sorted.slice(0, limit).map(marketBody)
+          : await ofChain(ports, ports.chainMarkets, { ...filter, limit }, after)
+      const page = sorted.slice(0, limit)
+      await figures.prepare(page.map(({ market }) => market.id))
+      const markets = page.map((found) => marketBody(found, figures))
       const last = sorted.length < limit ? undefined : markets.at(-1)
       const next = last === undefined ? null : `${last.createdAt}-${last.id}`
       return { status: 200, body: { markets, count: markets.length, nextCursor: next } }
@@ -208,17 +219,25 @@ export function listMarkets(ports: MarketSources): AnswerRoute {
 }
 
 async function ofChain(
+  { board, nowMs }: MarketSources,
   chainMarkets: NonNullable<MarketSources['chainMarkets']>,
-  board: MarketBoard,
   filter: MarketFilter & { readonly limit: number },
   { createdAt, id }: MarketPlace,
 ): Promise<FoundMarket[]> {
   const after = id === undefined ? {} : { after: { createdAt, id } }
   const listed = await chainMarkets({ ...filter, ...after })
+  const nowSec = nowMs() / 1_000
   return listed.map((market) => {
     const shown = board.markets.get(market.id)
-    return { market, closed: market.resolved ? 'resolved' : shown?.closed, shown }
+    if (market.resolved) return { market, closed: 'resolved', shown }
+    return { market, closed: shown === undefined ? gone(market, nowSec) : shown.closed, shown }
   })
+}
+
+/** Why a market that no thread holds any more takes no orders. */
+function gone(market: ChainListedMarket, nowSec: number): CloseReason | undefined {
+  if (market.withdrawn) return 'withdrawn'
+  return market.expiration <= nowSec ? 'expired' : undefined
 }
 
 async function ofBoard(
@@ -273,21 +292,11 @@ async function storedOrNone(
   }
 }
 
-const STATUSES = ['open', 'expired', 'resolved', 'withdrawn'] as const
-
-const OneMarketShape = Type.Object(
-  {
-    ...MarketShape.properties,
-    quick: Type.Boolean(),
-    status: Type.Enum([...STATUSES]),
-    bestAskPrices: Type.Array(Type.Integer(), { description: 'Of YES and of NO; 0 for none' }),
-    bestBidPrices: Type.Array(Type.Integer(), { description: 'Of YES and of NO; 0 for none' }),
-    seq: Type.Integer({ description: 'The market’s sequence; 0 once it is over and gone' }),
-  },
-  { title: 'OneMarket' },
-)
-
-export function getMarket(find: MarketFinder, waiters: Pick<SeqWaiters, 'until'>): AnswerRoute {
+export function getMarket(
+  find: MarketFinder,
+  waiters: Pick<SeqWaiters, 'until'>,
+  figures: FiguresBook,
+): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/markets/{marketId}',
@@ -299,21 +308,12 @@ export function getMarket(find: MarketFinder, waiters: Pick<SeqWaiters, 'until'>
     revalidates: true,
     params: Type.Object({ marketId: marketIdParam() }, { additionalProperties: false }),
     query: Type.Object({ minSeq: minSeqParam() }, { additionalProperties: false }),
-    responses: { 200: OneMarketShape },
+    responses: { 200: MarketShape },
     errors: ['MARKET_NOT_FOUND', 'SEQ_NOT_REACHED'],
     examples: {
       responses: {
         200: {
-          'an open market': {
-            value: {
-              ...MARKET_EXAMPLE,
-              quick: false,
-              status: 'open',
-              bestAskPrices: [430_000, 590_000],
-              bestBidPrices: [410_000, 560_000],
-              seq: 17,
-            },
-          },
+          'an open market': { value: MARKET_EXAMPLE },
         },
       },
     },
@@ -323,17 +323,8 @@ export function getMarket(find: MarketFinder, waiters: Pick<SeqWaiters, 'until'>
       if (late !== undefined) return late
       const found = await find(marketId)
       if (isRejection(found)) return found
-      const books = found.shown?.books
-      const best = (side: Side) => OUTCOMES.map((outcome) => books?.[outcome].best(side) ?? 0)
-      const body = {
-        ...marketBody(found),
-        quick: found.market.quick,
-        status: found.closed ?? ('open' as const),
-        bestAskPrices: best(SELL),
-        bestBidPrices: best(BUY),
-        seq: found.shown?.seq ?? 0,
-      }
-      return { status: 200, body }
+      await figures.prepare([marketId])
+      return { status: 200, body: marketBody(found, figures) }
     },
   })
 }

@@ -37,6 +37,7 @@ import {
   tokensHeldBy,
 } from './chain-markets.ts'
 import { type ClaimFilter, type ClaimPlace, claimsByStatus, redemptionOf } from './claims.ts'
+import { type MarketFiguresRecord, marketFigures } from './market-figures.ts'
 import {
   listMarkets,
   type MarketFilter,
@@ -78,6 +79,10 @@ export type Queries = {
   newestPendingTrades: { takes: Parameters<typeof newestPendingTrades>[1]; answers: TradePage }
   failedTradesSince: { takes: Parameters<typeof failedTradesSince>[1]; answers: TradePage }
   marketStats: { takes: { marketId: MarketId; nowMs: number }; answers: MarketStats }
+  marketFigures: {
+    takes: { marketIds: readonly MarketId[]; nowMs: number }
+    answers: MarketFiguresRecord[]
+  }
   chainStats: { takes: { chainId?: number; nowMs: number }; answers: ChainStats }
   candles: { takes: CandleFilter; answers: CandleRecord[] }
   positionOf: { takes: Parameters<typeof positionOf>[1]; answers: PositionRecord | undefined }
@@ -182,6 +187,7 @@ const answers: {
   newestPendingTrades,
   failedTradesSince,
   marketStats,
+  marketFigures,
   chainStats,
   candles,
   positionOf,

@@ -160,13 +160,18 @@ function isLater(a: Newest, b: Newest): boolean {
   return Number(a.last_seq) - Number(b.last_seq) > 0
 }
 
+/** Where the last 24 hours begin, and the first full hour in them, in Unix seconds. */
+export function daySpans(nowMs: number): { readonly fromSec: number; readonly hourSec: number } {
+  const fromSec = spanStartSec(nowMs, MINUTE_SEC) - DAY_SEC
+  return { fromSec, hourSec: Math.ceil(fromSec / HOUR_SEC) * HOUR_SEC }
+}
+
 /** Asks for the spans of the last 24 hours: minutes up to the first full hour, then hours. */
 async function inDay<Row>(
   nowMs: number,
   ask: (spanSec: number, fromSec: number, toSec: number) => Promise<Row[]>,
 ): Promise<Row[]> {
-  const fromSec = spanStartSec(nowMs, MINUTE_SEC) - DAY_SEC
-  const hourSec = Math.ceil(fromSec / HOUR_SEC) * HOUR_SEC
+  const { fromSec, hourSec } = daySpans(nowMs)
   const endSec = Number.MAX_SAFE_INTEGER
   const [minutes, hours] = await Promise.all([
     ask(MINUTE_SEC, fromSec, hourSec),

@@ -9,6 +9,7 @@ import { migrate } from '#store/engine/migrate.ts'
 import { project } from '#store/projection/project.ts'
 import type { TradeChange } from '#store/projection/rows.ts'
 import { candles } from '#store/reads/candles.ts'
+import { marketFigures } from '#store/reads/market-figures.ts'
 import { chainStats, marketStats } from '#store/reads/stats.ts'
 import { onBothDatabases } from '../../support/databases.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
@@ -155,6 +156,64 @@ await onBothDatabases('sums', (databases) => {
       assert.equal(await dayLater(31 * MINUTE_MS), 1_200_000n)
       assert.equal(await dayLater(60 * MINUTE_MS), 800_000n)
       assert.equal(await dayLater(61 * MINUTE_MS), 0n)
+    })
+  })
+
+  it('are told for many markets at once, with the price of 24 hours ago', async () => {
+    await withStore(databases, async (database) => {
+      const dayMs = 86_400_000
+      const marketIds = [m, id<MarketId>('n'), id<MarketId>('never traded')]
+      const figures = (nowMs: number) => marketFigures(database, { marketIds, nowMs })
+      assert.deepEqual(await marketFigures(database, { marketIds: [], nowMs: HOUR_MS }), [])
+      assert.deepEqual(await figures(HOUR_MS), [])
+      await project(
+        database,
+        batch(1, 2, {
+          markets: [{ market: market('n'), seq: 1, atMs: START_MS }],
+          trades: [
+            sold(2, HOUR_MS, 300_000),
+            sold(3, HOUR_MS + 5 * MINUTE_MS, 400_000),
+            sold(4, HOUR_MS + 61 * MINUTE_MS, 450_000, 2 * ONE),
+            sold(5, HOUR_MS + 62 * MINUTE_MS, 700_000, ONE, NO),
+            { ...sold(2, HOUR_MS + dayMs, 200_000), marketId: id<MarketId>('n') },
+          ],
+        }),
+      )
+      const nowMs = HOUR_MS + dayMs + 6 * MINUTE_MS
+      const [ofM, ofN, ...more] = (await figures(nowMs)).sort((a, b) => b.trades24h - a.trades24h)
+      assert.deepEqual(more, [])
+      assert.deepEqual(ofM, {
+        marketId: m,
+        ...{ totalVolume: 2_300_000n, volume24h: 1_600_000n, trades24h: 2 },
+        ...{ lastPrices: [450_000, 700_000], lastSeqs: [4, 5], pricesBefore: [400_000, 700_000] },
+      })
+      assert.deepEqual(ofN, {
+        marketId: id<MarketId>('n'),
+        ...{ totalVolume: 200_000n, volume24h: 200_000n, trades24h: 1 },
+        ...{ lastPrices: [200_000, 0], lastSeqs: [2, 0], pricesBefore: [200_000, null] },
+      })
+      // Minute by minute the same as the statistics of each market say.
+      for (const minute of [0, 1, 4, 5, 6, 59, 60, 61, 62, 90]) {
+        const atMs = HOUR_MS + dayMs + minute * MINUTE_MS
+        for (const one of await figures(atMs)) {
+          const stats = await marketStats(database, { marketId: one.marketId, nowMs: atMs })
+          const { totalVolume, volume24h, trades24h, lastPrices } = one
+          assert.deepEqual(
+            { totalVolume, volume24h, trades24h, lastPrices },
+            {
+              ...{ totalVolume: stats.totalVolume, volume24h: stats.volume24h },
+              ...{ trades24h: stats.trades24h, lastPrices: stats.lastPrices },
+            },
+            `minute ${minute}`,
+          )
+        }
+      }
+      await project(database, batch(2, 3, { tradeChanges: fails(3, 4, 5) }))
+      const after = (await figures(nowMs)).find(({ marketId }) => marketId === m)
+      assert.deepEqual(
+        [after?.lastPrices, after?.lastSeqs, after?.pricesBefore, after?.volume24h],
+        [[300_000, 0], [2, 0], [300_000, null], 0n],
+      )
     })
   })
 

@@ -42,6 +42,7 @@ const ASKED: QueryTask[] = [
   ask('newestPendingTrades', { limit: 1_000, before: PLACE }),
   ask('failedTradesSince', { sinceMs: START_MS, limit: 1_000, before: PLACE }),
   ask('marketStats', { marketId: m, nowMs }),
+  ask('marketFigures', { marketIds: [m, `0x${'0'.repeat(63)}9` as MarketId], nowMs }),
   ask('chainStats', { nowMs }),
   ask('chainStats', { chainId: CHAIN, nowMs }),
   ask('candles', {

@@ -1,0 +1,200 @@
+/** What lists say that markets have traded: the database up to a trade, the board from there on. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { viewOf } from '#actors/market/market.ts'
+import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { TRADES_LISTED_MAX } from '#domain/limits.ts'
+import { makeBoard } from '#live/market-board.ts'
+import { makeFiguresBook, type StoredFigures } from '#live/market-figures.ts'
+import { given, MARKET_ID, START_SEC } from '../actors/market-fixture.ts'
+import { buy, sell } from '../support/orders.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
+
+const DAY_MS = 86_400_000
+
+function stored(more: Partial<StoredFigures> = {}): StoredFigures {
+  return {
+    marketId: MARKET_ID,
+    totalVolume: 9_000_000n,
+    volume24h: 5_000_000n,
+    trades24h: 3,
+    lastPrices: [400_000, 0],
+    lastSeqs: [2, 0],
+    pricesBefore: [350_000, null],
+    ...more,
+  }
+}
+
+/** A market, a front that hears it, and a database that says what the test wants. */
+function fixture(options: { readonly restarted: boolean }) {
+  const market = given()
+  const clock = simulatedClock(START_SEC * 1_000)
+  const asked: (readonly MarketId[])[] = []
+  const database: { says: StoredFigures[] | Fault } = { says: [] }
+  const board = makeBoard(
+    { isWhole: () => true, isCurrent: () => true },
+    {
+      followed(_, event) {
+        if (event.type === 'TradeFailed') figures.touched(event.marketId)
+      },
+      loaded: (shown, missed) => missed && figures.touched(shown.market.id),
+      forgotten: (marketId) => figures.forgotten(marketId),
+    },
+  )
+  const figures = makeFiguresBook({
+    board,
+    stored: async (marketIds) => {
+      asked.push(marketIds)
+      if (database.says instanceof Fault) throw database.says
+      return database.says
+    },
+    clock,
+  })
+  let told = 0
+  const flow = () => {
+    assert(board.follow(market.events.slice(told)))
+    told = market.events.length
+  }
+  let orders = 0
+  /** One share changes hands. */
+  const trade = (price: number, outcome: 'YES' | 'NO' = 'YES') => {
+    orders++
+    market.place(sell(outcome).at(price).size(1).by('ann').named(`s${orders}`))
+    market.place(buy(outcome).at(price).size(1).by('bob').named(`b${orders}`))
+    return `b${orders}`
+  }
+  if (options.restarted) {
+    market.place(sell('YES').at(0.99).size(1).by('ann').named('before'))
+    board.load(structuredClone(viewOf(market.state)))
+    told = market.events.length
+  } else flow()
+  const now = async () => {
+    flow()
+    await figures.prepare([MARKET_ID])
+    return figures.of(MARKET_ID)
+  }
+  return { market, clock, asked, database, board, figures, trade, now }
+}
+
+test('of a market that was heard from its first day nothing is asked', async () => {
+  const { market, asked, clock, trade, now } = fixture({ restarted: false })
+  assert.deepEqual(await now(), {
+    ...{ lastPrices: [0, 0], lastOutcome: null, priceChanges24h: [null, null] },
+    ...{ volume24h: 0n, trades24h: 0, totalVolume: 0n },
+  })
+  trade(0.4)
+  const failing = trade(0.45)
+  trade(0.7, 'NO')
+  assert.deepEqual(await now(), {
+    ...{ lastPrices: [450_000, 700_000], lastOutcome: 1, priceChanges24h: [50_000, 0] },
+    ...{ volume24h: 1_550_000n, trades24h: 3, totalVolume: 1_550_000n },
+  })
+  // A trade that the chain refuses has never been.
+  market.report(failing, { status: 'failed', fault: 'buyer' })
+  assert.deepEqual(await now(), {
+    ...{ lastPrices: [400_000, 700_000], lastOutcome: 1, priceChanges24h: [0, 0] },
+    ...{ volume24h: 1_100_000n, trades24h: 2, totalVolume: 1_100_000n },
+  })
+  // A day and a minute later its price is that of 24 hours ago, and its volume is not of the day.
+  clock.advance(DAY_MS + 60_000)
+  market.at(DAY_MS / 1_000 + 60)
+  trade(0.42)
+  assert.deepEqual(await now(), {
+    ...{ lastPrices: [420_000, 700_000], lastOutcome: 0, priceChanges24h: [20_000, 0] },
+    ...{ volume24h: 420_000n, trades24h: 1, totalVolume: 1_520_000n },
+  })
+  assert.deepEqual(asked, [])
+})
+
+test('after a restart the database tells what was, and each trade since is added once', async () => {
+  const { clock, asked, database, trade, now } = fixture({ restarted: true })
+  database.says = [stored()]
+  const before = await now()
+  assert.deepEqual(before, {
+    ...{ lastPrices: [400_000, 0], lastOutcome: 0, priceChanges24h: [50_000, null] },
+    ...{ volume24h: 5_000_000n, trades24h: 3, totalVolume: 9_000_000n },
+  })
+  trade(0.45)
+  trade(0.6, 'NO')
+  const after = {
+    ...{ lastPrices: [450_000, 600_000], lastOutcome: 1, priceChanges24h: [100_000, 0] },
+    ...{ volume24h: 6_050_000n, trades24h: 5, totalVolume: 10_050_000n },
+  } as const
+  assert.deepEqual(await now(), after)
+  assert.equal(asked.length, 1)
+  // The database has followed: the same, counted over there.
+  database.says = [
+    stored({
+      ...{ totalVolume: 10_050_000n, volume24h: 6_050_000n, trades24h: 5 },
+      ...{ lastPrices: [450_000, 600_000], lastSeqs: [4, 8], pricesBefore: [350_000, 600_000] },
+    }),
+  ]
+  clock.advance(60_000)
+  assert.deepEqual(await now(), after)
+  assert.equal(asked.length, 2)
+})
+
+test('what the board cannot tell is asked for again until the database has followed', async () => {
+  const { market, clock, asked, database, trade, now } = fixture({ restarted: true })
+  database.says = [stored()]
+  await now()
+  // Loaded a moment ago: what came in between may not be in the database yet.
+  clock.advance(999)
+  await now()
+  assert.equal(asked.length, 1)
+  clock.advance(1)
+  await now()
+  assert.equal(asked.length, 2)
+  clock.advance(5_000)
+  await now()
+  clock.advance(5_000)
+  await now()
+  assert.equal(asked.length, 3, 'then it is believed')
+  // More trades than the board holds.
+  for (let count = 0; count <= TRADES_LISTED_MAX; count++) trade(0.5)
+  await now()
+  assert.equal(asked.length, 4)
+  // A trade of before the restart failed.
+  database.says = [stored({ lastSeqs: [1_000_000, 0] })]
+  clock.advance(1_000)
+  await now()
+  clock.advance(1_000)
+  await now()
+  assert.equal(asked.length, 5)
+  market.report('b1', { status: 'failed' })
+  await now()
+  clock.advance(1_000)
+  await now()
+  assert.equal(asked.length, 7)
+})
+
+test('while the database is away, what is known stays, and what is not is not invented', async () => {
+  const { asked, database, trade, clock, figures, now } = fixture({ restarted: true })
+  database.says = new Fault('gone', 'the database is away', { retryable: true })
+  assert.equal(await now(), undefined)
+  database.says = [stored()]
+  await now()
+  database.says = new Fault('gone', 'the database is away', { retryable: true })
+  clock.advance(70_000)
+  trade(0.9)
+  assert.equal((await now())?.volume24h, 5_900_000n)
+  assert.equal(asked.length, 3)
+  database.says = new Fault('broken', 'it will not come back', { retryable: false })
+  await assert.rejects(figures.prepare([MARKET_ID]), /will not come back/)
+})
+
+test('a page is one question, however many ask for it at once', async () => {
+  const { asked, figures } = fixture({ restarted: true })
+  const page = Array.from(
+    { length: 1_000 },
+    (_, index) => `0x${index.toString(16).padStart(64, '0')}` as MarketId,
+  )
+  await Promise.all([figures.prepare(page), figures.prepare(page), figures.prepare(page.slice(5))])
+  assert.deepEqual(
+    asked.map((ids) => ids.length),
+    [1_000],
+  )
+  assert.equal(figures.of(page[3]!)?.totalVolume, 0n)
+})
