@@ -23,8 +23,12 @@ export const exchangeUrl = typeof location === 'undefined' ? '' : location.origi
 export const reader = createClient({ url: exchangeUrl })
 
 export const config = signal<Config | undefined>(undefined)
-/** The page trades on the first chain. */
-export const chain = computed(() => config.value?.chains[0])
+/** Which chain is traded on, where there are several. */
+export const chosenChainId = signal<number | undefined>(undefined)
+export const chain = computed(() => {
+  const chains = config.value?.chains
+  return chains?.find(({ chainId }) => chainId === chosenChainId.value) ?? chains?.[0]
+})
 
 export const connection = signal<Connection>({ state: 'connecting', roundTripMs: undefined })
 
