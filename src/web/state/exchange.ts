@@ -5,7 +5,7 @@ import type { Config } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import type { SibylStream } from '#client/stream-types.ts'
 import { setExchangeTime } from './clock.ts'
-import { showError } from './toasts.ts'
+import { showError, showToast } from './toasts.ts'
 
 type Connection = {
   readonly state: 'connecting' | 'open' | 'lost'
@@ -84,6 +84,10 @@ async function loadConfig(): Promise<void> {
   try {
     const loaded = await reader.config({ fresh: true })
     setExchangeTime(loaded.serverTime)
+    const before = config.value?.service.version
+    if (before !== undefined && before !== loaded.service.version) {
+      showToast('news', 'The exchange has a new version. Reload the page when it suits you.')
+    }
     config.value = loaded
   } catch (error) {
     if (config.value === undefined) {
