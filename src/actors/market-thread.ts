@@ -31,6 +31,7 @@ import type {
 } from './market/state.ts'
 import { someViews } from './market-views.ts'
 import { booksOf, countOrders, type OrdersPage, pageOfOrders } from './open-orders.ts'
+import type { Retention } from './retention.ts'
 import { Residence, TraderIndex } from './trader-index.ts'
 import {
   hearPaused,
@@ -96,6 +97,8 @@ type MarketThreadOptions = {
   /** A number that no client can guess. */
   readonly seed: number
   readonly snapshotEvery: number
+  /** Left out where the log keeps nothing that only the database has use for. */
+  readonly retention?: Retention
   /** Left out where limits are off. */
   readonly cancelQuota?: CancelQuota
   /** While the disk is full there are no new orders and markets; cancels and reports have room. */
@@ -103,10 +106,7 @@ type MarketThreadOptions = {
   /** Called now and then while something long goes on: the thread is not stuck. */
   readonly progress?: () => void
   /** How late the database may be, and the chains whose trades wait for it; left out where none does. */
-  readonly lag?: {
-    readonly maxMs: number
-    readonly chains: Pick<ReadonlySet<number>, 'has'>
-  }
+  readonly lag?: { readonly maxMs: number; readonly chains: Pick<ReadonlySet<number>, 'has'> }
 }
 
 export type Hosted = Due & {
