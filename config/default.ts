@@ -20,6 +20,7 @@ export const defaults: Settings = {
     connectionsPerIpMax: 500,
     trustedProxies: [],
   },
+  web: { enabled: true, reload: false },
   auth: { bearer: true, allowOpenWrites: false, singleUseNonce: true, noncesMax: 2_000_000 },
   limits: {
     enabled: true,

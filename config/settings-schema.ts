@@ -28,7 +28,7 @@ import {
   supervisor,
   verify,
 } from './schema/exchange.ts'
-import { auth, front, limits, sse, stream } from './schema/http.ts'
+import { auth, front, limits, sse, stream, web } from './schema/http.ts'
 import { feeds, quick } from './schema/prices.ts'
 import { risk } from './schema/risk.ts'
 
@@ -39,6 +39,7 @@ export const SettingsSchema = Type.Object({
   }),
   service,
   front,
+  web,
   auth,
   limits,
   data,

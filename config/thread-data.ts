@@ -31,6 +31,9 @@ export type ThreadData = {
   readonly streams: ConnectionCountMemory
 }
 
+/** What fronts ask the main thread for: the files of the trading page. */
+export const PAGE = 'page'
+
 export function channelOptions(settings: Settings): ChannelOptions {
   return {
     inFlightMax: CHANNEL_IN_FLIGHT_MAX,

@@ -13,8 +13,12 @@ const isOurs = (file: string): boolean => /^(src|workers|config)\//.test(file)
 /** What is started by hand, once in a while; the file says when. */
 const BY_HAND = ['test/domain/make-order-vectors.ts']
 
-/** Other threads call what these export by its name. The SDK is there for others. */
-const CALLED_FROM_OUTSIDE = /^(workers\/|src\/client\/|src\/runtime\/pool-thread\.ts$)/
+/**
+ * Other threads call what these export by its name. The SDK is there for others; in the page, one file
+ * stands in for parts of it.
+ */
+const CALLED_FROM_OUTSIDE =
+  /^(workers\/|src\/client\/|src\/web\/absent\.ts$|src\/runtime\/pool-thread\.ts$)/
 
 /** The longest that a file may be without saying why. */
 const LINES_MAX = 500
@@ -27,7 +31,7 @@ test('every file is imported, started by a script, or named by another', () => {
   for (const file of sources) {
     for (const { from } of importsOf(file)) reached.add(targetOf(file, from))
     // Threads and processes are started by the name of their file.
-    for (const [, named = ''] of textOf(file).matchAll(/['"`]([\w./-]+\.ts)['"`]/g)) {
+    for (const [, named = ''] of textOf(file).matchAll(/['"`]([\w./-]+\.tsx?)['"`]/g)) {
       reached.add(targetOf(file, named.startsWith('.') ? named : `./${named}`)).add(named)
     }
   }

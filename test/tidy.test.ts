@@ -32,6 +32,7 @@ const ROOMS: Record<string, readonly string[]> = {
   api: ['domain', 'runtime', 'http', 'live', 'type:actors'],
   stream: ['domain', 'runtime', 'http', 'live', 'api', 'type:actors'],
   devnet: ['domain', 'contracts', 'chain', 'client'],
+  web: ['domain', 'client'],
 }
 
 /** The rooms where a library may be used; what is not listed may be used wherever it is needed. */
@@ -49,6 +50,10 @@ const HOMES: Record<string, readonly string[]> = {
   ws: ['devnet'],
   secp256k1: ['verify'],
   keccak: ['verify'],
+  esbuild: ['boot', 'loader'],
+  preact: ['web'],
+  '@preact/signals': ['web'],
+  'lightweight-charts': ['web'],
 }
 
 const WORKER_LINES_MAX = 15
@@ -158,8 +163,8 @@ test('files are named in kebab-case after what they hold', () => {
   const wrong = sources.filter((file) => {
     const name = file.split('/').at(-1) ?? ''
     return (
-      !/^[a-z0-9]+(-[a-z0-9]+)*(\.test)?\.ts$/.test(name) ||
-      /^(utils?|helpers?|index|common|misc)\.ts$/.test(name)
+      !/^[a-z0-9]+(-[a-z0-9]+)*(\.test)?\.tsx?$/.test(name) ||
+      /^(utils?|helpers?|index|common|misc)\.tsx?$/.test(name)
     )
   })
   assert.deepEqual(wrong, [])

@@ -91,6 +91,17 @@ export const front = Type.Object({
   }),
 })
 
+export const web = Type.Object({
+  enabled: Type.Boolean({
+    env: 'SIBYL_WEB',
+    description: 'Whether the trading page is served at /.',
+  }),
+  reload: Type.Boolean({
+    env: 'SIBYL_WEB_RELOAD',
+    description: 'Whether the page is made anew at each visit, for those who change it.',
+  }),
+})
+
 export const auth = Type.Object({
   bearer: Type.Boolean({
     env: 'SIBYL_AUTH_BEARER',

@@ -51,6 +51,7 @@ export function banner(run: {
     '  Try it:',
     `    curl ${url}/api/v1/markets`,
     `    curl ${url}/readyz`,
+    ...(settings.web.enabled ? [`    open ${url} in a browser to trade`] : []),
     `    open ${url}/docs in a browser`,
     '',
     run.devnet === undefined

@@ -12,7 +12,8 @@ import { collectDefaultMetrics, Registry } from 'prom-client'
 import { type Log, makeLog } from '#config/logging.ts'
 import { loadSettings, SettingsError, shownSettings } from '#config/settings.ts'
 import type { Settings } from '#config/settings-schema.ts'
-import { databaseUrlOf } from '#config/thread-data.ts'
+import { databaseUrlOf, PAGE } from '#config/thread-data.ts'
+import { lazily } from '#http/lazily.ts'
 import { claimPort } from '#http/port.ts'
 import { makeSharedTable } from '#http/shared-table.ts'
 import { type ClockMemory, followClock, makeClockMemory, systemClock } from '#runtime/clock.ts'
@@ -27,6 +28,7 @@ import { checkpoints } from '#store/projection/checkpoints.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { loadRecovery } from '#verify/recover.ts'
 import { banner } from './banner.ts'
+import { bundlePage } from './bundle-page.ts'
 import { type OpenChains, openChains } from './open-chains.ts'
 import { simulatePrices } from './simulate-prices.ts'
 import { registerThreadMeters } from './thread-meters.ts'
@@ -104,6 +106,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
     optionalPauseMs: (deaths) =>
       backoff(given.supervisor.restartBackoffMs, given.supervisor.optionalBackoffMsMax, deaths),
     metricsKeepMs: given.front.metricsCacheMs,
+    made: { [PAGE]: makePage(given) },
     ownMetrics: () => registry.getMetricsAsJSON(),
     onGivingUp: (thread, why) => stop.abort(new Error(`${thread} cannot be kept alive: ${why}`)),
   })
@@ -164,6 +167,12 @@ function closerOf(chains: OpenChains): (failed: boolean) => Promise<void> {
     if (failed) chains.release()
     else await chains.end()
   }
+}
+
+/** The trading page is made when a front is first asked for it, and once for all fronts. */
+function makePage({ service, web }: Settings): () => Promise<object> {
+  const make = () => bundlePage(service.name)
+  return web.reload ? make : lazily(make)
 }
 
 /** What all fronts, or all threads, have in common. */

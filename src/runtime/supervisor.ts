@@ -57,6 +57,8 @@ export type SupervisorOptions = {
   readonly metricsKeepMs?: number
   /** The main thread's own metrics, told with those of the threads. */
   readonly ownMetrics?: () => Promise<object[]>
+  /** What threads may ask the main thread for, by name. */
+  readonly made?: Readonly<Record<string, () => Promise<object>>>
   /** A thread cannot be kept alive: the exchange has to stop. */
   readonly onGivingUp: (thread: string, why: string) => void
 }
@@ -95,7 +97,8 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   let hosts: Host[] = []
   /** Workers that were loaded ahead, by name. */
   const spares = new Map<string, RunningWorker>()
-  const home: Home = { threads: health, metrics: keptMetrics }
+  const made = async (name: string): Promise<object> => (await options.made?.[name]?.()) ?? {}
+  const home: Home = { threads: health, metrics: keptMetrics, made }
   let collected: { readonly atMs: number; readonly metrics: Promise<object[][]> } | undefined
 
   function openWorker(spec: WorkerSpec): RunningWorker {

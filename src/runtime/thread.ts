@@ -19,6 +19,8 @@ export type Home = {
   threads(): Record<string, ThreadHealth>
   /** The metrics of every thread, as prom-client writes them in JSON. */
   metrics(): Promise<object[][]>
+  /** What the main thread makes once for all threads that ask for it, by name. */
+  made(name: string): Promise<object>
 }
 
 /** The supervisor, as a thread sees it. */

@@ -49,6 +49,7 @@ import { stream } from '#stream/routes/stream.ts'
 import { registerStreamMeters } from '#stream/stream-meters.ts'
 import { serviceFacts } from './front-facts.ts'
 import { linkFront } from './front-links.ts'
+import { pageRoutes } from './front-page.ts'
 import { type FrontPools, openFrontPools } from './front-pools.ts'
 import { readRoutes } from './front-reads.ts'
 import { openStream } from './front-stream.ts'
@@ -252,7 +253,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     const operating = operation(home)
     const info = { title: settings.service.name, version }
     front = await startFront({
-      routes: routes(pools),
+      routes: [...routes(pools), ...pageRoutes(settings, home)],
       operation: adminPort === 0 ? 'here' : 'apart',
       settings: {
         ...plain,

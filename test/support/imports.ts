@@ -19,7 +19,7 @@ export function sourceFiles(): string[] {
   for (const folder of FOLDERS) {
     for (const entry of readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })) {
       const file = `${folder}/${entry.replaceAll('\\', '/')}`
-      if (file.endsWith('.ts') && !file.includes('/artifacts/')) files.push(file)
+      if (/\.tsx?$/.test(file) && !file.includes('/artifacts/')) files.push(file)
     }
   }
   return files.sort()
@@ -72,7 +72,7 @@ function loads(file: string): readonly string[] {
 export function reachedFrom(file: string): Set<string> {
   const reached = new Set([file])
   for (const each of reached) {
-    for (const target of each.endsWith('.ts') ? loads(each) : []) reached.add(target)
+    for (const target of /\.tsx?$/.test(each) ? loads(each) : []) reached.add(target)
   }
   return reached
 }

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import Type from 'typebox'
+import { lazily } from '../lazily.ts'
 import { type AnswerRoute, type RawReply, route } from '../route.ts'
 
 const POLICY =
@@ -53,18 +54,6 @@ const ASSETS = {
 const compress = promisify(gzip)
 
 type Asset = { readonly plain: Buffer; readonly zipped: Buffer }
-
-/** Read at the first request and kept: most fronts are never asked. */
-function lazily(load: () => Promise<Asset>): () => Promise<Asset> {
-  let asset: Promise<Asset> | undefined
-  return () => {
-    asset ??= load().catch((error: unknown) => {
-      asset = undefined
-      throw error
-    })
-    return asset
-  }
-}
 
 async function readAsset(file: string): Promise<Asset> {
   const plain = await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${file}`)))
@@ -117,6 +106,7 @@ export function docs(title: string): AnswerRoute[] {
     asset(
       'show.js',
       'text/javascript; charset=utf-8',
+      // Most fronts are never asked.
       lazily(async () => ({ plain: Buffer.from(SHOW), zipped: await compress(SHOW) })),
     ),
     ...Object.entries(ASSETS).map(([name, { file, type }]) =>

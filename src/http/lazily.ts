@@ -1,0 +1,12 @@
+/** Makes something at the first use and keeps it; what failed is made again at the next use. */
+
+export function lazily<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = undefined
+      throw error
+    })
+    return made
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * The trading page: one document at `/`, and under `/assets/` the files that it names. Their names change
+ * with their content, so that a browser asks for the document alone and keeps the rest for ever.
+ */
+
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
+import Type from 'typebox'
+import { reject } from '#domain/rejection.ts'
+import { lazily } from '../lazily.ts'
+import { type AnswerRoute, type RawReply, route } from '../route.ts'
+
+export type PageFile = {
+  readonly type: string
+  readonly gzip: Uint8Array
+  readonly brotli: Uint8Array
+}
+
+export type PageFiles = {
+  readonly document: PageFile
+  /** By the name under /assets. */
+  readonly assets: ReadonlyMap<string, PageFile>
+}
+
+type PageOptions = {
+  readonly load: () => Promise<PageFiles>
+  /** Whether it is loaded again at each visit. */
+  readonly reload: boolean
+  /** Where else the page may connect to: the node of a local chain. */
+  readonly connects: readonly string[]
+}
+
+/** The page is made at the first visit, which takes a moment on a busy machine. */
+const DEADLINE_MS = 30_000
+const NAME_CHARS_MAX = 200
+
+/** No inline script or style: whatever text gets into the page stays text. */
+function policyOf(connects: readonly string[]): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    // Its own WebSocket is among what is meant by 'self'.
+    ["connect-src 'self'", ...connects].join(' '),
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+}
+
+const GUARDS = {
+  'referrer-policy': 'no-referrer',
+  'x-frame-options': 'DENY',
+  // Wallets that open a window of their own have to reach back.
+  'cross-origin-opener-policy': 'same-origin-allow-popups',
+  'permissions-policy': 'camera=(), microphone=(), geolocation=(), payment=()',
+}
+
+const unzip = promisify(gunzip)
+
+export function page({ load, reload, connects }: PageOptions): AnswerRoute[] {
+  let files = lazily(load)
+  const common = {
+    method: 'GET',
+    auth: 'public',
+    cost: 'free',
+    hidden: true,
+    headers: ['accept-encoding'],
+    deadlineMs: DEADLINE_MS,
+    responses: { 200: Type.String() },
+  } as const
+  return [
+    route({
+      ...common,
+      path: '/',
+      summary: 'The trading page',
+      produces: 'text/html',
+      cacheControl: 'no-cache',
+      revalidates: true,
+      contentSecurityPolicy: policyOf(connects),
+      async handle({ headers }) {
+        if (reload) files = lazily(load)
+        const { document } = await files()
+        return answer(document, headers['accept-encoding'] ?? '', GUARDS)
+      },
+    }),
+    route({
+      ...common,
+      path: '/assets/{name}',
+      summary: 'A file of the trading page',
+      produces: 'text/javascript',
+      cacheControl: 'public, max-age=31536000, immutable',
+      params: Type.Object(
+        { name: Type.String({ maxLength: NAME_CHARS_MAX }) },
+        { additionalProperties: false },
+      ),
+      async handle({ path, headers }) {
+        const { assets } = await files()
+        const file = assets.get(path.name)
+        if (file === undefined) return reject('NOT_FOUND')
+        return answer(file, headers['accept-encoding'] ?? '', {})
+      },
+    }),
+  ]
+}
+
+async function answer(
+  { type, gzip, brotli }: PageFile,
+  accepted: string,
+  more: Readonly<Record<string, string>>,
+): Promise<RawReply> {
+  const headers = { ...more, vary: 'accept-encoding' }
+  const reply = { status: 200, contentType: type }
+  const takes = (encoding: string) =>
+    new RegExp(`\\b${encoding}\\b(?!\\s*;\\s*q=0(?:\\.0*)?\\s*(?:,|$))`).test(accepted)
+  if (takes('br'))
+    return { ...reply, raw: brotli, headers: { ...headers, 'content-encoding': 'br' } }
+  if (takes('gzip'))
+    return { ...reply, raw: gzip, headers: { ...headers, 'content-encoding': 'gzip' } }
+  // Hardly any client takes neither, so the plain bytes are not kept.
+  return { ...reply, raw: await unzip(gzip), headers }
+}

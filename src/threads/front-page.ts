@@ -1,0 +1,21 @@
+/** The trading page at a front: made by the main thread, which a front asks at the first visit. */
+
+import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
+import type { Settings } from '#config/settings-schema.ts'
+import { PAGE } from '#config/thread-data.ts'
+import type { AnswerRoute } from '#http/route.ts'
+import { type PageFiles, page } from '#http/routes/page.ts'
+import type { RemoteHome } from '#runtime/thread.ts'
+
+export function pageRoutes({ web, chains }: Settings, home: RemoteHome): AnswerRoute[] {
+  if (!web.enabled) return []
+  // On the devnet the chain's own node signs for the demo traders.
+  const nodes = chains
+    .filter(({ chainId }) => chainId === DEVNET_CHAIN_ID)
+    .flatMap(({ rpcUrls }) => rpcUrls.slice(0, 1))
+  return page({
+    load: async () => (await home.made(PAGE)) as PageFiles,
+    reload: web.reload,
+    connects: nodes.map((url) => new URL(url).origin),
+  })
+}

@@ -1,0 +1,15 @@
+/** Stands in, where the page is bundled, for the parts of the SDK that are not for a page. */
+
+const NO_KEYS = 'the page holds no private keys: choose a wallet'
+
+export function accountOf(): never {
+  throw new Error(NO_KEYS)
+}
+
+export function signHash(): never {
+  throw new Error(NO_KEYS)
+}
+
+export function createClientChain(): never {
+  throw new Error('the page speaks to the chain through the wallet only')
+}

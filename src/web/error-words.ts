@@ -1,0 +1,60 @@
+/** What went wrong, in a sentence for a person: whether the exchange, the wallet or the network said it. */
+
+import { SibylError } from '#client/sibyl-error.ts'
+
+/** Where the exchange's own words are for programs. */
+const WORDS: Readonly<Record<string, string>> = {
+  NETWORK: 'The exchange cannot be reached. Check your connection.',
+  TIMEOUT: 'The exchange did not answer in time.',
+  UNEXPECTED_ANSWER: 'The answer was not one of this exchange.',
+  OVERLOADED: 'The exchange is busy. Try again shortly.',
+  RATE_LIMITED: 'Too many requests. Wait a moment.',
+  SIGNATURE_REFUSED: 'You declined in the wallet.',
+}
+
+/** What wallets say by number (EIP-1193, EIP-1474). */
+const WALLET_WORDS: Readonly<Record<number, string>> = {
+  4001: 'You declined in the wallet.',
+  4100: 'The wallet does not allow this account to be used here.',
+  4200: 'The wallet cannot do this.',
+  4900: 'The wallet is not connected.',
+  4901: 'The wallet is not connected to this chain.',
+  [-32002]: 'The wallet is already asking: open it and answer there.',
+}
+
+export function wordsOf(error: unknown): string {
+  if (error instanceof SibylError) {
+    // What the wallet said is more than that it failed.
+    if (error.code === 'WALLET_FAILED' && error.cause !== undefined) return wordsOf(error.cause)
+    const unsure = error.outcomeUnknown
+      ? ' It may have been carried out: look before you repeat it.'
+      : ''
+    return `${WORDS[error.code] ?? sentence(error.message)}${unsure}`
+  }
+  const code = codeOf(error)
+  if (code !== undefined && WALLET_WORDS[code] !== undefined) return WALLET_WORDS[code]
+  if (error instanceof Error || isMessage(error)) return sentence(error.message)
+  return 'Something went wrong.'
+}
+
+/** Wallets wrap what their node said. */
+function codeOf(error: unknown): number | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined
+  return typeof error.code === 'number' ? error.code : undefined
+}
+
+function isMessage(error: unknown): error is { readonly message: string } {
+  return (
+    typeof error === 'object' &&
+    error !== null &&
+    'message' in error &&
+    typeof error.message === 'string'
+  )
+}
+
+function sentence(text: string): string {
+  const trimmed = text.trim()
+  if (trimmed === '') return 'Something went wrong.'
+  const start = trimmed.charAt(0).toUpperCase() + trimmed.slice(1)
+  return /[.!?]$/.test(start) ? start : `${start}.`
+}

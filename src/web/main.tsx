@@ -1,0 +1,28 @@
+/** The trading page: starts what it follows, and shows it. */
+
+import { render } from 'preact'
+import { App } from './shell/app.tsx'
+import { startAccounts } from './state/account.ts'
+import { startClock } from './state/clock.ts'
+import { openExchange } from './state/exchange.ts'
+import { followFunds } from './state/funds.ts'
+import { followMarkets } from './state/markets.ts'
+import { followOwnOrders } from './state/own-orders.ts'
+import { followQuickMarkets } from './state/quick-markets.ts'
+import { followAddress } from './state/router.ts'
+import { startTheme } from './state/theme.ts'
+import { findWallets } from './wallet/provider.ts'
+
+startTheme()
+followAddress()
+startClock()
+openExchange()
+followMarkets()
+findWallets()
+startAccounts()
+followFunds()
+followOwnOrders()
+followQuickMarkets()
+
+const place = document.getElementById('app')
+if (place !== null) render(<App />, place)

@@ -1,0 +1,82 @@
+/** The frame of the page: the header, the view that the address names, and what is said at the edge. */
+
+import { useEffect, useRef } from 'preact/hooks'
+import { MarketList } from '../list/market-list.tsx'
+import { config, connection } from '../state/exchange.ts'
+import { marketOf } from '../state/markets.ts'
+import { MARKETS_LINK, route } from '../state/router.ts'
+import { Footer } from './footer.tsx'
+import { Header } from './header.tsx'
+import { lazyView } from './lazy-view.tsx'
+import { ToastStack } from './toast-stack.tsx'
+
+/** Each of these is a file of its own that a browser loads when it is first shown. */
+const MarketView = lazyView(async () => (await import('../market/market-view.tsx')).MarketView)
+const PortfolioView = lazyView(
+  async () => (await import('../portfolio/portfolio-view.tsx')).PortfolioView,
+)
+
+/** Those who read by ear are taken to what has changed, and hear its name. */
+function useArrival(): void {
+  const { view } = route.value
+  const marketId = route.value.view === 'market' ? route.value.marketId : ''
+  const question = marketOf(marketId)?.question
+  const title = view === 'portfolio' ? 'Portfolio' : (question ?? 'Markets')
+  useEffect(() => {
+    document.title = `${title} · ${config.value?.service.name ?? 'Sibyl'}`
+  }, [title, config.value])
+  const isFirst = useRef(true)
+  useEffect(() => {
+    if (!isFirst.current) {
+      scrollTo(0, 0)
+      document.getElementById('main')?.focus()
+    }
+    isFirst.current = false
+  }, [view, marketId])
+}
+
+export function App() {
+  useArrival()
+  return (
+    <>
+      <a class="skip" href="#main">
+        Skip to content
+      </a>
+      <Header />
+      <Lost />
+      <main id="main" tabIndex={-1}>
+        <View />
+      </main>
+      <Footer />
+      <ToastStack />
+    </>
+  )
+}
+
+function View() {
+  const at = route.value
+  switch (at.view) {
+    case 'markets':
+      return <MarketList />
+    case 'market':
+      return <MarketView key={at.marketId} marketId={at.marketId} />
+    case 'portfolio':
+      return <PortfolioView />
+    case 'nowhere':
+      return (
+        <p class="empty">
+          There is nothing at this address. <a href={MARKETS_LINK}>All markets</a>
+        </p>
+      )
+  }
+}
+
+/** While it is there, nothing on the page is live. */
+function Lost() {
+  const lost = connection.value.state === 'lost'
+  return (
+    <div role="status" class="lost" hidden={!lost}>
+      {lost ? 'Connection lost. What you see may be old; reconnecting …' : ''}
+    </div>
+  )
+}

@@ -1,0 +1,158 @@
+/** Who trades in this page: an account of a wallet, or on the devnet one of the demo traders. */
+
+import { computed, effect, signal } from '@preact/signals'
+import { type Client, createClient } from '#client/client.ts'
+import { type Eip1193Signer, eip1193Signer } from '#client/eip1193-signer.ts'
+import { switchChain } from '../wallet/chain-switch.ts'
+import { nodeProvider, type Provider, type Wallet, wallets } from '../wallet/provider.ts'
+import { chain, config, exchangeUrl, reader } from './exchange.ts'
+
+type Account = {
+  readonly address: string
+  readonly name: string
+  readonly kind: 'wallet' | 'demo'
+  readonly provider: Provider
+  readonly signer: Eip1193Signer
+}
+
+type DemoTrader = { readonly address: string; readonly name: string }
+
+/** Of the well-known accounts of the devnet, those that have money and shares. */
+const DEMO_FIRST = 10
+const DEMO_COUNT = 10
+const PLACE = 'sibyl account'
+
+export const account = signal<Account | undefined>(undefined)
+/** None on a chain with value. */
+export const demoTraders = signal<readonly DemoTrader[]>([])
+
+/** The devnet's node, which every page may ask. */
+export const node = computed(() => {
+  const url = chain.value?.rpcUrl
+  return url === undefined ? undefined : nodeProvider(url)
+})
+
+/** Reads as the account. For writes there is `trading`. */
+export const client = computed<Client>(() => {
+  const chosen = account.value
+  return chosen === undefined ? reader : createClient(optionsOf(chosen))
+})
+
+function optionsOf({ signer }: Account) {
+  const chainId = chain.value?.chainId
+  return { url: exchangeUrl, signer, ...(chainId === undefined ? {} : { chainId }) }
+}
+
+const tokenClients = new WeakMap<Account, Promise<Client>>()
+
+/**
+ * The client for writes. Where these need a token, the wallet signs a text once, and the key that it
+ * gets for it is kept in this browser.
+ */
+export async function trading(): Promise<Client> {
+  const chosen = account.value
+  if (chosen === undefined) throw new Error('connect an account first')
+  if (config.value?.auth.bearer !== true) return client.value
+  let made = tokenClients.get(chosen)
+  if (made === undefined) {
+    made = openTokenClient(chosen)
+    tokenClients.set(chosen, made)
+    made.catch(() => tokenClients.delete(chosen))
+  }
+  return made
+}
+
+/** Only some exchanges ask for tokens, so what they take is loaded when it is needed. */
+async function openTokenClient(chosen: Account): Promise<Client> {
+  const { openApiKey } = await import('#client/api-keys.ts')
+  const { withApiKey } = await import('#client/tokens.ts')
+  const key = await openApiKey({ url: exchangeUrl }, chosen.signer, localStorage)
+  return createClient(withApiKey(optionsOf(chosen), key))
+}
+
+export async function connectWallet(wallet: Wallet): Promise<void> {
+  const found = await wallet.provider.request({ method: 'eth_requestAccounts' })
+  const address = Array.isArray(found) ? found[0] : undefined
+  if (typeof address !== 'string') throw new Error('the wallet has no account for this page')
+  await useWallet(wallet, address)
+}
+
+export async function connectDemo({ address, name }: DemoTrader): Promise<void> {
+  const provider = node.value
+  if (provider === undefined) return
+  await choose({ address, name, kind: 'demo', provider }, `demo ${address}`)
+}
+
+export function disconnect(): void {
+  localStorage.removeItem(PLACE)
+  account.value = undefined
+}
+
+/** Those whose change of account is heard already. */
+const heard = new WeakSet<Provider>()
+
+async function useWallet(wallet: Wallet, address: string): Promise<void> {
+  const { id, name, provider } = wallet
+  await choose({ address, name, kind: 'wallet', provider }, `wallet ${id}`)
+  if (heard.has(provider)) return
+  heard.add(provider)
+  provider.on?.('accountsChanged', (addresses: readonly string[]) => {
+    if (account.value?.provider !== provider) return
+    if (addresses[0] === undefined) disconnect()
+    else if (addresses[0] !== account.value.address) void useWallet(wallet, addresses[0])
+  })
+}
+
+async function choose(chosen: Omit<Account, 'signer'>, kept: string): Promise<void> {
+  const { provider, address, kind } = chosen
+  const signer = await eip1193Signer(provider, { address })
+  account.value = {
+    ...chosen,
+    signer: {
+      ...signer,
+      async signTypedData(typed) {
+        // A wallet signs for the chain that it is on.
+        if (kind === 'wallet' && chain.value !== undefined) await switchChain(provider, chain.value)
+        return signer.signTypedData(typed)
+      },
+    },
+  }
+  localStorage.setItem(PLACE, kept)
+}
+
+/** Comes back to the account of the last visit, without a question of the wallet. */
+export function startAccounts(): void {
+  const [kind, ...rest] = (localStorage.getItem(PLACE) ?? '').split(' ')
+  const name = rest.join(' ')
+  effect(() => {
+    const provider = node.value
+    if (provider === undefined) return
+    provider.request({ method: 'eth_accounts' }).then(
+      (found) => {
+        const addresses = Array.isArray(found) ? found.map(String) : []
+        demoTraders.value = addresses
+          .map((address, at) => ({ address, name: `Demo trader ${at}` }))
+          .slice(DEMO_FIRST, DEMO_FIRST + DEMO_COUNT)
+        const kept = demoTraders.value.find(({ address }) => address === name)
+        if (kind === 'demo' && kept !== undefined && account.value === undefined)
+          void connectDemo(kept)
+      },
+      // The page is read from another machine than the chain's: there are no demo traders then.
+      () => undefined,
+    )
+  })
+  if (kind !== 'wallet') return
+  const stop = effect(() => {
+    const wallet = wallets.value.find(({ id }) => id === name)
+    if (wallet === undefined) return
+    queueMicrotask(() => stop())
+    wallet.provider.request({ method: 'eth_accounts' }).then(
+      (found) => {
+        const address = Array.isArray(found) ? found[0] : undefined
+        if (typeof address === 'string' && account.value === undefined)
+          void useWallet(wallet, address)
+      },
+      () => undefined,
+    )
+  })
+}

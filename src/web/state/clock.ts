@@ -1,0 +1,31 @@
+/** The exchange's time, which may differ from this machine's: on the devnet it can be moved. */
+
+import { signal } from '@preact/signals'
+
+const TICK_MS = 1_000
+/** Less is the time that the answer took. */
+const DIFFERENCE_MS_MIN = 2_000
+
+let aheadMs = 0
+
+/** Unix seconds; changes once a second. */
+export const nowSec = signal(Math.floor(Date.now() / 1_000))
+
+export function setExchangeTime(serverSec: number): void {
+  const ahead = serverSec * 1_000 - Date.now()
+  aheadMs = Math.abs(ahead) < DIFFERENCE_MS_MIN ? 0 : ahead
+  tick()
+}
+
+function tick(): void {
+  nowSec.value = Math.floor((Date.now() + aheadMs) / 1_000)
+}
+
+export function startClock(): void {
+  setInterval(tick, TICK_MS)
+}
+
+/** Seconds until then, as the exchange counts them. */
+export function secondsUntil(atSec: number): number {
+  return atSec - nowSec.value
+}

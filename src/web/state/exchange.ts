@@ -1,0 +1,98 @@
+/** The exchange that serves this page: its configuration, its stream, and what state that is in. */
+
+import { computed, signal } from '@preact/signals'
+import type { Config } from '#client/answers.ts'
+import { createClient } from '#client/client.ts'
+import type { SibylStream } from '#client/stream-types.ts'
+import { setExchangeTime } from './clock.ts'
+import { showError, showToast } from './toasts.ts'
+
+type Connection = {
+  readonly state: 'connecting' | 'open' | 'lost'
+  /** Milliseconds to the exchange and back. */
+  readonly roundTripMs: number | undefined
+}
+
+const PING_MS = 10_000
+const RETRY_MS = 2_000
+
+/** The origin; in a test there is none. */
+export const exchangeUrl = typeof location === 'undefined' ? '' : location.origin
+
+/** Reads what is public. Whoever signs has `client` of `account.ts`. */
+export const reader = createClient({ url: exchangeUrl })
+
+export const config = signal<Config | undefined>(undefined)
+/** Which chain is traded on, where there are several. */
+export const chosenChainId = signal<number | undefined>(undefined)
+export const chain = computed(() => {
+  const chains = config.value?.chains
+  return chains?.find(({ chainId }) => chainId === chosenChainId.value) ?? chains?.[0]
+})
+
+export const connection = signal<Connection>({ state: 'connecting', roundTripMs: undefined })
+
+let opened: SibylStream | undefined
+const whenBack = new Set<() => void>()
+
+/** The one stream of the page; it comes back by itself, and so do its subscriptions. */
+export function stream(): SibylStream {
+  if (opened === undefined) throw new Error('the stream is opened first')
+  return opened
+}
+
+/** Called at each connection after the first: what is not on the stream is to be read again. */
+export function onReconnect(listener: () => void): () => void {
+  whenBack.add(listener)
+  return () => whenBack.delete(listener)
+}
+
+export function openExchange(): void {
+  const live = reader.stream()
+  opened = live
+  let isFirst = true
+  live.on('open', () => {
+    connection.value = { ...connection.value, state: 'open' }
+    measure(live)
+    if (!isFirst) {
+      for (const listener of whenBack) listener()
+      void loadConfig()
+    }
+    isFirst = false
+  })
+  // On the devnet the exchange's time can be moved while the page is open.
+  live.on('heartbeat', ({ ts }) => setExchangeTime(ts / 1_000))
+  live.on('closed', () => {
+    connection.value = { state: 'lost', roundTripMs: undefined }
+  })
+  setInterval(() => measure(live), PING_MS)
+  void loadConfig()
+}
+
+function measure(live: SibylStream): void {
+  if (connection.value.state !== 'open') return
+  live.ping().then(
+    (ms) => {
+      if (connection.value.state === 'open') connection.value = { state: 'open', roundTripMs: ms }
+    },
+    // A connection that broke says so by itself.
+    () => undefined,
+  )
+}
+
+async function loadConfig(): Promise<void> {
+  try {
+    const loaded = await reader.config({ fresh: true })
+    setExchangeTime(loaded.serverTime)
+    const before = config.value?.service.version
+    if (before !== undefined && before !== loaded.service.version) {
+      showToast('news', 'The exchange has a new version. Reload the page when it suits you.')
+    }
+    config.value = loaded
+  } catch (error) {
+    if (config.value === undefined) {
+      showError(error)
+      setTimeout(() => void loadConfig(), RETRY_MS)
+    }
+  }
+}

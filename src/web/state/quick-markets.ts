@@ -1,0 +1,73 @@
+/** The quick market of the moment of each asset, and the asset's live price. */
+
+import { computed, effect, signal, untracked } from '@preact/signals'
+import type { PriceMessage, QuickMarketMessage } from '#client/stream-messages.ts'
+import type { ShownQuickMarket } from '#domain/quick-market.ts'
+import { config, stream } from './exchange.ts'
+
+export type QuickAsset = {
+  readonly asset: string
+  readonly market: ShownQuickMarket | undefined
+  /** Eight decimals, as the strike has. */
+  readonly price: number | undefined
+}
+
+/** Prices come many times a second; a reader sees a few of them. */
+const SHOWN_MS = 250
+
+const assets = signal<ReadonlyMap<string, QuickAsset>>(new Map())
+
+export const quickAssets = computed(() => [...assets.value.values()])
+
+function change(asset: string, part: Partial<QuickAsset>): void {
+  const before = assets.value.get(asset) ?? { asset, market: undefined, price: undefined }
+  assets.value = new Map(assets.value).set(asset, { ...before, ...part })
+}
+
+const heardPrices = new Map<string, number>()
+let isWaiting = false
+
+function showPrices(): void {
+  isWaiting = false
+  for (const [asset, price] of heardPrices) change(asset, { price })
+  heardPrices.clear()
+}
+
+function heardPrice(asset: string, message: PriceMessage): void {
+  const price = message.type === 'price' ? message.price : message.last?.price
+  if (price === undefined) return
+  heardPrices.set(asset, price)
+  if (isWaiting) return
+  isWaiting = true
+  setTimeout(showPrices, SHOWN_MS)
+}
+
+/** Which market is shown after this message: the one that is resolved is the one before. */
+export function shownAfter(
+  shown: ShownQuickMarket | undefined,
+  { quickMarket }: QuickMarketMessage,
+): ShownQuickMarket | undefined {
+  if (quickMarket === null) return undefined
+  if (quickMarket.resolved && quickMarket.marketId !== shown?.marketId) return shown
+  return quickMarket
+}
+
+function heardMarket(asset: string, message: QuickMarketMessage): void {
+  change(asset, { market: shownAfter(assets.value.get(asset)?.market, message) })
+}
+
+export function followQuickMarkets(): void {
+  const names = computed(() => config.value?.quickMarkets?.assets.join() ?? '')
+  effect(() => {
+    if (names.value === '') return
+    const listed = names.value.split(',')
+    untracked(() => {
+      const subscriptions = listed.flatMap((asset) => [
+        stream().quickMarket(asset, (message) => heardMarket(asset, message)),
+        stream().price(asset, (message) => heardPrice(asset, message)),
+      ])
+      // An asset that is refused has no prices, and is not shown.
+      for (const { ready } of subscriptions) ready.catch(() => undefined)
+    })
+  })
+}

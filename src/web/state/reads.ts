@@ -1,0 +1,25 @@
+/** What the page reads of the API besides markets, each in the page's own words. */
+
+import type { Market } from '#client/answers.ts'
+import type { UserActivity, UserPosition } from '#client/read-answers.ts'
+import { reader } from './exchange.ts'
+
+export type Position = UserPosition
+export type OwnTrade = UserActivity['activity'][number]
+export type Payout = UserActivity['settlements'][number]
+
+type Whose = { readonly address: string; readonly chainId: number }
+
+const ACTIVITY_LISTED = 50
+
+export function readMarket(marketId: string): Promise<Market> {
+  return reader.market(marketId)
+}
+
+export function readPositions(whose: Whose): Promise<readonly Position[]> {
+  return reader.positions(whose)
+}
+
+export function readActivity(whose: Whose): Promise<UserActivity> {
+  return reader.activity({ ...whose, limit: ACTIVITY_LISTED })
+}

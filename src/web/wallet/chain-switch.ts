@@ -1,0 +1,25 @@
+/** Brings a wallet to the chain of the exchange: it is asked, and the chain is added where it is unknown. */
+
+import type { ChainConfig } from '#client/answers.ts'
+import type { Provider } from './provider.ts'
+
+const UNKNOWN_CHAIN = 4902
+
+export async function switchChain(provider: Provider, chain: ChainConfig): Promise<void> {
+  const chainId = `0x${chain.chainId.toString(16)}`
+  const current = String(await provider.request({ method: 'eth_chainId' }))
+  if (BigInt(current) === BigInt(chainId)) return
+  try {
+    await provider.request({ method: 'wallet_switchEthereumChain', params: [{ chainId }] })
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== UNKNOWN_CHAIN || chain.rpcUrl === undefined)
+      throw error
+    const added = {
+      chainId,
+      chainName: chain.role === 'test' ? `Test chain ${chain.chainId}` : `Chain ${chain.chainId}`,
+      nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+      rpcUrls: [chain.rpcUrl],
+    }
+    await provider.request({ method: 'wallet_addEthereumChain', params: [added] })
+  }
+}

@@ -1,0 +1,47 @@
+/** The few things that the page reads from the chain itself, through whatever provider the account has. */
+
+import type { ChainConfig } from '#client/answers.ts'
+import type { Provider } from './provider.ts'
+
+/** The first four bytes of the hash of each signature. */
+const BALANCE_OF = '70a08231'
+const ALLOWANCE = 'dd62ed3e'
+const IS_APPROVED_FOR_ALL = 'e985e9c5'
+
+export type ChainFunds = {
+  /** Stablecoin, in millionths. */
+  readonly stablecoin: bigint
+  /** How much of it the exchange may take. */
+  readonly allowance: bigint
+  /** Whether the exchange may move outcome tokens. */
+  readonly sharesApproved: boolean
+}
+
+export async function readFunds(
+  provider: Provider,
+  { contracts }: ChainConfig,
+  owner: string,
+): Promise<ChainFunds> {
+  const { stablecoin, conditionalTokens, settlement } = contracts
+  const [balance, allowance, approved] = await Promise.all([
+    call(provider, stablecoin, BALANCE_OF, [owner]),
+    call(provider, stablecoin, ALLOWANCE, [owner, settlement]),
+    call(provider, conditionalTokens, IS_APPROVED_FOR_ALL, [owner, settlement]),
+  ])
+  return { stablecoin: balance, allowance, sharesApproved: approved !== 0n }
+}
+
+async function call(
+  provider: Provider,
+  to: string,
+  selector: string,
+  addresses: readonly string[],
+): Promise<bigint> {
+  const words = addresses.map((address) => address.slice(2).toLowerCase().padStart(64, '0'))
+  const data = `0x${selector}${words.join('')}`
+  const answer = await provider.request({ method: 'eth_call', params: [{ to, data }, 'latest'] })
+  if (typeof answer !== 'string' || !/^0x[0-9a-fA-F]{64}$/.test(answer)) {
+    throw new Error('the wallet is on another chain than the exchange')
+  }
+  return BigInt(answer)
+}

@@ -1,0 +1,144 @@
+/** The trading page as a browser gets it: one document, files whose names follow their content, a strict policy. */
+
+import assert from 'node:assert/strict'
+import { request } from 'node:http'
+import { before, test } from 'node:test'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { type PageFiles, page } from '#http/routes/page.ts'
+import { defaults } from '../../config/default.ts'
+import { bundlePage } from '../../src/boot/bundle-page.ts'
+import { pageRoutes } from '../../src/threads/front-page.ts'
+import { startTestFront } from './front-fixture.ts'
+
+const NODE = 'http://127.0.0.1:8545'
+let files: PageFiles
+
+before(async () => {
+  files = await bundlePage('Sibyl <&>')
+})
+
+const routes = (load = async () => files) => page({ load, reload: false, connects: [NODE] })
+
+/** As it comes over the wire, which `fetch` would unpack. */
+function get(
+  url: string,
+  headers: Record<string, string>,
+): Promise<{ status: number; headers: NodeJS.Dict<string | string[]>; bytes: Buffer }> {
+  return new Promise((resolve, reject) => {
+    request(url, { headers }, async (response) => {
+      const bytes = Buffer.concat(await response.toArray())
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes })
+    })
+      .on('error', reject)
+      .end()
+  })
+}
+
+test('the document names its files, and nothing in it is inline', async (t) => {
+  const { url } = await startTestFront(t, {}, { routes: routes() })
+  const answer = await fetch(url)
+  assert.equal(answer.status, 200)
+  assert.equal(answer.headers.get('content-type'), 'text/html; charset=utf-8')
+  const text = await answer.text()
+  assert.match(text, /<title>Sibyl >/)
+  assert.doesNotMatch(text, /<style|<script[^>]*>[^<]|\son\w+=|\sstyle=/)
+  const names = [...text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, name = '']) => name)
+  assert(names.some((name) => /main-[A-Z0-9]{8}\.js$/.test(name)))
+  assert(names.some((name) => /page-[A-Z0-9]{8}\.css$/.test(name)))
+  for (const name of names) {
+    const file = await fetch(url + name)
+    assert.equal(file.status, 200, name)
+    assert.equal(file.headers.get('cache-control'), 'public, max-age=31536000, immutable')
+    assert((await file.text()).length > 0, name)
+  }
+})
+
+test('the policy lets the page reach its own origin and the named node, and nothing else', async (t) => {
+  const { url } = await startTestFront(t, {}, { routes: routes() })
+  const { headers } = await fetch(url)
+  const policy = headers.get('content-security-policy') ?? ''
+  const rules = new Map(policy.split('; ').map((rule) => rule.split(/ (.*)/s) as [string, string]))
+  assert.equal(rules.get('default-src'), "'none'")
+  assert.equal(rules.get('script-src'), "'self'")
+  assert.equal(rules.get('style-src'), "'self'")
+  assert.equal(rules.get('connect-src'), `'self' ${NODE}`)
+  assert.equal(rules.get('frame-ancestors'), "'none'")
+  assert.doesNotMatch(policy, /unsafe/)
+  assert.equal(headers.get('x-content-type-options'), 'nosniff')
+  assert.equal(headers.get('referrer-policy'), 'no-referrer')
+})
+
+test('the document is revalidated by its tag', async (t) => {
+  const { url } = await startTestFront(t, {}, { routes: routes() })
+  const first = await fetch(url)
+  const etag = first.headers.get('etag') ?? ''
+  assert.equal(first.headers.get('cache-control'), 'no-cache')
+  const again = await fetch(url, { headers: { 'if-none-match': etag } })
+  assert.equal(again.status, 304)
+  assert.equal(await again.text(), '')
+  const other = await fetch(url, { headers: { 'if-none-match': '"another"' } })
+  assert.equal(other.status, 200)
+})
+
+test('files come in the best form that the browser takes', async (t) => {
+  const { url } = await startTestFront(t, {}, { routes: routes() })
+  const name = [...files.assets.keys()].find((one) => one.startsWith('main-'))
+  const at = `${url}/assets/${name}`
+  const plain = await get(at, { 'accept-encoding': 'identity' })
+  const zipped = await get(at, { 'accept-encoding': 'gzip, deflate' })
+  const squeezed = await get(at, { 'accept-encoding': 'gzip, deflate, br, zstd' })
+  const refused = await get(at, { 'accept-encoding': 'gzip, br;q=0' })
+  assert.equal(plain.headers['content-encoding'], undefined)
+  assert.equal(zipped.headers['content-encoding'], 'gzip')
+  assert.equal(squeezed.headers['content-encoding'], 'br')
+  assert.equal(refused.headers['content-encoding'], 'gzip')
+  for (const one of [plain, zipped, squeezed]) assert.equal(one.headers.vary, 'accept-encoding')
+  assert(squeezed.bytes.length < plain.bytes.length / 2)
+  assert(gunzipSync(zipped.bytes).equals(plain.bytes))
+  assert(brotliDecompressSync(squeezed.bytes).equals(plain.bytes))
+})
+
+test('a name that is none of its files is not found', async (t) => {
+  const { url } = await startTestFront(t, {}, { routes: routes() })
+  for (const path of ['/assets/main.js', '/assets/..%2fpackage.json', '/assets/', '/market']) {
+    assert.equal((await fetch(url + path)).status, 404, path)
+  }
+})
+
+test('the first view is small: what a view needs beyond it comes with that view', async (t) => {
+  const { url } = await startTestFront(t, {}, { routes: routes() })
+  const text = await (await fetch(url)).text()
+  const names = [...text.matchAll(/"\/assets\/([^"]+)"/g)].map(([, name = '']) => name)
+  const bytes = names.reduce((sum, name) => sum + (files.assets.get(name)?.gzip.length ?? 0), 0)
+  assert(bytes > 10_000 && bytes < 80_000, `${bytes} bytes in ${names.length} files`)
+  assert(files.assets.size > names.length, 'some files are for later')
+})
+
+test('no private key is of any use to the page', () => {
+  const script = [...files.assets]
+    .filter(([name]) => name.endsWith('.js'))
+    .map(([, { gzip }]) => gunzipSync(gzip).toString())
+    .join()
+  assert(script.includes('the page holds no private keys'))
+  // The curve of signatures is what most of the left out code is.
+  assert(!script.includes('fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141'))
+})
+
+test('a page that cannot be made is an error, and is made at the next visit', async (t) => {
+  let attempts = 0
+  const load = async () => {
+    if (++attempts === 1) throw new Error('no bundler')
+    return files
+  }
+  const { url } = await startTestFront(t, {}, { routes: routes(load) })
+  assert.equal((await fetch(url)).status, 500)
+  assert.equal((await fetch(url)).status, 200)
+  assert.equal((await fetch(url)).status, 200)
+  assert.equal(attempts, 2)
+})
+
+test('where it is turned off there is no page', () => {
+  const web = { enabled: false, reload: false }
+  assert.deepEqual(pageRoutes({ ...defaults, web }, {} as never), [])
+  assert.equal(pageRoutes(defaults, {} as never).length, 2)
+})

@@ -1,0 +1,24 @@
+/** What the address after `#` leads to. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { marketLink, readRoute } from '#web/state/router.ts'
+
+const ID = `0x${'ab'.repeat(32)}`
+
+test('addresses lead to views', () => {
+  assert.deepEqual(readRoute(''), { view: 'markets' })
+  assert.deepEqual(readRoute('#/'), { view: 'markets' })
+  assert.deepEqual(readRoute('#/portfolio/'), { view: 'portfolio' })
+  assert.deepEqual(readRoute(marketLink(ID)), { view: 'market', marketId: ID })
+  assert.deepEqual(readRoute(`#/m/${ID.toUpperCase().replace('0X', '0x')}`), {
+    view: 'market',
+    marketId: ID,
+  })
+})
+
+test('what leads nowhere says so', () => {
+  for (const text of ['#/m/', '#/m/0x12', `#/m/${ID}0`, '#/elsewhere', '#main']) {
+    assert.deepEqual(readRoute(text), { view: 'nowhere' }, text)
+  }
+})

@@ -1,0 +1,77 @@
+/** How the page asks wallets, and what it says when they refuse. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ChainConfig } from '#client/answers.ts'
+import { SibylError } from '#client/sibyl-error.ts'
+import { wordsOf } from '#web/error-words.ts'
+import { switchChain } from '#web/wallet/chain-switch.ts'
+import { readFunds } from '#web/wallet/token-reads.ts'
+
+const ACCOUNT = `0x${'11'.repeat(20)}`
+
+test('a wallet on another chain is asked to change, and is told of a chain it does not know', async () => {
+  const asked: { method: string; params?: readonly unknown[] }[] = []
+  const chain = { chainId: 31_337, role: 'test', rpcUrl: 'http://127.0.0.1:8545' } as ChainConfig
+  const wallet = (chainId: string) => ({
+    async request(call: { method: string; params?: readonly unknown[] }) {
+      asked.push(call)
+      if (call.method === 'eth_chainId') return chainId
+      if (call.method === 'wallet_switchEthereumChain') throw { code: 4902, message: 'unknown' }
+      return null
+    },
+  })
+  await switchChain(wallet('0x7a69'), chain)
+  assert.deepEqual(
+    asked.splice(0).map(({ method }) => method),
+    ['eth_chainId'],
+  )
+  await switchChain(wallet('0x1'), chain)
+  assert.deepEqual(
+    asked.splice(0).map(({ method }) => method),
+    ['eth_chainId', 'wallet_switchEthereumChain', 'wallet_addEthereumChain'],
+  )
+})
+
+test('funds are read by plain calls, and a wrong chain is no balance of zero', async () => {
+  const contracts = {
+    stablecoin: `0x${'aa'.repeat(20)}`,
+    conditionalTokens: `0x${'bb'.repeat(20)}`,
+    settlement: `0x${'cc'.repeat(20)}`,
+  }
+  const chain = { contracts } as unknown as ChainConfig
+  const word = (value: bigint) => `0x${value.toString(16).padStart(64, '0')}`
+  const node = (answers: Record<string, string>) => ({
+    async request({ params = [] }: { params?: readonly unknown[] }) {
+      const { data } = params[0] as { data: string }
+      return answers[data.slice(0, 10)] ?? '0x'
+    },
+  })
+  const answers = {
+    '0x70a08231': word(5n),
+    '0xdd62ed3e': word(2n ** 256n - 1n),
+    '0xe985e9c5': word(1n),
+  }
+  assert.deepEqual(await readFunds(node(answers), chain, ACCOUNT), {
+    stablecoin: 5n,
+    allowance: 2n ** 256n - 1n,
+    sharesApproved: true,
+  })
+  await assert.rejects(readFunds(node({}), chain, ACCOUNT), /another chain/)
+})
+
+test('whatever went wrong is said in words', () => {
+  assert.equal(wordsOf({ code: 4001, message: 'User rejected' }), 'You declined in the wallet.')
+  assert.equal(
+    wordsOf(new SibylError('MARKET_EXPIRED', 'the market has expired')),
+    'The market has expired.',
+  )
+  assert.match(
+    wordsOf(new SibylError('NETWORK', 'fetch failed', { outcomeUnknown: true })),
+    /cannot be reached.*look before you repeat it/,
+  )
+  const cause = { code: -32002, message: 'already pending' }
+  assert.match(wordsOf(new SibylError('WALLET_FAILED', 'it', { cause })), /already asking/)
+  assert.equal(wordsOf(new Error('no way')), 'No way.')
+  assert.equal(wordsOf(undefined), 'Something went wrong.')
+})
