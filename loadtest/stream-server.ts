@@ -13,6 +13,7 @@ import { BUY, type Outcome, SELL, type Side, YES } from '#domain/order.ts'
 import { reject } from '#domain/rejection.ts'
 import { type Front, startFront } from '#http/server.ts'
 import { type BoardListener, type MarketBoard, makeBoard } from '#live/market-board.ts'
+import { makeFiguresBook } from '#live/market-figures.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeChannels } from '#stream/channels.ts'
 import { makeStreamHub } from '#stream/hub.ts'
@@ -107,8 +108,14 @@ async function startHub(): Promise<Server> {
     deadlineMs: 5_000,
   }
   const silent = { debug() {}, info() {}, warn() {}, error() {} }
+  const figures = makeFiguresBook({
+    board: () => board,
+    stored: async () => [],
+    clock: systemClock,
+  })
   const hub = makeStreamHub({
     board: () => board,
+    figures,
     gateway: {
       openOrdersPage: async () => ({ orders: [], count: 0 }),
       cancel: async () => reject('ORDER_NOT_FOUND'),
@@ -157,8 +164,14 @@ function textsOf(count: number): string[] {
     forgotten: () => undefined,
   }
   const board = makeBoard({ isWhole: () => true, isCurrent: () => true }, listener)
+  const figures = makeFiguresBook({
+    board: () => board,
+    stored: async () => [],
+    clock: systemClock,
+  })
   const channels = makeChannels<object>({
     board: () => board,
+    figures,
     limits,
     clock: systemClock,
     hooks: { publish: (_topic, text) => texts.push(text), broken() {}, flushed() {} },

@@ -17,6 +17,7 @@ import { tradeId } from '#domain/ids.ts'
 import type { Shares } from '#domain/money.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
 import { makeBoard } from '#live/market-board.ts'
+import { makeFiguresBook } from '#live/market-figures.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeChannels } from '#stream/channels.ts'
 import { START_SEC, signed } from '../test/actors/market-fixture.ts'
@@ -38,8 +39,14 @@ const memory = '/dev/shm'
 const dataDir = mkdtempSync(join(existsSync(memory) ? memory : tmpdir(), 'sibyl-year-'))
 
 const completeness = { isWhole: () => true, isCurrent: () => true }
+const figures = makeFiguresBook({
+  board: () => board,
+  stored: async () => [],
+  clock: systemClock,
+})
 const channels = makeChannels<object>({
   board: () => board,
+  figures,
   limits: {
     replayMessages: 1_000,
     replayBytes: 2 ** 20,

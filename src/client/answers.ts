@@ -66,7 +66,26 @@ export type OpenOrder = {
   readonly chainId: number
 }
 
-export type Market = {
+/** A market in a line. Pairs are of YES and NO; prices and volumes have 6 decimals. */
+export type Ticker = {
+  readonly status: 'open' | 'expired' | 'resolved' | 'withdrawn'
+  readonly quick: boolean
+  /** 0 where there is none. */
+  readonly bestBidPrices: readonly [number, number]
+  readonly bestAskPrices: readonly [number, number]
+  /** Of the newest trade of either outcome; 0 for none. What follows is null while it is not known. */
+  readonly lastPrice: number | null
+  readonly lastOutcome: 0 | 1 | null
+  readonly lastPrices: readonly [number, number] | null
+  /** The last price less that of 24 hours ago; null for an outcome that was never traded. */
+  readonly priceChanges24h: readonly [number | null, number | null] | null
+  readonly volume24h: number | null
+  readonly trades24h: number | null
+  readonly totalVolume: number | null
+  readonly seq: number
+}
+
+export type Market = Ticker & {
   readonly id: string
   readonly question: string
   readonly description: string

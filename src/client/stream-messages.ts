@@ -1,7 +1,7 @@
 /** What the stream tells, as types. */
 
 import type { ShownQuickMarket } from '#domain/quick-market.ts'
-import type { Funds } from './answers.ts'
+import type { Funds, Ticker } from './answers.ts'
 import type { LevelPair } from './local-book.ts'
 
 type Of<Type extends string> = { readonly type: Type; readonly sub: string }
@@ -190,6 +190,20 @@ export type QuickMarketMessage =
         readonly ts: number
       })
 
+export type TickerMessage =
+  /** Those that were named, or the newest open ones; `count` says how many there are in all. */
+  | (Of<'ticker.snapshot'> &
+      Reset & {
+        readonly tickers: readonly StreamTicker[]
+        readonly count: number
+        readonly cursor: string
+        readonly ts: number
+      })
+  /** Each market that changed, as it is now. */
+  | (Of<'ticker'> & Step & { readonly tickers: readonly StreamTicker[]; readonly ts: number })
+
+export type StreamTicker = Ticker & { readonly marketId: string }
+
 /** Each tells all of a trader's funds. */
 export type FundsMessage =
   | (Of<'funds.snapshot'> & Reset & Funds & { readonly cursor: string; readonly ts: number })
@@ -201,6 +215,7 @@ export type ChannelMessage =
   | OrdersMessage
   | FundsMessage
   | MarketMessage
+  | TickerMessage
   | PriceMessage
   | QuickMarketMessage
 

@@ -11,6 +11,7 @@ import type {
   Position,
   PriceMessage,
   QuickMarketMessage,
+  TickerMessage,
   TradesMessage,
 } from './stream-messages.ts'
 import type { HeaderLines } from './transport.ts'
@@ -85,6 +86,11 @@ export type SibylStream = {
   ): StreamSubscription
   /** One market, or all of them. */
   market(marketId: string | undefined, heard: (message: MarketMessage) => void): StreamSubscription
+  /** Markets in a line each: some (up to 200), or all of them. */
+  ticker(
+    marketIds: readonly string[] | undefined,
+    heard: (message: TickerMessage) => void,
+  ): StreamSubscription
   /** The prices of an asset: `BTC`. */
   price(asset: string, heard: (message: PriceMessage) => void): StreamSubscription
   /** The quick markets of an asset as they open and are resolved. */

@@ -22,6 +22,7 @@ import {
   positionOf,
   previousOf,
   type QuickMarketMessage,
+  type TickerMessage,
   type TradesMessage,
 } from './stream-messages.ts'
 import type {
@@ -404,6 +405,11 @@ export function createStream(options: StreamOptions): SibylStream {
       start(
         { channel: 'market', ...(marketId === undefined ? {} : { marketId }) },
         passing<MarketMessage>(listener),
+      ),
+    ticker: (marketIds, listener) =>
+      start(
+        { channel: 'ticker', ...(marketIds === undefined ? {} : { marketIds }) },
+        passing<TickerMessage>(listener),
       ),
     price: (asset, listener) => start({ channel: 'price', asset }, passing<PriceMessage>(listener)),
     quickMarket: (asset, listener) =>

@@ -199,6 +199,10 @@ export const MARKETS_RECONCILED_MAX = 1_000
 /** Markets of one page of `GET /api/v1/markets`. */
 export const MARKETS_LISTED_MAX = 1_000
 
+/** Markets of one message of the `ticker` channel, and those that one subscription may name. */
+export const TICKERS_TOLD_MAX = 500
+export const TICKERS_NAMED_MAX = 200
+
 /** Markets whose figures a front keeps for lists and tickers. */
 export const FIGURES_KEPT_MAX = 100_000
 

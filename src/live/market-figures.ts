@@ -49,6 +49,8 @@ export type FiguresBook = {
   prepare(marketIds: readonly MarketId[]): Promise<void>
   /** Undefined while it is not known, because the database is away. */
   of(marketId: MarketId): MarketFigures | undefined
+  /** Whether what the database says of it may lack something that happened. */
+  isUnsure(marketId: MarketId): boolean
   /** Trades came or went that the board does not tell. */
   touched(marketId: MarketId): void
   forgotten(marketId: MarketId): void
@@ -76,7 +78,7 @@ const nothing = (marketId: MarketId): StoredFigures => ({
 })
 
 export function makeFiguresBook(ports: {
-  readonly board: Pick<MarketBoard, 'markets'>
+  readonly board: () => Pick<MarketBoard, 'markets'>
   /** Those of the markets that have ever traded. */
   readonly stored: (
     marketIds: readonly MarketId[],
@@ -90,7 +92,7 @@ export function makeFiguresBook(ports: {
   const asking = new Map<MarketId, Promise<void>>()
 
   function isOld(marketId: MarketId, nowMs: number): boolean {
-    const shown = board.markets.get(marketId)
+    const shown = board().markets.get(marketId)
     // Every trade that it ever had is on the board.
     if (shown?.hasAllTrades === true) return false
     const entry = entries.get(marketId)
@@ -144,7 +146,7 @@ export function makeFiguresBook(ports: {
       await Promise.all(waits)
     },
     of(marketId) {
-      const shown = board.markets.get(marketId)
+      const shown = board().markets.get(marketId)
       let entry = entries.get(marketId)
       if (entry === undefined) {
         if (shown?.hasAllTrades !== true) return undefined
@@ -162,6 +164,9 @@ export function makeFiguresBook(ports: {
       }
       return entry.known
     },
+    isUnsure: (marketId) =>
+      board().markets.get(marketId)?.hasAllTrades !== true &&
+      clock.nowMs() < (unsure.get(marketId) ?? 0),
     touched(marketId) {
       unsure.delete(marketId)
       unsure.set(marketId, clock.nowMs() + UNSURE_MS)

@@ -5,7 +5,8 @@
 
 import type { TSchema } from 'typebox'
 import { type DocumentInfo, written } from '#http/openapi.ts'
-import { OP_FRAMES, SERVER_FRAMES, SUBSCRIBE_FRAMES } from './frames.ts'
+import { OP_FRAMES, SUBSCRIBE_FRAMES } from './frames.ts'
+import { SERVER_FRAMES } from './server-frames.ts'
 
 type Json = Record<string, unknown>
 
@@ -15,6 +16,8 @@ const REPLIES: Readonly<Record<string, readonly (keyof typeof SERVER_FRAMES)[]>>
   'subscribe.trades': ['subscribed', 'trades.snapshot', 'trade', 'trade.status', 'lag', 'error'],
   'subscribe.orders': ['subscribed', 'orders.snapshot', 'order', 'orders.ended', 'lag', 'error'],
   'subscribe.market': ['subscribed', 'market.snapshot', 'market', 'lag', 'error'],
+  'subscribe.funds': ['subscribed', 'funds.snapshot', 'funds', 'lag', 'error'],
+  'subscribe.ticker': ['subscribed', 'ticker.snapshot', 'ticker', 'lag', 'error'],
   'subscribe.price': ['subscribed', 'price.snapshot', 'price', 'lag', 'error'],
   'subscribe.quick-market': ['subscribed', 'quick-market.snapshot', 'quick-market', 'lag', 'error'],
   unsubscribe: ['unsubscribed', 'error'],
@@ -23,6 +26,8 @@ const REPLIES: Readonly<Record<string, readonly (keyof typeof SERVER_FRAMES)[]>>
     'trades.snapshot',
     'orders.snapshot',
     'market.snapshot',
+    'funds.snapshot',
+    'ticker.snapshot',
     'price.snapshot',
     'quick-market.snapshot',
     'error',

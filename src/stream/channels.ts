@@ -14,6 +14,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
 import type { BoardListener, MarketBoard, ShownMarket, ShownTrade } from '#live/market-board.ts'
+import type { FiguresBook } from '#live/market-figures.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { makeAssetChannels } from './asset-channel.ts'
 import { bookOf, cleanBook, isDirty, makeBookChannel } from './book-channel.ts'
@@ -25,6 +26,7 @@ import { makeMarketChannel } from './market-channel.ts'
 import * as messages from './messages.ts'
 import { makeOrdersChannel } from './orders-channel.ts'
 import { type ChannelLimits, makeShelf } from './shelf.ts'
+import { makeTickerChannel } from './ticker-channel.ts'
 import { type Replay, Topic } from './topic.ts'
 
 export type Channels<M> = BoardListener & {
@@ -66,6 +68,7 @@ type ChannelHooks<M> = {
 
 export function makeChannels<M>(ports: {
   readonly board: () => MarketBoard
+  readonly figures: FiguresBook
   readonly limits: ChannelLimits
   readonly clock: Clock
   readonly hooks: ChannelHooks<M>
@@ -82,6 +85,10 @@ export function makeChannels<M>(ports: {
   const funds = makeFundsChannel<M>(shelf, clock, {
     gateway: ports.funds?.gateway,
     chainIds: ports.funds?.chainIds ?? new Set(),
+    flushed: hooks.flushed,
+  })
+  const tickers = makeTickerChannel<M>({
+    ...{ shelf, board, figures: ports.figures, clock },
     flushed: hooks.flushed,
   })
   let breakPlanned = false
@@ -135,6 +142,7 @@ export function makeChannels<M>(ports: {
   function followed(shown: ShownMarket, event: MarketEvent): void {
     const of = marketFeed(shown)
     const { seq } = event
+    if (!QUIET.has(event.type)) tickers.changed(event.marketId)
     switch (event.type) {
       case 'MarketOpened':
         of.bookSeq.fill(seq)
@@ -176,6 +184,7 @@ export function makeChannels<M>(ports: {
     const isNew = !markets.has(shown.market.id)
     const of = marketFeed(shown)
     if (!missed) return
+    tickers.changed(shown.market.id)
     restart(of, shown.seq)
     // Before the first load of all there is no follower that could have missed anything.
     const followers = shelf.topics() > 0
@@ -240,6 +249,8 @@ export function makeChannels<M>(ports: {
         return assets.snapshot(feed, reset)
       case 'funds':
         return funds.snapshot(feed, reset)
+      case 'ticker':
+        return tickers.snapshot(feed, reset)
       case 'orders':
         return undefined
     }
@@ -266,6 +277,9 @@ export function makeChannels<M>(ports: {
       case 'funds':
         funds.forget(feed)
         break
+      case 'ticker':
+        tickers.forget(feed)
+        break
       case 'price':
       case 'quick-market':
         assets.forget(feed)
@@ -279,6 +293,8 @@ export function makeChannels<M>(ports: {
         return orders.feedOf(wanted.trader)
       case 'funds':
         return funds.feedOf(wanted.trader, wanted.chainId)
+      case 'ticker':
+        return tickers.feedOf(wanted.marketIds)
       case 'price':
       case 'quick-market':
         return assets.feedOf(wanted.channel, wanted.asset)
@@ -318,6 +334,7 @@ export function makeChannels<M>(ports: {
     forgotten(marketId) {
       markets.delete(marketId)
       marketChannel.over(marketId)
+      tickers.forgotten(marketId)
     },
     happened(marketId, happening) {
       const shown = board().markets.get(marketId)
@@ -356,6 +373,13 @@ export function makeChannels<M>(ports: {
     lingering: shelf.lingering,
   }
 }
+
+/** What changes nothing that a market is told in a line with. */
+const QUIET: ReadonlySet<MarketEvent['type']> = new Set([
+  'TradeSubmitted',
+  'TradeConfirmed',
+  'TradeReverted',
+] as const)
 
 const STATUS_OF = {
   TradeSubmitted: 'submitted',

@@ -28,6 +28,7 @@ export type Wanted =
   | { readonly channel: 'orders'; readonly trader: Address }
   | { readonly channel: 'funds'; readonly trader: Address; readonly chainId: number }
   | { readonly channel: 'market'; readonly marketId?: MarketId }
+  | { readonly channel: 'ticker'; readonly marketIds?: readonly MarketId[] }
   | { readonly channel: AssetChannel; readonly asset: string }
 
 export type BookFeed<M> = {
@@ -62,6 +63,24 @@ export type FundsFeed<M> = {
   readonly trader: Address
   readonly chainId: number
 }
+export type TickerFeed<M> = {
+  readonly kind: 'ticker'
+  readonly topic: Topic<M>
+  /** Left out for all markets. */
+  readonly marketIds: readonly MarketId[] | undefined
+  /** When the figures of its markets were last asked for, and whether they are being asked for. */
+  preparedAtMs: number
+  preparing: boolean
+  /** The last snapshot, for those who come in numbers. */
+  written:
+    | {
+        readonly last: number
+        readonly reset: boolean
+        readonly atMs: number
+        readonly text: string
+      }
+    | undefined
+}
 export type AssetFeed<M> = {
   readonly kind: AssetChannel
   readonly topic: Topic<M>
@@ -76,6 +95,7 @@ export type CountedFeed<M> =
   | AllMarketsFeed<M>
   | OrdersFeed<M>
   | FundsFeed<M>
+  | TickerFeed<M>
   | AssetFeed<M>
 export type Feed<M> = SequencedFeed<M> | CountedFeed<M>
 

@@ -13,6 +13,7 @@ import type { Authenticator } from '#http/auth.ts'
 import { limitedRange, siteOf } from '#http/client-ip.ts'
 import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { BoardListener, MarketBoard } from '#live/market-board.ts'
+import type { FiguresBook } from '#live/market-figures.ts'
 import { type FundsSource, makeChannels } from './channels.ts'
 import type { Connection, Socket, SocketData, Subscription } from './connection.ts'
 import {
@@ -107,6 +108,7 @@ export type StreamHub = BoardListener & {
 
 export type StreamPorts = RequestPorts & {
   readonly board: () => MarketBoard
+  readonly figures: FiguresBook
   readonly authenticator: Pick<Authenticator, 'identify'>
   /** Assets that can be followed before anything is told of them; whatever is told of counts, too. */
   readonly assets?: readonly string[]
@@ -133,6 +135,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
   const delivery = makeDelivery({ channels: () => channels, gateway, settings, clock })
   const channels = makeChannels<Subscription>({
     board: ports.board,
+    figures: ports.figures,
     funds: ports.funds,
     limits: settings,
     clock,

@@ -7,6 +7,7 @@ import { threadOfMarket } from '#config/topology.ts'
 import type { Authenticator } from '#http/auth.ts'
 import type { Limiter } from '#http/limits.ts'
 import type { MarketBoard } from '#live/market-board.ts'
+import type { FiguresBook } from '#live/market-figures.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeConnectionCount } from '#stream/connection-count.ts'
@@ -23,6 +24,7 @@ export function openStream(
   data: ThreadData,
   ports: {
     readonly board: MarketBoard
+    readonly figures: FiguresBook
     readonly gateway: MarketGateway
     readonly orders: OrderService
     readonly threads: FrontLinks['threads']
@@ -74,6 +76,7 @@ export function openStream(
 
   const hub = makeStreamHub({
     board: () => board,
+    figures: ports.figures,
     gateway,
     orders,
     held: heldOrders,

@@ -142,7 +142,7 @@ export function frontThread(data: ThreadData): ThreadParts {
             clock,
           )
     const figuresBook = makeFiguresBook({
-      board,
+      board: () => board,
       stored: (marketIds, nowMs) => query('marketFigures', { marketIds, nowMs }),
       clock,
     })
@@ -155,6 +155,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     })
     const opened = openStream(data, {
       ...{ board, gateway, orders, threads, authenticator, limiter, assets, log },
+      figures: figuresBook,
       funds: funds === undefined ? undefined : { gateway: funds, chainIds },
       publish: (topic, text) => void front?.publish(topic, text),
     })

@@ -1,6 +1,7 @@
 /** Numbers, times and addresses as a person reads them. Amounts stay integers all the way. */
 
-const UNIT = 1_000_000n
+/** One dollar, one share. */
+export const UNIT = 1_000_000n
 const DECIMALS = 6
 const MINUTE_SEC = 60
 const HOUR_SEC = 3_600
@@ -35,6 +36,25 @@ export function money(amount: bigint | number, places = 2): string {
   return text.startsWith('−') ? `−$${text.slice(1)}` : `$${text}`
 }
 
+/** Profit and loss always say which it is. */
+export function signedMoney(amount: bigint | number): string {
+  const text = money(amount)
+  return text.startsWith('−') || /^\$[0.]*$/.test(text) ? text : `+${text}`
+}
+
+/** Large sums in a narrow column: `$43.1K`. */
+export function shortMoney(amount: bigint | number): string {
+  const value = BigInt(amount)
+  for (const [letter, size] of [
+    ['B', 1_000_000_000n],
+    ['M', 1_000_000n],
+    ['K', 1_000n],
+  ] as const) {
+    if (value >= size * UNIT) return `$${decimal(value / size, 1)}${letter}`
+  }
+  return money(value, value >= 100n * UNIT ? 0 : 2)
+}
+
 /** Shares: at least two places, more if they are there. */
 export function shares(amount: bigint | number): string {
   return exactDecimal(amount, 2)
@@ -43,6 +63,16 @@ export function shares(amount: bigint | number): string {
 /** A price in cents: 423000 → `42.3¢`. */
 export function cents(price: number): string {
   return `${exactDecimal(BigInt(price) * 100n, 1)}¢`
+}
+
+/** An average of prices, to a tenth of a cent. */
+export function roundCents(price: number): string {
+  return cents(Math.round(price / 1_000) * 1_000)
+}
+
+/** How a price has changed: `+2.0¢`. */
+export function signedCents(change: number): string {
+  return change > 0 ? `+${cents(change)}` : cents(change)
 }
 
 /** A price as a chance: 423000 → `42.3%`. */

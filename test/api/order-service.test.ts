@@ -91,7 +91,7 @@ test('a list of markets waits until every thread has told its own', async () => 
   const listed = (board: MarketBoard) =>
     listMarkets({
       ...{ board, storedMarkets: async () => [], nowMs: systemClock.nowMs },
-      figures: makeFiguresBook({ board, stored: async () => [], clock: systemClock }),
+      figures: makeFiguresBook({ board: () => board, stored: async () => [], clock: systemClock }),
     }).handle({ query: {} } as never)
   assert.equal(codeOf(await listed(boardOf({ whole: false, current: false }))), 'OVERLOADED')
   // A thread that is being restarted has told them before.

@@ -44,7 +44,7 @@ function fixture(options: { readonly restarted: boolean }) {
     },
   )
   const figures = makeFiguresBook({
-    board,
+    board: () => board,
     stored: async (marketIds) => {
       asked.push(marketIds)
       if (database.says instanceof Fault) throw database.says

@@ -4,9 +4,11 @@ import { Check } from 'typebox/value'
 import type { FundsView } from '#actors/accounts/state.ts'
 import { outcomeToken, STABLECOIN } from '#domain/funds.ts'
 import { compileValidator } from '#http/validate.ts'
-import { OP_FRAMES, SERVER_FRAMES, SUBSCRIBE_FRAMES } from '#stream/frames.ts'
+import { OP_FRAMES, SUBSCRIBE_FRAMES } from '#stream/frames.ts'
 import { asyncapi } from '#stream/routes/asyncapi.ts'
+import { SERVER_FRAMES } from '#stream/server-frames.ts'
 import { startTestFront } from '../http/front-fixture.ts'
+import { eventually } from '../support/eventually.ts'
 import { buy, sell, traderNamed } from '../support/orders.ts'
 import { marketIdOf, priceOf, quickMarketOf, startStream } from './stream-fixture.ts'
 
@@ -112,6 +114,7 @@ test('what the server says is as the document says', async (t) => {
     { channel: 'funds', trader, chainId: 7 },
     { channel: 'market', marketId },
     { channel: 'market' },
+    { channel: 'ticker' },
     { channel: 'price', asset: 'BTC' },
     { channel: 'quick-market', asset: 'BTC' },
     { channel: 'gossip' },
@@ -120,6 +123,7 @@ test('what the server says is as the document says', async (t) => {
   }
   client.say({ op: 'ping', id: 1 })
   await client.next('orders.snapshot')
+  await eventually(() => assert(client.frames.some(({ type }) => type === 'ticker.snapshot')))
   market!.place(buy('YES').at(0.42).size(10).by('ann').named('a'))
   market!.place(sell('YES').at(0.42).size(4).by('bob').named('b'))
   market!.report('b', { status: 'submitted' })
@@ -136,6 +140,7 @@ test('what the server says is as the document says', async (t) => {
   late.say({ op: 'subscribe', channel: 'price', asset: 'BTC' })
   late.say({ op: 'subscribe', channel: 'quick-market', asset: 'BTC' })
   await late.next('quick-market.snapshot')
+  await eventually(() => assert(client.frames.some(({ type }) => type === 'ticker')))
   await client.next('heartbeat')
   client.say({ op: 'unsubscribe', sub: 'market' })
   await client.next('unsubscribed')

@@ -14,6 +14,7 @@ import { reject } from '#domain/rejection.ts'
 import type { Front } from '#http/server.ts'
 import type { PriceEvent, QuickMarket } from '#live/asset-shapes.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
+import { makeFiguresBook } from '#live/market-figures.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeStreamHub, type StreamHub, type StreamPorts } from '#stream/hub.ts'
 import { stream } from '#stream/routes/stream.ts'
@@ -62,6 +63,8 @@ export type StreamOptions = {
   readonly markets?: number
   readonly settings?: Partial<StreamPorts['settings']>
   readonly parts?: Partial<StreamPorts>
+  /** What the database says that markets have traded. */
+  readonly stored?: Parameters<typeof makeFiguresBook>[0]['stored']
 }
 
 export function marketIdOf(index: number): MarketId {
@@ -81,8 +84,14 @@ export async function startStream(
   }
   const settings = { ...STREAM_SETTINGS, ...options.settings }
   let front: Front | undefined
+  const figures = makeFiguresBook({
+    board: () => board,
+    stored: options.stored ?? (async () => []),
+    clock: systemClock,
+  })
   const hub: StreamHub = makeStreamHub({
     board: () => board,
+    figures,
     gateway: {
       openOrdersPage: async ({ trader, limit }) =>
         openOrdersIn(

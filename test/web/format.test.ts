@@ -11,8 +11,13 @@ import {
   exactDecimal,
   money,
   percent,
+  roundCents,
   shares,
   shortAddress,
+  shortMoney,
+  signedCents,
+  signedDifference,
+  signedMoney,
   timeLeft,
 } from '#web/format.ts'
 
@@ -35,13 +40,29 @@ test('an exact amount has all its places and no more', () => {
 test('money, shares and prices', () => {
   assert.equal(money(1_234_560_000), '$1,234.56')
   assert.equal(money(-5_000_000), '−$5.00')
+  assert.equal(signedMoney(5_000_000), '+$5.00')
+  assert.equal(signedMoney(-5_000_000), '−$5.00')
+  assert.equal(signedMoney(0), '$0.00')
+  assert.equal(signedCents(20_000), '+2.0¢')
+  assert.equal(signedCents(-15_000), '−1.5¢')
+  assert.equal(signedDifference(1_240_000_000), '+12.40')
+  assert.equal(signedDifference(-1), '0.00')
   assert.equal(shares(2_500_000), '2.50')
   assert.equal(cents(423_000), '42.3¢')
   assert.equal(cents(420_000), '42.0¢')
   assert.equal(cents(423_456), '42.3456¢')
+  assert.equal(roundCents(499_960), '50.0¢')
   assert.equal(percent(423_456), '42.3%')
   assert.equal(percent(999_999), '99.9%', 'nothing is certain before it is decided')
   assert.equal(assetPrice(6_415_243_000_000), '64,152.43')
+})
+
+test('large sums are short', () => {
+  assert.equal(shortMoney(12_340_000), '$12.34')
+  assert.equal(shortMoney(999_990_000), '$999')
+  assert.equal(shortMoney(43_100_000_000), '$43.1K')
+  assert.equal(shortMoney(1_250_000_000_000n), '$1.2M')
+  assert.equal(shortMoney(3n * 10n ** 15n), '$3.0B')
 })
 
 test('times left and past', () => {

@@ -43,10 +43,10 @@ export function OpenOrders({ marketId }: { readonly marketId?: string }) {
                 <th scope="col" class="number">
                   Open
                 </th>
-                <th scope="col" class="number">
+                <th scope="col" class="number wide">
                   Filled
                 </th>
-                <th scope="col" class="number">
+                <th scope="col" class="number wide">
                   Placed
                 </th>
                 <th scope="col">
@@ -81,8 +81,10 @@ function OrderRow(props: { readonly order: StreamOrder; readonly withMarket: boo
       <td class={side === 0 ? 'up' : 'down'}>{said}</td>
       <td class="num number">{cents(price)}</td>
       <td class="num number">{shares(remainingSize)}</td>
-      <td class="num number quiet">{size === undefined ? '' : shares(size - remainingSize)}</td>
-      <td class="num number quiet">{ago(nowSec.value - Math.floor(ts / 1_000))}</td>
+      <td class="num number wide quiet">
+        {size === undefined ? '' : shares(size - remainingSize)}
+      </td>
+      <td class="num number wide quiet">{ago(nowSec.value - Math.floor(ts / 1_000))}</td>
       <td class="number">
         <button
           type="button"

@@ -1,16 +1,62 @@
-/** What is the account's own: open orders, positions, and what happened. */
+/** What is the account's own: money, positions, open orders, and what has happened. */
 
+import { useEffect } from 'preact/hooks'
+import { money, NOTHING, signedMoney } from '../format.ts'
 import { account } from '../state/account.ts'
+import { funds } from '../state/funds.ts'
+import { ownOrders } from '../state/own-orders.ts'
+import { watchPositions } from '../state/own-positions.ts'
+import { Activity } from './activity.tsx'
+import { totalsOf } from './holdings.ts'
 import { OpenOrders } from './open-orders.tsx'
+import { Permissions } from './permissions.tsx'
+import { holdings, Positions, tone } from './positions.tsx'
 
 export function PortfolioView() {
+  useEffect(watchPositions, [])
   if (account.value === undefined) {
     return <p class="empty">Connect an account to see your orders and positions.</p>
   }
   return (
     <div class="portfolio">
-      <h1>Portfolio</h1>
+      <h1 class="hidden-text">Portfolio</h1>
+      <Sums />
+      <Permissions />
+      <Positions />
       <OpenOrders />
+      <Activity />
+    </div>
+  )
+}
+
+function Sums() {
+  const { value, profit, isWhole } = totalsOf(holdings.value)
+  const about = isWhole ? '' : 'Of those positions that have a price'
+  const balance = funds.value?.stablecoin
+  return (
+    <dl class="sums">
+      <Sum name="Balance">{balance === undefined ? NOTHING : money(balance)}</Sum>
+      <Sum name="Positions" about={about}>
+        {money(value)}
+      </Sum>
+      <Sum name="Profit" about={about} tone={tone(profit)}>
+        {signedMoney(profit)}
+      </Sum>
+      <Sum name="Open orders">{String(ownOrders.value?.length ?? NOTHING)}</Sum>
+    </dl>
+  )
+}
+
+function Sum(props: {
+  readonly name: string
+  readonly children: string
+  readonly about?: string
+  readonly tone?: string
+}) {
+  return (
+    <div class="panel sum" title={props.about}>
+      <dt class="quiet">{props.name}</dt>
+      <dd class={`num ${props.tone ?? ''}`}>{props.children}</dd>
     </div>
   )
 }

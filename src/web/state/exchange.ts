@@ -56,6 +56,8 @@ export function openExchange(): void {
     }
     isFirst = false
   })
+  // On the devnet the exchange's time can be moved while the page is open.
+  live.on('heartbeat', ({ ts }) => setExchangeTime(ts / 1_000))
   live.on('closed', () => {
     connection.value = { state: 'lost', roundTripMs: undefined }
   })

@@ -2,20 +2,49 @@
 
 import { computed, signal } from '@preact/signals'
 import type { Market } from '#client/answers.ts'
-import { onReconnect, reader, stream } from './exchange.ts'
+import type { StreamTicker } from '#client/stream-messages.ts'
+import { onReconnect, stream } from './exchange.ts'
+import { readMarket, readMarketPage } from './reads.ts'
 import { showError } from './toasts.ts'
 
 /** Several things happen at once when a market resolves; they are one reason to read. */
 const SETTLE_MS = 300
 const RETRY_MS = 3_000
+/** More than a page can list well; what is beyond is found through its address. */
+const MARKETS_MAX = 5_000
+const OTHERS_MAX = 100
 
 /** Undefined until they are read. */
 export const markets = signal<readonly Market[] | undefined>(undefined)
 
 const byId = computed(() => new Map(markets.value?.map((market) => [market.id, market])))
 
+/** Those that are not in the list but were asked for: quick markets, and what a link leads to. */
+const others = signal<readonly Market[]>([])
+
 export function marketOf(marketId: string): Market | undefined {
-  return byId.value.get(marketId)
+  return byId.value.get(marketId) ?? others.value.find(({ id }) => id === marketId)
+}
+
+const wanted = new Set<string>()
+
+/** Reads a market that the list may not have; false where there is none. */
+export async function wantMarket(marketId: string): Promise<boolean> {
+  if (marketOf(marketId) !== undefined) return true
+  if (wanted.has(marketId)) return false
+  wanted.add(marketId)
+  try {
+    const market = await readMarket(marketId)
+    others.value = [market, ...others.value.filter(({ id }) => id !== marketId)].slice(
+      0,
+      OTHERS_MAX,
+    )
+    return true
+  } catch {
+    return false
+  } finally {
+    wanted.delete(marketId)
+  }
 }
 
 let timer: ReturnType<typeof setTimeout> | undefined
@@ -27,15 +56,41 @@ function readSoon(ms: number): void {
 
 async function readMarkets(): Promise<void> {
   try {
-    markets.value = await reader.markets()
+    const all: Market[] = []
+    let cursor: string | undefined
+    do {
+      const page = await readMarketPage(cursor)
+      all.push(...page.markets)
+      cursor = page.nextCursor ?? undefined
+    } while (cursor !== undefined && all.length < MARKETS_MAX)
+    markets.value = all
   } catch (error) {
     if (markets.value === undefined) showError(error)
     readSoon(RETRY_MS)
   }
 }
 
+/** What the stream tells of a market replaces what was known, unless that is newer. */
+export function applyTickers(
+  before: readonly Market[] | undefined,
+  tickers: readonly StreamTicker[],
+): readonly Market[] | undefined {
+  if (before === undefined) return undefined
+  const told = new Map(tickers.map((ticker) => [ticker.marketId, ticker]))
+  return before.map((market) => {
+    const ticker = told.get(market.id)
+    if (ticker === undefined || (ticker.seq !== 0 && ticker.seq < market.seq)) return market
+    const { marketId: _, ...line } = ticker
+    return { ...market, ...line, resolved: line.status === 'resolved' }
+  })
+}
+
 export function followMarkets(): void {
   void readMarkets()
   stream().market(undefined, () => readSoon(SETTLE_MS))
+  stream().ticker(undefined, ({ tickers }) => {
+    markets.value = applyTickers(markets.value, tickers)
+    others.value = applyTickers(others.value, tickers) ?? []
+  })
   onReconnect(() => readSoon(0))
 }

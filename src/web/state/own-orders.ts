@@ -79,7 +79,9 @@ export async function cancelAll(orders: readonly StreamOrder[]): Promise<void> {
   try {
     const { orders: calls } = await trading()
     const results = await Promise.allSettled(
-      orders.map(({ orderHash, marketId }) => calls.cancel({ orderHash, marketId })),
+      orders.map(({ orderHash, marketId, side }) =>
+        calls.cancel({ orderHash, marketId, side: side === 0 ? 'buy' : 'sell' }),
+      ),
     )
     const failed = results.filter((result) => result.status === 'rejected')
     for (const { reason } of failed) showError(reason)

@@ -1,0 +1,235 @@
+/**
+ * Markets in a line each, of all markets or of some: what changed is told now and then, several
+ * markets in one message, each as it is then. So a reader that follows a list costs the same however
+ * much is traded, and one that lags misses nothing that still holds. A market that comes back to what
+ * was last told of it is not told again.
+ */
+
+import { createHash } from 'node:crypto'
+import type { MarketId } from '#domain/ids.ts'
+import { TICKERS_TOLD_MAX } from '#domain/limits.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import { writeJson } from '#http/json.ts'
+import type { MarketBoard, ShownMarket } from '#live/market-board.ts'
+import type { FiguresBook } from '#live/market-figures.ts'
+import { tickerBody } from '#live/ticker-shapes.ts'
+import type { Clock } from '#runtime/clock.ts'
+import type { Feed, TickerFeed } from './feeds.ts'
+import type { Shelf } from './shelf.ts'
+
+/** The pause between two messages. */
+export const TICKER_MS = 500
+/** So long is what was prepared for a snapshot good for one, and the list of the newest markets. */
+const PREPARED_MS = 1_000
+
+type TickerChannel<M> = {
+  /** Of these markets, or of all. */
+  feedOf(marketIds: readonly MarketId[] | undefined): TickerFeed<M> | Rejection
+  changed(marketId: MarketId): void
+  /** Undefined until the figures of its markets have come. */
+  snapshot(feed: TickerFeed<M>, reset: boolean): string | undefined
+  forgotten(marketId: MarketId): void
+  forget(feed: TickerFeed<M>): void
+}
+
+export function makeTickerChannel<M>(ports: {
+  readonly shelf: Shelf<M>
+  readonly board: () => MarketBoard
+  readonly figures: FiguresBook
+  readonly clock: Clock
+  /** A feed that could not be snapshotted now can. */
+  readonly flushed: (feed: Feed<M>) => void
+}): TickerChannel<M> {
+  const { shelf, board, figures, clock } = ports
+  let all: TickerFeed<M> | undefined
+  const named = new Map<string, TickerFeed<M>>()
+  const byMarket = new Map<MarketId, Set<TickerFeed<M>>>()
+  /** These may differ from what was last told, and these are being looked at. */
+  const changed = new Set<MarketId>()
+  let underway: readonly MarketId[] = []
+  /** What was last told of each market, as short as it can be compared. */
+  const told = new Map<MarketId, string>()
+  let ticking = false
+  let newest = { atMs: Number.NEGATIVE_INFINITY, marketIds: [] as readonly MarketId[], count: 0 }
+
+  function tick(): void {
+    if (ticking) return
+    ticking = true
+    clock.after(TICKER_MS, () => void flush())
+  }
+
+  /** Tells the markets that changed first; the others wait for the next time. */
+  async function flush(): Promise<void> {
+    const some: MarketId[] = []
+    for (const marketId of changed) {
+      if (some.length === TICKERS_TOLD_MAX) break
+      some.push(marketId)
+      changed.delete(marketId)
+    }
+    underway = some
+    await prepare(some)
+    underway = []
+    const entries = new Map<TickerFeed<M>, string[]>()
+    for (const marketId of some) {
+      // What the database says of it may still change, though nothing more is heard.
+      if (figures.isUnsure(marketId)) changed.add(marketId)
+      const shown = board().markets.get(marketId)
+      if (shown === undefined) continue
+      const { text, brief } = entryOf(shown)
+      if (told.get(marketId) === brief) continue
+      told.set(marketId, brief)
+      for (const feed of feedsOf(marketId)) {
+        const list = entries.get(feed) ?? []
+        list.push(text)
+        entries.set(feed, list)
+      }
+    }
+    for (const [feed, texts] of entries) {
+      const head = `{"type":"ticker","sub":"${feed.topic.name}","tickers":[${texts.join(',')}]`
+      shelf.sayNext(
+        feed,
+        ({ cursor, prevCursor }) =>
+          `${head},"cursor":"${cursor}","prevCursor":"${prevCursor}","ts":${clock.nowMs()}}`,
+      )
+    }
+    ticking = false
+    if (changed.size > 0) tick()
+  }
+
+  /** A database that fails leaves the figures as they are known. */
+  async function prepare(marketIds: readonly MarketId[]): Promise<void> {
+    await figures.prepare(marketIds).catch(() => undefined)
+  }
+
+  function feedsOf(marketId: MarketId): readonly TickerFeed<M>[] {
+    const some = byMarket.get(marketId)
+    if (some === undefined) return all === undefined ? [] : [all]
+    return all === undefined ? [...some] : [all, ...some]
+  }
+
+  function entryOf(shown: ShownMarket): { readonly text: string; readonly brief: string } {
+    const { market, closed } = shown
+    const { seq, ...rest } = tickerBody(
+      { quick: market.quick, closed },
+      shown,
+      figures.of(market.id),
+    )
+    const text = writeJson({ marketId: market.id, ...rest, seq })
+    return { text, brief: Object.values(rest).join() }
+  }
+
+  /** The open markets that were created last, the newest first. */
+  function newestOpen(): typeof newest {
+    const atMs = clock.nowMs()
+    if (atMs - newest.atMs < PREPARED_MS) return newest
+    const open: ShownMarket[] = []
+    for (const shown of board().markets.values()) if (shown.closed === undefined) open.push(shown)
+    const times = Float64Array.from(open, ({ market }) => market.createdAt).sort()
+    const from = times[Math.max(0, times.length - TICKERS_TOLD_MAX)] ?? 0
+    const marketIds = open
+      .filter(({ market }) => market.createdAt >= from)
+      .sort(({ market: a }, { market: b }) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1))
+      .slice(0, TICKERS_TOLD_MAX)
+      .map(({ market }) => market.id)
+    newest = { atMs, marketIds, count: open.length }
+    return newest
+  }
+
+  function make(name: string, marketIds: readonly MarketId[] | undefined): TickerFeed<M> {
+    const topic = shelf.counted(name)
+    const times = { preparedAtMs: Number.NEGATIVE_INFINITY, preparing: false }
+    return shelf.put({ kind: 'ticker', topic, marketIds, ...times, written: undefined })
+  }
+
+  /** Asks for the figures of the feed's markets, then serves those who wait for them. */
+  async function prepareFor(feed: TickerFeed<M>): Promise<void> {
+    if (feed.preparing) return
+    feed.preparing = true
+    await prepare(feed.marketIds ?? newestOpen().marketIds)
+    feed.preparing = false
+    feed.preparedAtMs = clock.nowMs()
+    ports.flushed(feed)
+  }
+
+  function write(feed: TickerFeed<M>, reset: boolean): string {
+    const { topic } = feed
+    const { marketIds, count } =
+      feed.marketIds === undefined
+        ? newestOpen()
+        : { marketIds: feed.marketIds, count: feed.marketIds.length }
+    const texts: string[] = []
+    for (const marketId of marketIds) {
+      const shown = board().markets.get(marketId)
+      if (shown === undefined) continue
+      texts.push(entryOf(shown).text)
+      // Its reader now has something else than was last told: the next word must go out.
+      if (changed.has(marketId) || underway.includes(marketId)) told.delete(marketId)
+    }
+    return (
+      `{"type":"ticker.snapshot","sub":"${topic.name}","tickers":[${texts.join(',')}],` +
+      `"count":${count},"cursor":"${topic.cursor(topic.last)}","ts":${clock.nowMs()}` +
+      `${reset ? ',"reset":true' : ''}}`
+    )
+  }
+
+  return {
+    feedOf(marketIds) {
+      if (marketIds === undefined) {
+        all ??= make('ticker', undefined)
+        return all
+      }
+      const some = [...new Set(marketIds)].sort()
+      const missing = some.find((id) => !board().markets.has(id))
+      if (missing !== undefined) {
+        if (!board().isCurrent()) return reject('OVERLOADED')
+        return reject('MARKET_NOT_FOUND', 'marketIds', `there is no market ${missing}`)
+      }
+      const digest = createHash('sha256').update(some.join()).digest('hex').slice(0, 32)
+      const name = `ticker:${digest}`
+      const known = named.get(name)
+      if (known !== undefined) return known
+      const feed = make(name, some)
+      named.set(name, feed)
+      for (const id of some) byMarket.set(id, (byMarket.get(id) ?? new Set()).add(feed))
+      return feed
+    },
+    changed(marketId) {
+      if (all === undefined && !byMarket.has(marketId)) return
+      changed.add(marketId)
+      tick()
+    },
+    snapshot(feed, reset) {
+      const nowMs = clock.nowMs()
+      if (nowMs - feed.preparedAtMs >= PREPARED_MS) {
+        void prepareFor(feed)
+        return undefined
+      }
+      const { written } = feed
+      const { last } = feed.topic
+      // Those who come in numbers between two messages get the same.
+      if (written?.last === last && written.reset === reset && nowMs - written.atMs < TICKER_MS) {
+        return written.text
+      }
+      const text = write(feed, reset)
+      feed.written = { last, reset, atMs: nowMs, text }
+      return text
+    },
+    forgotten(marketId) {
+      told.delete(marketId)
+      changed.delete(marketId)
+    },
+    forget(feed) {
+      if (feed === all) all = undefined
+      named.delete(feed.topic.name)
+      for (const id of feed.marketIds ?? []) {
+        const some = byMarket.get(id)
+        some?.delete(feed)
+        if (some?.size === 0) byMarket.delete(id)
+      }
+      if (all === undefined && byMarket.size === 0) {
+        told.clear()
+        changed.clear()
+      }
+    },
+  }
+}

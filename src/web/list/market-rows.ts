@@ -1,0 +1,75 @@
+/** Which markets are listed, in which order, and what their books say of the chance. */
+
+import type { Market } from '#client/answers.ts'
+
+export type Sort = 'volume' | 'chance' | 'ends' | 'newest'
+
+export type Filter = {
+  readonly words: string
+  /** '' is any. */
+  readonly category: string
+  readonly status: 'open' | 'over' | 'all'
+  readonly sort: Sort
+}
+
+const YES = 0
+
+/** The middle between bid and ask of YES; the last price where one of them is missing. */
+export function chanceOf({ bestBidPrices, bestAskPrices, lastPrices }: Market): number | undefined {
+  const bid = bestBidPrices[YES]
+  const ask = bestAskPrices[YES]
+  if (bid !== 0 && ask !== 0) return Math.floor((bid + ask) / 2)
+  const last = lastPrices?.[YES] ?? 0
+  return last === 0 ? undefined : last
+}
+
+/** What it costs to buy YES and sell it at once; undefined where a side is missing. */
+export function spreadOf({ bestBidPrices, bestAskPrices }: Market): number | undefined {
+  const bid = bestBidPrices[YES]
+  const ask = bestAskPrices[YES]
+  return bid === 0 || ask === 0 ? undefined : ask - bid
+}
+
+/** A market is over for traders when its time is, also before the chain has said so. */
+export function isOver({ status, expiration }: Market, nowSec: number): boolean {
+  return status !== 'open' || expiration <= nowSec
+}
+
+export function listedMarkets(
+  markets: readonly Market[],
+  { words, category, status, sort }: Filter,
+  nowSec: number,
+): Market[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean)
+  const found = markets.filter((market) => {
+    if (market.quick) return false
+    if (category !== '' && market.category !== category) return false
+    if (status !== 'all' && isOver(market, nowSec) !== (status === 'over')) return false
+    const text = `${market.question} ${market.description}`.toLowerCase()
+    return wanted.every((word) => text.includes(word))
+  })
+  return found.sort(
+    (a, b) => order(sort, a, b) || a.expiration - b.expiration || compare(a.id, b.id),
+  )
+}
+
+function order(sort: Sort, a: Market, b: Market): number {
+  switch (sort) {
+    case 'volume':
+      return (b.volume24h ?? 0) - (a.volume24h ?? 0)
+    case 'chance':
+      return (chanceOf(b) ?? -1) - (chanceOf(a) ?? -1)
+    case 'ends':
+      return a.expiration - b.expiration
+    case 'newest':
+      return b.createdAt - a.createdAt
+  }
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+export function categoriesOf(markets: readonly Market[]): string[] {
+  return [...new Set(markets.map(({ category }) => category))].sort()
+}

@@ -1,0 +1,83 @@
+/** What positions are worth: by the books while a market is open, by its outcome when it is decided. */
+
+import type { Market } from '#client/answers.ts'
+import { UNIT } from '../format.ts'
+import type { Position } from '../state/reads.ts'
+
+type Outcome = 0 | 1
+
+export type Holding = {
+  readonly position: Position
+  readonly outcome: Outcome
+  readonly shares: bigint
+  readonly cost: bigint
+  /** Of one share, 6 decimals; undefined where neither a book nor a trade tells. */
+  readonly price: number | undefined
+  readonly value: bigint | undefined
+  readonly profit: bigint | undefined
+}
+
+/** The middle of the outcome's own book, else of the other outcome's, else the last price. */
+export function markPrice(market: Market | undefined, outcome: Outcome): number | undefined {
+  if (market === undefined) return undefined
+  const own = middle(market, outcome)
+  if (own !== undefined) return own
+  const other = middle(market, outcome === 0 ? 1 : 0)
+  if (other !== undefined) return Number(UNIT) - other
+  const last = market.lastPrices?.[outcome] ?? 0
+  return last === 0 ? undefined : last
+}
+
+function middle({ bestBidPrices, bestAskPrices }: Market, outcome: Outcome): number | undefined {
+  const bid = bestBidPrices[outcome]
+  const ask = bestAskPrices[outcome]
+  return bid === 0 || ask === 0 ? undefined : Math.floor((bid + ask) / 2)
+}
+
+/** One for each outcome that is held, in the order of the positions. */
+export function holdingsOf(
+  positions: readonly Position[],
+  marketOf: (marketId: string) => Market | undefined,
+  winnerOf: (marketId: string) => Outcome | undefined,
+): Holding[] {
+  return positions.flatMap((position) =>
+    ([0, 1] as const).flatMap((outcome) => {
+      const shares = BigInt(outcome === 0 ? position.yesShares : position.noShares)
+      if (shares === 0n) return []
+      const cost = BigInt(outcome === 0 ? position.yesCost : position.noCost)
+      const price = priceOf(position, outcome, marketOf, winnerOf)
+      const value = price === undefined ? undefined : (shares * BigInt(price)) / UNIT
+      const profit = value === undefined ? undefined : value - cost
+      return [{ position, outcome, shares, cost, price, value, profit }]
+    }),
+  )
+}
+
+function priceOf(
+  { marketId, resolved }: Position,
+  outcome: Outcome,
+  marketOf: (marketId: string) => Market | undefined,
+  winnerOf: (marketId: string) => Outcome | undefined,
+): number | undefined {
+  if (!resolved) return markPrice(marketOf(marketId), outcome)
+  const winner = winnerOf(marketId)
+  if (winner === undefined) return undefined
+  return winner === outcome ? Number(UNIT) : 0
+}
+
+/** The sum of what is known, and whether that is all. */
+export function totalsOf(holdings: readonly Holding[]): {
+  readonly value: bigint
+  readonly profit: bigint
+  readonly isWhole: boolean
+} {
+  let value = 0n
+  let profit = 0n
+  let isWhole = true
+  for (const holding of holdings) {
+    if (holding.value === undefined || holding.profit === undefined) isWhole = false
+    value += holding.value ?? 0n
+    profit += holding.profit ?? 0n
+  }
+  return { value, profit, isWhole }
+}

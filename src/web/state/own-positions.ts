@@ -1,0 +1,92 @@
+/** The positions of the account and what has happened, read again whenever that may have changed. */
+
+import { effect, signal, untracked } from '@preact/signals'
+import { account, client, trading } from './account.ts'
+import { chain, onReconnect } from './exchange.ts'
+import { refreshFunds } from './funds.ts'
+import { wantMarket } from './markets.ts'
+import { ownOrders } from './own-orders.ts'
+import { type OwnTrade, type Payout, type Position, readActivity, readPositions } from './reads.ts'
+import { showError, showToast } from './toasts.ts'
+
+const REFRESH_MS = 5_000
+/** Markets that are decided: how, by id. Few enough to be kept for as long as the page is open. */
+const winners = signal<ReadonlyMap<string, 0 | 1>>(new Map())
+
+export const positions = signal<readonly Position[] | undefined>(undefined)
+export const ownTrades = signal<readonly OwnTrade[] | undefined>(undefined)
+export const payouts = signal<readonly Payout[]>([])
+/** Ids of the markets whose redemption is under way. */
+export const redeeming = signal<ReadonlySet<string>>(new Set())
+
+export function winnerOf(marketId: string): 0 | 1 | undefined {
+  return winners.value.get(marketId)
+}
+
+async function refresh(): Promise<void> {
+  const address = account.value?.address
+  const chainId = chain.value?.chainId
+  if (address === undefined || chainId === undefined) return
+  try {
+    const [held, happened] = await Promise.all([
+      readPositions({ address, chainId }),
+      readActivity({ address, chainId }),
+    ])
+    if (account.value?.address !== address) return
+    positions.value = held
+    ownTrades.value = happened.activity
+    payouts.value = happened.settlements
+    for (const { marketId, resolved } of held) {
+      if (resolved) void readWinner(marketId)
+      else void wantMarket(marketId)
+    }
+  } catch (error) {
+    if (positions.value === undefined) showError(error)
+  }
+}
+
+async function readWinner(marketId: string): Promise<void> {
+  if (winners.value.has(marketId)) return
+  const { winningOutcome } = await client.value.resolution
+    .status(marketId)
+    .catch(() => ({ winningOutcome: undefined }))
+  if (winningOutcome === undefined) return
+  winners.value = new Map(winners.value).set(marketId, winningOutcome)
+}
+
+/** While a view shows them: `useEffect(watchPositions, [])`. */
+export function watchPositions(): () => void {
+  const stop = effect(() => {
+    // Whose they are, and each change of an order, which may be a trade.
+    if (account.value === undefined || chain.value === undefined) {
+      positions.value = undefined
+      return
+    }
+    ownOrders.value
+    untracked(() => void refresh())
+  })
+  const timer = setInterval(() => {
+    if (!document.hidden) void refresh()
+  }, REFRESH_MS)
+  const forget = onReconnect(() => void refresh())
+  return () => {
+    stop()
+    clearInterval(timer)
+    forget()
+  }
+}
+
+/** Turns what a decided market has left into money; the relayer pays the gas. */
+export async function redeem({ marketId, contractAddress }: Position): Promise<void> {
+  redeeming.value = new Set([...redeeming.value, marketId])
+  try {
+    const { relayer } = await trading()
+    await relayer.ctfRedemption({ market: { id: marketId, contractAddress } })
+    showToast('done', 'Redeemed. The money is on its way to your account.')
+    await Promise.all([refresh(), refreshFunds()])
+  } catch (error) {
+    showError(error)
+  } finally {
+    redeeming.value = new Set([...redeeming.value].filter((id) => id !== marketId))
+  }
+}

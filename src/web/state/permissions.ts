@@ -1,0 +1,55 @@
+/**
+ * What an account has to allow before its first trade: that the exchange may take stablecoin for what it
+ * buys, and move the shares that it sells. Each is a signature; the relayer brings it on chain and pays.
+ */
+
+import { signal } from '@preact/signals'
+import { account, trading } from './account.ts'
+import { chain } from './exchange.ts'
+import { funds, refreshFunds } from './funds.ts'
+import { showToast } from './toasts.ts'
+
+const POLL_MS = 400
+const WAIT_MS = 60_000
+
+/** Which permission is being asked for, if any. */
+export const asking = signal<'stablecoin' | 'shares' | undefined>(undefined)
+
+/** Before a purchase that may cost so much. */
+export async function ensureStablecoin(amount: bigint): Promise<void> {
+  await ensure('stablecoin', () => (funds.value?.allowance ?? 0n) >= amount)
+}
+
+/** Before a sale. */
+export async function ensureShares(): Promise<void> {
+  await ensure('shares', () => funds.value?.sharesApproved === true)
+}
+
+async function ensure(what: 'stablecoin' | 'shares', isAllowed: () => boolean): Promise<void> {
+  if (account.value === undefined) throw new Error('connect an account first')
+  if (isAllowed()) return
+  await refreshFunds()
+  if (isAllowed()) return
+  const symbol = chain.value?.stablecoin.symbol ?? 'stablecoin'
+  const thing = what === 'stablecoin' ? `take ${symbol} for what you buy` : 'move shares you sell'
+  showToast('news', `Sign once so that the exchange may ${thing}. It costs no gas.`)
+  asking.value = what
+  try {
+    const { relayer } = await trading()
+    await (what === 'stablecoin' ? relayer.stablecoinPermit() : relayer.ctfApproval())
+    await untilTrue(isAllowed)
+  } finally {
+    asking.value = undefined
+  }
+}
+
+/** The relayer has answered, and the chain takes a moment. */
+async function untilTrue(isAllowed: () => boolean): Promise<void> {
+  const untilMs = Date.now() + WAIT_MS
+  for (;;) {
+    await refreshFunds()
+    if (isAllowed()) return
+    if (Date.now() > untilMs) throw new Error('the chain has not confirmed the permission yet')
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+  }
+}

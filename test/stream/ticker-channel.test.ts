@@ -1,0 +1,229 @@
+/** The ticker: several markets in one message, each as it is, no more often than twice a second. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { MarketId } from '#domain/ids.ts'
+import { TICKERS_TOLD_MAX } from '#domain/limits.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { makeBoard } from '#live/market-board.ts'
+import { makeFiguresBook, type StoredFigures } from '#live/market-figures.ts'
+import type { Feed, TickerFeed } from '#stream/feeds.ts'
+import { makeShelf } from '#stream/shelf.ts'
+import { makeTickerChannel, TICKER_MS } from '#stream/ticker-channel.ts'
+import { aMarket, START_SEC } from '../actors/market-fixture.ts'
+import { buy, sell } from '../support/orders.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
+import { marketIdOf, startStream } from './stream-fixture.ts'
+
+type Told = {
+  readonly type: string
+  readonly tickers: readonly { readonly marketId: string; readonly status: string }[]
+  readonly count?: number
+  readonly cursor: string
+  readonly prevCursor?: string
+}
+
+/** Lets every promise that is done be heard. */
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+function fixture(stored: () => Promise<StoredFigures[]> = async () => []) {
+  const clock = simulatedClock(START_SEC * 1_000)
+  const published: Told[] = []
+  const flushed: Feed<object>[] = []
+  const shelf = makeShelf<object>({
+    limits: {
+      ...{ replayMessages: 10, replayBytes: 10 ** 7, replayBytesTotal: 10 ** 7 },
+      ...{ lingerMs: 1, lingeringMax: 1 },
+    },
+    clock,
+    publish: (_, text) => void published.push(JSON.parse(text)),
+    forgotten: (feed) => channel.forget(feed as TickerFeed<object>),
+  })
+  const board = makeBoard(
+    { isWhole: () => true, isCurrent: () => true },
+    {
+      followed: (_, { marketId }) => channel.changed(marketId),
+      loaded() {},
+      forgotten: (marketId) => channel.forgotten(marketId),
+    },
+  )
+  const figures = makeFiguresBook({ board: () => board, stored, clock })
+  const channel = makeTickerChannel<object>({
+    ...{ shelf, board: () => board, figures, clock },
+    flushed: (feed) => void flushed.push(feed),
+  })
+  const nth = (n: number) => `0x${n.toString(16).padStart(64, '0')}` as MarketId
+  const open = (n: number) => {
+    const market = aMarket({ id: nth(n), createdAt: START_SEC + n })
+    board.follow([{ type: 'MarketOpened', marketId: nth(n), seq: 1, atMs: 1, market }])
+  }
+  const rest = (n: number, price: number, added = 5): void => {
+    const seq = (board.markets.get(nth(n))?.seq ?? 0) + 1
+    const { orderHash, trader, ...order } = buy('YES').named(`o${n}-${seq}`).fields
+    const event = { ...order, orderHash, trader, price, added, remaining: added, size: added }
+    board.follow([{ type: 'OrderRested', marketId: nth(n), seq, atMs: 1, ...event } as MarketEvent])
+  }
+  const take = (n: number, price: number): void => {
+    const seq = (board.markets.get(nth(n))?.seq ?? 0) + 1
+    const { orderHash, trader, ...order } = buy('YES').named(`o${n}`).fields
+    const event = { ...order, orderHash, trader, price, size: 5, remaining: 5, reason: 'cancelled' }
+    board.follow([
+      { type: 'OrderClosed', marketId: nth(n), seq, atMs: 1, ...event } as unknown as MarketEvent,
+    ])
+  }
+  const turn = async () => {
+    clock.advance(TICKER_MS)
+    await settled()
+    return published.splice(0)
+  }
+  const feed = (ids?: readonly number[]): TickerFeed<object> => {
+    const made = channel.feedOf(ids?.map(nth))
+    assert('topic' in made, JSON.stringify(made))
+    shelf.join(made, {})
+    return made
+  }
+  const snapshot = async (of: TickerFeed<object>): Promise<Told> => {
+    const text = channel.snapshot(of, false)
+    if (text !== undefined) return JSON.parse(text)
+    await settled()
+    return JSON.parse(channel.snapshot(of, false) ?? '')
+  }
+  return { clock, shelf, board, channel, nth, open, rest, take, turn, feed, snapshot, flushed }
+}
+
+test('all markets: the newest open ones at once, then what changed, once in a while', async () => {
+  const { board, channel, nth, open, rest, take, turn, feed, snapshot, flushed } = fixture()
+  const many = TICKERS_TOLD_MAX + 20
+  for (let n = 1; n <= many; n++) open(n)
+  board.follow([{ type: 'MarketClosed', marketId: nth(many), seq: 2, atMs: 1, reason: 'expired' }])
+  const all = feed()
+  assert.equal(channel.snapshot(all, false), undefined, 'the figures are asked for first')
+  await settled()
+  assert.deepEqual(flushed, [all])
+  const first = await snapshot(all)
+  assert.equal(first.type, 'ticker.snapshot')
+  assert.equal(first.count, many - 1)
+  assert.equal(first.tickers.length, TICKERS_TOLD_MAX)
+  assert.deepEqual([first.tickers[0]?.marketId, first.tickers[1]?.marketId], [nth(519), nth(518)])
+
+  // Many changes of a few markets are one message with one line for each.
+  for (let price = 1; price <= 50; price++) {
+    rest(3, price)
+    rest(7, price)
+  }
+  const [news, ...more] = await turn()
+  assert.deepEqual(more, [])
+  assert.deepEqual(
+    news?.tickers.map((ticker) => [ticker.marketId, Reflect.get(ticker, 'bestBidPrices')]),
+    [3, 7].map((n) => [nth(n), [50, 0]]),
+  )
+  assert.equal(news?.prevCursor, first.cursor)
+  // What changes no line of a list is not told, nor what is as it was told before.
+  rest(3, 49)
+  rest(7, 60)
+  take(7, 60)
+  assert.deepEqual(await turn(), [])
+  // More than a message holds waits for the next one.
+  for (let n = 1; n < many; n++) rest(n, 900)
+  const sizes = [(await turn())[0]?.tickers.length, (await turn())[0]?.tickers.length]
+  assert.deepEqual(sizes, [TICKERS_TOLD_MAX, 19])
+  assert.deepEqual(await turn(), [])
+
+  open(many + 1)
+  board.follow([{ type: 'MarketClosed', marketId: nth(5), seq: 3, atMs: 1, reason: 'expired' }])
+  const [last] = await turn()
+  assert.deepEqual(
+    last?.tickers.map(({ marketId, status }) => [marketId, status]),
+    [
+      [nth(many + 1), 'open'],
+      [nth(5), 'expired'],
+    ],
+  )
+})
+
+test('some markets: only they are told, and who is told of none costs nothing', async () => {
+  const { clock, shelf, channel, nth, open, rest, turn, feed, snapshot } = fixture()
+  for (let n = 1; n <= 3; n++) open(n)
+  assert.equal(clock.pending, 0, 'nobody follows')
+  const two = feed([2, 1, 2])
+  assert.equal(feed([1, 2]), two, 'the same markets in any order are one topic')
+  const [first, second] = (await snapshot(two)).tickers
+  assert.deepEqual([first?.marketId, second?.marketId], [nth(1), nth(2)])
+  rest(3, 10)
+  assert.equal(clock.pending, 0)
+  rest(2, 10)
+  const [news] = await turn()
+  assert.deepEqual(
+    news?.tickers.map(({ marketId }) => marketId),
+    [nth(2)],
+  )
+  const refused = channel.feedOf([nth(1), nth(9)])
+  assert(!('topic' in refused))
+  assert.deepEqual([refused.rejected, refused.field], ['MARKET_NOT_FOUND', 'marketIds'])
+  for (const member of two.topic.members) shelf.leave(two, member)
+  clock.advance(10)
+  shelf.tidy()
+  rest(2, 20)
+  assert.equal(clock.pending, 0)
+})
+
+test('whoever comes between a change and its message misses nothing', async () => {
+  const { open, rest, take, turn, feed, snapshot } = fixture()
+  open(1)
+  const all = feed()
+  rest(1, 10)
+  await turn()
+  rest(1, 20)
+  // This snapshot shows 20. Then the market is as it was told before, and must be told again.
+  assert.deepEqual(Reflect.get((await snapshot(all)).tickers[0] ?? {}, 'bestBidPrices'), [20, 0])
+  take(1, 20)
+  const [news] = await turn()
+  assert.deepEqual(Reflect.get(news?.tickers[0] ?? {}, 'bestBidPrices'), [10, 0])
+})
+
+test('over a socket: one subscription serves a list, also while the database is slow', async (t) => {
+  const asked: PromiseWithResolvers<StoredFigures[]>[] = []
+  const stream = await startStream(t, {
+    markets: 2,
+    stored: () => {
+      asked.push(Promise.withResolvers())
+      return asked.at(-1)!.promise
+    },
+  })
+  const [market] = stream.markets
+  const M = marketIdOf(0)
+  market!.place(sell('YES').at(0.5).size(2).by('ann').named('a'))
+  // The front starts anew: what was traded before, it does not know.
+  stream.lose()
+  const client = await stream.connect()
+  client.say({ op: 'subscribe', channel: 'ticker', marketIds: [M.toUpperCase().replace('X', 'x')] })
+  while (asked.length === 0) await settled()
+  asked[0]?.resolve([
+    {
+      ...{ marketId: M, totalVolume: 7n, volume24h: 5n, trades24h: 1 },
+      ...{ lastPrices: [400_000, 0], lastSeqs: [1, 0], pricesBefore: [450_000, null] },
+    },
+  ])
+  const { sub } = await client.next('subscribed')
+  const snapshot = await client.next('ticker.snapshot')
+  assert.deepEqual([snapshot.sub, snapshot.count], [sub, 1])
+  assert.deepEqual(snapshot.tickers, [
+    {
+      ...{ marketId: M, status: 'open', quick: false },
+      ...{ bestBidPrices: [0, 0], bestAskPrices: [500_000, 0] },
+      ...{ lastPrice: 400_000, lastOutcome: 0, lastPrices: [400_000, 0] },
+      ...{ priceChanges24h: [-50_000, null], volume24h: 5, trades24h: 1, totalVolume: 7, seq: 2 },
+    },
+  ])
+  market!.place(buy('YES').at(0.5).size(2).by('bob').named('b'))
+  stream.flow()
+  const news = await client.next('ticker')
+  assert.equal(news.prevCursor, snapshot.cursor)
+  const [line] = news.tickers as Record<string, unknown>[]
+  assert.deepEqual(
+    [line?.lastPrice, line?.totalVolume, line?.bestAskPrices],
+    [500_000, 1_000_007, [0, 0]],
+  )
+  const none = await client.ask({ op: 'subscribe', channel: 'ticker', marketIds: [] }, 'error')
+  assert.deepEqual([none.code, none.field], ['INVALID_FIELD', 'marketIds'])
+})

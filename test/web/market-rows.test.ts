@@ -1,0 +1,89 @@
+/** Which markets the page lists, in which order, and how they change as the stream tells. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Market } from '#client/answers.ts'
+import type { StreamTicker } from '#client/stream-messages.ts'
+import {
+  categoriesOf,
+  chanceOf,
+  type Filter,
+  isOver,
+  listedMarkets,
+  spreadOf,
+} from '#web/list/market-rows.ts'
+import { applyTickers } from '#web/state/markets.ts'
+
+const NOW = 1_000
+
+function market(id: string, part: Partial<Market> = {}): Market {
+  return {
+    ...{ id, question: `Question ${id}`, description: '', category: 'general', chainId: 1 },
+    ...{ contractAddress: '', maker: '', expiration: NOW + 100, resolved: false, bestAskPrice: 0 },
+    ...{ createdAt: 1, status: 'open', quick: false, seq: 5 },
+    ...{ bestBidPrices: [0, 0], bestAskPrices: [0, 0], lastPrice: 0, lastOutcome: null },
+    ...{ lastPrices: [0, 0], priceChanges24h: null, volume24h: 0, trades24h: 0, totalVolume: 0 },
+    ...part,
+  } as Market
+}
+
+const filter: Filter = { words: '', category: '', status: 'open', sort: 'volume' }
+const ids = (markets: readonly Market[] | undefined) => markets?.map(({ id }) => id)
+
+test('the chance is between bid and ask, else the last price, else unknown', () => {
+  const both = market('a', { bestBidPrices: [400_000, 0], bestAskPrices: [450_000, 0] })
+  assert.equal(chanceOf(both), 425_000)
+  assert.equal(spreadOf(both), 50_000)
+  const oneSide = market('b', { bestBidPrices: [400_000, 0], lastPrices: [300_000, 0] })
+  assert.equal(chanceOf(oneSide), 300_000)
+  assert.equal(spreadOf(oneSide), undefined)
+  assert.equal(chanceOf(market('c')), undefined)
+  assert.equal(chanceOf(market('d', { lastPrices: null })), undefined)
+})
+
+test('a market is over when its time is, before anything else says so', () => {
+  assert.equal(isOver(market('a', { expiration: NOW }), NOW), true)
+  assert.equal(isOver(market('b', { status: 'resolved' }), NOW), true)
+  assert.equal(isOver(market('c'), NOW), false)
+})
+
+test('markets are found by words, category and state; quick ones have a place of their own', () => {
+  const all = [
+    market('a', { question: 'Will it RAIN?', description: 'In Delphi' }),
+    market('b', { category: 'defi' }),
+    market('c', { status: 'resolved' }),
+    market('d', { quick: true }),
+  ]
+  assert.deepEqual(ids(listedMarkets(all, filter, NOW)), ['a', 'b'])
+  assert.deepEqual(ids(listedMarkets(all, { ...filter, words: ' delphi rain ' }, NOW)), ['a'])
+  assert.deepEqual(ids(listedMarkets(all, { ...filter, category: 'defi' }, NOW)), ['b'])
+  assert.deepEqual(ids(listedMarkets(all, { ...filter, status: 'over' }, NOW)), ['c'])
+  assert.deepEqual(ids(listedMarkets(all, { ...filter, status: 'all' }, NOW)), ['a', 'b', 'c'])
+  assert.deepEqual(categoriesOf(all), ['defi', 'general'])
+})
+
+test('markets come in the order that is asked for', () => {
+  const all = [
+    market('a', { volume24h: 1, expiration: NOW + 3, createdAt: 2, lastPrices: [5, 0] }),
+    market('b', { volume24h: null, expiration: NOW + 1, createdAt: 3 }),
+    market('c', { volume24h: 9, expiration: NOW + 2, createdAt: 1, lastPrices: [9, 0] }),
+  ]
+  const by = (sort: Filter['sort']) => ids(listedMarkets(all, { ...filter, sort }, NOW))
+  assert.deepEqual(by('volume'), ['c', 'a', 'b'])
+  assert.deepEqual(by('chance'), ['c', 'a', 'b'])
+  assert.deepEqual(by('ends'), ['b', 'c', 'a'])
+  assert.deepEqual(by('newest'), ['b', 'a', 'c'])
+})
+
+test('what the stream tells replaces what is older', () => {
+  const before = [market('a'), market('b')]
+  const told = (id: string, part: Partial<Market>) => {
+    return { ...market(id), ...part, marketId: id } as StreamTicker
+  }
+  const after = applyTickers(before, [told('a', { seq: 6, volume24h: 7 }), told('b', { seq: 4 })])
+  assert.equal(after?.[0]?.volume24h, 7)
+  assert.equal(after?.[1], before[1], 'the older one is not taken')
+  const over = applyTickers(before, [told('b', { seq: 0, status: 'resolved' })])
+  assert.equal(over?.[1]?.resolved, true)
+  assert.equal(applyTickers(undefined, [told('a', {})]), undefined)
+})
