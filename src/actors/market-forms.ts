@@ -5,7 +5,7 @@
 
 import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import type { Outcome, PermitSignature, Side, VerifiedOrder } from '#domain/order.ts'
+import type { Manner, Outcome, PermitSignature, Side, VerifiedOrder } from '#domain/order.ts'
 import type { Form, Forms } from '#runtime/channel.ts'
 import type { MarketProtocol, OrderAccepted, OrderCancelled } from './market/state.ts'
 
@@ -14,8 +14,8 @@ type PlaceOrder = MarketProtocol['PlaceOrder']['takes']
 type CancelOrder = MarketProtocol['CancelOrder']['takes']
 
 const placeOrder: Form<PlaceOrder> = {
-  cells: 14,
-  write({ order, requestId, session }, into) {
+  cells: 15,
+  write({ order, requestId, session, manner }, into) {
     into.push(
       order.marketId,
       order.trader,
@@ -31,6 +31,7 @@ const placeOrder: Form<PlaceOrder> = {
       order.permit,
       requestId,
       session,
+      manner,
     )
     return true
   },
@@ -55,6 +56,8 @@ const placeOrder: Form<PlaceOrder> = {
     const message: PlaceOrder = { order }
     if (requestId !== undefined) message.requestId = requestId
     if (session !== undefined) message.session = session
+    const manner = batch[at + 14] as Manner | undefined
+    if (manner !== undefined) message.manner = manner
     return message
   },
 }
@@ -82,10 +85,10 @@ const cancelOrder: Form<CancelOrder> = {
 type Answer = OrderAccepted | OrderCancelled | { readonly status?: never }
 
 const accepted: Form<Answer> = {
-  cells: 4,
+  cells: 5,
   write(answer, into) {
     if (answer.status !== 'accepted') return false
-    into.push(answer.orderHash, answer.matches, answer.timestamp, answer.duplicate)
+    into.push(answer.orderHash, answer.matches, answer.timestamp, answer.duplicate, answer.filled)
     return true
   },
   read(batch, at) {
@@ -95,8 +98,10 @@ const accepted: Form<Answer> = {
       matches: batch[at + 1] as number,
       timestamp: batch[at + 2] as number,
     }
-    if (batch[at + 3] !== true) return answer
-    return { ...answer, duplicate: true } satisfies OrderAccepted
+    const filled = batch[at + 4] as number | undefined
+    const more: OrderAccepted = filled === undefined ? answer : { ...answer, filled }
+    if (batch[at + 3] !== true) return more
+    return { ...more, duplicate: true } satisfies OrderAccepted
   },
 }
 

@@ -352,7 +352,8 @@ export function derive(
       }
       case 'OrderClosed': {
         const { orderHash, reason, remaining } = event
-        orderChanges.push({ orderHash, status: reason, remaining, seq, atMs })
+        const status = reason === 'taken' ? 'filled' : reason
+        orderChanges.push({ orderHash, status, remaining, seq, atMs })
         break
       }
       case 'MarketClosed':

@@ -458,6 +458,15 @@ export class Book {
     return this.#levels.page(level)[levelAt(level) + HEAD]!
   }
 
+  /** What an order of this side at this limit would meet, in its order, while nothing changes. */
+  *makers(side: Side, limit: number): Generator<number, void, undefined> {
+    const prices = this.#prices(side === BUY ? SELL : BUY)
+    for (let price = prices.best; price !== 0; price = prices.next(price)) {
+      if (side === BUY ? price > limit : price < limit) return
+      yield* this.#line(prices.levelAt(price))
+    }
+  }
+
   remainingOf(slot: number): number {
     return this.#orders.doublePage(slot)[(recordAt(slot) >> 1) + REMAINING]!
   }
@@ -618,12 +627,16 @@ export class Book {
   *#slots(side: Side): Generator<number, void, undefined> {
     const prices = this.#prices(side)
     for (let price = prices.best; price !== 0; price = prices.next(price)) {
-      const level = prices.levelAt(price)
-      let slot = this.#levels.page(level)[levelAt(level) + HEAD]!
-      while (slot !== NIL) {
-        yield slot
-        slot = this.#orders.page(slot)[recordAt(slot) + NEXT]!
-      }
+      yield* this.#line(prices.levelAt(price))
+    }
+  }
+
+  /** The orders at one price, first come first. */
+  *#line(level: number): Generator<number, void, undefined> {
+    let slot = this.#levels.page(level)[levelAt(level) + HEAD]!
+    while (slot !== NIL) {
+      yield slot
+      slot = this.#orders.page(slot)[recordAt(slot) + NEXT]!
     }
   }
 

@@ -72,6 +72,30 @@ export class MatchResult {
   limited = false
 }
 
+/**
+ * What a match would come to: how much would be filled, and at which price first, 0 for none. Makers
+ * that would be removed without a trade count as they do in a match, and nothing changes.
+ */
+export function preview(
+  book: Book,
+  taker: Taker,
+  { nowSec, selfTrade, makersMax }: MatchRules,
+): { readonly filled: number; readonly price: number } {
+  const own = selfTrade === 'cancel-resting' ? book.traderSlot(taker.trader) : NIL
+  let left: number = taker.size
+  let price = 0
+  let met = 0
+  for (const maker of book.makers(taker.side, taker.price)) {
+    if (left === 0 || met === makersMax) break
+    met++
+    if (book.expiresAtSecOf(maker) <= nowSec) continue
+    if (own !== NIL && book.traderSlotOf(maker) === own) continue
+    if (price === 0) price = book.read(maker).price
+    left -= Math.min(book.remainingOf(maker), left)
+  }
+  return { filled: taker.size - left, price }
+}
+
 export function match(book: Book, taker: Taker, rules: MatchRules, into: MatchResult): void {
   const { fills, expired, selfTraded } = into
   fills.clear()

@@ -70,10 +70,14 @@ export const ORDER_CLOSE_REASONS = [
   'expired',
   'unfunded',
   'self-trade',
+  'taken',
 ] as const
 export type OrderCloseReason = (typeof ORDER_CLOSE_REASONS)[number]
 
-/** An order left the book, or was filled as it came. */
+/**
+ * An order left the book, or was filled as it came. `taken` is an order that was to be filled at once,
+ * and was: it never rests, so nothing of it comes back when a trade of it fails.
+ */
 export type OrderClosed = Head<'OrderClosed'> & {
   readonly orderHash: OrderHash
   readonly trader: Address

@@ -52,6 +52,12 @@ export type VerifiedOrder = Order & {
   readonly permit?: PermitSignature
 }
 
+/**
+ * How an order is placed, where it is not simply matched and rested: only if it takes nothing, only
+ * what is filled at once (immediate or cancel), or all of it at once or nothing (fill or kill).
+ */
+export type Manner = 'POST_ONLY' | 'IOC' | 'FOK'
+
 /** When the order ends, in Unix seconds; expirations beyond 2^53 never come, so they are clamped. */
 export function expiresAtSec(expiration: Uint64): number {
   return expiration.length < 16

@@ -28,6 +28,8 @@ export const REJECTION_CODES = [
   'INSUFFICIENT_FUNDS',
   'INSUFFICIENT_ALLOWANCE',
   'NOTIONAL_TOO_SMALL',
+  'POST_ONLY_WOULD_MATCH',
+  'ORDER_NOT_FILLED',
   'NOT_FOUND',
   'MARKET_NOT_FOUND',
   'ORDER_NOT_FOUND',
@@ -76,6 +78,18 @@ export function reject(rejected: RejectionCode, field?: string, detail?: string)
     ...(field === undefined ? {} : { field }),
     ...(detail === undefined ? {} : { detail }),
   }
+}
+
+/** An order that was to rest only would have taken something, first at this price. */
+export function wouldMatch(price: number): Rejection {
+  const detail = `it would have been matched at once, at ${price}`
+  return reject('POST_ONLY_WOULD_MATCH', 'postOnly', detail)
+}
+
+/** An order that was to be filled at once could not be, or not as far as it must. */
+export function notFilled(filled: number, size: number): Rejection {
+  const much = filled === 0 ? 'nothing of it' : `only ${filled} of ${size}`
+  return reject('ORDER_NOT_FILLED', 'timeInForce', `${much} could be filled at once`)
 }
 
 export function isRejection(answer: unknown): answer is Rejection {

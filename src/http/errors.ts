@@ -56,6 +56,8 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
     status: 422,
     sentence: 'price times size is below the least that is taken',
   },
+  POST_ONLY_WOULD_MATCH: { status: 422, sentence: 'the order would have been matched at once' },
+  ORDER_NOT_FILLED: { status: 422, sentence: 'the order could not be filled at once' },
   NOT_FOUND: { status: 404, sentence: 'there is nothing at this path' },
   MARKET_NOT_FOUND: { status: 404, sentence: 'market not found' },
   ORDER_NOT_FOUND: { status: 404, sentence: 'order not found' },

@@ -12,7 +12,7 @@ import type {
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { Address, MarketId, OrderHash, Sequence } from '#domain/ids.ts'
 import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
-import { byAge, type Side, type VerifiedOrder } from '#domain/order.ts'
+import { byAge, type Manner, type Side, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
@@ -25,6 +25,7 @@ export type MarketRef = Ref<MarketThreadProtocol>
 export type OrderContext = RequestContext & {
   /** The session that the order ends with: its market's thread knows of it before the order rests. */
   readonly session?: string
+  readonly manner?: Manner | undefined
 }
 
 /** Each way takes a context: until when its answer is of use, and whose request it is. */
@@ -175,10 +176,11 @@ export function makeGateway(
 
   return {
     place(order, context) {
-      const { requestId, session } = context
+      const { requestId, session, manner } = context
       const message: MarketThreadProtocol['PlaceOrder']['takes'] = { order }
       if (requestId !== undefined) message.requestId = requestId
       if (session !== undefined) message.session = session
+      if (manner !== undefined) message.manner = manner
       return write(order.marketId, 'PlaceOrder', message, context)
     },
     async recall({ marketId, orderHash, outcome }, context) {

@@ -21,7 +21,7 @@ export const CLOSED_ORDER_BYTES = 128
 assert.equal(endianness(), 'LE', 'rows are written by whole words, and lie little-endian')
 
 /** Their place in this list is what the table stores: new ones go to the end. */
-const REASONS = ['filled', 'cancelled', 'expired', 'unfunded', 'self-trade'] as const
+const REASONS = ['filled', 'cancelled', 'expired', 'unfunded', 'self-trade', 'taken'] as const
 assert.deepEqual(REASONS, ORDER_CLOSE_REASONS, 'the stored reasons are those of the domain')
 
 export function encodeClosedOrders(orders: readonly ClosedOrder[]): Buffer<ArrayBuffer> {

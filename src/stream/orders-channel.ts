@@ -62,7 +62,7 @@ export function makeOrdersChannel<M>(shelf: Shelf<M>): OrdersChannel<M> {
       }
     },
     closed(event) {
-      const { reason } = event
+      const reason = event.reason === 'taken' ? 'filled' : event.reason
       const status = reason === 'filled' || reason === 'expired' ? reason : 'cancelled'
       tell(event.trader, { ...event, status, reason: reason === status ? '' : reason })
     },

@@ -1,6 +1,7 @@
 /** What clients ask for on the stream, one function per kind of request. */
 
 import type { OrderAccepted } from '#actors/market/state.ts'
+import { mannerOf } from '#api/orders/order-manner.ts'
 import type { OrderService } from '#api/orders/order-service.ts'
 import { acceptedBody } from '#api/orders/order-shapes.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
@@ -9,9 +10,8 @@ import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Log } from '#http/pipeline.ts'
 import { makeRepeatedErrors } from '#http/repeated-errors.ts'
-import type { RequestContext } from '#http/request-context.ts'
 import type { Principal } from '#http/route.ts'
-import type { MarketGateway } from '#live/market-gateway.ts'
+import type { MarketGateway, OrderContext } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Channels } from './channels.ts'
 import type { Connection, Subscription } from './connection.ts'
@@ -123,10 +123,16 @@ export function makeRequests(
 
   async function place(
     connection: Connection,
-    { order, signature, permitSignature }: Asked<'place'>,
+    { order, signature, permitSignature, postOnly, timeInForce }: Asked<'place'>,
   ): Promise<object> {
-    const submission = { order, signature, ...(permitSignature && { permitSignature }) }
-    const context: RequestContext = { deadlineAtMs: clock.nowMs() + settings.deadlineMs }
+    const submission = {
+      ...{ order, signature },
+      ...(permitSignature && { permitSignature }),
+      ...(postOnly && { postOnly }),
+      ...(timeInForce && { timeInForce }),
+    }
+    const manner = mannerOf(submission)
+    const context: OrderContext = { deadlineAtMs: clock.nowMs() + settings.deadlineMs, manner }
     const asked = connection.cancelsOnDisconnect
     const verified = await orders.verify(submission, context)
     if (isRejection(verified)) return verified
@@ -141,7 +147,7 @@ export function makeRequests(
   async function placeHeld(
     { ws, session }: Connection,
     order: VerifiedOrder,
-    context: RequestContext,
+    context: OrderContext,
   ): Promise<OrderAccepted | Rejection> {
     // A client that is gone places no order that was meant to end with its session.
     if (ws === undefined) return reject('OVERLOADED')

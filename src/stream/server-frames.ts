@@ -182,7 +182,9 @@ export const SERVER_FRAMES = {
     ...named,
     ...orderFields,
     reason: Type.Optional(
-      Type.Enum(ORDER_CLOSE_REASONS.filter((reason) => !['filled', 'expired'].includes(reason))),
+      Type.Enum(
+        ORDER_CLOSE_REASONS.filter((reason) => !['filled', 'taken', 'expired'].includes(reason)),
+      ),
     ),
     pendingSize: Type.Optional(pendingSize()),
     seq,

@@ -18,7 +18,7 @@ import { tradeId, ZERO_ADDRESS } from '#domain/ids.ts'
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
 import { ONE } from '#domain/money.ts'
-import { BUY, byAge, OUTCOMES, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
+import { BUY, byAge, type Manner, OUTCOMES, SELL, type VerifiedOrder, YES } from '#domain/order.ts'
 import { JsonBytes } from '#log/json-bytes.ts'
 import { hashNamed, nameOf, type OrderBuilder, traderNamed } from '../support/orders.ts'
 import { stateHashOf } from './state-hash.ts'
@@ -145,10 +145,10 @@ export function given(given_: Given = {}) {
       nowMs = (START_SEC + seconds) * 1_000
     },
     open: () => ask('OpenMarket', { market: opened }),
-    place(builder: OrderBuilder) {
+    place(builder: OrderBuilder, manner?: Manner) {
       const order = signed(builder, opened.id)
       orders.set(nameOf(order.orderHash), order)
-      return ask('PlaceOrder', { order })
+      return ask('PlaceOrder', manner === undefined ? { order } : { order, manner })
     },
     cancel(name: string, side: 'buy' | 'sell', by?: string) {
       return ask('CancelOrder', {

@@ -40,13 +40,17 @@ const cancel: Required<Takes['CancelOrder']> = {
   trader: order.trader,
   requestId: 'r1',
 }
-const placed: Required<Takes['PlaceOrder']> = { order, requestId: 'r1', session: 's1' }
+const placed: Required<Takes['PlaceOrder']> = {
+  ...{ order, requestId: 'r1', session: 's1' },
+  manner: 'IOC',
+}
 
 const requests: [keyof MarketProtocol, object][] = [
   ['PlaceOrder', placed],
   ['PlaceOrder', { order: unpermitted }],
   ['PlaceOrder', { order, requestId: 'r2' }],
   ['PlaceOrder', { order: unpermitted, session: 's2' }],
+  ['PlaceOrder', { order: unpermitted, manner: 'POST_ONLY' }],
   ['CancelOrder', cancel],
   ['CancelOrder', { marketId: order.marketId, orderHash: order.orderHash, side: SELL }],
   [
@@ -62,8 +66,10 @@ const again: Required<OrderAccepted> = {
   matches: 3,
   timestamp: 17,
   duplicate: true,
+  filled: 7,
 }
-const { duplicate: __, ...accepted } = again
+const { duplicate: __, filled: ____, ...accepted } = again
+const { filled: _____, ...duplicate } = again
 const pending: Required<OrderCancelled> = {
   status: 'cancelled',
   orderHash: order.orderHash,
@@ -72,6 +78,8 @@ const pending: Required<OrderCancelled> = {
 const { pendingSize: ___, ...cancelled } = pending
 const answers: object[] = [
   accepted,
+  { ...accepted, filled: 9 },
+  duplicate,
   again,
   cancelled,
   pending,
@@ -123,5 +131,5 @@ test('the frequent ones do travel in their forms', () => {
   const taken = answers.map(
     (answer) => MARKET_FORMS.answers.filter((form) => fits(form, answer)).length,
   )
-  assert.deepEqual(taken, [1, 1, 1, 1, 0, 0])
+  assert.deepEqual(taken, [1, 1, 1, 1, 1, 1, 0, 0])
 })

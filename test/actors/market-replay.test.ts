@@ -125,9 +125,10 @@ test('every resubmission is answered from the first answer', () => {
     for (const { orderHash, answer, open, reason } of flow.repeats) {
       const first = flow.firstAnswers.get(orderHash)
       if (first === undefined) continue
-      if (reason === 'filled' || (open && reason === '')) {
+      const isFilled = reason === 'filled' || reason === 'taken'
+      if (isFilled || (open && reason === '')) {
         assert.deepEqual(answer, { ...first, duplicate: true })
-        seen[reason === 'filled' ? 'filled' : 'open']++
+        seen[isFilled ? 'filled' : 'open']++
       } else {
         assert.deepEqual(answer, { rejected: 'ORDER_CLOSED' }, reason)
         seen.closed++

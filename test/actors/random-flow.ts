@@ -8,7 +8,7 @@ import type { OrderHash } from '#domain/ids.ts'
 import { tradeId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import { BUY, type VerifiedOrder } from '#domain/order.ts'
+import { BUY, type Manner, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { buy, sell } from '../support/orders.ts'
 import type { Random } from '../support/random.ts'
@@ -21,6 +21,8 @@ export type Flow = {
   readonly placed: VerifiedOrder[]
   /** The first answer to each order that was accepted. */
   readonly firstAnswers: Map<OrderHash, OrderAccepted>
+  /** The manner in which each of them was placed, where it had one. */
+  readonly manners: Map<OrderHash, Manner>
   readonly trades: Fill[]
   /** Resubmissions and what they were answered. */
   readonly repeats: { orderHash: OrderHash; answer: unknown; open: boolean; reason: string }[]
@@ -52,6 +54,20 @@ export function randomFlow(market: Given, random: Random): Flow {
     return { ...order, price: price as Price }
   }
 
+  function newManner(): Manner | undefined {
+    return random.chance(0.25) ? random.pick(['POST_ONLY', 'IOC', 'FOK'] as const) : undefined
+  }
+
+  function place(order: VerifiedOrder, manner: Manner | undefined): unknown {
+    const isNew = !flow.firstAnswers.has(order.orderHash)
+    const answer = market.ask('PlaceOrder', manner === undefined ? { order } : { order, manner })
+    if (!isRejection(answer) && isNew) {
+      flow.firstAnswers.set(order.orderHash, answer)
+      if (manner !== undefined) flow.manners.set(order.orderHash, manner)
+    }
+    return answer
+  }
+
   function follow(events: readonly MarketEvent[]): void {
     for (const event of events) {
       if (event.type === 'OrderClosed') ended.set(event.orderHash, event.reason)
@@ -72,10 +88,13 @@ export function randomFlow(market: Given, random: Random): Flow {
     const order = random.pick(flow.placed)
     const { orderHash } = order
     const open = market.state.books[order.outcome].find(orderHash) !== undefined
-    const answer = market.ask('PlaceOrder', { order })
+    const isKnown = flow.firstAnswers.has(orderHash)
+    // Whatever it is asked with now: what counts is what it was first answered.
+    const answer = place(order, newManner())
     // The resubmission itself may be what finds it expired.
     follow(market.events.slice(read))
     read = market.events.length
+    if (!isKnown) return
     flow.repeats.push({ orderHash, answer, open, reason: ended.get(orderHash) ?? '' })
   }
 
@@ -94,6 +113,7 @@ export function randomFlow(market: Given, random: Random): Flow {
   const flow: Flow = {
     placed: [],
     firstAnswers: new Map(),
+    manners: new Map(),
     trades: [],
     repeats: [],
     step() {
@@ -103,8 +123,7 @@ export function randomFlow(market: Given, random: Random): Flow {
         const order = newOrder()
         byHash.set(order.orderHash, order)
         flow.placed.push(order)
-        const answer = market.ask('PlaceOrder', { order })
-        if (!isRejection(answer)) flow.firstAnswers.set(order.orderHash, answer)
+        place(order, newManner())
       } else if (chance < 0.62) repeat()
       else if (chance < 0.8 && flow.placed.length > 0) {
         // Young orders, because old ones are gone.

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Book } from '#book/book.ts'
-import { MatchResult, match, type SelfTrade } from '#book/match.ts'
+import { MatchResult, match, preview, type SelfTrade } from '#book/match.ts'
 import { OrderList } from '#book/order-list.ts'
 import type { RestingOrder } from '#book/order-record.ts'
 import type { BookSnapshot } from '#book/snapshot.ts'
@@ -135,7 +135,11 @@ class Pair {
     const order = this.#order()
     const { selfTrade, makersMax } = this.#flow
     const rules = { nowSec: this.#nowSec, selfTrade, makersMax }
+    const before = preview(this.#book, order, rules)
     const expected = this.#naive.match(order, rules)
+    // What a match would come to is what it comes to.
+    assert.equal(before.filled, order.size - expected.left)
+    assert.equal(before.price, expected.fills[0]?.price ?? 0)
     const { fills, expired, selfTraded } = this.#result
     match(this.#book, order, rules, this.#result)
 

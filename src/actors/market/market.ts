@@ -28,6 +28,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import type { PureBehaviour } from '#runtime/actor.ts'
 import { cancelFilled, cancelledAnswer } from './cancels.ts'
 import { departing, hasTooMany, ordersOf } from './departures.ts'
+import { mannerFlaw } from './manners.ts'
 import {
   admit,
   closeAll,
@@ -94,7 +95,7 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     return { seq: state.seq }
   },
 
-  PlaceOrder(state, { order }, context) {
+  PlaceOrder(state, { order, manner }, context) {
     const nowSec = secondsOf(context.nowMs)
     const seen = firstAnswer(state, order, context)
     if (seen !== undefined) return seen
@@ -107,12 +108,18 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     const refused =
       standingFlaw(state, order.trader, context.nowMs) ?? crowdedFor(state, order.trader)
     if (refused !== undefined) return refused
-    const matches = admit(state, order, order.size, undefined, context)
+    const misfit = manner === undefined ? undefined : mannerFlaw(state, order, manner, nowSec)
+    if (misfit !== undefined) return misfit
+    const atOnce = manner === 'IOC' || manner === 'FOK'
+    const matches = admit(state, order, order.size, undefined, context, atOnce)
     if (matches === 0 && matched.limited) {
       // Nothing has been said of the order, so it can simply be refused.
       return reject('OVERLOADED', undefined, 'too many orders that ended stand in its way')
     }
-    return { orderHash: order.orderHash, status: 'accepted', matches, timestamp: nowSec }
+    const { orderHash } = order
+    if (!atOnce) return { orderHash, status: 'accepted', matches, timestamp: nowSec }
+    const filled = order.size - matched.left
+    return { orderHash, status: 'accepted', matches, timestamp: nowSec, filled }
   },
 
   CancelOrder(state, { orderHash, side, trader }, context) {
@@ -229,6 +236,7 @@ export function firstAnswer(
 ): OrderAccepted | Rejection | undefined {
   const closed = state.recall.closed.get(orderHash)
   if (closed !== undefined) {
+    if (closed.reason === 'taken') return { ...acceptedBefore(closed), filled: closed.size }
     return closed.reason === 'filled' ? acceptedBefore(closed) : reject('ORDER_CLOSED')
   }
   const slot = state.books[outcome].locate(orderHash)

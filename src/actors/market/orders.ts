@@ -129,7 +129,8 @@ export function withdraw(
 /**
  * Matches the quantity and rests what remains; answers how many makers it met. The events are in
  * the order in which replaying them never crosses a book: removals, fills, then what rests. `first`
- * is what an order that a failed trade gives back was when it was placed.
+ * is what an order that a failed trade gives back was when it was placed. What is to be filled at
+ * once does not rest: what remains of it is cancelled.
  */
 export function admit(
   state: MarketState,
@@ -137,6 +138,7 @@ export function admit(
   quantity: Shares,
   first: ClosedOrder | undefined,
   context: MarketContext,
+  atOnce = false,
 ): number {
   const { outcome } = order
   const taker = { trader: order.trader, side: order.side, price: order.price, size: quantity }
@@ -165,9 +167,9 @@ export function admit(
     matches: first?.matches ?? matches,
   }
   if (left === 0) {
-    close(state, outcome, life, order.orderHash, 'filled', context)
-  } else if (limited) {
-    // It met as many makers as one order may, so it cannot rest without crossing the book.
+    close(state, outcome, life, order.orderHash, atOnce ? 'taken' : 'filled', context)
+  } else if (limited || atOnce) {
+    // Limited, it met as many makers as one order may, and cannot rest without crossing the book.
     close(state, outcome, { ...life, remaining: 0 }, order.orderHash, 'cancelled', context)
   } else {
     const rests = state.books[outcome].rest(life, life.remaining, life.matches)

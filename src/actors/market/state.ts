@@ -6,7 +6,7 @@ import type { RestingOrder } from '#book/order-record.ts'
 import type { Address, MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import type { Shares } from '#domain/money.ts'
-import type { Outcome, Side, VerifiedOrder } from '#domain/order.ts'
+import type { Manner, Outcome, Side, VerifiedOrder } from '#domain/order.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { FaultySide, TradeStatus } from '#domain/trade.ts'
 import type { ClosedOrder, TradeState } from '#log/event-log.ts'
@@ -20,6 +20,8 @@ export type OrderAccepted = {
   /** Unix seconds. */
   readonly timestamp: number
   readonly duplicate?: true
+  /** Of an order that was to be filled at once: how much of it was; the rest is cancelled. */
+  readonly filled?: number
 }
 
 export type OrderCancelled = {
@@ -65,7 +67,7 @@ export type MarketProtocol = {
   /** `requestId` is whose request it was, for the logs of every thread on its way. */
   PlaceOrder: {
     /** An order with a `session` is cancelled when that ends: `order-holds.ts` keeps it in mind. */
-    takes: { order: VerifiedOrder; requestId?: string; session?: string }
+    takes: { order: VerifiedOrder; requestId?: string; session?: string; manner?: Manner }
     answers: OrderAccepted | Rejection
   }
   CancelOrder: {

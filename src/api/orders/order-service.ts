@@ -22,6 +22,7 @@ import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway, OrderContext } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
+import { mannerFlawNow, mannerOf, optionsFlaw } from './order-manner.ts'
 import { OrderSubmission, orderOf, permitOf } from './order-shapes.ts'
 
 /** What one submission must look like, for those who check it themselves. */
@@ -106,6 +107,8 @@ export function makeOrderService(ports: {
         flaws.push(reject('INVALID_FIELD', 'permitSignature.v', detail))
       }
     }
+    const contrary = optionsFlaw(submission)
+    if (contrary !== undefined) flaws.push(contrary)
     if (!board.markets.has(orderOf(submission).marketId)) {
       flaws.push(missing(orderOf(submission).marketId))
     }
@@ -153,7 +156,9 @@ export function makeOrderService(ports: {
   const service: OrderService = {
     async place(submission, context) {
       const verified = await service.verify(submission, context)
-      return isRejection(verified) ? verified : service.enter(verified, context)
+      if (isRejection(verified)) return verified
+      const manner = mannerOf(submission)
+      return service.enter(verified, manner === undefined ? context : within(context, manner))
     },
 
     async verify(submission, { stages }) {
@@ -198,7 +203,11 @@ export function makeOrderService(ports: {
         const small = notionalFlaw(order, minNotional)
         if (small !== undefined) errors.push(small)
       }
-      if (board.markets.has(order.marketId) && !isOver(order.marketId)) {
+      const shown = board.markets.get(order.marketId)
+      if (shown !== undefined && !isOver(order.marketId)) {
+        const manner = mannerOf(submission)
+        const misfit = manner === undefined ? undefined : mannerFlawNow(shown, order, manner)
+        if (misfit !== undefined) errors.push(misfit)
         const refused = await gateway.standing(order.marketId, order.trader, context)
         if (refused !== undefined && isPassing(refused)) return refused
         if (refused !== undefined) errors.push(refused)
@@ -223,6 +232,17 @@ export function makeOrderService(ports: {
     },
   }
   return service
+}
+
+/** The same request, with the manner that one of its orders is to be placed in. */
+export function within(context: OrderContext, manner: OrderContext['manner']): OrderContext {
+  const { deadlineAtMs, requestId, stages, session } = context
+  return {
+    ...{ deadlineAtMs, manner },
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(stages === undefined ? {} : { stages }),
+    ...(session === undefined ? {} : { session }),
+  }
 }
 
 /** After these it is not known whether the order was placed. */

@@ -55,6 +55,20 @@ export const OrderSubmission = Type.Object(
     order: OrderInput,
     signature: Type.String({ description: 'The 65-byte EIP-712 signature as hex' }),
     permitSignature: Type.Optional(PermitInput),
+    postOnly: Type.Optional(
+      Type.Boolean({
+        description:
+          'Not signed. An order that would be matched at once is refused: 422 `POST_ONLY_WOULD_MATCH`',
+      }),
+    ),
+    timeInForce: Type.Optional(
+      oneOf(['GTC', 'IOC', 'FOK'], {
+        description:
+          'Not signed. `GTC`, unless said otherwise: what is not matched rests. `IOC`: what is not ' +
+          'matched at once is cancelled, and `filled` says how much was. `FOK`: all of it at once, or ' +
+          'nothing. What fills nothing, or of FOK not all, is refused: 422 `ORDER_NOT_FILLED`',
+      }),
+    ),
   },
   { ...closed, title: 'OrderSubmission' },
 )
@@ -101,6 +115,12 @@ export const AcceptedOrder = Type.Object(
     timestamp: Type.Integer({ description: 'Unix seconds' }),
     duplicate: Type.Optional(
       Type.Literal(true, { description: 'The same order had been accepted' }),
+    ),
+    filled: Type.Optional(
+      Type.Integer({
+        description:
+          'Of IOC and FOK: how much was matched at once, 6 decimals; the rest is cancelled',
+      }),
     ),
     ...seenFrom,
   },

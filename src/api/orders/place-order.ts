@@ -21,7 +21,8 @@ export function placeOrder(service: OrderService): AnswerRoute {
     tag: 'orders',
     summary: 'Place a signed order',
     description:
-      'Matches at once what can be matched; the rest stays on the book. The same signed order ' +
+      'Matches at once what can be matched; the rest stays on the book, unless `postOnly` or ' +
+      '`timeInForce` ask for something else, which the market decides in one step. The same signed order ' +
       'again is answered with the first answer and `duplicate: true`. With the header ' +
       '`x-server-timing`, the answer says in `Server-Timing` where its time went.',
     staged: true,
@@ -34,6 +35,8 @@ export function placeOrder(service: OrderService): AnswerRoute {
       'EXPIRATION_TOO_FAR',
       'INVALID_SIGNATURE',
       'NOTIONAL_TOO_SMALL',
+      'POST_ONLY_WOULD_MATCH',
+      'ORDER_NOT_FILLED',
       'MARKET_NOT_FOUND',
       'MARKET_CLOSED',
       'ORDER_CLOSED',

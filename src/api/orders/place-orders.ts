@@ -5,12 +5,14 @@ import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '#http/errors.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { ACCEPTED_EXAMPLE, BATCH_EXAMPLE } from './order-examples.ts'
-import { type OrderService, submissionOf, submissionShape } from './order-service.ts'
+import { mannerOf } from './order-manner.ts'
+import { type OrderService, submissionOf, submissionShape, within } from './order-service.ts'
 import {
   AcceptedOrder,
   acceptedBody,
   ErrorShape,
   OrderBatch,
+  type OrderSubmission,
   ShownOrderBatch,
 } from './order-shapes.ts'
 
@@ -60,7 +62,11 @@ export function placeOrders(service: OrderService): AnswerRoute {
         ),
       )
       const answers = await Promise.all(
-        verified.map((order) => (isRejection(order) ? order : service.enter(order, request))),
+        verified.map((order, index) => {
+          if (isRejection(order)) return order
+          const manner = mannerOf(request.body.orders[index] as OrderSubmission)
+          return service.enter(order, manner === undefined ? request : within(request, manner))
+        }),
       )
       const results = answers.map((answer) =>
         isRejection(answer) ? errorOf(answer) : acceptedBody(answer),

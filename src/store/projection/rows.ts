@@ -10,7 +10,7 @@ import type { VerifiedOrder } from '#domain/order.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 
 /** `market-closed` is what became of the orders that were resting when their market closed. */
-export type OrderStatus = 'open' | OrderCloseReason | 'market-closed'
+export type OrderStatus = 'open' | Exclude<OrderCloseReason, 'taken'> | 'market-closed'
 
 /** A market opened. */
 export type MarketRow = {
