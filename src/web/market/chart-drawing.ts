@@ -1,6 +1,7 @@
 /** The chart itself: lines of both outcomes, or candles of one, with the account's own fills. */
 
 import {
+  type AutoscaleInfo,
   type CandlestickData,
   CandlestickSeries,
   createChart,
@@ -13,7 +14,8 @@ import {
   type Time,
   type UTCTimestamp,
 } from 'lightweight-charts'
-import { cents } from '../format.ts'
+import { ONE } from '#domain/money.ts'
+import { roundCents } from '../format.ts'
 import type { Candle } from './candle-series.ts'
 import type { ChartColours } from './chart-colours.ts'
 
@@ -67,12 +69,13 @@ export function drawChart(place: HTMLElement, first: ChartColours): PriceChart {
     handleScale: { axisPressedMouseMove: { price: false } },
     handleScroll: { vertTouchDrag: false },
     localization: {
-      priceFormatter: (price: number) => cents(Math.round(price)),
+      priceFormatter: (price: number) => roundCents(price),
       timeFormatter: (time: Time) => whole.format(dateOf(time)),
     },
     timeScale: {
       timeVisible: true,
       rightOffset: 3,
+      maxBarSpacing: 24,
       tickMarkFormatter: (time: Time, type: number) =>
         (type <= DAY_MARK ? day : hour).format(dateOf(time)),
     },
@@ -94,19 +97,22 @@ export function drawChart(place: HTMLElement, first: ChartColours): PriceChart {
 
   function seriesOf(which: number): Drawn {
     const { up, down } = colours
-    const priceFormat = { type: 'price', minMove: 1 } as const
+    const shared = {
+      priceFormat: { type: 'price', minMove: 1 },
+      autoscaleInfoProvider: roomFor,
+    } as const
     if (mode === 'candles') {
       const wick = { wickUpColor: up, wickDownColor: down, borderVisible: false }
       return chart.addSeries(CandlestickSeries, {
         upColor: up,
         downColor: down,
         ...wick,
-        priceFormat,
+        ...shared,
       })
     }
     const color = which === 0 ? up : down
     const title = which === 0 ? 'YES' : 'NO'
-    return chart.addSeries(LineSeries, { color, title, lineWidth: 2, priceFormat })
+    return chart.addSeries(LineSeries, { color, title, lineWidth: 2, ...shared })
   }
 
   const pointOf = (candle: Candle): CandlestickData | LineData =>
@@ -175,6 +181,19 @@ export function drawChart(place: HTMLElement, first: ChartColours): PriceChart {
     destroy: () => chart.remove(),
   }
 }
+
+/** A price that hardly moves is a flat line, and not a picture of its last digits. */
+function roomFor(original: () => AutoscaleInfo | null): AutoscaleInfo | null {
+  const found = original()
+  const range = found?.priceRange
+  if (!range) return found
+  const lacking = Math.max(0, RANGE_MIN - (range.maxValue - range.minValue)) / 2
+  const minValue = Math.max(0, range.minValue - lacking)
+  return { ...found, priceRange: { minValue, maxValue: Math.min(ONE, range.maxValue + lacking) } }
+}
+
+/** Ten cents. */
+const RANGE_MIN = 100_000
 
 /** Of the library's kinds of marks: years, months and days come before times. */
 const DAY_MARK = 2

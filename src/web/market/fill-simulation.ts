@@ -3,7 +3,7 @@
 import type { Level } from '#client/answers.ts'
 import { costCeil, isShares, ONE, type Price, type Shares } from '#domain/money.ts'
 
-export type Meeting = {
+type Meeting = {
   readonly side: 'buy' | 'sell'
   /** Millionths. */
   readonly price: number

@@ -1,11 +1,19 @@
 /** The head of the view: the question, the prices of both outcomes, and what the market is at. */
 
-import { assetPrice, cents, money, NOTHING, percent, timeLeft } from '../format.ts'
+import type { Market } from '#client/answers.ts'
+import {
+  assetPrice,
+  cents,
+  NOTHING,
+  percent,
+  shortMoney,
+  signedCents,
+  timeLeft,
+} from '../format.ts'
 import { secondsUntil } from '../state/clock.ts'
 import { MARKETS_LINK } from '../state/router.ts'
 import type { MarketModel } from './market-model.ts'
 import type { QuickModel } from './quick-model.ts'
-import type { MarketLine } from './read-api.ts'
 import { midOf } from './ticket-price.ts'
 
 const STATUS_WORDS = {
@@ -18,7 +26,7 @@ const STATUS_WORDS = {
 const ends = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 
 export function MarketHead(props: {
-  readonly market: MarketLine
+  readonly market: Market
   readonly model: MarketModel
   readonly quick: QuickModel
 }) {
@@ -46,11 +54,11 @@ export function MarketHead(props: {
         <Chance model={model} market={market} which={1} />
         <div>
           <dt>Volume 24h</dt>
-          <dd>{market.volume24h === null ? NOTHING : money(market.volume24h, 0)}</dd>
+          <dd>{market.volume24h === null ? NOTHING : shortMoney(market.volume24h)}</dd>
         </div>
-        <div>
+        <div class="wide">
           <dt>Volume</dt>
-          <dd>{market.totalVolume === null ? NOTHING : money(market.totalVolume, 0)}</dd>
+          <dd>{market.totalVolume === null ? NOTHING : shortMoney(market.totalVolume)}</dd>
         </div>
         <div title={ends.format(market.expiration * 1_000)}>
           <dt>{left > 0 ? 'Ends in' : 'Ended'}</dt>
@@ -64,7 +72,7 @@ export function MarketHead(props: {
 /** What the market gives an outcome: the mid of its book, or the last price where there is no mid. */
 function Chance(props: {
   readonly model: MarketModel
-  readonly market: MarketLine
+  readonly market: Market
   readonly which: 0 | 1
 }) {
   const { model, market, which } = props
@@ -86,9 +94,7 @@ function Chance(props: {
         </strong>{' '}
         {last > 0 ? <span class="quiet">last {cents(last)}</span> : null}{' '}
         {change === null || change === 0 ? null : (
-          <span
-            class={change > 0 ? 'up' : 'down'}
-          >{`${change > 0 ? '+' : ''}${cents(change)}`}</span>
+          <span class={change > 0 ? 'up' : 'down'}>{signedCents(change)}</span>
         )}
       </dd>
     </div>

@@ -1,7 +1,7 @@
 /** What the view of one market follows: its book, its trades, its resolution, and what the account has there. */
 
 import { batch, computed, effect, type Signal, signal, untracked } from '@preact/signals'
-import type { Level, ResolutionStatus } from '#client/answers.ts'
+import type { Level, Market, ResolutionStatus } from '#client/answers.ts'
 import type { LocalBook } from '#client/local-book.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import type { TradesMessage } from '#client/stream-messages.ts'
@@ -10,14 +10,16 @@ import { cents, shares } from '../format.ts'
 import { account } from '../state/account.ts'
 import { onReconnect, reader, stream } from '../state/exchange.ts'
 import { refreshFunds } from '../state/funds.ts'
+import { applyTickers } from '../state/markets.ts'
+import { readMarket } from '../state/reads.ts'
 import { showError, showToast } from '../state/toasts.ts'
 import { oncePerFrame } from './next-frame.ts'
-import { type MarketLine, type Position, readMarket, readPosition } from './read-api.ts'
+import { type Position, readPosition } from './read-api.ts'
 import { applyTrades, joinTapes, ownSideOf, type TapeTrade } from './tape-merge.ts'
 
 export type Outcome = 'YES' | 'NO'
 
-export type BookFrame = {
+type BookFrame = {
   /** The best ones, best first. */
   readonly bids: readonly Level[]
   readonly asks: readonly Level[]
@@ -26,7 +28,7 @@ export type BookFrame = {
 export type MarketModel = {
   readonly marketId: string
   /** Undefined until it is read, null where there is none. */
-  readonly market: Signal<MarketLine | null | undefined>
+  readonly market: Signal<Market | null | undefined>
   readonly outcome: Signal<Outcome>
   /** Of the chosen outcome; undefined until it is there. */
   readonly book: Signal<BookFrame | undefined>
@@ -43,14 +45,17 @@ export type MarketModel = {
 }
 
 /** Of each side: more than any screen shows. */
-export const LADDER_LEVELS = 25
-const FIGURES_MS = 5_000
+const LADDER_LEVELS = 25
+/** What no message tells, such as a day that passes, is read so often. */
+const FIGURES_MS = 60_000
 const POSITION_MS = 15_000
+/** The chain is read after some blocks: what was confirmed shows a moment later. */
+const INDEXED_MS = 2_500
 /** Trades that wait for their frame. */
 const WAITING_MAX = 1_000
 
 export function createMarketModel(marketId: string): MarketModel {
-  const market = signal<MarketLine | null | undefined>(undefined)
+  const market = signal<Market | null | undefined>(undefined)
   const outcome = signal<Outcome>('YES')
   const book = signal<BookFrame | undefined>(undefined)
   const tape = signal<readonly TapeTrade[]>([])
@@ -87,6 +92,14 @@ export function createMarketModel(marketId: string): MarketModel {
     }
   }
 
+  let soon: ReturnType<typeof setTimeout> | undefined
+
+  function readOwnSoon(): void {
+    void readOwn()
+    clearTimeout(soon)
+    soon = setTimeout(() => void readOwn(), INDEXED_MS)
+  }
+
   async function readPast(): Promise<void> {
     try {
       const past = await reader.trades(marketId)
@@ -114,8 +127,8 @@ export function createMarketModel(marketId: string): MarketModel {
     if (message.status === 'confirmed') showToast('done', `${what}: confirmed on chain.`)
     if (message.status === 'failed') showToast('error', `${what}: failed. ${message.reason}`.trim())
     if (message.status === 'confirmed' || message.status === 'failed') {
-      void readOwn()
       void refreshFunds()
+      readOwnSoon()
     }
   }
 
@@ -157,7 +170,7 @@ export function createMarketModel(marketId: string): MarketModel {
   function refresh(): void {
     void readFigures()
     void readResolution()
-    void readOwn()
+    readOwnSoon()
   }
 
   return {
@@ -178,7 +191,11 @@ export function createMarketModel(marketId: string): MarketModel {
       })
       trades.ready.then(readPast, readPast)
       const events = stream().market(marketId, refresh)
-      events.ready.catch(() => undefined)
+      const figures = stream().ticker([marketId], ({ tickers }) => {
+        const known = market.value
+        if (known) market.value = applyTickers([known], tickers)?.[0]
+      })
+      for (const { ready } of [events, figures]) ready.catch(() => undefined)
       const stops = [
         followBook(),
         effect(() => {
@@ -188,7 +205,7 @@ export function createMarketModel(marketId: string): MarketModel {
         }),
         onReconnect(refresh),
       ]
-      const figures = setInterval(() => {
+      const again = setInterval(() => {
         if (!document.hidden) void readFigures()
       }, FIGURES_MS)
       const own = setInterval(() => {
@@ -198,9 +215,11 @@ export function createMarketModel(marketId: string): MarketModel {
         for (const stop of stops) stop()
         trades.close()
         events.close()
+        figures.close()
         takeTrades.stop()
-        clearInterval(figures)
+        clearInterval(again)
         clearInterval(own)
+        clearTimeout(soon)
       }
     },
   }

@@ -6,15 +6,9 @@ import { ago, cents, decimal, money, NOTHING, shares, shortAddress } from '../fo
 import { account } from '../state/account.ts'
 import { nowSec } from '../state/clock.ts'
 import { chain } from '../state/exchange.ts'
+import { type OwnTrade, type Payout, readActivity } from '../state/reads.ts'
 import type { MarketModel } from './market-model.ts'
-import {
-  type ActivityEntry,
-  type Holders,
-  type PayoutEntry,
-  readActivity,
-  readHolders,
-  readOpenInterest,
-} from './read-api.ts'
+import { type Holders, readHolders, readOpenInterest } from './read-api.ts'
 import { TradeStatus } from './tape.tsx'
 import { TransactionLink } from './transaction-link.tsx'
 
@@ -94,8 +88,8 @@ function isOwn(address: string): boolean {
 }
 
 type Activity = {
-  readonly trades: readonly ActivityEntry[]
-  readonly payouts: readonly PayoutEntry[]
+  readonly trades: readonly OwnTrade[]
+  readonly payouts: readonly Payout[]
 }
 
 /** Read again when the position changes, which is when something has come about. */
@@ -108,7 +102,7 @@ export function OwnActivity({ model }: { readonly model: MarketModel }) {
         const chainId = chain.value?.chainId
         void model.position.value
         if (address === undefined || chainId === undefined) return
-        readActivity(address, chainId).then(
+        readActivity({ address, chainId }).then(
           ({ activity, settlements }) => {
             const isHere = ({ marketId }: { marketId: string }) => marketId === model.marketId
             found.value = { trades: activity.filter(isHere), payouts: settlements.filter(isHere) }

@@ -2,6 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
+import type { Market } from '#client/answers.ts'
 import { cents, NOTHING } from '../format.ts'
 import { OpenOrders } from '../portfolio/open-orders.tsx'
 import { account } from '../state/account.ts'
@@ -16,7 +17,6 @@ import { OwnPosition } from './own-position.tsx'
 import { PriceChartPanel } from './price-chart.tsx'
 import { QuickHead } from './quick-head.tsx'
 import { createQuick } from './quick-model.ts'
-import type { MarketLine } from './read-api.ts'
 import { Resolution, Rules } from './resolution-panel.tsx'
 import { Tape } from './tape.tsx'
 import { Ticket } from './ticket.tsx'
@@ -125,7 +125,7 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
 
 /** At the bottom of a narrow screen: the ticket with one tap. */
 function QuickBuy(props: {
-  readonly market: MarketLine
+  readonly market: Market
   readonly buy: (outcome: 'YES' | 'NO') => void
   readonly isHidden: boolean
 }) {

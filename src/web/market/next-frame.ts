@@ -3,7 +3,7 @@
 /** A page that is not seen has no frames. */
 const HIDDEN_MS = 1_000
 
-export type OncePerFrame = { ask(): void; stop(): void }
+type OncePerFrame = { ask(): void; stop(): void }
 
 export function oncePerFrame(work: () => void): OncePerFrame {
   let frame = 0

@@ -1,6 +1,6 @@
 /** What the account has of this market: shares, what they cost, what they are worth. */
 
-import { cents, money, NOTHING, shares } from '../format.ts'
+import { money, NOTHING, roundCents, shares, signedMoney } from '../format.ts'
 import { account } from '../state/account.ts'
 import type { MarketModel } from './market-model.ts'
 import { worthOf } from './position-value.ts'
@@ -68,13 +68,13 @@ function Held(props: {
       <td class={which === 0 ? 'up' : 'down'}>{which === 0 ? 'YES' : 'NO'}</td>
       <td class="num number">{shares(count)}</td>
       <td class="num number quiet">
-        {worth?.averageCost === undefined
-          ? NOTHING
-          : cents(Math.round(worth.averageCost / 100) * 100)}
+        {worth?.averageCost === undefined ? NOTHING : roundCents(worth.averageCost)}
       </td>
       <td class="num number">{money(cost)}</td>
       <td class="num number">{worth === undefined ? NOTHING : money(worth.value)}</td>
-      <td class={`num number ${colour}`}>{worth === undefined ? NOTHING : money(worth.profit)}</td>
+      <td class={`num number ${colour}`}>
+        {worth === undefined ? NOTHING : signedMoney(worth.profit)}
+      </td>
     </tr>
   )
 }

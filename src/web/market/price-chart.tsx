@@ -2,7 +2,7 @@
 
 import { effect } from '@preact/signals'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { cents, decimal } from '../format.ts'
+import { decimal } from '../format.ts'
 import { account } from '../state/account.ts'
 import { nowSec } from '../state/clock.ts'
 import { onReconnect } from '../state/exchange.ts'
@@ -133,12 +133,11 @@ function follow({ model, chart, interval, mode, shown, setEmpty }: Followed): ()
       const which = trade.outcome === 0 ? 'YES' : 'NO'
       if (side === undefined || !shown.includes(which) || trade.status === 'failed') return []
       const sec = Math.floor(trade.ts / 1_000)
-      const text = `${which} ${decimal(trade.size, 0)} at ${cents(trade.price)}`
       return [
         {
           sec: sec - (sec % intervalSec),
           side,
-          text: shown.length > 1 ? text : cents(trade.price),
+          text: decimal(trade.size, 0),
         },
       ]
     })

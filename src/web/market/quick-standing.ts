@@ -2,7 +2,7 @@
 
 import type { ShownQuickMarket } from '#domain/quick-market.ts'
 
-export type QuickStanding = {
+type QuickStanding = {
   readonly state: 'running' | 'ended' | 'resolved'
   /** Whether YES is ahead, or has won; undefined while no price is known. */
   readonly isUp: boolean | undefined

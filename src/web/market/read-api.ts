@@ -1,22 +1,8 @@
 /** The reads of a market view that go to the exchange's REST paths. */
 
-import type { Market } from '#client/answers.ts'
 import { createTransport } from '#client/transport.ts'
 import { exchangeUrl } from '../state/exchange.ts'
 import type { Candle, Interval } from './candle-series.ts'
-
-/** A market with its figures. Pairs are of YES and NO; 0 where there is none. */
-export type MarketLine = Market & {
-  readonly status: 'open' | 'expired' | 'resolved' | 'withdrawn'
-  readonly quick: boolean
-  readonly bestBidPrices: readonly [number, number]
-  readonly bestAskPrices: readonly [number, number]
-  readonly lastPrices: readonly [number, number] | null
-  readonly priceChanges24h: readonly [number | null, number | null] | null
-  readonly volume24h: number | null
-  readonly trades24h: number | null
-  readonly totalVolume: number | null
-}
 
 export type Position = {
   readonly yesShares: number
@@ -35,28 +21,6 @@ export type Holders = {
   readonly totalHolders: number
 }
 
-export type ActivityEntry = {
-  readonly tradeId: string
-  readonly marketId: string
-  readonly role: 'buyer' | 'seller'
-  readonly outcome: 0 | 1
-  readonly price: number
-  readonly size: number
-  readonly cost: number
-  readonly status: string
-  readonly timestamp: number
-  readonly txHash: string
-}
-
-export type PayoutEntry = {
-  readonly marketId: string
-  readonly winningOutcome: 0 | 1
-  readonly payout: number
-  readonly status: string
-  readonly timestamp: number
-  readonly txHash: string
-}
-
 const send = createTransport({
   url: exchangeUrl,
   headers: undefined,
@@ -72,8 +36,6 @@ function read<Answer>(
 ): Promise<Answer> {
   return send<Answer>({ method: 'GET', path: `/api/v1/${path}`, query })
 }
-
-export const readMarket = (marketId: string) => read<MarketLine>(`markets/${marketId}`)
 
 export async function readCandles(
   marketId: string,
@@ -92,9 +54,3 @@ export const readHolders = (marketId: string) => read<Holders>(`holders/${market
 export async function readOpenInterest(marketId: string): Promise<number> {
   return (await read<{ openInterest: number }>(`stats/${marketId}`)).openInterest
 }
-
-export const readActivity = (address: string, chainId: number) =>
-  read<{ activity: readonly ActivityEntry[]; settlements: readonly PayoutEntry[] }>(
-    `users/${address}/activity`,
-    { chain_id: chainId, limit: 100 },
-  )

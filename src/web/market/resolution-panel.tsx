@@ -1,6 +1,7 @@
 /** The rules of the market, and how far its resolution is: with what can be done about it now. */
 
 import { useSignal } from '@preact/signals'
+import type { Market } from '#client/answers.ts'
 import type { Client } from '#client/client.ts'
 import { money, timeLeft } from '../format.ts'
 import { account, trading } from '../state/account.ts'
@@ -9,14 +10,13 @@ import { refreshFunds } from '../state/funds.ts'
 import { showError, showToast } from '../state/toasts.ts'
 import type { MarketModel } from './market-model.ts'
 import type { QuickModel } from './quick-model.ts'
-import type { MarketLine } from './read-api.ts'
 import { deedOf, resolutionSteps, type Step } from './resolution-steps.ts'
 
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'short' })
 
 type Props = {
   readonly model: MarketModel
-  readonly market: MarketLine
+  readonly market: Market
   readonly quick: QuickModel
 }
 
@@ -149,7 +149,7 @@ function Standing({ model, market }: Pick<Props, 'model' | 'market'>) {
 
 function Deed(props: {
   readonly model: MarketModel
-  readonly market: MarketLine
+  readonly market: Market
   readonly deed: ReturnType<typeof deedOf>
 }) {
   const { model, market, deed } = props

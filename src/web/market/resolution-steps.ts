@@ -20,7 +20,7 @@ type Standing = {
 }
 
 /** What can be done now, by anybody who is connected. */
-export type ResolutionDeed = 'propose' | 'wait' | 'settle' | 'redeem' | undefined
+type ResolutionDeed = 'propose' | 'wait' | 'settle' | 'redeem' | undefined
 
 export function resolutionSteps(standing: Standing): readonly Step[] {
   const { status, quick } = standing

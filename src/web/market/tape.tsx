@@ -31,7 +31,7 @@ export function Tape({ model }: { readonly model: MarketModel }) {
             <thead>
               <tr>
                 <th scope="col">Time</th>
-                <th scope="col">Outcome</th>
+                <th scope="col">Of</th>
                 <th scope="col" class="number">
                   Price
                 </th>
@@ -62,7 +62,7 @@ function TradeRow(props: { readonly trade: TapeTrade; readonly owner: string | u
       <td class={trade.outcome === 0 ? 'up' : 'down'}>
         {trade.outcome === 0 ? 'YES' : 'NO'}
         {own === undefined ? null : (
-          <span class="badge">{own === 'buy' ? 'you bought' : 'you sold'}</span>
+          <span class="quiet">{own === 'buy' ? ' bought' : ' sold'}</span>
         )}
       </td>
       <td class="num number">
@@ -71,7 +71,7 @@ function TradeRow(props: { readonly trade: TapeTrade; readonly owner: string | u
       </td>
       <td class="num number">{decimal(trade.size, 2)}</td>
       <td>
-        <TradeStatus {...trade} />
+        <TradeStatus {...trade} compact />
       </td>
     </tr>
   )
@@ -99,12 +99,17 @@ export function TradeStatus(props: {
   readonly status: string
   readonly txHash: string
   readonly reason?: string
+  readonly compact?: boolean
 }) {
-  const { status, txHash, reason = '' } = props
+  const { status, txHash, reason = '', compact = false } = props
   const badge = (
     <span class={STATUS_CLASSES[status] ?? 'badge'} title={reason || undefined}>
       {status}
     </span>
   )
-  return <TransactionLink txHash={txHash}>{badge}</TransactionLink>
+  return (
+    <TransactionLink txHash={txHash} compact={compact}>
+      {badge}
+    </TransactionLink>
+  )
 }

@@ -1,6 +1,6 @@
 /** What the order in the ticket would come to. */
 
-import { cents, decimal, money, NOTHING, shares } from '../format.ts'
+import { decimal, money, NOTHING, roundCents, shares } from '../format.ts'
 import type { MarketModel } from './market-model.ts'
 import type { TicketModel } from './ticket-model.ts'
 
@@ -57,11 +57,6 @@ const CENT = 10_000n
 /** A cost is never shown smaller than it is. */
 function roundUp(amount: bigint): bigint {
   return ((amount + CENT - 1n) / CENT) * CENT
-}
-
-/** An average has many places; two of a cent are enough. */
-function roundCents(price: number): string {
-  return cents(Math.round(price / 100) * 100)
 }
 
 function Figure(props: {

@@ -7,7 +7,7 @@ import { bestOf, type MarketModel } from './market-model.ts'
 import { firstPrice, midOf, stepped } from './ticket-price.ts'
 import { centsText, plainText, readCents, readDollars, readShares } from './ticket-text.ts'
 
-export type TicketSide = 'buy' | 'sell'
+type TicketSide = 'buy' | 'sell'
 export type TimeInForce = 'GTC' | 'IOC' | 'FOK'
 
 /** What the ticket comes to; undefined while it says nothing. */
@@ -157,20 +157,20 @@ export function createTicket(model: MarketModel): TicketModel {
     },
     start() {
       let timer: ReturnType<typeof setTimeout> | undefined
-      let isFirst = true
       const stops = [
         effect(() => {
           // Another outcome has other prices.
           void model.outcome.value
-          isFirst = true
           isPriceTyped = false
           price.value = ''
         }),
         effect(() => {
+          // Until something is typed, the price stays at the mid.
+          const isThere = midOf(best.value) !== undefined
+          if (isThere && !isPriceTyped && size.peek() === '') untracked(prefill)
+        }),
+        effect(() => {
           if (model.book.value === undefined) return
-          // A book that is empty for a moment has no mid to begin with.
-          if (isFirst && !isPriceTyped) untracked(prefill)
-          isFirst = isFirst && midOf(best.peek()) === undefined
           timer ??= setTimeout(() => {
             timer = undefined
             pulse.value++

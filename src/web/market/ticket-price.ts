@@ -3,7 +3,7 @@
 import { PRICE_MAX, PRICE_MIN } from '#domain/money.ts'
 
 /** The exchange takes every millionth; the page steps in tenths of a cent. */
-export const STEP = 1_000
+const STEP = 1_000
 
 type Best = {
   /** 0 where there is none. */

@@ -40,7 +40,8 @@ export function createSubmitting(model: MarketModel, ticket: TicketModel): Submi
       else await ensureShares()
       stage.value = 'signature'
       const client = await trading()
-      const submission = await client.orders.sign(intentOf(model, ticket, wanted))
+      const signed = await client.orders.sign(intentOf(model, ticket, wanted))
+      const submission = { ...signed, ...optionsOf(ticket) }
       stage.value = 'sending'
       await send(client, submission, wanted)
     } catch (error) {
@@ -66,6 +67,12 @@ export function createSubmitting(model: MarketModel, ticket: TicketModel): Submi
   }
 
   return { stage, faults, submit }
+}
+
+/** They are not signed, and what is usual is left out. */
+function optionsOf({ postOnly, timeInForce }: TicketModel) {
+  if (timeInForce.peek() !== 'GTC') return { timeInForce: timeInForce.peek() }
+  return postOnly.peek() ? { postOnly: true } : {}
 }
 
 function intentOf(model: MarketModel, ticket: TicketModel, wanted: Estimate): PlaceIntent {

@@ -7,32 +7,32 @@ import { showToast } from '../state/toasts.ts'
 
 export function TransactionLink(props: {
   readonly txHash: string
-  readonly children?: ComponentChildren
+  readonly children: ComponentChildren
+  /** Where there is no room, the hash is in the title only. */
+  readonly compact?: boolean
 }) {
-  const { txHash, children } = props
+  const { txHash, children, compact = false } = props
+  const hash = compact ? null : <span class="num quiet">{shortAddress(txHash)}</span>
   if (txHash === '') return <>{children}</>
   const explorer = chain.value?.blockExplorer
   if (explorer !== undefined) {
     const href = `${explorer.replace(/\/+$/, '')}/tx/${txHash}`
     return (
       <a class="transaction" href={href} target="_blank" rel="noreferrer" title={txHash}>
-        {children ?? shortAddress(txHash)} <span class="num quiet">{shortAddress(txHash)}</span>
+        {children} {hash}
       </a>
     )
   }
   return (
-    <span class="transaction">
-      {children}
-      <button
-        type="button"
-        class="plain small num"
-        title={`${txHash}: copy`}
-        aria-label={`Copy the hash of the transaction ${shortAddress(txHash)}`}
-        onClick={() => void copy(txHash)}
-      >
-        {shortAddress(txHash)}
-      </button>
-    </span>
+    <button
+      type="button"
+      class="plain transaction"
+      title={`${txHash}: copy`}
+      aria-label={`Copy the hash of the transaction ${shortAddress(txHash)}`}
+      onClick={() => void copy(txHash)}
+    >
+      {children} {hash}
+    </button>
   )
 }
 
