@@ -15,6 +15,8 @@ export type PlacedOrder = {
   readonly timestamp: number
   /** There when the same signed order had been accepted before; this is the first answer again. */
   readonly duplicate?: true
+  /** Of `IOC` and `FOK`: how much was matched at once; the rest is cancelled. */
+  readonly filled?: number
 } & SeenFrom
 
 /** A read of that market with this `seq` as `minSeq` sees what was done; the client sends it by itself. */

@@ -4,10 +4,8 @@
  */
 
 import type { Hex } from 'viem'
-import { privateKeyToAccount } from 'viem/accounts'
 import { registerMessage, revokeMessage } from '#domain/api-key.ts'
 import type { Config } from './answers.ts'
-import { SibylError } from './sibyl-error.ts'
 import { type ApiKeyPair, withApiKey } from './tokens.ts'
 import { createTransport, type Transport } from './transport.ts'
 
@@ -59,7 +57,7 @@ export async function registerApiKey(
   signer: MessageSigner,
   { name, expiresAt }: NewApiKey = {},
 ): Promise<StoredApiKey> {
-  const { address, sign } = readSigner(signer)
+  const { address, sign } = await readSigner(signer)
   const signature = await sign(registerMessage(await serviceName(options), address))
   // Sent once only: an answer that is lost has its key with it, and each attempt makes another.
   const send = transport(options, 0)
@@ -88,7 +86,7 @@ export async function openApiKey(
   storage: KeyStorage,
   details: NewApiKey = {},
 ): Promise<StoredApiKey> {
-  const place = placeOf(options, readSigner(signer).address)
+  const place = placeOf(options, (await readSigner(signer)).address)
   const kept = readKept(await storage.getItem(place))
   if (
     kept !== undefined &&
@@ -114,7 +112,7 @@ export async function revokeApiKeyByWallet(
   id: string,
   signer: MessageSigner,
 ): Promise<void> {
-  const { address, sign } = readSigner(signer)
+  const { address, sign } = await readSigner(signer)
   const signature = await sign(revokeMessage(await serviceName(options), id, address))
   const path = `/api/v1/api-keys/${encodeURIComponent(id)}`
   await transport(options, RETRIES)({ method: 'DELETE', path, body: { address, signature } })
@@ -149,21 +147,17 @@ function transport({ url, timeoutMs, ...options }: ApiKeyOptions, retries: numbe
   })
 }
 
-function readSigner(signer: MessageSigner): {
+async function readSigner(signer: MessageSigner): Promise<{
   readonly address: string
   readonly sign: (message: string) => Promise<string>
-} {
+}> {
   if (typeof signer !== 'string') {
     const address = 'account' in signer ? signer.account.address : signer.address
     return { address, sign: (message) => signer.signMessage({ message }) }
   }
-  try {
-    const account = privateKeyToAccount(signer)
-    return { address: account.address, sign: (message) => account.signMessage({ message }) }
-  } catch {
-    // A key that cannot be one is never repeated in an error.
-    throw new SibylError('INVALID_FIELD', 'the private key is not 0x and 64 hex digits of a key')
-  }
+  const { accountOf } = await import('./local-key.ts')
+  const account = accountOf(signer)
+  return { address: account.address, sign: (message) => account.signMessage({ message }) }
 }
 
 function placeOf({ url }: ApiKeyOptions, address: string): string {

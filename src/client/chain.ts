@@ -24,8 +24,9 @@ import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
 import { parseAddress, parseMarketId } from '#domain/ids.ts'
 import { type Amount, readAmount } from './amount.ts'
 import type { ChainConfig } from './answers.ts'
+import { accountOf } from './local-key.ts'
 import { SibylError } from './sibyl-error.ts'
-import { accountOf, type OrderSigner, signerAddress } from './sign-order.ts'
+import { type OrderSigner, signerAddress } from './sign-order.ts'
 
 /** A transaction that is in a block and did what it was for. */
 export type Sent = { readonly txHash: string; readonly blockNumber: bigint }
@@ -119,7 +120,8 @@ export function createClientChain(ports: {
     return { client: reached.client, usdc, tokens, settlement: contracts.settlement as Hex }
   }
 
-  const owner = (address: string | undefined) => (address ?? signerAddress(ports.signer())) as Hex
+  const owner = async (address: string | undefined) =>
+    (address ?? (await signerAddress(ports.signer()))) as Hex
 
   /** The ids of a market's two tokens; they follow from the market and never change. */
   async function positionsOf(marketId: Hex): Promise<readonly [bigint, bigint]> {
@@ -155,7 +157,7 @@ export function createClientChain(ports: {
     const signer = ports.signer()
     // Tried first: the reason of a refusal is told, and nothing is paid for it.
     const abi = [...call.abi, ...ERRORS]
-    await client.simulateContract({ ...call, abi, account: owner(undefined) })
+    await client.simulateContract({ ...call, abi, account: await owner(undefined) })
     const transaction = { to: call.address, data: encodeFunctionData(call) }
     const hash = isWallet(signer)
       ? await signer.sendTransaction({
@@ -194,7 +196,7 @@ export function createClientChain(ports: {
     balances: ({ address, marketId } = {}) =>
       inWords(async () => {
         const { client, usdc, tokens } = await reach()
-        const holder = owner(address)
+        const holder = await owner(address)
         const market = marketId === undefined ? undefined : readMarket(marketId)
         const ids = market === undefined ? [] : await positionsOf(market)
         const [ether, stablecoin, [yes = 0n, no = 0n]] = await Promise.all([
@@ -210,11 +212,11 @@ export function createClientChain(ports: {
         ])
         return { ether, stablecoin, yes, no }
       }),
-    approvals: ({ address } = {}) => inWords(() => approvals(owner(address))),
+    approvals: ({ address } = {}) => inWords(async () => approvals(await owner(address))),
     approve: () =>
       inTurn(async () => {
         const { usdc, tokens, settlement } = await reach()
-        const before = await approvals(owner(undefined))
+        const before = await approvals(await owner(undefined))
         const sent: Sent[] = []
         // Half of what is possible is still more than there is money.
         if (before.stablecoin < MAX_UINT256 / 2n) {
@@ -232,7 +234,7 @@ export function createClientChain(ports: {
         const { usdc, tokens } = await reach()
         const market = readMarket(marketId)
         const value = readShares(amount)
-        if ((await allowance(owner(undefined), tokens.address)) < value) {
+        if ((await allowance(await owner(undefined), tokens.address)) < value) {
           await send({ ...usdc, functionName: 'approve', args: [tokens.address, value] })
         }
         const args = [usdc.address, NO_COLLECTION, market, BOTH_OUTCOMES, value]

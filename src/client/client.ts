@@ -21,13 +21,14 @@ import type {
 } from './answers.ts'
 import { buildOrder, type OrderIntent } from './build-order.ts'
 import type { ClientChain } from './chain.ts'
-import type { OrderSubmission, PermitInput } from './order-submission.ts'
+import type { OrderOptions, OrderSubmission, PermitInput } from './order-submission.ts'
 import {
   type ClientPrices,
   type ClientQuickMarkets,
   createPrices,
   createQuickMarkets,
 } from './prices.ts'
+import { type ClientReads, createReads } from './reads.ts'
 import { createRelayer, type Relayer } from './relayer.ts'
 import { type ClientResolution, createResolution } from './resolution.ts'
 import { createSeenSeqs } from './seen-seqs.ts'
@@ -64,10 +65,11 @@ export type BatchResult =
   | { readonly ok: true; readonly placed: PlacedOrder; readonly submission: OrderSubmission }
   | { readonly ok: false; readonly error: SibylError; readonly submission: OrderSubmission }
 
-export type PlaceIntent = OrderIntent & {
-  /** A stablecoin permit that goes with the order. */
-  readonly permitSignature?: PermitInput
-}
+export type PlaceIntent = OrderIntent &
+  OrderOptions & {
+    /** A stablecoin permit that goes with the order. */
+    readonly permitSignature?: PermitInput
+  }
 
 export type Orders = {
   /** Builds and signs, and sends nothing. Keep the result, and a crash of your own costs nothing. */
@@ -109,7 +111,7 @@ export type Orders = {
   ): Promise<OpenOrder[]>
 }
 
-export type Client = {
+export type Client = ClientReads & {
   readonly orders: Orders
   /** What happens on chain by a signature alone. */
   readonly relayer: Relayer
@@ -118,10 +120,7 @@ export type Client = {
   readonly quickMarkets: ClientQuickMarkets
   /** How markets resolve: where one stands, proposing, settling, waiting. */
   readonly resolution: ClientResolution
-  markets(
-    filter?: { readonly chainId?: number; readonly quick?: boolean },
-    options?: CallOptions,
-  ): Promise<Market[]>
+  market(marketId: string, options?: CallOptions): Promise<Market>
   /** The book of one outcome, or of both merged by price. */
   orderbook(marketId: string, outcome?: 'YES' | 'NO', options?: CallOptions): Promise<Orderbook>
   /** Up to 100, newest first. */
@@ -217,11 +216,17 @@ export function createClient(options: ClientOptions): Client {
     throw new SibylError('UNEXPECTED_ANSWER', `chain ${chainId} has no settlement contract`)
   }
 
-  async function sign({ permitSignature, ...intent }: PlaceIntent): Promise<OrderSubmission> {
+  async function sign(wanted: PlaceIntent): Promise<OrderSubmission> {
+    const { permitSignature, postOnly, timeInForce, ...intent } = wanted
     const orderDomain = await domain()
     const draft = buildOrder({ nowSec: await nowSec(), ...intent } as OrderIntent)
     const signed = await signOrder(draft, signer(), orderDomain)
-    return permitSignature === undefined ? signed : { ...signed, permitSignature }
+    return {
+      ...signed,
+      ...(permitSignature === undefined ? {} : { permitSignature }),
+      ...(postOnly === undefined ? {} : { postOnly }),
+      ...(timeInForce === undefined ? {} : { timeInForce }),
+    }
   }
 
   const seen = createSeenSeqs()
@@ -328,7 +333,16 @@ export function createClient(options: ClientOptions): Client {
     return all
   }
 
-  const trader = (address: string | undefined): string => address ?? signerAddress(signer())
+  const trader = async (address: string | undefined): Promise<string> =>
+    address ?? signerAddress(signer())
+
+  const reads = createReads({
+    send,
+    userOf: async ({ address, chainId }, call) => ({
+      user: await trader(address),
+      chainId: chainId ?? (await chain(call)).chainId,
+    }),
+  })
 
   const relayer = createRelayer({ send, chain, signer })
 
@@ -363,12 +377,12 @@ export function createClient(options: ClientOptions): Client {
         return seen.wrote(await send<CancelledOrders>({ method: 'DELETE', path, query }, call))
       },
       async list(filter = {}, call) {
-        const query = { trader: trader(filter.trader), market: filter.market }
+        const query = { trader: await trader(filter.trader), market: filter.market }
         const path = '/api/v1/orders'
         return allOrders(path, query, call)
       },
       async listOfUser({ address, chainId }, call) {
-        const user = encodeURIComponent(trader(address))
+        const user = encodeURIComponent(await trader(address))
         const query = { chain_id: chainId ?? (await chain(call)).chainId }
         const path = `/api/v1/users/${user}/orders`
         return allOrders(path, query, call)
@@ -382,11 +396,10 @@ export function createClient(options: ClientOptions): Client {
     }),
     quickMarkets: createQuickMarkets({ send }),
     resolution: createResolution({ send, relayer }),
-    async markets({ chainId, quick } = {}, call) {
-      const query = { chain_id: chainId, quick }
-      const path = '/api/v1/markets'
-      const { markets } = await send<{ markets: Market[] }>({ method: 'GET', path, query }, call)
-      return markets
+    ...reads,
+    market(marketId, call) {
+      const path = `/api/v1/markets/${encodeURIComponent(marketId)}`
+      return readSeen<Market>({ marketId, path, query: {} }, call)
     },
     async orderbook(marketId, outcome, call) {
       const path = `/api/v1/orderbook/${encodeURIComponent(marketId)}`
@@ -399,7 +412,7 @@ export function createClient(options: ClientOptions): Client {
       return trades
     },
     async funds({ address, chainId } = {}, call) {
-      const path = `/api/v1/users/${encodeURIComponent(trader(address))}/funds`
+      const path = `/api/v1/users/${encodeURIComponent(await trader(address))}/funds`
       const query = { chain_id: chainId ?? (await chain(call)).chainId }
       return send<Funds>({ method: 'GET', path, query }, call)
     },

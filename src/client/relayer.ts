@@ -125,7 +125,7 @@ export function createRelayer(ports: {
     call?: CallOptions,
   ): Promise<RelayerNonces> {
     const { chainId } = await ports.chain()
-    const owner = asked.owner ?? signerAddress(signer())
+    const owner = asked.owner ?? (await signerAddress(signer()))
     const query = { chain_id: chainId, owner, market: asked.market }
     return send({ method: 'GET', path: '/api/v1/relayer/nonces', query }, call)
   }
@@ -137,7 +137,7 @@ export function createRelayer(ports: {
   ): Promise<{ chain: Chain; owner: string; known: RelayerNonces; deadline: bigint }> {
     const [chain, known] = await Promise.all([ports.chain(), nonces({ market })])
     const deadline = BigInt(known.serverTime + (intent.ttlSeconds ?? TTL_SECONDS))
-    return { chain, owner: signerAddress(signer()), known, deadline }
+    return { chain, owner: await signerAddress(signer()), known, deadline }
   }
 
   function sign(

@@ -1,14 +1,13 @@
 /**
  * Signs an order for one settlement contract; the result is the body of `POST /api/v1/orders` as it
  * is. The signer may be a private key, a viem account or wallet client, or anything that signs typed
- * data. Keys stay with the caller.
+ * data. Keys stay with the caller, and what signs with one is loaded when it is first needed.
  */
 
 import type { Hex } from 'viem'
-import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { type Address, parseAddress } from '#domain/ids.ts'
 import type { Order } from '#domain/order.ts'
-import { type OrderDomain, orderHash } from '#domain/order-hash.ts'
+import type { OrderDomain } from '#domain/order-hash.ts'
 import { ORDER_TYPES, settlementDomain } from '#domain/typed-data.ts'
 import type { OrderDraft } from './build-order.ts'
 import type { OrderSubmission } from './order-submission.ts'
@@ -60,18 +59,20 @@ export async function signOrder(
   domain: OrderDomain,
 ): Promise<OrderSubmission> {
   if (typeof signer === 'string') {
+    const { accountOf, signHash } = await import('./local-key.ts')
     const account = accountOf(signer)
     const order = orderOf(draft, account.address)
-    // A key shows no typed data to a user, and our own hash is many times quicker.
-    const hash = hex(orderHash(order, domain))
-    return submission(order, await account.sign({ hash }))
+    return submission(order, await signHash(account, order, domain))
   }
-  const order = orderOf(draft, signerAddress(signer))
+  const order = orderOf(draft, await signerAddress(signer))
   return submission(order, await signer.signTypedData(orderTypedData(order, domain)))
 }
 
-export function signerAddress(signer: OrderSigner): string {
-  if (typeof signer === 'string') return accountOf(signer).address
+export async function signerAddress(signer: OrderSigner): Promise<string> {
+  if (typeof signer === 'string') {
+    const { accountOf } = await import('./local-key.ts')
+    return accountOf(signer).address
+  }
   return 'account' in signer ? signer.account.address : signer.address
 }
 
@@ -92,15 +93,6 @@ export function orderTypedData(order: Order, domain: OrderDomain): OrderTypedDat
       expiration: BigInt(order.expiration),
       makerFeeRecipient: hex(order.makerFeeRecipient),
     },
-  }
-}
-
-/** A key that cannot be one is never repeated in an error. */
-export function accountOf(privateKey: Hex): PrivateKeyAccount {
-  try {
-    return privateKeyToAccount(privateKey)
-  } catch {
-    throw new SibylError('INVALID_FIELD', 'the private key is not 0x and 64 hex digits of a key')
   }
 }
 

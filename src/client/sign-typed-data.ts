@@ -6,7 +6,7 @@
 import type { Hex } from 'viem'
 import type { SignatureScheme } from './answers.ts'
 import { SibylError } from './sibyl-error.ts'
-import { accountOf, type OrderSigner } from './sign-order.ts'
+import type { OrderSigner } from './sign-order.ts'
 
 export type TypedValue = string | bigint | number | boolean | readonly bigint[] | readonly string[]
 
@@ -38,7 +38,8 @@ export async function signTypedData(
     primaryType: scheme.primaryType,
     message,
   }
-  const signing = typeof signer === 'string' ? accountOf(signer) : signer
+  const signing =
+    typeof signer === 'string' ? (await import('./local-key.ts')).accountOf(signer) : signer
   // A signer takes whatever typed data it is given; its type speaks of the one that all must take.
   const sign = signing.signTypedData as unknown as (typed: TypedData) => Promise<string>
   return partsOf(await sign.call(signing, typed))

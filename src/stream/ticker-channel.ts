@@ -19,6 +19,8 @@ import type { Shelf } from './shelf.ts'
 
 /** The pause between two messages. */
 export const TICKER_MS = 500
+/** How long the database may take to tell figures. */
+const PREPARING_MS_MAX = 3_000
 /** So long is what was prepared for a snapshot good for one, and the list of the newest markets. */
 const PREPARED_MS = 1_000
 
@@ -96,9 +98,18 @@ export function makeTickerChannel<M>(ports: {
     if (changed.size > 0) tick()
   }
 
-  /** A database that fails leaves the figures as they are known. */
-  async function prepare(marketIds: readonly MarketId[]): Promise<void> {
-    await figures.prepare(marketIds).catch(() => undefined)
+  /** A database that fails, or is slow, leaves the figures as they are known: prices go on. */
+  function prepare(marketIds: readonly MarketId[]): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = clock.after(PREPARING_MS_MAX, resolve)
+      void figures
+        .prepare(marketIds)
+        .catch(() => undefined)
+        .then(() => {
+          cancel()
+          resolve()
+        })
+    })
   }
 
   function feedsOf(marketId: MarketId): readonly TickerFeed<M>[] {

@@ -9,6 +9,7 @@ const WORDS: Readonly<Record<string, string>> = {
   UNEXPECTED_ANSWER: 'The answer was not one of this exchange.',
   OVERLOADED: 'The exchange is busy. Try again shortly.',
   RATE_LIMITED: 'Too many requests. Wait a moment.',
+  SIGNATURE_REFUSED: 'You declined in the wallet.',
 }
 
 /** What wallets say by number (EIP-1193, EIP-1474). */
@@ -23,6 +24,8 @@ const WALLET_WORDS: Readonly<Record<number, string>> = {
 
 export function wordsOf(error: unknown): string {
   if (error instanceof SibylError) {
+    // What the wallet said is more than that it failed.
+    if (error.code === 'WALLET_FAILED' && error.cause !== undefined) return wordsOf(error.cause)
     const unsure = error.outcomeUnknown
       ? ' It may have been carried out: look before you repeat it.'
       : ''

@@ -318,6 +318,48 @@ test('orders over HTTP', async (t) => {
     assert.equal(open?.remainingSize, size)
   })
 
+  await t.test('post-only takes nothing; IOC and FOK never rest', async () => {
+    const market = freshMarket()
+    await orders.submit(await signedOrder(market, { ...sell, price: 450_000, size: 4 }, by(ann)))
+    const bid = (size: number) => signedOrder(market, { ...buy, price: 460_000, size }, by(bob))
+    const quiet = { ...(await bid(1)), postOnly: true }
+    await assertRefused(orders.submit(quiet), 422, 'POST_ONLY_WOULD_MATCH')
+    const [flaw] = (await orders.validate(quiet)).errors
+    assert.deepEqual(
+      [flaw?.code, flaw?.error, flaw?.field],
+      ['POST_ONLY_WOULD_MATCH', 'it would have been matched at once, at 450000', 'postOnly'],
+    )
+    const whole = { ...(await bid(5)), timeInForce: 'FOK' } as const
+    await assertRefused(orders.submit(whole), 422, 'ORDER_NOT_FILLED')
+    assert.equal((await orders.validate(whole)).errors[0]?.code, 'ORDER_NOT_FILLED')
+    const contrary = { ...(await bid(5)), postOnly: true, timeInForce: 'IOC' } as const
+    await assertRefused(orders.submit(contrary), 400, 'INVALID_FIELD')
+
+    const [fok, ioc, none] = await orders.submitBatch([
+      { ...(await bid(3)), timeInForce: 'FOK' },
+      { ...(await bid(6)), timeInForce: 'IOC' },
+      { ...(await bid(2)), timeInForce: 'IOC' },
+    ])
+    assert(fok?.ok && ioc?.ok && none !== undefined && !none.ok)
+    assert.deepEqual([fok.placed.filled, ioc.placed.filled], [3, 1])
+    assert.equal(none.error.code, 'ORDER_NOT_FILLED')
+    assert.deepEqual(await orders.list({ trader: bob.address, market }), [])
+    // The same signed order is answered as it was, whatever it is sent with.
+    const again = await orders.submit({ ...fok.submission, postOnly: true, timeInForce: 'GTC' })
+    assert.deepEqual([again.duplicate, again.filled], [true, 3])
+    assert.equal((await orders.submit({ ...quiet, postOnly: true })).matches, 0)
+    const line = await client.market(market)
+    assert.deepEqual(
+      [line.bestBidPrices, line.lastPrices],
+      [
+        [460_000, 0],
+        [450_000, 0],
+      ],
+    )
+    const { candles } = await client.candles(market, { interval: '1m' })
+    assert.ok(Array.isArray(candles))
+  })
+
   await t.test('64-bit nonces are read exactly, as numbers and as text', async () => {
     const market = freshMarket()
     for (const nonce of ['9007199254740993', '18446744073709551615']) {

@@ -105,6 +105,15 @@ test('a name that is none of its files is not found', async (t) => {
   }
 })
 
+test('the first view is small: what a view needs beyond it comes with that view', async (t) => {
+  const { url } = await startTestFront(t, {}, { routes: routes() })
+  const text = await (await fetch(url)).text()
+  const names = [...text.matchAll(/"\/assets\/([^"]+)"/g)].map(([, name = '']) => name)
+  const bytes = names.reduce((sum, name) => sum + (files.assets.get(name)?.gzip.length ?? 0), 0)
+  assert(bytes > 10_000 && bytes < 80_000, `${bytes} bytes in ${names.length} files`)
+  assert(files.assets.size > names.length, 'some files are for later')
+})
+
 test('no private key is of any use to the page', () => {
   const script = [...files.assets]
     .filter(([name]) => name.endsWith('.js'))

@@ -181,6 +181,27 @@ test('whoever comes between a change and its message misses nothing', async () =
   assert.deepEqual(Reflect.get(news?.tickers[0] ?? {}, 'bestBidPrices'), [10, 0])
 })
 
+test('a database that does not answer holds no price back', async () => {
+  const { clock, board, nth, open, turn, feed } = fixture(() => new Promise(() => undefined))
+  open(1)
+  feed()
+  const market = aMarket({ id: nth(2) })
+  const sides = [[], []] as const
+  const view = { market, seq: 2, closed: undefined, updatedAtMs: 1 }
+  board.load({ ...view, bids: [[[10, 5n]], []], asks: sides })
+  const rested = { ...buy('YES').named('o').fields, price: 20, added: 5, remaining: 5, size: 5 }
+  board.follow([
+    { type: 'OrderRested', marketId: nth(2), seq: 3, atMs: 1, ...rested } as MarketEvent,
+  ])
+  assert.deepEqual(await turn(), [], 'it is waited for')
+  clock.advance(3_000)
+  await settled()
+  const [news] = await turn()
+  const line = news?.tickers.find(({ marketId }) => marketId === nth(2))
+  assert.deepEqual(Reflect.get(line ?? {}, 'bestBidPrices'), [20, 0])
+  assert.equal(Reflect.get(line ?? {}, 'volume24h'), null)
+})
+
 test('over a socket: one subscription serves a list, also while the database is slow', async (t) => {
   const asked: PromiseWithResolvers<StoredFigures[]>[] = []
   const stream = await startStream(t, {

@@ -56,5 +56,8 @@ test('when a market is decided, one side is worth a dollar and the other nothing
     () => undefined,
     () => undefined,
   )
-  assert.equal(totalsOf(unknown).isWhole, false)
+  assert.deepEqual(totalsOf(unknown), { value: undefined, profit: undefined, isWhole: false })
+  assert.deepEqual(totalsOf([]), { value: 0n, profit: 0n, isWhole: true })
+  const some = totalsOf([...decided, ...unknown])
+  assert.deepEqual([some.value, some.isWhole], [3n, false])
 })

@@ -124,6 +124,8 @@ test('whatever went wrong is said in words', () => {
     wordsOf(new SibylError('NETWORK', 'fetch failed', { outcomeUnknown: true })),
     /cannot be reached.*look before you repeat it/,
   )
+  const cause = { code: -32002, message: 'already pending' }
+  assert.match(wordsOf(new SibylError('WALLET_FAILED', 'it', { cause })), /already asking/)
   assert.equal(wordsOf(new Error('no way')), 'No way.')
   assert.equal(wordsOf(undefined), 'Something went wrong.')
 })

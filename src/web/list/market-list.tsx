@@ -2,9 +2,11 @@
 
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import type { Market } from '#client/answers.ts'
 import { cents, NOTHING, percent, shortMoney, signedCents, timeLeft } from '../format.ts'
 import { nowSec, secondsUntil } from '../state/clock.ts'
+import { chain } from '../state/exchange.ts'
 import { markets } from '../state/markets.ts'
 import { marketLink } from '../state/router.ts'
 import {
@@ -44,12 +46,30 @@ export function MarketList() {
   )
 }
 
+/** `/` leads to the search, as on most pages with one. */
+function useSearchKey(search: { readonly current: HTMLInputElement | null }): void {
+  useEffect(() => {
+    const heard = (event: KeyboardEvent) => {
+      const isTyping = event.target instanceof Element && event.target.matches('input, select')
+      if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey) return
+      event.preventDefault()
+      search.current?.focus()
+    }
+    addEventListener('keydown', heard)
+    return () => removeEventListener('keydown', heard)
+  }, [search])
+}
+
 function Controls() {
+  const search = useRef<HTMLInputElement>(null)
+  useSearchKey(search)
   const { words, category, status, sort } = filter.value
   return (
     <search class="list-controls">
       <input
+        ref={search}
         type="search"
+        aria-keyshortcuts="/"
         class="list-search"
         placeholder="Search markets"
         aria-label="Search markets"
@@ -101,7 +121,8 @@ const CATEGORY_NAMES: Readonly<Record<string, string>> = {
 function Table() {
   const all = markets.value
   if (all === undefined) return <p class="empty">Loading markets …</p>
-  const listed = listedMarkets(all, filter.value, nowSec.value)
+  const here = all.filter(({ chainId }) => chainId === (chain.value?.chainId ?? chainId))
+  const listed = listedMarkets(here, filter.value, nowSec.value)
   const shown = listed.slice(0, rows.value)
   if (listed.length === 0) {
     return (

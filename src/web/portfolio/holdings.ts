@@ -65,19 +65,20 @@ function priceOf(
   return winner === outcome ? Number(UNIT) : 0
 }
 
-/** The sum of what is known, and whether that is all. */
+/** The sum of what is known, and whether that is all; undefined where something is held and nothing known. */
 export function totalsOf(holdings: readonly Holding[]): {
-  readonly value: bigint
-  readonly profit: bigint
+  readonly value: bigint | undefined
+  readonly profit: bigint | undefined
   readonly isWhole: boolean
 } {
-  let value = 0n
-  let profit = 0n
-  let isWhole = true
-  for (const holding of holdings) {
-    if (holding.value === undefined || holding.profit === undefined) isWhole = false
-    value += holding.value ?? 0n
-    profit += holding.profit ?? 0n
+  const known = holdings.filter(({ value }) => value !== undefined)
+  const isWhole = known.length === holdings.length
+  if (known.length === 0 && !isWhole) return { value: undefined, profit: undefined, isWhole }
+  const sum = (amounts: readonly (bigint | undefined)[]) =>
+    amounts.reduce((total: bigint, amount) => total + (amount ?? 0n), 0n)
+  return {
+    value: sum(known.map(({ value }) => value)),
+    profit: sum(known.map(({ profit }) => profit)),
+    isWhole,
   }
-  return { value, profit, isWhole }
 }

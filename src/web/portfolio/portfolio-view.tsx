@@ -3,7 +3,7 @@
 import { useEffect } from 'preact/hooks'
 import { money, NOTHING, signedMoney } from '../format.ts'
 import { account } from '../state/account.ts'
-import { funds } from '../state/funds.ts'
+import { freeStablecoin, funds } from '../state/funds.ts'
 import { ownOrders } from '../state/own-orders.ts'
 import { watchPositions } from '../state/own-positions.ts'
 import { Activity } from './activity.tsx'
@@ -33,14 +33,16 @@ function Sums() {
   const { value, profit, isWhole } = totalsOf(holdings.value)
   const about = isWhole ? '' : 'Of those positions that have a price'
   const balance = funds.value?.stablecoin
+  const free = freeStablecoin.value
   return (
     <dl class="sums">
       <Sum name="Balance">{balance === undefined ? NOTHING : money(balance)}</Sum>
+      {free === undefined ? null : <Sum name="Free for orders">{money(free)}</Sum>}
       <Sum name="Positions" about={about}>
-        {money(value)}
+        {value === undefined ? NOTHING : money(value)}
       </Sum>
       <Sum name="Profit" about={about} tone={tone(profit)}>
-        {signedMoney(profit)}
+        {profit === undefined ? NOTHING : signedMoney(profit)}
       </Sum>
       <Sum name="Open orders">{String(ownOrders.value?.length ?? NOTHING)}</Sum>
     </dl>

@@ -16,10 +16,6 @@ export function AccountDialog({
   const use = (wallet: Wallet) => {
     connectWallet(wallet).then(close, showError)
   }
-  const useDemo = (address: string) => {
-    connectDemo(address)
-    close()
-  }
   const hasNone = wallets.value.length === 0
   return (
     <dialog ref={dialog} class="dialog" aria-labelledby="account-title">
@@ -31,7 +27,12 @@ export function AccountDialog({
       </div>
       <Current close={close} />
       <h3>Wallets</h3>
-      {hasNone ? <p class="quiet">No wallet was found in this browser.</p> : null}
+      {hasNone ? (
+        <p class="quiet">
+          No wallet was found in this browser. Install one, or open this page in the browser of a
+          wallet.
+        </p>
+      ) : null}
       <ul class="choices">
         {wallets.value.map((wallet) => (
           <li key={wallet.id}>
@@ -50,15 +51,18 @@ export function AccountDialog({
             them.
           </p>
           <ul class="choices two">
-            {demoTraders.value.map((address, at) => (
-              <li key={address}>
+            {demoTraders.value.map((trader) => (
+              <li key={trader.address}>
                 <button
                   type="button"
-                  aria-pressed={account.value?.address === address}
-                  onClick={() => useDemo(address)}
+                  aria-pressed={account.value?.address === trader.address}
+                  onClick={() => {
+                    connectDemo(trader)
+                    close()
+                  }}
                 >
-                  <span>Demo trader {at + 10}</span>
-                  <span class="num quiet">{shortAddress(address)}</span>
+                  <span>{trader.name}</span>
+                  <span class="num quiet">{shortAddress(trader.address)}</span>
                 </button>
               </li>
             ))}

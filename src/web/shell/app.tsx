@@ -1,7 +1,9 @@
 /** The frame of the page: the header, the view that the address names, and what is said at the edge. */
 
+import { useEffect, useRef } from 'preact/hooks'
 import { MarketList } from '../list/market-list.tsx'
-import { connection } from '../state/exchange.ts'
+import { config, connection } from '../state/exchange.ts'
+import { marketOf } from '../state/markets.ts'
 import { MARKETS_LINK, route } from '../state/router.ts'
 import { Footer } from './footer.tsx'
 import { Header } from './header.tsx'
@@ -14,7 +16,27 @@ const PortfolioView = lazyView(
   async () => (await import('../portfolio/portfolio-view.tsx')).PortfolioView,
 )
 
+/** Those who read by ear are taken to what has changed, and hear its name. */
+function useArrival(): void {
+  const { view } = route.value
+  const marketId = route.value.view === 'market' ? route.value.marketId : ''
+  const question = marketOf(marketId)?.question
+  const title = view === 'portfolio' ? 'Portfolio' : (question ?? 'Markets')
+  useEffect(() => {
+    document.title = `${title} · ${config.value?.service.name ?? 'Sibyl'}`
+  }, [title, config.value])
+  const isFirst = useRef(true)
+  useEffect(() => {
+    if (!isFirst.current) {
+      scrollTo(0, 0)
+      document.getElementById('main')?.focus()
+    }
+    isFirst.current = false
+  }, [view, marketId])
+}
+
 export function App() {
+  useArrival()
   return (
     <>
       <a class="skip" href="#main">

@@ -3,7 +3,7 @@
 import { useRef } from 'preact/hooks'
 import { money, NOTHING, shortAddress } from '../format.ts'
 import { account } from '../state/account.ts'
-import { chain, config, connection } from '../state/exchange.ts'
+import { chain, chosenChainId, config, connection } from '../state/exchange.ts'
 import { funds } from '../state/funds.ts'
 import { MARKETS_LINK, PORTFOLIO_LINK, route } from '../state/router.ts'
 import { nextTheme, theme } from '../state/theme.ts'
@@ -25,6 +25,7 @@ export function Header() {
         </Tab>
       </nav>
       <span class="space" />
+      <ChainChoice />
       <StreamState />
       <ThemeButton />
       <AccountButton />
@@ -53,16 +54,38 @@ function Mark() {
   )
 }
 
+/** One chain is only named, and only where it is not worth anything. */
+function ChainChoice() {
+  const chains = config.value?.chains ?? []
+  const here = chain.value
+  if (chains.length < 2) {
+    return here?.role === 'test' ? <span class="badge wide">Test chain</span> : null
+  }
+  return (
+    <select
+      aria-label="Chain"
+      value={here?.chainId}
+      onChange={(event) => {
+        chosenChainId.value = Number(event.currentTarget.value)
+      }}
+    >
+      {chains.map(({ chainId, role }) => (
+        <option key={chainId} value={chainId}>
+          {role === 'test' ? `Test chain ${chainId}` : `Chain ${chainId}`}
+        </option>
+      ))}
+    </select>
+  )
+}
+
 const STATES = { connecting: 'Connecting', open: 'Live', lost: 'Offline' } as const
 
 function StreamState() {
   const { state, roundTripMs } = connection.value
   const trip = roundTripMs === undefined ? NOTHING : `${Math.max(1, Math.round(roundTripMs))} ms`
   const where = chain.value === undefined ? '' : `, chain ${chain.value.chainId}`
-  const isTest = chain.value?.role === 'test'
   return (
     <span class="stream" title={`The stream of the exchange: there and back in ${trip}${where}`}>
-      {isTest ? <span class="badge wide">Test chain</span> : null}
       <span class={`dot dot-${state}`} aria-hidden="true" />
       <span>{STATES[state]}</span>
       <span class="trip">{state === 'open' ? trip : ''}</span>

@@ -28,9 +28,9 @@ export function lazyView<Props extends object>(
     if (View === 'failed') {
       return (
         <p class="empty">
-          This part of the page could not be loaded.{' '}
-          <button type="button" onClick={start}>
-            Try again
+          This part of the page could not be loaded. The exchange may have a newer version.{' '}
+          <button type="button" onClick={() => location.reload()}>
+            Reload
           </button>
         </p>
       )

@@ -6,7 +6,7 @@ export function ToastStack() {
   return (
     <div class="toasts" role="log" aria-live="polite" aria-label="Messages">
       {toasts.value.map(({ id, kind, text }) => (
-        <div key={id} class={`toast toast-${kind}`} role={kind === 'error' ? 'alert' : undefined}>
+        <div key={id} class={`toast toast-${kind}`}>
           <span>{text}</span>
           <button
             type="button"

@@ -15,14 +15,16 @@ type Account = {
   readonly signer: WalletSigner
 }
 
+type DemoTrader = { readonly address: string; readonly name: string }
+
 /** Of the well-known accounts of the devnet, those that have money and shares. */
 const DEMO_FIRST = 10
 const DEMO_COUNT = 10
 const PLACE = 'sibyl account'
 
 export const account = signal<Account | undefined>(undefined)
-/** Addresses of the demo traders; none on a chain with value. */
-export const demoTraders = signal<readonly string[]>([])
+/** None on a chain with value. */
+export const demoTraders = signal<readonly DemoTrader[]>([])
 
 /** The devnet's node, which every page may ask. */
 export const node = computed(() => {
@@ -75,11 +77,9 @@ export async function connectWallet(wallet: Wallet): Promise<void> {
   useWallet(wallet, address)
 }
 
-export function connectDemo(address: string): void {
+export function connectDemo({ address, name }: DemoTrader): void {
   const provider = node.value
-  if (provider === undefined) return
-  const number = demoTraders.value.indexOf(address) + DEMO_FIRST
-  choose({ address, name: `Demo trader ${number}`, kind: 'demo', provider }, `demo ${address}`)
+  if (provider !== undefined) choose({ address, name, kind: 'demo', provider }, `demo ${address}`)
 }
 
 export function disconnect(): void {
@@ -87,9 +87,14 @@ export function disconnect(): void {
   account.value = undefined
 }
 
+/** Those whose change of account is heard already. */
+const heard = new WeakSet<Provider>()
+
 function useWallet(wallet: Wallet, address: string): void {
   const { id, name, provider } = wallet
   choose({ address, name, kind: 'wallet', provider }, `wallet ${id}`)
+  if (heard.has(provider)) return
+  heard.add(provider)
   provider.on?.('accountsChanged', (addresses: readonly string[]) => {
     if (account.value?.provider !== provider) return
     if (addresses[0] === undefined) disconnect()
@@ -116,9 +121,11 @@ export function startAccounts(): void {
     provider.request({ method: 'eth_accounts' }).then(
       (found) => {
         const addresses = Array.isArray(found) ? found.map(String) : []
-        demoTraders.value = addresses.slice(DEMO_FIRST, DEMO_FIRST + DEMO_COUNT)
-        const isKept = kind === 'demo' && demoTraders.value.includes(name)
-        if (isKept && account.value === undefined) connectDemo(name)
+        demoTraders.value = addresses
+          .map((address, at) => ({ address, name: `Demo trader ${at}` }))
+          .slice(DEMO_FIRST, DEMO_FIRST + DEMO_COUNT)
+        const kept = demoTraders.value.find(({ address }) => address === name)
+        if (kind === 'demo' && kept !== undefined && account.value === undefined) connectDemo(kept)
       },
       // The page is read from another machine than the chain's: there are no demo traders then.
       () => undefined,

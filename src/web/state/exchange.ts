@@ -5,7 +5,7 @@ import type { Config } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import type { SibylStream } from '#client/stream-types.ts'
 import { setExchangeTime } from './clock.ts'
-import { showError } from './toasts.ts'
+import { showError, showToast } from './toasts.ts'
 
 type Connection = {
   readonly state: 'connecting' | 'open' | 'lost'
@@ -23,8 +23,12 @@ export const exchangeUrl = typeof location === 'undefined' ? '' : location.origi
 export const reader = createClient({ url: exchangeUrl })
 
 export const config = signal<Config | undefined>(undefined)
-/** The page trades on the first chain. */
-export const chain = computed(() => config.value?.chains[0])
+/** Which chain is traded on, where there are several. */
+export const chosenChainId = signal<number | undefined>(undefined)
+export const chain = computed(() => {
+  const chains = config.value?.chains
+  return chains?.find(({ chainId }) => chainId === chosenChainId.value) ?? chains?.[0]
+})
 
 export const connection = signal<Connection>({ state: 'connecting', roundTripMs: undefined })
 
@@ -80,6 +84,10 @@ async function loadConfig(): Promise<void> {
   try {
     const loaded = await reader.config({ fresh: true })
     setExchangeTime(loaded.serverTime)
+    const before = config.value?.service.version
+    if (before !== undefined && before !== loaded.service.version) {
+      showToast('news', 'The exchange has a new version. Reload the page when it suits you.')
+    }
     config.value = loaded
   } catch (error) {
     if (config.value === undefined) {

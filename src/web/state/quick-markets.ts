@@ -42,12 +42,18 @@ function heardPrice(asset: string, message: PriceMessage): void {
   setTimeout(showPrices, SHOWN_MS)
 }
 
+/** Which market is shown after this message: the one that is resolved is the one before. */
+export function shownAfter(
+  shown: ShownQuickMarket | undefined,
+  { quickMarket }: QuickMarketMessage,
+): ShownQuickMarket | undefined {
+  if (quickMarket === null) return undefined
+  if (quickMarket.resolved && quickMarket.marketId !== shown?.marketId) return shown
+  return quickMarket
+}
+
 function heardMarket(asset: string, message: QuickMarketMessage): void {
-  const market = message.quickMarket ?? undefined
-  const shown = assets.value.get(asset)?.market
-  // The one that is resolved is the one before.
-  if (market?.resolved === true && market.marketId !== shown?.marketId) return
-  change(asset, { market })
+  change(asset, { market: shownAfter(assets.value.get(asset)?.market, message) })
 }
 
 export function followQuickMarkets(): void {

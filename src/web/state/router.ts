@@ -31,7 +31,8 @@ export function marketLink(marketId: string): string {
 
 export function followAddress(): void {
   const read = () => {
-    hash.value = location.hash
+    // The link past the header leads to a place in the page, not to another view.
+    if (!location.hash.startsWith('#main')) hash.value = location.hash
   }
   addEventListener('hashchange', read)
   read()

@@ -1,0 +1,132 @@
+/** The reads of markets, of history and of sums: what a page shows beside the books. */
+
+import type { Market } from './answers.ts'
+import type {
+  Candles,
+  Holders,
+  MarketStats,
+  PlatformStats,
+  UserActivity,
+  UserPosition,
+} from './read-answers.ts'
+import { SibylError } from './sibyl-error.ts'
+import type { CallOptions, Transport } from './transport.ts'
+
+export type MarketFilter = {
+  readonly chainId?: number
+  readonly category?: Market['category']
+  readonly resolved?: boolean
+  /** Quick markets too. */
+  readonly quick?: boolean
+  readonly search?: string
+}
+
+export type UserOfChain = { readonly address?: string; readonly chainId?: number }
+
+export type ClientReads = {
+  /** All that fit, page by page; more than `max` (10,000) of them are an error, never cut off. */
+  markets(
+    filter?: MarketFilter & { readonly max?: number },
+    options?: CallOptions,
+  ): Promise<Market[]>
+  /** The same one by one, oldest first; a page is asked for when it is reached. */
+  eachMarket(filter?: MarketFilter, options?: CallOptions): AsyncGenerator<Market, void, undefined>
+  /** Up to 300 candles, oldest first; `nextTo` leads to earlier ones. */
+  candles(
+    marketId: string,
+    which?: {
+      readonly outcome?: 'YES' | 'NO'
+      readonly interval?: '1m' | '5m' | '15m' | '1h' | '4h' | '1d'
+      readonly from?: number
+      readonly to?: number
+    },
+    options?: CallOptions,
+  ): Promise<Candles>
+  stats(marketId: string, options?: CallOptions): Promise<MarketStats>
+  holders(marketId: string, options?: CallOptions): Promise<Holders>
+  /** Of one chain, or of all. */
+  platformStats(
+    where?: { readonly chainId?: number },
+    options?: CallOptions,
+  ): Promise<PlatformStats>
+  /** What a user holds on a chain, all of it; the signer's if none is named. */
+  positions(user?: UserOfChain, options?: CallOptions): Promise<UserPosition[]>
+  /** A user's newest trades and payouts, up to 100 of each. */
+  activity(
+    user?: UserOfChain & { readonly limit?: number },
+    options?: CallOptions,
+  ): Promise<UserActivity>
+}
+
+const MARKETS_MAX = 10_000
+
+export function createReads(ports: {
+  readonly send: Transport
+  readonly userOf: (
+    user: UserOfChain,
+    call: CallOptions | undefined,
+  ) => Promise<{ readonly user: string; readonly chainId: number }>
+}): ClientReads {
+  const { send, userOf } = ports
+  const path = (name: string, id: string) => `/api/v1/${name}/${encodeURIComponent(id)}`
+
+  async function* eachMarket(
+    { chainId, category, resolved, quick, search }: MarketFilter = {},
+    call?: CallOptions,
+  ): AsyncGenerator<Market, void, undefined> {
+    let cursor: string | undefined
+    do {
+      const query = { chain_id: chainId, category, resolved, quick, search, cursor }
+      const page = await send<{ markets: Market[]; nextCursor: string | null }>(
+        { method: 'GET', path: '/api/v1/markets', query },
+        call,
+      )
+      yield* page.markets
+      cursor = page.nextCursor ?? undefined
+    } while (cursor !== undefined)
+  }
+
+  return {
+    eachMarket,
+    async markets({ max = MARKETS_MAX, ...filter } = {}, call) {
+      const all: Market[] = []
+      for await (const market of eachMarket(filter, call)) {
+        if (all.length === max) {
+          const message = `there are more than ${max} markets: give a larger max, or use eachMarket`
+          throw new SibylError('TOO_MANY_MARKETS', message, { field: 'max' })
+        }
+        all.push(market)
+      }
+      return all
+    },
+    candles: (marketId, which = {}, call) =>
+      send({ method: 'GET', path: path('candles', marketId), query: which }, call),
+    stats: (marketId, call) => send({ method: 'GET', path: path('stats', marketId) }, call),
+    holders: (marketId, call) => send({ method: 'GET', path: path('holders', marketId) }, call),
+    platformStats: ({ chainId } = {}, call) =>
+      send({ method: 'GET', path: '/api/v1/platform/stats', query: { chain_id: chainId } }, call),
+    async positions(of = {}, call) {
+      const { user, chainId } = await userOf(of, call)
+      const all: UserPosition[] = []
+      let cursor: string | undefined
+      do {
+        const page = await send<{ positions: UserPosition[]; nextCursor: string | null }>(
+          {
+            method: 'GET',
+            path: `${path('users', user)}/positions`,
+            query: { chain_id: chainId, cursor },
+          },
+          call,
+        )
+        all.push(...page.positions)
+        cursor = page.nextCursor ?? undefined
+      } while (cursor !== undefined)
+      return all
+    },
+    async activity({ limit, ...of } = {}, call) {
+      const { user, chainId } = await userOf(of, call)
+      const query = { chain_id: chainId, limit }
+      return send({ method: 'GET', path: `${path('users', user)}/activity`, query }, call)
+    },
+  }
+}

@@ -1,0 +1,20 @@
+/** Which quick market of an asset is shown. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { QuickMarketMessage } from '#client/stream-messages.ts'
+import type { ShownQuickMarket } from '#domain/quick-market.ts'
+import { shownAfter } from '#web/state/quick-markets.ts'
+
+const market = (marketId: string, resolved = false) => ({ marketId, resolved }) as ShownQuickMarket
+const told = (quickMarket: ShownQuickMarket | null) => ({ quickMarket }) as QuickMarketMessage
+
+test('the market of the moment is shown, and the verdict on the one before does not take its place', () => {
+  const now = market('b')
+  assert.equal(shownAfter(undefined, told(now)), now)
+  assert.equal(shownAfter(now, told(market('a', true))), now)
+  assert.deepEqual(shownAfter(now, told(market('b', true))), market('b', true))
+  const next = market('c')
+  assert.equal(shownAfter(now, told(next)), next)
+  assert.equal(shownAfter(now, told(null)), undefined)
+})
