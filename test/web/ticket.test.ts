@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { SibylError } from '#client/sibyl-error.ts'
+import { orderWords } from '#web/market/order-words.ts'
 import { worthOf } from '#web/market/position-value.ts'
 import { firstPrice, midOf, stepped } from '#web/market/ticket-price.ts'
 import {
@@ -63,4 +65,16 @@ test('a position is worth its shares at the price, rounded down', () => {
   assert.equal(worthOf(held, 430_000.5)?.value, 1_290_000n)
   assert.equal(worthOf(held, undefined), undefined)
   assert.equal(worthOf({ shares: 0, cost: 0 }, 1)?.averageCost, undefined)
+})
+
+test('a refusal speaks of cents and shares', () => {
+  const refused = (code: string, message: string) => orderWords(new SibylError(code, message))
+  const met = refused('POST_ONLY_WOULD_MATCH', 'it would have been matched at once, at 710000')
+  assert.equal(met, 'Post only: the order would have traded at once, at 71.0¢.')
+  const part = refused('ORDER_NOT_FILLED', 'only 2500000 of 1000000000 could be filled at once')
+  assert.equal(part, 'Only 2.50 of 1,000.00 shares could be filled at once.')
+  const none = refused('ORDER_NOT_FILLED', 'nothing of it could be filled at once')
+  assert.equal(none, 'Nothing of the order could be filled at once.')
+  assert.equal(refused('MARKET_CLOSED', 'the market is closed'), 'The market is closed.')
+  assert.equal(orderWords({ code: 4001, message: 'x' }), 'You declined in the wallet.')
 })

@@ -3,21 +3,25 @@
 import { batch, computed, effect, type Signal, signal, untracked } from '@preact/signals'
 import type { Level, Market, ResolutionStatus } from '#client/answers.ts'
 import type { LocalBook } from '#client/local-book.ts'
+import type { UserPosition } from '#client/read-answers.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import type { TradesMessage } from '#client/stream-messages.ts'
 import type { BookSubscription } from '#client/stream-types.ts'
 import { cents, shares } from '../format.ts'
 import { account } from '../state/account.ts'
-import { onReconnect, reader, stream } from '../state/exchange.ts'
+import { chain, onReconnect, reader, stream } from '../state/exchange.ts'
 import { refreshFunds } from '../state/funds.ts'
 import { applyTickers } from '../state/markets.ts'
-import { readMarket } from '../state/reads.ts'
 import { showError, showToast } from '../state/toasts.ts'
 import { oncePerFrame } from './next-frame.ts'
-import { type Position, readPosition } from './read-api.ts'
 import { applyTrades, joinTapes, ownSideOf, type TapeTrade } from './tape-merge.ts'
 
 export type Outcome = 'YES' | 'NO'
+
+/** Shares and what they cost, in millionths. */
+type OwnPosition = Pick<UserPosition, 'yesShares' | 'noShares' | 'yesCost' | 'noCost'>
+
+const NO_POSITION: OwnPosition = { yesShares: 0, noShares: 0, yesCost: 0, noCost: 0 }
 
 type BookFrame = {
   /** The best ones, best first. */
@@ -38,7 +42,7 @@ export type MarketModel = {
   readonly tape: Signal<readonly TapeTrade[]>
   readonly resolution: Signal<ResolutionStatus | undefined>
   /** The account's; undefined until it is known. */
-  readonly position: Signal<Position | undefined>
+  readonly position: Signal<OwnPosition | undefined>
   /** After something that changes the position or the resolution. */
   refresh(): void
   start(): () => void
@@ -60,13 +64,13 @@ export function createMarketModel(marketId: string): MarketModel {
   const book = signal<BookFrame | undefined>(undefined)
   const tape = signal<readonly TapeTrade[]>([])
   const resolution = signal<ResolutionStatus | undefined>(undefined)
-  const position = signal<Position | undefined>(undefined)
+  const position = signal<OwnPosition | undefined>(undefined)
   let live: LocalBook | undefined
   let waiting: TradesMessage[] = []
 
   async function readFigures(): Promise<void> {
     try {
-      market.value = await readMarket(marketId)
+      market.value = await reader.market(marketId)
     } catch (error) {
       if (error instanceof SibylError && error.code === 'MARKET_NOT_FOUND') market.value = null
       else if (market.value === undefined) showError(error)
@@ -83,10 +87,12 @@ export function createMarketModel(marketId: string): MarketModel {
 
   async function readOwn(): Promise<void> {
     const address = account.value?.address
-    if (address === undefined) return
+    const chainId = chain.value?.chainId
+    if (address === undefined || chainId === undefined) return
     try {
-      const found = await readPosition(marketId, address)
-      if (account.value?.address === address) position.value = found
+      const all = await reader.positions({ address, chainId })
+      if (account.value?.address !== address) return
+      position.value = all.find((one) => one.marketId === marketId) ?? NO_POSITION
     } catch {
       // Asked again soon.
     }

@@ -2,13 +2,12 @@
 
 import { effect, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
+import type { Holders, UserActivity } from '#client/read-answers.ts'
 import { ago, cents, decimal, money, NOTHING, shares, shortAddress } from '../format.ts'
 import { account } from '../state/account.ts'
 import { nowSec } from '../state/clock.ts'
-import { chain } from '../state/exchange.ts'
-import { type OwnTrade, type Payout, readActivity } from '../state/reads.ts'
+import { chain, reader } from '../state/exchange.ts'
 import type { MarketModel } from './market-model.ts'
-import { type Holders, readHolders, readOpenInterest } from './read-api.ts'
 import { TradeStatus } from './tape.tsx'
 import { TransactionLink } from './transaction-link.tsx'
 
@@ -22,11 +21,11 @@ export function HoldersPanel({ model }: { readonly model: MarketModel }) {
       if (document.hidden) return
       try {
         const [found, open] = await Promise.all([
-          readHolders(model.marketId),
-          readOpenInterest(model.marketId),
+          reader.holders(model.marketId),
+          reader.stats(model.marketId),
         ])
         holders.value = found
-        interest.value = open
+        interest.value = open.openInterest
       } catch {
         // Read again soon.
       }
@@ -87,14 +86,12 @@ function isOwn(address: string): boolean {
   return account.value?.address.toLowerCase() === address.toLowerCase()
 }
 
-type Activity = {
-  readonly trades: readonly OwnTrade[]
-  readonly payouts: readonly Payout[]
-}
+/** How many are looked through for those of this market. */
+const LISTED = 100
 
 /** Read again when the position changes, which is when something has come about. */
 export function OwnActivity({ model }: { readonly model: MarketModel }) {
-  const found = useSignal<Activity | undefined>(undefined)
+  const found = useSignal<UserActivity | undefined>(undefined)
   useEffect(
     () =>
       effect(() => {
@@ -102,10 +99,13 @@ export function OwnActivity({ model }: { readonly model: MarketModel }) {
         const chainId = chain.value?.chainId
         void model.position.value
         if (address === undefined || chainId === undefined) return
-        readActivity({ address, chainId }).then(
+        reader.activity({ address, chainId, limit: LISTED }).then(
           ({ activity, settlements }) => {
             const isHere = ({ marketId }: { marketId: string }) => marketId === model.marketId
-            found.value = { trades: activity.filter(isHere), payouts: settlements.filter(isHere) }
+            found.value = {
+              activity: activity.filter(isHere),
+              settlements: settlements.filter(isHere),
+            }
           },
           () => undefined,
         )
@@ -113,7 +113,7 @@ export function OwnActivity({ model }: { readonly model: MarketModel }) {
     [model],
   )
   if (account.value === undefined) return null
-  const { trades = [], payouts = [] } = found.value ?? {}
+  const { activity: trades = [], settlements: payouts = [] } = found.value ?? {}
   return (
     <section class="panel" aria-labelledby="activity-title">
       <div class="panel-head">

@@ -41,8 +41,8 @@ export function OwnPosition({ model }: { readonly model: MarketModel }) {
               </tr>
             </thead>
             <tbody>
-              <Held model={model} which={0} count={held.yesShares} cost={held.yesCost ?? 0} />
-              <Held model={model} which={1} count={held.noShares} cost={held.noCost ?? 0} />
+              <Held model={model} which={0} count={held.yesShares} cost={held.yesCost} />
+              <Held model={model} which={1} count={held.noShares} cost={held.noCost} />
             </tbody>
           </table>
         </div>

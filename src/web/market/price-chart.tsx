@@ -5,14 +5,13 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { decimal } from '../format.ts'
 import { account } from '../state/account.ts'
 import { nowSec } from '../state/clock.ts'
-import { onReconnect } from '../state/exchange.ts'
+import { onReconnect, reader } from '../state/exchange.ts'
 import { theme } from '../state/theme.ts'
 import { showError } from '../state/toasts.ts'
 import { type Candle, INTERVALS, type Interval, nextCandle, withoutHoles } from './candle-series.ts'
 import { onSchemeChange, readColours } from './chart-colours.ts'
 import { type ChartMode, drawChart, type OwnFill, type PriceChart } from './chart-drawing.ts'
 import type { MarketModel, Outcome } from './market-model.ts'
-import { readCandles } from './read-api.ts'
 import { ownSideOf, type TapeTrade } from './tape-merge.ts'
 
 const NAMES = Object.keys(INTERVALS) as Interval[]
@@ -113,9 +112,11 @@ function follow({ model, chart, interval, mode, shown, setEmpty }: Followed): ()
 
   async function load(): Promise<void> {
     try {
-      const read = await Promise.all(shown.map((one) => readCandles(model.marketId, one, interval)))
+      const read = await Promise.all(
+        shown.map((one) => reader.candles(model.marketId, { outcome: one, interval })),
+      )
       if (isOver) return
-      const filled = read.map((candles) => withoutHoles(candles, intervalSec, nowSec.peek()))
+      const filled = read.map(({ candles }) => withoutHoles(candles, intervalSec, nowSec.peek()))
       last = filled.map((candles) => candles.at(-1))
       seen = model.tape.peek()[0]
       chart.current?.show(mode, filled)

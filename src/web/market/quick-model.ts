@@ -1,8 +1,16 @@
 /** A quick market: its asset's live price, its end, and the one that follows it. */
 
-import { effect, type Signal, signal, untracked } from '@preact/signals'
+import {
+  computed,
+  effect,
+  type ReadonlySignal,
+  type Signal,
+  signal,
+  untracked,
+} from '@preact/signals'
 import type { ShownQuickMarket } from '#domain/quick-market.ts'
 import { config, reader, stream } from '../state/exchange.ts'
+import { quickAssets } from '../state/quick-markets.ts'
 import type { MarketModel } from './market-model.ts'
 
 export type QuickModel = {
@@ -10,17 +18,17 @@ export type QuickModel = {
   readonly market: Signal<ShownQuickMarket | undefined>
   /** The running one of the same asset, where that is another. */
   readonly next: Signal<ShownQuickMarket | undefined>
-  readonly price: Signal<number | undefined>
+  readonly price: ReadonlySignal<number | undefined>
   start(): () => void
 }
-
-/** Prices come many times a second; a reader sees a few of them. */
-const SHOWN_MS = 200
 
 export function createQuick(model: MarketModel): QuickModel {
   const market = signal<ShownQuickMarket | undefined>(undefined)
   const next = signal<ShownQuickMarket | undefined>(undefined)
-  const price = signal<number | undefined>(undefined)
+  // The page follows the prices of all assets.
+  const price = computed(
+    () => quickAssets.value.find(({ asset }) => asset === market.value?.asset)?.price,
+  )
 
   function heard(told: ShownQuickMarket | null): void {
     if (told === null) return
@@ -48,24 +56,9 @@ export function createQuick(model: MarketModel): QuickModel {
   }
 
   function follow(asset: string): () => void {
-    let latest: number | undefined
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const prices = stream().price(asset, (message) => {
-      const told = message.type === 'price' ? message.price : message.last?.price
-      if (told === undefined) return
-      latest = told
-      timer ??= setTimeout(() => {
-        timer = undefined
-        price.value = latest
-      }, SHOWN_MS)
-    })
     const markets = stream().quickMarket(asset, ({ quickMarket }) => heard(quickMarket))
-    for (const { ready } of [prices, markets]) ready.catch(() => undefined)
-    return () => {
-      clearTimeout(timer)
-      prices.close()
-      markets.close()
-    }
+    markets.ready.catch(() => undefined)
+    return () => markets.close()
   }
 
   return {

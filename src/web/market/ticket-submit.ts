@@ -1,10 +1,10 @@
 /** Sends what stands in the ticket: asks for permissions where they lack, signs once, and says what became of it. */
 
 import { signal } from '@preact/signals'
+import type { PlacedOrder } from '#client/answers.ts'
 import type { Client, PlaceIntent } from '#client/client.ts'
 import type { OrderSubmission } from '#client/order-submission.ts'
 import { SibylError } from '#client/sibyl-error.ts'
-import { wordsOf } from '../error-words.ts'
 import { cents, shares } from '../format.ts'
 import { trading } from '../state/account.ts'
 import { nowSec } from '../state/clock.ts'
@@ -12,6 +12,7 @@ import { refreshFunds } from '../state/funds.ts'
 import { ensureShares, ensureStablecoin } from '../state/permissions.ts'
 import { showToast } from '../state/toasts.ts'
 import type { MarketModel } from './market-model.ts'
+import { orderWords } from './order-words.ts'
 import type { Estimate, TicketModel } from './ticket-model.ts'
 
 export type Stage = 'idle' | 'permission' | 'signature' | 'sending'
@@ -40,12 +41,11 @@ export function createSubmitting(model: MarketModel, ticket: TicketModel): Submi
       else await ensureShares()
       stage.value = 'signature'
       const client = await trading()
-      const signed = await client.orders.sign(intentOf(model, ticket, wanted))
-      const submission = { ...signed, ...optionsOf(ticket) }
+      const submission = await client.orders.sign(intentOf(model, ticket, wanted))
       stage.value = 'sending'
       await send(client, submission, wanted)
     } catch (error) {
-      faults.value = [wordsOf(error)]
+      faults.value = [orderWords(error)]
     } finally {
       stage.value = 'idle'
     }
@@ -57,8 +57,8 @@ export function createSubmitting(model: MarketModel, ticket: TicketModel): Submi
     wanted: Estimate,
   ): Promise<void> {
     try {
-      const { matches } = await client.orders.submit(submission)
-      showToast('done', placedWords(ticket, model, wanted, matches))
+      const placed = await client.orders.submit(submission)
+      showToast('done', `${wordsFor(model, ticket, wanted)}: ${placedWords(placed)}.`)
       ticket.clear()
       void refreshFunds()
     } catch (error) {
@@ -85,19 +85,19 @@ function intentOf(model: MarketModel, ticket: TicketModel, wanted: Estimate): Pl
     size: wanted.size,
     // Orders end with the market.
     ttlSeconds: Math.max(LIFE_SEC_MIN, leftSec),
+    ...optionsOf(ticket),
   }
 }
 
-function placedWords(
-  ticket: TicketModel,
-  model: MarketModel,
-  wanted: Estimate,
-  matches: number,
-): string {
+function wordsFor(model: MarketModel, ticket: TicketModel, wanted: Estimate): string {
   const side = ticket.side.peek() === 'buy' ? 'Buy' : 'Sell'
-  const what = `${side} ${shares(wanted.size)} ${model.outcome.peek()} at ${cents(wanted.price)}`
-  if (matches === 0) return `${what}: the order is in the book.`
-  return `${what}: matched with ${matches === 1 ? 'one order' : `${matches} orders`}.`
+  return `${side} ${shares(wanted.size)} ${model.outcome.peek()} at ${cents(wanted.price)}`
+}
+
+function placedWords({ matches, filled }: PlacedOrder): string {
+  if (filled !== undefined) return `${shares(filled)} filled`
+  if (matches === 0) return 'the order is in the book'
+  return `matched with ${matches === 1 ? 'one order' : `${matches} orders`}`
 }
 
 /** Everything that is wrong with it, where the exchange can say more than the first thing. */
@@ -106,13 +106,13 @@ async function faultsOf(
   submission: OrderSubmission,
   error: unknown,
 ): Promise<readonly string[]> {
-  const first = wordsOf(error)
+  const first = orderWords(error)
   if (!(error instanceof SibylError) || error.outcomeUnknown || error.status === undefined) {
     return [first]
   }
   try {
     const { errors } = await client.orders.validate(submission)
-    const all = errors.map((one) => wordsOf(new SibylError(one.code, one.error)))
+    const all = errors.map((one) => orderWords(new SibylError(one.code, one.error)))
     return [...new Set([first, ...all])]
   } catch {
     return [first]
