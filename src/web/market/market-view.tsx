@@ -1,25 +1,145 @@
-/** One market. */
+/** One market: chart, book, trades, ticket, what the account has there, and how it is decided. */
 
-import { timeLeft } from '../format.ts'
-import { secondsUntil } from '../state/clock.ts'
-import { marketOf, markets } from '../state/markets.ts'
+import { useSignal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import type { Market } from '#client/answers.ts'
+import { cents, NOTHING } from '../format.ts'
+import { OpenOrders } from '../portfolio/open-orders.tsx'
+import { account } from '../state/account.ts'
+import { nowSec } from '../state/clock.ts'
 import { MARKETS_LINK } from '../state/router.ts'
+import { firstInterval } from './candle-series.ts'
+import { Ladder, type PickLevel } from './ladder.tsx'
+import { MarketHead } from './market-head.tsx'
+import { createMarketModel } from './market-model.ts'
+import { HoldersPanel, OwnActivity } from './market-people.tsx'
+import { OwnPosition } from './own-position.tsx'
+import { PriceChartPanel } from './price-chart.tsx'
+import { QuickHead } from './quick-head.tsx'
+import { createQuick } from './quick-model.ts'
+import { Resolution, Rules } from './resolution-panel.tsx'
+import { Tape } from './tape.tsx'
+import { Ticket } from './ticket.tsx'
+import { createTicket } from './ticket-model.ts'
+import { createSubmitting } from './ticket-submit.ts'
+
+/** On a narrow screen one part is shown at a time. */
+const PARTS = ['chart', 'book', 'trade', 'info'] as const
+type Part = (typeof PARTS)[number]
+const PART_WORDS = { chart: 'Chart', book: 'Book', trade: 'Trade', info: 'Info' } as const
 
 export function MarketView({ marketId }: { readonly marketId: string }) {
-  const market = marketOf(marketId)
-  if (markets.value === undefined) return <p class="empty">Loading …</p>
-  if (market === undefined) {
+  const { model, ticket, submitting, quick } = useMemo(() => {
+    const made = createMarketModel(marketId)
+    const paper = createTicket(made)
+    return {
+      model: made,
+      ticket: paper,
+      submitting: createSubmitting(made, paper),
+      quick: createQuick(made),
+    }
+  }, [marketId])
+  useEffect(() => {
+    const stops = [model.start(), ticket.start(), quick.start()]
+    return () => {
+      for (const stop of stops) stop()
+    }
+  }, [model, ticket, quick])
+  const part = useSignal<Part>('chart')
+  const pick = useMemo<PickLevel>(
+    () => (level) => {
+      ticket.take(level)
+      part.value = 'trade'
+    },
+    [ticket, part],
+  )
+  const market = model.market.value
+  if (market === undefined) return <p class="empty">Loading …</p>
+  if (market === null) {
     return (
       <p class="empty">
         There is no such market. <a href={MARKETS_LINK}>All markets</a>
       </p>
     )
   }
+  const buy = (outcome: 'YES' | 'NO') => {
+    model.outcome.value = outcome
+    ticket.choose('buy')
+    part.value = 'trade'
+  }
   return (
-    <article class="market">
-      <h1>{market.question}</h1>
-      <p class="quiet">{market.description}</p>
-      <p class="num">{timeLeft(secondsUntil(market.expiration))}</p>
+    <article class="market" data-part={part.value}>
+      <MarketHead market={market} model={model} quick={quick} />
+      {market.quick ? <QuickHead quick={quick} /> : null}
+      <fieldset class="market-parts">
+        <legend class="hidden-text">Part of the market</legend>
+        {PARTS.map((one) => (
+          <button
+            key={one}
+            type="button"
+            aria-pressed={part.value === one}
+            onClick={() => {
+              part.value = one
+            }}
+          >
+            {PART_WORDS[one]}
+          </button>
+        ))}
+      </fieldset>
+      <div class="market-column market-main">
+        <div class="in-chart">
+          <PriceChartPanel model={model} first={firstInterval(nowSec.peek() - market.createdAt)} />
+        </div>
+        {account.value === undefined ? null : (
+          <div class="in-trade market-own">
+            <OpenOrders marketId={marketId} />
+            <OwnPosition model={model} />
+          </div>
+        )}
+        <div class="in-info market-own">
+          <OwnActivity model={model} />
+          <HoldersPanel model={model} />
+        </div>
+      </div>
+      <div class="market-column market-middle">
+        <div class="in-book">
+          <Ladder model={model} pick={pick} />
+        </div>
+        <div class="in-chart in-tape">
+          <Tape model={model} />
+        </div>
+      </div>
+      <div class="market-column market-side">
+        <div class="in-trade in-ticket">
+          <Ticket model={model} ticket={ticket} submitting={submitting} />
+        </div>
+        <div class="in-info in-rules">
+          <Resolution model={model} market={market} quick={quick} />
+          <Rules market={market} quick={quick} />
+        </div>
+      </div>
+      <QuickBuy market={market} buy={buy} isHidden={part.value === 'trade'} />
     </article>
+  )
+}
+
+/** At the bottom of a narrow screen: the ticket with one tap. */
+function QuickBuy(props: {
+  readonly market: Market
+  readonly buy: (outcome: 'YES' | 'NO') => void
+  readonly isHidden: boolean
+}) {
+  const { market, buy } = props
+  if (props.isHidden || market.status !== 'open') return null
+  const [yes, no] = market.bestAskPrices
+  return (
+    <div class="market-buy">
+      <button type="button" class="buy-yes" onClick={() => buy('YES')}>
+        Buy YES <span class="num">{yes === 0 ? NOTHING : cents(yes)}</span>
+      </button>
+      <button type="button" class="buy-no" onClick={() => buy('NO')}>
+        Buy NO <span class="num">{no === 0 ? NOTHING : cents(no)}</span>
+      </button>
+    </div>
   )
 }

@@ -117,6 +117,7 @@ function AccountButton() {
     <>
       <button
         type="button"
+        id="account-button"
         class={chosen === undefined ? 'main' : 'account'}
         aria-haspopup="dialog"
         onClick={() => dialog.current?.showModal()}

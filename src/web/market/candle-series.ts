@@ -1,0 +1,80 @@
+/** Candles for the chart: what the exchange has, with the trades since, and no holes. */
+
+export type Candle = {
+  /** Where it begins, Unix seconds. */
+  readonly timestamp: number
+  readonly open: number
+  readonly high: number
+  readonly low: number
+  readonly close: number
+}
+
+type Tick = { readonly price: number; readonly sec: number }
+
+export const INTERVALS = {
+  '1m': 60,
+  '5m': 300,
+  '15m': 900,
+  '1h': 3_600,
+  '4h': 14_400,
+  '1d': 86_400,
+}
+export type Interval = keyof typeof INTERVALS
+
+/** What a chart has points for; the oldest go first. */
+const POINTS_MAX = 1_500
+
+/** The candle after one more trade; undefined where the trade is older than it. */
+export function nextCandle(
+  last: Candle | undefined,
+  { price, sec }: Tick,
+  intervalSec: number,
+): Candle | undefined {
+  const timestamp = sec - (sec % intervalSec)
+  if (last === undefined || timestamp > last.timestamp) {
+    const open = last?.close ?? price
+    return {
+      timestamp,
+      open,
+      high: Math.max(open, price),
+      low: Math.min(open, price),
+      close: price,
+    }
+  }
+  if (timestamp < last.timestamp) return undefined
+  return {
+    ...last,
+    high: Math.max(last.high, price),
+    low: Math.min(last.low, price),
+    close: price,
+  }
+}
+
+/** Intervals without a trade stay at the price before, up to now. */
+export function withoutHoles(
+  candles: readonly Candle[],
+  intervalSec: number,
+  nowSec: number,
+): readonly Candle[] {
+  const filled: Candle[] = []
+  const untilSec = nowSec - (nowSec % intervalSec)
+  for (const [at, candle] of candles.entries()) {
+    filled.push(candle)
+    const endSec = candles[at + 1]?.timestamp ?? untilSec + intervalSec
+    // A market that slept for long is not worth thousands of equal points.
+    const first = Math.max(candle.timestamp + intervalSec, endSec - POINTS_MAX * intervalSec)
+    for (let sec = first; sec < endSec; sec += intervalSec) filled.push(flat(sec, candle.close))
+  }
+  return filled.slice(-POINTS_MAX)
+}
+
+function flat(timestamp: number, price: number): Candle {
+  return { timestamp, open: price, high: price, low: price, close: price }
+}
+
+/** The shortest interval at which the life of a market until now is a chart and not a point. */
+export function firstInterval(ageSec: number): Interval {
+  if (ageSec <= 6 * 3_600) return '1m'
+  if (ageSec <= 2 * 86_400) return '15m'
+  return ageSec <= 30 * 86_400 ? '1h' : '1d'
+}

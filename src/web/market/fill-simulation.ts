@@ -1,0 +1,65 @@
+/** What an order would meet in the book as it is: how much fills at once, for how much, at which average. */
+
+import type { Level } from '#client/answers.ts'
+import { costCeil, isShares, ONE, type Price, type Shares } from '#domain/money.ts'
+
+type Meeting = {
+  readonly side: 'buy' | 'sell'
+  /** Millionths. */
+  readonly price: number
+  readonly size: number
+}
+
+export type Fill = {
+  /** What fills at once, in millionths of a share. */
+  readonly filled: number
+  /** What does not. */
+  readonly rest: number
+  /** What the buyer pays for it, each level rounded up as the exchange does. */
+  readonly cost: bigint
+  /** Of what fills, rounded away from the trader; undefined where nothing does. */
+  readonly average: number | undefined
+  /** The last price that is met. */
+  readonly worst: number | undefined
+  /** How far the average is from the best price, for the worse; 0 where nothing fills. */
+  readonly slippage: number
+}
+
+/** `levels` are those of the other side, best first. */
+export function simulateFill({ side, price, size }: Meeting, levels: Iterable<Level>): Fill {
+  let rest = size
+  let cost = 0n
+  let best: number | undefined
+  let worst: number | undefined
+  for (const level of levels) {
+    if (rest <= 0 || (side === 'buy' ? level.price > price : level.price < price)) break
+    const taken = level.size < BigInt(rest) ? Number(level.size) : rest
+    cost += BigInt(costCeil(level.price as Price, taken as Shares))
+    rest -= taken
+    best ??= level.price
+    worst = level.price
+  }
+  const filled = size - rest
+  const average = filled === 0 ? undefined : averageOf(cost, filled, side)
+  const slippage = average === undefined || best === undefined ? 0 : Math.abs(average - best)
+  return { filled, rest, cost, average, worst, slippage }
+}
+
+/** A buyer's is rounded up, a seller's down: it never looks better than it is. */
+function averageOf(cost: bigint, filled: number, side: 'buy' | 'sell'): number {
+  const shares = BigInt(filled)
+  const scaled = cost * BigInt(ONE)
+  return Number(side === 'buy' ? (scaled + shares - 1n) / shares : scaled / shares)
+}
+
+/** The most that a buyer can pay for the order: what fills now, and the rest at its own price. */
+export function costAtMost({ price, size }: Pick<Meeting, 'price' | 'size'>, fill: Fill): bigint {
+  const { rest } = fill
+  return fill.cost + (isShares(rest) && rest <= size ? BigInt(costCeil(price as Price, rest)) : 0n)
+}
+
+/** How many shares an amount buys at a price, such that it is never more than the amount. */
+export function sharesFor(amount: bigint, price: number): number {
+  const found = (amount * BigInt(ONE)) / BigInt(price)
+  return found > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(found)
+}

@@ -1,0 +1,130 @@
+/** The book of the chosen outcome: prices around the mid, with what is there up to each of them. */
+
+import { useMemo, useState } from 'preact/hooks'
+import { cents, decimal, NOTHING, percent, shares } from '../format.ts'
+import { ownOrders } from '../state/own-orders.ts'
+import { type LadderRow, ladderRows } from './ladder-rows.ts'
+import type { MarketModel } from './market-model.ts'
+import { OutcomeSwitch } from './outcome-switch.tsx'
+import { midOf } from './ticket-price.ts'
+
+/** Rows of each side; the mid stays in the middle however many are filled. */
+const ROWS = 15
+
+export type PickLevel = (level: { side: 'buy' | 'sell'; price: number; total: bigint }) => void
+
+export function Ladder({ model, pick }: { readonly model: MarketModel; readonly pick: PickLevel }) {
+  const outcome = model.outcome.value
+  const frame = model.book.value
+  const which = outcome === 'YES' ? 0 : 1
+  const orders = ownOrders.value
+  const own = useMemo(
+    () => (orders ?? []).filter((one) => one.marketId === model.marketId && one.outcome === which),
+    [orders, model.marketId, which],
+  )
+  const { bids, asks } = ladderRows(
+    frame?.bids.slice(0, ROWS) ?? [],
+    frame?.asks.slice(0, ROWS) ?? [],
+    own,
+  )
+  // One stop for the Tab key; arrows go from there.
+  const [stop, setStop] = useState(ROWS)
+  return (
+    <section class="panel ladder" aria-label={`Order book of ${outcome}`}>
+      <div class="panel-head">
+        <h2>Book</h2>
+        <span class="space" />
+        <OutcomeSwitch model={model} />
+      </div>
+      <div class="ladder-names quiet" aria-hidden="true">
+        <span>Price</span>
+        <span>Shares</span>
+        <span>Total</span>
+      </div>
+      {/* biome-ignore lint/a11y/useSemanticElements: it is no part of a form */}
+      <div
+        class="ladder-rows"
+        role="group"
+        aria-label="Prices. Arrow keys move, Enter takes the price into the ticket"
+        onKeyDown={(event) => {
+          const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
+          if (step === 0) return
+          event.preventDefault()
+          const rows = [...event.currentTarget.querySelectorAll<HTMLButtonElement>('button')]
+          const at = rows.indexOf(document.activeElement as HTMLButtonElement)
+          for (let next = at + step; rows[next] !== undefined; next += step) {
+            if (rows[next]?.disabled) continue
+            rows[next]?.focus()
+            setStop(next)
+            break
+          }
+        }}
+      >
+        {Array.from({ length: ROWS }, (_, slot) => {
+          const row = asks[ROWS - 1 - slot]
+          return <Row key={slot} kind="ask" {...propsOf(row)} tab={stop === slot} pick={pick} />
+        })}
+        <Spread bid={bids[0]?.price ?? 0} ask={asks[0]?.price ?? 0} isThere={frame !== undefined} />
+        {Array.from({ length: ROWS }, (_, slot) => {
+          const tab = stop === ROWS + slot
+          return <Row key={slot} kind="bid" {...propsOf(bids[slot])} tab={tab} pick={pick} />
+        })}
+      </div>
+    </section>
+  )
+}
+
+/** Plain values, so that a row whose numbers are the same is not made again. */
+function propsOf(row: LadderRow | undefined) {
+  if (row === undefined) return { price: 0, size: 0n, total: 0n, depth: 0, own: 0n }
+  return row
+}
+
+function Row(
+  props: LadderRow & {
+    readonly kind: 'bid' | 'ask'
+    readonly tab: boolean
+    readonly pick: PickLevel
+  },
+) {
+  const { kind, price, size, total, depth, own, pick } = props
+  if (price === 0)
+    return <button type="button" class="ladder-row" disabled tabIndex={-1} aria-hidden="true" />
+  const mine = own === 0n ? '' : `, ${shares(own)} of them yours`
+  return (
+    <button
+      type="button"
+      class={`ladder-row ladder-${kind}`}
+      tabIndex={props.tab ? 0 : -1}
+      aria-label={`${kind === 'ask' ? 'Ask' : 'Bid'} ${cents(price)}, ${shares(size)} shares${mine}`}
+      onClick={() => pick({ side: kind === 'ask' ? 'buy' : 'sell', price, total })}
+    >
+      <span class="ladder-bar" style={{ transform: `scaleX(${depth / 1_000})` }} />
+      <span class="ladder-price">
+        {own === 0n ? null : <span class="ladder-own" title={`${shares(own)} yours`} />}
+        {cents(price)}
+      </span>
+      <span>{decimal(size, 2)}</span>
+      <span class="quiet">{decimal(total, 0)}</span>
+    </button>
+  )
+}
+
+function Spread(props: { readonly bid: number; readonly ask: number; readonly isThere: boolean }) {
+  const { bid, ask, isThere } = props
+  const mid = midOf({ bid, ask })
+  return (
+    <div class="ladder-spread num">
+      {mid === undefined ? (
+        <span class="quiet">{isThere ? 'No orders' : 'Loading …'}</span>
+      ) : (
+        <>
+          <strong>{bid > 0 && ask > 0 ? percent(mid) : NOTHING}</strong>
+          <span class="quiet">
+            {bid > 0 && ask > 0 ? `spread ${cents(ask - bid)}` : 'one side only'}
+          </span>
+        </>
+      )}
+    </div>
+  )
+}

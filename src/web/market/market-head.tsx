@@ -1,0 +1,102 @@
+/** The head of the view: the question, the prices of both outcomes, and what the market is at. */
+
+import type { Market } from '#client/answers.ts'
+import {
+  assetPrice,
+  cents,
+  NOTHING,
+  percent,
+  shortMoney,
+  signedCents,
+  timeLeft,
+} from '../format.ts'
+import { secondsUntil } from '../state/clock.ts'
+import { MARKETS_LINK } from '../state/router.ts'
+import type { MarketModel } from './market-model.ts'
+import type { QuickModel } from './quick-model.ts'
+import { midOf } from './ticket-price.ts'
+
+const STATUS_WORDS = {
+  open: 'Open',
+  expired: 'Expired',
+  resolved: 'Resolved',
+  withdrawn: 'Withdrawn',
+} as const
+
+const ends = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+
+export function MarketHead(props: {
+  readonly market: Market
+  readonly model: MarketModel
+  readonly quick: QuickModel
+}) {
+  const { market, model } = props
+  const running = props.quick.market.value
+  const title =
+    running === undefined
+      ? market.question
+      : `Is ${running.asset} at or above ${assetPrice(running.startPrice)} at the end?`
+  const left = secondsUntil(market.expiration)
+  const status = market.status === 'open' && left <= 0 ? 'expired' : market.status
+  return (
+    <header class="market-head">
+      <nav class="crumbs quiet" aria-label="Where you are">
+        <a href={MARKETS_LINK}>Markets</a> / {market.quick ? 'quick' : market.category}
+      </nav>
+      <div class="market-title">
+        <h1>{title}</h1>
+        <span class={`badge ${status === 'open' ? 'badge-up' : 'badge-warn'}`}>
+          {STATUS_WORDS[status]}
+        </span>
+      </div>
+      <dl class="market-figures num">
+        <Chance model={model} market={market} which={0} />
+        <Chance model={model} market={market} which={1} />
+        <div>
+          <dt>Volume 24h</dt>
+          <dd>{market.volume24h === null ? NOTHING : shortMoney(market.volume24h)}</dd>
+        </div>
+        <div class="wide">
+          <dt>Volume</dt>
+          <dd>{market.totalVolume === null ? NOTHING : shortMoney(market.totalVolume)}</dd>
+        </div>
+        <div title={ends.format(market.expiration * 1_000)}>
+          <dt>{left > 0 ? 'Ends in' : 'Ended'}</dt>
+          <dd>{left > 0 ? timeLeft(left) : ends.format(market.expiration * 1_000)}</dd>
+        </div>
+      </dl>
+    </header>
+  )
+}
+
+/** What the market gives an outcome: the mid of its book, or the last price where there is no mid. */
+function Chance(props: {
+  readonly model: MarketModel
+  readonly market: Market
+  readonly which: 0 | 1
+}) {
+  const { model, market, which } = props
+  const traded = model.tape.value.find(({ outcome }) => outcome === which)?.price
+  const last = traded ?? market.lastPrices?.[which] ?? 0
+  // Of the chosen outcome there is the book itself.
+  const live = model.outcome.value === (which === 0 ? 'YES' : 'NO') ? model.book.value : undefined
+  const bid = live === undefined ? market.bestBidPrices[which] : (live.bids[0]?.price ?? 0)
+  const ask = live === undefined ? market.bestAskPrices[which] : (live.asks[0]?.price ?? 0)
+  const mid = bid > 0 && ask > 0 ? midOf({ bid, ask }) : undefined
+  const shown = mid ?? (last > 0 ? last : undefined)
+  const change = market.priceChanges24h?.[which] ?? null
+  return (
+    <div>
+      <dt>{which === 0 ? 'YES' : 'NO'}</dt>
+      <dd>
+        <strong class={which === 0 ? 'up' : 'down'}>
+          {shown === undefined ? NOTHING : percent(shown)}
+        </strong>{' '}
+        {last > 0 ? <span class="quiet">last {cents(last)}</span> : null}{' '}
+        {change === null || change === 0 ? null : (
+          <span class={change > 0 ? 'up' : 'down'}>{signedCents(change)}</span>
+        )}
+      </dd>
+    </div>
+  )
+}

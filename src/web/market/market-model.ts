@@ -1,0 +1,239 @@
+/** What the view of one market follows: its book, its trades, its resolution, and what the account has there. */
+
+import { batch, computed, effect, type Signal, signal, untracked } from '@preact/signals'
+import type { Level, Market, ResolutionStatus } from '#client/answers.ts'
+import type { LocalBook } from '#client/local-book.ts'
+import type { UserPosition } from '#client/read-answers.ts'
+import { SibylError } from '#client/sibyl-error.ts'
+import type { TradesMessage } from '#client/stream-messages.ts'
+import type { BookSubscription } from '#client/stream-types.ts'
+import { cents, shares } from '../format.ts'
+import { account } from '../state/account.ts'
+import { chain, onReconnect, reader, stream } from '../state/exchange.ts'
+import { refreshFunds } from '../state/funds.ts'
+import { applyTickers } from '../state/markets.ts'
+import { showError, showToast } from '../state/toasts.ts'
+import { oncePerFrame } from './next-frame.ts'
+import { applyTrades, joinTapes, ownSideOf, type TapeTrade } from './tape-merge.ts'
+
+export type Outcome = 'YES' | 'NO'
+
+/** Shares and what they cost, in millionths. */
+type OwnPosition = Pick<UserPosition, 'yesShares' | 'noShares' | 'yesCost' | 'noCost'>
+
+const NO_POSITION: OwnPosition = { yesShares: 0, noShares: 0, yesCost: 0, noCost: 0 }
+
+type BookFrame = {
+  /** The best ones, best first. */
+  readonly bids: readonly Level[]
+  readonly asks: readonly Level[]
+}
+
+export type MarketModel = {
+  readonly marketId: string
+  /** Undefined until it is read, null where there is none. */
+  readonly market: Signal<Market | null | undefined>
+  readonly outcome: Signal<Outcome>
+  /** Of the chosen outcome; undefined until it is there. */
+  readonly book: Signal<BookFrame | undefined>
+  /** All levels of one side, best first. */
+  levels(side: 'bids' | 'asks'): readonly Level[]
+  /** The newest first. */
+  readonly tape: Signal<readonly TapeTrade[]>
+  readonly resolution: Signal<ResolutionStatus | undefined>
+  /** The account's; undefined until it is known. */
+  readonly position: Signal<OwnPosition | undefined>
+  /** After something that changes the position or the resolution. */
+  refresh(): void
+  start(): () => void
+}
+
+/** Of each side: more than any screen shows. */
+const LADDER_LEVELS = 25
+/** What no message tells, such as a day that passes, is read so often. */
+const FIGURES_MS = 60_000
+const POSITION_MS = 15_000
+/** The chain is read after some blocks: what was confirmed shows a moment later. */
+const INDEXED_MS = 2_500
+/** Trades that wait for their frame. */
+const WAITING_MAX = 1_000
+
+export function createMarketModel(marketId: string): MarketModel {
+  const market = signal<Market | null | undefined>(undefined)
+  const outcome = signal<Outcome>('YES')
+  const book = signal<BookFrame | undefined>(undefined)
+  const tape = signal<readonly TapeTrade[]>([])
+  const resolution = signal<ResolutionStatus | undefined>(undefined)
+  const position = signal<OwnPosition | undefined>(undefined)
+  let live: LocalBook | undefined
+  let waiting: TradesMessage[] = []
+
+  async function readFigures(): Promise<void> {
+    try {
+      market.value = await reader.market(marketId)
+    } catch (error) {
+      if (error instanceof SibylError && error.code === 'MARKET_NOT_FOUND') market.value = null
+      else if (market.value === undefined) showError(error)
+    }
+  }
+
+  async function readResolution(): Promise<void> {
+    try {
+      resolution.value = await reader.resolution.status(marketId)
+    } catch {
+      // The chain may be away: what is known stays, and the next event asks again.
+    }
+  }
+
+  async function readOwn(): Promise<void> {
+    const address = account.value?.address
+    const chainId = chain.value?.chainId
+    if (address === undefined || chainId === undefined) return
+    try {
+      const all = await reader.positions({ address, chainId })
+      if (account.value?.address !== address) return
+      position.value = all.find((one) => one.marketId === marketId) ?? NO_POSITION
+    } catch {
+      // Asked again soon.
+    }
+  }
+
+  let soon: ReturnType<typeof setTimeout> | undefined
+
+  function readOwnSoon(): void {
+    void readOwn()
+    clearTimeout(soon)
+    soon = setTimeout(() => void readOwn(), INDEXED_MS)
+  }
+
+  async function readPast(): Promise<void> {
+    try {
+      const past = await reader.trades(marketId)
+      const read = past.map(({ timestamp, ...trade }) => ({
+        ...trade,
+        takerSide: undefined,
+        reason: '',
+        ts: timestamp * 1_000,
+      }))
+      // What the stream told is newer.
+      tape.value = joinTapes(tape.value, read)
+    } catch (error) {
+      showError(error)
+    }
+  }
+
+  function tell(message: TradesMessage): void {
+    if (message.type !== 'trade.status') return
+    const trade = tape.value.find(({ tradeId }) => tradeId === message.tradeId)
+    const own = trade === undefined ? undefined : ownSideOf(trade, account.value?.address)
+    if (trade === undefined || own === undefined) return
+    const what = `${own === 'buy' ? 'Bought' : 'Sold'} ${shares(trade.size)} ${
+      trade.outcome === 0 ? 'YES' : 'NO'
+    } at ${cents(trade.price)}`
+    if (message.status === 'confirmed') showToast('done', `${what}: confirmed on chain.`)
+    if (message.status === 'failed') showToast('error', `${what}: failed. ${message.reason}`.trim())
+    if (message.status === 'confirmed' || message.status === 'failed') {
+      void refreshFunds()
+      readOwnSoon()
+    }
+  }
+
+  const takeTrades = oncePerFrame(() => {
+    const messages = waiting
+    waiting = []
+    batch(() => {
+      for (const message of messages) tape.value = applyTrades(tape.value, message)
+      for (const message of messages) tell(message)
+    })
+  })
+
+  function followBook(): () => void {
+    return effect(() => {
+      const chosen = outcome.value
+      live = undefined
+      book.value = undefined
+      const show = oncePerFrame(() => {
+        if (live === undefined) return
+        book.value = { bids: live.bids(LADDER_LEVELS), asks: live.asks(LADDER_LEVELS) }
+      })
+      const subscription: BookSubscription = untracked(() =>
+        stream().book({ marketId, outcome: chosen }, (_, told) => {
+          live = told
+          show.ask()
+        }),
+      )
+      // A market that is over has no book.
+      subscription.ready.catch(() => {
+        book.value = { bids: [], asks: [] }
+      })
+      return () => {
+        subscription.close()
+        show.stop()
+      }
+    })
+  }
+
+  function refresh(): void {
+    void readFigures()
+    void readResolution()
+    readOwnSoon()
+  }
+
+  return {
+    marketId,
+    market,
+    outcome,
+    book,
+    tape,
+    resolution,
+    position,
+    refresh,
+    levels: (side) => live?.[side]() ?? [],
+    start() {
+      refresh()
+      const trades = stream().trades(marketId, (message) => {
+        if (waiting.length < WAITING_MAX) waiting.push(message)
+        takeTrades.ask()
+      })
+      trades.ready.then(readPast, readPast)
+      const events = stream().market(marketId, refresh)
+      const figures = stream().ticker([marketId], ({ tickers }) => {
+        const known = market.value
+        if (known) market.value = applyTickers([known], tickers)?.[0]
+      })
+      for (const { ready } of [events, figures]) ready.catch(() => undefined)
+      const stops = [
+        followBook(),
+        effect(() => {
+          const address = account.value?.address
+          position.value = undefined
+          if (address !== undefined) untracked(() => void readOwn())
+        }),
+        onReconnect(refresh),
+      ]
+      const again = setInterval(() => {
+        if (!document.hidden) void readFigures()
+      }, FIGURES_MS)
+      const own = setInterval(() => {
+        if (!document.hidden) void readOwn()
+      }, POSITION_MS)
+      return () => {
+        for (const stop of stops) stop()
+        trades.close()
+        events.close()
+        figures.close()
+        takeTrades.stop()
+        clearInterval(again)
+        clearInterval(own)
+        clearTimeout(soon)
+      }
+    },
+  }
+}
+
+/** The best bid and ask of the chosen outcome, 0 where there is none; they change less often than the book. */
+export function bestOf(model: MarketModel): Signal<{ readonly bid: number; readonly ask: number }> {
+  const bid = computed(() => model.book.value?.bids[0]?.price ?? 0)
+  const ask = computed(() => model.book.value?.asks[0]?.price ?? 0)
+  return computed(() => ({ bid: bid.value, ask: ask.value }))
+}

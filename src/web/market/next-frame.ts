@@ -1,0 +1,30 @@
+/** Work that is done at most once a frame, however often it is asked for. */
+
+/** A page that is not seen has no frames. */
+const HIDDEN_MS = 1_000
+
+type OncePerFrame = { ask(): void; stop(): void }
+
+export function oncePerFrame(work: () => void): OncePerFrame {
+  let frame = 0
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const clear = () => {
+    cancelAnimationFrame(frame)
+    clearTimeout(timer)
+    frame = 0
+    timer = undefined
+  }
+  const run = () => {
+    clear()
+    work()
+  }
+  return {
+    ask() {
+      if (frame !== 0 || timer !== undefined) return
+      // The timer is also there for a page that gets hidden before its next frame.
+      timer = setTimeout(run, HIDDEN_MS)
+      if (!document.hidden) frame = requestAnimationFrame(run)
+    },
+    stop: clear,
+  }
+}

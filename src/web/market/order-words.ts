@@ -1,0 +1,19 @@
+/** Why an order was refused, in words: the exchange counts in millionths, a trader in cents and shares. */
+
+import { SibylError } from '#client/sibyl-error.ts'
+import { wordsOf } from '../error-words.ts'
+import { cents, shares } from '../format.ts'
+
+export function orderWords(error: unknown): string {
+  if (!(error instanceof SibylError)) return wordsOf(error)
+  const numbers = error.message.match(/\d+/g)?.map(Number) ?? []
+  const [first, second] = numbers
+  if (error.code === 'POST_ONLY_WOULD_MATCH' && first !== undefined) {
+    return `Post only: the order would have traded at once, at ${cents(first)}.`
+  }
+  if (error.code === 'ORDER_NOT_FILLED' && first !== undefined && second !== undefined) {
+    return `Only ${shares(first)} of ${shares(second)} shares could be filled at once.`
+  }
+  if (error.code === 'ORDER_NOT_FILLED') return 'Nothing of the order could be filled at once.'
+  return wordsOf(error)
+}

@@ -1,0 +1,30 @@
+/** What a position is worth, and what came of it. */
+
+import { ONE } from '#domain/money.ts'
+
+type Held = {
+  /** Millionths. */
+  readonly shares: number
+  readonly cost: number
+}
+
+type Worth = {
+  /** Rounded down. */
+  readonly value: bigint
+  readonly profit: bigint
+  /** Per share, rounded up; undefined where there are none. */
+  readonly averageCost: number | undefined
+}
+
+/** `price` is that of one share now; undefined where none is known. */
+export function worthOf({ shares, cost }: Held, price: number | undefined): Worth | undefined {
+  if (price === undefined) return undefined
+  const value = (BigInt(shares) * BigInt(Math.floor(price))) / BigInt(ONE)
+  return { value, profit: value - BigInt(cost), averageCost: averageCostOf({ shares, cost }) }
+}
+
+function averageCostOf({ shares, cost }: Held): number | undefined {
+  if (shares === 0) return undefined
+  const scaled = BigInt(cost) * BigInt(ONE)
+  return Number((scaled + BigInt(shares) - 1n) / BigInt(shares))
+}

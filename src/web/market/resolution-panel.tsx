@@ -1,0 +1,226 @@
+/** The rules of the market, and how far its resolution is: with what can be done about it now. */
+
+import { useSignal } from '@preact/signals'
+import type { Market } from '#client/answers.ts'
+import type { Client } from '#client/client.ts'
+import { money, timeLeft } from '../format.ts'
+import { account, trading } from '../state/account.ts'
+import { nowSec, secondsUntil } from '../state/clock.ts'
+import { refreshFunds } from '../state/funds.ts'
+import { showError, showToast } from '../state/toasts.ts'
+import type { MarketModel } from './market-model.ts'
+import type { QuickModel } from './quick-model.ts'
+import { deedOf, resolutionSteps, type Step } from './resolution-steps.ts'
+
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'short' })
+
+type Props = {
+  readonly model: MarketModel
+  readonly market: Market
+  readonly quick: QuickModel
+}
+
+export function Rules({ market, quick }: Omit<Props, 'model'>) {
+  const running = quick.market.value
+  return (
+    <section class="panel" aria-labelledby="rules-title">
+      <div class="panel-head">
+        <h2 id="rules-title">Rules</h2>
+      </div>
+      <div class="rules">
+        <p>{market.description}</p>
+        <dl class="figures">
+          <div>
+            <dt>Ends</dt>
+            <dd>{full.format(market.expiration * 1_000)}</dd>
+          </div>
+          <div>
+            <dt>Decided by</dt>
+            <dd>
+              {running === undefined
+                ? 'Proposal with a bond, open to dispute'
+                : `The price of ${running.asset} at the end, source ${running.priceSource}`}
+            </dd>
+          </div>
+          <div>
+            <dt>Each share pays</dt>
+            <dd>$1 if its outcome wins, else nothing</dd>
+          </div>
+          <div>
+            <dt>Contract</dt>
+            <dd class="hash">{market.contractAddress}</dd>
+          </div>
+        </dl>
+      </div>
+    </section>
+  )
+}
+
+const STEP_WORDS: Readonly<Record<Step['name'], string>> = {
+  open: 'Open',
+  expired: 'Expired',
+  proposed: 'Proposed',
+  disputed: 'Disputed',
+  settled: 'Settled',
+  redeem: 'Redeem',
+}
+
+const STATE_WORDS = { done: 'done', now: 'now', later: 'to come' } as const
+
+export function Resolution({ model, market }: Props) {
+  const status = model.resolution.value
+  const held = model.position.value
+  const standing = {
+    status,
+    expiration: market.expiration,
+    nowSec: nowSec.value,
+    quick: market.quick,
+    hasShares: held !== undefined && held.yesShares + held.noShares > 0,
+  }
+  const winner = status?.winningOutcome
+  return (
+    <section class="panel" aria-labelledby="resolution-title">
+      <div class="panel-head">
+        <h2 id="resolution-title">Resolution</h2>
+        <span class="space" />
+        {winner === undefined ? null : (
+          <span class={`badge ${winner === 0 ? 'badge-up' : 'badge-down'}`}>
+            {winner === 0 ? 'YES' : 'NO'} has won
+          </span>
+        )}
+      </div>
+      <ol class="steps">
+        {resolutionSteps(standing).map(({ name, state }) => (
+          <li
+            key={name}
+            class={`step step-${state}`}
+            aria-current={state === 'now' ? 'step' : undefined}
+          >
+            {STEP_WORDS[name]}
+            <span class="hidden-text">, {STATE_WORDS[state]}</span>
+          </li>
+        ))}
+      </ol>
+      <div class="rules">
+        <Standing model={model} market={market} />
+        <Deed model={model} market={market} deed={deedOf(standing)} />
+      </div>
+    </section>
+  )
+}
+
+/** Where it stands, in words. */
+function Standing({ model, market }: Pick<Props, 'model' | 'market'>) {
+  const status = model.resolution.value
+  const left = secondsUntil(market.expiration)
+  const assertion = status?.assertion
+  if (status?.resolved === true) {
+    return (
+      <p>The market is settled: each {status.winningOutcome === 0 ? 'YES' : 'NO'} share pays $1.</p>
+    )
+  }
+  if (assertion !== undefined) {
+    const outcome = assertion.proposedOutcome ? 'YES' : 'NO'
+    const window = secondsUntil(assertion.expirationTime)
+    const bond = money(BigInt(assertion.bondAmount))
+    if (assertion.disputed)
+      return <p>{outcome} was proposed and is disputed: the oracle decides.</p>
+    if (window <= 0) return <p>{outcome} was proposed and not disputed. It can be settled.</p>
+    return (
+      <p>
+        {outcome} was proposed with a bond of {bond}. It can be disputed for another{' '}
+        <span class="num">{timeLeft(window)}</span>.
+      </p>
+    )
+  }
+  if (left > 0) {
+    return (
+      <p class="quiet">
+        Trading goes on for <span class="num">{timeLeft(left)}</span>.
+      </p>
+    )
+  }
+  return market.quick ? (
+    <p>Trading has ended. The exchange reports the outcome to the chain.</p>
+  ) : (
+    <p>Trading has ended. Whoever knows the outcome can propose it.</p>
+  )
+}
+
+function Deed(props: {
+  readonly model: MarketModel
+  readonly market: Market
+  readonly deed: ReturnType<typeof deedOf>
+}) {
+  const { model, market, deed } = props
+  const busy = useSignal(false)
+  if (deed === undefined || deed === 'wait') return null
+  if (account.value === undefined) return <p class="quiet">Connect an account to take part.</p>
+
+  const doIt = async (work: (client: Client) => Promise<unknown>, words: string) => {
+    busy.value = true
+    try {
+      await work(await trading())
+      showToast('done', words)
+    } catch (error) {
+      showError(error)
+    } finally {
+      busy.value = false
+      model.refresh()
+      void refreshFunds()
+    }
+  }
+  const propose = (outcome: 'YES' | 'NO') => () =>
+    void doIt((client) => client.resolution.propose({ market, outcome }), `${outcome} is proposed.`)
+
+  if (deed === 'propose') {
+    return (
+      <div class="row">
+        <button type="button" disabled={busy.value} onClick={propose('YES')}>
+          Propose YES
+        </button>
+        <button type="button" disabled={busy.value} onClick={propose('NO')}>
+          Propose NO
+        </button>
+        <span class="quiet">Costs no gas; a wrong proposal loses its bond.</span>
+      </div>
+    )
+  }
+  if (deed === 'settle') {
+    const winningOutcome =
+      model.resolution.value?.assertion?.proposedOutcome === true ? 'YES' : 'NO'
+    return (
+      <button
+        type="button"
+        class="main"
+        disabled={busy.value}
+        onClick={() =>
+          void doIt(
+            (client) => client.resolution.settle({ market, winningOutcome }),
+            'The market is being settled.',
+          )
+        }
+      >
+        Settle as {winningOutcome}
+      </button>
+    )
+  }
+  const winner = model.resolution.value?.winningOutcome
+  const held = model.position.value
+  const won = (winner === 0 ? held?.yesShares : held?.noShares) ?? 0
+  return (
+    <button
+      type="button"
+      class="main"
+      disabled={busy.value || won === 0}
+      onClick={() =>
+        void doIt(
+          (client) => client.relayer.ctfRedemption({ market }),
+          'Redeemed. The money is on its way to your account.',
+        )
+      }
+    >
+      {won === 0 ? 'Your shares pay nothing' : `Redeem ${money(won)}`}
+    </button>
+  )
+}

@@ -1,0 +1,57 @@
+/** The resolution of a market as steps, of which one is the present. */
+
+import type { ResolutionStatus } from '#client/answers.ts'
+
+type StepName = 'open' | 'expired' | 'proposed' | 'disputed' | 'settled' | 'redeem'
+
+export type Step = {
+  readonly name: StepName
+  readonly state: 'done' | 'now' | 'later'
+}
+
+type Standing = {
+  readonly status: ResolutionStatus | undefined
+  readonly expiration: number
+  readonly nowSec: number
+  /** Whether the exchange itself reports the outcome: nobody proposes it then. */
+  readonly quick: boolean
+  /** Whether the account has shares that can be redeemed. */
+  readonly hasShares: boolean
+}
+
+/** What can be done now, by anybody who is connected. */
+type ResolutionDeed = 'propose' | 'wait' | 'settle' | 'redeem' | undefined
+
+export function resolutionSteps(standing: Standing): readonly Step[] {
+  const { status, quick } = standing
+  const names: StepName[] = quick
+    ? ['open', 'expired', 'settled', 'redeem']
+    : status?.assertion?.disputed === true
+      ? ['open', 'expired', 'proposed', 'disputed', 'settled', 'redeem']
+      : ['open', 'expired', 'proposed', 'settled', 'redeem']
+  const present = names.indexOf(presentOf(standing))
+  return names.map((name, at) => ({
+    name,
+    state: at < present ? 'done' : at === present ? 'now' : 'later',
+  }))
+}
+
+function presentOf({ status, expiration, nowSec, hasShares }: Standing): StepName {
+  if (status?.resolved === true) return hasShares ? 'redeem' : 'settled'
+  if (status?.assertion !== undefined) return status.assertion.disputed ? 'disputed' : 'proposed'
+  return status?.expired === true || nowSec >= expiration ? 'expired' : 'open'
+}
+
+export function deedOf(standing: Standing): ResolutionDeed {
+  const { status, quick, nowSec } = standing
+  switch (presentOf(standing)) {
+    case 'redeem':
+      return 'redeem'
+    case 'expired':
+      return quick ? undefined : 'propose'
+    case 'proposed':
+      return nowSec >= (status?.assertion?.expirationTime ?? 0) ? 'settle' : 'wait'
+    default:
+      return undefined
+  }
+}

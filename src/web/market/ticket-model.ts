@@ -1,0 +1,186 @@
+/** What stands in the ticket, and what it comes to against the book of the moment. */
+
+import { computed, effect, type Signal, signal, untracked } from '@preact/signals'
+import { costCeil, ONE, type Price, type Shares } from '#domain/money.ts'
+import { costAtMost, type Fill, sharesFor, simulateFill } from './fill-simulation.ts'
+import { bestOf, type MarketModel } from './market-model.ts'
+import { firstPrice, midOf, stepped } from './ticket-price.ts'
+import { centsText, plainText, readCents, readDollars, readShares } from './ticket-text.ts'
+
+type TicketSide = 'buy' | 'sell'
+export type TimeInForce = 'GTC' | 'IOC' | 'FOK'
+
+/** What the ticket comes to; undefined while it says nothing. */
+export type Estimate = {
+  readonly price: number
+  readonly size: number
+  readonly fill: Fill
+  /** The most that a buyer pays; what a seller gets for what fills at once. */
+  readonly cost: bigint
+  /** What the shares pay if they win. */
+  readonly payout: bigint
+}
+
+export type TicketModel = {
+  readonly side: Signal<TicketSide>
+  readonly price: Signal<string>
+  readonly size: Signal<string>
+  readonly amount: Signal<string>
+  readonly postOnly: Signal<boolean>
+  readonly timeInForce: Signal<TimeInForce>
+  /** What is wrong with what was typed; undefined where nothing is. */
+  readonly fault: Signal<string | undefined>
+  readonly estimate: Signal<Estimate | undefined>
+  choose(side: TicketSide): void
+  typePrice(text: string): void
+  typeSize(text: string): void
+  typeAmount(text: string): void
+  step(direction: 1 | -1): void
+  /** Takes a price of the book. */
+  take(level: { side: TicketSide; price: number; total: bigint }): void
+  clear(): void
+  start(): () => void
+}
+
+/** The estimate follows the book so often. */
+const ESTIMATE_MS = 200
+
+export function createTicket(model: MarketModel): TicketModel {
+  const side = signal<TicketSide>('buy')
+  const price = signal('')
+  const size = signal('')
+  const amount = signal('')
+  const postOnly = signal(false)
+  const timeInForce = signal<TimeInForce>('GTC')
+  const best = bestOf(model)
+  /** Rises when the book has changed, a few times a second. */
+  const pulse = signal(0)
+  /** Which of size and amount was typed: the other one follows it. */
+  let typed: 'size' | 'amount' = 'size'
+  let isPriceTyped = false
+
+  const priceRead = computed(() => readCents(price.value))
+  const sizeRead = computed(() => readShares(size.value))
+
+  const fault = computed(() => {
+    const [one, other] = [priceRead.value, sizeRead.value]
+    if ('error' in one) return one.error
+    return 'error' in other ? other.error : undefined
+  })
+
+  const estimate = computed<Estimate | undefined>(() => {
+    const [one, other] = [priceRead.value, sizeRead.value]
+    if (!('value' in one && 'value' in other)) return undefined
+    void pulse.value
+    const meeting = { side: side.value, price: one.value, size: other.value }
+    const levels = untracked(() => model.levels(side.value === 'buy' ? 'asks' : 'bids'))
+    const fill = simulateFill(meeting, levels)
+    const cost = side.value === 'buy' ? costAtMost(meeting, fill) : fill.cost
+    return { price: one.value, size: other.value, fill, cost, payout: BigInt(other.value) }
+  })
+
+  /** Keeps size and amount in step. */
+  function relate(): void {
+    const at = readCents(price.value)
+    if (!('value' in at)) return
+    if (typed === 'amount') {
+      const money = readDollars(amount.value)
+      if (!('value' in money)) {
+        size.value = ''
+        return
+      }
+      // Whole hundredths of a share: what is less buys nothing that anybody wants.
+      const found = sharesFor(BigInt(money.value), at.value)
+      const even = found - (found % (ONE / 100))
+      size.value = even === 0 ? '' : plainText(even)
+      return
+    }
+    const wanted = readShares(size.value)
+    amount.value =
+      'value' in wanted ? plainText(costCeil(at.value as Price, wanted.value as Shares)) : ''
+  }
+
+  function setPrice(text: string, byHand: boolean): void {
+    isPriceTyped = byHand
+    price.value = text
+    relate()
+  }
+
+  function prefill(): void {
+    isPriceTyped = false
+    if (model.book.peek() === undefined) price.value = ''
+    else setPrice(centsText(firstPrice(side.peek(), best.peek())), false)
+  }
+
+  return {
+    side,
+    price,
+    size,
+    amount,
+    postOnly,
+    timeInForce,
+    fault,
+    estimate,
+    choose(wanted) {
+      side.value = wanted
+      if (!isPriceTyped) prefill()
+    },
+    typePrice: (text) => setPrice(text, true),
+    typeSize(text) {
+      typed = 'size'
+      size.value = text
+      relate()
+    },
+    typeAmount(text) {
+      typed = 'amount'
+      amount.value = text
+      relate()
+    },
+    step(direction) {
+      const at = readCents(price.value)
+      const from = 'value' in at ? at.value : firstPrice(side.value, best.value)
+      setPrice(centsText(stepped(from, direction)), true)
+    },
+    take(level) {
+      side.value = level.side
+      setPrice(centsText(level.price), true)
+      if (size.value !== '') return
+      typed = 'size'
+      size.value =
+        level.total > BigInt(Number.MAX_SAFE_INTEGER) ? '' : plainText(Number(level.total))
+      relate()
+    },
+    clear() {
+      size.value = ''
+      amount.value = ''
+      prefill()
+    },
+    start() {
+      let timer: ReturnType<typeof setTimeout> | undefined
+      const stops = [
+        effect(() => {
+          // Another outcome has other prices.
+          void model.outcome.value
+          isPriceTyped = false
+          price.value = ''
+        }),
+        effect(() => {
+          // Until something is typed, the price stays at the mid.
+          const isThere = midOf(best.value) !== undefined
+          if (isThere && !isPriceTyped && size.peek() === '') untracked(prefill)
+        }),
+        effect(() => {
+          if (model.book.value === undefined) return
+          timer ??= setTimeout(() => {
+            timer = undefined
+            pulse.value++
+          }, ESTIMATE_MS)
+        }),
+      ]
+      return () => {
+        clearTimeout(timer)
+        for (const stop of stops) stop()
+      }
+    },
+  }
+}

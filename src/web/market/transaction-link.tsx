@@ -1,0 +1,47 @@
+/** A transaction: a link to the block explorer where one is known, else its hash to read and to copy. */
+
+import type { ComponentChildren } from 'preact'
+import { shortAddress } from '../format.ts'
+import { chain } from '../state/exchange.ts'
+import { showToast } from '../state/toasts.ts'
+
+export function TransactionLink(props: {
+  readonly txHash: string
+  readonly children: ComponentChildren
+  /** Where there is no room, the hash is in the title only. */
+  readonly compact?: boolean
+}) {
+  const { txHash, children, compact = false } = props
+  const hash = compact ? null : <span class="num quiet">{shortAddress(txHash)}</span>
+  if (txHash === '') return <>{children}</>
+  const explorer = chain.value?.blockExplorer
+  if (explorer !== undefined) {
+    const href = `${explorer.replace(/\/+$/, '')}/tx/${txHash}`
+    return (
+      <a class="transaction" href={href} target="_blank" rel="noreferrer" title={txHash}>
+        {children} {hash}
+      </a>
+    )
+  }
+  return (
+    <button
+      type="button"
+      class="plain transaction"
+      title={`${txHash}: copy`}
+      aria-label={`Copy the hash of the transaction ${shortAddress(txHash)}`}
+      onClick={() => void copy(txHash)}
+    >
+      {children} {hash}
+    </button>
+  )
+}
+
+async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text)
+    showToast('news', 'The hash is copied.')
+  } catch {
+    // Browsers allow it on secure origins only.
+    showToast('news', text)
+  }
+}

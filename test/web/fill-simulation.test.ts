@@ -1,0 +1,62 @@
+/** What an order would meet: integers, rounded as the exchange rounds. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { costCeil, type Price, type Shares } from '#domain/money.ts'
+import { costAtMost, sharesFor, simulateFill } from '#web/market/fill-simulation.ts'
+
+const levels = (...pairs: readonly (readonly [number, number])[]) =>
+  pairs.map(([price, size]) => ({ price, size: BigInt(size) }))
+
+const ASKS = levels([420_000, 10_000_000], [430_000, 5_000_000], [500_000, 100_000_000])
+const BIDS = levels([410_000, 10_000_000], [400_000, 5_000_000])
+
+test('a buyer meets the cheapest first, up to the limit', () => {
+  const fill = simulateFill({ side: 'buy', price: 430_000, size: 20_000_000 }, ASKS)
+  assert.deepEqual(fill, {
+    filled: 15_000_000,
+    rest: 5_000_000,
+    cost: 6_350_000n,
+    average: 423_334,
+    worst: 430_000,
+    slippage: 3_334,
+  })
+  assert.equal(costAtMost({ price: 430_000, size: 20_000_000 }, fill), 8_500_000n)
+})
+
+test('a seller meets the dearest first, and the average is rounded down', () => {
+  const fill = simulateFill({ side: 'sell', price: 400_000, size: 13_000_000 }, BIDS)
+  assert.equal(fill.filled, 13_000_000)
+  assert.equal(fill.cost, 5_300_000n)
+  assert.equal(fill.average, 407_692)
+  assert.equal(fill.slippage, 2_308)
+})
+
+test('what meets nothing has no average', () => {
+  const fill = simulateFill({ side: 'buy', price: 419_999, size: 1_000_000 }, ASKS)
+  assert.deepEqual(fill, {
+    ...{ filled: 0, rest: 1_000_000, cost: 0n, slippage: 0 },
+    ...{ average: undefined, worst: undefined },
+  })
+  assert.equal(costAtMost({ price: 419_999, size: 1_000_000 }, fill), 419_999n)
+})
+
+test('a level of more than 2^53 is met by what is asked for', () => {
+  const deep = [{ price: 500_000, size: 2n ** 60n }]
+  const fill = simulateFill({ side: 'buy', price: 500_000, size: Number.MAX_SAFE_INTEGER }, deep)
+  assert.equal(fill.rest, 0)
+  assert.equal(fill.cost, BigInt(costCeil(500_000 as Price, Number.MAX_SAFE_INTEGER as Shares)))
+})
+
+test('an amount never buys more than it pays for, and no unit less than it could', () => {
+  const amounts = fc.integer({ min: 1, max: 10 ** 12 })
+  fc.assert(
+    fc.property(amounts, fc.integer({ min: 1, max: 999_999 }), (amount, price) => {
+      const size = sharesFor(BigInt(amount), price)
+      if (size > 0) assert.ok(costCeil(price as Price, size as Shares) <= amount)
+      const isCapped = size === Number.MAX_SAFE_INTEGER
+      assert.ok(isCapped || BigInt(size + 1) * BigInt(price) > BigInt(amount) * 1_000_000n)
+    }),
+  )
+})

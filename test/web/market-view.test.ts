@@ -1,0 +1,160 @@
+/** What the view of a market is made of: its ladder, its tape, its candles, its steps and its end. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ResolutionStatus } from '#client/answers.ts'
+import type { TradesMessage } from '#client/stream-messages.ts'
+import type { ShownQuickMarket } from '#domain/quick-market.ts'
+import { firstInterval, nextCandle, withoutHoles } from '#web/market/candle-series.ts'
+import { ladderRows } from '#web/market/ladder-rows.ts'
+import { quickStanding } from '#web/market/quick-standing.ts'
+import { deedOf, resolutionSteps } from '#web/market/resolution-steps.ts'
+import { applyTrades, joinTapes, ownSideOf, TAPE_MAX } from '#web/market/tape-merge.ts'
+
+test('a ladder sums up from the best price, marks own orders, and has one measure for both sides', () => {
+  const { bids, asks } = ladderRows(
+    [
+      { price: 410_000, size: 10n },
+      { price: 400_000, size: 30n },
+    ],
+    [{ price: 420_000, size: 20n }],
+    [
+      { side: 0, price: 400_000, remainingSize: 4 },
+      { side: 0, price: 400_000, remainingSize: 3 },
+      { side: 1, price: 410_000, remainingSize: 9 },
+    ],
+  )
+  assert.deepEqual(bids, [
+    { price: 410_000, size: 10n, total: 10n, depth: 250, own: 0n },
+    { price: 400_000, size: 30n, total: 40n, depth: 1_000, own: 7n },
+  ])
+  assert.deepEqual(asks, [{ price: 420_000, size: 20n, total: 20n, depth: 500, own: 0n }])
+  assert.deepEqual(ladderRows([], [], []), { bids: [], asks: [] })
+})
+
+const trade = (seq: number, ts = seq) => ({
+  ...{ tradeId: `0xm-${seq}-0`, price: 1, size: 1, outcome: 0 as const, seq, ts },
+  ...{ buyer: '0xAb', seller: '0xCd', takerSide: 0 as const },
+})
+const told = (message: object) => ({ sub: '1', ...message }) as TradesMessage
+const ids = (tape: readonly { tradeId: string }[]) => tape.map(({ tradeId }) => tradeId)
+
+test('a tape begins with a snapshot, grows at its head, and tells the way to the chain', () => {
+  const past = [trade(1), trade(2)].map((one) => ({ ...one, status: 'matched', txHash: '' }))
+  let tape = applyTrades([], told({ type: 'trades.snapshot', trades: past }))
+  assert.deepEqual(ids(tape), ['0xm-2-0', '0xm-1-0'])
+  tape = applyTrades(tape, told({ type: 'trade', status: 'matched', ...trade(3) }))
+  assert.deepEqual(ids(tape), ['0xm-3-0', '0xm-2-0', '0xm-1-0'])
+  assert.equal(applyTrades(tape, told({ type: 'trade', ...trade(3) })), tape, 'told twice')
+  const status = { type: 'trade.status', tradeId: '0xm-2-0', reason: '' }
+  tape = applyTrades(tape, told({ ...status, status: 'submitted', txHash: '0x1' }))
+  tape = applyTrades(tape, told({ ...status, status: 'confirmed', txHash: '' }))
+  assert.deepEqual([tape[1]?.status, tape[1]?.txHash], ['confirmed', '0x1'])
+  tape = applyTrades(tape, told({ ...status, status: 'failed', txHash: '', reason: 'no funds' }))
+  assert.equal(tape[1]?.reason, 'no funds')
+  assert.equal(applyTrades(tape, told({ ...status, tradeId: 'gone' })), tape)
+})
+
+test('two tapes are one, the newest first, the first one’s word counts, and it has an end', () => {
+  const shown = (seq: number, status: string, takerSide: 0 | 1 | undefined) => ({
+    ...trade(seq, 7),
+    ...{ status, takerSide, txHash: '', reason: '' },
+  })
+  const tape = joinTapes(
+    [shown(2, 'confirmed', undefined)],
+    [shown(1, 'matched', 1), shown(2, 'matched', 1), shown(10, 'matched', 1)],
+  )
+  assert.deepEqual(ids(tape), ['0xm-10-0', '0xm-2-0', '0xm-1-0'])
+  assert.deepEqual([tape[1]?.status, tape[1]?.takerSide], ['confirmed', 1])
+  const many = Array.from({ length: TAPE_MAX + 5 }, (_, seq) => shown(seq, 'matched', 0))
+  assert.equal(joinTapes(many, []).length, TAPE_MAX)
+})
+
+test('one’s own trades are found whatever the letters of the address', () => {
+  assert.equal(ownSideOf(trade(1), '0xaB'), 'buy')
+  assert.equal(ownSideOf(trade(1), '0xcd'), 'sell')
+  assert.equal(ownSideOf(trade(1), '0xef'), undefined)
+  assert.equal(ownSideOf(trade(1), undefined), undefined)
+})
+
+const candle = (timestamp: number, price: number) => ({
+  ...{ timestamp, open: price, high: price, low: price, close: price },
+})
+
+test('a trade changes the last candle or opens the next from its close', () => {
+  const first = nextCandle(undefined, { price: 40, sec: 125 }, 60)
+  assert.deepEqual(first, candle(120, 40))
+  assert.deepEqual(nextCandle(first, { price: 50, sec: 179 }, 60), {
+    ...candle(120, 40),
+    ...{ high: 50, close: 50 },
+  })
+  assert.deepEqual(nextCandle(first, { price: 30, sec: 180 }, 60), {
+    ...{ timestamp: 180, open: 40, high: 40, low: 30, close: 30 },
+  })
+  assert.equal(nextCandle(first, { price: 1, sec: 119 }, 60), undefined)
+})
+
+test('candles without trades stay at the price before, up to now', () => {
+  const filled = withoutHoles([candle(60, 40), candle(240, 50)], 60, 310)
+  const expected = [candle(60, 40), candle(120, 40), candle(180, 40), candle(240, 50)]
+  assert.deepEqual(filled, [...expected, candle(300, 50)])
+  assert.deepEqual(withoutHoles([], 60, 310), [])
+  const long = withoutHoles([candle(0, 40), candle(60_000_000, 50)], 60, 60_000_000)
+  assert.ok(long.length <= 1_500)
+  assert.deepEqual(long.at(-1), candle(60_000_000, 50))
+  assert.equal(firstInterval(60), '1m')
+  assert.equal(firstInterval(90 * 86_400), '1d')
+})
+
+const market = { expiration: 1_000, quick: false, hasShares: false }
+const none: ResolutionStatus = { marketId: 'm', expired: false, resolved: false }
+const assertion = {
+  ...{ id: 'a', proposer: 'p', proposedOutcome: true, bondAmount: '1', assertionTime: 1_100 },
+  ...{ expirationTime: 1_200, settled: false, settlementResolution: false, disputed: false },
+}
+const steps = (standing: Parameters<typeof resolutionSteps>[0]) =>
+  resolutionSteps(standing).map(({ name, state }) => (state === 'now' ? `[${name}]` : name))
+
+test('the resolution goes from open to redeemed, and says what can be done', () => {
+  const at = (nowSec: number, status: ResolutionStatus | undefined) => ({
+    ...market,
+    nowSec,
+    status,
+  })
+  const plain = ['open', 'expired', 'proposed', 'settled', 'redeem']
+  const now = (name: string) => plain.map((one) => (one === name ? `[${one}]` : one))
+  assert.deepEqual(steps(at(999, undefined)), now('open'))
+  assert.equal(deedOf(at(999, none)), undefined)
+  assert.deepEqual(steps(at(1_000, none)), now('expired'))
+  assert.equal(deedOf(at(1_000, none)), 'propose')
+  const proposed = { ...none, expired: true, assertion }
+  assert.deepEqual(steps(at(1_199, proposed)), now('proposed'))
+  assert.equal(deedOf(at(1_199, proposed)), 'wait')
+  assert.equal(deedOf(at(1_200, proposed)), 'settle')
+  const disputed = { ...proposed, assertion: { ...assertion, disputed: true } }
+  const withDispute = ['open', 'expired', 'proposed', '[disputed]', 'settled', 'redeem']
+  assert.deepEqual(steps(at(1_300, disputed)), withDispute)
+  assert.equal(deedOf(at(1_300, disputed)), undefined)
+  const over = { ...none, expired: true, resolved: true, winningOutcome: 0 as const }
+  assert.deepEqual(steps(at(1_300, over)), now('settled'))
+  assert.deepEqual(steps({ ...at(1_300, over), hasShares: true }), now('redeem'))
+  assert.equal(deedOf({ ...at(1_300, over), hasShares: true }), 'redeem')
+})
+
+test('the outcome of a quick market is proposed by no one', () => {
+  const quick = { ...market, quick: true, nowSec: 1_000, status: none }
+  assert.deepEqual(steps(quick), ['open', '[expired]', 'settled', 'redeem'])
+  assert.equal(deedOf(quick), undefined)
+})
+
+test('a quick market says who is ahead, that it ended, and who has won', () => {
+  const one = { startPrice: 100, endTime: 1_000, resolved: false } as ShownQuickMarket
+  assert.equal(quickStanding(one, 100, 999).isUp, true, 'the strike itself is YES')
+  assert.equal(quickStanding(one, 99, 999).words, 'NO is ahead.')
+  assert.equal(quickStanding(one, undefined, 999).isUp, undefined)
+  assert.equal(quickStanding(one, 99, 1_000).state, 'ended')
+  const over = { ...one, resolved: true, outcome: 1 }
+  assert.deepEqual(quickStanding(over, 200, 1_001), {
+    ...{ state: 'resolved', isUp: false, words: 'It went down: NO has won.' },
+  })
+})
