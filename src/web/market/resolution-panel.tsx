@@ -133,7 +133,7 @@ function Standing({ model, market }: Pick<Props, 'model' | 'market'>) {
       </p>
     )
   }
-  if (left > 0) {
+  if (left > 0 && status?.expired !== true) {
     return (
       <p class="quiet">
         Trading goes on for <span class="num">{timeLeft(left)}</span>.
