@@ -12,7 +12,7 @@ const STEP = 900
 const BEST_BID = 500_000
 /** Changes happen at so many prices of each side. */
 const NEAR = 20
-const TICK_MS = 50
+const TICK_MS = 10
 const SIZE = 1_000_000
 /** Orders of the flow that rest at the same time; older ones are cancelled. */
 const RESTING_MAX = 200
