@@ -164,5 +164,13 @@ export const defaults: Settings = {
     restartsMax: 5,
     restartWindowMs: 60_000,
   },
-  log: { level: 'info', format: 'auto' },
+  log: {
+    url: '',
+    level: 'info',
+    format: 'auto',
+    retention: 0,
+    archive: true,
+    archiveDir: '',
+    archiveMiBMax: 0,
+  },
 }

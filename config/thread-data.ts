@@ -56,6 +56,11 @@ export function databaseUrlOf({ database, data }: Settings): string {
   return database.url === '' ? `sqlite:${data.dir}/sibyl.db` : database.url
 }
 
+/** Where the log is archived: in the data folder unless the settings name another. */
+export function archiveDirOf({ log, data }: Settings): string {
+  return log.archiveDir === '' ? `${data.dir}/archive` : log.archiveDir
+}
+
 /** The contracts of a chain, as the exchange knows addresses. */
 export function contractsOf({ contracts }: Settings['chains'][number]): Contracts {
   const addresses = Object.entries(contracts).map(([name, text]) => [name, toAddress(text)])

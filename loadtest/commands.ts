@@ -70,6 +70,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'loadtest/dying-part.ts',
       about: 'orders while the thread of prices dies again and again: none may fail',
     },
+    ...bench('mysql-log', 'the log in a database server beside the one in files [--nodes 1|3]'),
     'own-write': {
       file: 'loadtest/own-write.ts',
       about: 'two fronts: reads of the book right after placing, each of which must show the order',
@@ -105,6 +106,14 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'test/crash/http-crash-run.ts',
       about: 'kills under orders over HTTP: every accepted one is in the database',
     },
+    log: {
+      file: 'test/crash/log-crash-run.ts',
+      about: 'owners that race for a log in database servers that are killed [--kills --nodes 1|3]',
+    },
+    conformance: {
+      file: 'test/crash/log-conformance-run.ts',
+      about: 'the tests of the log in a database, on a Galera cluster of three',
+    },
     start: {
       file: 'test/crash/start-stop-run.ts',
       about: 'stops at random instants of the start: nothing is left behind',
@@ -129,9 +138,23 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       file: 'loadtest/stream-soak.ts',
       about: 'clients that reconnect all the time: no gap goes unnoticed, memory stays flat',
     },
+    mixed: {
+      file: 'loadtest/mixed-soak.ts',
+      about:
+        'trading, reading and following at once for long [--minutes --rate --funds off|reserve]',
+    },
+    'stalled-front': {
+      file: 'loadtest/stalled-front.ts',
+      about: 'events for a front that takes none: what the process grows by [seconds]',
+    },
     ghosts: {
       file: 'loadtest/ghost-attack.ts',
       about: 'empty wallets that buy all that is offered [--funds off|reserve --wallets --minutes]',
+    },
+    honest: {
+      file: 'loadtest/honest-soak.ts',
+      about:
+        'funded traders, funds reserved: every trade settles, nothing stays reserved [--minutes]',
     },
     year: {
       file: 'loadtest/year-soak.ts',

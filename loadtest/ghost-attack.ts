@@ -20,6 +20,7 @@ import { SibylError } from '#client/sibyl-error.ts'
 import { devnetKey } from '#devnet/accounts.ts'
 import { openSettled } from '../test/support/settled.ts'
 import { Histogram } from './histogram.ts'
+import { watchOffers } from './offers-away.ts'
 
 function option(name: string, usual: string): string {
   const at = process.argv.indexOf(`--${name}`)
@@ -72,34 +73,17 @@ const count = (into: Map<string, number>, error: unknown): void => {
 
 try {
   for (const maker of MAKERS) {
-    const client = clientFrom(devnetKey(maker), `10.1.0.${maker}`)
+    // The exchange has just started: its first look at the chain may still be under way.
+    const client = clientFrom(devnetKey(maker), `10.1.0.${maker}`, 10)
     for (const price of OFFERS) await client.orders.place(order('sell', price, OFFER_SIZE))
   }
   const endMs = performance.now() + MINUTES * 60_000
   const isOver = () => performance.now() > endMs
 
-  /** For how long, at most and in all, less than half of the offers was there. */
-  const away = { longestMs: 0, totalMs: 0, times: 0, sinceMs: 0 }
-  const watcher = clientFrom(devnetKey(WATCHER), '10.1.0.99')
-  const stream = watcher.stream()
-  const look = (asks: Iterable<{ readonly size: bigint }>): void => {
-    let offered = 0n
-    for (const { size } of asks) offered += size
-    const nowMs = performance.now()
-    const isAway = offered * 2n < BigInt(OFFERED)
-    if (isAway && away.sinceMs === 0) {
-      away.sinceMs = nowMs
-      away.times++
-    } else if (!isAway && away.sinceMs > 0) {
-      away.longestMs = Math.max(away.longestMs, nowMs - away.sinceMs)
-      away.totalMs += nowMs - away.sinceMs
-      away.sinceMs = 0
-    }
-  }
-  const following = stream.book({ marketId: s.marketId, outcome: 'YES' }, (_, book) =>
-    look(book.asks()),
-  )
-  await following.ready
+  const offers = await watchOffers(clientFrom(devnetKey(WATCHER), '10.1.0.99'), {
+    marketId: s.marketId,
+    offered: OFFERED,
+  })
 
   /** An order that rests far from the market, and its cancel: how long an honest order takes. */
   const place = async (account: number, address: string, everyMs: number) => {
@@ -154,9 +138,7 @@ try {
   // What was matched last is decided on, too.
   const pending = async () => (await s.get<{ count: number }>('/api/v1/pending-trades')).count
   for (let waits = 0; waits < 600 && (await pending()) > 0; waits++) await pause(100)
-  look(following.book.asks())
-  if (away.sinceMs > 0) away.longestMs = Number.POSITIVE_INFINITY
-  stream.close()
+  const offersAway = offers.end()
 
   const logs = await s.chain.publicClient.getLogs({
     address: s.chain.contracts.settlement as Hex,
@@ -177,11 +159,7 @@ try {
       p50Ms: Number(honest.placing.quantileMs(0.5).toFixed(1)),
       p99Ms: Number(honest.placing.quantileMs(0.99).toFixed(1)),
     },
-    offersAway: {
-      times: away.times,
-      longestMs: Math.round(away.longestMs),
-      totalMs: Math.round(away.totalMs),
-    },
+    offersAway,
     trades: { settled, refusedOnChain: logs.length, gasOfTheirTransactions: Number(gas) },
     pending: await pending(),
   }

@@ -6,13 +6,12 @@
  * result. `--minutes 10` is the default.
  */
 
-import { readdir, readFile } from 'node:fs/promises'
 import { privateKeyToAccount } from 'viem/accounts'
 import { createClient } from '#client/client.ts'
 import { createStream } from '#client/stream.ts'
 import type { StreamEvents } from '#client/stream-types.ts'
 import { openExchange } from '../test/support/exchange.ts'
-import { median } from './bench.ts'
+import { openResident, slopeOf } from './resident.ts'
 
 const at = process.argv.indexOf('--minutes')
 const MINUTES = at > 0 ? Number(process.argv[at + 1]) : 10
@@ -34,24 +33,7 @@ const { url } = exchange
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** The process that has this data folder open for itself. */
-async function residentMiB(): Promise<number> {
-  const status = await readFile(`/proc/${await exchangePid()}/status`, 'utf8')
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? Number.NaN) / 1_024
-}
-
-let pid: string | undefined
-async function exchangePid(): Promise<string> {
-  if (pid !== undefined) return pid
-  for (const each of await readdir('/proc')) {
-    if (!/^\d+$/.test(each)) continue
-    const environment = await readFile(`/proc/${each}/environ`, 'latin1').catch(() => '')
-    if (environment.includes(`SIBYL_DATA_DIR=${exchange.dataDir}\0`)) pid = each
-  }
-  if (pid === undefined) throw new Error('the exchange is not among the processes')
-  return pid
-}
-
+const residentMiB = await openResident(exchange.dataDir)
 const reader = createClient({ url })
 const markets = (await reader.markets()).map(({ id }) => id)
 const traders = [1, 2, 3].map((number) => {
@@ -145,15 +127,6 @@ async function differences(): Promise<string[]> {
     if (wrong.length === 0) break
   }
   return wrong
-}
-
-/** The slope of a line through the samples that later ones agree on: the median of all slopes. */
-function slopeOf(samples: readonly (readonly [minute: number, mib: number])[]): number {
-  const slopes: number[] = []
-  for (const [index, [x, y]] of samples.entries()) {
-    for (const [later, value] of samples.slice(index + 1)) slopes.push((value - y) / (later - x))
-  }
-  return median(slopes)
 }
 
 const beganMs = performance.now()

@@ -3,11 +3,14 @@
  * chain, and compares. It lists the events of the chain that were set aside, the newest. It only reads,
  * and may run beside a working exchange. Ends with 1 where something differs, and with 2 where it could
  * not look.
+ *
+ *   --url http://127.0.0.1:8080   also what the exchange there has reserved, where it reserves funds
  */
 
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import { loadSettings } from '#config/settings.ts'
+import type { Settings } from '#config/settings-schema.ts'
 import { databaseUrlOf } from '#config/thread-data.ts'
 import { readChainRecord } from '#devnet/chain-record.ts'
 import { toAddress } from '#domain/ids.ts'
@@ -16,6 +19,7 @@ import { auditSetAside } from '#store/audit/audit-set-aside.ts'
 import { auditTrades, type Difference } from '#store/audit/audit-trades.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
+import { auditFunds } from './audit-funds.ts'
 
 /** Positions of one question to the chain. */
 const PAIRS_MAX = 200
@@ -29,7 +33,7 @@ try {
   const database = await openDatabase(url, { readOnly: true })
   try {
     say(`audit of ${describeDatabaseUrl(url)}`)
-    const differences = await audit(database, settings.data.dir)
+    const differences = await audit(database, settings)
     for (const { what, kept, expected } of differences.slice(0, SHOWN_MAX)) {
       say(`  ${what}: kept ${kept}, expected ${expected}`)
     }
@@ -43,7 +47,7 @@ try {
   process.exitCode = 2
 }
 
-async function audit(database: Database, dataDir: string): Promise<Difference[]> {
+async function audit(database: Database, settings: Settings): Promise<Difference[]> {
   const trades = await auditTrades(database)
   say(`  ${trades.trades} trades of ${trades.markets} markets, ${trades.candles} candles`)
   const positions = await auditPositions(database)
@@ -56,10 +60,28 @@ async function audit(database: Database, dataDir: string): Promise<Difference[]>
     )
   }
   const differences = [...trades.differences, ...positions.differences]
-  for (const [id, chain] of Object.entries(readChainRecord(dataDir) ?? {})) {
+  for (const [id, chain] of Object.entries(readChainRecord(settings.data.dir) ?? {})) {
     differences.push(...(await askChain(database, Number(id), chain)))
   }
+  differences.push(...(await askExchange(database, settings)))
   return differences
+}
+
+/** Compares what a working exchange has reserved, where one is named. */
+async function askExchange(database: Database, settings: Settings): Promise<readonly Difference[]> {
+  const at = process.argv.indexOf('--url')
+  if (at < 0) return []
+  const url = process.argv[at + 1]
+  if (url === undefined) throw new Error('--url needs the address of an exchange')
+  const chainIds = settings.chains.map(({ chainId }) => chainId)
+  const found = await auditFunds(database, { dataDir: settings.data.dir, url, chainIds })
+  if (found === undefined) {
+    say(`  the exchange at ${url} reserves no funds`)
+    return []
+  }
+  const busy = found.busy === 0 ? '' : `; ${found.busy} of them change all the time: not compared`
+  say(`  reservations of ${found.traders} traders asked of ${url}${busy}`)
+  return found.differences
 }
 
 /** Compares every position with the balances that the chain has at the block it is of. */

@@ -1,12 +1,15 @@
 /**
  * The entry: hears signals before anything else is loaded, runs the exchange until it is to stop, and
  * says in one line what kept it from running. It ends with 0 after a stop, also one during the start,
- * and with 1 after a failure.
+ * and with 1 after a failure. A thread that hangs and cannot be ended would keep the process for ever:
+ * then it kills itself, after everything else was closed.
  */
 
 const NODE_MAJOR = 22
 /** Ctrl-C reaches the process from the terminal and from npm: what comes so soon is the same one. */
 const SAME_SIGNAL_MS = 1_000
+/** After a stop that failed nothing is left to be done; what still runs then hangs. */
+const ENDS_WITHIN_MS = 10_000
 
 const stop = new AbortController()
 let firstAtMs = 0
@@ -35,3 +38,10 @@ try {
   process.stderr.write(`sibyl: ${error instanceof Error ? error.message : String(error)}\n`)
   process.exitCode = 1
 }
+
+// Unless something runs on, the process has ended by then.
+setTimeout(() => {
+  if (process.exitCode !== 1) return
+  process.stderr.write('sibyl: a thread hangs and cannot be ended, so the process is killed\n')
+  process.kill(process.pid, 'SIGKILL')
+}, ENDS_WITHIN_MS).unref()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { needOf, selectTests } from './support/select-tests.ts'
+import { needOf, selectTests, sharesProcess } from './support/select-tests.ts'
 
 test('what a test file needs follows from what it imports', () => {
   assert.equal(needOf('test/scenario/two-traders.test.ts'), 'exchange')
@@ -28,4 +28,12 @@ test('files and folders can be asked for', () => {
   assert.ok(book.includes('test/book/book.test.ts'))
   assert.ok(book.every((file) => file.startsWith('test/book/')))
   assert.throws(() => selectTests(['test/nowhere']), /no test files in test\/nowhere/)
+})
+
+test('files that need nothing share a process, unless they touch what is the whole process’s', () => {
+  assert.ok(sharesProcess('test/book/match.test.ts'))
+  // It only reads a seed.
+  assert.ok(sharesProcess('test/actors/settlement/turns.test.ts'))
+  assert.ok(!sharesProcess('test/client/retries.test.ts'))
+  assert.ok(!sharesProcess('test/log/damage.test.ts'))
 })

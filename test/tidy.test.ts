@@ -9,7 +9,7 @@ import { importsOf, ROOT, sourceFiles, textOf } from './support/imports.ts'
 import { longParameterLists } from './support/parameters.ts'
 
 /** Only these compose. */
-const COMPOSERS = new Set(['src', 'threads', 'boot'])
+const COMPOSERS = new Set(['src', 'threads', 'boot', 'upkeep'])
 
 /** What each room may import; `type:` marks rooms that only types may come from. */
 const ROOMS: Record<string, readonly string[]> = {
@@ -46,6 +46,7 @@ const HOMES: Record<string, readonly string[]> = {
   pino: ['config'],
   'pino-pretty': ['config'],
   'better-sqlite3': ['log', 'store'],
+  mysql2: ['log'],
   ws: ['devnet'],
   secp256k1: ['verify'],
   keccak: ['verify'],

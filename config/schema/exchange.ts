@@ -233,6 +233,14 @@ export const supervisor = Type.Object({
 })
 
 export const log = Type.Object({
+  url: Type.String({
+    env: 'SIBYL_LOG_URL',
+    secret: true,
+    pattern: '^$|^mysql://',
+    description:
+      'Where the event log lies: mysql://user:password@host:port/name, with several servers as ' +
+      'host:port,host:port. Empty is the data folder.',
+  }),
   level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
     env: 'SIBYL_LOG_LEVEL',
     description: 'The least important messages to write.',
@@ -240,5 +248,33 @@ export const log = Type.Object({
   format: Type.Enum(['auto', 'json', 'pretty'], {
     env: 'SIBYL_LOG_FORMAT',
     description: 'json, pretty, or auto: pretty on a terminal, json elsewhere.',
+  }),
+  retention: Type.Integer({
+    env: 'SIBYL_LOG_RETENTION',
+    minimum: 0,
+    maximum: 87_600,
+    unit: 'hours',
+    description:
+      'So long the event log keeps what the database has already, so that a copy of the database that ' +
+      'is no older catches up at a start. 0 keeps only what markets need. What is older goes to the archive.',
+  }),
+  archive: Type.Boolean({
+    env: 'SIBYL_LOG_ARCHIVE',
+    description:
+      'Keeps what leaves the event log, compressed, so that `npm run rebuild` can build the database ' +
+      'anew. Without it, a lost database is lost unless there is a copy of it within the retention.',
+  }),
+  archiveDir: Type.String({
+    env: 'SIBYL_LOG_ARCHIVE_DIR',
+    description: 'The folder of the archive; empty is `archive` in the data folder.',
+  }),
+  archiveMiBMax: Type.Integer({
+    env: 'SIBYL_LOG_ARCHIVE_MIB_MAX',
+    minimum: 0,
+    maximum: 1_000_000_000,
+    unit: 'MiB',
+    description:
+      'The oldest of the archive goes when all of it is larger than this; 0 keeps everything. With a ' +
+      'bound, a rebuild needs a copy of the database that reaches to where the archive begins.',
   }),
 })

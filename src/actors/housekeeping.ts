@@ -47,7 +47,11 @@ export function takeTrouble(thread: MarketThread): string {
 }
 
 /** Faults after which the partition is as it was. */
-const LEAVE_ALL: readonly string[] = ['LOG_SNAPSHOT_FAILED', 'LOG_MERGE_FAILED']
+const LEAVE_ALL: readonly string[] = [
+  'LOG_SNAPSHOT_FAILED',
+  'LOG_MERGE_FAILED',
+  'LOG_ARCHIVE_FAILED',
+]
 
 /** What has been unloaded since the last time. */
 export function takeGone(thread: MarketThread): readonly MarketId[] {
@@ -130,11 +134,13 @@ function durableSec(thread: MarketThread, partition: number): number {
 }
 
 function stepTruncation(thread: MarketThread, partition: number): void {
-  const { log, snapshotEvery } = thread.options
+  const { log, snapshotEvery, retention } = thread.options
   const floor = log.truncationFloor(partition)
   const projected = thread.projected.get(partition) ?? 0
-  const { more } = log.truncate(partition, floor.offset, projected, TRUNCATE_STEP)
-  if (more) return
+  const unneeded = Math.min(floor.offset, projected + 1)
+  const aged = retention?.look(log, partition, unneeded) ?? { below: unneeded, more: false }
+  const { more } = log.truncate(partition, aged.below, projected, TRUNCATE_STEP)
+  if (more || aged.more) return
   thread.truncatable.delete(partition)
   const kept = log.state(partition).lastOffset - floor.offset
   if (floor.marketId !== undefined && kept >= QUIET_TIMES * snapshotEvery) {

@@ -156,8 +156,13 @@ export function commit(
     }
     return thread.options.log.append(partition, append)
   })
-  return Promise.all(appends).finally(() => {
+  // All of them have ended when this does: one that failed says nothing of the others.
+  return Promise.allSettled(appends).then((outcomes) => {
     thread.committing = false
+    return outcomes.map((outcome) => {
+      if (outcome.status === 'rejected') throw outcome.reason
+      return outcome.value
+    })
   })
 }
 

@@ -29,8 +29,9 @@ import type {
   MarketView,
   Recall,
 } from './market/state.ts'
-import { someViews } from './market-views.ts'
+import { someViews, type ToldMarkets } from './market-views.ts'
 import { booksOf, countOrders, type OrdersPage, pageOfOrders } from './open-orders.ts'
+import type { Retention } from './retention.ts'
 import { Residence, TraderIndex } from './trader-index.ts'
 import {
   hearPaused,
@@ -69,9 +70,9 @@ export type MarketThreadProtocol = MarketProtocol &
     }
     /**
      * The markets of this thread, for a reader that has just come, behind the one it was told last. `more`
-     * when there are others behind the last of these.
+     * when there are others behind the last of these; `away` when some cannot be told, as their file is away.
      */
-    Markets: { takes: { after?: MarketId }; answers: { views: MarketView[]; more: boolean } }
+    Markets: { takes: { after?: MarketId }; answers: ToldMarkets }
     /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
     SettlementLag: { takes: { chainId: number; behind: boolean }; answers: undefined }
     /** The database holds everything of the partition up to and with this offset. */
@@ -96,6 +97,8 @@ type MarketThreadOptions = {
   /** A number that no client can guess. */
   readonly seed: number
   readonly snapshotEvery: number
+  /** Left out where the log keeps nothing that only the database has use for. */
+  readonly retention?: Retention
   /** Left out where limits are off. */
   readonly cancelQuota?: CancelQuota
   /** While the disk is full there are no new orders and markets; cancels and reports have room. */
@@ -103,10 +106,7 @@ type MarketThreadOptions = {
   /** Called now and then while something long goes on: the thread is not stuck. */
   readonly progress?: () => void
   /** How late the database may be, and the chains whose trades wait for it; left out where none does. */
-  readonly lag?: {
-    readonly maxMs: number
-    readonly chains: Pick<ReadonlySet<number>, 'has'>
-  }
+  readonly lag?: { readonly maxMs: number; readonly chains: Pick<ReadonlySet<number>, 'has'> }
 }
 
 export type Hosted = Due & {
@@ -329,7 +329,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
   CountOrders: countOrders,
 
   Markets(thread, { after }) {
-    return someViews(thread, after)
+    return { ...someViews(thread, after), away: thread.away.size > 0 }
   },
 
   Standing: standingOf,

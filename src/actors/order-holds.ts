@@ -27,10 +27,16 @@ export type HoldsProtocol = {
   ReleaseOrder: { takes: { session: string; orderHash: OrderHash }; answers: undefined }
   /** The session is over and its orders are cancelled, or it does not want this any more. */
   DropSession: { takes: { session: string }; answers: undefined }
+  /** Some of these were lost on the way: those that still hold are told again. */
+  DropSessions: { takes: object; answers: undefined }
 }
 
 /** Orders that the sessions of one front may hold at one market thread. */
 const HELD_ORDERS_MAX = 1_000_000
+
+const HELD_TYPES: ReadonlySet<string> = new Set<keyof HoldsProtocol>([
+  ...(['HoldOrder', 'ReleaseOrder', 'DropSession', 'DropSessions'] as const),
+])
 
 export class OrderHolds {
   readonly #sessions = new Map<string, Map<OrderHash, HeldOrder>>()
@@ -38,12 +44,16 @@ export class OrderHolds {
 
   /** Whether the message is one of these. */
   hears(type: string): type is keyof HoldsProtocol {
-    return type === 'HoldOrder' || type === 'ReleaseOrder' || type === 'DropSession'
+    return HELD_TYPES.has(type)
   }
 
   hear<K extends keyof HoldsProtocol>(type: K, message: unknown): HoldsProtocol[K]['answers']
   hear(type: keyof HoldsProtocol, message: unknown): unknown {
     if (type === 'HoldOrder') return this.#hold(message as HoldsProtocol['HoldOrder']['takes'])
+    if (type === 'DropSessions') {
+      this.takeAll()
+      return undefined
+    }
     const { session } = message as { session: string }
     const orders = this.#sessions.get(session)
     if (orders === undefined) return undefined

@@ -4,6 +4,7 @@ import type { Settings } from '#config/settings-schema.ts'
 import { reserves } from '#config/thread-data.ts'
 import { DEMO_TRADERS, DEVNET_CHAIN_ID, devnetAccount, devnetKey } from '#devnet/accounts.ts'
 import type { Devnet } from '#devnet/open-devnet.ts'
+import { describeMysqlAddress } from '#log/mysql-server.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 
 export function banner(run: {
@@ -34,7 +35,12 @@ export function banner(run: {
     ...(run.devnet !== undefined && run.cores < supervisor.shareBelowCores
       ? ['             one for the chain and prices together']
       : []),
-    `  data       ${settings.data.dir} (event log in ${markets.partitions} partitions)`,
+    ...(settings.log.url === ''
+      ? [`  data       ${settings.data.dir} (event log in ${markets.partitions} partitions)`]
+      : [
+          `  log        ${describeMysqlAddress(settings.log.url)} (${markets.partitions} partitions)`,
+          `  data       ${settings.data.dir} (a copy of the log)`,
+        ]),
     `  database   ${describeDatabaseUrl(run.databaseUrl)}`,
     `  signatures ${run.signatures}`,
     `  funds      ${reserves(settings) ? 'are reserved before an order is matched' : 'are not checked: every valid order is accepted'}`,

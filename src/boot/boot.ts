@@ -132,7 +132,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
 
   // 4. The database, brought to the newest shape.
   const databaseUrl = databaseUrlOf(settings)
-  const migrations = await prepareDatabase(databaseUrl, settings.data.dir)
+  const migrations = await prepareDatabase(databaseUrl, settings)
   log.info({ migrations }, `the database is ${describeDatabaseUrl(databaseUrl)}`)
   if (signal.aborted) return
 
@@ -187,14 +187,15 @@ function sharedMemory({ auth, limits, front }: Settings, clock: ClockMemory) {
 }
 
 /** Brings the database to the newest shape; one that another event log has filled is refused. */
-async function prepareDatabase(databaseUrl: string, dataDir: string): Promise<string[]> {
+async function prepareDatabase(databaseUrl: string, { log, data }: Settings): Promise<string[]> {
   const database = await openDatabase(databaseUrl)
   try {
     const migrations = await migrate(database)
-    if (!existsSync(join(dataDir, 'log')) && (await checkpoints(database)).length > 0) {
+    const hasNoLog = log.url === '' && !existsSync(join(data.dir, 'log'))
+    if (hasNoLog && (await checkpoints(database)).length > 0) {
       throw new SettingsError(
         `SIBYL_DATABASE_URL: ${describeDatabaseUrl(databaseUrl)} has data of another event log than ` +
-          `that in ${dataDir}; empty it, or name another database`,
+          `that in ${data.dir}; empty it, or name another database`,
       )
     }
     return migrations

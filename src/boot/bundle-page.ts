@@ -19,7 +19,7 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 /** What of the SDK is not for a page: private keys, and the chain without a wallet. */
-const ABSENT = /^viem\/accounts$|^\.\/chain\.ts$/
+const ABSENT = /^\.\/(local-key|chain)\.ts$/
 const ABSENT_FILE = 'src/web/absent.ts'
 
 const ICON =

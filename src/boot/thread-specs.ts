@@ -19,7 +19,7 @@ import {
   resolutionThreadName,
   SETTLEMENT_THREAD,
 } from '#config/topology.ts'
-import type { ThreadSpec, WorkerSpec } from '#runtime/supervisor.ts'
+import type { ThreadSpec, WorkerSpec } from '#runtime/host.ts'
 
 export function threadSpecs(
   settings: Settings,

@@ -64,6 +64,11 @@ export type SettlementLane = {
     trades: readonly TradeToSettle[],
     options: { readonly usedPermits: ReadonlySet<OrderHash> },
   ): Promise<Submission>
+  /** Those that would be refused now. Nothing is sent. */
+  tryOut(
+    trades: readonly TradeToSettle[],
+    options: { readonly usedPermits: ReadonlySet<OrderHash> },
+  ): Promise<readonly RefusedTrade[]>
   poll(): Promise<{
     readonly news: readonly SettlementNews[]
     readonly headNumber: number
@@ -255,6 +260,10 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
       return rows.filter(({ purpose }) => purpose === PURPOSE).map(settlementOf)
     },
     submit,
+    async tryOut(trades, { usedPermits }) {
+      const asked = { usedPermits, spare, headNumber, isDoubtful: true }
+      return (await trial(trades, asked)).refused
+    },
     async poll() {
       // Asked first: what a poll has to tell comes only once. It can wait for a better moment.
       graceSec ??= await contract.delays().then(

@@ -46,6 +46,8 @@ export type SettlementTrial = (
     readonly spare: SparePermits
     /** The newest block that was seen. */
     readonly headNumber: number
+    /** Whether a refusal is likely: then it is asked at once where refusals count. */
+    readonly isDoubtful?: boolean
   },
 ) => Promise<Trial>
 
@@ -106,13 +108,12 @@ export function makeSettlementTrial(options: {
     return { client, blockNumber }
   }
 
-  return async (trades, { usedPermits, spare, headNumber }) => {
+  return async (trades, { usedPermits, spare, headNumber, isDoubtful = false }) => {
     const refused: RefusedTrade[] = []
     let rest = trades
-    let where: { client: ChainClient; blockNumber: bigint | undefined } = {
-      client: options.client,
-      blockNumber: undefined,
-    }
+    let where: { client: ChainClient; blockNumber: bigint | undefined } = isDoubtful
+      ? await newest(headNumber)
+      : { client: options.client, blockNumber: undefined }
     for (let round = 0; round < ROUNDS_MAX && rest.length > 0; round++) {
       const batch = batchOf(rest, usedPermits, spare.before)
       const call = contract.settleCall(batch.orders, batch.fills, batch.permits)

@@ -3,9 +3,9 @@
  * ever belong to them on a chain that others can reach.
  */
 
-import { pbkdf2Sync } from 'node:crypto'
-import { type Hex, toHex } from 'viem'
-import { type HDAccount, HDKey, hdKeyToAccount } from 'viem/accounts'
+import { createECDH, createHmac, pbkdf2Sync } from 'node:crypto'
+import type { Hex } from 'viem'
+import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 
 export const DEVNET_CHAIN_ID = 31_337
 const MNEMONIC = 'test test test test test test test test test test test junk'
@@ -20,24 +20,59 @@ export const MAKER = 3
 export const RESOLVER = 4
 export const DEMO_TRADERS = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19] as const
 
-const derived = new Map<number, HDAccount>()
-let root: HDKey | undefined
+/** From here on a child follows from the private key alone. */
+const HARDENED = 2 ** 31
+/** How many points secp256k1 has. */
+const ORDER = 0xffffffff_ffffffff_ffffffff_fffffffe_baaedce6_af48a03b_bfd25e8c_d0364141n
+/** Where Ethereum's wallets have the accounts of a phrase: `m/44'/60'/0'/0`. */
+const PATH = [HARDENED + 44, HARDENED + 60, HARDENED, 0]
 
-/** Made when it is first asked for: an exchange on another chain never does. */
-function rootKey(): HDKey {
-  // As BIP-39 has it. By Node's own function, because in JavaScript it takes a third of a second.
-  root ??= HDKey.fromMasterSeed(pbkdf2Sync(MNEMONIC, 'mnemonic', 2_048, 64, 'sha512'))
-  return root
-}
+type ExtendedKey = { readonly key: Buffer; readonly chain: Buffer }
 
-export function devnetAccount(index: number): HDAccount {
-  const account = derived.get(index) ?? hdKeyToAccount(rootKey(), { addressIndex: index })
-  derived.set(index, account)
+const keys = new Map<number, Hex>()
+const accounts = new Map<number, PrivateKeyAccount>()
+let parent: ExtendedKey | undefined
+
+export function devnetAccount(index: number): PrivateKeyAccount {
+  const account = accounts.get(index) ?? privateKeyToAccount(devnetKey(index))
+  accounts.set(index, account)
   return account
 }
 
 export function devnetKey(index: number): Hex {
-  const key = devnetAccount(index).getHdKey().privateKey
-  if (key === null) throw new Error(`account ${index} has no key`)
-  return toHex(key)
+  const key = keys.get(index) ?? (`0x${childOf(parentKey(), index).key.toString('hex')}` as const)
+  keys.set(index, key)
+  return key
+}
+
+/** Made when it is first asked for: an exchange on another chain never does. */
+function parentKey(): ExtendedKey {
+  // BIP-39 and BIP-32 by Node's own functions: in JavaScript they are most of what a chain's start takes.
+  const seed = () => pbkdf2Sync(MNEMONIC, 'mnemonic', 2_048, 64, 'sha512')
+  parent ??= PATH.reduce(childOf, halves('Bitcoin seed', seed()))
+  return parent
+}
+
+function childOf({ key, chain }: ExtendedKey, index: number): ExtendedKey {
+  const number = Buffer.alloc(4)
+  number.writeUInt32BE(index)
+  const own = index >= HARDENED ? Buffer.concat([Buffer.alloc(1), key]) : publicKeyOf(key)
+  const child = halves(chain, Buffer.concat([own, number]))
+  const sum = (numberOf(child.key) + numberOf(key)) % ORDER
+  return { key: Buffer.from(sum.toString(16).padStart(64, '0'), 'hex'), chain: child.chain }
+}
+
+function halves(secret: string | Buffer, data: Buffer): ExtendedKey {
+  const digest = createHmac('sha512', secret).update(data).digest()
+  return { key: digest.subarray(0, 32), chain: digest.subarray(32) }
+}
+
+function publicKeyOf(key: Buffer): Buffer {
+  const curve = createECDH('secp256k1')
+  curve.setPrivateKey(key)
+  return curve.getPublicKey(null, 'compressed')
+}
+
+function numberOf(bytes: Buffer): bigint {
+  return BigInt(`0x${bytes.toString('hex')}`)
 }

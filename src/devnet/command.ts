@@ -1,7 +1,7 @@
 /** What the commands of the devnet have in common: options, help, and one line for what goes wrong. */
 
 import { readFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import type { ChainConfig } from '#client/answers.ts'
 import type { Client } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
@@ -11,6 +11,9 @@ type Hex = `0x${string}`
 
 /** A line for the user of the command. */
 export class CommandError extends Error {}
+
+/** An option is missing, unknown or wrong: the command ends with 2. */
+export class OptionError extends CommandError {}
 
 type CommandOption = {
   /** What stands for its value in the help: `<seconds>`. */
@@ -41,7 +44,7 @@ export async function runCommand<Name extends string>(command: Command<Name>): P
     else await command.run(values)
   } catch (error) {
     process.stderr.write(`sibyl: ${wordsOf(error)}\n`)
-    process.exitCode = 1
+    process.exitCode = error instanceof OptionError ? 2 : 1
   }
 }
 
@@ -50,21 +53,26 @@ function readOptions<Name extends string>(
 ): Readonly<Record<Name, string>> | 'help' {
   const names = Object.keys(command.options) as Name[]
   const strings = Object.fromEntries(names.map((name) => [name, { type: 'string' as const }]))
-  const { values } = parseArgs({
-    options: { ...strings, help: { type: 'boolean', short: 'h' } },
-    allowPositionals: false,
-  })
+  const { values } = parsed({ ...strings, help: { type: 'boolean', short: 'h' } })
   if (values.help === true) return 'help'
   const given = values as Partial<Record<Name, string>>
   return Object.fromEntries(
     names.map((name) => {
       const value = given[name] ?? command.options[name].default
       if (value === undefined) {
-        throw new CommandError(`--${name} is missing; ${command.call} --help has all options`)
+        throw new OptionError(`--${name} is missing; ${command.call} --help has all options`)
       }
       return [name, value]
     }),
   ) as Record<Name, string>
+}
+
+function parsed(options: ParseArgsOptionsConfig) {
+  try {
+    return parseArgs({ options, allowPositionals: false })
+  } catch (error) {
+    throw new OptionError(wordsOf(error))
+  }
 }
 
 function helpOf<Name extends string>({ call, about, options }: Command<Name>): string {

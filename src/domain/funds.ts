@@ -17,6 +17,7 @@ import type { Address, MarketId, OrderHash } from './ids.ts'
 import { MAKERS_PER_ORDER_MAX } from './limits.ts'
 import { costCeil, type Price, type Shares } from './money.ts'
 import { BUY, type Outcome, type Side } from './order.ts'
+import type { Trade } from './trade.ts'
 
 export const STABLECOIN = 'stablecoin'
 
@@ -38,6 +39,46 @@ export function needOf({ side, price }: Needy, remaining: Shares): number {
 /** What it needs at least: if one fill takes all of it. A trade needs this too. */
 export function needMinOf({ side, price }: Needy, remaining: Shares): number {
   return side === BUY ? costCeil(price, remaining) : remaining
+}
+
+/** A market whose orders and trades need something; a closed one has trades only. */
+export type NeedsMarket = {
+  readonly marketId: MarketId
+  readonly chainId: number
+  readonly closed: boolean
+}
+
+/** An open order, as far as its need goes. */
+export type NeedsOrder = {
+  readonly orderHash: OrderHash
+  readonly marketId: MarketId
+  readonly trader: Address
+  readonly side: Side
+  readonly outcome: Outcome
+  readonly price: Price
+  readonly remaining: Shares
+  /** Whether it travels with a permit. */
+  readonly permit: boolean
+  readonly placedAtMs: number
+}
+
+/** A trade, as far as its needs go. */
+export type NeedsTrade = Pick<
+  Trade,
+  | 'tradeId'
+  | 'marketId'
+  | 'outcome'
+  | 'price'
+  | 'size'
+  | 'buyer'
+  | 'seller'
+  | 'buyOrderHash'
+  | 'sellOrderHash'
+> & {
+  /** Whether its buy order travels with a permit. */
+  readonly permit: boolean
+  /** Whether it was sent when it was read: then the chain may have settled it. */
+  readonly sent?: boolean
 }
 
 /** A block by number and hash, so that a reader asks for that very block. */

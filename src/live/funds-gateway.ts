@@ -3,7 +3,7 @@
  * reservation of an order that was not placed.
  */
 
-import type { AccountsProtocol, FundsView } from '#actors/accounts/state.ts'
+import type { AccountsProtocol, FundsView, ReserveOrder } from '#actors/accounts/state.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Order, VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
@@ -40,14 +40,11 @@ export function makeFundsGateway(
 
   async function ask(
     type: 'Reserve' | 'Check',
-    order: CheckedOrder,
-    chainId: number,
+    asked: ReserveOrder,
     { deadlineAtMs }: Deadline,
   ): Promise<Rejection | undefined> {
-    const { orderHash, marketId, trader, side, outcome, price, size, permit } = order
-    const asked = { chainId, orderHash, marketId, trader, side, outcome, price, size, permit }
     const leftMs = Math.max(1, deadlineAtMs - clock.nowMs())
-    const answer = await refOf(trader).ask(type, { order: asked, deadlineAtMs }, leftMs)
+    const answer = await refOf(asked.trader).ask(type, { order: asked, deadlineAtMs }, leftMs)
     // Nothing was placed yet, so a client may simply try again.
     if (isUnanswered(answer)) return reject('OVERLOADED', undefined, 'the funds cannot be reserved')
     return isRejection(answer) ? answer : undefined
@@ -55,13 +52,23 @@ export function makeFundsGateway(
 
   return {
     reserve: (order, chainId, context) =>
-      ask('Reserve', { ...order, permit: order.permit !== undefined }, chainId, context),
+      ask('Reserve', askedOf(order, chainId, order.permit !== undefined), context),
     release: ({ trader, orderHash }) => refOf(trader).tell('Release', { orderHash }),
-    check: (order, chainId, context) => ask('Check', order, chainId, context),
+    check: (order, chainId, context) =>
+      ask('Check', askedOf(order, chainId, order.permit), context),
     async funds(chainId, trader, { deadlineAtMs }) {
       const leftMs = Math.max(1, deadlineAtMs - clock.nowMs())
       const answer = await refOf(trader).ask('Funds', { chainId, trader, deadlineAtMs }, leftMs)
       return isUnanswered(answer) ? reject('OVERLOADED') : answer
     },
   }
+}
+
+/** What accounts need to know of an order, and nothing that they do not. */
+function askedOf(
+  { orderHash, marketId, trader, side, outcome, price, size }: Omit<CheckedOrder, 'permit'>,
+  chainId: number,
+  permit: boolean,
+): ReserveOrder {
+  return { chainId, orderHash, marketId, trader, side, outcome, price, size, permit }
 }

@@ -17,9 +17,18 @@ import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
 import type { Clock } from '#runtime/clock.ts'
+import { inTime } from '#runtime/in-time.ts'
 import type { Ref } from '#runtime/ref.ts'
 
 export type MarketRef = Ref<MarketThreadProtocol>
+
+/** What this front has heard of the markets: an answer comes after the events that it follows from. */
+type Hearing = {
+  /** How far it has heard of a market. */
+  readonly seqOf?: (marketId: MarketId) => Sequence | undefined
+  /** Resolves when what was lost of a market's events is loaded anew; undefined where nothing is lost. */
+  readonly heardAll?: (marketId: MarketId) => Promise<void> | undefined
+}
 
 /** What goes with an order to its market. */
 export type OrderContext = RequestContext & {
@@ -86,14 +95,21 @@ export function makeGateway(
   threads: readonly MarketRef[],
   threadOf: (marketId: MarketId) => number,
   clock: Pick<Clock, 'nowMs'>,
-  /** How far this front has heard of a market: an answer comes after the events that it follows from. */
-  seqOf: (marketId: MarketId) => Sequence | undefined = () => undefined,
+  hearing: Hearing = {},
 ): MarketGateway {
   const refOf = (marketId: MarketId): MarketRef => {
     const ref = threads[threadOf(marketId)]
     if (ref === undefined) throw new Error(`no thread for ${marketId}`)
     return ref
   }
+  const { seqOf, heardAll } = hearing
+
+  /** Where events were lost, an answer waits until what they told is known here. */
+  async function untilHeard(marketId: MarketId, context: RequestContext): Promise<void> {
+    const loaded = heardAll?.(marketId)
+    if (loaded !== undefined) await inTime(loaded, leftMs(context))
+  }
+
   const leftMs = ({ deadlineAtMs }: RequestContext): number =>
     Math.max(1, deadlineAtMs - clock.nowMs())
 
@@ -113,7 +129,13 @@ export function makeGateway(
       : ref.ask(type, message, leftMs(context)))
     if (isUnanswered(answer)) return writeFailure(answer)
     if (stages !== undefined) stages.answerSentAtMs = ref.heardSentAtMs
-    const seq = isRejection(answer) ? undefined : seqOf(marketId)
+    if (isRejection(answer)) return answer
+    if (heardAll?.(marketId) !== undefined) {
+      await untilHeard(marketId, context)
+      // The number of what this front still lacks would promise a reader too much.
+      if (heardAll(marketId) !== undefined) return answer
+    }
+    const seq = seqOf?.(marketId)
     // A reader whose market is at this `seq` or beyond sees what was done.
     return seq === undefined ? answer : Object.assign(answer, { marketId, seq })
   }
@@ -132,6 +154,7 @@ export function makeGateway(
         leftMs(context),
       )
       if (isUnanswered(answer)) return writeFailure(answer)
+      await untilHeard(marketId, context)
       if (isRejection(answer)) {
         // A market that is over and gone from its thread has no orders left to cancel.
         return answer.rejected === 'MARKET_NOT_FOUND' ? undefined : answer

@@ -40,6 +40,10 @@ export class BatchReader<Event extends LogEvent> {
     this.#at = db.prepare(`SELECT ${columns} FROM batches WHERE first_offset = ?`)
   }
 
+  firstOffset(): number {
+    return parseState(this.#state.get(), this.#path).firstOffset
+  }
+
   lastOffset(): number {
     return parseState(this.#state.get(), this.#path).lastOffset
   }
@@ -87,7 +91,8 @@ export class BatchReader<Event extends LogEvent> {
       if (fromOffset < firstOffset) {
         throw new Fault(
           'LOG_TRUNCATED',
-          `${this.#path} begins at offset ${firstOffset}, asked was ${fromOffset}`,
+          `${this.#path} begins at offset ${firstOffset}, asked was ${fromOffset}: what was before ` +
+            'has left the log; npm run rebuild reads it from the archive',
           { retryable: false },
         )
       }

@@ -111,6 +111,13 @@ export class ClosedRuns {
     return undefined
   }
 
+  /** Reads all of them; what is damaged is a fault. */
+  check(): void {
+    for (const { run } of this.#runs) {
+      for (let block = 0; block < run.blocks; block++) run.block(block)
+    }
+  }
+
   /** The number of a run that is newer than all. */
   get nextId(): number {
     return (this.#runs[0]?.id ?? 0) + 1

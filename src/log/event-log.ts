@@ -146,8 +146,18 @@ export interface LogReader<Event extends LogEvent> {
   readonly partitions: number
   /** Up to `limit` records from `fromOffset` on; none when it is the next offset to be written. */
   read(partition: number, fromOffset: number, limit: number): LogRecord<Event>[]
+  /** The oldest offset that can be read; the last one + 1 where there is none. */
+  firstOffset(partition: number): number
   lastOffset(partition: number): number
   close(): Promise<void>
+}
+
+/** What has left a log and was kept. */
+export interface LogArchive<Event extends LogEvent> {
+  /** The unbroken stretches of offsets that it has of a partition, in order. */
+  spans(partition: number): { readonly first: number; readonly last: number }[]
+  /** Up to `limit` records from `fromOffset` on; none only where it does not have that one. */
+  read(partition: number, fromOffset: number, limit: number): LogRecord<Event>[]
 }
 
 export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
@@ -186,7 +196,9 @@ export interface EventLog<Event extends LogEvent> extends LogReader<Event> {
   truncationFloor(partition: number): TruncationFloor
   /**
    * Removes whole batches below `belowOffset`, at most about `limit` records in one step. Never
-   * above what the projector has passed, what a market still needs, or the last batch.
+   * above what the projector has passed, what a market still needs, or the last batch; and where the log
+   * has an archive, only what is in it already. What is not gets there meanwhile: ask again later. What
+   * fails there is `LOG_ARCHIVE_FAILED` and is tried again.
    */
   truncate(
     partition: number,

@@ -21,6 +21,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
 import { createMark } from './durable-mark.ts'
+import type { RowHome } from './record.ts'
 import { createTables, FILE_FORMAT } from './schema.ts'
 
 /** More than a machine has use for; each partition is a file with a commit of its own. */
@@ -39,6 +40,8 @@ export type PartitionPaths = {
   readonly database: string
   readonly wal: string
   readonly mark: string
+  /** Where the log lies in a database: the last row that it has acknowledged. */
+  readonly acked: string
   readonly lock: string
   /** A folder with a file for each snapshot. */
   readonly snapshots: string
@@ -50,12 +53,18 @@ export function partitionPaths(dataDir: string, partition: number): PartitionPat
   return pathsIn(join(dataDir, 'log'), partition)
 }
 
+/** Where a copy of a partition is made, on its way to somewhere else. */
+export function draftPaths(dataDir: string, partition: number): PartitionPaths {
+  return pathsIn(join(dataDir, 'log', 'base.new'), partition)
+}
+
 function pathsIn(folder: string, partition: number): PartitionPaths {
   const base = join(folder, `partition-${partition}`)
   return {
     database: `${base}.db`,
     wal: `${base}.db-wal`,
     mark: `${base}.mark`,
+    acked: `${base}.acked`,
     lock: `${base}.lock`,
     snapshots: `${base}.snapshots`,
     runs: `${base}.closed`,
@@ -66,14 +75,17 @@ function pathsIn(folder: string, partition: number): PartitionPaths {
 export function createLog(
   dataDir: string,
   partitions: number,
-  options: { pageBytes?: number } = {},
+  options: { pageBytes?: number; id?: string; renews?: boolean } = {},
 ): LogIdentity {
   if (!Number.isInteger(partitions) || partitions < 1 || partitions > PARTITIONS_MAX) {
     throw refused('LOG_PARTITIONS_DIFFER', `a log has 1 to ${PARTITIONS_MAX} partitions`)
   }
   const folder = join(dataDir, 'log')
-  if (!existsSync(folder))
-    createFolder(dataDir, folder, partitions, options.pageBytes ?? PAGE_BYTES)
+  if (!existsSync(folder)) {
+    const { id = randomUUID(), pageBytes = PAGE_BYTES } = options
+    createFolder(dataDir, folder, { id, partitions, pageBytes })
+  }
+  if (options.renews === true) renewMissing(dataDir)
   const identity = readIdentity(dataDir)
   if (identity.partitions !== partitions) {
     throw refused(
@@ -115,26 +127,28 @@ export function readIdentity(dataDir: string): LogIdentity {
   return identity
 }
 
+/** Of a log whose truth lies elsewhere: what is missing is made anew, empty. */
+function renewMissing(dataDir: string): void {
+  const path = join(dataDir, 'log', 'log.json')
+  const { id, partitions } = JSON.parse(readFileSync(path, 'utf8')) as LogIdentity
+  for (let partition = 0; partition < partitions; partition++) {
+    const paths = partitionPaths(dataDir, partition)
+    if (existsSync(paths.database) && existsSync(paths.mark)) continue
+    renewPartition(paths, { logId: id, partition })
+  }
+}
+
 /** Everything is made in a folder of another name and appears by one rename. */
 function createFolder(
   dataDir: string,
   folder: string,
-  partitions: number,
-  pageBytes: number,
+  { id, partitions, pageBytes }: { id: string; partitions: number; pageBytes: number },
 ): void {
-  const id = randomUUID()
-  const draft = join(dataDir, `log.new-${id}`)
+  const draft = join(dataDir, `log.new-${randomUUID()}`)
   mkdirSync(draft, { recursive: true })
   try {
     for (let partition = 0; partition < partitions; partition++) {
-      const paths = pathsIn(draft, partition)
-      const db = new Database(paths.database)
-      db.pragma(`page_size = ${pageBytes}`)
-      db.pragma('journal_mode = WAL')
-      db.pragma('synchronous = FULL')
-      createTables(db, id, partition)
-      db.close()
-      createMark(paths.mark)
+      createPartition(pathsIn(draft, partition), { logId: id, partition }, pageBytes)
     }
     const identity: LogIdentity = { format: FILE_FORMAT, id, partitions }
     writeFileSync(join(draft, 'log.json'), `${JSON.stringify(identity)}\n`, { flush: true })
@@ -151,6 +165,32 @@ function createFolder(
       })
     }
   }
+}
+
+function createPartition(paths: PartitionPaths, home: RowHome, pageBytes: number): void {
+  const db = new Database(paths.database)
+  db.pragma(`page_size = ${pageBytes}`)
+  db.pragma('journal_mode = WAL')
+  db.pragma('synchronous = FULL')
+  createTables(db, home.logId, home.partition)
+  db.close()
+  createMark(paths.mark)
+}
+
+/** Of a log whose truth lies elsewhere: drops what the folder has of a partition. */
+export function removePartition(paths: PartitionPaths): void {
+  for (const file of [paths.database, paths.wal, `${paths.database}-shm`, paths.mark]) {
+    rmSync(file, { force: true })
+  }
+  for (const folder of [paths.snapshots, paths.runs]) {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Of a log whose truth lies elsewhere: an empty partition in the place of what there was. */
+export function renewPartition(paths: PartitionPaths, home: RowHome): void {
+  removePartition(paths)
+  createPartition(paths, home, PAGE_BYTES)
 }
 
 export function syncFolder(path: string): void {

@@ -68,6 +68,7 @@ export function openLogReader<Event extends LogEvent>(
     partitions: identity.partitions,
     read: (partition, fromOffset, limit) =>
       reading(partition, (reader) => reader.read(fromOffset, limit)),
+    firstOffset: (partition) => reading(partition, (reader) => reader.firstOffset()),
     lastOffset: (partition) => reading(partition, (reader) => reader.lastOffset()),
     close: async () => {
       for (const { db } of files.values()) db.close()

@@ -41,6 +41,10 @@ type Place = {
   readonly bytesMax?: number
   /** Opens a log that ends before its mark: answered commands are lost, and the operator knows it. */
   readonly acceptLoss: boolean
+  /** A copy of what is durable elsewhere is not synced: what a power cut takes is fetched again. */
+  readonly isCopy?: boolean
+  /** The last offset that the archive has. */
+  readonly archivedTo?: number
 }
 
 export type PartitionFile<Event extends LogEvent> = {
@@ -84,6 +88,10 @@ export function openPartitionFile<Event extends LogEvent>(
     }
     if (state.lastOffset < mark && !options.acceptLoss) {
       throw lost(path, state.lastOffset, `offset ${mark} was durable`)
+    }
+    const { archivedTo = 0 } = options
+    if (state.lastOffset < archivedTo && !options.acceptLoss) {
+      throw lost(path, state.lastOffset, `the archive holds offset ${archivedTo}`)
     }
     checkTail(db, options, state)
     const markets = new MarketTable(db, home, state.markets, path)
@@ -131,11 +139,11 @@ function readBeforeSqlite({ paths, acceptLoss }: Place): number {
 }
 
 /** Sets what a connection must be told each time, and returns the size of its pages. */
-function setUp(db: Database.Database, { paths, bytesMax }: Place): number {
+function setUp(db: Database.Database, { paths, bytesMax, isCopy }: Place): number {
   if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
     throw corrupt(`${paths.database} is not in write-ahead mode`)
   }
-  db.pragma('synchronous = FULL')
+  db.pragma(`synchronous = ${isCopy === true ? 'OFF' : 'FULL'}`)
   db.pragma('wal_autocheckpoint = 0')
   db.pragma('journal_size_limit = 67108864')
   db.pragma('cell_size_check = ON')

@@ -9,6 +9,8 @@ import assert from 'node:assert/strict'
 import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import { ArchiveKeeper, type ArchiveOptions } from './archive-keeper.ts'
+import type { ArchiveJob, Segment } from './archive-writer.ts'
 import { ClosedKeeper } from './closed-keeper.ts'
 import type { MergeJob } from './closed-merge.ts'
 import { CLOSED_ORDER_BYTES } from './closed-order.ts'
@@ -57,6 +59,9 @@ type PartitionOptions<Event extends LogEvent> = FileOptions<Event> & {
   /** Closed orders that are kept in the table before they become a run. */
   readonly closedTailMax: number
   readonly mergeClosed: (job: MergeJob) => Promise<RunMeta | undefined>
+  readonly archive?: ArchiveOptions & {
+    readonly write: (job: ArchiveJob) => Promise<Segment | undefined>
+  }
   /** Called when enough has been written for a checkpoint in another thread. */
   readonly askCheckpoint: () => void
   /** How many of them have ended. */
@@ -67,6 +72,7 @@ export class Partition<Event extends LogEvent> {
   readonly #options: PartitionOptions<Event>
   readonly #mark: DurableMark
   readonly #encoder = new BatchEncoder()
+  readonly #archive: ArchiveKeeper | undefined
   #open: PartitionFile<Event> | undefined
   #keeper: ClosedKeeper | undefined
   /** Pages written since a checkpoint was last asked for, and since one was last completed here. */
@@ -81,6 +87,7 @@ export class Partition<Event extends LogEvent> {
     this.#options = options
     this.#mark = new DurableMark(options.paths.mark)
     try {
+      this.#archive = this.#openArchive()
       this.reopen()
     } catch (error) {
       this.#mark.close()
@@ -88,10 +95,17 @@ export class Partition<Event extends LogEvent> {
     }
   }
 
+  #openArchive(): ArchiveKeeper | undefined {
+    const { archive, home, paths } = this.#options
+    if (archive === undefined) return undefined
+    return new ArchiveKeeper({ home, database: paths.database, write: archive.write }, archive)
+  }
+
   /** Forgets all memory of the file and opens it again. */
   reopen(): PartitionState {
     if (this.#open !== undefined) this.#close(this.#open)
-    const file = openPartitionFile<Event>(this.#options)
+    const archivedTo = this.#archive?.lastOffset ?? 0
+    const file = openPartitionFile<Event>({ ...this.#options, archivedTo })
     this.#open = file
     this.#keeper = new ClosedKeeper(
       {
@@ -253,7 +267,8 @@ export class Partition<Event extends LogEvent> {
 
   truncate(belowOffset: number, projectedOffset: number, limit: number): Truncated {
     const file = this.#file()
-    const below = Math.min(belowOffset, projectedOffset + 1, this.truncationFloor().offset)
+    const unneeded = Math.min(belowOffset, projectedOffset + 1, this.truncationFloor().offset)
+    const below = this.#archive?.reach(unneeded, file.state) ?? unneeded
     let firstOffset = file.state.firstOffset
     let removed = 0
     let more = false

@@ -6,8 +6,9 @@
 
 import assert from 'node:assert/strict'
 import type { MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
+import type { ArchiveOptions } from './archive-keeper.ts'
+import { makeBackgroundJobs } from './background-jobs.ts'
 import { type Checkpointer, makeCheckpointer } from './checkpointer.ts'
-import { makeClosedJobs } from './closed-jobs.ts'
 import type { RunsOptions } from './closed-runs.ts'
 import type { EventForm, EventLog, LogEvent } from './event-log.ts'
 import { createLog, type Lock, lockPartition, partitionPaths } from './log-folder.ts'
@@ -35,6 +36,8 @@ export type SqliteLogOptions = {
   /** Tests make small ones. */
   readonly closedTailMax?: number
   readonly closedRuns?: RunsOptions
+  /** What leaves the log is archived first; without it, it is gone. */
+  readonly archive?: ArchiveOptions
   readonly partitionBytesMax?: number
   /** Opens even a partition that has lost answered commands. For an operator, never by itself. */
   readonly acceptLoss?: boolean
@@ -43,6 +46,8 @@ export type SqliteLogOptions = {
   readonly upcasters?: Upcasters
   /** The page size of files that are created; tests make small ones. */
   readonly pageBytes?: number
+  /** A copy of a log that is durable elsewhere. */
+  readonly isCopy?: boolean
 }
 
 export function openSqliteLog<Event extends LogEvent>(
@@ -57,7 +62,7 @@ export function openSqliteLog<Event extends LogEvent>(
   const locks: Lock[] = []
   const partitions = new Map<number, Partition<Event>>()
   let checkpointer: Checkpointer | undefined
-  const jobs = makeClosedJobs()
+  const jobs = makeBackgroundJobs()
   const release = () => {
     for (const partition of partitions.values()) partition.close()
     partitions.clear()
@@ -79,9 +84,13 @@ export function openSqliteLog<Event extends LogEvent>(
           filterBytesMax: FILTER_BYTES_MAX,
           runOrdersMax: RUN_ORDERS_MAX,
         },
-        mergeClosed: jobs.run,
+        mergeClosed: (job) => jobs.run('merge', job),
+        ...(options.archive === undefined
+          ? {}
+          : { archive: { ...options.archive, write: (job) => jobs.run('archive', job) } }),
         ...(options.partitionBytesMax === undefined ? {} : { bytesMax: options.partitionBytesMax }),
         acceptLoss: options.acceptLoss ?? false,
+        isCopy: options.isCopy ?? false,
         askCheckpoint: () => checkpointer?.ask(own.indexOf(number)),
         checkpoints: () => checkpointer?.ended(own.indexOf(number)) ?? 0,
       })
@@ -105,6 +114,7 @@ export function openSqliteLog<Event extends LogEvent>(
     partitions: identity.partitions,
     owned: [...own],
     state: (partition) => at(partition).state(),
+    firstOffset: (partition) => at(partition).state().firstOffset,
     lastOffset: (partition) => at(partition).state().lastOffset,
     read: (partition, fromOffset, limit) => at(partition).read(fromOffset, limit),
     append: async (partition, batch) => at(partition).append(batch),

@@ -11,7 +11,8 @@
  * A request always gets an answer: the peer's, or `Unanswered` when the channel is closed, too much
  * is in flight, or the deadline has passed. The wire form of a batch is one flat array of triples:
  * `type, id, message`; id 0 expects no answer, and type 0 is an answer to request `id`. After them
- * comes the time at which the batch was sent, so that waiting on the way can be told from work.
+ * come how much was sent and taken so far, and the time at which the batch was sent, so that waiting on
+ * the way can be told from work.
  *
  * An object costs several times as much on the way as its values alone. So a message for which the
  * channel has a form travels as the form's number, its id, and then its values, one by one: above 0
@@ -20,12 +21,18 @@
  *
  * A request with a negative id wants to know how long its answer took. The answer to it has a
  * negative id too, never a form, and three more values: the milliseconds of each stage.
+ *
+ * A port has no limit of its own, so what the peer has not taken yet is counted (`credit.ts`). Where
+ * that is too much, a request is answered `full`, and what is told is dropped: at that place the peer
+ * hears that it has lost something, before any answer that follows, and loads anew. Until it has said
+ * that it knows, nothing is told. Answers always go: they are as many as the peer has asked for.
  */
 
 import assert from 'node:assert/strict'
 import type { MessagePort } from 'node:worker_threads'
 import type { Protocol } from './actor.ts'
 import { monotonicMs } from './clock.ts'
+import { ANSWER_BYTES, Credit, REQUEST_BYTES, TOLD_BYTES } from './credit.ts'
 
 /**
  * Why a request has no answer of its peer. Except for `full`, which is said before anything is
@@ -81,6 +88,8 @@ export type ChannelOptions = {
   readonly batchMax: number
   /** How long a request waits for its answer, unless it says otherwise. */
   readonly deadlineMs: number
+  /** About how many bytes the peer may leave untaken; the usual if undefined. */
+  readonly untakenMax?: number
   /** What it can say and hear in short; nothing if undefined. */
   readonly forms?: Forms
 }
@@ -94,9 +103,20 @@ type Hearing = {
   heard(type: string, message: unknown, replyTo: number): void
   /** The other end is gone, or this end was closed. Called once. */
   closed?(): void
+  /** From here on something that was told is missing: what follows from it is to be loaded anew. */
+  lost?(): void
+  /** The peer knows that it has lost something, and is told all again from here on. */
+  missed?(): void
+  /** What was told just now was dropped: the peer has not taken what it was told before. */
+  dropped?(): void
 }
 
 const ANSWER = 0
+/** To the peer: something that was told is missing here. And its answer: that it knows. */
+const LOST = -1_000_000
+const KNOWN = -1_000_001
+/** How many values come after the messages of a batch. */
+const TAIL = 3
 
 /** How often deadlines are looked at; a deadline is kept within this much. */
 const SWEEP_MS = 25
@@ -167,8 +187,11 @@ export class Channel<Out extends Protocol> {
   readonly #formNumbers = new Map<string, number>()
   /** Requests whose times are wanted, and when they were sent. */
   readonly #timed = new Map<number, number>()
+  readonly #credit: Credit
   #outbox: unknown[] = []
   #outboxMessages = 0
+  /** The peer does not know yet that something is missing. */
+  #losing = false
   #flushPlanned = false
   #open = true
   #tick = 0
@@ -181,6 +204,7 @@ export class Channel<Out extends Protocol> {
     this.#options = options
     this.#hearing = hearing
     this.#forms = options.forms ?? NO_FORMS
+    this.#credit = new Credit(options.untakenMax)
     for (const [at, { type }] of this.#forms.requests.entries()) this.#formNumbers.set(type, at + 1)
     port.on('message', (batch: unknown[]) => this.#receive(batch))
     port.on('close', () => this.#end())
@@ -192,6 +216,11 @@ export class Channel<Out extends Protocol> {
 
   get inFlight(): number {
     return this.#waiting.size
+  }
+
+  /** About how many bytes were sent that the peer has not taken, as far as is known here. */
+  get untaken(): number {
+    return this.#credit.untaken
   }
 
   /** When the peer sent what is being heard, or was heard last, by the clock of all threads. */
@@ -210,7 +239,9 @@ export class Channel<Out extends Protocol> {
     timed?: (times: CommandTimes) => void,
   ): Promise<Out[K]['answers'] | Unanswered> {
     if (!this.#open) return Promise.resolve(CLOSED)
-    if (this.#waiting.size >= this.#options.inFlightMax) return Promise.resolve(FULL)
+    if (this.#waiting.size >= this.#options.inFlightMax || !this.#credit.has(REQUEST_BYTES)) {
+      return Promise.resolve(FULL)
+    }
     if (this.#sweeper === undefined) this.#startSweeping()
     const dueTick = this.#tick + 1 + Math.ceil(deadlineMs / SWEEP_MS)
     return new Promise((resolve) => {
@@ -228,9 +259,18 @@ export class Channel<Out extends Protocol> {
     })
   }
 
-  /** Says something that needs no answer. Nothing is said on a closed channel. */
-  tell<K extends keyof Out & string>(type: K, message: Out[K]['takes']): void {
-    if (this.#open) this.#send(type, 0, message)
+  /**
+   * Says something that needs no answer. Nothing is said on a closed channel, or to a peer that does
+   * not take what it is told. `bytes` is about what the message takes, where it may be large.
+   */
+  tell<K extends keyof Out & string>(
+    type: K,
+    message: Out[K]['takes'],
+    bytes: number = TOLD_BYTES,
+  ): void {
+    if (!this.#open) return
+    if (this.#losing || !this.#credit.has(bytes)) this.#drop()
+    else this.#send(type, 0, message, bytes)
   }
 
   /** Answers a request that was heard; the times of its batch go along where they are wanted. */
@@ -244,12 +284,7 @@ export class Channel<Out extends Protocol> {
   /** Sends what is waiting now, without waiting for the end of the turn. */
   flush(): void {
     this.#flushPlanned = false
-    if (this.#outbox.length === 0 || !this.#open) return
-    const batch = this.#outbox
-    this.#outbox = []
-    this.#outboxMessages = 0
-    batch.push(monotonicMs())
-    this.#port.postMessage(batch)
+    if (this.#outbox.length > 0 && this.#open) this.#post()
   }
 
   /** Lets nothing more in or out. What was already sent is still delivered to the peer. */
@@ -260,9 +295,29 @@ export class Channel<Out extends Protocol> {
     this.#end()
   }
 
-  #send(type: string | typeof ANSWER, id: number, message: unknown): void {
+  #post(): void {
+    const batch = this.#outbox
+    this.#outbox = []
+    this.#outboxMessages = 0
+    const { sent } = this.#credit
+    batch.push(sent, this.#credit.tellTaken(), monotonicMs())
+    this.#port.postMessage(batch)
+  }
+
+  #send(
+    type: string | number,
+    id: number,
+    message: unknown,
+    bytes: number = type === ANSWER ? ANSWER_BYTES : REQUEST_BYTES,
+  ): void {
     this.#outbox.push(type, id, message)
-    this.#sent()
+    this.#sent(bytes)
+  }
+
+  #drop(): void {
+    if (!this.#losing) this.#send(LOST, 0, undefined)
+    this.#losing = true
+    this.#hearing.dropped?.()
   }
 
   #sendFormed(number: number, id: number, message: unknown): boolean {
@@ -286,7 +341,7 @@ export class Channel<Out extends Protocol> {
     const { begunMs, handledMs, durableMs } = times
     this.#outbox.push(ANSWER, -id, answer)
     this.#outbox.push(begunMs - sentAtMs, handledMs - begunMs, durableMs - handledMs)
-    this.#sent()
+    this.#sent(ANSWER_BYTES)
     return true
   }
 
@@ -301,11 +356,12 @@ export class Channel<Out extends Protocol> {
     } finally {
       if (!formed) outbox.length = length
     }
-    if (formed) this.#sent()
+    if (formed) this.#sent(number > 0 ? REQUEST_BYTES : ANSWER_BYTES)
     return formed
   }
 
-  #sent(): void {
+  #sent(bytes: number): void {
+    this.#credit.send(bytes)
     this.#outboxMessages++
     if (this.#outboxMessages >= this.#options.batchMax) {
       this.flush()
@@ -316,8 +372,9 @@ export class Channel<Out extends Protocol> {
   }
 
   #receive(batch: readonly unknown[]): void {
-    const end = batch.length - 1
-    this.#heardSentAtMs = batch[end] as number
+    const end = batch.length - TAIL
+    this.#heardSentAtMs = batch[end + 2] as number
+    this.#credit.heard(batch[end] as number, batch[end + 1] as number)
     for (let at = 0; at < end; ) {
       const kind = batch[at] as string | number
       let id = batch[at + 1] as number
@@ -341,12 +398,27 @@ export class Channel<Out extends Protocol> {
         assert(form !== undefined, `request form ${kind} is unknown here`)
         this.#hearing.heard(form.type, form.read(batch, at + 2), -id)
         at += 2 + form.cells
+      } else if (kind <= LOST) {
+        this.#hearLoss(kind)
+        at += 3
       } else {
         const form = this.#forms.answers[-1 - kind]
         assert(form !== undefined, `answer form ${kind} is unknown here`)
         this.#waiting.leave(id)?.(form.read(batch, at + 2))
         at += 2 + form.cells
       }
+    }
+    // A peer that is told nothing otherwise hears now and then what was taken.
+    if (this.#open && this.#credit.owesWord) this.#post()
+  }
+
+  #hearLoss(kind: number): void {
+    if (kind === LOST) {
+      this.#send(KNOWN, 0, undefined)
+      this.#hearing.lost?.()
+    } else {
+      this.#losing = false
+      this.#hearing.missed?.()
     }
   }
 

@@ -18,8 +18,8 @@ export type Ref<P extends Protocol> = {
     deadlineMs?: number,
     timed?: (times: CommandTimes) => void,
   ): Promise<P[K]['answers'] | Unanswered>
-  /** Says something that needs no answer; it is lost while the actor is away. */
-  tell<K extends keyof P & string>(type: K, message: P[K]['takes']): void
+  /** Says something that needs no answer; it is lost while the actor is away, or takes nothing. */
+  tell<K extends keyof P & string>(type: K, message: P[K]['takes'], bytes?: number): void
   readonly isOpen: boolean
   /** When the actor sent what was heard of it last; right after an `await`, that answer. */
   readonly heardSentAtMs: number
@@ -38,8 +38,8 @@ export function makeRef<P extends Protocol>(): ReplaceableRef<P> {
       if (channel === undefined) return Promise.resolve({ unanswered: 'closed' })
       return channel.ask(type, message, deadlineMs, timed)
     },
-    tell(type, message) {
-      channel?.tell(type, message)
+    tell(type, message, bytes) {
+      channel?.tell(type, message, bytes)
     },
     get isOpen() {
       return channel?.isOpen ?? false

@@ -12,44 +12,30 @@
  * when its first start fails, unless it says that it does not fit its settings. Optional threads that
  * share a worker which dies again and again get one each, so that the one at fault is alone with it.
  * A worker that does not answer is ended, but not one that is only slow: while its heartbeat counts, it
- * goes on (`heartbeat.ts`).
+ * goes on (`heartbeat.ts`). One that may not be ended by force is brought to end by itself
+ * (`stuck-worker.ts`); where that fails, the exchange ends, so that what runs it starts it again.
  *
  * A worker that loads its modules or starts its threads is never ended from outside: Node aborts the
  * whole process when that happens. A stop waits until it has started, or until the time for it is over.
  */
 
 import { MessageChannel, Worker } from 'node:worker_threads'
-import { proxy, type Remote, transfer, wrap } from 'comlink'
+import { proxy, transfer, wrap } from 'comlink'
 import type { Clock } from './clock.ts'
 import { endpointOf } from './endpoint.ts'
-import { beatsOf, type Heartbeat, makeHeartbeat } from './heartbeat.ts'
+import { beatsOf, makeHeartbeat } from './heartbeat.ts'
+import {
+  type Host,
+  hostOf,
+  isOptional,
+  newHost,
+  type RunningWorker,
+  type ThreadSpec,
+  type WorkerSpec,
+} from './host.ts'
 import { inTime } from './in-time.ts'
+import { endStuck } from './stuck-worker.ts'
 import { type Home, type ThreadHealth, Unfit, type WorkerControl } from './thread.ts'
-
-export type WorkerSpec = {
-  readonly name: string
-  readonly entry: URL
-  /** How much memory new objects may take before they are collected; the usual if undefined. */
-  readonly youngMb?: number
-}
-
-export type ThreadSpec = WorkerSpec & {
-  /** Which of the kinds that its entry offers. */
-  readonly kind: string
-  /** The worker that it shares with the others of this host; one of its own if undefined. */
-  readonly host?: string
-  /** Plain data for the thread: its settings and its name. */
-  readonly data: object
-  /** The names of the threads it shares a channel with. */
-  readonly links: readonly string[]
-  /**
-   * Whether a thread that no longer answers may be ended by force. A thread with an open
-   * uWebSockets.js app may not: that would abort the whole process.
-   */
-  readonly terminable: boolean
-  /** Whether the exchange goes on without it. Threads of one host are all optional or none is. */
-  readonly optional?: boolean
-}
 
 export type SupervisorOptions = {
   readonly clock: Clock
@@ -96,40 +82,10 @@ export type Supervisor = {
   kill(name: string): Promise<void>
 }
 
-type Phase = 'stopped' | 'starting' | 'ready' | 'restarting' | 'failed'
-
-type RunningWorker = {
-  readonly worker: Worker
-  readonly control: Remote<WorkerControl>
-  /** Resolves with the exit code. */
-  readonly exited: Promise<number>
-  readonly heartbeat: Heartbeat
-  /** How often it had beaten at the last health check. */
-  beats: number
-  /** What it said before it died. */
-  crash: string
-}
-
-/** One worker with its threads. */
-type Host = {
-  readonly name: string
-  readonly threads: readonly ThreadSpec[]
-  readonly whys: Map<string, string>
-  phase: Phase
-  running: RunningWorker | undefined
-  /** The start under way, or the last one. */
-  starting: Promise<void>
-  cancelRestart: () => void
-  restartsAtMs: number[]
-  missedHealth: number
-  /** How often it died or did not start: in all, and since it was well for a while. */
-  deaths: number
-  deathsInRow: number
-  readyAtMs: number
-}
-
 /** How many health checks in a row a worker may leave unanswered. */
 const MISSED_HEALTH_MAX = 3
+/** … and one that cannot simply be terminated: if it cannot be ended at all, the exchange ends with it. */
+const MISSED_HEALTH_MAX_STUCK = 6
 
 export function makeSupervisor(options: SupervisorOptions): Supervisor {
   const { clock, log } = options
@@ -159,6 +115,7 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       heartbeat: makeHeartbeat(),
       beats: 0,
       crash: '',
+      metrics: undefined,
     }
     worker.on('error', (error: Error) => {
       running.crash = error.message
@@ -333,7 +290,7 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   async function checkHealth(): Promise<void> {
     for (const host of hosts) {
       const { running } = host
-      if (host.phase !== 'ready' || running === undefined) continue
+      if (host.phase !== 'ready' || running === undefined || host.isEnding) continue
       const answer = await inTime(
         (running.control.health() as Promise<Record<string, string>>).catch(messageOf),
         options.healthIntervalMs,
@@ -356,9 +313,26 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
         : `has not answered ${host.missedHealth} health checks`
       setWhy(host, why)
       log.warn({ thread: host.name }, `${host.name} ${why}`)
-      const terminable = host.threads.every((thread) => thread.terminable)
-      if (host.missedHealth >= MISSED_HEALTH_MAX && terminable) await running.worker.terminate()
+      if (host.threads.every((thread) => thread.terminable)) {
+        if (host.missedHealth >= MISSED_HEALTH_MAX) await running.worker.terminate()
+      } else if (host.missedHealth >= MISSED_HEALTH_MAX_STUCK) void end(host, running)
     }
+  }
+
+  /** A worker that may not be terminated is told to stop, and what it is stuck in is broken off. */
+  async function end(host: Host, running: RunningWorker): Promise<void> {
+    if (host.isEnding || stopping) return
+    host.isEnding = true
+    log.error({ thread: host.name }, `${host.name} hangs: what it is stuck in is broken off`)
+    const ended = await endStuck(
+      running,
+      () => askToStop(host, running),
+      options.stopTimeoutMs,
+    ).catch((error: unknown) => log.error({ thread: host.name }, messageOf(error)))
+    host.isEnding = false
+    if (ended === true || stopping) return
+    host.phase = 'failed'
+    options.onGivingUp(host.name, 'it hangs and cannot be ended; the process ends with it')
   }
 
   function planHealthCheck(): void {
@@ -385,8 +359,13 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     const own = options.ownMetrics === undefined ? [] : [options.ownMetrics()]
     const asked = hosts.map(async ({ running }) => {
       if (running === undefined) return []
-      const answer = (running.control.metrics() as Promise<object[][]>).catch(() => undefined)
-      return (await inTime(answer, options.healthIntervalMs)) ?? []
+      // One that has not answered yet is not asked again: its port would only fill.
+      running.metrics ??= (running.control.metrics() as Promise<object[][]>)
+        .catch(() => undefined)
+        .finally(() => {
+          running.metrics = undefined
+        })
+      return (await inTime(running.metrics, options.healthIntervalMs)) ?? []
     })
     return [...(await Promise.all(own)), ...(await Promise.all(asked)).flat()]
   }
@@ -404,15 +383,18 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     host.cancelRestart()
     const { running } = host
     if (running === undefined) return true
-    const { control } = running
-    // A worker that dies while it stops never answers these calls, but it has ended.
+    askToStop(host, running)
+    return ended(running, host)
+  }
+
+  /** A worker that dies while it stops never answers these calls, but it has ended. */
+  function askToStop({ name }: Host, { control }: RunningWorker): void {
     void (async () => {
       await control.drain()
       await control.stop()
     })().catch((error: unknown) => {
-      log.error({ thread: host.name }, `${host.name} did not stop: ${messageOf(error)}`)
+      log.error({ thread: name }, `${name} did not stop: ${messageOf(error)}`)
     })
-    return ended(running, host)
   }
 
   async function stopAll(): Promise<boolean> {
@@ -463,31 +445,6 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
         if (host.whys.has(name)) await host.running?.worker.terminate()
       }
     },
-  }
-}
-
-function hostOf(thread: ThreadSpec): string {
-  return thread.host ?? thread.name
-}
-
-function isOptional({ threads }: Host): boolean {
-  return threads.length > 0 && threads.every(({ optional }) => optional === true)
-}
-
-function newHost(name: string, threads: readonly ThreadSpec[]): Host {
-  return {
-    name,
-    threads,
-    whys: new Map(threads.map((thread) => [thread.name, 'not started'])),
-    phase: 'stopped',
-    running: undefined,
-    starting: Promise.resolve(),
-    cancelRestart: () => {},
-    restartsAtMs: [],
-    missedHealth: 0,
-    deaths: 0,
-    deathsInRow: 0,
-    readyAtMs: Number.POSITIVE_INFINITY,
   }
 }
 

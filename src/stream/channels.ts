@@ -32,6 +32,8 @@ import { type Replay, Topic } from './topic.ts'
 export type Channels<M> = BoardListener & {
   happened(marketId: MarketId, happening: Happening): void
   fundsChanged(trader: Address, chainId: number): void
+  /** Something that concerns feeds of these kinds was not heard: their followers are told where they stand. */
+  missed(kinds: readonly OutsideKind[]): void
   knowAsset(asset: string): void
   priced(asset: string, event: PriceEvent): void
   quickMarket(asset: string, event: QuickMarketEvent): void
@@ -56,6 +58,9 @@ export type FundsSource = {
   readonly gateway: Pick<FundsGateway, 'funds'>
   readonly chainIds: ReadonlySet<number>
 }
+
+/** The kinds of feeds whose events come from other threads than those of the markets. */
+export type OutsideKind = 'market' | 'markets' | 'price' | 'quick-market' | 'funds'
 
 type ChannelHooks<M> = {
   /** Sends to every subscriber that is in step with the topic. */
@@ -228,6 +233,20 @@ export function makeChannels<M>(ports: {
     publish(all)
   }
 
+  function missed(kinds: readonly OutsideKind[]): void {
+    const wanted: ReadonlySet<string> = new Set(kinds)
+    if (wanted.has('market')) marketChannel.unheard()
+    for (const feed of [...shelf.feeds()]) {
+      if (!wanted.has(feed.kind) || isSequenced(feed)) continue
+      if (feed.kind === 'funds') {
+        funds.changed(feed.trader, feed.chainId)
+        continue
+      }
+      shelf.skip(feed)
+      publish(feed)
+    }
+  }
+
   function written(feed: Feed<M>, reset: boolean): string | undefined {
     const { name, last } = feed.topic
     switch (feed.kind) {
@@ -342,6 +361,7 @@ export function makeChannels<M>(ports: {
       marketChannel.happened(marketId, of, happening)
     },
     fundsChanged: funds.changed,
+    missed,
     knowAsset: assets.know,
     priced: assets.priced,
     quickMarket: assets.quickMarket,

@@ -10,6 +10,7 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { MarketGateway } from '#live/market-gateway.ts'
+import { isUnanswered } from '#runtime/channel.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Ref } from '#runtime/ref.ts'
 import { makeUnsettledFills } from './unsettled-fills.ts'
@@ -28,8 +29,8 @@ export type HeldOrders = {
   forget(session: string): void
   /** An order that has ended needs no session to hold it. */
   followed(event: MarketEvent): void
-  /** A market thread has come back and knows nothing of what was held. */
-  repeat(thread: number): void
+  /** A market thread has come back and knows nothing of what was held, or has lost what it was told. */
+  repeat(thread: number): Promise<void>
   /** Resolves when nothing is left to be cancelled. */
   settled(): Promise<void>
 }
@@ -37,6 +38,8 @@ export type HeldOrders = {
 /** Cancels of one session that are under way at once. */
 const CANCELS_AT_ONCE = 32
 const CANCEL_AGAIN_MS = 250
+/** Orders that a market thread is told again at once. */
+const REPEATED_AT_ONCE = 1_000
 
 export function makeHeldOrders(ports: {
   readonly threads: readonly Ref<HoldsProtocol>[]
@@ -54,6 +57,8 @@ export function makeHeldOrders(ports: {
   const holders = new Map<OrderHash, string>()
   const fills = makeUnsettledFills()
   const ending = new Set<Promise<void>>()
+  /** By thread: how often its orders were told again. A turn that is overtaken ends. */
+  const repeats = new Map<number, number>()
 
   const refOf = (marketId: MarketId): Ref<HoldsProtocol> | undefined => threads[threadOf(marketId)]
 
@@ -103,6 +108,32 @@ export function makeHeldOrders(ports: {
     for (const thread of threads) thread.tell('DropSession', { session })
   }
 
+  async function repeat(thread: number): Promise<void> {
+    const ref = threads[thread]
+    if (ref === undefined) return
+    const turn = (repeats.get(thread) ?? 0) + 1
+    repeats.set(thread, turn)
+    ref.tell('DropSessions', {})
+    let told = 0
+    for (const session of [...sessions.keys()]) {
+      for (const [orderHash, order] of [...(sessions.get(session) ?? [])]) {
+        const isHeld = sessions.get(session)?.has(orderHash) === true
+        if (!isHeld || threadOf(order.marketId) !== thread) continue
+        if (++told % REPEATED_AT_ONCE !== 0) {
+          ref.tell('HoldOrder', { session, order })
+          continue
+        }
+        // Its answer says that the thread has taken those before.
+        const answer = await ref.ask('HoldOrder', { session, order })
+        if (repeats.get(thread) !== turn) return
+        if (isUnanswered(answer)) {
+          if (ref.isOpen) clock.after(CANCEL_AGAIN_MS, () => void repeat(thread))
+          return
+        }
+      }
+    }
+  }
+
   return {
     hold(session, { marketId, orderHash, side, trader }) {
       const orders = sessions.get(session) ?? new Map<OrderHash, HeldOrder>()
@@ -145,15 +176,7 @@ export function makeHeldOrders(ports: {
         }
       }
     },
-    repeat(thread) {
-      for (const [session, orders] of sessions) {
-        for (const order of orders.values()) {
-          if (threadOf(order.marketId) === thread) {
-            threads[thread]?.tell('HoldOrder', { session, order })
-          }
-        }
-      }
-    },
+    repeat,
     async settled() {
       await Promise.all(ending)
     },

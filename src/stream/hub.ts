@@ -14,7 +14,7 @@ import { limitedRange, siteOf } from '#http/client-ip.ts'
 import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { BoardListener, MarketBoard } from '#live/market-board.ts'
 import type { FiguresBook } from '#live/market-figures.ts'
-import { type FundsSource, makeChannels } from './channels.ts'
+import { type FundsSource, makeChannels, type OutsideKind } from './channels.ts'
 import type { Connection, Socket, SocketData, Subscription } from './connection.ts'
 import {
   type ConnectionCount,
@@ -98,6 +98,10 @@ export type StreamHub = BoardListener & {
   quickMarket(asset: string, event: QuickMarketEvent): void
   /** Sessions of these keys are not authenticated any more. */
   revoked(keyIds: readonly string[]): void
+  /** Keys may have been revoked without our hearing it: every session has to authenticate again. */
+  unheard(): void
+  /** Something that concerns feeds of these kinds was not heard: their followers are told where they stand. */
+  missed(kinds: readonly OutsideKind[]): void
   /**
    * Tells every client to come back later and closes; no client is admitted from now on. Done when
    * the orders that go with their session are cancelled, or when the time to wait for that is over.
@@ -237,6 +241,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     marketHappened: (marketId, event, facts, atMs) =>
       channels.happened(marketId, { event, facts, atMs }),
     fundsChanged: channels.fundsChanged,
+    missed: channels.missed,
     priced: channels.priced,
     quickMarket: channels.quickMarket,
 
@@ -306,6 +311,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     },
 
     revoked: sessions.revoked,
+    unheard: sessions.unheard,
 
     async shutdown() {
       closing = true

@@ -27,6 +27,8 @@ type MarketChannel<M> = {
   ): void
   /** Something that the chain tells. `of` is missing while the market is not on the board. */
   happened(marketId: MarketId, of: MarketFeed<M> | undefined, happening: Happening): void
+  /** What the chain told last may not be the last any more. */
+  unheard(): void
   /** The market is over and gone. */
   over(marketId: MarketId): void
   snapshotOne(feed: OneMarketFeed<M>, reset: boolean): string
@@ -70,6 +72,7 @@ export function makeMarketChannel<M>(shelf: Shelf<M>): MarketChannel<M> {
       }
       tell(of, { marketId, event, facts, atMs })
     },
+    unheard: () => remembered.clear(),
     over: (marketId) => void remembered.delete(marketId),
     snapshotOne({ topic, of }, reset) {
       const { shown } = of

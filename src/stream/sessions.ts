@@ -16,6 +16,8 @@ export type Sessions = {
   /** Who it speaks for at this moment. */
   principalOf(connection: Connection): Principal | undefined
   revoked(keyIds: readonly string[]): void
+  /** Keys may have been revoked without our hearing it. */
+  unheard(): void
   /** Ends the sessions whose key has expired. */
   expire(): void
   forget(connection: Connection): void
@@ -75,6 +77,12 @@ export function makeSessions(ports: {
       for (const connection of known) {
         if (connection.principal === undefined || !ids.has(connection.principal.keyId)) continue
         end(connection, reject('UNAUTHORIZED_KEY_INACTIVE'))
+      }
+    },
+    unheard() {
+      const why = 'it is not known any more whether the key is active: authenticate again'
+      for (const connection of [...known]) {
+        end(connection, reject('UNAUTHORIZED_KEY_INACTIVE', undefined, why))
       }
     },
     expire() {

@@ -36,6 +36,7 @@ export type Shelf<M> = {
   leave(feed: Feed<M>, member: M): void
   tidy(): void
   topics(): number
+  feeds(): Iterable<Feed<M>>
   lingering(): number
 }
 
@@ -113,6 +114,7 @@ export function makeShelf<M>(ports: {
       }
     },
     topics: () => feeds.size,
+    feeds: () => feeds.values(),
     lingering: () => lingering.size,
   }
 }

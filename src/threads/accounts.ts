@@ -6,6 +6,7 @@
 
 import { accounts } from '#actors/accounts/accounts.ts'
 import type { AccountsFollowerProtocol } from '#actors/accounts/followers.ts'
+import { ACCOUNTS_FORMS } from '#actors/accounts/forms.ts'
 import { newAccounts } from '#actors/accounts/new-accounts.ts'
 import type {
   AccountsEvent,
@@ -38,6 +39,8 @@ const LOOK_EVERY_MS = 500
 const READ_MAX = 1_000
 /** Changes of funds are gathered so long before the fronts are told. */
 const TELL_EVERY_MS = 50
+/** About what one of them takes on the way. */
+const ACCOUNT_BYTES = 128
 const RPC_TIMEOUT_MS = 3_000
 const MAILBOX_MAX = 100_000
 /** Markets that closed so lately may have trades that a reorganisation takes back. */
@@ -52,10 +55,12 @@ export function accountsThread(data: ThreadData): ThreadParts {
   const { settings, index } = data
   const kit = makeKit(data)
   const { log } = kit
-  const writers = linkWriters(settings, (type) => {
-    if (type === 'Appended') read()
+  const writers = linkWriters(settings, kit.links, {
+    told: (type) => {
+      if (type === 'Appended') read()
+    },
   })
-  const fronts = makeFollowers<AccountsFollowerProtocol>(settings)
+  const fronts = makeFollowers<AccountsFollowerProtocol>(settings, kit.links, ACCOUNTS_FORMS)
   const frontNames = new Set(
     Array.from({ length: settings.front.threads }, (_, front) => frontThreadName(front)),
   )
@@ -190,7 +195,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
     if (changed.size === 0) return
     const told = [...changed.values()].map(({ chainId, trader }) => ({ chainId, trader }))
     changed.clear()
-    fronts.tell('FundsChanged', { accounts: told })
+    fronts.tell('FundsChanged', { accounts: told }, ACCOUNT_BYTES * told.length)
   }
 
   return {
@@ -234,7 +239,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
     },
     connect(peer, port) {
       if (frontNames.has(peer)) {
-        fronts.add(port, (type, message, replyTo, front) =>
+        fronts.add(peer, port, (type, message, replyTo, front) =>
           served.hear(type, message, replyTo, front),
         )
       } else writers.take(peer, port)

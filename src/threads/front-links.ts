@@ -2,6 +2,7 @@
 
 import type { MessagePort } from 'node:worker_threads'
 import type { AccountsFollowerProtocol } from '#actors/accounts/followers.ts'
+import { ACCOUNTS_FORMS } from '#actors/accounts/forms.ts'
 import type { AccountsProtocol } from '#actors/accounts/state.ts'
 import type { ApiKeysProtocol, KeyFollowerProtocol } from '#actors/api-keys.ts'
 import type { ClerkProtocol } from '#actors/clerk.ts'
@@ -12,6 +13,7 @@ import type { HoldsProtocol } from '#actors/order-holds.ts'
 import { readRows } from '#actors/packed-event.ts'
 import type { PriceFollowerProtocol, PriceLoadProtocol } from '#actors/prices.ts'
 import type { RelayerProtocol } from '#actors/relayer/state.ts'
+import type { Log } from '#config/logging.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { channelOptions, relayedChains, reserves, topologyOf } from '#config/thread-data.ts'
 import {
@@ -21,9 +23,8 @@ import {
   relayerThreadName,
   threadOfMarket,
 } from '#config/topology.ts'
-import type { MarketId } from '#domain/ids.ts'
-import { isRejection } from '#domain/rejection.ts'
 import type { Authenticator } from '#http/auth.ts'
+import { makeBoardLoad } from '#live/board-load.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { PriceBoard } from '#live/price-board.ts'
 import type { Protocol } from '#runtime/actor.ts'
@@ -33,6 +34,7 @@ import { makeRef } from '#runtime/ref.ts'
 import type { HeldOrders } from '#stream/held-orders.ts'
 import type { StreamHub } from '#stream/hub.ts'
 import { resolutionStep } from '#stream/resolution-step.ts'
+import type { LinkMeters } from './meters/links.ts'
 
 /** The pause before a thread that could not tell what it has is asked again. */
 const LOAD_AGAIN_MS = 100
@@ -46,6 +48,8 @@ export type FrontLinks = ReturnType<typeof linkFront>
 export function linkFront(
   settings: Settings,
   ports: {
+    readonly log: Pick<Log, 'warn'>
+    readonly meters: LinkMeters
     readonly board: MarketBoard
     readonly priceBoard: PriceBoard
     readonly authenticator: Authenticator
@@ -53,7 +57,7 @@ export function linkFront(
     readonly heldOrders: () => HeldOrders | undefined
   },
 ) {
-  const { board, priceBoard, authenticator, hub, heldOrders } = ports
+  const { board, priceBoard, authenticator, hub, heldOrders, meters } = ports
   const options = channelOptions(settings)
   const topology = topologyOf(settings)
   const threads = Array.from({ length: settings.markets.threads }, () =>
@@ -69,60 +73,47 @@ export function linkFront(
   )
   const prices = makeRef<PriceLoadProtocol>()
   const chainEvents = makeRef<ChainFollowerProtocol>()
-  /** The market threads whose markets are on the board as they are now. */
-  const loaded = new Set<number>()
-  /** The market threads that have told their markets at least once. */
-  const known = new Set<number>()
+  const loads = threads.map((thread, index) =>
+    makeBoardLoad(board, thread, (marketId) => threadOfMarket(marketId, topology) === index),
+  )
 
-  function followThread(index: number, port: MessagePort): void {
+  /** What this peer told is lost in part, because it was not taken in time. */
+  function lost(peer: string): void {
+    meters.reloaded(peer)
+    ports.log.warn({ peer }, `what ${peer} told was not taken in time: it is loaded anew`)
+  }
+
+  const dropped = (peer: string) => () => meters.dropped(peer)
+
+  function followThread(peer: string, index: number, port: MessagePort): void {
+    const load = loads[index]
+    const thread = threads[index]
+    if (load === undefined || thread === undefined) return
     const hearers: Hearers<MarketFollowerProtocol> = {
-      MarketEvents({ rows }) {
-        if (!board.follow(readRows(rows))) void load(index)
-      },
+      MarketEvents: ({ rows }) => load.follow(readRows(rows)),
       MarketsReloaded({ views }) {
         for (const view of views) board.load(view)
       },
-      MarketsGone: ({ marketIds }) => board.forget(marketIds),
+      MarketsGone: ({ marketIds }) => load.forget(marketIds),
     }
-    threads[index]?.replace(
+    thread.replace(
       new Channel(
         port,
         { ...options, forms: MARKET_FORMS },
         {
           heard: (type, message) => hearers[type as keyof MarketFollowerProtocol](message as never),
-          closed: () => loaded.delete(index),
+          closed: load.closed,
+          lost() {
+            lost(peer)
+            load.lost()
+          },
+          missed: () => void heldOrders()?.repeat(index),
+          dropped: dropped(peer),
         },
       ),
     )
-    heldOrders()?.repeat(index)
-    void load(index)
-  }
-
-  async function load(index: number, after?: MarketId, there = new Set<MarketId>()): Promise<void> {
-    const ref = threads[index]
-    const answer = await ref?.ask('Markets', after === undefined ? {} : { after })
-    if (answer === undefined || isUnanswered(answer) || isRejection(answer)) {
-      // Too busy, or its log is away. When the thread is gone, its next one is asked instead.
-      if (ref?.isOpen === true) setTimeout(() => void load(index), LOAD_AGAIN_MS).unref()
-      return
-    }
-    for (const view of answer.views) board.load(view)
-    // What happens to a market that is not here yet is in the part that it will come with.
-    for (const { market } of answer.views) there.add(market.id)
-    if (answer.more) return load(index, answer.views.at(-1)?.market.id, there)
-    forgetOthers(index, there)
-    loaded.add(index)
-    known.add(index)
-  }
-
-  /** What a thread does not have any more went while this front did not hear it. */
-  function forgetOthers(index: number, there: ReadonlySet<MarketId>): void {
-    const gone: MarketId[] = []
-    for (const [marketId, { closed }] of board.markets) {
-      if (closed !== 'resolved' || there.has(marketId)) continue
-      if (threadOfMarket(marketId, topology) === index) gone.push(marketId)
-    }
-    board.forget(gone)
+    void heldOrders()?.repeat(index)
+    load.begin()
   }
 
   function followStore(port: MessagePort): void {
@@ -137,6 +128,11 @@ export function linkFront(
       new Channel(port, options, {
         heard: (type, message) => hearers[type as keyof KeyFollowerProtocol](message as never),
         closed: () => authenticator.unheard(),
+        lost() {
+          lost('store')
+          authenticator.unheard()
+          hub()?.unheard()
+        },
       }),
     )
     // What the store before this one said last may not have arrived.
@@ -155,6 +151,10 @@ export function linkFront(
       new Channel(port, options, {
         heard: (type, message) => hearers[type as keyof PriceFollowerProtocol](message as never),
         closed: () => priceBoard.lost(),
+        lost() {
+          lost(PRICES_THREAD)
+          void loadPrices().then(() => hub()?.missed(['price', 'quick-market']))
+        },
       }),
     )
     void loadPrices()
@@ -185,20 +185,35 @@ export function linkFront(
     chainEvents.replace(
       new Channel<ChainFollowerProtocol>(port, options, {
         heard: (type, message) => hearers[type as keyof ChainFollowerProtocol](message as never),
+        lost() {
+          lost('indexer')
+          hub()?.missed(['market', 'markets'])
+        },
       }),
     )
   }
 
-  function followAccounts(index: number, port: MessagePort): void {
+  function followAccounts(peer: string, index: number, port: MessagePort): void {
     const hearers: Hearers<AccountsFollowerProtocol> = {
       FundsChanged({ accounts: changed }) {
         for (const { trader, chainId } of changed) hub()?.fundsChanged(trader, chainId)
       },
     }
     accounts[index]?.replace(
-      new Channel(port, options, {
-        heard: (type, message) => hearers[type as keyof AccountsFollowerProtocol](message as never),
-      }),
+      new Channel(
+        port,
+        { ...options, forms: ACCOUNTS_FORMS },
+        {
+          heard: (type, message) =>
+            hearers[type as keyof AccountsFollowerProtocol](message as never),
+          lost() {
+            lost(peer)
+            hub()?.missed(['funds'])
+          },
+          // A promise that is not released ends by itself.
+          dropped: dropped(peer),
+        },
+      ),
     )
   }
 
@@ -209,10 +224,12 @@ export function linkFront(
     [PRICES_THREAD, followPrices],
   ])
   for (const index of threads.keys()) {
-    followers.set(marketThreadName(index), (port) => followThread(index, port))
+    const peer = marketThreadName(index)
+    followers.set(peer, (port) => followThread(peer, index, port))
   }
   for (const index of accounts.keys()) {
-    followers.set(accountsThreadName(index), (port) => followAccounts(index, port))
+    const peer = accountsThreadName(index)
+    followers.set(peer, (port) => followAccounts(peer, index, port))
   }
   for (const { chain, relayer } of relayers) {
     followers.set(relayerThreadName(chain.chainId), (port) =>
@@ -226,9 +243,11 @@ export function linkFront(
     relayers,
     accounts,
     /** Whether every market thread has told its markets at least once. */
-    isWhole: () => known.size === threads.length,
+    isWhole: () => loads.every(({ isKnown }) => isKnown()),
     /** How many market threads have markets that are not on the board as they are now. */
-    missing: () => threads.length - loaded.size,
+    missing: () => loads.filter(({ isLoaded }) => !isLoaded()).length,
+    /** Resolves when what was lost of a market thread is loaded anew; undefined where nothing is lost. */
+    heardAll: (index: number) => loads[index]?.reloaded(),
     connect(peer: string, port: MessagePort): void {
       followers.get(peer)?.(port)
     },

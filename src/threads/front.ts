@@ -122,7 +122,7 @@ export function frontThread(data: ThreadData): ThreadParts {
   })
   const limiter = settings.limits.enabled ? makeLimiter(settings.limits, data.buckets) : undefined
   const links = linkFront(settings, {
-    ...{ board, priceBoard, authenticator },
+    ...{ board, priceBoard, authenticator, log, meters: kit.links },
     hub: () => hub,
     heldOrders: () => heldOrders,
   })
@@ -132,7 +132,8 @@ export function frontThread(data: ThreadData): ThreadParts {
     const clock = systemClock
     const threadOf = (marketId: MarketId) => threadOfMarket(marketId, topology)
     const seqOf = (marketId: MarketId) => board.markets.get(marketId)?.seq
-    const gateway = makeGateway(threads, threadOf, clock, seqOf)
+    const heardAll = (marketId: MarketId) => links.heardAll(threadOf(marketId))
+    const gateway = makeGateway(threads, threadOf, clock, { seqOf, heardAll })
     const funds =
       links.accounts.length === 0
         ? undefined

@@ -31,13 +31,15 @@ import { indexerMeters } from './meters/indexer.ts'
 const RECONCILE_EVERY_MS = 2_000
 /** A long range on a slow database takes its time. */
 const WRITE_DEADLINE_MS = 60_000
+/** About what an event of a chain takes on its way to a follower. */
+const CHAIN_EVENT_BYTES = 512
 
 export function indexerThread(data: ThreadData): ThreadParts {
   const { settings } = data
   const kit = makeKit(data)
   const { log } = kit
-  const { store, marketOf, ...writers } = linkWriters(settings)
-  const followers = makeFollowers<ChainFollowerProtocol>(settings)
+  const { store, marketOf, ...writers } = linkWriters(settings, kit.links)
+  const followers = makeFollowers<ChainFollowerProtocol>(settings, kit.links)
   const reads = makeReads(databaseUrlOf(settings))
   const { query } = reads
   const states: IndexerState[] = []
@@ -125,7 +127,8 @@ export function indexerThread(data: ThreadData): ThreadParts {
       )
     }
     const { type, ...message } = said
-    followers.tell(type, message as never)
+    const told = said.type === 'ChainAdvanced' ? said.events.length : said.reverted.length
+    followers.tell(type, message as never, CHAIN_EVENT_BYTES * (1 + told))
   }
 
   /** Opens and closes markets at their threads. One that does not answer is asked again later. */
@@ -174,7 +177,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
     connect(peer, port) {
       const writer = writers.take(peer, port)
       if (writer === undefined) {
-        followers.add(port, (_type, _message, replyTo, follower) =>
+        followers.add(peer, port, (_type, _message, replyTo, follower) =>
           follower.reply(replyTo, reject('NOT_FOUND')),
         )
       } else if (writer === 'store') hearAll('Tick')

@@ -14,10 +14,11 @@ import { marketThreadName, threadOfMarket } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { reject } from '#domain/rejection.ts'
 import type { Behaviour, Protocol } from '#runtime/actor.ts'
-import { Channel } from '#runtime/channel.ts'
+import { Channel, type Forms } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeRef, type Ref } from '#runtime/ref.ts'
 import { type Served, serve } from '#runtime/serve.ts'
+import { type LinkMeters, linkMeters } from './meters/links.ts'
 
 const MAILBOX_MAX = 10_000
 
@@ -25,6 +26,7 @@ export type Kit = {
   readonly log: Log
   /** Where the thread's meters are registered. */
   readonly registry: Registry
+  readonly links: LinkMeters
   metrics(): Promise<object[]>
   /** Does something again and again, until `quiet`. */
   every(ms: number, act: () => void): void
@@ -39,6 +41,7 @@ export function makeKit(data: ThreadData, labels: Readonly<Record<string, string
   return {
     log: makeLog(data.settings.log, data.name, data.isTerminal),
     registry,
+    links: linkMeters(registry),
     metrics: () => registry.getMetricsAsJSON(),
     every: (ms, act) => void timers.push(setInterval(act, ms)),
     quiet() {
@@ -81,25 +84,43 @@ export type Writers = {
   close(): void
 }
 
-/** `told` hears what the store and the market threads tell by themselves. */
-export function linkWriters(settings: Settings, told: (type: string) => void = () => {}): Writers {
+/**
+ * `told` hears what the store and the market threads tell by themselves; what they tell besides may
+ * have been lost. `missed` hears which of them has lost something that it was told here.
+ */
+export function linkWriters(
+  settings: Settings,
+  links: LinkMeters,
+  hearing: {
+    readonly told?: (type: string) => void
+    readonly missed?: (market: Ref<MarketThreadProtocol>) => void
+  } = {},
+): Writers {
   const topology = topologyOf(settings)
   const store = makeRef<ClerkProtocol>()
   const markets = Array.from({ length: topology.marketThreads }, () =>
     makeRef<MarketThreadProtocol>(),
   )
   const options = channelOptions(settings)
+  const { told = () => {}, missed } = hearing
   return {
     store,
     markets,
     marketOf: (marketId) => markets[threadOfMarket(marketId, topology)]!,
     take(peer, port) {
       if (peer === 'store') {
-        store.replace(new Channel(port, options, { heard: told }))
+        const dropped = () => links.dropped(peer)
+        store.replace(new Channel(port, options, { heard: told, dropped }))
         return 'store'
       }
       const market = markets.find((_, thread) => marketThreadName(thread) === peer)
-      market?.replace(new Channel(port, options, { heard: told }))
+      market?.replace(
+        new Channel(port, options, {
+          heard: told,
+          missed: () => missed?.(market),
+          dropped: () => links.dropped(peer),
+        }),
+      )
       return market
     },
     close() {
@@ -110,27 +131,37 @@ export function linkWriters(settings: Settings, told: (type: string) => void = (
 
 /** The threads that are told what happens here, and may ask. */
 type Followers<P extends Protocol> = {
+  /** `missed` is called where the follower cannot load by itself what it has lost. */
   add(
+    peer: string,
     port: MessagePort,
     heard: (type: string, message: unknown, replyTo: number, follower: Channel<P>) => void,
+    missed?: (follower: Channel<P>) => void,
   ): Channel<P>
-  tell<K extends keyof P & string>(type: K, message: P[K]['takes']): void
+  tell<K extends keyof P & string>(type: K, message: P[K]['takes'], bytes?: number): void
   close(): void
 }
 
-export function makeFollowers<P extends Protocol>(settings: Settings): Followers<P> {
+export function makeFollowers<P extends Protocol>(
+  settings: Settings,
+  links: LinkMeters,
+  forms: Forms = { requests: [], answers: [] },
+): Followers<P> {
   const followers = new Set<Channel<P>>()
+  const options = { ...channelOptions(settings), forms }
   return {
-    add(port, heard) {
-      const follower: Channel<P> = new Channel<P>(port, channelOptions(settings), {
+    add(peer, port, heard, missed) {
+      const follower: Channel<P> = new Channel<P>(port, options, {
         heard: (type, message, replyTo) => heard(type, message, replyTo, follower),
         closed: () => followers.delete(follower),
+        missed: () => missed?.(follower),
+        dropped: () => links.dropped(peer),
       })
       followers.add(follower)
       return follower
     },
-    tell(type, message) {
-      for (const follower of followers) follower.tell(type, message)
+    tell(type, message, bytes) {
+      for (const follower of followers) follower.tell(type, message, bytes)
     },
     close() {
       for (const follower of followers) follower.close()

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { CancelQuota } from '#actors/cancel-quota.ts'
 import { marketsToExpire } from '#actors/due-markets.ts'
 import { hasHousework, housekeep, takeGone, takeTrouble, tidy } from '#actors/housekeeping.ts'
+import type { MarketView } from '#actors/market/state.ts'
 import { byMarket, commit, marketIdOf, prepare } from '#actors/market-batch.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
 import {
@@ -24,11 +25,14 @@ import { viewsOf } from '#actors/market-views.ts'
 import { OrderHolds, OrphanedOrders } from '#actors/order-holds.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import { watchProjection } from '#actors/projection-lag.ts'
+import { Retention } from '#actors/retention.ts'
 import { makeSettlementWatch, type SettlementWatch } from '#actors/settlement-watch.ts'
 import type { StoreProtocol } from '#actors/store.ts'
 import { TraderPauses } from '#actors/trader-pauses.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
+import type { Settings } from '#config/settings-schema.ts'
 import {
+  archiveDirOf,
   channelOptions,
   pauseTermsOf,
   settledChains,
@@ -48,7 +52,8 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
 import { type DiskRoom, isDiskFull, openDiskRoom } from '#log/disk-room.ts'
 import type { EventLog } from '#log/event-log.ts'
-import { openSqliteLog } from '#log/sqlite-log.ts'
+import { openMysqlLog } from '#log/mysql-log.ts'
+import { openSqliteLog, type SqliteLogOptions } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
 import { Channel } from '#runtime/channel.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
@@ -57,6 +62,7 @@ import { type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeKit } from './kit.ts'
 import { marketMeters } from './meters/market.ts'
+import { mysqlLogWatch } from './meters/mysql-log.ts'
 
 /** How often expired orders are looked for, and how often what is long past. */
 const EXPIRE_EVERY_MS = 250
@@ -68,7 +74,21 @@ const RESERVE_BYTES = 4 * 1024 * 1024
 /** Between two steps of housekeeping: most of the time belongs to the markets. */
 const HOUSEKEEPING_PAUSE_MS = 2
 
+/** About what an id, a row of the log beside its bytes, and a price with its size take on the way. */
+const ID_BYTES = 128
+const ROW_BYTES = 64
+const LEVEL_BYTES = 24
+const MARKET_BYTES = 1_024
+
 const FULL = reject('OVERLOADED')
+
+/** Where the log keeps what it no longer holds; nothing where it is not kept. */
+function archiveOf(settings: Settings, isFull: () => boolean): Pick<SqliteLogOptions, 'archive'> {
+  const { archive, archiveMiBMax } = settings.log
+  if (!archive) return {}
+  const bytesMax = archiveMiBMax * 1024 * 1024
+  return { archive: { dir: archiveDirOf(settings), bytesMax, isFull } }
+}
 
 type Placed = MarketThreadProtocol['PlaceOrder']['takes']
 
@@ -120,10 +140,16 @@ export function marketThread(data: ThreadData): ThreadParts {
 
   /** Goes back to what a partition holds, and tells every follower. */
   function reload(partition: number): void {
-    if (recover(thread, partition)) log.warn({ partition }, 'the markets were reloaded')
-    else log.error({ partition, why: thread.away.get(partition) }, 'it cannot be opened at present')
+    const before = thread.away.get(partition)
+    const isHere = recover(thread, partition)
+    const why = thread.away.get(partition)
+    if (isHere) log.warn({ partition }, 'the markets were reloaded')
+    // It is tried again and again, and told once.
+    else if (why !== before) log.error({ partition, why }, 'it cannot be opened at present')
+    if (!isHere && before !== undefined) return
     for (const views of viewsOf(thread, partition)) {
-      for (const reader of readers) reader.tell('MarketsReloaded', { views })
+      const bytes = bytesOfViews(views)
+      for (const reader of readers) reader.tell('MarketsReloaded', { views }, bytes)
     }
   }
 
@@ -160,7 +186,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     // While no host has more than its share there is no need to count them all.
     if (host.waiting * hosts.size < mailboxMax) return false
     let waiting = 0
-    for (const each of hosts.values()) waiting += each.waiting
+    for (const each of new Set(hosts.values())) waiting += each.waiting
     return waiting >= mailboxMax
   }
 
@@ -170,12 +196,16 @@ export function marketThread(data: ThreadData): ThreadParts {
 
   async function start(): Promise<void> {
     const own = partitionsOf(index, topology)
-    events = openSqliteLog({
-      form: PACKED,
-      dataDir: settings.data.dir,
-      partitions: topology.partitions,
-      own,
-    })
+    const { partitions } = topology
+    const place = {
+      ...{ form: PACKED, dataDir: settings.data.dir, partitions, own },
+      ...archiveOf(settings, () => room.isFull),
+    }
+    const { url } = settings.log
+    events =
+      url === ''
+        ? openSqliteLog(place)
+        : await openMysqlLog({ ...place, url, watch: mysqlLogWatch(kit) })
     room = openDiskRoom({
       folder: join(settings.data.dir, 'log'),
       name: `reserve-${index}`,
@@ -187,6 +217,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     const cancelledMax = settings.limits.enabled ? settings.orders.cancelledPerHourMax : 0
     const chains = new Set(settledChains(settings).map(({ chainId }) => chainId))
     const { minNotional, pendingTradesMax } = settings.risk
+    const { retention } = settings.log
     const terms = pauseTermsOf(settings)
     const pauses = terms.firstMs === 0 ? undefined : new TraderPauses(terms)
     const risk = { minNotional, pendingTradesMax, ...(pauses === undefined ? {} : { pauses }) }
@@ -196,6 +227,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       rules: { selfTrade: settings.matching.selfTrade, settled: chains, risk },
       seed: randomInt(2 ** 31),
       snapshotEvery: settings.markets.snapshotEvery,
+      ...(retention === 0 ? {} : { retention: new Retention(retention * 3_600_000) }),
       room,
       ...(cancelledMax === 0 ? {} : { cancelQuota: new CancelQuota(cancelledMax) }),
       progress: beat,
@@ -208,7 +240,13 @@ export function marketThread(data: ThreadData): ThreadParts {
       after: () => () => {},
     }
     settlement = makeSettlementWatch({ maxMs, chains }, clock.nowMs())
-    for (const partition of own) hosts.set(partition, serveHost(partition, clock))
+    // Where an append takes a way over the network, no command may see what others have not made
+    // durable yet: then all partitions share one host, whose commits go out together.
+    const groups = url === '' ? own.map((partition) => [partition]) : [own]
+    for (const group of groups) {
+      const host = serveHost(group, clock)
+      for (const partition of group) hosts.set(partition, host)
+    }
     kit.every(EXPIRE_EVERY_MS, () => {
       expire(clock)
       wakeHousekeeping()
@@ -228,7 +266,8 @@ export function marketThread(data: ThreadData): ThreadParts {
       pauses?.sweep(clock.nowMs())
       const gone = takeGone(thread)
       if (gone.length > 0) {
-        for (const reader of readers) reader.tell('MarketsGone', { marketIds: gone })
+        const bytes = ID_BYTES * gone.length
+        for (const reader of readers) reader.tell('MarketsGone', { marketIds: gone }, bytes)
       }
       for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
         log.error(news, behind ? 'the database is behind the log' : 'the database caught up')
@@ -259,12 +298,21 @@ export function marketThread(data: ThreadData): ThreadParts {
     for (const marketId of marketIds) hear('Expire', { marketId }, 1, { reply })
   }
 
-  function serveHost(partition: number, clock: Clock): Served {
+  function serveHost(group: readonly number[], clock: Clock): Served {
     const here = { state: thread }
     const away = { answer: reject('OVERLOADED', undefined, 'the event log cannot be written') }
+    const isAway = (command: Message<MarketThreadProtocol>): boolean => {
+      if (thread.away.size === 0) return false
+      const [only] = group
+      if (group.length === 1) return thread.away.has(only!)
+      const marketId = marketIdOf(command)
+      return marketId !== undefined && thread.away.has(partitionOfCommand(marketId))
+    }
+    /** The partitions of the commit under way. */
+    let touched: readonly number[] = []
     return serve<MarketThread, MarketThreadProtocol, MarketEvent>({
       behaviour: marketBehaviour,
-      select: () => (thread.away.has(partition) ? away : here),
+      select: (command) => (isAway(command) ? away : here),
       clock,
       mailboxMax: settings.markets.mailboxMax,
       batchMax: COMMIT_COMMANDS_MAX,
@@ -274,25 +322,37 @@ export function marketThread(data: ThreadData): ThreadParts {
       arrange: byMarket,
       commit: (said) => {
         const begunMs = performance.now()
+        touched = group.length === 1 ? group : partitionsOfEvents(said)
         return commit(thread, said, said.at(-1)?.atMs ?? clock.nowMs()).then((appended) => {
           rows = appended.flatMap((each) => each.rows)
           meters.committed(performance.now() - begunMs)
         })
       },
       recover: (error) => {
-        log.error({ err: error, partition }, 'an append failed; going back to what the log holds')
+        const failed = { err: error, partitions: touched }
+        log.error(failed, 'an append failed; going back to what the log holds')
         if (isDiskFull(error)) room.spend()
-        reload(partition)
+        // Of those that did not fail nothing was told: their followers are to hear where they are.
+        for (const partition of touched) reload(partition)
         return reject('OUTCOME_UNKNOWN')
       },
       say: () => {
-        for (const reader of readers) reader.tell('MarketEvents', { rows })
-        const offsets = [[partition, events.lastOffset(partition)] as const]
+        const bytes = bytesOf(rows)
+        for (const reader of readers) reader.tell('MarketEvents', { rows }, bytes)
+        const offsets = touched.map(
+          (partition) => [partition, events.lastOffset(partition)] as const,
+        )
         for (const logReader of logReaders) logReader.tell('Appended', { offsets })
         wakeHousekeeping()
       },
       observe: meters.handled,
     })
+  }
+
+  function partitionsOfEvents(said: readonly MarketEvent[]): number[] {
+    const found = new Set<number>()
+    for (const { marketId } of said) found.add(partitionOfCommand(marketId))
+    return [...found]
   }
 
   function fullness(): string[] {
@@ -340,6 +400,7 @@ export function marketThread(data: ThreadData): ThreadParts {
           readers.delete(channel)
           logReaders.delete(channel)
         },
+        dropped: () => kit.links.dropped(peer),
       })
       channels.add(channel)
       if (peer === SETTLEMENT_THREAD) settlement.linked()
@@ -358,4 +419,16 @@ export function marketThread(data: ThreadData): ThreadParts {
       await events.close()
     },
   }
+}
+
+function bytesOf(rows: readonly Uint8Array[]): number {
+  let bytes = ROW_BYTES * rows.length
+  for (const row of rows) bytes += row.byteLength
+  return bytes
+}
+
+function bytesOfViews(views: readonly MarketView[]): number {
+  let levels = 0
+  for (const { bids, asks } of views) for (const side of [...bids, ...asks]) levels += side.length
+  return LEVEL_BYTES * levels + MARKET_BYTES * views.length
 }

@@ -13,8 +13,11 @@ import type { Ref } from '#runtime/ref.ts'
 
 type MarketRef = Ref<MarketThreadProtocol>
 
+/** About what a pause takes on the way. */
+const PAUSE_BYTES = 128
+
 type PauseRelay = {
-  /** A market thread was linked. */
+  /** A market thread was linked, or has lost what it was told. */
   linked(market: MarketRef): void
   /** What the answer to a report said. */
   heard(pauses: readonly TraderPause[]): void
@@ -29,10 +32,14 @@ export function makePauseRelay(
   const known = new TraderPauses(terms)
   const unasked = new Set<MarketRef>()
 
+  function tell(market: MarketRef, pauses: readonly TraderPause[]): void {
+    market.tell('TradersPaused', { pauses }, PAUSE_BYTES * (1 + pauses.length))
+  }
+
   function heard(pauses: readonly TraderPause[]): void {
     const news = known.merge(pauses)
     if (news.length === 0) return
-    for (const market of markets) market.tell('TradersPaused', { pauses: news })
+    for (const market of markets) tell(market, news)
   }
 
   async function ask(market: MarketRef): Promise<void> {
@@ -52,7 +59,7 @@ export function makePauseRelay(
   return {
     linked(market) {
       if (terms.firstMs === 0) return
-      market.tell('TradersPaused', { pauses: known.all() })
+      tell(market, known.all())
       unasked.add(market)
       askAll()
     },

@@ -44,8 +44,8 @@ export function pricesThread(data: ThreadData): ThreadParts {
   const chain = quickChain(settings)
   const kit = makeKit(data)
   const { log } = kit
-  const writers = linkWriters(settings)
-  const fronts = makeFollowers<PriceFollowerProtocol>(settings)
+  const writers = linkWriters(settings, kit.links)
+  const fronts = makeFollowers<PriceFollowerProtocol>(settings, kit.links)
   const reads = makeReads(databaseUrlOf(settings))
   let feeds: Feed[] = []
   let state: PricesState | undefined
@@ -146,7 +146,7 @@ export function pricesThread(data: ThreadData): ThreadParts {
     },
     connect(peer, port) {
       if (writers.take(peer, port) !== undefined) return
-      fronts.add(port, (type, _message, replyTo, front) => {
+      fronts.add(peer, port, (type, _message, replyTo, front) => {
         if (type !== 'Load' || state === undefined) return
         const active = quick === undefined ? [] : activeOf(quick.state, systemClock.nowMs())
         front.reply(replyTo, { assets: assetPricesOf(state), active })

@@ -46,8 +46,8 @@ export function relayerThread(data: ThreadData): ThreadParts {
   const contracts = contractsOf(chain)
   const kit = makeKit(data, { chain: String(chainId) })
   const { log } = kit
-  const { store, ...writers } = linkWriters(settings)
-  const fronts = makeFollowers<RelayerProtocol>(settings)
+  const { store, ...writers } = linkWriters(settings, kit.links)
+  const fronts = makeFollowers<RelayerProtocol>(settings, kit.links)
   const reads = makeReads(databaseUrlOf(settings))
   const { query } = reads
   let state: RelayerState | undefined
@@ -173,7 +173,7 @@ export function relayerThread(data: ThreadData): ThreadParts {
     },
     connect(peer, port) {
       if (writers.take(peer, port) === 'store') return
-      fronts.add(port, (type, message, replyTo, front) =>
+      fronts.add(peer, port, (type, message, replyTo, front) =>
         served.hear(type, message, replyTo, front),
       )
     },

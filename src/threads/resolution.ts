@@ -40,7 +40,7 @@ export function resolutionThread(data: ThreadData): ThreadParts {
   const { chainId, confirmations } = chain
   const kit = makeKit(data, { chain: String(chainId) })
   const { log } = kit
-  const writers = linkWriters(settings)
+  const writers = linkWriters(settings, kit.links)
   const reads = makeReads(databaseUrlOf(settings))
   const { query } = reads
   let state: ResolutionState | undefined

@@ -39,7 +39,7 @@ import { makePauseRelay } from './pause-relay.ts'
 
 /** How often each actor looks whether something is due. */
 const TICK_MS_MIN = 10
-const TICK_MS_MAX = 200
+const TICK_MS_MAX = 50
 /** Transactions whose confirmations are waited for at once. */
 const OPEN_MAX = 256
 const RPC_TIMEOUT_MS = 5_000
@@ -52,9 +52,12 @@ export function settlementThread(data: ThreadData): ThreadParts {
   const kit = makeKit(data)
   const { log } = kit
   const actors: Served[] = []
-  const { store, markets, marketOf, ...writers } = linkWriters(settings, (type) => {
-    if (type !== 'TradesWritten') return
-    for (const actor of actors) actor.hear(type, {}, 0, undefined)
+  const { store, markets, marketOf, ...writers } = linkWriters(settings, kit.links, {
+    told: (type) => {
+      if (type !== 'TradesWritten') return
+      for (const actor of actors) actor.hear(type, {}, 0, undefined)
+    },
+    missed: tellAll,
   })
   const pauses = makePauseRelay(markets, pauseTermsOf(settings))
   const reads = makeReads(databaseUrlOf(settings))
@@ -168,6 +171,12 @@ export function settlementThread(data: ThreadData): ThreadParts {
     market.tell('SettlementLag', { chainId, behind })
   }
 
+  /** What a market thread has to know, also one that has lost what it was told. */
+  function tellAll(market: (typeof markets)[number]): void {
+    for (const [chainId, { behind }] of states) tellLag(market, chainId, behind)
+    pauses.linked(market)
+  }
+
   return {
     async start() {
       for (const chain of settledChains(settings)) await startChain(chain)
@@ -181,8 +190,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
     connect(peer, port) {
       const market = writers.take(peer, port)
       if (market === undefined || market === 'store') return
-      for (const [chainId, { behind }] of states) tellLag(market, chainId, behind)
-      pauses.linked(market)
+      tellAll(market)
     },
     health() {
       // A chain that is away stops no market. One that is behind does, and nothing else tells why.

@@ -31,6 +31,7 @@ import { marketThreadName, SETTLEMENT_THREAD } from '#config/topology.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
+import type { Channel } from '#runtime/channel.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
@@ -57,11 +58,11 @@ export function storeThread(data: ThreadData): ThreadParts {
   let writes: Served
   let endings: Served
   let stopped = false
-  const markets = makeFollowers<MarketThreadProtocol>(settings)
+  const markets = makeFollowers<MarketThreadProtocol>(settings, kit.links)
   /** Told of new trades, so that they do not wait for its next look. */
-  const settlements = makeFollowers<SettlementProtocol>(settings)
+  const settlements = makeFollowers<SettlementProtocol>(settings, kit.links)
   /** The others: fronts, which have keys registered and revoked here, and threads that have things written. */
-  const clients = makeFollowers<KeyFollowerProtocol>(settings)
+  const clients = makeFollowers<KeyFollowerProtocol>(settings, kit.links)
   const marketNames = new Set(
     Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),
   )
@@ -73,6 +74,12 @@ export function storeThread(data: ThreadData): ThreadParts {
   const writer = newClerk((tasks) => runWrites(database, tasks), sharesCommit)
 
   storeMeters(kit, () => state)
+
+  function tellProjected(market: Channel<MarketThreadProtocol>): void {
+    for (const [partition, { projected }] of state?.partitions ?? []) {
+      market.tell('Projected', { partition, offset: projected })
+    }
+  }
 
   function look(): void {
     if (!stopped) served.hear('Tick', {}, 0, undefined)
@@ -120,24 +127,25 @@ export function storeThread(data: ThreadData): ThreadParts {
     },
     connect(peer, port) {
       if (peer === SETTLEMENT_THREAD) {
-        settlements.add(port, (type, message, replyTo, channel) =>
+        settlements.add(peer, port, (type, message, replyTo, channel) =>
           writes.hear(type, message, replyTo, channel),
         )
         return
       }
       if (!marketNames.has(peer)) {
-        clients.add(port, (type, message, replyTo, client) =>
+        clients.add(peer, port, (type, message, replyTo, client) =>
           (type === 'Write' ? writes : keys).hear(type, message, replyTo, client),
         )
         return
       }
-      const market = markets.add(port, (type, message, replyTo, channel) =>
-        served.hear(type, message, replyTo, channel),
+      const market = markets.add(
+        peer,
+        port,
+        (type, message, replyTo, channel) => served.hear(type, message, replyTo, channel),
+        tellProjected,
       )
       // A market thread that has just started does not know how far the database is.
-      for (const [partition, { projected }] of state?.partitions ?? []) {
-        market.tell('Projected', { partition, offset: projected })
-      }
+      tellProjected(market)
     },
     health: () => (state === undefined ? 'starting' : whyBehind(state)),
     metrics: kit.metrics,

@@ -1,7 +1,13 @@
 /** Stands in, where the page is bundled, for the parts of the SDK that are not for a page. */
 
-export function privateKeyToAccount(): never {
-  throw new Error('the page holds no private keys: choose a wallet')
+const NO_KEYS = 'the page holds no private keys: choose a wallet'
+
+export function accountOf(): never {
+  throw new Error(NO_KEYS)
+}
+
+export function signHash(): never {
+  throw new Error(NO_KEYS)
 }
 
 export function createClientChain(): never {

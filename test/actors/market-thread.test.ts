@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { takeGone, takeTrouble } from '#actors/housekeeping.ts'
 import type { TradeReport } from '#actors/market/state.ts'
 import { byMarket } from '#actors/market-batch.ts'
+import { Retention } from '#actors/retention.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId, TradeId } from '#domain/ids.ts'
 import { ONE, type Shares } from '#domain/money.ts'
@@ -222,6 +223,30 @@ inFolder('nothing is truncated that the database does not have', async (dataDir)
   const first = host.log.state(0).firstOffset
   assert(first > 1 && first <= 41, `${first}`)
   assert.equal(host.log.state(1).firstOffset, 1)
+  await host.stop()
+})
+
+inFolder('what the database has stays in the log for as long as it should', async (dataDir) => {
+  const options = { partitions: 1, snapshotEvery: 100, retention: new Retention(3_600_000) }
+  const host = startHost(dataDir, options)
+  const trade = async (from: number, to: number) => {
+    for (let n = from; n < to; n++) await host.run(place(1, buy('YES').at(0.1).named(`n${n}`)))
+    await host.run(projectedTo(0, host.log.lastOffset(0)))
+    host.tidy()
+    await host.keepHouse()
+    host.tidy()
+    await host.keepHouse()
+    return host.log.state(0).firstOffset
+  }
+  await host.run(open(1))
+  assert.equal(await trade(0, 200), 1)
+  host.at(3_599)
+  assert.equal(await trade(200, 300), 1)
+  host.at(3_601)
+  // The last of what could leave is one of those of an hour later.
+  assert.equal(await trade(300, 301), 1)
+  host.at(7_300)
+  assert((await trade(301, 302)) > 200)
   await host.stop()
 })
 

@@ -51,6 +51,7 @@ function following(
       const found = events.slice(fromOffset - 1, fromOffset - 1 + limit)
       return found.map((event, index) => ({ offset: fromOffset + index, event }))
     },
+    firstOffset: () => 1,
     lastOffset: () => events.length,
     close: async () => {},
   }

@@ -20,6 +20,7 @@ import {
 } from '#actors/market-thread.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import { watchProjection } from '#actors/projection-lag.ts'
+import type { Retention } from '#actors/retention.ts'
 import { partitionOf } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -44,6 +45,7 @@ export type HostOptions = Partial<SqliteLogOptions> & {
   readonly lagMsMax?: number
   readonly risk?: RiskRules
   readonly cancelQuota?: CancelQuota
+  readonly retention?: Retention
   readonly room?: { readonly isFull: boolean }
 }
 
@@ -89,6 +91,7 @@ export function startHost(dataDir: string, options: HostOptions = {}) {
     seed: 7,
     snapshotEvery,
     ...(options.room === undefined ? {} : { room: options.room }),
+    ...(options.retention === undefined ? {} : { retention: options.retention }),
     ...(options.cancelQuota === undefined ? {} : { cancelQuota: options.cancelQuota }),
     ...(lagMsMax === undefined ? {} : { lag: { maxMs: lagMsMax, chains: { has: () => true } } }),
   })

@@ -1,7 +1,7 @@
 /** What a real chain says of funds: whom a block touches, what it settles, and what owners have at it. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { HDAccount } from 'viem/accounts'
+import type { PrivateKeyAccount } from 'viem/accounts'
 import { makeChainClient } from '#chain/clients.ts'
 import { makeFundsChain } from '#chain/funds-chain.ts'
 import { Fault } from '#domain/fault.ts'
@@ -44,9 +44,9 @@ async function fundsWorld() {
     reader,
     watched,
     marketId: id as string as MarketId,
-    pay: (from: HDAccount, to: { address: string }, amount = 1n) =>
+    pay: (from: PrivateKeyAccount, to: { address: string }, amount = 1n) =>
       chain.send(from, collateral, 'transfer', [to.address as `0x${string}`, amount]),
-    give: async (from: HDAccount, to: { address: string }, amount = 1n) =>
+    give: async (from: PrivateKeyAccount, to: { address: string }, amount = 1n) =>
       chain.send(from, conditionalTokens, 'safeTransferFrom', [
         ...([from.address, to.address as `0x${string}`] as const),
         await world.positionId(id, 0),
@@ -212,7 +212,7 @@ test('a chain tells whose funds changed', async (t) => {
     const permit = await world.usdcPermit(ann, settlement.address, 5n * UNIT)
     const approval = await world.signApproval(bob, settlement.address, true)
     const positionId = await world.positionId(marketId as `0x${string}`, 1)
-    const steps: [who: HDAccount, what: () => Promise<unknown>][] = [
+    const steps: [who: PrivateKeyAccount, what: () => Promise<unknown>][] = [
       [ann, () => world.pay(ann, stranger, 20n)],
       [ann, () => world.pay(stranger, ann)],
       [ann, () => chain.send(ann, collateral, 'approve', [settlement.address, MAX_UINT256])],

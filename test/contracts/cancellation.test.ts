@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import type { Hex } from 'viem'
-import type { HDAccount } from 'viem/accounts'
+import type { PrivateKeyAccount } from 'viem/accounts'
 import {
   assertReverts,
   eventsOf,
@@ -49,7 +49,7 @@ async function outcomeOf([buy, sell]: readonly [SignedOrder, SignedOrder]): Prom
   return verdict.settled ? 'settled' : `${verdict.reason} (${verdict.fault})`
 }
 
-async function cancelAll(trader: HDAccount, nonce: bigint) {
+async function cancelAll(trader: PrivateKeyAccount, nonce: bigint) {
   const receipt = await world.chain.send(trader, world.settlement, 'cancelAllBefore', [nonce])
   return eventsOf(receipt, world.settlement)
 }

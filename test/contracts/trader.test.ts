@@ -4,13 +4,14 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { devnetKey } from '#devnet/accounts.ts'
 import { startTestChain } from '../support/chain.ts'
 import { type Order, UNIT } from './support/world.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const LOADER = pathToFileURL(join(ROOT, 'src/loader/hooks.js'))
 const run = promisify(execFile)
 const json = (value: unknown) =>
   JSON.stringify(value, (_key, each) => (typeof each === 'bigint' ? String(each) : each))
@@ -44,8 +45,12 @@ test('a trader cancels, merges and redeems with what the README shows, and no ex
   await writeFile(join(folder, 'trader.key'), `${devnetKey(10)}\n`)
   await writeFile(join(folder, 'friend.key'), devnetKey(5))
 
-  const shell = (command: string) =>
-    run('sh', ['-c', command.replace('npm run -s trader --', `node ${ROOT}/contracts/trader.ts`)], {
+  // The first runs as a trader's does. The others load quickly, as the exchange does.
+  let flags = ''
+  const shell = (command: string) => {
+    const node = `node ${flags} ${ROOT}/contracts/trader.ts`
+    flags = `--import=${LOADER}`
+    return run('sh', ['-c', command.replace('npm run -s trader --', node)], {
       cwd: folder,
       env: {
         PATH: [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter),
@@ -55,6 +60,7 @@ test('a trader cancels, merges and redeems with what the README shows, and no ex
         RESOLVED: resolved,
       },
     })
+  }
   const commands = await commandsOfReadme()
   const take = async (what: RegExp) => {
     const command = commands.shift()

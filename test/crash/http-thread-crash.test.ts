@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -8,6 +10,7 @@ import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import { loadSettings } from '#config/settings.ts'
 import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
+import { frontThreadName } from '#config/topology.ts'
 import { claimPort } from '#http/port.ts'
 import { makeSharedTable } from '#http/shared-table.ts'
 import { makeClockMemory, systemClock } from '#runtime/clock.ts'
@@ -26,13 +29,17 @@ const LANES = 8
 type Running = { readonly url: string; readonly dataDir: string; readonly supervisor: Supervisor }
 
 /** The threads of an exchange under a supervisor of the test's own, so that it can kill one. */
-async function startThreads(t: TestContext): Promise<Running> {
+async function startThreads(t: TestContext, hangs?: Int32Array): Promise<Running> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sibyl-threads-'))
   const settings = loadSettings({
     SIBYL_PORT: '0',
     SIBYL_DATA_DIR: dataDir,
     SIBYL_LOG_LEVEL: 'silent',
     SIBYL_RESTART_BACKOFF_MS: '1',
+    // Only where one is to be missed; a thread that had no core for a while is not to be ended.
+    ...(hangs === undefined
+      ? {}
+      : { SIBYL_HEALTH_INTERVAL_MS: '2000', SIBYL_FRONT_THREADS: '2', SIBYL_LIMITS: 'false' }),
   })
   const database = await openDatabase(databaseUrlOf(settings))
   await migrate(database).finally(() => closeDatabase(database))
@@ -69,10 +76,20 @@ async function startThreads(t: TestContext): Promise<Running> {
     await supervisor.stop()
     await rm(dataDir, { recursive: true, force: true })
   })
+  const fronts = Array.from({ length: settings.front.threads }, (_, front) =>
+    thread('front', frontThreadName(front), ['market-0', 'store']),
+  )
+  const [first, ...others] = fronts
+  if (first === undefined) throw new Error('the settings have no front')
+  const hanging = {
+    ...first,
+    entry: new URL('./hanging-front.ts', import.meta.url),
+    data: { ...first.data, hangs },
+  }
   await supervisor.start([
     thread('market', 'market-0', []),
     thread('store', 'store', ['market-0']),
-    thread('front', 'front-0', ['market-0', 'store']),
+    ...(hangs === undefined ? fronts : [hanging, ...others]),
   ])
   const url = `http://127.0.0.1:${port}`
   await untilReady(url)
@@ -131,4 +148,39 @@ test('a market thread that dies under load costs no client more than a 503', asy
   )
   assert.ok((heard.get('OUTCOME_UNKNOWN') ?? 0) > 0, 'a client noticed the kills')
   await settleAccounts({ url, dataDir }, lives, report)
+})
+
+/** Connections that stay open, each at one of the fronts; which of them answer. */
+async function answering(sockets: readonly Socket[]): Promise<Socket[]> {
+  const answered = new Set<Socket>()
+  for (const socket of sockets) {
+    socket.once('data', () => answered.add(socket))
+    socket.write('GET /healthz HTTP/1.1\r\nhost: exchange\r\n\r\n')
+  }
+  // Those that do not answer are at the front that hangs; one that does shows that the other goes on.
+  await eventually(() => assert(answered.size > 0))
+  return [...answered]
+}
+
+test('a front that hangs is ended and started again, while the other goes on', async (t) => {
+  const hangs = new Int32Array(new SharedArrayBuffer(4))
+  const { url, supervisor } = await startThreads(t, hangs)
+  const port = Number(new URL(url).port)
+  const sockets = Array.from({ length: 32 }, () => connect(port, '127.0.0.1'))
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  for (const socket of sockets) socket.on('error', () => {})
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+  Atomics.store(hangs, 0, 1)
+  await eventually(() => assert.match(supervisor.health()['front-0']?.why ?? '', /not answered/))
+  const going = new Set(await answering(sockets))
+  const hanging = sockets.filter((socket) => !going.has(socket))
+  assert(hanging.length > 0, 'one front hangs')
+  assert.equal(supervisor.health()['front-0']?.ready, false)
+  await eventually(() => assert.equal(supervisor.health()['front-0']?.deaths, 1), 240_000)
+  await eventually(() => assert.equal(supervisor.health()['front-0']?.ready, true))
+  assert.equal(supervisor.health()['front-1']?.deaths, 0)
+  await eventually(() => assert(hanging.every(({ closed }) => closed)))
+  await untilReady(url)
 })

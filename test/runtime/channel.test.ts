@@ -15,12 +15,16 @@ function pair(options: Partial<ChannelOptions> = {}) {
   const heard: Heard[] = []
   let hear: (heard: Heard) => void = () => {}
   let closed = 0
-  const far = new Channel<Echo>(port2, OPTIONS, {
-    heard(type, message, replyTo) {
-      heard.push({ type, message, replyTo })
-      hear({ type, message, replyTo })
+  const far = new Channel<Echo>(
+    port2,
+    { ...OPTIONS, ...options },
+    {
+      heard(type, message, replyTo) {
+        heard.push({ type, message, replyTo })
+        hear({ type, message, replyTo })
+      },
     },
-  })
+  )
   const near = new Channel<Echo>(
     port1,
     { ...OPTIONS, ...options },
@@ -57,8 +61,8 @@ test('messages of one turn travel in one batch, and more than a batch in several
   const batches: number[] = []
   const all = new Promise<void>((resolve) => {
     port2.on('message', (batch: unknown[]) => {
-      // Three for each message, and when it was sent.
-      batches.push((batch.length - 1) / 3)
+      // Three for each message; and what was sent and taken so far, and when.
+      batches.push((batch.length - 3) / 3)
       if (batches.reduce((a, b) => a + b) === 150) resolve()
     })
   })
@@ -173,7 +177,7 @@ test('messages that have a form and messages that have none share a batch', asyn
     Array.from({ length: 90 }, (_, n) => ({ n: n + 1 })),
   )
   // Every third request took its form and so did its answer: four cells instead of three.
-  const cells = sizes.reduce((sum, size) => sum + size - 1, 0)
+  const cells = sizes.reduce((sum, size) => sum + size - 3, 0)
   assert.equal(cells, 30 * 4 + 60 * 3)
   near.close()
 })
@@ -236,5 +240,49 @@ test('a caller that asks for times is told them before its answer; others are no
     answers.toSorted((a, b) => a - b),
     expected,
   )
+  near.close()
+})
+
+test('a peer that takes nothing loses what it is told, hears so before any answer, and is told again', async () => {
+  const { port1, port2 } = new MessageChannel()
+  let dropped = 0
+  const missed = Promise.withResolvers<void>()
+  const options = { ...OPTIONS, untakenMax: 64_000 }
+  const near = new Channel<Echo>(port1, options, {
+    heard: (_type, message, replyTo) => near.reply(replyTo, message),
+    missed: () => missed.resolve(),
+    dropped: () => dropped++,
+  })
+  // Nothing reads the other port yet, as when its event loop does not turn.
+  for (let n = 0; n < 1_000; n++) near.tell('Echo', { n }, 1_000)
+  assert(near.untaken <= 65_000, `${near.untaken}`)
+  assert.equal(dropped, 1_000 - 64)
+  assert.deepEqual(await near.ask('Echo', { n: 0 }), { unanswered: 'full' })
+  const story: string[] = []
+  const far = new Channel<Echo>(port2, options, {
+    heard: (_type, message) => story.push(String((message as { n: number }).n)),
+    lost: () => story.push('lost'),
+  })
+  const answer = await far.ask('Echo', { n: 5 })
+  assert.deepEqual(answer, { n: 5 })
+  story.push('answered')
+  await missed.promise
+  near.tell('Echo', { n: 1_000 })
+  const told = far.ask('Echo', { n: 6 })
+  assert.deepEqual(await told, { n: 6 })
+  assert.deepEqual(story.slice(62), ['62', '63', 'lost', 'answered', '1000'])
+  near.close()
+})
+
+test('a peer that takes what it is told is told all of it, however much, and one message may be large', async () => {
+  const { near, heard } = pair({ untakenMax: 10_000 })
+  const last = 2_000
+  for (let n = 0; n <= last; n++) {
+    near.tell('Echo', { n }, n === 7 ? 1_000_000 : 2_000)
+    await new Promise(setImmediate)
+    while (near.untaken > 1_250) await new Promise(setImmediate)
+  }
+  near.tell('Echo', { n: last })
+  while (heard.length < last + 2) await new Promise(setImmediate)
   near.close()
 })

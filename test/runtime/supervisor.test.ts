@@ -2,12 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { backoff } from '#domain/backoff.ts'
 import { systemClock } from '#runtime/clock.ts'
-import {
-  makeSupervisor,
-  type Supervisor,
-  type SupervisorOptions,
-  type ThreadSpec,
-} from '#runtime/supervisor.ts'
+import type { ThreadSpec } from '#runtime/host.ts'
+import { makeSupervisor, type Supervisor, type SupervisorOptions } from '#runtime/supervisor.ts'
 import { eventually } from '../support/eventually.ts'
 
 const echo: ThreadSpec = {

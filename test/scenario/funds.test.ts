@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import Database from 'better-sqlite3'
 import type { Funds } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import type { FundsMessage } from '#client/stream-messages.ts'
 import { devnetAccount, devnetKey } from '#devnet/accounts.ts'
 import { eventually } from '../support/eventually.ts'
+import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
+import { runAudit } from '../support/run-audit.ts'
 import { openSettled, type SettledExchange, type Way } from '../support/settled.ts'
 
 /** Two of the demo traders, and an account that has never had anything. */
@@ -15,6 +19,7 @@ const EMPTY = 40
 
 describe('an exchange that reserves funds', () => {
   let s: SettledExchange
+  let node: RpcProxy
   before(async () => {
     s = await openSettled({
       environment: {
@@ -22,9 +27,16 @@ describe('an exchange that reserves funds', () => {
         SIBYL_SETTLEMENT_BATCH_WAIT_MS: '20',
         SIBYL_INDEXER_POLL_MS: '100',
       },
+      async rpcUrl(chain) {
+        node = await startRpcProxy(chain.url)
+        return node.url
+      },
     })
   })
-  after(() => s.dispose())
+  after(async () => {
+    await s.dispose()
+    await node.close()
+  })
 
   const terms = (side: 'buy' | 'sell', size: string, price = '0.5') => ({
     ...{ marketId: s.marketId, outcome: 'YES' as const, ttlSeconds: 3_600 },
@@ -146,5 +158,58 @@ describe('an exchange that reserves funds', () => {
     const refused = await codeOf(bob.orders.place(terms('buy', '4', '0.25')))
     assert.equal(refused.code, 'INSUFFICIENT_FUNDS')
     await bob.orders.place(terms('buy', '1', '0.25'))
+  })
+
+  it('has reserved what the database and the logs add up to, by the audit, which finds a difference', async () => {
+    const environment = {
+      SIBYL_CHAINS: JSON.stringify([{ ...s.chain.settings, rpcUrls: [node.url] }]),
+      SIBYL_DATA_DIR: s.exchange.dataDir,
+      SIBYL_DEVNET: 'false',
+    }
+    const good = await runAudit(environment, ['--url', s.exchange.url])
+    assert.equal(good.code, 0, good.said)
+    assert.match(good.said, /reservations of [1-9]\d* traders asked of/)
+    // As if the exchange had kept reserved what an order needed that is not open any more.
+    const database = new Database(join(s.exchange.dataDir, 'sibyl.db'))
+    const forget = database.prepare(
+      `update orders set status = 'cancelled' where rowid =
+        (select max(rowid) from orders where status = 'open') returning hex(order_hash) as hash`,
+    )
+    const { hash } = forget.get() as { hash: string }
+    try {
+      const bad = await runAudit(environment, ['--url', s.exchange.url])
+      assert.equal(bad.code, 1, bad.said)
+      assert.match(
+        bad.said,
+        /stablecoin reserved for 0x\w+ on chain \d+: kept 3780000 for orders, .* expected 3520000 for orders/,
+      )
+    } finally {
+      database.prepare(`update orders set status = 'open' where hex(order_hash) = ?`).run(hash)
+      database.close()
+    }
+  })
+
+  it('is ready without its chain: cancels and reads go on, new orders hear why not', async () => {
+    const bob = s.clientOf(BOB)
+    node.faults = { down: true }
+    try {
+      await eventually(async () => {
+        const refused = await codeOf(bob.orders.place(terms('buy', '0.5', '0.25')))
+        assert.equal(refused.code, 'CHAIN_UNAVAILABLE')
+        assert.equal(refused.status, 503)
+        assert.match(refused.message, /chain/)
+      })
+      assert.equal((await fetch(`${s.exchange.url}/readyz`)).status, 200)
+      const open = await bob.orders.list()
+      const [order] = open
+      assert(order !== undefined)
+      const { orderHash, marketId } = order
+      await bob.orders.cancel({ orderHash, marketId, side: 'buy' })
+      assert.equal((await bob.orders.list()).length, open.length - 1)
+      assert.equal((await fetch(`${s.exchange.url}/readyz`)).status, 200)
+    } finally {
+      node.faults = {}
+    }
+    await eventually(() => bob.orders.place(terms('buy', '0.5', '0.25')))
   })
 })

@@ -5,13 +5,12 @@
  */
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { createClient } from '#client/client.ts'
 import { startTestChain } from '../support/chain.ts'
 import { eventually } from '../support/eventually.ts'
 import { startExchange } from '../support/exchange.ts'
+import { runAudit } from '../support/run-audit.ts'
 
 const USDC = 1_000_000
 const NONE = `0x${'0'.repeat(64)}` as const
@@ -298,21 +297,3 @@ test('every read tells the truth through the life of a market', async (t) => {
     assert.match(said, /no difference/)
   })
 })
-
-function runAudit(environment: Record<string, string>): Promise<{ code: number; said: string }> {
-  const root = fileURLToPath(new URL('../..', import.meta.url))
-  const child = spawn(process.execPath, [...process.execArgv, 'src/audit.ts'], {
-    cwd: root,
-    env: { PATH: process.env.PATH ?? '', ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let said = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (chunk: Buffer) => {
-      said += chunk
-    })
-  }
-  return new Promise((resolve) => {
-    child.once('close', (code) => resolve({ code: code ?? -1, said }))
-  })
-}

@@ -394,7 +394,7 @@ test('an order of a session that cancels on disconnect names it, and none is pla
         end: () => {},
         forget: (session) => story.push({ forgotten: session }),
         followed: () => {},
-        repeat: () => {},
+        repeat: async () => {},
         settled: async () => {},
       },
       authenticator: { identify: async () => ({ keyId: 'k', address: traderNamed('ann') }) },

@@ -1,18 +1,26 @@
 /**
- * Runs test files, each in a process of its own, a few at a time and in the order in which they
- * are given (`node --test` has an order of its own), and tells what failed and what took long.
+ * Runs test files, a few processes at a time and in the order in which they are given (`node --test` has
+ * an order of its own), and tells what failed and what took long. A file has a process of its own, or one
+ * with some others if all of them may share one.
  */
 
-import { availableParallelism } from 'node:os'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { ROOT } from './imports.ts'
+import { sharesProcess } from './select-tests.ts'
 
 /** One more than the cores: there is always one that waits for a disk, a block or a clock. */
 const CONCURRENCY = availableParallelism() + 1
 const SLOWEST_SHOWN = 10
+/** How many files share a process: few enough that no core is without work in the end. */
+const SHARING_MAX = 12
+/** A file, or several in one process, that takes longer hangs: a busy machine needs a tenth of it. */
+const TIMEOUT_MS = 20 * 60_000
 const UNTRACKED = new URL('./untracked.ts', import.meta.url).href
+const SEVERAL_FILES = new URL('./several-files.ts', import.meta.url).href
 /** As tests print it: in their names, their diagnostics and what they throw. */
 const SEED = /(?:TEST_)?seed[ =]+\d+/gi
 
@@ -33,9 +41,14 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   // Tests on a database server are part of files that have the same on SQLite.
   if (fast) process.env.SIBYL_TEST_SERVER = 'false'
   // The flags of this process, a loader for instance, go to the children by themselves.
+  const folder = mkdtempSync(join(tmpdir(), 'sibyl-tests-'))
+  const { entries, together } = entriesFor(files, folder)
+  /** Those that share a process and have not ended. */
+  const sharing = new Set([...together.values()].flat())
   const events = run({
-    files: files.map((file) => join(ROOT, file)),
+    files: entries,
     concurrency: CONCURRENCY,
+    timeout: TIMEOUT_MS,
     execArgv: ['--import', UNTRACKED],
   })
   const failures: Failure[] = []
@@ -43,8 +56,9 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   const timedTests: Timed[] = []
   let passed = false
 
-  // Reports come file after file, but name the file that a test is written in, which may be one of
-  // `test/support`; whose they were is known at the end of a file.
+  // Reports come process after process, but name the file that a test is written in, which may be one of
+  // `test/support`; whose they were is known at the end of a file. Files that share a process are its
+  // outermost suites.
   let failed: string[] = []
   let timed: { name: string; ms: number }[] = []
   let seeds = new Set<string>()
@@ -55,8 +69,11 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   function hear(text: string): void {
     for (const [seed] of text.matchAll(SEED)) seeds.add(seed)
   }
+  const isShared = (name: string | undefined, nesting: number): boolean =>
+    nesting === 0 && name !== undefined && sharing.has(name)
   function ended({ name, nesting, details: { duration_ms: ms } }: Ended): string {
-    const path = [...names.slice(0, nesting), name].join(' > ')
+    const outer = names.slice(isShared(names[0], 0) ? 1 : 0, nesting)
+    const path = [...outer, name].join(' > ')
     timed.push({ name: path, ms: ms - (innerMs[nesting + 1] ?? 0) })
     innerMs[nesting + 1] = 0
     innerMs[nesting] = (innerMs[nesting] ?? 0) + ms
@@ -78,7 +95,24 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   events.on('test:diagnostic', ({ message }) => hear(message))
   events.on('test:stdout', ({ message }) => hear(message))
   events.on('test:stderr', ({ message }) => hear(message))
-  events.on('test:pass', ended)
+  /** One of those that share a process is done. */
+  function sharedEnded({ name, details }: Ended): void {
+    sharing.delete(name)
+    timedFiles.push({ what: name, ms: details.duration_ms })
+    fileEnded(join(ROOT, name))
+    names.length = 0
+  }
+  /** If several files shared it, the one under way when it ended, or one of them. */
+  function processFailed(entry: string): void {
+    const shared = together.get(entry) ?? []
+    const underWay = shared.find((file) => file === names[0])
+    if (shared.length === 0 || underWay !== undefined) fileEnded(join(ROOT, underWay ?? entry))
+    else fileEnded(join(ROOT, `one of ${shared.join(', ')}`))
+  }
+  events.on('test:pass', (test) => {
+    if (isShared(test.name, test.nesting)) sharedEnded(test)
+    else ended(test)
+  })
   events.on('test:fail', (test) => {
     const path = ended(test)
     const { error } = test.details
@@ -87,10 +121,13 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
     const expected = test.todo !== undefined && test.todo !== false
     if (own && !expected) failed.push(path)
     // A file that could not be loaded, or ended before its tests, is itself the test that failed.
-    if (test.name === test.file) fileEnded(test.file)
+    if (test.name === test.file) processFailed(test.file)
+    else if (isShared(test.name, test.nesting)) sharedEnded(test)
   })
   events.on('test:complete', ({ file, name, details }) => {
-    if (name === file) timedFiles.push({ what: relative(ROOT, file), ms: details.duration_ms })
+    if (name === file && !file.startsWith(folder)) {
+      timedFiles.push({ what: relative(ROOT, file), ms: details.duration_ms })
+    }
   })
   events.on('test:summary', ({ file, success }) => {
     // The one without a file is that of them all.
@@ -98,10 +135,46 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
     else fileEnded(file)
   })
 
-  for await (const text of events.compose(new spec())) process.stdout.write(text)
+  try {
+    for await (const text of events.compose(new spec())) process.stdout.write(text)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+  // Their process ended before them, whatever it said.
+  for (const file of sharing) {
+    process.stdout.write(`\n${file} did not come to its end\n`)
+    failures.push({ file, name: 'did not come to its end', seeds: [] })
+  }
+  if (sharing.size > 0) passed = false
   showSlowest('files', timedFiles)
   showSlowest('tests, without their subtests', timedTests)
   return { passed, failures }
+}
+
+type Entries = {
+  /** What is started, in this order. */
+  readonly entries: readonly string[]
+  /** The files of each entry that is several. */
+  readonly together: ReadonlyMap<string, readonly string[]>
+}
+
+/** Puts files that may share a process together; the others are their own entries. */
+function entriesFor(files: readonly string[], folder: string): Entries {
+  const sharing = files.filter(sharesProcess)
+  const together = new Map<string, string[]>()
+  if (sharing.length < 2) return { entries: files.map((file) => join(ROOT, file)), together }
+  const some = Math.min(CONCURRENCY, Math.floor(sharing.length / 2))
+  const count = Math.max(some, Math.ceil(sharing.length / SHARING_MAX))
+  for (let first = 0; first < count; first++) {
+    // Dealt out like cards: neighbours are much alike, and the long ones must not all be in one.
+    const own = sharing.filter((_, index) => index % count === first)
+    const entry = join(folder, `several-files-${first + 1}.mjs`)
+    const call = `await runFiles(${JSON.stringify(own)})`
+    writeFileSync(entry, `import { runFiles } from '${SEVERAL_FILES}'\n${call}\n`)
+    together.set(entry, own)
+  }
+  const alone = files.filter((file) => !sharesProcess(file)).map((file) => join(ROOT, file))
+  return { entries: [...alone, ...together.keys()], together }
 }
 
 type Ended = {

@@ -4,7 +4,7 @@
  */
 
 import { relative, resolve } from 'node:path'
-import { ROOT, reachedFrom, sourceFiles } from './imports.ts'
+import { ROOT, reachedFrom, sourceFiles, textOf } from './imports.ts'
 
 /** From the most to the least that a file needs besides its own process. */
 export const NEEDS = ['exchange', 'chain', 'process', 'threads', 'large data', 'nothing'] as const
@@ -42,4 +42,12 @@ export function selectTests(asked: readonly string[], { fast = false } = {}): st
     .sort((a, b) => NEEDS.indexOf(a.need) - NEEDS.indexOf(b.need))
   if (found.length === 0) throw new Error(`no test files in ${wanted.join(', ')}`)
   return found.map(({ file }) => file)
+}
+
+/** What a test file has of its whole process: others beside it would notice, or be noticed. */
+const PROCESS_WIDE = /\bprocess\.(?!env\.TEST_SEED\b|platform\b)|\bmock\b|\bglobalThis\b/
+
+/** Whether a file may run in one process with others. */
+export function sharesProcess(file: string): boolean {
+  return needOf(file) === 'nothing' && !PROCESS_WIDE.test(textOf(file))
 }

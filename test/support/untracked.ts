@@ -2,7 +2,8 @@
  * Keeps the test runner from following every promise of a test file, which takes a third of the time of
  * files that work with promises. It does so only to know which test to blame for what nobody caught.
  * Without it such an error still fails its file, under the file's name. The runner still knows what
- * is part of which test: it is told here whenever a test or a suite begins.
+ * is part of which test: it is told here whenever a test or a suite begins. Only while a file is loaded
+ * as a part of several (`several-files.ts`) is everything followed.
  *
  * Imported before a test file, by `run-tests.ts`. A runner that works otherwise is left as it is.
  */
@@ -11,6 +12,19 @@ import { AsyncResource, createHook } from 'node:async_hooks'
 import { isMainThread } from 'node:worker_threads'
 
 type Follow = (asyncId: number, type: string, trigger: number, resource: object) => void
+
+let follow: () => void = () => {}
+let unfollow: () => void = () => {}
+
+/** Lets the runner follow the promises of this work, so that it knows what is declared in it. */
+export async function followed(work: () => Promise<unknown>): Promise<void> {
+  follow()
+  try {
+    await work()
+  } finally {
+    unfollow()
+  }
+}
 
 if (isMainThread) {
   let followTests: Follow | undefined
@@ -23,6 +37,8 @@ if (isMainThread) {
     const init = name && (this as unknown as Record<symbol, Follow | undefined>)[name]
     if (!String(init).includes('testResources')) return enable.call(this)
     followTests = init
+    follow = () => enable.call(this)
+    unfollow = () => this.disable()
     // The runner only has its message.
     process.on('unhandledRejection', (error) => console.error(error))
     process.on('uncaughtExceptionMonitor', (error) => console.error(error))

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
+import { Registry } from 'prom-client'
 import type { ClerkProtocol } from '#actors/clerk.ts'
 import { loadSettings } from '#config/settings.ts'
 import { channelOptions, topologyOf } from '#config/thread-data.ts'
@@ -8,12 +9,14 @@ import { threadOfMarket } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { Channel } from '#runtime/channel.ts'
 import { linkWriters, makeFollowers } from '#threads/kit.ts'
+import { linkMeters } from '#threads/meters/links.ts'
 
 const settings = loadSettings({ SIBYL_MARKET_THREADS: '3', SIBYL_LOG_PARTITIONS: '8' })
 const options = channelOptions(settings)
+const links = linkMeters(new Registry())
 
 test('a port goes to the thread that it is named after, and others are told apart', () => {
-  const writers = linkWriters(settings)
+  const writers = linkWriters(settings, links)
   const take = (peer: string) => writers.take(peer, new MessageChannel().port1)
   assert.equal(take('store'), 'store')
   assert.equal(take('market-1'), writers.markets[1])
@@ -29,7 +32,7 @@ test('a port goes to the thread that it is named after, and others are told apar
 })
 
 test('a market is asked for at its own thread', () => {
-  const { markets, marketOf } = linkWriters(settings)
+  const { markets, marketOf } = linkWriters(settings, links)
   for (let number = 0; number < 20; number++) {
     const marketId = `0x${number.toString(16).padStart(64, '0')}` as MarketId
     assert.equal(marketOf(marketId), markets[threadOfMarket(marketId, topologyOf(settings))])
@@ -37,11 +40,11 @@ test('a market is asked for at its own thread', () => {
 })
 
 test('a follower is heard, answered and told, until it goes', async () => {
-  const followers = makeFollowers<ClerkProtocol>(settings)
+  const followers = makeFollowers<ClerkProtocol>(settings, links)
   const { port1, port2 } = new MessageChannel()
   const told = Promise.withResolvers<string>()
   const peer = new Channel<ClerkProtocol>(port2, options, { heard: (type) => told.resolve(type) })
-  const follower = followers.add(port1, (_type, message, replyTo, channel) =>
+  const follower = followers.add('front-0', port1, (_type, message, replyTo, channel) =>
     channel.reply(replyTo, message),
   )
   const task = { write: 'saveTransaction', args: {} }

@@ -3,7 +3,7 @@
  * are not derived from them, and not compared.
  */
 
-import { outcomeToken } from '#domain/funds.ts'
+import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { costCeil } from '#domain/money.ts'
 import { dropSome, fold, take } from './fold.ts'
@@ -51,43 +51,49 @@ export function auditAccounts(
   return differences
 }
 
-type Needs = { open: bigint; pending: bigint }
+/** What an account needs of one token; of `allowance`, what needs one. */
+type Needs = {
+  readonly account: Account
+  readonly what: FundsToken | 'allowance'
+  open: bigint
+  pending: bigint
+}
 
-function told({ open, pending }: Needs = { open: 0n, pending: 0n }): string {
+function told({ open, pending }: Pick<Needs, 'open' | 'pending'> = { open: 0n, pending: 0n }) {
   return `${open} for open orders, ${pending} for pending trades`
 }
 
 /** By owner and token: the sums as they are kept, with every trade that is pending and no other. */
-function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
+export function needsOf({ chains, trades }: AccountsState): Map<string, Needs> {
   const needs = new Map<string, Needs>()
-  const of = (name: string): Needs => {
-    const known = needs.get(name) ?? { open: 0n, pending: 0n }
+  const of = (account: Account, what: Needs['what']): Needs => {
+    const name = nameOf(account, what)
+    const known = needs.get(name) ?? { account, what, open: 0n, pending: 0n }
     needs.set(name, known)
     return known
   }
-  const add = (name: string, { open, pending }: Sums): void => {
-    const sums = of(name)
+  const add = (account: Account, what: Needs['what'], { open, pending }: Sums): void => {
+    const sums = of(account, what)
     sums.open += open
     sums.pending += pending
   }
   for (const { accounts } of chains.values()) {
     for (const account of accounts.values()) {
-      add(nameOf(account, 'stablecoin'), account.cash)
-      add(nameOf(account, 'allowance'), account.unpermitted)
-      for (const holding of account.holdings.values()) add(nameOf(account, holding.token), holding)
+      add(account, STABLECOIN, account.cash)
+      add(account, 'allowance', account.unpermitted)
+      for (const holding of account.holdings.values()) add(account, holding.token, holding)
     }
   }
   for (const need of trades.values()) {
     const { trade, buyer, seller } = need
     if (buyer !== undefined) {
       const more = missing(need, need.isBuyerCounted) * BigInt(costCeil(trade.price, trade.size))
-      of(nameOf(buyer, 'stablecoin')).pending += more
-      if (!trade.permit) of(nameOf(buyer, 'allowance')).pending += more
+      of(buyer, STABLECOIN).pending += more
+      if (!trade.permit) of(buyer, 'allowance').pending += more
     }
     if (seller !== undefined) {
       const token = outcomeToken(trade.marketId, trade.outcome)
-      const more = missing(need, need.isSellerCounted) * BigInt(trade.size)
-      of(nameOf(seller, token)).pending += more
+      of(seller, token).pending += missing(need, need.isSellerCounted) * BigInt(trade.size)
     }
   }
   return needs
@@ -99,6 +105,6 @@ function missing({ confirmed }: TradeNeed, isCounted: boolean): bigint {
   return isCounted ? -1n : 1n
 }
 
-function nameOf({ chain, trader }: Account, what: string): string {
+export function nameOf({ chain, trader }: Account, what: string): string {
   return `${what} of ${trader} on chain ${chain.chainId}`
 }

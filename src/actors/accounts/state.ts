@@ -6,6 +6,9 @@ import type {
   FundsChain,
   FundsStep,
   FundsToken,
+  NeedsMarket,
+  NeedsOrder,
+  NeedsTrade,
   SettledTrade,
 } from '#domain/funds.ts'
 import type { Address, MarketId, OrderHash, Sequence, TradeId } from '#domain/ids.ts'
@@ -13,7 +16,6 @@ import type { MarketEvent } from '#domain/market-event.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
 import type { Rejection, RejectionCode } from '#domain/rejection.ts'
-import type { Trade } from '#domain/trade.ts'
 import type { Context, Deferred } from '#runtime/actor.ts'
 
 /** An order that asks for its need. */
@@ -122,7 +124,7 @@ export type AccountsProtocol = {
   SettledUnread: { takes: { chainId: number; epoch: number; why: string }; answers: undefined }
   /** Details of trades that a reorg took back. */
   TradesRead: {
-    takes: { tradeIds: readonly TradeId[]; trades: readonly AccountTrade[] }
+    takes: { tradeIds: readonly TradeId[]; trades: readonly NeedsTrade[] }
     answers: undefined
   }
   TradesUnread: { takes: { why: string }; answers: undefined }
@@ -176,46 +178,14 @@ export type AccountsEvent =
   | { readonly type: 'Refused'; readonly code: RejectionCode }
   | { readonly type: 'Trouble'; readonly what: string; readonly why: string }
 
-export type AccountTrade = Pick<
-  Trade,
-  | 'tradeId'
-  | 'marketId'
-  | 'outcome'
-  | 'price'
-  | 'size'
-  | 'buyer'
-  | 'seller'
-  | 'buyOrderHash'
-  | 'sellOrderHash'
-> & {
-  /** Whether its buy order travels with a permit. */
-  readonly permit: boolean
-}
-
 /** What the database says, in one consistent read. */
 export type LoadedAccounts = {
   /** Every partition of the log, and how far the database has come with it. */
   readonly checkpoints: readonly { readonly partition: number; readonly offset: number }[]
-  readonly markets: readonly {
-    readonly marketId: MarketId
-    readonly chainId: number
-    readonly closed: boolean
-  }[]
-  readonly orders: readonly LoadedOrder[]
+  readonly markets: readonly NeedsMarket[]
+  readonly orders: readonly NeedsOrder[]
   /** Those that are matched, submitted or reverted. */
-  readonly trades: readonly AccountTrade[]
-}
-
-export type LoadedOrder = {
-  readonly orderHash: OrderHash
-  readonly marketId: MarketId
-  readonly trader: Address
-  readonly side: Side
-  readonly outcome: Outcome
-  readonly price: Price
-  readonly remaining: Shares
-  readonly permit: boolean
-  readonly placedAtMs: number
+  readonly trades: readonly NeedsTrade[]
 }
 
 /** What accounts need of the outside. Each promise fails with a fault. */
@@ -223,15 +193,15 @@ export type AccountsPorts = {
   readonly load: () => Promise<LoadedAccounts>
   readonly chains: readonly FundsChain[]
   /** A trade's id on chain; computed, for the few that may be the one that a chain tells of. */
-  readonly tradeKeyOf: (chainId: number, trade: AccountTrade) => string
+  readonly tradeKeyOf: (chainId: number, trade: NeedsTrade) => string
   /** Whether trades were settled at a block: for those whose settling no step has told. */
   readonly areSettled: (
     chainId: number,
-    trades: readonly (AccountTrade & { readonly tradeKey: string })[],
+    trades: readonly (NeedsTrade & { readonly tradeKey: string })[],
     at: BlockPlace,
   ) => Promise<readonly boolean[]>
   /** Those of the trades that the database has, whatever has become of them. */
-  readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly AccountTrade[]>
+  readonly readTrades: (tradeIds: readonly TradeId[]) => Promise<readonly NeedsTrade[]>
 }
 
 export type AccountsRules = {
@@ -318,7 +288,7 @@ export type OrderNeed = {
 }
 
 export type TradeNeed = {
-  readonly trade: AccountTrade
+  readonly trade: NeedsTrade
   readonly chain: ChainAccounts
   /** Undefined for a side that is not ours, and once the trade is over. */
   buyer: Account | undefined

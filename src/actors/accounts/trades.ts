@@ -5,10 +5,10 @@
  * until the chain itself has been seen to have settled it.
  */
 
-import type { SettledTrade } from '#domain/funds.ts'
+import type { NeedsTrade, SettledTrade } from '#domain/funds.ts'
 import type { OrderHash, TradeId } from '#domain/ids.ts'
 import { accountOf, countBuyer, countSeller, unuse, use } from './account.ts'
-import type { Account, AccountsState, AccountTrade, ChainAccounts, TradeNeed } from './state.ts'
+import type { Account, AccountsState, ChainAccounts, TradeNeed } from './state.ts'
 
 /** Trades that are over and kept in mind in case a reorg takes them back, per chain and generation. */
 const OVER_MAX = 5_000
@@ -22,7 +22,7 @@ function pairOf(buyOrderHash: OrderHash, sellOrderHash: OrderHash): string {
 export function addTrade(
   state: AccountsState,
   chain: ChainAccounts,
-  trade: AccountTrade,
+  trade: NeedsTrade,
 ): TradeNeed | undefined {
   const { isMine } = state.rules
   if (!isMine(trade.buyer) && !isMine(trade.seller)) return undefined

@@ -14,11 +14,13 @@ function whyStuck(state: SettlementState): string {
 }
 
 export function statusOf(state: SettlementState): SettlementStatus {
+  let trying = 0
   let inFlight = 0
   let waiting = 0
   let setBack = 0
   let unreported = 0
   for (const { place, reports, setbacks } of state.held.values()) {
+    if (place === 'trying') trying++
     if (place === 'sending' || place === 'sent') inFlight++
     if (place === 'waiting') waiting++
     if (setbacks > 0 && place !== 'ended') setBack++
@@ -26,7 +28,8 @@ export function statusOf(state: SettlementState): SettlementStatus {
   }
   return {
     chainId: state.rules.chainId,
-    queued: state.queue.length + state.groups.reduce((sum, group) => sum + group.length, 0),
+    queued:
+      trying + state.queue.length + state.groups.reduce((sum, group) => sum + group.length, 0),
     inFlight,
     waiting,
     setBack,

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import type { TradeId } from '#domain/ids.ts'
 import type { TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
+import { needsTrial } from './standing.ts'
 import type { Held, Place, SettlementContext, SettlementState } from './state.ts'
 import { begun, failure, mayBegin } from './steps.ts'
 import { endTurns, inTurns, takerOf } from './turns.ts'
@@ -28,6 +29,7 @@ export function hold(
     couldSinceMs: trade.matchedAtMs,
     untriedUntilMs: place === 'queued' ? nowMs + UNTRIED_MS : 0,
     notBeforeMs: 0,
+    toTry: place === 'queued' && needsTrial(state, trade),
     setbacks: 0,
     wastedGas: 0,
     reports: [],
@@ -64,10 +66,27 @@ export function sendNext(state: SettlementState, context: SettlementContext): vo
   const chosen = nextBatch(state, context.nowMs)
   if (chosen.length === 0 || !begun(state, 'submit', context.nowMs)) return
   const trades: TradeToSettle[] = []
-  const taken = new Set(chosen)
+  takeOut(state, chosen, (held) => {
+    held.place = 'sending'
+    trades.push(held.trade)
+  })
+  context.pipe(
+    state.ports.lane.submit(trades, { usedPermits: state.usedPermits }),
+    (submission) => ({ type: 'Submitted', message: { tradeIds: chosen, submission } }),
+    failure('submit', { tradeIds: chosen }),
+  )
+}
+
+/** Takes the trades out of the queue, or of the groups where they are one; `each` says where they go. */
+export function takeOut(
+  state: SettlementState,
+  chosen: TradeId[],
+  each: (held: Held) => void,
+): void {
   const group = state.groups.indexOf(chosen)
   if (group >= 0) state.groups.splice(group, 1)
   else {
+    const taken = new Set(chosen)
     keep(state.queue, (tradeId) => !taken.has(tradeId))
     endTurns(
       state,
@@ -77,14 +96,8 @@ export function sendNext(state: SettlementState, context: SettlementContext): vo
   for (const tradeId of chosen) {
     const held = state.held.get(tradeId)
     assert(held !== undefined, `${tradeId} is queued and not held`)
-    held.place = 'sending'
-    trades.push(held.trade)
+    each(held)
   }
-  context.pipe(
-    state.ports.lane.submit(trades, { usedPermits: state.usedPermits }),
-    (submission) => ({ type: 'Submitted', message: { tradeIds: chosen, submission } }),
-    failure('submit', { tradeIds: chosen }),
-  )
 }
 
 /** The trades of the next batch; none when it is better to wait for more. */
@@ -98,7 +111,7 @@ function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
   let oldestMs = nowMs
   for (const tradeId of state.queue) {
     const held = state.held.get(tradeId)
-    if (held === undefined || !ready(tradeId)) continue
+    if (held === undefined || held.toTry || !ready(tradeId)) continue
     waiting.push(held.trade)
     oldestMs = Math.min(oldestMs, held.readySinceMs)
   }

@@ -9,6 +9,7 @@ import type { Rejection } from '#domain/rejection.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import type { TradeReport } from '../market/state.ts'
 import { leaveQueue } from './queue.ts'
+import { giveStanding } from './standing.ts'
 import type { Held, ReportAnswer, SettlementContext, SettlementState } from './state.ts'
 
 /** How long an ended trade is not taken up again, whatever the database still says. */
@@ -37,6 +38,10 @@ export function end(
   if (held === undefined) return
   leaveQueue(state, held)
   held.place = 'ended'
+  const { buyer, seller } = held.trade
+  if (status === 'confirmed') giveStanding(state, [buyer, seller])
+  if (fault === 'buyer' || fault === 'both') state.standing.delete(buyer)
+  if (fault === 'seller' || fault === 'both') state.standing.delete(seller)
   tell(state, tradeId, { status, txHash, reason, fault })
   const waitedMs = context.nowMs - held.trade.matchedAtMs
   context.emit({

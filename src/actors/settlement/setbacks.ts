@@ -83,30 +83,34 @@ const PASSING: ReadonlySet<string> = new Set([
 /**
  * What would be refused, and so was not sent. A side that is at fault fails it at once, without a transaction,
  * unless an older trade of that trader is still on its way: it may bring what is missing, as when
- * shares are sold that were bought a moment ago. Then it waits until that one is decided.
+ * shares are sold that were bought a moment ago. Then it waits until that one is decided. What was only
+ * tried out and does not fail now is dealt with when its batch is simulated.
  */
 export function refuse(
   state: SettlementState,
   refused: readonly RefusedTrade[],
+  from: 'sending' | 'trying',
   context: SettlementContext,
 ): void {
   const found = refused
     .flatMap((refusal) => {
       const held = state.held.get(refusal.tradeId)
-      return held?.place === 'sending' ? [{ held, refusal }] : []
+      return held?.place === from ? [{ held, refusal }] : []
     })
     .sort((a, b) => byAge(a.held.trade, b.held.trade))
-  const older = found.length === 0 ? new Map() : oldestUnderWay(state)
+  const older = found.length === 0 ? new Map() : oldestUnderWay(state, from)
   for (const { held, refusal } of found) {
     const { fault, reason } = refusal
     const { trade } = held
-    if (reason === 'MarketUnknown') {
+    if (from === 'trying' && (fault === 'none' || reason === 'MarketUnknown')) {
+      requeue(state, trade.tradeId, 0)
+    } else if (reason === 'MarketUnknown') {
       missMarket(state, trade.marketId, context.nowMs)
       wait(state, held, context)
     } else if (fault === 'none') {
       setBack(state, held, refusal, context)
     } else if (PASSING.has(reason) && sidesAtFault(trade, fault).some(isBehind(older, trade))) {
-      requeue(state, trade.tradeId, context.nowMs + OLDER_AGAIN_MS)
+      requeue(state, trade.tradeId, from === 'trying' ? 0 : context.nowMs + OLDER_AGAIN_MS)
       noteOldest(older, trade)
     } else {
       end(state, trade.tradeId, { status: 'failed', reason, fault }, context)
@@ -134,8 +138,12 @@ function noteOldest(older: Oldest, trade: Trade): void {
   }
 }
 
-/** Of each trader the oldest trade that is to be sent, or sent and in no block yet. */
-function oldestUnderWay(state: SettlementState): Oldest {
+/**
+ * Of each trader the oldest trade that is to be sent, or sent and in no block yet; but those of the simulation
+ * that has just been made, where each has seen what the ones before it brought.
+ */
+function oldestUnderWay(state: SettlementState, except: 'sending' | 'trying'): Oldest {
+  const other = except === 'sending' ? 'trying' : 'sending'
   const unmined = new Set<TradeId>()
   for (const { mined, ended, tradeIds } of state.batches.values()) {
     if (!mined && !ended) for (const tradeId of tradeIds) unmined.add(tradeId)
@@ -144,7 +152,8 @@ function oldestUnderWay(state: SettlementState): Oldest {
   for (const { place, setbacks, trade } of state.held.values()) {
     // One that no side is to blame for may be tried for long, and brings nothing meanwhile.
     if (setbacks > 0) continue
-    if (place === 'queued' || unmined.has(trade.tradeId)) noteOldest(older, trade)
+    if (place === 'queued' || place === other || unmined.has(trade.tradeId))
+      noteOldest(older, trade)
   }
   return older
 }

@@ -17,7 +17,8 @@
  * again. Nothing is dropped before its market has answered: the journal's row of a batch is closed
  * last, and until then a restart tells its end again.
  *
- * A batch is simulated first. A trade that would be refused is not sent: with the contract's reason and
+ * Trades of a trader who has settled none yet are tried out before they have a place in a batch
+ * (`trials.ts`). A batch is simulated first. A trade that would be refused is not sent: with the contract's reason and
  * the side at fault it fails alone, as does one that the chain refuses after all. A batch that reverts as a whole is halved until the trade that does it is alone. A trade that is refused
  * without a side at fault is tried again, so many times and for so much gas, and then fails too
  * (`setbacks.ts`).
@@ -53,6 +54,7 @@ import type {
   SettlementState,
 } from './state.ts'
 import { begun, done, failure, pause } from './steps.ts'
+import { tryNext } from './trials.ts'
 import { satedTakers } from './turns.ts'
 
 /** Trades that one read brings beyond those that are held. */
@@ -77,6 +79,7 @@ export function newSettlement(rules: SettlementRules, ports: SettlementPorts): S
     unknownMarkets: new Map(),
     missingUntilMs: new Map(),
     usedPermits: new Set(),
+    standing: new Set(),
     busy: new Set(),
     pauses: new Map(),
     recovered: false,
@@ -151,6 +154,16 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     return undefined
   },
 
+  TriedOut(state, { tradeIds, refused }, context) {
+    done(state, 'try')
+    refuse(state, refused, 'trying', context)
+    for (const tradeId of tradeIds) {
+      if (state.held.get(tradeId)?.place === 'trying') requeue(state, tradeId, 0)
+    }
+    advance(state, context)
+    return undefined
+  },
+
   Submitted(state, { tradeIds, submission }, context) {
     done(state, 'submit')
     const { settled, unripe, unknownMarkets, refused, sent, revert } = submission
@@ -162,7 +175,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       end(state, tradeId, { status: 'confirmed', txHash }, context)
     for (const tradeId of unripe) requeue(state, tradeId, context.nowMs + UNRIPE_AGAIN_MS)
     for (const marketId of unknownMarkets) missMarket(state, marketId, context.nowMs)
-    refuse(state, refused, context)
+    refuse(state, refused, 'sending', context)
     const rest: TradeId[] = []
     for (const tradeId of tradeIds) {
       const held = state.held.get(tradeId)
@@ -314,5 +327,6 @@ function advance(state: SettlementState, context: SettlementContext): void {
   readVanished(state, context)
   deliver(state, context)
   acknowledge(state, context)
+  tryNext(state, context)
   sendNext(state, context)
 }

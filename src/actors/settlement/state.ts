@@ -6,6 +6,7 @@ import type {
   SettlementNews,
   Submission,
 } from '#chain/settlement-lane.ts'
+import type { RefusedTrade } from '#chain/settlement-trial.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
@@ -25,6 +26,11 @@ export type SettlementProtocol = {
   TradesWritten: { takes: object; answers: undefined }
   /** `upTo` is how often it had been told of new trades when the read began. */
   PendingRead: { takes: PendingTrades & { upTo: number }; answers: undefined }
+  /** Trades were tried out, and these of them would be refused. */
+  TriedOut: {
+    takes: { tradeIds: readonly TradeId[]; refused: readonly RefusedTrade[] }
+    answers: undefined
+  }
   Submitted: { takes: { tradeIds: readonly TradeId[]; submission: Submission }; answers: undefined }
   Polled: {
     takes: {
@@ -135,7 +141,7 @@ export type SettlementPorts = {
   readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
 }
 
-export type Place = 'queued' | 'sending' | 'sent' | 'waiting' | 'ended'
+export type Place = 'queued' | 'trying' | 'sending' | 'sent' | 'waiting' | 'ended'
 
 export type Held = {
   trade: TradeToSettle
@@ -147,6 +153,8 @@ export type Held = {
   /** Until when its age does not count yet: a first try tells whether it can settle at all. */
   untriedUntilMs: number
   notBeforeMs: number
+  /** Whether it is tried out before it goes into a batch. */
+  toTry: boolean
   /** How often it could not settle for a reason that is no side's fault. */
   setbacks: number
   /** Its share of the gas of transactions in which it did not settle. */
@@ -191,6 +199,8 @@ export type SettlementState = {
   /** Until when they were known to be missing: until then their trades could not have settled. */
   readonly missingUntilMs: Map<MarketId, number>
   readonly usedPermits: Set<OrderHash>
+  /** Traders who have settled a trade here, and none failed by their fault since; the latest are last. */
+  readonly standing: Set<Address>
   readonly busy: Set<Step>
   /** By step: not before this time, after a failure. */
   readonly pauses: Map<Step, { untilMs: number; failures: number; why: string }>
@@ -219,4 +229,4 @@ export type SettlementState = {
 
 export type SettlementContext = Context<SettlementProtocol, SettlementEvent>
 
-export type Step = 'recover' | 'read' | 'submit' | 'poll' | 'vanished' | 'acknowledge'
+export type Step = 'recover' | 'read' | 'try' | 'submit' | 'poll' | 'vanished' | 'acknowledge'

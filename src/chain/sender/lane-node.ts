@@ -26,8 +26,8 @@ type LaneNode = {
   /** Undefined when the node has none. */
   block(number: number | 'latest'): Promise<Head | undefined>
   headBlock(): Promise<Head>
-  /** The next nonce, as the newest block has it. */
-  transactionCount(): Promise<number>
+  /** The next nonce, as the newest block has it, or behind what the node's pool waits with as well. */
+  transactionCount(seen?: 'latest' | 'pending'): Promise<number>
   receiptOf(hash: string): Promise<Receipt | undefined>
   currentFees(baseFee: bigint): Promise<Fees>
   estimate(request: SendRequest): Promise<bigint>
@@ -82,9 +82,9 @@ export function makeLaneNode({
     throw new Fault('CHAIN_UNAVAILABLE', 'the node has no newest block', { retryable: true })
   }
 
-  async function transactionCount(): Promise<number> {
+  async function transactionCount(seen: 'latest' | 'pending' = 'latest'): Promise<number> {
     const count = await rpc(() =>
-      client.request({ method: 'eth_getTransactionCount', params: [account.address, 'latest'] }),
+      client.request({ method: 'eth_getTransactionCount', params: [account.address, seen] }),
     )
     return hexToNumber(count)
   }

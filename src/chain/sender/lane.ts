@@ -155,7 +155,8 @@ export function makeLane(options: LaneOptions): TransactionSender {
       throw new Fault('SENDER_FULL', 'too many transactions are under way', { retryable: true })
     }
     if (!counted) {
-      nextNonce = Math.max(nextNonce, await node.transactionCount())
+      // The journal may be of an older copy of the database; the chain and its pool know what left since.
+      nextNonce = Math.max(nextNonce, await node.transactionCount('pending'))
       counted = true
     }
     const gas = request.gas ?? (await node.estimate(request))

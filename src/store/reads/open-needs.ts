@@ -5,55 +5,17 @@
  * pages, so that no more than one of them lies beside what the reader makes of it.
  */
 
+import type { NeedsMarket, NeedsOrder, NeedsTrade } from '#domain/funds.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
-import { tradeId } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
-import type { Trade } from '#domain/trade.ts'
 import { type Database, read, sqlConnection } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import { snapshot } from '../engine/snapshot.ts'
 import type { Statements } from '../engine/statements.ts'
 import type { Checkpoint } from '../projection/checkpoints.ts'
 import { tradeKey } from '../projection/columns.ts'
-
-export type NeedsMarket = {
-  readonly marketId: MarketId
-  readonly chainId: number
-  readonly closed: boolean
-}
-
-export type NeedsOrder = {
-  readonly orderHash: OrderHash
-  readonly marketId: MarketId
-  readonly trader: Address
-  readonly side: Side
-  readonly outcome: Outcome
-  readonly price: Price
-  readonly remaining: Shares
-  /** Whether it travels with a permit. */
-  readonly permit: boolean
-  readonly placedAtMs: number
-}
-
-export type NeedsTrade = Pick<
-  Trade,
-  | 'tradeId'
-  | 'marketId'
-  | 'outcome'
-  | 'price'
-  | 'size'
-  | 'buyer'
-  | 'seller'
-  | 'buyOrderHash'
-  | 'sellOrderHash'
-> & {
-  readonly chainId: number
-  /** What the buyer pays. */
-  readonly cost: number
-  /** Whether its buy order travels with a permit. */
-  readonly permit: boolean
-}
+import { type TradeRowRead, type TradeTermsRow, termsOfRow } from './trades.ts'
 
 /** A page has one kind of thing. A market comes before its orders and trades. */
 export type NeedsPage =
@@ -179,48 +141,26 @@ function marketOf({ market_id, chain_id, close_reason }: MarketRowRead): NeedsMa
   }
 }
 
-type TradeNeedRow = {
-  readonly market_id: Buffer
-  readonly seq: number | string
-  readonly fill_index: number
-  readonly chain_id: number | string
-  readonly outcome: Outcome
-  readonly price_e6: Price
-  readonly size_e6: number | string
-  readonly cost_e6: number | string
-  readonly buyer: Buffer
-  readonly seller: Buffer
-  readonly buy_order_hash: Buffer
-  readonly sell_order_hash: Buffer
-  readonly matched_at_ms: number | string
-  readonly has_permit: number
-  readonly place: number | string
-}
+type TradeNeedRow = TradeTermsRow &
+  Pick<TradeRowRead, 'matched_at_ms' | 'status'> & {
+    readonly has_permit: number
+    readonly place: number | string
+  }
 
 /** The permit is looked up for the rows that are found, not joined: the order of an index stays. */
 function tradesWhere(wanted: string, row: string): string {
-  return `select market_id, seq, fill_index, chain_id, outcome, price_e6, size_e6, cost_e6, buyer, seller,
-      buy_order_hash, sell_order_hash, matched_at_ms, ${row} as place,
+  return `select market_id, seq, fill_index, outcome, price_e6, size_e6, buyer, seller,
+      buy_order_hash, sell_order_hash, matched_at_ms, status, ${row} as place,
       exists(select 1 from orders
         where orders.order_hash = trades.buy_order_hash and orders.permit is not null) as has_permit
     from trades where ${wanted}`
 }
 
 function tradeOf(row: TradeNeedRow): NeedsTrade {
-  const marketId = hexOf(row.market_id) as MarketId
   return {
-    tradeId: tradeId(marketId, Number(row.seq), row.fill_index),
-    marketId,
-    chainId: Number(row.chain_id),
-    outcome: row.outcome,
-    price: row.price_e6,
-    size: Number(row.size_e6) as Shares,
-    cost: Number(row.cost_e6),
-    buyer: hexOf(row.buyer) as Address,
-    seller: hexOf(row.seller) as Address,
-    buyOrderHash: hexOf(row.buy_order_hash) as OrderHash,
-    sellOrderHash: hexOf(row.sell_order_hash) as OrderHash,
+    ...termsOfRow(row),
     permit: Number(row.has_permit) === 1,
+    sent: row.status !== 'matched',
   }
 }
 

@@ -5,6 +5,7 @@
 
 import type { ApiKey } from '#domain/api-key.ts'
 import { Fault } from '#domain/fault.ts'
+import type { NeedsTrade } from '#domain/funds.ts'
 import type { Address, MarketId, TradeId } from '#domain/ids.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
 import type { ClaimRecord, RelayKey, RelayRecord } from '#domain/relay.ts'
@@ -45,7 +46,7 @@ import {
   marketById,
   marketsByContract,
 } from './markets.ts'
-import { type NeedsTrade, tradeNeeds } from './open-needs.ts'
+import { tradeNeeds } from './open-needs.ts'
 import { type PayoutRecord, payoutsOfUser } from './payouts.ts'
 import {
   holdersOf,

@@ -204,6 +204,21 @@ export type TradeRowRead = {
   readonly updated_at_ms: number | string
 }
 
+/** The columns of a trade's terms. */
+export type TradeTermsRow = Pick<
+  TradeRowRead,
+  | 'market_id'
+  | 'seq'
+  | 'fill_index'
+  | 'outcome'
+  | 'price_e6'
+  | 'size_e6'
+  | 'buyer'
+  | 'seller'
+  | 'buy_order_hash'
+  | 'sell_order_hash'
+>
+
 /** Lists are read without the ORM: making entities costs many times what reading the rows does. */
 function listed(
   database: Database,
@@ -220,14 +235,12 @@ function listed(
   })
 }
 
-export function tradeOfRow(row: TradeRowRead): TradeRecord {
+/** Who trades what with whom, and by which orders. */
+export function termsOfRow(row: TradeTermsRow) {
   const marketId = hexOf(row.market_id) as MarketId
-  const seq = Number(row.seq)
   return {
-    tradeId: tradeId(marketId, seq, row.fill_index),
+    tradeId: tradeId(marketId, Number(row.seq), row.fill_index),
     marketId,
-    seq,
-    fillIndex: row.fill_index,
     outcome: row.outcome,
     price: row.price_e6,
     size: Number(row.size_e6) as Shares,
@@ -235,6 +248,14 @@ export function tradeOfRow(row: TradeRowRead): TradeRecord {
     seller: hexOf(row.seller) as Address,
     buyOrderHash: hexOf(row.buy_order_hash) as OrderHash,
     sellOrderHash: hexOf(row.sell_order_hash) as OrderHash,
+  }
+}
+
+export function tradeOfRow(row: TradeRowRead): TradeRecord {
+  return {
+    ...termsOfRow(row),
+    seq: Number(row.seq),
+    fillIndex: row.fill_index,
     takerSide: row.taker_side,
     matchedAtMs: Number(row.matched_at_ms),
     chainId: Number(row.chain_id),

@@ -56,10 +56,7 @@ export function AccountDialog({
                 <button
                   type="button"
                   aria-pressed={account.value?.address === trader.address}
-                  onClick={() => {
-                    connectDemo(trader)
-                    close()
-                  }}
+                  onClick={() => void connectDemo(trader).then(close, showError)}
                 >
                   <span>{trader.name}</span>
                   <span class="num quiet">{shortAddress(trader.address)}</span>

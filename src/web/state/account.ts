@@ -2,9 +2,9 @@
 
 import { computed, effect, signal } from '@preact/signals'
 import { type Client, createClient } from '#client/client.ts'
+import { type Eip1193Signer, eip1193Signer } from '#client/eip1193-signer.ts'
 import { switchChain } from '../wallet/chain-switch.ts'
 import { nodeProvider, type Provider, type Wallet, wallets } from '../wallet/provider.ts'
-import { type WalletSigner, walletSigner } from '../wallet/signer.ts'
 import { chain, config, exchangeUrl, reader } from './exchange.ts'
 
 type Account = {
@@ -12,7 +12,7 @@ type Account = {
   readonly name: string
   readonly kind: 'wallet' | 'demo'
   readonly provider: Provider
-  readonly signer: WalletSigner
+  readonly signer: Eip1193Signer
 }
 
 type DemoTrader = { readonly address: string; readonly name: string }
@@ -74,12 +74,13 @@ export async function connectWallet(wallet: Wallet): Promise<void> {
   const found = await wallet.provider.request({ method: 'eth_requestAccounts' })
   const address = Array.isArray(found) ? found[0] : undefined
   if (typeof address !== 'string') throw new Error('the wallet has no account for this page')
-  useWallet(wallet, address)
+  await useWallet(wallet, address)
 }
 
-export function connectDemo({ address, name }: DemoTrader): void {
+export async function connectDemo({ address, name }: DemoTrader): Promise<void> {
   const provider = node.value
-  if (provider !== undefined) choose({ address, name, kind: 'demo', provider }, `demo ${address}`)
+  if (provider === undefined) return
+  await choose({ address, name, kind: 'demo', provider }, `demo ${address}`)
 }
 
 export function disconnect(): void {
@@ -90,24 +91,32 @@ export function disconnect(): void {
 /** Those whose change of account is heard already. */
 const heard = new WeakSet<Provider>()
 
-function useWallet(wallet: Wallet, address: string): void {
+async function useWallet(wallet: Wallet, address: string): Promise<void> {
   const { id, name, provider } = wallet
-  choose({ address, name, kind: 'wallet', provider }, `wallet ${id}`)
+  await choose({ address, name, kind: 'wallet', provider }, `wallet ${id}`)
   if (heard.has(provider)) return
   heard.add(provider)
   provider.on?.('accountsChanged', (addresses: readonly string[]) => {
     if (account.value?.provider !== provider) return
     if (addresses[0] === undefined) disconnect()
-    else if (addresses[0] !== account.value.address) useWallet(wallet, addresses[0])
+    else if (addresses[0] !== account.value.address) void useWallet(wallet, addresses[0])
   })
 }
 
-function choose(chosen: Omit<Account, 'signer'>, kept: string): void {
+async function choose(chosen: Omit<Account, 'signer'>, kept: string): Promise<void> {
   const { provider, address, kind } = chosen
-  const ready = async () => {
-    if (kind === 'wallet' && chain.value !== undefined) await switchChain(provider, chain.value)
+  const signer = await eip1193Signer(provider, { address })
+  account.value = {
+    ...chosen,
+    signer: {
+      ...signer,
+      async signTypedData(typed) {
+        // A wallet signs for the chain that it is on.
+        if (kind === 'wallet' && chain.value !== undefined) await switchChain(provider, chain.value)
+        return signer.signTypedData(typed)
+      },
+    },
   }
-  account.value = { ...chosen, signer: walletSigner(provider, address, ready) }
   localStorage.setItem(PLACE, kept)
 }
 
@@ -125,7 +134,8 @@ export function startAccounts(): void {
           .map((address, at) => ({ address, name: `Demo trader ${at}` }))
           .slice(DEMO_FIRST, DEMO_FIRST + DEMO_COUNT)
         const kept = demoTraders.value.find(({ address }) => address === name)
-        if (kind === 'demo' && kept !== undefined && account.value === undefined) connectDemo(kept)
+        if (kind === 'demo' && kept !== undefined && account.value === undefined)
+          void connectDemo(kept)
       },
       // The page is read from another machine than the chain's: there are no demo traders then.
       () => undefined,
@@ -139,7 +149,8 @@ export function startAccounts(): void {
     wallet.provider.request({ method: 'eth_accounts' }).then(
       (found) => {
         const address = Array.isArray(found) ? found[0] : undefined
-        if (typeof address === 'string' && account.value === undefined) useWallet(wallet, address)
+        if (typeof address === 'string' && account.value === undefined)
+          void useWallet(wallet, address)
       },
       () => undefined,
     )

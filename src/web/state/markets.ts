@@ -3,8 +3,8 @@
 import { computed, signal } from '@preact/signals'
 import type { Market } from '#client/answers.ts'
 import type { StreamTicker } from '#client/stream-messages.ts'
-import { onReconnect, stream } from './exchange.ts'
-import { readMarket, readMarketPage } from './reads.ts'
+import { onReconnect, reader, stream } from './exchange.ts'
+import { readMarket } from './reads.ts'
 import { showError } from './toasts.ts'
 
 /** Several things happen at once when a market resolves; they are one reason to read. */
@@ -57,12 +57,10 @@ function readSoon(ms: number): void {
 async function readMarkets(): Promise<void> {
   try {
     const all: Market[] = []
-    let cursor: string | undefined
-    do {
-      const page = await readMarketPage(cursor)
-      all.push(...page.markets)
-      cursor = page.nextCursor ?? undefined
-    } while (cursor !== undefined && all.length < MARKETS_MAX)
+    for await (const market of reader.eachMarket()) {
+      all.push(market)
+      if (all.length === MARKETS_MAX) break
+    }
     markets.value = all
   } catch (error) {
     if (markets.value === undefined) showError(error)

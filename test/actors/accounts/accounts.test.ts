@@ -1,14 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { makeShadow } from '#actors/accounts/shadow.ts'
 import type {
   AccountsRules,
-  AccountTrade,
   FundsView,
   LoadedAccounts,
-  LoadedOrder,
   ReserveOrder,
 } from '#actors/accounts/state.ts'
-import { needOf, outcomeToken } from '#domain/funds.ts'
+import {
+  type NeedsOrder,
+  type NeedsTrade,
+  needOf,
+  outcomeToken,
+  STABLECOIN,
+} from '#domain/funds.ts'
 import type { MarketId, TradeId } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, SELL, YES } from '#domain/order.ts'
@@ -35,7 +40,7 @@ type More = { readonly loaded?: Partial<LoadedAccounts>; readonly rules?: Partia
 function unstarted({ loaded = {}, rules = {} }: More = {}) {
   const chain = modelChain(CHAIN_ID)
   const market = given()
-  const trades = new Map<TradeId, AccountTrade>()
+  const trades = new Map<TradeId, NeedsTrade>()
   const database: LoadedAccounts = {
     checkpoints: [{ partition: 0, offset: 0 }],
     markets: [],
@@ -484,7 +489,7 @@ test('an order that appears without funds is withdrawn; a promise withdraws noth
   assert.deepEqual(its.withdrawn(), ['a'])
 })
 
-const RESTING: LoadedOrder = {
+const RESTING: NeedsOrder = {
   orderHash: hashNamed('old'),
   marketId: MARKET_ID,
   trader: traderNamed('ann'),
@@ -515,7 +520,7 @@ test('at the start orders of before are counted, the uncovered withdrawn, oldest
 })
 
 test('a pending trade that was settled before the start is no need', () => {
-  const trade: AccountTrade = {
+  const trade: NeedsTrade = {
     tradeId: `${MARKET_ID}-7-0` as TradeId,
     marketId: MARKET_ID,
     outcome: YES,
@@ -675,4 +680,28 @@ test('the audit finds a sum that was not kept', () => {
   its.actor.state.chains.get(CHAIN_ID)!.accounts.get(traderNamed('ann'))!.cash.pending += 1n
   const [difference] = its.actor.ask('Audit', { loaded, events }) as { kept: string }[]
   assert.equal(difference?.kept, '0 for open orders, 1600001 for pending trades')
+})
+
+test('a shadow knows from the events alone what is needed, and what of it may have settled', () => {
+  const its = traded()
+  const { events } = its.market
+  const shadow = makeShadow([CHAIN_ID], { checkpoints: [], markets: [], orders: [], trades: [] })
+  shadow.fold(events)
+  const needOfAnn = () => {
+    const needs = [...shadow.needs().values()]
+    const found = needs.find(
+      ({ trader, token }) => trader === traderNamed('ann') && token === STABLECOIN,
+    )
+    return [found?.open, found?.pending, found?.sent]
+  }
+  assert.deepEqual(needOfAnn(), [0n, 1_600_000n, 0n])
+  const [tradeId] = its.actor.state.trades.keys()
+  const last = events.at(-1)
+  assert(tradeId !== undefined && last !== undefined)
+  const { marketId, atMs } = last
+  const trade = { marketId, tradeId, atMs, txHash: '0x01' }
+  shadow.fold([{ type: 'TradeSubmitted', ...trade, seq: last.seq + 1 }])
+  assert.deepEqual(needOfAnn(), [0n, 1_600_000n, 1_600_000n])
+  shadow.fold([{ type: 'TradeConfirmed', ...trade, seq: last.seq + 2 }])
+  assert.deepEqual(needOfAnn(), [0n, 0n, 0n])
 })

@@ -3,18 +3,24 @@
  * and every question walks through it. It stands for the database, and for what accounts should know.
  */
 
-import type { AccountTrade, LoadedAccounts, LoadedOrder } from '#actors/accounts/state.ts'
-import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
+import type { LoadedAccounts } from '#actors/accounts/state.ts'
+import {
+  type FundsToken,
+  type NeedsOrder,
+  type NeedsTrade,
+  outcomeToken,
+  STABLECOIN,
+} from '#domain/funds.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'
 import { costCeil, type Shares } from '#domain/money.ts'
 import { BUY, type VerifiedOrder } from '#domain/order.ts'
 
-export type KnownTrade = AccountTrade & { status: 'pending' | 'confirmed' | 'failed' }
+export type KnownTrade = NeedsTrade & { status: 'pending' | 'confirmed' | 'failed' }
 
 export function modelNeeds(orderOf: (hash: OrderHash) => VerifiedOrder) {
-  const open = new Map<OrderHash, LoadedOrder>()
+  const open = new Map<OrderHash, NeedsOrder>()
   const trades = new Map<TradeId, KnownTrade>()
   const markets = new Map<MarketId, { chainId: number; closed: boolean }>()
   const offsets = new Map<number, number>()
@@ -95,25 +101,25 @@ export function modelNeeds(orderOf: (hash: OrderHash) => VerifiedOrder) {
 export type ModelNeeds = ReturnType<typeof modelNeeds>
 
 /** By rule: cost rounded up and a unit for each of 10,000 fills, at most the size; a sell its shares. */
-export function needBySpec(order: Pick<LoadedOrder, 'side' | 'price'>, remaining: number): bigint {
+export function needBySpec(order: Pick<NeedsOrder, 'side' | 'price'>, remaining: number): bigint {
   if (order.side !== BUY) return BigInt(remaining)
   const cost = (BigInt(order.price) * BigInt(remaining) + 999_999n) / 1_000_000n + 10_000n
   return cost < BigInt(remaining) ? cost : BigInt(remaining)
 }
 
 /** What one fill of all of it would cost. */
-export function leastBySpec(order: LoadedOrder): bigint {
+export function leastBySpec(order: NeedsOrder): bigint {
   if (order.side !== BUY) return BigInt(order.remaining)
   return BigInt(costCeil(order.price, order.remaining))
 }
 
-export function tokenOf(order: Pick<LoadedOrder, 'side' | 'marketId' | 'outcome'>): FundsToken {
+export function tokenOf(order: Pick<NeedsOrder, 'side' | 'marketId' | 'outcome'>): FundsToken {
   return order.side === BUY ? STABLECOIN : outcomeToken(order.marketId, order.outcome)
 }
 
 /** What a pending trade needs of an owner: of which token how much, and whether an allowance. */
 export function tradeNeeds(
-  trade: AccountTrade,
+  trade: NeedsTrade,
   owner: Address,
 ): { token: FundsToken; need: bigint; permit: boolean }[] {
   const needs: { token: FundsToken; need: bigint; permit: boolean }[] = []

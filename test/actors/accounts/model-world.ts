@@ -5,8 +5,14 @@
  */
 
 import assert from 'node:assert/strict'
-import type { Account, AccountTrade, LoadedOrder, ReserveOrder } from '#actors/accounts/state.ts'
-import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
+import type { Account, ReserveOrder } from '#actors/accounts/state.ts'
+import {
+  type FundsToken,
+  type NeedsOrder,
+  type NeedsTrade,
+  outcomeToken,
+  STABLECOIN,
+} from '#domain/funds.ts'
 import {
   type Address,
   type MarketId,
@@ -101,12 +107,12 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   const database = modelNeeds(orderOf)
   let fed = modelNeeds(orderOf)
   const ended = new Map<OrderHash, string>()
-  const keyOf = (trade: AccountTrade): string => `key ${trade.tradeId}`
+  const keyOf = (trade: NeedsTrade): string => `key ${trade.tradeId}`
 
   const ports = () => ({
     load: () => later(() => database.load()),
     chains: [...chains.values()].map((chain) => chain.port()),
-    tradeKeyOf: (_chainId: number, trade: AccountTrade) => keyOf(trade),
+    tradeKeyOf: (_chainId: number, trade: NeedsTrade) => keyOf(trade),
     areSettled: (
       chainId: number,
       trades: readonly { tradeKey: string }[],
@@ -679,7 +685,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       if (held === undefined) unread.add(token)
     const kept = mine.filter(({ orderHash }) => !named.has(orderHash))
     const judged = kept.filter((order) => !unread.has(tokenOf(order)))
-    const uncoveredOf = (list: readonly LoadedOrder[]) => shortages(account, list)
+    const uncoveredOf = (list: readonly NeedsOrder[]) => shortages(account, list)
     if (actor.state.caughtUpMs > 0)
       assert.deepEqual(uncoveredOf(judged), [], 'what is kept is covered')
     for (const order of mine) {
@@ -700,7 +706,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
 
   /** The tokens of which these orders and all pending trades need more than is there. */
-  function shortages({ chain, trader }: Account, list: readonly LoadedOrder[]): FundsToken[] {
+  function shortages({ chain, trader }: Account, list: readonly NeedsOrder[]): FundsToken[] {
     const wallet = toldWallet(chain.chainId, trader)
     const sums = needsOf(chain.chainId, trader)
     const least = new Map<FundsToken, bigint>()

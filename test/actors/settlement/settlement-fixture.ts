@@ -55,6 +55,7 @@ export type Port =
   | 'readPending'
   | 'readTrades'
   | 'submit'
+  | 'tryOut'
   | 'poll'
   | 'acknowledge'
   | 'report'
@@ -150,6 +151,7 @@ export class World {
   // What was asked.
   readonly asked = new Map<Port, number>()
   readonly submissions: TradeId[][] = []
+  readonly trials: TradeId[][] = []
   readonly permits: OrderHash[][] = []
   readonly acknowledged: number[] = []
   readonly abandoned: number[] = []
@@ -371,6 +373,7 @@ export class World {
         this.rows.filter(({ closed }) => !closed).map((row) => ({ ...this.#named(row) })),
       ),
       submit: call('submit', (trades, options) => this.#submit(trades, options)),
+      tryOut: call('tryOut', (trades) => this.#tryOut(trades)),
       poll: call('poll', () => {
         const [first] = this.rows
         const news = this.rows.flatMap((row) => this.#look(row, followed(row)))
@@ -444,6 +447,18 @@ export class World {
 
   #named({ nonce, txHash, tradeIds }: Row) {
     return { sender: SENDER, nonce, txHash, tradeIds }
+  }
+
+  #tryOut(trades: readonly TradeToSettle[]): RefusedTrade[] {
+    this.trials.push(trades.map((trade) => trade.tradeId))
+    if (!this.foresees || this.reverts(trades.map((trade) => trade.tradeId)) !== undefined)
+      return []
+    return trades.flatMap(({ tradeId: id, tradeKey }) => {
+      const refusal = this.settledBy.has(tradeKey)
+        ? { reason: 'AlreadySettled', fault: 'none' as const }
+        : this.refuses(id)
+      return refusal === undefined ? [] : [{ tradeId: id, ...refusal }]
+    })
   }
 
   #submit(

@@ -307,6 +307,27 @@ describe('a lane', () => {
     assert.equal(await f.count(), 2)
   })
 
+  it('a journal that is older than what was sent: no nonce is used a second time', async () => {
+    const lane = f.lane()
+    await send(lane, 'known')
+    await send(lane, 'mined')
+    await f.mine()
+    const waiting = await send(lane, 'waiting')
+    // The database comes from a copy that was made after the first of them.
+    f.rows.delete(1)
+    f.rows.delete(2)
+    const next = f.lane()
+    assert.equal((await send(next, 'new')).nonce, 3)
+    await f.mine()
+    assert.equal(await f.count(), 4)
+    const receipt = await f.chain.publicClient.getTransactionReceipt({
+      hash: waiting.hashes[0] as `0x${string}`,
+    })
+    assert.equal(receipt.status, 'success', 'what waited was not replaced')
+    await f.mine(2)
+    assert.deepEqual(await kinds(next), ['mined', 'succeeded', 'mined', 'succeeded'])
+  })
+
   it('a nonce that somebody else has used is lost, after a while', async () => {
     const lane = f.lane()
     cutSending()

@@ -22,7 +22,7 @@ import {
   type Transport,
   type WalletClient,
 } from 'viem'
-import type { HDAccount } from 'viem/accounts'
+import type { PrivateKeyAccount } from 'viem/accounts'
 import { hardhat } from 'viem/chains'
 import { devnetAccount } from '#devnet/accounts.ts'
 import type { Contract } from '#devnet/artifact.ts'
@@ -34,7 +34,7 @@ export type Chain = {
   readonly id: number
   readonly publicClient: PublicClient<Transport, ChainDefinition>
   /** Hardhat's well-known accounts: they have ether and their keys are here. */
-  account(index: number): HDAccount
+  account(index: number): PrivateKeyAccount
   wallet(account: Account): WalletClient<Transport, ChainDefinition, Account>
   /** Sends a call and answers its receipt; a revert is thrown, decoded. */
   send<A extends Abi, F extends ContractFunctionName<A, 'nonpayable' | 'payable'>>(

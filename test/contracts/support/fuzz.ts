@@ -20,8 +20,9 @@ import {
   slice,
   toEventSelector,
 } from 'viem'
-import { type HDAccount, sign as signHash } from 'viem/accounts'
+import { type PrivateKeyAccount, sign as signHash } from 'viem/accounts'
 import { refusalsOf } from '#chain/settlement-contract.ts'
+import { devnetKey } from '#devnet/accounts.ts'
 import {
   amount,
   type Expected,
@@ -98,9 +99,7 @@ export async function fuzz(options: {
     seconds: 0,
   }
   const traders = Array.from({ length: TRADERS }, (_, index) => chain.account(10 + index))
-  const keys = new Map(
-    traders.map((trader) => [trader.address, `0x${hex(trader.getHdKey().privateKey)}` as Hex]),
-  )
+  const keys = new Map(traders.map(({ address }, index) => [address, devnetKey(10 + index)]))
   const stranger = chain.account(4)
   const tokenNonces = new Map<Hex, bigint>()
   const permitNonces = new Map<Hex, bigint>()
@@ -537,7 +536,7 @@ export async function fuzz(options: {
     }
   }
 
-  async function cancelAllBySignature(trader: HDAccount): Promise<void> {
+  async function cancelAllBySignature(trader: PrivateKeyAccount): Promise<void> {
     const [forged, late] = [random.chance(0.15), random.chance(0.15)]
     const epoch = randomEpoch()
     const deadline = late ? now - 1n : now + 1_000n
@@ -721,8 +720,3 @@ const TRADE_ID = [
   { type: 'uint64' },
   { type: 'uint64' },
 ] as const
-
-function hex(bytes: Uint8Array | null): string {
-  assert.ok(bytes)
-  return Buffer.from(bytes).toString('hex')
-}

@@ -3,7 +3,7 @@
  * settled in batches of each size; the figure is all gas of all transactions over fifty.
  */
 import assert from 'node:assert/strict'
-import type { HDAccount } from 'viem/accounts'
+import type { PrivateKeyAccount } from 'viem/accounts'
 import { marketAbi } from '../../../contracts/artifacts/Market.abi.ts'
 import type { Fill, SignedOrder, World } from './world.ts'
 import { UNIT } from './world.ts'
@@ -29,10 +29,10 @@ export async function gasFlows(world: World): Promise<Flow[]> {
       market: market.id,
     })
   }
-  const at = (index: number): HDAccount => traders[index % traders.length]!
-  const buy = (trader: HDAccount, size: bigint) =>
+  const at = (index: number): PrivateKeyAccount => traders[index % traders.length]!
+  const buy = (trader: PrivateKeyAccount, size: bigint) =>
     world.buy(trader, market.id, { price: 600_000n, size })
-  const sell = (trader: HDAccount, size: bigint) =>
+  const sell = (trader: PrivateKeyAccount, size: bigint) =>
     world.sell(trader, market.id, { price: 500_000n, size })
   const price = 500_000n
 

@@ -17,7 +17,7 @@ import {
   parseSignature,
   type TransactionReceipt,
 } from 'viem'
-import type { HDAccount } from 'viem/accounts'
+import type { PrivateKeyAccount } from 'viem/accounts'
 import { SETTLEMENT_REASONS } from '#chain/settlement-contract.ts'
 import type { Contract } from '#devnet/artifact.ts'
 import { type Deployer, type Deployment, deployAll, type Settings } from '#devnet/deploy.ts'
@@ -181,7 +181,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
 
   /** Mints collateral, approves everything, and splits some of it into outcome tokens. */
   const fund = async (
-    account: HDAccount,
+    account: PrivateKeyAccount,
     amounts: { collateral?: bigint; shares?: bigint; market?: Hex },
   ) => {
     const split = amounts.shares ?? 0n
@@ -203,7 +203,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
 
   const order = async (
     side: number,
-    account: HDAccount,
+    account: PrivateKeyAccount,
     marketId: Hex,
     terms: Partial<Order> & { price: bigint; size: bigint },
   ): Promise<SignedOrder> => {
@@ -227,7 +227,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
     message,
   })
 
-  const sign = async (account: HDAccount, message: Order): Promise<SignedOrder> => ({
+  const sign = async (account: PrivateKeyAccount, message: Order): Promise<SignedOrder> => ({
     order: message,
     ...compact(await account.signTypedData(typedOrder(message))),
   })
@@ -269,7 +269,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
   }
 
   const usdcPermit = async (
-    account: HDAccount,
+    account: PrivateKeyAccount,
     spender: Hex,
     value: bigint,
     overrides: { deadline?: bigint; nonce?: bigint } = {},
@@ -291,7 +291,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
 
   /** The arguments of `cancelOrdersWithPermit`. */
   const signCancellation = async (
-    account: HDAccount,
+    account: PrivateKeyAccount,
     orders: Order[],
     overrides: { deadline?: bigint; chainId?: number; contract?: Hex } = {},
   ) => {
@@ -311,7 +311,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
 
   /** The arguments of `cancelAllBeforeWithPermit`. */
   const signEpoch = async (
-    account: HDAccount,
+    account: PrivateKeyAccount,
     nonce: bigint,
     overrides: { deadline?: bigint; chainId?: number; contract?: Hex } = {},
   ) => {
@@ -330,7 +330,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
   }
 
   const signApproval = async (
-    account: HDAccount,
+    account: PrivateKeyAccount,
     operator: Hex,
     approved: boolean,
     overrides: { deadline?: bigint; nonce?: bigint; chainId?: number; contract?: Hex } = {},
@@ -350,7 +350,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
   }
 
   const signRedemption = async (
-    account: HDAccount,
+    account: PrivateKeyAccount,
     conditionId: Hex,
     overrides: { deadline?: bigint; nonce?: bigint; indexSets?: bigint[] } = {},
   ) => {
@@ -386,7 +386,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
   }
 
   const signProposal = async (
-    account: HDAccount,
+    account: PrivateKeyAccount,
     market: Market,
     outcome: boolean,
     overrides: { deadline?: bigint; nonce?: bigint; market?: Hex } = {},
@@ -404,7 +404,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
   }
 
   const signSettlement = async (
-    account: HDAccount,
+    account: PrivateKeyAccount,
     market: Market,
     winningOutcome: number,
     overrides: { deadline?: bigint; nonce?: bigint } = {},
@@ -422,7 +422,7 @@ function wordsOf(chain: Chain, deployment: Deployment) {
   }
 
   /** A permit for the market's bond by whoever pays it. */
-  const bondPermit = async (payer: HDAccount, market: Market) => {
+  const bondPermit = async (payer: PrivateKeyAccount, market: Market) => {
     const permit = await usdcPermit(payer, market.address, await read(market, 'bond', []))
     const { deadline, v, r, s } = permit
     return { payer: payer.address, deadline, v, r, s }

@@ -2,20 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import type { NeedsMarket, NeedsOrder, NeedsTrade } from '#domain/funds.ts'
 import { type MarketId, type OrderHash, tradeId } from '#domain/ids.ts'
 import { ONE, type Shares } from '#domain/money.ts'
 import { NO, type PermitSignature, SELL } from '#domain/order.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { project } from '#store/projection/project.ts'
-import {
-  type NeedsMarket,
-  type NeedsOrder,
-  type NeedsPage,
-  type NeedsTrade,
-  openNeeds,
-  tradeNeeds,
-} from '#store/reads/open-needs.ts'
+import { type NeedsPage, openNeeds, tradeNeeds } from '#store/reads/open-needs.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { onBothDatabases } from '../../support/databases.ts'
 import {
@@ -175,16 +169,15 @@ await onBothDatabases('open needs', (databases) => {
         assert.deepEqual(found.trades[0], {
           tradeId: tradeId(m, 10, 0),
           marketId: m,
-          chainId: CHAIN,
           outcome: 0,
           price: 420_000,
           size: ONE,
-          cost: 420_000,
           buyer: address('ann'),
           seller: address('bob'),
           buyOrderHash: id('filled'),
           sellOrderHash: id('sell'),
           permit: true,
+          sent: false,
         })
         assert(pageMax > 1 || found.pages > 15)
       }
@@ -251,10 +244,10 @@ await onBothDatabases('open needs', (databases) => {
       const asked = [tradeId(m, 12, 0), tradeId(m, 10, 0), tradeId(n, 99, 0)]
       const found = await tradeNeeds(database, { tradeIds: asked })
       assert.deepEqual(
-        found.map((one) => [one.tradeId, one.permit, one.cost]).sort(),
+        found.map((one) => [one.tradeId, one.permit, one.sent]).sort(),
         [
-          [tradeId(m, 10, 0), true, 420_000],
-          [tradeId(m, 12, 0), false, 420_000],
+          [tradeId(m, 10, 0), true, false],
+          [tradeId(m, 12, 0), false, true],
         ].sort(),
       )
       assert.deepEqual(await tradeNeeds(database, { tradeIds: [] }), [])

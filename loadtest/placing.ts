@@ -1,0 +1,24 @@
+/** Signed orders that are placed at a running exchange over keep-alive connections, round by round. */
+
+import { openDriver, type Request } from './http-driver.ts'
+
+const CONNECTIONS = 128
+
+export type Placing = {
+  /** Places them all, and answers how many a second; one that is refused is an error. */
+  place(requests: readonly Request[]): Promise<number>
+  close(): void
+}
+
+export async function openPlacing(url: string): Promise<Placing> {
+  const driver = await openDriver(url, CONNECTIONS)
+  return {
+    async place(requests) {
+      const elapsedMs = await driver.closedLoop(requests, ({ status, body }) => {
+        if (status !== 200) throw new Error(`${status}: ${body}`)
+      })
+      return (requests.length * 1_000) / elapsedMs
+    },
+    close: () => driver.close(),
+  }
+}

@@ -1,0 +1,47 @@
+/** What a soak watches of an exchange from outside: its resident memory, its files, and their slope. */
+
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { median } from './bench.ts'
+
+const KIB_PER_MIB = 1_024
+
+/** A reader of the resident memory of the process that has this data folder for itself. */
+export async function openResident(dataDir: string): Promise<() => Promise<number>> {
+  const pid = await pidOf(dataDir)
+  return async () => {
+    const status = await readFile(`/proc/${pid}/status`, 'utf8')
+    return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? Number.NaN) / KIB_PER_MIB
+  }
+}
+
+async function pidOf(dataDir: string): Promise<string> {
+  for (const each of await readdir('/proc')) {
+    if (!/^\d+$/.test(each)) continue
+    const environment = await readFile(`/proc/${each}/environ`, 'latin1').catch(() => '')
+    if (environment.includes(`SIBYL_DATA_DIR=${dataDir}\0`)) return each
+  }
+  throw new Error('the exchange is not among the processes')
+}
+
+/** The bytes of the files below a folder, by the name of what lies in the folder itself. */
+export async function bytesIn(folder: string): Promise<Map<string, number>> {
+  const sizes = new Map<string, number>()
+  for (const path of await readdir(folder, { recursive: true })) {
+    // A file may leave while it is looked at.
+    const found = await stat(join(folder, path)).catch(() => undefined)
+    if (found?.isFile() !== true) continue
+    const name = path.split('/', 1)[0] ?? path
+    sizes.set(name, (sizes.get(name) ?? 0) + found.size)
+  }
+  return sizes
+}
+
+/** The slope of a line through the samples that later ones agree on: the median of all slopes. */
+export function slopeOf(samples: readonly (readonly [x: number, y: number])[]): number {
+  const slopes: number[] = []
+  for (const [index, [x, y]] of samples.entries()) {
+    for (const [later, value] of samples.slice(index + 1)) slopes.push((value - y) / (later - x))
+  }
+  return median(slopes)
+}

@@ -1,0 +1,59 @@
+/** The short forms of what fronts and accounts say to each other for every order. */
+
+import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import type { Outcome, Side } from '#domain/order.ts'
+import type { Form, Forms } from '#runtime/channel.ts'
+import type { AccountsProtocol, Granted } from './state.ts'
+
+type Reserve = AccountsProtocol['Reserve']['takes']
+
+const reserve: Form<Reserve> = {
+  cells: 10,
+  write({ order, deadlineAtMs }, into) {
+    into.push(
+      order.chainId,
+      order.orderHash,
+      order.marketId,
+      order.trader,
+      order.side,
+      order.outcome,
+      order.price,
+      order.size,
+      order.permit,
+      deadlineAtMs,
+    )
+    return true
+  },
+  read(batch, at) {
+    return {
+      order: {
+        chainId: batch[at] as number,
+        orderHash: batch[at + 1] as OrderHash,
+        marketId: batch[at + 2] as MarketId,
+        trader: batch[at + 3] as Address,
+        side: batch[at + 4] as Side,
+        outcome: batch[at + 5] as Outcome,
+        price: batch[at + 6] as Price,
+        size: batch[at + 7] as Shares,
+        permit: batch[at + 8] as boolean,
+      },
+      deadlineAtMs: batch[at + 9] as number,
+    }
+  },
+}
+
+const GRANTED: Granted = { granted: true }
+
+/** A grant says nothing but that it is one. */
+const granted: Form<object> = {
+  cells: 0,
+  write: (answer) => 'granted' in answer,
+  read: () => GRANTED,
+}
+
+/** For the channel between a front and an accounts thread. New ones go to the end. */
+export const ACCOUNTS_FORMS: Forms = {
+  requests: [{ type: 'Reserve', ...(reserve as Form<unknown>) }],
+  answers: [granted as Form<unknown>],
+}

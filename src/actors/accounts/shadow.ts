@@ -1,0 +1,103 @@
+/**
+ * What the database and the logs add up to, kept beside accounts that are at work: for the audit, which
+ * compares the two from outside. A shadow asks no chain. So it cannot know of a trade that was sent whether
+ * the chain has settled it: accounts may count it still, or not any more.
+ */
+
+import assert from 'node:assert/strict'
+import { type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
+import type { Address, TradeId } from '#domain/ids.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { costCeil } from '#domain/money.ts'
+import { nameOf, needsOf } from './audit.ts'
+import { dropSome, fold, take } from './fold.ts'
+import { newAccounts } from './new-accounts.ts'
+import type { AccountsState, LoadedAccounts } from './state.ts'
+
+/** What a trader needs of one token, by the database and the logs. */
+export type ShadowNeeds = {
+  readonly chainId: number
+  readonly trader: Address
+  readonly token: FundsToken
+  readonly open: bigint
+  readonly pending: bigint
+  /** The part of `pending` that the chain may have settled, as accounts may know. */
+  readonly sent: bigint
+}
+
+export type Shadow = {
+  fold(events: readonly MarketEvent[]): void
+  /** By a text that names owner and token. */
+  needs(): Map<string, ShadowNeeds>
+}
+
+export function makeShadow(chainIds: Iterable<number>, loaded: LoadedAccounts): Shadow {
+  const state = emptyState(chainIds)
+  const sentIds = new Set<TradeId>()
+  for (const { tradeId, sent } of loaded.trades) if (sent === true) sentIds.add(tradeId)
+  take(state, loaded)
+  return {
+    fold(events) {
+      for (const event of events) {
+        if (event.type === 'TradeSubmitted') sentIds.add(event.tradeId)
+        fold(state, event)
+      }
+      // Nothing is told of changes here.
+      for (const account of state.changed.splice(0)) account.changed = false
+      state.grown.length = 0
+    },
+    needs() {
+      while (dropSome(state));
+      const sent = sentNeeds(state, sentIds)
+      const told = new Map<string, ShadowNeeds>()
+      for (const [name, { account, what, open, pending }] of needsOf(state)) {
+        if (what === 'allowance') continue
+        const { chain, trader } = account
+        const owner = { chainId: chain.chainId, trader, token: what }
+        told.set(name, { ...owner, open, pending, sent: sent.get(name) ?? 0n })
+      }
+      return told
+    },
+  }
+}
+
+function sentNeeds({ trades }: AccountsState, sentIds: ReadonlySet<TradeId>): Map<string, bigint> {
+  const needs = new Map<string, bigint>()
+  const add = (name: string, need: number): void => {
+    needs.set(name, (needs.get(name) ?? 0n) + BigInt(need))
+  }
+  for (const { trade, buyer, seller, confirmed } of trades.values()) {
+    const { tradeId, price, size, marketId, outcome } = trade
+    if (confirmed || !sentIds.has(tradeId)) continue
+    if (buyer !== undefined) add(nameOf(buyer, STABLECOIN), costCeil(price, size))
+    if (seller !== undefined) add(nameOf(seller, outcomeToken(marketId, outcome)), size)
+  }
+  return needs
+}
+
+/** Accounts of all traders, which never ask for anything. */
+function emptyState(chainIds: Iterable<number>): AccountsState {
+  const never = (): never => assert.fail('a shadow asks for nothing')
+  return newAccounts(
+    {
+      load: never,
+      chains: [...chainIds].map((chainId) => ({ chainId, step: never, read: never })),
+      tradeKeyOf: never,
+      areSettled: never,
+      readTrades: never,
+    },
+    {
+      isMine: () => true,
+      stepEveryMs: 0,
+      staleMs: 0,
+      sweepMs: 0,
+      graceMs: 0,
+      quietMs: 0,
+      nameAgainMs: 0,
+      idleMax: Number.POSITIVE_INFINITY,
+      promisesMax: 0,
+      waitingMax: 0,
+      waitingPerOwnerMax: 0,
+    },
+  )
+}

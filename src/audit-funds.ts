@@ -1,0 +1,209 @@
+/**
+ * The part of `npm run audit` about reservations: what a working exchange says that it has reserved for each
+ * trader, against what the database and the logs add up to. Both go on meanwhile. So a trader is compared
+ * only if his needs were the same before and after the exchange was asked, and a difference counts only
+ * if it is there in every look: an order under way, or a trade in a block that one of the two has not seen
+ * yet, is gone at the next one.
+ */
+
+import { makeShadow, type Shadow, type ShadowNeeds } from '#actors/accounts/shadow.ts'
+import type { LoadedAccounts } from '#actors/accounts/state.ts'
+import { PACKED } from '#actors/packed-event.ts'
+import type { Funds } from '#client/answers.ts'
+import { createClient } from '#client/client.ts'
+import { type FundsToken, STABLECOIN } from '#domain/funds.ts'
+import type { Address } from '#domain/ids.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { LogReader } from '#log/event-log.ts'
+import { openLogReader } from '#log/log-reader.ts'
+import type { Difference } from '#store/audit/audit-trades.ts'
+import { newestTraders } from '#store/audit/newest-traders.ts'
+import type { Database } from '#store/engine/database.ts'
+import { openNeeds } from '#store/reads/open-needs.ts'
+
+/** A difference has to be there in so many looks. */
+const LOOKS = 4
+const PAUSE_MS = 500
+/** Traders that are asked about between two reads of the log. */
+const ASKED_TOGETHER = 20
+const RECORDS_MAX = 1_000
+/** Orders whose traders are asked about even if they need nothing: they should have nothing reserved. */
+const NEWEST_ORDERS = 10_000
+
+type Owner = { readonly chainId: number; readonly trader: Address }
+
+type Looked = {
+  readonly differences: readonly (Owner & Difference)[]
+  /** Owners who changed while they were asked about. */
+  readonly busy: readonly Owner[]
+}
+
+type FundsAudit = {
+  readonly traders: number
+  /** Traders who traded all the time and could not be compared. */
+  readonly busy: number
+  readonly differences: readonly Difference[]
+}
+
+export async function auditFunds(
+  database: Database,
+  {
+    dataDir,
+    url,
+    chainIds,
+  }: { readonly dataDir: string; readonly url: string; readonly chainIds: readonly number[] },
+): Promise<FundsAudit | undefined> {
+  const client = createClient({ url, retries: 10 })
+  if ((await client.config()).risk.funds === 'off') return undefined
+  const reader = openLogReader<MarketEvent>(dataDir, { form: PACKED })
+  try {
+    let wanted: readonly Owner[] | undefined
+    let looked: Looked = { differences: [], busy: [] }
+    let traders = 0
+    for (let look = 0; look < LOOKS; look++) {
+      if (look > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
+      const shadow = await openShadow(database, reader, chainIds)
+      wanted ??= await everyOwner(database, shadow, chainIds)
+      if (look === 0) traders = wanted.length
+      looked = await lookAt(shadow, wanted, (owner) =>
+        client.funds({ address: owner.trader, chainId: owner.chainId }),
+      )
+      wanted = ownersOf([...looked.differences, ...looked.busy])
+      if (wanted.length === 0) break
+    }
+    return { traders, busy: looked.busy.length, differences: looked.differences }
+  } finally {
+    await reader.close()
+  }
+}
+
+type FollowedShadow = Shadow & {
+  /** Folds what has been appended since. */
+  follow(): void
+}
+
+async function openShadow(
+  database: Database,
+  reader: LogReader<MarketEvent>,
+  chainIds: readonly number[],
+): Promise<FollowedShadow> {
+  const checkpoints: LoadedAccounts['checkpoints'][number][] = []
+  const markets: LoadedAccounts['markets'][number][] = []
+  const orders: LoadedAccounts['orders'][number][] = []
+  const trades: LoadedAccounts['trades'][number][] = []
+  await openNeeds(database, { closedSinceMs: 0 }, (page) => {
+    if ('checkpoints' in page) checkpoints.push(...page.checkpoints)
+    else if ('markets' in page) markets.push(...page.markets)
+    else if ('orders' in page) orders.push(...page.orders)
+    else trades.push(...page.trades)
+  })
+  const shadow = makeShadow(chainIds, { checkpoints, markets, orders, trades })
+  const next = new Map(checkpoints.map(({ partition, offset }) => [partition, offset + 1]))
+  const follow = (): void => {
+    for (const [partition, first] of next) {
+      let from = first
+      let records = reader.read(partition, from, RECORDS_MAX)
+      while (records.length > 0) {
+        shadow.fold(records.map(({ event }) => event))
+        from += records.length
+        records = reader.read(partition, from, RECORDS_MAX)
+      }
+      next.set(partition, from)
+    }
+  }
+  follow()
+  return { ...shadow, follow }
+}
+
+/** Who needs something, and who has ordered something lately. */
+async function everyOwner(
+  database: Database,
+  shadow: Shadow,
+  chainIds: readonly number[],
+): Promise<Owner[]> {
+  const owners: Owner[] = [...shadow.needs().values()]
+  for (const trader of await newestTraders(database, NEWEST_ORDERS)) {
+    for (const chainId of chainIds) owners.push({ chainId, trader })
+  }
+  return ownersOf(owners)
+}
+
+function ownersOf(owners: readonly Owner[]): Owner[] {
+  const known = new Map<string, Owner>()
+  for (const { chainId, trader } of owners) known.set(`${chainId} ${trader}`, { chainId, trader })
+  return [...known.values()]
+}
+
+async function lookAt(
+  shadow: FollowedShadow,
+  wanted: readonly Owner[],
+  ask: (owner: Owner) => Promise<Funds>,
+): Promise<Looked> {
+  const differences: (Owner & Difference)[] = []
+  const busy: Owner[] = []
+  for (let start = 0; start < wanted.length; start += ASKED_TOGETHER) {
+    const part = wanted.slice(start, start + ASKED_TOGETHER)
+    shadow.follow()
+    const before = byOwner(shadow)
+    const answers = await Promise.all(part.map(ask))
+    shadow.follow()
+    const after = byOwner(shadow)
+    for (const [at, owner] of part.entries()) {
+      const name = `${owner.chainId} ${owner.trader}`
+      const expected = before.get(name) ?? []
+      const answer = answers[at]
+      if (textOf(expected) !== textOf(after.get(name) ?? [])) busy.push(owner)
+      else if (answer !== undefined) differences.push(...compare(owner, answer, expected))
+    }
+  }
+  return { differences, busy }
+}
+
+function byOwner(shadow: Shadow): Map<string, ShadowNeeds[]> {
+  const owners = new Map<string, ShadowNeeds[]>()
+  for (const need of shadow.needs().values()) {
+    const name = `${need.chainId} ${need.trader}`
+    const known = owners.get(name)
+    if (known === undefined) owners.set(name, [need])
+    else known.push(need)
+  }
+  return owners
+}
+
+function textOf(needs: readonly ShadowNeeds[]): string {
+  return needs
+    .map(({ token, open, pending, sent }) => `${token} ${open} ${pending} ${sent}`)
+    .sort()
+    .join()
+}
+
+function compare(
+  { chainId, trader }: Owner,
+  { tokens }: Funds,
+  expected: readonly ShadowNeeds[],
+): (Owner & Difference)[] {
+  const kept = new Map<FundsToken, { open: bigint; pending: bigint }>()
+  for (const each of tokens) {
+    const token =
+      each.token === STABLECOIN ? STABLECOIN : (`${each.marketId}/${each.outcome}` as FundsToken)
+    kept.set(token, {
+      open: BigInt(each.reservedForOrders),
+      pending: BigInt(each.reservedForTrades),
+    })
+  }
+  const needs = new Map(expected.map((need) => [need.token, need]))
+  const differences: (Owner & Difference)[] = []
+  for (const token of new Set([...kept.keys(), ...needs.keys()])) {
+    const is = kept.get(token) ?? { open: 0n, pending: 0n }
+    const { open, pending, sent } = needs.get(token) ?? { open: 0n, pending: 0n, sent: 0n }
+    const isRight = is.open === open && is.pending <= pending && is.pending >= pending - sent
+    if (isRight) continue
+    differences.push({
+      ...{ chainId, trader },
+      what: `${token} reserved for ${trader} on chain ${chainId}`,
+      kept: `${is.open} for orders, ${is.pending} for trades`,
+      expected: `${open} for orders, ${pending} for trades (${sent} of it sent)`,
+    })
+  }
+  return differences
+}

@@ -1,0 +1,38 @@
+/**
+ * `npm run backup -- --to DIR`: takes a copy of an exchange, also of one that runs. Ends with 1 where it could
+ * not, and with 2 where an option is wrong.
+ */
+
+import { resolve, sep } from 'node:path'
+import { loadSettings } from '#config/settings.ts'
+import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
+import { OptionError, runCommand } from '#devnet/command.ts'
+import { backup } from './upkeep/backup.ts'
+
+const say = (line: string): boolean => process.stdout.write(`${line}\n`)
+
+await runCommand({
+  call: 'npm run backup --',
+  about:
+    'Copies the database, the log with its archive, and the record of the chains, as the settings name\n' +
+    'them (SIBYL_DATA_DIR, SIBYL_DATABASE_URL). The exchange may run meanwhile. Keys of the exchange are\n' +
+    'settings, not data: they are not in it.',
+  options: { to: { value: '<folder>', help: 'where to; it must be empty, or not there yet' } },
+  async run({ to }) {
+    const settings = loadSettings()
+    const dataDir = resolve(settings.data.dir)
+    const folder = resolve(to)
+    if (to === '' || `${folder}${sep}`.startsWith(`${dataDir}${sep}`)) {
+      throw new OptionError(`--to is a folder outside of ${dataDir}, not '${to}'`)
+    }
+    const places = {
+      dataDir,
+      databaseUrl: databaseUrlOf(settings),
+      archiveDir: resolve(archiveDirOf(settings)),
+    }
+    const { files, partitions } = await backup(places, folder, say)
+    const bytes = files.reduce((sum, file) => sum + file.bytes, 0)
+    const last = partitions.map(({ lastOffset }) => lastOffset).join(', ')
+    say(`${folder} is whole: ${files.length} files, ${bytes} bytes, offsets up to ${last}`)
+  },
+})

@@ -1,0 +1,155 @@
+/**
+ * Sees to it that what leaves a partition is in the archive first. Cutting asks it how far it may go; what is
+ * not archived yet, another thread archives meanwhile, and the next time it may go further. Whatever fails
+ * leaves the log as long as it is, and is tried again.
+ */
+
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { Fault } from '#domain/fault.ts'
+import { DRAFT, partitionArchive, readSegmentMeta, segmentsIn } from './archive-format.ts'
+import type { ArchiveJob, Segment } from './archive-writer.ts'
+import type { RowHome } from './record.ts'
+import type { FileState } from './schema.ts'
+
+/** Where segments go, and what they are like. */
+export type ArchiveOptions = {
+  readonly dir: string
+  /** The most bytes of the whole archive; 0 is any. */
+  readonly bytesMax: number
+  /** Fewer events than this wait for more, but not for longer than so many milliseconds. */
+  readonly segmentEventsMin?: number
+  readonly segmentWaitMs?: number
+  /** About how many bytes of rows, before they are compressed, one segment has at most. */
+  readonly segmentBytes?: number
+  /** Whether the disk has no room to spare; then nothing is archived, and so nothing is cut. */
+  readonly isFull?: () => boolean
+}
+
+const SEGMENT_EVENTS_MIN = 20_000
+/** A quiet partition makes four small segments a day at most. */
+const SEGMENT_WAIT_MS = 6 * 3_600_000
+const SEGMENT_BYTES = 32 * 1024 * 1024
+
+type KeeperPorts = {
+  readonly home: RowHome
+  readonly database: string
+  /** Writes a segment, elsewhere. */
+  readonly write: (job: ArchiveJob) => Promise<Segment | undefined>
+}
+
+type Job = { result?: { readonly segment: Segment | undefined } | { readonly failed: unknown } }
+
+export class ArchiveKeeper {
+  readonly #ports: KeeperPorts
+  readonly #options: Required<ArchiveOptions>
+  readonly #folder: string
+  /** The last offset in the archive. */
+  #last = 0
+  #trouble: Fault | undefined
+  #job: Job | undefined
+  #waitingSinceMs = performance.now()
+  #saidGap = false
+
+  constructor(ports: KeeperPorts, options: ArchiveOptions) {
+    this.#ports = ports
+    this.#options = {
+      segmentEventsMin: SEGMENT_EVENTS_MIN,
+      segmentWaitMs: SEGMENT_WAIT_MS,
+      segmentBytes: SEGMENT_BYTES,
+      isFull: () => false,
+      ...options,
+    }
+    this.#folder = partitionArchive(options.dir, ports.home)
+    mkdirSync(this.#folder, { recursive: true })
+    for (const name of readdirSync(this.#folder)) {
+      if (name.endsWith(DRAFT)) rmSync(join(this.#folder, name), { force: true })
+    }
+    this.#look()
+  }
+
+  /** Finds where the archive ends. One that is damaged there stops no market; it only keeps the log from being cut. */
+  #look(): void {
+    const newest = segmentsIn(this.#folder).at(-1)
+    this.#trouble = undefined
+    this.#last = 0
+    try {
+      if (newest !== undefined) readSegmentMeta(newest, this.#ports.home)
+      this.#last = newest?.last ?? 0
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      this.#trouble = new Fault('LOG_ARCHIVE_FAILED', error.message, {
+        retryable: true,
+        cause: error,
+      })
+    }
+  }
+
+  /** What is archived was durable: a log that ends before it has lost answered commands. */
+  get lastOffset(): number {
+    return this.#last
+  }
+
+  /** How far a partition may be cut that no one else needs below this offset. */
+  reach(below: number, { firstOffset }: FileState): number {
+    if (this.#trouble !== undefined) this.#look()
+    if (this.#trouble !== undefined) throw this.#trouble
+    if (this.#job?.result !== undefined) this.#finish(this.#job.result)
+    if (this.#last < firstOffset - 1) this.#skipTo(firstOffset)
+    const events = below - 1 - this.#last
+    if (events <= 0) this.#waitingSinceMs = performance.now()
+    else if (this.#job === undefined && this.#isWorthIt(events)) this.#begin(below)
+    return Math.min(below, this.#last + 1)
+  }
+
+  #isWorthIt(events: number): boolean {
+    const { segmentEventsMin, segmentWaitMs, isFull } = this.#options
+    if (isFull()) return false
+    return events >= segmentEventsMin || performance.now() - this.#waitingSinceMs >= segmentWaitMs
+  }
+
+  /** The log was cut without being archived: it goes on from here, and says so once. */
+  #skipTo(firstOffset: number): void {
+    const from = this.#last + 1
+    this.#last = firstOffset - 1
+    if (this.#saidGap) return
+    this.#saidGap = true
+    throw new Fault(
+      'LOG_ARCHIVE_FAILED',
+      `${this.#folder}: offsets ${from} to ${firstOffset - 1} have left the log and are not in the ` +
+        'archive; a database can be rebuilt only from a copy that has them',
+      { retryable: true },
+    )
+  }
+
+  #begin(below: number): void {
+    const { home, database, write } = this.#ports
+    const { bytesMax, segmentBytes } = this.#options
+    const job: Job = {}
+    this.#job = job
+    const folder = this.#folder
+    const from = this.#last + 1
+    const whole = dirname(folder)
+    write({ folder, whole, bytesMax, home, database, from, below, segmentBytes }).then(
+      (segment) => {
+        job.result = { segment }
+      },
+      (error) => {
+        job.result = { failed: error }
+      },
+    )
+  }
+
+  #finish(result: NonNullable<Job['result']>): void {
+    this.#job = undefined
+    this.#waitingSinceMs = performance.now()
+    if ('failed' in result) throw archiveFault(result.failed)
+    if (result.segment !== undefined) this.#last = result.segment.last
+  }
+}
+
+/** A thread that has ended, whatever it was at, has not archived. */
+function archiveFault(error: unknown): unknown {
+  if (!(error instanceof Fault) || !error.retryable) return error
+  return new Fault('LOG_ARCHIVE_FAILED', error.message, { retryable: true, cause: error })
+}

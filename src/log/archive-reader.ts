@@ -1,0 +1,134 @@
+/**
+ * Reads what has left the log: the events of a partition before the first offset that the log itself has. And
+ * both as one: the whole log, from the first event that is left anywhere.
+ */
+
+import { Fault } from '#domain/fault.ts'
+import {
+  damaged,
+  type NamedSegment,
+  partitionArchive,
+  readBlock,
+  readSegmentMeta,
+  type SegmentMeta,
+  segmentsIn,
+} from './archive-format.ts'
+import type { EventForm, LogArchive, LogEvent, LogReader, LogRecord } from './event-log.ts'
+import { decodeBatch, UPCASTERS, WHOLE } from './record.ts'
+
+type Block<Event extends LogEvent> = {
+  readonly path: string
+  readonly place: number
+  readonly records: LogRecord<Event>[]
+}
+
+export function openArchive<Event extends LogEvent>(
+  archiveDir: string,
+  { id: logId }: Pick<LogReader<Event>, 'id'>,
+  options: { readonly form?: EventForm<Event> } = {},
+): LogArchive<Event> {
+  const form = options.form ?? (WHOLE as EventForm<Event>)
+  /** The block that was read last, which most of the time has what is asked for next. */
+  let last: Block<Event> | undefined
+  let lastMeta: { readonly path: string; readonly meta: SegmentMeta } | undefined
+
+  function metaOf(segment: NamedSegment, partition: number): SegmentMeta {
+    if (lastMeta?.path !== segment.path) {
+      lastMeta = { path: segment.path, meta: readSegmentMeta(segment, { logId, partition }) }
+    }
+    return lastMeta.meta
+  }
+
+  /** All records of the block that holds an offset. */
+  function blockAt(segment: NamedSegment, partition: number, offset: number): LogRecord<Event>[] {
+    const home = { logId, partition }
+    const meta = metaOf(segment, partition)
+    const place = meta.blocks.findLastIndex(([first]) => first <= offset)
+    if (last?.path === segment.path && last.place === place) return last.records
+    const records = readBlock(segment, home, meta, place).flatMap((row) =>
+      decodeBatch(home, row, UPCASTERS, form),
+    )
+    const expected = meta.blocks[place]?.[0]
+    const next = meta.blocks[place + 1]?.[0] ?? meta.last + 1
+    const isGapless = records.every(({ offset: at }, index) => at === Number(expected) + index)
+    if (!isGapless || (records.at(-1)?.offset ?? 0) + 1 !== next) {
+      throw damaged(segment, home, `the block at offset ${expected}`)
+    }
+    last = { path: segment.path, place, records }
+    return records
+  }
+
+  const segmentsOf = (partition: number) =>
+    segmentsIn(partitionArchive(archiveDir, { logId, partition }))
+
+  return {
+    spans(partition) {
+      const spans: { first: number; last: number }[] = []
+      for (const { first, last: end } of segmentsOf(partition)) {
+        const before = spans.at(-1)
+        if (before !== undefined && first <= before.last + 1) {
+          before.last = Math.max(before.last, end)
+        } else spans.push({ first, last: end })
+      }
+      return spans
+    },
+    read(partition, fromOffset, limit) {
+      const segment = segmentsOf(partition).find(
+        ({ first, last: end }) => first <= fromOffset && fromOffset <= end,
+      )
+      if (segment === undefined) return []
+      const records = blockAt(segment, partition, fromOffset)
+      const start = fromOffset - (records[0]?.offset ?? fromOffset)
+      return records.slice(start, start + limit)
+    },
+  }
+}
+
+/** Reads from the archive what the log has no longer. Where neither has it, it says so. */
+export function wholeLog<Event extends LogEvent>(
+  log: LogReader<Event>,
+  archive: LogArchive<Event>,
+): LogReader<Event> {
+  return {
+    ...log,
+    firstOffset(partition) {
+      const live = log.firstOffset(partition)
+      const before = archive.spans(partition).findLast(({ first }) => first < live)
+      return before !== undefined && before.last >= live - 1 ? before.first : live
+    },
+    read(partition, fromOffset, limit) {
+      // A running exchange may cut what was about to be read; then the archive has it.
+      for (let attempt = 0; attempt < 2; attempt++) {
+        const live = log.firstOffset(partition)
+        if (fromOffset < live) {
+          const records = archive.read(partition, fromOffset, limit)
+          if (records.length > 0) return records
+          throw missing(log, archive, partition, fromOffset)
+        }
+        try {
+          return log.read(partition, fromOffset, limit)
+        } catch (error) {
+          if (!(error instanceof Fault && error.code === 'LOG_TRUNCATED')) throw error
+        }
+      }
+      throw missing(log, archive, partition, fromOffset)
+    },
+  }
+}
+
+function missing<Event extends LogEvent>(
+  log: LogReader<Event>,
+  archive: LogArchive<Event>,
+  partition: number,
+  from: number,
+): Fault {
+  const live = log.firstOffset(partition)
+  const next = archive.spans(partition).find(({ first }) => first > from)?.first ?? live
+  const to = Math.min(next, live) - 1
+  return new Fault(
+    'LOG_ARCHIVE_MISSING',
+    `partition ${partition}: offsets ${from} to ${to} are neither in the log nor in its archive; put ` +
+      `the missing segments back, or begin with a copy of the database that has offset ${to}`,
+    { retryable: false },
+  )
+}

@@ -1,0 +1,88 @@
+/**
+ * Starts, asks and stops the thread that does the long work of one writer's partitions: it sorts and merges
+ * closed orders, and archives what is to leave the log.
+ */
+
+import { Worker } from 'node:worker_threads'
+import { Fault } from '#domain/fault.ts'
+import type { ArchiveJob, Segment } from './archive-writer.ts'
+import type { MergeJob } from './closed-merge.ts'
+import type { RunMeta } from './closed-run.ts'
+
+/** What can be asked of it, by name. */
+type Jobs = {
+  merge: { takes: MergeJob; answers: RunMeta | undefined }
+  archive: { takes: ArchiveJob; answers: Segment | undefined }
+}
+
+export type JobRequest = {
+  readonly [Name in keyof Jobs]: {
+    readonly number: number
+    readonly name: Name
+    readonly job: Jobs[Name]['takes']
+  }
+}[keyof Jobs]
+
+export type JobAnswer = { readonly number: number } & (
+  | { readonly done: unknown }
+  | {
+      readonly failed: {
+        readonly code: string
+        readonly message: string
+        readonly retryable: boolean
+      }
+    }
+)
+
+type BackgroundJobs = {
+  run<Name extends keyof Jobs>(name: Name, job: Jobs[Name]['takes']): Promise<Jobs[Name]['answers']>
+  stop(): Promise<void>
+}
+
+/** The thread starts with the first job: most logs never have so much to do. */
+export function makeBackgroundJobs(): BackgroundJobs {
+  let worker: Worker | undefined
+  let lastNumber = 0
+  const waiting = new Map<number, PromiseWithResolvers<unknown>>()
+
+  function start(): Worker {
+    const started = new Worker(new URL('./background-thread.ts', import.meta.url), {
+      name: 'log-background',
+    })
+    started.unref()
+    started.on('message', (answer: JobAnswer) => {
+      const asked = waiting.get(answer.number)
+      waiting.delete(answer.number)
+      if ('done' in answer) asked?.resolve(answer.done)
+      else {
+        const { code, message, retryable } = answer.failed
+        asked?.reject(new Fault(code, message, { retryable }))
+      }
+    })
+    const ended = (why: string) => {
+      if (worker === started) worker = undefined
+      for (const { reject } of waiting.values()) {
+        reject(new Fault('LOG_MERGE_FAILED', why, { retryable: true }))
+      }
+      waiting.clear()
+    }
+    started.on('error', (error) => ended(error instanceof Error ? error.message : String(error)))
+    started.on('exit', () => ended('the thread for long work of the log has ended'))
+    return started
+  }
+
+  return {
+    run(name, job) {
+      worker ??= start()
+      const asked = Promise.withResolvers<unknown>()
+      const number = ++lastNumber
+      waiting.set(number, asked)
+      worker.postMessage({ number, name, job } as JobRequest)
+      return asked.promise as never
+    },
+    // What it has not finished has no name yet: the next open removes it.
+    stop: async () => {
+      await worker?.terminate()
+    },
+  }
+}

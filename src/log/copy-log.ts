@@ -1,0 +1,175 @@
+/**
+ * Copies the log of an exchange that may be running. Of each partition, the database is read in one
+ * transaction, as it was at one instant, and the files that belong to that instant are copied beside it:
+ * snapshots, and runs of closed orders. The exchange may remove one of them meanwhile; then the partition is
+ * copied once more. What is answered has been opened and read as the exchange would.
+ */
+
+import { constants, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import Database from 'better-sqlite3'
+import { Fault } from '#domain/fault.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { partitionArchive, readSegmentMeta, segmentsIn } from './archive-format.ts'
+import type { RunMeta } from './closed-run.ts'
+import { createMark } from './durable-mark.ts'
+import { type PartitionPaths, partitionPaths, readIdentity } from './log-folder.ts'
+import { openPartitionFile } from './partition-file.ts'
+import { type RowHome, UPCASTERS, WHOLE } from './record.ts'
+import { type FileState, parseState, STATE_SELECT } from './schema.ts'
+import { type Named, nameOf, parseName } from './snapshot-format.ts'
+import { sqliteFault } from './sqlite-fault.ts'
+
+/** How often a partition is copied at most, because its files changed meanwhile. */
+const ATTEMPTS_MAX = 8
+/** For the look at the copy: filters of runs stay on the disk. */
+const NO_FILTERS = { filterBytesMax: 0, runOrdersMax: Number.MAX_SAFE_INTEGER }
+
+export type CopiedPartition = {
+  readonly partition: number
+  readonly firstOffset: number
+  readonly lastOffset: number
+}
+
+/** Into the data folder `into`, which has no log. */
+export function copyLog(
+  dataDir: string,
+  into: string,
+): { readonly logId: string; readonly partitions: readonly CopiedPartition[] } {
+  const { id: logId, partitions } = readIdentity(dataDir)
+  const folder = join(into, 'log')
+  mkdirSync(folder, { recursive: true })
+  const copied = Array.from({ length: partitions }, (_, partition) =>
+    copyPartition({ logId, partition }, dataDir, into),
+  )
+  copyFileSync(join(dataDir, 'log', 'log.json'), join(folder, 'log.json'))
+  return { logId, partitions: copied }
+}
+
+function copyPartition(home: RowHome, dataDir: string, into: string): CopiedPartition {
+  const from = partitionPaths(dataDir, home.partition)
+  const to = partitionPaths(into, home.partition)
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const { firstOffset, lastOffset } = copyOnce(from, to)
+      checkCopy(home, to)
+      return { partition: home.partition, firstOffset, lastOffset }
+    } catch (error) {
+      const fault = sqliteFault('LOG_COPY_FAILED', from.database, error)
+      // Only what belongs together fits; what is damaged in the log itself is so every time.
+      const mayHelp = fault instanceof Fault && attempt < ATTEMPTS_MAX
+      if (!mayHelp) throw fault
+      for (const path of [to.database, to.mark, to.snapshots, to.runs]) {
+        rmSync(path, { recursive: true, force: true })
+      }
+    }
+  }
+}
+
+function copyOnce(from: PartitionPaths, to: PartitionPaths): FileState {
+  const source = new Database(from.database, { readonly: true, fileMustExist: true })
+  try {
+    source.exec('BEGIN')
+    // The instant is that of this read. The files first: the database waits, they may not.
+    const state = parseState(source.prepare(STATE_SELECT).get(), from.database)
+    for (const name of snapshotsAt(from.snapshots, state.lastOffset)) {
+      copyInto(to.snapshots, join(from.snapshots, name), name)
+    }
+    const runs = source.prepare('SELECT json FROM closed_runs').pluck().all() as string[]
+    for (const run of runs) {
+      const { name } = JSON.parse(run) as RunMeta
+      copyInto(to.runs, join(from.runs, name), name)
+    }
+    copyTables(source, to.database)
+    createMark(to.mark, state.lastOffset)
+    return state
+  } finally {
+    source.close()
+  }
+}
+
+/** The newest of each market that the log at its end has the effect of. */
+function snapshotsAt(folder: string, lastOffset: number): string[] {
+  if (!existsSync(folder)) return []
+  const newest = new Map<MarketId, Named>()
+  for (const name of readdirSync(folder)) {
+    const named = parseName(name)
+    if (named === undefined || named.atOffset > lastOffset) continue
+    const other = newest.get(named.marketId)
+    if (other === undefined || other.atOffset < named.atOffset) newest.set(named.marketId, named)
+  }
+  return [...newest.values()].map(nameOf)
+}
+
+function copyInto(folder: string, path: string, name: string): void {
+  mkdirSync(folder, { recursive: true })
+  copyFileSync(path, join(folder, name), constants.COPYFILE_FICLONE)
+}
+
+function copyTables(source: Database.Database, path: string): void {
+  const target = new Database(path)
+  try {
+    target.pragma(`page_size = ${Number(source.pragma('page_size', { simple: true }))}`)
+    // It exists when all of it does: who is interrupted has made no copy.
+    target.pragma('journal_mode = OFF')
+    target.pragma('synchronous = OFF')
+    const tables = source
+      .prepare("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY rowid")
+      .all() as { name: string; sql: string }[]
+    for (const { name, sql } of tables) {
+      target.exec(sql)
+      const rows = source.prepare(`SELECT * FROM ${name}`).raw()
+      const insert = target.prepare(`INSERT INTO ${name} VALUES (${rows.columns().map(() => '?')})`)
+      target.transaction(() => {
+        for (const row of rows.iterate() as Iterable<unknown[]>) insert.run(row)
+      })()
+    }
+  } finally {
+    target.close()
+  }
+}
+
+/** Opens it, and reads what an open does not read. */
+function checkCopy(home: RowHome, paths: PartitionPaths): void {
+  const file = openPartitionFile({
+    ...{ home, paths, upcasters: UPCASTERS, form: WHOLE, runs: NO_FILTERS, acceptLoss: false },
+  })
+  try {
+    for (const { marketId } of file.snapshots.all()) {
+      for (const _ of file.snapshots.read(marketId)?.chunks ?? []);
+    }
+    file.closed.runs.check()
+    // One file, until an exchange writes it again.
+    file.db.pragma('journal_mode = DELETE')
+  } finally {
+    file.closed.runs.close()
+    file.db.close()
+  }
+}
+
+/** Copies the segments that a copied log has the continuation of; answers how many. */
+export function copyArchive(
+  from: string,
+  into: string,
+  { logId, partitions }: ReturnType<typeof copyLog>,
+): number {
+  let copied = 0
+  for (const { partition, lastOffset } of partitions) {
+    const home = { logId, partition }
+    for (const segment of segmentsIn(partitionArchive(from, home))) {
+      if (segment.last > lastOffset) continue
+      const folder = partitionArchive(into, home)
+      const name = segment.path.slice(dirname(segment.path).length + 1)
+      try {
+        copyInto(folder, segment.path, name)
+      } catch (error) {
+        // The bound of the archive has removed it just now.
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue
+        throw sqliteFault('LOG_COPY_FAILED', segment.path, error)
+      }
+      readSegmentMeta({ ...segment, path: join(folder, name) }, home)
+      copied++
+    }
+  }
+  return copied
+}

@@ -1,0 +1,134 @@
+/**
+ * The bytes of one row of a log that lies in a database: a batch with all that becomes durable with it,
+ * or a fence, by which a new owner takes the partition.
+ *
+ *   fence  u8 2 | mark 16
+ *   batch  u8 1 | u32 length | head, JSON | closed orders, 128 bytes each | each row: u32 length | bytes
+ *
+ * Rows of events are those of `record.ts`; numbers are big-endian.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import type { OrderHash } from '#domain/ids.ts'
+import { CLOSED_ORDER_BYTES, decodeClosedOrder, encodeClosedOrders } from './closed-order.ts'
+import type { EventForm, LogBatch, LogEvent, TradeState } from './event-log.ts'
+import {
+  type BatchEncoder,
+  batchCrc,
+  corrupt,
+  decodeBatch,
+  RECORD_VERSION,
+  type RowHome,
+  type Upcasters,
+} from './record.ts'
+
+const BATCH = 1
+const FENCE = 2
+const MARK_BYTES = 16
+
+type Head = {
+  readonly version: number
+  readonly nowMs: number
+  /** Events of each row. */
+  readonly rows: readonly number[]
+  readonly closed?: number
+  readonly reopened?: readonly OrderHash[]
+  readonly trades?: readonly TradeState[]
+  readonly meta?: Readonly<Record<string, string>>
+}
+
+export function newFence(): Buffer {
+  return Buffer.concat([Buffer.of(FENCE), randomBytes(MARK_BYTES)])
+}
+
+export function isFence(body: Buffer): boolean {
+  return body[0] === FENCE && body.length === 1 + MARK_BYTES
+}
+
+/** The checksum of a row: of its own bytes, and by the one before it of all that lies before. */
+export function chainedCrc(before: number, body: Buffer): number {
+  return crc32(body, before)
+}
+
+/** Where the first event of a body lies. */
+type BodyPlace = { readonly home: RowHome; readonly firstOffset: number }
+
+export function encodeBody<Event extends LogEvent>(
+  encoder: BatchEncoder,
+  place: BodyPlace,
+  batch: LogBatch<Event>,
+  form: EventForm<Event>,
+): Buffer {
+  const rows: number[] = []
+  const parts: Buffer[] = []
+  encoder.encode(place, batch.events, form, ({ count, payload }) => {
+    rows.push(count)
+    // A copy: the encoder's own bytes are good only until the next row.
+    parts.push(lengthOf(payload), Buffer.from(payload))
+  })
+  const { closed = [], reopened = [], trades = [], meta } = batch
+  const head: Head = {
+    ...{ version: RECORD_VERSION, nowMs: batch.nowMs, rows },
+    ...(closed.length === 0 ? {} : { closed: closed.length }),
+    ...(reopened.length === 0 ? {} : { reopened }),
+    ...(trades.length === 0 ? {} : { trades }),
+    ...(meta === undefined ? {} : { meta }),
+  }
+  const text = Buffer.from(JSON.stringify(head))
+  return Buffer.concat([
+    Buffer.of(BATCH),
+    lengthOf(text),
+    text,
+    encodeClosedOrders(closed),
+    ...parts,
+  ])
+}
+
+function lengthOf(bytes: Uint8Array): Buffer {
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(bytes.length)
+  return length
+}
+
+/** The batch again. Its checksum was found right, so bytes that cannot be read were written wrong. */
+export function decodeBody<Event extends LogEvent>(
+  body: Buffer,
+  { home, firstOffset }: BodyPlace,
+  { form, upcasters }: { readonly form: EventForm<Event>; readonly upcasters: Upcasters },
+): LogBatch<Event> {
+  try {
+    if (body[0] !== BATCH) throw new Error(`it is of kind ${body[0]}`)
+    let at = 5 + body.readUInt32BE(1)
+    const head = JSON.parse(body.toString('utf8', 5, at)) as Head
+    const closed = Array.from({ length: head.closed ?? 0 }, (_, index) =>
+      decodeClosedOrder(body, at + index * CLOSED_ORDER_BYTES),
+    )
+    at += closed.length * CLOSED_ORDER_BYTES
+    const events: Event[] = []
+    for (const count of head.rows) {
+      const length = body.readUInt32BE(at)
+      const payload = body.subarray(at + 4, at + 4 + length)
+      const row = {
+        first_offset: firstOffset + events.length,
+        count,
+        version: head.version,
+        payload,
+      }
+      const whole = { ...row, crc: batchCrc(home, row) }
+      for (const { event } of decodeBatch(home, whole, upcasters, form)) events.push(event)
+      at += 4 + length
+    }
+    if (at !== body.length) throw new Error('there is more than it says')
+    const { nowMs, reopened, trades, meta } = head
+    return {
+      ...{ events, nowMs, closed },
+      ...(reopened === undefined ? {} : { reopened }),
+      ...(trades === undefined ? {} : { trades }),
+      ...(meta === undefined ? {} : { meta }),
+    }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw corrupt(`a row of the log cannot be read: ${why}`, error)
+  }
+}

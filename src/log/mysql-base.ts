@@ -1,0 +1,240 @@
+/**
+ * A base: the files of a partition as of one row of its log, kept in the same database. A machine that
+ * has nothing of a partition begins with its base and reads the rows behind it, so that rows below a base
+ * can go. It is made by a thread of its own from the local copy while the owner goes on.
+ */
+
+import {
+  closeSync,
+  copyFileSync,
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import Database from 'better-sqlite3'
+import { Fault } from '#domain/fault.ts'
+import { createMark } from './durable-mark.ts'
+import type { EventForm, LogEvent } from './event-log.ts'
+import { type PartitionPaths, removePartition } from './log-folder.ts'
+import { type LogRows, refused } from './mysql-rows.ts'
+import { openPartitionFile } from './partition-file.ts'
+import { type RowHome, UPCASTERS } from './record.ts'
+import { parseState, STATE_SELECT } from './schema.ts'
+
+/** A piece of a file is a row: small enough for every server's largest packet. */
+const PIECE_BYTES = 1024 * 1024
+
+/** Under this name the copy keeps, with each batch, up to which row of the log it goes. */
+export const POSITION = 'row'
+
+/** Which row of the log a copy goes up to. */
+export type Position = { readonly seq: number; readonly crc: number }
+
+export function positionOf(meta: Readonly<Record<string, string>>): Position {
+  const [seq = '0', crc = '0'] = (meta[POSITION] ?? '').split(' ')
+  return { seq: Number(seq), crc: Number(crc) }
+}
+
+export function positionText({ seq, crc }: Position): string {
+  return `${seq} ${crc}`
+}
+
+type BaseFile = {
+  /** Its place below the partition: `db`, `closed/…` or `snapshots/…`. */
+  readonly name: string
+  /** Its name among the bytes: a file that stays is kept once for all bases. */
+  readonly stored: string
+  readonly bytes: number
+  readonly crc: number
+}
+
+type Base = Position & { readonly files: readonly BaseFile[] }
+
+/** Copies a partition's files as of one moment, and finds out whether they are a partition. */
+export function stageBase(paths: PartitionPaths, draft: PartitionPaths): Position {
+  removePartition(draft)
+  mkdirSync(dirname(draft.database), { recursive: true })
+  const source = new Database(paths.database, { readonly: true, fileMustExist: true })
+  try {
+    // From here on it sees this moment, whatever the owner writes meanwhile.
+    source.exec('BEGIN')
+    const state = parseState(source.prepare(STATE_SELECT).get(), paths.database)
+    for (const folder of ['runs', 'snapshots'] as const) {
+      mkdirSync(draft[folder], { recursive: true })
+      for (const name of existsSync(paths[folder]) ? readdirSync(paths[folder]) : []) {
+        copyIfThere(join(paths[folder], name), join(draft[folder], name))
+      }
+    }
+    writePages(source, draft.database)
+    createMark(draft.mark, state.lastOffset)
+    return positionOf(state.meta)
+  } finally {
+    source.close()
+  }
+}
+
+/** The owner may remove what it has replaced. */
+function copyIfThere(from: string, to: string): void {
+  try {
+    copyFileSync(from, to)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+}
+
+/** SQLite's own image of the database within the transaction that is open. */
+function writePages(source: Database.Database, path: string): void {
+  const image = source.serialize()
+  const file = openSync(path, 'w')
+  try {
+    for (let at = 0; at < image.length; ) at += writeSync(file, image, at)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** A snapshot or run that went while it was copied leaves a partition that does not open. */
+export function checkStaged(home: RowHome, draft: PartitionPaths): void {
+  const file = openPartitionFile<LogEvent>({
+    ...{ home, paths: draft, upcasters: UPCASTERS, acceptLoss: false, isCopy: true },
+    form: { write: () => undefined, read: (row) => row as LogEvent[] } as EventForm<LogEvent>,
+    runs: { filterBytesMax: 0, runOrdersMax: Number.MAX_SAFE_INTEGER },
+  })
+  file.closed.runs.close()
+  file.db.close()
+}
+
+export async function uploadBase(
+  rows: LogRows,
+  draft: PartitionPaths,
+  at: Position,
+): Promise<void> {
+  const { part } = rows
+  const before = await basesOf(rows)
+  if (before.some(({ seq }) => seq >= at.seq)) return
+  const known = new Set(before.flatMap(({ files }) => files.map(({ stored }) => stored)))
+  const files: BaseFile[] = []
+  for (const [name, path] of filesOf(draft)) {
+    const bytes = statSync(path).size
+    const crc = await crcOf(path)
+    // A run or a snapshot never changes, so it is named by what it holds; the database is of one row.
+    const stored = name === 'db' ? `${at.seq}-db` : `${basename(name)}-${crc.toString(16)}`
+    files.push({ name, stored, bytes, crc })
+    if (known.has(stored)) continue
+    let piece = 0
+    for await (const body of createReadStream(path, { highWaterMark: PIECE_BYTES })) {
+      await rows.change('REPLACE INTO log_files (part, file, piece, body) VALUES (?, ?, ?, ?)', [
+        ...[part, stored, piece++, body],
+      ])
+    }
+  }
+  await rows.change('REPLACE INTO log_bases (part, seq, crc, files) VALUES (?, ?, ?, ?)', [
+    ...[part, at.seq, at.crc, JSON.stringify(files)],
+  ])
+  while (await rows.truncate(at.seq));
+  const kept = new Set(files.map(({ stored }) => stored))
+  for (const base of before) {
+    await rows.change('DELETE FROM log_bases WHERE part = ? AND seq = ?', [part, base.seq])
+    for (const { stored } of base.files) {
+      if (kept.has(stored)) continue
+      await rows.change('DELETE FROM log_files WHERE part = ? AND file = ?', [part, stored])
+    }
+  }
+}
+
+/** Puts the newest base in the place of what there was; answers which row it goes up to. */
+export async function fetchBase(
+  rows: LogRows,
+  paths: PartitionPaths,
+): Promise<Position | undefined> {
+  const base = (await basesOf(rows)).at(-1)
+  if (base === undefined) return undefined
+  removePartition(paths)
+  mkdirSync(paths.runs, { recursive: true })
+  mkdirSync(paths.snapshots, { recursive: true })
+  for (const file of base.files) await fetchFile(rows, file, pathOf(paths, file.name))
+  const db = new Database(paths.database, { fileMustExist: true })
+  db.pragma('journal_mode = WAL')
+  const { lastOffset } = parseState(db.prepare(STATE_SELECT).get(), paths.database)
+  db.close()
+  createMark(paths.mark, lastOffset)
+  return base
+}
+
+async function fetchFile(rows: LogRows, file: BaseFile, path: string): Promise<void> {
+  const target = openSync(path, 'w')
+  let bytes = 0
+  let crc = 0
+  try {
+    for (let piece = 0; bytes < file.bytes; piece++) {
+      const [found] = await rows.rows<{ body: Buffer }>(
+        'SELECT body FROM log_files WHERE part = ? AND file = ? AND piece = ?',
+        [rows.part, file.stored, piece],
+      )
+      if (found === undefined) break
+      writeSync(target, found.body)
+      crc = crc32(found.body, crc)
+      bytes += found.body.length
+    }
+  } finally {
+    closeSync(target)
+  }
+  if (bytes === file.bytes && crc === file.crc) return
+  // An owner elsewhere may have put a newer base in its place meanwhile.
+  throw new Fault(
+    'LOG_BASE_GONE',
+    `partition ${rows.part}: ${file.name} is not whole in its base`,
+    {
+      retryable: true,
+    },
+  )
+}
+
+async function basesOf(rows: LogRows): Promise<Base[]> {
+  const found = await rows.rows<{ seq: number; crc: number; files: string }>(
+    'SELECT seq, crc, files FROM log_bases WHERE part = ? ORDER BY seq',
+    [rows.part],
+  )
+  return found.map(({ seq, crc, files }) => ({ seq, crc, files: JSON.parse(files) as BaseFile[] }))
+}
+
+function filesOf(paths: PartitionPaths): [name: string, path: string][] {
+  const found: [string, string][] = [['db', paths.database]]
+  for (const [name, folder] of [
+    ['closed', paths.runs],
+    ['snapshots', paths.snapshots],
+  ] as const) {
+    for (const file of readdirSync(folder)) found.push([`${name}/${file}`, join(folder, file)])
+  }
+  return found
+}
+
+function pathOf(paths: PartitionPaths, name: string): string {
+  if (name === 'db') return paths.database
+  const [folder, file = ''] = name.split('/')
+  if (!/^[A-Za-z0-9._-]+$/.test(file) || file.startsWith('.')) {
+    throw refused('LOG_CORRUPT', `a base names a file "${name}"`)
+  }
+  return join(folder === 'closed' ? paths.runs : paths.snapshots, file)
+}
+
+async function crcOf(path: string): Promise<number> {
+  let crc = 0
+  for await (const bytes of createReadStream(path, { highWaterMark: PIECE_BYTES })) {
+    crc = crc32(bytes as Buffer, crc)
+  }
+  return crc
+}
+
+/** After an upload, whatever became of it. */
+export function dropStaged(draft: PartitionPaths): void {
+  removePartition(draft)
+  rmSync(draft.lock, { force: true })
+}

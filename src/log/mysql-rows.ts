@@ -1,0 +1,301 @@
+/**
+ * The log's tables in a database that speaks MySQL's protocol, and every statement on them. One row is one
+ * batch, and goes in by one statement that names the row before it: whoever does not know the last row of
+ * a partition, or is not its owner any more, changes nothing.
+ *
+ *   log        part, seq (of rows), epoch (of owners), first_offset, events, crc (over all rows so far), body
+ *   log_homes  the log's random id and its number of partitions, once
+ *   log_bases  a copy of a partition's files as of a row: which files, see `mysql-base.ts`
+ *   log_files  their bytes, in chunks
+ */
+
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Fault } from '#domain/fault.ts'
+import { chainedCrc, newFence } from './log-body.ts'
+import { type MysqlServer, meaningOf } from './mysql-server.ts'
+
+const TABLES = [
+  `CREATE TABLE IF NOT EXISTS log_homes (
+    name VARCHAR(16) NOT NULL PRIMARY KEY, id CHAR(36) NOT NULL, format INT NOT NULL, parts INT NOT NULL
+  ) ENGINE=InnoDB DEFAULT CHARSET=ascii`,
+  `CREATE TABLE IF NOT EXISTS log (
+    part INT NOT NULL, seq BIGINT NOT NULL, epoch BIGINT NOT NULL, first_offset BIGINT NOT NULL,
+    events INT NOT NULL, crc INT UNSIGNED NOT NULL, body LONGBLOB NOT NULL, PRIMARY KEY (part, seq)
+  ) ENGINE=InnoDB`,
+  `CREATE TABLE IF NOT EXISTS log_bases (
+    part INT NOT NULL, seq BIGINT NOT NULL, crc INT UNSIGNED NOT NULL, files LONGTEXT NOT NULL,
+    PRIMARY KEY (part, seq)
+  ) ENGINE=InnoDB DEFAULT CHARSET=ascii`,
+  `CREATE TABLE IF NOT EXISTS log_files (
+    part INT NOT NULL, file VARCHAR(160) NOT NULL, piece INT NOT NULL, body LONGBLOB NOT NULL,
+    PRIMARY KEY (part, file, piece)
+  ) ENGINE=InnoDB DEFAULT CHARSET=ascii`,
+] as const
+
+const FORMAT = 1
+const COLUMNS = 'seq, epoch, first_offset, events, crc, body'
+const APPEND = `INSERT INTO log (part, seq, epoch, first_offset, events, crc, body)
+  SELECT part, seq + 1, epoch, first_offset + events, ?, ?, ? FROM log
+  WHERE part = ? AND seq = ? AND epoch = ?`
+const FENCE = `INSERT INTO log (part, seq, epoch, first_offset, events, crc, body)
+  SELECT part, seq + 1, epoch + 1, first_offset + events, 0, ?, ? FROM log
+  WHERE part = ? AND seq = ? AND epoch = ?`
+
+/** What one read fetches at most: rows, each of which may be some megabytes. */
+const ROWS_READ = 64
+/** Rows that one statement deletes. */
+const ROWS_DELETED = 1_000
+/** A take-over loses against each append of a live owner that comes in between. */
+const FENCE_TRIES_MAX = 50
+const BACKOFF_MS = 5
+const BACKOFF_MS_MAX = 500
+
+export type Row = {
+  readonly seq: number
+  readonly epoch: number
+  readonly first_offset: number
+  readonly events: number
+  readonly crc: number
+  readonly body: Buffer
+}
+
+/** The last row that a partition's owner knows of: what its next row comes after. */
+export type Place = { readonly seq: number; readonly epoch: number; readonly crc: number }
+
+type LogHome = { readonly id: string; readonly partitions: number }
+
+/** A statement goes on until it is known what became of it, or until this long has passed. */
+type Patience = { readonly totalMs: number; readonly retried?: (error: unknown) => void }
+
+/** The largest batch is far smaller; pieces of bases are a mebibyte. */
+const PACKET_BYTES_MIN = 16 * 1024 * 1024
+
+/** What a server says of itself that a log should not lie on. */
+export async function doubtsAbout(server: MysqlServer): Promise<string[]> {
+  const found = await server.rows<{ Variable_name: string; Value: string }>(
+    "SHOW VARIABLES WHERE Variable_name IN ('max_allowed_packet', 'innodb_flush_log_at_trx_commit', " +
+      "'sync_binlog', 'log_bin', 'wsrep_on', 'wsrep_provider_options')",
+  )
+  return doubtsOf(server.name, new Map(found.map((row) => [row.Variable_name, row.Value])))
+}
+
+/** What cannot work at all is refused. */
+export function doubtsOf(name: string, value: ReadonlyMap<string, string>): string[] {
+  const packet = Number(value.get('max_allowed_packet') ?? PACKET_BYTES_MIN)
+  if (packet < PACKET_BYTES_MIN) {
+    throw refused(
+      'LOG_SERVER_UNFIT',
+      `${name} takes packets of ${packet} bytes at most: set max_allowed_packet to 16M or more`,
+    )
+  }
+  const doubts: string[] = []
+  if ((value.get('innodb_flush_log_at_trx_commit') ?? '1') !== '1') {
+    doubts.push('innodb_flush_log_at_trx_commit is not 1: a power cut takes what was acknowledged')
+  }
+  if (value.get('log_bin') === 'ON' && value.get('sync_binlog') === '0') {
+    doubts.push('sync_binlog is 0: a replica that takes over may lack what was acknowledged')
+  }
+  const options = value.get('wsrep_provider_options') ?? ''
+  if (value.get('wsrep_on') === 'ON' && /pc\.recovery = (yes|true|1)\b/i.test(options)) {
+    doubts.push(
+      'pc.recovery is on: after all nodes died, one that lacks what was acknowledged may lead the cluster',
+    )
+  }
+  return doubts
+}
+
+/** Makes the tables and the first row of each partition, if they are not there. */
+export async function prepareTables(server: MysqlServer, partitions: number): Promise<LogHome> {
+  for (const table of TABLES) await server.change(table)
+  await server.change(
+    "INSERT IGNORE INTO log_homes (name, id, format, parts) VALUES ('log', ?, ?, ?)",
+    [randomUUID(), FORMAT, partitions],
+  )
+  const [home] = await server.rows<{ id: string; format: number; parts: number }>(
+    "SELECT id, format, parts FROM log_homes WHERE name = 'log'",
+  )
+  if (home === undefined || home.format !== FORMAT) {
+    throw refused(
+      'LOG_FORMAT_UNKNOWN',
+      `the log at ${server.name} has format ${home?.format}, this program knows ${FORMAT}`,
+    )
+  }
+  if (home.parts !== partitions) {
+    throw refused(
+      'LOG_PARTITIONS_DIFFER',
+      `the log at ${server.name} has ${home.parts} partitions and cannot be opened with ${partitions}`,
+    )
+  }
+  for (let part = 0; part < partitions; part++) {
+    await server.change(
+      'INSERT IGNORE INTO log (part, seq, epoch, first_offset, events, crc, body) ' +
+        "SELECT ?, 0, 0, 1, 0, 0, '' FROM log_homes WHERE NOT EXISTS (SELECT 1 FROM log WHERE part = ?)",
+      [part, part],
+    )
+  }
+  return { id: home.id, partitions }
+}
+
+export class LogRows {
+  readonly part: number
+  readonly #server: MysqlServer
+  readonly #patience: Patience
+
+  constructor(server: MysqlServer, part: number, patience: Patience) {
+    this.part = part
+    this.#server = server
+    this.#patience = patience
+  }
+
+  get server(): MysqlServer {
+    return this.#server
+  }
+
+  async last(): Promise<Row> {
+    const [row] = await this.#ask<Row>(
+      `SELECT ${COLUMNS} FROM log WHERE part = ? ORDER BY seq DESC LIMIT 1`,
+      [this.part],
+    )
+    if (row === undefined) throw lost(this.part, this.#server.name, 'it has no row at all')
+    return row
+  }
+
+  /** The sequence of the oldest row that is left. */
+  async firstSeq(): Promise<number> {
+    const [row] = await this.#ask<{ seq: number | null }>(
+      'SELECT MIN(seq) AS seq FROM log WHERE part = ?',
+      [this.part],
+    )
+    return Number(row?.seq ?? 0)
+  }
+
+  async at(seq: number): Promise<Row | undefined> {
+    const [row] = await this.#ask<Row>(`SELECT ${COLUMNS} FROM log WHERE part = ? AND seq = ?`, [
+      this.part,
+      seq,
+    ])
+    return row
+  }
+
+  /** Some rows behind this one, in order. */
+  async after(seq: number): Promise<Row[]> {
+    return this.#ask<Row>(
+      `SELECT ${COLUMNS} FROM log WHERE part = ? AND seq > ? ORDER BY seq LIMIT ${ROWS_READ}`,
+      [this.part, seq],
+    )
+  }
+
+  async append(place: Place, events: number, body: Buffer): Promise<'landed' | 'fenced'> {
+    const crc = chainedCrc(place.crc, body)
+    const values = [events, crc, body, this.part, place.seq, place.epoch]
+    return this.#until(async () => {
+      const changed = await this.#server.change(APPEND, values).catch(asNoRow)
+      return changed === 1 ? 'landed' : this.#whose(place, body)
+    }, 'LOG_APPEND_FAILED')
+  }
+
+  /** Becomes the owner: from then on no other row of the owner before can go in. */
+  async takeOver(): Promise<Place> {
+    for (let tries = 1; tries <= FENCE_TRIES_MAX; tries++) {
+      const before = await this.last()
+      const body = newFence()
+      const crc = chainedCrc(before.crc, body)
+      const values = [crc, body, this.part, before.seq, before.epoch]
+      const taken = await this.#until(async () => {
+        await this.#server.change(FENCE, values).catch(asNoRow)
+        const last = await this.last()
+        return last.body.equals(body) ? last : undefined
+      }, 'LOG_TAKE_OVER_FAILED')
+      if (taken !== undefined) return { seq: taken.seq, epoch: taken.epoch, crc }
+    }
+    throw new Fault(
+      'LOG_TAKE_OVER_FAILED',
+      `partition ${this.part} has an owner that writes faster than it can be taken over`,
+      { retryable: true },
+    )
+  }
+
+  /** Removes some rows below this one; answers whether there are more. */
+  async truncate(belowSeq: number): Promise<boolean> {
+    const removed = await this.#until(
+      () =>
+        this.#server.change(`DELETE FROM log WHERE part = ? AND seq < ? LIMIT ${ROWS_DELETED}`, [
+          this.part,
+          belowSeq,
+        ]),
+      'LOG_WRITE_FAILED',
+    )
+    return removed === ROWS_DELETED
+  }
+
+  /** A statement that may be done twice. */
+  async change(sql: string, values: readonly unknown[]): Promise<number> {
+    return this.#until(() => this.#server.change(sql, values), 'LOG_WRITE_FAILED')
+  }
+
+  async rows<Found>(sql: string, values: readonly unknown[]): Promise<Found[]> {
+    return this.#ask<Found>(sql, values)
+  }
+
+  /** No row went in. It is our own that is there, or another owner's, or the end is not what it was. */
+  async #whose(place: Place, body: Buffer): Promise<'landed' | 'fenced'> {
+    const seq = place.seq + 1
+    const there = await this.at(seq)
+    if (there !== undefined) {
+      return there.epoch === place.epoch && there.body.equals(body) ? 'landed' : 'fenced'
+    }
+    const last = await this.last()
+    if (last.epoch > place.epoch) return 'fenced'
+    throw lost(
+      this.part,
+      this.#server.name,
+      `it ends with row ${last.seq} of owner ${last.epoch}, and row ${place.seq} of owner ` +
+        `${place.epoch} was acknowledged`,
+    )
+  }
+
+  #ask<Found>(sql: string, values: readonly unknown[]): Promise<Found[]> {
+    return this.#until(() => this.#server.rows<Found>(sql, values), 'LOG_READ_FAILED')
+  }
+
+  /** The same again, here or at another server, until it is known what became of it. */
+  async #until<Result>(work: () => Promise<Result>, code: string): Promise<Result> {
+    const endMs = performance.now() + this.#patience.totalMs
+    for (let waitMs = BACKOFF_MS; ; waitMs = Math.min(BACKOFF_MS_MAX, waitMs * 2)) {
+      try {
+        return await work()
+      } catch (error) {
+        if (error instanceof Fault) throw error
+        const meaning = meaningOf(error)
+        const why = error instanceof Error ? error.message : String(error)
+        const message = `${this.#server.name}, partition ${this.part}: ${why}`
+        if (meaning === 'refused') throw new Fault(code, message, { retryable: true, cause: error })
+        this.#patience.retried?.(error)
+        if (performance.now() + waitMs > endMs) {
+          throw new Fault(code, message, { retryable: true, cause: error })
+        }
+        if (meaning !== 'again') this.#server.moveOn()
+        await pause(waitMs)
+      }
+    }
+  }
+}
+
+/** A key that is taken is like a row that did not go in: what is there must be read. */
+function asNoRow(error: unknown): number {
+  if (meaningOf(error) === 'taken') return 0
+  throw error
+}
+
+export function lost(part: number, server: string, why: string): Fault {
+  return refused(
+    'LOG_LOST',
+    `the log of partition ${part} at ${server} has lost what was acknowledged: ${why}. Do not go on ` +
+      'with this copy: bring back the server that has the rest, or restore the database from a backup',
+  )
+}
+
+export function refused(code: string, message: string): Fault {
+  return new Fault(code, message, { retryable: false })
+}

@@ -1,0 +1,48 @@
+/**
+ * `npm run rebuild`: brings a database that is empty or older than the log to where the log is. Ends with 1
+ * where something is missing or it was interrupted, and with 2 where an option is wrong.
+ */
+
+import { PACKED } from '#actors/packed-event.ts'
+import { loadSettings } from '#config/settings.ts'
+import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
+import { CommandError, runCommand } from '#devnet/command.ts'
+import { openArchive, wholeLog } from '#log/archive-reader.ts'
+import { openLogReader } from '#log/log-reader.ts'
+import { closeDatabase, openDatabase } from '#store/engine/database.ts'
+import { describeDatabaseUrl } from '#store/engine/database-url.ts'
+import { migrate } from '#store/engine/migrate.ts'
+import { rebuild } from './upkeep/rebuild.ts'
+
+const say = (line: string): boolean => process.stdout.write(`${line}\n`)
+
+await runCommand({
+  call: 'npm run rebuild --',
+  about:
+    'Writes the events of the archive and of the log into the database of the settings\n' +
+    '(SIBYL_DATABASE_URL, SIBYL_DATA_DIR), which may be empty or an older copy. What is not in the log\n' +
+    '(API keys, the journal of transactions, relays, prices) stays as that database has it; what comes\n' +
+    'from a chain is read from it again at the next start. It may be interrupted and begun again.',
+  options: {},
+  async run() {
+    const settings = loadSettings()
+    const stop = new AbortController()
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort())
+    const url = databaseUrlOf(settings)
+    const reader = openLogReader(settings.data.dir, { form: PACKED })
+    const database = await openDatabase(url)
+    try {
+      say(`rebuilding ${describeDatabaseUrl(url)} from the log in ${settings.data.dir}`)
+      await migrate(database)
+      const archive = openArchive(archiveDirOf(settings), reader, { form: PACKED })
+      const log = wholeLog(reader, archive)
+      const { events, ended } = await rebuild({ log, database, say, signal: stop.signal })
+      if (!ended)
+        throw new CommandError(`interrupted after ${events} events; run it again to go on`)
+      say(`done: ${events} events were written, the database is where the log is`)
+    } finally {
+      await closeDatabase(database)
+      await reader.close()
+    }
+  },
+})

@@ -1,0 +1,34 @@
+/**
+ * `npm run restore -- --from DIR`: puts a backup into an empty data folder and an empty database. Ends with 1
+ * where it could not, and with 2 where an option is wrong.
+ */
+
+import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { loadSettings } from '#config/settings.ts'
+import { archiveDirOf, databaseUrlOf } from '#config/thread-data.ts'
+import { OptionError, runCommand } from '#devnet/command.ts'
+import { restore } from './upkeep/restore.ts'
+
+const say = (line: string): boolean => process.stdout.write(`${line}\n`)
+
+await runCommand({
+  call: 'npm run restore --',
+  about:
+    'Checks every byte of a backup, then puts it into the data folder and the database of the settings\n' +
+    '(SIBYL_DATA_DIR, SIBYL_DATABASE_URL), both of which must be empty. Then npm start goes on from it.',
+  options: { from: { value: '<folder>', help: 'a folder that npm run backup has made' } },
+  async run({ from }) {
+    if (statSync(from, { throwIfNoEntry: false })?.isDirectory() !== true) {
+      throw new OptionError(`--from is a folder that npm run backup has made, not '${from}'`)
+    }
+    const settings = loadSettings()
+    const places = {
+      dataDir: resolve(settings.data.dir),
+      databaseUrl: databaseUrlOf(settings),
+      archiveDir: resolve(archiveDirOf(settings)),
+    }
+    await restore(resolve(from), places, say)
+    say('restored; npm start goes on from it')
+  },
+})

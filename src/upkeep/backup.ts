@@ -1,0 +1,107 @@
+/**
+ * Takes a copy of an exchange that may be running. The database first, then the log: so the database is never
+ * ahead of the log, and what it lacks is in the log or in its archive, which comes last.
+ *
+ *   <backup>/manifest.json   database/…   log/…   archive/…   chain.json
+ */
+
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { PACKED } from '#actors/packed-event.ts'
+import { Fault } from '#domain/fault.ts'
+import { openArchive, wholeLog } from '#log/archive-reader.ts'
+import { copyArchive, copyLog } from '#log/copy-log.ts'
+import { openLogReader } from '#log/log-reader.ts'
+import { copyDatabase } from '#store/copies/copy-database.ts'
+import { closeDatabase, openDatabase } from '#store/engine/database.ts'
+import { checkpoints } from '#store/projection/checkpoints.ts'
+import { type Manifest, writeManifest } from './manifest.ts'
+import { checkReach } from './rebuild.ts'
+
+/** Where an exchange keeps what it must not lose. */
+export type Places = {
+  readonly dataDir: string
+  readonly databaseUrl: string
+  readonly archiveDir: string
+}
+
+/** How often it begins anew, because the log was cut between the copy of the database and its own. */
+const ROUNDS_MAX = 3
+
+export const CHAIN_RECORD = 'chain.json'
+
+/** Into a folder that is empty or not there. */
+export async function backup(
+  places: Places,
+  folder: string,
+  say: (line: string) => void,
+): Promise<Manifest> {
+  if (existsSync(folder) && readdirSync(folder).length > 0) {
+    throw new Fault('BACKUP_REFUSED', `${folder} is not empty: ${some(folder)}`, {
+      retryable: false,
+    })
+  }
+  if (!existsSync(join(places.dataDir, 'log'))) {
+    throw new Fault('BACKUP_REFUSED', `there is no event log in ${places.dataDir}`, {
+      retryable: false,
+    })
+  }
+  mkdirSync(folder, { recursive: true })
+  const madeAt = new Date().toISOString()
+  for (let round = 1; ; round++) {
+    const reached = await readCheckpoints(places.databaseUrl)
+    mkdirSync(join(folder, 'database'))
+    const database = await copyDatabase(places.databaseUrl, join(folder, 'database'))
+    say('the database is copied')
+    const log = copyLog(places.dataDir, folder)
+    const segments = copyArchive(places.archiveDir, join(folder, 'archive'), log)
+    say(`the log is copied: ${log.partitions.length} partitions, ${segments} archived segments`)
+    const gap = await gapBehind(folder, reached)
+    if (gap === undefined) {
+      const record = join(places.dataDir, CHAIN_RECORD)
+      if (existsSync(record)) copyFileSync(record, join(folder, CHAIN_RECORD))
+      return writeManifest(folder, { madeAt, database, ...log })
+    }
+    if (round === ROUNDS_MAX) throw gap
+    say('the log was cut meanwhile; once more')
+    for (const name of readdirSync(folder)) {
+      rmSync(join(folder, name), { recursive: true, force: true })
+    }
+  }
+}
+
+/** The copy is no earlier than this: what it has is at least as much. */
+async function readCheckpoints(url: string): Promise<readonly number[]> {
+  const database = await openDatabase(url, { readOnly: true })
+  try {
+    return (await checkpoints(database)).map(({ offset }) => offset)
+  } finally {
+    await closeDatabase(database)
+  }
+}
+
+/** Why the copied database could not follow the copied log; undefined if it can. */
+async function gapBehind(folder: string, reached: readonly number[]): Promise<Fault | undefined> {
+  const reader = openLogReader(folder, { form: PACKED })
+  try {
+    const archive = openArchive(join(folder, 'archive'), reader, { form: PACKED })
+    const from = Array.from({ length: reader.partitions }, (_, place) => reached[place] ?? 0)
+    checkReach(wholeLog(reader, archive), from)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    return new Fault(
+      error.code,
+      `${error.message}; SIBYL_LOG_ARCHIVE=true or a longer SIBYL_LOG_RETENTION keeps them`,
+      { retryable: false, cause: error },
+    )
+  } finally {
+    await reader.close()
+  }
+}
+
+/** Some of what lies in a folder. */
+export function some(folder: string): string {
+  const names = readdirSync(folder)
+  return `${names.slice(0, 5).join(', ')}${names.length > 5 ? ', …' : ''}`
+}

@@ -1,0 +1,82 @@
+/**
+ * Puts a backup where an exchange can go on from it: into an empty data folder and an empty database. Every
+ * byte is looked at first. The log gets its name last, so what was interrupted is no exchange yet; and the
+ * database is brought to where the log is, since the log may have been cut since it was copied.
+ */
+
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { PACKED } from '#actors/packed-event.ts'
+import { Fault } from '#domain/fault.ts'
+import { openArchive, wholeLog } from '#log/archive-reader.ts'
+import { openLogReader } from '#log/log-reader.ts'
+import { fillDatabase, inTheWay } from '#store/copies/copy-database.ts'
+import { closeDatabase, openDatabase } from '#store/engine/database.ts'
+import { parseDatabaseUrl } from '#store/engine/database-url.ts'
+import { migrate } from '#store/engine/migrate.ts'
+import { CHAIN_RECORD, type Places, some } from './backup.ts'
+import { checkManifest, type Manifest } from './manifest.ts'
+import { rebuild } from './rebuild.ts'
+
+export async function restore(
+  folder: string,
+  places: Places,
+  say: (line: string) => void,
+): Promise<Manifest> {
+  const manifest = await checkManifest(folder)
+  say(`the backup of ${manifest.madeAt} is whole: ${manifest.files.length} files`)
+  await refuseToOverwrite(manifest, places)
+  mkdirSync(places.dataDir, { recursive: true })
+  const draft = join(places.dataDir, `log.new-${manifest.logId}`)
+  cpSync(join(folder, 'log'), draft, { recursive: true })
+  const archive = join(folder, 'archive')
+  if (existsSync(archive)) {
+    mkdirSync(places.archiveDir, { recursive: true })
+    cpSync(archive, places.archiveDir, { recursive: true, errorOnExist: true, force: false })
+  }
+  const record = join(folder, CHAIN_RECORD)
+  if (existsSync(record)) copyFileSync(record, join(places.dataDir, CHAIN_RECORD))
+  await fillDatabase(places.databaseUrl, join(folder, 'database'))
+  say('the database is filled')
+  renameSync(draft, join(places.dataDir, 'log'))
+  say('the log is in its place')
+  await catchUp(places, say)
+  return manifest
+}
+
+async function refuseToOverwrite(manifest: Manifest, places: Places): Promise<void> {
+  const { dataDir, databaseUrl, archiveDir } = places
+  const { dialect } = parseDatabaseUrl(databaseUrl)
+  if (dialect !== manifest.database) {
+    const kinds = { sqlite: 'a SQLite file', mysql: 'a server' }
+    throw refused(
+      `the backup is of ${kinds[manifest.database]}, and SIBYL_DATABASE_URL names ${kinds[dialect]}`,
+    )
+  }
+  if (existsSync(dataDir) && readdirSync(dataDir).length > 0) {
+    throw refused(`${dataDir} is not empty: ${some(dataDir)}`)
+  }
+  if (existsSync(join(archiveDir, manifest.logId))) {
+    throw refused(`${archiveDir} has an archive of this log already`)
+  }
+  const found = await inTheWay(databaseUrl)
+  if (found !== '') throw refused(`the database is not empty: ${found}`)
+}
+
+async function catchUp(places: Places, say: (line: string) => void): Promise<void> {
+  const reader = openLogReader(places.dataDir, { form: PACKED })
+  const database = await openDatabase(places.databaseUrl)
+  try {
+    await migrate(database)
+    const log = wholeLog(reader, openArchive(places.archiveDir, reader, { form: PACKED }))
+    const { events } = await rebuild({ log, database, say: () => undefined })
+    say(`the database has caught up with the log: ${events} events`)
+  } finally {
+    await closeDatabase(database)
+    await reader.close()
+  }
+}
+
+function refused(why: string): Fault {
+  return new Fault('RESTORE_REFUSED', `${why}; nothing was changed`, { retryable: false })
+}

@@ -1,0 +1,58 @@
+/** The short forms, through a real channel: what arrives is what was sent, whether it fits or not. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { MessageChannel } from 'node:worker_threads'
+import { ACCOUNTS_FORMS } from '#actors/accounts/forms.ts'
+import type { AccountsProtocol } from '#actors/accounts/state.ts'
+import type { MarketId } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { NO, SELL } from '#domain/order.ts'
+import { reject } from '#domain/rejection.ts'
+import { Channel, type ChannelOptions } from '#runtime/channel.ts'
+import { hashNamed, traderNamed } from '../../support/orders.ts'
+
+const OPTIONS: ChannelOptions = {
+  ...{ inFlightMax: 100, batchMax: 64, deadlineMs: 60_000, forms: ACCOUNTS_FORMS },
+}
+
+/** Every field that an order has: a new one does not compile here until it is added. */
+const order: Required<AccountsProtocol['Reserve']['takes']['order']> = {
+  chainId: 31_337,
+  orderHash: hashNamed('a'),
+  marketId: hashNamed('m') as string as MarketId,
+  trader: traderNamed('ann'),
+  side: SELL,
+  outcome: NO,
+  price: 420_000 as Price,
+  size: Number.MAX_SAFE_INTEGER as Shares,
+  permit: true,
+}
+
+test('what a front asks and what it is answered arrive as they were sent', async () => {
+  const { port1, port2 } = new MessageChannel()
+  const heard: [string, unknown][] = []
+  const answers = [{ granted: true }, reject('INSUFFICIENT_FUNDS', 'size', 'too little')]
+  const accounts = new Channel(port2, OPTIONS, {
+    heard(type, message, replyTo) {
+      heard.push([type, message])
+      accounts.reply(replyTo, answers[heard.length % 2])
+    },
+  })
+  const front = new Channel<AccountsProtocol>(port1, OPTIONS, { heard: () => {} })
+  try {
+    const asked = { order, deadlineAtMs: 1_800_000_000_123 }
+    const plain = { order: { ...order, permit: false }, deadlineAtMs: 1 }
+    assert.deepEqual(await front.ask('Reserve', asked), answers[1])
+    assert.deepEqual(await front.ask('Reserve', plain), answers[0])
+    assert.deepEqual(await front.ask('Check', asked), answers[1])
+    assert.deepEqual(heard, [
+      ['Reserve', asked],
+      ['Reserve', plain],
+      ['Check', asked],
+    ])
+  } finally {
+    front.close()
+    accounts.close()
+  }
+})

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Address } from '#domain/ids.ts'
+import { AWAY, keyOf, World } from './settlement-fixture.ts'
+
+const GHOST = `0x${'9'.repeat(40)}` as Address
+const MAKER = `0x${'8'.repeat(40)}` as Address
+const NO_MONEY = { reason: 'InsufficientCollateral', fault: 'buyer' } as const
+
+/** Longer than any test waits. */
+const BATCH_WAIT_MS = 1_000_000
+
+/** A world in which everything that the ghost has bought would be refused. */
+function worldOfGhost(batchWaitMs = 0): World {
+  const world = new World({ batchWaitMs })
+  world.refuses = (id) => (world.trades.get(id)?.buyer === GHOST ? NO_MONEY : undefined)
+  return world
+}
+
+describe('a trade of a trader who has settled none', () => {
+  test('fails before its batch is due, if it would be refused', async () => {
+    const world = worldOfGhost(BATCH_WAIT_MS)
+    const ghosts = world.trade({ buyer: GHOST, seller: MAKER })
+    const honest = world.trade()
+    await world.steps(3)
+    assert.equal(world.status(ghosts), 'failed')
+    assert.equal(world.status(honest), 'matched')
+    assert.deepEqual(world.submissions, [])
+  })
+
+  test('waits for its batch like any other, if it would settle', async () => {
+    const world = worldOfGhost(5_000)
+    const id = world.trade()
+    await world.steps(2)
+    assert.deepEqual([world.trials, world.submissions], [[[id]], []])
+    await world.steps(6)
+    assert.equal(world.status(id), 'confirmed')
+    assert.equal(world.trials.length, 1, 'it is tried out once')
+  })
+
+  test('is not sent while it waits to be tried out', async () => {
+    const world = new World({ batchMax: 1 })
+    const [first, second] = [world.trade(), world.trade()]
+    world.byHand = true
+    await world.until(() => world.pending.some(({ port }) => port === 'tryOut'), isNot('tryOut'))
+    await world.turn(isNot('tryOut'))
+    assert.deepEqual(world.submissions, [])
+    await world.until(() => world.status(second) === 'confirmed')
+    assert.deepEqual(world.trials, [[first], [second]])
+  })
+
+  test('goes into its batch, if it cannot be tried out', async () => {
+    const world = worldOfGhost()
+    world.away.set('tryOut', AWAY)
+    const id = world.trade()
+    const ghosts = world.trade({ buyer: GHOST, seller: MAKER })
+    await world.steps(5)
+    assert.deepEqual([world.status(id), world.status(ghosts)], ['confirmed', 'failed'])
+    assert.deepEqual(world.trials, [])
+  })
+
+  test('does not fail while an older one of his is being sent, which may bring what he lacks', async () => {
+    const world = new World()
+    const bought = world.trade({ buyer: GHOST, seller: MAKER })
+    world.byHand = true
+    await world.until(() => world.pending.some(({ port }) => port === 'submit'), isNot('submit'))
+    const sold = world.trade({ seller: GHOST })
+    world.refuses = (id) =>
+      id === sold && !world.settledBy.has(keyOf({ tradeId: bought }))
+        ? { reason: 'InsufficientShares', fault: 'seller' }
+        : undefined
+    await world.until(() => world.trials.flat().includes(sold), isNot('submit'))
+    await world.turn(isNot('submit'))
+    assert.equal(world.status(sold), 'matched')
+    await world.until(() => world.status(sold) === 'confirmed')
+    assert.equal(world.status(bought), 'confirmed')
+  })
+})
+
+describe('a trader who has settled a trade', () => {
+  test('is tried out no more, until a trade fails by his fault', async () => {
+    const world = new World()
+    const first = world.trade({ buyer: GHOST, seller: MAKER })
+    await world.steps(5)
+    assert.equal(world.status(first), 'confirmed')
+    const second = world.trade({ buyer: GHOST, seller: MAKER })
+    await world.steps(5)
+    assert.equal(world.status(second), 'confirmed')
+    assert.deepEqual(world.trials, [[first]])
+
+    world.refuses = (id) => (id === first || id === second ? undefined : NO_MONEY)
+    const third = world.trade({ buyer: GHOST, seller: MAKER })
+    await world.steps(5)
+    assert.equal(world.status(third), 'failed')
+    assert.deepEqual(world.trials, [[first]])
+    const fourth = world.trade({ buyer: GHOST, seller: MAKER })
+    await world.steps(5)
+    assert.equal(world.status(fourth), 'failed')
+    assert.deepEqual(world.trials, [[first], [fourth]])
+  })
+})
+
+function isNot(port: string): (call: { readonly port: string }) => boolean {
+  return (call) => call.port !== port
+}

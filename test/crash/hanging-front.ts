@@ -1,0 +1,23 @@
+/** A front that hangs when it is asked how it is, as often as its test says. */
+
+import { runThreads, type ThreadParts } from '#runtime/thread.ts'
+import { frontThread } from '#threads/front.ts'
+
+type HangingData = Parameters<typeof frontThread>[0] & { readonly hangs?: Int32Array }
+
+runThreads({
+  front(data: HangingData): ThreadParts {
+    const { hangs } = data
+    const parts = frontThread(data)
+    return {
+      ...parts,
+      health() {
+        // It waits for what never comes: its event loop does not turn any more.
+        if (hangs !== undefined && Atomics.sub(hangs, 0, 1) > 0) {
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+        }
+        return parts.health()
+      },
+    }
+  },
+})

@@ -1,0 +1,216 @@
+/**
+ * Database servers of a test's own, on loopback: one MariaDB, or three that are a Galera cluster. They are
+ * killed and started again, one by one or all at once; whoever starts a cluster again after all of it was
+ * killed first compares where its nodes ended, as an operator must. What Debian calls `mariadb-server` and
+ * `galera-4` must be installed.
+ */
+
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { createConnection } from 'mysql2/promise'
+import { eventually } from '../support/eventually.ts'
+
+const PROVIDER = '/usr/lib/galera/libgalera_smm.so'
+const SERVER = '/usr/sbin/mariadbd'
+const DATABASES = ['sibyl_log', 'sibyl_other'] as const
+/** A server that copies files to another as root gives up its rights on the way. */
+const USER = process.getuid?.() === 0 ? 'mysql' : userInfo().username
+
+/** Why such servers cannot be had here; undefined where they can. */
+export function missingServers(nodes: number): string | undefined {
+  if (!existsSync(SERVER)) return 'mariadb-server is not installed'
+  if (nodes > 1 && !existsSync(PROVIDER)) return 'galera-4 is not installed'
+  if (nodes > 1 && spawnSync('rsync', ['--version']).status !== 0) return 'rsync is not installed'
+  return undefined
+}
+
+type Node = {
+  readonly folder: string
+  readonly port: number
+  readonly group: number
+  readonly transfers: number
+  readonly fetches: number
+  process: ChildProcess | undefined
+}
+
+export type LogServers = {
+  /** Of all nodes together; each writer may begin with another. */
+  url(first?: number, database?: (typeof DATABASES)[number]): string
+  /** Of one node alone. */
+  urlOf(node: number): string
+  kill(nodes: readonly number[]): Promise<void>
+  /** Starts those that are down, and waits until every node takes statements. */
+  heal(): Promise<void>
+  readonly count: number
+  dispose(): Promise<void>
+}
+
+export async function openLogServers(count: number): Promise<LogServers> {
+  const folder = mkdtempSync(join(tmpdir(), 'sibyl-servers-'))
+  chmodSync(folder, 0o755)
+  const ports = await freePorts(count * 4)
+  const nodes: Node[] = Array.from({ length: count }, (_, index) => ({
+    folder: join(folder, `node-${index}`),
+    port: ports[index * 4]!,
+    group: ports[index * 4 + 1]!,
+    transfers: ports[index * 4 + 2]!,
+    fetches: ports[index * 4 + 3]!,
+    process: undefined,
+  }))
+
+  for (const node of nodes) {
+    execFileSync(
+      'mariadb-install-db',
+      [
+        ...[
+          '--no-defaults',
+          `--datadir=${node.folder}`,
+          '--auth-root-authentication-method=normal',
+        ],
+        ...['--skip-test-db', `--user=${USER}`, '--skip-name-resolve'],
+      ],
+      { stdio: 'ignore' },
+    )
+  }
+
+  function argumentsOf(node: Node, bootstraps: boolean): string[] {
+    const common = [
+      ...['--no-defaults', `--datadir=${node.folder}`, `--port=${node.port}`, `--user=${USER}`],
+      ...['--bind-address=127.0.0.1', `--socket=${node.folder}/socket`, '--skip-name-resolve'],
+      ...['--innodb-flush-log-at-trx-commit=1', '--innodb-buffer-pool-size=64M'],
+      ...['--innodb-log-file-size=48M', '--max-allowed-packet=64M'],
+    ]
+    if (count === 1) return common
+    const members = nodes.map(({ group }) => `127.0.0.1:${group}`).join(',')
+    const options = [
+      `gmcast.listen_addr=tcp://127.0.0.1:${node.group}`,
+      `ist.recv_addr=127.0.0.1:${node.fetches}`,
+      // A node that was alone when all died must not make itself the cluster.
+      'pc.recovery=false',
+      'evs.suspect_timeout=PT3S',
+      'evs.keepalive_period=PT0.5S',
+      'gcache.size=64M',
+    ]
+    return [
+      ...common,
+      ...['--wsrep-on=ON', `--wsrep-provider=${PROVIDER}`, '--binlog-format=ROW'],
+      ...['--innodb-autoinc-lock-mode=2', '--wsrep-sst-method=rsync'],
+      `--wsrep-cluster-address=gcomm://${bootstraps ? '' : members}`,
+      `--wsrep-node-address=127.0.0.1:${node.group}`,
+      `--wsrep-sst-receive-address=127.0.0.1:${node.transfers}`,
+      `--wsrep-provider-options=${options.join(';')}`,
+    ]
+  }
+
+  function start(node: Node, bootstraps: boolean): void {
+    const output = openSync(join(folder, `${node.port}.log`), 'a')
+    const child = spawn(SERVER, argumentsOf(node, bootstraps), {
+      stdio: ['ignore', output, output],
+    })
+    node.process = child
+    child.once('exit', () => {
+      if (node.process === child) node.process = undefined
+    })
+  }
+
+  const isUp = (node: Node): Promise<void> =>
+    eventually(async () => {
+      const options = { host: '127.0.0.1', port: node.port, user: 'root', connectTimeout: 2_000 }
+      const connection = await createConnection(options)
+      try {
+        if (count > 1) {
+          const [rows] = await connection.query("SHOW STATUS LIKE 'wsrep_ready'")
+          const [ready] = rows as { Value: string }[]
+          if (ready?.Value !== 'ON') throw new Error(`node ${node.port} is not ready`)
+        } else await connection.query('SELECT 1')
+      } finally {
+        connection.destroy()
+      }
+    })
+
+  /** Where a node ended, as it says itself when it is asked to recover. */
+  function positionOf(node: Node): number {
+    const args = [...argumentsOf(node, false), '--wsrep-recover']
+    const { stderr } = spawnSync(SERVER, args, { encoding: 'utf8' })
+    const [, position = '-1'] = /Recovered position:\s*[0-9a-f-]+:(-?\d+)/.exec(stderr) ?? []
+    return Number(position)
+  }
+
+  async function heal(): Promise<void> {
+    const down = nodes.filter((node) => node.process === undefined)
+    if (down.length === count) {
+      const places = nodes.map((node) => (count === 1 ? 0 : positionOf(node)))
+      const first = nodes[places.indexOf(Math.max(...places))]!
+      const grastate = join(first.folder, 'grastate.dat')
+      if (existsSync(grastate)) {
+        const text = readFileSync(grastate, 'utf8')
+        writeFileSync(grastate, text.replace('safe_to_bootstrap: 0', 'safe_to_bootstrap: 1'))
+      }
+      start(first, true)
+      await isUp(first)
+    }
+    for (const node of nodes) {
+      if (node.process === undefined) start(node, false)
+      // One after the other: two that fetch everything at once need two that can give it.
+      await isUp(node)
+    }
+  }
+
+  async function kill(which: readonly number[]): Promise<void> {
+    const ends = which.map((index) => {
+      const child = nodes[index]?.process
+      if (child === undefined) return undefined
+      const ended = new Promise((resolve) => child.once('exit', resolve))
+      child.kill('SIGKILL')
+      return ended
+    })
+    await Promise.all(ends)
+  }
+
+  process.once('exit', () => {
+    for (const node of nodes) node.process?.kill('SIGKILL')
+  })
+  await heal()
+  const admin = await createConnection({ host: '127.0.0.1', port: nodes[0]!.port, user: 'root' })
+  for (const name of DATABASES) await admin.query(`CREATE DATABASE ${name}`)
+  await admin.end()
+
+  const hostOf = (index: number) => `127.0.0.1:${nodes[index % count]!.port}`
+  return {
+    count,
+    url: (first = 0, database = DATABASES[0]) =>
+      `mysql://root@${nodes.map((_, index) => hostOf(first + index)).join(',')}/${database}`,
+    urlOf: (index) => `mysql://root@${hostOf(index)}/${DATABASES[0]}`,
+    kill,
+    heal,
+    async dispose() {
+      await kill(nodes.map((_, index) => index))
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** They are let go again before they are used; on loopback nobody else takes them meanwhile. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer()
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      return server
+    }),
+  )
+  const ports = servers.map((server) => (server.address() as { port: number }).port)
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  return ports
+}

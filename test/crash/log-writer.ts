@@ -1,0 +1,47 @@
+/**
+ * A process that takes partitions of the log and appends to them, again and again, as long as it lives:
+ * `log-writer.ts url folder name`. It prints a line for every acknowledged append.
+ */
+
+import { randomInt } from 'node:crypto'
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { MarketId } from '#domain/ids.ts'
+import { openMysqlLog } from '#log/mysql-log.ts'
+import type { Noted } from '../log/flow.ts'
+import { RACED_PARTITIONS } from './log-crash.ts'
+
+const [url = '', folder = '', name = ''] = process.argv.slice(2)
+/** Appends before it lets go, on the average. */
+const APPENDS = 40
+const marketId = `0x${'ab'.repeat(32)}` as MarketId
+
+let number = 0
+for (;;) {
+  const partition = randomInt(RACED_PARTITIONS)
+  const dataDir = join(folder, `${partition}`)
+  // Now and then it has lost its copy.
+  if (randomInt(10) === 0) rmSync(dataDir, { recursive: true, force: true })
+  mkdirSync(dataDir, { recursive: true })
+  try {
+    const log = await openMysqlLog<Noted>({
+      ...{ url, dataDir, partitions: RACED_PARTITIONS, own: [partition], checkpointThread: false },
+      ...{ appendMsMax: 3_000, baseEveryBytes: 20_000 },
+    })
+    try {
+      for (let left = randomInt(2 * APPENDS); left > 0; left--) {
+        const note = `${name}.${++number}`
+        const events: Noted[] = [{ type: 'Noted', marketId, seq: number, note }]
+        const { firstOffset } = await log.append(partition, { events, nowMs: Date.now() })
+        process.stdout.write(`${partition} ${firstOffset} ${note}\n`)
+      }
+    } finally {
+      await log.close()
+    }
+  } catch (error) {
+    // Taken over, cut off, or the servers are down: it tries again.
+    process.stderr.write(`${name}: ${(error as Error).message}\n`)
+    await pause(50)
+  }
+}

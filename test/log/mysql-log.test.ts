@@ -1,0 +1,341 @@
+/** The log in a database server: what every log does, and what only one with owners elsewhere does. */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, test } from 'node:test'
+import type { EventLog } from '#log/event-log.ts'
+import { partitionPaths } from '#log/log-folder.ts'
+import { type MysqlLogOptions, openMysqlLog } from '#log/mysql-log.ts'
+import { doubtsOf } from '#log/mysql-rows.ts'
+import { MysqlServer, meaningOf, parseMysqlAddress } from '#log/mysql-server.ts'
+import { onServerDatabase, type TestDatabases } from '../support/databases.ts'
+import { eventually } from '../support/eventually.ts'
+import { randomFrom } from '../support/random.ts'
+import { conformance, fault, range } from './conformance.ts'
+import { contentOf, flowOf, marketNamed, type Noted, notes } from './flow.ts'
+
+const random = randomFrom(9)
+const market = marketNamed(random)
+const note = notes(market)
+const NOW = 1_790_000_000_000
+
+test('an address names one or more servers and a database', () => {
+  assert.deepEqual(parseMysqlAddress('mysql://u:p%40ss@a:1,b,[::1]:3/log'), {
+    servers: [
+      { host: 'a', port: 1 },
+      { host: 'b', port: 3_306 },
+      { host: '::1', port: 3 },
+    ],
+    ...{ user: 'u', password: 'p@ss', database: 'log' },
+  })
+  const wrong = ['mysql://a', 'mysql://a/', 'http://a/b', 'mysql://a:70000/b', 'mysql://a,/b', '']
+  for (const url of wrong) assert.equal(parseMysqlAddress(url), undefined, url)
+})
+
+test('an error that is not in the table leaves open what became of the statement', () => {
+  assert.equal(meaningOf({ errno: 1062 }), 'taken')
+  assert.equal(meaningOf({ errno: 1213 }), 'again')
+  assert.equal(meaningOf({ errno: 1180 }), 'unknown')
+  assert.equal(meaningOf(new Error('lost')), 'unknown')
+})
+
+test('what a server says of itself is looked at before the log is trusted to it', () => {
+  const doubts = (variables: Record<string, string>) =>
+    doubtsOf('here', new Map(Object.entries(variables)))
+  const safe = {
+    max_allowed_packet: '16777216',
+    innodb_flush_log_at_trx_commit: '1',
+    log_bin: 'OFF',
+  }
+  assert.deepEqual(doubts(safe), [])
+  assert.match(doubts({ ...safe, innodb_flush_log_at_trx_commit: '2' }).join(), /power cut/)
+  assert.match(doubts({ ...safe, log_bin: 'ON', sync_binlog: '0' }).join(), /replica/)
+  const cluster = { ...safe, wsrep_on: 'ON' }
+  const options = (recovery: string) => `pc.ignore_sb = false; pc.recovery = ${recovery}; repl = 1`
+  assert.match(
+    doubts({ ...cluster, wsrep_provider_options: options('true') }).join(),
+    /pc.recovery/,
+  )
+  assert.deepEqual(doubts({ ...cluster, wsrep_provider_options: options('false') }), [])
+  assert.throws(() => doubts({ max_allowed_packet: '1048576' }), fault('LOG_SERVER_UNFIT'))
+})
+
+await onServerDatabase('the log', (databases) => {
+  conformance(async () => {
+    const place = await newPlace(databases)
+    return { open: (options) => place.open(options), dispose: place.dispose }
+  })
+  tests(databases)
+})
+
+type Place = {
+  readonly url: string
+  readonly dataDir: string
+  open(options?: Partial<MysqlLogOptions>): Promise<EventLog<Noted>>
+  dispose(): Promise<void>
+}
+
+async function newPlace(databases: TestDatabases): Promise<Place> {
+  const url = await databases.fresh()
+  const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-mysql-log-'))
+  return {
+    ...{ url, dataDir },
+    open: (options) =>
+      openMysqlLog<Noted>({
+        ...{ url, dataDir, partitions: 2, own: [0], checkpointThread: false, ...options },
+      }),
+    dispose: async () => rmSync(dataDir, { recursive: true, force: true }),
+  }
+}
+
+function tests(databases: TestDatabases): void {
+  const disposed: (() => Promise<unknown> | unknown)[] = []
+  afterEach(async () => {
+    for (const dispose of disposed.splice(0).reverse()) await dispose()
+  })
+
+  async function placed(): Promise<Place> {
+    const place = await newPlace(databases)
+    disposed.push(place.dispose)
+    return place
+  }
+
+  function folder(): string {
+    const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-mysql-log-'))
+    disposed.push(() => rmSync(dataDir, { recursive: true, force: true }))
+    return dataDir
+  }
+
+  function kept<Log extends { close(): Promise<void> }>(log: Log): Log {
+    disposed.push(() => log.close())
+    return log
+  }
+
+  const batch = (seq: number) => ({ events: [note(seq)], nowMs: NOW + seq })
+
+  test('on another machine, or without its copy, the log is the same', async () => {
+    const place = await placed()
+    const flow = flowOf(5, 30)
+    const log = await place.open()
+    for (const each of flow.batches) await log.append(0, each)
+    const content = contentOf(log, 0, flow)
+    await log.close()
+    const elsewhere = await place.open({ dataDir: folder() })
+    assert.equal(contentOf(elsewhere, 0, flow), content)
+    await elsewhere.close()
+    const { database } = partitionPaths(place.dataDir, 0)
+    rmSync(database)
+    const renewed = kept(await place.open())
+    assert.equal(contentOf(renewed, 0, flow), content)
+  })
+
+  test('who was taken over appends nothing any more, and the log goes on with the new owner', async () => {
+    const place = await placed()
+    const first = kept(await place.open())
+    await first.append(0, batch(1))
+    const second = kept(await place.open({ dataDir: folder() }))
+    await second.append(0, batch(2))
+    await assert.rejects(first.append(0, batch(2)), fault('LOG_APPEND_FAILED'))
+    await assert.rejects(first.append(0, batch(2)), fault('LOG_APPEND_FAILED'))
+    assert.throws(() => first.reopen(0), /taken over/)
+    await second.append(0, batch(3))
+    const events = second.read(0, 1, 10).map(({ event }) => event)
+    assert.deepEqual(events, range(1, 3).map(note))
+  })
+
+  test('owners that race for a partition leave one row for each acknowledgement', async () => {
+    const place = await placed()
+    const acknowledged: string[] = []
+    const own = [1, 2, 3].map(async (owner) => {
+      for (let turn = 1; turn <= 4; turn++) {
+        const log = await place.open({ dataDir: folder() })
+        for (let number = 1; number <= 3; number++) {
+          const text = `${owner}.${turn}.${number}`
+          const event = { ...note(1), note: text }
+          const landed = await log.append(0, { events: [event], nowMs: NOW }).then(
+            () => true,
+            () => false,
+          )
+          if (!landed) break
+          acknowledged.push(text)
+        }
+        await log.close()
+      }
+    })
+    await Promise.all(own)
+    const log = kept(await place.open({ dataDir: folder() }))
+    const there = log.read(0, 1, 1_000).map(({ event }) => event.note)
+    assert.equal(new Set(there).size, there.length, 'none is there twice')
+    for (const text of acknowledged) assert(there.includes(text), text)
+  })
+
+  test('rows below a base go, and a machine that has nothing begins with the base', async () => {
+    const place = await placed()
+    const flow = flowOf(31, 60)
+    let based = 0
+    const log = await place.open({
+      baseEveryBytes: 4_000,
+      watch: {
+        ...{ appended() {}, retried() {}, fenced() {}, doubted() {} },
+        // One that is under way when the log is closed is given up.
+        based: (_, failed) => {
+          if (failed === undefined) based++
+        },
+      },
+    })
+    for (const [index, each] of flow.batches.entries()) {
+      await log.append(0, each)
+      if (index === 30) await log.beginSnapshot(0, flow.markets[0]!, 5, 1).commit()
+      const before = based
+      if (index % 20 === 19) await eventually(() => assert(based > before))
+    }
+    const content = contentOf(log, 0, flow)
+    await log.close()
+    const server = kept(new MysqlServer(parseMysqlAddress(place.url)!))
+    const [rows] = await server.rows<{ least: number; count: number }>(
+      'SELECT MIN(seq) AS least, COUNT(*) AS count FROM log WHERE part = 0',
+    )
+    assert(rows!.least > 1, `the oldest row is ${rows!.least}`)
+    const [files] = await server.rows<{ bases: number }>('SELECT COUNT(*) AS bases FROM log_bases')
+    assert.equal(files!.bases, 1, 'those before are gone')
+    const elsewhere = kept(await place.open({ dataDir: folder() }))
+    assert.equal(contentOf(elsewhere, 0, flow), content)
+  })
+
+  test('a database that has lost what was acknowledged here is refused', async () => {
+    const place = await placed()
+    const log = await place.open()
+    for (const seq of range(1, 4)) await log.append(0, batch(seq))
+    await log.close()
+    const server = kept(new MysqlServer(parseMysqlAddress(place.url)!))
+    const [last] = await server.rows<{ seq: number }>(
+      'SELECT MAX(seq) AS seq FROM log WHERE part = 0',
+    )
+    await server.change('DELETE FROM log WHERE part = 0 AND seq = ?', [last!.seq])
+    await assert.rejects(place.open(), fault('LOG_LOST'))
+    await server.change(
+      'INSERT INTO log SELECT part, seq + 1, epoch, first_offset + events, 1, 7, body FROM log ' +
+        'WHERE part = 0 AND seq = ?',
+      [last!.seq - 1],
+    )
+    await assert.rejects(place.open(), fault('LOG_LOST'), 'another row in its place')
+    await assert.rejects(place.open({ dataDir: folder() }), fault('LOG_CORRUPT'))
+  })
+
+  test('a row that was changed in the database is found', async () => {
+    const place = await placed()
+    const log = await place.open()
+    for (const seq of range(1, 4)) await log.append(0, batch(seq))
+    await log.close()
+    const server = kept(new MysqlServer(parseMysqlAddress(place.url)!))
+    await server.change(
+      "UPDATE log SET body = REPLACE(body, 'note 2', 'note 9') WHERE part = 0 AND seq = 3",
+    )
+    await assert.rejects(place.open({ dataDir: folder() }), fault('LOG_CORRUPT'))
+  })
+
+  test('an answer that is lost on the way is found out, and the row is there once', async () => {
+    const place = await placed()
+    const cut = await cuttingProxy(place.url)
+    disposed.push(cut.close)
+    const log = kept(await place.open({ url: cut.url }))
+    await log.append(0, batch(1))
+    for (const seq of range(2, 6)) {
+      if (seq % 2 === 0) cut.loseNextAnswer()
+      else cut.loseNextRequest()
+      await log.append(0, batch(seq))
+    }
+    assert.equal(cut.lost(), 5)
+    const events = log.read(0, 1, 10).map(({ event }) => event)
+    assert.deepEqual(events, range(1, 6).map(note))
+  })
+
+  test('a server that is away fails the append, and the log mends itself when it is back', async () => {
+    const place = await placed()
+    const cut = await cuttingProxy(place.url)
+    disposed.push(cut.close)
+    const log = kept(await place.open({ url: cut.url, appendMsMax: 200 }))
+    await log.append(0, batch(1))
+    cut.refuse(true)
+    await assert.rejects(log.append(0, batch(2)), fault('LOG_APPEND_FAILED'))
+    assert.throws(() => log.reopen(0), fault('LOG_NEEDS_REOPEN'))
+    cut.refuse(false)
+    await eventually(() => log.reopen(0))
+    const { lastOffset } = log.state(0)
+    await log.append(0, batch(lastOffset + 1))
+    assert.equal(log.read(0, 1, 10).length, lastOffset + 1)
+  })
+
+  test('a folder with another log is refused, and so are other partitions', async () => {
+    const [place, stranger] = [await placed(), await placed()]
+    await (await place.open()).close()
+    await (await stranger.open()).close()
+    await assert.rejects(place.open({ url: stranger.url }), fault('LOG_FOREIGN'))
+    await assert.rejects(place.open({ partitions: 3 }), fault('LOG_PARTITIONS_DIFFER'))
+    await assert.rejects(place.open({ url: 'mysql://nowhere' }), fault('LOG_URL_INVALID'))
+  })
+}
+
+/** A way to the server that loses a request or an answer, or refuses connections, when it is told to. */
+async function cuttingProxy(url: string) {
+  const { servers, user, database } = parseMysqlAddress(url)!
+  let loses: 'request' | 'answer' | undefined
+  let refuses = false
+  let lost = 0
+  const open = new Set<Socket>()
+  const server: Server = createServer((client) => {
+    if (refuses) {
+      client.destroy()
+      return
+    }
+    const { host, port } = servers[0]!
+    const behind = connect(port, host)
+    let losesAnswer = false
+    const end = () => {
+      client.destroy()
+      behind.destroy()
+      open.delete(client)
+    }
+    open.add(client)
+    client.on('data', (bytes) => {
+      // Only an append is lost: its statement is long known by then, so that it goes as one execution.
+      const isAppend = bytes[4] === 0x17 && bytes.length > 100
+      if (isAppend && loses !== undefined) {
+        lost++
+        losesAnswer = loses === 'answer'
+        const drops = loses === 'request'
+        loses = undefined
+        if (drops) return end()
+      }
+      behind.write(bytes)
+    })
+    behind.on('data', (bytes) => (losesAnswer ? end() : client.write(bytes)))
+    for (const socket of [client, behind]) {
+      socket.on('error', end)
+      socket.on('close', end)
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  return {
+    url: `mysql://${user}@127.0.0.1:${port}/${database}`,
+    loseNextAnswer: () => {
+      loses = 'answer'
+    },
+    loseNextRequest: () => {
+      loses = 'request'
+    },
+    refuse(on: boolean) {
+      refuses = on
+      if (on) for (const socket of open) socket.destroy()
+    },
+    lost: () => lost,
+    close: () => {
+      for (const socket of open) socket.destroy()
+      server.close()
+    },
+  }
+}

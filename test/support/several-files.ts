@@ -1,0 +1,24 @@
+/**
+ * Runs several test files in this process, one after the other, each as a suite with the name of the
+ * file: what they load is loaded once. `run-tests.ts` starts it for files that share a process.
+ */
+
+import { join } from 'node:path'
+import { describe } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { ROOT } from './imports.ts'
+import { followed } from './untracked.ts'
+
+export async function runFiles(files: readonly string[]): Promise<void> {
+  let underWay = ''
+  // The runner cannot blame a test for what none of them caught, and so not a file either.
+  const tell = () => process.stderr.write(`this was not caught while ${underWay} ran:\n`)
+  process.prependListener('unhandledRejection', tell)
+  process.prependListener('uncaughtExceptionMonitor', tell)
+  for (const file of files) {
+    underWay = file
+    const load = () => import(pathToFileURL(join(ROOT, file)).href)
+    // A suite is built while it is declared; the next one waits until the tests of this one are done.
+    await describe(file, () => followed(load))
+  }
+}
