@@ -103,10 +103,12 @@ async function watch({ browser, url, marketId, stream, flow }: Watched): Promise
   try {
     await page.waitForTimeout(WARM_SECONDS * 1_000)
     const heapBefore = await heap(devtools)
+    const busyBefore = await busySeconds(devtools)
     deltas = 0
     progress(`page: watches for ${seconds} s`)
     const seen = await frames(page, seconds)
     const rate = deltas / seconds
+    const busy = ((await busySeconds(devtools)) - busyBefore) / seconds
     const growth = (await heap(devtools)) - heapBefore
     progress('')
     process.stdout.write(
@@ -114,6 +116,8 @@ async function watch({ browser, url, marketId, stream, flow }: Watched): Promise
         `frames/s: ${seen.perSecond.toFixed(1)}, an empty page ${empty.perSecond.toFixed(1)}; the longest ` +
         `took ${seen.longestMs.toFixed(0)} ms, ${seen.slow} more than 50 ms; the ladder was drawn ` +
         `${seen.drawnPerSecond.toFixed(1)} times a second\n` +
+        `the page's main thread computed ${(busy * 100).toFixed(0)} % of the time; more than the frames, ` +
+        `this stays the same where the machine does other things\n` +
         `heap after a collection: ${(growth / 1e6).toFixed(2)} MB more than at the beginning (at most ` +
         `${HEAP_GROWTH_BYTES_MAX / 1e6} MB)\n` +
         `first view: ${(first.bytes / 1e3).toFixed(1)} kB gzip (at most ${FIRST_VIEW_BYTES_MAX / 1e3} kB), ` +
@@ -211,4 +215,11 @@ async function heap(devtools: CDPSession): Promise<number> {
   await devtools.send('HeapProfiler.collectGarbage')
   const { usedSize } = await devtools.send('Runtime.getHeapUsage')
   return usedSize
+}
+
+/** What the main thread has computed so far, without what it waited for its turn. */
+async function busySeconds(devtools: CDPSession): Promise<number> {
+  await devtools.send('Performance.enable', { timeDomain: 'threadTicks' })
+  const { metrics } = await devtools.send('Performance.getMetrics')
+  return metrics.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN
 }

@@ -103,14 +103,8 @@ function Row(
         {own === 0n ? null : <OwnMark own={own} />}
         {cents(price)}
       </span>
-      <span>
-        <span class="hidden-text">, </span>
-        {decimal(size, 2)}
-      </span>
-      <span class="quiet">
-        <span class="hidden-text"> shares, up to here </span>
-        {decimal(total, 0)}
-      </span>
+      <span>{decimal(size, 2)}</span>
+      <span class="quiet">{decimal(total, 0)}</span>
     </button>
   )
 }
