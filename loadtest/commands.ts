@@ -51,7 +51,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
   bench: {
     all: {
       file: 'loadtest/bench-all.ts',
-      about: 'all but audit and gas, one after the other; writes RESULTS.md and the README',
+      about: 'all but audit, page and gas, one after the other; writes RESULTS.md and the README',
     },
     ...BENCHES,
     audit: {
@@ -74,6 +74,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
     'own-write': {
       file: 'loadtest/own-write.ts',
       about: 'two fronts: reads of the book right after placing, each of which must show the order',
+    },
+    page: {
+      file: 'loadtest/page-bench.ts',
+      about: 'the market view in Chromium under 100 changes a second: frames, heap, bytes',
     },
     gas: {
       file: 'test/contracts/support/gas-run.ts',

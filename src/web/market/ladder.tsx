@@ -90,23 +90,30 @@ function Row(
   const { kind, price, size, total, depth, own, pick } = props
   if (price === 0)
     return <button type="button" class="ladder-row" disabled tabIndex={-1} aria-hidden="true" />
-  const mine = own === 0n ? '' : `, ${shares(own)} of them yours`
   return (
     <button
       type="button"
       class={`ladder-row ladder-${kind}`}
       tabIndex={props.tab ? 0 : -1}
-      aria-label={`${kind === 'ask' ? 'Ask' : 'Bid'} ${cents(price)}, ${shares(size)} shares${mine}`}
       onClick={() => pick({ side: kind === 'ask' ? 'buy' : 'sell', price, total })}
     >
       <span class="ladder-bar" style={{ transform: `scaleX(${depth / 1_000})` }} />
       <span class="ladder-price">
-        {own === 0n ? null : <span class="ladder-own" title={`${shares(own)} yours`} />}
+        <span class="hidden-text">{kind === 'ask' ? 'Ask ' : 'Bid '}</span>
+        {own === 0n ? null : <OwnMark own={own} />}
         {cents(price)}
       </span>
       <span>{decimal(size, 2)}</span>
       <span class="quiet">{decimal(total, 0)}</span>
     </button>
+  )
+}
+
+function OwnMark({ own }: { readonly own: bigint }) {
+  return (
+    <span class="ladder-own" title={`${shares(own)} yours`}>
+      <span class="hidden-text">with {shares(own)} of your own at </span>
+    </span>
   )
 }
 

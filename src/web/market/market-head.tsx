@@ -1,6 +1,7 @@
 /** The head of the view: the question, the prices of both outcomes, and what the market is at. */
 
 import type { Market } from '#client/answers.ts'
+import { ONE } from '#domain/money.ts'
 import {
   assetPrice,
   cents,
@@ -83,7 +84,9 @@ function Chance(props: {
   const bid = live === undefined ? market.bestBidPrices[which] : (live.bids[0]?.price ?? 0)
   const ask = live === undefined ? market.bestAskPrices[which] : (live.asks[0]?.price ?? 0)
   const mid = bid > 0 && ask > 0 ? midOf({ bid, ask }) : undefined
-  const shown = mid ?? (last > 0 ? last : undefined)
+  const winner = model.resolution.value?.winningOutcome
+  const decided = winner === undefined ? undefined : winner === which ? ONE : 0
+  const shown = decided ?? mid ?? (last > 0 ? last : undefined)
   const change = market.priceChanges24h?.[which] ?? null
   return (
     <div>

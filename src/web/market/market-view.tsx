@@ -6,7 +6,7 @@ import type { Market } from '#client/answers.ts'
 import { cents, NOTHING } from '../format.ts'
 import { OpenOrders } from '../portfolio/open-orders.tsx'
 import { account } from '../state/account.ts'
-import { nowSec } from '../state/clock.ts'
+import { nowSec, secondsUntil } from '../state/clock.ts'
 import { MARKETS_LINK } from '../state/router.ts'
 import { firstInterval } from './candle-series.ts'
 import { Ladder, type PickLevel } from './ladder.tsx'
@@ -111,7 +111,11 @@ export function MarketView({ marketId }: { readonly marketId: string }) {
       </div>
       <div class="market-column market-side">
         <div class="in-trade in-ticket">
-          <Ticket model={model} ticket={ticket} submitting={submitting} />
+          {market.status === 'open' && secondsUntil(market.expiration) > 0 ? (
+            <Ticket model={model} ticket={ticket} submitting={submitting} />
+          ) : (
+            <p class="panel empty">Trading has ended.</p>
+          )}
         </div>
         <div class="in-info in-rules">
           <Resolution model={model} market={market} quick={quick} />

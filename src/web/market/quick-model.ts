@@ -9,56 +9,48 @@ import {
   untracked,
 } from '@preact/signals'
 import type { ShownQuickMarket } from '#domain/quick-market.ts'
-import { config, reader, stream } from '../state/exchange.ts'
-import { quickAssets } from '../state/quick-markets.ts'
+import { config, reader } from '../state/exchange.ts'
+import { onQuickMarket, quickAssets } from '../state/quick-markets.ts'
 import type { MarketModel } from './market-model.ts'
 
 export type QuickModel = {
   /** Undefined until it is found. */
   readonly market: Signal<ShownQuickMarket | undefined>
   /** The running one of the same asset, where that is another. */
-  readonly next: Signal<ShownQuickMarket | undefined>
+  readonly next: ReadonlySignal<ShownQuickMarket | undefined>
   readonly price: ReadonlySignal<number | undefined>
   start(): () => void
 }
 
 export function createQuick(model: MarketModel): QuickModel {
   const market = signal<ShownQuickMarket | undefined>(undefined)
-  const next = signal<ShownQuickMarket | undefined>(undefined)
-  // The page follows the prices of all assets.
-  const price = computed(
-    () => quickAssets.value.find(({ asset }) => asset === market.value?.asset)?.price,
-  )
+  // The page follows all assets.
+  const asset = computed(() => quickAssets.value.find((one) => one.asset === market.value?.asset))
+  const next = computed(() => {
+    const running = asset.value?.market
+    return running?.marketId === model.marketId || running?.resolved ? undefined : running
+  })
+  const price = computed(() => asset.value?.price)
 
-  function heard(told: ShownQuickMarket | null): void {
-    if (told === null) return
-    if (told.marketId === model.marketId) {
-      market.value = told
-      if (told.resolved) model.refresh()
-    } else if (!told.resolved) next.value = told
+  function heard(told: ShownQuickMarket): void {
+    if (told.marketId !== model.marketId) return
+    market.value = told
+    if (told.resolved) model.refresh()
   }
 
   /** Which asset it is of, and how it stands. */
-  async function find(assets: readonly string[]): Promise<string | undefined> {
-    for (const asset of assets) {
+  async function find(assets: readonly string[]): Promise<void> {
+    for (const name of assets) {
       const [active, past] = await Promise.all([
-        reader.quickMarkets.active(asset).catch(() => undefined),
-        reader.quickMarkets.history(asset).catch(() => []),
+        reader.quickMarkets.active(name).catch(() => undefined),
+        reader.quickMarkets.history(name).catch(() => []),
       ])
       const all = active === undefined ? past : [active.quickMarket, ...past]
       const found = all.find(({ marketId }) => marketId === model.marketId)
       if (found === undefined) continue
       market.value = found
-      if (active !== undefined) heard(active.quickMarket)
-      return asset
+      return
     }
-    return undefined
-  }
-
-  function follow(asset: string): () => void {
-    const markets = stream().quickMarket(asset, ({ quickMarket }) => heard(quickMarket))
-    markets.ready.catch(() => undefined)
-    return () => markets.close()
   }
 
   return {
@@ -66,23 +58,21 @@ export function createQuick(model: MarketModel): QuickModel {
     next,
     price,
     start() {
-      let isOver = false
-      let stopFollowing: (() => void) | undefined
-      let isSought = false
-      const stop = effect(() => {
-        const assets = config.value?.quickMarkets?.assets
-        if (assets === undefined || model.market.value?.quick !== true || isSought) return
-        isSought = true
-        untracked(() => {
-          void find(assets).then((asset) => {
-            if (asset !== undefined && !isOver) stopFollowing = follow(asset)
-          })
-        })
-      })
+      const assets = computed(() => config.value?.quickMarkets?.assets.join() ?? '')
+      /** It is read when it is known to be one, and again when it has ended otherwise than by a message. */
+      const status = computed(() =>
+        model.market.value?.quick ? model.market.value.status : undefined,
+      )
+      const stops = [
+        onQuickMarket(heard),
+        effect(() => {
+          const names = assets.value
+          if (names === '' || status.value === undefined) return
+          if (untracked(() => market.value?.resolved) !== true) void find(names.split(','))
+        }),
+      ]
       return () => {
-        isOver = true
-        stop()
-        stopFollowing?.()
+        for (const stop of stops) stop()
       }
     },
   }

@@ -62,7 +62,7 @@ function TradeRow(props: { readonly trade: TapeTrade; readonly owner: string | u
       <td class={trade.outcome === 0 ? 'up' : 'down'}>
         {trade.outcome === 0 ? 'YES' : 'NO'}
         {own === undefined ? null : (
-          <span class="quiet">{own === 'buy' ? ' bought' : ' sold'}</span>
+          <span class="hidden-text">{own === 'buy' ? ', you bought' : ', you sold'}</span>
         )}
       </td>
       <td class="num number">

@@ -52,7 +52,17 @@ export function shownAfter(
   return quickMarket
 }
 
+const listeners = new Set<(market: ShownQuickMarket) => void>()
+
+/** Hears of every quick market that opens or is resolved: the page follows each asset once only. */
+export function onQuickMarket(listener: (market: ShownQuickMarket) => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
 function heardMarket(asset: string, message: QuickMarketMessage): void {
+  const told = message.quickMarket
+  if (told !== null) for (const listener of listeners) listener(told)
   change(asset, { market: shownAfter(assets.value.get(asset)?.market, message) })
 }
 
