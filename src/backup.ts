@@ -29,6 +29,7 @@ await runCommand({
       dataDir,
       databaseUrl: databaseUrlOf(settings),
       archiveDir: resolve(archiveDirOf(settings)),
+      logUrl: settings.log.url,
     }
     const { files, partitions } = await backup(places, folder, say)
     const bytes = files.reduce((sum, file) => sum + file.bytes, 0)

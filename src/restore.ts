@@ -27,6 +27,7 @@ await runCommand({
       dataDir: resolve(settings.data.dir),
       databaseUrl: databaseUrlOf(settings),
       archiveDir: resolve(archiveDirOf(settings)),
+      logUrl: settings.log.url,
     }
     await restore(resolve(from), places, say)
     say('restored; npm start goes on from it')

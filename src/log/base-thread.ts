@@ -1,9 +1,12 @@
 /** A small thread beside the writer that puts bases of its partitions into the database. */
 
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { BaseAnswer, BaseRequest, BaseThreadData } from './base-jobs.ts'
-import { draftPaths, partitionPaths } from './log-folder.ts'
-import { checkStaged, dropStaged, stageBase, uploadBase } from './mysql-base.ts'
+import { copyPartition } from './copy-log.ts'
+import { partitionPaths } from './log-folder.ts'
+import { positionIn, uploadBase } from './mysql-base.ts'
 import { LogRows } from './mysql-rows.ts'
 import { MysqlServer } from './mysql-server.ts'
 
@@ -14,18 +17,19 @@ const { dataDir, logId, address } = workerData as BaseThreadData
 const server = new MysqlServer(address)
 
 async function answerTo({ partition }: BaseRequest): Promise<BaseAnswer> {
-  const home = { logId, partition }
-  const draft = draftPaths(dataDir, partition)
+  const draft = join(dataDir, `base.new-${partition}`)
   try {
-    const at = stageBase(partitionPaths(dataDir, partition), draft)
-    checkStaged(home, draft)
-    await uploadBase(new LogRows(server, partition, PATIENCE), draft, at)
+    mkdirSync(join(draft, 'log'), { recursive: true })
+    copyPartition({ logId, partition }, dataDir, draft)
+    const paths = partitionPaths(draft, partition)
+    const at = positionIn(paths)
+    await uploadBase(new LogRows(server, partition, PATIENCE), paths, at)
     return { partition, seq: at.seq }
   } catch (error) {
     // Nothing is lost: the rows are all there, and the next one may succeed.
     return { partition, failed: error instanceof Error ? error.message : String(error) }
   } finally {
-    dropStaged(draft)
+    rmSync(draft, { recursive: true, force: true })
   }
 }
 

@@ -46,7 +46,8 @@ export function copyLog(
   return { logId, partitions: copied }
 }
 
-function copyPartition(home: RowHome, dataDir: string, into: string): CopiedPartition {
+/** Of one partition; the folder of a log must be there. */
+export function copyPartition(home: RowHome, dataDir: string, into: string): CopiedPartition {
   const from = partitionPaths(dataDir, home.partition)
   const to = partitionPaths(into, home.partition)
   for (let attempt = 1; ; attempt++) {

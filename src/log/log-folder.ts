@@ -53,11 +53,6 @@ export function partitionPaths(dataDir: string, partition: number): PartitionPat
   return pathsIn(join(dataDir, 'log'), partition)
 }
 
-/** Where a copy of a partition is made, on its way to somewhere else. */
-export function draftPaths(dataDir: string, partition: number): PartitionPaths {
-  return pathsIn(join(dataDir, 'log', 'base.new'), partition)
-}
-
 function pathsIn(folder: string, partition: number): PartitionPaths {
   const base = join(folder, `partition-${partition}`)
   return {

@@ -6,26 +6,21 @@
 
 import {
   closeSync,
-  copyFileSync,
   createReadStream,
   existsSync,
   mkdirSync,
   openSync,
   readdirSync,
-  rmSync,
   statSync,
   writeSync,
 } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
 import { createMark } from './durable-mark.ts'
-import type { EventForm, LogEvent } from './event-log.ts'
 import { type PartitionPaths, removePartition } from './log-folder.ts'
 import { type LogRows, refused } from './mysql-rows.ts'
-import { openPartitionFile } from './partition-file.ts'
-import { type RowHome, UPCASTERS } from './record.ts'
 import { parseState, STATE_SELECT } from './schema.ts'
 
 /** A piece of a file is a row: small enough for every server's largest packet. */
@@ -57,58 +52,14 @@ type BaseFile = {
 
 type Base = Position & { readonly files: readonly BaseFile[] }
 
-/** Copies a partition's files as of one moment, and finds out whether they are a partition. */
-export function stageBase(paths: PartitionPaths, draft: PartitionPaths): Position {
-  removePartition(draft)
-  mkdirSync(dirname(draft.database), { recursive: true })
-  const source = new Database(paths.database, { readonly: true, fileMustExist: true })
+/** Up to which row the files of a partition go that nothing has open. */
+export function positionIn(paths: PartitionPaths): Position {
+  const db = new Database(paths.database, { fileMustExist: true })
   try {
-    // From here on it sees this moment, whatever the owner writes meanwhile.
-    source.exec('BEGIN')
-    const state = parseState(source.prepare(STATE_SELECT).get(), paths.database)
-    for (const folder of ['runs', 'snapshots'] as const) {
-      mkdirSync(draft[folder], { recursive: true })
-      for (const name of existsSync(paths[folder]) ? readdirSync(paths[folder]) : []) {
-        copyIfThere(join(paths[folder], name), join(draft[folder], name))
-      }
-    }
-    writePages(source, draft.database)
-    createMark(draft.mark, state.lastOffset)
-    return positionOf(state.meta)
+    return positionOf(parseState(db.prepare(STATE_SELECT).get(), paths.database).meta)
   } finally {
-    source.close()
+    db.close()
   }
-}
-
-/** The owner may remove what it has replaced. */
-function copyIfThere(from: string, to: string): void {
-  try {
-    copyFileSync(from, to)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-  }
-}
-
-/** SQLite's own image of the database within the transaction that is open. */
-function writePages(source: Database.Database, path: string): void {
-  const image = source.serialize()
-  const file = openSync(path, 'w')
-  try {
-    for (let at = 0; at < image.length; ) at += writeSync(file, image, at)
-  } finally {
-    closeSync(file)
-  }
-}
-
-/** A snapshot or run that went while it was copied leaves a partition that does not open. */
-export function checkStaged(home: RowHome, draft: PartitionPaths): void {
-  const file = openPartitionFile<LogEvent>({
-    ...{ home, paths: draft, upcasters: UPCASTERS, acceptLoss: false, isCopy: true },
-    form: { write: () => undefined, read: (row) => row as LogEvent[] } as EventForm<LogEvent>,
-    runs: { filterBytesMax: 0, runOrdersMax: Number.MAX_SAFE_INTEGER },
-  })
-  file.closed.runs.close()
-  file.db.close()
 }
 
 export async function uploadBase(
@@ -211,7 +162,8 @@ function filesOf(paths: PartitionPaths): [name: string, path: string][] {
     ['closed', paths.runs],
     ['snapshots', paths.snapshots],
   ] as const) {
-    for (const file of readdirSync(folder)) found.push([`${name}/${file}`, join(folder, file)])
+    for (const file of existsSync(folder) ? readdirSync(folder) : [])
+      found.push([`${name}/${file}`, join(folder, file)])
   }
   return found
 }
@@ -231,10 +183,4 @@ async function crcOf(path: string): Promise<number> {
     crc = crc32(bytes as Buffer, crc)
   }
   return crc
-}
-
-/** After an upload, whatever became of it. */
-export function dropStaged(draft: PartitionPaths): void {
-  removePartition(draft)
-  rmSync(draft.lock, { force: true })
 }

@@ -105,13 +105,49 @@ export function doubtsOf(name: string, value: ReadonlyMap<string, string>): stri
   return doubts
 }
 
-/** Makes the tables and the first row of each partition, if they are not there. */
-export async function prepareTables(server: MysqlServer, partitions: number): Promise<LogHome> {
+export async function makeTables(server: MysqlServer): Promise<void> {
   for (const table of TABLES) await server.change(table)
+}
+
+/** The log gets its name, unless it has one. */
+export async function nameHome(server: MysqlServer, { id, partitions }: LogHome): Promise<void> {
   await server.change(
     "INSERT IGNORE INTO log_homes (name, id, format, parts) VALUES ('log', ?, ?, ?)",
-    [randomUUID(), FORMAT, partitions],
+    [id, FORMAT, partitions],
   )
+}
+
+/** The first row of a partition whose history is in a base; only where there is no log. */
+export async function beginAdopted(
+  rows: LogRows,
+  { seq, crc, nextOffset }: { seq: number; crc: number; nextOffset: number },
+): Promise<void> {
+  const begun = await rows.change(
+    'INSERT INTO log (part, seq, epoch, first_offset, events, crc, body) ' +
+      "SELECT ?, ?, 0, ?, 0, ?, '' FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM log WHERE part = ?) " +
+      'AND NOT EXISTS (SELECT 1 FROM log_homes)',
+    [rows.part, seq, nextOffset, crc, rows.part],
+  )
+  if (begun === 1) return
+  throw refused(
+    'LOG_NOT_EMPTY',
+    `the database at ${rows.server.name} holds a log, or a part of one, already: empty it first`,
+  )
+}
+
+/** Makes the tables and the first row of each partition, if they are not there. */
+export async function prepareTables(server: MysqlServer, partitions: number): Promise<LogHome> {
+  await makeTables(server)
+  const [left] = await server.rows<{ homes: number; rows_left: number }>(
+    'SELECT (SELECT COUNT(*) FROM log_homes) AS homes, EXISTS (SELECT 1 FROM log) AS rows_left',
+  )
+  if (left?.homes === 0 && Number(left.rows_left) !== 0) {
+    throw refused(
+      'LOG_HALF_MADE',
+      `a restore into the log at ${server.name} was interrupted: empty the database and begin again`,
+    )
+  }
+  await nameHome(server, { id: randomUUID(), partitions })
   const [home] = await server.rows<{ id: string; format: number; parts: number }>(
     "SELECT id, format, parts FROM log_homes WHERE name = 'log'",
   )

@@ -23,6 +23,8 @@ export type Places = {
   readonly dataDir: string
   readonly databaseUrl: string
   readonly archiveDir: string
+  /** The database of the log; empty where the log lies in the data folder alone. */
+  readonly logUrl: string
 }
 
 /** How often it begins anew, because the log was cut between the copy of the database and its own. */

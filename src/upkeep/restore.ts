@@ -8,6 +8,7 @@ import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, renameSync } 
 import { join } from 'node:path'
 import { PACKED } from '#actors/packed-event.ts'
 import { Fault } from '#domain/fault.ts'
+import { adoptLog, hasNoLog } from '#log/adopt-log.ts'
 import { openArchive, wholeLog } from '#log/archive-reader.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { fillDatabase, inTheWay } from '#store/copies/copy-database.ts'
@@ -40,12 +41,16 @@ export async function restore(
   say('the database is filled')
   renameSync(draft, join(places.dataDir, 'log'))
   say('the log is in its place')
+  if (places.logUrl !== '') {
+    await adoptLog(places.dataDir, places.logUrl)
+    say('the log is in its database')
+  }
   await catchUp(places, say)
   return manifest
 }
 
 async function refuseToOverwrite(manifest: Manifest, places: Places): Promise<void> {
-  const { dataDir, databaseUrl, archiveDir } = places
+  const { dataDir, databaseUrl, archiveDir, logUrl } = places
   const { dialect } = parseDatabaseUrl(databaseUrl)
   if (dialect !== manifest.database) {
     const kinds = { sqlite: 'a SQLite file', mysql: 'a server' }
@@ -58,6 +63,9 @@ async function refuseToOverwrite(manifest: Manifest, places: Places): Promise<vo
   }
   if (existsSync(join(archiveDir, manifest.logId))) {
     throw refused(`${archiveDir} has an archive of this log already`)
+  }
+  if (logUrl !== '' && !(await hasNoLog(logUrl))) {
+    throw refused('the database that SIBYL_LOG_URL names holds a log already')
   }
   const found = await inTheWay(databaseUrl)
   if (found !== '') throw refused(`the database is not empty: ${found}`)

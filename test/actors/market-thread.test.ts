@@ -91,7 +91,7 @@ inFolder('what no market is there for is an answer', async (dataDir) => {
   assert.deepEqual(answers.slice(7), [
     undefined,
     { orders: [], count: 0 },
-    { views: [], more: false },
+    { views: [], more: false, away: false },
     undefined,
   ])
   assert.deepEqual(await host.run(open(2, { expiration: START_SEC })), [

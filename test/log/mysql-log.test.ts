@@ -6,11 +6,13 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, test } from 'node:test'
+import { adoptLog, hasNoLog } from '#log/adopt-log.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { partitionPaths } from '#log/log-folder.ts'
 import { type MysqlLogOptions, openMysqlLog } from '#log/mysql-log.ts'
 import { doubtsOf } from '#log/mysql-rows.ts'
 import { MysqlServer, meaningOf, parseMysqlAddress } from '#log/mysql-server.ts'
+import { openSqliteLog } from '#log/sqlite-log.ts'
 import { onServerDatabase, type TestDatabases } from '../support/databases.ts'
 import { eventually } from '../support/eventually.ts'
 import { randomFrom } from '../support/random.ts'
@@ -267,6 +269,32 @@ function tests(databases: TestDatabases): void {
     const { lastOffset } = log.state(0)
     await log.append(0, batch(lastOffset + 1))
     assert.equal(log.read(0, 1, 10).length, lastOffset + 1)
+  })
+
+  test('a log that lay in files goes on in a database, and whoever opens it has all of it', async () => {
+    const place = await placed()
+    const flow = flowOf(41, 30)
+    const dataDir = folder()
+    const files = { dataDir, partitions: 2, own: [0], checkpointThread: false }
+    const before = openSqliteLog<Noted>(files)
+    for (const each of flow.batches.slice(0, 20)) await before.append(0, each)
+    await before.beginSnapshot(0, flow.markets[0]!, 5, 1).commit()
+    const content = contentOf(before, 0, flow)
+    await before.close()
+    assert(await hasNoLog(place.url))
+    await adoptLog(dataDir, place.url)
+    assert.equal(await hasNoLog(place.url), false)
+    await assert.rejects(adoptLog(dataDir, place.url), fault('LOG_NOT_EMPTY'))
+    const here = await place.open({ dataDir })
+    assert.equal(contentOf(here, 0, flow), content)
+    for (const each of flow.batches.slice(20)) await here.append(0, each)
+    const after = contentOf(here, 0, flow)
+    await here.close()
+    const elsewhere = kept(await place.open({ dataDir: folder() }))
+    assert.equal(contentOf(elsewhere, 0, flow), after)
+    const server = kept(new MysqlServer(parseMysqlAddress(place.url)!))
+    await server.change('DELETE FROM log_homes')
+    await assert.rejects(place.open({ dataDir: folder() }), fault('LOG_HALF_MADE'))
   })
 
   test('a folder with another log is refused, and so are other partitions', async () => {

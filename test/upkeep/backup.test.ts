@@ -50,6 +50,7 @@ const placesOf = (dataDir: string, databaseUrl: string): Places => ({
   dataDir,
   databaseUrl,
   archiveDir: archiveIn(dataDir),
+  logUrl: '',
 })
 
 /** Runs a command of package.json as an operator would, beside what goes on here. */

@@ -101,7 +101,9 @@ await onBothDatabases('a rebuild', ({ fresh, dialect }) => {
     const host = startTrading(dataDir)
     const trading = newTrading(32)
     const [kept, lost] = [await fresh(), await fresh()]
-    for (let round = 0; round < 3; round++) {
+    // What one cut archives may be as much as two of them take away.
+    const archived = () => segments(dataDir, host.log.id, 1).length
+    for (let round = 0; round < 3 || archived() < 3; round++) {
       await trading.trade(host, 40)
       await withDatabase(kept, (database) => projectAll(host, database))
       const { firstOffset: before } = host.log.state(1)
@@ -109,7 +111,6 @@ await onBothDatabases('a rebuild', ({ fresh, dialect }) => {
     }
     const log = readWhole(dataDir)
     const paths = segments(dataDir, log.id, 1)
-    assert(paths.length >= 3)
     // Each as a process of its own: what never changes is read once.
     const into = async (url: string) => {
       const log = readWhole(dataDir)

@@ -3,7 +3,7 @@
 import { useSignal } from '@preact/signals'
 import type { Market } from '#client/answers.ts'
 import type { Client } from '#client/client.ts'
-import { money, timeLeft } from '../format.ts'
+import { assetPrice, money, timeLeft } from '../format.ts'
 import { account, trading } from '../state/account.ts'
 import { nowSec, secondsUntil } from '../state/clock.ts'
 import { refreshFunds } from '../state/funds.ts'
@@ -28,7 +28,11 @@ export function Rules({ market, quick }: Omit<Props, 'model'>) {
         <h2 id="rules-title">Rules</h2>
       </div>
       <div class="rules">
-        <p>{market.description}</p>
+        <p>
+          {running === undefined
+            ? market.description
+            : `YES if the price of ${running.asset} at the end is at or above the strike of ${assetPrice(running.startPrice)}, else NO.`}
+        </p>
         <dl class="figures">
           <div>
             <dt>Ends</dt>
