@@ -74,7 +74,8 @@ export function createVisitors(browser: Browser) {
 
 export type Visit = ReturnType<typeof createVisitors>
 
-/** How far the page is wider than its window. */
+/** How far the page is wider than its window, which on a phone would show all of it smaller instead. */
 export async function overflowOf(page: Page): Promise<number> {
-  return await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth)
+  return wide - (page.viewportSize()?.width ?? 0)
 }

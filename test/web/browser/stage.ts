@@ -6,11 +6,11 @@ import type { Locator, Page } from 'playwright-core'
 import type { Market } from '#client/answers.ts'
 import { type Client, createClient } from '#client/client.ts'
 import { devnetKey } from '#devnet/accounts.ts'
-import { httpBatch } from '#devnet/batch-sender.ts'
 import { DEMO_WORDS } from '#devnet/demo-words.ts'
 import { createVisitors, openBrowser, type PageOptions } from '../../support/browser.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Exchange, startExchange } from '../../support/exchange.ts'
+import { warp } from '../../support/warp.ts'
 
 const ENVIRONMENT = {
   // What the page is told of the time, and what the exchange looks for on the chain, a story waits for.
@@ -33,9 +33,9 @@ export type Stage = {
 }
 
 export async function openStage(t: TestContext): Promise<Stage> {
-  const exchange = await startExchange(t, { devnet: true, environment: ENVIRONMENT })
   const browser = await openBrowser()
   t.after(() => browser.close())
+  const exchange = await startExchange(t, { devnet: true, environment: ENVIRONMENT })
   const visitPage = createVisitors(browser)
   const clients = new Map<number, Client>()
   const client = (account: number) => {
@@ -67,19 +67,7 @@ export async function openStage(t: TestContext): Promise<Stage> {
       await whileGone()
       await exchange.start({ ...ENVIRONMENT, SIBYL_PORT: port })
     },
-    async warp(seconds) {
-      const { chains, serverTime } = await reader.config({ fresh: true })
-      const rpcUrl = chains[0]?.rpcUrl
-      assert.ok(rpcUrl !== undefined)
-      await httpBatch(rpcUrl)([
-        { method: 'evm_increaseTime', params: [seconds] },
-        { method: 'evm_mine', params: [] },
-      ])
-      await eventually(async () => {
-        const now = (await reader.config({ fresh: true })).serverTime
-        assert.ok(now >= serverTime + seconds, 'the exchange follows')
-      })
-    },
+    warp: (seconds) => warp(reader, seconds),
   }
 }
 
