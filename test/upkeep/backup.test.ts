@@ -16,6 +16,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { PACKED } from '#actors/packed-event.ts'
 import { Fault } from '#domain/fault.ts'
+import { openMysqlLog } from '#log/mysql-log.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
 import { type Database, read } from '#store/engine/database.ts'
 import { saveTransaction } from '#store/writes/transactions.ts'
@@ -89,6 +90,23 @@ async function replayed(dataDir: string, lasts: readonly number[]): Promise<Host
   return startTrading(folder)
 }
 
+/** A machine that has nothing but the server has the whole log; the folder that was filled is of no use. */
+async function inServer({ logUrl, dataDir }: Places, lasts: readonly number[]): Promise<void> {
+  const own = lasts.map((_, partition) => partition)
+  const here = { form: PACKED, partitions: own.length, own, checkpointThread: false }
+  const log = await openMysqlLog({ ...here, url: logUrl, dataDir: newFolder() })
+  const filled = openSqliteLog({ ...here, dataDir })
+  for (const [partition, last] of lasts.entries()) {
+    assert.equal(log.lastOffset(partition), last)
+    const { firstOffset } = filled.state(partition)
+    const read = (from: typeof log) => from.read(partition, firstOffset, last)
+    assert.deepEqual(read(log), read(filled))
+    assert.deepEqual(log.snapshots(partition), filled.snapshots(partition))
+  }
+  await filled.close()
+  await log.close()
+}
+
 /** Every row of every table. */
 async function everything(database: Database): Promise<Record<string, string[]>> {
   const list =
@@ -130,9 +148,14 @@ await onBothDatabases('a backup', ({ fresh, dialect }) => {
     }
     assert.match((await made).stdout, /is whole: \d+ files/)
 
-    const there = placesOf(join(newFolder(), 'data'), await fresh())
+    // Where there is a server, the log goes on in it.
+    const there = {
+      ...placesOf(join(newFolder(), 'data'), await fresh()),
+      logUrl: dialect === 'mysql' ? await fresh() : '',
+    }
     const { partitions } = await restore(folder, there, quiet)
     const lasts = partitions.map(({ lastOffset }) => lastOffset)
+    if (there.logUrl !== '') await inServer(there, lasts)
     const restored = startTrading(there.dataDir)
     for (const [partition, last] of lasts.entries()) {
       assert.equal(restored.log.lastOffset(partition), last)
