@@ -44,8 +44,11 @@ export async function tradeOfTwo(t: TestContext, stage: Stage): Promise<void> {
   await ann.getByRole('button', { name: /^Ask 40\.0¢ ?25\.00/ }).click()
   await ticketOf(ann).getByRole('button', { name: 'Buy YES', exact: true }).click()
 
-  await says(ann, 'Bought 25.00 YES at 40.0¢: confirmed on chain.')
-  await says(bob, 'Sold 25.00 YES at 40.0¢: confirmed on chain.')
+  // Both say so for some seconds only.
+  await Promise.all([
+    says(ann, 'Bought 25.00 YES at 40.0¢: confirmed on chain.'),
+    says(bob, 'Sold 25.00 YES at 40.0¢: confirmed on chain.'),
+  ])
   await says(ownPosition(ann), '100,025.00')
   await says(ownPosition(bob), '99,975.00')
   await says(ann.getByRole('button', { name: /^\$/ }), '$999,990.00')
