@@ -20,6 +20,8 @@ const FLAGS = [
   '--disable-component-update',
   '--disable-sync',
 ]
+/** Nobody looks: a quarter of the points in each direction, and nothing moves for the eye. */
+const CHEAP = { deviceScaleFactor: 0.25, reducedMotion: 'reduce' } as const
 /** As `eventually` has it: only a test that fails waits this long. */
 const TIMEOUT_MS = 120_000
 
@@ -52,7 +54,7 @@ export type PageOptions = BrowserContextOptions & {
 export function createVisitors(browser: Browser) {
   return async function visit(t: TestContext, url: string, options: PageOptions = {}) {
     const { before, expected, ...rest } = options
-    const context = await browser.newContext(rest)
+    const context = await browser.newContext({ ...CHEAP, ...rest })
     context.setDefaultTimeout(TIMEOUT_MS)
     const page = await context.newPage()
     const complaints: string[] = []
