@@ -334,8 +334,11 @@ test('nothing is withdrawn for what has only been sold: a match that is not read
     if (isShort) its.fund('bob', { yes: 1 })
     its.step()
     assert.deepEqual(its.withdrawn(), [], 'six seem to be offered')
+    const more = sell('YES').at(0.4).size(1).by('bob').named('more')
+    assert.match(its.reserve(more), /^OVERLOADED: what the chain has settled/)
     its.feed()
     assert.deepEqual(its.withdrawn(), isShort ? ['s'] : [])
+    assert.match(its.reserve(more), /^INSUFFICIENT_FUNDS/)
   }
 })
 
