@@ -26,6 +26,8 @@ const START_FLAGS = [
   '--invocation-count-for-osr=16000',
   '--min-semi-space-size=16',
 ]
+/** As `npm start` has it. */
+const USUAL_FLAGS = ['--import', './src/loader/hooks.js']
 /** The end of the output that a failure shows. */
 const OUTPUT_CHARS_MAX = 20_000
 
@@ -101,7 +103,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
     const started = Promise.withResolvers<string>()
     // A benchmark or a long run is of the exchange as users start it.
     const isTest = process.env.NODE_TEST_CONTEXT !== undefined
-    const flags = [...(isTest ? START_FLAGS : []), ...process.execArgv]
+    const flags = isTest ? [...START_FLAGS, ...process.execArgv] : USUAL_FLAGS
     const node = spawn(process.execPath, [...flags, 'src/main.ts'], {
       cwd: ROOT,
       env: {
