@@ -10,10 +10,10 @@ import { openTestChain } from '../test/support/chain.ts'
 import type { Environment } from '../test/support/exchange.ts'
 import { openOnChain } from '../test/support/settled.ts'
 import { progress, quick, report, runBench } from './bench.ts'
-import { openDriver, type Request, writeRequest } from './http-driver.ts'
+import { type Request, writeRequest } from './http-driver.ts'
+import { openPlacing } from './placing.ts'
 import { makeTrader, signOrders } from './signed-orders.ts'
 
-const CONNECTIONS = 128
 const PER_ROUND = quick ? 5_000 : 15_000
 const ROUNDS = quick ? 3 : 5
 const WARMUPS = 1
@@ -44,17 +44,7 @@ try {
     ),
   )
 
-  const placing = async (url: string) => {
-    const driver = await openDriver(url, CONNECTIONS)
-    const place = async (requests: readonly Request[]): Promise<number> => {
-      const elapsedMs = await driver.closedLoop(requests, ({ status, body }) => {
-        if (status !== 200) throw new Error(`${status}: ${body}`)
-      })
-      return (requests.length * 1_000) / elapsedMs
-    }
-    return { place, close: () => driver.close() }
-  }
-  const [ours, theirs] = [await placing(reserve.url), await placing(off.url)]
+  const [ours, theirs] = [await openPlacing(reserve.url), await openPlacing(off.url)]
   const result = await runBench({
     bench: 'funds',
     unit: 'accepted orders/s over HTTP, funds reserved',

@@ -53,6 +53,8 @@ export type UserPosition = {
   readonly totalInvested: number
   readonly yesCost: number
   readonly noCost: number
+  /** What was made of shares that have left; negative when it is a loss. */
+  readonly realisedProfit: number
   readonly expiration: number
   readonly resolved: boolean
 }

@@ -51,6 +51,8 @@ export type ClientReads = {
   ): Promise<PlatformStats>
   /** What a user holds on a chain, all of it; the signer's if none is named. */
   positions(user?: UserOfChain, options?: CallOptions): Promise<UserPosition[]>
+  /** What a user has made on a chain of shares that have left, 6 decimals; also where nothing is left. */
+  realisedProfit(user?: UserOfChain, options?: CallOptions): Promise<number>
   /** A user's newest trades and payouts, up to 100 of each. */
   activity(
     user?: UserOfChain & { readonly limit?: number },
@@ -122,6 +124,15 @@ export function createReads(ports: {
         cursor = page.nextCursor ?? undefined
       } while (cursor !== undefined)
       return all
+    },
+    async realisedProfit(of = {}, call) {
+      const { user, chainId } = await userOf(of, call)
+      const query = { chain_id: chainId, limit: 1 }
+      const page = await send<{ realisedProfit: number }>(
+        { method: 'GET', path: `${path('users', user)}/positions`, query },
+        call,
+      )
+      return page.realisedProfit
     },
     async activity({ limit, ...of } = {}, call) {
       const { user, chainId } = await userOf(of, call)

@@ -119,10 +119,12 @@ export type TokensMoved = At & {
   readonly kind: MoveKind
 }
 
+export type ConversionKind = 'split' | 'merge' | 'redeem'
+
 /** Collateral became a full set or the other way round, or tokens were redeemed. */
-type TokensConverted = At & {
+export type TokensConverted = At & {
   readonly type: 'TokensConverted'
-  readonly kind: 'split' | 'merge' | 'redeem'
+  readonly kind: ConversionKind
   readonly holder: Address
   readonly marketId: MarketId
   /** Of a redemption: the payout. */

@@ -79,6 +79,7 @@ export function readRoutes(ports: {
   const positions: PositionSources = {
     position: (market, user) => query('positionOf', { market, user }),
     positions: (filter) => query('positionsOfUser', filter),
+    realisedProfit: (user, chainId) => query('realisedProfitOf', { user, chainId }),
     holders: (marketId, limit) => query('holdersOf', { marketId, limit }),
   }
   const settlements: SettlementSources = {

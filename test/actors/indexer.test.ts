@@ -112,7 +112,10 @@ await onBothDatabases('the indexer', ({ fresh }) => {
   async function freshDatabase(): Promise<Database> {
     const known = opened[used++]
     if (known !== undefined) {
-      const derived = ['positions', 'market_holdings', 'chain_holdings'] as const
+      const derived = [
+        ...['positions', 'market_holdings', 'chain_holdings'],
+        ...['position_profits', 'holder_profits'],
+      ]
       for (const table of [...TABLES.map(([name]) => name), ...derived]) {
         await sqlConnection(known).execute(`delete from ${table}`)
       }

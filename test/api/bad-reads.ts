@@ -137,7 +137,10 @@ export const UNKNOWN_READS: readonly (readonly [path: string, answer: object])[]
   [`/api/v1/positions/${NOBODY}?user=U`, { yesShares: 0, noShares: 0 }],
   ['/api/v1/positions/U?user=U', { yesShares: 0, noShares: 0 }],
   [`/api/v1/settlements/${NOBODY}`, { found: false }],
-  ['/api/v1/users/U/positions?chain_id=999', { positions: [], count: 0, nextCursor: null }],
+  [
+    '/api/v1/users/U/positions?chain_id=999',
+    { positions: [], count: 0, realisedProfit: 0, nextCursor: null },
+  ],
   ['/api/v1/users/U/orders?chain_id=999', { orders: [], count: 0, nextCursor: null }],
   [
     '/api/v1/users/U/activity?chain_id=999&limit=1000',

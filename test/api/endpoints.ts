@@ -195,12 +195,12 @@ export const ENDPOINTS: readonly Endpoint[] = [
     path: '/api/v1/users/{address}/positions',
     auth: 'public',
     query: { chain_id: 'required' },
-    fields: ['count'],
+    fields: ['count', 'realisedProfit'],
     list: [
       'positions',
       [
         ...['marketId', 'marketQuestion', 'contractAddress', ...POSITION, 'totalInvested'],
-        ...['expiration', 'resolved'],
+        ...['realisedProfit', 'expiration', 'resolved'],
       ],
     ],
   },

@@ -1,106 +1,53 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
-import { loadSettings } from '#config/settings.ts'
-import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
+import type { ThreadData } from '#config/thread-data.ts'
 import { frontThreadName } from '#config/topology.ts'
-import { claimPort } from '#http/port.ts'
-import { makeSharedTable } from '#http/shared-table.ts'
-import { makeClockMemory, systemClock } from '#runtime/clock.ts'
-import { makeSupervisor, type Supervisor } from '#runtime/supervisor.ts'
-import { closeDatabase, openDatabase } from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
-import { makeConnectionCountMemory } from '#stream/connection-count.ts'
 import { eventually } from '../support/eventually.ts'
 import { randomFrom } from '../support/random.ts'
 import { holdToAnswers, type Life, makeOrders, newReport, settleAccounts } from './http-crash.ts'
+import { startSupervised, untilReady } from './supervised-threads.ts'
 
 const KILLS = 3
 const ORDERS_PER_KILL = 60
 const LANES = 8
 
-type Running = { readonly url: string; readonly dataDir: string; readonly supervisor: Supervisor }
-
-/** The threads of an exchange under a supervisor of the test's own, so that it can kill one. */
-async function startThreads(t: TestContext, hangs?: Int32Array): Promise<Running> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'sibyl-threads-'))
-  const settings = loadSettings({
-    SIBYL_PORT: '0',
-    SIBYL_DATA_DIR: dataDir,
-    SIBYL_LOG_LEVEL: 'silent',
-    SIBYL_RESTART_BACKOFF_MS: '1',
+function startThreads(t: TestContext, hangs?: Int32Array) {
+  return startSupervised(t, {
     // Only where one is to be missed; a thread that had no core for a while is not to be ended.
-    ...(hangs === undefined
-      ? {}
-      : { SIBYL_HEALTH_INTERVAL_MS: '2000', SIBYL_FRONT_THREADS: '2', SIBYL_LIMITS: 'false' }),
+    environment:
+      hangs === undefined
+        ? {}
+        : { SIBYL_HEALTH_INTERVAL_MS: '2000', SIBYL_FRONT_THREADS: '2', SIBYL_LIMITS: 'false' },
+    specs(settings, common) {
+      const thread = (kind: string, name: string, links: string[]) => ({
+        name,
+        kind,
+        entry: new URL(`../../workers/${kind}.ts`, import.meta.url),
+        data: { ...common, index: 0, settings, name } satisfies ThreadData,
+        links,
+        terminable: kind !== 'front',
+      })
+      const fronts = Array.from({ length: settings.front.threads }, (_, front) =>
+        thread('front', frontThreadName(front), ['market-0', 'store']),
+      )
+      const [first, ...others] = fronts
+      if (first === undefined) throw new Error('the settings have no front')
+      const hanging = {
+        ...first,
+        entry: new URL('./hanging-front.ts', import.meta.url),
+        data: { ...first.data, hangs },
+      }
+      return [
+        thread('market', 'market-0', []),
+        thread('store', 'store', ['market-0']),
+        ...(hangs === undefined ? fronts : [hanging, ...others]),
+      ]
+    },
   })
-  const database = await openDatabase(databaseUrlOf(settings))
-  await migrate(database).finally(() => closeDatabase(database))
-  const port = await claimPort(settings.front.host, 0)
-  const common = {
-    index: 0,
-    settings,
-    isTerminal: false,
-    version: 'test',
-    port,
-    startedAtMs: systemClock.nowMs(),
-    clock: makeClockMemory(),
-    nonces: makeSharedTable(settings.auth.noncesMax, randomUUID()),
-    buckets: makeSharedTable(settings.limits.bucketsMax, randomUUID()),
-    streams: makeConnectionCountMemory(settings.front.threads, randomUUID()),
-  }
-  const thread = (kind: string, name: string, links: string[]) => ({
-    name,
-    kind,
-    entry: new URL(`../../workers/${kind}.ts`, import.meta.url),
-    data: { ...common, name } satisfies ThreadData,
-    links,
-    terminable: kind !== 'front',
-  })
-  const silent = { info: () => {}, warn: () => {}, error: () => {} }
-  const supervisor = makeSupervisor({
-    clock: systemClock,
-    log: silent,
-    ...settings.supervisor,
-    restartPauseMs: () => settings.supervisor.restartBackoffMs,
-    onGivingUp: (name, why) => assert.fail(`${name}: ${why}`),
-  })
-  t.after(async () => {
-    await supervisor.stop()
-    await rm(dataDir, { recursive: true, force: true })
-  })
-  const fronts = Array.from({ length: settings.front.threads }, (_, front) =>
-    thread('front', frontThreadName(front), ['market-0', 'store']),
-  )
-  const [first, ...others] = fronts
-  if (first === undefined) throw new Error('the settings have no front')
-  const hanging = {
-    ...first,
-    entry: new URL('./hanging-front.ts', import.meta.url),
-    data: { ...first.data, hangs },
-  }
-  await supervisor.start([
-    thread('market', 'market-0', []),
-    thread('store', 'store', ['market-0']),
-    ...(hangs === undefined ? fronts : [hanging, ...others]),
-  ])
-  const url = `http://127.0.0.1:${port}`
-  await untilReady(url)
-  return { url, dataDir, supervisor }
-}
-
-async function untilReady(url: string): Promise<void> {
-  await eventually(async () => {
-    const { status } = await fetch(`${url}/readyz`)
-    assert.equal(status, 200)
-  }, 120_000)
 }
 
 test('a market thread that dies under load costs no client more than a 503', async (t) => {

@@ -189,6 +189,29 @@ describe('an exchange that reserves funds', () => {
     }
   })
 
+  it('reserves by what the logs say while the database cannot be written', async () => {
+    const bob = s.clientOf(BOB)
+    const before = cashOf(await bob.funds())
+    const database = new Database(join(s.exchange.dataDir, 'sibyl.db'))
+    try {
+      database.exec('begin immediate')
+      const placed = await bob.orders.place(terms('buy', '0.2', '0.25'))
+      const free = BigInt(before.free) - 60_000n
+      await eventually(async () => {
+        const cash = cashOf(await bob.funds())
+        assert.equal(BigInt(cash.reservedForOrders), BigInt(before.reservedForOrders) + 60_000n)
+        assert.equal(BigInt(cash.free), free)
+      })
+      // Of what is left of all that Bob has, one order of it all and the units for fills is too much.
+      const rest = terms('buy', String(Number(free) / 250_000), '0.25')
+      assert.equal((await codeOf(bob.orders.place(rest))).code, 'INSUFFICIENT_FUNDS')
+      await bob.orders.cancel({ ...placed, marketId: s.marketId })
+      await eventually(async () => assert.deepEqual(cashOf(await bob.funds()), before))
+    } finally {
+      database.close()
+    }
+  })
+
   it('is ready without its chain: cancels and reads go on, new orders hear why not', async () => {
     const bob = s.clientOf(BOB)
     node.faults = { down: true }

@@ -71,6 +71,16 @@ test('every read tells the truth through the life of a market', async (t) => {
     await client(seller).orders.place({ ...terms, side: 'sell' } as never)
     await client(buyer).orders.place({ ...terms, side: 'buy' } as never)
   }
+  /** What a user has made, in all, and in the market while he has a position in it. */
+  const realised = (of: { address: string }, profit: number, here: number[]) =>
+    eventually(async () => {
+      const body = await get(`/users/${of.address}/positions?chain_id=31337`)
+      const positions = body.positions as { realisedProfit: number }[]
+      assert.deepEqual(
+        [body.realisedProfit, ...positions.map(({ realisedProfit }) => realisedProfit)],
+        [profit, ...here].map((dollars) => dollars * USDC),
+      )
+    })
   const statuses = async (list: string): Promise<unknown[]> =>
     ((await get(list)).activity as { status: string }[]).map(({ status }) => status)
 
@@ -144,10 +154,13 @@ test('every read tells the truth through the life of a market', async (t) => {
         totalInvested: 7.5 * USDC,
         yesCost: 4 * USDC,
         noCost: 3.5 * USDC,
+        realisedProfit: 0,
         expiration: Number(market.expiration),
         resolved: false,
       },
     ])
+    // Bob sold 10 YES that had cost 5 for 4, and 5 NO that had cost 2.5 for 3.5.
+    await realised(bob, 0, [0])
     const { activity } = await get(`/users/${ann.address}/activity?chain_id=31337`)
     assert.deepEqual(
       (activity as Record<string, unknown>[]).map(({ role, outcome, price, cost, status }) => [
@@ -244,6 +257,9 @@ test('every read tells the truth through the life of a market', async (t) => {
       }),
     )
     await says(`/users/${ann.address}/positions?chain_id=31337`, { positions: [], count: 0 })
+    // 10 for YES that had cost 4, nothing for NO that had cost 3.5; she has no position any more.
+    await realised(ann, 2.5, [])
+    await realised(bob, 0, [0])
     await says(`/holders/${id}`, { topHolders: [holder(bob, 90, 95, 92.5)], totalHolders: 1 })
     // Ann's ten winning shares were worth a dollar each, her five losing ones nothing.
     await says(`/stats/${id}`, { openInterest: 90 * USDC })
@@ -283,6 +299,19 @@ test('every read tells the truth through the life of a market', async (t) => {
       [nobody.status, ((await nobody.json()) as { field: string }).field],
       [400, 'userAddress'],
     )
+  })
+
+  await t.test('what one has made, the other has lost', async () => {
+    const { send } = chain.chain
+    const what = (sets: bigint[]) => [chain.collateral.address, NONE, id, sets] as const
+    await send(bob, chain.conditionalTokens, 'redeemPositions', what([2n]))
+    // Nothing for 95 NO that had cost 47.5.
+    await realised(bob, -47.5, [-47.5])
+    await send(bob, chain.conditionalTokens, 'redeemPositions', what([1n]))
+    // 90 for as many YES that had cost 45: 100 went in, 4 + 3.5 + 90 came out.
+    await realised(bob, -2.5, [])
+    const bobs = { address: bob.address, chainId: 31_337 }
+    assert.equal(await createClient({ url: exchange.url }).realisedProfit(bobs), -2.5 * USDC)
   })
 
   await t.test('the audit finds no difference', async () => {

@@ -11,6 +11,7 @@ import { traderNumbered } from '../support/signed-orders.ts'
 
 const ann = traderNumbered(51)
 const bob = traderNumbered(52)
+const carol = traderNumbered(53)
 const [MARKET = ''] = demoMarketIds()
 
 test('two traders follow the same book live, through a kill and a restart', async (t) => {
@@ -77,6 +78,30 @@ test('two traders follow the same book live, through a kill and a restart', asyn
       ['partially_filled', 6_000_000],
     ]),
   )
+
+  // How an order is to be placed goes over the stream as it goes over HTTP.
+  const other = { ...intent, outcome: 'NO' as const, price: '0.3' }
+  const offer = await client(bob.key).orders.sign({ ...other, side: 'sell', size: '2' })
+  const bid = (size: string) => client(carol.key).orders.sign({ ...other, side: 'buy', size })
+  assert.equal((await stream.place({ ...offer, postOnly: true })).matches, 0)
+  const five = await bid('5')
+  const refused = (options: object) =>
+    stream.place({ ...five, ...options }).then(
+      () => assert.fail('it was placed'),
+      ({ code, field }) => [code, field],
+    )
+  assert.deepEqual(await refused({ postOnly: true }), ['POST_ONLY_WOULD_MATCH', 'postOnly'])
+  assert.deepEqual(await refused({ timeInForce: 'FOK' }), ['ORDER_NOT_FILLED', 'timeInForce'])
+  assert.deepEqual(await refused({ postOnly: true, timeInForce: 'IOC' }), [
+    'INVALID_FIELD',
+    'timeInForce',
+  ])
+  const filled = await stream.place({ ...five, timeInForce: 'IOC' })
+  assert.deepEqual([filled.matches, filled.filled], [1, 2_000_000])
+  const { bids, asks } = await client(carol.key).orderbook(MARKET, 'NO')
+  assert.deepEqual([bids, asks], [[], []])
+  const late = await bid('1')
+  await assert.rejects(stream.place({ ...late, timeInForce: 'IOC' }), { code: 'ORDER_NOT_FILLED' })
 
   // The same port, so that the stream finds the exchange again.
   await exchange.kill()

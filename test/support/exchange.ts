@@ -26,6 +26,8 @@ const START_FLAGS = [
   '--invocation-count-for-osr=16000',
   '--min-semi-space-size=16',
 ]
+/** As `npm start` has it. */
+const USUAL_FLAGS = ['--import', './src/loader/hooks.js']
 /** The end of the output that a failure shows. */
 const OUTPUT_CHARS_MAX = 20_000
 
@@ -99,7 +101,9 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
   async function start(): Promise<void> {
     assert.equal(child, undefined, 'the exchange before this one is gone')
     const started = Promise.withResolvers<string>()
-    const flags = [...START_FLAGS, ...process.execArgv]
+    // A benchmark or a long run is of the exchange as users start it.
+    const isTest = process.env.NODE_TEST_CONTEXT !== undefined
+    const flags = isTest ? [...START_FLAGS, ...process.execArgv] : USUAL_FLAGS
     const node = spawn(process.execPath, [...flags, 'src/main.ts'], {
       cwd: ROOT,
       env: {

@@ -11,7 +11,7 @@ const book = (bids: number[], asks: number[], last: number[] = [0, 0]) =>
 
 const position = (part: Partial<Position>): Position => ({
   ...{ marketId: 'm', marketQuestion: '', contractAddress: '', expiration: 0, resolved: false },
-  ...{ yesShares: 0, noShares: 0, yesCost: 0, noCost: 0, totalInvested: 0 },
+  ...{ yesShares: 0, noShares: 0, yesCost: 0, noCost: 0, totalInvested: 0, realisedProfit: 0 },
   ...part,
 })
 

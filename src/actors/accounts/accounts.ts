@@ -137,7 +137,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
   Stepped(state, { chainId, step: told, begunAtMs }, context) {
     const chain = state.chains.get(chainId)!
     chain.steppedAtMs = begunAtMs
-    hearStep(state, chain, told)
+    hearStep(state, chain, told, context.nowMs)
     sweep(chain, state)
     askAfterStep(state, chain, context)
     readNext(chain, context)

@@ -17,6 +17,7 @@ import type {
   OrderNeed,
   Sums,
 } from './state.ts'
+import { hasUnreadMatch } from './trades.ts'
 
 /** Looks at an account after its funds or its orders have changed. */
 export function cover(state: AccountsState, account: Account, context: AccountsContext): void {
@@ -29,6 +30,8 @@ export function cover(state: AccountsState, account: Account, context: AccountsC
     return
   }
   chain.short.add(account)
+  // What looks short may only have been sold: it is looked at again, with each change and each tick.
+  if (hasUnreadMatch(state, account)) return
   account.namedAtMs = context.nowMs
   name(state, account, uncovered(account), context)
 }
@@ -44,7 +47,9 @@ export function coverAgain(state: AccountsState, account: Account, context: Acco
  */
 export function coverChanged(state: AccountsState, context: AccountsContext): void {
   const doubtful = new Set<Account>()
-  for (const account of state.changed) if (isCashShort(account)) doubtful.add(account)
+  for (const account of state.changed) {
+    if (isCashShort(account) || account.chain.short.has(account)) doubtful.add(account)
+  }
   for (const { account, holding, need } of state.grown) {
     if (need === 0n || holding === undefined) continue
     if (holding.held === undefined) account.chain.toRead.add(account)

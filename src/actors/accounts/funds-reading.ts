@@ -53,14 +53,21 @@ export function stepFailed(chain: ChainAccounts, why: string, nowMs: number): vo
 }
 
 /** What a step tells. Its owners' funds are of its block from now on, or are read there again. */
-export function hearStep(state: AccountsState, chain: ChainAccounts, told: FundsStep): void {
+export function hearStep(
+  state: AccountsState,
+  chain: ChainAccounts,
+  told: FundsStep,
+  nowMs: number,
+): void {
   chain.stepping = false
   chain.failures = 0
   chain.trouble = ''
   const isFirst = chain.place === undefined
   chain.place = { block: told.block, blockHash: told.blockHash }
   if (told.rewoundTo !== undefined) rewind(state, chain, told.rewoundTo)
-  for (const settled of told.settled) hearSettled(state, chain, settled)
+  for (const settled of told.settled) {
+    hearSettled(state, chain, { ...settled, heardAtMs: nowMs })
+  }
   for (const owner of told.touched) {
     const account = chain.accounts.get(owner)
     if (account !== undefined) outdate(account, told.block)

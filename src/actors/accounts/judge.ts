@@ -2,9 +2,10 @@
 
 import { needOf, outcomeToken } from '#domain/funds.ts'
 import { BUY, YES } from '#domain/order.ts'
-import { type Rejection, reject } from '#domain/rejection.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import { dropClosed, holdingOf } from './account.ts'
 import type { Account, AccountsState, ChainAccounts, Holding, ReserveOrder, Sums } from './state.ts'
+import { hasUnreadMatch } from './trades.ts'
 
 /** Why nothing is granted on this chain for now; undefined when it is. */
 export function closedBecause(
@@ -38,6 +39,17 @@ type Judged = { readonly holding: Holding | undefined; readonly need: bigint }
 
 /** Undefined when the chain has to be asked first. */
 export function judge(
+  state: AccountsState,
+  account: Account,
+  order: ReserveOrder,
+): Judged | Rejection | undefined {
+  const judged = compared(state, account, order)
+  if (judged === undefined || !isRejection(judged) || !hasUnreadMatch(state, account)) return judged
+  // What seems to be missing may be in the needs of an order that has been filled.
+  return reject('OVERLOADED', undefined, 'what the chain has settled is being read')
+}
+
+function compared(
   state: AccountsState,
   account: Account,
   order: ReserveOrder,

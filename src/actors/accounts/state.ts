@@ -287,6 +287,9 @@ export type OrderNeed = {
   namedAtMs: number
 }
 
+/** A trade that a step told of, and when. */
+export type HeardTrade = SettledTrade & { readonly heardAtMs: number }
+
 export type TradeNeed = {
   readonly trade: NeedsTrade
   readonly chain: ChainAccounts
@@ -376,7 +379,7 @@ export type ChainAccounts = {
   over: Map<TradeId, TradeNeed>
   overBefore: Map<TradeId, TradeNeed>
   /** Settled trades whose match has not been read yet, by their two orders. */
-  readonly early: Map<string, SettledTrade[]>
+  readonly early: Map<string, HeardTrade[]>
 }
 
 export type AccountsState = {

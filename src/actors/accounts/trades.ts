@@ -5,10 +5,10 @@
  * until the chain itself has been seen to have settled it.
  */
 
-import type { NeedsTrade, SettledTrade } from '#domain/funds.ts'
+import type { NeedsTrade } from '#domain/funds.ts'
 import type { OrderHash, TradeId } from '#domain/ids.ts'
 import { accountOf, countBuyer, countSeller, unuse, use } from './account.ts'
-import type { Account, AccountsState, ChainAccounts, TradeNeed } from './state.ts'
+import type { Account, AccountsState, ChainAccounts, HeardTrade, TradeNeed } from './state.ts'
 
 /** Trades that are over and kept in mind in case a reorg takes them back, per chain and generation. */
 const OVER_MAX = 5_000
@@ -165,11 +165,7 @@ export function markSettled(state: AccountsState, need: TradeNeed, block: number
 }
 
 /** What a step tells of a trade: ours, one whose match is still to be read, or none of ours. */
-export function hearSettled(
-  state: AccountsState,
-  chain: ChainAccounts,
-  settled: SettledTrade,
-): void {
+export function hearSettled(state: AccountsState, chain: ChainAccounts, settled: HeardTrade): void {
   const { isMine } = state.rules
   if (!isMine(settled.buyer) && !isMine(settled.seller)) return
   const pair = pairOf(settled.buyOrderHash, settled.sellOrderHash)
@@ -201,6 +197,20 @@ function settleEarly(state: AccountsState, need: TradeNeed): void {
   if (others.length === 0) chain.early.delete(pair)
   else chain.early.set(pair, others)
   markSettled(state, need, found.block)
+}
+
+/**
+ * Whether a trade of the owner has settled whose match may still be to be read: then his funds are without
+ * what the trade moved, and his orders are still counted with it. Once the logs have been read to an end
+ * that was there after the settling was heard, every match before it has been read.
+ */
+export function hasUnreadMatch({ caughtUpMs }: AccountsState, { chain, trader }: Account): boolean {
+  for (const early of chain.early.values()) {
+    for (const { buyer, seller, heardAtMs } of early) {
+      if (heardAtMs >= caughtUpMs && (buyer === trader || seller === trader)) return true
+    }
+  }
+  return false
 }
 
 /** New funds of an owner: trades that are in them are no need any more. */

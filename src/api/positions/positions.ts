@@ -35,12 +35,15 @@ export type PositionSources = {
     after?: MarketId | undefined
   }) => Promise<
     readonly (Position & {
+      readonly realisedProfit: bigint
       readonly question: string
       readonly contractAddress: Address
       readonly expiration: number
       readonly resolved: boolean
     })[]
   >
+  /** In all markets of a chain, also in those that the user has nothing of any more. */
+  readonly realisedProfit: (user: Address, chainId: number) => Promise<bigint>
   readonly holders: (
     marketId: MarketId,
     limit: number,
@@ -86,6 +89,17 @@ const ACCOUNTING =
   'ahead of them. Cost follows trades: a purchase ' +
   'adds what was paid, whatever leaves takes its proportion with it, a split costs half per side.'
 
+const REALISED =
+  '`realisedProfit` is what came in for shares that left, less the cost that left with them: the ' +
+  'method is average cost, per market, of both outcomes together. A sale brings its price, a merge ' +
+  'and a redemption the collateral; shares that were given away bring nothing, and their cost is a ' +
+  'loss; shares that were received as a present cost nothing. The cost of a part is rounded down to ' +
+  '0.000001, and what is rounded off stays in the cost of the rest, so that nothing is lost: the ' +
+  'profit is always all money that came out of the market, less all that went in, plus ' +
+  '`totalInvested`. Trades count when the chain has settled them; a sync does not change it. Outside ' +
+  'of the list, `realisedProfit` is that of all markets of the chain, also of those that the user ' +
+  'has no shares of any more.'
+
 export function getPosition({ position }: PositionSources): AnswerRoute {
   return route({
     method: 'GET',
@@ -128,13 +142,16 @@ const UserPositionShape = Type.Object(
     totalInvested: Type.Integer({ description: 'yesCost + noCost, 6 decimals' }),
     yesCost: cost('YES'),
     noCost: cost('NO'),
+    realisedProfit: Type.Integer({
+      description: 'What was made of shares that have left, 6 decimals; negative when it is a loss',
+    }),
     expiration: Type.Integer({ description: 'Unix seconds' }),
     resolved: Type.Boolean(),
   },
   { title: 'UserPosition' },
 )
 
-export function listPositions({ positions }: PositionSources): AnswerRoute {
+export function listPositions({ positions, realisedProfit }: PositionSources): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/users/{address}/positions',
@@ -142,7 +159,7 @@ export function listPositions({ positions }: PositionSources): AnswerRoute {
     cost: 'read',
     tag: 'users',
     summary: 'What a user has on a chain',
-    description: `${ACCOUNTING} In the order of market ids, up to ${POSITIONS_LISTED_MAX} at once.`,
+    description: `${ACCOUNTING} ${REALISED} In the order of market ids, up to ${POSITIONS_LISTED_MAX} at once.`,
     cacheControl: 'no-cache',
     revalidates: true,
     params: Type.Object({ address: address({ description: 'The user' }) }, closed),
@@ -163,6 +180,10 @@ export function listPositions({ positions }: PositionSources): AnswerRoute {
       200: Type.Object({
         positions: Type.Array(UserPositionShape),
         count: Type.Integer({ description: 'How many are in this answer' }),
+        realisedProfit: Type.Integer({
+          description:
+            'In all markets of the chain, whether they are in this answer or not, 6 decimals',
+        }),
         nextCursor: Type.Union([Type.String(), Type.Null()], {
           description: 'Pass it as `cursor` for the next ones; null at the end',
         }),
@@ -179,11 +200,13 @@ export function listPositions({ positions }: PositionSources): AnswerRoute {
                   marketQuestion: 'Will it rain in Delphi tomorrow?',
                   contractAddress: '0x5FbDB2315678afecb367f032d93F642f64180aa3',
                   ...POSITION_EXAMPLE,
+                  realisedProfit: 150_000,
                   expiration: 1_900_000_000,
                   resolved: false,
                 },
               ],
               count: 1,
+              realisedProfit: -2_350_000,
               nextCursor: null,
             },
           },
@@ -192,12 +215,11 @@ export function listPositions({ positions }: PositionSources): AnswerRoute {
     },
     async handle({ path, query }) {
       const limit = Math.min(query.limit ?? POSITIONS_LISTED_MAX, POSITIONS_LISTED_MAX)
-      const found = await positions({
-        user: path.address,
-        chainId: query.chain_id,
-        limit,
-        after: query.cursor,
-      })
+      const [user, chainId] = [path.address, query.chain_id]
+      const [found, profit] = await Promise.all([
+        positions({ user, chainId, limit, after: query.cursor }),
+        realisedProfit(user, chainId),
+      ])
       const list = found.map((position) => ({
         marketId: position.marketId,
         marketQuestion: position.question,
@@ -207,11 +229,17 @@ export function listPositions({ positions }: PositionSources): AnswerRoute {
         totalInvested: exactInteger(position.yesCost + position.noCost),
         yesCost: exactInteger(position.yesCost),
         noCost: exactInteger(position.noCost),
+        realisedProfit: exactInteger(position.realisedProfit),
         expiration: position.expiration,
         resolved: position.resolved,
       }))
       const last = list.length < limit ? undefined : list.at(-1)
-      const body = { positions: list, count: list.length, nextCursor: last?.marketId ?? null }
+      const body = {
+        positions: list,
+        count: list.length,
+        realisedProfit: exactInteger(profit),
+        nextCursor: last?.marketId ?? null,
+      }
       return { status: 200, body }
     },
   })

@@ -1,12 +1,13 @@
 /**
  * Compares the positions that are kept with what the chain's movements, as the indexer wrote them,
- * add up to: shares, cost, holders and open interest. What the chain itself says is compared by a
+ * add up to: shares, cost, realised profits, holders and open interest. What the chain itself says is compared by a
  * caller that can ask it, with `heldAt`.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
 import { OUTCOMES } from '#domain/order.ts'
 import { foldedMarket } from '../chain-index/positions-write.ts'
+import { profitsOfMarket } from '../chain-index/profits-write.ts'
 import { type Database, transact } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import { type Statements, statements } from '../engine/statements.ts'
@@ -33,22 +34,32 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
       [],
     )
     let positions = 0
-    const chains = new Map<number, { holders: number; locked: bigint }>()
+    const chains = new Map<number, ChainSums>()
     for (const row of found) {
       const chainId = Number(row.chain_id)
-      const total = chains.get(chainId) ?? { holders: 0, locked: 0n }
+      const total = chains.get(chainId) ?? { holders: 0, locked: 0n, profits: new Map() }
       chains.set(chainId, total)
       const market = await compareMarket(sql, chainId, hexOf(row.market_id) as MarketId, compare)
       positions += market.holders
       total.holders += market.holders
       total.locked += market.locked
+      for (const [holder, profit] of market.profits) {
+        total.profits.set(holder, (total.profits.get(holder) ?? 0n) + profit)
+      }
     }
-    for (const [chainId, { holders, locked }] of chains) {
+    for (const [chainId, { holders, locked, profits }] of chains) {
       const [kept] = await sql.all<HoldingsRow>(
         `select holders, cast(locked_e6 as char) as locked from chain_holdings where chain_id = ?`,
         [chainId],
       )
       compare(`holdings of chain ${chainId}`, holdingsText(kept), `${locked} of ${holders} holders`)
+      const rows = await sql.all<{ holder: Uint8Array; profit: string }>(
+        'select holder, cast(profit_e6 as char) as profit from holder_profits where chain_id = ?',
+        [chainId],
+      )
+      const made = new Map(rows.map((row) => [hexOf(row.holder) as Address, BigInt(row.profit)]))
+      const what = (holder: Address) => `profit of ${holder} on chain ${chainId}`
+      compareProfits(made, profits, (holder, ...both) => compare(what(holder), ...both))
     }
     const [rows] = await sql.all<{ found: number | string }>(
       'select count(*) as found from positions',
@@ -60,10 +71,22 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
 }
 
 type Compare = (what: string, kept: string, expected: string) => void
+type ChainSums = { holders: number; locked: bigint; readonly profits: Map<Address, bigint> }
 type HoldingsRow = { holders: number | string; locked: string }
 
 function holdingsText(row: HoldingsRow | undefined): string {
   return `${row?.locked ?? 0} of ${row?.holders ?? 0} holders`
+}
+
+/** Nobody's profit is no row. */
+function compareProfits(
+  kept: ReadonlyMap<Address, bigint>,
+  expected: ReadonlyMap<Address, bigint>,
+  compare: (holder: Address, kept: string, expected: string) => void,
+): void {
+  for (const holder of new Set([...kept.keys(), ...expected.keys()])) {
+    compare(holder, String(kept.get(holder) ?? 0n), String(expected.get(holder) ?? 0n))
+  }
 }
 
 async function compareMarket(
@@ -71,7 +94,7 @@ async function compareMarket(
   chainId: number,
   marketId: MarketId,
   compare: Compare,
-): Promise<{ holders: number; locked: bigint }> {
+): Promise<ChainSums> {
   const { positions, locked } = await foldedMarket(sql, chainId, marketId)
   const rows = await sql.all<{
     holder: Uint8Array
@@ -94,8 +117,10 @@ async function compareMarket(
     ]),
   )
   let holders = 0
-  for (const { holder, sides } of positions.values()) {
+  const profits = new Map<Address, bigint>()
+  for (const { holder, sides, profit } of positions.values()) {
     const [yes, no] = sides
+    profits.set(holder, profit)
     if (OUTCOMES.every((outcome) => sides[outcome].shares === 0n)) continue
     holders += 1
     const expected = `YES ${yes.shares} for ${yes.cost}, NO ${no.shares} for ${no.cost}, ${yes.shares + no.shares} in all`
@@ -103,12 +128,18 @@ async function compareMarket(
     kept.delete(holder)
   }
   for (const [holder, row] of kept) compare(`position of ${holder} in ${marketId}`, row, 'none')
+  const made = await profitsOfMarket(sql, marketId)
+  compareProfits(
+    new Map(made.map(({ holder, profit }) => [holder, profit])),
+    profits,
+    (holder, ...both) => compare(`profit of ${holder} in ${marketId}`, ...both),
+  )
   const [holdings] = await sql.all<HoldingsRow>(
     'select holders, cast(locked_e6 as char) as locked from market_holdings where market_id = ?',
     [bytesOf(marketId)],
   )
   compare(`holdings of ${marketId}`, holdingsText(holdings), `${locked} of ${holders} holders`)
-  return { holders, locked }
+  return { holders, locked, profits }
 }
 
 type Held = {

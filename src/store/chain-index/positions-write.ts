@@ -5,23 +5,38 @@
  * market is folded again from what the tables hold.
  */
 
-import type { ChainEvent, MoveKind, TokensMoved } from '#domain/chain-event.ts'
+import type {
+  ChainEvent,
+  ConversionKind,
+  MoveKind,
+  TokensConverted,
+  TokensMoved,
+} from '#domain/chain-event.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { OUTCOMES, type Outcome, YES } from '#domain/order.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
 import type { Row, Statements } from '../engine/statements.ts'
 import {
+  applyConversion,
   applyMove,
   correct,
   type Holding,
   type Move,
   makeCostOf,
   type SettledTrade,
+  type Stake,
 } from './position-fold.ts'
+import { type ProfitChange, profitsOf, profitsOfMarket, writeProfits } from './profits-write.ts'
 
-/** A holder's two sides of one market. */
-type Position = { readonly marketId: MarketId; readonly holder: Address; readonly sides: Sides }
-type Sides = readonly [yes: Holding, no: Holding]
+/** What a holder has of a market, and what the tables had of it before. */
+type Position = Stake & {
+  readonly marketId: MarketId
+  readonly holder: Address
+  /** There is a row of it. */
+  isKept: boolean
+  /** The profit that the tables have. */
+  counted: bigint
+}
 
 /** Keys of one look-up. */
 const KEYS_MAX = 100
@@ -44,19 +59,23 @@ export async function movePositions(
     const token = tokens.get(positionId)
     if (token !== undefined && !created.has(token.marketId)) moves.push({ ...move, ...token })
   }
-  if (moves.length > 0) await applyMoves(sql, chainId, moves, costOf)
+  // What stands behind the tokens of a condition that is no market is not ours.
+  const converted = events.filter(
+    (event): event is TokensConverted =>
+      event.type === 'TokensConverted' && !created.has(event.marketId),
+  )
+  const markets = await marketsAmong(sql, chainId, [
+    ...new Set(converted.map(({ marketId }) => marketId)),
+  ])
+  const conversions = converted.filter(({ marketId }) => markets.has(marketId))
+  await applyEvents(sql, chainId, { moves, conversions }, costOf)
   const locked = new Map<MarketId, bigint>()
-  for (const event of events) {
-    if (event.type !== 'TokensConverted' || created.has(event.marketId)) continue
-    const { marketId, kind, amount } = event
+  for (const { marketId, kind, amount } of conversions) {
     const before = locked.get(marketId) ?? 0n
     locked.set(marketId, before + (kind === 'split' ? amount : -amount))
   }
-  // What stands behind the tokens of a condition that is no market is not ours.
-  const markets = await marketsAmong(sql, chainId, [...locked.keys()])
   for (const [marketId, delta] of locked) {
-    if (delta !== 0n && markets.has(marketId))
-      await changeHoldings(sql, chainId, marketId, { holders: 0, locked: delta })
+    if (delta !== 0n) await changeHoldings(sql, chainId, marketId, { holders: 0, locked: delta })
   }
 }
 
@@ -92,36 +111,39 @@ export async function overwritePosition(
   shares: readonly [yes: bigint, no: bigint],
 ): Promise<void> {
   const { chainId, marketId, holder } = at
-  const before = await positionsOf(sql, [[marketId, holder]])
-  const position = before.get(keyOf(marketId, holder)) ?? newPosition(marketId, holder)
+  const positions = await positionsOf(sql, [[marketId, holder]])
+  const position = positionIn(positions, marketId, holder)
   for (const outcome of OUTCOMES) correct(position.sides[outcome], shares[outcome] as bigint)
-  await writePositions(sql, chainId, [position], new Set(before.keys()))
+  await writePositions(sql, chainId, [position])
 }
 
-async function applyMoves(
+async function applyEvents(
   sql: Statements,
   chainId: number,
-  moves: readonly (Move & { readonly marketId: MarketId })[],
+  events: {
+    readonly moves: readonly (Move & { readonly marketId: MarketId })[]
+    readonly conversions: readonly TokensConverted[]
+  },
   costOf: (move: Move) => bigint,
 ): Promise<void> {
   const keys = new Map<string, readonly [MarketId, Address]>()
-  for (const { marketId, from, to } of moves) {
-    for (const holder of [from, to]) keys.set(keyOf(marketId, holder), [marketId, holder])
+  const touch = (marketId: MarketId, holder: Address) =>
+    keys.set(keyOf(marketId, holder), [marketId, holder])
+  for (const { marketId, from, to } of events.moves) {
+    touch(marketId, from)
+    touch(marketId, to)
   }
+  for (const { marketId, holder } of events.conversions) touch(marketId, holder)
+  if (keys.size === 0) return
   const positions = await positionsOf(sql, [...keys.values()])
-  const known = new Set(positions.keys())
-  for (const move of moves) {
-    applyMove(move, costOf, (holder, outcome) => {
-      const key = keyOf(move.marketId, holder)
-      let position = positions.get(key)
-      if (position === undefined) {
-        position = newPosition(move.marketId, holder)
-        positions.set(key, position)
-      }
-      return position.sides[outcome]
-    })
+  for (const move of events.moves) {
+    applyMove(move, costOf, (holder) => positionIn(positions, move.marketId, holder))
   }
-  await writePositions(sql, chainId, positions.values(), known)
+  for (const conversion of events.conversions) {
+    const { marketId, holder } = conversion
+    applyConversion(conversion, positionIn(positions, marketId, holder))
+  }
+  await writePositions(sql, chainId, positions.values())
 }
 
 /** Folds a market from its first movement on, in place of whatever was kept of it. */
@@ -132,12 +154,35 @@ async function foldMarket(sql: Statements, chainId: number, marketId: MarketId):
     'select holders, cast(locked_e6 as char) as locked from market_holdings where market_id = ?',
     [bytesOf(marketId)],
   )
-  await writePositions(sql, chainId, positions.values(), new Set())
+  await noteCounted(sql, marketId, positions)
+  await writePositions(sql, chainId, positions.values())
   // The positions that were written have counted themselves; what was counted before is gone.
   await changeHoldings(sql, chainId, marketId, {
     holders: -Number(before?.holders ?? 0),
     locked: locked - BigInt(before?.locked ?? 0),
   })
+}
+
+/** Counts the profits of a market again, in place of whatever was kept of them. */
+export async function recountProfits(
+  sql: Statements,
+  chainId: number,
+  marketId: MarketId,
+): Promise<void> {
+  const { positions } = await foldedMarket(sql, chainId, marketId)
+  await noteCounted(sql, marketId, positions)
+  await writeProfits(sql, chainId, positions.values())
+}
+
+/** What the tables have of a market's profits: also of holders who have none any more. */
+async function noteCounted(
+  sql: Statements,
+  marketId: MarketId,
+  positions: Map<string, Position>,
+): Promise<void> {
+  for (const { holder, profit } of await profitsOfMarket(sql, marketId)) {
+    positionIn(positions, marketId, holder).counted = profit
+  }
 }
 
 /** A market as its movements make it; one that the chain does not have is nothing. */
@@ -156,21 +201,20 @@ export async function foldedMarket(
     const moves = await movesOfToken(sql, chainId, position_id, outcome === YES ? 0 : 1)
     const costOf = makeCostOf(await tradesOfMoves(sql, moves))
     for (const move of moves) {
-      applyMove(move, costOf, (holder, side) => {
-        const key = keyOf(marketId, holder)
-        const position = positions.get(key) ?? newPosition(marketId, holder)
-        positions.set(key, position)
-        return position.sides[side]
-      })
+      applyMove(move, costOf, (holder) => positionIn(positions, marketId, holder))
     }
   }
-  const conversions = await sql.all<{ kind: string; amount: string }>(
-    `select kind, cast(amount_e6 as char) as amount from chain_conversions where market_id = ?`,
+  const conversions = await sql.all<{ holder: Uint8Array; kind: ConversionKind; amount: string }>(
+    `select holder, kind, cast(amount_e6 as char) as amount from chain_conversions
+      where market_id = ?`,
     [bytesOf(marketId)],
   )
   let locked = 0n
-  for (const { kind, amount } of conversions) {
-    locked += kind === 'split' ? BigInt(amount) : -BigInt(amount)
+  for (const { holder, kind, ...row } of conversions) {
+    const amount = BigInt(row.amount)
+    locked += kind === 'split' ? amount : -amount
+    const position = positionIn(positions, marketId, hexOf(holder) as Address)
+    applyConversion({ kind, amount }, position)
   }
   return { positions, locked }
 }
@@ -291,14 +335,27 @@ function keyOf(marketId: MarketId, holder: Address): string {
   return `${marketId}/${holder}`
 }
 
-function newPosition(marketId: MarketId, holder: Address): Position {
-  return { marketId, holder, sides: [noHolding(), noHolding()] }
+/** A holder's position among these; one that is not there is added, empty. */
+function positionIn(
+  positions: Map<string, Position>,
+  marketId: MarketId,
+  holder: Address,
+): Position {
+  const key = keyOf(marketId, holder)
+  let position = positions.get(key)
+  if (position === undefined) {
+    const sides = [noHolding(), noHolding()] as const
+    position = { marketId, holder, sides, profit: 0n, isKept: false, counted: 0n }
+    positions.set(key, position)
+  }
+  return position
 }
 
 function noHolding(): Holding {
   return { shares: 0n, cost: 0n }
 }
 
+/** Those of these that have a row, or a profit. */
 export async function positionsOf(
   sql: Statements,
   keys: readonly (readonly [MarketId, Address])[],
@@ -318,12 +375,13 @@ export async function positionsOf(
     for (const row of rows) {
       const marketId = hexOf(row.market_id) as MarketId
       const holder = hexOf(row.holder) as Address
-      const sides: Sides = [
-        { shares: BigInt(row.yes), cost: BigInt(row.yes_cost) },
-        { shares: BigInt(row.no), cost: BigInt(row.no_cost) },
-      ]
-      positions.set(keyOf(marketId, holder), { marketId, holder, sides })
+      const { sides } = Object.assign(positionIn(positions, marketId, holder), { isKept: true })
+      Object.assign(sides[0], { shares: BigInt(row.yes), cost: BigInt(row.yes_cost) })
+      Object.assign(sides[1], { shares: BigInt(row.no), cost: BigInt(row.no_cost) })
     }
+  }
+  for (const { marketId, holder, profit } of await profitsOf(sql, keys)) {
+    Object.assign(positionIn(positions, marketId, holder), { profit, counted: profit })
   }
   return positions
 }
@@ -333,17 +391,18 @@ async function writePositions(
   sql: Statements,
   chainId: number,
   positions: Iterable<Position>,
-  known: ReadonlySet<string>,
 ): Promise<void> {
+  const profits: ProfitChange[] = []
   const kept: Record<string, string | number | Buffer>[] = []
   const holders = new Map<MarketId, number>()
   const count = (marketId: MarketId, by: number) =>
     holders.set(marketId, (holders.get(marketId) ?? 0) + by)
-  for (const { marketId, holder, sides } of positions) {
+  for (const position of positions) {
+    const { marketId, holder, sides, isKept } = position
     const [yes, no] = sides
-    const wasKnown = known.has(keyOf(marketId, holder))
+    profits.push(position)
     if (yes.shares === 0n && no.shares === 0n) {
-      if (!wasKnown) continue
+      if (!isKept) continue
       count(marketId, -1)
       await sql.run('delete from positions where market_id = ? and holder = ?', [
         bytesOf(marketId),
@@ -351,7 +410,7 @@ async function writePositions(
       ])
       continue
     }
-    if (!wasKnown) count(marketId, 1)
+    if (!isKept) count(marketId, 1)
     kept.push({
       market_id: bytesOf(marketId),
       holder: bytesOf(holder),
@@ -364,6 +423,7 @@ async function writePositions(
     })
   }
   await sql.insert('positions', kept, overwriting(sql.isMysql))
+  await writeProfits(sql, chainId, profits)
   for (const [marketId, by] of holders) {
     if (by !== 0) await changeHoldings(sql, chainId, marketId, { holders: by, locked: 0n })
   }

@@ -7,6 +7,7 @@
 import { MikroORM } from '@mikro-orm/core'
 import { Migrator } from '@mikro-orm/migrations'
 import { Fault } from '#domain/fault.ts'
+import { fillProfits } from '../chain-index/fill-profits.ts'
 import { mysqlMigrations } from '../migrations/mysql.ts'
 import { sqliteMigrations } from '../migrations/sqlite.ts'
 import { fillSums } from '../projection/recount.ts'
@@ -44,6 +45,7 @@ export async function migrate(database: Database): Promise<string[]> {
       }
       const done = (await migrator.up()).map((migration) => migration.name)
       await fillSums(database)
+      await fillProfits(database)
       return done
     } finally {
       await orm.close(true)

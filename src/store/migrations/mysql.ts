@@ -11,6 +11,7 @@ import { WithdrawnEpochs } from './mysql/008-withdrawn-epochs.ts'
 import { ChainAmounts } from './mysql/009-chain-amounts.ts'
 import { PositionSyncs } from './mysql/010-position-syncs.ts'
 import { PendingOfChain } from './mysql/011-pending-of-chain.ts'
+import { Profits } from './mysql/012-profits.ts'
 
 export const mysqlMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
@@ -24,4 +25,5 @@ export const mysqlMigrations = [
   { name: '009-chain-amounts', class: ChainAmounts },
   { name: '010-position-syncs', class: PositionSyncs },
   { name: '011-pending-of-chain', class: PendingOfChain },
+  { name: '012-profits', class: Profits },
 ]

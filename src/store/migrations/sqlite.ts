@@ -11,6 +11,7 @@ import { WithdrawnEpochs } from './sqlite/008-withdrawn-epochs.ts'
 import { ChainAmounts } from './sqlite/009-chain-amounts.ts'
 import { PositionSyncs } from './sqlite/010-position-syncs.ts'
 import { PendingOfChain } from './sqlite/011-pending-of-chain.ts'
+import { Profits } from './sqlite/012-profits.ts'
 
 export const sqliteMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
@@ -24,4 +25,5 @@ export const sqliteMigrations = [
   { name: '009-chain-amounts', class: ChainAmounts },
   { name: '010-position-syncs', class: PositionSyncs },
   { name: '011-pending-of-chain', class: PendingOfChain },
+  { name: '012-profits', class: Profits },
 ]

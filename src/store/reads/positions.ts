@@ -15,6 +15,7 @@ export type PositionRecord = {
 }
 
 export type UserPosition = PositionRecord & {
+  readonly realisedProfit: bigint
   readonly question: string
   readonly contractAddress: Address
   readonly expiration: number
@@ -95,13 +96,19 @@ function shown<P extends PositionRecord>(
 }
 
 type Words = {
+  profit: string
   question: string
   contract_address: Uint8Array
   expires_at_sec: number | string
   resolved: number
 }
 
-const WORDS = 'm.question, m.contract_address, m.expires_at_sec, m.resolved'
+const WORDS = `m.question, m.contract_address, m.expires_at_sec, m.resolved,
+  coalesce(cast(r.profit_e6 as char), '0') as profit`
+
+/** What a holder has made in the market: a row, unless that is nothing. */
+const profitsBeside = (table: string): string =>
+  `left join position_profits as r on r.market_id = ${table}.market_id and r.holder = ${table}.holder`
 
 /** What a user has on a chain, market by market, behind a market's id. */
 export async function positionsOfUser(
@@ -122,6 +129,7 @@ export async function positionsOfUser(
     database,
     `select s.market_id, s.yes_shares, s.no_shares, ${WORDS}
       from position_syncs as s join chain_markets as m on m.market_id = s.market_id
+        ${profitsBeside('s')}
       where s.holder = ? and s.chain_id = ? ${behind('s')} order by s.market_id limit ?`,
     [...place, POSITION_SYNCS_PER_HOLDER_MAX],
   )
@@ -130,6 +138,7 @@ export async function positionsOfUser(
     database,
     `select p.market_id, ${AMOUNTS}, ${WORDS}
       from positions as p join chain_markets as m on m.market_id = p.market_id
+        ${profitsBeside('p')}
       where p.holder = ? and p.chain_id = ? ${behind('p')} order by p.market_id limit ?`,
     [...place, limit + syncs.length],
   )
@@ -148,12 +157,27 @@ export async function positionsOfUser(
     .slice(0, limit)
 }
 
+/** What a user has made on a chain, in all markets, also in those that he has nothing of any more. */
+export async function realisedProfitOf(
+  database: Database,
+  { user, chainId }: { readonly user: Address; readonly chainId: number },
+): Promise<bigint> {
+  const [row] = await ask<{ profit: string }>(
+    database,
+    `select cast(profit_e6 as char) as profit from holder_profits
+      where chain_id = ? and holder = ?`,
+    [chainId, bytesOf(user)],
+  )
+  return BigInt(row?.profit ?? 0)
+}
+
 function userPosition(row: Row & Words): UserPosition {
   return { ...positionRecord(row), ...wordsOf(row) }
 }
 
 function wordsOf(row: Words): Omit<UserPosition, keyof PositionRecord> {
   return {
+    realisedProfit: BigInt(row.profit),
     question: row.question,
     contractAddress: hexOf(row.contract_address) as Address,
     expiration: Number(row.expires_at_sec),

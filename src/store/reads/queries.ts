@@ -55,6 +55,7 @@ import {
   type PositionRecord,
   positionOf,
   positionsOfUser,
+  realisedProfitOf,
   type UserPosition,
 } from './positions.ts'
 import { type PendingTrades, pendingTradesWithOrders, tradesWithOrders } from './settlements.ts'
@@ -88,6 +89,7 @@ export type Queries = {
   candles: { takes: CandleFilter; answers: CandleRecord[] }
   positionOf: { takes: Parameters<typeof positionOf>[1]; answers: PositionRecord | undefined }
   positionsOfUser: { takes: Parameters<typeof positionsOfUser>[1]; answers: UserPosition[] }
+  realisedProfitOf: { takes: Parameters<typeof realisedProfitOf>[1]; answers: bigint }
   holdersOf: { takes: { marketId: MarketId; limit: number }; answers: MarketHolders }
   payoutsOfUser: { takes: Parameters<typeof payoutsOfUser>[1]; answers: PayoutRecord[] }
   indexedBlock: { takes: { chainId: number }; answers: number | undefined }
@@ -193,6 +195,7 @@ const answers: {
   candles,
   positionOf,
   positionsOfUser,
+  realisedProfitOf,
   holdersOf,
   payoutsOfUser,
   indexedBlock,

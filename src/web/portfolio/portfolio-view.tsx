@@ -5,7 +5,7 @@ import { money, NOTHING, signedMoney } from '../format.ts'
 import { account } from '../state/account.ts'
 import { freeStablecoin, funds } from '../state/funds.ts'
 import { ownOrders } from '../state/own-orders.ts'
-import { watchPositions } from '../state/own-positions.ts'
+import { realisedProfit, watchPositions } from '../state/own-positions.ts'
 import { Activity } from './activity.tsx'
 import { totalsOf } from './holdings.ts'
 import { OpenOrders } from './open-orders.tsx'
@@ -29,11 +29,14 @@ export function PortfolioView() {
   )
 }
 
+const OF_ALL = 'Of what you have sold, merged and redeemed, in all markets'
+
 function Sums() {
   const { value, profit, isWhole } = totalsOf(holdings.value)
   const about = isWhole ? '' : 'Of those positions that have a price'
   const balance = funds.value?.stablecoin
   const free = freeStablecoin.value
+  const made = realisedProfit.value
   return (
     <dl class="sums">
       <Sum name="Balance">{balance === undefined ? NOTHING : money(balance)}</Sum>
@@ -41,8 +44,11 @@ function Sums() {
       <Sum name="Positions" about={about}>
         {value === undefined ? NOTHING : money(value)}
       </Sum>
-      <Sum name="Profit" about={about} tone={tone(profit)}>
+      <Sum name="Unrealised profit" about={about} tone={tone(profit)}>
         {profit === undefined ? NOTHING : signedMoney(profit)}
+      </Sum>
+      <Sum name="Realised profit" about={OF_ALL} tone={tone(made)}>
+        {made === undefined ? NOTHING : signedMoney(made)}
       </Sum>
       <Sum name="Open orders">{String(ownOrders.value?.length ?? NOTHING)}</Sum>
     </dl>

@@ -6,7 +6,14 @@ import { chain, onReconnect } from './exchange.ts'
 import { refreshFunds } from './funds.ts'
 import { wantMarket } from './markets.ts'
 import { ownOrders } from './own-orders.ts'
-import { type OwnTrade, type Payout, type Position, readActivity, readPositions } from './reads.ts'
+import {
+  type OwnTrade,
+  type Payout,
+  type Position,
+  readActivity,
+  readPositions,
+  readRealisedProfit,
+} from './reads.ts'
 import { showError, showToast } from './toasts.ts'
 
 const REFRESH_MS = 5_000
@@ -14,6 +21,8 @@ const REFRESH_MS = 5_000
 const winners = signal<ReadonlyMap<string, 0 | 1>>(new Map())
 
 export const positions = signal<readonly Position[] | undefined>(undefined)
+/** Of all markets, also of those that nothing is held of any more. */
+export const realisedProfit = signal<bigint | undefined>(undefined)
 export const ownTrades = signal<readonly OwnTrade[] | undefined>(undefined)
 export const payouts = signal<readonly Payout[]>([])
 /** Ids of the markets whose redemption is under way. */
@@ -28,12 +37,14 @@ async function refresh(): Promise<void> {
   const chainId = chain.value?.chainId
   if (address === undefined || chainId === undefined) return
   try {
-    const [held, happened] = await Promise.all([
+    const [held, happened, made] = await Promise.all([
       readPositions({ address, chainId }),
       readActivity({ address, chainId }),
+      readRealisedProfit({ address, chainId }),
     ])
     if (account.value?.address !== address) return
     positions.value = held
+    realisedProfit.value = made
     ownTrades.value = happened.activity
     payouts.value = happened.settlements
     for (const { marketId, resolved } of held) {
@@ -60,6 +71,7 @@ export function watchPositions(): () => void {
     // Whose they are, and each change of an order, which may be a trade.
     if (account.value === undefined || chain.value === undefined) {
       positions.value = undefined
+      realisedProfit.value = undefined
       return
     }
     ownOrders.value

@@ -20,6 +20,11 @@ export function readPositions(whose: Whose): Promise<readonly Position[]> {
   return reader.positions(whose)
 }
 
+/** In all markets, also in those that nothing is held of any more. */
+export async function readRealisedProfit(whose: Whose): Promise<bigint> {
+  return BigInt(await reader.realisedProfit(whose))
+}
+
 export function readActivity(whose: Whose): Promise<UserActivity> {
   return reader.activity({ ...whose, limit: ACTIVITY_LISTED })
 }

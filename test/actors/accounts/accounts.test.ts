@@ -319,6 +319,29 @@ test('a trade that is settled before its match has been read is no need at all',
   assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
 })
 
+test('nothing is withdrawn for what has only been sold: a match that is not read yet is waited for', () => {
+  for (const isShort of [false, true]) {
+    const its = started()
+    its.fund('ann', { dollars: 10, allowed: 10 })
+    its.fund('bob', { yes: 6, approved: true })
+    its.step()
+    its.place(sell('YES').at(0.4).size(6).by('bob').named('s'))
+    const bid = buy('YES').at(0.4).size(4).by('ann').named('a')
+    assert.equal(its.reserve(bid), 'granted')
+    its.market.place(bid)
+    its.settle('a')
+    // Two are left of what is offered. Whether there are two more is told by the chain.
+    if (isShort) its.fund('bob', { yes: 1 })
+    its.step()
+    assert.deepEqual(its.withdrawn(), [], 'six seem to be offered')
+    const more = sell('YES').at(0.4).size(1).by('bob').named('more')
+    assert.match(its.reserve(more), /^OVERLOADED: what the chain has settled/)
+    its.feed()
+    assert.deepEqual(its.withdrawn(), isShort ? ['s'] : [])
+    assert.match(its.reserve(more), /^INSUFFICIENT_FUNDS/)
+  }
+})
+
 test('a reorg makes a settled trade a need again, also one that was confirmed', () => {
   for (const confirmed of [false, true]) {
     const its = traded()

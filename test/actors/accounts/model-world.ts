@@ -59,6 +59,8 @@ export type Counts = Record<
   | 'refused'
   | 'put off'
   | 'traded'
+  | 'filled at once'
+  | 'filled in part'
   | 'settled'
   | 'failed'
   | 'reverted'
@@ -77,6 +79,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     refused: 0,
     'put off': 0,
     traded: 0,
+    'filled at once': 0,
+    'filled in part': 0,
     settled: 0,
     failed: 0,
     reverted: 0,
@@ -418,9 +422,17 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
 
   function place(one: Asked): void {
     const { market } = placeOf(one.order.marketId)
-    const answer = market.ask('PlaceOrder', { order: one.order })
+    // Whichever way it is placed, what is granted ends with what is not filled.
+    const manner = random.chance(0.4)
+      ? random.pick(['POST_ONLY', 'IOC', 'IOC', 'FOK'] as const)
+      : undefined
+    const { order } = one
+    const answer = market.ask('PlaceOrder', manner === undefined ? { order } : { order, manner })
     note(placeOf(one.order.marketId))
     const isNew = !isRejection(answer) && answer.duplicate !== true
+    if (isNew && answer.filled !== undefined) {
+      counts[answer.filled < order.size ? 'filled in part' : 'filled at once']++
+    }
     // The answer may be lost on its way, and then nobody releases.
     if (isNew || random.chance(0.1)) return
     release(one.order.orderHash)
@@ -631,7 +643,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
         notNegative(account)
         if (!chain.isOpen || account.block < account.wantBlock) continue
         sumsAreRight(account)
-        coveredBut(account, justNamed)
+        if (!hasUnreadMatch(account)) coveredBut(account, justNamed)
       }
     }
   }
@@ -643,6 +655,18 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
       log[partition]!.slice(offset, fedTo[partition]).flat(),
     )
     assert.deepEqual(actor.ask('Audit', { loaded, events }), [])
+  }
+
+  /** A trade is in the funds that the actor has not been told the match of: it cannot know what is short. */
+  function hasUnreadMatch({ chain, trader, block }: Account): boolean {
+    const { minedIn } = chains.get(chain.chainId)!
+    return [...truth.trades.values()].some(
+      (trade) =>
+        (trade.buyer === trader || trade.seller === trader) &&
+        placeOf(trade.marketId).chainId === chain.chainId &&
+        !fed.trades.has(trade.tradeId) &&
+        (minedIn.get(keyOf(trade)) ?? block + 1) <= block,
+    )
   }
 
   function notNegative({ cash, unpermitted, holdings }: Account): void {

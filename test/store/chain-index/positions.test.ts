@@ -28,6 +28,7 @@ import {
   openInterestOfChain,
   positionOf,
   positionsOfUser,
+  realisedProfitOf,
 } from '#store/reads/positions.ts'
 import { onBothDatabases } from '../../support/databases.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
@@ -61,9 +62,27 @@ await onBothDatabases('positions', ({ fresh }) => {
   })
   after(() => closeDatabase(database))
 
+  /** What went into markets and came out of them, block by block. */
+  const cash = new Map<number, { user: Address; id: MarketId; came: bigint }[]>()
+  function cashOf(events: readonly Bare[]): { user: Address; id: MarketId; came: bigint }[] {
+    return events.flatMap((event) => {
+      if (event.type === 'TradeSettled') {
+        const { buyer, seller, marketId: id, cost } = event
+        return [
+          { user: buyer, id, came: -cost },
+          { user: seller, id, came: cost },
+        ]
+      }
+      if (event.type !== 'TokensConverted') return []
+      const { holder: user, marketId: id, kind, amount } = event
+      return [{ user, id, came: kind === 'split' ? -amount : amount }]
+    })
+  }
+
   /** Writes the next block. */
   async function happen(...bare: Bare[]): Promise<void> {
     const [from, to] = [mark(at), mark(++at)]
+    cash.set(at, cashOf(bare))
     await indexRange(database, {
       chainId: CHAIN,
       after: from,
@@ -79,7 +98,26 @@ await onBothDatabases('positions', ({ fresh }) => {
   async function undo(blocks: number): Promise<void> {
     const [from, to] = [mark(at), mark(at - blocks)]
     await rewindChain(database, { chainId: CHAIN, from, to, atMs: 3 })
-    at -= blocks
+    for (; at > to.number; at--) cash.delete(at)
+  }
+  const made = async (user: Address): Promise<number> =>
+    Number(await realisedProfitOf(database, { user, chainId: CHAIN }))
+  /** The profit is what came out, less what went in, plus the cost of what is held: market by market. */
+  async function assertProfits(why = ''): Promise<void> {
+    for (const user of [ann, bob, eve]) {
+      let all = 0n
+      const listed = await positionsOfUser(database, { user, chainId: CHAIN, limit: 99 })
+      for (const id of [1, 2]) {
+        const [, yesCost = 0, , noCost = 0] = await has(user, id)
+        const came = [...cash.values()].flat().filter((each) => each.user === user)
+        const own = came.filter((each) => each.id === market(id))
+        const profit = own.reduce((sum, each) => sum + each.came, BigInt(yesCost + noCost))
+        all += profit
+        const position = listed.find(({ marketId }) => marketId === market(id))
+        if (position !== undefined) assert.equal(position.realisedProfit, profit, why)
+      }
+      assert.equal(await made(user), Number(all), why)
+    }
   }
   /** Yes shares and cost, no shares and cost; nothing where there is no position. */
   async function has(user: Address, id: number): Promise<number[]> {
@@ -104,15 +142,23 @@ await onBothDatabases('positions', ({ fresh }) => {
     assert.deepEqual(await has(ann, 1), [600, 361, 0, 0])
     // Bob's cost leaves in proportion, rounded down both times: 501 − 200, then 301 − 100.
     assert.deepEqual(await has(bob, 1), [401, 201, 1_001, 500])
+    // 220 − 200, then 141 − 100.
+    assert.deepEqual([await made(bob), await made(ann)], [61, 0])
     await happen(...traded(1, 0, ann, eve, 200n, 180n))
+    // 180 − 361 × 200 / 600, rounded down.
+    assert.equal(await made(ann), 60)
     assert.deepEqual(await has(ann, 1), [400, 241, 0, 0])
     assert.deepEqual(await has(eve, 1), [200, 180, 0, 0])
     // A present costs nothing, and takes cost away from the giver.
     await happen(moved(1, 0, ann, eve, 100n, 'transfer'))
     assert.deepEqual(await has(ann, 1), [300, 181, 0, 0])
     assert.deepEqual(await has(eve, 1), [300, 180, 0, 0])
+    assert.deepEqual([await made(ann), await made(eve)], [0, 0], 'a present is a loss of its cost')
     await happen(...merge(1, bob, 401n))
     assert.deepEqual(await has(bob, 1), [0, 0, 600, 300])
+    // 401 − 201 − 200: a set is worth what it cost.
+    assert.equal(await made(bob), 61)
+    await assertProfits()
     assert.equal(await openInterestOf(database, { marketId: market(1) }), 600n)
     await assertAudited()
   })
@@ -131,6 +177,8 @@ await onBothDatabases('positions', ({ fresh }) => {
     await happen(...redeem(1, ann, 0, 300n, 300n), ...redeem(1, bob, 1, 600n, 0n))
     assert.deepEqual(await has(ann, 1), [])
     assert.deepEqual(await has(bob, 1), [])
+    // 300 − 181, and 61 − 300: it is known of positions that are gone.
+    assert.deepEqual([await made(ann), await made(bob)], [119, -239])
     const left = await holdersOf(database, { marketId: market(1), limit: 10 })
     assert.deepEqual([left.top.length, left.total], [1, 1])
     assert.equal(await openInterestOfChain(database, { chainId: CHAIN }), 300n)
@@ -144,6 +192,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await undo(1)
     assert.deepEqual(await has(ann, 1), [300, 181, 0, 0])
     assert.deepEqual(await has(bob, 1), [0, 0, 600, 300])
+    assert.deepEqual([await made(ann), await made(bob)], [0, 61])
     assert.deepEqual(await payoutsOfUser(database, { user: ann, chainId: CHAIN, limit: 5 }), [])
     await assertAudited()
   })
@@ -165,6 +214,8 @@ await onBothDatabases('positions', ({ fresh }) => {
     await happen(...traded(1, 0, bob, bob, 500n, 90n))
     // 501 × 500 / 1001 = 250 leave, 90 come.
     assert.deepEqual(await has(bob, 1), [1_001, 341, 0, 0])
+    // 7 − 500 of the trade before, then 90 − 250.
+    assert.equal(await made(bob), -653)
     await assertAudited()
   })
 
@@ -174,6 +225,7 @@ await onBothDatabases('positions', ({ fresh }) => {
     await happen(created(2), ...traded(2, 0, ann, bob, 10n, 4n))
     assert.deepEqual(await has(ann, 2), [40, 20, 50, 25])
     assert.deepEqual(await has(bob, 2), [10, 4, 0, 0])
+    await assertProfits()
     await assertAudited()
   })
 
@@ -374,9 +426,34 @@ await onBothDatabases('positions', ({ fresh }) => {
         else await happen(...(await randomEvents(random)))
       }
       assert.deepEqual((await auditPositions(database)).differences, [], `seed ${seed}`)
+      await assertProfits(`seed ${seed}`)
+    }
+    for (const table of ['position_profits', 'holder_profits']) {
+      const wrong = (by: number) =>
+        sqlConnection(database).execute(
+          `update ${table} set profit_e6 = cast(cast(profit_e6 as signed) + (${by}) as char)`,
+        )
+      await wrong(1)
+      assert.match((await auditPositions(database)).differences[0]?.what ?? '', /^profit of/)
+      await wrong(-1)
     }
     await sqlConnection(database).execute('update market_holdings set holders = holders + 1')
     assert.match((await auditPositions(database)).differences[0]?.what ?? '', /^holdings of/)
+  })
+
+  it('of before profits were kept are counted when the database is migrated', async () => {
+    const sql = (statement: string) => sqlConnection(database).execute(statement)
+    await sql('update market_holdings set holders = holders - 1')
+    const before = await Promise.all([ann, bob, eve].map(made))
+    assert.ok(before.every((profit) => profit !== 0))
+    await sql('delete from holder_profits')
+    await sql('delete from position_profits')
+    await sql(`insert into uncounted_profits values (${CHAIN})`)
+    await migrate(database)
+    assert.deepEqual(await Promise.all([ann, bob, eve].map(made)), before)
+    await assertAudited()
+    await migrate(database)
+    await assertAudited()
   })
 
   /** A few things that the balances allow. */

@@ -11,7 +11,12 @@ import { migrate } from '#store/engine/migrate.ts'
 import { mysqlMigrations } from '#store/migrations/mysql.ts'
 import { sqliteMigrations } from '#store/migrations/sqlite.ts'
 import { assertionsOfMarket, chainMarketById, tokenBalancesOf } from '#store/reads/chain-markets.ts'
-import { holdersOf, openInterestOf, openInterestOfChain } from '#store/reads/positions.ts'
+import {
+  holdersOf,
+  openInterestOf,
+  openInterestOfChain,
+  realisedProfitOf,
+} from '#store/reads/positions.ts'
 import { onBothDatabases } from '../../support/databases.ts'
 
 const LARGEST = 2n ** 63n - 1n
@@ -59,6 +64,10 @@ await onBothDatabases('a database of before', ({ fresh, dialect }) => {
         ),
         `insert into chain_conversions values (1, 2, 4, 'split', ${someone('b')}, ${word('a')},
           ${LARGEST}, '1,2', ${word('c')}, 5)`,
+        `insert into chain_conversions values (1, 2, 6, 'redeem', ${someone('c')}, ${word('a')},
+          ${LARGEST}, '1', ${word('c')}, 5)`,
+        `insert into chain_cursors (chain_id, deployment, start_block, indexed_block, indexed_hash,
+          updated_at_ms) values (1, 'here', 0, 2, ${word('c')}, 5)`,
         `insert into chain_trades values (1, 2, 5, ${word('e')}, 1, ${word('a')}, ${someone('b')},
           ${someone('c')}, ${word('e')}, ${word('e')}, 0, 1, ${LARGEST}, 77, 'none', '', ${word('f')}, 5)`,
         `insert into positions values (${word('a')}, ${someone('b')}, 1, ${LARGEST - 10n}, 9,
@@ -77,6 +86,7 @@ await onBothDatabases('a database of before', ({ fresh, dialect }) => {
         '009-chain-amounts',
         '010-position-syncs',
         '011-pending-of-chain',
+        '012-profits',
       ])
 
       const marketId = `0x${'a'.repeat(64)}` as MarketId
@@ -111,6 +121,9 @@ await onBothDatabases('a database of before', ({ fresh, dialect }) => {
       // The positions above are not what the movements say: it is found, so the movements were read.
       const { differences } = await auditPositions(database)
       assert(differences.some(({ expected }) => expected.startsWith(`YES ${LARGEST} for`)))
+      // What was redeemed before profits were kept is counted.
+      const user = `0x${'c'.repeat(40)}` as Address
+      assert.equal(await realisedProfitOf(database, { user, chainId: 1 }), LARGEST)
       assert.deepEqual(await migrate(database), [])
     } finally {
       await closeDatabase(database)

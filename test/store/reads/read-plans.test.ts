@@ -61,6 +61,7 @@ const ASKED: QueryTask[] = [
     limit: 100,
     after: `0x${'0'.repeat(64)}` as MarketId,
   }),
+  ask('realisedProfitOf', { user, chainId: CHAIN }),
   ask('holdersOf', { marketId: m, limit: 10 }),
   ask('payoutsOfUser', { user, chainId: CHAIN, limit: 100 }),
 ]

@@ -1,0 +1,120 @@
+/**
+ * Keeps realised profits: of a holder in a market (`position_profits`), and of a holder on a chain
+ * (`holder_profits`), in the transaction that changes the positions. They outlive the position: who has
+ * redeemed everything has no position any more, and still has made his profit. A profit of zero is no row,
+ * so that undone blocks leave nothing behind.
+ */
+
+import type { Address, MarketId } from '#domain/ids.ts'
+import { bytesOf, hexOf } from '../engine/hex.ts'
+import type { Statements } from '../engine/statements.ts'
+
+type Profit = {
+  readonly marketId: MarketId
+  readonly holder: Address
+  readonly profit: bigint
+}
+
+/** A profit, and what the tables had of it before. */
+export type ProfitChange = Profit & { readonly counted: bigint }
+
+type ProfitRow = { market_id: Uint8Array; holder: Uint8Array; profit: string }
+
+const COLUMNS = 'market_id, holder, cast(profit_e6 as char) as profit'
+
+/** Keys of one look-up. */
+const KEYS_MAX = 100
+
+export async function profitsOf(
+  sql: Pick<Statements, 'all'>,
+  keys: readonly (readonly [MarketId, Address])[],
+): Promise<Profit[]> {
+  const profits: Profit[] = []
+  for (let start = 0; start < keys.length; start += KEYS_MAX) {
+    const part = keys.slice(start, start + KEYS_MAX)
+    const rows = await sql.all<ProfitRow>(
+      `select ${COLUMNS} from position_profits
+        where ${part.map(() => '(market_id = ? and holder = ?)').join(' or ')}`,
+      part.flatMap(([marketId, holder]) => [bytesOf(marketId), bytesOf(holder)]),
+    )
+    for (const row of rows) profits.push(profitOf(row))
+  }
+  return profits
+}
+
+export async function profitsOfMarket(
+  sql: Pick<Statements, 'all'>,
+  marketId: MarketId,
+): Promise<Profit[]> {
+  const rows = await sql.all<ProfitRow>(
+    `select ${COLUMNS} from position_profits where market_id = ?`,
+    [bytesOf(marketId)],
+  )
+  return rows.map(profitOf)
+}
+
+function profitOf(row: ProfitRow): Profit {
+  return {
+    marketId: hexOf(row.market_id) as MarketId,
+    holder: hexOf(row.holder) as Address,
+    profit: BigInt(row.profit),
+  }
+}
+
+/** Writes what has changed, and adds the differences to what their holders have made on the chain. */
+export async function writeProfits(
+  sql: Statements,
+  chainId: number,
+  changes: Iterable<ProfitChange>,
+): Promise<void> {
+  const kept: Record<string, string | number | Buffer>[] = []
+  const differences = new Map<Address, bigint>()
+  for (const { marketId, holder, profit, counted } of changes) {
+    if (profit === counted) continue
+    differences.set(holder, (differences.get(holder) ?? 0n) + profit - counted)
+    const key = { market_id: bytesOf(marketId), holder: bytesOf(holder) }
+    if (profit !== 0n) kept.push({ ...key, chain_id: chainId, profit_e6: String(profit) })
+    else {
+      await sql.run('delete from position_profits where market_id = ? and holder = ?', [
+        ...[key.market_id, key.holder],
+      ])
+    }
+  }
+  await sql.insert('position_profits', kept, overwriting(sql.isMysql, 'market_id, holder'))
+  await addToHolders(sql, chainId, [...differences])
+}
+
+async function addToHolders(
+  sql: Statements,
+  chainId: number,
+  differences: readonly (readonly [Address, bigint])[],
+): Promise<void> {
+  for (let start = 0; start < differences.length; start += KEYS_MAX) {
+    const part = differences.slice(start, start + KEYS_MAX)
+    const before = new Map<string, bigint>()
+    const rows = await sql.all<{ holder: Uint8Array; profit: string }>(
+      `select holder, cast(profit_e6 as char) as profit from holder_profits
+        where chain_id = ? and holder in (${part.map(() => '?').join(', ')})`,
+      [chainId, ...part.map(([holder]) => bytesOf(holder))],
+    )
+    for (const row of rows) before.set(hexOf(row.holder), BigInt(row.profit))
+    const kept: Record<string, string | number | Buffer>[] = []
+    for (const [holder, difference] of part) {
+      const profit = (before.get(holder) ?? 0n) + difference
+      const key = { chain_id: chainId, holder: bytesOf(holder) }
+      if (profit !== 0n) kept.push({ ...key, profit_e6: String(profit) })
+      else {
+        await sql.run('delete from holder_profits where chain_id = ? and holder = ?', [
+          ...[chainId, key.holder],
+        ])
+      }
+    }
+    await sql.insert('holder_profits', kept, overwriting(sql.isMysql, 'chain_id, holder'))
+  }
+}
+
+function overwriting(isMysql: boolean, key: string): string {
+  return isMysql
+    ? ' on duplicate key update profit_e6 = values(profit_e6)'
+    : ` on conflict (${key}) do update set profit_e6 = excluded.profit_e6`
+}
