@@ -4,12 +4,12 @@
  * over `--minutes` (1; 10 for the long run), the bytes of the first view, and the time until it is there.
  */
 
-import { existsSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
-import { type Browser, type CDPSession, chromium, type Page } from 'playwright-core'
+import type { Browser, CDPSession, Page } from 'playwright-core'
 import { createClient } from '#client/client.ts'
 import { type MarketId, toAddress } from '#domain/ids.ts'
+import { findBrowser, MISSING_BROWSER, openBrowser } from '../test/support/browser.ts'
 import { openExchange } from '../test/support/exchange.ts'
 import { progress, quick, report } from './bench.ts'
 import { createPageFlow } from './page-flow.ts'
@@ -26,32 +26,21 @@ const QUICK_SECONDS = 8
 const EMPTY_SECONDS = 3
 const WARM_SECONDS = 5
 
-const CHROMIUMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
-
 const { values } = parseArgs({
   options: { minutes: { type: 'string', default: '1' }, quick: { type: 'boolean' } },
 })
 const seconds = quick ? QUICK_SECONDS : Math.max(1, Math.round(Number(values.minutes) * 60))
-const executablePath = process.env.SIBYL_CHROMIUM ?? CHROMIUMS.find((path) => existsSync(path))
 
-if (executablePath === undefined) {
-  process.stdout.write(
-    'page: there is no Chromium on this machine, so nothing was measured; SIBYL_CHROMIUM names one\n',
-  )
+if (findBrowser() === undefined) {
+  process.stdout.write(`page: nothing was measured, there is ${MISSING_BROWSER}\n`)
 } else {
-  await main(executablePath)
+  await main()
 }
 
-async function main(path: string): Promise<void> {
+async function main(): Promise<void> {
   const environment = { SIBYL_LOG_LEVEL: 'error', SIBYL_STREAM_MESSAGES_PER_SECOND: '1000' }
   const exchange = await openExchange({ devnet: true, environment })
-  const args = [
-    '--no-sandbox',
-    '--disable-gpu',
-    '--no-first-run',
-    '--disable-background-networking',
-  ]
-  const browser = await chromium.launch({ executablePath: path, args })
+  const browser = await openBrowser()
   const client = createClient({ url: exchange.url })
   const stream = client.stream()
   try {

@@ -1,7 +1,7 @@
 /**
  * `npm test [-- files or folders]` runs every test, or those. `npm run test:fast` leaves out what needs
- * a chain, an exchange, another process or a database server. `npm run test:whole` does all of the sweeps
- * that the others only sample.
+ * a browser, a chain, an exchange, another process or a database server. `npm run test:whole` does all of
+ * the sweeps that the others only sample.
  */
 
 import { parseArgs } from 'node:util'

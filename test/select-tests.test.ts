@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { needOf, selectTests, sharesProcess } from './support/select-tests.ts'
 
 test('what a test file needs follows from what it imports', () => {
+  assert.equal(needOf('test/web/browser/page.test.ts'), 'browser')
   assert.equal(needOf('test/scenario/two-traders.test.ts'), 'exchange')
   // Through a fixture.
   assert.equal(needOf('test/scenario/settlement.test.ts'), 'exchange')
@@ -19,7 +20,7 @@ test('those that need the most come first, and the fast ones are those that need
   const fast = selectTests([], { fast: true })
   assert.deepEqual(all.slice(-fast.length), fast)
   assert.deepEqual(new Set(fast.map(needOf)), new Set(['nothing']))
-  assert.equal(needOf(all[0] ?? ''), 'exchange')
+  assert.equal(needOf(all[0] ?? ''), 'browser')
 })
 
 test('files and folders can be asked for', () => {

@@ -12,13 +12,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { MikroORM } from '@mikro-orm/mysql'
+import { servicesRequired } from './required-services.ts'
 
 export const TEST_MYSQL_URL = process.env.SIBYL_TEST_MYSQL_URL ?? 'mysql://root@127.0.0.1:3306'
 
 const serverWanted = process.env.SIBYL_TEST_SERVER !== 'false'
-const servicesRequired =
-  serverWanted &&
-  ((process.env.CI ?? '') !== '' || (process.env.SIBYL_TEST_REQUIRE_SERVICES ?? '') !== '')
+const serverRequired = serverWanted && servicesRequired
 
 export type TestDatabases = {
   readonly dialect: 'sqlite' | 'mysql'
@@ -52,7 +51,7 @@ function describeOnServer(
 ): void {
   describe(`${name}, on MariaDB`, () => {
     if (missing === undefined) return tests(serverDatabases())
-    it('needs a MySQL or MariaDB server', { skip: servicesRequired ? false : missing }, () => {
+    it('needs a MySQL or MariaDB server', { skip: serverRequired ? false : missing }, () => {
       throw new Error(missing)
     })
   })

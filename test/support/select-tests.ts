@@ -7,11 +7,21 @@ import { relative, resolve } from 'node:path'
 import { ROOT, reachedFrom, sourceFiles, textOf } from './imports.ts'
 
 /** From the most to the least that a file needs besides its own process. */
-export const NEEDS = ['exchange', 'chain', 'process', 'threads', 'large data', 'nothing'] as const
+export const NEEDS = [
+  'browser',
+  'exchange',
+  'chain',
+  'process',
+  'threads',
+  'large data',
+  'nothing',
+] as const
 export type Need = (typeof NEEDS)[number]
 
 /** What says that a test file needs it: a file of ours, or a library with all its parts. */
 const SIGNS: Record<Exclude<Need, 'nothing'>, readonly string[]> = {
+  // And an exchange, whose page it shows.
+  browser: ['playwright-core'],
   exchange: ['test/support/exchange.ts'],
   chain: ['hardhat', 'src/devnet/chain-process.ts', 'contracts/compile.ts'],
   process: ['node:child_process'],

@@ -28,10 +28,10 @@ export function TransactionLink(props: {
       type="button"
       class="plain transaction"
       title={`${txHash}: copy`}
-      aria-label={`Copy the hash of the transaction ${shortAddress(txHash)}`}
       onClick={() => void copy(txHash)}
     >
       {children} {hash}
+      <span class="hidden-text">: copy the hash of the transaction</span>
     </button>
   )
 }

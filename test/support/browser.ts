@@ -1,0 +1,83 @@
+/**
+ * A real browser for tests: a Chromium of this machine without a window, driven by Playwright. Where there
+ * is none, its tests are skipped with the reason, unless services are required. `SIBYL_TEST_BROWSER` names
+ * another one than the usual ones.
+ */
+
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import type { TestContext } from 'node:test'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+
+const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+const FLAGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+/** Nobody looks: a quarter of the points in each direction, and nothing moves for the eye. */
+const CHEAP = { deviceScaleFactor: 0.25, reducedMotion: 'reduce' } as const
+/** As `eventually` has it: only a test that fails waits this long. */
+const TIMEOUT_MS = 120_000
+
+export const MISSING_BROWSER = 'no Chromium on this machine; SIBYL_TEST_BROWSER can name one'
+
+/** Where it is, if there is one. */
+export function findBrowser(): string | undefined {
+  const named = process.env.SIBYL_TEST_BROWSER
+  return (named === undefined ? PLACES : [named]).find((place) => existsSync(place))
+}
+
+/** Starts a browser that its caller closes. */
+export async function openBrowser(): Promise<Browser> {
+  const executablePath = findBrowser()
+  if (executablePath === undefined) throw new Error(MISSING_BROWSER)
+  return await chromium.launch({ executablePath, args: FLAGS })
+}
+
+export type PageOptions = BrowserContextOptions & {
+  /** A script that runs in the page before its own code does. */
+  readonly before?: string
+  /** What the browser itself says of an answer that the test provokes. */
+  readonly expected?: RegExp
+}
+
+/**
+ * Opens pages, each as a visitor of its own. What a page has to complain about, errors of its code and
+ * what its content security policy forbids, fails the test that it was opened in.
+ */
+export function createVisitors(browser: Browser) {
+  return async function visit(t: TestContext, url: string, options: PageOptions = {}) {
+    const { before, expected, ...rest } = options
+    const context = await browser.newContext({ ...CHEAP, ...rest })
+    context.setDefaultTimeout(TIMEOUT_MS)
+    const page = await context.newPage()
+    const complaints: string[] = []
+    page.on('pageerror', (error) => complaints.push(String(error.stack ?? error)))
+    page.on('console', (message) => {
+      if (message.type() !== 'error' && message.type() !== 'warning') return
+      const text = `${message.text()} (${message.location().url})`
+      if (expected?.test(text) !== true) complaints.push(text)
+    })
+    if (before !== undefined) await page.addInitScript({ content: before })
+    t.after(async () => {
+      await context.close()
+      assert.deepEqual(complaints, [], 'the page has nothing to complain about')
+    })
+    await page.goto(url)
+    return page
+  }
+}
+
+export type Visit = ReturnType<typeof createVisitors>
+
+/** How far the page is wider than its window, which on a phone would show all of it smaller instead. */
+export async function overflowOf(page: Page): Promise<number> {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth)
+  return wide - (page.viewportSize()?.width ?? 0)
+}

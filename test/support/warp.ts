@@ -1,0 +1,21 @@
+/** Moves the time of a devnet: that of its chain and, with it, that of the exchange. */
+
+import assert from 'node:assert/strict'
+import type { Client } from '#client/client.ts'
+import { httpBatch } from '#devnet/batch-sender.ts'
+import { eventually } from './eventually.ts'
+
+/** Done when the exchange has followed. */
+export async function warp(client: Client, seconds: number): Promise<void> {
+  const { chains, serverTime } = await client.config({ fresh: true })
+  const rpcUrl = chains[0]?.rpcUrl
+  assert.ok(rpcUrl !== undefined)
+  await httpBatch(rpcUrl)([
+    { method: 'evm_increaseTime', params: [seconds] },
+    { method: 'evm_mine', params: [] },
+  ])
+  await eventually(async () => {
+    const now = (await client.config({ fresh: true })).serverTime
+    assert.ok(now >= serverTime + seconds, 'the exchange follows')
+  })
+}

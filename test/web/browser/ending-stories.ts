@@ -1,0 +1,57 @@
+/** Stories of how markets end: a quick one while one looks at it, another one by proposal up to the payout. */
+
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import { eventually } from '../../support/eventually.ts'
+import { connectDemo, type Stage, says, ticketOf } from './stage.ts'
+
+const ANN = 10
+const DISPUTE_SEC = 7_200
+const HEARD_SEC = 2
+
+export async function quickMarketEnds(t: TestContext, stage: Stage): Promise<void> {
+  const page = await stage.visit(t, '')
+  const reader = stage.client(ANN)
+  await page.getByRole('link', { name: /^BTC up in 15 minutes/ }).click()
+  await says(page, /^(YES|NO) is ahead\.$/)
+  await ticketOf(page).waitFor()
+  const [marketId = ''] = /0x[0-9a-f]{64}/.exec(page.url()) ?? []
+  const { expiration } = await reader.market(marketId)
+  const { serverTime } = await reader.config({ fresh: true })
+  // Up to just before the end: the price at the end has to be heard.
+  await stage.warp(Math.max(1, expiration - serverTime - HEARD_SEC))
+  await says(page, 'Trading has ended.')
+  assert.equal(await ticketOf(page).count(), 0)
+  await says(page, /^It went (up: YES|down: NO) has won\.$/)
+  // And there is another one to go on with.
+  await page.getByRole('link', { name: 'Next BTC market' }).click()
+  await says(page, /^(YES|NO) is ahead\.$/)
+}
+
+export async function resolutionAndRedemption(t: TestContext, stage: Stage): Promise<void> {
+  const { week } = stage.markets
+  const page = await stage.visit(t, `#/m/${week.id}`)
+  await connectDemo(page, ANN)
+  const resolution = page.getByRole('region', { name: 'Resolution' })
+  await says(resolution, /^Trading goes on for/)
+  const { serverTime } = await stage.client(ANN).config({ fresh: true })
+  await stage.warp(week.expiration - serverTime + 1)
+  await resolution.getByRole('button', { name: 'Propose YES' }).click()
+  await says(resolution, /^YES was proposed with a bond of \$500\.00\./)
+  await stage.warp(DISPUTE_SEC)
+  await resolution.getByRole('button', { name: 'Settle as YES' }).click()
+  await says(resolution, 'YES has won')
+  const balance = page.getByRole('button', { name: /^\$/ })
+  const before = moneyOf(await balance.innerText())
+  await resolution.getByRole('button', { name: 'Redeem $100,000.00' }).click()
+  await says(page, 'Redeemed. The money is on its way to your account.')
+  await eventually(async () => assert.equal(moneyOf(await balance.innerText()) - before, 100_000))
+  await page.getByRole('link', { name: 'Portfolio' }).click()
+  const activity = page.getByRole('region', { name: 'Activity' })
+  await says(activity.getByRole('row', { name: /Redeemed/ }), '+$100,000.00')
+}
+
+function moneyOf(text: string): number {
+  const [, amount = ''] = /\$([\d,.]+)/.exec(text) ?? []
+  return Number(amount.replaceAll(',', ''))
+}

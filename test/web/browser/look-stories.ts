@@ -1,0 +1,82 @@
+/** Stories of how the page looks: on a phone, and to those who do not see it or see little. */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { TestContext } from 'node:test'
+import type { AxeResults } from 'axe-core'
+import type { Page } from 'playwright-core'
+import { overflowOf } from '../../support/browser.ts'
+import { connectDemo, type Stage, says, sendOrder, ticketOf } from './stage.ts'
+
+const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
+const CAROL = 17
+
+export async function phone(t: TestContext, stage: Stage): Promise<void> {
+  const { month } = stage.markets
+  const page = await stage.visit(t, '', PHONE)
+  const fits = async (what: string) =>
+    assert.ok((await overflowOf(page)) <= 0, `${what} is too wide`)
+  const listed = page.getByRole('link', { name: month.question })
+  await listed.waitFor()
+  await fits('the list')
+  await connectDemo(page, CAROL)
+  await fits('the list with an account')
+  await listed.click()
+  for (const part of ['Chart', 'Book', 'Info', 'Trade']) {
+    await page.getByRole('button', { name: part, exact: true }).click()
+    await fits(part)
+  }
+  await page.getByRole('button', { name: 'Chart', exact: true }).click()
+  assert.equal(await ticketOf(page).isVisible(), false, 'one part at a time')
+  // The ticket with one tap, and everything of it can be reached.
+  await page.getByRole('button', { name: /^Buy YES/ }).click()
+  await sendOrder(page, { side: 'Buy', cents: '3', shares: '11' })
+  await says(page, 'Buy 11.00 YES at 3.0¢: the order is in the book.')
+  await page.getByRole('link', { name: 'Portfolio' }).click()
+  const orders = page.getByRole('region', { name: 'Open orders' })
+  await says(orders, '11.00')
+  await fits('the portfolio')
+  await orders.getByRole('button', { name: /^Cancel: Buy YES at 3.0¢/ }).click()
+  await says(orders, 'You have no open orders.')
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** What axe finds that keeps people out. */
+async function barriers(page: Page, rule?: string): Promise<string[]> {
+  const some = rule === undefined ? {} : { runOnly: { type: 'rule', values: [rule] } }
+  const options = { resultTypes: ['violations'], ...some }
+  const { violations } = await page.evaluate((asked) => {
+    const { axe } = globalThis as unknown as { axe: { run(how: object): Promise<AxeResults> } }
+    return axe.run(asked)
+  }, options)
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map(({ html, any }) => `${id}: ${html} ${any[0]?.message}`))
+}
+
+export async function accessible(t: TestContext, stage: Stage): Promise<void> {
+  const page = await stage.visit(t, '', { colorScheme: 'dark' })
+  // By the debugger, which the policy of the page does not concern.
+  await page.evaluate(AXE)
+  const look = async (what: string) => {
+    await page.emulateMedia({ colorScheme: 'dark' })
+    assert.deepEqual(await barriers(page), [], what)
+    // The same elements in other colours.
+    await page.emulateMedia({ colorScheme: 'light' })
+    assert.deepEqual(await barriers(page, 'color-contrast'), [], `${what} in light`)
+  }
+  await page.getByRole('link', { name: stage.markets.month.question }).waitFor()
+  await look('the list')
+  await page.getByRole('button', { name: 'Connect', exact: true }).click()
+  await look('the account dialog')
+  await page.getByRole('button', { name: 'Demo trader 10' }).click()
+  await page.getByRole('link', { name: stage.markets.month.question }).click()
+  await says(page.getByRole('region', { name: 'Your position' }), 'YES')
+  await says(page.getByRole('region', { name: 'Trades' }), 'confirmed')
+  await look('the market')
+  await page.getByRole('link', { name: 'Portfolio' }).click()
+  await says(page.getByRole('region', { name: 'Activity' }), 'Bought YES')
+  await look('the portfolio')
+}

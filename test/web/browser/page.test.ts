@@ -1,0 +1,38 @@
+/**
+ * The trading page in a real browser, on one exchange with a local chain. In every story the page may
+ * not complain: no error in its console, nothing that its content security policy forbids.
+ */
+
+import { test } from 'node:test'
+import { findBrowser, MISSING_BROWSER } from '../../support/browser.ts'
+import { servicesRequired } from '../../support/required-services.ts'
+import { quickMarketEnds, resolutionAndRedemption } from './ending-stories.ts'
+import { accessible, phone } from './look-stories.ts'
+import { openStage } from './stage.ts'
+import {
+  ladderOfAThousand,
+  refusalSaysWhy,
+  restartIsCaughtUp,
+  tradeOfTwo,
+  walletThatRefuses,
+} from './trading-stories.ts'
+
+const skip = findBrowser() === undefined && !servicesRequired ? MISSING_BROWSER : false
+
+test('the trading page in a browser', { skip }, async (t) => {
+  const stage = await openStage(t)
+  const stories = {
+    'a demo trader buys what another sells': tradeOfTwo,
+    'the ladder is the book of the API after a thousand random orders': ladderOfAThousand,
+    'a wallet that refuses is quoted in words': walletThatRefuses,
+    'an order that is refused says why': refusalSaysWhy,
+    'on a phone all of it can be used': phone,
+    'nothing keeps people out': accessible,
+    'the server restarts and the page catches up': restartIsCaughtUp,
+    'a quick market ends while one looks at it': quickMarketEnds,
+    'an outcome is proposed, settled and redeemed': resolutionAndRedemption,
+  }
+  for (const [name, story] of Object.entries(stories)) {
+    await t.test(name, (inner) => story(inner, stage))
+  }
+})

@@ -1,0 +1,189 @@
+/** Stories of trading: a trade of two, a book of a thousand orders, a restart, and what is refused. */
+
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import type { Page } from 'playwright-core'
+import type { PlaceIntent } from '#client/client.ts'
+import { devnetAccount } from '#devnet/accounts.ts'
+import { cents, decimal } from '#web/format.ts'
+import { eventually } from '../../support/eventually.ts'
+import { randomFrom } from '../../support/random.ts'
+import { connectDemo, ladderOf, type Stage, says, sendOrder, ticketOf } from './stage.ts'
+
+const ANN = 10
+const BOB = 11
+const CROWD = [12, 13, 14, 15]
+const SIGNER = 16
+const CENT = 10_000
+/** What the browser says of requests while there is no exchange, or one that is not ready. */
+const GONE_OR_STARTING =
+  /ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE|INCOMPLETE_CHUNKED_ENCODING)|status of 503/
+const LADDER_ROWS = 15
+const ORDERS = 1_000
+/** So many of each trader. */
+const CANCELS = 10
+
+/** Of the market that is shown. */
+function ownPosition(page: Page) {
+  return page.getByRole('region', { name: 'Your position' })
+}
+
+export async function tradeOfTwo(t: TestContext, stage: Stage): Promise<void> {
+  const { month } = stage.markets
+  // One finds the market in the list, the other follows a link to it.
+  const ann = await stage.visit(t, '')
+  const bob = await stage.visit(t, `#/m/${month.id}`)
+  await connectDemo(bob, BOB)
+  await says(ownPosition(bob), '100,000.00')
+  await sendOrder(bob, { side: 'Sell', cents: '40', shares: '25' })
+  await says(bob, 'Sell 25.00 YES at 40.0¢: the order is in the book.')
+
+  await ann.getByRole('link', { name: month.question }).click()
+  await connectDemo(ann, ANN)
+  await says(ann.getByRole('button', { name: /^\$/ }), '$1,000,000.00')
+  await ann.getByRole('button', { name: /^Ask 40\.0¢ ?25\.00/ }).click()
+  await ticketOf(ann).getByRole('button', { name: 'Buy YES', exact: true }).click()
+
+  // Both say so for some seconds only.
+  await Promise.all([
+    says(ann, 'Bought 25.00 YES at 40.0¢: confirmed on chain.'),
+    says(bob, 'Sold 25.00 YES at 40.0¢: confirmed on chain.'),
+  ])
+  await says(ownPosition(ann), '100,025.00')
+  await says(ownPosition(bob), '99,975.00')
+  await says(ann.getByRole('button', { name: /^\$/ }), '$999,990.00')
+  await says(bob.getByRole('button', { name: /^\$/ }), '$1,000,010.00')
+  for (const page of [ann, bob]) {
+    await says(page.getByRole('region', { name: 'Trades' }), 'confirmed')
+  }
+}
+
+/** What the ladder would have to say, by the API. */
+async function bookWords(stage: Stage, outcome: 'YES' | 'NO'): Promise<string[]> {
+  const { bids, asks } = await stage.client(ANN).orderbook(stage.markets.quarter.id, outcome)
+  const words = (kind: string, levels: readonly { price: number; size: bigint }[]) => {
+    let total = 0n
+    return levels.slice(0, LADDER_ROWS).map(({ price, size }) => {
+      total += size
+      return `${kind} ${cents(price)} ${decimal(size, 2)} ${decimal(total, 0)}`
+    })
+  }
+  return [...words('Ask', asks).reverse(), ...words('Bid', bids)]
+}
+
+async function showsTheBook(stage: Stage, page: Page, outcome: 'YES' | 'NO'): Promise<void> {
+  await eventually(async () => {
+    const book = await bookWords(stage, outcome)
+    assert.ok(book.length > 0)
+    assert.deepEqual(await ladderOf(page), book)
+  })
+}
+
+export async function ladderOfAThousand(t: TestContext, stage: Stage): Promise<void> {
+  const random = randomFrom(Number(process.env.TEST_SEED ?? Date.now() % 1e9))
+  t.diagnostic(`TEST_SEED=${random.seed}`)
+  const { id: marketId } = stage.markets.quarter
+  const page = await stage.visit(t, `#/m/${marketId}`)
+  await says(page, 'No orders')
+  // A few meet: each that does is a trade to be settled.
+  const intent = (): PlaceIntent => {
+    const side = random.pick(['buy', 'sell'] as const)
+    const away = random.int(-1, 60)
+    return {
+      marketId,
+      side,
+      outcome: random.pick(['YES', 'NO'] as const),
+      price: 50 * CENT + (side === 'buy' ? -away : away) * (CENT / 2),
+      size: random.int(1_000_000, 9_000_000),
+      ttlSeconds: 3_600,
+    }
+  }
+  await Promise.all(
+    CROWD.map(async (account) => {
+      const { orders } = stage.client(account)
+      const results = await orders.placeBatch(Array.from({ length: ORDERS / CROWD.length }, intent))
+      const placed = results.flatMap((result) => (result.ok ? [result.placed] : []))
+      assert.equal(placed.length, results.length)
+      const open = placed.filter(({ matches }) => matches === 0).slice(0, CANCELS)
+      // One that another has met in the meantime is gone already.
+      const cancelled = open.map(({ orderHash }) => orders.cancel({ orderHash, marketId }))
+      await Promise.allSettled(cancelled)
+    }),
+  )
+  await showsTheBook(stage, page, 'YES')
+  await page
+    .getByRole('region', { name: 'Order book of YES' })
+    .getByRole('button', { name: 'NO' })
+    .click()
+  await showsTheBook(stage, page, 'NO')
+}
+
+export async function restartIsCaughtUp(t: TestContext, stage: Stage): Promise<void> {
+  const { id: marketId } = stage.markets.quarter
+  const page = await stage.visit(t, `#/m/${marketId}`, {
+    expected: GONE_OR_STARTING,
+  })
+  await showsTheBook(stage, page, 'YES')
+  await page.evaluate(() => {
+    document.body.dataset.visit = 'first'
+  })
+  await stage.restart(async () => {
+    await says(page, 'Connection lost. What you see may be old; reconnecting …')
+  })
+  const ann = stage.client(ANN)
+  const { bids } = await ann.orderbook(marketId, 'YES')
+  const price = bids[0]?.price ?? CENT
+  const order = { marketId, side: 'buy', outcome: 'YES', size: '7', ttlSeconds: 3_600 } as const
+  await ann.orders.place({ ...order, price })
+  await says(page, 'Live')
+  await showsTheBook(stage, page, 'YES')
+  assert.equal(await page.evaluate(() => document.body.dataset.visit), 'first')
+}
+
+/** A wallet that connects at the second time of asking, and never signs. */
+function announceRefusingWallet(address: string): void {
+  const declined = () => Object.assign(new Error('User rejected the request.'), { code: 4001 })
+  let asked = 0
+  const provider = {
+    async request({ method }: { method: string }) {
+      if (method === 'eth_chainId') return '0x7a69'
+      if (method === 'eth_requestAccounts' && ++asked > 1) return [address]
+      throw declined()
+    },
+    on: () => provider,
+  }
+  const info = { uuid: 'u', rdns: 'test.refusing', name: 'Refusing wallet', icon: '' }
+  addEventListener('eip6963:requestProvider', () => {
+    dispatchEvent(
+      new CustomEvent('eip6963:announceProvider', { detail: Object.freeze({ info, provider }) }),
+    )
+  })
+}
+
+export async function walletThatRefuses(t: TestContext, stage: Stage): Promise<void> {
+  const page = await stage.visit(t, `#/m/${stage.markets.quarter.id}`, {
+    before: `(${announceRefusingWallet})('${devnetAccount(SIGNER).address}')`,
+  })
+  await page.getByRole('button', { name: 'Connect', exact: true }).click()
+  const wallet = page.getByRole('dialog').getByRole('button', { name: 'Refusing wallet' })
+  await wallet.click()
+  await says(page.getByRole('log'), 'You declined in the wallet.')
+  await wallet.click()
+  await page.getByRole('dialog').waitFor({ state: 'hidden' })
+  await sendOrder(page, { side: 'Buy', cents: '1', shares: '10' })
+  await says(ticketOf(page).getByRole('alert'), 'You declined in the wallet.')
+}
+
+export async function refusalSaysWhy(t: TestContext, stage: Stage): Promise<void> {
+  const page = await stage.visit(t, `#/m/${stage.markets.quarter.id}`, {
+    expected: /status of 4\d\d/,
+  })
+  await connectDemo(page, SIGNER)
+  const refusal = ticketOf(page).getByRole('alert')
+  await ticketOf(page).getByLabel('Post only').check()
+  await sendOrder(page, { side: 'Buy', cents: '99', shares: '10' })
+  await says(refusal, /^Post only: the order would have traded at once, at \d+\.\d¢\.$/)
+  await ticketOf(page).getByLabel('Shares').fill('2000000')
+  await says(refusal, /^This may cost \$1,97[\d,.]+, and you have \$1,000,000\.00\.$/)
+  assert.ok(await ticketOf(page).getByRole('button', { name: 'Buy YES', exact: true }).isDisabled())
+}
