@@ -100,6 +100,11 @@ async function begin(place: Place, killedAfter: readonly Step[]): Promise<Life> 
   const clientOf = (signer: typeof ANN) => createClient({ url: exchange.url, signer })
   const heard: MarketMessage[] = []
   let told = 0
+  // Who asks for a market before the indexer has opened it is told that there is none.
+  await eventually(async () => {
+    const { status } = await fetch(`${exchange.url}/api/v1/markets/${market.id}`)
+    assert.equal(status, 200)
+  })
   let stream = clientOf(ANN).stream()
   stream.market(market.id, (message) => heard.push(message))
   await eventually(() => assert.ok(heard.some(({ type }) => type === 'market.snapshot')))
