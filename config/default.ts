@@ -21,7 +21,13 @@ export const defaults: Settings = {
     trustedProxies: [],
   },
   web: { enabled: true, reload: false },
-  auth: { bearer: true, allowOpenWrites: false, singleUseNonce: true, noncesMax: 2_000_000 },
+  auth: {
+    bearer: true,
+    allowOpenWrites: false,
+    singleUseNonce: true,
+    nonces: 'memory',
+    noncesMax: 2_000_000,
+  },
   limits: {
     enabled: true,
     bucketsMax: 200_000,
@@ -173,4 +179,5 @@ export const defaults: Settings = {
     archiveDir: '',
     archiveMiBMax: 0,
   },
+  cluster: { roles: ['all'], node: '', name: 'sibyl', natsUrl: '', natsCreds: '' },
 }

@@ -18,15 +18,19 @@ export type Log = {
 
 const SECRETS = ['privateKey', 'apiPrivateKey', 'api_private_key', 'authorization', 'password']
 
+/** Whether a person reads what is written. */
+export function isReadable({ format }: Settings['log'], isTerminal: boolean): boolean {
+  return format === 'pretty' || (format === 'auto' && isTerminal)
+}
+
 export function makeLog(settings: Settings['log'], thread: string, isTerminal: boolean): Log {
-  const readable = settings.format === 'pretty' || (settings.format === 'auto' && isTerminal)
   const options = {
     level: settings.level,
     base: { thread },
     redact: { paths: SECRETS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]) },
   }
   // Written in the calling thread and at once: a line about a crash must not be lost with it.
-  return readable
+  return isReadable(settings, isTerminal)
     ? pino(options, pretty({ sync: true, ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l' }))
     : pino(options, pino.destination({ fd: 1, sync: true }))
 }

@@ -14,6 +14,7 @@ import {
   resolution,
   settlement,
 } from './schema/chain.ts'
+import { cluster } from './schema/cluster.ts'
 import {
   clock,
   data,
@@ -66,6 +67,7 @@ export const SettingsSchema = Type.Object({
   stream,
   supervisor,
   log,
+  cluster,
 })
 
 export type Settings = Static<typeof SettingsSchema>

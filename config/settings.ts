@@ -11,10 +11,12 @@ import { availableParallelism } from 'node:os'
 import type { TSchema } from 'typebox'
 import { Errors } from 'typebox/value'
 import { BATCH_ORDERS_MAX } from '#domain/limits.ts'
+import { nearestName } from '#domain/nearest-name.ts'
+import { COMMAND_VARIABLES } from './command-environment.ts'
 import { defaults } from './default.ts'
 import { devnet } from './devnet.ts'
 import { production } from './production.ts'
-import { Key } from './schema/chain.ts'
+import { Key, PATTERN_WORDS } from './schema/patterns.ts'
 import { type Profile, type Settings, SettingsSchema } from './settings-schema.ts'
 import { threadsFor } from './topology.ts'
 
@@ -53,8 +55,11 @@ export function loadSettings(
   const list = settingsList()
   const known = new Map(list.map((entry) => [entry.leaf.env, entry]))
   for (const name of Object.keys(env)) {
-    if (name.startsWith('SIBYL_') && !name.startsWith('SIBYL_TEST_') && !known.has(name)) {
-      throw new SettingsError(`${name}: there is no such setting`)
+    const isOthers = name.startsWith('SIBYL_TEST_') || COMMAND_VARIABLES.has(name)
+    if (name.startsWith('SIBYL_') && !isOthers && !known.has(name)) {
+      const meant = nearestName(name, known.keys())
+      const hint = meant === undefined ? 'npm run settings lists all' : `did you mean ${meant}?`
+      throw new SettingsError(`${name}: there is no such setting; ${hint}`)
     }
   }
   const profileName = env.SIBYL_PROFILE ?? 'devnet'
@@ -80,6 +85,7 @@ export function loadSettings(
     const problem = problemOf(leaf, get(settings, path))
     if (problem !== undefined) throw new SettingsError(`${path} (${leaf.env}): ${problem}`)
   }
+  checkNode(settings as unknown as Settings)
   const checked = followCores(settings as unknown as Settings, availableParallelism())
   checkTogether(checked)
   return checked
@@ -108,6 +114,11 @@ function checkTogether(settings: Settings): void {
     throw new SettingsError(
       `SIBYL_AUTH_BEARER: writes without tokens on ${front.host}, which others can reach, need ` +
         'SIBYL_ALLOW_OPEN_WRITES=true',
+    )
+  }
+  if (auth.nonces === 'database' && !settings.database.url.startsWith('mysql:')) {
+    throw new SettingsError(
+      'SIBYL_NONCES: database needs one that several exchanges can share: SIBYL_DATABASE_URL=mysql://…',
     )
   }
   for (const [name, burst] of [
@@ -150,17 +161,64 @@ function checkTogether(settings: Settings): void {
   }
 }
 
+/** What is allowed and probably not meant, a line each. */
+export function settingsWarnings({ log, database, data }: Settings): string[] {
+  if (log.url === '' || database.url !== '') return []
+  return [
+    'SIBYL_LOG_URL is set and SIBYL_DATABASE_URL is not: the event log outlives this machine, the ' +
+      `database in ${data.dir} does not, and what is only there (API keys, the journal of transactions) is ` +
+      'lost with it; set SIBYL_DATABASE_URL to a server too',
+  ]
+}
+
+/** A node with roles needs what all nodes share; one that has them all needs none of it. */
+function checkNode(settings: Settings): void {
+  const { cluster, log, database, markets, risk, devnet, chains, chainRpc } = settings
+  const { roles, node, natsUrl } = cluster
+  if (roles.includes('all')) {
+    if (roles.length > 1) {
+      throw new SettingsError('SIBYL_ROLES: all are all of them; name them, or leave it unset')
+    }
+    if (natsUrl !== '') {
+      throw new SettingsError('SIBYL_NATS_URL: it is of no use while SIBYL_ROLES is all')
+    }
+    return
+  }
+  const named = `SIBYL_ROLES is ${roles.join(',')}`
+  const missing = [
+    ...(node === '' ? ['SIBYL_NODE'] : []),
+    ...(natsUrl === '' ? ['SIBYL_NATS_URL'] : []),
+    ...(log.url === '' ? ['SIBYL_LOG_URL'] : []),
+    ...(database.url.startsWith('mysql:') ? [] : ['SIBYL_DATABASE_URL (mysql://…)']),
+    // Its default follows the cores, which are not the same on every machine.
+    ...(markets.threads === 0 ? ['SIBYL_MARKET_THREADS'] : []),
+  ]
+  if (missing.length > 0) {
+    throw new SettingsError(`${missing.join(', ')}: must be set where ${named}`)
+  }
+  if (risk.funds === 'reserve') {
+    throw new SettingsError(`SIBYL_RISK_FUNDS: reserve works on one machine only, and ${named}`)
+  }
+  const hasChain = chainRpc.length > 0 || chains.some(({ rpcUrls }) => rpcUrls.length > 0)
+  if (devnet.enabled && !hasChain) {
+    throw new SettingsError(
+      `SIBYL_CHAIN_RPC: where ${named} all nodes need one chain, not a local one each; name it, or ` +
+        'set SIBYL_DEVNET=false',
+    )
+  }
+}
+
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host)
 }
 
-/** The settings as one may show them: secrets are replaced. */
+/** The settings as one may show them, by their names in the environment: secrets are replaced. */
 export function shownSettings(settings: Settings): Record<string, unknown> {
   const shown: Record<string, unknown> = {}
   for (const { path, leaf } of settingsList()) {
     const value = get(settings as unknown as Record<string, unknown>, path)
     const isSet = Array.isArray(value) ? value.length > 0 : value !== ''
-    shown[path] = leaf.secret && isSet ? '(set)' : value
+    shown[leaf.env] = leaf.secret && isSet ? '(set)' : value
   }
   return shown
 }
@@ -184,8 +242,8 @@ function withKeyFiles(text: string, leaf: Leaf): string {
 function parseText(text: string, leaf: Leaf): unknown {
   if (leaf.type === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : text
   if (leaf.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
-  const items = (leaf as { items?: { type?: string } }).items
-  if (leaf.type === 'array' && items?.type === 'string') {
+  const items = (leaf as { items?: { type?: string; enum?: unknown } }).items
+  if (leaf.type === 'array' && (items?.type === 'string' || items?.enum !== undefined)) {
     return text === '' ? [] : text.split(',').map((item) => item.trim())
   }
   if (leaf.type === 'array' || leaf.type === 'object') {
@@ -207,8 +265,22 @@ function problemOf(leaf: Leaf, value: unknown): string | undefined {
   if (leaf.type === 'integer') return `must be an integer from ${minimum} to ${maximum}${unit}`
   if (leaf.type === 'boolean') return 'must be true or false'
   if (choices !== undefined) return `must be one of ${choices.join(', ')}`
-  const where = first.instancePath === '' ? '' : ` at ${first.instancePath}`
-  return `${first.message}${where}`
+  if (typeof value === 'string' && leaf.type === 'array') return 'must be a list in JSON'
+  if (typeof value === 'string' && leaf.type === 'object') return 'must be an object in JSON'
+  return `${wordsOf(first)}${placeOf(first.instancePath)}`
+}
+
+/** Nobody has to read a regular expression. */
+function wordsOf({ keyword, params, message }: ReturnType<typeof Errors>[number]): string {
+  const { pattern } = params as { pattern?: unknown }
+  return (keyword === 'pattern' && PATTERN_WORDS[String(pattern)]) || message
+}
+
+/** Where in a list or in JSON: `/0/contracts/oracle` is ` at [0].contracts.oracle`. */
+function placeOf(path: string): string {
+  const parts = path.split('/').slice(1)
+  if (parts.length === 0) return ''
+  return ` at ${parts.map((part) => (/^\d+$/.test(part) ? `[${part}]` : `.${part}`)).join('')}`
 }
 
 function merge(into: Record<string, unknown>, from: Record<string, unknown>): void {

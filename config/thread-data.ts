@@ -51,6 +51,11 @@ export function topologyOf({ markets }: Settings): Topology {
   return { partitions: markets.partitions, marketThreads: markets.threads, pins: markets.pins }
 }
 
+/** Whether this process is one of several that are an exchange together. */
+export function isNode({ cluster }: Settings): boolean {
+  return !cluster.roles.includes('all')
+}
+
 /** SQLite in the data folder unless the settings name a database. */
 export function databaseUrlOf({ database, data }: Settings): string {
   return database.url === '' ? `sqlite:${data.dir}/sibyl.db` : database.url

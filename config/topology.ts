@@ -66,11 +66,20 @@ export function frontThreadName(thread: number): string {
   return `front-${thread}`
 }
 
+/** Another machine may have more of them than this one. */
+export function isFrontThread(name: string): boolean {
+  return /^front-\d+$/.test(name)
+}
+
 /** The thread of prices and quick markets; there is one at most. */
 export const PRICES_THREAD = 'prices'
 
 /** The thread that brings trades on chain; there is one at most. */
 export const SETTLEMENT_THREAD = 'settlement'
+
+/** Of a node with roles: what speaks to other nodes, and what keeps the copy of the log. */
+export const BRIDGE_THREAD = 'bridge'
+export const LOG_COPY_THREAD = 'log-copy'
 
 /** The worker that the threads share which wait most of the time. */
 export const CHAIN_WORKER = 'chain'

@@ -163,7 +163,16 @@ function staleArtifacts(fresh: ReadonlyMap<string, string>): string[] {
   return [...names].filter((name) => committed.get(name) !== fresh.get(name))
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+const HELP = `Compiles contracts/src and writes contracts/artifacts.
+
+  npm run contracts              compiles and writes
+  npm run contracts -- --check   compiles, writes nothing, and ends with 1 where something is not fresh
+`
+
+const isCommand = process.argv[1] === fileURLToPath(import.meta.url)
+if (isCommand && process.argv.some((each) => each === '--help' || each === '-h')) {
+  process.stdout.write(HELP)
+} else if (isCommand) {
   const files = compileContracts()
   const count = [...files.keys()].filter((name) => name.endsWith('.json')).length
   if (process.argv.includes('--check')) {

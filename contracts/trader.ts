@@ -61,9 +61,10 @@ const CANCEL_ALL_BEFORE = {
 type Order = Parameters<typeof orderOf>[0]
 type Transaction = { readonly to: Hex; readonly data: Hex }
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
+const { values, positionals } = readArguments()
+
+function readArguments() {
+  const options = {
     rpc: { type: 'string' },
     settlement: { type: 'string' },
     'key-file': { type: 'string' },
@@ -74,8 +75,15 @@ const { values, positionals } = parseArgs({
     transaction: { type: 'string' },
     sign: { type: 'boolean' },
     help: { type: 'boolean', short: 'h' },
-  },
-})
+  } as const
+  try {
+    return parseArgs({ allowPositionals: true, options })
+  } catch (error) {
+    const [line = ''] = (error instanceof Error ? error.message : String(error)).split('. ')
+    process.stderr.write(`trader: ${line}; --help has all options\n`)
+    process.exit(2)
+  }
+}
 
 try {
   const [command, ...rest] = positionals

@@ -1,17 +1,17 @@
 /**
  * `npm run bench -- all`: every benchmark one after the other, their figures in one table, in
- * `loadtest/RESULTS.md` and in the README. `--quick` is passed on; `--only front,orders` runs some
+ * `loadtest/RESULTS.md`. `--quick` is passed on; `--only front,orders` runs some
  * and only prints. Exits with 1 when one misses its bar or fails.
  */
 
 import { spawn } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { type BenchResult, progress, quick } from './bench.ts'
 import { BENCHES } from './commands.ts'
 import { commitText, machineText } from './report.ts'
-import { type BenchRun, resultsPage, resultsTable, withTable } from './results.ts'
+import { type BenchRun, resultsPage, resultsTable } from './results.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const RUN_MS_MAX = 30 * 60_000
@@ -69,12 +69,6 @@ function run(command: string): Promise<BenchRun> {
   })
 }
 
-function writeResults(): void {
-  writeFileSync(`${ROOT}/loadtest/RESULTS.md`, resultsPage(runs, head))
-  const readme = readFileSync(`${ROOT}/README.md`, 'utf8')
-  writeFileSync(`${ROOT}/README.md`, withTable(readme, resultsTable(runs, head)))
-}
-
 const head = {
   machine: machineText(),
   // Before the results themselves change a file.
@@ -93,7 +87,9 @@ for (const [at, name] of names.entries()) {
   const ratios = done.results.map(({ ratio, bar }) => `${ratio} (bar ${bar})`)
   process.stdout.write(`${name}: ${done.failure || ratios.join(', ')}\n`)
   // After each one, so that a run that is ended early leaves what it has.
-  if (!process.argv.includes('--only')) writeResults()
+  if (!process.argv.includes('--only')) {
+    writeFileSync(`${ROOT}/loadtest/RESULTS.md`, resultsPage(runs, head))
+  }
 }
 process.stdout.write(`\n${resultsTable(runs, head)}\n`)
 const isFine = ({ results, failure }: BenchRun): boolean =>

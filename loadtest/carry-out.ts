@@ -78,8 +78,9 @@ export function operatorOf(parts: {
   const { target, driver, recorder, tape, traders, keys } = parts
   const { markets } = target
 
+  const to = { host: new URL(target.url).host }
   const headersOf = (trader: number): Record<string, string> =>
-    keys === undefined ? {} : { authorization: `Bearer ${mintToken(keys[trader]!)}` }
+    keys === undefined ? to : { ...to, authorization: `Bearer ${mintToken(keys[trader]!)}` }
 
   function place(order: OrderOperation, dueMs: number): void {
     const { hash, body } = tape.next()
@@ -106,7 +107,7 @@ export function operatorOf(parts: {
       markets: ['/api/v1/markets', '"markets":['],
     }[kind] as [string, string]
     const done = (answer: Answer): void => recorder.read(kind, answer, mustHave)
-    driver.send(writeRequest('GET', path, ''), dueMs, done)
+    driver.send(writeRequest('GET', path, '', to), dueMs, done)
   }
 
   return (operation, dueMs) => {

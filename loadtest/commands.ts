@@ -19,6 +19,8 @@ export type Command = {
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 
+const LOAD_FILE = 'loadtest/run.ts'
+
 const bench = (name: string, about: string): Record<string, Command> => ({
   [name]: { file: `loadtest/${name}-bench.ts`, about },
 })
@@ -51,7 +53,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
   bench: {
     all: {
       file: 'loadtest/bench-all.ts',
-      about: 'all but audit, page and gas, one after the other; writes RESULTS.md and the README',
+      about: 'all but audit, page and gas, one after the other; writes RESULTS.md',
     },
     ...BENCHES,
     audit: {
@@ -105,6 +107,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
     http: {
       file: 'test/crash/http-crash-run.ts',
       about: 'kills under orders over HTTP: every accepted one is in the database',
+    },
+    cluster: {
+      file: 'test/crash/cluster-crash-run.ts',
+      about: 'nodes of a cluster die, pause and stop under orders [--kills --seed --events]',
     },
     log: {
       file: 'test/crash/log-crash-run.ts',
@@ -169,7 +175,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
     ...Object.fromEntries(
       Object.entries(PROFILES).map(([name, { about }]) => [
         name,
-        { file: 'loadtest/run.ts', args: ['--profile', name], about },
+        { file: LOAD_FILE, args: ['--profile', name], about },
       ]),
     ),
     compare: { file: 'loadtest/compare.ts', about: 'two reports side by side: a.json b.json' },
@@ -179,6 +185,8 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
     },
   },
 }
+
+const isHelp = (text: string): boolean => text === '--help' || text === '-h'
 
 /** The lines that are printed where nothing, or nothing known, was named. */
 function listOf(script: string): string {
@@ -196,7 +204,7 @@ export function commandFiles(): string[] {
 async function run(script: string, args: readonly string[]): Promise<void> {
   const commands = COMMANDS[script] ?? {}
   const [asked] = args
-  if (asked === undefined || asked === '--help') {
+  if (asked === undefined || isHelp(asked)) {
     process.stdout.write(`${listOf(script)}\n`)
     return
   }
@@ -206,6 +214,11 @@ async function run(script: string, args: readonly string[]): Promise<void> {
   if (command === undefined) {
     process.stderr.write(`there is no "${name}" to run\n${listOf(script)}\n`)
     process.exitCode = 2
+    return
+  }
+  // The load tester has options of its own to tell of; of the others what there is stands here.
+  if (args.some(isHelp) && command.file !== LOAD_FILE) {
+    process.stdout.write(`npm run ${script} -- ${name} [arguments]\n  ${command.about}\n`)
     return
   }
   const file = join(ROOT, command.file)

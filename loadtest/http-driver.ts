@@ -5,7 +5,8 @@
  * is opened again; who waited for its answer is told that there is none.
  */
 
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { addressOf, dial } from './dial.ts'
 
 export type Answer = {
   /** 0 when there is no answer. */
@@ -23,10 +24,11 @@ export function writeRequest(
   body: string | Buffer,
   headers: Record<string, string> = {},
 ): Request {
-  const extra = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  const { host = 'localhost', ...others } = headers
+  const extra = Object.entries(others).map(([name, value]) => `${name}: ${value}\r\n`)
   const length = Buffer.byteLength(body)
   const head =
-    `${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${extra.join('')}` +
+    `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\n${extra.join('')}` +
     (length === 0 ? '\r\n' : `content-type: application/json\r\ncontent-length: ${length}\r\n\r\n`)
   return typeof body === 'string'
     ? Buffer.from(head + body)
@@ -73,7 +75,7 @@ const SWEEP_MS = 500
 const PACE_MS = 1
 
 export async function openDriver(url: string, connections: number): Promise<Driver> {
-  const { hostname, port } = new URL(url)
+  const address = addressOf(url)
   const lines: Line[] = []
   const free: Line[] = []
   const queue: Waiting[] = []
@@ -84,10 +86,9 @@ export async function openDriver(url: string, connections: number): Promise<Driv
 
   function open(line: Line): Promise<void> {
     return new Promise((resolve, reject) => {
-      const socket = connect({ host: hostname, port: Number(port || 80), noDelay: true })
       let isOpen = false
       let why = 'the server closed the connection'
-      socket.once('connect', () => {
+      const socket = dial(address, () => {
         isOpen = true
         connected++
         trouble = ''

@@ -11,9 +11,10 @@ import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import type { TokenKey } from './bearer-tokens.ts'
 import { carryOut, operatorOf } from './carry-out.ts'
+import { canFund, fundTraders } from './fund-traders.ts'
 import { Histogram } from './histogram.ts'
 import { type Driver, openDriver } from './http-driver.ts'
-import type { LoadOptions } from './options.ts'
+import { type LoadOptions, TargetError } from './options.ts'
 import { type OrderTape, recordOrders, traderName } from './order-tape.ts'
 import { type PlannedRun, workloadOf } from './profiles/all.ts'
 import { Recorder } from './recorder.ts'
@@ -96,6 +97,7 @@ export async function runLoad(
   let figures: WatchFigures | undefined
   let truth: Check[] = []
   let ended = ''
+  let funded = ''
   let beganMs = 0
   let secondsRun = 0
   let answeredInTime = 0
@@ -127,6 +129,7 @@ export async function runLoad(
       keys = await registerKeys(url, traders)
     }
 
+    funded = await provide({ target, traders, say })
     say(`opening ${options.connections} connections and ${options.sockets} sockets`)
     driver = await openDriver(url, options.connections)
     watch = startWatch()
@@ -217,6 +220,7 @@ export async function runLoad(
     } else after = await readMetrics(url)
     watched = await watch.facts()
   } catch (error) {
+    if (error instanceof TargetError) throw error
     ended = explain(reasonOf(error), options)
     if (beganMs > 0) secondsRun = (performance.now() - beganMs) / 1_000
     watched = await watch?.facts().catch(() => undefined)
@@ -242,6 +246,7 @@ export async function runLoad(
     options: shownOptions,
     marketsUsed: target?.markets.length ?? 0,
     ended,
+    funds: funded,
     secondsRun,
     rate: {
       planned: planned / Math.max(1, secondsRun),
@@ -278,6 +283,23 @@ export async function runLoad(
     truth,
     passed: ended === '' && isTrue(truth),
   }
+}
+
+/** Gives the traders what they trade with where that is possible, and says in words what they have. */
+async function provide(parts: {
+  readonly target: Target
+  readonly traders: readonly Trader[]
+  readonly say: (text: string) => void
+}): Promise<string> {
+  const { target, traders, say } = parts
+  const { chain, markets } = target
+  if (chain === undefined) return 'not given: the exchange has no local chain'
+  if (!canFund(traders.length, markets.length)) {
+    return `not given: ${traders.length} traders in ${markets.length} markets are too many`
+  }
+  say('funding traders')
+  await fundTraders(chain, traders, markets, say)
+  return 'given to every trader: dollars, shares of all markets, approvals'
 }
 
 /** Says what can be done about a failure, where that is known. */

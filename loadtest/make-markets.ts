@@ -3,11 +3,12 @@
  * it lists so many, because a load test wants more than the three it begins with.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import { encodeFunctionData, type Hex } from 'viem'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { devnetAccount, MAKER } from '#devnet/accounts.ts'
 import { httpBatch } from '#devnet/batch-sender.ts'
-import { CommandError, readInteger, runCommand, sleep, URL_OPTION } from '#devnet/command.ts'
+import { CommandError, readInteger, runCommand } from '#devnet/command.ts'
 import { CATEGORIES } from '#domain/market.ts'
 import { readJson, reasonOf } from './target.ts'
 
@@ -31,7 +32,7 @@ await runCommand({
   about: 'Opens markets on the local chain until the exchange lists so many.',
   options: {
     count: { value: '<n>', help: 'how many there are to be', default: '100' },
-    url: URL_OPTION,
+    url: { value: '<url>', help: 'where the exchange is', default: 'http://127.0.0.1:8080' },
   },
   async run({ url, count: asked }) {
     const count = readInteger('count', asked, 1, 10_000)

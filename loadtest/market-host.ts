@@ -54,7 +54,12 @@ export async function startMarketHost(
   })
   const control = wrap<WorkerControl>(endpointOf(worker))
   const exited = new Promise((resolve) => worker.once('exit', resolve))
-  const home = proxy({ threads: () => ({}), metrics: async () => [], made: async () => ({}) })
+  const home = proxy({
+    ...{ threads: () => ({}), metrics: async () => [], made: async () => ({}) },
+    // A market thread asks for none of these.
+    ...{ begin: async () => {}, ended: async () => '', end: async () => {}, begun: () => [] },
+    connect: () => false,
+  })
   await control.start(home, [{ name: data.name, kind: 'market', data }])
   const { port1, port2 } = new MessageChannel()
   // Events come as they come to every front, but to read them is the work of their reader.

@@ -11,13 +11,15 @@
  * pending, when an order got an answer that nobody should get, or when a book differs in the end.
  */
 
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { SibylError } from '#client/sibyl-error.ts'
 import { DEMO_TRADERS, devnetAccount } from '#devnet/accounts.ts'
 import { randomFrom } from '../test/support/random.ts'
 import { openSettled } from '../test/support/settled.ts'
 import { Histogram } from './histogram.ts'
-import { bytesIn, openResident, slopeOf } from './resident.ts'
+import { bytesIn, heapsOf, openResident, slopeOf } from './resident.ts'
 
 const { values } = parseArgs({
   options: {
@@ -42,6 +44,12 @@ const WARM_SHARE = 0.3
 /** Growth of the resident memory that counts as flat, in MiB per minute. */
 const SLOPE_MAX = 2
 const MIB = 1_048_576
+/**
+ * SQLite keeps pages of the database and of the log's partitions in memory up to these limits: until the files are
+ * that large, memory grows with them, and that is no leak. (`store/engine/database.ts`, `log/partition-file.ts`)
+ */
+const DATABASE_CACHE_MIB = 64
+const PARTITION_CACHE_MIB = 16
 
 const s = await openSettled({
   environment: {
@@ -172,6 +180,7 @@ async function differences(): Promise<number> {
 type Sample = { minute: number; mib: number; p50: number; p99: number; readP99: number }
 const samples: Sample[] = []
 const sizes: Map<string, number>[] = []
+const heaps: Map<string, number>[] = []
 let orders = 0
 let cancels = 0
 
@@ -189,6 +198,7 @@ async function watch(): Promise<void> {
       readP99: quantile(last.reading, 0.99),
     })
     sizes.push(await bytesIn(s.exchange.dataDir))
+    heaps.push(await heapsOf(url).catch(() => new Map()))
     const files = [...sizes.at(-1)!].map(([name, bytes]) => `${name} ${(bytes / MIB).toFixed(1)}`)
     process.stdout.write(
       `${JSON.stringify({ orders, ...samples.at(-1) })} MiB: ${files.join(', ')}\n`,
@@ -205,7 +215,17 @@ try {
   const different = await differences()
   const times = [...(await s.settledTimes()).values()]
   const warm = samples.filter((sample) => sample.minute >= WARM_SHARE * MINUTES)
-  const slope = slopeOf(warm.map((sample) => [sample.minute, sample.mib] as const))
+  const partitions = (await readdir(join(s.exchange.dataDir, 'log'))).filter((name) =>
+    /^partition-\d+\.db$/.test(name),
+  ).length
+  const cached = (index: number): number => {
+    const mibOf = (name: string) => (sizes[index]!.get(name) ?? 0) / MIB
+    const log = Math.min(mibOf('log'), PARTITION_CACHE_MIB * partitions)
+    return Math.min(mibOf('sibyl.db'), DATABASE_CACHE_MIB) + log
+  }
+  const slope = slopeOf(
+    warm.map((sample) => [sample.minute, sample.mib - cached(samples.indexOf(sample))] as const),
+  )
   const third = Math.ceil(samples.length / 3)
   const worst = (of: readonly Sample[]) => Math.max(...of.map(({ p99 }) => p99))
   const growth = (name: string) => (sizes.at(-1)!.get(name) ?? 0) - (sizes[0]!.get(name) ?? 0)
@@ -216,6 +236,9 @@ try {
     trades: { settled: times.length, twice: times.filter((n) => n > 1).length, failed },
     ...{ pending: await pending(), checksumErrors: checksums, booksThatDiffer: different },
     residentMiB: { first: warm[0]?.mib, last: warm.at(-1)?.mib },
+    heapMiB: Object.fromEntries(
+      [...heaps.at(-1)!].map(([thread, mib]) => [thread, [heaps[0]!.get(thread), mib]]),
+    ),
     ...{ slopeMiBPerMinute: Number(slope.toFixed(2)), slopeMax: SLOPE_MAX },
     p99Ms: { firstThird: worst(samples.slice(0, third)), lastThird: worst(samples.slice(-third)) },
     bytesPerOrder: Object.fromEntries(

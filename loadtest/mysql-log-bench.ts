@@ -7,11 +7,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { missingServers, openDatabaseServers } from '#devnet/cluster/database-servers.ts'
 import type { MarketId } from '#domain/ids.ts'
 import type { EventLog } from '#log/event-log.ts'
 import { openMysqlLog } from '#log/mysql-log.ts'
 import { openSqliteLog } from '#log/sqlite-log.ts'
-import { missingServers, openLogServers } from '../test/crash/log-servers.ts'
 import { type Noted, notes } from '../test/log/flow.ts'
 import { openExchange } from '../test/support/exchange.ts'
 import { randomFrom } from '../test/support/random.ts'
@@ -36,7 +36,7 @@ if (missing !== undefined) {
 }
 
 progress('starting the servers')
-const servers = await openLogServers(NODES)
+const servers = await openDatabaseServers(NODES)
 const folder = mkdtempSync(join(tmpdir(), 'sibyl-mysql-log-bench-'))
 try {
   await appends()

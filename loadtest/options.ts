@@ -1,6 +1,7 @@
 /** The command line of the load tester: what may be said, and one clear line when it is wrong. */
 
 import { parseArgs } from 'node:util'
+import { withNegatives } from '#devnet/command.ts'
 import { PROFILES } from './profiles/all.ts'
 
 export type LoadOptions = {
@@ -16,6 +17,9 @@ export type LoadOptions = {
   /** Where the report goes: `….json` and `….html`. */
   readonly out: string
 }
+
+/** There is no exchange to drive: nothing was measured, so there is nothing to report. */
+export class TargetError extends Error {}
 
 /** Something that the user of the command can put right; it is shown without a stack. */
 export class UsageError extends Error {}
@@ -89,7 +93,10 @@ function valuesOf(args: readonly string[]): Record<string, string | undefined> {
   const names = ['url', 'profile', 'out', ...Object.keys(NUMBERS)]
   const options = Object.fromEntries(names.map((name) => [name, { type: 'string' as const }]))
   try {
-    return parseArgs({ args: [...args], options, strict: true }).values as Record<string, string>
+    return parseArgs({ args: withNegatives(args), options, strict: true }).values as Record<
+      string,
+      string
+    >
   } catch (error) {
     const line = error instanceof Error ? error.message.split('. ')[0] : String(error)
     throw new UsageError(`${line}; --help shows what there is`)
@@ -98,8 +105,10 @@ function valuesOf(args: readonly string[]): Record<string, string | undefined> {
 
 function urlOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined || url.protocol !== 'http:' || url.hostname === '') {
-    throw new UsageError(`--url must be like http://127.0.0.1:8080, not "${text}"`)
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.hostname === '') {
+    throw new UsageError(
+      `--url must be like http://127.0.0.1:8080 or https://exchange.example, not "${text}"`,
+    )
   }
   return url.origin
 }

@@ -4,7 +4,7 @@
  * must be cheaper than what it measures: a frame of 300 bytes cost `ws` 0.9 µs, and this 0.3.
  */
 
-import { connect, type Socket } from 'node:net'
+import { type Address, dial } from './dial.ts'
 
 export type RawSocket = {
   send(text: string): void
@@ -26,8 +26,9 @@ const PING = 9
 const PONG = 10
 const EMPTY = Buffer.alloc(0)
 
-export function openRawSocket(host: string, port: number, hearing: RawHearing): RawSocket {
-  const socket: Socket = connect({ host, port, noDelay: true })
+export function openRawSocket(address: Address, hearing: RawHearing): RawSocket {
+  const { host, port } = address
+  const socket = dial(address, () => undefined)
   let upgraded = false
   let over = false
   let rest: Buffer = EMPTY

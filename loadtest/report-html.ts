@@ -44,6 +44,7 @@ export function escapeHtml(text: string): string {
 
 const short = (value: number): string => {
   if (!Number.isFinite(value)) return '–'
+  if (value === 0) return '0'
   const size = Math.abs(value)
   if (size >= 1_000) return Math.round(value).toLocaleString('en')
   return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 3)
@@ -162,13 +163,16 @@ function stackPlot(
   const y = scaleOf(0, yMax, HEIGHT - BOTTOM, TOP)
   const bars = columns.flatMap(({ at, parts }) => {
     let below = 0
+    // A bar ends where its sample was taken, and never begins left of the axis.
+    const left = Math.max(LEFT, x(at) - width)
+    const own = Math.max(1, x(at) - left)
     return parts.map((part, index) => {
       const from = y(below)
       below += part
       const height = from - y(below)
       if (height <= 0) return ''
       return (
-        `<rect x="${(x(at) - width).toFixed(1)}" y="${y(below).toFixed(1)}" width="${width.toFixed(1)}" ` +
+        `<rect x="${left.toFixed(1)}" y="${y(below).toFixed(1)}" width="${own.toFixed(1)}" ` +
         `height="${height.toFixed(2)}" fill="${COLOURS[index % COLOURS.length]}"/>`
       )
     })
@@ -180,11 +184,23 @@ function stackPlot(
   return frame(axes(ticks, x, y, { x: xName, y: yName }) + bars.join(''), yName) + legend(names)
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+/** What is too wide for a telephone scrolls by itself; a keyboard can reach it. */
+function wide(inner: string): string {
+  return `<div class="wide" tabindex="0" role="region" aria-label="table">${inner}</div>`
+}
+
+/** `words` is a table whose last column is text that may break anywhere. */
+function table(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  words = false,
+): string {
   const cells = (tag: string, row: readonly string[]): string =>
     `<tr>${row.map((cell) => `<${tag}>${escapeHtml(cell)}</${tag}>`).join('')}</tr>`
   const first = head.length === 0 ? '' : cells('th', head)
-  return `<table>${first}${rows.map((row) => cells('td', row)).join('')}</table>`
+  return wide(
+    `<table${words ? ' class="words"' : ''}>${first}${rows.map((row) => cells('td', row)).join('')}</table>`,
+  )
 }
 
 const SHARES = [0, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999]
@@ -258,6 +274,7 @@ export function reportHtml(report: LoadReport): string {
         `p99 ${short(Histogram.from(tester.lateness).quantileMs(0.99))} ms, busy at most ` +
         `${short(tester.busyMax * 100)} %, signed ${short(tester.signedPerSecond)} orders/s`,
     ],
+    ['funds', report.funds],
     ['machine', `${report.machine}${report.commit === '' ? '' : `, commit ${report.commit}`}`],
   ]
   const codes = [...new Set(report.kinds.flatMap(({ errors }) => Object.keys(errors)))].sort()
@@ -363,7 +380,7 @@ export function reportHtml(report: LoadReport): string {
 <meta name="viewport" content="width=device-width, initial-scale=1"><style>${STYLE}</style></head><body>
 <h1>Load test <em>${escapeHtml(options.profile)}</em> <b class="${state}">${state}</b></h1>
 <p>${escapeHtml(report.startedAt)}${report.ended === '' ? '' : ` · ended early: ${escapeHtml(report.ended)}`}</p>
-${table([], facts)}
+${table([], facts, true)}
 ${sections.join('\n')}
 </body></html>
 `
@@ -372,22 +389,25 @@ ${sections.join('\n')}
 function truthTable({ truth }: LoadReport): string {
   if (truth.length === 0) return '<p>Nothing was compared.</p>'
   const rows = truth.map(
-    ({ name, ok, detail }) =>
-      `<tr><td class="${ok ? 'passed' : 'failed'}">${ok ? 'true' : 'wrong'}</td>` +
+    ({ name, ok, detail, skipped }) =>
+      `<tr><td class="${skipped ? 'skipped' : ok ? 'passed' : 'failed'}">${skipped ? 'not checked' : ok ? 'true' : 'wrong'}</td>` +
       `<td>${escapeHtml(name)}</td><td>${escapeHtml(detail)}</td></tr>`,
   )
-  return `<table>${rows.join('')}</table>`
+  return wide(`<table class="words">${rows.join('')}</table>`)
 }
 
 const STYLE = `
-:root{color-scheme:light dark;--line:#8884;--quiet:#888}
-body{font:15px/1.5 system-ui,sans-serif;max-width:920px;margin:2rem auto;padding:0 1rem}
+:root{color-scheme:light dark;--line:#8884;--quiet:#5b616b;--good:#15803d;--bad:#b91c1c;--text:#1c1f24;--page:#fff}
+@media(prefers-color-scheme:dark){:root{--quiet:#a2a9b4;--good:#4ade80;--bad:#f87171;--text:#e6e8eb;--page:#14171c}}
+body{font:15px/1.5 system-ui,sans-serif;max-width:920px;margin:2rem auto;padding:0 1rem;color:var(--text);background:var(--page)}
 h1 em{font-style:normal;color:var(--quiet)}h1 b{font-size:.6em;padding:.2em .6em;border-radius:.4em;color:#fff}
-b.passed{background:#16a34a}b.failed{background:#dc2626}td.passed{color:#16a34a}td.failed{color:#dc2626;font-weight:bold}
-table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+b.passed{background:#15803d}b.failed{background:#b91c1c}td.passed{color:var(--good)}td.failed{color:var(--bad);font-weight:bold}td.skipped{color:var(--quiet)}
+.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{border-bottom:1px solid var(--line);padding:.25rem .6rem;text-align:left;vertical-align:top}
-section{margin-top:2rem}svg{width:100%;height:auto;display:block}
+h1,p,.words td:last-child{overflow-wrap:anywhere}
+section{margin-top:2rem}svg{width:100%;height:auto;display:block;overflow:visible}
 svg text{font-size:11px;fill:var(--quiet)}svg text.name{font-size:12px}
 svg polyline{fill:none;stroke-width:1.6}svg .grid{stroke:var(--line)}
-.legend{margin:.2rem 0 0;font-size:13px}.legend span{margin-right:1.2em}
+@media(max-width:640px){svg text,svg text.name{font-size:20px}}
+.legend{margin:.2rem 0 0;font-size:13px}.legend span{margin-right:1.2em;display:inline-block}
 .legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.4em}`

@@ -49,6 +49,8 @@ export type LoadReport = {
   readonly marketsUsed: number
   /** '' when it ran to its end. */
   readonly ended: string
+  /** What the traders were given to trade with, in words. */
+  readonly funds: string
   readonly secondsRun: number
   readonly rate: {
     readonly planned: number

@@ -24,6 +24,17 @@ async function pidOf(dataDir: string): Promise<string> {
   throw new Error('the exchange is not among the processes')
 }
 
+/** The heap that each thread has taken from the system, in MiB, as the exchange tells it. */
+export async function heapsOf(url: string): Promise<Map<string, number>> {
+  const heaps = new Map<string, number>()
+  const text = await (await fetch(`${url}/metrics`)).text()
+  const line = /^sibyl_thread_heap_bytes\{(?=[^}]*kind="total")[^}]*thread="([^"]+)"[^}]*\} (\d+)/gm
+  for (const [, thread = '', bytes] of text.matchAll(line)) {
+    heaps.set(thread, Math.round(Number(bytes) / KIB_PER_MIB / KIB_PER_MIB))
+  }
+  return heaps
+}
+
 /** The bytes of the files below a folder, by the name of what lies in the folder itself. */
 export async function bytesIn(folder: string): Promise<Map<string, number>> {
   const sizes = new Map<string, number>()

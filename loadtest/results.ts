@@ -1,4 +1,4 @@
-/** The table of all benchmarks: how it is written, and how the README gets its copy. */
+/** The table of all benchmarks, and the page around it. */
 
 import type { BenchResult } from './bench.ts'
 
@@ -21,9 +21,6 @@ export type ResultsHead = {
   readonly loadAverage: number
 }
 
-const BEGIN = '<!-- results: npm run bench -- all writes this -->'
-const END = '<!-- end of results -->'
-
 function figure(value: number): string {
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en')
   return String(Math.round(value * 1_000) / 1_000)
@@ -42,14 +39,12 @@ export function resultsTable(runs: readonly BenchRun[], head: ResultsHead): stri
   ])
   const commit = head.commit === '' ? '' : `, commit ${head.commit}`
   return [
-    BEGIN,
     `${head.machine}${commit}, ${head.date}${head.quick ? ', `--quick`' : ''}; load average ` +
       `${head.loadAverage.toFixed(1)} when it began.`,
     '',
     '| bench | figure | beside, in the same run | ratio | bar |',
     '|---|---|---|---|---|',
     ...rows,
-    END,
   ].join('\n')
 }
 
@@ -68,17 +63,4 @@ ${resultsTable(runs, head)}
 
 ${notes.join('\n\n')}
 `
-}
-
-/** The table of a page, with the marks around it; undefined where there is none. */
-export function tableOf(page: string): string | undefined {
-  const from = page.indexOf(BEGIN)
-  const to = page.indexOf(END)
-  return from < 0 || to < from ? undefined : page.slice(from, to + END.length)
-}
-
-/** The page with this table in place of its own. */
-export function withTable(page: string, table: string): string {
-  const old = tableOf(page)
-  return old === undefined ? page : page.replace(old, () => table)
 }

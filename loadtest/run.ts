@@ -4,29 +4,36 @@
  * not keep its word or the run did not come to its end, with 2 when the command makes no sense.
  */
 
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { makeFolder } from '#config/make-folder.ts'
 import { progress } from './bench.ts'
 import { Histogram } from './histogram.ts'
 import { runLoad } from './load.ts'
-import { type LoadOptions, readOptions, UsageError, usage } from './options.ts'
+import { type LoadOptions, readOptions, TargetError, UsageError, usage } from './options.ts'
 import type { LoadReport, SecondReport } from './report.ts'
 import { reportHtml } from './report-html.ts'
 
 const args = process.argv.slice(2)
-if (args.includes('--help')) {
+if (args.includes('--help') || args.includes('-h')) {
   process.stdout.write(`${usage()}\n`)
 } else {
   try {
     await main(readOptions(args, Date.now()))
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error
+    if (!(error instanceof UsageError || error instanceof TargetError)) throw error
+    progress('')
     process.stderr.write(`load: ${error.message}\n`)
-    process.exitCode = 2
+    process.exitCode = error instanceof UsageError ? 2 : 1
   }
 }
 
 async function main(options: LoadOptions): Promise<void> {
+  try {
+    makeFolder('--out', dirname(options.out))
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
   const stop = new AbortController()
   // The first signal ends the run with a report, a second one ends the process.
   process.once('SIGINT', () => stop.abort())
@@ -37,7 +44,6 @@ async function main(options: LoadOptions): Promise<void> {
     signal: stop.signal,
   })
   progress('')
-  mkdirSync(dirname(options.out), { recursive: true })
   writeFileSync(`${options.out}.json`, `${JSON.stringify(report, null, 1)}\n`)
   writeFileSync(`${options.out}.html`, reportHtml(report))
   if (report.kinds.length > 0) process.stdout.write(`${summaryOf(report)}\n`)

@@ -82,22 +82,25 @@ function open(port: number, request: string, probe: boolean): Promise<Reader> {
   return new Promise((resolve, reject) => {
     let isGreeted = false
     let isOpen = false
-    const socket = openRawSocket('127.0.0.1', port, {
-      text(data, at, length) {
-        if (!isGreeted) {
-          isGreeted = true
-          socket.send(request)
-        } else if (isOpen) count(reader, data, at, length)
-        else if (data.toString('latin1', at, at + length).includes('book.snapshot')) {
-          isOpen = true
-          resolve(reader)
-        }
+    const socket = openRawSocket(
+      { host: '127.0.0.1', port, secure: false },
+      {
+        text(data, at, length) {
+          if (!isGreeted) {
+            isGreeted = true
+            socket.send(request)
+          } else if (isOpen) count(reader, data, at, length)
+          else if (data.toString('latin1', at, at + length).includes('book.snapshot')) {
+            isOpen = true
+            resolve(reader)
+          }
+        },
+        closed(why) {
+          if (isOpen) throw new Error(`a connection ended that was not asked to end: ${why}`)
+          reject(new Error(why))
+        },
       },
-      closed(why) {
-        if (isOpen) throw new Error(`a connection ended that was not asked to end: ${why}`)
-        reject(new Error(why))
-      },
-    })
+    )
     const reader: Reader = { socket, probe, got: 0, recovering: false, stopping: false }
   })
 }

@@ -13,12 +13,12 @@ import { parentPort } from 'node:worker_threads'
 import { parseExactJson } from '#client/exact-json.ts'
 import { LocalBook } from '#client/local-book.ts'
 import type { BookMessage, OrdersMessage, TradesMessage } from '#client/stream-messages.ts'
+import type { Address } from './dial.ts'
 import { Histogram, type HistogramJson } from './histogram.ts'
 import { openRawSocket, type RawSocket } from './raw-socket.ts'
 
 export type WatchTask = {
-  readonly host: string
-  readonly port: number
+  readonly address: Address
   readonly markets: readonly string[]
   /** As the API writes them. */
   readonly traders: readonly string[]
@@ -153,7 +153,7 @@ function openWitness(requests: readonly Request[], takers: readonly Taker[]): Pr
     const bySub = new Map<string, Taker>()
     let ready = 0
     let opened = false
-    const socket = openRawSocket(task.host, task.port, {
+    const socket = openRawSocket(task.address, {
       text(data, at, length) {
         const text = data.toString('utf8', at, at + length)
         const message = parseExactJson(text) as Record<string, unknown>
@@ -298,7 +298,7 @@ function openReader(index: number): Promise<void> {
   return new Promise((resolve, reject) => {
     let ready = 0
     let opened = false
-    const socket = openRawSocket(task.host, task.port, {
+    const socket = openRawSocket(task.address, {
       text(data, at, length) {
         const text = data.toString('latin1', at, at + length)
         const isDelta = text.startsWith('{"type":"book.delta"')

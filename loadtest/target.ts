@@ -5,6 +5,8 @@ import { parseExactJson } from '#client/exact-json.ts'
 import { type Address, type MarketId, toAddress } from '#domain/ids.ts'
 import type { OrderDomain } from '#domain/order-hash.ts'
 import { type TokenKey, tokenKeyOf } from './bearer-tokens.ts'
+import type { FundedChain } from './fund-traders.ts'
+import { TargetError } from './options.ts'
 import { parseMetrics, type ServerMetrics } from './server-metrics.ts'
 import type { Trader } from './signed-orders.ts'
 import type { Told, ToldOrder } from './truth.ts'
@@ -13,7 +15,8 @@ type Config = {
   readonly auth?: { readonly bearer?: boolean }
   readonly chains?: readonly {
     readonly chainId: number
-    readonly contracts: { readonly settlement: string }
+    readonly rpcUrl?: string
+    readonly contracts: FundedChain['contracts']
   }[]
 }
 type MarketRow = {
@@ -29,6 +32,8 @@ export type Target = {
   readonly url: string
   readonly domain: OrderDomain
   readonly markets: readonly MarketId[]
+  /** The local chain of the exchange, where it has one. */
+  readonly chain: FundedChain | undefined
   /** Whether writes need a token. */
   readonly bearer: boolean
 }
@@ -60,16 +65,16 @@ export async function openTarget(
   try {
     config = await readJson<Config>(`${url}/api/v1/config`)
   } catch (error) {
-    throw new Error(`${url} cannot be reached: ${reasonOf(error)}`)
+    throw new TargetError(`${url} cannot be reached: ${reasonOf(error)}`)
   }
   const [chain] = config.chains ?? []
-  if (chain === undefined) throw new Error(`${url} names no chain, so nothing can be signed`)
+  if (chain === undefined) throw new TargetError(`${url} names no chain, so nothing can be signed`)
   const { markets: all } = await readJson<{ markets: MarketRow[] }>(
     `${url}/api/v1/markets?chain_id=${chain.chainId}`,
   )
   const untilSec = Date.now() / 1_000 + secondsNeeded
   const open = all.filter(({ resolved, expiration }) => !resolved && expiration > untilSec)
-  if (open.length === 0) throw new Error(`${url} has no market that stays open long enough`)
+  if (open.length === 0) throw new TargetError(`${url} has no market that stays open long enough`)
   return {
     url,
     domain: {
@@ -77,6 +82,8 @@ export async function openTarget(
       verifyingContract: toAddress(chain.contracts.settlement),
     },
     markets: open.slice(0, marketsMax).map(({ id }) => id),
+    chain:
+      chain.rpcUrl === undefined ? undefined : { rpcUrl: chain.rpcUrl, contracts: chain.contracts },
     bearer: config.auth?.bearer === true,
   }
 }

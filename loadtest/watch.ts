@@ -2,6 +2,7 @@
 
 import { Worker } from 'node:worker_threads'
 import { checksumAddress } from '#domain/checksum-address.ts'
+import { addressOf } from './dial.ts'
 import type { Trader } from './signed-orders.ts'
 import type { FromWatch, ToWatch, WatchFacts, WatchFigures } from './stream-watch.ts'
 
@@ -31,11 +32,9 @@ export function startWatch(): Watch {
     })
   return {
     async open(url, markets, traders, readers) {
-      const { hostname, port } = new URL(url)
       const news = await ask({
         open: {
-          host: hostname,
-          port: Number(port || 80),
+          address: addressOf(url),
           markets,
           traders: traders.map(({ address }) => checksumAddress(address)),
           readers,

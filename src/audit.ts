@@ -3,8 +3,6 @@
  * chain, and compares. It lists the events of the chain that were set aside, the newest. It only reads,
  * and may run beside a working exchange. Ends with 1 where something differs, and with 2 where it could
  * not look.
- *
- *   --url http://127.0.0.1:8080   also what the exchange there has reserved, where it reserves funds
  */
 
 import { makeChainClient } from '#chain/clients.ts'
@@ -13,6 +11,7 @@ import { loadSettings } from '#config/settings.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { databaseUrlOf } from '#config/thread-data.ts'
 import { readChainRecord } from '#devnet/chain-record.ts'
+import { runCommand } from '#devnet/command.ts'
 import { toAddress } from '#domain/ids.ts'
 import { auditPositions, heldAt } from '#store/audit/audit-positions.ts'
 import { auditSetAside } from '#store/audit/audit-set-aside.ts'
@@ -27,13 +26,36 @@ const SHOWN_MAX = 50
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
 
-try {
+await runCommand({
+  call: 'npm run audit --',
+  about:
+    'Counts volumes, prices, holders, open interest, positions and profits again, from the trades and from\n' +
+    'the chain, and tells every difference. It only reads, and may run beside a working exchange. Ends with\n' +
+    '1 where something differs, with 2 where it could not look.',
+  options: {
+    url: {
+      value: '<url>',
+      help: 'also compares what the exchange there has reserved, where it reserves funds',
+      default: '',
+    },
+  },
+  async run({ url }) {
+    try {
+      await look(url)
+    } catch (error) {
+      process.stderr.write(`audit: ${error instanceof Error ? error.message : String(error)}\n`)
+      process.exitCode = 2
+    }
+  },
+})
+
+async function look(exchangeUrl: string): Promise<void> {
   const settings = loadSettings()
   const url = databaseUrlOf(settings)
   const database = await openDatabase(url, { readOnly: true })
   try {
     say(`audit of ${describeDatabaseUrl(url)}`)
-    const differences = await audit(database, settings)
+    const differences = await audit(database, settings, exchangeUrl)
     for (const { what, kept, expected } of differences.slice(0, SHOWN_MAX)) {
       say(`  ${what}: kept ${kept}, expected ${expected}`)
     }
@@ -42,12 +64,13 @@ try {
   } finally {
     await closeDatabase(database)
   }
-} catch (error) {
-  process.stderr.write(`audit: ${error instanceof Error ? error.message : String(error)}\n`)
-  process.exitCode = 2
 }
 
-async function audit(database: Database, settings: Settings): Promise<Difference[]> {
+async function audit(
+  database: Database,
+  settings: Settings,
+  exchangeUrl: string,
+): Promise<Difference[]> {
   const trades = await auditTrades(database)
   say(`  ${trades.trades} trades of ${trades.markets} markets, ${trades.candles} candles`)
   const positions = await auditPositions(database)
@@ -63,16 +86,17 @@ async function audit(database: Database, settings: Settings): Promise<Difference
   for (const [id, chain] of Object.entries(readChainRecord(settings.data.dir) ?? {})) {
     differences.push(...(await askChain(database, Number(id), chain)))
   }
-  differences.push(...(await askExchange(database, settings)))
+  differences.push(...(await askExchange(database, settings, exchangeUrl)))
   return differences
 }
 
 /** Compares what a working exchange has reserved, where one is named. */
-async function askExchange(database: Database, settings: Settings): Promise<readonly Difference[]> {
-  const at = process.argv.indexOf('--url')
-  if (at < 0) return []
-  const url = process.argv[at + 1]
-  if (url === undefined) throw new Error('--url needs the address of an exchange')
+async function askExchange(
+  database: Database,
+  settings: Settings,
+  url: string,
+): Promise<readonly Difference[]> {
+  if (url === '') return []
   const chainIds = settings.chains.map(({ chainId }) => chainId)
   const found = await auditFunds(database, { dataDir: settings.data.dir, url, chainIds })
   if (found === undefined) {

@@ -6,6 +6,14 @@
  */
 
 const NODE_MAJOR = 22
+const HELP = `Runs the exchange until Ctrl-C or SIGTERM; every setting is an environment variable.
+
+  npm start              with a local chain of its own, on http://127.0.0.1:8080, data in ./data
+  npm run settings       shows the values in force, and starts nothing
+  SIBYL_PORT=9000 npm start
+
+README.md has the first steps, docs/operating.md what an operator needs.
+`
 /** Ctrl-C reaches the process from the terminal and from npm: what comes so soon is the same one. */
 const SAME_SIGNAL_MS = 1_000
 /** After a stop that failed nothing is left to be done; what still runs then hangs. */
@@ -23,7 +31,11 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-try {
+const wanted = process.argv.slice(2)
+const unknown = wanted.find((each) => !['--help', '-h', '--settings'].includes(each))
+
+/** Settings, a taken port, an absent database: one line for the operator, and no stack. */
+async function run(): Promise<void> {
   // The native parts are built for one major version.
   const { node } = process.versions
   if (Number(node.split('.')[0]) !== NODE_MAJOR) {
@@ -33,10 +45,19 @@ try {
   }
   const { boot } = await import('./boot/boot.ts')
   await boot(stop)
-} catch (error) {
-  // Settings, a taken port, an absent database: one line for the operator, and no stack.
-  process.stderr.write(`sibyl: ${error instanceof Error ? error.message : String(error)}\n`)
-  process.exitCode = 1
+}
+
+if (wanted.includes('--help') || wanted.includes('-h')) process.stdout.write(HELP)
+else if (unknown !== undefined) {
+  process.stderr.write(`sibyl: there is no option ${unknown}; npm start -- --help has all\n`)
+  process.exitCode = 2
+} else {
+  try {
+    await run()
+  } catch (error) {
+    process.stderr.write(`sibyl: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.exitCode = 1
+  }
 }
 
 // Unless something runs on, the process has ended by then.

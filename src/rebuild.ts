@@ -12,6 +12,7 @@ import { openLogReader } from '#log/log-reader.ts'
 import { closeDatabase, openDatabase } from '#store/engine/database.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 import { migrate } from '#store/engine/migrate.ts'
+import { makeDatabaseFolder } from './upkeep/database-folder.ts'
 import { rebuild } from './upkeep/rebuild.ts'
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`)
@@ -30,6 +31,7 @@ await runCommand({
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort())
     const url = databaseUrlOf(settings)
     const reader = openLogReader(settings.data.dir, { form: PACKED })
+    makeDatabaseFolder(url)
     const database = await openDatabase(url)
     try {
       say(`rebuilding ${describeDatabaseUrl(url)} from the log in ${settings.data.dir}`)

@@ -6,6 +6,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { parseArgs } from 'node:util'
+import { endWithHelp } from './support/help.ts'
 import { runTests } from './support/run-tests.ts'
 import { selectTests } from './support/select-tests.ts'
 
@@ -19,6 +20,14 @@ const spin = () => {
 spin()
 `
 
+endWithHelp(`Runs the tests again and again, and lists every one that ever failed, with its seeds.
+
+  npm run test:repeat -- [options] [files or folders]
+
+  --times <n>   how often (5)
+  --burn <n>    beside so many busy processes (2)
+  --fast        only what needs no chain, exchange, browser, other process or database server
+`)
 const { values, positionals } = parseArgs({
   options: {
     times: { type: 'string', default: '5' },

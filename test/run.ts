@@ -5,9 +5,16 @@
  */
 
 import { parseArgs } from 'node:util'
+import { endWithHelp } from './support/help.ts'
 import { runTests } from './support/run-tests.ts'
 import { selectTests } from './support/select-tests.ts'
 
+endWithHelp(`Runs the tests.
+
+  npm test [-- files or folders]   all of them, or those
+  npm run test:fast                what needs no chain, exchange, browser, other process or database server
+  npm run test:whole               all of the sweeps that the others only sample
+`)
 const { values, positionals } = parseArgs({
   options: {
     fast: { type: 'boolean', default: false },

@@ -27,11 +27,13 @@ const ROOMS: Record<string, readonly string[]> = {
     'book',
     ...['runtime', 'log', 'store', 'chain', 'feeds', 'verify'].map((room) => `type:${room}`),
   ],
+  cluster: ['domain', 'runtime'],
   http: ['domain', 'runtime'],
   live: ['domain', 'runtime', 'http', 'type:actors'],
   api: ['domain', 'runtime', 'http', 'live', 'type:actors'],
   stream: ['domain', 'runtime', 'http', 'live', 'api', 'type:actors'],
   devnet: ['domain', 'contracts', 'chain', 'client'],
+  cli: ['domain', 'client', 'devnet', 'config'],
   web: ['domain', 'client'],
 }
 
@@ -46,7 +48,8 @@ const HOMES: Record<string, readonly string[]> = {
   pino: ['config'],
   'pino-pretty': ['config'],
   'better-sqlite3': ['log', 'store'],
-  mysql2: ['log'],
+  '@nats-io': ['cluster'],
+  mysql2: ['log', 'devnet'],
   ws: ['devnet'],
   secp256k1: ['verify'],
   keccak: ['verify'],
@@ -55,6 +58,9 @@ const HOMES: Record<string, readonly string[]> = {
   '@preact/signals': ['web'],
   'lightweight-charts': ['web'],
 }
+
+/** Who reads the environment: one for the exchange, one for the command of its users. */
+const ENVIRONMENT = new Set(['config/settings.ts', 'config/command-environment.ts'])
 
 const WORKER_LINES_MAX = 15
 /** All of them together stay below this. */
@@ -202,7 +208,7 @@ test('a worker only says which threads or jobs it runs', () => {
 
 test('the environment is read in one place', () => {
   const wrong = sources
-    .filter((file) => /^(src|workers|config)\//.test(file) && file !== 'config/settings.ts')
+    .filter((file) => /^(src|workers|config)\//.test(file) && !ENVIRONMENT.has(file))
     .filter((file) => /\bprocess\.env\b/.test(textOf(file)))
   assert.deepEqual(wrong, [])
 })

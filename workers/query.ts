@@ -1,8 +1,11 @@
-/** A thread of the query pool, which calls `answer` and hands `{ databaseUrl }` in as worker data. */
+/** A thread of the query pool, which calls `answer` or `writePages` and hands `{ databaseUrl }` in. */
 
 import { workerData } from 'node:worker_threads'
 import { makeReads } from '#store/reads/reads.ts'
+import { makePageWriter } from '#threads/query-pages.ts'
 
 const { databaseUrl } = workerData as { readonly databaseUrl: string }
+const reads = makeReads(databaseUrl)
 
-export const answer = makeReads(databaseUrl).run
+export const answer = reads.run
+export const writePages = makePageWriter(reads.query)

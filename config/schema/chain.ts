@@ -1,8 +1,9 @@
 /** Settings of the chains: where they are, who signs, and how indexing, settling and relaying go. */
 
 import Type from 'typebox'
+import { ContractAddressForm, HttpUrl, Key } from './patterns.ts'
 
-const ContractAddress = Type.String({ pattern: '^0x[0-9a-fA-F]{40}$' })
+const ContractAddress = Type.String({ pattern: ContractAddressForm })
 
 const Chain = Type.Object(
   {
@@ -10,7 +11,7 @@ const Chain = Type.Object(
     /** On `main` a proposal needs the bond of its proposer; on `test` the relayer may post it. */
     role: Type.Enum(['main', 'test']),
     /** Tried in this order. With none there is no chain: orders match and nothing settles. */
-    rpcUrls: Type.Array(Type.String({ pattern: '^https?://' }), { maxItems: 10 }),
+    rpcUrls: Type.Array(Type.String({ pattern: HttpUrl }), { maxItems: 10 }),
     blockExplorer: Type.String(),
     /** The block of the deployment: nothing of ours happened before it. */
     startBlock: Type.Integer({ minimum: 0 }),
@@ -41,16 +42,13 @@ const Chain = Type.Object(
   { additionalProperties: false },
 )
 
-/** A private key, 0x and 64 hexadecimal digits; in the environment also the path of its file. */
-export const Key = '^(0x[0-9a-fA-F]{64})?$'
-
 export const chains = Type.Array(Chain, {
   env: 'SIBYL_CHAINS',
   maxItems: 16,
   description: 'The chains that orders may settle on, as JSON.',
 })
 
-export const chainRpc = Type.Array(Type.String({ pattern: '^https?://' }), {
+export const chainRpc = Type.Array(Type.String({ pattern: HttpUrl }), {
   env: 'SIBYL_CHAIN_RPC',
   maxItems: 10,
   description:

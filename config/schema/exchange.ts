@@ -1,6 +1,7 @@
 /** Settings of the exchange itself: its data, its markets, its threads, its log. */
 
 import Type from 'typebox'
+import { DatabaseUrl, MysqlUrl } from './patterns.ts'
 
 export const service = Type.Object({
   name: Type.String({
@@ -51,7 +52,7 @@ export const database = Type.Object({
   url: Type.String({
     env: 'SIBYL_DATABASE_URL',
     secret: true,
-    pattern: '^$|^mysql://|^sqlite:',
+    pattern: DatabaseUrl,
     description: 'mysql://user:password@host:port/name; empty is SQLite in the data folder.',
   }),
   queryThreads: Type.Integer({
@@ -236,7 +237,7 @@ export const log = Type.Object({
   url: Type.String({
     env: 'SIBYL_LOG_URL',
     secret: true,
-    pattern: '^$|^mysql://',
+    pattern: MysqlUrl,
     description:
       'Where the event log lies: mysql://user:password@host:port/name, with several servers as ' +
       'host:port,host:port. Empty is the data folder.',

@@ -1,6 +1,7 @@
 /** Settings of what clients meet: connections, tokens, limits, event streams and WebSockets. */
 
 import Type from 'typebox'
+import { ProxyRange } from './patterns.ts'
 
 export const front = Type.Object({
   host: Type.String({
@@ -84,7 +85,7 @@ export const front = Type.Object({
       'Connections of one IPv4 address or IPv6 /64 to all threads, while limits are on and the ' +
       'system is Linux; found out within seconds. Then new ones get 429 and are closed.',
   }),
-  trustedProxies: Type.Array(Type.String({ pattern: '^[0-9a-fA-F.:]+(/[0-9]{1,3})?$' }), {
+  trustedProxies: Type.Array(Type.String({ pattern: ProxyRange }), {
     env: 'SIBYL_TRUSTED_PROXIES',
     maxItems: 100,
     description: 'Addresses or ranges of proxies whose X-Forwarded-For is believed.',
@@ -114,6 +115,12 @@ export const auth = Type.Object({
   singleUseNonce: Type.Boolean({
     env: 'SIBYL_SINGLE_USE_NONCE',
     description: 'Whether a token can be used once only.',
+  }),
+  nonces: Type.Enum(['memory', 'database'], {
+    env: 'SIBYL_NONCES',
+    description:
+      'Where used tokens are remembered: in the memory of this process, or in the database too, so that each is ' +
+      'used once among all exchanges that share it.',
   }),
   noncesMax: Type.Integer({
     env: 'SIBYL_NONCES_MAX',

@@ -1,6 +1,14 @@
 /** Settings of the prices of assets, and of the quick markets that live by them. */
 
 import Type from 'typebox'
+import {
+  AssetName,
+  FeedId,
+  FeedProduct,
+  FeedSymbol,
+  HttpUrlOrNone,
+  SocketUrlOrNone,
+} from './patterns.ts'
 
 export const feeds = Type.Object({
   live: Type.Boolean({
@@ -9,7 +17,7 @@ export const feeds = Type.Object({
       'Whether prices come from the providers below; if not, from the simulator of the devnet, ' +
       'and without a devnet there are none.',
   }),
-  assets: Type.Array(Type.String({ pattern: '^[A-Z0-9]{1,16}$' }), {
+  assets: Type.Array(Type.String({ pattern: AssetName }), {
     env: 'SIBYL_FEEDS_ASSETS',
     maxItems: 100,
     description: 'The assets that have prices and quick markets, separated by commas.',
@@ -52,7 +60,7 @@ export const feeds = Type.Object({
   pyth: Type.Object({
     url: Type.String({
       env: 'SIBYL_PYTH_URL',
-      pattern: '^(https?://.+)?$',
+      pattern: HttpUrlOrNone,
       description: "Hermes; empty leaves Pyth out, as every provider's empty address does.",
     }),
     apiKey: Type.String({
@@ -60,7 +68,7 @@ export const feeds = Type.Object({
       secret: true,
       description: 'Its API key.',
     }),
-    ids: Type.Record(Type.String(), Type.String({ pattern: '^(0x)?[0-9a-fA-F]{64}$' }), {
+    ids: Type.Record(Type.String(), Type.String({ pattern: FeedId }), {
       env: 'SIBYL_PYTH_IDS',
       description: 'By asset: the id of its price feed, as JSON.',
     }),
@@ -68,15 +76,15 @@ export const feeds = Type.Object({
   binance: Type.Object({
     url: Type.String({
       env: 'SIBYL_BINANCE_URL',
-      pattern: '^(https?://.+)?$',
+      pattern: HttpUrlOrNone,
       description: 'Its REST API.',
     }),
     socketUrl: Type.String({
       env: 'SIBYL_BINANCE_SOCKET_URL',
-      pattern: '^(wss?://.+)?$',
+      pattern: SocketUrlOrNone,
       description: 'Its market streams.',
     }),
-    symbols: Type.Record(Type.String(), Type.String({ pattern: '^[A-Z0-9]{1,24}$' }), {
+    symbols: Type.Record(Type.String(), Type.String({ pattern: FeedSymbol }), {
       env: 'SIBYL_BINANCE_SYMBOLS',
       description: 'By asset: its symbol, as JSON.',
     }),
@@ -84,15 +92,15 @@ export const feeds = Type.Object({
   coinbase: Type.Object({
     url: Type.String({
       env: 'SIBYL_COINBASE_URL',
-      pattern: '^(https?://.+)?$',
+      pattern: HttpUrlOrNone,
       description: 'Its REST API.',
     }),
     socketUrl: Type.String({
       env: 'SIBYL_COINBASE_SOCKET_URL',
-      pattern: '^(wss?://.+)?$',
+      pattern: SocketUrlOrNone,
       description: 'Its market data feed.',
     }),
-    products: Type.Record(Type.String(), Type.String({ pattern: '^[A-Z0-9-]{1,24}$' }), {
+    products: Type.Record(Type.String(), Type.String({ pattern: FeedProduct }), {
       env: 'SIBYL_COINBASE_PRODUCTS',
       description: 'By asset: its product, as JSON.',
     }),

@@ -8,7 +8,13 @@ import { giveBack } from '#book/snapshot.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { OUTCOMES } from '#domain/order.ts'
-import { headChunk, OUTCOME_MARKS, PENDING_ROWS_MAX, pendingChunk } from './market/snapshot.ts'
+import {
+  headChunk,
+  OUTCOME_MARKS,
+  PENDING_ROWS_MAX,
+  pendingChunk,
+  rowsOf,
+} from './market/snapshot.ts'
 import { goAway, type Hosted, type MarketThread, type SnapshotJob } from './market-thread.ts'
 
 /** Orders that one step of a snapshot copies: a fraction of a millisecond. */
@@ -156,7 +162,7 @@ function beginSnapshot(thread: MarketThread, hosted: Hosted): void {
   const head = headChunk(state)
   // Nothing may happen to the market between the head and the moment its books are held.
   const books = state.books.map((book) => book.beginSnapshot())
-  const pending = state.pending.rows()
+  const pending = rowsOf(state)
   thread.job = { hosted, writer, books, pending, copied: [], isEnding: false }
   hosted.eventsSinceSnapshot = 0
   writer.writeChunk(head)

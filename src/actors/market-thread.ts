@@ -20,8 +20,8 @@ import type { Behaviour, Context, Message } from '#runtime/actor.ts'
 import type { CancelQuota } from './cancel-quota.ts'
 import { type Due, DueMarkets, planExpiry } from './due-markets.ts'
 import { apply, bookOptions, firstAnswer, market, newMarket } from './market/market.ts'
-import { PendingCounts, type PendingRow } from './market/pending.ts'
-import { readMarketSnapshot } from './market/snapshot.ts'
+import { PendingCounts } from './market/pending.ts'
+import { readMarketSnapshot, type SnapshotRow } from './market/snapshot.ts'
 import type {
   MarketProtocol,
   MarketRules,
@@ -32,6 +32,7 @@ import type {
 import { someViews, type ToldMarkets } from './market-views.ts'
 import { booksOf, countOrders, type OrdersPage, pageOfOrders } from './open-orders.ts'
 import type { Retention } from './retention.ts'
+import { hearLag, hearProjected, isLate } from './thread-facts.ts'
 import { Residence, TraderIndex } from './trader-index.ts'
 import {
   hearPaused,
@@ -74,7 +75,10 @@ export type MarketThreadProtocol = MarketProtocol &
      */
     Markets: { takes: { after?: MarketId }; answers: ToldMarkets }
     /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
-    SettlementLag: { takes: { chainId: number; behind: boolean }; answers: undefined }
+    SettlementLag: {
+      takes: { chainId: number; behind: boolean; epoch?: number }
+      answers: undefined
+    }
     /** The database holds everything of the partition up to and with this offset. */
     Projected: { takes: { partition: number; offset: number }; answers: undefined }
   }
@@ -121,8 +125,8 @@ export type SnapshotJob = {
   readonly hosted: Hosted
   readonly writer: SnapshotWriter
   readonly books: BookSnapshot[]
-  /** What is left to be handed over of the pending trades. */
-  readonly pending: PendingRow[]
+  /** What is left to be handed over of the pending trades and held orders. */
+  readonly pending: SnapshotRow[]
   /** Chunks that are copied and not yet handed over, each with its outcome. */
   readonly copied: { readonly outcome: Outcome; readonly chunk: Buffer<ArrayBuffer> }[]
   /** Whether all of it was handed over, and it only waits for the disk. */
@@ -157,6 +161,7 @@ export type MarketThread = {
   readonly projected: Map<number, number>
   /** Chains whose settlement is behind. The settlement thread says so again whenever it is linked. */
   readonly behind: Set<number>
+  readonly epochs: Map<number, number>
   /** By chain: how many trades of each trader are pending in the markets of this thread. */
   readonly counts: Map<number, PendingCounts>
   /** Partitions that the database is too late with, and what is known of each: `projection-lag.ts`. */
@@ -195,6 +200,7 @@ export function newMarketThread(options: MarketThreadOptions): MarketThread {
     rules: new Map(),
     projected: new Map(),
     behind: new Set(),
+    epochs: new Map(),
     counts: new Map(),
     late: new Set(),
     marks: new Map(),
@@ -271,6 +277,10 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
     )
   },
 
+  KeepOrder(thread, message, context) {
+    return inMarket(thread, message.marketId, (state) => market.KeepOrder(state, message, context))
+  },
+
   RecallOrder(thread, message, context) {
     return inMarket(thread, message.marketId, (state) =>
       market.RecallOrder(state, message, context),
@@ -307,9 +317,10 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
   },
 
   ReportTrade(thread, message, context) {
-    return inMarket(thread, message.marketId, (state) =>
-      market.ReportTrade(state, message, context),
-    )
+    return inMarket(thread, message.marketId, (state) => {
+      const isHeard = !isLate(thread, state.market.chainId, message.epoch)
+      return isHeard ? market.ReportTrade(state, message, context) : reject('OVERLOADED')
+    })
   },
 
   OpenOrdersPage(thread, asked, { nowMs }: ThreadContext) {
@@ -338,21 +349,6 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
   SettlementLag: hearLag,
   TradersPaused: hearPaused,
   Projected: hearProjected,
-}
-
-function hearLag(
-  thread: MarketThread,
-  { chainId, behind }: MarketThreadProtocol['SettlementLag']['takes'],
-): undefined {
-  if (behind) thread.behind.add(chainId)
-  else thread.behind.delete(chainId)
-}
-
-function hearProjected(
-  thread: MarketThread,
-  { partition, offset }: MarketThreadProtocol['Projected']['takes'],
-): undefined {
-  if (thread.options.log.owned.includes(partition)) thread.projected.set(partition, offset)
 }
 
 /**
@@ -488,10 +484,11 @@ function replay(thread: MarketThread, partition: number, event: MarketEvent): vo
 function restore(thread: MarketThread, partition: number, meta: SnapshotMeta): void {
   const snapshot = thread.options.log.readSnapshot(partition, meta.marketId)
   assert(snapshot !== undefined)
-  const { head, books, pending } = readMarketSnapshot(snapshot)
+  const { head, books, pending, held } = readMarketSnapshot(snapshot)
   const hosted = host(thread, head.market, partition, books)
   hosted.snapshot = meta
   hosted.state.pending.restore(pending)
+  for (const row of held) hosted.state.held.restore(row)
   hosted.state.seq = head.seq
   hosted.state.closed = head.closed ?? undefined
   hosted.state.updatedAtMs = head.updatedAtMs

@@ -1,14 +1,15 @@
 /**
  * Orders that are to be cancelled when the front that vouches for them is gone. A market thread keeps
- * them by the channel of their front, from when the command that places them arrives, and in memory
- * only: they say how long a client is connected, and nothing about a market. A front that lives
- * cancels by itself and drops the session here.
+ * them by the channel of their front, from when the command that places them arrives, in memory: they say
+ * how long a client is connected. A front that lives cancels by itself and drops the session here. That an
+ * order is held at all is in the log too (`market/held.ts`), for when this thread is gone as well: what no front
+ * claims soon after a restart is cancelled.
  */
 
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import type { Side } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
-import type { MarketProtocol } from './market/state.ts'
+import type { MarketProtocol, MarketState } from './market/state.ts'
 
 export type HeldOrder = {
   readonly marketId: MarketId
@@ -39,8 +40,18 @@ const HELD_TYPES: ReadonlySet<string> = new Set<keyof HoldsProtocol>([
 ])
 
 export class OrderHolds {
+  /** Told of orders that stay although their session held them. */
+  readonly #kept: (orders: readonly HeldOrder[]) => void
   readonly #sessions = new Map<string, Map<OrderHash, HeldOrder>>()
   #count = 0
+
+  constructor(kept: (orders: readonly HeldOrder[]) => void = () => {}) {
+    this.#kept = kept
+  }
+
+  *hashes(): Generator<OrderHash> {
+    for (const orders of this.#sessions.values()) yield* orders.keys()
+  }
 
   /** Whether the message is one of these. */
   hears(type: string): type is keyof HoldsProtocol {
@@ -61,8 +72,11 @@ export class OrderHolds {
       const { orderHash } = message as HoldsProtocol['ReleaseOrder']['takes']
       if (orders.delete(orderHash)) this.#count--
     } else {
+      const kept = [...orders.values()]
       this.#count -= orders.size
       orders.clear()
+      // Those of a session that has ended are cancelled by now; others stay.
+      this.#kept(kept)
     }
     if (orders.size === 0) this.#sessions.delete(session)
     return undefined
@@ -92,6 +106,22 @@ export class OrderHolds {
     this.#count = 0
     return all
   }
+}
+
+/** Orders that the logs of these markets have as held, and that none of the fronts holds. */
+export function unclaimedHolds(
+  markets: ReadonlyMap<MarketId, { readonly state: Pick<MarketState, 'held'> }>,
+  fronts: Iterable<OrderHolds>,
+): HeldOrder[] {
+  const claimed = new Set<OrderHash>()
+  for (const front of fronts) for (const orderHash of front.hashes()) claimed.add(orderHash)
+  const unclaimed: HeldOrder[] = []
+  for (const [marketId, { state }] of markets) {
+    for (const order of state.held.all(marketId)) {
+      if (!claimed.has(order.orderHash)) unclaimed.push(order)
+    }
+  }
+  return unclaimed
 }
 
 /** Cancels of orphaned orders that are under way at once; the commands of traders come in between. */

@@ -133,12 +133,18 @@ function writeRested(event: OrderRested, into: JsonBytes): void {
   into.number(event.expiresAtSec)
   into.time(event.placedAtMs)
   into.number(event.matches)
-  into.number(event.returned ? 1 : 0)
+  into.number(event.returned ? RETURNED : event.held ? HELD : event.kept ? KEPT : USUAL)
   // Only the event that brings an order has what the chain needs of it.
   if (order !== undefined) writeSigned(order, into)
 }
 
 const RESTED_CELLS = HEAD_CELLS + 13
+
+/** What marks an event, in the cell that says what is unusual about it. Older logs know the first only. */
+const RETURNED = 1
+const KNOWN = 1
+const HELD = 2
+const KEPT = 3
 
 function readRested(cells: Cells, marketId: MarketId): OrderRested {
   const { length } = cells
@@ -160,10 +166,14 @@ function readRested(cells: Cells, marketId: MarketId): OrderRested {
     placedAtMs: cells[13],
     matches: cells[14],
   } as OrderRested
+  const mark = cells[15]
   if (length > RESTED_CELLS) {
-    return { ...rested, order: readOrder(rested, cells, RESTED_CELLS) }
+    const order = readOrder(rested, cells, RESTED_CELLS)
+    return mark === HELD ? { ...rested, order, held: true } : { ...rested, order }
   }
-  return cells[15] === 1 ? { ...rested, returned: true } : rested
+  if (mark === RETURNED) return { ...rested, returned: true }
+  if (mark === HELD) return { ...rested, held: true }
+  return mark === KEPT ? { ...rested, kept: true } : rested
 }
 
 function writeClosed(event: OrderClosed, into: JsonBytes): void {
@@ -211,7 +221,7 @@ function readClosed(cells: Cells, marketId: MarketId): OrderClosed {
 }
 
 function writeMatched(event: OrdersMatched, into: JsonBytes): void {
-  const { atMs, taker, takerRemaining, fills, known } = event
+  const { atMs, taker, takerRemaining, fills, known, held } = event
   assert(fills.length > 0, 'a match has a fill')
   into.time(atMs)
   into.plain(taker.orderHash)
@@ -221,7 +231,7 @@ function writeMatched(event: OrdersMatched, into: JsonBytes): void {
   into.number(taker.price)
   into.number(taker.size)
   into.number(takerRemaining)
-  into.number(known ? 1 : 0)
+  into.number(known ? KNOWN : held ? HELD : USUAL)
   writeSigned(taker, into)
   for (let index = 0; index < fills.length; index++) {
     const { makerHash, maker, price, size, makerRemaining } = fills[index]!
@@ -268,7 +278,8 @@ function readMatched(cells: Cells, marketId: MarketId): OrdersMatched {
     takerRemaining: cells[10],
     fills,
   } as OrdersMatched
-  return cells[11] === 1 ? { ...matched, known: true } : matched
+  if (cells[11] === KNOWN) return { ...matched, known: true }
+  return cells[11] === HELD ? { ...matched, held: true } : matched
 }
 
 /** Cells of what only the chain needs of an order. */

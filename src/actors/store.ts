@@ -55,6 +55,8 @@ export type StoreProtocol = {
     }
     answers: undefined
   }
+  /** How far another store has brought the partitions that it writes. */
+  Followed: { takes: { checkpoints: readonly Checkpoint[] }; answers: undefined }
   BatchFailed: { takes: { partition: number; why: string; retry: boolean }; answers: undefined }
 }
 
@@ -86,6 +88,13 @@ export type StoreDatabase = {
    * committed without an answer, and the log has gone on since.
    */
   readonly write: (batch: ProjectionBatch) => Promise<{ readonly offset: number }>
+  /** Where another store may write a partition in this one's place. */
+  readonly shared?: {
+    /** Whether the partition is this store's to write. */
+    readonly isOwn: (partition: number) => boolean
+    /** How far the database has come, whoever wrote it. */
+    readonly read: () => Promise<readonly Checkpoint[]>
+  }
 }
 
 export type StoreState = {
@@ -139,6 +148,7 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
 
   Tick(state, _message, context) {
     if (state.partitions.size === 0) claim(state, context)
+    else follow(state, context)
     for (const [partition, progress] of state.partitions) {
       const last = readLog(state, progress, context, () => state.log.lastOffset(partition))
       if (last === undefined) continue
@@ -196,6 +206,18 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
     return undefined
   },
 
+  Followed(state, { checkpoints }, context) {
+    for (const { partition, offset } of checkpoints) {
+      const progress = state.partitions.get(partition)
+      if (progress === undefined || progress.writing || isOwn(state, partition)) continue
+      progress.fault = ''
+      if (offset <= progress.projected) continue
+      progress.projected = offset
+      context.emit({ type: 'Projected', partition, offset })
+    }
+    return undefined
+  },
+
   BatchFailed(state, { partition, why, retry }, context) {
     const progress = state.partitions.get(partition)
     if (progress === undefined) return undefined
@@ -230,6 +252,22 @@ function claim(state: StoreState, context: StoreContext): void {
   )
 }
 
+function isOwn({ database: { shared } }: StoreState, partition: number): boolean {
+  return shared === undefined || shared.isOwn(partition)
+}
+
+/** What others write is only looked at, so that the log may be truncated here too. */
+function follow(state: StoreState, context: StoreContext): void {
+  const { shared } = state.database
+  if (shared === undefined || [...state.partitions.keys()].every(shared.isOwn)) return
+  const followed = (checkpoints: readonly Checkpoint[]) => ({
+    type: 'Followed' as const,
+    message: { checkpoints },
+  })
+  // Where they cannot be read, the next look tries again.
+  context.pipe(shared.read(), followed, () => followed([]))
+}
+
 function writeSoon(
   state: StoreState,
   partition: number,
@@ -251,6 +289,7 @@ function writeNext(
   context: StoreContext,
 ): void {
   if (progress.writing || state.refused !== '' || progress.projected >= progress.appended) return
+  if (!isOwn(state, partition)) return
   const from = progress.projected
   const records = readLog(state, progress, context, () =>
     state.log.read(partition, from + 1, PROJECTION_ROWS_MAX),

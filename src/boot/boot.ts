@@ -5,14 +5,16 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import { type Log, makeLog } from '#config/logging.ts'
-import { loadSettings, SettingsError, shownSettings } from '#config/settings.ts'
+import { isReadable, type Log, makeLog } from '#config/logging.ts'
+import { makeFolder } from '#config/make-folder.ts'
+import { loadSettings, SettingsError, settingsWarnings, shownSettings } from '#config/settings.ts'
 import type { Settings } from '#config/settings-schema.ts'
-import { databaseUrlOf, PAGE } from '#config/thread-data.ts'
+import { databaseUrlOf, isNode, PAGE } from '#config/thread-data.ts'
+import { endWithReader } from '#devnet/reader-gone.ts'
 import { lazily } from '#http/lazily.ts'
 import { claimPort } from '#http/port.ts'
 import { makeSharedTable } from '#http/shared-table.ts'
@@ -23,12 +25,14 @@ import { backoff } from '#domain/backoff.ts'
 import { makeSupervisor } from '#runtime/supervisor.ts'
 import { closeDatabase, openDatabase } from '#store/engine/database.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
-import { migrate } from '#store/engine/migrate.ts'
+import { isMigrated, migrate } from '#store/engine/migrate.ts'
 import { checkpoints } from '#store/projection/checkpoints.ts'
+import { makeDatabaseFolder } from '#upkeep/database-folder.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { loadRecovery } from '#verify/recover.ts'
 import { banner } from './banner.ts'
 import { bundlePage } from './bundle-page.ts'
+import { hasRole, nodeSpecs, nodeWorkersAhead } from './node-specs.ts'
 import { type OpenChains, openChains } from './open-chains.ts'
 import { simulatePrices } from './simulate-prices.ts'
 import { registerThreadMeters } from './thread-meters.ts'
@@ -36,17 +40,21 @@ import { threadSpecs, workersAhead } from './thread-specs.ts'
 import { watchClock } from './watch-clock.ts'
 
 const READY_POLL_MS = 20
+const MIGRATED_POLL_MS = 200
 
 /** Resolves when the exchange has stopped: because `stop` was aborted, by a signal or by a failure. */
 export async function boot(stop: AbortController): Promise<void> {
   const settings = loadSettings()
   if (process.argv.includes('--settings')) {
-    for (const [path, value] of Object.entries(shownSettings(settings))) {
-      process.stdout.write(`${path} = ${JSON.stringify(value)}\n`)
-    }
+    const shown = Object.entries(shownSettings(settings))
+    endWithReader()
+    process.stdout.write(
+      shown.map(([name, value]) => `${name} = ${JSON.stringify(value)}\n`).join(''),
+    )
     return
   }
   const log = makeLog(settings.log, 'main', process.stdout.isTTY === true)
+  for (const warning of settingsWarnings(settings)) log.warn({}, warning)
   /** Closes what is open; each is told whether the exchange has failed. */
   const closers: ((failed: boolean) => Promise<void>)[] = []
   let failed = true
@@ -78,13 +86,18 @@ type Run = {
 async function open(given: Settings, { stop, log, closers }: Run): Promise<void> {
   const { signal } = stop
   const isTerminal = process.stdout.isTTY === true
+  const version = versionOf()
+  const step = makeSteps(isReadable(given.log, isTerminal), log)
+  step(`starting ${given.service.name} ${version} (${given.profile})`)
   const clock = makeClockMemory()
   followClock(clock)
 
-  // 1. The port, before anything else is started in vain.
-  const port = await claimPort(given.front.host, given.front.port)
+  // 1. The folders and the port, before anything else is started in vain.
+  makeFolders(given)
+  const hasFront = hasRole(given, 'front')
+  const port = hasFront ? await claimPort(given.front.host, given.front.port) : 0
   const { adminHost, adminPort } = given.front
-  if (adminPort !== 0) await claimPort(adminHost, adminPort)
+  if (hasFront && adminPort !== 0) await claimPort(adminHost, adminPort)
   if (signal.aborted) return
 
   // 2. The workers load their modules while the next steps wait for others.
@@ -112,7 +125,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   })
   registerThreadMeters(registry, supervisor.health)
   const cores = availableParallelism()
-  supervisor.preload(workersAhead(given, cores))
+  supervisor.preload(isNode(given) ? nodeWorkersAhead(given, cores) : workersAhead(given, cores))
   closers.push(async () => {
     if (!(await supervisor.stop())) throw new Error('a thread did not stop')
   })
@@ -120,8 +133,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   signal.addEventListener('abort', () => void supervisor.stop())
 
   // 3. The chains: on the devnet a local one is started, or found where a killed exchange left it.
-  mkdirSync(given.data.dir, { recursive: true })
-  const chains = await openChains(given, { clock, log })
+  const chains = await openChains(given, { clock, log, step })
   closers.splice(-1, 0, closerOf(chains))
   if (signal.aborted) return
   const simulated = await simulatePrices(chains.settings, systemClock)
@@ -131,18 +143,28 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   if (signal.aborted) return
 
   // 4. The database, brought to the newest shape.
+  step('preparing the database')
   const databaseUrl = databaseUrlOf(settings)
-  const migrations = await prepareDatabase(databaseUrl, settings)
+  const migrations = await prepareDatabase(databaseUrl, settings, { signal, log })
   log.info({ migrations }, `the database is ${describeDatabaseUrl(databaseUrl)}`)
   if (signal.aborted) return
 
   // 5. The threads, in the order in which they need each other.
-  const version = versionOf()
+  step('starting the threads')
   const common = { isTerminal, port, version, ...sharedMemory(settings, clock) }
-  await supervisor.start(threadSpecs(settings, cores, common))
+  if (isNode(settings)) {
+    const { threads, onCall } = nodeSpecs(settings, cores, common)
+    await supervisor.start(threads, onCall)
+  } else await supervisor.start(threadSpecs(settings, cores, common))
   if (signal.aborted) return
+  if (!hasFront) {
+    const { node, roles } = settings.cluster
+    process.stdout.write(`${settings.service.name} node ${node} runs with ${roles.join(', ')}\n`)
+    return
+  }
 
   // 6. Ready for traffic, as a client sees it.
+  step('waiting until every part is ready')
   const url = urlOf(settings.front.host, port)
   await untilReady(adminPort === 0 ? url : urlOf(adminHost, adminPort), signal)
   if (signal.aborted) return
@@ -159,6 +181,24 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
       devnet: chains.devnet,
     }),
   )
+}
+
+/** Says what the start is about to do: a line for a person, or one of the log for a machine. */
+function makeSteps(readable: boolean, log: Log): (what: string) => void {
+  const beganMs = performance.now()
+  return (what) => {
+    const seconds = ((performance.now() - beganMs) / 1_000).toFixed(1)
+    if (readable) process.stdout.write(`${seconds.padStart(6)} s  ${what} …\n`)
+    else log.info({ seconds: Number(seconds) }, what)
+  }
+}
+
+/** Every folder that is written to, each named by its setting when it cannot be. */
+function makeFolders(settings: Settings): void {
+  makeFolder('SIBYL_DATA_DIR', settings.data.dir)
+  const { archiveDir } = settings.log
+  if (archiveDir !== '') makeFolder('SIBYL_LOG_ARCHIVE_DIR', archiveDir)
+  makeDatabaseFolder(databaseUrlOf(settings))
 }
 
 /** A stop of the exchange stops its chain too; after a failure the chain waits for the next start. */
@@ -187,10 +227,21 @@ function sharedMemory({ auth, limits, front }: Settings, clock: ClockMemory) {
 }
 
 /** Brings the database to the newest shape; one that another event log has filled is refused. */
-async function prepareDatabase(databaseUrl: string, { log, data }: Settings): Promise<string[]> {
+async function prepareDatabase(
+  databaseUrl: string,
+  settings: Settings,
+  run: { readonly signal: AbortSignal; readonly log: Log },
+): Promise<string[]> {
+  const { log, data } = settings
   const database = await openDatabase(databaseUrl)
   try {
-    const migrations = await migrate(database)
+    // Of several machines, those that write the database bring it to its shape; the others wait for it.
+    for (let looks = 0; !hasRole(settings, 'store') && !(await isMigrated(database)); looks++) {
+      if (run.signal.aborted) return []
+      if (looks === 0) run.log.warn({}, 'the database waits for a node with the role store')
+      await new Promise((resolve) => setTimeout(resolve, MIGRATED_POLL_MS))
+    }
+    const migrations = hasRole(settings, 'store') ? await migrate(database) : []
     const hasNoLog = log.url === '' && !existsSync(join(data.dir, 'log'))
     if (hasNoLog && (await checkpoints(database)).length > 0) {
       throw new SettingsError(

@@ -47,10 +47,14 @@ const MEET_TIMEOUT_MS = 5_000
 /** Long enough for a provider that is busy; a chain that is away must not hold up the start. */
 const MEET_BUDGET_MS = 1_000
 
-export async function openChains(
-  settings: Settings,
-  ports: { readonly clock: ClockMemory; readonly log: SupervisorLog },
-): Promise<OpenChains> {
+type Ports = {
+  readonly clock: ClockMemory
+  readonly log: SupervisorLog
+  /** Is told what is about to be done. */
+  readonly step: (what: string) => void
+}
+
+export async function openChains(settings: Settings, ports: Ports): Promise<OpenChains> {
   const { chainRpc } = settings
   let chains = settings.chains
   if (chainRpc.length > 0) chains = chains.map((chain) => ({ ...chain, rpcUrls: chainRpc }))
@@ -66,7 +70,7 @@ export async function openChains(
 async function openLocalChain(
   settings: Settings,
   chain: ChainSettings,
-  { clock, log }: { clock: ClockMemory; log: SupervisorLog },
+  { clock, log, step }: Ports,
 ): Promise<OpenChains> {
   const devnet = await openDevnet({
     dataDir: settings.data.dir,
@@ -75,6 +79,7 @@ async function openLocalChain(
     lingerMs: settings.devnet.lingerSeconds * 1_000,
     disputeSeconds: settings.devnet.disputeSeconds,
     onClock: forward(clock),
+    step,
     onLost: () => log.error({}, 'the local chain has ended: stop and start again for a fresh one'),
     clearData: () => clearData(settings.data.dir),
   })
@@ -91,8 +96,9 @@ async function openLocalChain(
 
 async function openNamedChains(
   settings: Settings,
-  { clock, log }: { clock: ClockMemory; log: SupervisorLog },
+  { clock, log, step }: Ports,
 ): Promise<OpenChains> {
+  step('looking for the chains')
   const record: Record<string, ChainRecord[string]> = {}
   const held: (() => void)[] = []
   for (const chain of settings.chains.filter(({ rpcUrls }) => rpcUrls.length > 0)) {

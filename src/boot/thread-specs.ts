@@ -89,7 +89,7 @@ export function workersAhead(settings: Settings, cores: number): WorkerSpec[] {
   ]
 }
 
-function workerSpec(entry: string, name: string): WorkerSpec {
+export function workerSpec(entry: string, name: string): WorkerSpec {
   return {
     name,
     entry: new URL(`../../workers/${entry}.ts`, import.meta.url),

@@ -262,7 +262,12 @@ export type Funds = {
 }
 
 export type Config = {
-  readonly service: { readonly name: string; readonly version: string }
+  readonly service: {
+    readonly name: string
+    readonly version: string
+    /** `major.minor`; exchanges from before it was named do not say it. */
+    readonly apiVersion?: string
+  }
   /** Unix seconds, when it was asked. */
   readonly serverTime: number
   readonly auth: {

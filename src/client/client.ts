@@ -19,6 +19,7 @@ import type {
   Trade,
   ValidatedOrder,
 } from './answers.ts'
+import { type ApiFit, apiFit } from './api-fit.ts'
 import { buildOrder, type OrderIntent } from './build-order.ts'
 import type { ClientChain } from './chain.ts'
 import type { OrderOptions, OrderSubmission, PermitInput } from './order-submission.ts'
@@ -51,6 +52,8 @@ export type ClientOptions = {
   readonly rpcUrl?: string
   /** Headers of each attempt, such as an `Authorization` with a fresh token. */
   readonly headers?: () => HeaderLines | Promise<HeaderLines>
+  /** Headers of each new connection of the stream, where they are others: its token is sent as `auth`. */
+  readonly streamHeaders?: () => HeaderLines | Promise<HeaderLines>
   /** How long one attempt may take. */
   readonly timeoutMs?: number
   /** How often a request is sent again when that is safe and can help. */
@@ -132,6 +135,8 @@ export type Client = ClientReads & {
   ): Promise<Funds>
   /** Asked once and kept; `config({ fresh: true })` asks again. */
   config(options?: CallOptions & { readonly fresh?: boolean }): Promise<Config>
+  /** Whether the exchange speaks the API that this client was made for; it is asked again. */
+  apiFit(options?: CallOptions): Promise<ApiFit>
   /** What a trader who holds ether does on the chain himself. */
   readonly chain: ClientChain
   /** Opens the live stream; it reconnects by itself until it is closed. */
@@ -417,6 +422,10 @@ export function createClient(options: ClientOptions): Client {
       return send<Funds>({ method: 'GET', path, query }, call)
     },
     config,
+    async apiFit(call) {
+      const { service } = await config({ ...call, fresh: true })
+      return apiFit(service.apiVersion)
+    },
     chain: {
       balances: async (of) => (await chainCalls()).balances(of),
       approvals: async (of) => (await chainCalls()).approvals(of),
@@ -425,7 +434,10 @@ export function createClient(options: ClientOptions): Client {
       merge: async (marketId, amount) => (await chainCalls()).merge(marketId, amount),
       transfer: async (to, amount) => (await chainCalls()).transfer(to, amount),
     },
-    stream: (how) => createStream({ ...how, url: options.url, headers: options.headers }),
+    stream(how) {
+      const headers = options.streamHeaders ?? options.headers
+      return createStream({ ...how, url: options.url, headers })
+    },
   }
 }
 

@@ -28,7 +28,23 @@ export type StreamOptions = {
   readonly connectTimeoutMs?: number
   /** How long an order may wait for its answer. */
   readonly timeoutMs?: number
-  readonly WebSocket?: typeof WebSocket
+  /** What opens a socket, where the runtime has none of its own or another is wanted: that of `ws`. */
+  readonly WebSocket?: WebSocketClass
+}
+
+/** So much of a WebSocket as is used here: those of browsers, of Node and of `ws` have it. */
+export type WebSocketClass = new (url: string) => StreamSocket
+
+export type StreamSocket = {
+  readonly readyState: number
+  send(text: string): void
+  close(): void
+  addEventListener(type: 'message', listener: (event: { readonly data: unknown }) => void): void
+  addEventListener(
+    type: 'close',
+    listener: (event: { readonly code: number; readonly reason: string }) => void,
+  ): void
+  addEventListener(type: 'error', listener: () => void): void
 }
 
 /** What happens to the stream itself. */

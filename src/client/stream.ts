@@ -9,6 +9,14 @@
 import { backoff } from '#domain/backoff.ts'
 import type { CancelledOrder, PlacedOrder } from './answers.ts'
 import { parseExactJson } from './exact-json.ts'
+import {
+  type Following,
+  hasBeginners,
+  keyOf,
+  type Listener,
+  newFollowing,
+  tell,
+} from './following.ts'
 import { LocalBook } from './local-book.ts'
 import { SibylError } from './sibyl-error.ts'
 import {
@@ -29,21 +37,10 @@ import type {
   SibylStream,
   StreamEvents,
   StreamOptions,
+  StreamSocket,
   StreamSubscription,
+  WebSocketClass,
 } from './stream-types.ts'
-
-type Following = {
-  readonly request: Readonly<Record<string, unknown>>
-  readonly take: (message: ChannelMessage) => boolean
-  readonly ready: PromiseWithResolvers<void>
-  sub: string | undefined
-  /** Where it is; undefined before the first snapshot. */
-  last: Position | undefined
-  /** The trades of one match come one by one; until the last, a resume begins before the first. */
-  fills: { readonly before: Position; readonly seq: number; fill: number } | undefined
-  /** A snapshot is on its way; until then nothing else counts. */
-  repairing: boolean
-}
 
 type Reply = {
   readonly resolve: (message: Record<string, unknown>) => void
@@ -51,6 +48,8 @@ type Reply = {
   readonly timer: ReturnType<typeof setTimeout>
 }
 
+/** The ready state of a socket that can send. */
+const OPEN = 1
 const BACKOFF_MS = 250
 const BACKOFF_MS_MAX = 10_000
 const TIMEOUT_MS = 15_000
@@ -59,13 +58,13 @@ const CONNECT_TIMEOUT_MS = 5_000
 const SILENT_HEARTBEATS = 2.5
 
 export function createStream(options: StreamOptions): SibylStream {
-  const Socket = options.WebSocket ?? WebSocket
+  const Socket: WebSocketClass = options.WebSocket ?? WebSocket
   const url = `${options.url.replace(/^http/, 'ws').replace(/\/+$/, '')}/api/v1/stream`
   const listeners = new Map<string, Set<(event: never) => void>>()
-  const followings = new Set<Following>()
+  const followings = new Map<string, Following>()
   const asked = new Map<number, Following>()
   const replies = new Map<number, Reply>()
-  let socket: WebSocket | undefined
+  let socket: StreamSocket | undefined
   let isOpen = false
   let isOver = false
   let ids = 0
@@ -117,7 +116,12 @@ export function createStream(options: StreamOptions): SibylStream {
       const details = { attempts: 1, outcomeUnknown: true }
       reject(new SibylError('NETWORK', 'the connection broke before the answer', details))
     }
-    for (const following of followings) following.sub = undefined
+    for (const following of followings.values()) {
+      following.sub = undefined
+      following.asking = false
+      following.joining = false
+      if (following.listeners.size === 0) followings.delete(following.key)
+    }
     if (isOpen) opening = Promise.withResolvers<void>()
     opening.promise.catch(() => undefined)
     isOpen = false
@@ -179,7 +183,7 @@ export function createStream(options: StreamOptions): SibylStream {
 
   async function welcome(session: string): Promise<void> {
     const ws = socket
-    for (const following of followings) subscribe(following)
+    for (const following of followings.values()) if (isWanted(following)) subscribe(following)
     try {
       const headers = await options.headers?.()
       const bearer = Object.entries(headers ?? {}).find(
@@ -201,6 +205,7 @@ export function createStream(options: StreamOptions): SibylStream {
   function subscribe(following: Following): void {
     const id = ++ids
     asked.set(id, following)
+    following.asking = true
     // Whatever was to be repaired, what follows the last good position repairs it.
     following.repairing = false
     const since = following.fills?.before ?? following.last
@@ -211,10 +216,17 @@ export function createStream(options: StreamOptions): SibylStream {
     const following = id === undefined ? undefined : asked.get(id)
     if (id === undefined || following === undefined) return
     asked.delete(id)
-    const resumed = following.last !== undefined
+    following.asking = false
     following.sub = sub
+    if (following.listeners.size === 0) {
+      end(following)
+      return
+    }
+    const resumed = following.last !== undefined
     // Where the exchange's chain stands for us; what it replays begins there.
     if (resumed && !following.repairing) following.last = seq
+    // What is replayed is enough for those who were there before, not for who came meanwhile.
+    if (resumed && hasBeginners(following)) join(following)
     emit('subscribed', { sub, resumed })
   }
 
@@ -225,18 +237,19 @@ export function createStream(options: StreamOptions): SibylStream {
     const following = id === undefined ? undefined : asked.get(id)
     if (id !== undefined && following !== undefined) {
       asked.delete(id)
+      following.asking = false
       // Too busy now may be different soon; anything else will not change by asking again.
       if (code === 'OVERLOADED' || code === 'RATE_LIMITED') {
         setTimeout(
           () => {
-            if (socket !== undefined && followings.has(following)) subscribe(following)
+            if (socket !== undefined && isWanted(following)) subscribe(following)
           },
           options.backoffMsMax ?? BACKOFF_MS_MAX / 10,
         )
         return
       }
-      followings.delete(following)
-      following.ready.reject(failure)
+      followings.delete(following.key)
+      for (const { ready } of following.listeners) ready.reject(failure)
       return
     }
     const reply = id === undefined ? undefined : answered(id)
@@ -252,8 +265,25 @@ export function createStream(options: StreamOptions): SibylStream {
   }
 
   function named(sub: string): Following | undefined {
-    for (const following of followings) if (following.sub === sub) return following
+    for (const following of followings.values()) if (following.sub === sub) return following
     return undefined
+  }
+
+  /** Whether it is to be asked for: someone listens, and nothing has been asked since. */
+  function isWanted(following: Following): boolean {
+    const { key, listeners, sub, asking } = following
+    return followings.get(key) === following && listeners.size > 0 && sub === undefined && !asking
+  }
+
+  function end({ key, sub }: Following): void {
+    followings.delete(key)
+    if (sub !== undefined) say({ op: 'unsubscribe', sub })
+  }
+
+  /** Somebody came later and has to begin; the others go on. */
+  function join(following: Following): void {
+    following.joining = true
+    say({ op: 'snapshot', sub: following.sub })
   }
 
   function repair(following: Following): void {
@@ -263,7 +293,7 @@ export function createStream(options: StreamOptions): SibylStream {
 
   /** A heartbeat tells where each subscription stands: what is missing at the end shows too. */
   function compare(subs: Record<string, Position>): void {
-    for (const following of followings) {
+    for (const following of followings.values()) {
       const { sub, last, repairing } = following
       const position = sub === undefined ? undefined : subs[sub]
       if (sub === undefined || position === undefined || last === undefined || repairing) continue
@@ -280,12 +310,21 @@ export function createStream(options: StreamOptions): SibylStream {
     const position = positionOf(message)
     const previous = previousOf(message)
     if (previous === undefined) {
+      const { repairing, joining, fills } = following
+      following.joining = false
+      if (joining && !repairing && !('reset' in message)) {
+        if (position === last && fills === undefined) {
+          // Those who were there before have all of it already.
+          deliver(following, message, (listener) => !listener.begun)
+          return
+        }
+        if (last !== undefined) emit('gap', { sub: message.sub, had: last, got: position })
+      }
       following.repairing = false
       following.fills = undefined
       following.last = position
       if ('reset' in message) emit('reset', { sub: message.sub })
-      deliver(following, message)
-      following.ready.resolve()
+      deliver(following, message, () => true)
       return
     }
     if (following.repairing || sub === undefined) return
@@ -311,11 +350,15 @@ export function createStream(options: StreamOptions): SibylStream {
       following.fills = fill < fills ? { before, seq, fill } : undefined
     }
     following.last = position
-    deliver(following, message)
+    deliver(following, message, (listener) => listener.begun)
   }
 
-  function deliver(following: Following, message: ChannelMessage): void {
-    if (following.take(message)) return
+  function deliver(
+    following: Following,
+    message: ChannelMessage,
+    isFor: (listener: Listener) => boolean,
+  ): void {
+    if (tell(following, message, isFor)) return
     // What it holds is wrong, so there is no position to go on from.
     following.last = undefined
     following.fills = undefined
@@ -326,23 +369,25 @@ export function createStream(options: StreamOptions): SibylStream {
     request: Following['request'],
     take: (message: ChannelMessage) => boolean,
   ): StreamSubscription {
-    const following: Following = {
-      request,
-      take,
-      ready: Promise.withResolvers<void>(),
-      sub: undefined,
-      last: undefined,
-      fills: undefined,
-      repairing: false,
+    const key = keyOf(request)
+    const listener: Listener = { take, ready: Promise.withResolvers<void>(), begun: false }
+    listener.ready.promise.catch(() => undefined)
+    const following = followings.get(key) ?? newFollowing(key, request)
+    followings.set(key, following)
+    following.listeners.add(listener)
+    const { sub, last, repairing } = following
+    if (sub !== undefined) {
+      // The first snapshot, or that of a repair, is on its way and serves this listener too.
+      if (last !== undefined && !repairing) join(following)
+    } else if (heartbeatMs > 0 && socket?.readyState === OPEN && isWanted(following)) {
+      subscribe(following)
     }
-    following.ready.promise.catch(() => undefined)
-    followings.add(following)
-    if (heartbeatMs > 0 && socket?.readyState === Socket.OPEN) subscribe(following)
     return {
-      ready: following.ready.promise,
+      ready: listener.ready.promise,
       close() {
-        followings.delete(following)
-        if (following.sub !== undefined) say({ op: 'unsubscribe', sub: following.sub })
+        if (!following.listeners.delete(listener) || following.listeners.size > 0) return
+        // While a subscribe is under way its answer is waited for, and somebody may come until then.
+        if (!following.asking && followings.get(key) === following) end(following)
       },
     }
   }

@@ -18,6 +18,8 @@ export const OPERATOR = 2
 export const MAKER = 3
 /** A key of its own, because a key's transactions are numbered by one sender only. */
 export const RESOLVER = 4
+/** Quotes for `sibyl maker`, and is no demo trader: whoever trades with the maker trades with another. */
+export const DEMO_MAKER = 9
 export const DEMO_TRADERS = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19] as const
 
 /** From here on a child follows from the private key alone. */

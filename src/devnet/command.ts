@@ -1,13 +1,8 @@
-/** What the commands of the devnet have in common: options, help, and one line for what goes wrong. */
+/** What the scripts of operators have in common: options, help, and one line for what goes wrong. */
 
-import { readFileSync } from 'node:fs'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import type { ChainConfig } from '#client/answers.ts'
-import type { Client } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
-import { DEVNET_CHAIN_ID, devnetKey } from './accounts.ts'
-
-type Hex = `0x${string}`
+import { endWithReader } from './reader-gone.ts'
 
 /** A line for the user of the command. */
 export class CommandError extends Error {}
@@ -22,12 +17,6 @@ type CommandOption = {
   readonly default?: string
 }
 
-export const URL_OPTION: CommandOption = {
-  value: '<url>',
-  help: 'where the exchange is',
-  default: 'http://127.0.0.1:8080',
-}
-
 type Command<Name extends string> = {
   /** As one calls it: `npm run devnet:warp --`. */
   readonly call: string
@@ -38,6 +27,7 @@ type Command<Name extends string> = {
 
 /** Runs a command on the arguments of this process; an option that has no default is required. */
 export async function runCommand<Name extends string>(command: Command<Name>): Promise<void> {
+  endWithReader()
   try {
     const values = readOptions(command)
     if (values === 'help') process.stdout.write(helpOf(command))
@@ -53,7 +43,7 @@ function readOptions<Name extends string>(
 ): Readonly<Record<Name, string>> | 'help' {
   const names = Object.keys(command.options) as Name[]
   const strings = Object.fromEntries(names.map((name) => [name, { type: 'string' as const }]))
-  const { values } = parsed({ ...strings, help: { type: 'boolean', short: 'h' } })
+  const { values } = parsed({ ...strings, help: { type: 'boolean', short: 'h' } }, command.call)
   if (values.help === true) return 'help'
   const given = values as Partial<Record<Name, string>>
   return Object.fromEntries(
@@ -67,12 +57,29 @@ function readOptions<Name extends string>(
   ) as Record<Name, string>
 }
 
-function parsed(options: ParseArgsOptionsConfig) {
+function parsed(options: ParseArgsOptionsConfig, call: string) {
   try {
-    return parseArgs({ options, allowPositionals: false })
+    return parseArgs({
+      options,
+      allowPositionals: false,
+      args: withNegatives(process.argv.slice(2)),
+    })
   } catch (error) {
-    throw new OptionError(wordsOf(error))
+    const [what = ''] = wordsOf(error).split('. ')
+    throw new OptionError(`${what.replace(/\.$/, '')}; ${call} --help has all options`)
   }
+}
+
+/** `--seconds -5` is a number below zero, not an option of the name 5. */
+export function withNegatives(args: readonly string[]): string[] {
+  const joined: string[] = []
+  for (const each of args) {
+    const before = joined.at(-1) ?? ''
+    const isValue = /^-\d/.test(each) && /^--[^=]+$/.test(before)
+    if (isValue) joined[joined.length - 1] = `${before}=${each}`
+    else joined.push(each)
+  }
+  return joined
 }
 
 function helpOf<Name extends string>({ call, about, options }: Command<Name>): string {
@@ -96,36 +103,5 @@ function wordsOf(error: unknown): string {
 export function readInteger(name: string, text: string, min: number, max: number): number {
   const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
   if (value >= min && value <= max) return value
-  throw new CommandError(`--${name} is a whole number from ${min} to ${max}, not '${text}'`)
-}
-
-/** The local chain behind an exchange. */
-export async function localChain(client: Client): Promise<ChainConfig & { rpcUrl: string }> {
-  const { chains } = await client.config()
-  const chain = chains.find(({ chainId }) => chainId === DEVNET_CHAIN_ID)
-  if (chain?.rpcUrl !== undefined) return { ...chain, rpcUrl: chain.rpcUrl }
-  throw new CommandError('this exchange has no local chain; npm start brings one')
-}
-
-/** A key from its file, or that of a well-known account: keys are never arguments. */
-export function readKey(file: string, account: number): Hex {
-  if (file === '') return devnetKey(account)
-  let key: string
-  try {
-    key = readFileSync(file, 'utf8').trim()
-  } catch {
-    throw new CommandError(`--key-file: ${file} cannot be read`)
-  }
-  if (/^0x[0-9a-fA-F]{64}$/.test(key)) return key as Hex
-  throw new CommandError(`--key-file: ${file} holds no private key, 0x and 64 hex digits`)
-}
-
-export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms)
-    signal?.addEventListener('abort', () => {
-      clearTimeout(timer)
-      resolve()
-    })
-  })
+  throw new OptionError(`--${name} is a whole number from ${min} to ${max}, not '${text}'`)
 }

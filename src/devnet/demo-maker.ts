@@ -1,21 +1,16 @@
 /**
- * `npm run demo:maker`: a client like any other that quotes both outcomes of every open market, so
- * that a newcomer sees a living book. It trades as one of the demo traders; in price markets, where
- * no trader has shares yet, it splits some stablecoin first.
+ * A client like any other that quotes both outcomes of every open market, so that a newcomer sees a
+ * living book. In price markets, where nobody has shares yet, it splits some stablecoin first.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Market } from '#client/answers.ts'
-import { registerApiKey } from '#client/api-keys.ts'
-import { type Client, createClient } from '#client/client.ts'
+import type { Client } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
-import { withApiKey } from '#client/tokens.ts'
-import { devnetKey } from './accounts.ts'
-import { CommandError, readInteger, readKey, runCommand, sleep, URL_OPTION } from './command.ts'
 import { drift, fairOfPrice, ladder } from './quotes.ts'
 
 const UNIT = 1_000_000
 const CENT = 10_000
-const DEMO_TRADER = 10
 /** Orders of a maker that was stopped end by themselves, some rounds later. */
 const TTL_ROUNDS = 3
 const TTL_SEC_MIN = 120
@@ -25,66 +20,36 @@ const MARKETS_MAX = 50
 
 type Quoted = { readonly id: string; readonly fair: number; readonly quick: boolean }
 
-type QuickAnswer = {
-  readonly active: boolean
-  readonly quickMarket: {
-    readonly marketId: string
-    readonly startPrice: number
-    readonly endTime: number
-  } | null
+type MakerTerms = {
+  /** Prices on each side, and millionths of shares at each. */
+  readonly levels: number
+  readonly size: number
+  /** In millionths. */
+  readonly spread: number
+  readonly pauseSec: number
+  /** 0 is until it is stopped. */
+  readonly rounds: number
+  /** Whose price markets. */
+  readonly assets: readonly string[]
 }
 
-await runCommand({
-  call: 'npm run demo:maker --',
-  about: 'Quotes YES and NO in all open markets until it is stopped, and cancels its orders then.',
-  options: {
-    levels: { value: '<n>', help: 'prices on each side', default: '3' },
-    size: { value: '<shares>', help: 'shares at each price', default: '100' },
-    spread: { value: '<cents>', help: 'between bid and ask', default: '4' },
-    seconds: { value: '<n>', help: 'between two rounds', default: '5' },
-    rounds: { value: '<n>', help: 'how many; 0 is until it is stopped', default: '0' },
-    assets: { value: '<names>', help: 'whose price markets', default: 'BTC,ETH' },
-    account: { value: '<n>', help: 'which well-known account', default: String(DEMO_TRADER) },
-    'key-file': { value: '<path>', help: 'a file with the key of another', default: '' },
-    url: URL_OPTION,
-  },
-  async run(values) {
-    const levels = readInteger('levels', values.levels, 1, 20)
-    const size = readInteger('size', values.size, 1, 1_000_000) * UNIT
-    const spread = readInteger('spread', values.spread, 1, 50) * CENT
-    const pauseSec = readInteger('seconds', values.seconds, 1, 3_600)
-    const rounds = readInteger('rounds', values.rounds, 0, 1_000_000)
-    const account = readInteger('account', values.account, 0, 19)
-    const signer = values['key-file'] === '' ? devnetKey(account) : readKey(values['key-file'], 0)
-    const assets = values.assets.split(',').filter((name) => /^[A-Za-z0-9]{1,32}$/.test(name))
-    const client = await connect(values.url, signer)
-    const stop = new AbortController()
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-      process.once(signal, () => stop.abort())
-    }
-    const ttlSeconds = Math.max(TTL_SEC_MIN, TTL_ROUNDS * pauseSec)
-    const maker = makeMaker(client, values.url, { levels, size, spread, ttlSeconds, assets })
-    let told = ''
-    for (let round = 1; !stop.signal.aborted; round++) {
-      const said = await maker.quote().catch(troubleOf)
-      if (said !== told) process.stdout.write(`${said}\n`)
-      told = said
-      if (round === rounds) return
-      await sleep(pauseSec * 1_000, stop.signal)
-    }
-    const cancelled = await maker.cancelAll()
-    process.stdout.write(`stopped; ${cancelled} orders cancelled\n`)
-  },
-})
-
-/** With a key where the exchange asks for one. */
-async function connect(url: string, signer: `0x${string}`): Promise<Client> {
-  const open = createClient({ url, signer, retries: 1 })
-  const { auth, chains } = await open.config()
-  if (chains.length === 0) throw new CommandError('this exchange has no chain to sign for')
-  if (!auth.bearer) return open
-  const key = await registerApiKey({ url }, signer, { name: 'demo maker' })
-  return createClient(withApiKey({ url, signer, retries: 1 }, key))
+/** Quotes round by round until the signal aborts, and cancels everything then. */
+export async function runMaker(
+  client: Client,
+  terms: MakerTerms,
+  ports: { readonly say: (line: string) => void; readonly signal: AbortSignal },
+): Promise<void> {
+  const { say, signal } = ports
+  const maker = makeMaker(client, terms)
+  let told = ''
+  for (let round = 1; !signal.aborted; round++) {
+    const said = await maker.quote().catch(troubleOf)
+    if (said !== told) say(said)
+    told = said
+    if (round === terms.rounds) return
+    await sleep(terms.pauseSec * 1_000, undefined, { signal }).catch(() => undefined)
+  }
+  say(`stopped; ${await maker.cancelAll()} orders cancelled`)
 }
 
 /** An exchange that is away for a while is waited for. */
@@ -93,32 +58,19 @@ function troubleOf(error: unknown): string {
   throw error
 }
 
-function makeMaker(
-  client: Client,
-  url: string,
-  terms: {
-    readonly levels: number
-    readonly size: number
-    readonly spread: number
-    readonly ttlSeconds: number
-    readonly assets: readonly string[]
-  },
-) {
+function makeMaker(client: Client, terms: MakerTerms) {
+  const ttlSeconds = Math.max(TTL_SEC_MIN, TTL_ROUNDS * terms.pauseSec)
+  const { levels, size, spread } = terms
   /** What each market seemed worth in the round before. */
   const fairs = new Map<string, number>()
   const funded = new Set<string>()
 
-  async function read<Answer>(path: string): Promise<Answer | undefined> {
-    const response = await fetch(`${url}${path}`).catch(() => undefined)
-    return response?.ok === true ? ((await response.json()) as Answer) : undefined
-  }
-
   /** The active price market of an asset, if the exchange has such markets. */
   async function quickMarket(asset: string, nowSec: number): Promise<Quoted[]> {
-    const path = `/api/v1/quick-markets/${asset}`
-    const { quickMarket: market } = (await read<QuickAnswer>(path)) ?? { quickMarket: null }
-    if (!market || market.endTime - nowSec < ENDS_SEC_MIN) return []
-    const now = await read<{ price: number }>(`${path}/price`)
+    const { quickMarket: market } =
+      (await client.quickMarkets.active(asset).catch(unknownAsset)) ?? {}
+    if (market === undefined || market.endTime - nowSec < ENDS_SEC_MIN) return []
+    const now = await client.prices.latest(asset).catch(unknownAsset)
     const fair = fairOfPrice(market.startPrice, now?.price ?? market.startPrice)
     return [{ id: market.marketId, fair, quick: true }]
   }
@@ -164,7 +116,7 @@ function makeMaker(
         await fund(market).catch(troubleOf)
         const fair = market.quick ? market.fair : drift(market.fair, Math.random())
         fairs.set(market.id, fair)
-        const shared = { ...terms, marketId: market.id }
+        const shared = { levels, size, spread, ttlSeconds, marketId: market.id }
         const results = await client.orders.placeBatch([
           ...ladder({ ...shared, outcome: 'YES', fair }),
           ...ladder({ ...shared, outcome: 'NO', fair: UNIT - fair }),
@@ -186,4 +138,10 @@ function firstFair(id: string): number {
 function ended(error: unknown): void {
   const codes = ['ORDER_CLOSED', 'ORDER_NOT_FOUND', 'MARKET_CLOSED']
   if (!(error instanceof SibylError) || !codes.includes(error.code)) throw error
+}
+
+/** No such asset here, or no price of it yet. */
+function unknownAsset(error: unknown): undefined {
+  if (!(error instanceof SibylError)) throw error
+  return undefined
 }

@@ -27,6 +27,8 @@ type DevnetOptions = {
   /** How many seconds the chain's clock is ahead: at once, and whenever it is moved. */
   readonly onClock: (aheadSeconds: number) => void
   readonly onLost: () => void
+  /** Is told what is about to be done, for whoever waits. */
+  readonly step?: (what: string) => void
   /** Puts data that belongs to another chain where it does not disturb. */
   readonly clearData: () => void
 }
@@ -47,6 +49,7 @@ const LET_GO_POLL_MS = 50
 const SILENCES_MAX = 4
 
 export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
+  options.step?.('looking for the local chain of the start before')
   const recorded = readChainRecord(options.dataDir)?.[options.chainId]
   if (recorded !== undefined && (await isFree(recorded, options.dataDir))) {
     return devnetOf(recorded, true, await leaseChain(recorded.url, options))
@@ -104,11 +107,14 @@ async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const { dataDir, port, chainId, lingerMs } = options
   const owner = resolve(dataDir)
   const logFile = resolve(dataDir, CHAIN_LOG)
+  options.step?.('starting a local chain')
   const { url, genesis } = await startChainProcess({ port, chainId, lingerMs, owner, logFile })
   const lease = await leaseChain(url, options)
   try {
+    options.step?.('putting the contracts on it')
     const terms = { disputeSeconds: BigInt(options.disputeSeconds) }
     const deployment = await deployDevnet(url, devnetSettings(terms))
+    options.step?.('making markets, and giving the demo traders dollars and shares')
     await seedDevnet(url, deployment)
     const recorded = {
       genesis,

@@ -7,7 +7,15 @@
 import { decodeFunctionResult, encodeFunctionData, type Hex } from 'viem'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
 import { CATEGORIES } from '#domain/market.ts'
-import { DEMO_TRADERS, DEPLOYER, devnetAccount, MAKER, OPERATOR, RELAYER } from './accounts.ts'
+import {
+  DEMO_MAKER,
+  DEMO_TRADERS,
+  DEPLOYER,
+  devnetAccount,
+  MAKER,
+  OPERATOR,
+  RELAYER,
+} from './accounts.ts'
 import { httpBatch, makeBatchSender, type RpcBatch } from './batch-sender.ts'
 import { DEMO_WORDS } from './demo-words.ts'
 import { type Deployment, deployAll, type Settings } from './deploy.ts'
@@ -70,7 +78,7 @@ export async function seedDevnet(url: string, deployment: Deployment): Promise<D
 
   const shares = TRADER_SHARES * BigInt(markets.length)
   await sender.send(owner, collateral, 'mint', [devnetAccount(RELAYER).address, RELAYER_USDC])
-  for (const index of DEMO_TRADERS) {
+  for (const index of [DEMO_MAKER, ...DEMO_TRADERS]) {
     const trader = devnetAccount(index)
     await sender.send(owner, collateral, 'mint', [trader.address, TRADER_USDC + shares])
     await sender.send(trader, collateral, 'approve', [conditionalTokens.address, shares])

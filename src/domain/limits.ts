@@ -97,6 +97,13 @@ export const CANDLES_LISTED_MAX = 300
 export const READS_KEPT_MAX = 10_000
 export const READS_KEPT_BYTES_MAX = 64 * 1024 * 1024
 
+/** Bytes of the answers of markets that one front keeps until their next change. */
+export const ANSWERS_KEPT_BYTES_MAX = 64 * 1024 * 1024
+
+/** Answers of markets that are over, or that never were, which one front keeps for a moment. */
+export const OVER_KEPT_MAX = 2_000
+export const OVER_KEPT_BYTES_MAX = 32 * 1024 * 1024
+
 /** Orders of a closed market that one transaction of the database ends. */
 export const ORDERS_ENDED_MAX = 250
 
@@ -181,8 +188,10 @@ export const SETTLEMENT_STANDING_MAX = 100_000
 /** Orders whose permit is known to have been used. */
 export const SETTLEMENT_PERMITS_MAX = 10_000
 
-/** Trades listed by `GET /api/v1/pending-trades` and `/api/v1/failed-trades`. */
+/** Trades listed by `GET /api/v1/pending-trades` and `/api/v1/failed-trades`, and how many unless said. */
 export const TRADES_OF_ALL_LISTED_MAX = 1_000
+export const TRADES_OF_ALL_LISTED = 100
+
 /** Events of the chain that are written in one transaction; a range that has more is read in parts. */
 export const CHAIN_EVENTS_PER_RANGE_MAX = 10_000
 

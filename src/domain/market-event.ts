@@ -27,7 +27,9 @@ type MarketOpened = Head<'MarketOpened'> & { readonly market: Market }
 /**
  * An order, or the remainder of one, came to rest. `order` is there when nothing before this event
  * has told of it: a new order that did not match at once. `returned` marks quantity that a failed
- * trade gave back; `added` is less than `remaining` when its order was still resting.
+ * trade gave back, and `permit` such an order that travels with one; `added` is less than `remaining` when
+ * its order was still resting. `held` marks an order that ends with the session that placed it, `kept` one
+ * that from now on does not; where only that changes of a resting order, `added` is 0.
  */
 export type OrderRested = Head<'OrderRested'> & {
   readonly orderHash: OrderHash
@@ -44,6 +46,9 @@ export type OrderRested = Head<'OrderRested'> & {
   readonly matches: number
   readonly order?: VerifiedOrder
   readonly returned?: true
+  readonly permit?: true
+  readonly held?: true
+  readonly kept?: true
 }
 
 export type Fill = {
@@ -62,6 +67,8 @@ export type OrdersMatched = Head<'OrdersMatched'> & {
   readonly fills: readonly Fill[]
   /** An event before this one has told of the taker: it goes on matching, or came back. */
   readonly known?: true
+  /** What remains of the taker ends with the session that placed it. */
+  readonly held?: true
 }
 
 export const ORDER_CLOSE_REASONS = [

@@ -8,6 +8,9 @@
  * known needs no query, and a database that is slow or away locks out none of them. An id that is no
  * key is remembered too, and only so many unknown ones are looked up at a time: strangers who make
  * them up cost the others nothing.
+ *
+ * Where a token may be used more than once, it is remembered that its signature fits: that is most of what
+ * a check costs. All else is looked at each time, so that a key that is revoked or over ends it at once.
  */
 
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
@@ -30,6 +33,8 @@ const KEYS_CACHED_MAX = 10_000
 /** Unknown ids that are looked up at once; one more is asked to come again. */
 const LOOKUPS_MAX = 64
 const PAYLOAD_CHARS_MAX = 1_024
+/** Tokens whose signature is remembered; the one that came first goes first. */
+const TOKENS_REMEMBERED_MAX = 10_000
 
 type TokenPayload = { readonly kid: string; readonly ts: number; readonly n: string }
 
@@ -42,24 +47,40 @@ export type Authenticator = {
   revoked(ids: readonly string[]): void
   /** The store may have registered or revoked something without our hearing it. */
   unheard(): void
+  /** Tokens whose signature is remembered. */
+  readonly remembered: number
 }
+
+/** Claims the use of a token where others may take it too; answers why it may not be taken here. */
+export type ClaimToken = (use: {
+  readonly keyId: string
+  readonly nonce: string
+  readonly issuedSec: number
+}) => Promise<Rejection | undefined>
 
 type AuthenticatorOptions = {
   /** Throws a retryable `Fault` while the store cannot be asked. */
   readonly findKey: (id: string) => Promise<ApiKey | undefined>
   readonly nonces: NonceLedger
   readonly singleUse: boolean
+  /** Where other processes take the same tokens. What this one remembers is looked at first. */
+  readonly claim?: ClaimToken | undefined
   readonly clock: Clock
-  /** Tokens from before are expired: it is not known any more which of them were used. */
+  /**
+   * Tokens from before are expired: it is not known any more which of them were used. Whoever claims them
+   * elsewhere knows.
+   */
   readonly startedAtMs: number
+  /** How many tokens are remembered where they may be used more than once. */
+  readonly tokensMax?: number
 }
 
 type KnownKey = { readonly key: ApiKey; readonly publicKey: KeyObject; readonly askedAtMs: number }
 type Asking = { readonly askedAtMs: number; readonly answer: Promise<KnownKey | undefined> }
 
 export function makeAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const { findKey, nonces, clock } = options
-  const firstSec = Math.ceil(options.startedAtMs / 1_000)
+  const { findKey, nonces, clock, tokensMax = TOKENS_REMEMBERED_MAX } = options
+  const firstSec = options.claim === undefined ? Math.ceil(options.startedAtMs / 1_000) : 0
   const known = new Map<string, KnownKey>()
   /** Ids that are no key, and when that was answered. */
   const unknown = new Map<string, number>()
@@ -69,6 +90,9 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
   let revokedAtMs = Number.NEGATIVE_INFINITY
 
   let strangers = 0
+
+  /** Tokens that may come again, and the public key that their signature fits. */
+  const fitting = new Map<string, string>()
 
   const isFresh = (askedAtMs: number, nowMs: number): boolean =>
     nowMs - askedAtMs < KEY_FRESH_MS && askedAtMs >= heardSinceMs
@@ -111,10 +135,15 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
     return found
   }
 
-  function remember<Value>(map: Map<string, Value>, id: string, value: Value): void {
+  function remember<Value>(
+    map: Map<string, Value>,
+    id: string,
+    value: Value,
+    most = KEYS_CACHED_MAX,
+  ): void {
     map.set(id, value)
     for (const oldest of map.keys()) {
-      if (map.size <= KEYS_CACHED_MAX) break
+      if (map.size <= most) break
       map.delete(oldest)
     }
   }
@@ -153,7 +182,10 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
       const { payload, payloadBytes, segment, signature } = parts
       const nowSec = Math.floor(clock.nowMs() / 1_000)
       if (payload.ts > nowSec + TOKEN_AHEAD_SEC_MAX) return reject('UNAUTHORIZED_INVALID_TOKEN')
-      if (payload.ts <= nowSec - TOKEN_LIFE_SEC) return reject('UNAUTHORIZED_TOKEN_EXPIRED')
+      if (payload.ts <= nowSec - TOKEN_LIFE_SEC) {
+        fitting.delete(token)
+        return reject('UNAUTHORIZED_TOKEN_EXPIRED')
+      }
       if (options.singleUse && payload.ts < firstSec) return reject('UNAUTHORIZED_TOKEN_EXPIRED')
       const found = API_KEY_ID.test(payload.kid) ? await keyOf(payload.kid) : undefined
       if (found === undefined) return reject('UNAUTHORIZED_KEY_NOT_FOUND')
@@ -163,17 +195,25 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
       if (key.expiresAtSec !== null && key.expiresAtSec <= nowSec) {
         return reject('UNAUTHORIZED_KEY_EXPIRED')
       }
-      // The signature is over the bytes that the first segment encodes, as they are; over the
-      // segment's own characters too, since the description can be read that way.
-      const fits =
-        (await verified(publicKey, payloadBytes, signature)) ||
-        (await verified(publicKey, Buffer.from(segment, 'latin1'), signature))
-      if (!fits) return reject('UNAUTHORIZED_INVALID_SIGNATURE')
+      if (options.singleUse || fitting.get(token) !== key.publicKey) {
+        // The signature is over the bytes that the first segment encodes, as they are; over the
+        // segment's own characters too, since the description can be read that way.
+        const fits =
+          (await verified(publicKey, payloadBytes, signature)) ||
+          (await verified(publicKey, Buffer.from(segment, 'latin1'), signature))
+        if (!fits) return reject('UNAUTHORIZED_INVALID_SIGNATURE')
+        if (!options.singleUse) remember(fitting, token, key.publicKey, tokensMax)
+      }
       if (options.singleUse) {
-        const untilSec = payload.ts + TOKEN_LIFE_SEC
-        const use = nonces.use(key.id, payload.n.toLowerCase(), untilSec, nowSec)
+        const { ts: issuedSec } = payload
+        const nonce = payload.n.toLowerCase()
+        const use = nonces.use(key.id, nonce, issuedSec + TOKEN_LIFE_SEC, nowSec)
         if (use === 'used') return reject('UNAUTHORIZED_TOKEN_USED')
         if (use === 'full') return reject('OVERLOADED')
+        if (options.claim !== undefined) {
+          const refused = await options.claim({ keyId: key.id, nonce, issuedSec })
+          if (refused !== undefined) return refused
+        }
       }
       const { id: keyId, address, expiresAtSec } = key
       return { keyId, address, ...(expiresAtSec === null ? {} : { expiresAtSec }) }
@@ -198,6 +238,10 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
 
     unheard() {
       heardSinceMs = clock.nowMs()
+    },
+
+    get remembered() {
+      return fitting.size
     },
   }
 }

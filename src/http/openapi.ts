@@ -7,8 +7,8 @@ import { strict as assert } from 'node:assert'
 import { isDeepStrictEqual } from 'node:util'
 import type { TSchema } from 'typebox'
 import { REJECTION_CODES, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
-import { ERRORS, errorBody, sentenceOf } from './errors.ts'
-import type { AnswerRoute, Example, Route } from './route.ts'
+import { ERRORS, errorBody, relayerErrorBody, sentenceOf } from './errors.ts'
+import type { AnswerRoute, AuthClass, Example, Route } from './route.ts'
 import { scalarOf } from './schemas.ts'
 import type { SchemaNode } from './validate.ts'
 
@@ -16,34 +16,51 @@ export type DocumentInfo = {
   readonly title: string
   readonly version: string
   readonly description?: string
+  readonly license?: { readonly name: string; readonly identifier: string }
+  /** The headings of operations, in their order. */
+  readonly tags?: readonly { readonly name: string; readonly description: string }[]
 }
+
+/** Examples of request bodies that can be carried out here and now, by the operation. */
+export type LiveExamples = Readonly<Record<string, Readonly<Record<string, Example>>>>
 
 type Json = Record<string, unknown>
 /** Where a value stands decides how a scalar of ours is written. */
 type Place = 'body' | 'text'
 
-export function openapiDocument(info: DocumentInfo, routes: readonly Route[]): Json {
+export function openapiDocument(
+  { tags, ...info }: DocumentInfo,
+  routes: readonly Route[],
+  live: LiveExamples = {},
+): Json {
   const components: Record<string, Json> = {}
   const document = new Map<string, Json>()
   for (const route of routes) {
     if (route.hidden === true) continue
     const operations = document.get(route.path) ?? {}
-    operations[route.method.toLowerCase()] = operation(route, components)
+    const own = 'examples' in route ? route.examples : undefined
+    const first = live[route.operationId ?? '']
+    const shown =
+      first === undefined
+        ? route
+        : { ...route, examples: { ...own, body: { ...first, ...own?.body } } }
+    operations[route.method.toLowerCase()] = operation(shown as Route, components)
     document.set(route.path, operations)
   }
   return {
     openapi: '3.1.0',
     info,
-    servers: [{ url: '/' }],
+    servers: [{ url: '/', description: 'Where this document comes from' }],
+    ...(tags === undefined ? {} : { tags }),
     paths: Object.fromEntries(document),
     components: {
-      schemas: { ...components, Error: ERROR_SCHEMA },
+      schemas: { ...components, Error: ERROR_SCHEMA, ...relayerError(routes) },
       securitySchemes: {
         bearer: {
           type: 'http',
           scheme: 'bearer',
           description:
-            'base64url(payload).base64url(Ed25519 signature); needed on writes when the service asks for it.',
+            'base64url(payload).base64url(Ed25519 signature); needed on writes when the exchange asks for it: see Authentication above.',
         },
       },
     },
@@ -66,6 +83,21 @@ const ERROR_SCHEMA = {
   },
 }
 
+/** The relayer's errors say once more that nothing was done. */
+function relayerError(routes: readonly Route[]): Record<string, Json> {
+  if (!routes.some(isRelayers)) return {}
+  const { required, properties, ...rest } = ERROR_SCHEMA
+  const success = { type: 'boolean', const: false }
+  const schema = {
+    ...rest,
+    required: ['success', ...required],
+    properties: { success, ...properties },
+  }
+  return { RelayerError: schema }
+}
+
+const isRelayers = (route: Route): boolean => route.errorBody === relayerErrorBody
+
 function operation(route: Route, components: Record<string, Json>): Json {
   const body = route.kind === undefined || route.kind === 'answer' ? route.body : undefined
   return {
@@ -73,8 +105,7 @@ function operation(route: Route, components: Record<string, Json>): Json {
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
     ...(route.tag === undefined ? {} : { tags: [route.tag] }),
-    ...(route.auth === 'write' ? { security: [{ bearer: [] }, {}] } : {}),
-    ...(route.auth === 'token' ? { security: [{ bearer: [] }] } : {}),
+    security: SECURITY[route.auth],
     // Times the price of its class that `/api/v1/config` names.
     ...(route.weight === undefined ? {} : { 'x-weight': route.weight }),
     parameters: parameters(route, components),
@@ -83,7 +114,16 @@ function operation(route: Route, components: Record<string, Json>): Json {
   }
 }
 
+/** A write needs a token where the exchange asks for one; a wallet's signature is in the body. */
+const SECURITY: Readonly<Record<AuthClass, readonly object[]>> = {
+  public: [],
+  wallet: [],
+  write: [{ bearer: [] }, {}],
+  token: [{ bearer: [] }],
+}
+
 function operationId(route: Route): string {
+  if (route.operationId !== undefined) return route.operationId
   const words = route.path.split(/[/{}._-]+/).filter((word) => word !== '')
   return [route.method.toLowerCase(), ...words].join('-')
 }
@@ -208,7 +248,7 @@ function failures(route: Route): Record<string, Json> {
   }
   const responses: Record<string, Json> = {}
   for (const [status, examples] of byStatus) {
-    const schema = { $ref: '#/components/schemas/Error' }
+    const schema = { $ref: `#/components/schemas/${isRelayers(route) ? 'RelayerError' : 'Error'}` }
     const canRetry = Object.keys(examples).some(
       (code) => ERRORS[code as RejectionCode].retryAfterSec !== undefined,
     )

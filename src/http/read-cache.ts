@@ -16,6 +16,11 @@ export type ReadCache = {
     name: string,
     make: () => Promise<object | Rejection>,
   ): RawReply | Rejection | Promise<RawReply | Rejection>
+  /** The same of an answer that is made as JSON. */
+  readJson(
+    name: string,
+    make: () => Promise<string | Rejection>,
+  ): RawReply | Rejection | Promise<RawReply | Rejection>
 }
 
 type ReadCacheOptions = {
@@ -36,12 +41,20 @@ export function makeReadCache(options: ReadCacheOptions): ReadCache {
     weigh: (reply) => (isRejection(reply) ? Number.POSITIVE_INFINITY : reply.raw.length),
   })
 
-  async function made(make: () => Promise<object | Rejection>): Promise<RawReply | Rejection> {
-    const body = await make()
-    if (isRejection(body)) return body
-    const raw = Buffer.from(writeJson(body))
+  async function made(make: () => Promise<string | Rejection>): Promise<RawReply | Rejection> {
+    const json = await make()
+    if (isRejection(json)) return json
+    const raw = Buffer.from(json)
     return { status: 200, raw, headers: { etag: entityTag(raw) } }
   }
 
-  return { read: (name, make) => replies.read(name, () => made(make)) }
+  const readJson: ReadCache['readJson'] = (name, make) => replies.read(name, () => made(make))
+  return {
+    readJson,
+    read: (name, make) =>
+      readJson(name, async () => {
+        const body = await make()
+        return isRejection(body) ? body : writeJson(body)
+      }),
+  }
 }

@@ -84,6 +84,8 @@ type Described = {
   readonly cost: CostClass
   /** How many times the cost of its class a request is due, by the work that it makes; 1 if not said. */
   readonly weight?: number
+  /** What a generated client calls it: a verb and what it is about. */
+  readonly operationId?: string
   readonly summary: string
   readonly description?: string
   /** The heading it stands under in the document. */

@@ -26,7 +26,7 @@ import { makeCors } from './cors.ts'
 import { countPeers } from './count-peers.ts'
 import { ERRORS, errorBody, relayerErrorBody, sentenceOf } from './errors.ts'
 import { registerMeters } from './meters.ts'
-import { type DocumentInfo, openapiDocument } from './openapi.ts'
+import { type DocumentInfo, type LiveExamples, openapiDocument } from './openapi.ts'
 import { type Hooks, type Log, makePipeline } from './pipeline.ts'
 import { listenFault } from './port.ts'
 import { makeRequestIds } from './request-id.ts'
@@ -70,6 +70,8 @@ export type FrontOptions = {
   readonly settings: FrontSettings
   readonly services: FrontServices
   readonly info: DocumentInfo
+  /** Examples for the document that can be carried out; asked for whenever it is. */
+  readonly liveExamples?: () => Promise<LiveExamples>
   readonly log: Log
   /** Where the front's own metrics are registered. */
   readonly registry?: Registry
@@ -124,14 +126,17 @@ export async function startFront(options: FrontOptions): Promise<Front> {
     readyz(services.readiness),
     metrics(services.metrics ?? (() => registry.metrics())),
   ]
-  const documents = [openapi(() => JSON.stringify(document())), ...docs(`${info.title} API`)]
+  const { liveExamples } = options
+  const served = async () => JSON.stringify(document(await liveExamples?.()))
+  const growsOld = liveExamples !== undefined
+  const documents = [openapi(served, { growsOld }), ...docs(`${info.title} API`)]
   const table: Route[] = [
     ...options.routes,
     healthz(),
     ...(operation === 'apart' ? [] : operating),
     ...(operation === 'alone' ? [] : documents),
   ]
-  const document = () => openapiDocument(info, table)
+  const document = (live?: LiveExamples) => openapiDocument(info, table, live)
   const compiled = table.map((one) => compileRoute(one, cors.fixed))
   const unmatched = compileRoute(nowhere, cors.fixed)
   const unmatchedRelay = compileRoute(nowhereRelayed, cors.fixed)

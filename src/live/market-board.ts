@@ -28,6 +28,10 @@ export type ShownMarket = {
   hasAllTrades: boolean
   /** What happened to trades that are not held here, up to this change, only the database can tell. */
   untoldSeq: Sequence
+  /** The last change that these trades tell of. */
+  tradesSeq: Sequence
+  /** Another number whenever these trades are others, or one of them is; never the same for two markets. */
+  tradesVersion: number
   /** The orderbook as JSON, by outcome and for both together, until it changes. */
   readonly written: [yes: string, no: string, both: string]
 }
@@ -91,6 +95,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
         // The first change of a market is its opening.
         shown.hasAllTrades = view.seq <= 1
         shown.untoldSeq = view.seq
+        noteTrades(shown, view.seq)
       }
       shown.seq = view.seq
       shown.closed = view.closed
@@ -127,6 +132,14 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
   }
 }
 
+/** Counts over all markets: one that is gone and comes back must not look like what it was. */
+let versions = 0
+
+function noteTrades(shown: ShownMarket, seq: Sequence): void {
+  shown.tradesSeq = Math.max(shown.tradesSeq, seq)
+  shown.tradesVersion = ++versions
+}
+
 function newMarket(market: Market): ShownMarket {
   return {
     market,
@@ -137,6 +150,8 @@ function newMarket(market: Market): ShownMarket {
     trades: new Map(),
     hasAllTrades: true,
     untoldSeq: 0,
+    tradesSeq: 0,
+    tradesVersion: ++versions,
     written: ['', '', ''],
   }
 }
@@ -192,6 +207,8 @@ function forgetWritten(shown: ShownMarket, outcome: Outcome): void {
 
 function rememberTrades(shown: ShownMarket, event: OrdersMatched): void {
   for (const trade of tradesOf(event)) {
+    // One that the database told before its event came may be further already.
+    if (shown.trades.has(trade.tradeId)) continue
     shown.trades.set(trade.tradeId, { ...trade, status: 'matched', txHash: '' })
   }
   for (const id of shown.trades.keys()) {
@@ -199,21 +216,27 @@ function rememberTrades(shown: ShownMarket, event: OrdersMatched): void {
     shown.trades.delete(id)
     shown.hasAllTrades = false
   }
+  noteTrades(shown, event.seq)
+}
+
+/** Whether the newest trades, so many of them, are held here; or all that there ever were. */
+export function holdsNewest(shown: ShownMarket, limit: number): boolean {
+  return shown.hasAllTrades || shown.trades.size >= limit
 }
 
 /**
- * Keeps what the database told of the newest trades, `limit` of them or all, so that it is not asked
+ * Keeps what the database told of the newest trades, as many as are held or all, so that it is not asked
  * again. Only when it is known to be abreast: it projects a market's changes in their order, so one
  * trade that came after `untoldSeq` proves that all before is in it.
  */
-export function keepTrades(shown: ShownMarket, stored: readonly ShownTrade[], limit: number): void {
-  const isAll = stored.length < limit
-  if (!isAll && limit < TRADES_LISTED_MAX) return
+export function keepTrades(shown: ShownMarket, stored: readonly ShownTrade[]): void {
+  const isAll = stored.length < TRADES_LISTED_MAX
   if (!stored.some(({ seq }) => seq > shown.untoldSeq)) return
   const newest = latestTrades([...shown.trades.values()], stored, TRADES_LISTED_MAX)
   shown.trades.clear()
   for (const trade of newest.toReversed()) shown.trades.set(trade.tradeId, trade)
   shown.hasAllTrades = isAll
+  noteTrades(shown, newest[0]?.seq ?? 0)
 }
 
 function settle(shown: ShownMarket, id: TradeId, status: TradeStatus, txHash: string): void {
@@ -223,6 +246,7 @@ function settle(shown: ShownMarket, id: TradeId, status: TradeStatus, txHash: st
     return
   }
   shown.trades.set(id, { ...trade, status, txHash: txHash || trade.txHash })
+  noteTrades(shown, shown.seq)
 }
 
 /** The orderbook of one outcome, or of both together, as JSON; written once per change. */

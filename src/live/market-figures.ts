@@ -47,7 +47,12 @@ export type MarketFigures = {
 export type FiguresBook = {
   /** Asks for what is not known of these markets, or not any more. */
   prepare(marketIds: readonly MarketId[]): Promise<void>
-  /** Undefined while it is not known, because the database is away. */
+  /** Whether all that can be known of it is, so that nothing has to be asked. */
+  isPrepared(marketId: MarketId): boolean
+  /**
+   * Undefined while it is not known, because the database is away. The same object as long as nothing has
+   * changed, in the market or in its figures.
+   */
   of(marketId: MarketId): MarketFigures | undefined
   /** Whether what the database says of it may lack something that happened. */
   isUnsure(marketId: MarketId): boolean
@@ -145,6 +150,7 @@ export function makeFiguresBook(ports: {
       }
       await Promise.all(waits)
     },
+    isPrepared: (marketId) => !isOld(marketId, clock.nowMs()),
     of(marketId) {
       const shown = board().markets.get(marketId)
       let entry = entries.get(marketId)

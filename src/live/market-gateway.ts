@@ -263,7 +263,9 @@ export function makeGateway(
   }
 }
 
-/** Only `full` is said before anything was sent; otherwise it is not known what became of it. */
+/** These two say that nothing was done; otherwise it is not known what became of it. */
 function writeFailure({ unanswered }: Unanswered): Rejection {
-  return unanswered === 'full' ? reject('OVERLOADED') : reject('OUTCOME_UNKNOWN')
+  return unanswered === 'full' || unanswered === 'moved'
+    ? reject('OVERLOADED')
+    : reject('OUTCOME_UNKNOWN')
 }

@@ -4,14 +4,17 @@
  * of hundreds. Without this flag everything works the same, only slower and with more memory.
  */
 
+import './node-version.js'
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { enableCompileCache, registerHooks } from 'node:module'
+import nodeModule from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { isMainThread } from 'node:worker_threads'
 import { CACHE, FOLDED, foldedFile, foldedFolder, ROOT } from './cache.js'
 import { strippedSource } from './strip.js'
 
+// By name, an older Node would refuse to load this file before it can say why.
+const { enableCompileCache, registerHooks } = nodeModule
 const ROOT_URL = pathToFileURL(ROOT).href
 const LIBRARIES_URL = pathToFileURL(`${ROOT}node_modules/`).href
 const CACHE_URL = pathToFileURL(CACHE).href

@@ -12,7 +12,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { stripTypeScriptTypes } from 'node:module'
+import nodeModule from 'node:module'
 import { basename, dirname } from 'node:path'
 import { ROOT, STRIPPED } from './cache.js'
 
@@ -35,7 +35,7 @@ function strip(text) {
   const { emitWarning } = process
   process.emitWarning = () => {}
   try {
-    return stripTypeScriptTypes(text)
+    return nodeModule.stripTypeScriptTypes(text)
   } finally {
     process.emitWarning = emitWarning
   }

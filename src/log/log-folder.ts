@@ -105,7 +105,8 @@ export function readIdentity(dataDir: string): LogIdentity {
   if (format !== FILE_FORMAT) {
     throw refused(
       'LOG_FORMAT_UNKNOWN',
-      `${path} has format ${format}, and this version of the exchange reads ${FILE_FORMAT} only`,
+      `${path} has format ${format}, and this version of the exchange reads ${FILE_FORMAT} only: start the ` +
+        `${format > FILE_FORMAT ? 'newer' : 'older'} version that wrote it, or restore a backup of another`,
     )
   }
   if (typeof id !== 'string' || !Number.isInteger(partitions)) {

@@ -4,6 +4,7 @@
  * writer or its checkpoints.
  */
 
+import { statSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
 import { BatchReader } from './batches.ts'
@@ -16,6 +17,8 @@ import { sqliteFault } from './sqlite-fault.ts'
 const BUSY_MS_MAX = 5_000
 
 type OpenFile<Event extends LogEvent> = {
+  /** Which file it is: a copy may be made anew in its place. */
+  readonly inode: number
   readonly db: Database.Database
   readonly reader: BatchReader<Event>
 }
@@ -29,9 +32,12 @@ export function openLogReader<Event extends LogEvent>(
   const files = new Map<number, OpenFile<Event>>()
 
   const open = (partition: number): OpenFile<Event> => {
-    const known = files.get(partition)
-    if (known !== undefined) return known
     const paths = partitionPaths(dataDir, partition)
+    const known = files.get(partition)
+    const inode = statSync(paths.database, { throwIfNoEntry: false })?.ino ?? 0
+    if (known !== undefined && known.inode === inode) return known
+    known?.db.close()
+    files.delete(partition)
     // The mark first: the log may grow between the two, never shrink.
     const mark = readMark(paths.mark)
     const db = new Database(paths.database, {
@@ -48,7 +54,7 @@ export function openLogReader<Event extends LogEvent>(
           retryable: false,
         })
       }
-      const file = { db, reader }
+      const file = { inode, db, reader }
       files.set(partition, file)
       return file
     } catch (error) {

@@ -16,28 +16,19 @@ import type {
   LogEvent,
   PartitionState,
 } from './event-log.ts'
-import { chainedCrc, decodeBody, encodeBody, isFence } from './log-body.ts'
-import { createLog, partitionPaths, renewPartition } from './log-folder.ts'
-import { fetchBase, POSITION, type Position, positionOf, positionText } from './mysql-base.ts'
-import {
-  doubtsAbout,
-  LogRows,
-  lost,
-  type Place,
-  prepareTables,
-  type Row,
-  refused,
-} from './mysql-rows.ts'
+import { chainedCrc, encodeBody } from './log-body.ts'
+import { partitionPaths } from './log-folder.ts'
+import { POSITION, positionText } from './mysql-base.ts'
+import { asFault, isOf, makeCopier, openHome } from './mysql-copy.ts'
+import { LogRows, lost, type Place, refused } from './mysql-rows.ts'
 import { MysqlServer, parseMysqlAddress } from './mysql-server.ts'
-import { BatchEncoder, UPCASTERS, WHOLE } from './record.ts'
+import { BatchEncoder, WHOLE } from './record.ts'
 import { openSqliteLog, type SqliteLogOptions } from './sqlite-log.ts'
 
 /** How long an append is tried again before it is said that nobody knows what became of it. */
 const APPEND_MS_MAX = 8_000
 /** After so many bytes of rows a partition's base is made again. */
 const BASE_EVERY_BYTES = 64 * 1024 * 1024
-/** A first read of a large partition while its base is being replaced elsewhere. */
-const FETCH_TRIES_MAX = 3
 
 export type MysqlLogOptions = SqliteLogOptions & {
   /** `mysql://user:password@host:port,host:port/database` */
@@ -79,112 +70,18 @@ export async function openMysqlLog<Event extends LogEvent>(
     throw refused('LOG_URL_INVALID', 'the log is at mysql://user:password@host:port/database')
   }
   const form = options.form ?? (WHOLE as EventForm<Event>)
-  const upcasters = options.upcasters ?? UPCASTERS
   const baseEveryBytes = options.baseEveryBytes ?? BASE_EVERY_BYTES
   const patienceOf = (partition: number) => ({
     totalMs: options.appendMsMax ?? APPEND_MS_MAX,
     retried: (error: unknown) => watch?.retried(partition, error),
   })
-  const first = new MysqlServer(address)
-  const home = await prepareHome(first, options).finally(() => first.close())
-  const identity = createLog(dataDir, home.partitions, { id: home.id, renews: true })
-  if (identity.id !== home.id) {
-    throw refused(
-      'LOG_FOREIGN',
-      `${dataDir} holds another log than the database does: move its folder "log" away, or leave ` +
-        'SIBYL_LOG_URL unset to go on with it',
-    )
-  }
+  const home = await openHome(address, options)
   const serveCopy = (): EventLog<Event> =>
     openSqliteLog<Event>({ ...rest, dataDir, form, own, isCopy: true })
-  /** Until it has caught up it may end before its archive does, and has nothing to archive. */
-  const openCopy = (partition: number): EventLog<Event> => {
-    const { archive: _, ...unarchived } = rest
-    const place = { dataDir, form, own: [partition], checkpointThread: false }
-    return openSqliteLog<Event>({ ...unarchived, ...place, isCopy: true })
-  }
+  const copier = makeCopier<Event>({ ...rest, dataDir, form, logId: home.id })
   const bases = makeBaseJobs({ dataDir, logId: home.id, address })
   const encoder = new BatchEncoder()
   const held = new Map<number, Held>()
-
-  /** Applies to the copy what the log has behind it; answers where both end. */
-  async function follow(copy: EventLog<Event>, { partition, rows }: Held): Promise<Row> {
-    let { seq, crc } = positionOf(copy.state(partition).meta)
-    let end: Row | undefined
-    for (;;) {
-      const found = await rows.after(seq)
-      for (const row of found) {
-        if (row.seq !== seq + 1 || chainedCrc(crc, row.body) !== row.crc) {
-          throw refused(
-            'LOG_CORRUPT',
-            `partition ${partition}: row ${row.seq} of the log is damaged`,
-          )
-        }
-        seq = row.seq
-        crc = row.crc
-        end = row
-        await applyRow(copy, partition, row)
-      }
-      if (found.length === 0) break
-    }
-    return end ?? rows.last()
-  }
-
-  async function applyRow(copy: EventLog<Event>, partition: number, row: Row): Promise<void> {
-    const meta = { [POSITION]: positionText(row) }
-    if (isFence(row.body)) {
-      const { lastMs } = copy.state(partition)
-      await copy.append(partition, { events: [], nowMs: lastMs, meta })
-      return
-    }
-    const place = { home: { logId: home.id, partition }, firstOffset: row.first_offset }
-    const batch = decodeBody(row.body, place, { form, upcasters })
-    if (
-      batch.events.length !== row.events ||
-      row.first_offset !== copy.state(partition).lastOffset + 1
-    ) {
-      throw refused(
-        'LOG_CORRUPT',
-        `partition ${partition}: row ${row.seq} of the log is at a wrong place`,
-      )
-    }
-    await copy.append(partition, { ...batch, meta: { ...batch.meta, ...meta } })
-  }
-
-  /** The copy's own file, if it is one of this log; else an empty one, or the newest base. */
-  async function fitting(each: Held): Promise<EventLog<Event>> {
-    const { partition, rows } = each
-    const paths = partitionPaths(dataDir, partition)
-    let copy: EventLog<Event> | undefined
-    try {
-      copy = openCopy(partition)
-      const at = positionOf(copy.state(partition).meta)
-      if (await isOf(rows, at)) return copy
-    } catch (error) {
-      // Locked, or a reader in the way: that is no damage.
-      if (!(error instanceof Fault) || error.retryable) throw error
-    }
-    await copy?.close()
-    if ((await fetchBase(rows, paths)) === undefined) {
-      renewPartition(paths, { logId: home.id, partition })
-    }
-    return openCopy(partition)
-  }
-
-  async function caughtUp(each: Held): Promise<void> {
-    for (let tries = 1; ; tries++) {
-      const copy = await fitting(each)
-      try {
-        await follow(copy, each)
-        return
-      } catch (error) {
-        const isGone = error instanceof Fault && error.code === 'LOG_BASE_GONE'
-        if (!isGone || tries === FETCH_TRIES_MAX) throw error
-      } finally {
-        await copy.close()
-      }
-    }
-  }
 
   async function take(partition: number): Promise<Held> {
     const rows = new LogRows(new MysqlServer(address!), partition, patienceOf(partition))
@@ -196,7 +93,7 @@ export async function openMysqlLog<Event extends LogEvent>(
     held.set(partition, each)
     await checkAcked(each)
     each.place = await rows.takeOver()
-    await caughtUp(each)
+    await copier.catchUp(each)
     acked.write(each.place)
     return each
   }
@@ -278,7 +175,7 @@ export async function openMysqlLog<Event extends LogEvent>(
     const last = await rows.last()
     if (last.epoch !== each.place.epoch) throw fencedOff(each)
     copy.reopen(partition)
-    await follow(copy, each)
+    await copier.follow(copy, each)
     each.place = { seq: last.seq, epoch: last.epoch, crc: last.crc }
     each.acked.write(each.place)
   }
@@ -317,16 +214,6 @@ export async function openMysqlLog<Event extends LogEvent>(
   }
 }
 
-async function prepareHome(server: MysqlServer, { partitions, watch }: MysqlLogOptions) {
-  try {
-    const doubts = await doubtsAbout(server)
-    if (doubts.length > 0) watch?.doubted(server.name, doubts)
-    return await prepareTables(server, partitions)
-  } catch (error) {
-    throw asFault(error)
-  }
-}
-
 /** What this machine saw acknowledged must be there, or lie below what has become a base. */
 async function checkAcked({ partition, rows, acked }: Held): Promise<void> {
   const known = acked.read()
@@ -342,11 +229,6 @@ async function checkAcked({ partition, rows, acked }: Held): Promise<void> {
   )
 }
 
-/** Whether a place is one of the log's: its very row is there. */
-async function isOf(rows: LogRows, { seq, crc }: Position): Promise<boolean> {
-  return (await rows.at(seq))?.crc === crc
-}
-
 /** The owner has no use for what the copy keeps for itself. */
 function withoutPosition(state: PartitionState): PartitionState {
   const { [POSITION]: _, ...meta } = state.meta
@@ -355,18 +237,4 @@ function withoutPosition(state: PartitionState): PartitionState {
 
 function failed(fault: Fault): Fault {
   return new Fault('LOG_APPEND_FAILED', fault.message, { retryable: true, cause: fault })
-}
-
-/** What the driver throws becomes a fault of ours; a bug stays what it is. */
-function asFault(error: unknown): Fault {
-  if (error instanceof Fault) return error
-  if (typeof (error as { errno?: unknown }).errno === 'number' || isOfNetwork(error)) {
-    const { message } = error as Error
-    return new Fault('LOG_SERVER_FAILED', message, { retryable: true, cause: error })
-  }
-  throw error
-}
-
-function isOfNetwork(error: unknown): boolean {
-  return typeof (error as { code?: unknown }).code === 'string'
 }

@@ -36,9 +36,10 @@ import { ANSWER_BYTES, Credit, REQUEST_BYTES, TOLD_BYTES } from './credit.ts'
 
 /**
  * Why a request has no answer of its peer. Except for `full`, which is said before anything is
- * sent, it is not known whether the peer acted on it.
+ * sent, and `moved`, which a peer says that is about to end and has not acted on it, it is not known
+ * whether the peer acted on it.
  */
-export type Unanswered = { readonly unanswered: 'closed' | 'full' | 'late' }
+export type Unanswered = { readonly unanswered: 'closed' | 'full' | 'late' | 'moved' }
 
 export function isUnanswered(answer: unknown): answer is Unanswered {
   return typeof answer === 'object' && answer !== null && 'unanswered' in answer

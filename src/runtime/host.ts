@@ -3,7 +3,7 @@
 import type { Worker } from 'node:worker_threads'
 import type { Remote } from 'comlink'
 import type { Heartbeat } from './heartbeat.ts'
-import type { WorkerControl } from './thread.ts'
+import { STANDBY, type ThreadHealth, type WorkerControl } from './thread.ts'
 
 export type WorkerSpec = {
   readonly name: string
@@ -64,6 +64,8 @@ export type Host = {
   readyAtMs: number
   /** It is stuck, and being ended. */
   isEnding: boolean
+  /** Of a thread that was begun on call: resolves with the reason when it is no more. */
+  readonly over: PromiseWithResolvers<string> | undefined
 }
 
 export function hostOf(thread: ThreadSpec): string {
@@ -74,7 +76,7 @@ export function isOptional({ threads }: Host): boolean {
   return threads.length > 0 && threads.every(({ optional }) => optional === true)
 }
 
-export function newHost(name: string, threads: readonly ThreadSpec[]): Host {
+export function newHost(name: string, threads: readonly ThreadSpec[], onCall = false): Host {
   return {
     name,
     threads,
@@ -89,5 +91,20 @@ export function newHost(name: string, threads: readonly ThreadSpec[]): Host {
     deathsInRow: 0,
     readyAtMs: Number.POSITIVE_INFINITY,
     isEnding: false,
+    over: onCall ? Promise.withResolvers<string>() : undefined,
   }
+}
+
+/** By the names of their threads. */
+export function healthOf(hosts: readonly Host[]): Record<string, ThreadHealth> {
+  const all: Record<string, ThreadHealth> = {}
+  for (const host of hosts) {
+    const { phase, whys, deaths } = host
+    const optional = isOptional(host)
+    for (const [name, why] of whys) {
+      const isWell = why === '' || why.startsWith(STANDBY)
+      all[name] = { ready: phase === 'ready' && isWell, why: why || phase, optional, deaths }
+    }
+  }
+  return all
 }

@@ -7,6 +7,7 @@
  * that dies takes its threads and their ports with it, so a caller that waits for their answers is
  * told `closed` at once. When it is back, both ends of each of their links get new ports.
  *
+ * A thread on call is started and stopped by another thread, which hears when it ends and decides what then.
  * A thread is necessary or optional. One that is necessary and cannot be kept alive ends the exchange.
  * One that is optional is started again for as long as the exchange runs, with pauses that grow; also
  * when its first start fails, unless it says that it does not fit its settings. Optional threads that
@@ -26,6 +27,7 @@ import { endpointOf } from './endpoint.ts'
 import { beatsOf, makeHeartbeat } from './heartbeat.ts'
 import {
   type Host,
+  healthOf,
   hostOf,
   isOptional,
   newHost,
@@ -72,8 +74,11 @@ export type SupervisorLog = {
 export type Supervisor = {
   /** Has workers load their modules while something else is waited for; `start` finds them. */
   preload(workers: readonly WorkerSpec[]): void
-  /** Starts every thread and resolves when all are ready, or when it was stopped meanwhile. */
-  start(threads: readonly ThreadSpec[]): Promise<void>
+  /**
+   * Starts every thread and resolves when all are ready, or when it was stopped meanwhile. Those on call are
+   * started when a thread asks for it.
+   */
+  start(threads: readonly ThreadSpec[], onCall?: readonly ThreadSpec[]): Promise<void>
   /** Drains and stops every thread; true when all of them ended by themselves in time. */
   stop(): Promise<boolean>
   health(): Record<string, ThreadHealth>
@@ -97,8 +102,31 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   let hosts: Host[] = []
   /** Workers that were loaded ahead, by name. */
   const spares = new Map<string, RunningWorker>()
+  let ahead: readonly WorkerSpec[] = []
   const made = async (name: string): Promise<object> => (await options.made?.[name]?.()) ?? {}
-  const home: Home = { threads: health, metrics: keptMetrics, made }
+  let onCall: readonly ThreadSpec[] = []
+  const home: Home = {
+    ...{ threads: () => healthOf(hosts), metrics: keptMetrics, made, begin },
+    ended: async (name) => (await begunAs(name)?.over?.promise) ?? 'it does not run',
+    async end(name) {
+      const host = begunAs(name)
+      if (host === undefined) return
+      await host.starting.catch(() => {})
+      host.phase = 'stopped'
+      if (!(await stopHost(host))) throw new Error(`${name} did not stop`)
+      drop(host, 'it was ended')
+    },
+    begun: () => hosts.filter(({ over }) => over !== undefined).map(({ name }) => name),
+    connect(thread, peer, port) {
+      const host = hosts.find(({ threads, phase }) => {
+        return phase === 'ready' && threads.some(({ name }) => name === thread)
+      })
+      const spec = host?.threads.find(({ name }) => name === thread)
+      if (spec === undefined) port.close()
+      else hand(spec, peer, port)
+      return spec !== undefined
+    },
+  }
   let collected: { readonly atMs: number; readonly metrics: Promise<object[][]> } | undefined
 
   function openWorker(spec: WorkerSpec): RunningWorker {
@@ -143,7 +171,8 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       const wasReady = host.phase === 'ready'
       host.phase = stopping ? 'stopped' : 'restarting'
       setWhy(host, running.crash === '' ? `ended with code ${code}` : running.crash)
-      if (wasReady && !stopping) restartLater(host)
+      if (host.over !== undefined) drop(host, host.whys.get(host.name) ?? '')
+      else if (wasReady && !stopping) restartLater(host)
     })
     const orders = host.threads.map(({ name, kind, data }) => ({ name, kind, data }))
     let unfit = false
@@ -176,6 +205,33 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     host.readyAtMs = clock.nowMs()
     setWhy(host, '')
     for (const thread of host.threads) link(thread)
+  }
+
+  function begunAs(name: string): Host | undefined {
+    return hosts.find((host) => host.over !== undefined && host.name === name)
+  }
+
+  function drop(host: Host, why: string): void {
+    if (!hosts.includes(host)) return
+    hosts = hosts.filter((each) => each !== host)
+    host.over?.resolve(why)
+    // It may be called for again, and should be as quick as the first time.
+    const worker = stopping ? undefined : ahead.find(({ name }) => name === host.name)
+    if (worker !== undefined) spares.set(host.name, openWorker(worker))
+  }
+
+  async function begin(name: string): Promise<void> {
+    const thread = onCall.find((each) => each.name === name)
+    if (thread === undefined || stopping) throw new Error(`${name} cannot be started here`)
+    if (begunAs(name) !== undefined) throw new Error(`${name} runs already`)
+    const host = newHost(name, [thread], true)
+    // What was there before it is stopped before it.
+    hosts = [host, ...hosts]
+    host.starting = startHost(host)
+    await host.starting.catch((error: unknown) => {
+      drop(host, messageOf(error))
+      throw error
+    })
   }
 
   /** The first start. What is wrong with an optional part keeps the others from nothing. */
@@ -343,18 +399,6 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     })
   }
 
-  function health(): Record<string, ThreadHealth> {
-    const all: Record<string, ThreadHealth> = {}
-    for (const host of hosts) {
-      const { phase, whys, deaths } = host
-      const optional = isOptional(host)
-      for (const [name, why] of whys) {
-        all[name] = { ready: phase === 'ready' && why === '', why: why || phase, optional, deaths }
-      }
-    }
-    return all
-  }
-
   async function metrics(): Promise<object[][]> {
     const own = options.ownMetrics === undefined ? [] : [options.ownMetrics()]
     const asked = hosts.map(async ({ running }) => {
@@ -415,9 +459,11 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
 
   return {
     preload(workers) {
+      ahead = workers
       for (const worker of workers) spares.set(worker.name, openWorker(worker))
     },
-    start(threads) {
+    start(threads, called = []) {
+      onCall = called
       const names = new Set(threads.map(hostOf))
       hosts = [...names].map((name) =>
         newHost(
@@ -438,7 +484,7 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       stopped ??= stopAll()
       return stopped
     },
-    health,
+    health: () => healthOf(hosts),
     metrics,
     async kill(name) {
       for (const host of hosts) {

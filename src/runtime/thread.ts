@@ -8,7 +8,7 @@
 
 import assert from 'node:assert/strict'
 import { type MessagePort, parentPort } from 'node:worker_threads'
-import { expose, type Remote, releaseProxy } from 'comlink'
+import { expose, type Remote, releaseProxy, transfer } from 'comlink'
 import { type ClockMemory, followClock } from './clock.ts'
 import { endpointOf } from './endpoint.ts'
 import { beatInto, type Heartbeat } from './heartbeat.ts'
@@ -21,10 +21,30 @@ export type Home = {
   metrics(): Promise<object[][]>
   /** What the main thread makes once for all threads that ask for it, by name. */
   made(name: string): Promise<object>
+  /** Starts a thread that is on call; rejects when it does not start. */
+  begin(name: string): Promise<void>
+  /** Resolves with the reason when a thread that was begun is no more. */
+  ended(name: string): Promise<string>
+  /** Drains and stops a thread that was begun. */
+  end(name: string): Promise<void>
+  /** The threads that were begun and are not ended. */
+  begun(): readonly string[]
+  /** Hands a thread the port to a peer that is not in this process; false while it does not run. */
+  connect(thread: string, peer: string, port: MessagePort): boolean
 }
 
 /** The supervisor, as a thread sees it. */
 export type RemoteHome = Remote<Home>
+
+export function handPort(
+  home: RemoteHome,
+  thread: string,
+  peer: string,
+  port: MessagePort,
+): Promise<boolean> {
+  // Comlink's type of a transfer list knows the browser's ports only.
+  return home.connect(thread, peer, transfer(port, [port as unknown as Transferable]))
+}
 
 export type ThreadHealth = {
   readonly ready: boolean
@@ -40,12 +60,18 @@ export class Unfit extends Error {
   override name = 'Unfit'
 }
 
+/**
+ * How the health of a thread begins that waits for a role which another node plays: nothing is wrong with it,
+ * and it is ready to take over.
+ */
+export const STANDBY = 'standby'
+
 export type ThreadParts = {
   /** Resolves when the thread is ready for traffic. */
   start(home: RemoteHome): Promise<void>
   /** A channel's port to a peer: at the start, and again whenever the peer was restarted. */
   connect(peer: string, port: MessagePort): void
-  /** Empty when all is well, otherwise what is wrong in a few words. */
+  /** Empty when all is well, otherwise what is wrong in a few words, or what it stands by for. */
   health(): string
   metrics(): Promise<object[]>
   /** Takes nothing new and finishes what is under way. */

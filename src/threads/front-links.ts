@@ -15,7 +15,7 @@ import type { PriceFollowerProtocol, PriceLoadProtocol } from '#actors/prices.ts
 import type { RelayerProtocol } from '#actors/relayer/state.ts'
 import type { Log } from '#config/logging.ts'
 import type { Settings } from '#config/settings-schema.ts'
-import { channelOptions, relayedChains, reserves, topologyOf } from '#config/thread-data.ts'
+import { channelOptions, isNode, relayedChains, reserves, topologyOf } from '#config/thread-data.ts'
 import {
   accountsThreadName,
   marketThreadName,
@@ -23,9 +23,11 @@ import {
   relayerThreadName,
   threadOfMarket,
 } from '#config/topology.ts'
+import { CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
 import type { Authenticator } from '#http/auth.ts'
 import { makeBoardLoad } from '#live/board-load.ts'
 import type { MarketBoard } from '#live/market-board.ts'
+import { type MovingProtocol, makePatientRef } from '#live/patient-ref.ts'
 import type { PriceBoard } from '#live/price-board.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
@@ -38,6 +40,9 @@ import type { LinkMeters } from './meters/links.ts'
 
 /** The pause before a thread that could not tell what it has is asked again. */
 const LOAD_AGAIN_MS = 100
+
+/** What a market thread tells. */
+type FollowedProtocol = MarketFollowerProtocol & MovingProtocol
 
 /** What each kind of event does here. */
 type Hearers<P extends Protocol> = { [K in keyof P]: (message: P[K]['takes']) => void }
@@ -60,9 +65,13 @@ export function linkFront(
   const { board, priceBoard, authenticator, hub, heldOrders, meters } = ports
   const options = channelOptions(settings)
   const topology = topologyOf(settings)
-  const threads = Array.from({ length: settings.markets.threads }, () =>
+  const plain = Array.from({ length: settings.markets.threads }, () =>
     makeRef<MarketThreadProtocol & HoldsProtocol>(),
   )
+  const patience = { waitingMax: CHANNEL_IN_FLIGHT_MAX, deadlineMs: settings.front.deadlineMs }
+  /** Of several machines, a market's thread may be on its way to another. */
+  const patient = isNode(settings) ? plain.map((ref) => makePatientRef(ref, patience)) : []
+  const threads = plain.map((ref, index) => patient[index] ?? ref)
   const store = makeRef<ApiKeysProtocol & ClerkProtocol>()
   const relayers = relayedChains(settings).map((chain) => ({
     chain,
@@ -73,7 +82,7 @@ export function linkFront(
   )
   const prices = makeRef<PriceLoadProtocol>()
   const chainEvents = makeRef<ChainFollowerProtocol>()
-  const loads = threads.map((thread, index) =>
+  const loads = plain.map((thread, index) =>
     makeBoardLoad(board, thread, (marketId) => threadOfMarket(marketId, topology) === index),
   )
 
@@ -89,19 +98,20 @@ export function linkFront(
     const load = loads[index]
     const thread = threads[index]
     if (load === undefined || thread === undefined) return
-    const hearers: Hearers<MarketFollowerProtocol> = {
+    const hearers: Hearers<FollowedProtocol> = {
       MarketEvents: ({ rows }) => load.follow(readRows(rows)),
       MarketsReloaded({ views }) {
         for (const view of views) board.load(view)
       },
       MarketsGone: ({ marketIds }) => load.forget(marketIds),
+      Moving: () => patient[index]?.moves(),
     }
     thread.replace(
       new Channel(
         port,
         { ...options, forms: MARKET_FORMS },
         {
-          heard: (type, message) => hearers[type as keyof MarketFollowerProtocol](message as never),
+          heard: (type, message) => hearers[type as keyof FollowedProtocol](message as never),
           closed: load.closed,
           lost() {
             lost(peer)

@@ -9,18 +9,30 @@ import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import { makeBoundedWork } from '#runtime/bounded-work.ts'
+import { gatherWork } from '#runtime/gathered-work.ts'
 import { makePool, PoolFull } from '#runtime/pool.ts'
-import { askQuery, isLongRead, type Query } from '#store/reads/queries.ts'
+import {
+  answerOf,
+  askQuery,
+  isLongRead,
+  type Query,
+  type QueryReply,
+} from '#store/reads/queries.ts'
 import { makeBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
 import { type OrderInspection, type SignedOrder, verifiedOrder } from '#verify/inspect-orders.ts'
 import type { VerifyWorkerData } from '#verify/verify-jobs.ts'
+import type { AskPage, PageTask } from './query-pages.ts'
 
 /** Tasks that wait for a free thread of a pool; one more is refused. */
 const QUEUE_MAX = 10_000
+/** Pages of users that go to a thread in one message: to send one costs as much as to read one. */
+const PAGES_TOGETHER_MAX = 8
 
 export type FrontPools = {
   /** Long reads leave a thread to the short ones, or where there is one only take it one at a time. */
   readonly query: Query
+  /** A page of one user as JSON. One of activity goes through history, so it is a long read. */
+  readonly askPage: AskPage
   /** Where tokens are needed, through a thread of its own: no long read stands in its way. */
   findKey(id: string): Promise<ApiKey | undefined>
   readonly verifier: OrderVerifier
@@ -57,13 +69,25 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
     (pool: typeof queryPool): Query =>
     (name, args) =>
       askQuery({ run: (task) => refusable(pool.run(task, 'answer')) }, name, args)
+  const longMax = Math.max(1, settings.database.queryThreads - 1)
   const long = makeBoundedWork({
-    underWayMax: Math.max(1, settings.database.queryThreads - 1),
+    underWayMax: longMax,
     waitingMax: settings.database.longReadsMax,
   })
   const short = queryIn(queryPool)
   const query: Query = (name, args) =>
     isLongRead(name, args) ? refusable(long.run(() => short(name, args))) : short(name, args)
+  const writePages = (underWayMax: number, waitingMax: number) =>
+    gatherWork<PageTask, QueryReply>({
+      run: (tasks) => queryPool.run(tasks, 'writePages') as Promise<QueryReply[]>,
+      ...{ underWayMax, waitingMax, togetherMax: PAGES_TOGETHER_MAX },
+    })
+  const longPages = writePages(longMax, settings.database.longReadsMax)
+  const shortPages = writePages(settings.database.queryThreads, QUEUE_MAX)
+  const askPage: AskPage = async (page, args) => {
+    const write = page === 'userActivity' ? longPages : shortPages
+    return answerOf(await refusable(write({ page, args }))) as string
+  }
   const batcher = makeBatcher<SignedOrder, OrderInspection | Rejection>({
     workers: settings.verify.threads,
     run: (orders) =>
@@ -73,6 +97,7 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
   })
   return {
     query,
+    askPage,
     findKey: (id) => queryIn(keyPool)('apiKeyById', { id }),
     verifier: {
       inspect: (signed) => batcher.ask(signed),

@@ -24,7 +24,14 @@ import { makeChainClient } from '#chain/clients.ts'
 import { headBalances } from '#chain/head-balances.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { chainBudgetMs, contractsOf } from '#config/thread-data.ts'
-import { READS_KEPT_BYTES_MAX, READS_KEPT_MAX } from '#domain/limits.ts'
+import {
+  ANSWERS_KEPT_BYTES_MAX,
+  OVER_KEPT_BYTES_MAX,
+  OVER_KEPT_MAX,
+  READS_KEPT_BYTES_MAX,
+  READS_KEPT_MAX,
+} from '#domain/limits.ts'
+import { keepAnswers } from '#http/kept-answers.ts'
 import { makeReadCache } from '#http/read-cache.ts'
 import type { Route } from '#http/route.ts'
 import { shareReads } from '#http/shared-reads.ts'
@@ -36,6 +43,7 @@ import type { SeqWaiters } from '#live/seq-waiters.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Queries, Query } from '#store/reads/queries.ts'
 import { askWrite, type ClerkRef } from '#store/writes/writes.ts'
+import type { AskPage } from './query-pages.ts'
 
 /** So old may the list of stored markets be: those that trade are on the board anyway. */
 const MARKETS_KEPT_MS_MAX = 250
@@ -48,14 +56,23 @@ export function readRoutes(ports: {
   readonly waiters: SeqWaiters
   readonly gateway: MarketGateway
   readonly query: Query
+  readonly askPage: AskPage
   readonly store: ClerkRef
   readonly clock: Clock
 }): Route[] {
-  const { settings, board, figures, waiters, gateway, query, store, clock } = ports
+  const { settings, board, figures, waiters, gateway, query, askPage, store, clock } = ports
   const cache = makeReadCache({
     keepMs: settings.front.readCacheMs,
     entriesMax: READS_KEPT_MAX,
     bytesMax: READS_KEPT_BYTES_MAX,
+    clock,
+  })
+  const kept = keepAnswers({ bytesMax: ANSWERS_KEPT_BYTES_MAX })
+  // Of its own: whoever makes ids up fills it with answers about nothing, and displaces no sums.
+  const over = makeReadCache({
+    keepMs: settings.front.readCacheMs,
+    entriesMax: OVER_KEPT_MAX,
+    bytesMax: OVER_KEPT_BYTES_MAX,
     clock,
   })
   const keepMs = Math.min(settings.front.readCacheMs, MARKETS_KEPT_MS_MAX)
@@ -72,14 +89,12 @@ export function readRoutes(ports: {
     storedMarket: (marketId) => query('marketById', { marketId }),
   })
   const trades: TradeSources = {
-    board,
-    waiters,
+    ...{ board, waiters, kept, over },
     storedTrades: (marketId, limit, before) => query('recentTrades', { marketId, limit, before }),
   }
   const positions: PositionSources = {
     position: (market, user) => query('positionOf', { market, user }),
-    positions: (filter) => query('positionsOfUser', filter),
-    realisedProfit: (user, chainId) => query('realisedProfitOf', { user, chainId }),
+    positionsPage: (page) => askPage('userPositions', page),
     holders: (marketId, limit) => query('holdersOf', { marketId, limit }),
   }
   const settlements: SettlementSources = {
@@ -109,7 +124,7 @@ export function readRoutes(ports: {
           }
         : {}),
     }),
-    getMarket(find, waiters, figures),
+    getMarket({ board, find, waiters, figures, kept, over }),
     listTrades(trades),
     listActivity(trades),
     marketStats({
@@ -127,10 +142,7 @@ export function readRoutes(ports: {
       openOrders: gateway.countOrders,
       cache,
     }),
-    userActivity({
-      trades: (page) => query('tradesOfUser', page),
-      payouts: ({ user, chainId, limit }) => query('payoutsOfUser', { user, chainId, limit }),
-    }),
+    userActivity((page) => askPage('userActivity', page)),
     getPosition(positions),
     listPositions(positions),
     listHolders(positions, { find, cache }),

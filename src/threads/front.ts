@@ -19,6 +19,7 @@ import { failedClaims, pendingClaims } from '#api/relayer/claims.ts'
 import { relayerNonces } from '#api/relayer/nonces.ts'
 import { relayerOperations } from '#api/relayer/operations.ts'
 import { makeRelayService } from '#api/relayer/relay-service.ts'
+import { aboutApi } from '#api/service/about-api.ts'
 import { config } from '#api/service/config.ts'
 import { contractsOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { accountsThreadOf, threadOfMarket } from '#config/topology.ts'
@@ -47,12 +48,14 @@ import type { StreamHub } from '#stream/hub.ts'
 import { asyncapi } from '#stream/routes/asyncapi.ts'
 import { stream } from '#stream/routes/stream.ts'
 import { registerStreamMeters } from '#stream/stream-meters.ts'
+import { liveExamples } from './front-examples.ts'
 import { serviceFacts } from './front-facts.ts'
 import { linkFront } from './front-links.ts'
 import { pageRoutes } from './front-page.ts'
 import { type FrontPools, openFrontPools } from './front-pools.ts'
 import { readRoutes } from './front-reads.ts'
 import { openStream } from './front-stream.ts'
+import { openTokenClaims } from './front-tokens.ts'
 import { makeKit } from './kit.ts'
 
 export function frontThread(data: ThreadData): ThreadParts {
@@ -61,6 +64,7 @@ export function frontThread(data: ThreadData): ThreadParts {
   const kit = makeKit(data)
   const { log, registry } = kit
   const meter = makeStageMeter(registry)
+  const about = aboutApi(settings.service.name)
   let front: Front | undefined
   /** The port of operation, where it is not the same. */
   let admin: Front | undefined
@@ -113,9 +117,11 @@ export function frontThread(data: ThreadData): ThreadParts {
     },
   )
   const findKey = async (id: string) => pools?.findKey(id)
+  const tokens = openTokenClaims(settings, systemClock, kit)
   const authenticator = makeAuthenticator({
     findKey,
     nonces: makeNonceLedger(data.nonces),
+    claim: tokens?.claim,
     singleUse: settings.auth.singleUseNonce,
     clock: systemClock,
     startedAtMs: data.startedAtMs,
@@ -127,7 +133,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     heldOrders: () => heldOrders,
   })
 
-  function routes({ query, verifier, recoverSigner }: FrontPools): Route[] {
+  function routes({ query, askPage, verifier, recoverSigner }: FrontPools): Route[] {
     const { threads, store } = links
     const clock = systemClock
     const threadOf = (marketId: MarketId) => threadOfMarket(marketId, topology)
@@ -197,7 +203,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       orderbook({ board, waiters }),
       userFunds(funds, chainIds),
       ...readRoutes({
-        ...{ settings, board, waiters, gateway, query, store, clock },
+        ...{ settings, board, waiters, gateway, query, askPage, store, clock },
         figures: figuresBook,
       }),
       resolution({
@@ -235,7 +241,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       }),
       config(serviceFacts(settings, version, assets), clock),
       stream(hub, opened.settings),
-      asyncapi({ title: settings.service.name, version }),
+      asyncapi(about),
     ]
   }
 
@@ -251,7 +257,6 @@ export function frontThread(data: ThreadData): ThreadParts {
       connectionsMax: settings.front.connectionsMax,
     }
     const operating = operation(home)
-    const info = { title: settings.service.name, version }
     front = await startFront({
       routes: [...routes(pools), ...pageRoutes(settings, home)],
       operation: adminPort === 0 ? 'here' : 'apart',
@@ -275,14 +280,15 @@ export function frontThread(data: ThreadData): ThreadParts {
         ...limiter,
         ...operating,
       },
-      info,
+      info: about,
+      ...liveExamples(settings, board, systemClock.nowMs),
       log,
       registry,
       meter,
     })
     if (adminPort !== 0) {
       admin = await startFront({
-        ...{ routes: [], operation: 'alone', services: operating, info, log },
+        ...{ routes: [], operation: 'alone', services: operating, info: about, log },
         settings: { ...plain, host: adminHost, port: adminPort },
       })
     }
@@ -340,7 +346,9 @@ export function frontThread(data: ThreadData): ThreadParts {
       await hub?.shutdown()
       await closeFronts()
       links.close()
+      kit.quiet()
       await pools?.close()
+      await tokens?.close()
     },
   }
 }

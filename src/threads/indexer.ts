@@ -25,6 +25,7 @@ import type { ThreadParts } from '#runtime/thread.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { askWrite } from '#store/writes/writes.ts'
 import { linkWriters, makeFollowers, makeKit, serveActor } from './kit.ts'
+import { makeLeases } from './leases.ts'
 import { indexerMeters } from './meters/indexer.ts'
 
 /** How often the markets of the chain are compared with those that are open. */
@@ -34,11 +35,15 @@ const WRITE_DEADLINE_MS = 60_000
 /** About what an event of a chain takes on its way to a follower. */
 const CHAIN_EVENT_BYTES = 512
 
+/** One node at a time writes what happens on a chain. */
+const roleOf = ({ chainId }: { readonly chainId: number }): string => `indexer/${chainId}`
+
 export function indexerThread(data: ThreadData): ThreadParts {
   const { settings } = data
   const kit = makeKit(data)
   const { log } = kit
-  const { store, marketOf, ...writers } = linkWriters(settings, kit.links)
+  const { store: clerk, marketOf, ...writers } = linkWriters(settings, kit.links)
+  const leases = makeLeases(data, kit)
   const followers = makeFollowers<ChainFollowerProtocol>(settings, kit.links)
   const reads = makeReads(databaseUrlOf(settings))
   const { query } = reads
@@ -51,6 +56,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
 
   function makeActor(chain: (typeof settings.chains)[number]): void {
     const { chainId, confirmations, startBlock } = chain
+    const store = leases.clerk(roleOf(chain), clerk)
     const { marketFactory, conditionalTokens, settlement, stablecoin } = contractsOf(chain)
     const contracts = { marketFactory, conditionalTokens, settlement, stablecoin }
     const client = makeChainClient({
@@ -111,7 +117,8 @@ export function indexerThread(data: ThreadData): ThreadParts {
 
   function pass(chainId: number, said: IndexerEvent): void {
     if (said.type === 'MarketsDue') {
-      void arrange(said)
+      // What another node may say by now is not said here; the markets are looked at again.
+      if (leases.isSure(roleOf({ chainId }))) void arrange(said)
       return
     }
     if (said.type === 'EventsSetAside') {
@@ -169,10 +176,14 @@ export function indexerThread(data: ThreadData): ThreadParts {
 
   return {
     async start() {
-      for (const chain of settings.chains) if (chain.rpcUrls.length > 0) makeActor(chain)
+      for (const chain of settings.chains) {
+        if (chain.rpcUrls.length > 0) await leases.hold(roleOf(chain), () => makeActor(chain))
+      }
       kit.every(settings.indexer.pollMs, () => hearAll('Tick'))
       kit.every(RECONCILE_EVERY_MS, () => hearAll('Reconcile'))
-      log.info({ chains: states.map(({ chainId }) => chainId) }, 'the indexer follows')
+      if (states.length > 0) {
+        log.info({ chains: states.map(({ chainId }) => chainId) }, 'the indexer follows')
+      }
     },
     connect(peer, port) {
       const writer = writers.take(peer, port)
@@ -190,7 +201,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
       for (const state of states) {
         if (state.why !== '') return `chain ${state.chainId}: ${state.why}`
       }
-      return ''
+      return leases.standby()
     },
     metrics: kit.metrics,
     async drain() {
@@ -203,6 +214,7 @@ export function indexerThread(data: ThreadData): ThreadParts {
       followers.close()
       writers.close()
       await reads.close()
+      await leases.close()
     },
   }
 }

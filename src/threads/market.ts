@@ -22,18 +22,16 @@ import {
   recover,
 } from '#actors/market-thread.ts'
 import { viewsOf } from '#actors/market-views.ts'
-import { OrderHolds, OrphanedOrders } from '#actors/order-holds.ts'
-import { PACKED } from '#actors/packed-event.ts'
+import { type HeldOrder, OrderHolds, OrphanedOrders, unclaimedHolds } from '#actors/order-holds.ts'
 import { watchProjection } from '#actors/projection-lag.ts'
 import { Retention } from '#actors/retention.ts'
 import { makeSettlementWatch, type SettlementWatch } from '#actors/settlement-watch.ts'
 import type { StoreProtocol } from '#actors/store.ts'
 import { TraderPauses } from '#actors/trader-pauses.ts'
 import { demoMarkets } from '#config/demo-markets.ts'
-import type { Settings } from '#config/settings-schema.ts'
 import {
-  archiveDirOf,
   channelOptions,
+  isNode,
   pauseTermsOf,
   settledChains,
   type ThreadData,
@@ -41,7 +39,8 @@ import {
 } from '#config/thread-data.ts'
 import {
   accountsThreadName,
-  frontThreadName,
+  isFrontThread,
+  LOG_COPY_THREAD,
   partitionOf,
   partitionsOf,
   SETTLEMENT_THREAD,
@@ -50,19 +49,18 @@ import { type MarketId, toAddress } from '#domain/ids.ts'
 import { COMMIT_COMMANDS_MAX, COMMIT_EVENTS_MAX } from '#domain/limits.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
+import type { MovingProtocol } from '#live/patient-ref.ts'
 import { type DiskRoom, isDiskFull, openDiskRoom } from '#log/disk-room.ts'
 import type { EventLog } from '#log/event-log.ts'
-import { openMysqlLog } from '#log/mysql-log.ts'
-import { openSqliteLog, type SqliteLogOptions } from '#log/sqlite-log.ts'
 import type { Message } from '#runtime/actor.ts'
-import { Channel } from '#runtime/channel.ts'
+import { Channel, type Unanswered } from '#runtime/channel.ts'
 import { type Clock, systemClock } from '#runtime/clock.ts'
 import { beat } from '#runtime/heartbeat.ts'
 import { type ReplyChannel, type Served, serve } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeKit } from './kit.ts'
+import { openMarketLog } from './market-log.ts'
 import { marketMeters } from './meters/market.ts'
-import { mysqlLogWatch } from './meters/mysql-log.ts'
 
 /** How often expired orders are looked for, and how often what is long past. */
 const EXPIRE_EVERY_MS = 250
@@ -74,6 +72,11 @@ const RESERVE_BYTES = 4 * 1024 * 1024
 /** Between two steps of housekeeping: most of the time belongs to the markets. */
 const HOUSEKEEPING_PAUSE_MS = 2
 
+/** How long fronts have to say which of the orders that the log has as held they still hold. */
+const CLAIM_MS = 5_000
+/** How long a thread that moves tells so to what still arrives: many times the way between machines. */
+const MOVING_MS = 250
+
 /** About what an id, a row of the log beside its bytes, and a price with its size take on the way. */
 const ID_BYTES = 128
 const ROW_BYTES = 64
@@ -81,14 +84,10 @@ const LEVEL_BYTES = 24
 const MARKET_BYTES = 1_024
 
 const FULL = reject('OVERLOADED')
+const MOVED: Unanswered = { unanswered: 'moved' }
 
-/** Where the log keeps what it no longer holds; nothing where it is not kept. */
-function archiveOf(settings: Settings, isFull: () => boolean): Pick<SqliteLogOptions, 'archive'> {
-  const { archive, archiveMiBMax } = settings.log
-  if (!archive) return {}
-  const bytesMax = archiveMiBMax * 1024 * 1024
-  return { archive: { dir: archiveDirOf(settings), bytesMax, isFull } }
-}
+/** What this thread tells, besides answers. */
+type ToldProtocol = MarketFollowerProtocol & MovingProtocol & StoreProtocol
 
 type Placed = MarketThreadProtocol['PlaceOrder']['takes']
 
@@ -106,25 +105,33 @@ export function marketThread(data: ThreadData): ThreadParts {
   /** By partition. */
   const hosts = new Map<number, Served>()
   /** Every thread that speaks to this one; of them, those that follow its events. */
-  const channels = new Set<Channel<MarketFollowerProtocol & StoreProtocol>>()
-  const readers = new Set<Channel<MarketFollowerProtocol>>()
-  const frontNames = new Set(
-    Array.from({ length: settings.front.threads }, (_, front) => frontThreadName(front)),
-  )
+  const channels = new Set<Channel<ToldProtocol>>()
+  const readers = new Set<Channel<MarketFollowerProtocol & MovingProtocol>>()
   /** Of them, those that read the log by themselves and are told when it grows. */
   const logReaders = new Set<Channel<StoreProtocol>>()
-  const logReaderNames = new Set([
-    'store',
-    ...Array.from({ length: settings.risk.threads }, (_, thread) => accountsThreadName(thread)),
-  ])
+  const logReaderNames = new Set(
+    // Of several machines each has a copy, whose thread tells its readers.
+    isNode(settings)
+      ? [LOG_COPY_THREAD]
+      : [
+          'store',
+          ...Array.from({ length: settings.risk.threads }, (_, at) => accountsThreadName(at)),
+        ],
+  )
   /** What was held by fronts that are gone. */
   const orphans = new OrphanedOrders((order, answered) =>
     hear('CancelOrder', order, 1, { reply: (_, answer) => answered(answer) }),
   )
+  /** What is held by fronts that are here, by their channels. */
+  const claimed = new Set<OrderHolds>()
+  /** When what no front holds is to be cancelled of what the log has as held, on the clock of `performance`. */
+  let claimedByMs = Number.POSITIVE_INFINITY
   /** What the newest commit made durable. */
   let rows: Uint8Array[] = []
   let keepingHouse = false
   let stopped = false
+  /** It ends here because another node is to have it: what comes is not taken any more. */
+  let moving = false
   let expiring = false
 
   function keepHouse(): void {
@@ -143,6 +150,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     const before = thread.away.get(partition)
     const isHere = recover(thread, partition)
     const why = thread.away.get(partition)
+    if (isHere) awaitClaims()
     if (isHere) log.warn({ partition }, 'the markets were reloaded')
     // It is tried again and again, and told once.
     else if (why !== before) log.error({ partition, why }, 'it cannot be opened at present')
@@ -150,6 +158,28 @@ export function marketThread(data: ThreadData): ThreadParts {
     for (const views of viewsOf(thread, partition)) {
       const bytes = bytesOfViews(views)
       for (const reader of readers) reader.tell('MarketsReloaded', { views }, bytes)
+    }
+  }
+
+  /** What is loaded may have orders of sessions that ended together with this thread. */
+  function awaitClaims(): void {
+    claimedByMs = performance.now() + CLAIM_MS
+  }
+
+  function cancelUnclaimed(): void {
+    if (performance.now() < claimedByMs) return
+    claimedByMs = Number.POSITIVE_INFINITY
+    const orders = unclaimedHolds(thread.markets, claimed)
+    if (orders.length === 0) return
+    log.warn({ orders: orders.length }, 'orders whose sessions are gone are cancelled')
+    orphans.add(orders)
+  }
+
+  /** The orders of a session that goes on without holding them stay, also after a restart. */
+  function keep(orders: readonly HeldOrder[]): void {
+    for (const { marketId, orderHash } of orders) {
+      const isHeld = thread.markets.get(marketId)?.state.held.has(orderHash)
+      if (isHeld) hear('KeepOrder', { marketId, orderHash }, 0, undefined)
     }
   }
 
@@ -197,15 +227,8 @@ export function marketThread(data: ThreadData): ThreadParts {
   async function start(): Promise<void> {
     const own = partitionsOf(index, topology)
     const { partitions } = topology
-    const place = {
-      ...{ form: PACKED, dataDir: settings.data.dir, partitions, own },
-      ...archiveOf(settings, () => room.isFull),
-    }
-    const { url } = settings.log
-    events =
-      url === ''
-        ? openSqliteLog(place)
-        : await openMysqlLog({ ...place, url, watch: mysqlLogWatch(kit) })
+    const isDiskFull = () => room.isFull
+    events = await openMarketLog(settings, kit, { partitions, own, isDiskFull })
     room = openDiskRoom({
       folder: join(settings.data.dir, 'log'),
       name: `reserve-${index}`,
@@ -242,7 +265,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     settlement = makeSettlementWatch({ maxMs, chains }, clock.nowMs())
     // Where an append takes a way over the network, no command may see what others have not made
     // durable yet: then all partitions share one host, whose commits go out together.
-    const groups = url === '' ? own.map((partition) => [partition]) : [own]
+    const groups = settings.log.url === '' ? own.map((partition) => [partition]) : [own]
     for (const group of groups) {
       const host = serveHost(group, clock)
       for (const partition of group) hosts.set(partition, host)
@@ -261,6 +284,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       if (!room.isFull || ++turns % RELOAD_FULL_TURNS === 0) {
         for (const partition of thread.away.keys()) reload(partition)
       }
+      cancelUnclaimed()
       orphans.retry()
       tidy(thread)
       pauses?.sweep(clock.nowMs())
@@ -280,6 +304,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       if (trouble !== '') log.warn({ why: trouble }, 'a snapshot or truncation failed')
       wakeHousekeeping()
     })
+    awaitClaims()
     openDemoMarkets(own, clock.nowMs())
     log.info({ partitions: own, markets: thread.markets.size }, 'markets are open')
   }
@@ -379,10 +404,15 @@ export function marketThread(data: ThreadData): ThreadParts {
   return {
     start,
     connect(peer, port) {
-      const holds = new OrderHolds()
+      const holds = new OrderHolds(keep)
+      claimed.add(holds)
       const options = { ...channelOptions(settings), forms: MARKET_FORMS }
-      const channel = new Channel<MarketFollowerProtocol & StoreProtocol>(port, options, {
+      const channel = new Channel<ToldProtocol>(port, options, {
         heard(type, message, replyTo) {
+          if (moving) {
+            channel.reply(replyTo, MOVED)
+            return
+          }
           if (holds.hears(type)) {
             channel.reply(replyTo, holds.hear(type, message))
             return
@@ -395,6 +425,7 @@ export function marketThread(data: ThreadData): ThreadParts {
         closed() {
           // The sessions of a front end with it; when this thread itself stops, the front still lives.
           if (!stopped) orphans.add(holds.takeAll())
+          claimed.delete(holds)
           channels.delete(channel)
           if (peer === SETTLEMENT_THREAD) settlement.gone(systemClock.nowMs())
           readers.delete(channel)
@@ -406,11 +437,19 @@ export function marketThread(data: ThreadData): ThreadParts {
       if (peer === SETTLEMENT_THREAD) settlement.linked()
       if (logReaderNames.has(peer)) logReaders.add(channel)
       // Every other thread gives commands, and follows nothing.
-      else if (frontNames.has(peer)) readers.add(channel)
+      else if (isFrontThread(peer)) readers.add(channel)
     },
     health: () => [...thread.away.values(), ...lateness(), ...fullness()].join('; '),
     metrics: kit.metrics,
-    drain: drained,
+    async drain() {
+      if (isNode(settings)) {
+        moving = true
+        for (const reader of readers) reader.tell('Moving', {})
+      }
+      await drained()
+      // What was on its way when they heard it arrives, and is answered.
+      if (moving) await new Promise((resolve) => setTimeout(resolve, MOVING_MS))
+    },
     async stop() {
       stopped = true
       kit.quiet()

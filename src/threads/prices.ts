@@ -25,10 +25,13 @@ import type { ThreadParts } from '#runtime/thread.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { askWrite } from '#store/writes/writes.ts'
 import { linkWriters, makeFollowers, makeKit, serveActor } from './kit.ts'
+import { makeLeases } from './leases.ts'
 import { pricesMeters } from './meters/prices.ts'
 import { makeFeeds } from './price-feeds.ts'
 import { type QuickMarkets, startQuickMarkets } from './quick-markets.ts'
 
+/** One node at a time says what the prices are, and has the key of quick markets. */
+const ROLE = 'prices'
 const TICK_MS = 200
 const WRITE_MS = 2_000
 const MAILBOX_MAX = 100_000
@@ -44,18 +47,21 @@ export function pricesThread(data: ThreadData): ThreadParts {
   const chain = quickChain(settings)
   const kit = makeKit(data)
   const { log } = kit
-  const writers = linkWriters(settings, kit.links)
+  const { store: clerk, ...links } = linkWriters(settings, kit.links)
+  const leases = makeLeases(data, kit)
+  const writers = { ...links, store: leases.clerk(ROLE, clerk) }
   const fronts = makeFollowers<PriceFollowerProtocol>(settings, kit.links)
   const reads = makeReads(databaseUrlOf(settings))
   let feeds: Feed[] = []
   let state: PricesState | undefined
-  let served: Served
+  let served: Served | undefined
   let quick: QuickMarkets | undefined
   let shownTrouble = ''
   const meters = pricesMeters(kit, {
     feeds: () => feeds,
     prices: () => state,
     quickMarkets: () => quick?.state,
+    monotonicMs: () => performance.now(),
   })
 
   async function startPrices(): Promise<void> {
@@ -112,8 +118,9 @@ export function pricesThread(data: ThreadData): ThreadParts {
   }
 
   function tick(): void {
-    served.hear('Tick', {}, 0, undefined)
+    served?.hear('Tick', {}, 0, undefined)
     quick?.served.hear('Tick', {}, 0, undefined)
+    meters.lookAtSilences()
     const trouble = quick?.state.trouble ?? ''
     if (trouble !== shownTrouble && trouble !== '')
       log.warn({ why: trouble }, 'a quick market waits')
@@ -125,25 +132,27 @@ export function pricesThread(data: ThreadData): ThreadParts {
     kit.quiet()
   }
 
+  async function begin(): Promise<void> {
+    await startPrices()
+    if (chain !== undefined) {
+      const say = quickSaid
+      quick = await startQuickMarkets({
+        ...{ chain, settings, log, writers, reads, say },
+        feeds: () => feeds,
+      })
+    }
+    feeds = makeFeeds(rules, (source) => ({
+      heard: (observation) => served?.hear('Observed', { observation }, 0, undefined),
+      troubled: (kind, detail) => meters.troubled(source, kind, detail),
+    }))
+    for (const feed of feeds) feed.start()
+    kit.every(TICK_MS, tick)
+    const sources = feeds.map(({ source }) => source)
+    log.info({ sources, assets: rules.assets, quick: chain !== undefined }, 'prices are followed')
+  }
+
   return {
-    async start() {
-      await startPrices()
-      if (chain !== undefined) {
-        const say = quickSaid
-        quick = await startQuickMarkets({
-          ...{ chain, settings, log, writers, reads, say },
-          feeds: () => feeds,
-        })
-      }
-      feeds = makeFeeds(rules, (source) => ({
-        heard: (observation) => served.hear('Observed', { observation }, 0, undefined),
-        troubled: (kind, detail) => meters.troubled(source, kind, detail),
-      }))
-      for (const feed of feeds) feed.start()
-      kit.every(TICK_MS, tick)
-      const sources = feeds.map(({ source }) => source)
-      log.info({ sources, assets: rules.assets, quick: chain !== undefined }, 'prices are followed')
-    },
+    start: () => leases.hold(ROLE, begin),
     connect(peer, port) {
       if (writers.take(peer, port) !== undefined) return
       fronts.add(peer, port, (type, _message, replyTo, front) => {
@@ -153,7 +162,7 @@ export function pricesThread(data: ThreadData): ThreadParts {
       })
     },
     // Providers that are away make no thread restart; `whyUnpriced` is told to the fronts.
-    health: () => (state === undefined ? 'starting' : ''),
+    health: () => (state === undefined ? leases.standby() || 'starting' : ''),
     metrics: kit.metrics,
     async drain() {
       quiet()
@@ -165,6 +174,7 @@ export function pricesThread(data: ThreadData): ThreadParts {
       fronts.close()
       if (state !== undefined) log.info({ why: whyUnpriced(state) }, 'prices end')
       await reads.close()
+      await leases.close()
     },
   }
 }

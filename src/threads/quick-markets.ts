@@ -26,7 +26,7 @@ import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { Reads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'
-import { askWrite } from '#store/writes/writes.ts'
+import { askWrite, type ClerkRef } from '#store/writes/writes.ts'
 import { type Kit, serveActor, type Writers } from './kit.ts'
 
 const MAILBOX_MAX = 100_000
@@ -53,7 +53,7 @@ export async function startQuickMarkets(ports: {
   readonly chain: Settings['chains'][number]
   readonly settings: Settings
   readonly log: Kit['log']
-  readonly writers: Pick<Writers, 'store' | 'marketOf'>
+  readonly writers: Pick<Writers, 'marketOf'> & { readonly store: ClerkRef }
   readonly reads: Reads
   readonly feeds: () => readonly Feed[]
   readonly say: (event: QuickMarketsEvent) => void

@@ -20,6 +20,7 @@ import {
   type ThreadData,
 } from '#config/thread-data.ts'
 import { TRADES_NAMED_MAX } from '#domain/limits.ts'
+import { reject } from '#domain/rejection.ts'
 import { purposeOf } from '#domain/relay.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
@@ -31,6 +32,7 @@ import { loadKeccak } from '#verify/keccak.ts'
 import { loadRecovery, makeRecoverer } from '#verify/recover.ts'
 import { typedDataDigest } from '#verify/typed-data-hash.ts'
 import { linkWriters, makeFollowers, makeKit, serveActor } from './kit.ts'
+import { makeLeases } from './leases.ts'
 import { relayerMeters } from './meters/relayer.ts'
 
 const UNFINISHED_READ_MAX = 10_000
@@ -42,16 +44,20 @@ export function relayerThread(data: ThreadData): ThreadParts {
   const chain = relayedChains(settings)[index]
   assert(chain !== undefined, `${name} has a chain`)
   const { chainId } = chain
+  // One node at a time has the keys of a chain.
+  const role = `relayer/${chainId}`
   const rules = settings.relayer
   const contracts = contractsOf(chain)
   const kit = makeKit(data, { chain: String(chainId) })
   const { log } = kit
-  const { store, ...writers } = linkWriters(settings, kit.links)
+  const { store: clerk, ...writers } = linkWriters(settings, kit.links)
+  const leases = makeLeases(data, kit)
+  const store = leases.clerk(role, clerk)
   const fronts = makeFollowers<RelayerProtocol>(settings, kit.links)
   const reads = makeReads(databaseUrlOf(settings))
   const { query } = reads
   let state: RelayerState | undefined
-  let served: Served
+  let served: Served | undefined
   const meters = relayerMeters(kit, () => state)
   const client = makeChainClient({
     chainId,
@@ -64,129 +70,136 @@ export function relayerThread(data: ThreadData): ThreadParts {
     },
   })
 
+  const health = () => state?.closedFor ?? (leases.standby() || 'starting')
+
+  const begin = async (): Promise<void> => {
+    const recovery = await loadRecovery()
+    const keccak = loadKeccak()
+    const recoverSigner = makeRecoverer(recovery, keccak)
+    const accounts = accountsOf(settings.keys.relayer)
+    const examiner = makeRelayExaminer({
+      client,
+      contracts,
+      stablecoin: stablecoinOf(chain),
+      accounts,
+      minHolding: BigInt(rules.minHolding),
+      recover(message, signature) {
+        const digest = typedDataDigest(message, keccak.keccak256)
+        const signer = recoverSigner(digest, signature)
+        return { signer, digest: `0x${Buffer.from(digest).toString('hex')}` }
+      },
+      async marketAddressOf(marketId) {
+        const market = await query('chainMarketById', { marketId })
+        return market?.chainId === chainId ? market.contractAddress : undefined
+      },
+      async tokensHeldBy(holder) {
+        return BigInt(await query('tokensHeldBy', { holder, chainId }))
+      },
+      async pendingNeeds(trader, side) {
+        const limit = TRADES_NAMED_MAX
+        const needs = await query('pendingNeedsOf', { chainId, trader, side, limit })
+        return { ...needs, cost: BigInt(needs.cost) }
+      },
+      async grantedBy(operation) {
+        const { owner, kind } = operation
+        const [newest] = await query('confirmedRelaysOf', { chainId, owner, kind, limit: 1 })
+        if (newest === undefined) return undefined
+        return (await isGrantedBy(client, contracts, operation, newest)) ? newest : undefined
+      },
+      redeemedBy: (userAddress, marketId) =>
+        query('redemptionOf', { chainId, userAddress, marketId }),
+      async resolvedBy(market) {
+        const known = await query('chainMarketsByContract', { contractAddress: market })
+        const indexed = known.find((one) => one.chainId === chainId)?.resolvedTx
+        // The index is a few blocks behind; the chain's own log is not.
+        return indexed ?? resolvedBy(client, market, chain.startBlock)
+      },
+    })
+    const lanes = makeRelayLanes({
+      client,
+      accounts,
+      journal: makeJournal(store, reads),
+      nowMs: systemClock.nowMs,
+      policy: {
+        confirmations: chain.confirmations,
+        rebroadcastAfterMs: rules.rebroadcastMs,
+        bumpAfterMs: rules.feeBumpMs,
+      },
+      onTrouble: meters.troubled,
+    })
+    state = newRelayer(
+      {
+        chainId,
+        ownerRate: settings.limits.enabled
+          ? { perMinute: rules.ownerPerMinute, burst: rules.ownerBurst }
+          : undefined,
+        gasPerDay: {
+          redemption: {
+            ownerGas: rules.ownerRedemptionGasPerDay,
+            allGas: rules.redemptionGasPerDay,
+          },
+          other: { ownerGas: rules.ownerGasPerDay, allGas: rules.gasPerDay },
+        },
+        balanceMin: BigInt(rules.balanceMinGwei) * WEI_PER_GWEI,
+        balanceLow: BigInt(rules.balanceLowGwei) * WEI_PER_GWEI,
+        stuckAfterMs: rules.stuckAfterMs,
+        pollMs: rules.pollMs,
+        idlePollMs: rules.idlePollMs,
+        weighMs: rules.balanceEveryMs,
+      },
+      {
+        ...examiner,
+        ...lanes,
+        unfinished: () => query('unfinishedRelays', { chainId, limit: UNFINISHED_READ_MAX }),
+        async gasSince(sinceMs) {
+          const [redemption, other] = await Promise.all([
+            query('relayGasSince', { chainId, purpose: 'redemption', sinceMs }),
+            query('relayGasSince', { chainId, purpose: 'other', sinceMs }),
+          ])
+          return { redemption, other }
+        },
+        async find(key, { owner, kind }, sinceMs) {
+          const [record, gas] = await Promise.all([
+            query('relayByKey', { key }),
+            query('relayGasSince', { chainId, owner, purpose: purposeOf(kind), sinceMs }),
+          ])
+          return { record, gas }
+        },
+        open: (relay) => askWrite(store, 'openRelay', relay),
+        change: (change) => askWrite(store, 'changeRelay', change),
+      },
+      lanes.addresses,
+    )
+    served = serveActor<RelayerState, RelayerProtocol, RelayerEvent>({
+      behaviour: relayer,
+      state,
+      say: meters.said,
+    })
+    served.hear('Begin', {}, 0, undefined)
+    log.info({ keys: lanes.addresses }, `relays on chain ${chainId}`)
+  }
+
   return {
-    async start() {
-      const recovery = await loadRecovery()
-      const keccak = loadKeccak()
-      const recoverSigner = makeRecoverer(recovery, keccak)
-      const accounts = accountsOf(settings.keys.relayer)
-      const examiner = makeRelayExaminer({
-        client,
-        contracts,
-        stablecoin: stablecoinOf(chain),
-        accounts,
-        minHolding: BigInt(rules.minHolding),
-        recover(message, signature) {
-          const digest = typedDataDigest(message, keccak.keccak256)
-          const signer = recoverSigner(digest, signature)
-          return { signer, digest: `0x${Buffer.from(digest).toString('hex')}` }
-        },
-        async marketAddressOf(marketId) {
-          const market = await query('chainMarketById', { marketId })
-          return market?.chainId === chainId ? market.contractAddress : undefined
-        },
-        async tokensHeldBy(holder) {
-          return BigInt(await query('tokensHeldBy', { holder, chainId }))
-        },
-        async pendingNeeds(trader, side) {
-          const limit = TRADES_NAMED_MAX
-          const needs = await query('pendingNeedsOf', { chainId, trader, side, limit })
-          return { ...needs, cost: BigInt(needs.cost) }
-        },
-        async grantedBy(operation) {
-          const { owner, kind } = operation
-          const [newest] = await query('confirmedRelaysOf', { chainId, owner, kind, limit: 1 })
-          if (newest === undefined) return undefined
-          return (await isGrantedBy(client, contracts, operation, newest)) ? newest : undefined
-        },
-        redeemedBy: (userAddress, marketId) =>
-          query('redemptionOf', { chainId, userAddress, marketId }),
-        async resolvedBy(market) {
-          const known = await query('chainMarketsByContract', { contractAddress: market })
-          const indexed = known.find((one) => one.chainId === chainId)?.resolvedTx
-          // The index is a few blocks behind; the chain's own log is not.
-          return indexed ?? resolvedBy(client, market, chain.startBlock)
-        },
-      })
-      const lanes = makeRelayLanes({
-        client,
-        accounts,
-        journal: makeJournal(store, reads),
-        nowMs: systemClock.nowMs,
-        policy: {
-          confirmations: chain.confirmations,
-          rebroadcastAfterMs: rules.rebroadcastMs,
-          bumpAfterMs: rules.feeBumpMs,
-        },
-        onTrouble: meters.troubled,
-      })
-      state = newRelayer(
-        {
-          chainId,
-          ownerRate: settings.limits.enabled
-            ? { perMinute: rules.ownerPerMinute, burst: rules.ownerBurst }
-            : undefined,
-          gasPerDay: {
-            redemption: {
-              ownerGas: rules.ownerRedemptionGasPerDay,
-              allGas: rules.redemptionGasPerDay,
-            },
-            other: { ownerGas: rules.ownerGasPerDay, allGas: rules.gasPerDay },
-          },
-          balanceMin: BigInt(rules.balanceMinGwei) * WEI_PER_GWEI,
-          balanceLow: BigInt(rules.balanceLowGwei) * WEI_PER_GWEI,
-          stuckAfterMs: rules.stuckAfterMs,
-          pollMs: rules.pollMs,
-          idlePollMs: rules.idlePollMs,
-          weighMs: rules.balanceEveryMs,
-        },
-        {
-          ...examiner,
-          ...lanes,
-          unfinished: () => query('unfinishedRelays', { chainId, limit: UNFINISHED_READ_MAX }),
-          async gasSince(sinceMs) {
-            const [redemption, other] = await Promise.all([
-              query('relayGasSince', { chainId, purpose: 'redemption', sinceMs }),
-              query('relayGasSince', { chainId, purpose: 'other', sinceMs }),
-            ])
-            return { redemption, other }
-          },
-          async find(key, { owner, kind }, sinceMs) {
-            const [record, gas] = await Promise.all([
-              query('relayByKey', { key }),
-              query('relayGasSince', { chainId, owner, purpose: purposeOf(kind), sinceMs }),
-            ])
-            return { record, gas }
-          },
-          open: (relay) => askWrite(store, 'openRelay', relay),
-          change: (change) => askWrite(store, 'changeRelay', change),
-        },
-        lanes.addresses,
-      )
-      served = serveActor<RelayerState, RelayerProtocol, RelayerEvent>({
-        behaviour: relayer,
-        state,
-        say: meters.said,
-      })
-      served.hear('Begin', {}, 0, undefined)
-      log.info({ keys: lanes.addresses }, `relays on chain ${chainId}`)
-    },
+    start: () => leases.hold(role, begin),
     connect(peer, port) {
       if (writers.take(peer, port) === 'store') return
-      fronts.add(peer, port, (type, message, replyTo, front) =>
-        served.hear(type, message, replyTo, front),
-      )
+      fronts.add(peer, port, (type, message, replyTo, front) => {
+        if (served !== undefined) served.hear(type, message, replyTo, front)
+        else front.reply(replyTo, reject('RELAYER_UNAVAILABLE', undefined, health()))
+      })
     },
-    health: () => state?.closedFor ?? 'starting',
+    health,
     metrics: kit.metrics,
     async drain() {
       if (state !== undefined) state.closedFor = 'the relayer is stopping'
-      await Promise.race([served.drained(), pause(DRAIN_MS, undefined, { ref: false })])
+      await Promise.race([served?.drained(), pause(DRAIN_MS, undefined, { ref: false })])
     },
     async stop() {
+      kit.quiet()
       fronts.close()
       writers.close()
       await reads.close()
+      await leases.close()
     },
   }
 }

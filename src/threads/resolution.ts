@@ -24,6 +24,7 @@ import type { ThreadParts } from '#runtime/thread.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { linkWriters, makeKit, serveActor } from './kit.ts'
+import { makeLeases } from './leases.ts'
 import { resolutionMeters } from './meters/resolution.ts'
 
 const PURPOSE = 'resolution'
@@ -41,10 +42,13 @@ export function resolutionThread(data: ThreadData): ThreadParts {
   const kit = makeKit(data, { chain: String(chainId) })
   const { log } = kit
   const writers = linkWriters(settings, kit.links)
+  // One node at a time has the key.
+  const role = `resolution/${chainId}`
+  const leases = makeLeases(data, kit)
   const reads = makeReads(databaseUrlOf(settings))
   const { query } = reads
   let state: ResolutionState | undefined
-  let served: Served
+  let served: Served | undefined
   const meters = resolutionMeters(kit, () => state)
   const client = makeChainClient({
     chainId,
@@ -84,7 +88,7 @@ export function resolutionThread(data: ThreadData): ThreadParts {
       client: client.viem,
       account,
       chainId,
-      journal: makeJournal(writers.store, reads),
+      journal: makeJournal(leases.clerk(role, writers.store), reads),
       nowMs: systemClock.nowMs,
       policy: { confirmations },
       onTrouble: meters.troubled,
@@ -122,24 +126,26 @@ export function resolutionThread(data: ThreadData): ThreadParts {
     }
   }
 
-  const look = () => served.hear('Tick', {}, 0, undefined)
+  const look = () => served?.hear('Tick', {}, 0, undefined)
+
+  function begin(): void {
+    const own = accountOf(settings.keys.resolution)
+    state = newResolution(portsOf(own))
+    served = serveActor<ResolutionState, ResolutionProtocol, ResolutionEvent>({
+      behaviour: resolution,
+      state,
+      say: meters.said,
+    })
+    kit.every(settings.resolution.pollMs, look)
+    log.info({ key: own.address }, `settles resolutions on chain ${chainId}`)
+  }
 
   return {
-    async start() {
-      const own = accountOf(settings.keys.resolution)
-      state = newResolution(portsOf(own))
-      served = serveActor<ResolutionState, ResolutionProtocol, ResolutionEvent>({
-        behaviour: resolution,
-        state,
-        say: meters.said,
-      })
-      kit.every(settings.resolution.pollMs, look)
-      log.info({ key: own.address }, `settles resolutions on chain ${chainId}`)
-    },
+    start: () => leases.hold(role, begin),
     connect(peer, port) {
       if (writers.take(peer, port) === 'store') look()
     },
-    health: () => state?.why ?? 'starting',
+    health: () => state?.why ?? (leases.standby() || 'starting'),
     metrics: kit.metrics,
     async drain() {
       kit.quiet()
@@ -148,6 +154,7 @@ export function resolutionThread(data: ThreadData): ThreadParts {
       kit.quiet()
       writers.close()
       await reads.close()
+      await leases.close()
     },
   }
 }

@@ -1,6 +1,6 @@
 /** The settlement thread: one settlement actor per chain, each with the lane of its key. */
 
-import type { TradeReport } from '#actors/market/state.ts'
+import type { MarketProtocol } from '#actors/market/state.ts'
 import { statusOf } from '#actors/settlement/lag.ts'
 import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
 import type {
@@ -25,15 +25,16 @@ import {
   type ThreadData,
 } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
-import type { MarketId } from '#domain/ids.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import { type ThreadParts, Unfit } from '#runtime/thread.ts'
+import type { Lease } from '#store/engine/fence.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { linkWriters, makeKit, serveActor } from './kit.ts'
+import { makeLeases } from './leases.ts'
 import { settlementMeters } from './meters/settlement.ts'
 import { makePauseRelay } from './pause-relay.ts'
 
@@ -45,6 +46,13 @@ const OPEN_MAX = 256
 const RPC_TIMEOUT_MS = 5_000
 /** How often a market thread is asked for its pauses that has not answered. */
 const PAUSES_EVERY_MS = 1_000
+
+/** One node at a time settles the trades of a chain. */
+const roleOf = ({ chainId }: { readonly chainId: number }): string => `settlement/${chainId}`
+
+/** What markets tell two holders apart by; there is none where there can be one only. */
+const epochOf = (lease: Lease | undefined): { epoch?: number } =>
+  lease === undefined || lease.epoch === 0 ? {} : { epoch: lease.epoch }
 
 export function settlementThread(data: ThreadData): ThreadParts {
   const { settings } = data
@@ -60,13 +68,17 @@ export function settlementThread(data: ThreadData): ThreadParts {
     missed: tellAll,
   })
   const pauses = makePauseRelay(markets, pauseTermsOf(settings))
+  const leases = makeLeases(data, kit)
   const reads = makeReads(databaseUrlOf(settings))
   const { query } = reads
   const states = new Map<number, SettlementState>()
+  const held = new Map<number, Lease>()
   const meters = settlementMeters(kit, () => states)
 
-  async function startChain(chain: (typeof settings.chains)[number]): Promise<void> {
+  async function startChain(chain: (typeof settings.chains)[number], lease: Lease): Promise<void> {
     const { chainId, confirmations } = chain
+    held.set(chainId, lease)
+    const role = roleOf(chain)
     const contracts = contractsOf(chain)
     const own = accountOf(settings.keys.settlement)
     const client = makeChainClient({
@@ -91,7 +103,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
         client: client.viem,
         account: own.account,
         chainId,
-        journal: makeJournal(store, reads),
+        journal: makeJournal(leases.clerk(role, store), reads),
         nowMs: systemClock.nowMs,
         keccak256: loadKeccak().keccak256,
         policy: {
@@ -122,10 +134,15 @@ export function settlementThread(data: ThreadData): ThreadParts {
         readPending: (filter) => query('pendingTradesWithOrders', { chainId, ...filter }),
         readTrades: (tradeIds) => query('tradesWithOrders', { tradeIds }),
         keyOf: (trade) => contract.tradeKeyOf(trade),
-        report,
+        report: async (marketId, tradeReport) =>
+          // What another node may decide by now is not said here: it is asked for again.
+          leases.isSure(role)
+            ? report({ marketId, report: tradeReport, ...epochOf(lease) })
+            : { unanswered: 'closed' },
       },
     )
     states.set(chainId, state)
+    for (const market of markets) tellLag(market, chainId, false)
     actors.push(
       serveActor<SettlementState, SettlementProtocol, SettlementEvent>({
         behaviour: settlement,
@@ -160,15 +177,15 @@ export function settlementThread(data: ThreadData): ThreadParts {
     )
   }
 
-  async function report(marketId: MarketId, tradeReport: TradeReport): Promise<ReportAnswer> {
-    const answer = await marketOf(marketId).ask('ReportTrade', { marketId, report: tradeReport })
+  async function report(told: MarketProtocol['ReportTrade']['takes']): Promise<ReportAnswer> {
+    const answer = await marketOf(told.marketId).ask('ReportTrade', told)
     if (isUnanswered(answer)) return { unanswered: answer.unanswered }
     if ('paused' in answer && answer.paused !== undefined) pauses.heard(answer.paused)
     return answer
   }
 
   function tellLag(market: (typeof markets)[number], chainId: number, behind: boolean): void {
-    market.tell('SettlementLag', { chainId, behind })
+    market.tell('SettlementLag', { chainId, behind, ...epochOf(held.get(chainId)) })
   }
 
   /** What a market thread has to know, also one that has lost what it was told. */
@@ -179,13 +196,15 @@ export function settlementThread(data: ThreadData): ThreadParts {
 
   return {
     async start() {
-      for (const chain of settledChains(settings)) await startChain(chain)
+      for (const chain of settledChains(settings)) {
+        await leases.hold(roleOf(chain), (lease) => startChain(chain, lease))
+      }
       const shortest = Math.min(rules.pollMs, Math.max(1, rules.batchWaitMs))
       kit.every(Math.min(TICK_MS_MAX, Math.max(TICK_MS_MIN, shortest)), () => {
         for (const actor of actors) actor.hear('Tick', {}, 0, undefined)
       })
       kit.every(PAUSES_EVERY_MS, () => pauses.tick(systemClock.nowMs()))
-      log.info({ chains: [...states.keys()] }, 'settlement follows the trades')
+      if (states.size > 0) log.info({ chains: [...states.keys()] }, 'settlement follows the trades')
     },
     connect(peer, port) {
       const market = writers.take(peer, port)
@@ -198,7 +217,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
         if (state.misfit !== '') return state.misfit
         if (state.behind) return `settlement is behind: ${statusOf(state).why || 'it catches up'}`
       }
-      return ''
+      return leases.standby()
     },
     metrics: kit.metrics,
     async drain() {
@@ -209,6 +228,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
       kit.quiet()
       writers.close()
       await reads.close()
+      await leases.close()
     },
   }
 }

@@ -27,20 +27,23 @@ import {
   whyBehind,
 } from '#actors/store.ts'
 import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
-import { marketThreadName, SETTLEMENT_THREAD } from '#config/topology.ts'
+import { LOG_COPY_THREAD, marketThreadName, SETTLEMENT_THREAD } from '#config/topology.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
+import type { Protocol } from '#runtime/actor.ts'
 import type { Channel } from '#runtime/channel.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
-import { claimLog } from '#store/projection/checkpoints.ts'
+import { isShared } from '#store/engine/database-url.ts'
+import { checkpoints, claimLog } from '#store/projection/checkpoints.ts'
 import { endOrders, marketsToEnd } from '#store/projection/end-orders.ts'
 import { project } from '#store/projection/project.ts'
 import { registerApiKey, revokeApiKey } from '#store/writes/api-keys.ts'
 import { runWrites, sharesCommit } from '#store/writes/writes.ts'
 import { makeFollowers, makeKit, serveActor } from './kit.ts'
+import { detach, makeLeases } from './leases.ts'
 import { storeMeters } from './meters/store.ts'
 
 /** The store also looks by itself, in case it was not told. */
@@ -58,11 +61,16 @@ export function storeThread(data: ThreadData): ThreadParts {
   let writes: Served
   let endings: Served
   let stopped = false
+  const leases = makeLeases(data, kit)
+  /** The database, as the projector of each partition writes it; none of those that others write. */
+  const projectors = new Map<number, Database>()
   const markets = makeFollowers<MarketThreadProtocol>(settings, kit.links)
   /** Told of new trades, so that they do not wait for its next look. */
   const settlements = makeFollowers<SettlementProtocol>(settings, kit.links)
   /** The others: fronts, which have keys registered and revoked here, and threads that have things written. */
   const clients = makeFollowers<KeyFollowerProtocol>(settings, kit.links)
+  /** Of a node: tells when the copy that is read here has grown. */
+  const logCopies = makeFollowers<Protocol>(settings, kit.links)
   const marketNames = new Set(
     Array.from({ length: settings.markets.threads }, (_, thread) => marketThreadName(thread)),
   )
@@ -81,6 +89,20 @@ export function storeThread(data: ThreadData): ThreadParts {
     }
   }
 
+  /** One node at a time projects a partition. Who has lost it only looks how far the others come. */
+  async function holdProjectors(): Promise<void> {
+    for (let partition = 0; partition < reader.partitions; partition++) {
+      await leases.hold(
+        `projector/${partition}`,
+        (fence) => {
+          projectors.set(partition, { ...database, fence })
+          look()
+        },
+        () => projectors.delete(partition),
+      )
+    }
+  }
+
   function look(): void {
     if (!stopped) served.hear('Tick', {}, 0, undefined)
   }
@@ -91,7 +113,15 @@ export function storeThread(data: ThreadData): ThreadParts {
       reader = openLogReader(settings.data.dir, { form: PACKED })
       state = newStore(reader, {
         claim: (from) => claimLog(database, from),
-        write: (batch) => project(database, batch),
+        write: (batch) => project(projectors.get(batch.partition) ?? database, batch),
+        ...(isShared(databaseUrlOf(settings))
+          ? {
+              shared: {
+                isOwn: (partition) => projectors.has(partition),
+                read: () => checkpoints(database),
+              },
+            }
+          : {}),
       })
       served = serveActor<StoreState, StoreProtocol, StoreEvent>({
         behaviour: store,
@@ -121,6 +151,8 @@ export function storeThread(data: ThreadData): ThreadParts {
         }),
       })
       endings.hear('Start', {}, 0, undefined)
+      // A database that is away must not keep the thread from starting: API keys and others wait for it too.
+      if (isShared(databaseUrlOf(settings))) detach(holdProjectors())
       look()
       kit.every(LOOK_EVERY_MS, look)
       log.info({ partitions: reader.partitions }, 'the projection follows the log')
@@ -130,6 +162,10 @@ export function storeThread(data: ThreadData): ThreadParts {
         settlements.add(peer, port, (type, message, replyTo, channel) =>
           writes.hear(type, message, replyTo, channel),
         )
+        return
+      }
+      if (peer === LOG_COPY_THREAD) {
+        logCopies.add(peer, port, (type, message) => served.hear(type, message, 0, undefined))
         return
       }
       if (!marketNames.has(peer)) {
@@ -162,7 +198,9 @@ export function storeThread(data: ThreadData): ThreadParts {
       markets.close()
       settlements.close()
       clients.close()
+      logCopies.close()
       await reader.close()
+      await leases.close()
       await closeDatabase(database)
     },
   }

@@ -8,6 +8,7 @@
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { PACKED } from '#actors/packed-event.ts'
+import { makeFolder } from '#config/make-folder.ts'
 import { Fault } from '#domain/fault.ts'
 import { openArchive, wholeLog } from '#log/archive-reader.ts'
 import { copyArchive, copyLog } from '#log/copy-log.ts'
@@ -48,7 +49,7 @@ export async function backup(
       retryable: false,
     })
   }
-  mkdirSync(folder, { recursive: true })
+  makeFolder('--to', folder)
   const madeAt = new Date().toISOString()
   for (let round = 1; ; round++) {
     const reached = await readCheckpoints(places.databaseUrl)

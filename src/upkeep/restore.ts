@@ -4,9 +4,10 @@
  * database is brought to where the log is, since the log may have been cut since it was copied.
  */
 
-import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs'
+import { copyFileSync, cpSync, existsSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { PACKED } from '#actors/packed-event.ts'
+import { makeFolder } from '#config/make-folder.ts'
 import { Fault } from '#domain/fault.ts'
 import { adoptLog, hasNoLog } from '#log/adopt-log.ts'
 import { openArchive, wholeLog } from '#log/archive-reader.ts'
@@ -16,6 +17,7 @@ import { closeDatabase, openDatabase } from '#store/engine/database.ts'
 import { parseDatabaseUrl } from '#store/engine/database-url.ts'
 import { migrate } from '#store/engine/migrate.ts'
 import { CHAIN_RECORD, type Places, some } from './backup.ts'
+import { makeDatabaseFolder } from './database-folder.ts'
 import { checkManifest, type Manifest } from './manifest.ts'
 import { rebuild } from './rebuild.ts'
 
@@ -27,12 +29,13 @@ export async function restore(
   const manifest = await checkManifest(folder)
   say(`the backup of ${manifest.madeAt} is whole: ${manifest.files.length} files`)
   await refuseToOverwrite(manifest, places)
-  mkdirSync(places.dataDir, { recursive: true })
+  makeDatabaseFolder(places.databaseUrl)
+  makeFolder('SIBYL_DATA_DIR', places.dataDir)
   const draft = join(places.dataDir, `log.new-${manifest.logId}`)
   cpSync(join(folder, 'log'), draft, { recursive: true })
   const archive = join(folder, 'archive')
   if (existsSync(archive)) {
-    mkdirSync(places.archiveDir, { recursive: true })
+    makeFolder('SIBYL_LOG_ARCHIVE_DIR', places.archiveDir)
     cpSync(archive, places.archiveDir, { recursive: true, errorOnExist: true, force: false })
   }
   const record = join(folder, CHAIN_RECORD)

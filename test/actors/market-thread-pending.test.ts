@@ -206,11 +206,11 @@ inFolder('pauses come back from the log, and are told and asked', async (dataDir
   await host.stop()
 })
 
-test('a snapshot of before pending trades were in it is read as one without any', () => {
+test('a snapshot of before pending trades or held orders were in it is read as one without any', () => {
   const market = aMarket()
   const head = { version: 1, market, seq: 7, closed: null, updatedAtMs: 5, unsettled: 2 }
   const chunks = [Buffer.from(JSON.stringify(head))]
   const meta = { marketId: market.id, atOffset: 7, seq: 7, chunks: 1 }
   const read = readMarketSnapshot({ meta, chunks })
-  assert.deepEqual(read, { head, books: [[], []], pending: [] })
+  assert.deepEqual(read, { head, books: [[], []], pending: [], held: [] })
 })

@@ -51,7 +51,7 @@ function batches(seed: number, count: number, from = 0): Command[][] {
       }
       if (random.chance(0.03)) return { type: 'Expire', message: { marketId: marketId(n) } }
       const side = random.chance(0.5) ? buy : sell
-      return place(
+      const placed = place(
         n,
         side(random.chance(0.5) ? 'YES' : 'NO')
           .at(0.5 + random.int(-5, 5) / 100)
@@ -60,6 +60,9 @@ function batches(seed: number, count: number, from = 0): Command[][] {
           .until(START_SEC + random.int(100, 5_000))
           .named(name),
       )
+      // Some end with a session, which changes nothing else.
+      if (place_ % 3 > 0 || placed.type !== 'PlaceOrder') return placed
+      return { ...placed, message: { ...placed.message, session: 's' } }
     }),
   )
 }
@@ -303,6 +306,30 @@ inFolder('within one batch an order is seen as soon as it has been handled', asy
   assert.deepEqual(duplicates, [false, false, true, false, true, true, false])
   const pendingSize = ONE
   assert.deepEqual(answers.at(-1), { status: 'cancelled', orderHash: hashNamed('a'), pendingSize })
+  await host.stop()
+})
+
+inFolder('what a node says that settled before another does is not heard', async (dataDir) => {
+  const host = startHost(dataDir)
+  const buying = signed(buy('YES').at(0.5).size(1).by('ann').named('b'), marketId(1))
+  const selling = signed(sell('YES').at(0.5).size(1).by('bob').named('s'), marketId(1))
+  await host.run(open(1))
+  await host.run({ type: 'PlaceOrder', message: { order: selling } })
+  await host.run({ type: 'PlaceOrder', message: { order: buying } })
+  const { report: told } = failed(1, 3, buying, selling).message as { report: TradeReport }
+  const lag = (behind: boolean, epoch: number): Command => ({
+    type: 'SettlementLag',
+    message: { chainId: 31_337, behind, epoch },
+  })
+  const under = (epoch: number): Command => ({
+    type: 'ReportTrade',
+    message: { marketId: marketId(1), report: told, epoch },
+  })
+  await host.run(lag(false, 7), lag(true, 6))
+  const [placed] = await host.run(place(1, buy('NO').named('o')))
+  assert.equal((placed as { status?: string }).status, 'accepted', 'settlement is not behind')
+  assert.deepEqual(await host.run(under(6)), [{ rejected: 'OVERLOADED' }])
+  assert.deepEqual(await host.run(under(7)), [{ status: 'failed' }])
   await host.stop()
 })
 

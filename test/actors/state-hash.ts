@@ -10,6 +10,7 @@ export function stateHashOf(state: MarketState): string {
     state.updatedAtMs,
     state.unsettled,
     JSON.stringify(state.pending.rows()),
+    JSON.stringify(state.held.rows(state).toSorted()),
     state.closed ?? 'open',
     state.books[YES].stateHash(),
     state.books[NO].stateHash(),

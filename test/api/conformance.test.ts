@@ -157,11 +157,14 @@ describe('every endpoint that the API promises', () => {
     }
     const other = await fetch(stats, { headers: { 'if-none-match': '"other"' } })
     assert.equal(other.status, 200)
-    const book = await fetch(`${exchange.url}/api/v1/orderbook/${marketId}`)
-    const tag = book.headers.get('etag') ?? ''
-    const headers = { 'if-none-match': tag }
-    const same = await fetch(`${exchange.url}/api/v1/orderbook/${marketId}`, { headers })
-    assert.equal(same.status, 304)
+    for (const subject of ['orderbook', 'trades', 'activity', 'markets']) {
+      const url = `${exchange.url}/api/v1/${subject}/${marketId}`
+      const tag = (await fetch(url)).headers.get('etag') ?? ''
+      const same = await fetch(url, { headers: { 'if-none-match': tag } })
+      assert.deepEqual([same.status, same.headers.get('etag')], [304, tag], subject)
+      const changed = await fetch(url, { headers: { 'if-none-match': 'W/"0-0"' } })
+      assert.equal(changed.status, 200, subject)
+    }
   })
 
   it('lists go on where the page before ended', async () => {
@@ -183,6 +186,8 @@ describe('every endpoint that the API promises', () => {
       [`/api/v1/trades/${marketId}?limit=2`, 'trades', 6],
       [`/api/v1/activity/${marketId}?limit=2`, 'activity', 6],
       [`/api/v1/users/${user}/activity?chain_id=31337&limit=2`, 'activity', 5],
+      // Without a chain none of them is ever decided about.
+      ['/api/v1/pending-trades?limit=2', 'trades', 6],
     ] as const) {
       const seen: string[] = []
       let before = ''

@@ -248,6 +248,107 @@ test('trades of one match that were cut apart are each delivered once', async (t
   assert.ok(!names().includes('reset'))
 })
 
+test('two subscriptions to one channel both hear everything, and each is closed alone', async (t) => {
+  const server = await startStream(t)
+  const [market] = server.markets
+  const { stream, names } = openStream(t, server.url.replace('ws', 'http'))
+  const heard: TradesMessage['type'][][] = [[], []]
+  const ann = traderNamed('ann')
+  const orders: OrdersMessage[][] = [[], []]
+  const trade = (name: string) => {
+    market!.place(sell('YES').at(0.3).size(1).by('ann').named(`sell-${name}`))
+    market!.place(buy('YES').at(0.3).size(1).by('bob').named(`buy-${name}`))
+    server.flow()
+  }
+  const first = stream.trades(M, ({ type }) => heard[0]!.push(type))
+  const firstOrders = stream.orders(ann, (message) => orders[0]!.push(message))
+  const firstBook = stream.book({ marketId: M, outcome: 'YES' })
+  await Promise.all([first.ready, firstOrders.ready, firstBook.ready])
+  trade('one')
+  await eventually(() => assert.deepEqual(heard[0], ['trades.snapshot', 'trade']))
+  const second = stream.trades(M.toUpperCase().replace('0X', '0x'), ({ type }) =>
+    heard[1]!.push(type),
+  )
+  const secondOrders = stream.orders(ann.toLowerCase(), (message) => orders[1]!.push(message))
+  const secondBook = stream.book({ marketId: M, outcome: 'YES' })
+  await Promise.all([second.ready, secondOrders.ready, secondBook.ready])
+  assert.equal(server.hub.figures().subscriptions, 3)
+  trade('two')
+  market!.place(buy('YES').at(0.2).size(1).by('ann').named('rests'))
+  server.flow()
+  await eventually(() => assert.deepEqual(heard[0], ['trades.snapshot', 'trade', 'trade']))
+  await eventually(() => assert.deepEqual(heard[1], ['trades.snapshot', 'trade']))
+  await eventually(() => assert.deepEqual(orders[0]!.slice(-3), orders[1]!.slice(-3)))
+  for (const { book } of [firstBook, secondBook]) {
+    await eventually(() => assert.equal(shown(book), truth(server)))
+  }
+  assert.equal(orders[0]!.filter(({ type }) => type === 'orders.snapshot').length, 1)
+  for (const each of [first, firstOrders, firstBook]) each.close()
+  first.close()
+  trade('three')
+  await eventually(() => assert.deepEqual(heard[1], ['trades.snapshot', 'trade', 'trade']))
+  await eventually(() => assert.equal(shown(secondBook.book), truth(server)))
+  assert.equal(heard[0]!.length, 3)
+  assert.equal(server.hub.figures().subscriptions, 3)
+  for (const each of [second, secondOrders, secondBook]) each.close()
+  await eventually(() => assert.equal(server.hub.figures().subscriptions, 0))
+  for (const bad of ['reset', 'gap', 'checksum', 'error']) {
+    assert.ok(!names().includes(bad as never), bad)
+  }
+})
+
+test('two subscriptions go on together after a broken connection, and a third may come meanwhile', async (t) => {
+  const server = await startStream(t)
+  const [market] = server.markets
+  const proxy = await startProxy(t, server)
+  const { stream, names } = openStream(t, proxy.url)
+  const heard: string[][] = [[], [], []]
+  const follow = (which: number) =>
+    stream.trades(M, (message) => {
+      heard[which]!.push(message.type === 'trade' ? message.tradeId : message.type)
+    }).ready
+  const trade = (name: string) => {
+    market!.place(sell('YES').at(0.3).size(1).by('ann').named(`sell-${name}`))
+    market!.place(buy('YES').at(0.3).size(1).by('bob').named(`buy-${name}`))
+    server.flow()
+  }
+  await Promise.all([follow(0), follow(1)])
+  trade('one')
+  await eventually(() => assert.equal(heard[1]!.length, 2))
+  proxy.shut()
+  trade('two')
+  await eventually(() => assert.ok(names().includes('closed')))
+  const third = follow(2)
+  proxy.reopen()
+  await third
+  trade('three')
+  await eventually(() => assert.equal(heard[0]!.length, 4))
+  assert.equal(new Set(heard[0]).size, 4)
+  await eventually(() => assert.deepEqual(heard[1], heard[0]))
+  await eventually(() => assert.deepEqual(heard[2], ['trades.snapshot', heard[0]!.at(-1)]))
+  assert.equal(server.hub.figures().subscriptions, 1)
+  for (const bad of ['reset', 'gap', 'error']) assert.ok(!names().includes(bad as never), bad)
+})
+
+test('a subscription that is closed before its answer came leaves nothing at the exchange', async (t) => {
+  const server = await startStream(t)
+  const { stream } = openStream(t, server.url.replace('ws', 'http'))
+  await stream.ping()
+  const types: string[] = []
+  stream.trades(M, () => assert.fail('it was closed')).close()
+  const { close, ready } = stream.trades(M, ({ type }) => types.push(type))
+  await ready
+  assert.deepEqual(types, ['trades.snapshot'])
+  close()
+  await eventually(() => assert.equal(server.hub.figures().subscriptions, 0))
+  const { ready: never, close: atOnce } = stream.book({ marketId: M, outcome: 'NO' })
+  atOnce()
+  await stream.ping()
+  await stream.ping()
+  assert.equal(server.hub.figures().subscriptions, 0)
+  assert.equal(await Promise.race([never.then(() => 'ready'), Promise.resolve('waits')]), 'waits')
+})
+
 test('a subscription that is refused says why', async (t) => {
   const server = await startStream(t)
   const { stream } = openStream(t, server.url.replace('ws', 'http'))

@@ -162,3 +162,33 @@ test('what is kept is used while it lasts, and rubbish is not', async () => {
     assert.equal(saved !== '', registers)
   }
 })
+
+test('a clock that is given is believed, whatever the answers are dated', async () => {
+  const aheadMs = 86_400_000
+  const seen: number[] = []
+  const options = {
+    url: 'http://127.0.0.1:1',
+    fetch: async (_: unknown, init: RequestInit = {}) => {
+      const [payload = ''] =
+        new Headers(init.headers).get('authorization')?.slice(7).split('.') ?? []
+      const { ts } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as { ts: number }
+      seen.push(ts * 1_000 - Date.now())
+      const date = new Date().toUTCString()
+      return answer({ status: 'cancelled', orderHashes: [], count: 0 }, 200, { date })
+    },
+  } as Parameters<typeof withApiKey>[0]
+  const nowMs = () => Date.now() + aheadMs
+  const client = createClient(withApiKey(options, pair, { nowMs }))
+  for (let turn = 0; turn < 2; turn++) await client.orders.cancelAll()
+  assert.equal(seen.length, 2)
+  for (const seenMs of seen) assert.ok(Math.abs(seenMs - aheadMs) < 60_000, `${seenMs}`)
+})
+
+test('a connection of the stream has a token of its own, which is taken', async () => {
+  const { identify } = authenticator()
+  const { streamHeaders } = withApiKey({ url: 'http://127.0.0.1:1' }, pair)
+  for (let connection = 0; connection < 2; connection++) {
+    const { authorization = '' } = (await streamHeaders?.()) ?? {}
+    assert.ok('keyId' in (await identify(authorization)))
+  }
+})

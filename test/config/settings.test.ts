@@ -3,7 +3,24 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { loadSettings, SettingsError, settingsList, shownSettings } from '#config/settings.ts'
+import { PATTERN_WORDS } from '#config/schema/patterns.ts'
+import {
+  loadSettings,
+  SettingsError,
+  settingsList,
+  settingsWarnings,
+  shownSettings,
+} from '#config/settings.ts'
+
+const NODE = {
+  SIBYL_ROLES: 'front',
+  SIBYL_NODE: 'a',
+  SIBYL_NATS_URL: 'nats://user:secret@b:4222',
+  SIBYL_LOG_URL: 'mysql://root@c/log',
+  SIBYL_DATABASE_URL: 'mysql://root@c/sibyl',
+  SIBYL_MARKET_THREADS: '4',
+  SIBYL_DEVNET: 'false',
+}
 
 const WRONG: [string, Record<string, string>, RegExp][] = [
   [
@@ -18,7 +35,22 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
     { SIBYL_FRONT_THREADS: '' },
     /^SIBYL_FRONT_THREADS: must be an integer from 0 to 64 threads/,
   ],
-  ['an unknown name', { SIBYL_PROT: '1' }, /^SIBYL_PROT: there is no such setting$/],
+  [
+    'an unknown name',
+    { SIBYL_PROT: '1' },
+    /^SIBYL_PROT: there is no such setting; did you mean SIBYL_PORT\?$/,
+  ],
+  [
+    'a name that is near no other',
+    { SIBYL_SOMETHING_ELSE_ENTIRELY: '1' },
+    /: there is no such setting; npm run settings lists all$/,
+  ],
+  [
+    'an address that is none',
+    { SIBYL_CHAIN_RPC: 'node.example' },
+    /^SIBYL_CHAIN_RPC: must be an address that begins with http:\/\/ or https:\/\/ at \[0\], but it is "node.example"$/,
+  ],
+  ['a list that is no JSON', { SIBYL_CHAINS: '[' }, /^SIBYL_CHAINS: must be a list in JSON/],
   [
     'a boolean in other words',
     { SIBYL_AUTH_BEARER: 'yes' },
@@ -55,6 +87,22 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
     { SIBYL_MARKET_THREADS: '3', SIBYL_LOG_PARTITIONS: '2' },
     /^SIBYL_MARKET_THREADS: 3 threads cannot share the 2 partitions/,
   ],
+  ['an unknown role', { SIBYL_ROLES: 'front,cook' }, /^SIBYL_ROLES: /],
+  ['all roles and one of them', { SIBYL_ROLES: 'all,front' }, /^SIBYL_ROLES: all are all/],
+  [
+    'a node without what nodes share',
+    { SIBYL_ROLES: 'front,market' },
+    /^SIBYL_NODE, SIBYL_NATS_URL, SIBYL_LOG_URL, SIBYL_DATABASE_URL \(mysql:\/\/…\), SIBYL_MARKET_THREADS: must be set where SIBYL_ROLES is front,market$/,
+  ],
+  [
+    'a node whose database is a file',
+    { ...NODE, SIBYL_DATABASE_URL: 'sqlite:x.db' },
+    /^SIBYL_DATABASE_URL \(mysql:\/\/…\): must be set where SIBYL_ROLES is front$/,
+  ],
+  ['a node that reserves funds', { ...NODE, SIBYL_RISK_FUNDS: 'reserve' }, /^SIBYL_RISK_FUNDS: /],
+  ['a node with a chain of its own', { ...NODE, SIBYL_DEVNET: 'true' }, /^SIBYL_CHAIN_RPC: /],
+  ['links to nobody', { SIBYL_NATS_URL: 'nats://a' }, /^SIBYL_NATS_URL: .* SIBYL_ROLES is all$/],
+  ['a name that is no part of a subject', { ...NODE, SIBYL_NODE: 'a.b' }, /^SIBYL_NODE: /],
   [
     'more partitions than a log can have',
     { SIBYL_LOG_PARTITIONS: '257' },
@@ -110,7 +158,7 @@ test('the environment wins over the profile, the profile over the defaults', () 
 test('a secret is never shown, neither when it is right nor when it is wrong', () => {
   const settings = loadSettings({ SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@db/sibyl' })
   assert(!JSON.stringify(shownSettings(settings)).includes('hunter2'))
-  assert.equal(shownSettings(settings)['database.url'], '(set)')
+  assert.equal(shownSettings(settings).SIBYL_DATABASE_URL, '(set)')
   assert.throws(
     () => loadSettings({ SIBYL_DATABASE_URL: 'postgres://sibyl:hunter2@db/sibyl' }),
     (error: Error) =>
@@ -126,7 +174,7 @@ test('a private key may be in a file, and is shown neither there nor in the envi
   writeFileSync(file, `${second}\n`)
   const settings = loadSettings({ SIBYL_RELAYER_KEYS: `${first}, ${file}` })
   assert.deepEqual(settings.keys.relayer, [first, second])
-  assert.equal(shownSettings(settings)['keys.relayer'], '(set)')
+  assert.equal(shownSettings(settings).SIBYL_RELAYER_KEYS, '(set)')
   const half = 'a1'.repeat(32)
   assert.throws(
     () => loadSettings({ SIBYL_SETTLEMENT_KEY: half }),
@@ -155,4 +203,53 @@ test('what one start changes in its settings does not reach the next', () => {
   const first = loadSettings({})
   first.front.corsOrigins.push('https://evil.example')
   assert.deepEqual(loadSettings({}).front.corsOrigins, ['*'])
+})
+
+test('every form that a setting must have is said in words, and no regular expression is shown', () => {
+  const patterns = new Set<string>()
+  const walk = (schema: object): void => {
+    for (const [name, value] of Object.entries(schema)) {
+      if (name === 'pattern') patterns.add(String(value))
+      // What a record's keys are like is a pattern too, and always fits.
+      else if (typeof value === 'object' && value !== null) walk(value)
+    }
+  }
+  for (const { leaf } of settingsList()) walk(leaf)
+  assert(patterns.size >= 10)
+  for (const pattern of patterns) assert.match(PATTERN_WORDS[pattern] ?? '', /^must be /, pattern)
+})
+
+test('what is shown of the settings has the names of the environment', () => {
+  const shown = shownSettings(loadSettings({ SIBYL_PORT: '9000' }))
+  assert.equal(shown.SIBYL_PORT, 9000)
+  assert.deepEqual(
+    Object.keys(shown),
+    settingsList().map(({ leaf }) => leaf.env),
+  )
+})
+
+test('a log in a server beside a database in a file is worth a warning', () => {
+  const log = { SIBYL_LOG_URL: 'mysql://sibyl:hunter2@db/log' }
+  assert.deepEqual(settingsWarnings(loadSettings({})), [])
+  const both = { ...log, SIBYL_DATABASE_URL: 'mysql://sibyl:hunter2@db/sibyl' }
+  assert.deepEqual(settingsWarnings(loadSettings(both)), [])
+  const [warning = ''] = settingsWarnings(loadSettings(log))
+  assert.match(warning, /^SIBYL_LOG_URL is set and SIBYL_DATABASE_URL is not: /)
+  assert(!warning.includes('hunter2'))
+})
+
+test('a node has its roles, and shows nothing of the secret in the address of NATS', () => {
+  const settings = loadSettings(NODE)
+  assert.deepEqual(settings.cluster.roles, ['front'])
+  assert.equal(shownSettings(settings).SIBYL_NATS_URL, '(set)')
+  assert.deepEqual(loadSettings({}).cluster.roles, ['all'])
+})
+
+test('what the command of a trader takes from the environment is not the exchange’s', () => {
+  const settings = loadSettings({
+    SIBYL_URL: 'http://x',
+    SIBYL_TRADER_KEY: '0x',
+    SIBYL_KEYS_DIR: '/',
+  })
+  assert.deepEqual(settings, loadSettings({}))
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { manifestOf, readArtifacts, readManifest } from '../../contracts/compile.ts'
 
-// Compiling takes long: `npm run contracts -- --check` does, in `.ci/run` too.
+// Compiling takes long: `npm run contracts -- --check` does, before a release.
 test('the committed artifacts are those that were compiled from these sources', () => {
   const { sources, artifacts } = manifestOf(readArtifacts())
   const committed = readManifest()

@@ -243,6 +243,7 @@ export async function settleAccounts(
   exchange: Pick<Exchange, 'url' | 'dataDir'>,
   lives: readonly Life[],
   report: CrashReport,
+  databaseUrl = `sqlite:${exchange.dataDir}/sibyl.db`,
 ): Promise<void> {
   const client = createClient({ url: exchange.url, timeoutMs: 60_000 })
   const open = new Map<string, number>()
@@ -266,7 +267,7 @@ export async function settleAccounts(
   }
   assert.deepEqual([...shown].sort(), [...levels].sort(), 'the books are the sum of the orders')
 
-  const database = await openDatabase(`sqlite:${exchange.dataDir}/sibyl.db`)
+  const database = await openDatabase(databaseUrl)
   try {
     await eventually(() => auditDatabase(database, lives, open, report), 60_000)
   } finally {

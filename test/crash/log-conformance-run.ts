@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { missingServers, openLogServers } from './log-servers.ts'
+import { missingServers, openDatabaseServers } from '#devnet/cluster/database-servers.ts'
 
 const NODES = 3
 const RUNNER = fileURLToPath(new URL('../run.ts', import.meta.url))
@@ -11,7 +11,7 @@ if (missing !== undefined) {
   process.stderr.write(`it cannot run here: ${missing}\n`)
   process.exit(2)
 }
-const servers = await openLogServers(NODES)
+const servers = await openDatabaseServers(NODES)
 try {
   const { host } = new URL(servers.urlOf(0))
   const child = spawn(

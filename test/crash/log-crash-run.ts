@@ -1,8 +1,8 @@
 /** `npm run crash -- log --kills 100 --nodes 3 --seed 7`: writers race for a log whose servers are killed. */
 
 import { parseArgs } from 'node:util'
+import { missingServers } from '#devnet/cluster/database-servers.ts'
 import { raceForLog } from './log-crash.ts'
-import { missingServers } from './log-servers.ts'
 
 const { values } = parseArgs({
   options: {

@@ -11,12 +11,12 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { openDatabaseServers } from '#devnet/cluster/database-servers.ts'
 import { openMysqlLog } from '#log/mysql-log.ts'
 import { MysqlServer, parseMysqlAddress } from '#log/mysql-server.ts'
 import type { Noted } from '../log/flow.ts'
 import { eventually } from '../support/eventually.ts'
 import { randomFrom } from '../support/random.ts'
-import { openLogServers } from './log-servers.ts'
 
 export const RACED_PARTITIONS = 2
 const WRITERS = 4
@@ -44,7 +44,7 @@ type Options = {
 
 export async function raceForLog(options: Options): Promise<LogCrashReport> {
   const random = randomFrom(options.seed)
-  const servers = await openLogServers(options.nodes)
+  const servers = await openDatabaseServers(options.nodes)
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-log-race-'))
   const acknowledged = new Map<string, { partition: number; offset: number }>()
   const report: LogCrashReport = {

@@ -3,6 +3,7 @@ import { sign } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import type { ApiKey } from '#domain/api-key.ts'
 import { Fault } from '#domain/fault.ts'
+import { isRejection } from '#domain/rejection.ts'
 import { type Authenticator, makeAuthenticator } from '#http/auth.ts'
 import { makeNonceLedger } from '#http/nonce-ledger.ts'
 import { makeSharedTable } from '#http/shared-table.ts'
@@ -560,4 +561,60 @@ test('so many unknown keys are looked up at once, and a known one is not kept wa
     new Set(['{"rejected":"OVERLOADED"}']),
   )
   assert.ok('keyId' in (await send(live)))
+})
+
+/** Whether something is settled before anything else gets its turn: nothing was waited for. */
+async function atOnce<Result>(work: Promise<Result>): Promise<[Result, boolean]> {
+  let turned = false
+  setImmediate(() => {
+    turned = true
+  })
+  return [await work, !turned]
+}
+
+test('a token that may be used again is not verified again; all else about it is', async () => {
+  const { authenticator, clock, byId } = given({ singleUse: false })
+  const header = bearer()
+  const principal = { keyId: live.key.id, address: live.key.address }
+  assert.deepEqual(await authenticator.identify(header), principal)
+  assert.equal(authenticator.remembered, 1)
+  assert.deepEqual(await atOnce(authenticator.identify(header)), [principal, true])
+
+  // The same payload with the signature of another.
+  const [payload = ''] = header.slice('Bearer '.length).split('.')
+  const forged = mint(other, NOW_MS).split('.')[1]
+  const refusal = (header: string) =>
+    authenticator.identify(header).then((answer) => isRejection(answer) && answer.rejected)
+  assert.equal(await refusal(`Bearer ${payload}.${forged}`), SIGNATURE[0])
+  assert.equal(authenticator.remembered, 1)
+
+  // Under the same id another public key: what fitted the one before says nothing.
+  byId.set(live.key.id, { ...live.key, publicKey: other.key.publicKey })
+  clock.advance(1_000)
+  authenticator.revoked([live.key.id])
+  assert.equal(await refusal(header), SIGNATURE[0])
+
+  byId.set(live.key.id, { ...live.key, revokedAtMs: NOW_MS })
+  clock.advance(1_000)
+  authenticator.revoked([live.key.id])
+  assert.equal(await refusal(header), INACTIVE[0])
+
+  clock.advance(300_000)
+  assert.equal(await refusal(header), EXPIRED[0])
+  assert.equal(authenticator.remembered, 0)
+})
+
+test('only so many tokens are remembered, and none where each is good for once', async () => {
+  const often = given({ singleUse: false, tokensMax: 3 }).authenticator
+  const first = bearer()
+  for (const header of [first, bearer(), bearer(), bearer(), bearer(), first]) {
+    assert.equal(isRejection(await often.identify(header)), false)
+    assert(often.remembered <= 3)
+  }
+  const once = given().authenticator
+  assert.equal(isRejection(await once.identify(first)), false)
+  assert.equal(once.remembered, 0)
+  const again = await once.identify(first)
+  assert(isRejection(again))
+  assert.equal(again.rejected, USED[0])
 })

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -174,19 +175,20 @@ test('the load tester', async (t) => {
     assert(reportHtml(report).includes('went away'))
   })
 
-  await t.test('it is not there: one line, a report, and 1', async () => {
+  await t.test('it is not there: one line, no report, and 1', async () => {
     const out = join(folder, 'nobody')
     const { code, complaints } = await cli(['--url', url, '--out', out])
     assert.equal(code, 1)
     assert.match(complaints, /^load: http:\S+ cannot be reached: connect ECONNREFUSED .*\n$/)
-    assert.match(await readFile(`${out}.html`, 'utf8'), /cannot be reached/)
+    assert(!existsSync(`${out}.json`) && !existsSync(`${out}.html`))
   })
 })
 
 test('a command that makes no sense is one line and 2', async () => {
   for (const [args, line] of [
     [['--profile', 'huge'], /^load: there is no profile "huge"; there are smoke, .*\n$/],
-    [['--rate', '-5'], /^load: --rate must be a number from .*, not "-5"\n$|ambiguous/],
+    [['--rate', '-5'], /^load: --rate must be a number from .*, not "-5"\n$/],
+    [['--url', 'exchange.example'], /^load: --url must be like http:.* or https:.*\n$/],
     [['--sockets', '1.5'], /^load: --sockets must be a whole number .*\n$/],
     [['--url', 'ftp://x'], /^load: --url must be like .*\n$/],
     [['--fast'], /^load: Unknown option '--fast'; --help .*\n$/],
@@ -199,6 +201,9 @@ test('a command that makes no sense is one line and 2', async () => {
       },
     )
   }
+  const nowhere = await cli(['--out', `${RUN_TS}/report`])
+  assert.deepEqual([nowhere.code, nowhere.output], [2, ''])
+  assert.equal(nowhere.complaints, `load: --out: ${RUN_TS} is a file, not a folder\n`)
   const { code, complaints, output } = await cli(['--profile', 'huge'])
   assert.deepEqual([code, output], [2, ''])
   assert.match(complaints, /^load: there is no profile "huge"; .*\n$/)

@@ -2,16 +2,15 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { BENCHES } from '../../loadtest/commands.ts'
-import { resultsPage, tableOf, withTable } from '../../loadtest/results.ts'
+import { resultsPage } from '../../loadtest/results.ts'
 
 const page = (name: string): string =>
   readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8')
 
-test('the table of the README is that of the results', () => {
-  const table = tableOf(page('loadtest/RESULTS.md'))
-  assert(table !== undefined)
-  assert.equal(tableOf(page('README.md')), table)
-  for (const [, name = ''] of table.matchAll(/^\| `([^`]+)`/gm)) {
+test('the results are of benchmarks that can be run', () => {
+  const names = [...page('loadtest/RESULTS.md').matchAll(/^\| `([^`]+)`/gm)]
+  assert(names.length > 10)
+  for (const [, name = ''] of names) {
     assert(BENCHES[name] !== undefined, `npm run bench -- ${name}`)
   }
 })
@@ -37,10 +36,4 @@ test('a result that misses its bar, and a command that failed, are plain to see'
   assert(written.includes('| `x` | 12,346 things/s | 0.5: a \\| b | 0.4 | 0.6, missed |'))
   assert(written.includes('| `y` | ended with 1: no | | | |'))
   assert(written.includes('- so it is'))
-  const table = tableOf(written)
-  assert(table !== undefined)
-  const old =
-    'before\n<!-- results: npm run bench -- all writes this -->\n<!-- end of results -->\nafter'
-  assert.equal(withTable(old, table), `before\n${table}\nafter`)
-  assert.equal(withTable('no table', table), 'no table')
 })

@@ -338,3 +338,33 @@ test('a stop while optional threads wait for their restart starts nothing and is
   assert.equal(await supervisor.stop(), true)
   assert.equal(Atomics.load(failStarts, 0), 999)
 })
+
+test('a thread on call is started by another, linked to it, and its end is told instead of mended', async () => {
+  const failStarts = new Int32Array(new SharedArrayBuffer(4)).fill(1)
+  const caller: ThreadSpec = {
+    ...{ name: 'caller', kind: 'caller', data: {}, links: [], terminable: true },
+    entry: new URL('./threads/caller.ts', import.meta.url),
+  }
+  const { supervisor, lines } = supervisorOf([])
+  await supervisor.start([caller], [{ ...echo, data: { failStarts } }])
+  const told = async () => {
+    const all = (await supervisor.metrics()).flat() as { told?: string[] }[]
+    return all.find((metric) => metric.told !== undefined)?.told ?? []
+  }
+  const round = ['handed: true', 'answered: {"n":1}', 'begun: echo']
+  await eventually(async () => {
+    assert.deepEqual(await told(), [
+      'early: false',
+      'failed: echo did not start: the cellar is flooded',
+      ...round,
+    ])
+  })
+  assert.equal(supervisor.health().echo?.ready, true)
+  await supervisor.kill('echo')
+  await eventually(async () => {
+    assert.deepEqual((await told()).slice(5), ['ended: ended with code 1', ...round])
+  })
+  assert(!lines.some((line) => line.includes('started again')), lines.join('\n'))
+  assert.equal(await supervisor.stop(), true)
+  assert.equal(supervisor.health().echo, undefined)
+})

@@ -8,6 +8,7 @@ import { SibylError } from '#client/sibyl-error.ts'
 import { onServerDatabase } from '../support/databases.ts'
 import { eventually } from '../support/eventually.ts'
 import { startExchange } from '../support/exchange.ts'
+import { runAudit, runRebuild } from '../support/run-audit.ts'
 
 const KEYS = [1, 2].map((number) => `0x${number.toString(16).padStart(64, '0')}` as const)
 
@@ -65,5 +66,20 @@ await onServerDatabase('the log of an exchange', ({ fresh }) => {
       assert.equal(response.status, 503)
       assert.match(await response.text(), /taken over/)
     })
+    const trades = (client: typeof rival) => Promise.all(markets.map((id) => client.trades(id)))
+    await eventually(async () => assert((await trades(rival)).every(({ length }) => length === 1)))
+    const known = await trades(rival)
+
+    // The database is lost as well: it follows from the log, of which the folder has a copy.
+    await second.stop()
+    const lost = { ...environment, SIBYL_DATABASE_URL: await fresh() }
+    const here = { ...lost, SIBYL_DATA_DIR: second.dataDir }
+    const { code, said } = await runRebuild(here)
+    assert.equal(code, 0, said)
+    assert.match(said, /the database is where the log is/)
+    const audit = await runAudit(here)
+    assert.equal(audit.code, 0, audit.said)
+    await second.start(lost)
+    assert.deepEqual(await trades(createClient({ url: second.url })), known)
   })
 })

@@ -12,17 +12,17 @@ import { startExchange } from '../support/exchange.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const run = promisify(execFile)
 
-/** The code blocks of a section of the README, by language. */
-async function blocks(section: string, language: string): Promise<string[]> {
-  const readme = await readFile(join(ROOT, 'README.md'), 'utf8')
-  const [, text = ''] = readme.split(`## ${section}\n`)
-  const [own = ''] = text.split('\n## ')
+/** The code blocks of a section of a document, by language; sections of any depth end one. */
+async function blocks(document: string, section: string, language: string): Promise<string[]> {
+  const whole = await readFile(join(ROOT, document), 'utf8')
+  const [, text = ''] = whole.split(`# ${section}\n`)
+  const [own = ''] = text.split(/\n#{2,3} /)
   return [...own.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs'))].map(
     ([, code]) => code!,
   )
 }
 
-test('the examples of the README run as they are written', async (t) => {
+test('the examples of the README and of the guides run as they are written', async (t) => {
   const exchange = await startExchange(t, { devnet: true })
   const here = (code: string): string => code.replaceAll('http://127.0.0.1:8080', exchange.url)
   // As `npx node` would: the runtime of the project, whatever node runs npm.
@@ -33,8 +33,13 @@ test('the examples of the README run as they are written', async (t) => {
   // The first runs as a reader's does. The others load quickly, as npm's scripts do.
   const loader = pathToFileURL(join(ROOT, 'src/loader/hooks.js'))
   const quickly = { ...env, NODE_OPTIONS: `--import=${loader}` }
-  const [trade, otherSigner, ...rest] = await blocks('First trade', 'ts')
-  assert.ok(trade !== undefined && otherSigner !== undefined && rest.length === 0)
+  const one = async (...where: [document: string, section: string, language: string]) => {
+    const [code, ...rest] = await blocks(...where)
+    assert.ok(code !== undefined && rest.length === 0, where.join())
+    return code
+  }
+  const trade = await one('README.md', 'By the SDK', 'ts')
+  const otherSigner = await one('docs/sdk.md', 'Another signer', 'ts')
 
   await t.test('the first trade', async () => {
     const arguments_ = ['--input-type=module-typescript', '-e', here(trade)]
@@ -56,8 +61,7 @@ test('the examples of the README run as they are written', async (t) => {
   })
 
   await t.test('curl', async (subtest) => {
-    const [script] = await blocks('First trade', 'sh')
-    assert.ok(script !== undefined)
+    const script = await one('README.md', 'By curl', 'sh')
     const hasCurl = await run('curl', ['--version']).then(
       () => true,
       () => false,
@@ -76,8 +80,7 @@ test('the examples of the README run as they are written', async (t) => {
 
   // These move time, and so come last.
   const example = async (section: string): Promise<string> => {
-    const [code] = await blocks(section, 'ts')
-    assert.ok(code !== undefined)
+    const code = await one('docs/settlement.md', section, 'ts')
     const arguments_ = ['--input-type=module-typescript', '-e', here(code)]
     // Such an example waits in a loop; one that waits in vain must end.
     const { stdout } = await run('node', arguments_, { cwd: ROOT, env: quickly, timeout: 300_000 })

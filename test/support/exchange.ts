@@ -16,6 +16,8 @@ import { TEST_PARTITIONS } from './partitions.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const OPEN = /is open \(\w+\) at (http:\/\/\S+)/
+/** What a node without sockets says: its name stands where the address would. */
+const RUNS = /node (\S+) runs with/
 /**
  * An exchange of a test does little more than start. V8 may make its code faster only where it runs
  * often, and begins with room for what a start makes: that is a fifth of what a start takes.
@@ -41,6 +43,8 @@ export type Exchange = {
   readonly output: () => string
   /** Ends the child by a signal; done when it is gone. */
   readonly kill: (signal?: NodeJS.Signals) => Promise<void>
+  /** Sends the child a signal that does not end it, such as one that pauses it. */
+  readonly signal: (signal: NodeJS.Signals) => void
   /** Stops it in good order, and asserts that it says so by its exit code. */
   readonly stop: () => Promise<void>
   /** Starts a child again on the same data folder; the one before must be gone. */
@@ -135,7 +139,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
       output = (output + chunk.toString()).slice(-(options.outputCharsMax ?? OUTPUT_CHARS_MAX))
       if (url !== '') return
       said += chunk.toString()
-      const found = OPEN.exec(said)?.[1]
+      const found = (OPEN.exec(said) ?? RUNS.exec(said))?.[1]
       if (found !== undefined) started.resolve(found)
     }
     url = ''
@@ -182,6 +186,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
     dataDir,
     output: () => output,
     kill,
+    signal: (signal) => void child?.process.kill(signal),
     async stop() {
       assert.ok(child !== undefined, 'the exchange runs')
       child.process.kill('SIGTERM')

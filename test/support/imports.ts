@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 /** The folders with sources of ours. */
-const FOLDERS = ['config', 'contracts', 'loadtest', 'src', 'test', 'workers']
+const FOLDERS = ['config', 'contracts', 'loadtest', 'packages', 'src', 'test', 'workers']
 
 export type Import = { readonly from: string; readonly typeOnly: boolean }
 
@@ -19,7 +19,8 @@ export function sourceFiles(): string[] {
   for (const folder of FOLDERS) {
     for (const entry of readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })) {
       const file = `${folder}/${entry.replaceAll('\\', '/')}`
-      if (/\.tsx?$/.test(file) && !file.includes('/artifacts/')) files.push(file)
+      if (/\/(artifacts|node_modules)\//.test(file)) continue
+      if (/\.tsx?$/.test(file)) files.push(file)
     }
   }
   return files.sort()

@@ -1,14 +1,28 @@
-/** `npm run audit` as a process of its own. */
+/** `npm run audit` and the like as a process of its own. */
 
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
+type Ended = { readonly code: number; readonly said: string }
+
 export function runAudit(
   environment: Record<string, string>,
   args: readonly string[] = [],
-): Promise<{ code: number; said: string }> {
+): Promise<Ended> {
+  return runMain('src/audit.ts', environment, args)
+}
+
+export function runRebuild(environment: Record<string, string>): Promise<Ended> {
+  return runMain('src/rebuild.ts', environment, [])
+}
+
+function runMain(
+  main: string,
+  environment: Record<string, string>,
+  args: readonly string[],
+): Promise<Ended> {
   const root = fileURLToPath(new URL('../..', import.meta.url))
-  const child = spawn(process.execPath, [...process.execArgv, 'src/audit.ts', ...args], {
+  const child = spawn(process.execPath, [...process.execArgv, main, ...args], {
     cwd: root,
     env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -32,6 +32,8 @@ export const TRADE_SETTLED = parseAbiItem(
 )
 
 const CHAIN_ID = 31_338
+/** A client takes answers of at most 10 MB; a block has a batch of at most 50 trades. */
+const BLOCKS_PER_READ = 100n
 
 export type SettledExchange = {
   readonly chain: TestChain
@@ -111,16 +113,20 @@ export async function openSettled(
       },
       keyOf: (trade) => contract.tradeKeyOf(trade),
       async settledTimes() {
-        const logs = await audit.viem.getLogs({
-          address: address as string as Hex,
-          event: TRADE_SETTLED,
-          fromBlock: 0n,
-          toBlock: 'latest',
-        })
         const times = new Map<string, number>()
-        for (const { args } of logs) {
-          const key = args.tradeId as string
-          times.set(key, (times.get(key) ?? 0) + 1)
+        const newest = await audit.viem.getBlockNumber({ cacheTime: 0 })
+        for (let from = 0n; from <= newest; from += BLOCKS_PER_READ) {
+          const to = from + BLOCKS_PER_READ - 1n
+          const logs = await audit.viem.getLogs({
+            address: address as string as Hex,
+            event: TRADE_SETTLED,
+            fromBlock: from,
+            toBlock: to < newest ? to : newest,
+          })
+          for (const { args } of logs) {
+            const key = args.tradeId as string
+            times.set(key, (times.get(key) ?? 0) + 1)
+          }
         }
         return times
       },

@@ -202,8 +202,11 @@ export function countSeller(state: AccountsState, need: TradeNeed, counted: bool
   const { seller, trade } = need
   if (seller === undefined || need.isSellerCounted === counted) return
   const holding = holdingOf(seller, outcomeToken(trade.marketId, trade.outcome))
-  holding.pending += counted ? BigInt(trade.size) : -BigInt(trade.size)
+  const size = BigInt(trade.size)
+  holding.pending += counted ? size : -size
   need.isSellerCounted = counted
+  // Of a taker that was filled at once no order grows, and its promise may be from before a reorg.
+  if (counted) state.grown.push({ account: seller, holding, need: size })
   changed(state, seller)
 }
 

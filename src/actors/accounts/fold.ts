@@ -35,8 +35,6 @@ function openMarket(
     seq: 0,
     orders: new Set(),
     closed: false,
-    failedBuy: undefined,
-    failedPermit: false,
   }
   state.markets.set(marketId, opened)
   return opened
@@ -95,7 +93,7 @@ export function fold(state: AccountsState, event: MarketEvent): void {
       if (market.orders.size > 0) state.closing.push(market)
       break
     default:
-      if ('tradeId' in event) outcome(state, market, event)
+      if ('tradeId' in event) outcome(state, event)
   }
 }
 
@@ -104,11 +102,8 @@ function rested(state: AccountsState, market: MarketNeeds, event: OrderRested): 
   if (!state.rules.isMine(trader)) return
   let order = state.orders.get(orderHash)
   if (order === undefined) {
-    // One that comes back was not told of again; its permit is known from the trade that failed.
     const permit =
-      event.order === undefined
-        ? market.failedBuy === orderHash && market.failedPermit
-        : event.order.permit !== undefined
+      event.order === undefined ? event.permit === true : event.order.permit !== undefined
     const owner = { trader, token: outcomeToken(event.marketId, event.outcome) }
     order = openOrder(state, market, owner, { orderHash, side, price, permit, placedAtMs })
   }
@@ -161,19 +156,16 @@ function closed(state: AccountsState, { orderHash, trader }: OrderClosed): void 
   noteEnded(state, orderHash)
 }
 
-function outcome(state: AccountsState, market: MarketNeeds, event: TradeOutcome): void {
+function outcome(state: AccountsState, event: TradeOutcome): void {
   switch (event.type) {
     case 'TradeConfirmed':
       if (state.reverted.has(event.tradeId)) state.reverted.set(event.tradeId, true)
       confirmTrade(state, event.tradeId)
       break
-    case 'TradeFailed': {
+    case 'TradeFailed':
       state.reverted.delete(event.tradeId)
-      const trade = endTrade(state, event.tradeId)?.trade
-      market.failedBuy = trade?.buyOrderHash
-      market.failedPermit = trade?.permit === true
+      endTrade(state, event.tradeId)
       break
-    }
     case 'TradeReverted':
       if (!revertTrade(state, event.tradeId)) state.reverted.set(event.tradeId, false)
       break

@@ -330,9 +330,6 @@ export type MarketNeeds = {
   readonly orders: Set<OrderNeed>
   /** It has closed; what is left of `orders` goes in steps. */
   closed: boolean
-  /** The buy order of the trade that failed last: it may come back, and its event has no permit. */
-  failedBuy: OrderHash | undefined
-  failedPermit: boolean
 }
 
 export type ChainAccounts = {
@@ -412,8 +409,8 @@ export type AccountsState = {
   readonly waitedFor: Set<Account>
   /** Accounts that the message under way has changed. */
   readonly changed: Account[]
-  /** Orders that it has opened, or let grow. */
-  readonly grown: OrderNeed[]
+  /** Orders that it has opened, or let grow, and sales that are pending from now on. */
+  readonly grown: Pick<OrderNeed, 'account' | 'holding' | 'need'>[]
   /** Why the last load failed; empty when it did not. */
   trouble: string
 }

@@ -97,10 +97,9 @@ function recount(state: AccountsState, need: TradeNeed): void {
 }
 
 /** The chain or its market has refused it, or it is over. */
-export function endTrade(state: AccountsState, tradeId: TradeId): TradeNeed | undefined {
+export function endTrade(state: AccountsState, tradeId: TradeId): void {
   const need = state.trades.get(tradeId)
   if (need !== undefined) letGo(state, need)
-  return need
 }
 
 export function confirmTrade(state: AccountsState, tradeId: TradeId): void {

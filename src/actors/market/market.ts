@@ -12,6 +12,7 @@ import type { Address, OrderHash } from '#domain/ids.ts'
 import { DEPARTURES_MAX, EXPIRATIONS_MAX, ORDERS_PER_TRADER_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
+import type { Shares } from '#domain/money.ts'
 import {
   BUY,
   NO,
@@ -28,6 +29,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import type { PureBehaviour } from '#runtime/actor.ts'
 import { cancelFilled, cancelledAnswer } from './cancels.ts'
 import { departing, hasTooMany, ordersOf } from './departures.ts'
+import { LoggedHolds } from './held.ts'
 import { mannerFlaw } from './manners.ts'
 import {
   admit,
@@ -39,6 +41,7 @@ import {
   matched,
   note,
   secondsOf,
+  tellRest,
   withdraw,
 } from './orders.ts'
 import { PendingCounts, PendingTrades } from './pending.ts'
@@ -70,6 +73,7 @@ export function newMarket(
     closed: undefined,
     updatedAtMs: 0,
     unsettled: 0,
+    held: new LoggedHolds(),
     pending: new PendingTrades(counts, rules.settled?.has(market.chainId) ?? true),
     rules,
     recall,
@@ -95,10 +99,14 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     return { seq: state.seq }
   },
 
-  PlaceOrder(state, { order, manner }, context) {
+  PlaceOrder(state, { order, manner, session }, context) {
     const nowSec = secondsOf(context.nowMs)
     const seen = firstAnswer(state, order, context)
-    if (seen !== undefined) return seen
+    if (seen !== undefined) {
+      // Placed again by a session, it ends with that.
+      if (session !== undefined) mark(state, order.orderHash, 'held', context)
+      return seen
+    }
     if (closedBy(state, nowSec, context)) return reject('MARKET_CLOSED')
     const flaw = orderFlaws(order, nowSec)[0]
     if (flaw !== undefined) return flaw
@@ -111,7 +119,8 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     const misfit = manner === undefined ? undefined : mannerFlaw(state, order, manner, nowSec)
     if (misfit !== undefined) return misfit
     const atOnce = manner === 'IOC' || manner === 'FOK'
-    const matches = admit(state, order, order.size, undefined, context, atOnce)
+    const held = session !== undefined && !atOnce
+    const matches = admit(state, order, order.size, undefined, context, atOnce, held)
     if (matches === 0 && matched.limited) {
       // Nothing has been said of the order, so it can simply be refused.
       return reject('OVERLOADED', undefined, 'too many orders that ended stand in its way')
@@ -141,6 +150,11 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
       return cancelled ? cancelledAnswer(state, resting) : reject('ORDER_CLOSED')
     }
     return reject('ORDER_NOT_FOUND')
+  },
+
+  KeepOrder(state, { orderHash }, context) {
+    mark(state, orderHash, 'kept', context)
+    return undefined
   },
 
   RecallOrder(state, order, context) {
@@ -212,6 +226,23 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     else recordTrade(state, report, context)
     return reported(state, report, report.status)
   },
+}
+
+/** Says of a resting order that it ends with its session, or that it does not any more. */
+function mark(
+  state: MarketState,
+  orderHash: OrderHash,
+  as: 'held' | 'kept',
+  context: MarketContext,
+): void {
+  if (state.held.has(orderHash) === (as === 'held')) return
+  for (const outcome of OUTCOMES) {
+    const slot = state.books[outcome].locate(orderHash)
+    if (slot < 0) continue
+    const resting = state.books[outcome].read(slot, orderHash)
+    const more = { order: undefined, returned: false, [as]: true }
+    tellRest(state, resting, outcome, 0 as Shares, context, more)
+  }
 }
 
 function allCancelled(cancelled: readonly OrderCancelled[]): {
@@ -297,6 +328,7 @@ export function apply(state: MarketState, event: MarketEvent): void {
   switch (event.type) {
     case 'OrderRested': {
       const book = state.books[event.outcome]
+      if (event.added === 0) break
       if (event.added < event.remaining) {
         assert.equal(book.grow(event.orderHash, event.added), event.remaining)
       } else {

@@ -54,6 +54,7 @@ export function note(state: MarketState, event: MarketEvent): void {
   state.seq = event.seq
   state.updatedAtMs = event.atMs
   const ended = state.pending.follow(event)
+  state.held.follow(event, ended, state)
   if (event.type === 'TradeFailed' && ended !== undefined) pauseAtFault(state, event, ended)
   switch (event.type) {
     case 'OrdersMatched':
@@ -130,7 +131,7 @@ export function withdraw(
  * Matches the quantity and rests what remains; answers how many makers it met. The events are in
  * the order in which replaying them never crosses a book: removals, fills, then what rests. `first`
  * is what an order that a failed trade gives back was when it was placed. What is to be filled at
- * once does not rest: what remains of it is cancelled.
+ * once does not rest: what remains of it is cancelled. What is `held` ends with its session.
  */
 export function admit(
   state: MarketState,
@@ -139,6 +140,7 @@ export function admit(
   first: ClosedOrder | undefined,
   context: MarketContext,
   atOnce = false,
+  held = false,
 ): number {
   const { outcome } = order
   const taker = { trader: order.trader, side: order.side, price: order.price, size: quantity }
@@ -152,7 +154,7 @@ export function admit(
   closeAll(state, outcome, matched.expired, 'expired', context)
   closeAll(state, outcome, matched.selfTraded, 'self-trade', context)
   const matches = fills.length
-  if (matches > 0) tellFills(state, order, quantity, first !== undefined, context)
+  if (matches > 0) tellFills(state, order, quantity, first !== undefined, context, held)
   if (limited && matches === 0 && first === undefined) return 0
 
   const life = {
@@ -175,8 +177,10 @@ export function admit(
     const rests = state.books[outcome].rest(life, life.remaining, life.matches)
     assert(rests, 'there is room for the order, it was checked before')
     tellRest(state, life, outcome, left as Shares, context, {
-      order: matches === 0 && first === undefined ? order : undefined,
+      order,
+      isNew: matches === 0 && first === undefined,
       returned: first !== undefined,
+      held: held && matches === 0,
     })
   }
   return matches
@@ -189,6 +193,7 @@ function tellFills(
   quantity: Shares,
   known: boolean,
   context: MarketContext,
+  held: boolean,
 ): void {
   const list = matched.fills
   let left: number = quantity
@@ -215,7 +220,8 @@ function tellFills(
       takerRemaining: left,
       fills,
     }
-    emit(state, context, known || from > 0 ? { ...event, known: true } : event)
+    if (known || from > 0) emit(state, context, { ...event, known: true })
+    else emit(state, context, held ? { ...event, held: true } : event)
     for (let index = from; index < to; index++) {
       const { makerHash, makerRemaining } = fills[index - from]!
       if (makerRemaining === 0) closeOne(state, taker.outcome, list, index, makerHash, context)
@@ -230,7 +236,13 @@ export function tellRest(
   outcome: Outcome,
   added: Shares,
   context: MarketContext,
-  more: { readonly order: VerifiedOrder | undefined; readonly returned: boolean },
+  more: {
+    readonly order: VerifiedOrder | undefined
+    readonly isNew?: boolean
+    readonly returned: boolean
+    readonly held?: boolean
+    readonly kept?: boolean
+  },
 ): void {
   const event: { -readonly [Field in keyof OrderRested]: OrderRested[Field] } = {
     type: 'OrderRested',
@@ -249,8 +261,13 @@ export function tellRest(
     placedAtMs: resting.placedAtMs,
     matches: resting.matches,
   }
-  if (more.order !== undefined) event.order = more.order
-  else if (more.returned) event.returned = true
+  if (more.isNew && more.order !== undefined) event.order = more.order
+  else if (more.returned) {
+    event.returned = true
+    if (more.order?.permit !== undefined) event.permit = true
+  }
+  if (more.held) event.held = true
+  else if (more.kept) event.kept = true
   emit(state, context, event)
 }
 

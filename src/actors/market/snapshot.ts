@@ -1,7 +1,8 @@
 /**
  * What the snapshot of a market is made of: a head, as JSON, and behind it, in any order, the chunks of
  * its two books, each behind eight bytes of which the first is the outcome, and those of its pending
- * trades, rows as JSON behind eight bytes of which the first is 2. Version 1 had no pending trades.
+ * trades and held orders, rows as JSON behind eight bytes of which the first is 2. Version 1 had no pending
+ * trades, version 2 no held orders.
  */
 
 import assert from 'node:assert/strict'
@@ -9,14 +10,20 @@ import type { Sequence } from '#domain/ids.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
 import { OUTCOMES } from '#domain/order.ts'
 import type { Snapshot } from '#log/event-log.ts'
+import type { HeldRow } from './held.ts'
 import type { PendingRow } from './pending.ts'
 import type { MarketState } from './state.ts'
 
 const MARK_BYTES = 8
 const PENDING = 2
 
+const VERSIONS: ReadonlySet<number> = new Set([1, 2, 3])
+
+/** What is told of a market row by row. */
+export type SnapshotRow = PendingRow | HeldRow
+
 type SnapshotHead = {
-  readonly version: 1 | 2
+  readonly version: 1 | 2 | 3
   readonly market: Market
   readonly seq: Sequence
   readonly closed: CloseReason | null
@@ -26,7 +33,7 @@ type SnapshotHead = {
 
 export function headChunk({ market, seq, closed, updatedAtMs, unsettled }: MarketState): Buffer {
   const head: SnapshotHead = {
-    version: 2,
+    version: 3,
     market,
     seq,
     closed: closed ?? null,
@@ -50,25 +57,34 @@ function markOf(kind: number): Buffer {
 /** Rows of one chunk, which stays well below what a chunk may hold. */
 export const PENDING_ROWS_MAX = 128
 
-export function pendingChunk(rows: readonly PendingRow[]): [mark: Buffer, rows: Buffer] {
+export function rowsOf(state: MarketState): SnapshotRow[] {
+  return [...state.pending.rows(), ...state.held.rows(state)]
+}
+
+export function pendingChunk(rows: readonly SnapshotRow[]): [mark: Buffer, rows: Buffer] {
   return [PENDING_MARK, Buffer.from(JSON.stringify(rows))]
 }
 
-/** The head, the chunks of each book, and the rows of the pending trades. */
+/** The head, the chunks of each book, and the rows of the pending trades and of the held orders. */
 export function readMarketSnapshot(snapshot: Snapshot): {
   head: SnapshotHead
   books: [Uint8Array[], Uint8Array[]]
   pending: PendingRow[]
+  held: HeldRow[]
 } {
   let head: SnapshotHead | undefined
   const books: [Uint8Array[], Uint8Array[]] = [[], []]
   const pending: PendingRow[] = []
+  const held: HeldRow[] = []
   for (const chunk of snapshot.chunks) {
     if (head === undefined) {
       head = JSON.parse(chunk.toString('utf8')) as SnapshotHead
-      assert(head.version === 1 || head.version === 2, 'a known version of a market snapshot')
+      assert(VERSIONS.has(head.version), 'a known version of a market snapshot')
     } else if (chunk[0] === PENDING) {
-      pending.push(...(JSON.parse(chunk.toString('utf8', MARK_BYTES)) as PendingRow[]))
+      for (const row of JSON.parse(chunk.toString('utf8', MARK_BYTES)) as SnapshotRow[]) {
+        if (row[0] === 'held') held.push(row)
+        else pending.push(row)
+      }
     } else {
       const outcome = chunk[0]
       assert(outcome === 0 || outcome === 1)
@@ -76,5 +92,5 @@ export function readMarketSnapshot(snapshot: Snapshot): {
     }
   }
   assert(head !== undefined)
-  return { head, books, pending }
+  return { head, books, pending, held }
 }

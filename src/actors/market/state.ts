@@ -11,6 +11,7 @@ import type { Rejection } from '#domain/rejection.ts'
 import type { FaultySide, TradeStatus } from '#domain/trade.ts'
 import type { ClosedOrder, TradeState } from '#log/event-log.ts'
 import type { TraderPause, TraderPauses } from '../trader-pauses.ts'
+import type { LoggedHolds } from './held.ts'
 import type { PendingTrades } from './pending.ts'
 
 export type OrderAccepted = {
@@ -66,7 +67,7 @@ export type MarketProtocol = {
   OpenMarket: { takes: { market: Market }; answers: { seq: Sequence } | Rejection }
   /** `requestId` is whose request it was, for the logs of every thread on its way. */
   PlaceOrder: {
-    /** An order with a `session` is cancelled when that ends: `order-holds.ts` keeps it in mind. */
+    /** An order with a `session` is cancelled when that ends: `order-holds.ts` and the log keep it in mind. */
     takes: { order: VerifiedOrder; requestId?: string; session?: string; manner?: Manner }
     answers: OrderAccepted | Rejection
   }
@@ -81,6 +82,8 @@ export type MarketProtocol = {
     }
     answers: OrderCancelled | Rejection
   }
+  /** The order stays when its session ends: that was not meant to hold it any more. */
+  KeepOrder: { takes: { marketId: MarketId; orderHash: OrderHash }; answers: undefined | Rejection }
   /** What an order was answered when it was first seen, for one that is to be refused if it is new. */
   RecallOrder: {
     takes: { marketId: MarketId; orderHash: OrderHash; outcome: Outcome }
@@ -107,7 +110,8 @@ export type MarketProtocol = {
   Expire: { takes: { marketId: MarketId; ordersMax?: number }; answers: undefined }
   Snapshot: { takes: { marketId: MarketId }; answers: MarketView | Rejection }
   ReportTrade: {
-    takes: { marketId: MarketId; report: TradeReport }
+    /** `epoch` is that of the lease of whoever settles the chain, where others may too. */
+    takes: { marketId: MarketId; report: TradeReport; epoch?: number }
     /** `paused` are the pauses of its two traders, where they have any. */
     answers: { status: TradeStatus; paused?: TraderPause[] } | Rejection
   }
@@ -131,6 +135,8 @@ export type MarketState = {
   /** Trades that the chain has neither confirmed nor refused. */
   unsettled: number
   readonly pending: PendingTrades
+  /** Orders that end with their session, as the log has it. */
+  readonly held: LoggedHolds
   readonly rules: MarketRules
   readonly recall: Recall
 }

@@ -181,7 +181,7 @@ function giveBack(
   if (remaining !== undefined) {
     const resting = book.find(order.orderHash)
     assert(resting !== undefined)
-    const returned = { order: undefined, returned: true }
+    const returned = { order, isNew: false, returned: true }
     tellRest(state, resting, order.outcome, quantity, context, returned)
     return
   }

@@ -24,6 +24,7 @@ export function registerApiKey(
   return route({
     method: 'POST',
     path: '/api/v1/api-keys',
+    operationId: 'registerApiKey',
     auth: 'wallet',
     cost: 'registration',
     tag: 'keys',
@@ -99,6 +100,7 @@ export function revokeApiKey(
   return route({
     method: 'DELETE',
     path: '/api/v1/api-keys/{id}',
+    operationId: 'revokeApiKey',
     auth: 'wallet',
     cost: 'registration',
     tag: 'keys',

@@ -63,6 +63,7 @@ export function candles(ports: {
   return route({
     method: 'GET',
     path: '/api/v1/candles/{marketId}',
+    operationId: 'listCandles',
     auth: 'public',
     cost: 'read',
     weight: 3,

@@ -11,7 +11,10 @@ import { MARKETS_LISTED_MAX, SEARCH_CHARS_MAX } from '#domain/limits.ts'
 import { CATEGORIES, type Category, type CloseReason, type Market } from '#domain/market.ts'
 import { YES } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
-import { type AnswerRoute, route } from '#http/route.ts'
+import { writeJson } from '#http/json.ts'
+import type { KeptAnswers } from '#http/kept-answers.ts'
+import type { ReadCache } from '#http/read-cache.ts'
+import { type AnswerRoute, type RawReply, route } from '#http/route.ts'
 import { flag, oneOf, safeInteger } from '#http/schemas.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { FiguresBook } from '#live/market-figures.ts'
@@ -143,6 +146,7 @@ export function listMarkets(ports: MarketSources): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/markets',
+    operationId: 'listMarkets',
     auth: 'public',
     cost: 'read',
     tag: 'markets',
@@ -292,14 +296,22 @@ async function storedOrNone(
   }
 }
 
-export function getMarket(
-  find: MarketFinder,
-  waiters: Pick<SeqWaiters, 'until'>,
-  figures: FiguresBook,
-): AnswerRoute {
+type OneMarketSources = {
+  readonly board: MarketBoard
+  readonly find: MarketFinder
+  readonly waiters: Pick<SeqWaiters, 'until'>
+  readonly figures: FiguresBook
+  /** Markets that this front follows, and those that are over. */
+  readonly kept: KeptAnswers
+  readonly over: ReadCache
+}
+
+export function getMarket(ports: OneMarketSources): AnswerRoute {
+  const { board, find, waiters, figures, kept, over } = ports
   return route({
     method: 'GET',
     path: '/api/v1/markets/{marketId}',
+    operationId: 'getMarket',
     auth: 'public',
     cost: 'read',
     tag: 'markets',
@@ -317,14 +329,41 @@ export function getMarket(
         },
       },
     },
-    async handle(request) {
+    handle(request) {
       const { marketId } = request.path
-      const late = await waiters.until(marketId, request.query.minSeq, request)
-      if (late !== undefined) return late
-      const found = await find(marketId)
-      if (isRejection(found)) return found
-      await figures.prepare([marketId])
-      return { status: 200, body: marketBody(found, figures) }
+      const late = waiters.until(marketId, request.query.minSeq, request)
+      if (late === undefined) return answer(marketId)
+      return late.then((rejection) => rejection ?? answer(marketId))
     },
   })
+
+  function answer(marketId: MarketId): RawReply | Rejection | Promise<RawReply | Rejection> {
+    const shown = board.markets.get(marketId)
+    if (shown === undefined) {
+      if (!board.isCurrent()) return read(marketId)
+      // Nothing that the front was not told of can happen to it: it is over, or never was.
+      return over.readJson(`market/${marketId}/${board.isGone(marketId)}`, () => written(marketId))
+    }
+    if (!figures.isPrepared(marketId)) return read(marketId)
+    // Another object after each change of the market and of its figures.
+    const known = figures.of(marketId)
+    if (known === undefined) return read(marketId)
+    const name = `market/${marketId}`
+    const found = kept.find(name, known)
+    if (found !== undefined) return found
+    const { market, closed } = shown
+    return kept.keep(name, known, writeJson(marketBody({ market, closed, shown }, figures)))
+  }
+
+  async function read(marketId: MarketId): Promise<RawReply | Rejection> {
+    const raw = await written(marketId)
+    return isRejection(raw) ? raw : { status: 200, raw }
+  }
+
+  async function written(marketId: MarketId): Promise<string | Rejection> {
+    const found = await find(marketId)
+    if (isRejection(found)) return found
+    await figures.prepare([marketId])
+    return writeJson(marketBody(found, figures))
+  }
 }

@@ -7,15 +7,19 @@ import Type from 'typebox'
 import type { MarketId } from '#domain/ids.ts'
 import { ACTIVITY_LISTED_MAX, TRADES_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
+import type { KeptAnswers } from '#http/kept-answers.ts'
 import { pageWeight } from '#http/page-place.ts'
+import type { ReadCache } from '#http/read-cache.ts'
 import type { RequestContext } from '#http/request-context.ts'
-import { type AnswerRoute, route } from '#http/route.ts'
+import { type AnswerRoute, type RawReply, route } from '#http/route.ts'
 import { safeInteger } from '#http/schemas.ts'
 import {
+  holdsNewest,
   isBefore,
   keepTrades,
   latestTrades,
   type MarketBoard,
+  type ShownMarket,
   type ShownTrade,
 } from '#live/market-board.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
@@ -23,18 +27,22 @@ import { MARKET_ID } from '../orders/order-examples.ts'
 import { marketIdParam, minSeqParam } from '../orders/order-shapes.ts'
 import {
   ActivityShape,
+  activityJson,
   beforeTradeParam,
   nextBefore,
   placeBefore,
   TRADE_EXAMPLE,
   type TradePlace,
   TradeShape,
-  tradeBody,
+  tradeJson,
 } from './trade-shapes.ts'
 
 export type TradeSources = {
   readonly board: MarketBoard
   readonly waiters: Pick<SeqWaiters, 'until'>
+  /** First pages of markets that this front follows, and of those that are over. */
+  readonly kept: KeptAnswers
+  readonly over: ReadCache
   /** Trades that the database holds, the newest first; all, or those before one. */
   readonly storedTrades: (
     marketId: MarketId,
@@ -58,36 +66,138 @@ function pageQuery(most: number) {
   )
 }
 
-/** One page, and the place to go on from. */
-async function page(
-  { board, storedTrades, waiters }: TradeSources,
-  request: RequestContext & {
-    readonly path: { readonly marketId: MarketId }
-    readonly query: { limit?: number; before?: string; minSeq?: number }
-  },
-  most: number,
-): Promise<{ trades: ShownTrade[]; next: string | null } | Rejection> {
-  const { query } = request
-  const { marketId } = request.path
-  const late = await waiters.until(marketId, query.minSeq, request)
-  if (late !== undefined) return late
+/** A list of trades: its name in the answer, its length, and a trade in it. */
+type Listing = {
+  readonly name: 'trades' | 'activity'
+  readonly most: number
+  readonly json: (trade: ShownTrade) => string
+}
+
+const TRADES: Listing = { name: 'trades', most: TRADES_LISTED_MAX, json: tradeJson }
+const ACTIVITY: Listing = { name: 'activity', most: ACTIVITY_LISTED_MAX, json: activityJson }
+
+type PageRequest = RequestContext & {
+  readonly path: { readonly marketId: MarketId }
+  readonly query: { limit?: number; before?: string; minSeq?: number }
+}
+
+type Answered = RawReply | Rejection
+
+/** One page; at once where the newest trades are held here. */
+function answerPage(
+  ports: TradeSources,
+  listing: Listing,
+  request: PageRequest,
+): Answered | Promise<Answered> {
+  const late = ports.waiters.until(request.path.marketId, request.query.minSeq, request)
+  if (late === undefined) return pageNow(ports, listing, request)
+  return late.then((rejection) => rejection ?? pageNow(ports, listing, request))
+}
+
+function pageNow(
+  ports: TradeSources,
+  listing: Listing,
+  { path: { marketId }, query }: PageRequest,
+): Answered | Promise<Answered> {
+  const limit = Math.min(query.limit ?? listing.most, listing.most)
+  if (query.before === undefined) return newest(ports, listing, marketId, limit)
   const before = placeBefore(marketId, query.before)
   if (isRejection(before)) return before
-  const limit = Math.min(query.limit ?? most, most)
+  return earlier(ports, listing, { marketId, limit, before })
+}
+
+/** The first page: the same for all who ask until a trade comes or one of these goes on. */
+function newest(
+  ports: TradeSources,
+  listing: Listing,
+  marketId: MarketId,
+  limit: number,
+): Answered | Promise<Answered> {
+  const { board, kept, over } = ports
+  const name = `${listing.name}/${marketId}/${limit}`
+  const shown = board.markets.get(marketId)
+  if (shown === undefined) {
+    // Nothing that the front was not told of can happen to it: it is over, or never was.
+    const read = async () =>
+      pageJson(listing, marketId, await ports.storedTrades(marketId, limit, undefined), limit)
+    if (board.isCurrent()) return over.readJson(`${name}/${board.isGone(marketId)}`, read)
+    return read().then((raw) => ({ status: 200, raw }))
+  }
+  return kept.find(name, shown.tradesVersion) ?? fromBoard(ports, listing, shown, limit)
+}
+
+function fromBoard(
+  ports: TradeSources,
+  listing: Listing,
+  shown: ShownMarket,
+  limit: number,
+): RawReply | Promise<RawReply> {
+  if (!holdsNewest(shown, limit)) return fromBoth(ports, listing, shown, limit)
+  const { market, tradesSeq, tradesVersion } = shown
+  const json = pageJson(
+    listing,
+    market.id,
+    latestTrades([...shown.trades.values()], [], limit),
+    limit,
+  )
+  const name = `${listing.name}/${market.id}/${limit}`
+  // What is held follows from the market's changes, so the last of them is its version.
+  return ports.kept.keep(name, tradesVersion, json, `W/"${tradesSeq}-${limit}"`)
+}
+
+async function fromBoth(
+  ports: TradeSources,
+  listing: Listing,
+  shown: ShownMarket,
+  limit: number,
+): Promise<RawReply> {
+  const { id } = shown.market
+  // As many as the front would hold, so that the next one who asks finds them here.
+  const stored = await ports.storedTrades(id, TRADES_LISTED_MAX, undefined)
+  keepTrades(shown, stored)
+  if (holdsNewest(shown, limit)) return fromBoard(ports, listing, shown, limit)
+  const trades = latestTrades([...shown.trades.values()], stored, limit)
+  return { status: 200, raw: pageJson(listing, id, trades, limit) }
+}
+
+/** A page that begins behind a trade: from the front's memory as far as it reaches. */
+async function earlier(
+  { board, storedTrades }: TradeSources,
+  listing: Listing,
+  asked: {
+    readonly marketId: MarketId
+    readonly limit: number
+    readonly before: TradePlace | undefined
+  },
+): Promise<RawReply> {
+  const { marketId, limit, before } = asked
   const shown = board.markets.get(marketId)
   const held = [...(shown?.trades.values() ?? [])].filter((trade) => isBefore(trade, before))
   const isEnough = held.length >= limit || shown?.hasAllTrades === true
   const stored = isEnough ? [] : await storedTrades(marketId, limit, before)
-  if (shown !== undefined && !isEnough && before === undefined) keepTrades(shown, stored, limit)
-  const trades = latestTrades(held, stored, limit)
+  const raw = pageJson(listing, marketId, latestTrades(held, stored, limit), limit)
+  return { status: 200, raw }
+}
+
+function pageJson(
+  { name, json }: Listing,
+  marketId: MarketId,
+  trades: readonly ShownTrade[],
+  limit: number,
+): string {
   const last = trades.length < limit ? undefined : trades.at(-1)
-  return { trades, next: last?.tradeId ?? null }
+  const next = last === undefined ? 'null' : `"${last.tradeId}"`
+  return (
+    `{"marketId":"${marketId}","${name}":[${trades.map(json).join(',')}],` +
+    `"count":${trades.length},"nextBefore":${next}}`
+  )
 }
 
 export function listTrades(ports: TradeSources): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/trades/{marketId}',
+    operationId: 'listTrades',
     auth: 'public',
     cost: 'read',
     weigh: pageWeight,
@@ -116,14 +226,7 @@ export function listTrades(ports: TradeSources): AnswerRoute {
       },
     },
     errors: ['SEQ_NOT_REACHED'],
-    async handle(request) {
-      const { marketId } = request.path
-      const found = await page(ports, request, TRADES_LISTED_MAX)
-      if (isRejection(found)) return found
-      const trades = found.trades.map(tradeBody)
-      const body = { marketId, trades, count: trades.length, nextBefore: found.next }
-      return { status: 200, body }
-    },
+    handle: (request) => answerPage(ports, TRADES, request),
   })
 }
 
@@ -131,6 +234,7 @@ export function listActivity(ports: TradeSources): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/activity/{marketId}',
+    operationId: 'listActivity',
     auth: 'public',
     cost: 'read',
     weigh: pageWeight,
@@ -166,16 +270,6 @@ export function listActivity(ports: TradeSources): AnswerRoute {
       },
     },
     errors: ['SEQ_NOT_REACHED'],
-    async handle(request) {
-      const { marketId } = request.path
-      const found = await page(ports, request, ACTIVITY_LISTED_MAX)
-      if (isRejection(found)) return found
-      const activity = found.trades.map((trade) => ({
-        ...tradeBody(trade),
-        takerSide: trade.takerSide,
-      }))
-      const body = { marketId, activity, count: activity.length, nextBefore: found.next }
-      return { status: 200, body }
-    },
+    handle: (request) => answerPage(ports, ACTIVITY, request),
   })
 }

@@ -55,6 +55,7 @@ export function marketStats(ports: {
   return route({
     method: 'GET',
     path: '/api/v1/stats/{marketId}',
+    operationId: 'getMarketStats',
     auth: 'public',
     cost: 'read',
     tag: 'markets',

@@ -26,6 +26,7 @@ export function orderbook(ports: {
   return route({
     method: 'GET',
     path: '/api/v1/orderbook/{marketId}',
+    operationId: 'getOrderbook',
     auth: 'public',
     cost: 'read',
     tag: 'markets',

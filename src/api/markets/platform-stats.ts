@@ -49,6 +49,7 @@ export function platformStats(ports: {
   return route({
     method: 'GET',
     path: '/api/v1/platform/stats',
+    operationId: 'getPlatformStats',
     auth: 'public',
     cost: 'read',
     tag: 'markets',

@@ -67,6 +67,7 @@ export function resolution(ports: {
   return route({
     method: 'GET',
     path: '/api/v1/resolution/{marketId}',
+    operationId: 'getResolution',
     auth: 'public',
     cost: 'read',
     tag: 'resolution',

@@ -1,6 +1,6 @@
 /** Trades as the API lists them, and the place in such a list from which to go on. */
 
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import { type MarketId, parseTradeId } from '#domain/ids.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
@@ -40,19 +40,23 @@ export const TRADE_EXAMPLE = {
   seq: 17,
 }
 
-export function tradeBody(trade: ShownTrade): Static<typeof TradeShape> {
-  return {
-    tradeId: trade.tradeId,
-    price: trade.price,
-    size: trade.size,
-    buyer: checksumAddress(trade.buyer),
-    seller: checksumAddress(trade.seller),
-    outcome: trade.outcome,
-    timestamp: Math.floor(trade.matchedAtMs / 1_000),
-    txHash: trade.txHash,
-    status: trade.status,
-    seq: trade.seq,
-  }
+/** A trade as JSON, its closing brace left to what follows; nothing in it needs to be escaped. */
+function openTradeJson(trade: ShownTrade): string {
+  const { price, size, buyer, seller, outcome, txHash, status, seq } = trade
+  return (
+    `{"tradeId":"${trade.tradeId}","price":${price},"size":${size},` +
+    `"buyer":"${checksumAddress(buyer)}","seller":"${checksumAddress(seller)}",` +
+    `"outcome":${outcome},"timestamp":${Math.floor(trade.matchedAtMs / 1_000)},` +
+    `"txHash":"${txHash}","status":"${status}","seq":${seq}`
+  )
+}
+
+export function tradeJson(trade: ShownTrade): string {
+  return `${openTradeJson(trade)}}`
+}
+
+export function activityJson(trade: ShownTrade): string {
+  return `${openTradeJson(trade)},"takerSide":${trade.takerSide}}`
 }
 
 /** The place of a trade in its market. */

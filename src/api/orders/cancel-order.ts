@@ -12,6 +12,7 @@ export function cancelOrder(gateway: MarketGateway): AnswerRoute {
   return route({
     method: 'DELETE',
     path: '/api/v1/orders/{hash}',
+    operationId: 'cancelOrder',
     auth: 'write',
     cost: 'write',
     tag: 'orders',

@@ -17,6 +17,7 @@ export function cancelOrders(ports: {
   return route({
     method: 'DELETE',
     path: '/api/v1/orders',
+    operationId: 'cancelOrders',
     auth: 'token',
     cost: 'write',
     tag: 'orders',

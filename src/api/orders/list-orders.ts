@@ -61,6 +61,7 @@ export function listOrders(ports: Ports): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/orders',
+    operationId: 'listOrders',
     auth: 'public',
     cost: 'read',
     weight: 2,
@@ -91,6 +92,7 @@ export function listUserOrders(ports: Ports): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/users/{address}/orders',
+    operationId: 'listUserOrders',
     auth: 'public',
     cost: 'read',
     weight: 2,

@@ -19,11 +19,15 @@ const order = {
   makerFeeRecipient: ZERO_ADDRESS,
 }
 
+const SHAPE_ONLY = 'The shape only: no wallet signed it'
+
 export const SUBMISSION_EXAMPLE = {
+  summary: SHAPE_ONLY,
   value: { order, signature: `0x${'5d'.repeat(64)}1b` },
 }
 
 export const SUBMISSION_WITH_PERMIT_EXAMPLE = {
+  summary: SHAPE_ONLY,
   value: {
     ...SUBMISSION_EXAMPLE.value,
     permitSignature: {

@@ -16,6 +16,7 @@ export function placeOrder(service: OrderService): AnswerRoute {
   return route({
     method: 'POST',
     path: '/api/v1/orders',
+    operationId: 'placeOrder',
     auth: 'write',
     cost: 'write',
     tag: 'orders',

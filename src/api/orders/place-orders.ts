@@ -20,6 +20,7 @@ export function placeOrders(service: OrderService): AnswerRoute {
   return route({
     method: 'POST',
     path: '/api/v1/orders/batch',
+    operationId: 'placeOrders',
     auth: 'write',
     cost: 'write',
     tag: 'orders',

@@ -13,6 +13,7 @@ export function validateOrder(service: OrderService): AnswerRoute {
   return route({
     method: 'POST',
     path: '/api/v1/orders/validate',
+    operationId: 'validateOrder',
     auth: 'public',
     cost: 'write',
     tag: 'orders',

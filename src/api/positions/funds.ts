@@ -15,6 +15,7 @@ export function userFunds(
   return route({
     method: 'GET',
     path: '/api/v1/users/{address}/funds',
+    operationId: 'getFunds',
     auth: 'public',
     cost: 'read',
     tag: 'users',

@@ -15,6 +15,7 @@ import { address, marketName, safeInteger } from '#http/schemas.ts'
 import type { MarketFinder } from '#live/market-finder.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
 import { marketIdParam } from '../orders/order-shapes.ts'
+import type { UserPositionsPage } from './user-pages.ts'
 
 export type Position = {
   readonly marketId: MarketId
@@ -28,22 +29,8 @@ export type MarketName = { readonly marketId: MarketId } | { readonly contractAd
 
 export type PositionSources = {
   readonly position: (market: MarketName, user: Address) => Promise<Position | undefined>
-  readonly positions: (filter: {
-    user: Address
-    chainId: number
-    limit: number
-    after?: MarketId | undefined
-  }) => Promise<
-    readonly (Position & {
-      readonly realisedProfit: bigint
-      readonly question: string
-      readonly contractAddress: Address
-      readonly expiration: number
-      readonly resolved: boolean
-    })[]
-  >
-  /** In all markets of a chain, also in those that the user has nothing of any more. */
-  readonly realisedProfit: (user: Address, chainId: number) => Promise<bigint>
+  /** A page of all that a user has on a chain, as JSON. */
+  readonly positionsPage: (asked: UserPositionsPage) => Promise<string>
   readonly holders: (
     marketId: MarketId,
     limit: number,
@@ -104,6 +91,7 @@ export function getPosition({ position }: PositionSources): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/positions/{marketAddress}',
+    operationId: 'getPosition',
     auth: 'public',
     cost: 'read',
     tag: 'positions',
@@ -151,10 +139,11 @@ const UserPositionShape = Type.Object(
   { title: 'UserPosition' },
 )
 
-export function listPositions({ positions, realisedProfit }: PositionSources): AnswerRoute {
+export function listPositions({ positionsPage }: PositionSources): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/users/{address}/positions',
+    operationId: 'listPositions',
     auth: 'public',
     cost: 'read',
     tag: 'users',
@@ -215,32 +204,8 @@ export function listPositions({ positions, realisedProfit }: PositionSources): A
     },
     async handle({ path, query }) {
       const limit = Math.min(query.limit ?? POSITIONS_LISTED_MAX, POSITIONS_LISTED_MAX)
-      const [user, chainId] = [path.address, query.chain_id]
-      const [found, profit] = await Promise.all([
-        positions({ user, chainId, limit, after: query.cursor }),
-        realisedProfit(user, chainId),
-      ])
-      const list = found.map((position) => ({
-        marketId: position.marketId,
-        marketQuestion: position.question,
-        contractAddress: checksumAddress(position.contractAddress),
-        yesShares: exactInteger(position.yesShares),
-        noShares: exactInteger(position.noShares),
-        totalInvested: exactInteger(position.yesCost + position.noCost),
-        yesCost: exactInteger(position.yesCost),
-        noCost: exactInteger(position.noCost),
-        realisedProfit: exactInteger(position.realisedProfit),
-        expiration: position.expiration,
-        resolved: position.resolved,
-      }))
-      const last = list.length < limit ? undefined : list.at(-1)
-      const body = {
-        positions: list,
-        count: list.length,
-        realisedProfit: exactInteger(profit),
-        nextCursor: last?.marketId ?? null,
-      }
-      return { status: 200, body }
+      const asked = { user: path.address, chainId: query.chain_id, limit, after: query.cursor }
+      return { status: 200, raw: await positionsPage(asked) }
     },
   })
 }
@@ -263,6 +228,7 @@ export function listHolders(
   return route({
     method: 'GET',
     path: '/api/v1/holders/{marketId}',
+    operationId: 'listHolders',
     auth: 'public',
     cost: 'read',
     tag: 'markets',
@@ -345,6 +311,7 @@ export function syncPosition(
   return route({
     method: 'POST',
     path: '/api/v1/positions/{marketId}/sync',
+    operationId: 'syncPosition',
     auth: 'write',
     cost: 'write',
     tag: 'positions',

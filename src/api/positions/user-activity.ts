@@ -1,56 +1,14 @@
 /** `GET /api/v1/users/{address}/activity`: a user's trades, and what markets have paid out to them. */
 
 import Type from 'typebox'
-import { checksumAddress } from '#domain/checksum-address.ts'
-import type { Address, MarketId, TradeId } from '#domain/ids.ts'
 import { USER_ACTIVITY_LISTED, USER_ACTIVITY_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection } from '#domain/rejection.ts'
-import { exactInteger } from '#http/json.ts'
-import { type PagePlace, readPlace, writePlace } from '#http/page-place.ts'
+import { readPlace } from '#http/page-place.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
 import { address, safeInteger } from '#http/schemas.ts'
 import { nextBefore } from '../markets/trade-shapes.ts'
 import { MARKET_ID, TRADER } from '../orders/order-examples.ts'
-
-type UserTrade = {
-  readonly tradeId: TradeId
-  readonly marketId: MarketId
-  readonly marketQuestion: string
-  readonly contractAddress: Address
-  readonly buyer: Address
-  readonly outcome: number
-  readonly price: number
-  readonly size: number
-  readonly cost: number
-  readonly status: string
-  readonly matchedAtMs: number
-  readonly txHash: string
-}
-
-type UserPayout = {
-  readonly marketId: MarketId
-  readonly marketQuestion: string
-  readonly contractAddress: Address
-  readonly winningOutcome: number
-  readonly payout: bigint
-  readonly txHash: string
-  readonly status: string
-  readonly atMs: number
-}
-
-type Page<Place> = {
-  readonly user: Address
-  readonly chainId: number
-  readonly limit: number
-  readonly before?: Place | undefined
-}
-
-type UserActivitySources = {
-  readonly trades: (
-    page: Page<PagePlace>,
-  ) => Promise<{ trades: readonly UserTrade[]; next: PagePlace | undefined }>
-  readonly payouts: (page: Page<never>) => Promise<readonly UserPayout[]>
-}
+import type { UserActivityPage } from './user-pages.ts'
 
 const entry = {
   marketId: Type.String(),
@@ -86,10 +44,12 @@ const UserPayoutShape = Type.Object(
   { title: 'UserPayout' },
 )
 
-export function userActivity(sources: UserActivitySources): AnswerRoute {
+/** `page` answers one as JSON. */
+export function userActivity(page: (asked: UserActivityPage) => Promise<string>): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/users/{address}/activity',
+    operationId: 'listUserActivity',
     auth: 'public',
     cost: 'read',
     weight: 5,
@@ -167,47 +127,8 @@ export function userActivity(sources: UserActivitySources): AnswerRoute {
       const before = readPlace(query.before)
       if (isRejection(before)) return before
       const limit = Math.min(query.limit ?? USER_ACTIVITY_LISTED, USER_ACTIVITY_LISTED_MAX)
-      const page = { user: path.address, chainId: query.chain_id, limit }
-      const [found, payouts] = await Promise.all([
-        sources.trades({ ...page, before }),
-        before === undefined ? sources.payouts(page) : [],
-      ])
-      const body = {
-        activity: found.trades.map((trade) => tradeEntry(trade, path.address)),
-        settlements: payouts.map(payoutEntry),
-        nextBefore: writePlace(found.next),
-      }
-      return { status: 200, body }
+      const asked = { user: path.address, chainId: query.chain_id, limit, before }
+      return { status: 200, raw: await page(asked) }
     },
   })
-}
-
-function tradeEntry(trade: UserTrade, user: Address) {
-  return {
-    tradeId: trade.tradeId,
-    marketId: trade.marketId,
-    marketQuestion: trade.marketQuestion,
-    contractAddress: checksumAddress(trade.contractAddress),
-    role: trade.buyer === user ? ('buyer' as const) : ('seller' as const),
-    outcome: trade.outcome,
-    price: trade.price,
-    size: trade.size,
-    cost: trade.cost,
-    status: trade.status,
-    timestamp: Math.floor(trade.matchedAtMs / 1_000),
-    txHash: trade.txHash,
-  }
-}
-
-function payoutEntry(payout: UserPayout) {
-  return {
-    marketId: payout.marketId,
-    marketQuestion: payout.marketQuestion,
-    contractAddress: checksumAddress(payout.contractAddress),
-    winningOutcome: payout.winningOutcome,
-    payout: exactInteger(payout.payout),
-    txHash: payout.txHash,
-    status: payout.status,
-    timestamp: Math.floor(payout.atMs / 1_000),
-  }
 }

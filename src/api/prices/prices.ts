@@ -37,6 +37,7 @@ export function priceRoutes(ports: {
     route({
       ...common,
       path: '/api/v1/quick-markets/{asset}/price',
+      operationId: 'getPrice',
       summary: 'The latest price of an asset',
       description:
         'With its own time, however old it is: `stale` says that no provider speaks for the asset ' +
@@ -95,6 +96,7 @@ export function priceRoutes(ports: {
     route({
       ...common,
       path: '/api/v1/quick-markets/{asset}/price-history',
+      operationId: 'listPrices',
       summary: 'The prices of the last 20 minutes',
       description: 'The last price of each second, the earliest first.',
       params: assetParams,
@@ -144,6 +146,7 @@ export function priceRoutes(ports: {
       ...common,
       kind: 'sse',
       path: '/api/v1/quick-markets/{asset}/price-stream',
+      operationId: 'streamPrices',
       summary: 'The prices of an asset as they come',
       description:
         'One event at once, then one for each new price. `Last-Event-ID` brings what was missed ' +

@@ -79,6 +79,7 @@ export function quickMarketRoutes(ports: {
     route({
       ...common,
       path: '/api/v1/quick-markets/{asset}',
+      operationId: 'getQuickMarket',
       summary: 'The quick market of this moment',
       description:
         'Whether the price at the end is at or above the price at the start. It can be traded at ' +
@@ -125,6 +126,7 @@ export function quickMarketRoutes(ports: {
     route({
       ...common,
       path: '/api/v1/quick-markets/{asset}/history',
+      operationId: 'listQuickMarkets',
       summary: 'The newest quick markets of an asset',
       description:
         'Up to 100, newest first, the one of this moment included; earlier ones with `before`.',
@@ -172,6 +174,7 @@ export function quickMarketRoutes(ports: {
     route({
       ...common,
       path: '/api/v1/quick-markets/{asset}/{id}/evidence',
+      operationId: 'getQuickMarketEvidence',
       summary: 'How a quick market was decided',
       description:
         'Both observations with the providers’ own reports, and the comparison. `decidedBy` differs ' +

@@ -68,6 +68,7 @@ export function pendingClaims(list: ListClaims): AnswerRoute {
   return route({
     ...common,
     path: '/api/v1/pending-claims',
+    operationId: 'listPendingClaims',
     summary: 'Redemptions that the chain has not confirmed yet',
     responses: {
       200: Type.Object({ claims: Type.Array(PendingClaim), count: Type.Integer(), nextBefore }),
@@ -94,6 +95,7 @@ export function failedClaims(list: ListClaims): AnswerRoute {
   return route({
     ...common,
     path: '/api/v1/failed-claims',
+    operationId: 'listFailedClaims',
     summary: 'Redemptions that failed',
     responses: {
       200: Type.Object({ claims: Type.Array(FailedClaim), count: Type.Integer(), nextBefore }),

@@ -13,6 +13,7 @@ export function relayerNonces(service: RelayService, nowMs: () => number): Answe
   return route({
     method: 'GET',
     path: '/api/v1/relayer/nonces',
+    operationId: 'getRelayerNonces',
     auth: 'public',
     // It is read from the chain each time.
     cost: 'write',

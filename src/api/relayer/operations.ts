@@ -60,6 +60,7 @@ const REVOCATION =
 
 type Operation<Body extends TSchema> = {
   readonly name: string
+  readonly operationId: string
   readonly body: Body
   readonly summary: string
   readonly description: string
@@ -71,10 +72,11 @@ type Operation<Body extends TSchema> = {
 }
 
 function described<Body extends TSchema>(operation: Operation<Body>) {
-  const { name, body, summary, description, examples, errors = [] } = operation
+  const { name, operationId, body, summary, description, examples, errors = [] } = operation
   return {
     method: 'POST',
     path: `/api/v1/relayer/${name}`,
+    operationId,
     auth: 'write',
     cost: 'write',
     tag: 'relayer',
@@ -128,6 +130,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
   }
   const batch = described({
     name: 'batch-ctf-redemption',
+    operationId: 'relayCtfRedemptions',
     body: BatchCtfRedemptionBody,
     summary: 'Redeem several markets in one transaction',
     description:
@@ -139,6 +142,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
   return [
     single(service, {
       name: 'ctf-approval',
+      operationId: 'relayCtfApproval',
       body: CtfApprovalBody,
       summary: 'Let the exchange move outcome tokens, or stop it',
       description: `\`setApprovalForAll\` of the conditional tokens by the owner's signature. ${REVOCATION}`,
@@ -146,10 +150,14 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       examples: { approve: APPROVAL_EXAMPLE },
       read: ctfApprovalOf,
     }),
-    single(service, { name: 'usdc-permit', ...permit }),
-    single(service, { name: 'stablecoin-permit', ...permit }),
+    single(service, { name: 'usdc-permit', operationId: 'relayUsdcPermit', ...permit }),
+    single(service, {
+      ...{ name: 'stablecoin-permit', operationId: 'relayStablecoinPermit' },
+      ...permit,
+    }),
     single(service, {
       name: 'ctf-redemption',
+      operationId: 'relayCtfRedemption',
       body: CtfRedemptionBody,
       summary: 'Redeem the tokens of a resolved market',
       description:
@@ -176,6 +184,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
     }),
     single(service, {
       name: 'propose-resolution',
+      operationId: 'relayProposal',
       body: ProposeResolutionBody,
       summary: 'Propose the outcome of an expired market',
       description:
@@ -188,6 +197,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
     }),
     single(service, {
       name: 'settle-market',
+      operationId: 'relaySettlement',
       body: SettleMarketBody,
       summary: 'Settle a market after its dispute window',
       description:
@@ -197,6 +207,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
     }),
     single(service, {
       name: 'cancel-orders',
+      operationId: 'relayCancellations',
       body: CancelOrdersBody,
       summary: 'Withdraw orders on chain',
       description:
@@ -207,6 +218,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
     }),
     single(service, {
       name: 'cancel-all-before',
+      operationId: 'relayCancellationBefore',
       body: CancelAllBeforeBody,
       summary: 'Withdraw all orders with a lower nonce on chain',
       description:

@@ -2,6 +2,7 @@
 
 import Type from 'typebox'
 import { registerMessage, revokeMessage } from '#domain/api-key.ts'
+import { API_VERSION } from '#domain/api-version.ts'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address } from '#domain/ids.ts'
 import {
@@ -191,7 +192,7 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
     registerMessage: registerMessage(facts.name, '<address>'),
     revokeMessage: revokeMessage(facts.name, '<id>', '<address>'),
   }
-  const service = { name: facts.name, version: facts.version }
+  const service = { name: facts.name, version: facts.version, apiVersion: API_VERSION }
   const quick = facts.quickMarkets
   const more = quick === undefined ? {} : { quickMarkets: { ...quick, assets: [...quick.assets] } }
   const risk = { funds: facts.risk.funds }
@@ -202,13 +203,21 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/config',
+    operationId: 'getConfig',
     auth: 'public',
     cost: 'read',
     tag: 'operation',
     summary: 'Chains, contracts, what is signed, and every limit',
     responses: {
       200: Type.Object({
-        service: Type.Object({ name: Type.String(), version: Type.String() }),
+        service: Type.Object({
+          name: Type.String(),
+          version: Type.String({ description: 'Of the program' }),
+          apiVersion: Type.String({
+            description:
+              'Of the API, `major.minor`: a new minor version only adds, a new major one may break',
+          }),
+        }),
         serverTime: Type.Integer({ description: 'Unix seconds' }),
         auth: Type.Object({
           bearer: Type.Boolean(),

@@ -6,14 +6,14 @@
 import Type, { type Static } from 'typebox'
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { TradeId } from '#domain/ids.ts'
-import { TRADES_OF_ALL_LISTED_MAX } from '#domain/limits.ts'
+import { TRADES_OF_ALL_LISTED, TRADES_OF_ALL_LISTED_MAX } from '#domain/limits.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
 import type { TransactionRow, TransactionState } from '#domain/transaction.ts'
 import { type PagePlace, pageWeight, readPlace, writePlace } from '#http/page-place.ts'
 import type { ReadCache } from '#http/read-cache.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
-import { bytes32 } from '#http/schemas.ts'
+import { bytes32, safeInteger } from '#http/schemas.ts'
 import { nextBefore } from '../markets/trade-shapes.ts'
 import { MARKET_ID, ORDER_HASH, TRADER } from '../orders/order-examples.ts'
 
@@ -111,21 +111,33 @@ function wayBody(trade: StoredWay): Static<typeof PendingTrade> {
 }
 
 const pageQuery = Type.Object(
-  { before: Type.Optional(Type.String({ description: 'Where the page before ended' })) },
+  {
+    limit: Type.Optional(
+      safeInteger({
+        min: 1,
+        description: `How many; ${TRADES_OF_ALL_LISTED} unless said, at most ${TRADES_OF_ALL_LISTED_MAX}`,
+      }),
+    ),
+    before: Type.Optional(Type.String({ description: 'Where the page before ended' })),
+  },
   { additionalProperties: false },
 )
+
+const limitOf = ({ limit = TRADES_OF_ALL_LISTED }: { readonly limit?: number }): number =>
+  Math.min(limit, TRADES_OF_ALL_LISTED_MAX)
 
 export function listPendingTrades({ pending, cache }: SettlementSources): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/pending-trades',
+    operationId: 'listPendingTrades',
     auth: 'public',
     cost: 'read',
     weight: 2,
     weigh: pageWeight,
     tag: 'settlement',
     summary: 'Trades that the chain has not decided about',
-    description: 'The newest 1,000; `count` is how many there are in all.',
+    description: 'Newest first, page by page; `count` is how many there are in all.',
     cacheControl: 'no-cache',
     revalidates: true,
     query: pageQuery,
@@ -140,8 +152,9 @@ export function listPendingTrades({ pending, cache }: SettlementSources): Answer
     handle({ query }) {
       const before = readPlace(query.before)
       if (isRejection(before)) return before
-      return cache.read(`pending-trades/${query.before ?? ''}`, async () => {
-        const { trades, count, next } = await pending(TRADES_OF_ALL_LISTED_MAX, before)
+      const limit = limitOf(query)
+      return cache.read(`pending-trades/${limit}/${query.before ?? ''}`, async () => {
+        const { trades, count, next } = await pending(limit, before)
         return { trades: trades.map(wayBody), count, nextBefore: writePlace(next) }
       })
     },
@@ -153,6 +166,7 @@ export function listFailedTrades(ports: SettlementSources): AnswerRoute {
   return route({
     method: 'GET',
     path: '/api/v1/failed-trades',
+    operationId: 'listFailedTrades',
     auth: 'public',
     cost: 'read',
     weight: 2,
@@ -160,7 +174,7 @@ export function listFailedTrades(ports: SettlementSources): AnswerRoute {
     tag: 'settlement',
     summary: 'Trades that failed to settle in the last 24 hours',
     description:
-      'The newest 1,000; `count` is how many there are in all. Nothing has moved on chain. The ' +
+      'Newest first, page by page; `count` is how many there are in all. Nothing has moved on chain. The ' +
       'quantity of the side that was not at fault is back in its order; the open orders of the ' +
       'side that was at fault have left that market.',
     cacheControl: 'no-cache',
@@ -192,9 +206,10 @@ export function listFailedTrades(ports: SettlementSources): AnswerRoute {
     handle({ query }) {
       const before = readPlace(query.before)
       if (isRejection(before)) return before
-      return cache.read(`failed-trades/${query.before ?? ''}`, async () => {
+      const limit = limitOf(query)
+      return cache.read(`failed-trades/${limit}/${query.before ?? ''}`, async () => {
         const sinceMs = nowMs() - FAILED_WINDOW_MS
-        const found = await failedSince(sinceMs, TRADES_OF_ALL_LISTED_MAX, before)
+        const found = await failedSince(sinceMs, limit, before)
         const trades = found.trades.map((trade) => ({
           ...wayBody(trade),
           reason: trade.reason,
@@ -247,6 +262,7 @@ export function getSettlement({ transaction, headOf }: SettlementSources): Answe
   return route({
     method: 'GET',
     path: '/api/v1/settlements/{txHash}',
+    operationId: 'getSettlement',
     auth: 'public',
     cost: 'read',
     tag: 'settlement',

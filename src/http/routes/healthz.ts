@@ -9,6 +9,7 @@ export function healthz(): AnswerRoute {
   return route({
     method: 'GET',
     path: '/healthz',
+    operationId: 'getHealth',
     auth: 'public',
     cost: 'free',
     tag: 'operation',

@@ -9,6 +9,7 @@ export function metrics(collect: () => Promise<string>): AnswerRoute {
   return route({
     method: 'GET',
     path: '/metrics',
+    operationId: 'getMetrics',
     auth: 'public',
     // It is a long text, and now and then all threads are asked for it.
     cost: 'read',

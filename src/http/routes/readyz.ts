@@ -31,6 +31,7 @@ export function readyz(readiness: () => Readiness | Promise<Readiness>): AnswerR
   return route({
     method: 'GET',
     path: '/readyz',
+    operationId: 'getReadiness',
     auth: 'public',
     cost: 'free',
     tag: 'operation',

@@ -58,6 +58,11 @@ export function parseDatabaseUrl(text: string): DatabaseAddress {
   }
 }
 
+/** Whether several processes may write it at once: a file belongs to one. */
+export function isShared(url: string): boolean {
+  return parseDatabaseUrl(url).dialect === 'mysql'
+}
+
 /** The address as it may be shown: without the password. */
 export function describeDatabaseUrl(text: string): string {
   const address = parseDatabaseUrl(text)

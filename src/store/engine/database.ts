@@ -25,6 +25,7 @@ import { QuickMarketEntity } from '../entities/quick-market.ts'
 import { RelayEntity } from '../entities/relay.ts'
 import { TradeEntity } from '../entities/trade.ts'
 import { type DatabaseAddress, parseDatabaseUrl } from './database-url.ts'
+import { type Lease, passFence } from './fence.ts'
 import { isConnectionLost, storeFault } from './store-fault.ts'
 
 export type Database = {
@@ -33,6 +34,8 @@ export type Database = {
   readonly orm: MikroORM<AbstractSqlDriver>
   /** A transaction that is open already: those inside are parts of it, each undone by itself. */
   readonly within?: Transaction
+  /** The lease that every transaction is written under: once it is lost, nothing is committed. */
+  readonly fence?: Lease
 }
 
 type DatabaseOptions = {
@@ -54,11 +57,14 @@ const READ_ATTEMPTS_MAX = 3
 /**
  * The session must refuse what does not fit a column rather than cut it, and must read backslashes
  * in strings as escapes, whatever the server's own defaults are. A statement waits for a lock as long
- * as anything else here: one whose connection was cut would go on waiting, and hold up its successor.
+ * as anything else here: one whose connection was cut would go on waiting, and hold up its successor. So
+ * would a process that is paused, or a machine that is gone, within a transaction: MariaDB ends it by itself
+ * before the lease of the process has run out. MySQL reads that part as a comment.
  */
 const MYSQL_SESSION =
   "set session sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
-  `innodb_lock_wait_timeout = ${PATIENCE_MS / 1_000}`
+  `innodb_lock_wait_timeout = ${PATIENCE_MS / 1_000} ` +
+  `/*M!100300 , idle_write_transaction_timeout = ${PATIENCE_MS / 1_000} */`
 
 export async function openDatabase(url: string, options: DatabaseOptions = {}): Promise<Database> {
   const address = parseDatabaseUrl(url)
@@ -96,16 +102,27 @@ export async function read<T>(
   }
 }
 
+/** Transactions that are to pass a fence at their end, and so are all parts of them. */
+const fenced = new WeakSet<Transaction>()
+
 /** Runs a transaction. It never runs twice: after a fault it is not known whether it was committed. */
 export async function transact<T>(
   database: Database,
   change: (transaction: Transaction, connection: AbstractSqlConnection) => Promise<T>,
 ): Promise<T> {
   const connection = sqlConnection(database)
+  const { within } = database
+  const fence = within !== undefined && fenced.has(within) ? undefined : database.fence
   try {
     return await connection.transactional(
-      (transaction) => change(transaction, connection),
-      database.within === undefined ? {} : { ctx: database.within },
+      async (transaction) => {
+        if (fence === undefined) return change(transaction, connection)
+        fenced.add(transaction)
+        const changed = await change(transaction, connection)
+        await passFence(fence, connection, transaction)
+        return changed
+      },
+      within === undefined ? {} : { ctx: within },
     )
   } catch (error) {
     throw storeFault(error)

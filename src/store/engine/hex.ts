@@ -27,6 +27,16 @@ export function hexOf(bytes: Uint8Array): string {
   return `0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`
 }
 
+/** The digits of such a column, made by the database: a text costs half of what bytes do on their way here. */
+export function hexColumn(column: string): string {
+  return `lower(hex(${column}))`
+}
+
+/** What such digits say; '' for none, which the databases tell apart. */
+export function hexOfDigits(digits: string | null): string {
+  return digits === null || digits === '' ? '' : `0x${digits}`
+}
+
 /** The property type of such a column. */
 export class HexType extends Type<string, Buffer> {
   override convertToDatabaseValue(hex: string): Buffer {

@@ -2,6 +2,7 @@
 
 import { IsolationLevel } from '@mikro-orm/core'
 import { type Database, sqlConnection } from './database.ts'
+import { beginSnapshot } from './prepared.ts'
 import { type Statements, statements } from './statements.ts'
 import { storeFault } from './store-fault.ts'
 
@@ -15,6 +16,7 @@ export async function snapshot<T>(
 ): Promise<T> {
   const connection = sqlConnection(database)
   const isMysql = database.address.dialect === 'mysql'
+  const ended = beginSnapshot(database)
   try {
     return await connection.transactional(
       (transaction) => ask(statements(database, connection, transaction)),
@@ -23,5 +25,7 @@ export async function snapshot<T>(
     )
   } catch (error) {
     throw storeFault(error)
+  } finally {
+    ended()
   }
 }

@@ -12,6 +12,8 @@ import { ChainAmounts } from './mysql/009-chain-amounts.ts'
 import { PositionSyncs } from './mysql/010-position-syncs.ts'
 import { PendingOfChain } from './mysql/011-pending-of-chain.ts'
 import { Profits } from './mysql/012-profits.ts'
+import { Leases } from './mysql/013-leases.ts'
+import { TokenNonces } from './mysql/014-token-nonces.ts'
 
 export const mysqlMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
@@ -26,4 +28,6 @@ export const mysqlMigrations = [
   { name: '010-position-syncs', class: PositionSyncs },
   { name: '011-pending-of-chain', class: PendingOfChain },
   { name: '012-profits', class: Profits },
+  { name: '013-leases', class: Leases },
+  { name: '014-token-nonces', class: TokenNonces },
 ]

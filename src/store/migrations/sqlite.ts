@@ -12,6 +12,8 @@ import { ChainAmounts } from './sqlite/009-chain-amounts.ts'
 import { PositionSyncs } from './sqlite/010-position-syncs.ts'
 import { PendingOfChain } from './sqlite/011-pending-of-chain.ts'
 import { Profits } from './sqlite/012-profits.ts'
+import { Leases } from './sqlite/013-leases.ts'
+import { TokenNonces } from './sqlite/014-token-nonces.ts'
 
 export const sqliteMigrations = [
   { name: '001-markets-orders-trades', class: MarketsOrdersTrades },
@@ -26,4 +28,6 @@ export const sqliteMigrations = [
   { name: '010-position-syncs', class: PositionSyncs },
   { name: '011-pending-of-chain', class: PendingOfChain },
   { name: '012-profits', class: Profits },
+  { name: '013-leases', class: Leases },
+  { name: '014-token-nonces', class: TokenNonces },
 ]

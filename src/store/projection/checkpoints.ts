@@ -25,10 +25,19 @@ export async function checkpoints(database: Database): Promise<Checkpoint[]> {
  * Claims the database for the log and answers its checkpoints. To be called by the projector before
  * its first batch; a database of another log, or of another number of partitions, is refused.
  */
-export async function claimLog(
-  database: Database,
-  log: { readonly logId: string; readonly partitions: number },
-): Promise<Checkpoint[]> {
+export async function claimLog(database: Database, log: ClaimedLog): Promise<Checkpoint[]> {
+  try {
+    return await claim(database, log)
+  } catch (error) {
+    // Another node has claimed it in the same instant: what it claimed it for is there to be read.
+    if (!(error instanceof Fault && error.code === 'STORE_CONSTRAINT')) throw error
+    return claim(database, log)
+  }
+}
+
+type ClaimedLog = { readonly logId: string; readonly partitions: number }
+
+function claim(database: Database, log: ClaimedLog): Promise<Checkpoint[]> {
   return transact(database, async (transaction, connection) => {
     const known = await connection.execute<
       { log_partition: number; log_id: string; log_offset: number | string }[]

@@ -4,8 +4,9 @@
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
-import { type Database, read, sqlConnection } from '../engine/database.ts'
-import { bytesOf, hexOf } from '../engine/hex.ts'
+import type { Database } from '../engine/database.ts'
+import { bytesOf, hexColumn, hexOfDigits } from '../engine/hex.ts'
+import { rowsOf } from '../engine/prepared.ts'
 
 export type PayoutRecord = {
   readonly marketId: MarketId
@@ -19,12 +20,12 @@ export type PayoutRecord = {
 }
 
 type Row = {
-  readonly market_id: Uint8Array
+  readonly market: string
   readonly question: string | null
-  readonly contract_address: Uint8Array | null
+  readonly contract: string | null
   readonly winning_outcome: number | null
   readonly payout: string
-  readonly tx_hash: Uint8Array | null
+  readonly tx: string | null
   readonly status: PayoutRecord['status']
   readonly at_ms: number | string
 }
@@ -34,17 +35,18 @@ export async function payoutsOfUser(
   filter: { readonly user: Address; readonly chainId: number; readonly limit: number },
 ): Promise<PayoutRecord[]> {
   const values = [bytesOf(filter.user), filter.chainId, filter.limit]
-  const ask = (statement: string) =>
-    read(database, () => sqlConnection(database).execute<Row[]>(statement, values, 'all'))
+  const ask = (statement: string) => rowsOf<Row>(database, statement, values)
   const [redeemed, claimed] = await Promise.all([
-    ask(`select c.market_id, m.question, m.contract_address, m.winning_outcome,
-        cast(c.amount_e6 as char) as payout, c.tx_hash, 'confirmed' as status,
+    ask(`select ${hexColumn('c.market_id')} as market, m.question, m.winning_outcome,
+        ${hexColumn('m.contract_address')} as contract, cast(c.amount_e6 as char) as payout,
+        ${hexColumn('c.tx_hash')} as tx, 'confirmed' as status,
         c.at_sec * 1000 as at_ms
       from chain_conversions as c left join chain_markets as m on m.market_id = c.market_id
       where c.holder = ? and c.chain_id = ? and c.kind = 'redeem'
       order by c.block_number desc, c.log_index desc limit ?`),
-    ask(`select c.market_id, m.question, c.market_address as contract_address, c.winning_outcome,
-        cast(c.payout_e6 as char) as payout, c.tx_hash, c.status, c.submitted_at_ms as at_ms
+    ask(`select ${hexColumn('c.market_id')} as market, m.question, c.winning_outcome,
+        ${hexColumn('c.market_address')} as contract, cast(c.payout_e6 as char) as payout,
+        ${hexColumn('c.tx_hash')} as tx, c.status, c.submitted_at_ms as at_ms
       from claims as c left join markets as m on m.market_id = c.market_id
       where c.user_address = ? and c.chain_id = ?
       order by c.submitted_at_ms desc, c.item desc limit ?`),
@@ -59,14 +61,12 @@ export async function payoutsOfUser(
 
 function payoutRecord(row: Row): PayoutRecord {
   return {
-    marketId: hexOf(row.market_id) as MarketId,
+    marketId: hexOfDigits(row.market) as MarketId,
     marketQuestion: row.question ?? '',
-    contractAddress: (row.contract_address === null
-      ? `0x${'0'.repeat(40)}`
-      : hexOf(row.contract_address)) as Address,
+    contractAddress: (hexOfDigits(row.contract) || `0x${'0'.repeat(40)}`) as Address,
     winningOutcome: Number(row.winning_outcome ?? 0),
     payout: BigInt(row.payout),
-    txHash: row.tx_hash === null ? '' : hexOf(row.tx_hash),
+    txHash: hexOfDigits(row.tx),
     status: row.status,
     atMs: Number(row.at_ms),
   }

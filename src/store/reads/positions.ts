@@ -3,8 +3,9 @@
 import type { Address, MarketId } from '#domain/ids.ts'
 import { POSITION_SYNCS_PER_HOLDER_MAX } from '#domain/limits.ts'
 import { overlaid } from '../chain-index/sync-position.ts'
-import { type Database, read, sqlConnection } from '../engine/database.ts'
-import { bytesOf, hexOf } from '../engine/hex.ts'
+import type { Database } from '../engine/database.ts'
+import { bytesOf, hexColumn, hexOf, hexOfDigits } from '../engine/hex.ts'
+import { rowsOf } from '../engine/prepared.ts'
 
 export type PositionRecord = {
   readonly marketId: MarketId
@@ -33,7 +34,7 @@ const AMOUNTS = `cast(p.yes_shares_e6 as char) as yes_shares, cast(p.no_shares_e
   cast(p.yes_cost_e6 as char) as yes_cost, cast(p.no_cost_e6 as char) as no_cost`
 
 type Row = {
-  readonly market_id: Uint8Array
+  readonly market: string
   readonly yes_shares: string
   readonly no_shares: string
   readonly yes_cost: string
@@ -42,7 +43,7 @@ type Row = {
 
 /** What was read from the chain ahead of the indexer, in the place of a position's own shares. */
 type SyncRow = {
-  readonly market_id: Uint8Array
+  readonly market: string
   readonly yes_shares: string
   readonly no_shares: string
 }
@@ -55,27 +56,27 @@ export async function positionOf(
   database: Database,
   { market, user }: { readonly market: MarketName; readonly user: Address },
 ): Promise<PositionRecord | undefined> {
-  const [sync] = await ask<SyncRow>(
+  const [sync] = await rowsOf<SyncRow>(
     database,
     'marketId' in market
-      ? `select market_id, yes_shares, no_shares from position_syncs
+      ? `select ${hexColumn('market_id')} as market, yes_shares, no_shares from position_syncs
           where market_id = ? and holder = ?`
-      : `select s.market_id, s.yes_shares, s.no_shares from chain_markets as m
+      : `select ${hexColumn('s.market_id')} as market, s.yes_shares, s.no_shares from chain_markets as m
           join position_syncs as s on s.market_id = m.market_id
           where m.contract_address = ? and s.holder = ? limit 1`,
     [bytesOf('marketId' in market ? market.marketId : market.contractAddress), bytesOf(user)],
   )
-  const named = sync === undefined ? market : { marketId: hexOf(sync.market_id) as MarketId }
+  const named = sync === undefined ? market : { marketId: hexOfDigits(sync.market) as MarketId }
   const [row] =
     'marketId' in named
-      ? await ask<Row>(
+      ? await rowsOf<Row>(
           database,
-          `select p.market_id, ${AMOUNTS} from positions as p where p.market_id = ? and p.holder = ?`,
+          `select ${hexColumn('p.market_id')} as market, ${AMOUNTS} from positions as p where p.market_id = ? and p.holder = ?`,
           [bytesOf(named.marketId), bytesOf(user)],
         )
-      : await ask<Row>(
+      : await rowsOf<Row>(
           database,
-          `select p.market_id, ${AMOUNTS} from chain_markets as m
+          `select ${hexColumn('p.market_id')} as market, ${AMOUNTS} from chain_markets as m
             join positions as p on p.market_id = m.market_id
             where m.contract_address = ? and p.holder = ? limit 1`,
           [bytesOf(named.contractAddress), bytesOf(user)],
@@ -91,19 +92,19 @@ function shown<P extends PositionRecord>(
   if (sync === undefined) return position
   const read = { yesShares: BigInt(sync.yes_shares), noShares: BigInt(sync.no_shares) }
   if (read.yesShares === 0n && read.noShares === 0n) return undefined
-  const marketId = hexOf(sync.market_id) as MarketId
+  const marketId = hexOfDigits(sync.market) as MarketId
   return { ...position, marketId, ...overlaid(position, read) }
 }
 
 type Words = {
   profit: string
   question: string
-  contract_address: Uint8Array
+  contract: string
   expires_at_sec: number | string
   resolved: number
 }
 
-const WORDS = `m.question, m.contract_address, m.expires_at_sec, m.resolved,
+const WORDS = `m.question, ${hexColumn('m.contract_address')} as contract, m.expires_at_sec, m.resolved,
   coalesce(cast(r.profit_e6 as char), '0') as profit`
 
 /** What a holder has made in the market: a row, unless that is nothing. */
@@ -125,32 +126,32 @@ export async function positionsOfUser(
   const behind = (table: string): string =>
     after === undefined ? '' : `and ${table}.market_id > ?`
   // First, as above.
-  const syncs = await ask<SyncRow & Words>(
+  const syncs = await rowsOf<SyncRow & Words>(
     database,
-    `select s.market_id, s.yes_shares, s.no_shares, ${WORDS}
+    `select ${hexColumn('s.market_id')} as market, s.yes_shares, s.no_shares, ${WORDS}
       from position_syncs as s join chain_markets as m on m.market_id = s.market_id
         ${profitsBeside('s')}
       where s.holder = ? and s.chain_id = ? ${behind('s')} order by s.market_id limit ?`,
     [...place, POSITION_SYNCS_PER_HOLDER_MAX],
   )
   // Each of those may make one position vanish.
-  const rows = await ask<Row & Words>(
+  const rows = await rowsOf<Row & Words>(
     database,
-    `select p.market_id, ${AMOUNTS}, ${WORDS}
+    `select ${hexColumn('p.market_id')} as market, ${AMOUNTS}, ${WORDS}
       from positions as p join chain_markets as m on m.market_id = p.market_id
         ${profitsBeside('p')}
       where p.holder = ? and p.chain_id = ? ${behind('p')} order by p.market_id limit ?`,
     [...place, limit + syncs.length],
   )
-  const positions = new Map(rows.map((row) => [hexOf(row.market_id), userPosition(row)]))
+  const positions = new Map(rows.map((row) => [hexOfDigits(row.market), userPosition(row)]))
   for (const sync of syncs) {
-    const marketId = hexOf(sync.market_id)
+    const marketId = hexOfDigits(sync.market)
     const position = shown(positions.get(marketId), sync)
     if (position === undefined) positions.delete(marketId)
     else positions.set(marketId, { ...position, ...wordsOf(sync) })
   }
   const last = rows.length < limit + syncs.length ? undefined : rows.at(-1)
-  const end = last === undefined ? undefined : hexOf(last.market_id)
+  const end = last === undefined ? undefined : hexOfDigits(last.market)
   return [...positions.values()]
     .filter(({ marketId }) => end === undefined || marketId <= end)
     .sort((a, b) => (a.marketId < b.marketId ? -1 : 1))
@@ -162,7 +163,7 @@ export async function realisedProfitOf(
   database: Database,
   { user, chainId }: { readonly user: Address; readonly chainId: number },
 ): Promise<bigint> {
-  const [row] = await ask<{ profit: string }>(
+  const [row] = await rowsOf<{ profit: string }>(
     database,
     `select cast(profit_e6 as char) as profit from holder_profits
       where chain_id = ? and holder = ?`,
@@ -179,7 +180,7 @@ function wordsOf(row: Words): Omit<UserPosition, keyof PositionRecord> {
   return {
     realisedProfit: BigInt(row.profit),
     question: row.question,
-    contractAddress: hexOf(row.contract_address) as Address,
+    contractAddress: hexOfDigits(row.contract) as Address,
     expiration: Number(row.expires_at_sec),
     resolved: Number(row.resolved) === 1,
   }
@@ -195,13 +196,13 @@ export async function holdersOf(
 ): Promise<MarketHolders> {
   const id = bytesOf(marketId)
   const [top, counted] = await Promise.all([
-    ask<Row & { holder: Uint8Array }>(
+    rowsOf<Row & { holder: Uint8Array }>(
       database,
-      `select p.market_id, p.holder, ${AMOUNTS} from positions as p where p.market_id = ?
+      `select ${hexColumn('p.market_id')} as market, p.holder, ${AMOUNTS} from positions as p where p.market_id = ?
         order by p.total_shares_e6 desc, p.holder desc limit ?`,
       [id, limit],
     ),
-    ask<{ holders: number | string }>(
+    rowsOf<{ holders: number | string }>(
       database,
       'select holders from market_holdings where market_id = ?',
       [id],
@@ -218,7 +219,7 @@ export async function openInterestOf(
   database: Database,
   { marketId }: { readonly marketId: MarketId },
 ): Promise<bigint> {
-  const [row] = await ask<{ locked: string }>(
+  const [row] = await rowsOf<{ locked: string }>(
     database,
     'select cast(locked_e6 as char) as locked from market_holdings where market_id = ?',
     [bytesOf(marketId)],
@@ -231,7 +232,7 @@ export async function openInterestOfChain(
   database: Database,
   { chainId }: { readonly chainId?: number },
 ): Promise<bigint> {
-  const rows = await ask<{ locked: string }>(
+  const rows = await rowsOf<{ locked: string }>(
     database,
     `select cast(locked_e6 as char) as locked from chain_holdings
       ${chainId === undefined ? '' : 'where chain_id = ?'}`,
@@ -245,7 +246,7 @@ export async function indexedBlock(
   database: Database,
   { chainId }: { readonly chainId: number },
 ): Promise<number | undefined> {
-  const [row] = await ask<{ indexed_block: number | string }>(
+  const [row] = await rowsOf<{ indexed_block: number | string }>(
     database,
     'select indexed_block from chain_cursors where chain_id = ?',
     [chainId],
@@ -255,18 +256,10 @@ export async function indexedBlock(
 
 function positionRecord(row: Row): PositionRecord {
   return {
-    marketId: hexOf(row.market_id) as MarketId,
+    marketId: hexOfDigits(row.market) as MarketId,
     yesShares: BigInt(row.yes_shares),
     noShares: BigInt(row.no_shares),
     yesCost: BigInt(row.yes_cost),
     noCost: BigInt(row.no_cost),
   }
-}
-
-function ask<R>(
-  database: Database,
-  statement: string,
-  values: readonly (number | Buffer)[],
-): Promise<R[]> {
-  return read(database, () => sqlConnection(database).execute<R[]>(statement, values, 'all'))
 }

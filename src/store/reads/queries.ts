@@ -238,9 +238,14 @@ export async function answerQuery<Name extends QueryName>(
   try {
     return { ok: true, answer: await answers[query](await open(), args) }
   } catch (error) {
-    const { code, message, retryable } = storeFault(error)
-    return { ok: false, code, message, retryable }
+    return faultReply(error)
   }
+}
+
+/** A fault as it crosses a thread. */
+export function faultReply(error: unknown): QueryReply {
+  const { code, message, retryable } = storeFault(error)
+  return { ok: false, code, message, retryable }
 }
 
 /** Asks the pool, or whatever else runs a task; a fault over there is a fault here. */
@@ -249,9 +254,14 @@ export async function askQuery<Name extends QueryName>(
   query: Name,
   args: Queries[Name]['takes'],
 ): Promise<Queries[Name]['answers']> {
-  const reply = (await pool.run({ query, args })) as QueryReply
-  if (reply.ok) return reply.answer as Queries[Name]['answers']
-  throw new Fault(reply.code, reply.message, { retryable: reply.retryable })
+  return answerOf(await pool.run({ query, args })) as Queries[Name]['answers']
+}
+
+/** What a thread of the pool answered; a fault over there is a fault here. */
+export function answerOf(reply: unknown): unknown {
+  const said = reply as QueryReply
+  if (said.ok) return said.answer
+  throw new Fault(said.code, said.message, { retryable: said.retryable })
 }
 
 /** Reads that go through much of the history of a user or a market. */

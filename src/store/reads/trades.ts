@@ -9,9 +9,10 @@ import { tradeId } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Outcome, Side } from '#domain/order.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
-import { type Database, read, sqlConnection } from '../engine/database.ts'
+import type { Database } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
-import { TradeEntity } from '../entities/trade.ts'
+import { rowsOf } from '../engine/prepared.ts'
+import type { TradeEntity } from '../entities/trade.ts'
 
 export type TradeRecord = Trade & {
   readonly chainId: number
@@ -75,10 +76,10 @@ export async function newestPendingTrades(
   const [page, count] = await Promise.all([
     pageOf(database, 'matched_at_ms', { where: 'pending = 1', values: [] }, filter),
     // Kept by the projector, because there may be as many as there are trades.
-    read(database, () =>
-      sqlConnection(database).execute<{ pending: number | string | null }[]>(
-        'select sum(pending) as pending from chain_stats',
-      ),
+    rowsOf<{ pending: number | string | null }>(
+      database,
+      'select sum(pending) as pending from chain_stats',
+      [],
     ),
   ])
   return { ...page, count: Number(count[0]?.pending ?? 0) }
@@ -104,16 +105,12 @@ export async function pendingNeedsOf(
   },
 ): Promise<PendingNeeds> {
   const { chainId, trader, side, limit } = filter
-  const rows = await read(database, () =>
-    sqlConnection(database).execute<
-      Pick<TradeRowRead, 'market_id' | 'seq' | 'fill_index' | 'cost_e6'>[]
-    >(
-      `select market_id, seq, fill_index, cost_e6 from trades
-        where pending = 1 and chain_id = ? and ${side} = ?
-        order by matched_at_ms, seq, fill_index`,
-      [chainId, bytesOf(trader)],
-      'all',
-    ),
+  const rows = await rowsOf<Pick<TradeRowRead, 'market_id' | 'seq' | 'fill_index' | 'cost_e6'>>(
+    database,
+    `select market_id, seq, fill_index, cost_e6 from trades
+      where pending = 1 and chain_id = ? and ${side} = ?
+      order by matched_at_ms, seq, fill_index`,
+    [chainId, bytesOf(trader)],
   )
   const cost = rows.reduce((sum, { cost_e6 }) => sum + BigInt(cost_e6), 0n)
   const tradeIds = rows
@@ -138,9 +135,13 @@ export async function failedTradesSince(
       { where: 'failed_at_ms >= ?', values: [filter.sinceMs] },
       filter,
     ),
-    read(database, (em) => em.count(TradeEntity, { failedAtMs: { $gte: filter.sinceMs } })),
+    rowsOf<{ failed: number | string }>(
+      database,
+      'select count(*) as failed from trades where failed_at_ms >= ?',
+      [filter.sinceMs],
+    ),
   ])
-  return { ...page, count }
+  return { ...page, count: Number(count[0]?.failed ?? 0) }
 }
 
 async function pageOf(
@@ -159,13 +160,11 @@ async function pageOf(
       and (fill_index < ? or (fill_index = ? and ${row} < ?))))`
     asked.push(atMs, atMs, seq, seq, fillIndex, fillIndex, before.row)
   }
-  const rows = await read(database, () =>
-    sqlConnection(database).execute<(TradeRowRead & { place: number | string })[]>(
-      `select *, ${row} as place from trades where ${where} ${earlier}
-        order by ${time} desc, seq desc, fill_index desc, ${row} desc limit ?`,
-      [...asked, limit],
-      'all',
-    ),
+  const rows = await rowsOf<TradeRowRead & { place: number | string }>(
+    database,
+    `select *, ${row} as place from trades where ${where} ${earlier}
+      order by ${time} desc, seq desc, fill_index desc, ${row} desc limit ?`,
+    [...asked, limit],
   )
   const last = rows.length < limit ? undefined : rows.at(-1)
   const next =
@@ -220,19 +219,13 @@ export type TradeTermsRow = Pick<
 >
 
 /** Lists are read without the ORM: making entities costs many times what reading the rows does. */
-function listed(
+async function listed(
   database: Database,
   rest: string,
   values: readonly (number | Buffer)[],
 ): Promise<TradeRecord[]> {
-  return read(database, async () => {
-    const rows = await sqlConnection(database).execute<TradeRowRead[]>(
-      `select * from trades ${rest}`,
-      values,
-      'all',
-    )
-    return rows.map(tradeOfRow)
-  })
+  const rows = await rowsOf<TradeRowRead>(database, `select * from trades ${rest}`, values)
+  return rows.map(tradeOfRow)
 }
 
 /** Who trades what with whom, and by which orders. */

@@ -20,6 +20,7 @@ import {
   syncPosition,
 } from '../chain-index/sync-position.ts'
 import { type Database, transact } from '../engine/database.ts'
+import type { Lease } from '../engine/fence.ts'
 import { storeFault } from '../engine/store-fault.ts'
 import { type PriceBatch, recordMarks, recordPrices } from './prices.ts'
 import { noteQuickMarket, openQuickMarket, resolveQuickMarket } from './quick-markets.ts'
@@ -45,8 +46,8 @@ type Writes = {
 
 type WriteName = keyof Writes & string
 
-/** What travels to the clerk. */
-export type WriteTask = { readonly write: string; readonly args: object }
+/** What travels to the clerk; with the lease that it is written under, where its role has one. */
+export type WriteTask = { readonly write: string; readonly args: object; readonly lease?: Lease }
 
 /** What comes back from it. */
 export type WriteReply =
@@ -82,14 +83,15 @@ type Answers<Name extends WriteName> = Writes[Name] extends { answers: infer Is 
 
 /** Does one task; it never throws for a fault, since no error crosses a thread whole. */
 async function runWrite(database: Database, task: WriteTask): Promise<WriteReply> {
-  const { write, args } = task
+  const { write, args, lease } = task
   const table: Record<string, (database: Database, args: never) => Promise<unknown>> = writers
   try {
     const writer = table[write]
     if (writer === undefined) {
       throw new Fault('UNKNOWN_WRITE', `there is no write ${write}`, { retryable: false })
     }
-    return { ok: true, answer: await writer(database, args as never) }
+    const under = lease === undefined ? database : { ...database, fence: lease }
+    return { ok: true, answer: await writer(under, args as never) }
   } catch (error) {
     const { code, message, retryable } = storeFault(error)
     return { ok: false, code, message, retryable }

@@ -10,6 +10,7 @@ export function asyncapi(info: DocumentInfo): AnswerRoute {
   return route({
     method: 'GET',
     path: '/asyncapi.json',
+    operationId: 'getAsyncapi',
     auth: 'public',
     cost: 'free',
     tag: 'operation',

@@ -15,6 +15,7 @@ export function stream(
     kind: 'upgrade',
     method: 'GET',
     path: '/api/v1/stream',
+    operationId: 'openStream',
     auth: 'public',
     cost: 'read',
     tag: 'stream',

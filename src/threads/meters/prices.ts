@@ -8,6 +8,8 @@ import type { Feed, FeedTrouble } from '#feeds/feed.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Kit } from '../kit.ts'
 
+/** So long nobody must have spoken for an asset: a clock that is moved silences all of them for a moment. */
+const SILENCE_MS = 5_000
 /** The same trouble of a provider is told once in so long. */
 const TELL_AGAIN_MS = 600_000
 
@@ -17,6 +19,8 @@ export function pricesMeters(
     readonly feeds: () => readonly Feed[]
     readonly prices: () => PricesState | undefined
     readonly quickMarkets: () => QuickMarketsState | undefined
+    /** A clock that nobody moves. */
+    readonly monotonicMs: () => number
   },
 ) {
   const registers = [registry]
@@ -81,6 +85,10 @@ export function pricesMeters(
   const toldAtMs = new Map<string, number>()
   /** Assets that a provider has spoken for; silence is worth a warning from then on. */
   const spoken = new Set<string>()
+  const silences = new Map<
+    string,
+    { readonly sinceMs: number; readonly why: string; told: boolean }
+  >()
 
   return {
     priceSaid(event: PricesEvent): void {
@@ -97,8 +105,15 @@ export function pricesMeters(
           }
           if (source !== undefined) {
             spoken.add(asset)
+            silences.delete(asset)
             log.info({ asset, source }, 'a provider speaks for an asset')
-          } else if (spoken.has(asset)) log.warn({ asset, why }, 'no provider speaks for an asset')
+          } else if (spoken.has(asset)) {
+            const { sinceMs, told } = silences.get(asset) ?? {
+              sinceMs: now.monotonicMs(),
+              told: false,
+            }
+            silences.set(asset, { sinceMs, why, told })
+          }
           return
         }
         case 'ObservationAccepted':
@@ -106,6 +121,14 @@ export function pricesMeters(
           return
         case 'ObservationRefused':
           observed.inc({ source: event.source, result: event.why })
+      }
+    },
+    /** Now and then: says once of each silence that lasts. */
+    lookAtSilences(): void {
+      for (const [asset, silence] of silences) {
+        if (silence.told || now.monotonicMs() - silence.sinceMs < SILENCE_MS) continue
+        silence.told = true
+        log.warn({ asset, why: silence.why }, 'no provider speaks for an asset')
       }
     },
     quickSaid({ type, quickMarket }: QuickMarketsEvent): void {

@@ -377,14 +377,14 @@ test('while a trade that came back is unknown nothing is granted; then it is a n
   assert.equal(its.funds('ann'), '10 held, 10 allowed, 0 open, 1.6 pending, 8.4 free')
 })
 
-test('what a failed trade gives back is open again, with its permit', () => {
+/** Ann, who has allowed nothing, has bought with a permit what bob offered. */
+function boughtWithPermit() {
   const its = started()
   its.fund('ann', { dollars: 10, allowed: 0 })
   its.fund('bob', { yes: 4, approved: true })
   its.step()
   its.place(sell('YES').at(0.4).size(4).by('bob').named('s'))
   const bid = buy('YES').at(0.4).size(4).by('ann').named('a')
-  const { marketId } = its.market
   assert.equal(its.reserve(bid, { permit: true }), 'granted')
   const permit = { nonce: '0', value: '9999999', deadline: '9', v: 27, r: '0x', s: '0x' } as never
   its.market.place(bid)
@@ -394,12 +394,30 @@ test('what a failed trade gives back is open again, with its permit', () => {
     its.market.events[index] = { ...event, taker: { ...event.taker, permit } }
   }
   its.feed()
-  const report = its.market.reportOf('a', { status: 'failed', fault: 'seller' })
-  its.market.ask('ReportTrade', { marketId, report })
-  its.feed()
+  return its
+}
+
+test('what a failed trade gives back is open again, with its permit', () => {
+  const its = boughtWithPermit()
+  its.report('a', 'failed', 'seller')
   assert.equal(its.funds('ann'), '10 held, 0 allowed, 1.61 open, 0 pending, 0 free')
   its.step()
-  assert.deepEqual(its.withdrawn(), [], 'its permit is remembered')
+  assert.deepEqual(its.withdrawn(), [], 'its permit is known')
+})
+
+test('also where the trade was forgotten, came back with a reorg and failed before it was read', () => {
+  const its = boughtWithPermit()
+  its.chain.change(traderNamed('ann'), { allowance: units(10) })
+  its.settle('a')
+  its.step()
+  its.report('a', 'confirmed')
+  its.actor.state.chains.get(CHAIN_ID)!.over.clear()
+  its.chain.reorg(1)
+  its.report('a', 'reverted')
+  its.report('a', 'failed', 'seller')
+  its.step()
+  assert.equal(its.funds('ann'), '10 held, 0 allowed, 1.61 open, 0 pending, 0 free')
+  assert.deepEqual(its.withdrawn(), [], 'its permit is known')
 })
 
 test('events that are read twice change nothing, and a gap is a bug', () => {
@@ -524,6 +542,23 @@ const RESTING: NeedsOrder = {
   placedAtMs: START_SEC * 1_000,
 }
 const MARKETS = [{ marketId: MARKET_ID, chainId: CHAIN_ID, closed: false }]
+
+test('a sale that was promised and filled at once counts against the open sales from its match on', () => {
+  const its = started()
+  its.fund('ann', { dollars: 10, allowed: 10 })
+  its.fund('bob', { yes: 8, approved: true })
+  its.step()
+  its.place(sell('YES').at(0.9).size(4).by('bob').named('open'))
+  its.place(buy('YES').at(0.4).size(4).by('ann').named('a'))
+  const taker = sell('YES').at(0.4).size(4).by('bob').named('taker')
+  assert.equal(its.reserve(taker), 'granted')
+  its.fund('bob', { yes: 5 })
+  its.step()
+  assert.deepEqual(its.withdrawn(), [], 'a promise withdraws nothing')
+  its.market.place(taker)
+  its.feed()
+  assert.deepEqual(its.withdrawn(), ['open'])
+})
 
 test('at the start orders of before are counted, the uncovered withdrawn, oldest kept', () => {
   const newer = { ...RESTING, orderHash: hashNamed('new'), placedAtMs: START_SEC * 1_000 + 1 }

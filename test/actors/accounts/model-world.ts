@@ -110,7 +110,8 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   const truth = modelNeeds(orderOf)
   const database = modelNeeds(orderOf)
   let fed = modelNeeds(orderOf)
-  const ended = new Map<OrderHash, string>()
+  /** Orders that are over, as far as the actor has been told since it started. */
+  const ended = new Set<OrderHash>()
   const keyOf = (trade: NeedsTrade): string => `key ${trade.tradeId}`
 
   const ports = () => ({
@@ -166,8 +167,6 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     for (const event of news) {
       truth.apply(event)
       if (event.type === 'OrdersMatched') counts.traded += event.fills.length
-      if (event.type === 'OrderClosed') ended.set(event.orderHash, event.reason)
-      if (event.type === 'OrderRested') ended.delete(event.orderHash)
     }
   }
 
@@ -200,8 +199,14 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     const end = log[partition]!.length === upTo
     for (const event of events) {
       fed.apply(event)
-      if (event.type === 'OrderRested') keep(event.orderHash)
-      if (event.type === 'OrderClosed') keep(event.orderHash)
+      if (event.type === 'OrderRested') {
+        keep(event.orderHash)
+        ended.delete(event.orderHash)
+      }
+      if (event.type === 'OrderClosed') {
+        keep(event.orderHash)
+        ended.add(event.orderHash)
+      }
       if (event.type === 'OrdersMatched') keep(event.taker.orderHash)
       if (event.type === 'TradeReverted') forgotten.delete(event.tradeId)
     }
@@ -237,8 +242,12 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     asked.length = 0
     heard = 0
     forgotten = new Set()
-    for (const { tradeId, status } of fed.trades.values()) {
+    ended.clear()
+    for (const { tradeId, status, buyOrderHash, sellOrderHash } of fed.trades.values()) {
       if (status === 'confirmed') forgotten.add(tradeId)
+      if (status !== 'pending') continue
+      ended.add(buyOrderHash)
+      ended.add(sellOrderHash)
     }
   }
   start()
@@ -657,15 +666,32 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     assert.deepEqual(actor.ask('Audit', { loaded, events }), [])
   }
 
-  /** A trade is in the funds that the actor has not been told the match of: it cannot know what is short. */
+  /**
+   * A trade is in the funds that the actor has not been told the match of: it cannot know what is short. One that was
+   * over and forgotten, and that a reorg has settled anew, looks the same until the logs are read to an end.
+   */
   function hasUnreadMatch({ chain, trader, block }: Account): boolean {
-    const { minedIn } = chains.get(chain.chainId)!
-    return [...truth.trades.values()].some(
+    const minedIn = viewOf(chain.chainId)?.minedIn ?? new Map<string, number>()
+    const isMined = (trade: NeedsTrade): boolean =>
+      (minedIn.get(keyOf(trade)) ?? block + 1) <= block
+    const isUnread = [...truth.trades.values()].some(
       (trade) =>
         (trade.buyer === trader || trade.seller === trader) &&
         placeOf(trade.marketId).chainId === chain.chainId &&
         !fed.trades.has(trade.tradeId) &&
-        (minedIn.get(keyOf(trade)) ?? block + 1) <= block,
+        isMined(trade),
+    )
+    const readTo = Math.min(...caughtUp)
+    const toldAnew = [...chain.early.values()].flat().filter(({ heardAtMs }) => heardAtMs >= readTo)
+    return (
+      isUnread ||
+      [...fed.trades.values()].some(
+        (trade) =>
+          trade.status === 'confirmed' &&
+          (trade.buyer === trader || trade.seller === trader) &&
+          isMined(trade) &&
+          toldAnew.some(({ tradeKey }) => tradeKey === keyOf(trade)),
+      )
     )
   }
 

@@ -87,6 +87,8 @@ await onBothDatabases('a database of before', ({ fresh, dialect }) => {
         '010-position-syncs',
         '011-pending-of-chain',
         '012-profits',
+        '013-leases',
+        '014-token-nonces',
       ])
 
       const marketId = `0x${'a'.repeat(64)}` as MarketId

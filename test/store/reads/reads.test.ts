@@ -29,7 +29,7 @@ import {
   withStore,
 } from '../batches.ts'
 
-const named = (trades: readonly TradeRecord[]) =>
+const named = (trades: readonly Pick<TradeRecord, 'marketId' | 'seq' | 'fillIndex'>[]) =>
   trades.map(({ marketId, seq, fillIndex }) => {
     const name = Buffer.from(marketId.slice(2), 'hex').toString('latin1').replaceAll('\0', '')
     return `${name}-${seq}-${fillIndex}`

@@ -1,5 +1,5 @@
 /**
- * Database servers of a test's own, on loopback: one MariaDB, or three that are a Galera cluster. They are
+ * Database servers on loopback, to try things with: one MariaDB, or three that are a Galera cluster. They are
  * killed and started again, one by one or all at once; whoever starts a cluster again after all of it was
  * killed first compares where its nodes ended, as an operator must. What Debian calls `mariadb-server` and
  * `galera-4` must be installed.
@@ -15,15 +15,14 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
-import { eventually } from '../support/eventually.ts'
+import { freePorts, until } from './local-servers.ts'
 
 const PROVIDER = '/usr/lib/galera/libgalera_smm.so'
 const SERVER = '/usr/sbin/mariadbd'
-const DATABASES = ['sibyl_log', 'sibyl_other'] as const
+const DATABASES = ['sibyl_log', 'sibyl_other', 'sibyl'] as const
 /** A server that copies files to another as root gives up its rights on the way. */
 const USER = process.getuid?.() === 0 ? 'mysql' : userInfo().username
 
@@ -44,11 +43,11 @@ type Node = {
   process: ChildProcess | undefined
 }
 
-export type LogServers = {
+export type DatabaseServers = {
   /** Of all nodes together; each writer may begin with another. */
   url(first?: number, database?: (typeof DATABASES)[number]): string
   /** Of one node alone. */
-  urlOf(node: number): string
+  urlOf(node: number, database?: (typeof DATABASES)[number]): string
   kill(nodes: readonly number[]): Promise<void>
   /** Starts those that are down, and waits until every node takes statements. */
   heal(): Promise<void>
@@ -56,7 +55,7 @@ export type LogServers = {
   dispose(): Promise<void>
 }
 
-export async function openLogServers(count: number): Promise<LogServers> {
+export async function openDatabaseServers(count: number): Promise<DatabaseServers> {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-servers-'))
   chmodSync(folder, 0o755)
   const ports = await freePorts(count * 4)
@@ -125,7 +124,7 @@ export async function openLogServers(count: number): Promise<LogServers> {
   }
 
   const isUp = (node: Node): Promise<void> =>
-    eventually(async () => {
+    until(async () => {
       const options = { host: '127.0.0.1', port: node.port, user: 'root', connectTimeout: 2_000 }
       const connection = await createConnection(options)
       try {
@@ -191,7 +190,7 @@ export async function openLogServers(count: number): Promise<LogServers> {
     count,
     url: (first = 0, database = DATABASES[0]) =>
       `mysql://root@${nodes.map((_, index) => hostOf(first + index)).join(',')}/${database}`,
-    urlOf: (index) => `mysql://root@${hostOf(index)}/${DATABASES[0]}`,
+    urlOf: (index, database = DATABASES[0]) => `mysql://root@${hostOf(index)}/${database}`,
     kill,
     heal,
     async dispose() {
@@ -199,18 +198,4 @@ export async function openLogServers(count: number): Promise<LogServers> {
       rmSync(folder, { recursive: true, force: true })
     },
   }
-}
-
-/** They are let go again before they are used; on loopback nobody else takes them meanwhile. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer()
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-      return server
-    }),
-  )
-  const ports = servers.map((server) => (server.address() as { port: number }).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
 }

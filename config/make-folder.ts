@@ -1,0 +1,72 @@
+/**
+ * Makes a folder that a setting names, or says in one line why it cannot be there. It goes up to the first
+ * folder that exists and makes the others one by one: Node's own way of making several at once never
+ * ends on a file system where nothing can be made, such as /proc.
+ */
+
+import { accessSync, constants, mkdirSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { SettingsError } from './settings.ts'
+
+/** Why nothing can be made or written in a place. */
+function reasonOf(code: string, place: string): string {
+  switch (code) {
+    case 'EACCES':
+    case 'EPERM':
+      return `this user may not write in ${place}`
+    case 'EROFS':
+      return `the disk of ${place} can only be read`
+    case 'ENOSPC':
+      return `the disk of ${place} is full`
+    case 'ENOENT':
+      return `no folder can be made in ${place}`
+    case 'ENAMETOOLONG':
+      return 'its name is too long'
+    default:
+      return `${place} answers ${code}`
+  }
+}
+
+/** Afterwards the folder is there and can be written to; `setting` is named when it cannot. */
+export function makeFolder(setting: string, folder: string): void {
+  const missing: string[] = []
+  let at = resolve(folder)
+  try {
+    for (;;) {
+      const found = statOf(at)
+      if (found?.isDirectory()) break
+      if (found !== undefined) throw new SettingsError(`${setting}: ${at} is a file, not a folder`)
+      missing.push(at)
+      at = dirname(at)
+    }
+    while (missing.length > 0) {
+      const next = missing.pop() ?? ''
+      makeOne(next)
+      at = next
+    }
+    accessSync(at, constants.W_OK | constants.X_OK)
+  } catch (error) {
+    if (error instanceof SettingsError) throw error
+    const { code = '' } = error as NodeJS.ErrnoException
+    throw new SettingsError(`${setting}: ${folder} cannot be used: ${reasonOf(code, at)}`)
+  }
+}
+
+/** What is at a path; nothing where there is nothing, also below a file. */
+function statOf(path: string) {
+  try {
+    return statSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOTDIR') return undefined
+    throw error
+  }
+}
+
+/** Another process may have made it meanwhile. */
+function makeOne(path: string): void {
+  try {
+    mkdirSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+}

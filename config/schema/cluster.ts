@@ -1,0 +1,41 @@
+/** Settings of a node of several machines. */
+
+import Type from 'typebox'
+import { NatsUrl, NodeName, NodeNameOrNone } from './patterns.ts'
+
+export const ROLES = ['front', 'market', 'store', 'chain', 'prices'] as const
+
+export const cluster = Type.Object({
+  roles: Type.Array(Type.Enum(['all', ...ROLES]), {
+    env: 'SIBYL_ROLES',
+    minItems: 1,
+    maxItems: 5,
+    description:
+      'What this process does, separated by commas: front (sockets), market (books and the log), store ' +
+      '(writes the database), chain (indexer, relayer, resolution, settlement), prices. all is one ' +
+      'machine that needs no other.',
+  }),
+  node: Type.String({
+    env: 'SIBYL_NODE',
+    pattern: NodeNameOrNone,
+    description: 'The name of this node among those of its cluster; of use with roles only.',
+  }),
+  name: Type.String({
+    env: 'SIBYL_CLUSTER',
+    pattern: NodeName,
+    description: 'The name of the cluster: what its subjects in NATS begin with.',
+  }),
+  natsUrl: Type.String({
+    env: 'SIBYL_NATS_URL',
+    secret: true,
+    pattern: NatsUrl,
+    description:
+      'The servers over which nodes speak: nats://user:password@host:port,host:port, or tls://… for ' +
+      'TLS. Needed with roles.',
+  }),
+  natsCreds: Type.String({
+    env: 'SIBYL_NATS_CREDS',
+    description:
+      'A file with credentials of NATS (a JWT and its key), instead of those in the URL.',
+  }),
+})

@@ -1,0 +1,36 @@
+/** The forms that texts of the settings have, and how each is said to a person. */
+
+/** A private key, 0x and 64 hexadecimal digits; in the environment also the path of its file. */
+export const Key = '^(0x[0-9a-fA-F]{64})?$'
+export const ContractAddressForm = '^0x[0-9a-fA-F]{40}$'
+export const HttpUrl = '^https?://'
+export const HttpUrlOrNone = '^(https?://.+)?$'
+export const SocketUrlOrNone = '^(wss?://.+)?$'
+export const ProxyRange = '^[0-9a-fA-F.:]+(/[0-9]{1,3})?$'
+export const DatabaseUrl = '^$|^mysql://|^sqlite:'
+export const MysqlUrl = '^$|^mysql://'
+export const NodeName = '^[a-z0-9][a-z0-9-]{0,31}$'
+export const NodeNameOrNone = '^$|^[a-z0-9][a-z0-9-]{0,31}$'
+export const NatsUrl = '^$|^(nats|tls)://.+'
+export const AssetName = '^[A-Z0-9]{1,16}$'
+export const FeedId = '^(0x)?[0-9a-fA-F]{64}$'
+export const FeedSymbol = '^[A-Z0-9]{1,24}$'
+export const FeedProduct = '^[A-Z0-9-]{1,24}$'
+
+export const PATTERN_WORDS: Readonly<Record<string, string>> = {
+  [Key]: 'must be a private key, 0x and 64 hexadecimal digits, or a file that holds one',
+  [ContractAddressForm]: 'must be an address, 0x and 40 hexadecimal digits',
+  [HttpUrl]: 'must be an address that begins with http:// or https://',
+  [HttpUrlOrNone]: 'must be empty, or an address that begins with http:// or https://',
+  [SocketUrlOrNone]: 'must be empty, or an address that begins with ws:// or wss://',
+  [ProxyRange]: 'must be an IP address or a range such as 10.0.0.0/8',
+  [DatabaseUrl]: 'must be empty, mysql://user:password@host:3306/name or sqlite:path',
+  [MysqlUrl]: 'must be empty, or mysql://user:password@host:3306/name',
+  [NodeName]: 'must be 1 to 32 small letters, digits or dashes, and begin with no dash',
+  [NodeNameOrNone]: 'must be 1 to 32 small letters, digits or dashes, and begin with no dash',
+  [NatsUrl]: 'must be empty, or an address that begins with nats:// or tls://',
+  [AssetName]: 'must be 1 to 16 capital letters or digits, such as BTC',
+  [FeedId]: 'must be 64 hexadecimal digits, with or without 0x',
+  [FeedSymbol]: 'must be 1 to 24 capital letters or digits, such as BTCUSDT',
+  [FeedProduct]: 'must be 1 to 24 capital letters, digits or dashes, such as BTC-USD',
+}

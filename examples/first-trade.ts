@@ -1,0 +1,27 @@
+/** Two traders meet: one offers ten shares, the other takes four, and the rest is cancelled. */
+
+import { demoTrader } from './connect.ts'
+
+const ann = demoTrader(10)
+const bob = demoTrader(11)
+
+const [market] = await ann.markets()
+if (market === undefined) throw new Error('the exchange has no market yet')
+console.log(market.question)
+
+// Between what others bid and ask, if anybody does, so that the two meet each other.
+const { bids, asks } = await ann.orderbook(market.id, 'NO')
+const [bid, ask] = [bids[0]?.price ?? 0, asks[0]?.price ?? 1_000_000]
+const price = bid < 420_000 && 420_000 < ask ? 420_000 : Math.round((bid + ask) / 2)
+
+// Numbers are millionths, as in the API; text is in shares and dollars: '10' or '0.42'.
+const terms = { marketId: market.id, outcome: 'NO', price, ttlSeconds: 3_600 } as const
+const offer = await ann.orders.place({ ...terms, side: 'sell', size: '10' })
+const { matches } = await bob.orders.place({ ...terms, side: 'buy', size: '4' })
+console.log(`bob met ${matches} order`)
+
+const [trade] = await ann.trades(market.id)
+console.log(`${Number(trade?.size) / 1e6} shares at ${Number(trade?.price) / 1e6}`)
+
+await ann.orders.cancel({ orderHash: offer.orderHash, marketId: market.id, side: 'sell' })
+console.log(`ann has ${(await ann.orders.list()).length} open orders`)

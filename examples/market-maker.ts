@@ -1,0 +1,54 @@
+/**
+ * A market maker whose quotes go with its connection: when this program ends, is killed or loses the
+ * exchange, the exchange cancels what it had open. `ROUNDS=3` ends it after three rounds.
+ */
+
+import { demoTraderWithKey } from './connect.ts'
+
+const rounds = Number(process.env.ROUNDS ?? Number.POSITIVE_INFINITY)
+const maker = await demoTraderWithKey(12)
+const [market] = await maker.markets()
+if (market === undefined) throw new Error('the exchange has no market yet')
+const { id } = market
+
+const stream = maker.stream()
+stream.on('closed', ({ reason }) => console.log('the connection is gone', reason))
+// From now on: what is placed on this connection ends with it. It holds after a reconnect too.
+await stream.cancelOnDisconnect(true)
+
+let quoted: { orderHash: string; side: 'buy' | 'sell' }[] = []
+for (let round = 1; round <= rounds; round++) {
+  for (const { orderHash, side } of quoted) {
+    // One that was filled meanwhile is closed, and needs no cancel.
+    await stream.cancel({ orderHash, marketId: id, side }).catch(() => undefined)
+  }
+  quoted = []
+  const fair = await fairPrice()
+  for (const [side, price] of [
+    ['buy', Math.max(1, fair - 20_000)],
+    ['sell', Math.min(999_999, fair + 20_000)],
+  ] as const) {
+    const order = await maker.orders.sign({
+      ...{ marketId: id, outcome: 'YES', side, price, size: '25' },
+      ttlSeconds: 120, // should everything else fail, it ends by itself
+      postOnly: true, // a maker never takes
+    })
+    try {
+      const { orderHash } = await stream.place(order)
+      quoted.push({ orderHash, side })
+    } catch (error) {
+      // The market has moved: this side is quoted in the next round. Anything else is a mistake of ours.
+      if ((error as { code?: string }).code !== 'POST_ONLY_WOULD_MATCH') throw error
+    }
+  }
+  console.log(`round ${round}: ${quoted.length} quotes around ${fair / 1e6}`)
+  if (round < rounds) await new Promise((resolve) => setTimeout(resolve, 1_000))
+}
+stream.close()
+
+/** The middle of what others quote, in millionths; even odds where one side has nobody. */
+async function fairPrice(): Promise<number> {
+  const { bids, asks } = await maker.orderbook(id, 'YES')
+  const [bid, ask] = [bids[0]?.price, asks[0]?.price]
+  return bid === undefined || ask === undefined ? 500_000 : Math.round((bid + ask) / 2)
+}

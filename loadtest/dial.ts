@@ -1,0 +1,24 @@
+/** The way to an exchange: a bare connection, or one over TLS where its address is `https://`. */
+
+import { connect, type Socket } from 'node:net'
+import { connect as connectSecurely } from 'node:tls'
+
+export type Address = { readonly host: string; readonly port: number; readonly secure: boolean }
+
+export function addressOf(url: string): Address {
+  const { hostname, port, protocol } = new URL(url)
+  const secure = protocol === 'https:'
+  const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  return { host, port: Number(port || (secure ? 443 : 80)), secure }
+}
+
+/** What is written before it is open leaves when it is. */
+export function dial({ host, port, secure }: Address, onOpen: () => void): Socket {
+  if (!secure) return connect({ host, port, noDelay: true }, onOpen)
+  const socket = connectSecurely(
+    { host, port, servername: host, ALPNProtocols: ['http/1.1'] },
+    onOpen,
+  )
+  socket.setNoDelay(true)
+  return socket
+}

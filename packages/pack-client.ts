@@ -1,0 +1,169 @@
+/**
+ * `npm run pack:client [-- --to folder]` makes the tarball of `sibyl-client`: the SDK and what it needs
+ * of `domain` and of the ABIs, as JavaScript with declarations. The sources are laid side by side first,
+ * so that the subpaths of this repository become ways from file to file and the package asks nothing
+ * of a bundler. What it can be imported as is listed here and nowhere else.
+ */
+
+import { execFile } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs, promisify } from 'node:util'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const PACKAGE = join(ROOT, 'packages/client')
+const run = promisify(execFile)
+
+const HELP = `Makes the package sibyl-client, a tarball, of src/client and what it reaches.
+
+  npm run pack:client -- [options]
+
+  --to <folder>   where to (dist)
+`
+
+/** What users import: each by `sibyl-client/name`, and all of them by `sibyl-client`. */
+const PUBLIC = [
+  'amount',
+  'api-fit',
+  'api-keys',
+  'build-order',
+  'client',
+  'eip1193-signer',
+  'local-book',
+  'order-nonce',
+  'sibyl-error',
+  'sign-order',
+  'stream',
+  'tokens',
+]
+
+/** What has types only, or is loaded when it is needed: its types go with `sibyl-client`. */
+const TYPES = [
+  'answers',
+  'chain',
+  'order-submission',
+  'prices',
+  'read-answers',
+  'reads',
+  'relayer',
+  'resolution',
+  'stream-messages',
+  'stream-types',
+  'transport',
+]
+
+/** Where a room lies in this repository, by the folder that it has in the package. */
+const ROOMS = { client: 'src/client', domain: 'src/domain', contracts: 'contracts' } as const
+type Room = keyof typeof ROOMS
+
+const SPECIFIER = /(\bfrom\s+|\bimport\(\s*)(['"])(#[^'"]+|\.[^'"]+)\2/g
+
+/** Lays what the client reaches into `folder`, and returns the files. */
+async function laySources(folder: string): Promise<string[]> {
+  const own = await readdir(join(ROOT, ROOMS.client))
+  const files = own.filter((name) => name.endsWith('.ts')).map((name) => `client/${name}`)
+  // Grows while it is walked.
+  for (const file of files) {
+    const [room, ...rest] = file.split('/') as [Room, ...string[]]
+    const text = await readFile(join(ROOT, ROOMS[room], ...rest), 'utf8')
+    const laid = text.replace(SPECIFIER, (_, before: string, quote: string, from: string) => {
+      const target = from.startsWith('#') ? from.slice(1) : join(dirname(file), from)
+      if (!(target.split('/')[0]! in ROOMS)) throw new Error(`${file} imports ${from}`)
+      if (!files.includes(target)) files.push(target)
+      const way = relative(dirname(file), target)
+      return `${before}${quote}${way.startsWith('.') ? way : `./${way}`}${quote}`
+    })
+    await mkdir(dirname(join(folder, file)), { recursive: true })
+    await writeFile(join(folder, file), laid)
+  }
+  return files
+}
+
+const COMPILER = {
+  target: 'ES2022',
+  lib: ['ES2024', 'DOM', 'DOM.Iterable', 'DOM.AsyncIterable'],
+  module: 'NodeNext',
+  types: [],
+  strict: true,
+  noUncheckedIndexedAccess: true,
+  exactOptionalPropertyTypes: true,
+  verbatimModuleSyntax: true,
+  skipLibCheck: true,
+  declaration: true,
+  rewriteRelativeImportExtensions: true,
+  rootDir: 'source',
+  outDir: 'package',
+}
+
+async function compile(build: string): Promise<void> {
+  const config = { compilerOptions: COMPILER, include: ['source'] }
+  await writeFile(join(build, 'tsconfig.json'), JSON.stringify(config))
+  await writeFile(join(build, 'package.json'), '{"type":"module"}')
+  await symlink(join(ROOT, 'node_modules'), join(build, 'node_modules'))
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+  await run(process.execPath, [tsc, '-p', build]).catch(({ stdout }: { stdout: string }) => {
+    throw new Error(`the client does not compile by itself:\n${stdout}`)
+  })
+}
+
+/** The compiler leaves the endings in declarations as they are. */
+async function endDeclarations(folder: string): Promise<void> {
+  for (const name of await readdir(folder, { recursive: true })) {
+    if (!name.endsWith('.d.ts')) continue
+    const text = await readFile(join(folder, name), 'utf8')
+    const ended = text.replace(SPECIFIER, (found) => found.replace(/\.ts(['"])$/, '.js$1'))
+    await writeFile(join(folder, name), ended)
+  }
+}
+
+type Manifest = Readonly<Record<string, unknown>>
+
+function manifestOf(own: Manifest): Manifest {
+  const entry = (path: string) => ({ types: `./${path}.d.ts`, default: `./${path}.js` })
+  const exports: Record<string, unknown> = { '.': entry('index') }
+  for (const name of PUBLIC) exports[`./${name}`] = entry(`client/${name}`)
+  exports['./package.json'] = './package.json'
+  return { ...own, main: './index.js', types: './index.d.ts', exports }
+}
+
+async function addRest(folder: string): Promise<void> {
+  const all = PUBLIC.map((name) => `export * from './client/${name}.js'\n`).join('')
+  const types = TYPES.map((name) => `export type * from './client/${name}.js'\n`).join('')
+  await writeFile(join(folder, 'index.js'), all)
+  await writeFile(join(folder, 'index.d.ts'), all + types)
+  const own = JSON.parse(await readFile(join(PACKAGE, 'package.json'), 'utf8')) as Manifest
+  await writeFile(join(folder, 'package.json'), `${JSON.stringify(manifestOf(own), null, 2)}\n`)
+  for (const name of ['README.md', 'CHANGELOG.md'])
+    await cp(join(PACKAGE, name), join(folder, name))
+  await cp(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'))
+}
+
+/** Makes the tarball in `to`, and returns its path. */
+export async function packClient(to: string): Promise<string> {
+  const build = await mkdtemp(join(tmpdir(), 'sibyl-pack-'))
+  try {
+    await laySources(join(build, 'source'))
+    await compile(build)
+    const folder = join(build, 'package')
+    await endDeclarations(folder)
+    await addRest(folder)
+    await mkdir(to, { recursive: true })
+    const options = ['--json', '--ignore-scripts', '--offline', '--pack-destination', resolve(to)]
+    const { stdout } = await run('npm', ['pack', folder, ...options], { cwd: build })
+    const [packed] = JSON.parse(stdout) as { filename: string }[]
+    return join(resolve(to), packed!.filename)
+  } finally {
+    await rm(build, { recursive: true, force: true })
+  }
+}
+
+if (import.meta.main) {
+  if (process.argv.some((each) => each === '--help' || each === '-h')) {
+    process.stdout.write(HELP)
+    process.exit(0)
+  }
+  const { values } = parseArgs({ options: { to: { type: 'string', default: 'dist' } } })
+  process.stdout.write(`${await packClient(values.to)}\n`)
+}

@@ -1,0 +1,125 @@
+/**
+ * A user's pages as the JSON that goes out, written by hand on the thread that reads the database: one
+ * text crosses to the front instead of a thousand values, and the front sends it as it is.
+ */
+
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { Address, MarketId, TradeId } from '#domain/ids.ts'
+import { type PagePlace, writePlace } from '#http/page-place.ts'
+
+export type UserTrade = {
+  readonly tradeId: TradeId
+  readonly marketId: MarketId
+  readonly marketQuestion: string
+  readonly contractAddress: Address
+  /** The user's; `buyer` of a trade with oneself. */
+  readonly role: 'buyer' | 'seller'
+  readonly outcome: number
+  readonly price: number
+  readonly size: number
+  readonly cost: number
+  readonly status: string
+  readonly matchedAtMs: number
+  readonly txHash: string
+}
+
+export type UserPayout = {
+  readonly marketId: MarketId
+  readonly marketQuestion: string
+  readonly contractAddress: Address
+  readonly winningOutcome: number
+  readonly payout: bigint
+  readonly txHash: string
+  readonly status: string
+  readonly atMs: number
+}
+
+export type UserPosition = {
+  readonly marketId: MarketId
+  readonly question: string
+  readonly contractAddress: Address
+  readonly yesShares: bigint
+  readonly noShares: bigint
+  readonly yesCost: bigint
+  readonly noCost: bigint
+  readonly realisedProfit: bigint
+  readonly expiration: number
+  readonly resolved: boolean
+}
+
+/** What is asked for on a page of a user's activity. */
+export type UserActivityPage = {
+  readonly user: Address
+  readonly chainId: number
+  readonly limit: number
+  readonly before?: PagePlace | undefined
+}
+
+/** The same for positions: those behind a market. */
+export type UserPositionsPage = {
+  readonly user: Address
+  readonly chainId: number
+  readonly limit: number
+  readonly after?: MarketId | undefined
+}
+
+export function userActivityJson(found: {
+  readonly trades: readonly UserTrade[]
+  readonly next: PagePlace | undefined
+  readonly payouts: readonly UserPayout[]
+}): string {
+  const activity = found.trades.map(tradeJson).join(',')
+  const settlements = found.payouts.map(payoutJson).join(',')
+  const next = JSON.stringify(writePlace(found.next))
+  return `{"activity":[${activity}],"settlements":[${settlements}],"nextBefore":${next}}`
+}
+
+/** Only words are escaped: all else is numbers, hex and names of ours. */
+function entryJson(entry: UserTrade | UserPayout): string {
+  const { marketId, marketQuestion, contractAddress } = entry
+  return (
+    `"marketId":"${marketId}","marketQuestion":${JSON.stringify(marketQuestion)},` +
+    `"contractAddress":"${checksumAddress(contractAddress)}"`
+  )
+}
+
+function tradeJson(trade: UserTrade): string {
+  const { role, outcome, price, size, cost, status, txHash } = trade
+  return (
+    `{"tradeId":"${trade.tradeId}",${entryJson(trade)},"role":"${role}","outcome":${outcome},` +
+    `"price":${price},"size":${size},"cost":${cost},"status":"${status}",` +
+    `"timestamp":${Math.floor(trade.matchedAtMs / 1_000)},"txHash":"${txHash}"}`
+  )
+}
+
+function payoutJson(payout: UserPayout): string {
+  return (
+    `{${entryJson(payout)},"winningOutcome":${payout.winningOutcome},"payout":${payout.payout},` +
+    `"txHash":"${payout.txHash}","status":"${payout.status}",` +
+    `"timestamp":${Math.floor(payout.atMs / 1_000)}}`
+  )
+}
+
+export function userPositionsJson(
+  positions: readonly UserPosition[],
+  realisedProfit: bigint,
+  limit: number,
+): string {
+  const last = positions.length < limit ? undefined : positions.at(-1)
+  const next = last === undefined ? 'null' : `"${last.marketId}"`
+  return (
+    `{"positions":[${positions.map(positionJson).join(',')}],"count":${positions.length},` +
+    `"realisedProfit":${realisedProfit},"nextCursor":${next}}`
+  )
+}
+
+function positionJson(position: UserPosition): string {
+  const { marketId, question, contractAddress, yesShares, noShares, yesCost, noCost } = position
+  return (
+    `{"marketId":"${marketId}","marketQuestion":${JSON.stringify(question)},` +
+    `"contractAddress":"${checksumAddress(contractAddress)}","yesShares":${yesShares},` +
+    `"noShares":${noShares},"totalInvested":${yesCost + noCost},"yesCost":${yesCost},` +
+    `"noCost":${noCost},"realisedProfit":${position.realisedProfit},` +
+    `"expiration":${position.expiration},"resolved":${position.resolved}}`
+  )
+}

@@ -1,0 +1,73 @@
+/** Which threads a node of several machines has, by its roles; and what the bridge must know of them. */
+
+import type { ROLES } from '#config/schema/cluster.ts'
+import type { Settings } from '#config/settings-schema.ts'
+import type { ThreadData } from '#config/thread-data.ts'
+import { BRIDGE_THREAD, LOG_COPY_THREAD, marketThreadName } from '#config/topology.ts'
+import type { ThreadSpec, WorkerSpec } from '#runtime/host.ts'
+import type { BridgeData } from '#threads/bridge.ts'
+import { threadSpecs, workerSpec, workersAhead } from './thread-specs.ts'
+
+type Common = Omit<ThreadData, 'name' | 'index' | 'settings'>
+type Role = (typeof ROLES)[number]
+
+/** Whose business each kind of thread is. */
+const ROLE_OF: Readonly<Record<string, Role>> = {
+  ...{ front: 'front', market: 'market', store: 'store', prices: 'prices' },
+  ...{ indexer: 'chain', relayer: 'chain', resolution: 'chain', settlement: 'chain' },
+}
+
+type NodeSpecs = {
+  /** Those that run here always, and those that the bridge starts when they are this node's. */
+  readonly threads: readonly ThreadSpec[]
+  readonly onCall: readonly ThreadSpec[]
+}
+
+export function nodeSpecs(settings: Settings, cores: number, common: Common): NodeSpecs {
+  // Each thread has a worker of its own: it comes and goes by itself.
+  const all = threadSpecs(settings, cores, common).map(({ host: _, ...spec }) => spec)
+  const isOurs = ({ kind }: ThreadSpec): boolean => hasRole(settings, ROLE_OF[kind]!)
+  const fronts = all.filter((spec) => spec.kind === 'front' && isOurs(spec))
+  const slots = all.filter(({ kind }) => kind !== 'front')
+  const onCall = slots
+    .filter(isOurs)
+    .map((spec) =>
+      spec.kind === 'store' ? { ...spec, links: [...spec.links, LOG_COPY_THREAD] } : spec,
+    )
+  const marketNames = slots.filter(({ kind }) => kind === 'market').map(({ name }) => name)
+  const hasCopy = hasRole(settings, 'market') || hasRole(settings, 'store')
+  const own = (kind: string, links: readonly string[]): ThreadSpec => ({
+    ...{ ...workerSpec(kind, kind), kind, links, terminable: true },
+    data: { ...common, name: kind, index: 0, settings } satisfies ThreadData,
+  })
+  const copies = hasCopy ? [own(LOG_COPY_THREAD, marketNames)] : []
+  const bridge = own(BRIDGE_THREAD, [LOG_COPY_THREAD])
+  const plan: BridgeData['plan'] = {
+    slots: slots.map(({ name }) => name),
+    offers: onCall.map(({ name }) => name),
+    threads: [...copies, ...fronts, ...onCall].map(({ name, links }) => ({ name, links })),
+    hasCopy,
+  }
+  return {
+    threads: [...copies, { ...bridge, data: { ...bridge.data, plan } }, ...fronts],
+    onCall,
+  }
+}
+
+/** The workers of a node that load while other things are waited for, also those that may be needed soon. */
+export function nodeWorkersAhead(settings: Settings, cores: number): WorkerSpec[] {
+  const kinds = new Map(
+    Array.from({ length: settings.markets.threads }, (_, at) => [marketThreadName(at), 'market']),
+  )
+  return [
+    workerSpec(BRIDGE_THREAD, BRIDGE_THREAD),
+    ...workersAhead(settings, cores).filter(({ name }) => {
+      const kind = kinds.get(name) ?? (name.startsWith('front') ? 'front' : name)
+      return kind in ROLE_OF && hasRole(settings, ROLE_OF[kind]!)
+    }),
+  ]
+}
+
+export function hasRole({ cluster }: Settings, role: Role): boolean {
+  return cluster.roles.includes('all') || cluster.roles.includes(role)
+}

@@ -1,0 +1,96 @@
+/** What a command is: its name, its options, what it says of itself, and what it does. */
+
+import { OptionError } from '#devnet/command.ts'
+
+export type Option = {
+  /** What stands for its value in the help: `<seconds>`. None for a switch. */
+  readonly value?: string
+  readonly help: string
+  readonly default?: string
+  readonly required?: true
+}
+
+export type Options = Readonly<Record<string, Option>>
+
+/** The values of options by name: text where there is one, and whether a switch is on. */
+export type Values<O extends Options> = {
+  readonly [Name in keyof O]: O[Name] extends { readonly value: string }
+    ? O[Name] extends { readonly default: string } | { readonly required: true }
+      ? string
+      : string | undefined
+    : boolean
+}
+
+/** What a command reaches outside of itself. */
+export type CommandIo = {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Writes to the standard output; what nobody reads any more is dropped. */
+  readonly out: (text: string) => void
+  /** Writes to the standard error. */
+  readonly err: (text: string) => void
+  /** Aborts when the user stops it, or nobody reads what it writes. */
+  readonly signal: AbortSignal
+}
+
+export type Call<O extends Options> = {
+  readonly values: Values<O>
+  readonly positionals: readonly string[]
+  readonly io: CommandIo
+}
+
+export type Command<O extends Options = Options> = {
+  /** One word, or two: `order buy`. */
+  readonly name: string
+  /** What follows its name: `<market> [<outcome>]`. */
+  readonly takes: string
+  /** In a line of the list, and at the head of its own help. */
+  readonly about: string
+  /** More lines for its own help. */
+  readonly more?: string
+  readonly options: O
+  /** Answers the exit code; 0 if none. */
+  run(call: Call<O>): Promise<number | undefined>
+}
+
+/** Lets the types of the options be known to `run`, and to nobody else. */
+export function command<const O extends Options>(definition: Command<O>): Command {
+  return definition as unknown as Command
+}
+
+export const URL_OPTION = {
+  value: '<url>',
+  help: 'where the exchange is, or SIBYL_URL (http://127.0.0.1:8080)',
+} as const satisfies Option
+
+const JSON_OPTION = { help: 'prints JSON' } as const satisfies Option
+
+/** Of every command that reads. */
+export const READ_OPTIONS = { url: URL_OPTION, json: JSON_OPTION } as const
+
+/** Of every command that signs. */
+export const SIGN_OPTIONS = {
+  ...READ_OPTIONS,
+  'key-file': {
+    value: '<path>',
+    help: "a file with the trader's private key, or SIBYL_TRADER_KEY",
+  },
+  account: { value: '<n>', help: 'on the local chain instead: a well-known account, 10 to 19' },
+  'chain-id': { value: '<id>', help: 'which chain, where the exchange has several' },
+} as const
+
+/** How many positionals a command takes, as its usage says: `<a> [<b>]` is one or two. */
+export function positionalsOf({ takes }: Pick<Command, 'takes'>): { min: number; max: number } {
+  const max = takes.includes('…') ? Number.POSITIVE_INFINITY : takes.split('<').length - 1
+  return { min: takes.replace(/\[[^\]]*\]/g, '').split('<').length - 1, max }
+}
+
+/** One of a few words; the case does not matter. */
+export function readWord<const W extends string>(
+  name: string,
+  text: string,
+  words: readonly W[],
+): W {
+  const found = words.find((word) => word.toLowerCase() === text.toLowerCase())
+  if (found !== undefined) return found
+  throw new OptionError(`${name} is ${words.join(' or ')}, not '${text}'`)
+}

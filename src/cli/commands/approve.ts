@@ -1,0 +1,86 @@
+/** `sibyl approve` and `sibyl redeem`: what a trader allows, and what resolved markets pay. */
+
+import type { RelayMarket } from '#client/relayer.ts'
+import { CommandError, OptionError } from '#devnet/command.ts'
+import { command, SIGN_OPTIONS } from '../command.ts'
+import { traderOf } from '../connect.ts'
+import { findMarket } from '../find-market.ts'
+import { showFacts, showJson } from '../show.ts'
+
+export const approve = command({
+  name: 'approve',
+  takes: '',
+  about: 'lets the exchange settle: it may move the dollars and the shares of the trader',
+  more: 'The trader signs, and the exchange pays for the gas.',
+  options: {
+    'own-gas': { help: 'sends the transactions itself, where the trader has ether' },
+    ...SIGN_OPTIONS,
+  },
+  async run({ values, io }) {
+    const { client, address } = await traderOf(values, io)
+    const txHashes: string[] = []
+    if (values['own-gas']) {
+      for (const { txHash } of await client.chain.approve()) txHashes.push(txHash)
+    } else {
+      txHashes.push((await client.relayer.stablecoinPermit()).tx_hash)
+      txHashes.push((await client.relayer.ctfApproval()).tx_hash)
+    }
+    if (values.json) io.out(showJson({ address, txHashes }, 2))
+    else if (txHashes.length === 0) io.out(`${address} has approved before\n`)
+    else io.out(showFacts({ wallet: address, transactions: txHashes.join(' ') }))
+    return 0
+  },
+})
+
+export const redeem = command({
+  name: 'redeem',
+  takes: '[<market>]',
+  about: 'turns the shares of a resolved market, or of all, into what they pay',
+  more: 'The trader signs, and the exchange pays for the gas.',
+  options: {
+    all: { help: 'every resolved market where the trader holds shares' },
+    ...SIGN_OPTIONS,
+  },
+  async run({ values, positionals: [named], io }) {
+    if ((named === undefined) !== values.all) {
+      throw new OptionError('which? Give one market, or --all')
+    }
+    const { client } = await traderOf(values, io)
+    if (named !== undefined) {
+      const market = await findMarket(client, named)
+      if (!market.resolved) throw new CommandError(`'${market.question}' is not resolved yet`)
+      const { tx_hash: txHash } = await client.relayer.ctfRedemption({ market })
+      io.out(
+        values.json ? showJson({ markets: [market.id], txHashes: [txHash] }, 2) : `${txHash}\n`,
+      )
+      return 0
+    }
+    const held = (await client.positions()).filter(
+      ({ resolved, yesShares, noShares }) => resolved && yesShares + noShares > 0,
+    )
+    const markets = held.map(({ marketId: id, contractAddress }) => ({ id, contractAddress }))
+    const txHashes = await redeemAll(client.relayer, markets, (await client.config()).limits)
+    if (values.json) io.out(showJson({ markets: markets.map(({ id }) => id), txHashes }, 2))
+    else io.out(markets.length === 0 ? 'nothing to redeem\n' : `${txHashes.join('\n')}\n`)
+    return 0
+  },
+})
+
+/** As many in one transaction as the exchange takes. */
+async function redeemAll(
+  relayer: {
+    batchCtfRedemption(intent: {
+      readonly markets: readonly RelayMarket[]
+    }): Promise<{ readonly txHash: string }>
+  },
+  markets: readonly RelayMarket[],
+  limits: Readonly<Record<string, number>>,
+): Promise<string[]> {
+  const most = limits.relayerRedemptionsMax ?? 1
+  const txHashes: string[] = []
+  for (let at = 0; at < markets.length; at += most) {
+    const { txHash } = await relayer.batchCtfRedemption({ markets: markets.slice(at, at + most) })
+    txHashes.push(txHash)
+  }
+  return txHashes
+}

@@ -1,0 +1,42 @@
+/** `sibyl book`: what is offered in one outcome of a market. */
+
+import type { Level } from '#client/answers.ts'
+import { readInteger } from '#devnet/command.ts'
+import { command, READ_OPTIONS, readWord } from '../command.ts'
+import { readerOf } from '../connect.ts'
+import { findMarket } from '../find-market.ts'
+import { showAmount, showJson, showTable } from '../show.ts'
+
+const DEPTH_MAX = 1_000
+
+export const book = command({
+  name: 'book',
+  takes: '<market> [<YES|NO>]',
+  about: 'shows the book of an outcome, YES if not said',
+  options: {
+    depth: { value: '<n>', help: 'prices on each side', default: '10' },
+    ...READ_OPTIONS,
+  },
+  async run({ values, positionals: [market = '', which = 'YES'], io }) {
+    const outcome = readWord('the outcome', which, ['YES', 'NO'])
+    const depth = readInteger('depth', values.depth, 1, DEPTH_MAX)
+    const client = readerOf(values, io)
+    const { id, question } = await findMarket(client, market)
+    const whole = await client.orderbook(id, outcome)
+    const bids = whole.bids.slice(0, depth)
+    const asks = whole.asks.slice(0, depth)
+    if (values.json) {
+      io.out(showJson({ ...whole, outcome, bids, asks }, 2))
+      return 0
+    }
+    const cells = (level: Level | undefined): string[] =>
+      level === undefined ? ['', ''] : [showAmount(level.size), showAmount(level.price)]
+    const rows = Array.from({ length: Math.max(bids.length, asks.length) }, (_, at) => [
+      ...cells(bids[at]),
+      ...cells(asks[at]).reverse(),
+    ])
+    io.out(`${question} ${outcome}, seq ${whole.seq}\n`)
+    io.out(rows.length === 0 ? 'no orders\n' : showTable(['SHARES', 'BID', 'ASK', 'SHARES'], rows))
+    return 0
+  },
+})

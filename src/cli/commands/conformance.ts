@@ -1,0 +1,67 @@
+/** `sibyl conformance`: checks any server against the contract of the API, line by line. */
+
+import { SibylError } from '#client/sibyl-error.ts'
+import { signerAddress } from '#client/sign-order.ts'
+import { DEVNET_CHAIN_ID } from '#devnet/accounts.ts'
+import { CommandError } from '#devnet/command.ts'
+import { command, SIGN_OPTIONS } from '../command.ts'
+import { type CheckResult, runChecks } from '../conformance/run-checks.ts'
+import { makeWorld } from '../conformance/world.ts'
+import { isTraderNamed, keyOf, readerOf, urlOf } from '../connect.ts'
+import { showJson } from '../show.ts'
+
+const MARKS = { ok: 'ok     ', failed: 'FAILED ', skipped: 'skipped' } as const
+
+export const conformance = command({
+  name: 'conformance',
+  takes: '',
+  about: 'checks a server against the contract of the API, and says line by line what holds',
+  more:
+    'Without a trader it only reads. With --key-file, or --account on a local chain, it also places\n' +
+    'orders at the lowest price, cancels them, and registers an API key that it revokes. It ends with 1\n' +
+    'where a line does not hold.',
+  options: {
+    only: { value: '<names>', help: 'lines that begin so, with commas: markets,stream.book' },
+    ...SIGN_OPTIONS,
+  },
+  async run({ values, io }) {
+    const url = urlOf(values, io)
+    // A server that is away is said to be away once, and not in every line.
+    const config = await readerOf(values, io).config().catch(unlessAway)
+    const onDevnet = config?.chains?.some(({ chainId }) => chainId === DEVNET_CHAIN_ID) === true
+    const key = isTraderNamed(values) ? keyOf(values, io, onDevnet) : undefined
+    const address = key === undefined ? undefined : await signerAddress(key)
+    const chainId = values['chain-id'] === undefined ? undefined : Number(values['chain-id'])
+    const only = values.only?.split(',').filter((name) => name !== '') ?? []
+    const world = makeWorld({ url, key, address, chainId })
+    const results: CheckResult[] = []
+    try {
+      for await (const result of runChecks(world, { only, signal: io.signal })) {
+        results.push(result)
+        if (!values.json) io.out(lineOf(result))
+      }
+    } finally {
+      await world.trader?.revoke()
+    }
+    if (results.length === 0) throw new CommandError(`no line begins with ${only.join(' or ')}`)
+    const count = (what: CheckResult['result']) =>
+      results.filter(({ result }) => result === what).length
+    const counts = { ok: count('ok'), failed: count('failed'), skipped: count('skipped') }
+    if (values.json) io.out(showJson({ url, ...counts, results }, 2))
+    else io.out(`${counts.ok} ok, ${counts.failed} failed, ${counts.skipped} skipped\n`)
+    return counts.failed === 0 ? 0 : 1
+  },
+})
+
+/** What is wrong with its configuration is said in a line of the report. */
+function unlessAway(error: unknown): undefined {
+  if (error instanceof SibylError && error.code !== 'NETWORK') return undefined
+  throw error
+}
+
+function lineOf({ id, says, result, why }: CheckResult): string {
+  const line = `${MARKS[result]}  ${id.padEnd(26)} ${says}\n`
+  return why === undefined
+    ? line
+    : `${line}         ${result === 'failed' ? why : `because ${why}`}\n`
+}

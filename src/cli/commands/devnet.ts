@@ -1,0 +1,142 @@
+/** `sibyl warp`, `sibyl market create` and `sibyl maker`: what moves a devnet, by way of its chain. */
+
+import { registerApiKey } from '#client/api-keys.ts'
+import { type Client, createClient } from '#client/client.ts'
+import { signerAddress } from '#client/sign-order.ts'
+import { withApiKey } from '#client/tokens.ts'
+import { DEMO_MAKER, DEVNET_CHAIN_ID, devnetKey, MAKER } from '#devnet/accounts.ts'
+import { CommandError, readInteger } from '#devnet/command.ts'
+import { createMarket } from '#devnet/create-market.ts'
+import { runMaker } from '#devnet/demo-maker.ts'
+import { warpDevnet } from '#devnet/warp.ts'
+import { CATEGORIES } from '#domain/market.ts'
+import { command, READ_OPTIONS, readWord, SIGN_OPTIONS, URL_OPTION } from '../command.ts'
+import { clockOf, isTraderNamed, keyOf, readerOf, readKeyFile, urlOf } from '../connect.ts'
+import { openKeyFolder } from '../key-folder.ts'
+import { showFacts, showJson } from '../show.ts'
+
+const YEAR_SEC = 31_536_000
+const DAY_SEC = 86_400
+const UNIT = 1_000_000
+const CENT = 10_000
+
+export const warp = command({
+  name: 'warp',
+  takes: '',
+  about: 'moves the clocks of the local chain and of the exchange forward together',
+  more: 'Markets and orders whose time has come expire, dispute windows end. Time never goes back.',
+  options: {
+    seconds: { value: '<n>', help: 'by how much', required: true },
+    ...READ_OPTIONS,
+  },
+  async run({ values, io }) {
+    const seconds = readInteger('seconds', values.seconds, 1, YEAR_SEC)
+    const chainSec = await warpDevnet(readerOf(values, io), seconds)
+    const now = new Date(chainSec * 1_000).toISOString()
+    io.out(values.json ? showJson({ now: chainSec }, 2) : `it is ${now} now\n`)
+    return 0
+  },
+})
+
+export const marketCreate = command({
+  name: 'market create',
+  takes: '',
+  about: 'creates a market on the chain of an exchange, and waits until it can be traded',
+  more:
+    'On the local chain its maker is account #3; elsewhere give the key of a maker and a way to the\n' +
+    'chain.',
+  options: {
+    question: { value: '<text>', help: 'what YES means, at most 1,024 bytes', required: true },
+    description: { value: '<text>', help: 'how it is decided, at most 8,192 bytes', default: '' },
+    category: { value: '<name>', help: CATEGORIES.join(', '), default: 'general' },
+    seconds: { value: '<n>', help: 'until it expires', default: String(7 * DAY_SEC) },
+    'key-file': { value: '<path>', help: "a file with the maker's key" },
+    rpc: { value: '<url>', help: "the way to the chain, if not the devnet's" },
+    'chain-id': { value: '<id>', help: 'which chain, where the exchange has several' },
+    ...READ_OPTIONS,
+  },
+  async run({ values, io }) {
+    const category = readWord('--category', values.category, CATEGORIES)
+    const seconds = readInteger('seconds', values.seconds, 61, 10 * YEAR_SEC)
+    const client = readerOf(values, io)
+    const { chains } = await client.config()
+    const wanted = values['chain-id']
+    const found = chains.filter(({ chainId }) => wanted === undefined || `${chainId}` === wanted)
+    const [chain] = found
+    if (found.length !== 1 || chain === undefined) {
+      throw new CommandError(
+        `--chain-id is one of ${chains.map(({ chainId }) => chainId).join(', ')}`,
+      )
+    }
+    const rpcUrl = values.rpc ?? chain.rpcUrl
+    const file = values['key-file']
+    for (const [name, value] of [['rpc', rpcUrl] as const, ['key-file', file] as const]) {
+      if (value === undefined && chain.chainId !== DEVNET_CHAIN_ID) {
+        throw new CommandError(`--${name} is missing: chain ${chain.chainId} is not the devnet's`)
+      }
+    }
+    const { id, address, expiration } = await createMarket(client, {
+      ...{ chain, seconds, rpcUrl: rpcUrl ?? '' },
+      key: file === undefined ? devnetKey(MAKER) : readKeyFile('--key-file', file),
+      terms: [values.question, values.description, CATEGORIES.indexOf(category)],
+    })
+    const expires = new Date(expiration * 1_000).toISOString()
+    io.out(
+      values.json
+        ? showJson({ id, contractAddress: address, expiration }, 2)
+        : showFacts({ market: id, contract: address, expires }),
+    )
+    return 0
+  },
+})
+
+export const maker = command({
+  name: 'maker',
+  takes: '',
+  about: 'quotes YES and NO in all open markets until it is stopped, and cancels its orders then',
+  more: `On the local chain it is account #${DEMO_MAKER} if not said, who is nobody else.`,
+  options: {
+    levels: { value: '<n>', help: 'prices on each side', default: '3' },
+    size: { value: '<shares>', help: 'shares at each price', default: '100' },
+    spread: { value: '<cents>', help: 'between bid and ask', default: '4' },
+    seconds: { value: '<n>', help: 'between two rounds', default: '5' },
+    rounds: { value: '<n>', help: 'how many; 0 is until it is stopped', default: '0' },
+    assets: { value: '<names>', help: 'whose price markets', default: 'BTC,ETH' },
+    'key-file': SIGN_OPTIONS['key-file'],
+    account: SIGN_OPTIONS.account,
+    url: URL_OPTION,
+  },
+  async run({ values, io }) {
+    const terms = {
+      levels: readInteger('levels', values.levels, 1, 20),
+      size: readInteger('size', values.size, 1, 1_000_000) * UNIT,
+      spread: readInteger('spread', values.spread, 1, 50) * CENT,
+      pauseSec: readInteger('seconds', values.seconds, 1, 3_600),
+      rounds: readInteger('rounds', values.rounds, 0, 1_000_000),
+      assets: values.assets.split(',').filter((name) => /^[A-Za-z0-9]{1,32}$/.test(name)),
+    }
+    const client = await makerOf({ ...values, 'chain-id': undefined }, io)
+    const say = (line: string) => io.out(`${line}\n`)
+    await runMaker(client, terms, { say, signal: io.signal })
+    return 0
+  },
+})
+
+/** With a key where the exchange asks for one. */
+async function makerOf(
+  values: Parameters<typeof keyOf>[0],
+  io: Parameters<typeof keyOf>[1],
+): Promise<Client> {
+  const url = urlOf(values, io)
+  const { auth, chains, serverTime } = await readerOf(values, io).config()
+  if (chains.length === 0) throw new CommandError('this exchange has no chain to sign for')
+  const onDevnet = chains.some(({ chainId }) => chainId === DEVNET_CHAIN_ID)
+  // Not the one of the environment: the user would trade with himself.
+  const named = isTraderNamed(values) || !onDevnet
+  const signer = named ? keyOf(values, io, onDevnet) : devnetKey(DEMO_MAKER)
+  const options = { url, signer, retries: 1 }
+  if (!auth.bearer) return createClient(options)
+  const kept = openKeyFolder(io).find(url, await signerAddress(signer))
+  const key = kept ?? (await registerApiKey({ url }, signer, { name: 'demo maker' }))
+  return createClient(withApiKey(options, key, { nowMs: clockOf(serverTime) }))
+}

@@ -1,0 +1,112 @@
+/** `sibyl orders` and `sibyl cancel`: the open orders of a trader, and their end. */
+
+import type { OpenOrder } from '#client/answers.ts'
+import type { Client } from '#client/client.ts'
+import { SibylError } from '#client/sibyl-error.ts'
+import { CommandError, OptionError } from '#devnet/command.ts'
+import { command, SIGN_OPTIONS } from '../command.ts'
+import { traderOf, traderReading } from '../connect.ts'
+import { findMarket } from '../find-market.ts'
+import { openKeyFolder } from '../key-folder.ts'
+import { showAmount, showId, showJson, showTable, showTime } from '../show.ts'
+
+/** An order that ended by itself meanwhile needs no cancel. */
+const ENDED: ReadonlySet<string> = new Set(['ORDER_CLOSED', 'ORDER_NOT_FOUND', 'MARKET_CLOSED'])
+
+export const orders = command({
+  name: 'orders',
+  takes: '[<market>]',
+  about: "lists the trader's open orders",
+  options: SIGN_OPTIONS,
+  async run({ values, positionals: [market], io }) {
+    const { client } = await traderReading(values, io)
+    const open = await client.orders.list(await inMarket(client, market))
+    if (values.json) io.out(showJson(open, 2))
+    else if (open.length === 0) io.out('no open orders\n')
+    else io.out(tableOf(open))
+    return 0
+  },
+})
+
+export const cancel = command({
+  name: 'cancel',
+  takes: '[<order>]',
+  about: 'cancels one order, or all',
+  more: 'An order is named by its hash, or by the first digits of it.',
+  options: {
+    all: { help: 'every open order of the trader' },
+    market: { value: '<market>', help: 'with --all: of this market only' },
+    ...SIGN_OPTIONS,
+  },
+  async run({ values, positionals: [named], io }) {
+    if ((named === undefined) !== values.all) {
+      throw new OptionError('which? Give the hash of one order, or --all')
+    }
+    if (values.market !== undefined && !values.all) {
+      throw new OptionError('--market goes with --all')
+    }
+    const { client, url, address } = await traderOf(values, io)
+    const where = await inMarket(client, values.market)
+    const hasToken = openKeyFolder(io).find(url, address) !== undefined
+    if (values.all && hasToken) {
+      const { orderHashes, count } = await client.orders.cancelAll(where)
+      io.out(values.json ? showJson({ status: 'cancelled', orderHashes, count }, 2) : told(count))
+      return 0
+    }
+    const open = await client.orders.list(where)
+    const ending = values.all ? open : [theOne(open, named ?? '')]
+    const cancelled = await cancelEach(client, ending, values.all)
+    const answer = { status: 'cancelled', orderHashes: cancelled, count: cancelled.length }
+    io.out(values.json ? showJson(answer, 2) : told(cancelled.length))
+    return 0
+  },
+})
+
+async function inMarket(client: Client, market: string | undefined): Promise<{ market?: string }> {
+  return market === undefined ? {} : { market: (await findMarket(client, market)).id }
+}
+
+function theOne(open: readonly OpenOrder[], named: string): OpenOrder {
+  const found = open.filter(({ orderHash }) => orderHash.startsWith(named.toLowerCase()))
+  const [only] = found
+  if (found.length === 1 && only !== undefined) return only
+  const what = found.length === 0 ? 'no open order of this trader is' : 'more than one order is'
+  throw new CommandError(`${what} '${named}'; sibyl orders lists them`)
+}
+
+async function cancelEach(
+  client: Client,
+  open: readonly OpenOrder[],
+  all: boolean,
+): Promise<string[]> {
+  const cancelled: string[] = []
+  for (const { orderHash, marketId, side } of open) {
+    const order = { orderHash, marketId, side: side === 0 ? 'buy' : 'sell' } as const
+    try {
+      await client.orders.cancel(order)
+      cancelled.push(orderHash)
+    } catch (error) {
+      if (!(all && error instanceof SibylError && ENDED.has(error.code))) throw error
+    }
+  }
+  return cancelled
+}
+
+function told(count: number): string {
+  return `${count} ${count === 1 ? 'order' : 'orders'} cancelled\n`
+}
+
+function tableOf(open: readonly OpenOrder[]): string {
+  const head = ['ORDER', 'MARKET', 'SIDE', 'OUTCOME', 'PRICE', 'OPEN', 'OF', 'EXPIRES (UTC)']
+  const rows = open.map((order) => [
+    showId(order.orderHash),
+    showId(order.marketId),
+    order.side === 0 ? 'buy' : 'sell',
+    order.outcome === 0 ? 'YES' : 'NO',
+    showAmount(order.price),
+    showAmount(order.remainingSize),
+    showAmount(order.size),
+    showTime(order.expiration),
+  ])
+  return showTable(head, rows)
+}

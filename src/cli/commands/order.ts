@@ -1,0 +1,69 @@
+/** `sibyl order buy` and `sibyl order sell`: places an order, or asks what the exchange would say. */
+
+import type { PlacedOrder } from '#client/answers.ts'
+import { CommandError, readInteger } from '#devnet/command.ts'
+import { type Command, command, readWord, SIGN_OPTIONS } from '../command.ts'
+import { traderOf, traderReading } from '../connect.ts'
+import { findMarket } from '../find-market.ts'
+import { showAmount, showFacts, showJson } from '../show.ts'
+
+const TTL_SEC_MAX = 10 * 365 * 86_400
+const TIMES_IN_FORCE = ['GTC', 'IOC', 'FOK'] as const
+
+export const orderBuy = placing('buy')
+export const orderSell = placing('sell')
+
+function placing(side: 'buy' | 'sell'): Command {
+  return command({
+    name: `order ${side}`,
+    takes: '<market> <YES|NO>',
+    about: `${side}s shares of an outcome at a price or better`,
+    options: {
+      size: { value: '<shares>', help: 'how many', required: true },
+      price: { value: '<dollars>', help: 'of one share, below 1', required: true },
+      seconds: { value: '<n>', help: 'until it expires', default: '3600' },
+      'time-in-force': { value: '<word>', help: TIMES_IN_FORCE.join(', '), default: 'GTC' },
+      'post-only': { help: 'only if it takes nothing' },
+      validate: { help: 'signs it, asks what is wrong with it, and places nothing' },
+      sign: { help: 'signs it and prints it as it would be sent, and sends nothing' },
+      ...SIGN_OPTIONS,
+    },
+    async run({ values, positionals: [market = '', which = ''], io }) {
+      const outcome = readWord('the outcome', which, ['YES', 'NO'])
+      const ttlSeconds = readInteger('seconds', values.seconds, 1, TTL_SEC_MAX)
+      const timeInForce = readWord('--time-in-force', values['time-in-force'], TIMES_IN_FORCE)
+      const isOnlySigned = values.sign || values.validate
+      const { client } = await (isOnlySigned ? traderReading : traderOf)(values, io)
+      const { id: marketId } = await findMarket(client, market)
+      const { size, price } = values
+      const submission = await client.orders.sign({
+        ...{ marketId, side, outcome, size, price, ttlSeconds },
+        ...(timeInForce === 'GTC' ? {} : { timeInForce }),
+        ...(values['post-only'] ? { postOnly: true } : {}),
+      })
+      if (values.sign) {
+        io.out(showJson(submission))
+        return 0
+      }
+      if (values.validate) {
+        const checked = await client.orders.validate(submission)
+        if (values.json) io.out(showJson(checked, 2))
+        else if (checked.valid) io.out(`valid: ${checked.orderHash}\n`)
+        else throw new CommandError(checked.errors.map(({ error }) => error).join('; '))
+        return checked.valid ? 0 : 1
+      }
+      const placed = await client.orders.submit(submission)
+      io.out(values.json ? showJson(placed, 2) : showFacts(factsOf(placed)))
+      return 0
+    },
+  })
+}
+
+function factsOf({ orderHash, status, matches, filled }: PlacedOrder): Record<string, string> {
+  return {
+    order: orderHash,
+    status,
+    matches: `${matches} ${matches === 1 ? 'order' : 'orders'} met at once`,
+    ...(filled === undefined ? {} : { filled: showAmount(filled) }),
+  }
+}

@@ -1,0 +1,43 @@
+/** `sibyl positions`: what a trader holds, and what was made of it. */
+
+import { OptionError } from '#devnet/command.ts'
+import { parseAddress } from '#domain/ids.ts'
+import { command, SIGN_OPTIONS } from '../command.ts'
+import { readerOf, traderReading } from '../connect.ts'
+import { showAmount, showId, showJson, showTable } from '../show.ts'
+
+export const positions = command({
+  name: 'positions',
+  takes: '[<address>]',
+  about: 'shows what a trader holds; of the key if no address is given',
+  options: SIGN_OPTIONS,
+  async run({ values, positionals: [named], io }) {
+    if (named !== undefined && parseAddress(named) === undefined) {
+      throw new OptionError(`'${named}' is no address, 0x and 40 hex digits`)
+    }
+    const { client, address } =
+      named === undefined
+        ? await traderReading(values, io)
+        : { client: readerOf(values, io), address: named }
+    const chainId = Number(values['chain-id'] ?? (await client.config()).chains[0]?.chainId ?? 0)
+    const of = { address, chainId }
+    const held = await client.positions(of)
+    const realisedProfit = await client.realisedProfit(of)
+    if (values.json) {
+      io.out(showJson({ ...of, realisedProfit, positions: held }, 2))
+      return 0
+    }
+    const rows = held.map((position) => [
+      showId(position.marketId),
+      showAmount(position.yesShares),
+      showAmount(position.noShares),
+      showAmount(position.totalInvested),
+      showAmount(position.realisedProfit),
+      `${position.resolved ? '[resolved] ' : ''}${position.marketQuestion}`,
+    ])
+    const head = ['MARKET', 'YES', 'NO', 'INVESTED', 'REALISED', 'QUESTION']
+    io.out(rows.length === 0 ? `${address} holds nothing\n` : showTable(head, rows))
+    io.out(`realised profit ${showAmount(realisedProfit)}\n`)
+    return 0
+  },
+})

@@ -1,0 +1,103 @@
+/** Tokens: each way in which one can be wrong has its own words. */
+
+import { mintToken } from '#client/tokens.ts'
+import type { Check } from './check.ts'
+import { demandEqual } from './mismatch.ts'
+import { demandShape, TEXT } from './shape.ts'
+import { traderOf, type World } from './world.ts'
+
+const SECOND_MS = 1_000
+/** A signature's length, and none's. */
+const NO_SIGNATURE = base64url('\0'.repeat(64))
+
+function base64url(text: string): string {
+  return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
+}
+
+function token(kid: string, atMs: number): string {
+  const ts = Math.floor(atMs / SECOND_MS)
+  const n = crypto.randomUUID().replaceAll('-', '')
+  return `Bearer ${base64url(JSON.stringify({ kid, ts, n }))}.${NO_SIGNATURE}`
+}
+
+/** Cancelling everything needs a token on every server; of a wrong one nothing happens. */
+async function demandWords(world: World, header: string | undefined, words: string): Promise<void> {
+  const headers = header === undefined ? {} : { authorization: header }
+  const { status, body } = await world.ask('/orders', { method: 'DELETE', headers })
+  const { error } = (body ?? {}) as { error?: string }
+  demandEqual(
+    `the answer to ${header === undefined ? 'no token' : 'that token'}`,
+    [status, error],
+    [401, words],
+  )
+}
+
+export const AUTH_CHECKS: readonly Check[] = [
+  {
+    id: 'auth.malformed',
+    says: 'no token, no Bearer and a malformed token are 401, each with its words',
+    async run(world) {
+      await demandWords(world, undefined, 'missing authorization header')
+      await demandWords(world, 'Basic dXNlcjpwYXNz', 'invalid authorization format')
+      await demandWords(world, 'Bearer rubbish', 'invalid token format')
+    },
+  },
+  {
+    id: 'auth.expired',
+    says: 'a token of more than 5 minutes ago is 401 token expired',
+    async run(world) {
+      const tenMinutesAgo = (await world.nowMs()) - 600 * SECOND_MS
+      await demandWords(world, token('nobody', tenMinutesAgo), 'token expired')
+    },
+  },
+  {
+    id: 'auth.unknown-key',
+    says: 'a token of a key that was never registered is 401 API key not found',
+    async run(world) {
+      await demandWords(world, token('nobody', await world.nowMs()), 'API key not found')
+    },
+  },
+  {
+    id: 'auth.registration',
+    says: 'a registration with the signature of another is refused',
+    async run(world) {
+      const address = `0x${'1'.repeat(40)}`
+      const body = { address, signature: `0x${'11'.repeat(64)}1b` }
+      const { status, body: answer } = await world.ask('/api-keys', { method: 'POST', body })
+      demandEqual('status', status, 401)
+      demandShape('the answer', answer, { error: TEXT })
+    },
+  },
+  {
+    id: 'auth.key',
+    says: 'a key is registered by a signature, its token works, a forged or used one does not',
+    async run(world) {
+      const { apiKey } = traderOf(world)
+      const { auth } = await world.config()
+      const key = await apiKey()
+      const nowMs = await world.nowMs()
+      await demandWords(world, token(key.id, nowMs), 'invalid signature')
+      const good = `Bearer ${await mintToken(key, nowMs)}`
+      const use = () =>
+        world.ask(`/orders?market=0x${'1'.repeat(64)}`, {
+          ...{ method: 'DELETE', headers: { authorization: good } },
+        })
+      const first = await use()
+      // What it asks for is of no market: the token was good, whatever becomes of that.
+      demandEqual('a token that is refused', first.status === 401, false)
+      if (auth.singleUse) demandEqual('status of a used token', (await use()).status, 401)
+    },
+  },
+  {
+    id: 'auth.revoked',
+    says: 'a revoked key is 401 API key is inactive',
+    async run(world) {
+      const { apiKey, revoke } = traderOf(world)
+      const key = await apiKey()
+      // Last of all that needs it.
+      await revoke()
+      const used = `Bearer ${await mintToken(key, await world.nowMs())}`
+      await demandWords(world, used, 'API key is inactive')
+    },
+  },
+]

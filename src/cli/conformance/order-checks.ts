@@ -1,0 +1,253 @@
+/** Orders: what is refused and with which field, and the way of one that is taken. */
+
+import type { Check } from './check.ts'
+import { demand, demandEqual } from './mismatch.ts'
+import { demandRefusal } from './service-checks.ts'
+import { BYTES32, demandShape, exactly, LIST, NATURAL } from './shape.ts'
+import { type Answer, cancel, place, traderOf, type World, withPlaced } from './world.ts'
+
+const NOTHING = `0x${'1'.repeat(64)}`
+const ZERO = `0x${'0'.repeat(40)}`
+/** Larger than any server of this contract takes. */
+const BODY_BYTES = 2 * 1_048_576
+
+/** Each spoils one field of a good order. */
+const SPOILT: readonly (readonly [field: string, value: unknown])[] = [
+  ['marketId', '0x12'],
+  ['trader', '0x12'],
+  ['side', 2],
+  ['outcome', 2],
+  ['price', 0],
+  ['price', 1_000_000],
+  ['size', 0],
+  ['nonce', -1],
+  ['expiration', 1],
+  ['makerFeeRecipient', '0x12'],
+]
+
+type Verdict = {
+  readonly valid: boolean
+  readonly orderHash: string | null
+  readonly recovered: string | null
+  readonly errors: readonly { readonly code: string; readonly field?: string }[]
+}
+
+async function validate({ ask }: World, body: object): Promise<Verdict> {
+  const answer = await ask('/orders/validate', { method: 'POST', body })
+  demandEqual('status', answer.status, 200)
+  demandShape('the verdict', answer.body, { errors: LIST })
+  return answer.body as Verdict
+}
+
+function spoil(submission: object & { order: object }, field: string, value: unknown): object {
+  return { ...submission, order: { ...submission.order, [field]: value } }
+}
+
+const open = (answer: Answer) =>
+  (answer.body as { orders?: { orderHash: string; remainingSize: number }[] })?.orders ?? []
+
+export const ORDER_CHECKS: readonly Check[] = [
+  {
+    id: 'orders.body',
+    says: 'a body that is no JSON, of another type or too large is 400, 415 or 413',
+    async run({ ask }) {
+      const post = (body: string, type = 'application/json') =>
+        ask('/orders/validate', { method: 'POST', body, headers: { 'content-type': type } })
+      demandRefusal(await post('{'), { status: 400, code: 'INVALID_JSON' })
+      demandRefusal(await post('{}', 'text/plain'), { status: 415 })
+      demandRefusal(await post(' '.repeat(BODY_BYTES)), { status: 413 })
+    },
+  },
+  {
+    id: 'orders.validate-fields',
+    says: 'POST /orders/validate names every field that is wrong',
+    async run(world) {
+      const good = await world.signAsNobody()
+      for (const [field, value] of SPOILT) {
+        const answer = await world.ask('/orders/validate', {
+          method: 'POST',
+          body: spoil(good, field, value),
+        })
+        // One that cannot be read at all is refused, one that can be is judged.
+        const { errors, ...refusal } = answer.body as Partial<Verdict> & { field?: string }
+        const named = (errors ?? [refusal]).map((error) => error.field)
+        const what = `order.${field} to be named for ${JSON.stringify(value)}`
+        demand(named.includes(`order.${field}`), what, named)
+      }
+    },
+  },
+  {
+    id: 'orders.validate-signature',
+    says: 'a signature of somebody else, or of no length, is not valid',
+    async run(world) {
+      const good = await world.signAsNobody()
+      const other = spoil(good, 'trader', ZERO)
+      const { valid, errors } = await validate(world, other)
+      demandEqual('valid', valid, false)
+      const codes = errors.map(({ code }) => code)
+      demand(codes.includes('INVALID_SIGNATURE'), 'INVALID_SIGNATURE among the errors', codes)
+      const short = { ...good, signature: '0x12' }
+      const answer = await world.ask('/orders/validate', { method: 'POST', body: short })
+      const said = answer.text
+      demand(said.includes('"field":"signature"'), 'the field signature to be named', said)
+    },
+  },
+  {
+    id: 'orders.validate-market',
+    says: 'an order for an unknown market is not valid: MARKET_NOT_FOUND',
+    async run(world) {
+      await world.openMarket()
+      const { valid, errors } = await validate(
+        world,
+        await world.signAsNobody({ marketId: NOTHING }),
+      )
+      demandEqual('valid', valid, false)
+      const codes = errors.map(({ code }) => code)
+      demand(codes.includes('MARKET_NOT_FOUND'), 'MARKET_NOT_FOUND among the errors', codes)
+    },
+  },
+  {
+    id: 'orders.validate-good',
+    says: 'a good order is valid; its digest and its signer are told',
+    async run(world) {
+      const { sign, address } = traderOf(world)
+      const { valid, orderHash, recovered, errors } = await validate(world, await sign())
+      demand(valid, 'a valid order', errors)
+      demandShape('orderHash', orderHash, BYTES32)
+      demandEqual('the signer', recovered?.toLowerCase(), address.toLowerCase())
+    },
+  },
+  {
+    id: 'orders.refused',
+    says: 'POST /orders refuses a wrong field with 400 and its name',
+    async run(world) {
+      const good = await traderOf(world).sign()
+      for (const [field, value] of SPOILT) {
+        // That one can be read: the signature, which does not fit any more, may be named first.
+        if (field === 'expiration') continue
+        const answer = await place(world, spoil(good, field, value))
+        demandRefusal(answer, { status: 400, field: `order.${field}` })
+      }
+      demandRefusal(await place(world, {}), { status: 400, field: 'order' })
+    },
+  },
+  {
+    id: 'orders.place',
+    says: 'an order is accepted under its EIP-712 digest, and rests',
+    async run(world) {
+      await withPlaced(world, async ({ submission, orderHash, answer }) => {
+        demandShape('the answer', answer.body, {
+          ...{ orderHash: BYTES32, status: exactly('accepted') },
+          ...{ matches: exactly(0), timestamp: NATURAL },
+        })
+        const digest = (await validate(world, submission)).orderHash
+        demandEqual('orderHash', orderHash, digest)
+      })
+    },
+  },
+  {
+    id: 'orders.resubmit',
+    says: 'the same signed order sent again is the same order, and rests once',
+    async run(world) {
+      const { address } = traderOf(world)
+      await withPlaced(world, async ({ submission, orderHash }) => {
+        const again = await place(world, submission)
+        demandEqual('status', again.status, 200)
+        const { orderHash: second } = again.body as { orderHash: string }
+        demandEqual('orderHash', second, orderHash)
+        const path = `/orders?trader=${address}&market=${submission.order.marketId}`
+        const found = open(await world.ask(path)).filter((order) => order.orderHash === orderHash)
+        demandEqual('open orders with this hash', found.length, 1)
+      })
+    },
+  },
+  {
+    id: 'orders.listed',
+    says: 'an open order is in the lists of its trader, and its size in the book',
+    async run(world) {
+      const { address } = traderOf(world)
+      await withPlaced(world, async ({ submission, orderHash }) => {
+        const { marketId, price, size } = submission.order
+        const { chainId } = await world.openMarket()
+        for (const path of [
+          `/orders?trader=${address}&market=${marketId}`,
+          `/users/${address}/orders?chain_id=${chainId}`,
+        ]) {
+          const order = open(await world.ask(path)).find((each) => each.orderHash === orderHash)
+          demandEqual(`remainingSize in ${path}`, order?.remainingSize, Number(size))
+        }
+        const { body } = await world.ask(`/orderbook/${marketId}?outcome=YES`)
+        const { bids } = body as { bids: { price: number; size: number | string }[] }
+        const level = bids.find((each) => each.price === Number(price))
+        const most = BigInt(level?.size ?? 0)
+        demand(most >= BigInt(size), `a bid of at least ${size} at ${price}`, level)
+      })
+    },
+  },
+  {
+    id: 'orders.cancel',
+    says: 'a cancel answers cancelled; a second one, or one of an unknown order, is refused',
+    async run(world) {
+      await withPlaced(world, async ({ submission, orderHash }) => {
+        const { marketId } = submission.order
+        const { status, body } = await cancel(world, orderHash, marketId)
+        demandEqual('status', status, 200)
+        demandShape('the answer', body, {
+          status: exactly('cancelled'),
+          orderHash: exactly(orderHash),
+        })
+        demandRefusal(await cancel(world, orderHash, marketId), {
+          status: 409,
+          code: 'ORDER_CLOSED',
+        })
+        const unknown = { status: 404, code: 'ORDER_NOT_FOUND' }
+        demandRefusal(await cancel(world, NOTHING, marketId), unknown)
+      })
+    },
+  },
+  {
+    id: 'positions.sync',
+    says: 'a position is read anew from the chain, or 503 where that is not to be had',
+    async run(world) {
+      const { address, authorization } = traderOf(world)
+      const { id } = await world.openMarket()
+      const sync = async (body: object) =>
+        world.ask(`/positions/${id}/sync`, {
+          ...{ method: 'POST', body, headers: await authorization() },
+        })
+      demandRefusal(await sync({ userAddress: '0x12' }), { status: 400, field: 'userAddress' })
+      const { status, text } = await sync({ userAddress: address })
+      demand(status === 200 || status === 503, 'status 200 or 503', `${status} ${text}`)
+    },
+  },
+  {
+    id: 'relayer.refusals',
+    says: 'the relayer says success: false with its own words for what is malformed',
+    async run(world) {
+      const { chains } = await world.config()
+      const word = `0x${'1'.repeat(64)}`
+      const good = {
+        ...{ chainId: chains[0]?.chainId ?? 1, owner: ZERO, operator: ZERO, approved: true },
+        ...{ deadline: '1', v: 27, r: word, s: word },
+      }
+      const { auth } = await world.config()
+      // Without a token, a server that asks for one says that and nothing else.
+      if (auth.bearer && world.trader === undefined) traderOf(world)
+      for (const [body, error] of [
+        ['{', 'Invalid request body'],
+        [{ ...good, owner: '0x12' }, 'Invalid address format'],
+        [{ ...good, r: '0x12' }, 'Invalid signature format'],
+        [{ ...good, chainId: 4_294_967_295 }, 'No relayer configured for chain'],
+      ] as const) {
+        const headers = (await world.trader?.authorization()) ?? {}
+        const answer = await world.ask('/relayer/ctf-approval', { method: 'POST', body, headers })
+        demand(
+          answer.status >= 400 && answer.status < 500,
+          'a status from 400 to 499',
+          answer.status,
+        )
+        demandShape('the answer', answer.body, { success: exactly(false), error: exactly(error) })
+      }
+    },
+  },
+]

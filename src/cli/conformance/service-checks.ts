@@ -1,0 +1,191 @@
+/** What a client reads first: the configuration, the time, the descriptions, and how errors look. */
+
+import type { Check } from './check.ts'
+import { demand, demandEqual, Skipped } from './mismatch.ts'
+import { ADDRESS, BOOL, demandShape, INTEGER, NATURAL, NUMBER, TEXT } from './shape.ts'
+import type { Answer } from './world.ts'
+
+const ORDER_FIELDS = [
+  'marketId bytes32',
+  'trader address',
+  'side uint8',
+  'outcome uint8',
+  'price uint64',
+  'size uint64',
+  'nonce uint64',
+  'expiration uint64',
+  'makerFeeRecipient address',
+]
+
+/** Every path of the contract, in the words of an OpenAPI document. */
+const PATHS = [
+  '/api/v1/api-keys',
+  '/api/v1/orders',
+  '/api/v1/orders/{hash}',
+  '/api/v1/users/{address}/orders',
+  '/api/v1/failed-trades',
+  '/api/v1/pending-trades',
+  '/api/v1/settlements/{txHash}',
+  '/api/v1/markets',
+  '/api/v1/stats/{marketId}',
+  '/api/v1/holders/{marketId}',
+  '/api/v1/activity/{marketId}',
+  '/api/v1/platform/stats',
+  '/api/v1/orderbook/{marketId}',
+  '/api/v1/trades/{marketId}',
+  '/api/v1/users/{address}/activity',
+  '/api/v1/positions/{marketAddress}',
+  '/api/v1/positions/{marketId}/sync',
+  '/api/v1/users/{address}/positions',
+  '/api/v1/quick-markets/{asset}',
+  '/api/v1/quick-markets/{asset}/history',
+  '/api/v1/quick-markets/{asset}/price',
+  '/api/v1/quick-markets/{asset}/price-history',
+  '/api/v1/quick-markets/{asset}/price-stream',
+  '/api/v1/resolution/{marketId}',
+  '/api/v1/stream',
+  '/api/v1/pending-claims',
+  '/api/v1/failed-claims',
+  '/api/v1/relayer/ctf-approval',
+  '/api/v1/relayer/stablecoin-permit',
+  '/api/v1/relayer/ctf-redemption',
+  '/api/v1/relayer/batch-ctf-redemption',
+  '/api/v1/relayer/propose-resolution',
+  '/api/v1/relayer/settle-market',
+]
+
+/** An error is told with a sentence, a code, and the field where one is at fault. */
+export function demandRefusal(
+  { status, body, text }: Answer,
+  wanted: { readonly status: number; readonly code?: string; readonly field?: string },
+): void {
+  demandEqual('status', status, wanted.status)
+  demand(body !== undefined, 'a JSON body', text)
+  demandShape('the body', body, { error: TEXT, code: TEXT })
+  const { code, field } = body as { code: string; field?: string }
+  if (wanted.code !== undefined) demandEqual('code', code, wanted.code)
+  if (wanted.field !== undefined) demandEqual('field', field, wanted.field)
+}
+
+export const SERVICE_CHECKS: readonly Check[] = [
+  {
+    id: 'config.shape',
+    says: 'GET /config tells the service, the time, the limits and the chains',
+    async run({ ask }) {
+      const { status, body } = await ask('/config')
+      demandEqual('status', status, 200)
+      demandShape('config', body, {
+        service: { name: TEXT, version: TEXT },
+        serverTime: NATURAL,
+        auth: { bearer: BOOL, tokenSeconds: NATURAL, registerMessage: TEXT },
+        limits: { priceMin: INTEGER, priceMax: INTEGER, expirationAheadSecondsMin: INTEGER },
+        chains: [
+          {
+            chainId: NATURAL,
+            contracts: { settlement: ADDRESS, conditionalTokens: ADDRESS, stablecoin: ADDRESS },
+            stablecoin: { symbol: TEXT, decimals: NUMBER, address: ADDRESS },
+          },
+        ],
+      })
+    },
+  },
+  {
+    id: 'config.signing',
+    says: 'each chain tells the typed data of an order, field by field',
+    async run({ config }) {
+      const { chains } = await config()
+      if (chains.length === 0) throw new Skipped('the server has no chain')
+      for (const { chainId, contracts, signatures } of chains) {
+        const { domain, types, primaryType } = signatures.order
+        const fields = types[primaryType]?.map(({ name, type }) => `${name} ${type}`)
+        demandEqual('the fields of an order', fields, ORDER_FIELDS)
+        demand(domain.name.endsWith('Settlement'), 'a domain named …Settlement', domain.name)
+        demandEqual('domain version', domain.version, '1')
+        demandEqual('domain chainId', domain.chainId, chainId)
+        demandEqual('verifyingContract', domain.verifyingContract, contracts.settlement)
+      }
+    },
+  },
+  {
+    id: 'config.limits',
+    says: 'prices are 1 to 999999, orders last at least 60 seconds, tokens 5 minutes',
+    async run({ config }) {
+      const { limits, auth } = await config()
+      const { priceMin, priceMax, expirationAheadSecondsMin } = limits
+      demandEqual('limits', [priceMin, priceMax, expirationAheadSecondsMin], [1, 999_999, 60])
+      demandEqual('tokenSeconds', auth.tokenSeconds, 300)
+      demand(
+        auth.registerMessage.startsWith('Register API key for '),
+        'the message of a registration',
+        auth.registerMessage,
+      )
+    },
+  },
+  {
+    id: 'config.time',
+    says: 'the time is in Unix seconds and does not go back',
+    async run({ ask }) {
+      const timeOf = async () => ((await ask('/config')).body as { serverTime: number }).serverTime
+      const first = await timeOf()
+      const second = await timeOf()
+      demand(second >= first && second - first < 60, `a time from ${first} on`, second)
+      demand(first > 1_600_000_000 && first < 100_000_000_000, 'Unix seconds', first)
+    },
+  },
+  {
+    id: 'http.request-id',
+    says: 'every answer has an x-request-id of its own',
+    async run({ ask }) {
+      const ids = [await ask('/config'), await ask('/nothing')].map(({ headers }) =>
+        headers.get('x-request-id'),
+      )
+      demand(ids.every(Boolean) && new Set(ids).size === 2, 'two different ids', ids)
+    },
+  },
+  {
+    id: 'http.unknown-path',
+    says: 'an unknown path is 404, a method that a path does not take 405',
+    async run({ ask }) {
+      demandRefusal(await ask('/nothing-here'), { status: 404 })
+      demandRefusal(await ask('/orders', { method: 'PUT', body: {} }), { status: 405 })
+    },
+  },
+  {
+    id: 'http.rate-limits',
+    says: 'RateLimit headers say what may be spent, what is left and when it is full again',
+    async run({ ask }) {
+      const { headers } = await ask('/markets')
+      const [limit, remaining, reset] = ['limit', 'remaining', 'reset'].map((name) =>
+        headers.get(`ratelimit-${name}`),
+      )
+      if ([limit, remaining, reset].every((value) => value === null)) {
+        throw new Skipped('the server sends none: its limits are off')
+      }
+      for (const value of [limit, remaining, reset]) {
+        demand(/^\d+$/.test(value ?? ''), 'three whole numbers', { limit, remaining, reset })
+      }
+      demand(Number(remaining) <= Number(limit), `at most ${limit} remaining`, remaining)
+    },
+  },
+  {
+    id: 'docs.openapi',
+    says: '/openapi.json describes every path of the contract',
+    async run({ ask }) {
+      const { status, body } = await ask('//openapi.json')
+      demandEqual('status', status, 200)
+      const { openapi, paths = {} } = (body ?? {}) as { openapi?: string; paths?: object }
+      demand(/^3\./.test(openapi ?? ''), 'an OpenAPI document of version 3', openapi)
+      const missing = PATHS.filter((path) => !Object.hasOwn(paths, path))
+      demandEqual('missing paths', missing, [])
+    },
+  },
+  {
+    id: 'docs.asyncapi',
+    says: '/asyncapi.json describes the stream',
+    async run({ ask }) {
+      const { status, body } = await ask('//asyncapi.json')
+      demandEqual('status', status, 200)
+      demandShape('the document', body, { asyncapi: TEXT })
+    },
+  },
+]

@@ -1,0 +1,132 @@
+/**
+ * The client of a command: for reading, or with the trader's key. The key comes from a file or from the
+ * environment, never from an argument, and is never shown.
+ */
+
+import { readFileSync } from 'node:fs'
+import { type Client, type ClientOptions, createClient } from '#client/client.ts'
+import { signerAddress } from '#client/sign-order.ts'
+import { withApiKey } from '#client/tokens.ts'
+import { ACCOUNTS, DEVNET_CHAIN_ID, devnetKey } from '#devnet/accounts.ts'
+import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
+import type { CommandIo } from './command.ts'
+import { openKeyFolder } from './key-folder.ts'
+
+type Hex = `0x${string}`
+
+type SignValues = {
+  readonly url: string | undefined
+  readonly 'key-file': string | undefined
+  readonly account: string | undefined
+  readonly 'chain-id': string | undefined
+}
+
+type Trader = {
+  readonly url: string
+  readonly client: Client
+  readonly signer: Hex
+  readonly address: string
+}
+
+const URL_DEFAULT = 'http://127.0.0.1:8080'
+const KEY = /^0x[0-9a-fA-F]{64}$/
+const CHAIN_ID_MAX = 2 ** 32
+/** One that is away is said to be away at once. */
+const RETRIES = 1
+
+export function urlOf({ url }: { readonly url: string | undefined }, { env }: CommandIo): string {
+  const text = url ?? env.SIBYL_URL ?? URL_DEFAULT
+  const parsed = URL.canParse(text) ? new URL(text) : undefined
+  if (parsed?.protocol === 'http:' || parsed?.protocol === 'https:') return text.replace(/\/+$/, '')
+  throw new OptionError(`--url is like ${URL_DEFAULT}, not '${text}'`)
+}
+
+/** Reads, and signs nothing. */
+export function readerOf(values: { readonly url: string | undefined }, io: CommandIo): Client {
+  return createClient({ url: urlOf(values, io), retries: RETRIES })
+}
+
+/** Reads as the trader: no token is asked for. */
+export async function traderReading(values: SignValues, io: CommandIo): Promise<Trader> {
+  return (await identify(values, io)).trader
+}
+
+/** Writes as the trader, with the token of an API key where the exchange asks for one. */
+export async function traderOf(values: SignValues, io: CommandIo): Promise<Trader> {
+  const { trader, options, needsToken, nowMs } = await identify(values, io)
+  const kept = openKeyFolder(io).find(trader.url, trader.address)
+  if (kept !== undefined) {
+    return { ...trader, client: createClient(withApiKey(options, kept, { nowMs })) }
+  }
+  if (!needsToken) return trader
+  throw new CommandError(
+    'this exchange takes orders with the token of an API key only: sibyl keys create makes one',
+  )
+}
+
+async function identify(
+  values: SignValues,
+  io: CommandIo,
+): Promise<{
+  trader: Trader
+  options: ClientOptions
+  needsToken: boolean
+  nowMs: () => number
+}> {
+  const url = urlOf(values, io)
+  const { auth, chains, serverTime } = await createClient({ url, retries: RETRIES }).config()
+  const onDevnet = chains.some(({ chainId }) => chainId === DEVNET_CHAIN_ID)
+  const signer = keyOf(values, io, onDevnet)
+  const options = { url, signer, retries: RETRIES, ...chainOf(values) }
+  const client = createClient(options)
+  const address = await signerAddress(signer)
+  const nowMs = clockOf(serverTime)
+  return { trader: { url, client, signer, address }, options, needsToken: auth.bearer, nowMs }
+}
+
+/** The clock of an exchange that has just told its time: that of a devnet can be moved. */
+export function clockOf(serverTime: number): () => number {
+  const aheadMs = serverTime * 1_000 - Date.now()
+  return () => Date.now() + aheadMs
+}
+
+/** Whether a trader is named on the command line, whatever the environment has. */
+export function isTraderNamed(values: SignValues): boolean {
+  return values['key-file'] !== undefined || values.account !== undefined
+}
+
+/** The trader's key: from `--key-file`, the account of a devnet, or the environment, in this order. */
+export function keyOf(values: SignValues, { env }: CommandIo, onDevnet: boolean): Hex {
+  const { 'key-file': file, account } = values
+  if (file !== undefined && account !== undefined) {
+    throw new OptionError('--key-file and --account are two traders: give one of them')
+  }
+  if (file !== undefined) return readKeyFile('--key-file', file)
+  if (account !== undefined) {
+    const index = readInteger('account', account, 0, ACCOUNTS - 1)
+    if (onDevnet) return devnetKey(index)
+    throw new CommandError('--account is for the local chain, and this exchange has none')
+  }
+  const named = env.SIBYL_TRADER_KEY ?? ''
+  if (KEY.test(named)) return named as Hex
+  if (named !== '') return readKeyFile('SIBYL_TRADER_KEY', named)
+  const devnetHint = onDevnet ? '; on this local chain also --account 10' : ''
+  throw new OptionError(`whose key? Give --key-file or SIBYL_TRADER_KEY${devnetHint}`)
+}
+
+/** What is not a key is not repeated: it may be one with a slip in it. */
+export function readKeyFile(name: string, file: string): Hex {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8').trim()
+  } catch {
+    const shown = /^[0-9a-fA-Fx]{32,}$/.test(file) ? 'what is given' : file
+    throw new CommandError(`${name}: ${shown} cannot be read as a file`)
+  }
+  if (KEY.test(text)) return text as Hex
+  throw new CommandError(`${name}: ${file} holds no private key, 0x and 64 hex digits`)
+}
+
+function chainOf({ 'chain-id': text }: SignValues): { chainId?: number } {
+  return text === undefined ? {} : { chainId: readInteger('chain-id', text, 1, CHAIN_ID_MAX) }
+}

@@ -1,0 +1,38 @@
+/** The market that a user means: by its id, the first digits of it, or words of its question. */
+
+import type { Market } from '#client/answers.ts'
+import type { Client } from '#client/client.ts'
+import { CommandError } from '#devnet/command.ts'
+import { showId } from './show.ts'
+
+const ID = /^0x[0-9a-f]{64}$/i
+const DIGITS = /^0x[0-9a-f]{2,63}$/i
+const NAMED_MAX = 3
+
+export async function findMarket(client: Client, text: string): Promise<Market> {
+  if (ID.test(text)) return client.market(text)
+  const digits = text.toLowerCase()
+  const found = DIGITS.test(text)
+    ? await gather(client.eachMarket({ quick: true }), ({ id }) => id.startsWith(digits))
+    : await gather(client.eachMarket({ search: text }), () => true)
+  const [only] = found
+  if (only === undefined) throw new CommandError(`no market is '${text}'; sibyl markets lists them`)
+  if (found.length === 1) return only
+  const some = found.slice(0, NAMED_MAX).map(({ id, question }) => `${showId(id)} (${question})`)
+  throw new CommandError(
+    `'${text}' may be ${some.join(', ')}${found.length > NAMED_MAX ? ', …' : ''}`,
+  )
+}
+
+/** More than can be named need not be found. */
+async function gather(
+  markets: AsyncIterable<Market>,
+  fits: (market: Market) => boolean,
+): Promise<Market[]> {
+  const found: Market[] = []
+  for await (const market of markets) {
+    if (fits(market)) found.push(market)
+    if (found.length > NAMED_MAX) break
+  }
+  return found
+}

@@ -1,0 +1,91 @@
+/**
+ * The API keys that this user has made, one file each, for nobody else to read. The exchange keeps no
+ * private key and lists none: what is here is all there is.
+ */
+
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import type { StoredApiKey } from '#client/api-keys.ts'
+import { CommandError } from '#devnet/command.ts'
+import type { CommandIo } from './command.ts'
+
+type KeptKey = StoredApiKey & {
+  /** Whose exchange it is for. */
+  readonly url: string
+  readonly name: string
+  /** Unix seconds. */
+  readonly createdAt: number
+}
+
+type KeyFolder = {
+  readonly path: string
+  list(): KeptKey[]
+  /** The newest of a wallet at an exchange that has not expired. */
+  find(url: string, address: string): KeptKey | undefined
+  /** Answers the path of its file. */
+  keep(key: KeptKey): string
+  forget(id: string): void
+}
+
+/** An id comes from the exchange and becomes the name of a file. */
+const ID = /^[0-9A-Za-z-]{1,64}$/
+const OWNER_ONLY = 0o600
+const OWNER_ONLY_FOLDER = 0o700
+
+export function openKeyFolder({ env }: Pick<CommandIo, 'env'>): KeyFolder {
+  const path = env.SIBYL_KEYS_DIR ?? join(homedir(), '.sibyl', 'keys')
+  const fileOf = (id: string): string => {
+    if (ID.test(id)) return join(path, `${id}.json`)
+    throw new CommandError(`'${id.slice(0, 64)}' is not the id of an API key`)
+  }
+
+  function list(): KeptKey[] {
+    let names: string[]
+    try {
+      names = readdirSync(path)
+    } catch {
+      return []
+    }
+    return names
+      .filter((name) => name.endsWith('.json'))
+      .flatMap((name) => readKept(join(path, name)) ?? [])
+      .sort((a, b) => a.createdAt - b.createdAt)
+  }
+
+  return {
+    path,
+    list,
+    find(url, address) {
+      const nowSec = Date.now() / 1_000
+      return list()
+        .filter((key) => key.url === url && key.address.toLowerCase() === address.toLowerCase())
+        .filter(({ expiresAt }) => expiresAt === undefined || expiresAt > nowSec)
+        .at(-1)
+    },
+    keep(key) {
+      const file = fileOf(key.id)
+      try {
+        mkdirSync(path, { recursive: true, mode: OWNER_ONLY_FOLDER })
+        writeFileSync(file, `${JSON.stringify(key, null, 2)}\n`, { mode: OWNER_ONLY, flag: 'wx' })
+      } catch {
+        throw new CommandError(`SIBYL_KEYS_DIR: ${path} cannot be written`)
+      }
+      return file
+    },
+    forget: (id) => rmSync(fileOf(id), { force: true }),
+  }
+}
+
+/** What another program put there counts as nothing. */
+function readKept(file: string): KeptKey | undefined {
+  try {
+    const read = JSON.parse(readFileSync(file, 'utf8')) as Partial<KeptKey>
+    const texts = [read.id, read.privateKey, read.address, read.url]
+    return texts.every((part) => typeof part === 'string')
+      ? { name: '', createdAt: 0, ...(read as StoredApiKey & { url: string }) }
+      : undefined
+  } catch {
+    return undefined
+  }
+}

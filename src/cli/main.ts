@@ -1,0 +1,24 @@
+/**
+ * The process of a command: its arguments, its streams and its signals. A reader that has read enough
+ * ends it quietly, as `sibyl markets | head` does.
+ */
+
+import { commandEnvironment } from '#config/command-environment.ts'
+import { COMMANDS } from './commands.ts'
+import { runSibyl } from './run.ts'
+
+const stop = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    stop.abort()
+  })
+}
+
+process.exitCode = await runSibyl(COMMANDS, process.argv.slice(2), {
+  env: commandEnvironment(),
+  out: (text) => void process.stdout.write(text),
+  err: (text) => void process.stderr.write(text),
+  signal: stop.signal,
+})

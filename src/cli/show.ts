@@ -1,0 +1,62 @@
+/** How data is printed: tables for people, JSON for programs. */
+
+const DECIMALS = 6
+/** The digits of an id in a table; enough to name it by. */
+const SHORT_DIGITS = 10
+
+/** Millionths as people write them: 420000 is 0.42. */
+export function showAmount(millionths: number | bigint): string {
+  const value = BigInt(millionths)
+  const digits = String(value < 0n ? -value : value).padStart(DECIMALS + 1, '0')
+  const fraction = digits.slice(-DECIMALS).replace(/0{1,4}$/, '')
+  return `${value < 0n ? '-' : ''}${digits.slice(0, -DECIMALS)}.${fraction}`
+}
+
+/** A price, or a dash where there is none. */
+export function showPrice(millionths: number | null | undefined): string {
+  return millionths ? showAmount(millionths) : '-'
+}
+
+export function showTime(unixSec: number): string {
+  return new Date(unixSec * 1_000).toISOString().replace('T', ' ').slice(0, 16)
+}
+
+export function showId(id: string): string {
+  return id.slice(0, 2 + SHORT_DIGITS)
+}
+
+/** Exact: what is beyond the numbers of JSON's readers is text. */
+export function showJson(value: unknown, space?: number): string {
+  const text = JSON.stringify(
+    value,
+    (_key, each: unknown) => {
+      if (typeof each !== 'bigint') return each
+      return each <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(each) : String(each)
+    },
+    space,
+  )
+  return `${text}\n`
+}
+
+/** Columns under a head; the last one is not filled up. */
+export function showTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [head, ...rows]
+  const widths = head.map((_, at) => Math.max(...all.map((row) => row[at]?.length ?? 0)))
+  return all
+    .map(
+      (row) =>
+        `${row
+          .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+          .join('  ')
+          .trimEnd()}\n`,
+    )
+    .join('')
+}
+
+/** Names before their values. */
+export function showFacts(facts: Readonly<Record<string, string | number>>): string {
+  const width = Math.max(...Object.keys(facts).map((name) => name.length))
+  return Object.entries(facts)
+    .map(([name, value]) => `${name.padEnd(width)}  ${value}\n`)
+    .join('')
+}

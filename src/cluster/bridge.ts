@@ -1,0 +1,320 @@
+/**
+ * A node's part in the cluster: it beats, starts and stops the threads that the directory says are this
+ * node's, and keeps a link from each thread here to each thread elsewhere that it speaks to. Who names the other in
+ * its list of links opens it.
+ *
+ * The conversation of a link: open (a request), opened or refused, *[frames both ways], close by either.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import { type Beat, Directory, type Duty, type Owner } from './directory.ts'
+import { LINK_BYTES, linkName, readFrame } from './frames.ts'
+import { Link } from './link.ts'
+import type { NodeLine } from './node-line.ts'
+
+const BEAT_EVERY_MS = 300
+/** How often missing links are looked for. */
+const LINK_EVERY_MS = 50
+const MARK_EVERY_MS = 1_000
+/** A link whose peer has not even said a mark for so long has lost it. */
+const MARK_SILENCE_MS = 5_000
+const OPEN_MS_MAX = 2_000
+const LINKS_MAX = 10_000
+const NOT_OPENED = 'it could not be opened'
+
+/** A thread of this node, whether it runs or not, and whom it speaks to. */
+export type BridgedThread = { readonly name: string; readonly links: readonly string[] }
+
+type BridgeOptions = {
+  readonly cluster: string
+  readonly node: string
+  /** What all nodes must have in common, in words. */
+  readonly shape: string
+  /** The slots of the whole cluster, and those that this node can serve. */
+  readonly slots: readonly string[]
+  readonly offers: readonly string[]
+  /** Threads that always run here, and those of the slots. */
+  readonly threads: readonly BridgedThread[]
+}
+
+type BridgePorts = {
+  readonly line: NodeLine
+  readonly nowMs: () => number
+  readonly log: {
+    info(fields: object, message: string): void
+    warn(fields: object, message: string): void
+  }
+  /** Starts the thread of a slot; resolves when it is ready. */
+  readonly begin: (slot: string) => Promise<void>
+  /** Resolves when a thread that was begun has ended, however. */
+  readonly ended: (slot: string) => Promise<string>
+  readonly end: (slot: string) => Promise<void>
+  /** Hands a thread the port to a peer; false while there is no such thread. */
+  readonly connect: (thread: string, peer: string, port: MessagePort) => Promise<boolean>
+}
+
+export type Bridge = {
+  /** Hands everything over to others; resolves when nothing is left here. */
+  leave(): Promise<void>
+  /** Ends the links and says goodbye. */
+  stop(): void
+  /** The connection is lost, or may have gaps. */
+  lost(why: string): void
+  /** Empty, or what is wrong. */
+  why(): string
+  nodes(): readonly Beat[]
+  readonly links: number
+  /** Resolves when it knows who is there; rejects when it cannot be one of them. */
+  readonly joined: Promise<void>
+}
+
+type Known = { readonly link: Link; readonly node: string; readonly life: string }
+
+type Opening = {
+  readonly link: string
+  readonly node: string
+  readonly life: string
+  /** The thread that asks, and the one that it asks for, on the node of this life. */
+  readonly thread: string
+  readonly peer: string
+  readonly peerLife: string
+}
+
+export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
+  const { cluster, node, shape, offers } = options
+  const { line, nowMs, log } = ports
+  const life = randomBytes(8).toString('hex')
+  const slots = new Set(options.slots)
+  const directory = new Directory({ node, life, shape, offers })
+  /** By the name in their frames; and which of them leads from a thread to a peer. */
+  const links = new Map<string, Known>()
+  const ways = new Map<string, Link>()
+  const opening = new Set<string>()
+  /** The epoch of each slot that is taken here. */
+  const taken = new Map<string, number>()
+  const releasing = new Set<string>()
+  const timers: NodeJS.Timeout[] = []
+  let left: (() => void) | undefined
+  let stopped = false
+  const joined = Promise.withResolvers<void>()
+
+  const subjects = {
+    beat: `${cluster}.beat`,
+    open: (to: string) => `${cluster}.open.${to}`,
+    data: (to: string) => `${cluster}.data.${to}`,
+  }
+
+  function sayBeat(gone = false): void {
+    if (line.isConnected) line.publish(subjects.beat, encode(directory.beat(nowMs(), gone)))
+  }
+
+  function follow(duties: readonly Duty[]): void {
+    for (const duty of duties) {
+      if (duty.type === 'take') void take(duty.slot, duty.epoch)
+      else if (duty.type === 'release') void release(duty.slot, duty.why)
+      else if (duty.type === 'unfit') joined.reject(new Error(duty.why))
+      else {
+        log.warn({ node: duty.node, why: duty.why }, `node ${duty.node} is gone`)
+        endLinks(`node ${duty.node} is gone`, (known) => known.life === duty.life)
+      }
+    }
+    if (duties.length > 0 && !stopped) sayBeat()
+  }
+
+  async function take(slot: string, epoch: number): Promise<void> {
+    const begunMs = nowMs()
+    taken.set(slot, epoch)
+    log.info({ slot, epoch }, `this node takes ${slot}`)
+    try {
+      await ports.begin(slot)
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      log.warn({ slot, epoch, why }, `${slot} did not start here`)
+      slotEnded(slot, epoch)
+      return
+    }
+    directory.serving(slot, nowMs())
+    log.info({ slot, epoch, ms: nowMs() - begunMs }, `this node serves ${slot}`)
+    sayBeat()
+    void ports.ended(slot).then((why) => {
+      if (taken.get(slot) === epoch && !releasing.has(slot))
+        log.warn({ slot, epoch, why }, `${slot} has ended here`)
+      slotEnded(slot, epoch)
+    })
+  }
+
+  async function release(slot: string, why: string): Promise<void> {
+    const epoch = taken.get(slot)
+    releasing.add(slot)
+    log.info({ slot, epoch, why }, `this node lets go of ${slot}`)
+    await ports.end(slot).catch((error: unknown) => {
+      log.warn({ slot, err: error }, `${slot} did not end well`)
+    })
+    slotEnded(slot, epoch)
+  }
+
+  /** It may be told twice, and have been taken again meanwhile. */
+  function slotEnded(slot: string, epoch: number | undefined): void {
+    if (taken.get(slot) !== epoch) return
+    taken.delete(slot)
+    releasing.delete(slot)
+    follow(directory.ended(slot, nowMs()))
+    sayBeat()
+    if (directory.holdsNothing) left?.()
+  }
+
+  function endLinks(why: string, which: (known: Known) => boolean): void {
+    for (const known of [...links.values()]) if (which(known)) known.link.end(why)
+  }
+
+  /** A link with one of its ends here; `way` is which thread here it leads to whom. */
+  function addLink(
+    id: Buffer,
+    way: string,
+    to: Pick<Owner, 'node' | 'life'>,
+    port: MessagePort,
+  ): Link {
+    const name = linkName(id)
+    const link: Link = new Link(id, {
+      port,
+      payloadMax: line.payloadMax,
+      send: (frame) => {
+        if (line.isConnected) line.publish(subjects.data(to.node), frame)
+      },
+      ended(why) {
+        links.delete(name)
+        if (ways.get(way) === link) ways.delete(way)
+        // Who serves it has just changed, and is asked again in a moment.
+        if (!stopped && why !== NOT_OPENED)
+          log.info({ way, node: to.node, why }, `the link ${way} has ended: ${why}`)
+      },
+    })
+    links.set(name, { link, node: to.node, life: to.life })
+    ways.get(way)?.end('it is made anew')
+    ways.set(way, link)
+    return link
+  }
+
+  /** Opens what is missing, and ends what leads to a node that does not serve it any more. */
+  function lookAtLinks(): void {
+    if (!line.isConnected || stopped) return
+    for (const { name: thread, links: peers } of options.threads) {
+      if (slots.has(thread) && directory.ownerOf(thread)?.life !== life) continue
+      for (const peer of peers) {
+        if (!slots.has(peer)) continue
+        const owner = directory.ownerOf(peer)
+        const way = `${thread}>${peer}`
+        const link = ways.get(way)
+        const known = link === undefined ? undefined : knownOf(link)
+        if (owner === undefined || owner.life === life) continue
+        if (known?.life === owner.life || opening.has(way) || links.size >= LINKS_MAX) continue
+        opening.add(way)
+        void openLink(thread, peer, owner).finally(() => opening.delete(way))
+      }
+    }
+  }
+
+  function knownOf(link: Link): Known | undefined {
+    for (const known of links.values()) if (known.link === link) return known
+    return undefined
+  }
+
+  async function openLink(thread: string, peer: string, owner: Owner): Promise<void> {
+    const id = randomBytes(LINK_BYTES)
+    const { port1, port2 } = new MessageChannel()
+    // From now on frames may come, and wait in the port.
+    const link = addLink(id, `${thread}>${peer}`, owner, port1)
+    const asked: Opening = {
+      ...{ link: id.toString('hex'), node, life },
+      ...{ thread, peer, peerLife: owner.life },
+    }
+    const answer = await line.request(subjects.open(owner.node), encode(asked), OPEN_MS_MAX)
+    const opened = answer !== undefined && decode<{ ok: boolean }>(answer)?.ok === true
+    if (!opened || !link.isOpen) link.end(NOT_OPENED, answer === undefined)
+    else if (!(await ports.connect(thread, peer, port2))) link.end('its thread is not there')
+    if (!link.isOpen) port2.close()
+  }
+
+  async function accept(asked: Opening): Promise<boolean> {
+    const { thread, peer, peerLife } = asked
+    if (stopped || peerLife !== life || directory.ownerOf(peer)?.life !== life) return false
+    if (links.size >= LINKS_MAX) return false
+    const { port1, port2 } = new MessageChannel()
+    const way = `${peer}<${thread}@${asked.node}`
+    const link = addLink(Buffer.from(asked.link, 'hex'), way, asked, port1)
+    if (await ports.connect(peer, thread, port2)) return true
+    link.end('its thread is not there', false)
+    port2.close()
+    return false
+  }
+
+  line.subscribe(subjects.beat, (bytes) => {
+    const beat = decode<Beat>(bytes)
+    if (!stopped && beat !== undefined) follow(directory.hear(beat, nowMs()))
+  })
+  line.subscribe(subjects.open(node), (bytes, answer) => {
+    const asked = decode<Opening>(bytes)
+    if (asked !== undefined) void accept(asked).then((ok) => answer?.(encode({ ok })))
+  })
+  line.subscribe(subjects.data(node), (bytes) => {
+    const frame = readFrame(bytes)
+    if (frame !== undefined) links.get(frame.link)?.link.hear(frame)
+  })
+  timers.push(
+    setInterval(() => {
+      follow(directory.tick(nowMs()))
+      if (directory.isSettled(nowMs())) joined.resolve()
+      sayBeat()
+    }, BEAT_EVERY_MS),
+    setInterval(lookAtLinks, LINK_EVERY_MS),
+    setInterval(() => {
+      if (!line.isConnected) return
+      for (const { link } of [...links.values()]) link.mark(MARK_SILENCE_MS)
+    }, MARK_EVERY_MS),
+  )
+  sayBeat()
+
+  return {
+    async leave() {
+      const done = new Promise<void>((resolve) => {
+        left = resolve
+      })
+      follow(directory.leave(nowMs()))
+      sayBeat()
+      if (!directory.holdsNothing) await done
+    },
+    stop() {
+      if (stopped) return
+      stopped = true
+      joined.resolve()
+      for (const timer of timers) clearInterval(timer)
+      endLinks('this node stops', () => true)
+      sayBeat(true)
+    },
+    lost(why) {
+      directory.cutOff()
+      endLinks(why, () => true)
+    },
+    why: () => (line.isConnected ? '' : 'the connection to NATS is lost'),
+    nodes: () => directory.nodes(nowMs()),
+    joined: joined.promise,
+    get links() {
+      return links.size
+    },
+  }
+}
+
+function encode(value: object): Uint8Array {
+  return Buffer.from(JSON.stringify(value))
+}
+
+/** Undefined where it is none of ours. */
+function decode<Message>(bytes: Uint8Array): Message | undefined {
+  try {
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
+    return JSON.parse(text) as Message
+  } catch {
+    return undefined
+  }
+}

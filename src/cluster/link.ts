@@ -1,0 +1,116 @@
+/**
+ * One end of a link between threads of two machines: what the port says goes out as numbered frames, and the
+ * peer's frames go into the port. It keeps order and invents nothing: where a frame is missing, or
+ * nothing was heard for too long, it ends, and the port with it. It queues nothing but the pieces of one
+ * batch; how much may be under way is the business of the two threads (`runtime/credit.ts`).
+ */
+
+import { deserialize, serialize } from 'node:v8'
+import type { MessagePort } from 'node:worker_threads'
+import { monotonicMs } from '#runtime/clock.ts'
+import { FRAME, type Frame, frameOf, HEADER_BYTES } from './frames.ts'
+
+/** A batch may be of some megabytes: the views of many markets. One beyond this is a mistake. */
+const BATCH_BYTES_MAX = 64 * 1024 * 1024
+
+type LinkPorts = {
+  readonly port: MessagePort
+  /** What one message may carry. */
+  readonly payloadMax: number
+  readonly send: (frame: Uint8Array) => void
+  /** Called once, whoever has ended it. */
+  readonly ended: (why: string) => void
+}
+
+export class Link {
+  readonly #id: Buffer
+  readonly #ports: LinkPorts
+  #sent = 0
+  #heard = 0
+  #pieces: Buffer[] = []
+  #pieceBytes = 0
+  #open = true
+  #heardAtMs = monotonicMs()
+  #deliveredAtMs = 0
+
+  constructor(id: Buffer, ports: LinkPorts) {
+    this.#id = id
+    this.#ports = ports
+    ports.port.on('message', (batch: unknown[]) => this.#forward(batch))
+    ports.port.on('close', () => this.end('its thread has ended'))
+  }
+
+  get isOpen(): boolean {
+    return this.#open
+  }
+
+  hear({ number, kind, body }: Frame): void {
+    if (!this.#open) return
+    this.#heardAtMs = monotonicMs()
+    if (kind === FRAME.close) {
+      this.end('its peer has ended', false)
+    } else if (number !== this.#heard >>> 0) {
+      this.end(`frame ${this.#heard} is missing`)
+    } else if (kind !== FRAME.mark) {
+      this.#heard++
+      this.#take(kind, body)
+    }
+  }
+
+  /** Says how many frames there were. Ends the link where its peer was silent for too long. */
+  mark(silentMsMax: number): void {
+    if (!this.#open) return
+    const silentMs = monotonicMs() - this.#heardAtMs
+    if (silentMs > silentMsMax) this.end(`its peer was silent for ${Math.round(silentMs)} ms`)
+    else this.#ports.send(frameOf(this.#id, this.#sent, FRAME.mark))
+  }
+
+  end(why: string, tell = true): void {
+    if (!this.#open) return
+    this.#open = false
+    this.#pieces = []
+    if (tell) this.#ports.send(frameOf(this.#id, this.#sent, FRAME.close))
+    this.#ports.port.close()
+    this.#ports.ended(why)
+  }
+
+  #forward(batch: unknown[]): void {
+    if (!this.#open) return
+    const bytes = serialize(batch)
+    if (bytes.byteLength > BATCH_BYTES_MAX) {
+      this.end(`a batch of ${bytes.byteLength} bytes is too large for a link`)
+      return
+    }
+    const room = this.#ports.payloadMax - HEADER_BYTES
+    for (let at = 0; at < bytes.byteLength; at += room) {
+      const kind = at + room < bytes.byteLength ? FRAME.more : FRAME.last
+      this.#ports.send(frameOf(this.#id, this.#sent++, kind, bytes.subarray(at, at + room)))
+    }
+  }
+
+  #take(kind: number, body: Buffer): void {
+    this.#pieceBytes += body.byteLength
+    if (this.#pieceBytes > BATCH_BYTES_MAX) {
+      this.end('a batch is too large for a link')
+      return
+    }
+    this.#pieces.push(body)
+    if (kind === FRAME.more) return
+    // A copy of its own: rows in it are views, and the buffer of the connection is used again.
+    const bytes = Buffer.concat(this.#pieces)
+    this.#pieces = []
+    this.#pieceBytes = 0
+    let batch: unknown[]
+    try {
+      batch = deserialize(bytes) as unknown[]
+    } catch {
+      this.end('a batch cannot be read')
+      return
+    }
+    // The last value is when it was sent, by the clock of the other machine. Here it tells batches apart
+    // and how long they waited, so it is the time of this machine, and never twice the same.
+    this.#deliveredAtMs = Math.max(monotonicMs(), this.#deliveredAtMs + 0.001)
+    batch[batch.length - 1] = this.#deliveredAtMs
+    this.#ports.port.postMessage(batch)
+  }
+}

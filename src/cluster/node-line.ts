@@ -1,0 +1,170 @@
+/**
+ * A node's connection to NATS: what it says to all nodes, to one, and hears. The only file that knows the
+ * library. NATS promises order from one sender on one subject, and no delivery.
+ */
+
+import { readFileSync } from 'node:fs'
+import {
+  connect,
+  credsAuthenticator,
+  type NatsConnection,
+  type NodeConnectionOptions,
+} from '@nats-io/transport-node'
+import { Fault } from '#domain/fault.ts'
+
+/** A server that does not answer is left for the next quickly: a second of silence is a dead node. */
+const PING_EVERY_MS = 2_000
+const PINGS_MAX = 2
+const RECONNECT_MS = 100
+const CONNECT_MS_MAX = 5_000
+
+export type NodeLine = {
+  /** What one message may carry at most. */
+  readonly payloadMax: number
+  readonly isConnected: boolean
+  publish(subject: string, bytes: Uint8Array): void
+  /** `answer` is there where the sender waits for one. */
+  subscribe(subject: string, hear: (bytes: Uint8Array, answer?: Answer) => void): void
+  /** The answer; undefined where nobody has answered, which is known at once where nobody listens. */
+  request(subject: string, bytes: Uint8Array, timeoutMs: number): Promise<Uint8Array | undefined>
+  /** Sends what is left, and ends. */
+  close(): Promise<void>
+}
+
+type Answer = (bytes: Uint8Array) => void
+
+type NodeLineOptions = {
+  /** `nats://user:password@host:port,host:port`, or `tls://…` */
+  readonly url: string
+  /** A file with credentials; none if empty. */
+  readonly credsFile: string
+  readonly name: string
+  /** The connection is lost, or what came may have gaps. And: it is there again. */
+  readonly lost: (why: string) => void
+  readonly back: () => void
+}
+
+const SHAPE = /^(nats|tls):\/\/(?:([^:@/]+)(?::([^@/]*))?@)?([^/@]+)\/?$/
+
+type NatsAddress = {
+  readonly servers: string[]
+  readonly tls: boolean
+  readonly user: string
+  readonly password: string
+}
+
+/** Undefined where it is none. A user without a password is a token. */
+export function parseNatsUrl(url: string): NatsAddress | undefined {
+  const [, scheme, user = '', password = '', hosts] = SHAPE.exec(url) ?? []
+  if (hosts === undefined) return undefined
+  const servers = hosts.split(',')
+  if (servers.some((server) => !/^([A-Za-z0-9_.-]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?$/.test(server))) {
+    return undefined
+  }
+  const [name, secret] = [user, password].map(decodeURIComponent) as [string, string]
+  return { servers, tls: scheme === 'tls', user: name, password: secret }
+}
+
+export async function openNodeLine(options: NodeLineOptions): Promise<NodeLine> {
+  const address = parseNatsUrl(options.url)
+  if (address === undefined) {
+    throw new Fault('NATS_URL_INVALID', 'SIBYL_NATS_URL: it is no nats://host:port', {
+      retryable: false,
+    })
+  }
+  const { servers, tls, user, password } = address
+  let connection: NatsConnection
+  try {
+    connection = await connect({
+      ...{ servers, name: options.name, timeout: CONNECT_MS_MAX },
+      ...{ pingInterval: PING_EVERY_MS, maxPingOut: PINGS_MAX },
+      ...{
+        maxReconnectAttempts: -1,
+        reconnectTimeWait: RECONNECT_MS,
+        reconnectJitter: RECONNECT_MS,
+      },
+      ignoreAuthErrorAbort: true,
+      ...(tls ? { tls: {} } : {}),
+      ...credentialsOf(user, password, options.credsFile),
+    })
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new Fault('NATS_AWAY', `SIBYL_NATS_URL: ${servers.join(',')} cannot be reached: ${why}`, {
+      retryable: true,
+      cause: error,
+    })
+  }
+  let isConnected = true
+  const gone = (why: string): void => {
+    isConnected = false
+    options.lost(why)
+  }
+  void (async () => {
+    for await (const status of connection.status()) {
+      if (status.type === 'disconnect') gone('the connection to NATS is lost')
+      else if (status.type === 'slowConsumer') options.lost('NATS was not read in time')
+      else if (status.type === 'reconnect') {
+        isConnected = true
+        options.back()
+      }
+    }
+  })()
+  return {
+    payloadMax: connection.info?.max_payload ?? 1024 * 1024,
+    get isConnected() {
+      return isConnected && !connection.isClosed()
+    },
+    publish(subject, bytes) {
+      if (isConnected && !connection.isClosed()) connection.publish(subject, bytes)
+    },
+    subscribe(subject, hear) {
+      connection.subscribe(subject, {
+        callback: (error, message) => {
+          if (error !== null) return
+          const { data, reply } = message
+          if (reply === undefined || reply === '') hear(data)
+          else {
+            hear(data, (bytes) => {
+              if (isConnected && !connection.isClosed()) message.respond(bytes)
+            })
+          }
+        },
+      })
+    },
+    async request(subject, bytes, timeoutMs) {
+      try {
+        return (await connection.request(subject, bytes, { timeout: timeoutMs })).data
+      } catch (error) {
+        // Nobody there, no answer in time, or no connection: it is tried again by whoever needs it.
+        if (error instanceof Error && !(error instanceof TypeError)) return undefined
+        throw error
+      }
+    },
+    async close() {
+      isConnected = false
+      await connection.drain().catch(() => undefined)
+      await connection.close()
+    },
+  }
+}
+
+function credentialsOf(
+  user: string,
+  password: string,
+  credsFile: string,
+): Pick<NodeConnectionOptions, 'authenticator' | 'user' | 'pass' | 'token'> {
+  if (credsFile !== '') return { authenticator: credsAuthenticator(readCreds(credsFile)) }
+  if (user === '') return {}
+  return password === '' ? { token: user } : { user, pass: password }
+}
+
+function readCreds(file: string): Uint8Array {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    throw new Fault('NATS_CREDS_MISSING', `SIBYL_NATS_CREDS: ${file} cannot be read`, {
+      retryable: false,
+      cause: error,
+    })
+  }
+}

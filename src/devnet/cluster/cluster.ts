@@ -1,0 +1,104 @@
+/**
+ * `npm run cluster`: an exchange of several nodes on this machine, to try what happens when one of them goes. It runs
+ * until Ctrl-C; the other words are for a second terminal.
+ */
+
+import { parseArgs } from 'node:util'
+import { DEMO_TRADERS, devnetKey } from '../accounts.ts'
+import { OptionError, readInteger } from '../command.ts'
+import { serveControl, tellCluster } from './control.ts'
+import { openCluster } from './open-cluster.ts'
+
+const HELP = `An exchange of several nodes on this machine, with NATS, MariaDB and a local chain.
+
+  npm run cluster                     starts it; Ctrl-C ends it, and its data with the next start
+  npm run cluster -- status           which nodes there are, and whether they are ready
+  npm run cluster -- kill NODE        as if its machine lost its power
+  npm run cluster -- drain NODE       hands over what it serves, then ends
+  npm run cluster -- start NODE       one that was killed or drained
+  npm run cluster -- add KIND         one more: front, market or rest
+
+  --fronts <n>      how many fronts (2)
+  --markets <n>     how many market nodes (2)
+  --galera          three database servers instead of one
+  --port <n>        of the first front; the others have those behind it (8080)
+  --folder <path>   where its data is (data/cluster)
+`
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`)
+
+try {
+  const { values, positionals } = read()
+  if (values.help) process.stdout.write(HELP)
+  else if (positionals.length > 0) {
+    process.stdout.write(await tellCluster(values.folder, positionals))
+  } else await run(values)
+} catch (error) {
+  process.stderr.write(`sibyl: ${error instanceof Error ? error.message.split('\n')[0] : error}\n`)
+  process.exitCode = error instanceof OptionError ? 2 : 1
+}
+
+type Values = ReturnType<typeof read>['values']
+
+function read() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        help: { type: 'boolean', short: 'h', default: false },
+        galera: { type: 'boolean', default: false },
+        fronts: { type: 'string', default: '2' },
+        markets: { type: 'string', default: '2' },
+        port: { type: 'string', default: '8080' },
+        folder: { type: 'string', default: 'data/cluster' },
+      },
+    })
+  } catch (error) {
+    throw new OptionError(error instanceof Error ? error.message : String(error))
+  }
+}
+
+async function run(values: Values): Promise<void> {
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  const cluster = await openCluster({
+    folder: values.folder,
+    port: readInteger('port', values.port, 1, 65_000),
+    fronts: readInteger('fronts', values.fronts, 1, 8),
+    markets: readInteger('markets', values.markets, 1, 8),
+    galera: values.galera,
+    say,
+  })
+  const control = await serveControl(values.folder, cluster)
+  const fronts = [...cluster.nodes.values()].filter(({ kind }) => kind === 'front')
+  say(firstTrade(fronts[0]!.url, (fronts[1] ?? fronts[0])!.url))
+  if (!stop.signal.aborted) {
+    await new Promise((resolve) => stop.signal.addEventListener('abort', resolve))
+  }
+  say('ending the nodes')
+  control.close()
+  await cluster.dispose()
+}
+
+/** A trade between two traders who speak to different fronts. */
+function firstTrade(one: string, other: string): string {
+  const [ann, bob] = DEMO_TRADERS
+  const client = (url: string, index: number) =>
+    `createClient({ url: '${url}', signer: '${devnetKey(index)}' })`
+  return `
+  A first trade, to copy into another terminal in this folder:
+
+npx node --input-type=module -e "
+import { createClient } from '#client/client.ts'
+const ann = ${client(one, ann)}
+const bob = ${client(other, bob)}
+const [market] = await ann.markets()
+const terms = { marketId: market.id, outcome: 'YES', price: '0.42', ttlSeconds: 3600 }
+await ann.orders.place({ ...terms, side: 'sell', size: '10' })
+await bob.orders.place({ ...terms, side: 'buy', size: '4' })
+console.log(market.question, await ann.trades(market.id))
+"
+
+  Then kill a market node (npm run cluster -- kill market-1) and trade again.
+`
+}

@@ -1,0 +1,101 @@
+/** How a cluster that runs is asked and told things from another terminal: a socket in its folder. */
+
+import { createServer, request } from 'node:http'
+import { join } from 'node:path'
+import { CommandError } from '../command.ts'
+import { type ClusterNode, KINDS, type Kind } from './nodes.ts'
+import { type Cluster, wordsOf } from './open-cluster.ts'
+
+const socketIn = (folder: string): string => join(folder, 'control')
+
+type Closing = { close(): void }
+
+/** Takes `status`, `kill NODE`, `drain NODE`, `start NODE` and `add KIND`; answers in lines. */
+export async function serveControl(folder: string, cluster: Cluster): Promise<Closing> {
+  const server = createServer((asked, answer) => {
+    const words = decodeURIComponent((asked.url ?? '/').slice(1)).split(' ')
+    carryOut(cluster, words).then(
+      (said) => answer.writeHead(200).end(said),
+      (error: Error) => answer.writeHead(400).end(error.message.split('\n')[0]),
+    )
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(socketIn(folder), resolve)
+  })
+  return server
+}
+
+/** Tells the cluster that runs in the folder. */
+export function tellCluster(folder: string, words: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const asked = request({
+      socketPath: socketIn(folder),
+      path: `/${encodeURIComponent(words.join(' '))}`,
+    })
+    asked.once('error', () => {
+      reject(new CommandError(`no cluster runs in ${folder}; npm run cluster starts one`))
+    })
+    asked.once('response', (answer) => {
+      let said = ''
+      answer.setEncoding('utf8')
+      answer.on('data', (chunk: string) => {
+        said += chunk
+      })
+      answer.once('end', () => {
+        if (answer.statusCode === 200) resolve(said)
+        else reject(new CommandError(said))
+      })
+    })
+    asked.end()
+  })
+}
+
+async function carryOut(cluster: Cluster, words: readonly string[]): Promise<string> {
+  const [verb = '', what = ''] = words
+  if (verb === 'status') return statusOf(cluster)
+  if (verb === 'add') {
+    if (!isKind(what)) throw new CommandError(`add takes ${Object.keys(KINDS).join(', ')}`)
+    return `${wordsOf(await cluster.add(what))}\n`
+  }
+  const node = cluster.nodes.get(what)
+  if (node === undefined) {
+    throw new CommandError(
+      `there is no node '${what}'; there are ${[...cluster.nodes.keys()].join(', ')}`,
+    )
+  }
+  if (verb === 'kill') await node.kill()
+  else if (verb === 'drain') await node.drain()
+  else if (verb === 'start') await node.start()
+  else throw new CommandError(`'${verb}' is none of status, kill, drain, start, add`)
+  return statusOf(cluster)
+}
+
+function isKind(word: string): word is Kind {
+  return Object.hasOwn(KINDS, word)
+}
+
+async function statusOf({ nodes, nats }: Cluster): Promise<string> {
+  const lines = await Promise.all(
+    [...nodes.values()].map(async (node) => {
+      const state = node.isUp() ? await readiness(node) : 'down'
+      return `${node.name.padEnd(10)} ${state}`
+    }),
+  )
+  const up = Array.from({ length: nats.count }, (_, server) => nats.isUp(server)).filter(Boolean)
+  return `${lines.join('\n')}\nnats       ${up.length} of ${nats.count} servers\n`
+}
+
+/** In one line: ready, or why not. */
+async function readiness({ kind, url }: ClusterNode): Promise<string> {
+  if (kind !== 'front') return 'runs'
+  try {
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) })
+    const text = await response.text()
+    return response.ok
+      ? `ready at ${url}`
+      : `not ready: ${text.replaceAll(/\s+/g, ' ').slice(0, 200)}`
+  } catch {
+    return 'does not answer'
+  }
+}

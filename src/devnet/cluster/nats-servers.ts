@@ -1,0 +1,86 @@
+/**
+ * NATS servers on loopback, each connected with the others. A client that is given the address of all of them goes
+ * to another when its own is gone. What Debian calls `nats-server` must be installed.
+ */
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { openSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { endProcess, freePorts, until } from './local-servers.ts'
+
+const PROGRAM = 'nats-server'
+
+export type NatsServers = {
+  /** Of all of them, as `SIBYL_NATS_URL` has it. */
+  readonly url: string
+  kill(server: number): Promise<void>
+  /** Starts those that are down. */
+  heal(): Promise<void>
+  isUp(server: number): boolean
+  readonly count: number
+  dispose(): Promise<void>
+}
+
+/** Why such servers cannot be had here; undefined where they can. */
+export function missingNats(): string | undefined {
+  return spawnSync(PROGRAM, ['--version']).status === 0 ? undefined : `${PROGRAM} is not installed`
+}
+
+export async function openNatsServers(folder: string, count: number): Promise<NatsServers> {
+  const ports = await freePorts(count * 2)
+  const clients = ports.slice(0, count)
+  const routes = ports.slice(count)
+  const running: (ChildProcess | undefined)[] = Array.from({ length: count })
+
+  function start(server: number): void {
+    const output = openSync(join(folder, `nats-${server + 1}.log`), 'a')
+    const others = routes.map((port) => `nats-route://127.0.0.1:${port}`).join(',')
+    const child = spawn(
+      PROGRAM,
+      [
+        ...['-a', '127.0.0.1', '-p', String(clients[server]), '-n', `nats-${server + 1}`],
+        ...['--cluster_name', 'sibyl', '--cluster', `nats://127.0.0.1:${routes[server]}`],
+        ...['--routes', others],
+      ],
+      { stdio: ['ignore', output, output] },
+    )
+    running[server] = child
+    child.once('exit', () => {
+      if (running[server] === child) running[server] = undefined
+    })
+  }
+
+  async function heal(): Promise<void> {
+    for (let server = 0; server < count; server++) {
+      if (running[server] === undefined) start(server)
+    }
+    await Promise.all(clients.map((port) => until(() => knock(port))))
+  }
+
+  process.once('exit', () => {
+    for (const child of running) child?.kill('SIGKILL')
+  })
+  await heal()
+  return {
+    count,
+    url: `nats://${clients.map((port) => `127.0.0.1:${port}`).join(',')}`,
+    kill: (server) => endProcess(running[server], 'SIGKILL'),
+    heal,
+    isUp: (server) => running[server] !== undefined,
+    async dispose() {
+      await Promise.all(running.map((child) => endProcess(child, 'SIGKILL')))
+    },
+  }
+}
+
+function knock(port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('error', reject)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve()
+    })
+  })
+}

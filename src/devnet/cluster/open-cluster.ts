@@ -1,0 +1,143 @@
+/**
+ * A whole cluster on one machine, to try it: NATS servers, database servers, the local chain, and nodes. Its folder
+ * is emptied when it is opened.
+ */
+
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { DEVNET_CHAIN_ID } from '../accounts.ts'
+import { CommandError } from '../command.ts'
+import { type Devnet, openDevnet } from '../open-devnet.ts'
+import { type DatabaseServers, missingServers, openDatabaseServers } from './database-servers.ts'
+import { missingNats, type NatsServers, openNatsServers } from './nats-servers.ts'
+import { type ClusterNode, type Kind, makeNode } from './nodes.ts'
+
+const NATS_SERVERS = 3
+const GALERA_NODES = 3
+/** Of the whole cluster: each is served by one of the market nodes. */
+const MARKET_THREADS = 4
+const NODES_MAX = 20
+
+type ClusterOptions = {
+  readonly folder: string
+  /** Of the first front; the other nodes have those behind it. */
+  readonly port: number
+  readonly fronts: number
+  readonly markets: number
+  readonly galera: boolean
+  /** Settings of all nodes besides those that make them a cluster. */
+  readonly environment?: Readonly<Record<string, string>>
+  readonly say: (line: string) => void
+}
+
+export type Cluster = {
+  readonly nats: NatsServers
+  readonly databases: DatabaseServers
+  readonly chain: Devnet
+  readonly nodes: ReadonlyMap<string, ClusterNode>
+  add(kind: Kind): Promise<ClusterNode>
+  dispose(): Promise<void>
+}
+
+export async function openCluster(options: ClusterOptions): Promise<Cluster> {
+  const { folder, say } = options
+  const missing = missingNats() ?? missingServers(options.galera ? GALERA_NODES : 1)
+  if (missing !== undefined) {
+    throw new CommandError(
+      `${missing}: a cluster needs the packages nats-server and mariadb-server`,
+    )
+  }
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(join(folder, 'chain'), { recursive: true })
+  const closers: (() => Promise<void>)[] = []
+  const dispose = async (): Promise<void> => {
+    for (const close of closers.splice(0).reverse()) await close()
+  }
+  try {
+    const nats = await openNatsServers(folder, NATS_SERVERS)
+    closers.push(nats.dispose)
+    say(`NATS: ${NATS_SERVERS} servers`)
+    const databases = await openDatabaseServers(options.galera ? GALERA_NODES : 1)
+    closers.push(databases.dispose)
+    say(options.galera ? `MariaDB: a Galera of ${GALERA_NODES}` : 'MariaDB: one server')
+    const chain = await openDevnet({
+      dataDir: join(folder, 'chain'),
+      port: 0,
+      chainId: DEVNET_CHAIN_ID,
+      lingerMs: 0,
+      disputeSeconds: 7_200,
+      onClock: () => {},
+      onLost: () => say('the local chain has ended'),
+      clearData: () => {},
+    })
+    closers.push(chain.end)
+    say(`the local chain: ${chain.url}`)
+
+    const nodes = new Map<string, ClusterNode>()
+    closers.push(async () => {
+      for (const node of [...nodes.values()].reverse()) {
+        node.resume()
+        await node.drain()
+      }
+    })
+    const environment = { ...options.environment, ...environmentOf(nats, databases, chain) }
+    let made = 0
+    function make(kind: Kind): ClusterNode {
+      if (nodes.size >= NODES_MAX) throw new CommandError(`there are ${NODES_MAX} nodes already`)
+      const count = [...nodes.values()].filter((node) => node.kind === kind).length
+      const name = `${kind}-${count + 1}`
+      const port = options.port + made++
+      const node = makeNode({ name, kind, port, folder, environment })
+      nodes.set(name, node)
+      return node
+    }
+    async function add(kind: Kind): Promise<ClusterNode> {
+      const node = make(kind)
+      await node.start()
+      say(wordsOf(node))
+      return node
+    }
+    // Fronts first, for their ports; all start at once, since a front is ready when its markets are.
+    const first = [
+      ...Array.from({ length: options.fronts }, () => make('front')),
+      ...Array.from({ length: options.markets }, () => make('market')),
+      make('rest'),
+    ]
+    await Promise.all(first.map((node) => node.start()))
+    for (const node of first) say(wordsOf(node))
+    return { nats, databases, chain, nodes, add, dispose }
+  } catch (error) {
+    await dispose()
+    throw error
+  }
+}
+
+/** A front has an address; the others are reached through it. */
+export function wordsOf({ name, kind, url }: ClusterNode): string {
+  return kind === 'front' ? `${name} serves at ${url}` : `${name} runs`
+}
+
+function environmentOf(
+  nats: NatsServers,
+  databases: DatabaseServers,
+  { url, contracts }: Devnet,
+): Record<string, string> {
+  const chain = {
+    chainId: DEVNET_CHAIN_ID,
+    role: 'test',
+    rpcUrls: [],
+    blockExplorer: '',
+    startBlock: 0,
+    confirmations: 0,
+    contracts,
+    stablecoin: { symbol: 'USDC', decimals: 6, domainName: 'USD Coin', domainVersion: '1' },
+  }
+  return {
+    SIBYL_MARKET_THREADS: String(MARKET_THREADS),
+    SIBYL_NATS_URL: nats.url,
+    SIBYL_LOG_URL: databases.url(0, 'sibyl_log'),
+    SIBYL_DATABASE_URL: databases.urlOf(0, 'sibyl'),
+    SIBYL_CHAIN_RPC: url,
+    SIBYL_CHAINS: JSON.stringify([chain]),
+  }
+}

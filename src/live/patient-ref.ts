@@ -1,0 +1,74 @@
+/**
+ * A reference to a thread that may move to another machine. While it is away, nothing is sent, and a request waits
+ * for its next place as long as its deadline allows; one that a thread which moves has not taken is asked
+ * again there. What was sent and has no answer stays unanswered: only its sender can say what to do.
+ */
+
+import type { Protocol } from '#runtime/actor.ts'
+import type { Unanswered } from '#runtime/channel.ts'
+import { inTime } from '#runtime/in-time.ts'
+import type { ReplaceableRef } from '#runtime/ref.ts'
+
+/** What a thread that moves tells those who follow it. */
+export type MovingProtocol = {
+  /** It takes nothing more: what it has goes on at another machine. */
+  Moving: { takes: object; answers: undefined }
+}
+
+type PatientRef<P extends Protocol> = ReplaceableRef<P> & {
+  /** The thread moves: from now on it takes nothing, and its next place will be linked. */
+  moves(): void
+}
+
+/** Nothing was sent: the sender may try again later. */
+const NOT_SENT: Unanswered = { unanswered: 'full' }
+
+export function makePatientRef<P extends Protocol>(
+  ref: ReplaceableRef<P>,
+  { waitingMax, deadlineMs: usualMs }: { readonly waitingMax: number; readonly deadlineMs: number },
+): PatientRef<P> {
+  let moving = false
+  let waiting = 0
+  let linked = Promise.withResolvers<void>()
+
+  const isThere = (): boolean => ref.isOpen && !moving
+
+  async function untilThere(ms: number): Promise<boolean> {
+    if (isThere()) return true
+    if (waiting >= waitingMax || ms <= 0) return false
+    waiting++
+    await inTime(linked.promise, ms)
+    waiting--
+    return isThere()
+  }
+
+  return {
+    async ask(type, message, deadlineMs = usualMs, timed) {
+      const dueMs = performance.now() + deadlineMs
+      for (;;) {
+        if (!isThere() && !(await untilThere(dueMs - performance.now()))) return NOT_SENT
+        const answer = await ref.ask(type, message, Math.max(1, dueMs - performance.now()), timed)
+        const { unanswered } = (answer ?? {}) as Partial<Unanswered>
+        if (unanswered !== 'moved') return answer
+        moving = true
+      }
+    },
+    tell: ref.tell,
+    get isOpen() {
+      return ref.isOpen
+    },
+    get heardSentAtMs() {
+      return ref.heardSentAtMs
+    },
+    moves() {
+      moving = true
+    },
+    replace(channel) {
+      ref.replace(channel)
+      moving = false
+      linked.resolve()
+      linked = Promise.withResolvers<void>()
+    },
+    close: ref.close,
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * Keeps the copy in files of partitions that others own: a machine that may have to serve them reads only the
+ * tail then, and those who read the log read the copy as if it were the log. Appends nothing to the log.
+ */
+
+import { Fault } from '#domain/fault.ts'
+import type { EventForm, EventLog, LogEvent } from './event-log.ts'
+import { asFault, type Copied, makeCopier, openHome } from './mysql-copy.ts'
+import { LogRows, refused } from './mysql-rows.ts'
+import { MysqlServer, parseMysqlAddress } from './mysql-server.ts'
+import { WHOLE } from './record.ts'
+
+/** How long the database is asked again before a look at it counts as failed. */
+const PATIENCE = { totalMs: 2_000 }
+
+export type LogFollower = {
+  /** From now on exactly these are followed; resolves when the files of all others are let go of. */
+  follow(partitions: readonly number[]): Promise<void>
+  /** Brings one up to where the log is; answers its last offset, or undefined where it is not followed. */
+  pull(partition: number): Promise<number | undefined>
+  readonly followed: readonly number[]
+  close(): Promise<void>
+}
+
+type Followed<Event extends LogEvent> = Copied & {
+  copy: EventLog<Event> | undefined
+  /** The work on it, one after the other. */
+  turn: Promise<unknown>
+  isOver: boolean
+}
+
+export async function openLogFollower<Event extends LogEvent>(options: {
+  readonly url: string
+  readonly dataDir: string
+  readonly partitions: number
+  readonly form?: EventForm<Event>
+}): Promise<LogFollower> {
+  const { dataDir, partitions } = options
+  const form = options.form ?? (WHOLE as EventForm<Event>)
+  const address = parseMysqlAddress(options.url)
+  if (address === undefined) {
+    throw refused('LOG_URL_INVALID', 'the log is at mysql://user:password@host:port/database')
+  }
+  const { id: logId } = await openHome(address, options)
+  const copier = makeCopier<Event>({ dataDir, partitions, form, logId })
+  const followed = new Map<number, Followed<Event>>()
+  /** What is followed changes one after the other. */
+  let changing: Promise<unknown> = Promise.resolve()
+
+  async function letGo(each: Followed<Event>): Promise<void> {
+    each.isOver = true
+    followed.delete(each.partition)
+    await each.turn.catch(() => undefined)
+    await each.copy?.close()
+    await each.rows.server.close()
+  }
+
+  async function pullNow(each: Followed<Event>): Promise<number | undefined> {
+    if (each.isOver) return undefined
+    const { partition } = each
+    const wasOpen = each.copy !== undefined
+    try {
+      if (each.copy === undefined) each.copy = await copier.openWhole(each)
+      else await copier.follow(each.copy, each)
+      return each.copy.lastOffset(partition)
+    } catch (error) {
+      // Whatever it was, the next look begins with what the files have.
+      await each.copy?.close()
+      each.copy = undefined
+      const isGone = error instanceof Fault && error.code === 'LOG_BASE_GONE'
+      if (isGone && wasOpen) return pullNow(each)
+      throw asFault(error)
+    }
+  }
+
+  async function change(wanted: readonly number[]): Promise<void> {
+    const others = [...followed.values()].filter(({ partition }) => !wanted.includes(partition))
+    await Promise.all(others.map(letGo))
+    for (const partition of wanted) {
+      if (followed.has(partition)) continue
+      const rows = new LogRows(new MysqlServer(address!), partition, PATIENCE)
+      const turn = Promise.resolve()
+      followed.set(partition, { partition, rows, copy: undefined, turn, isOver: false })
+    }
+  }
+
+  return {
+    follow(wanted) {
+      const done = changing.then(() => change(wanted))
+      changing = done.catch(() => undefined)
+      return done
+    },
+    pull(partition) {
+      const each = followed.get(partition)
+      if (each === undefined) return Promise.resolve(undefined)
+      const pulled = each.turn.then(() => pullNow(each))
+      each.turn = pulled.catch(() => undefined)
+      return pulled
+    },
+    get followed() {
+      return [...followed.keys()]
+    },
+    async close() {
+      await changing
+      await Promise.all([...followed.values()].map(letGo))
+    },
+  }
+}

@@ -1,0 +1,182 @@
+/**
+ * The copy in files of a log that lies in a database: how it is opened where it fits, made anew where it does
+ * not, and brought to where the log is. Owners of a partition and those who only follow do the same.
+ */
+
+import { Fault } from '#domain/fault.ts'
+import type { EventForm, EventLog, LogEvent } from './event-log.ts'
+import { chainedCrc, decodeBody, isFence } from './log-body.ts'
+import { createLog, partitionPaths, renewPartition } from './log-folder.ts'
+import { fetchBase, POSITION, type Position, positionOf, positionText } from './mysql-base.ts'
+import { doubtsAbout, type LogRows, prepareTables, type Row, refused } from './mysql-rows.ts'
+import { type MysqlAddress, MysqlServer } from './mysql-server.ts'
+import { UPCASTERS } from './record.ts'
+import { openSqliteLog, type SqliteLogOptions } from './sqlite-log.ts'
+
+/** A first read of a large partition while its base is being replaced elsewhere. */
+const FETCH_TRIES_MAX = 3
+
+/** A partition and its rows in the database. */
+export type Copied = { readonly partition: number; readonly rows: LogRows }
+
+type CopierOptions<Event extends LogEvent> = Omit<
+  SqliteLogOptions,
+  'own' | 'archive' | 'isCopy'
+> & { readonly form: EventForm<Event>; readonly logId: string }
+
+/** Makes the tables and the folder of the copy where there are none; both must be of one log. */
+export async function openHome(
+  address: MysqlAddress,
+  options: {
+    readonly dataDir: string
+    readonly partitions: number
+    readonly watch?: { doubted(server: string, doubts: readonly string[]): void } | undefined
+  },
+): Promise<{ readonly id: string; readonly partitions: number }> {
+  const { dataDir, partitions, watch } = options
+  const server = new MysqlServer(address)
+  try {
+    const doubts = await doubtsAbout(server)
+    if (doubts.length > 0) watch?.doubted(server.name, doubts)
+    const home = await prepareTables(server, partitions)
+    const identity = createLog(dataDir, home.partitions, { id: home.id, renews: true })
+    if (identity.id === home.id) return home
+  } catch (error) {
+    throw asFault(error)
+  } finally {
+    await server.close()
+  }
+  throw refused(
+    'LOG_FOREIGN',
+    `${dataDir} holds another log than the database does: move its folder "log" away, or leave ` +
+      'SIBYL_LOG_URL unset to go on with it',
+  )
+}
+
+export function makeCopier<Event extends LogEvent>(options: CopierOptions<Event>) {
+  const { dataDir, form, logId } = options
+  const upcasters = options.upcasters ?? UPCASTERS
+
+  /** Until it has caught up it may end before its archive does, and has nothing to archive. */
+  function openCopy(partition: number): EventLog<Event> {
+    const place = { own: [partition], checkpointThread: false, isCopy: true }
+    return openSqliteLog<Event>({ ...options, ...place })
+  }
+
+  /** Applies to the copy what the log has behind it; answers where both end. */
+  async function follow(copy: EventLog<Event>, { partition, rows }: Copied): Promise<Row> {
+    let { seq, crc } = positionOf(copy.state(partition).meta)
+    let end: Row | undefined
+    for (;;) {
+      const found = await rows.after(seq)
+      for (const row of found) {
+        if (row.seq !== seq + 1) await checkCut(partition, rows, { seq, crc })
+        if (row.seq !== seq + 1 || chainedCrc(crc, row.body) !== row.crc) {
+          throw refused(
+            'LOG_CORRUPT',
+            `partition ${partition}: row ${row.seq} of the log is damaged`,
+          )
+        }
+        seq = row.seq
+        crc = row.crc
+        end = row
+        await applyRow(copy, partition, row)
+      }
+      if (found.length === 0) break
+    }
+    return end ?? rows.last()
+  }
+
+  async function applyRow(copy: EventLog<Event>, partition: number, row: Row): Promise<void> {
+    const meta = { [POSITION]: positionText(row) }
+    if (isFence(row.body)) {
+      const { lastMs } = copy.state(partition)
+      await copy.append(partition, { events: [], nowMs: lastMs, meta })
+      return
+    }
+    const place = { home: { logId, partition }, firstOffset: row.first_offset }
+    const batch = decodeBody(row.body, place, { form, upcasters })
+    if (
+      batch.events.length !== row.events ||
+      row.first_offset !== copy.state(partition).lastOffset + 1
+    ) {
+      throw refused(
+        'LOG_CORRUPT',
+        `partition ${partition}: row ${row.seq} of the log is at a wrong place`,
+      )
+    }
+    await copy.append(partition, { ...batch, meta: { ...batch.meta, ...meta } })
+  }
+
+  /** The copy's own file, if it is one of this log; else an empty one, or the newest base. */
+  async function fitting({ partition, rows }: Copied): Promise<EventLog<Event>> {
+    const paths = partitionPaths(dataDir, partition)
+    let copy: EventLog<Event> | undefined
+    try {
+      copy = openCopy(partition)
+      const at = positionOf(copy.state(partition).meta)
+      if (await isOf(rows, at)) return copy
+    } catch (error) {
+      // Locked, or a reader in the way: that is no damage.
+      if (!(error instanceof Fault) || error.retryable) throw error
+    }
+    await copy?.close()
+    if ((await fetchBase(rows, paths)) === undefined) renewPartition(paths, { logId, partition })
+    return openCopy(partition)
+  }
+
+  /** A copy that has all that the log had; its caller closes it. */
+  async function openWhole(each: Copied): Promise<EventLog<Event>> {
+    for (let tries = 1; ; tries++) {
+      let copy: EventLog<Event> | undefined
+      try {
+        copy = await fitting(each)
+        await follow(copy, each)
+        return copy
+      } catch (error) {
+        await copy?.close()
+        // Its owner has put another base in the place of the one that was read.
+        const isGone = error instanceof Fault && error.code === 'LOG_BASE_GONE'
+        if (!isGone || tries === FETCH_TRIES_MAX) throw error
+      }
+    }
+  }
+
+  return {
+    follow,
+    openWhole,
+    /** Brings the files to where the log is. */
+    async catchUp(each: Copied): Promise<void> {
+      await (await openWhole(each)).close()
+    },
+  }
+}
+
+/** Rows that a copy still needed may have become a base elsewhere: then it begins with that. */
+async function checkCut(partition: number, rows: LogRows, at: Position): Promise<void> {
+  if (at.seq >= (await rows.firstSeq())) return
+  throw new Fault(
+    'LOG_BASE_GONE',
+    `partition ${partition}: the rows behind ${at.seq} are in a base by now`,
+    { retryable: true },
+  )
+}
+
+/** Whether a place is one of the log's: its very row is there. */
+export async function isOf(rows: LogRows, { seq, crc }: Position): Promise<boolean> {
+  return (await rows.at(seq))?.crc === crc
+}
+
+/** What the driver throws becomes a fault of ours; a bug stays what it is. */
+export function asFault(error: unknown): Fault {
+  if (error instanceof Fault) return error
+  if (typeof (error as { errno?: unknown }).errno === 'number' || isOfNetwork(error)) {
+    const { message } = error as Error
+    return new Fault('LOG_SERVER_FAILED', message, { retryable: true, cause: error })
+  }
+  throw error
+}
+
+function isOfNetwork(error: unknown): boolean {
+  return typeof (error as { code?: unknown }).code === 'string'
+}

@@ -1,0 +1,157 @@
+/** The bridge thread of a node: its line to NATS, and what the directory says put into deeds on this machine. */
+
+import { type Bridge, type BridgedThread, openBridge } from '#cluster/bridge.ts'
+import { type NodeLine, openNodeLine } from '#cluster/node-line.ts'
+import { channelOptions, type ThreadData, topologyOf } from '#config/thread-data.ts'
+import { LOG_COPY_THREAD, marketThreadName, threadOf } from '#config/topology.ts'
+import { Fault } from '#domain/fault.ts'
+import { Channel, isUnanswered } from '#runtime/channel.ts'
+import { machine } from '#runtime/clock.ts'
+import { makeRef } from '#runtime/ref.ts'
+import { handPort, type RemoteHome, type ThreadParts, Unfit } from '#runtime/thread.ts'
+import { makeKit } from './kit.ts'
+import type { LogCopyProtocol } from './log-copy.ts'
+import { bridgeMeters } from './meters/bridge.ts'
+
+/** What a node consists of, as `boot/thread-specs.ts` has it. */
+export type BridgeData = ThreadData & {
+  readonly plan: {
+    readonly slots: readonly string[]
+    readonly offers: readonly string[]
+    readonly threads: readonly BridgedThread[]
+    readonly hasCopy: boolean
+  }
+}
+
+/** A first copy of a large log takes long. */
+const COPY_MS_MAX = 600_000
+const LOG_COPY_WAIT_MS = 20
+
+export function bridgeThread(data: BridgeData): ThreadParts {
+  const { settings, plan } = data
+  const { cluster, markets } = settings
+  const topology = topologyOf(settings)
+  const kit = makeKit(data)
+  const { log } = kit
+  const logCopy = makeRef<LogCopyProtocol>()
+  const marketNames = new Set(
+    Array.from({ length: markets.threads }, (_, thread) => marketThreadName(thread)),
+  )
+  /** The market threads that run here, or are about to. */
+  const running = new Set<string>()
+  let line: NodeLine | undefined
+  let bridge: Bridge | undefined
+  let stopped = false
+  bridgeMeters(kit, () => bridge)
+
+  /** The partitions of other nodes are copied, so that their files are free for the threads of this one. */
+  function othersPartitions(): number[] {
+    return Array.from({ length: topology.partitions }, (_, partition) => partition).filter(
+      (partition) => !running.has(marketThreadName(threadOf(partition, topology))),
+    )
+  }
+
+  async function copyOthers(): Promise<void> {
+    if (!plan.hasCopy) return
+    await askCopy('Follow', { partitions: othersPartitions() })
+  }
+
+  async function askCopy<K extends keyof LogCopyProtocol>(
+    type: K,
+    message: LogCopyProtocol[K]['takes'],
+  ): Promise<void> {
+    while (!logCopy.isOpen && !stopped) {
+      await new Promise((resolve) => setTimeout(resolve, LOG_COPY_WAIT_MS))
+    }
+    const answer = await logCopy.ask(type, message, COPY_MS_MAX)
+    const why = isUnanswered(answer) ? `the copy of the log is ${answer.unanswered}` : answer.why
+    if (why !== '') throw new Error(why)
+  }
+
+  async function begin(home: RemoteHome, slot: string): Promise<void> {
+    if (marketNames.has(slot)) {
+      running.add(slot)
+      await copyOthers()
+    } else if (slot === 'store') {
+      // What another store has written came from the log, so it is in it.
+      await askCopy('CatchUp', {})
+    }
+    try {
+      await home.begin(slot)
+    } catch (error) {
+      await freed(slot)
+      throw error
+    }
+  }
+
+  function notCopied(error: unknown): void {
+    if (!stopped) log.warn({ err: error }, 'the log of other nodes is not copied')
+  }
+
+  async function freed(slot: string): Promise<void> {
+    if (!running.delete(slot) || stopped) return
+    await copyOthers().catch(notCopied)
+  }
+
+  async function openLine(): Promise<NodeLine> {
+    try {
+      return await openNodeLine({
+        ...{ url: cluster.natsUrl, credsFile: cluster.natsCreds, name: cluster.node },
+        lost(why) {
+          log.error({ why }, why)
+          bridge?.lost(why)
+        },
+        back: () => log.warn({}, 'NATS is back'),
+      })
+    } catch (error) {
+      throw error instanceof Fault && !error.retryable ? new Unfit(error.message) : error
+    }
+  }
+
+  return {
+    async start(home) {
+      // After a death of this thread nobody knows of them any more.
+      for (const slot of await home.begun()) await home.end(slot)
+      line = await openLine()
+      bridge = openBridge(
+        {
+          ...{ cluster: cluster.name, node: cluster.node, ...plan },
+          shape: `SIBYL_MARKET_THREADS=${markets.threads} SIBYL_LOG_PARTITIONS=${markets.partitions}`,
+        },
+        {
+          ...{ line, nowMs: machine.monotonicMs, log },
+          begin: (slot) => begin(home, slot),
+          async ended(slot) {
+            const why = await home.ended(slot)
+            await freed(slot)
+            return why
+          },
+          async end(slot) {
+            await home.end(slot)
+            await freed(slot)
+          },
+          connect: (thread, peer, port) => handPort(home, thread, peer, port),
+        },
+      )
+      await bridge.joined.catch((error: Error) => {
+        throw new Unfit(error.message)
+      })
+      log.info({ node: cluster.node, roles: cluster.roles }, 'the node is in the cluster')
+    },
+    connect(peer, port) {
+      if (peer !== LOG_COPY_THREAD) return
+      logCopy.replace(new Channel(port, channelOptions(settings), { heard() {} }))
+      // One that was started again follows nothing yet.
+      void copyOthers().catch(notCopied)
+    },
+    health: () => bridge?.why() ?? 'starting',
+    metrics: kit.metrics,
+    drain: async () => bridge?.leave(),
+    async stop() {
+      stopped = true
+      bridge?.stop()
+      logCopy.close()
+      await line?.close()
+    },
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * Tokens that are used once among all nodes that share a database: what this front takes, it claims there before
+ * it counts, many in one statement. While the database is away no token is taken, and the client is to come again.
+ */
+
+import { randomBytes } from 'node:crypto'
+import type { Settings } from '#config/settings-schema.ts'
+import { databaseUrlOf, isNode } from '#config/thread-data.ts'
+import { Fault } from '#domain/fault.ts'
+import { TOKEN_LIFE_SEC } from '#domain/limits.ts'
+import { isRejection, reject } from '#domain/rejection.ts'
+import type { ClaimToken } from '#http/auth.ts'
+import type { Clock } from '#runtime/clock.ts'
+import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
+import {
+  claimNonces,
+  claimsSince,
+  forgetNonces,
+  type NonceClaim,
+} from '#store/writes/token-nonces.ts'
+import { makeBatcher } from '#verify/batcher.ts'
+import type { Kit } from './kit.ts'
+
+/** How long a request waits for its claim. */
+const CLAIM_MS = 5_000
+/** How often what has expired is forgotten. The clocks of nodes may differ by as much as a token lives. */
+const FORGET_EVERY_MS = 10_000
+const SLACK_SEC = TOKEN_LIFE_SEC
+const CONNECTIONS = 2
+
+type TokenClaims = { readonly claim: ClaimToken; close(): Promise<void> }
+
+/** Undefined where tokens are known to this process alone, and so need not be claimed elsewhere. */
+export function openTokenClaims(
+  settings: Settings,
+  clock: Clock,
+  { log, every }: Pick<Kit, 'log' | 'every'>,
+): TokenClaims | undefined {
+  const isShared = settings.auth.nonces === 'database' || isNode(settings)
+  if (!isShared || !settings.auth.singleUseNonce) return undefined
+  let opening: Promise<{ database: Database; sinceSec: number }> | undefined
+
+  async function open(): Promise<{ database: Database; sinceSec: number }> {
+    const database = await openDatabase(databaseUrlOf(settings), { connectionsMax: CONNECTIONS })
+    try {
+      const sinceSec = await claimsSince(database, Math.floor(clock.nowMs() / 1_000))
+      return { database, sinceSec }
+    } catch (error) {
+      await closeDatabase(database)
+      throw error
+    }
+  }
+
+  /** Opens once; a failed attempt is forgotten, so that the next token tries again. */
+  function opened(): Promise<{ database: Database; sinceSec: number }> {
+    opening ??= open().catch((error: unknown) => {
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
+
+  const batcher = makeBatcher<NonceClaim, boolean | 'away'>({
+    workers: CONNECTIONS,
+    async run(claims) {
+      try {
+        const { database, sinceSec } = await opened()
+        const won = await claimNonces(database, claims)
+        return won.map((isFirst, at) => isFirst && (claims[at]?.issuedSec ?? 0) >= sinceSec)
+      } catch (error) {
+        if (!(error instanceof Fault && error.retryable)) throw error
+        log.warn({ why: error.message }, 'tokens cannot be claimed for now')
+        return claims.map(() => 'away' as const)
+      }
+    },
+    deadlineMs: CLAIM_MS,
+    onFailure: (error) => log.error({ err: error }, 'tokens could not be claimed'),
+  })
+
+  every(FORGET_EVERY_MS, () => {
+    const beforeSec = Math.floor(clock.nowMs() / 1_000) - SLACK_SEC
+    opened()
+      .then(({ database }) => forgetNonces(database, beforeSec))
+      .catch((error: unknown) => log.debug({ err: error }, 'used tokens could not be forgotten'))
+  })
+
+  return {
+    async claim({ keyId, nonce, issuedSec }) {
+      const untilSec = issuedSec + TOKEN_LIFE_SEC
+      const claim = randomBytes(8)
+      const won = await batcher.ask({ keyId, nonce, claim, issuedSec, untilSec })
+      if (isRejection(won) || won === 'away') return reject('OVERLOADED')
+      return won ? undefined : reject('UNAUTHORIZED_TOKEN_USED')
+    },
+    async close() {
+      await batcher.close()
+      const found = await opening?.catch(() => undefined)
+      if (found !== undefined) await closeDatabase(found.database)
+    },
+  }
+}

@@ -1,0 +1,252 @@
+/**
+ * The roles of a thread that one node at a time may play, each by a lease in the database. A thread whose role
+ * another node plays waits for it, which is no failure; once the lease is its own, the role begins as after any
+ * restart. What is written in a role carries the epoch of its lease, so whatever this node believes, a lease that
+ * it has lost writes nothing (`store/engine/fence.ts`).
+ *
+ * A node that has lost a lease stops playing the role at once. One that cannot ask goes on, since nobody may have
+ * taken it; but nothing that only the lease allows leaves it while it is in doubt (`isSure`).
+ *
+ * A database in a file belongs to one process: there every role begins at once and nothing of this is done.
+ */
+
+import { hostname } from 'node:os'
+import { resolve } from 'node:path'
+import { performance } from 'node:perf_hooks'
+import { Gauge } from 'prom-client'
+import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
+import { Fault } from '#domain/fault.ts'
+import { STANDBY } from '#runtime/thread.ts'
+import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
+import { isShared } from '#store/engine/database-url.ts'
+import { LEASE_LOST, type Lease } from '#store/engine/fence.ts'
+import { giveLeases, renewLeases, takeLease } from '#store/leases/leases.ts'
+import type { ClerkRef, WriteReply } from '#store/writes/writes.ts'
+import type { Kit } from './kit.ts'
+
+/** How long a lease is held after its holder was last heard of. With the next constant: 7 s until another has it. */
+const LEASE_MS = 6_000
+/** How often a lease is renewed, or asked for by who waits for it. */
+const LOOK_MS = 1_000
+const HOLDER_CHARS_MAX = 255
+
+type Leases = {
+  /**
+   * Plays the role as soon as its lease is held; resolves when it has begun, or when it has to wait. `lost` is
+   * what follows when another node has taken it: the thread ends itself unless it knows better.
+   */
+  hold(
+    role: string,
+    begin: (lease: Lease) => Promise<void> | void,
+    lost?: () => void,
+  ): Promise<void>
+  /** The store's clerk, as the holder of the role asks it. */
+  clerk(role: string, clerk: ClerkRef): ClerkRef
+  /** Whether no other node can have the role now. */
+  isSure(role: string): boolean
+  /** What the thread waits for, when there is something; it is no failure. */
+  standby(): string
+  /** Gives up what is held. */
+  close(): Promise<void>
+}
+
+type Role = {
+  readonly name: string
+  readonly begin: (lease: Lease) => Promise<void> | void
+  readonly lost: (() => void) | undefined
+  lease: Lease | undefined
+  asking: boolean
+  /** Until when nobody else can have taken it, on the clock of `performance`. */
+  sureUntilMs: number
+  /** Who has it; empty when that is not known. */
+  heldBy: string
+}
+
+export function makeLeases(data: ThreadData, kit: Kit): Leases {
+  const url = databaseUrlOf(data.settings)
+  return isShared(url) ? sharedLeases(url, holderOf(data), kit) : ownLeases
+}
+
+/** All roles are this process's own. */
+const ownLeases: Leases = {
+  hold: async (role, begin) => begin({ role, epoch: 0 }),
+  clerk: (_role, clerk) => clerk,
+  isSure: () => true,
+  standby: () => '',
+  close: async () => {},
+}
+
+/** Who a process is to the others: a data folder is used by one process of a machine at a time. */
+function holderOf({ settings }: ThreadData): string {
+  const { node, name } = settings.cluster
+  const own = node === '' ? `${hostname()}:${resolve(settings.data.dir)}` : `${name}/${node}`
+  return own.slice(-HOLDER_CHARS_MAX)
+}
+
+function sharedLeases(url: string, holder: string, kit: Kit): Leases {
+  const { log } = kit
+  const roles = new Map<string, Role>()
+  let opening: Promise<Database> | undefined
+  let looking = false
+  let closed = false
+
+  new Gauge({
+    name: 'sibyl_lease_held',
+    help: '1 while this node plays a role that one node at a time may play, 0 while it stands by for it',
+    labelNames: ['role'],
+    registers: [kit.registry],
+    collect() {
+      for (const [role, { lease }] of roles) this.set({ role }, lease === undefined ? 0 : 1)
+    },
+  })
+  new Gauge({
+    name: 'sibyl_lease_epoch',
+    help: 'How often a role that this node plays has changed hands',
+    labelNames: ['role'],
+    registers: [kit.registry],
+    collect() {
+      this.reset()
+      for (const [role, { lease }] of roles) {
+        if (lease !== undefined) this.set({ role }, lease.epoch)
+      }
+    },
+  })
+
+  /** A connection of its own: what else is written must not keep a lease from being renewed. */
+  function database(): Promise<Database> {
+    opening ??= openDatabase(url, { connectionsMax: 1 }).catch((error: unknown) => {
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
+
+  function lose(role: Role): void {
+    const { name, lease } = role
+    if (lease === undefined || closed) return
+    role.lease = undefined
+    const why = `another node has taken the lease of ${name} after epoch ${lease.epoch}`
+    log.warn({ role: name, epoch: lease.epoch }, why)
+    // Without a better way nothing of the thread goes on: it is started again, and stands by.
+    if (role.lost === undefined) throw new Error(why)
+    role.lost()
+  }
+
+  async function take(role: Role): Promise<void> {
+    if (closed) return
+    const askedAtMs = performance.now()
+    role.asking = true
+    try {
+      const taken = await takeLease(await database(), { role: role.name, holder, forMs: LEASE_MS })
+      if ('heldBy' in taken) {
+        if (role.heldBy !== taken.heldBy) {
+          log.info({ role: role.name, heldBy: taken.heldBy }, `stands by for ${role.name}`)
+        }
+        role.heldBy = taken.heldBy
+        return
+      }
+      role.lease = { role: role.name, epoch: taken.epoch }
+      role.sureUntilMs = askedAtMs + LEASE_MS
+    } catch (error) {
+      if (!(error instanceof Fault && error.retryable)) throw error
+      log.debug({ role: role.name, why: error.message }, 'a lease could not be asked for')
+      role.heldBy = ''
+      return
+    } finally {
+      role.asking = false
+    }
+    if (closed) return
+    log.info(role.lease, `holds the lease of ${role.name}`)
+    await role.begin(role.lease)
+  }
+
+  async function renew(): Promise<void> {
+    const held = [...roles.values()].filter(({ lease }) => lease !== undefined)
+    const leases = held.flatMap(({ lease }) => (lease === undefined ? [] : [lease]))
+    if (leases.length === 0) return
+    const askedAtMs = performance.now()
+    let kept: readonly Lease[]
+    try {
+      kept = await renewLeases(await database(), leases, LEASE_MS)
+    } catch (error) {
+      if (!(error instanceof Fault && error.retryable)) throw error
+      log.debug({ why: error.message }, 'leases could not be renewed')
+      return
+    }
+    for (const role of held) {
+      const isKept = kept.some(
+        ({ role: name, epoch }) => name === role.name && epoch === role.lease?.epoch,
+      )
+      if (isKept) role.sureUntilMs = askedAtMs + LEASE_MS
+      else lose(role)
+    }
+  }
+
+  async function look(): Promise<void> {
+    if (looking || closed) return
+    looking = true
+    try {
+      await renew()
+      for (const role of roles.values()) {
+        // What begins may take long, and leases are to be renewed meanwhile.
+        if (role.lease === undefined && !role.asking && !closed) detach(take(role))
+      }
+    } finally {
+      looking = false
+    }
+  }
+
+  return {
+    async hold(name, begin, lost) {
+      if (closed) return
+      const role: Role = {
+        ...{ name, begin, lost, lease: undefined, asking: false },
+        ...{ sureUntilMs: 0, heldBy: '' },
+      }
+      if (roles.size === 0) kit.every(LOOK_MS, () => detach(look()))
+      roles.set(name, role)
+      await take(role)
+    },
+    clerk: (name, clerk) => ({
+      async ask(type, task, deadlineMs) {
+        const role = roles.get(name)
+        const lease = role?.lease ?? { role: name, epoch: 0 }
+        const reply = (await clerk.ask(type, { ...task, lease }, deadlineMs)) as WriteReply | object
+        const isLost = 'code' in reply && reply.code === LEASE_LOST
+        if (isLost && role?.lease?.epoch === lease.epoch) setImmediate(lose, role)
+        return reply
+      },
+    }),
+    isSure(name) {
+      const role = roles.get(name)
+      return role?.lease !== undefined && performance.now() < role.sureUntilMs
+    },
+    standby() {
+      for (const { name, lease, heldBy } of roles.values()) {
+        if (lease !== undefined) continue
+        // Who it is, is for the log: this can be read by strangers.
+        const why = heldBy === '' ? 'it is not known who has' : 'another node has'
+        return `${STANDBY}: ${why} the lease of ${name}`
+      }
+      return ''
+    },
+    async close() {
+      closed = true
+      const opened = await opening?.catch(() => undefined)
+      if (opened === undefined) return
+      const leases = [...roles.values()].flatMap(({ lease }) => lease ?? [])
+      // Where it cannot be told, the leases run out.
+      await giveLeases(opened, leases).catch(() => {})
+      await closeDatabase(opened)
+    },
+  }
+}
+
+/** What fails in the background is a bug or the end of a role: the thread ends with it. */
+export function detach(work: Promise<void>): void {
+  work.catch((error: unknown) => {
+    setImmediate(() => {
+      throw error
+    })
+  })
+}

@@ -1,0 +1,128 @@
+/**
+ * The log-copy thread of a node: it keeps the copy of all partitions that other nodes own, so that this one can
+ * take them quickly, and the store reads them. It is told by the market threads when there is more, and looks by
+ * itself now and then.
+ */
+
+import { PACKED } from '#actors/packed-event.ts'
+import type { StoreProtocol } from '#actors/store.ts'
+import { channelOptions, type ThreadData } from '#config/thread-data.ts'
+import { BRIDGE_THREAD } from '#config/topology.ts'
+import { Fault } from '#domain/fault.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import { type LogFollower, openLogFollower } from '#log/log-follower.ts'
+import type { Protocol } from '#runtime/actor.ts'
+import { Channel } from '#runtime/channel.ts'
+import type { ThreadParts } from '#runtime/thread.ts'
+import { makeFollowers, makeKit } from './kit.ts'
+
+/** What the bridge asks of it. */
+export type LogCopyProtocol = {
+  /** These are followed from now on; answered when the files of the others are free. */
+  Follow: { takes: { partitions: readonly number[] }; answers: { why: string } }
+  /** Answered when the copy has all that the log had at the time of the question. */
+  CatchUp: { takes: object; answers: { why: string } }
+}
+
+type Appended = StoreProtocol['Appended']['takes']
+
+const LOOK_EVERY_MS = 500
+
+export function logCopyThread(data: ThreadData): ThreadParts {
+  const { settings } = data
+  const kit = makeKit(data)
+  const { log } = kit
+  let follower: LogFollower
+  let stopped = false
+  /** By partition: what is wrong with its copy. */
+  const whys = new Map<number, string>()
+  /** Partitions that are being pulled; true where there is more by now. */
+  const pulling = new Map<number, boolean>()
+  const readers = makeFollowers<StoreProtocol>(settings, kit.links)
+  const tellers = makeFollowers<Protocol>(settings, kit.links)
+
+  function heard(type: string, message: unknown): void {
+    if (type !== 'Appended') return
+    const { offsets } = message as Appended
+    const followed = new Set(follower.followed)
+    // What a thread of this very node appends is in the files already.
+    const own = offsets.filter(([partition]) => !followed.has(partition))
+    if (own.length > 0) readers.tell('Appended', { offsets: own })
+    for (const [partition] of offsets) if (followed.has(partition)) void pull(partition)
+  }
+
+  async function pull(partition: number): Promise<void> {
+    if (pulling.has(partition)) {
+      pulling.set(partition, true)
+      return
+    }
+    for (let more = true; more && !stopped; more = pulling.get(partition) === true) {
+      pulling.set(partition, false)
+      await pullOnce(partition)
+    }
+    pulling.delete(partition)
+  }
+
+  async function pullOnce(partition: number): Promise<void> {
+    try {
+      const offset = await follower.pull(partition)
+      if (whys.delete(partition)) log.warn({ partition }, 'the copy of the log is whole again')
+      if (offset !== undefined) readers.tell('Appended', { offsets: [[partition, offset]] })
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      if (!whys.has(partition)) {
+        log.error({ partition, why: error.message }, 'the log cannot be copied at present')
+      }
+      whys.set(partition, error.message)
+    }
+  }
+
+  async function follow(partitions: readonly number[]): Promise<void> {
+    await follower.follow(partitions)
+    for (const partition of whys.keys()) if (!partitions.includes(partition)) whys.delete(partition)
+    for (const partition of partitions) void pull(partition)
+  }
+
+  async function answer(type: string, message: unknown): Promise<{ why: string }> {
+    if (type === 'Follow') {
+      await follow((message as LogCopyProtocol['Follow']['takes']).partitions)
+      return { why: '' }
+    }
+    await Promise.all(follower.followed.map(pullOnce))
+    return { why: [...whys.values()].join('; ') }
+  }
+
+  return {
+    async start() {
+      const { partitions } = settings.markets
+      const { dir } = settings.data
+      follower = await openLogFollower<MarketEvent>({
+        ...{ url: settings.log.url, dataDir: dir, partitions, form: PACKED },
+      })
+      kit.every(LOOK_EVERY_MS, () => {
+        for (const partition of follower.followed) void pull(partition)
+      })
+      log.info({ partitions }, 'the log is copied')
+    },
+    connect(peer, port) {
+      if (peer === 'store') readers.add(peer, port, () => {})
+      else if (peer !== BRIDGE_THREAD) tellers.add(peer, port, heard)
+      else {
+        const channel: Channel<Protocol> = new Channel(port, channelOptions(settings), {
+          heard: (type, message, replyTo) =>
+            void answer(type, message).then((answered) => channel.reply(replyTo, answered)),
+        })
+      }
+    },
+    health: () => [...whys.values()].join('; '),
+    metrics: kit.metrics,
+    drain: async () => {},
+    async stop() {
+      stopped = true
+      kit.quiet()
+      readers.close()
+      tellers.close()
+      await follower.close()
+    },
+  }
+}

@@ -1,0 +1,55 @@
+/** The log of a market thread as the settings have it: in files, or in a server of which the files are a copy. */
+
+import { PACKED } from '#actors/packed-event.ts'
+import type { Settings } from '#config/settings-schema.ts'
+import { archiveDirOf, isNode } from '#config/thread-data.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
+import type { EventLog } from '#log/event-log.ts'
+import { type MysqlLogWatch, openMysqlLog } from '#log/mysql-log.ts'
+import { openSqliteLog, type SqliteLogOptions } from '#log/sqlite-log.ts'
+import type { Kit } from './kit.ts'
+import { mysqlLogWatch } from './meters/mysql-log.ts'
+
+type LogPlace = {
+  readonly partitions: number
+  /** The partitions of this thread. */
+  readonly own: readonly number[]
+  readonly isDiskFull: () => boolean
+}
+
+export async function openMarketLog(
+  settings: Settings,
+  kit: Kit,
+  { partitions, own, isDiskFull }: LogPlace,
+): Promise<EventLog<MarketEvent>> {
+  const place = {
+    ...{ form: PACKED, dataDir: settings.data.dir, partitions, own },
+    ...archiveOf(settings, isDiskFull),
+  }
+  const { url } = settings.log
+  if (url === '') return openSqliteLog(place)
+  return openMysqlLog({ ...place, url, watch: watchLog(settings, kit) })
+}
+
+/** Where the log keeps what it no longer holds; nothing where it is not kept. */
+function archiveOf(settings: Settings, isFull: () => boolean): Pick<SqliteLogOptions, 'archive'> {
+  const { archive, archiveMiBMax } = settings.log
+  if (!archive) return {}
+  const bytesMax = archiveMiBMax * 1024 * 1024
+  return { archive: { dir: archiveDirOf(settings), bytesMax, isFull } }
+}
+
+/** On one of several nodes, a thread whose partition was taken over ends: it runs elsewhere. */
+function watchLog(settings: Settings, kit: Kit): MysqlLogWatch {
+  const watch = mysqlLogWatch(kit)
+  if (!isNode(settings)) return watch
+  return {
+    ...watch,
+    fenced(partition) {
+      watch.fenced(partition)
+      setImmediate(() => {
+        throw new Error(`partition ${partition} of the log was taken over by another node`)
+      })
+    },
+  }
+}

@@ -1,0 +1,31 @@
+/** What is counted of a node: who is there, what is served here, how many links lead elsewhere. */
+
+import { Gauge } from 'prom-client'
+import type { Bridge } from '#cluster/bridge.ts'
+import type { Kit } from '../kit.ts'
+
+export function bridgeMeters({ registry }: Kit, bridge: () => Bridge | undefined): void {
+  const registers = [registry]
+  new Gauge({
+    ...{ name: 'sibyl_cluster_nodes', registers },
+    help: 'Nodes of the cluster that are heard here, this one among them',
+    collect() {
+      this.set(bridge()?.nodes().length ?? 0)
+    },
+  })
+  new Gauge({
+    ...{ name: 'sibyl_cluster_links', registers },
+    help: 'Links between threads of this node and those of others',
+    collect() {
+      this.set(bridge()?.links ?? 0)
+    },
+  })
+  new Gauge({
+    ...{ name: 'sibyl_cluster_slot_epoch', registers, labelNames: ['slot'] },
+    help: 'What this node serves, and under which epoch',
+    collect() {
+      this.reset()
+      for (const { slot, epoch } of bridge()?.nodes()[0]?.claims ?? []) this.set({ slot }, epoch)
+    },
+  })
+}

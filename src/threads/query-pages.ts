@@ -1,0 +1,68 @@
+/** Pages of one user, read and written on a thread of the query pool: what comes back is JSON. */
+
+import {
+  type UserActivityPage,
+  type UserPositionsPage,
+  userActivityJson,
+  userPositionsJson,
+} from '#api/positions/user-pages.ts'
+import { faultReply, type Query, type QueryReply } from '#store/reads/queries.ts'
+
+type Pages = {
+  userActivity: UserActivityPage
+  userPositions: UserPositionsPage
+}
+
+/** Asks for one of them. */
+export type AskPage = <Name extends keyof Pages>(name: Name, page: Pages[Name]) => Promise<string>
+
+export type PageTask<Name extends keyof Pages = keyof Pages> = {
+  readonly page: Name
+  readonly args: Pages[Name]
+}
+
+/** So long at most, and the rest of a page, one message holds a thread: other reads wait for it. */
+const TOGETHER_MS = 5
+
+/**
+ * What a thread of the pool does with such tasks: those that it comes to in time, at least the first. No error
+ * crosses a thread whole.
+ */
+export function makePageWriter(
+  query: Query,
+): (tasks: readonly PageTask[]) => Promise<QueryReply[]> {
+  const writers: { readonly [Name in keyof Pages]: (page: Pages[Name]) => Promise<string> } = {
+    async userActivity(page) {
+      const { user, chainId, limit, before } = page
+      const [found, payouts] = await Promise.all([
+        query('tradesOfUser', page),
+        before === undefined ? query('payoutsOfUser', { user, chainId, limit }) : [],
+      ])
+      return userActivityJson({ ...found, payouts })
+    },
+    async userPositions(page) {
+      const { user, chainId, limit } = page
+      const [positions, profit] = await Promise.all([
+        query('positionsOfUser', page),
+        query('realisedProfitOf', { user, chainId }),
+      ])
+      return userPositionsJson(positions, profit, limit)
+    },
+  }
+  const write = async ({ page, args }: PageTask): Promise<QueryReply> => {
+    try {
+      return { ok: true, answer: await writers[page](args as never) }
+    } catch (error) {
+      return faultReply(error)
+    }
+  }
+  return async (tasks) => {
+    const replies: QueryReply[] = []
+    const untilMs = performance.now() + TOGETHER_MS
+    for (const task of tasks) {
+      replies.push(await write(task))
+      if (performance.now() >= untilMs) break
+    }
+    return replies
+  }
+}

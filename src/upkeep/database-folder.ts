@@ -1,0 +1,10 @@
+/** The folder of a database that is a file: there before it is opened, or refused by the name of its setting. */
+
+import { dirname } from 'node:path'
+import { makeFolder } from '#config/make-folder.ts'
+import { parseDatabaseUrl } from '#store/engine/database-url.ts'
+
+export function makeDatabaseFolder(databaseUrl: string): void {
+  const address = parseDatabaseUrl(databaseUrl)
+  if (address.dialect === 'sqlite') makeFolder('SIBYL_DATABASE_URL', dirname(address.path))
+}

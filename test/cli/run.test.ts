@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { COMMANDS } from '#cli/commands.ts'
+import { readArguments } from '#cli/read-options.ts'
+import { showAmount, showJson, showTable } from '#cli/show.ts'
+import { suggest } from '#cli/suggest.ts'
+import { callSibyl } from './call-sibyl.ts'
+
+const NOWHERE = { SIBYL_URL: 'http://127.0.0.1:1' }
+const KEY = `0x${'ab'.repeat(32)}`
+
+test('every command says what it takes, and the whole lists them all', async () => {
+  const whole = await callSibyl(['--help'])
+  assert.equal(whole.code, 0)
+  for (const { name, takes, about, options } of COMMANDS) {
+    assert.ok(whole.out.includes(`  ${`${name} ${takes}`.trimEnd()} `), name)
+    for (const ask of [
+      [...name.split(' '), '--help'],
+      [...name.split(' '), '-h'],
+      ['help', ...name.split(' ')],
+    ]) {
+      const { code, out, err } = await callSibyl(ask)
+      assert.deepEqual([code, err], [0, ''])
+      assert.ok(out.includes(about) && out.includes(`sibyl ${name}`), name)
+      for (const option of Object.keys(options)) assert.ok(out.includes(`--${option}`), option)
+    }
+    const [group = '', second] = name.split(' ')
+    if (second !== undefined) assert.ok((await callSibyl([group, '--help'])).out.includes(name))
+  }
+})
+
+test('whatever prints data can print JSON, and every command that asks an exchange is told where', () => {
+  const without = (option: string) =>
+    COMMANDS.filter(({ options }) => !(option in options)).map(({ name }) => name)
+  // The maker tells its rounds, which are no data; a list of files asks nobody.
+  assert.deepEqual(without('json'), ['maker'])
+  assert.deepEqual(without('url'), ['keys list'])
+})
+
+test('what is called wrongly is told in one line with what was meant, and ends with 2', async () => {
+  const wrong = async (...args: string[]) => {
+    const { code, out, err } = await callSibyl(args, NOWHERE)
+    assert.deepEqual([code, out], [2, ''], args.join(' '))
+    assert.match(err, /^sibyl: [^\n]+\n$/)
+    return err
+  }
+  assert.match(await wrong('ordr'), /no command 'ordr'; is order meant\?/)
+  assert.match(await wrong('market', 'crate'), /is create meant\?/)
+  assert.match(await wrong('frobnicate'), /sibyl --help has them all/)
+  assert.match(await wrong('markets', '--jsn'), /no option --jsn; is --json meant\?/)
+  assert.match(await wrong('markets', '--colour'), /sibyl markets --help has all options/)
+  assert.match(await wrong('order'), /sibyl order buy\|sell/)
+  assert.match(await wrong('order', 'buy', 'rain'), /sibyl order buy <market> <YES\|NO>/)
+  assert.match(await wrong('order', 'buy', 'rain', 'YES', '--size', '1'), /--price is missing/)
+  assert.match(
+    await wrong('order', 'buy', 'rain', 'MAYBE', '--size', '1', '--price', '0.5'),
+    /outcome is YES or NO, not 'MAYBE'/,
+  )
+  assert.match(await wrong('book', 'a', 'YES', 'c'), /'c' is one too many/)
+  assert.match(await wrong('warp', '--seconds', '-5'), /from 1 to 31536000, not '-5'/)
+  assert.match(await wrong('warp', '--seconds', '--json'), /--seconds needs a value/)
+  assert.match(await wrong('markets', '--json=yes'), /--json takes no value/)
+  assert.match(await wrong('markets', '--url', 'exchange'), /--url is like/)
+  assert.match(await wrong('markets', '--category', 'sport'), /--category is defi or/)
+  assert.match(await wrong('cancel'), /--all/)
+  assert.match(await wrong('cancel', '0x12', '--all'), /--all/)
+  assert.match(await wrong('cancel', '0x12', '--market', 'rain'), /--market goes with --all/)
+  assert.match(await wrong('redeem'), /--all/)
+  assert.match(await wrong('positions', '0x12'), /no address/)
+  assert.equal((await callSibyl([])).code, 2)
+})
+
+test('a key is never taken from an argument, and never shown', async () => {
+  for (const args of [
+    ['orders', '--key', KEY],
+    ['orders', `--key=${KEY}`],
+    ['orders', '--key-file', KEY],
+    ['orders', 'rain', KEY],
+    ['keys', 'revoke', 'id', KEY.slice(2)],
+  ]) {
+    const { code, out, err } = await callSibyl(args, NOWHERE)
+    assert.equal(code, 2, args[1])
+    assert.ok(!`${out}${err}`.includes(KEY.slice(2)), 'the key is not repeated')
+  }
+})
+
+test('an exchange that is away is said to be, with 1', async () => {
+  for (const args of [['markets'], ['book', 'rain'], ['watch', 'orders', '--account', '10']]) {
+    const { code, out, err } = await callSibyl(args, NOWHERE)
+    assert.deepEqual([code, out], [1, ''])
+    assert.match(err, /^sibyl: no exchange answers there: is npm start running.*\n$/)
+  }
+})
+
+test('no keys are kept before one is made, and a strange file is none', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'sibyl-cli-'))
+  try {
+    await writeFile(join(folder, 'other.json'), '{"id": 1}')
+    const { code, out } = await callSibyl(['keys', 'list'], { SIBYL_KEYS_DIR: folder })
+    assert.deepEqual([code, out], [0, `no keys in ${folder}\n`])
+    assert.deepEqual(await readdir(folder), ['other.json'])
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
+
+test('amounts are shown exactly, with cents at least', () => {
+  for (const [millionths, shown] of [
+    [0, '0.00'],
+    [1, '0.000001'],
+    [420_000, '0.42'],
+    [425_000, '0.425'],
+    [10_000_000, '10.00'],
+    [-1_500_000, '-1.50'],
+    [27_021_597_764_222_973n, '27021597764.222973'],
+  ] as const) {
+    assert.equal(showAmount(millionths), shown)
+  }
+  assert.equal(showJson({ a: 5n, b: 2n ** 60n }), '{"a":5,"b":"1152921504606846976"}\n')
+  assert.equal(showTable(['A', 'B'], [['long', 'x']]), 'A     B\nlong  x\n')
+})
+
+test('a slip of the finger is recognised, another word is not', () => {
+  const known = ['markets', 'market', 'maker', 'book', 'cancel', 'conformance']
+  assert.equal(suggest('bok', known), 'book')
+  assert.equal(suggest('cancle', known), 'cancel')
+  assert.equal(suggest('conf', known), 'conformance')
+  assert.equal(suggest('Book', known), 'book')
+  assert.equal(suggest('settle', known), undefined)
+})
+
+test('every line of the guide is one that the command understands', async () => {
+  const guide = await readFile(new URL('../../docs/command-line.md', import.meta.url), 'utf8')
+  const lines = [...guide.matchAll(/^npx sibyl ([^#\n]+)/gm)].map(([, line = '']) => line.trim())
+  assert.ok(lines.length > 15)
+  for (const line of lines) {
+    const words = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(
+      ([, quoted, word]) => quoted ?? word ?? '',
+    )
+    const called = COMMANDS.filter(({ name }) => `${words.join(' ')} `.startsWith(`${name} `))
+    const command = called.at(-1)
+    assert.ok(command !== undefined, line)
+    const { positionals } = readArguments(command, words.slice(command.name.split(' ').length))
+    assert.ok(positionals.length <= 2, line)
+  }
+  for (const { name } of COMMANDS) {
+    const [group = ''] = name.split(' ')
+    assert.ok(guide.includes(`npx sibyl ${group}`), `${group} is in the guide`)
+  }
+})

@@ -1,0 +1,263 @@
+/** Every command on a running devnet, in the order of a trader's day. */
+
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { Market, OpenOrder, Orderbook } from '#client/answers.ts'
+import { createClient } from '#client/client.ts'
+import type { OrderSubmission } from '#client/order-submission.ts'
+import { DEMO_MAKER, devnetAccount, devnetKey } from '#devnet/accounts.ts'
+import { eventually } from '../support/eventually.ts'
+import type { Exchange } from '../support/exchange.ts'
+import { callSibyl, type Said } from './call-sibyl.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const BIN = join(ROOT, 'src/cli/sibyl.js')
+const run = promisify(execFile)
+
+export async function tryCommands(t: TestContext, exchange: Exchange): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'sibyl-cli-'))
+  t.after(() => rm(folder, { recursive: true }))
+  const annFile = join(folder, 'ann.key')
+  await writeFile(annFile, `${devnetKey(14)}\n`)
+  const keys = { SIBYL_URL: exchange.url, SIBYL_KEYS_DIR: join(folder, 'keys') }
+  const said: string[] = []
+
+  async function call(args: readonly string[], env = {}): Promise<Said> {
+    const answer = await callSibyl(args, { ...keys, ...env })
+    said.push(answer.out, answer.err)
+    return answer
+  }
+  async function succeed(...args: string[]): Promise<string> {
+    const { code, out, err } = await call(args)
+    assert.deepEqual([code, err], [0, ''], args.join(' '))
+    return out
+  }
+  const json = async <T>(...args: string[]) => JSON.parse(await succeed(...args, '--json')) as T
+  async function fail(...args: string[]): Promise<string> {
+    const { code, out, err } = await call(args)
+    assert.deepEqual([code, out], [1, ''], args.join(' '))
+    assert.match(err, /^sibyl: [^\n]+\n$/)
+    return err
+  }
+
+  const { id: made } = await json<{ id: string }>(
+    ...['market', 'create', '--question', 'Is it a test?'],
+  )
+  const [rain] = await json<Market[]>('markets', 'Delphi')
+  assert.ok(rain !== undefined)
+  const id = rain.id
+  const short = id.slice(0, 12)
+
+  await t.test('markets are listed, searched and named in three ways', async () => {
+    const ids = (await json<Market[]>('markets')).map((each) => each.id)
+    assert.ok(ids.includes(made) && ids.includes(id))
+    assert.equal((await json<Market[]>('markets', 'a test'))[0]?.id, made)
+    assert.equal((await json<Market[]>('markets', '--limit', '2')).length, 2)
+    assert.match(await succeed('markets', 'rain'), new RegExp(`^MARKET .*\n${short} .*rain`))
+    for (const name of [id, short, 'rain in']) {
+      assert.equal((await json<Orderbook>('book', name)).marketId, id)
+    }
+    assert.match(await fail('book', 'Will'), /'Will' may be 0x/)
+    assert.match(await fail('book', 'nonsense'), /no market is 'nonsense'/)
+    assert.match(await fail('book', `0x${'1'.repeat(64)}`), /MARKET_NOT_FOUND/)
+  })
+
+  await t.test('orders are placed, shown and cancelled', async () => {
+    const terms = ['--size', '10', '--price', '0.42', '--key-file', annFile]
+    const sell = await json<{ orderHash: string }>('order', 'sell', short, 'yes', ...terms)
+    const { asks } = await json<Orderbook>('book', short, 'YES')
+    assert.deepEqual(asks, [{ price: 420_000, size: 10_000_000 }])
+    assert.match(await succeed('book', short), /SHARES +BID +ASK +SHARES\n +0\.42 +10\.00\n/)
+    const bob = ['--size', '4', '--price', '0.5', '--account', '15']
+    assert.match(await succeed('order', 'buy', short, 'YES', ...bob), /1 order met at once/)
+    const [open] = await json<OpenOrder[]>('orders', '--key-file', annFile)
+    assert.deepEqual([open?.orderHash, open?.remainingSize], [sell.orderHash, 6_000_000])
+    const hash = sell.orderHash.slice(0, 12)
+    assert.match(await succeed('orders', short, '--key-file', annFile), new RegExp(`^.*\n${hash} `))
+    assert.match(await succeed('cancel', hash, '--key-file', annFile), /^1 order cancelled\n$/)
+    assert.match(await fail('cancel', hash, '--key-file', annFile), /no open order of this trader/)
+    assert.match(await succeed('orders', '--key-file', annFile), /no open orders/)
+  })
+
+  await t.test('what the exchange refuses is one line with its field', async () => {
+    const terms = ['--size', '1', '--account', '15']
+    const dear = ['order', 'buy', short, 'YES', ...terms, '--price']
+    assert.match(await fail(...dear, '1.5'), /PRICE_OUT_OF_RANGE, field order\.price/)
+    assert.match(await fail(...dear, '0.5', '--time-in-force', 'FOK'), /ORDER_NOT_FILLED/)
+    assert.match(await succeed(...dear, '0.5', '--validate'), /^valid: 0x/)
+    const signed = JSON.parse(await succeed(...dear, '0.5', '--sign')) as OrderSubmission
+    assert.equal((await createClient({ url: exchange.url }).orders.validate(signed)).valid, true)
+    assert.equal(await succeed('orders', '--account', '15'), 'no open orders\n')
+    assert.match(await fail(...dear, '0.5', '--account', '15', '--chain-id', '5'), /31337/)
+    const { code, err } = await call(['orders'])
+    assert.equal(code, 2)
+    assert.match(err, /SIBYL_TRADER_KEY; on this local chain also --account 10/)
+  })
+
+  await t.test('a key comes from the environment too, as it is or as a file', async () => {
+    for (const key of [devnetKey(14), annFile]) {
+      const { code, out } = await call(['orders', '--json'], { SIBYL_TRADER_KEY: key })
+      assert.deepEqual([code, out], [0, '[]\n'])
+    }
+    const { code, err } = await call(['orders'], { SIBYL_TRADER_KEY: `${devnetKey(14)}0` })
+    assert.equal(code, 1)
+    assert.match(err, /SIBYL_TRADER_KEY: what is given cannot be read/)
+    assert.equal((await call(['orders', '--key-file', annFile, '--account', '10'])).code, 2)
+    const wrong = join(folder, 'wrong.key')
+    await writeFile(wrong, `${devnetKey(14)}0`)
+    assert.match(await fail('orders', '--key-file', wrong), /holds no private key/)
+  })
+
+  await t.test('positions follow the trade', async () => {
+    const address = devnetAccount(15).address
+    await eventually(async () => {
+      const held = await json<{ positions: { marketId: string; yesShares: number }[] }>(
+        ...['positions', address],
+      )
+      const here = held.positions.find(({ marketId }) => marketId === id)
+      assert.equal(here?.yesShares, 100_004_000_000)
+    })
+    assert.match(await succeed('positions', '--account', '15'), /Delphi.*realised profit 0\.00/s)
+  })
+
+  await t.test('what happens is watched as it happens', async () => {
+    const stop = new AbortController()
+    const lines: string[] = []
+    const env = { ...keys }
+    const heard = (text: string) => void lines.push(text)
+    const watching = ['book', 'trades'].map((what) =>
+      callSibyl(['watch', what, short, '--json'], env, { signal: stop.signal, heard }),
+    )
+    const mine = callSibyl(['watch', 'orders', '--account', '16'], env, {
+      ...{ signal: stop.signal, heard },
+    })
+    await eventually(() => assert.ok(lines.length >= 3, lines.join('')))
+    const terms = ['--size', '3', '--account', '16']
+    await succeed('order', 'sell', short, 'YES', ...terms, '--price', '0.60')
+    await succeed('order', 'buy', short, 'YES', ...terms.with(-1, '17'), '--price', '0.60')
+    await eventually(() => {
+      const all = lines.join('')
+      assert.match(all, /"type":"book\.delta"/)
+      assert.match(all, /"type":"trade",/)
+      assert.match(all, /^0x\w+ {2}accepted {2}sell YES at 0\.60, 3\.00 open$/m)
+      assert.match(all, /^0x\w+ {2}filled /m)
+    })
+    stop.abort()
+    for (const { code, err } of await Promise.all([...watching, mine])) {
+      assert.deepEqual([code, err], [0, ''])
+    }
+    assert.match(await succeed('watch', 'book', short, '--count', '1'), /^seq \d+ {2}bid /)
+    assert.match(await succeed('watch', 'trades', short, '--count', '1'), /trades so far\n$/)
+  })
+
+  await t.test(
+    'an API key is made, used, listed and revoked, and its secret never shown',
+    async () => {
+      const made = await json<{ id: string; file: string }>('keys', 'create', '--account', '19')
+      const { privateKey } = JSON.parse(await readFile(made.file, 'utf8')) as { privateKey: string }
+      assert.equal((await stat(made.file)).mode & 0o777, 0o600)
+      assert.match(await succeed('keys', 'list'), new RegExp(`^KEY .*\n${made.id} `))
+      const terms = ['--size', '1', '--price', '0.01', '--account', '19']
+      for (const outcome of ['YES', 'NO']) await succeed('order', 'buy', short, outcome, ...terms)
+      const all = ['cancel', '--all', '--account', '19']
+      assert.match(await succeed(...all, '--market', short), /^2 orders cancelled\n$/)
+      assert.match(await succeed('keys', 'revoke', made.id, '--account', '19'), /is revoked/)
+      assert.deepEqual(await readdir(keys.SIBYL_KEYS_DIR), [])
+      await succeed('order', 'buy', short, 'YES', ...terms)
+      assert.match(await succeed(...all), /^1 order cancelled\n$/, 'one by one without a key')
+      assert.ok(!said.join('').includes(privateKey))
+      await writeFile(join(folder, 'closed'), '')
+      await chmod(join(folder, 'closed'), 0o400)
+      const blocked = { SIBYL_KEYS_DIR: join(folder, 'closed', 'keys') }
+      const { code, err } = await call(['keys', 'create', '--account', '19'], blocked)
+      assert.deepEqual([code, /cannot be written/.test(err)], [1, true])
+    },
+  )
+
+  await t.test('the maker is another trader than those of a first trade', async () => {
+    assert.match(await succeed('maker', '--rounds', '1'), /^\d+ orders in [456] markets\n$/)
+    const terms = ['--size', '1', '--price', '0.99', '--account', '10']
+    const { orderHash, matches } = await json<{ orderHash: string; matches: number }>(
+      ...['order', 'buy', 'Delphi', 'YES', ...terms],
+    )
+    assert.equal(matches, 1)
+    const [trade] = await createClient({ url: exchange.url }).trades(id)
+    const traders = [trade?.buyer, trade?.seller]
+    assert.deepEqual(
+      traders,
+      [10, DEMO_MAKER].map((each) => devnetAccount(each).address),
+      orderHash,
+    )
+    const stop = new AbortController()
+    const heard = () => stop.abort()
+    const stopped = await callSibyl(['maker'], keys, { signal: stop.signal, heard })
+    assert.match(stopped.out, /stopped; \d+ orders cancelled\n$/)
+  })
+
+  await t.test(
+    'a trader without ether approves, and redeems when the market is resolved',
+    async () => {
+      const approved = await json<{ txHashes: string[] }>('approve', '--account', '18')
+      assert.equal(approved.txHashes.length, 2)
+      assert.match(await succeed('approve', '--own-gas', '--account', '18'), /has approved before/)
+      const client = createClient({ url: exchange.url, signer: devnetKey(18) })
+      await client.chain.split(made, '5')
+      assert.match(await fail('redeem', made, '--account', '18'), /not resolved yet/)
+      assert.match(await succeed('redeem', '--all', '--account', '18'), /nothing to redeem/)
+      const market = await client.market(made)
+      const { serverTime } = await client.config({ fresh: true })
+      assert.match(
+        await succeed('warp', '--seconds', String(market.expiration - serverTime + 60)),
+        /^it is 20.*Z now\n$/,
+      )
+      await client.resolution.waitFor(made, 'expired')
+      await client.resolution.propose({ market, outcome: 'NO' })
+      await client.resolution.waitFor(made, 'proposed')
+      await json('warp', '--seconds', '7201')
+      await client.resolution.settle({ market, winningOutcome: 'NO' })
+      await client.resolution.waitFor(made, 'resolved')
+      const before = (await client.chain.balances()).stablecoin
+      await eventually(async () => {
+        const { markets } = await json<{ markets: string[] }>('redeem', '--all', '--account', '18')
+        assert.deepEqual(markets, [made])
+      })
+      await eventually(async () => {
+        assert.equal((await client.chain.balances()).stablecoin, before + 5_000_000n)
+      })
+    },
+  )
+
+  await t.test('as a process: its codes, a pipe that is closed, an old Node, a stop', async () => {
+    const env = { ...process.env, ...keys }
+    const { stdout } = await run(process.execPath, [BIN, 'markets', '--all', '--json'], { env })
+    assert.deepEqual(JSON.parse(stdout), await json<Market[]>('markets', '--all'))
+    const wrong = await run(process.execPath, [BIN, 'marketz'], { env }).catch(
+      (error: { code: number; stderr: string }) => error,
+    )
+    assert.ok('code' in wrong && wrong.code === 2)
+    const piped = `"${process.execPath}" "${BIN}" markets --json; echo "code $?" >&2`
+    const closed = await run('sh', ['-c', `(${piped}) | true`], { env })
+    assert.equal(closed.stderr, 'code 0\n')
+    const old =
+      "data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.1.0'})"
+    const refused = await run(process.execPath, ['--import', old, BIN, '--help'], { env }).catch(
+      (error: { code: number; stderr: string }) => error,
+    )
+    assert.match(
+      refused.stderr,
+      /^sibyl: this needs Node 22\.15 or newer and runs on 20\.1\.0[^\n]*\n$/,
+    )
+    const watching = spawn(process.execPath, [BIN, 'watch', 'trades', id], { env })
+    await new Promise((resolve) => watching.stdout.once('data', resolve))
+    watching.kill('SIGINT')
+    assert.equal(await new Promise((resolve) => watching.once('exit', resolve)), 0)
+  })
+
+  assert.ok(!said.join('').includes(devnetKey(14).slice(2)), 'no key was ever shown')
+}

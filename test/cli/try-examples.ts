@@ -1,0 +1,189 @@
+/** Every file of `examples/` on a running devnet, as its reader would run it. */
+
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import { createClient } from '#client/client.ts'
+import { devnetAccount, devnetKey } from '#devnet/accounts.ts'
+import { eventually } from '../support/eventually.ts'
+import type { Exchange } from '../support/exchange.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+/** As npm's scripts load; without it everything works the same, only slower. */
+const LOADER = ['--import', pathToFileURL(join(ROOT, 'src/loader/hooks.js')).href]
+const STAND_INS = join(ROOT, 'test/cli/stand-ins')
+const TIMEOUT_MS = 300_000
+const run = promisify(execFile)
+
+export async function tryExamples(t: TestContext, exchange: Exchange): Promise<void> {
+  const env = {
+    ...process.env,
+    SIBYL_URL: exchange.url,
+    PATH: [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter),
+  }
+  const node = async (file: string, more: Record<string, string> = {}): Promise<string> => {
+    const options = { cwd: ROOT, env: { ...env, ...more }, timeout: TIMEOUT_MS }
+    return (await run(process.execPath, [...LOADER, `examples/${file}`], options)).stdout
+  }
+  const reader = createClient({ url: exchange.url })
+  const [market] = await reader.markets()
+  assert.ok(market !== undefined)
+  const openOrders = (account: number) =>
+    reader.orders.list({ trader: devnetAccount(account).address })
+  const tried = new Set(['README.md', 'connect.ts', 'python'])
+
+  await t.test('the first trade', async () => {
+    tried.add('first-trade.ts')
+    const said = await node('first-trade.ts')
+    assert.match(said, /bob met 1 order\n4 shares at 0\.42\nann has 0 open orders\n$/)
+    // Beside a maker the two still meet each other, between its quotes.
+    const maker = createClient({ url: exchange.url, signer: devnetKey(13) })
+    const terms = { marketId: market.id, outcome: 'NO', size: '9', ttlSeconds: 3_600 } as const
+    const quotes = [
+      await maker.orders.place({ ...terms, side: 'buy', price: '0.50' }),
+      await maker.orders.place({ ...terms, side: 'sell', price: '0.60' }),
+    ]
+    assert.match(await node('first-trade.ts'), /bob met 1 order\n4 shares at 0\.55\nann has 0 /)
+    for (const [at, { orderHash }] of quotes.entries()) {
+      const side = at === 0 ? 'buy' : 'sell'
+      await maker.orders.cancel({ orderHash, marketId: market.id, side })
+    }
+  })
+
+  await t.test('a maker that is killed leaves no order behind', async () => {
+    tried.add('market-maker.ts')
+    const maker = spawn(process.execPath, [...LOADER, 'examples/market-maker.ts'], {
+      cwd: ROOT,
+      env,
+    })
+    const gone = new Promise((resolve) => maker.once('exit', resolve))
+    try {
+      let said = ''
+      maker.stdout.on('data', (chunk: Buffer) => {
+        said += chunk.toString()
+      })
+      await eventually(async () => {
+        assert.match(said, /round 1: 2 quotes around 0\.5\n/)
+        assert.equal((await openOrders(12)).length, 2)
+      })
+    } finally {
+      maker.kill('SIGKILL')
+      await gone
+    }
+    await eventually(async () => assert.deepEqual(await openOrders(12), []))
+    // Somebody else quotes now: it goes by that, and where its price would be met, it waits.
+    const other = createClient({ url: exchange.url, signer: devnetKey(13) })
+    const terms = { marketId: market.id, outcome: 'YES', size: '1', ttlSeconds: 3_600 } as const
+    await other.orders.place({ ...terms, side: 'buy', price: '0.60' })
+    assert.match(await node('market-maker.ts', { ROUNDS: '1' }), /round 1: 1 quotes around 0\.5\n/)
+    await other.orders.place({ ...terms, side: 'sell', price: '0.70' })
+    assert.match(
+      await node('market-maker.ts', { ROUNDS: '2' }),
+      /round 1: .*\nround 2: 2 quotes around 0\.65\n/,
+    )
+    for (const { orderHash, side } of await openOrders(13)) {
+      const order = { orderHash, marketId: market.id, side: side === 0 ? 'buy' : 'sell' } as const
+      await other.orders.cancel(order)
+    }
+    await eventually(async () => assert.deepEqual(await openOrders(12), []))
+  })
+
+  await t.test('a book from the stream, every change checked', async () => {
+    tried.add('stream-checksums.ts')
+    const follower = spawn(process.execPath, [...LOADER, 'examples/stream-checksums.ts'], {
+      ...{ cwd: ROOT, env: { ...env, CHANGES: '4' } },
+    })
+    let said = ''
+    follower.stdout.on('data', (chunk: Buffer) => {
+      said += chunk.toString()
+    })
+    const ended = new Promise((resolve) => follower.once('exit', resolve))
+    await eventually(() => assert.match(said, /^book\.snapshot \d+: the checksum fits\n/))
+    const trader = createClient({ url: exchange.url, signer: devnetKey(13) })
+    for (const price of ['0.02', '0.03']) {
+      const terms = { marketId: market.id, side: 'buy', outcome: 'YES', size: '1' } as const
+      const { orderHash } = await trader.orders.place({ ...terms, price, ttlSeconds: 3_600 })
+      await trader.orders.cancel({ orderHash, marketId: market.id })
+    }
+    assert.equal(await ended, 0)
+    assert.equal(said.match(/book\.delta \d+: the checksum fits\n/g)?.length, 4, said)
+  })
+
+  await t.test('curl', async (subtest) => {
+    tried.add('curl.sh')
+    const missing = await missingOf(['curl', 'jq'])
+    if (missing.length > 0) return subtest.skip(`there is no ${missing.join(' and no ')}`)
+    const sibyl = `node ${LOADER.join(' ')} src/cli/sibyl.js`
+    const options = { cwd: ROOT, env: { ...env, SIBYL: sibyl }, timeout: TIMEOUT_MS }
+    const { stdout, stderr } = await run('sh', ['examples/curl.sh'], options)
+    assert.equal(stderr, '')
+    for (const line of [
+      '{"valid":true,"errors":[]}',
+      '{"price":50000,"size":1000000}',
+      '{"status":"accepted","duplicate":true}',
+      '{"status":"cancelled"}',
+      '{"code":"PRICE_OUT_OF_RANGE","field":"order.price"}',
+    ]) {
+      assert.ok(stdout.includes(`${line}\n`), `${line} in\n${stdout}`)
+    }
+  })
+
+  await t.test('Python', async (subtest) => {
+    assert.deepEqual(await readdir(join(ROOT, 'examples/python')), ['trade.py'])
+    if ((await missingOf(['python3'])).length > 0) return subtest.skip('there is no python3')
+    const standIns: string[] = []
+    for (const library of ['eth_account', 'websockets']) {
+      if (!(await hasLibrary(library))) standIns.push(library)
+    }
+    subtest.diagnostic(
+      standIns.length === 0 ? 'with its libraries' : `stand-ins for ${standIns.join(' and ')}`,
+    )
+    const folder = await mkdtemp(join(tmpdir(), 'sibyl-python-'))
+    subtest.after(() => rm(folder, { recursive: true }))
+    await writeFile(join(folder, 'key'), devnetKey(17))
+    const signer = [process.execPath, ...LOADER, join(ROOT, 'test/cli/sign-for-python.ts')]
+    const { stdout } = await run('python3', ['examples/python/trade.py'], {
+      cwd: ROOT,
+      timeout: TIMEOUT_MS,
+      env: {
+        ...env,
+        SIBYL_TRADER_KEY: join(folder, 'key'),
+        PYTHONDONTWRITEBYTECODE: '1',
+        STAND_IN_SIGNER: JSON.stringify(signer),
+        // Only for what is missing: they would be found before what is installed.
+        PYTHONPATH: standIns
+          .map((library) => join(STAND_INS, `without-${library.replace('_', '-')}`))
+          .join(delimiter),
+      },
+    })
+    assert.match(stdout, /^valid: True \[\]\nplaced: accepted\ncancelled: cancelled\n/m)
+    assert.equal(stdout.match(/^change \d+: the checksum fits$/gm)?.length, 2, stdout)
+  })
+
+  await t.test('a life without ether', async () => {
+    tried.add('gasless-life.ts')
+    assert.match(await node('gasless-life.ts'), /50 YES\nfay has 130 dollars and 0 ether\n$/)
+  })
+
+  assert.deepEqual(new Set(await readdir(join(ROOT, 'examples'))), tried, 'all were tried')
+}
+
+async function missingOf(programs: readonly string[]): Promise<string[]> {
+  const missing: string[] = []
+  for (const program of programs) {
+    await run(program, ['--version']).catch(() => missing.push(program))
+  }
+  return missing
+}
+
+async function hasLibrary(name: string): Promise<boolean> {
+  return run('python3', ['-c', `import ${name}`]).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { apiFit } from '#client/api-fit.ts'
+import { API_VERSION, parseApiVersion } from '#domain/api-version.ts'
+
+test('the version of the API is two numbers', () => {
+  assert.ok(parseApiVersion(API_VERSION) !== undefined)
+  for (const text of ['', '1', '1.2.3', 'v1.2', '1.', '-1.0', '1.2 ']) {
+    assert.equal(parseApiVersion(text), undefined, text)
+  }
+})
+
+test('a client fits an exchange of its own version, and one that has more', () => {
+  for (const exchange of ['2.3', '2.4', '2.10']) {
+    assert.deepEqual(apiFit(exchange, '2.3'), { fits: true, exchange, client: '2.3', why: '' })
+  }
+  assert.ok(apiFit(API_VERSION).fits)
+})
+
+test('a client says why it does not fit', () => {
+  const why = (exchange?: string) => {
+    const fit = apiFit(exchange, '2.3')
+    assert.equal(fit.fits, false)
+    return fit.why
+  }
+  assert.match(why('2.2'), /speaks API 2\.2.*made for API 2\.3.*not there yet/)
+  assert.match(why('3.0'), /a newer client is needed/)
+  assert.match(why('1.9'), /an older one is needed/)
+  assert.match(why('two'), /no version/)
+  assert.match(why(), /does not say which API/)
+})

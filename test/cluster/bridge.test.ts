@@ -1,0 +1,282 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { MessagePort } from 'node:worker_threads'
+import { type Bridge, openBridge } from '#cluster/bridge.ts'
+import { type NodeLine, openNodeLine, parseNatsUrl } from '#cluster/node-line.ts'
+import { Channel, isUnanswered } from '#runtime/channel.ts'
+import { eventually } from '../support/eventually.ts'
+import { natsMissing, startNats } from '../support/nats.ts'
+
+type EchoProtocol = {
+  Echo: { takes: { value: unknown }; answers: { value: unknown } }
+  Hold: { takes: object; answers: undefined }
+}
+type ToldProtocol = { Told: { takes: { number: number; bytes?: Uint8Array }; answers: undefined } }
+
+const OPTIONS = { inFlightMax: 1_000, batchMax: 128, deadlineMs: 60_000 }
+const SILENT = { info() {}, warn() {} }
+
+type Serving = Channel<ToldProtocol> & { readonly from?: string }
+
+/** A node whose threads are channels in this process. */
+async function openNode(
+  t: TestContext,
+  url: string,
+  { name, offers }: { name: string; offers: string[] },
+) {
+  let bridge: Bridge | undefined
+  /** Frames that this node's line swallows. */
+  let swallow = 0
+  const plain = await openNodeLine({
+    ...{ url, credsFile: '', name },
+    lost: (why) => bridge?.lost(why),
+    back() {},
+  })
+  const line: NodeLine = {
+    ...plain,
+    get isConnected() {
+      return plain.isConnected
+    },
+    publish(subject, bytes) {
+      if (subject.includes('.data.') && swallow > 0) swallow--
+      else plain.publish(subject, bytes)
+    },
+  }
+  /** What a thread that serves `store` here has heard, and who is linked to it. */
+  const heard: unknown[] = []
+  const served: Serving[] = []
+  const running = new Map<string, PromiseWithResolvers<string>>()
+  /** The front's end. */
+  const told: number[] = []
+  let lost = 0
+  let front: Channel<EchoProtocol> | undefined
+  const connect = async (thread: string, _peer: string, port: MessagePort): Promise<boolean> => {
+    if (thread === 'front-0') {
+      front = new Channel<EchoProtocol>(port, OPTIONS, {
+        heard: (_type, message) => void told.push((message as { number: number }).number),
+        lost: () => lost++,
+      })
+      return true
+    }
+    if (!running.has(thread)) return false
+    const channel: Channel<ToldProtocol> = new Channel<ToldProtocol>(
+      port,
+      { ...OPTIONS, untakenMax: 4 * 1024 * 1024 },
+      {
+        heard(type, message, replyTo) {
+          heard.push(message)
+          if (type === 'Echo') channel.reply(replyTo, message)
+        },
+      },
+    )
+    served.push(channel)
+    return true
+  }
+  bridge = openBridge(
+    {
+      ...{ cluster: 'test', node: name, shape: 'one', slots: ['store'], offers },
+      threads:
+        offers.length > 0
+          ? [{ name: 'store', links: [] }]
+          : [{ name: 'front-0', links: ['store'] }],
+    },
+    {
+      ...{ line, nowMs: () => performance.now(), log: SILENT, connect },
+      begin: async (slot) => void running.set(slot, Promise.withResolvers()),
+      ended: (slot) => running.get(slot)!.promise,
+      async end(slot) {
+        for (const channel of served.splice(0)) channel.close()
+        running.get(slot)?.resolve('it was ended')
+        running.delete(slot)
+      },
+    },
+  )
+  const opened = bridge
+  t.after(async () => {
+    opened.stop()
+    front?.close()
+    for (const channel of served) channel.close()
+    await plain.close()
+  })
+  return {
+    bridge: opened,
+    heard,
+    served,
+    told,
+    lost: () => lost,
+    front: () => {
+      assert(front?.isOpen, 'the front is linked')
+      return front
+    },
+    swallow: (frames: number) => {
+      swallow = frames
+    },
+    /** As a kill would: nothing is said any more. */
+    async vanish() {
+      await plain.close()
+    },
+    crash() {
+      for (const channel of served.splice(0)) channel.close()
+      const ended = running.get('store')
+      running.delete('store')
+      ended?.resolve('a bug')
+    },
+  }
+}
+
+async function pair(t: TestContext, flags: readonly string[] = []) {
+  const nats = await startNats(t, flags)
+  const back = await openNode(t, nats.url, { name: 'back', offers: ['store'] })
+  const front = await openNode(t, nats.url, { name: 'front', offers: [] })
+  await eventually(() => front.front())
+  return { nats, back, front }
+}
+
+/** The front has another link, and it works; on a busy machine it may have ended once more meanwhile. */
+async function again(
+  node: Awaited<ReturnType<typeof openNode>>,
+  before: object,
+  value: unknown,
+): Promise<void> {
+  await eventually(async () => {
+    assert.notEqual(node.front(), before)
+    assert.deepEqual(await node.front().ask('Echo', { value }), { value })
+  })
+}
+
+test('an address of NATS has servers, credentials and perhaps TLS', () => {
+  assert.deepEqual(parseNatsUrl('nats://a:4222,b'), {
+    ...{ servers: ['a:4222', 'b'], tls: false, user: '', password: '' },
+  })
+  assert.deepEqual(parseNatsUrl('tls://me:p%40ss@[::1]:4222'), {
+    ...{ servers: ['[::1]:4222'], tls: true, user: 'me', password: 'p@ss' },
+  })
+  for (const wrong of ['', 'http://a', 'nats://', 'nats://a:b:c', 'nats://a/b']) {
+    assert.equal(parseNatsUrl(wrong), undefined, wrong)
+  }
+})
+
+test('a server that wants credentials takes those of the address, and no others', {
+  skip: natsMissing,
+}, async (t) => {
+  const nats = await startNats(t, ['--user', 'sibyl', '--pass', 's3cret'])
+  const open = (user: string) =>
+    openNodeLine({
+      ...{ url: nats.url.replace('//', `//${user}@`), credsFile: '', name: 'a' },
+      ...{ lost() {}, back() {} },
+    })
+  const line = await open('sibyl:s3cret')
+  assert(line.isConnected)
+  await line.close()
+  await assert.rejects(
+    open('sibyl:wrong'),
+    /^Fault: SIBYL_NATS_URL: 127.0.0.1:\d+ cannot be reached/,
+  )
+  await nats.kill()
+  await assert.rejects(open('sibyl:s3cret'), /SIBYL_NATS_URL/)
+})
+
+test('requests and what is told cross NATS in order, whatever they carry', {
+  skip: natsMissing,
+}, async (t) => {
+  const { back, front } = await pair(t)
+  const values = [1, 'two', 3n, { deep: [undefined, null] }, new Map([['k', new Uint8Array(3)]])]
+  const answers = await Promise.all(values.map((value) => front.front().ask('Echo', { value })))
+  assert.deepEqual(
+    answers.map((answer) => !isUnanswered(answer) && answer.value),
+    values,
+  )
+  // An answer comes after all that was told before it.
+  const [channel] = back.served
+  for (let number = 0; number < 5_000; number++) channel!.tell('Told', { number })
+  await front.front().ask('Echo', { value: 'now' })
+  await eventually(() => assert.equal(front.told.length, 5_000))
+  assert.deepEqual(
+    front.told,
+    Array.from({ length: 5_000 }, (_, number) => number),
+  )
+})
+
+test('a batch larger than a message of NATS arrives whole', { skip: natsMissing }, async (t) => {
+  const { front } = await pair(t)
+  const value = new Uint8Array(3_500_000).map((_, at) => at % 251)
+  const answer = await front.front().ask('Echo', { value })
+  assert(!isUnanswered(answer))
+  assert.deepEqual(answer.value, value)
+})
+
+test('a missing frame ends the link, also when it is the last; then there is a new one', {
+  skip: natsMissing,
+}, async (t) => {
+  const { front } = await pair(t)
+  const first = front.front()
+  front.swallow(1)
+  assert.deepEqual(await first.ask('Echo', { value: 'lost' }), { unanswered: 'closed' })
+  await again(front, first, 'here')
+})
+
+test('who waits is told at once when the thread of its peer dies, and is linked to the next', {
+  skip: natsMissing,
+}, async (t) => {
+  const { back, front } = await pair(t)
+  const first = front.front()
+  const waiting = first.ask('Hold', {})
+  await eventually(() => assert.equal(back.heard.length, 1))
+  back.crash()
+  assert.deepEqual(await waiting, { unanswered: 'closed' })
+  await again(front, first, 1)
+})
+
+test('a node that is gone ends its links, and another that offers the slot takes it', {
+  skip: natsMissing,
+}, async (t) => {
+  const { nats, back, front } = await pair(t)
+  const first = front.front()
+  await openNode(t, nats.url, { name: 'spare', offers: ['store'] })
+  await eventually(() => assert.equal(front.bridge.nodes().length, 3))
+  const waiting = first.ask('Hold', {})
+  await eventually(() => assert.equal(back.heard.length, 1))
+  await back.vanish()
+  assert.deepEqual(await waiting, { unanswered: 'closed' })
+  await again(front, first, 2)
+  const names = () => front.bridge.nodes().map(({ node }) => node)
+  await eventually(() => assert.deepEqual(names().sort(), ['front', 'spare']))
+})
+
+test('who leaves hands its slot over, and nobody waits for its silence', {
+  skip: natsMissing,
+}, async (t) => {
+  const { nats, back, front } = await pair(t)
+  const spare = await openNode(t, nats.url, { name: 'spare', offers: ['store'] })
+  await eventually(() => assert.equal(back.bridge.nodes().length, 3))
+  const first = front.front()
+  await back.bridge.leave()
+  await again(front, first, 3)
+  assert(spare.heard.length > 0)
+})
+
+test('a front that takes nothing loses what it is told and hears so, across machines too', {
+  skip: natsMissing,
+}, async (t) => {
+  const { back, front } = await pair(t)
+  const [channel] = back.served
+  // No turn of the event loop in between: nothing can be taken.
+  const bytes = new Uint8Array(1_000)
+  for (let number = 0; number < 20_000; number++) channel!.tell('Told', { number, bytes }, 1_000)
+  await eventually(() => assert.equal(front.lost(), 1))
+  assert(front.told.length < 20_000)
+  assert.deepEqual(await front.front().ask('Echo', { value: 4 }), { value: 4 })
+  channel!.tell('Told', { number: -1 })
+  await eventually(() => assert.equal(front.told.at(-1), -1))
+})
+
+test('after NATS was away the links are made anew', { skip: natsMissing }, async (t) => {
+  const { nats, front } = await pair(t)
+  const first = front.front()
+  await nats.kill()
+  await eventually(() => assert(!first.isOpen))
+  assert.notEqual(front.bridge.why(), '')
+  await nats.start()
+  await again(front, first, 5)
+  assert.equal(front.bridge.why(), '')
+})

@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Beat, Directory, type Duty, SILENCE_MS } from '#cluster/directory.ts'
+import { withSeeds } from '../support/random.ts'
+
+const BEAT_MS = 300
+
+/** Nodes that hear each other's beats, by one clock; a cut node is heard by nobody, and hears nothing. */
+function world() {
+  const nodes = new Map<string, { directory: Directory; cut: boolean; dead: boolean }>()
+  const duties: (Duty & { readonly at: string })[] = []
+  let nowMs = 10_000
+  const done = (at: string, found: readonly Duty[]): void => {
+    for (const duty of found) {
+      duties.push({ ...duty, at })
+      const directory = nodes.get(at)!.directory
+      // A thread starts and stops at once here.
+      if (duty.type === 'take') directory.serving(duty.slot, nowMs)
+      if (duty.type === 'release') done(at, directory.ended(duty.slot, nowMs))
+    }
+  }
+  const say = (beat: Beat): void => {
+    for (const [name, node] of nodes) {
+      if (node.dead || node.cut) continue
+      done(name, node.directory.hear(beat, nowMs))
+    }
+  }
+  return {
+    nodes,
+    duties,
+    say,
+    done,
+    get nowMs() {
+      return nowMs
+    },
+    add(node: string, offers: readonly string[], { life = node, shape = 'm2' } = {}) {
+      const directory = new Directory({ node, life, shape, offers })
+      nodes.set(node, { directory, cut: false, dead: false })
+      return directory
+    },
+    pass(ms: number): void {
+      for (let left = ms; left > 0; left -= BEAT_MS) {
+        nowMs += Math.min(left, BEAT_MS)
+        for (const [name, { directory, cut, dead }] of nodes) {
+          if (dead) continue
+          done(name, directory.tick(nowMs))
+          if (!cut) say(directory.beat(nowMs))
+        }
+      }
+    },
+    owners(slots: readonly string[]): (string | undefined)[] {
+      const [any] = [...nodes.values()].filter(({ dead, cut }) => !dead && !cut)
+      return slots.map((slot) => any!.directory.ownerOf(slot)?.node)
+    },
+  }
+}
+
+const SLOTS = ['market-0', 'market-1', 'market-2', 'market-3', 'market-4', 'market-5']
+
+test('who is alone takes all that it offers, but only after it has listened', () => {
+  const w = world()
+  const a = w.add('a', SLOTS)
+  w.pass(BEAT_MS)
+  assert.equal(w.duties.length, 0)
+  w.pass(SILENCE_MS + BEAT_MS)
+  assert.deepEqual(
+    w.duties.map((duty) => (duty.type === 'take' ? duty.slot : '')),
+    SLOTS,
+  )
+  assert.equal(a.ownerOf('market-0')?.node, 'a')
+  assert.equal(a.ownerOf('store'), undefined)
+})
+
+test('two nodes share the slots, each slot has one owner, and who comes later takes none away', () => {
+  const w = world()
+  w.add('a', SLOTS)
+  w.add('b', SLOTS)
+  w.pass(3 * SILENCE_MS)
+  const owners = w.owners(SLOTS)
+  assert.deepEqual([...new Set(owners)].sort(), ['a', 'b'])
+  assert.equal(w.duties.filter(({ type }) => type === 'take').length, SLOTS.length)
+  w.add('c', SLOTS)
+  w.pass(3 * SILENCE_MS)
+  assert.deepEqual(w.owners(SLOTS), owners)
+})
+
+test('the slots of a node that is silent for a second go to others, with a higher epoch', () => {
+  const w = world()
+  for (const name of ['a', 'b', 'c']) w.add(name, SLOTS)
+  w.pass(3 * SILENCE_MS)
+  const before = w.owners(SLOTS)
+  w.nodes.get('a')!.dead = true
+  w.pass(SILENCE_MS - BEAT_MS)
+  assert.deepEqual(w.owners(SLOTS), before, 'not before the second is over')
+  w.pass(2 * BEAT_MS)
+  const after = w.owners(SLOTS)
+  assert(!after.includes('a') && !after.includes(undefined))
+  for (const [index, owner] of before.entries()) {
+    if (owner !== 'a') assert.equal(after[index], owner, 'the others stay where they are')
+  }
+  const taken = w.duties.filter((duty) => duty.type === 'take' && duty.epoch === 2)
+  assert.equal(taken.length, before.filter((owner) => owner === 'a').length)
+})
+
+test('a node that is back after a pause lets go of what was taken, and takes nothing meanwhile', () => {
+  const w = world()
+  w.add('a', SLOTS)
+  w.add('b', SLOTS)
+  w.pass(3 * SILENCE_MS)
+  const a = w.nodes.get('a')!
+  const mine = a.directory.beat(w.nowMs).claims.map(({ slot }) => slot)
+  assert(mine.length > 0)
+  a.cut = true
+  w.pass(5 * SILENCE_MS)
+  const cutTakes = w.duties.filter(({ type, at }) => type === 'take' && at === 'a')
+  assert.equal(cutTakes.length, mine.length, 'who is cut off takes nothing, though it hears nobody')
+  a.cut = false
+  w.pass(3 * SILENCE_MS)
+  const released = w.duties.filter(({ type, at }) => type === 'release' && at === 'a')
+  assert.deepEqual(
+    released.map((duty) => duty.type === 'release' && duty.slot),
+    mine,
+  )
+  assert.deepEqual(
+    w.owners(SLOTS),
+    SLOTS.map(() => 'b'),
+  )
+})
+
+test('a node that was started again is another: its claims are gone at once', () => {
+  const w = world()
+  w.add('a', SLOTS)
+  const b = w.add('b', SLOTS)
+  w.pass(3 * SILENCE_MS)
+  const fresh = new Directory({ node: 'a', life: 'a2', shape: 'm2', offers: SLOTS })
+  const duties = b.hear(fresh.beat(w.nowMs), w.nowMs)
+  assert.deepEqual(duties[0], { type: 'gone', node: 'a', life: 'a', why: 'it was started again' })
+  for (const slot of SLOTS) assert.notEqual(b.ownerOf(slot)?.life, 'a')
+})
+
+test('who leaves hands over without a wait, and says goodbye', () => {
+  const w = world()
+  const a = w.add('a', SLOTS)
+  const b = w.add('b', SLOTS)
+  w.pass(3 * SILENCE_MS)
+  w.done('a', a.leave(w.nowMs))
+  assert(a.holdsNothing)
+  w.say(a.beat(w.nowMs))
+  w.say(b.beat(w.nowMs))
+  assert.deepEqual(
+    w.owners(SLOTS),
+    SLOTS.map(() => 'b'),
+  )
+  w.say(a.beat(w.nowMs, true))
+  assert(w.duties.some((duty) => duty.type === 'gone' && duty.why === 'it has left'))
+})
+
+test('a slot whose thread does not start is left to others for a while', () => {
+  const w = world()
+  const a = w.add('a', ['store'])
+  w.pass(2 * SILENCE_MS)
+  assert.equal(w.duties.length, 1)
+  const alone = new Directory({ node: 'x', life: 'x', shape: 'm2', offers: ['store'] })
+  const echo = (atMs: number) => alone.hear(alone.beat(atMs), atMs)
+  for (const atMs of [0, 400, 800]) echo(atMs)
+  assert.equal(echo(1_200)[0]?.type, 'take')
+  assert.deepEqual(alone.ended('store', 1_300), [], 'not at once')
+  assert.deepEqual(alone.beat(1_300).offers, [])
+  echo(1_500)
+  assert.equal(echo(1_900)[0]?.type, 'take')
+  alone.serving('store', 2_000)
+  assert.equal(a.ownerOf('store')?.epoch, 1)
+})
+
+test('a thread that has served and dies is started again at once by the same node', () => {
+  const w = world()
+  const a = w.add('a', ['store'])
+  w.pass(20 * SILENCE_MS)
+  const [duty] = a.ended('store', w.nowMs)
+  assert.deepEqual(duty, { type: 'take', slot: 'store', epoch: 2 })
+})
+
+test('of two claims with one epoch, one node lets go', () => {
+  const w = world()
+  const a = w.add('a', ['store'])
+  const b = w.add('b', ['store'])
+  // Each hears itself only, as across a cut, and takes the slot; then the cut heals.
+  for (const atMs of [0, 400, 800, 1_200]) {
+    w.done('a', a.hear(a.beat(atMs), atMs))
+    w.done('b', b.hear(b.beat(atMs), atMs))
+  }
+  assert.equal(w.duties.length, 2)
+  w.done('a', a.hear(b.beat(1_300), 1_300))
+  w.done('b', b.hear(a.beat(1_300), 1_300))
+  assert.deepEqual(
+    w.duties.slice(2).map(({ type, at }) => [type, at]),
+    [['release', 'a']],
+  )
+  assert.equal(a.ownerOf('store')?.node, 'b')
+})
+
+test('a newcomer with the name of another, or with another shape, says why it cannot join', () => {
+  const w = world()
+  const a = w.add('a', SLOTS)
+  w.pass(3 * SILENCE_MS)
+  const namesake = new Directory({ node: 'a', life: 'other', shape: 'm2', offers: SLOTS })
+  const stranger = new Directory({ node: 'z', life: 'z', shape: 'm4', offers: SLOTS })
+  assert.deepEqual(namesake.hear(a.beat(w.nowMs), w.nowMs), [
+    { type: 'unfit', why: 'SIBYL_NODE: another node of the cluster is called a' },
+  ])
+  assert.deepEqual(stranger.hear(a.beat(w.nowMs), w.nowMs), [
+    { type: 'unfit', why: 'node a has m2, and this one has m4' },
+  ])
+  const before = w.owners(SLOTS)
+  for (const odd of [namesake, stranger]) w.done('a', a.hear(odd.beat(w.nowMs), w.nowMs))
+  assert.deepEqual(w.owners(SLOTS), before)
+})
+
+test('after any flow of deaths, cuts and returns every slot has one owner that all agree on', () => {
+  withSeeds([1, 2, 3, 4, 5], (random) => {
+    const w = world()
+    const names = ['a', 'b', 'c', 'd']
+    for (const name of names) w.add(name, SLOTS)
+    for (let step = 0; step < 200; step++) {
+      const name = random.pick(names)
+      const node = w.nodes.get(name)!
+      if (random.chance(0.2)) node.cut = !node.cut
+      else if (random.chance(0.1)) w.add(name, SLOTS, { life: `${name}${step}` })
+      w.pass(random.int(1, 1_500))
+    }
+    for (const node of w.nodes.values()) node.cut = false
+    w.pass(5 * SILENCE_MS)
+    const all = [...w.nodes.values()].map(({ directory }) => directory)
+    for (const slot of SLOTS) {
+      const views = new Set(all.map((directory) => directory.ownerOf(slot)?.node))
+      assert.equal(views.size, 1, `${slot} has owners ${[...views]}`)
+      assert(!views.has(undefined), `${slot} has no owner`)
+      const claims = all.filter((directory) =>
+        directory.beat(w.nowMs).claims.some((claim) => claim.slot === slot),
+      )
+      assert.equal(claims.length, 1, slot)
+    }
+  })
+})

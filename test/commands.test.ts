@@ -1,0 +1,107 @@
+/** What can be called by npm tells of itself when it is asked to, and does nothing else. */
+
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+  scripts: Record<string, string>
+}
+
+/** Tools of others with a help of their own, what is made of them, and what npm calls by itself. */
+const NOT_OURS = ['check', 'format', 'lint', 'postinstall', 'types']
+/** One of each kind of what these run: the help of all of them is one piece of code. */
+const NAMED = [
+  'bench book',
+  'crash exchange',
+  'fuzz front',
+  'soak mixed',
+  'load smoke',
+  'load compare',
+]
+
+/** Runs a script of package.json as npm does, and tells what it said. */
+function run(script: string, args: string): Promise<{ code: number; out: string; err: string }> {
+  const dataDir = join(mkdtempSync(join(tmpdir(), 'sibyl-help-')), 'data')
+  const child = spawn('sh', ['-c', `${scripts[script]} ${args}`], {
+    cwd: ROOT,
+    env: {
+      HOME: process.env.HOME ?? '',
+      PATH: [join(ROOT, 'node_modules/.bin'), process.env.PATH].join(delimiter),
+      SIBYL_DATA_DIR: dataDir,
+      SIBYL_PORT: '0',
+      SIBYL_DEVNET_PORT: '0',
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const said = { out: '', err: '' }
+  child.stdout.on('data', (chunk: Buffer) => {
+    said.out += chunk
+  })
+  child.stderr.on('data', (chunk: Buffer) => {
+    said.err += chunk
+  })
+  return new Promise((resolve) => {
+    child.once('close', (code) => {
+      assert(!existsSync(dataDir), `${script} ${args} has made a data folder`)
+      rmSync(join(dataDir, '..'), { recursive: true })
+      resolve({ code: code ?? -1, ...said })
+    })
+  })
+}
+
+const asked = [...Object.keys(scripts).filter((name) => !NOT_OURS.includes(name)), ...NAMED]
+
+for (const name of asked) {
+  test(`npm run ${name} -- --help says what it is, and runs nothing`, async () => {
+    const [script = '', ...rest] = name.split(' ')
+    const { code, out, err } = await run(script, [...rest, '--help'].join(' '))
+    assert.equal(err, '')
+    assert.equal(code, 0)
+    assert.match(out, /npm (run|test|start)|^ +sibyl [a-z<]/m)
+    assert(out.split('\n').length < 60 && out.length > 60, out)
+  })
+}
+
+test('who reads the settings may stop reading', async () => {
+  const { code, out, err } = await run('settings', '| head -n 1')
+  assert.deepEqual({ code, err }, { code: 0, err: '' })
+  assert.equal(out, 'SIBYL_PROFILE = "devnet"\n')
+})
+
+test('a number below zero is a value that is refused with what is allowed', async () => {
+  const { code, err } = await run('devnet:warp', '--seconds -5')
+  assert.equal(err, "sibyl: --seconds is a whole number from 1 to 31536000, not '-5'\n")
+  assert.equal(code, 2)
+})
+
+for (const [script, prefix] of [
+  ['start', 'sibyl'],
+  ['audit', 'sibyl'],
+  ['trader', 'trader'],
+] as const) {
+  test(`an option that npm run ${script} does not know ends it with 2 and one line`, async () => {
+    const { code, out, err } = await run(script, '--nonsense')
+    assert.deepEqual({ code, out }, { code: 2, out: '' })
+    assert.match(err, new RegExp(`^${prefix}: [^\\n]*--nonsense[^\\n]*--help[^\\n]*\\n$`))
+  })
+}
+
+test('another Node than 22 is told so in one line', async () => {
+  const other = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })`
+  const pretend = `--import 'data:text/javascript,${encodeURIComponent(other).replaceAll("'", '%27')}'`
+  for (const loader of ['--import ./src/loader/hooks.js', '']) {
+    scripts.pretended = `node ${pretend} ${loader} src/main.ts`
+    const { code, out, err } = await run('pretended', '')
+    assert.deepEqual({ code, out }, { code: 1, out: '' })
+    assert.equal(
+      err,
+      'sibyl: this is Node 20.20.2, Sibyl needs Node 22: use npm start, which brings it\n',
+    )
+  }
+})

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import { createConfig, lintFromString } from '@redocly/openapi-core'
+import { API_VERSION, parseApiVersion } from '#domain/api-version.ts'
+import { ROOT } from '../support/imports.ts'
+import { brokenMessages, brokenOperations, type Json } from './breaking-changes.ts'
+import { typesOfOpenapi } from './openapi-types.ts'
+import { documentPath, servedDocuments, writtenDocument } from './served-documents.ts'
+
+const run = promisify(execFile)
+
+/** What the linter's recommended rules say and we do not follow, by rule and operation, and why. */
+const EXCEPTIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'operation-2xx-response': { openStream: 'a WebSocket is answered 101, and never 2xx' },
+  'operation-4xx-response': Object.fromEntries(
+    ['getHealth', 'getReadiness', 'getOpenapi', 'getAsyncapi'].map((operation) => [
+      operation,
+      'it takes nothing that could be wrong, and is not limited',
+    ]),
+  ),
+}
+
+/** How the name of an operation begins. */
+const VERBS = [
+  ...['get', 'list', 'place', 'validate', 'cancel', 'register', 'revoke', 'sync', 'relay'],
+  ...['stream', 'open'],
+]
+
+type Operation = {
+  readonly operationId: string
+  readonly tags: readonly string[]
+  readonly security?: readonly object[]
+  readonly summary: string
+}
+type Openapi = {
+  readonly info: { readonly version: string; readonly description: string }
+  readonly tags: readonly { readonly name: string; readonly description: string }[]
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+}
+
+const readDocument = async (name: string): Promise<Json> =>
+  JSON.parse(await readFile(documentPath(name), 'utf8')) as Json
+
+test('the documents of the API', async (t) => {
+  const served = await servedDocuments()
+  const openapi = served['openapi.json'] as unknown as Openapi
+  const operations = Object.values(openapi.paths).flatMap((methods) => Object.values(methods))
+
+  await t.test('docs has them as they are served; npm run openapi writes them anew', async () => {
+    for (const [name, document] of Object.entries(served)) {
+      const written = await readFile(documentPath(name), 'utf8')
+      const lines = written.split('\n')
+      const other = writtenDocument(document)
+        .split('\n')
+        .find((line, at) => line !== lines[at])
+      assert.equal(other, undefined, `docs/${name} is not what is served: npm run openapi`)
+      assert.equal(written, writtenDocument(document))
+    }
+  })
+
+  await t.test('nothing is broken for clients of the last release', async () => {
+    for (const [name, find] of [
+      ['openapi.json', brokenOperations],
+      ['asyncapi.json', brokenMessages],
+    ] as const) {
+      const before = await readDocument(`released/${name}`)
+      const released = parseApiVersion((before.info as { version: string }).version)
+      // A new major version is there to break things.
+      if (parseApiVersion(API_VERSION)?.major !== released?.major) continue
+      assert.deepEqual(find({ before, after: served[name] }), [])
+    }
+  })
+
+  await t.test('the linter finds nothing but what has a reason', async () => {
+    const config = await createConfig({ extends: ['recommended'] })
+    const source = JSON.stringify(openapi)
+    const problems = await lintFromString({ source, absoluteRef: '/openapi.json', config })
+    const excused = new Set<string>()
+    const found = problems.flatMap(({ ruleId, message, location }) => {
+      const pointer = location[0]?.pointer ?? ''
+      const [, path = '', method = ''] = /^#\/paths\/([^/]+)\/([^/]+)/.exec(pointer) ?? []
+      const at = openapi.paths[path.replaceAll('~1', '/').replaceAll('~0', '~')]?.[method]
+      const operation = at?.operationId ?? ''
+      if (EXCEPTIONS[ruleId]?.[operation] === undefined) return [`${ruleId} ${pointer}: ${message}`]
+      excused.add(`${ruleId} ${operation}`)
+      return []
+    })
+    assert.deepEqual(found, [])
+    const listed = Object.entries(EXCEPTIONS).flatMap(([rule, named]) =>
+      Object.keys(named).map((operation) => `${rule} ${operation}`),
+    )
+    assert.deepEqual([...excused].sort(), listed.sort(), 'every exception is still needed')
+  })
+
+  await t.test('operations are called by verbs, and stand under a heading that explains', () => {
+    const names = operations.map(({ operationId }) => operationId)
+    assert.equal(new Set(names).size, names.length)
+    const verb = new RegExp(`^(${VERBS.join('|')})[A-Z][A-Za-z]+$`)
+    for (const name of names) assert.match(name, verb)
+    const used = new Set(operations.flatMap(({ tags }) => tags))
+    assert.deepEqual([...used].sort(), openapi.tags.map(({ name }) => name).sort())
+    for (const { tags, security, operationId } of operations) {
+      assert.equal(tags.length, 1, operationId)
+      assert.ok(Array.isArray(security), operationId)
+    }
+  })
+
+  await t.test('the document says what an integrator has to know first', () => {
+    assert.equal(openapi.info.version, API_VERSION)
+    for (const heading of ['Units', 'Signing', 'Authentication', 'Errors', 'The stream']) {
+      assert.match(openapi.info.description, new RegExp(`^## ${heading}$`, 'm'))
+    }
+  })
+
+  await t.test('types can be generated from it, and hold', async (subtest) => {
+    const folder = await mkdtemp(join(tmpdir(), 'sibyl-openapi-'))
+    subtest.after(() => rm(folder, { recursive: true }))
+    await writeFile(join(folder, 'api.ts'), await typesOfOpenapi(served['openapi.json']))
+    await writeFile(
+      join(folder, 'use.ts'),
+      `import type { components, operations, paths } from './api.ts'
+       type Json<T extends { content: { 'application/json': unknown } }> = T['content']['application/json']
+       type Place = operations['placeOrder']
+       export const body: Json<NonNullable<Place['requestBody']>> = {
+         order: {
+           marketId: '0x', trader: '0x', side: 0, outcome: 0, price: 420000, size: '10000000',
+           nonce: '1', expiration: 1900000000, makerFeeRecipient: '0x',
+         },
+         signature: '0x',
+       }
+       export const status = (answer: Json<Place['responses'][200]>): string => answer.orderHash
+       export const code = (error: Json<Place['responses'][400]>): string => error.code
+       export const same: Place = {} as paths['/api/v1/orders']['post']
+       export const question = (market: components['schemas']['Market']): string => market.question
+       // @ts-expect-error: an order has a signature
+       export const unsigned: Json<NonNullable<Place['requestBody']>> = { order: body.order }`,
+    )
+    const compilerOptions = {
+      ...{ strict: true, noEmit: true, target: 'es2024', module: 'nodenext', types: [] },
+      allowImportingTsExtensions: true,
+    }
+    const config = { compilerOptions, files: ['api.ts', 'use.ts'] }
+    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+    const { stdout } = await run(process.execPath, [tsc, '-p', folder]).catch(
+      (failed: { stdout: string }) => failed,
+    )
+    assert.equal(stdout, '')
+  })
+})

@@ -1,0 +1,37 @@
+/**
+ * The documents of the API as an exchange with the usual settings and no chain serves them: what
+ * `docs/openapi.json` and `docs/asyncapi.json` have to be.
+ */
+
+import { join } from 'node:path'
+import { type Environment, openExchange } from '../support/exchange.ts'
+import { ROOT } from '../support/imports.ts'
+
+type Document = Readonly<Record<string, unknown>>
+
+/** By the name of the file in `docs`. */
+export type Documents = { readonly 'openapi.json': Document; readonly 'asyncapi.json': Document }
+
+/** Tests have more patience than the usual settings; the documents show the usual. */
+const USUAL: Environment = { SIBYL_REQUEST_DEADLINE_MS: '10000' }
+
+export const documentPath = (name: string): string => join(ROOT, 'docs', name)
+
+export async function servedDocuments(): Promise<Documents> {
+  const exchange = await openExchange({ environment: USUAL })
+  try {
+    const read = async (name: string): Promise<Document> =>
+      (await (await fetch(`${exchange.url}/${name}`)).json()) as Document
+    return {
+      'openapi.json': await read('openapi.json'),
+      'asyncapi.json': await read('asyncapi.json'),
+    }
+  } finally {
+    await exchange.dispose()
+  }
+}
+
+/** As it stands in the repository. */
+export function writtenDocument(document: Document): string {
+  return `${JSON.stringify(document, null, 1)}\n`
+}

@@ -1,0 +1,116 @@
+/** A copy of a log that another machine writes. */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { openLogFollower } from '#log/log-follower.ts'
+import { openLogReader } from '#log/log-reader.ts'
+import { openMysqlLog } from '#log/mysql-log.ts'
+import { onServerDatabase } from '../support/databases.ts'
+import { eventually } from '../support/eventually.ts'
+import { randomFrom } from '../support/random.ts'
+import { fault, range } from './conformance.ts'
+import { marketNamed, type Noted, notes } from './flow.ts'
+
+const NOW = 1_790_000_000_000
+const note = notes(marketNamed(randomFrom(9)))
+const batch = (seq: number) => ({ events: [note(seq)], nowMs: NOW + seq })
+
+/** What is opened last is closed first, and the folders go when nothing is open in them. */
+function disposer(t: TestContext) {
+  const open: { close(): Promise<void> }[] = []
+  const folders: string[] = []
+  t.after(async () => {
+    for (const each of open.reverse()) await each.close()
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+  })
+  return {
+    folder(): string {
+      const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-follower-'))
+      folders.push(dataDir)
+      return dataDir
+    },
+    kept<Open extends { close(): Promise<void> }>(each: Open): Open {
+      open.push(each)
+      return each
+    },
+  }
+}
+
+await onServerDatabase('a copy of the log', ({ fresh }) => {
+  const owner = (url: string, dataDir: string, more: object = {}) =>
+    openMysqlLog<Noted>({
+      ...{ url, dataDir, partitions: 2, own: [0], checkpointThread: false, ...more },
+    })
+  const follower = (url: string, dataDir: string) =>
+    openLogFollower<Noted>({ url, dataDir, partitions: 2 })
+
+  test('it has what the owner wrote, takes nothing from it, and readers read it', async (t) => {
+    const url = await fresh()
+    const { folder, kept } = disposer(t)
+    const [here, there] = [folder(), folder()]
+    const log = kept(await owner(url, there))
+    const copy = kept(await follower(url, here))
+    await copy.follow([0, 1])
+    assert.deepEqual(copy.followed, [0, 1])
+    assert.equal(await copy.pull(0), 0)
+    const reader = kept(openLogReader<Noted>(here))
+    assert.equal(reader.lastOffset(0), 0)
+    for (const seq of range(1, 100)) {
+      await log.append(0, batch(seq))
+      if (seq % 30 === 0) assert.equal(await copy.pull(0), seq)
+    }
+    await Promise.all([copy.pull(0), copy.pull(0), copy.pull(1)])
+    assert.deepEqual(reader.read(0, 1, 1_000), log.read(0, 1, 1_000))
+    // Its owner still owns it.
+    await log.append(0, batch(101))
+  })
+
+  test('what is let go of can be taken over, and the owner before writes no more', async (t) => {
+    const url = await fresh()
+    const { folder, kept } = disposer(t)
+    const [here, there] = [folder(), folder()]
+    const log = kept(await owner(url, there))
+    for (const seq of range(1, 10)) await log.append(0, batch(seq))
+    const copy = kept(await follower(url, here))
+    await copy.follow([0])
+    await copy.pull(0)
+    await assert.rejects(owner(url, here), fault('LOG_LOCKED'))
+    const pulling = copy.pull(0)
+    await copy.follow([1])
+    await pulling
+    assert.equal(await copy.pull(0), undefined)
+    const next = kept(await owner(url, here))
+    assert.equal(next.lastOffset(0), 10)
+    await next.append(0, batch(11))
+    await assert.rejects(log.append(0, batch(12)), fault('LOG_APPEND_FAILED'))
+  })
+
+  test('a copy whose rows have become a base begins with it, and readers see the new files', async (t) => {
+    const url = await fresh()
+    const { folder, kept } = disposer(t)
+    const [here, there] = [folder(), folder()]
+    const copy = kept(await follower(url, here))
+    await copy.follow([0])
+    await copy.pull(0)
+    const reader = kept(openLogReader<Noted>(here))
+    assert.equal(reader.lastOffset(0), 0)
+    let bases = 0
+    const watch = {
+      ...{ appended() {}, retried() {}, fenced() {}, doubted() {} },
+      based: () => bases++,
+    }
+    const log = kept(await owner(url, there, { baseEveryBytes: 1, watch }))
+    let seq = 0
+    for (const wanted of [1, 2, 3]) {
+      await log.append(0, batch(++seq))
+      await eventually(() => assert(bases >= wanted))
+    }
+    await log.append(0, batch(++seq))
+    assert.equal(await copy.pull(0), seq)
+    assert.equal(reader.lastOffset(0), seq)
+    assert.deepEqual(reader.read(0, 1, 10), log.read(0, 1, 10))
+  })
+})

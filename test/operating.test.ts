@@ -1,0 +1,252 @@
+/** What an operator is given fits the exchange: metrics, alarms, settings, files and sections exist. */
+
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { test } from 'node:test'
+import { parseYaml } from '@redocly/openapi-core'
+import { Registry } from 'prom-client'
+import { loadSettings, settingsList } from '#config/settings.ts'
+import type { Kit } from '#threads/kit.ts'
+import { mysqlLogWatch } from '#threads/meters/mysql-log.ts'
+import { startExchange } from './support/exchange.ts'
+import { importsOf, ROOT, sourceFiles } from './support/imports.ts'
+
+const textOf = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
+
+type Rule = {
+  readonly alert: string
+  readonly expr: string
+  readonly labels: { readonly severity: string }
+  readonly annotations: { readonly summary: string; readonly runbook: string }
+}
+type Rules = { readonly groups: readonly { readonly rules: readonly Rule[] }[] }
+type Dashboard = {
+  readonly templating: { readonly list: readonly { readonly query: string }[] }
+  readonly panels: readonly {
+    readonly title: string
+    readonly targets?: readonly { readonly expr: string }[]
+  }[]
+}
+
+const { groups } = parseYaml(textOf('config/monitoring/prometheus-rules.yml')) as Rules
+const rules = groups.flatMap((group) => group.rules)
+const dashboard = JSON.parse(textOf('config/monitoring/grafana-dashboard.json')) as Dashboard
+
+/** The names of metrics in an expression: of ours, of Node and of the process. */
+function metricsIn(expr: string): string[] {
+  return expr.match(/\b(sibyl|nodejs|process)_[a-z0-9_]+/g) ?? []
+}
+
+/** `a_bucket`, `a_sum` and `a_count` are of the histogram `a`. */
+function isExported(name: string, kinds: ReadonlyMap<string, string>): boolean {
+  const histogram = /^(.*)_(bucket|sum|count)$/.exec(name)?.[1]
+  return kinds.has(name) || (histogram !== undefined && kinds.get(histogram) === 'histogram')
+}
+
+/** What a running exchange exports, and what one with its log in a server does beside that. */
+async function exportedBy(url: string): Promise<Map<string, string>> {
+  const registry = new Registry()
+  const quiet = { warn: () => {}, error: () => {}, info: () => {}, debug: () => {} }
+  mysqlLogWatch({ registry, log: quiet } as unknown as Kit)
+  const texts = [await (await fetch(`${url}/metrics`)).text(), await registry.metrics()]
+  const kinds = texts.join('\n').matchAll(/^# TYPE (\S+) (\S+)$/gm)
+  return new Map([...kinds].map(([, name = '', kind = '']) => [name, kind]))
+}
+
+test('alarms and dashboard name metrics that the exchange exports', async (t) => {
+  const exchange = await startExchange(t, {
+    devnet: true,
+    environment: { SIBYL_RISK_FUNDS: 'reserve', SIBYL_AUTO_SETTLE: 'true' },
+  })
+  const kinds = await exportedBy(exchange.url)
+  assert(kinds.size > 80)
+  const expressions = [
+    ...rules.map(({ alert, expr }) => ({ where: alert, expr })),
+    ...dashboard.panels.flatMap(({ title, targets = [] }) =>
+      targets.map(({ expr }) => ({ where: title, expr })),
+    ),
+    ...dashboard.templating.list.map(({ query }) => ({ where: 'a variable', expr: query })),
+  ]
+  const unknown = expressions.flatMap(({ where, expr }) =>
+    metricsIn(expr)
+      .filter((name) => !isExported(name, kinds))
+      .map((name) => `${where}: ${name}`),
+  )
+  assert.deepEqual(unknown, [])
+  assert(isExported('sibyl_settlement_seconds_bucket', kinds))
+  assert(!isExported('sibyl_settlement_minutes', kinds))
+  assert(!isExported('sibyl_thread_ready_bucket', kinds), 'a gauge has no buckets')
+})
+
+test('every alarm is explained in a section of its own, and no section is of no alarm', () => {
+  const guide = textOf('docs/operating.md')
+  const sections = [...guide.matchAll(/^### (Sibyl\w+)\n\n(.*)/gm)]
+  assert.deepEqual(
+    sections.map(([, name]) => name),
+    rules.map(({ alert }) => alert),
+  )
+  for (const { alert, annotations, labels, expr } of rules) {
+    assert.equal(annotations.runbook, `docs/operating.md#${alert.toLowerCase()}`)
+    assert.match(annotations.summary, /^\S.*[^.]$/)
+    const isPage = sections.some(([, name, text]) => name === alert && text?.startsWith('*page.*'))
+    assert.equal(labels.severity, isPage ? 'page' : 'ticket', alert)
+    const opened = [...expr].filter((each) => '({['.includes(each)).length
+    const closed = [...expr].filter((each) => ')}]'.includes(each)).length
+    assert.equal(opened, closed, expr)
+    assert(expr.includes('up{') || metricsIn(expr).length > 0, alert)
+  }
+})
+
+test('settings that the guides and the files of an operator name exist', () => {
+  const all = settingsList().map(({ leaf }) => leaf.env)
+  /** A setting, or a name that the exchange leaves to others. */
+  const isKnown = (name: string): boolean => {
+    try {
+      loadSettings({ [name]: '' })
+      return true
+    } catch (error) {
+      return !String(error).includes('there is no such setting')
+    }
+  }
+  const files = [
+    ...['README.md', 'SECURITY.md', 'Dockerfile', 'compose.yaml', 'config/deploy/sibyl.service'],
+    ...readdirSync(join(ROOT, 'docs'))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `docs/${name}`),
+  ]
+  const wrong = files.flatMap((file) =>
+    // `SIBYL_LIMIT_…` stands for all that begin so.
+    (textOf(file).match(/SIBYL_[A-Z0-9_]+…?/g) ?? [])
+      .filter((name) => !isKnown(name))
+      // The password is put into SIBYL_DATABASE_URL by compose itself.
+      .filter((name) => name !== 'SIBYL_DB_PASSWORD')
+      .filter(
+        (name) => !(name.endsWith('_…') && all.some((each) => each.startsWith(name.slice(0, -1)))),
+      )
+      .map((name) => `${file}: ${name}`),
+  )
+  assert.deepEqual(wrong, [])
+})
+
+test('links within the documents lead somewhere', () => {
+  const anchorOf = (title: string): string =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-')
+  const anchorsIn = (file: string): string[] =>
+    [...textOf(file).matchAll(/^#{1,6} (.*)$/gm)].map(([, title = '']) => anchorOf(title))
+  const documents = [
+    ...[
+      'README.md',
+      'CONTRIBUTING.md',
+      'SECURITY.md',
+      'ARCHITECTURE.md',
+      'config/monitoring/README.md',
+    ],
+    ...readdirSync(join(ROOT, 'docs'))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `docs/${name}`),
+  ]
+  const broken: string[] = []
+  for (const file of documents) {
+    for (const [, link = ''] of textOf(file).matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^https?:/.test(link)) continue
+      const [path = '', anchor] = link.split('#')
+      const to = path === '' ? file : normalize(join(dirname(file), path))
+      if (!existsSync(join(ROOT, to))) broken.push(`${file}: ${link}`)
+      else if (anchor !== undefined && !anchorsIn(to).includes(anchor))
+        broken.push(`${file}: ${link}`)
+    }
+  }
+  assert.deepEqual(broken, [])
+})
+
+type Compose = {
+  readonly services: Record<
+    string,
+    {
+      readonly environment?: Record<string, string>
+      readonly secrets?: readonly string[]
+      readonly volumes?: readonly string[]
+      readonly depends_on?: Record<string, unknown>
+    }
+  >
+  readonly secrets: Record<string, { readonly file: string }>
+  readonly volumes: Record<string, unknown>
+}
+
+test('the compose file is whole, and its settings are those of an exchange that starts', () => {
+  const { services, secrets, volumes } = parseYaml(textOf('compose.yaml')) as Compose
+  assert.deepEqual(Object.keys(services), ['database', 'exchange'])
+  for (const { secrets: used = [], volumes: mounted = [], depends_on = {} } of Object.values(
+    services,
+  )) {
+    for (const name of used) assert(name in secrets, name)
+    for (const mount of mounted) assert(mount.split(':')[0]! in volumes, mount)
+    for (const name of Object.keys(depends_on)) assert(name in services, name)
+  }
+  const key = `0x${'a1'.repeat(32)}`
+  const chains = /```json\n(.*?)```/s.exec(textOf('docs/operating.md'))?.[1] ?? ''
+  const given: Record<string, string> = { SIBYL_DB_PASSWORD: 'secret', SIBYL_CHAINS: chains }
+  const environment = Object.entries(services.exchange?.environment ?? {}).map(([name, value]) => {
+    const filled = value.replaceAll(
+      /\$\{(\w+):\?[^}]*\}/g,
+      (_, variable: string) => given[variable] ?? '',
+    )
+    const secret = /^\/run\/secrets\/(\w+)$/.exec(filled)?.[1]
+    if (secret !== undefined) assert(services.exchange?.secrets?.includes(secret), secret)
+    return [name, secret === undefined ? filled : key]
+  })
+  const image = [...textOf('Dockerfile').matchAll(/(SIBYL_\w+)=(\S+)/g)].map(([, name, value]) => [
+    name,
+    value,
+  ])
+  const settings = loadSettings(Object.fromEntries([...image, ...environment]))
+  assert.equal(settings.profile, 'production')
+  assert.equal(settings.database.url, 'mysql://sibyl:secret@database:3306/sibyl')
+  assert.equal(settings.keys.settlement, key)
+  assert.equal(
+    settings.chains[0]?.rpcUrls.length,
+    2,
+    'the example of the guide is one that is taken',
+  )
+  const { data, front } = settings
+  assert(services.exchange?.volumes?.includes(`data:${data.dir}`))
+  assert.match(textOf('Dockerfile'), new RegExp(`EXPOSE ${front.port} ${front.adminPort}\n`))
+})
+
+test('an exchange needs nothing of what is installed for its developers', () => {
+  const { devDependencies } = JSON.parse(textOf('package.json')) as { devDependencies: object }
+  const left = Object.keys(devDependencies)
+  const files = sourceFiles().filter((file) => /^(src|config|workers)\//.test(file))
+  assert(files.length > 300)
+  const wrong = files.flatMap((file) =>
+    importsOf(file)
+      .filter(({ typeOnly }) => !typeOnly)
+      .filter(({ from }) => left.some((name) => from === name || from.startsWith(`${name}/`)))
+      .map(({ from }) => `${file}: ${from}`),
+  )
+  assert.deepEqual(wrong, [])
+})
+
+test('the Dockerfile and the unit name files that exist', () => {
+  const copied = [...textOf('Dockerfile').matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(
+    ([, from]) => from!.split(' '),
+  )
+  assert(copied.includes('src') && copied.includes('package-lock.json'))
+  for (const path of copied) assert(existsSync(join(ROOT, path)), path)
+  // What is left out must not be what the image takes.
+  const ignored = textOf('.dockerignore').trim().split('\n')
+  for (const path of copied) assert(!ignored.includes(path), path)
+  const unit = textOf('config/deploy/sibyl.service')
+  const start = /^ExecStart=\/opt\/sibyl\/(.*)$/m.exec(unit)?.[1]?.split(' ') ?? []
+  const { scripts } = JSON.parse(textOf('package.json')) as { scripts: Record<string, string> }
+  assert.equal(['node', ...start.slice(1)].join(' '), scripts.start)
+  assert.equal(start[0], 'node_modules/.bin/node')
+  const environment = [...unit.matchAll(/^Environment=(SIBYL_\w+)=(.*)$/gm)].map(
+    ([, name, value]) => [name, value],
+  )
+  assert.equal(loadSettings(Object.fromEntries(environment)).data.dir, '/var/lib/sibyl')
+})

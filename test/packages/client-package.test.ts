@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
+import { build } from 'esbuild'
+import { devnetKey } from '#devnet/accounts.ts'
+import { packClient } from '../../packages/pack-client.ts'
+import { startExchange } from '../support/exchange.ts'
+import { ROOT } from '../support/imports.ts'
+
+const run = promisify(execFile)
+
+type Entry = { readonly types: string; readonly default: string }
+type Manifest = {
+  readonly version: string
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly exports: Readonly<Record<string, Entry | string>>
+}
+
+/** A folder of a stranger's: the package unpacked, what it depends on, and the examples of its README. */
+async function strangersFolder(t: TestContext) {
+  const folder = await mkdtemp(join(tmpdir(), 'sibyl-stranger-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const installed = join(folder, 'node_modules/sibyl-client')
+  await mkdir(installed, { recursive: true })
+  const tarball = await packClient(folder)
+  await run('tar', ['xzf', tarball, '-C', installed, '--strip-components=1'])
+  const read = (name: string) => readFile(join(installed, name), 'utf8')
+  const manifest = JSON.parse(await read('package.json')) as Manifest
+  await mkdir(join(folder, 'node_modules/@types'))
+  // What it names, and beside it only what the examples are checked and tried with.
+  for (const name of [...Object.keys(manifest.dependencies), '@types/node', '@types/ws', 'ws']) {
+    const link = join(folder, 'node_modules', name)
+    await mkdir(join(link, '..'), { recursive: true })
+    await symlink(join(ROOT, 'node_modules', name), link)
+  }
+  await writeFile(join(folder, 'package.json'), '{"type":"module"}')
+  const blocks = [...(await read('README.md')).matchAll(/```ts\n(.*?)```/gs)]
+  const examples = blocks.map((_, at) => `example-${at}.ts`)
+  for (const [at, name] of examples.entries()) await writeFile(join(folder, name), blocks[at]![1]!)
+  const files = (await readdir(installed, { recursive: true })).map(String)
+  return { folder, manifest, read, files, examples }
+}
+
+type Folder = Awaited<ReturnType<typeof strangersFolder>>
+
+/** Everything that a module of the package imports. */
+function importsIn(text: string): string[] {
+  const statements = text.matchAll(/^(?:im|ex)port\s(?:[\w\s{},*$]*\sfrom\s)?\s*['"]([^'"]+)['"]/gm)
+  const calls = text.matchAll(/\bimport\(\s*['"]([^'"]+)['"]/g)
+  return [...statements, ...calls].map(([, from]) => from!)
+}
+
+async function isWhole({ files, read, manifest }: Folder): Promise<void> {
+  const bare = new Set<string>()
+  for (const file of files.filter((name) => /\.(js|d\.ts)$/.test(name))) {
+    for (const from of importsIn(await read(file))) {
+      if (!from.startsWith('.')) {
+        bare.add(from.startsWith('@') ? from.split('/', 2).join('/') : from.split('/', 1)[0]!)
+        continue
+      }
+      assert.match(from, /\.js$/, `${file}: ${from}`)
+      const target = join(file, '..', from)
+      assert.ok(files.includes(target), `${file}: ${from}`)
+      assert.ok(files.includes(target.replace(/\.js$/, '.d.ts')), `${file}: ${from} has no types`)
+    }
+  }
+  assert.deepEqual([...bare].sort(), Object.keys(manifest.dependencies).sort())
+  for (const [name, entry] of Object.entries(manifest.exports)) {
+    for (const path of typeof entry === 'string' ? [entry] : [entry.types, entry.default]) {
+      assert.ok(files.includes(path.slice(2)), `${name}: ${path}`)
+    }
+  }
+  const readme = await read('README.md')
+  for (const name of Object.keys(manifest.exports)) {
+    const part = name.slice(1)
+    if (typeof manifest.exports[name] === 'object') assert.ok(readme.includes(`${part}\``), part)
+  }
+}
+
+test('sibyl-client is a package that works in an empty folder', async (t) => {
+  const exchange = startExchange(t, { devnet: true })
+  // Whoever waits for it hears of its failure.
+  exchange.catch(() => undefined)
+  const stranger = await strangersFolder(t)
+  const { folder, manifest, read, examples } = stranger
+
+  await t.test('it has all that it imports, and depends on nothing else', () => isWhole(stranger))
+
+  await t.test('its version is in its changelog, and its ranges begin where we test', async () => {
+    assert.match(await read('CHANGELOG.md'), new RegExp(`^## ${manifest.version}$`, 'm'))
+    const ours = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as Manifest
+    for (const [name, range] of Object.entries(manifest.dependencies)) {
+      assert.equal(range, `^${ours.dependencies[name]}`)
+    }
+  })
+
+  for (const [module, moduleResolution] of [
+    ['nodenext', 'nodenext'],
+    ['esnext', 'bundler'],
+  ] as const) {
+    await t.test(`its types hold under ${moduleResolution}`, async () => {
+      const tries = 'types.ts'
+      await writeFile(
+        join(folder, tries),
+        [
+          "import { createClient, type Config, type TradesMessage, type Relayer } from 'sibyl-client'",
+          "import { createStream } from 'sibyl-client/stream'",
+          "import { WebSocket } from 'ws'",
+          'const url = "http://127.0.0.1:8080"',
+          'const client = createClient({ url })',
+          'export const config: Promise<Config> = client.config()',
+          'export const relayer: Relayer = client.relayer',
+          'export const heard = (message: TradesMessage) => message.seq',
+          'export const streams = [client.stream({ WebSocket }), createStream({ url, WebSocket })]',
+          '// @ts-expect-error: an order has a price',
+          "client.orders.place({ marketId: '0x', side: 'buy', outcome: 'YES', size: '1' })",
+        ].join('\n'),
+      )
+      const options = { module, moduleResolution, target: 'es2024', types: ['node'] }
+      const strict = { strict: true, exactOptionalPropertyTypes: true, noEmit: true }
+      // The declarations of the package are checked, too, and not only what uses them: once, they are the same.
+      const skipLibCheck = module !== 'nodenext'
+      const compilerOptions = { ...options, ...strict, skipLibCheck }
+      const config = { compilerOptions, files: [tries, ...examples] }
+      await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
+      const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+      const { stdout } = await run(process.execPath, [tsc, '-p', folder]).catch(
+        (failed: { stdout: string }) => failed,
+      )
+      assert.equal(stdout, '')
+    })
+  }
+
+  const { url } = await exchange
+  const env = { PATH: process.env.PATH, SIBYL_URL: url, SIBYL_KEY: devnetKey(12) }
+  const execute = async (file: string): Promise<string> =>
+    (await run(process.execPath, [file], { cwd: folder, env, timeout: 300_000 })).stdout
+
+  await t.test('the order of its README is placed', async () => {
+    assert.match(await execute(examples[0]!), /^accepted 0x[0-9a-f]{64}\n$/)
+  })
+
+  await t.test('the stream of its README is heard', async () => {
+    assert.match(await execute(examples[1]!), /^\[\] \[\]\n/)
+  })
+
+  await t.test('a WebSocket can be passed in', async () => {
+    const code = (await readFile(join(folder, examples[1]!), 'utf8'))
+      .replace('client.stream()', 'client.stream({ WebSocket: Counted })')
+      .replace(
+        '\nconst client',
+        `import { WebSocket } from 'ws'
+        let opened = 0
+        class Counted extends WebSocket {
+          constructor(url: string) {
+            super(url)
+            opened++
+          }
+        }
+        const client`,
+      )
+    await writeFile(join(folder, 'own-socket.ts'), `${code}\nconsole.log('opened', opened)`)
+    assert.match(await execute('own-socket.ts'), / ms\nopened 1\n$/)
+  })
+
+  await t.test('it can be bundled for browsers', async () => {
+    const entry = join(folder, 'page.ts')
+    await writeFile(
+      entry,
+      `import { createClient } from 'sibyl-client'
+       export async function questions(url: string) {
+         return (await createClient({ url }).markets()).map(({ question }) => question)
+       }`,
+    )
+    const outfile = join(folder, 'page.js')
+    const bundled = await build({
+      ...{ entryPoints: [entry], outfile, bundle: true, minify: true, metafile: true },
+      ...{ format: 'esm', platform: 'browser', target: 'es2022', logLevel: 'silent' },
+    })
+    assert.deepEqual(bundled.warnings, [])
+    const inputs = Object.keys(bundled.metafile.inputs)
+    assert.ok(inputs.some((name) => name.includes('sibyl-client/client/client.js')))
+    await writeFile(
+      join(folder, 'try-page.js'),
+      "import { questions } from './page.js'\nconsole.log(await questions(process.env.SIBYL_URL))",
+    )
+    assert.match(await execute('try-page.js'), /\?/)
+  })
+})

@@ -1,0 +1,184 @@
+/** Several nodes as one exchange: a trade over three of them, a death, a planned end. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Client, createClient } from '#client/client.ts'
+import { devnetKey } from '#devnet/accounts.ts'
+import { StreamClient } from '../stream/stream-fixture.ts'
+import { startTestChain } from '../support/chain.ts'
+import { startCluster } from '../support/cluster.ts'
+import { onServerDatabase } from '../support/databases.ts'
+import { eventually } from '../support/eventually.ts'
+import { natsMissing } from '../support/nats.ts'
+
+const TERMS = { outcome: 'YES', size: '1', ttlSeconds: 3_600 } as const
+
+type Levels = readonly { readonly price: number; readonly size: unknown }[]
+const prices = (levels: Levels): number[] => levels.map(({ price }) => price)
+
+await onServerDatabase('a cluster', ({ fresh }) => {
+  test('trades over several nodes, goes on when the one with the books is killed, and when it is stopped', {
+    skip: natsMissing,
+  }, async (t) => {
+    const chain = await startTestChain(t, { seed: true })
+    const cluster = await startCluster(t, fresh, {
+      ...chain.environment,
+      SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50',
+      SIBYL_FEEDS_LIVE: 'false',
+    })
+    const [front, other, books] = await Promise.all([
+      cluster.node('front-a', 'front'),
+      cluster.node('front-b', 'front'),
+      cluster.node('books-a', 'market'),
+      cluster.node('rest', 'store,chain,prices'),
+    ])
+    const ann = createClient({ url: front.url, signer: devnetKey(10), retries: 0 })
+    const bob = createClient({ url: other.url, signer: devnetKey(11), retries: 0 })
+    // The indexer finds them on the chain, and has them opened at the other node.
+    const marketId = await eventually(async () => {
+      const [market] = await ann.markets()
+      assert(market !== undefined)
+      assert((await bob.markets()).some(({ id }) => id === market.id))
+      return market.id
+    })
+    const stream = await StreamClient.open(`${front.url.replace('http', 'ws')}/api/v1/stream`)
+    t.after(() => stream.close())
+    const BOOK = { op: 'subscribe', channel: 'book', marketId, outcome: 0 }
+    const snapshot = await stream.ask(BOOK, 'book.snapshot')
+
+    await assert.rejects(
+      cluster.node('books-a', 'market'),
+      /^Error: the exchange ended with code 1[\s\S]*SIBYL_NODE: another node of the cluster is called books-a/,
+    )
+
+    // Two orders through two fronts meet in a book on a third machine.
+    const sold = await ann.orders.place({ ...TERMS, marketId, side: 'sell', price: '0.4' })
+    const rested = await stream.next('book.delta')
+    assert.equal(rested.prevSeq, snapshot.seq)
+    assert.equal(rested.seq, sold.seq)
+    // The answer comes after what it follows from: the book at this front has the order.
+    assert.deepEqual(prices((await ann.orderbook(marketId, 'YES')).asks), [400_000])
+    const bought = await bob.orders.place({ ...TERMS, marketId, side: 'buy', price: '0.5' })
+    assert.equal(bought.matches, 1)
+    assert.deepEqual(prices((await bob.orderbook(marketId, 'YES')).asks), [])
+    const matched = await stream.next('book.delta')
+    assert.equal(matched.prevSeq, rested.seq)
+    // A third machine writes the trade and brings it on chain; the market and both fronts hear of it.
+    await eventually(async () => {
+      const [trade] = await ann.trades(marketId)
+      assert.equal(trade?.status, 'confirmed')
+    })
+
+    // A machine that stands by takes the books when theirs is killed under load.
+    const standby = await cluster.node('books-b', 'market')
+    await eventually(() => assert.match(books.output(), /this node serves market-0/))
+    const flow = startFlow([ann, bob], marketId)
+    await eventually(() => assert(flow.accepted.length >= 20))
+    await books.kill()
+    const killedAtMs = performance.now()
+    const before = flow.accepted.length
+    await eventually(() => assert(flow.accepted.length > before + 4))
+    t.diagnostic(`served again after ${Math.round(performance.now() - killedAtMs)} ms`)
+    await sameAt([ann, bob], marketId, await flow.end())
+    // The stream begins anew where it cannot know what it has missed; it is never wrong.
+    const anew = await stream.ask({ op: 'unsubscribe', sub: snapshot.sub }, 'unsubscribed')
+    assert.equal(anew.sub, snapshot.sub)
+    const { seq } = await stream.ask(BOOK, 'book.snapshot')
+    assert.equal(seq, (await ann.orderbook(marketId, 'YES')).seq)
+
+    // The one that was killed is back. When the other is stopped in good order, nothing is refused.
+    await books.start()
+    await eventually(() => assert.match(standby.output(), /this node serves market-0/))
+    const again = startFlow([ann, bob], marketId, { refusals: 'told' })
+    await eventually(() => assert(again.accepted.length >= 20))
+    const count = again.accepted.length
+    await standby.stop()
+    await eventually(() => assert(again.accepted.length > count + 20))
+    const last = await again.end()
+    assert.deepEqual(again.refused, [])
+    t.diagnostic(`the longest order waited ${Math.round(again.longestMs())} ms for the move`)
+    await sameAt([ann, bob], marketId, [...flow.accepted, ...last])
+
+    // A machine that was only paused is taken for dead. When it goes on, it can write nothing, and lets go.
+    await standby.start()
+    await eventually(() => assert.match(standby.output(), /the node is in the cluster/))
+    const third = startFlow([ann, bob], marketId)
+    await eventually(() => assert(third.accepted.length >= 5))
+    books.signal('SIGSTOP')
+    const paused = third.accepted.length
+    await eventually(() => assert(third.accepted.length > paused + 20))
+    books.signal('SIGCONT')
+    await eventually(() =>
+      assert.match(books.output(), /market-0 has ended here|lets go of market-0/),
+    )
+    const after = third.accepted.length
+    await eventually(() => assert(third.accepted.length > after + 20))
+    await sameAt([ann, bob], marketId, [...flow.accepted, ...last, ...(await third.end())])
+    // A trade of the very end still comes on chain: the other threads have found the books again.
+    await bob.orders.place({ ...TERMS, marketId, side: 'buy', price: 500_000 })
+    await eventually(async () => {
+      const [trade] = await ann.trades(marketId)
+      assert.deepEqual([trade?.price, trade?.status], [500_000, 'confirmed'])
+    })
+  })
+})
+
+/**
+ * Traders that place orders which rest, each at a price of its own, one after the other, until it ends. What
+ * has failed is submitted again; where refusals are told, they are noted.
+ */
+function startFlow(
+  clients: readonly Client[],
+  marketId: string,
+  { refusals = 'healed' }: { refusals?: 'healed' | 'told' } = {},
+) {
+  const accepted: number[] = []
+  const refused: string[] = []
+  let ended = false
+  let longestMs = 0
+  const place = async (client: Client): Promise<void> => {
+    while (!ended) {
+      const price = nextPrice++
+      const signed = await client.orders.sign({ ...TERMS, marketId, side: 'sell', price })
+      const begunMs = performance.now()
+      await eventually(async () => {
+        try {
+          await client.orders.submit(signed)
+        } catch (error) {
+          if (refusals === 'told') refused.push(String(error))
+          throw error
+        }
+      })
+      longestMs = Math.max(longestMs, performance.now() - begunMs)
+      accepted.push(price)
+    }
+  }
+  const done = Promise.all(clients.map(place))
+  return {
+    accepted,
+    refused,
+    longestMs: () => longestMs,
+    async end(): Promise<readonly number[]> {
+      ended = true
+      await done
+      return accepted
+    },
+  }
+}
+
+/** Of each order one price: what is in the book is what was accepted. */
+let nextPrice = 500_000
+
+async function sameAt(
+  clients: readonly Client[],
+  marketId: string,
+  accepted: readonly number[],
+): Promise<void> {
+  const wanted = [...accepted].sort((a, b) => a - b)
+  for (const client of clients) {
+    await eventually(async () => {
+      const { asks } = await client.orderbook(marketId, 'YES')
+      assert.deepEqual(prices(asks), wanted)
+    })
+  }
+}

@@ -1,0 +1,22 @@
+/** The command `sibyl` and the examples on a devnet. One exchange serves all: its start is what takes long. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { callSibyl } from '../cli/call-sibyl.ts'
+import { tryCommands } from '../cli/try-commands.ts'
+import { tryConformance } from '../cli/try-conformance.ts'
+import { tryExamples } from '../cli/try-examples.ts'
+import { startExchange } from '../support/exchange.ts'
+
+test('the command line and the examples of an exchange', async (t) => {
+  const exchange = await startExchange(t, { devnet: true })
+  await t.test('the contract', (subtest) => tryConformance(subtest, exchange))
+  // They move time, by some hours and then by days.
+  await t.test('the examples', (subtest) => tryExamples(subtest, exchange))
+  await t.test('the commands', (subtest) => tryCommands(subtest, exchange))
+  await t.test('the contract still holds when time was moved', async () => {
+    const line = ['conformance', '--url', exchange.url, '--account', '13']
+    const { code, out } = await callSibyl(line)
+    assert.equal(code, 0, out)
+  })
+})

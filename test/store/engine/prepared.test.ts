@@ -1,0 +1,112 @@
+/** Statements that are prepared once find what the ORM's own way finds. */
+
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
+import { rowsOf } from '#store/engine/prepared.ts'
+import { snapshot } from '#store/engine/snapshot.ts'
+import { fillSums } from '#store/projection/recount.ts'
+import { answerQuery, type QueryName, type QueryTask } from '#store/reads/queries.ts'
+import { onBothDatabases, type TestDatabases } from '../../support/databases.ts'
+import { withStore } from '../batches.ts'
+import { seedTrades } from '../reads/large-seed.ts'
+
+const START_MS = 1_700_000_000_000
+const CHAIN = 31_337
+const m = `0x${(7).toString(16).padStart(64, '0')}` as MarketId
+const user = `0x${(7).toString(16).padStart(40, '0')}` as Address
+const PLACE = { atMs: START_MS + 1_500_000, seq: 900, fillIndex: 0, row: 9 }
+
+function ask<Name extends QueryName>(query: Name, args: QueryTask<Name>['args']): QueryTask {
+  return { query, args } as QueryTask
+}
+
+const ASKED: QueryTask[] = [
+  ask('recentTrades', { marketId: m, limit: 100 }),
+  ask('recentTrades', { marketId: m, limit: 5, before: { seq: 380, fillIndex: 0 } }),
+  ask('tradesOfUser', { user, chainId: CHAIN, limit: 50 }),
+  ask('tradesOfUser', { user, chainId: CHAIN, limit: 50, before: PLACE }),
+  ask('newestPendingTrades', { limit: 20 }),
+  ask('newestPendingTrades', { limit: 20, before: PLACE }),
+  ask('failedTradesSince', { sinceMs: START_MS, limit: 20 }),
+  ask('failedTradesSince', { sinceMs: START_MS, limit: 20, before: PLACE }),
+  ask('pendingNeedsOf', { chainId: CHAIN, trader: user, side: 'buyer', limit: 3 }),
+  ask('positionOf', { market: { marketId: m }, user }),
+  ask('positionOf', { market: { contractAddress: user }, user }),
+  ask('positionsOfUser', { user, chainId: CHAIN, limit: 100 }),
+  ask('positionsOfUser', { user, chainId: CHAIN, limit: 1, after: m }),
+  ask('realisedProfitOf', { user, chainId: CHAIN }),
+  ask('holdersOf', { marketId: m, limit: 10 }),
+  ask('payoutsOfUser', { user, chainId: CHAIN, limit: 100 }),
+]
+
+async function withReader(
+  databases: TestDatabases,
+  body: (reader: Database, writer: Database) => Promise<void>,
+): Promise<void> {
+  await withStore(databases, async (writer, url) => {
+    const reader = await openDatabase(url, { readOnly: true })
+    try {
+      await body(reader, writer)
+    } finally {
+      await closeDatabase(reader)
+    }
+  })
+}
+
+await onBothDatabases('prepared reads', (databases) => {
+  it('answer what those by the ORM answer, each time they are asked', async () => {
+    await withReader(databases, async (reader, writer) => {
+      await seedTrades(writer, { trades: 2_000, markets: 40, users: 20 })
+      await fillSums(writer)
+      for (const task of [...ASKED, ...ASKED]) {
+        const reply = await answerQuery(async () => reader, task)
+        assert(reply.ok, task.query)
+        assert.deepEqual(reply, await answerQuery(async () => writer, task), task.query)
+      }
+    })
+  })
+
+  it('see what was written since, and take the place of no other statement', async () => {
+    await withReader(databases, async (reader, writer) => {
+      const count = async () =>
+        Number((await rowsOf<{ n: number }>(reader, 'select count(*) as n from trades', []))[0]?.n)
+      assert.equal(await count(), 0)
+      await seedTrades(writer, { trades: 100, markets: 2, users: 4 })
+      assert.equal(await count(), 100)
+      const [first] = await rowsOf<{ n: number }>(reader, 'select ? + 1 as n', [1])
+      assert.equal(Number(first?.n), 2)
+      for (let number = 0; number < 250; number++) {
+        const [row] = await rowsOf<{ n: number }>(reader, `select ${number} + ? as n`, [1])
+        assert.equal(Number(row?.n), number + 1)
+      }
+    })
+  })
+
+  it('wait while a snapshot of the same connection is open, and then see what is new', async () => {
+    await withReader(databases, async (reader, writer) => {
+      const rows = () => rowsOf<{ n: number }>(reader, 'select count(*) as n from trades', [])
+      await rows()
+      let waiting: Promise<{ n: number }[]> | undefined
+      await snapshot(reader, async ({ all }) => {
+        await all('select count(*) as n from trades', [])
+        await seedTrades(writer, { trades: 100, markets: 2, users: 4 })
+        waiting = rows()
+        assert.equal(
+          Number((await all<{ n: number }>('select count(*) as n from trades', []))[0]?.n),
+          0,
+        )
+      })
+      assert.equal(Number((await waiting)?.[0]?.n), 100)
+      assert.equal(Number((await rows())[0]?.n), 100)
+    })
+  })
+
+  it('say of a statement that is wrong that it is, and go on', async () => {
+    await withReader(databases, async (reader) => {
+      await assert.rejects(rowsOf(reader, 'select nothing from nowhere', []), { name: 'Fault' })
+      assert.equal((await rowsOf(reader, 'select 1 as one', [])).length, 1)
+    })
+  })
+})

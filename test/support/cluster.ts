@@ -1,0 +1,50 @@
+/** A small cluster for tests: nodes as processes of this machine, one NATS server and one database server. */
+
+import type { TestContext } from 'node:test'
+import { type Environment, type Exchange, openExchange, startExchange } from './exchange.ts'
+import { type NatsServer, startNats } from './nats.ts'
+
+export type TestCluster = {
+  readonly nats: NatsServer
+  /** Starts a node with these roles, separated by commas. */
+  readonly node: (name: string, roles: string) => Promise<Exchange>
+}
+
+/** What a failure shows of a node. */
+const OUTPUT_CHARS_MAX = 40_000
+
+/** Its nodes end with the test. */
+export async function startCluster(
+  t: TestContext,
+  fresh: () => Promise<string>,
+  environment: Environment = {},
+): Promise<TestCluster> {
+  const nats = await startNats(t)
+  const shared = { ...sharedBy(nats, await fresh(), await fresh()), ...environment }
+  return {
+    nats,
+    node: (name, roles) => {
+      const own = { ...shared, SIBYL_ROLES: roles, SIBYL_NODE: name }
+      return startExchange(t, { environment: own, outputCharsMax: OUTPUT_CHARS_MAX })
+    },
+  }
+}
+
+/** Its nodes are disposed of by the caller. */
+export function openNode(shared: Environment, name: string, roles: string): Promise<Exchange> {
+  return openExchange({
+    environment: { ...shared, SIBYL_ROLES: roles, SIBYL_NODE: name },
+    outputCharsMax: OUTPUT_CHARS_MAX,
+  })
+}
+
+export function sharedBy(nats: NatsServer, logUrl: string, databaseUrl: string): Environment {
+  return {
+    SIBYL_NATS_URL: nats.url,
+    SIBYL_LOG_URL: logUrl,
+    SIBYL_DATABASE_URL: databaseUrl,
+    SIBYL_MARKET_THREADS: '1',
+    SIBYL_FRONT_THREADS: '1',
+    SIBYL_LOG_LEVEL: 'info',
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * A NATS server of a test's own, on a free port, that ends with the test. Where the program is not installed
+ * its tests are skipped with the reason, unless services are required: then they fail.
+ */
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { eventually } from './eventually.ts'
+import { servicesRequired } from './required-services.ts'
+
+const PROGRAM = 'nats-server'
+
+/** Why there is no server; false where there is one, or where its absence is a failure. */
+export const natsMissing: string | false =
+  servicesRequired || spawnSync(PROGRAM, ['--version']).status === 0
+    ? false
+    : `${PROGRAM} is not installed`
+
+export type OpenNats = NatsServer & { readonly dispose: () => Promise<void> }
+
+export type NatsServer = {
+  readonly url: string
+  readonly kill: (signal?: NodeJS.Signals) => Promise<void>
+  /** Again on the same port, after a kill. */
+  readonly start: () => Promise<void>
+}
+
+/** Starts a server that ends with the test. */
+export async function startNats(
+  t: TestContext,
+  flags: readonly string[] = [],
+): Promise<NatsServer> {
+  const nats = await openNats(flags)
+  t.after(nats.dispose)
+  return nats
+}
+
+/** Starts a server that its caller disposes of. */
+export async function openNats(flags: readonly string[] = []): Promise<OpenNats> {
+  const folder = mkdtempSync(join(tmpdir(), 'sibyl-nats-'))
+  let child: ChildProcess | undefined
+  let port = '-1'
+  async function start(): Promise<void> {
+    for (const file of readdirSync(folder)) rmSync(join(folder, file))
+    const given = ['-a', '127.0.0.1', '-p', port, '--ports_file_dir', folder, ...flags]
+    child = spawn(PROGRAM, given, { stdio: 'ignore' })
+    await eventually(() => {
+      const [file = ''] = readdirSync(folder)
+      const { nats } = JSON.parse(readFileSync(join(folder, file), 'utf8')) as { nats: string[] }
+      port = new URL(nats[0] ?? '').port
+    })
+  }
+  async function kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    const running = child
+    if (running === undefined || (running.exitCode ?? running.signalCode) !== null) return
+    const gone = new Promise((resolve) => running.once('exit', resolve))
+    running.kill(signal)
+    if (signal === 'SIGKILL' || signal === 'SIGTERM') await gone
+  }
+  await start()
+  return {
+    get url() {
+      return `nats://127.0.0.1:${port}`
+    },
+    kill,
+    start,
+    async dispose() {
+      await kill()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

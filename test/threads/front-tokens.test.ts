@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { it, type TestContext } from 'node:test'
+import { loadSettings, SettingsError } from '#config/settings.ts'
+import { TOKEN_LIFE_SEC } from '#domain/limits.ts'
+import { isRejection } from '#domain/rejection.ts'
+import { makeAuthenticator } from '#http/auth.ts'
+import { makeNonceLedger } from '#http/nonce-ledger.ts'
+import { makeSharedTable } from '#http/shared-table.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { closeDatabase, openDatabase } from '#store/engine/database.ts'
+import { migrate } from '#store/engine/migrate.ts'
+import { claimNonces, claimsSince, forgetNonces } from '#store/writes/token-nonces.ts'
+import { openTokenClaims } from '#threads/front-tokens.ts'
+import { makeKit } from '#threads/kit.ts'
+import { makeKey, mint } from '../http/tokens.ts'
+import { onServerDatabase } from '../support/databases.ts'
+import { randomFrom } from '../support/random.ts'
+
+const key = makeKey()
+const nowSec = () => Math.floor(Date.now() / 1_000)
+const tokenAt = (ts: number) => `Bearer ${mint(key, ts * 1_000)}`
+
+/** A front as another process has it: with nothing in its memory. */
+function startFront(t: TestContext, databaseUrl: string) {
+  const settings = loadSettings({
+    SIBYL_DATABASE_URL: databaseUrl,
+    SIBYL_NONCES: 'database',
+    SIBYL_LOG_LEVEL: 'silent',
+  })
+  const kit = makeKit({ name: 'front-0', settings, isTerminal: false } as never)
+  const tokens = openTokenClaims(settings, systemClock, kit)
+  assert(tokens !== undefined)
+  t.after(async () => {
+    kit.quiet()
+    await tokens.close()
+  })
+  const authenticator = makeAuthenticator({
+    findKey: async () => key.key,
+    nonces: makeNonceLedger(makeSharedTable(10_000, randomBytes(8).toString('hex'))),
+    singleUse: true,
+    claim: tokens.claim,
+    clock: systemClock,
+    startedAtMs: Date.now(),
+  })
+  return async (token: string): Promise<string> => {
+    const answer = await authenticator.identify(token)
+    return isRejection(answer) ? answer.rejected : 'accepted'
+  }
+}
+
+it('one process alone remembers tokens in its memory, and needs no database for that', () => {
+  const settings = loadSettings({ SIBYL_LOG_LEVEL: 'silent' })
+  const kit = makeKit({ name: 'front-0', settings, isTerminal: false } as never)
+  assert.equal(openTokenClaims(settings, systemClock, kit), undefined)
+  assert.throws(() => loadSettings({ SIBYL_NONCES: 'database' }), SettingsError)
+})
+
+it('while the database is away no token is taken, and the client is to come again', async (t) => {
+  const identify = startFront(t, 'mysql://root@127.0.0.1:1/none')
+  assert.equal(await identify(tokenAt(nowSec())), 'OVERLOADED')
+})
+
+await onServerDatabase('tokens that several fronts take', (databases) => {
+  async function migrated(t: TestContext) {
+    const url = await databases.fresh()
+    const database = await openDatabase(url)
+    t.after(() => closeDatabase(database))
+    await migrate(database)
+    return { url, database }
+  }
+
+  it('each is used once, whichever front it comes to, also after the death of one', async (t) => {
+    const { url, database } = await migrated(t)
+    // As if the cluster had been there for a while.
+    await claimsSince(database, nowSec() - 100)
+    const random = randomFrom(Number(process.env.TEST_SEED ?? 11))
+    const fronts = [startFront(t, url), startFront(t, url)]
+    const tokens = Array.from({ length: 300 }, () => tokenAt(nowSec() - random.int(0, 20)))
+    const spare = tokenAt(nowSec() - 20)
+    const answers = await Promise.all(
+      tokens.map(async (token) => {
+        const asked = [...fronts, random.pick(fronts)].toSorted(() => random.next() - 0.5)
+        return (await Promise.all(asked.map((identify) => identify(token)))).toSorted()
+      }),
+    )
+    const used = 'UNAUTHORIZED_TOKEN_USED'
+    for (const answer of answers) assert.deepEqual(answer, [used, used, 'accepted'])
+    const next = startFront(t, url)
+    for (const token of tokens.slice(0, 20)) assert.equal(await next(token), used)
+    assert.equal(await next(spare), 'accepted', 'one from before its start that nobody has used')
+  })
+
+  it('tokens from before uses were written down count as used', async (t) => {
+    const { url } = await migrated(t)
+    const identify = startFront(t, url)
+    const early = tokenAt(nowSec() - 10)
+    assert.equal(await identify(tokenAt(nowSec() + 5)), 'accepted')
+    assert.equal(await identify(early), 'UNAUTHORIZED_TOKEN_USED')
+  })
+
+  it('a claim that is asked again has the answer of before, and what has expired is forgotten', async (t) => {
+    const { database } = await migrated(t)
+    const claim = (nonce: string, untilSec: number) => ({
+      ...{ keyId: key.key.id, nonce, claim: randomBytes(8) },
+      ...{ issuedSec: untilSec - TOKEN_LIFE_SEC, untilSec },
+    })
+    const [a, b, c] = ['aa', 'bb', 'cc'].map((pair, at) => claim(pair.repeat(16), 1_000 + at))
+    assert(a !== undefined && b !== undefined && c !== undefined)
+    assert.deepEqual(await claimNonces(database, [b, a]), [true, true])
+    assert.deepEqual(await claimNonces(database, [a, c, b]), [true, true, true])
+    const rival = { ...a, claim: randomBytes(8) }
+    assert.deepEqual(await claimNonces(database, [rival, b]), [false, true])
+    assert.equal(await claimsSince(database, 900), 900)
+    assert.equal(await forgetNonces(database, 1_002), 2)
+    assert.deepEqual(await claimNonces(database, [rival, { ...c, claim: randomBytes(8) }]), [
+      true,
+      false,
+    ])
+    assert.equal(await claimsSince(database, 2_000), 900, 'since when does not expire')
+  })
+})
