@@ -4,21 +4,38 @@
  * the caller that starts the threads claims the port alone first, and gives it up again at once.
  */
 
+import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 import { Fault } from '#domain/fault.ts'
 
+/**
+ * For 0 a port is drawn from those that no system gives to connections that leave the machine, so that
+ * none of them takes it between the claim and the threads' listening.
+ */
+const DRAWN_FROM = 10_240
+const DRAWN_TO = 32_768
+const DRAWS_MAX = 100
+
 /** Resolves with the port, a free one for 0; a `PORT_IN_USE` fault when another process has it. */
-export function claimPort(host: string, port: number): Promise<number> {
+export async function claimPort(host: string, port: number): Promise<number> {
+  if (port !== 0) return tryPort(host, port)
+  for (let draw = 1; ; draw++) {
+    const drawn = randomInt(DRAWN_FROM, DRAWN_TO)
+    try {
+      return await tryPort(host, drawn)
+    } catch (error) {
+      if (draw === DRAWS_MAX || (error as Fault).code !== 'PORT_IN_USE') throw error
+    }
+  }
+}
+
+function tryPort(host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer()
     probe.once('error', (cause: NodeJS.ErrnoException) => {
       reject(listenFault(host, port, cause.code, cause))
     })
-    probe.listen({ host, port, exclusive: true }, () => {
-      const address = probe.address()
-      const claimed = typeof address === 'object' && address !== null ? address.port : port
-      probe.close(() => resolve(claimed))
-    })
+    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve(port)))
   })
 }
 

@@ -1,23 +1,32 @@
 /** What servers that are started here have in common: ports, waiting, and an end with their parent. */
 
 import type { ChildProcess } from 'node:child_process'
-import { createServer } from 'node:net'
+import { randomInt } from 'node:crypto'
+import { createServer, type Server } from 'node:net'
 
 const WAIT_MS_MAX = 120_000
 const LOOK_EVERY_MS = 50
 
-/** They are let go again before they are used; on loopback nobody else takes them meanwhile. */
+/**
+ * They are let go again before they are used. Ports that no system gives to connections that leave the
+ * machine: only another server could take one meanwhile.
+ */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer()
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-      return server
-    }),
+  const held = await Promise.all(Array.from({ length: count }, () => holdPort()))
+  await Promise.all(held.map(({ server }) => new Promise((resolve) => server.close(resolve))))
+  return held.map(({ port }) => port)
+}
+
+function holdPort(): Promise<{ server: Server; port: number }> {
+  return until(
+    () =>
+      new Promise((resolve, reject) => {
+        const server = createServer()
+        const port = randomInt(10_240, 32_768)
+        server.once('error', reject)
+        server.listen(port, '127.0.0.1', () => resolve({ server, port }))
+      }),
   )
-  const ports = servers.map((server) => (server.address() as { port: number }).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
 }
 
 /** Tries again until it does not fail; fails with its last error when that takes too long, or is final. */
