@@ -1,12 +1,14 @@
 /**
  * A small file beside the local copy of a partition whose log lies in a database: the last row that the
- * database has acknowledged, by its number and its checksum over all rows up to it. A database that does
- * not have that row any more, or has another one there, has lost what was answered. Like the mark of a
+ * database has acknowledged, or that was read from it, by its number and its checksum over all rows up to it. A
+ * database that does not have that row any more, or has another one there, has lost what was answered. Like the mark of a
  * local log it is not synced: after a power cut it may be behind, and never ahead.
  */
 
 import { closeSync, openSync, readSync, writeSync } from 'node:fs'
 import { crc32 } from 'node:zlib'
+import { type Copied, isOf } from './mysql-copy.ts'
+import { lost } from './mysql-rows.ts'
 
 const BYTES = 16
 const CHECKED_BYTES = 12
@@ -43,4 +45,19 @@ export class AckedMark {
   close(): void {
     closeSync(this.#file)
   }
+}
+
+/** What this machine saw acknowledged must be there, or lie below what has become a base. */
+export async function checkAcked({ partition, rows }: Copied, acked: AckedMark): Promise<void> {
+  const known = acked.read()
+  if (known === undefined || (await isOf(rows, known))) return
+  const last = await rows.last()
+  const first = await rows.firstSeq()
+  if (known.seq < first) return
+  throw lost(
+    partition,
+    rows.server.name,
+    `row ${known.seq} was acknowledged here, and ` +
+      (last.seq < known.seq ? `it ends with row ${last.seq}` : 'another row is in its place'),
+  )
 }

@@ -4,7 +4,10 @@
  */
 
 import { Fault } from '#domain/fault.ts'
+import { AckedMark, checkAcked } from './acked-mark.ts'
 import type { EventForm, EventLog, LogEvent } from './event-log.ts'
+import { partitionPaths } from './log-folder.ts'
+import { positionOf } from './mysql-base.ts'
 import { asFault, type Copied, makeCopier, openHome } from './mysql-copy.ts'
 import { LogRows, refused } from './mysql-rows.ts'
 import { MysqlServer, parseMysqlAddress } from './mysql-server.ts'
@@ -23,6 +26,8 @@ export type LogFollower = {
 }
 
 type Followed<Event extends LogEvent> = Copied & {
+  /** What was read here may have been answered by its owner: whoever takes over must find it again. */
+  readonly acked: AckedMark
   copy: EventLog<Event> | undefined
   /** The work on it, one after the other. */
   turn: Promise<unknown>
@@ -52,6 +57,7 @@ export async function openLogFollower<Event extends LogEvent>(options: {
     followed.delete(each.partition)
     await each.turn.catch(() => undefined)
     await each.copy?.close()
+    each.acked.close()
     await each.rows.server.close()
   }
 
@@ -60,8 +66,13 @@ export async function openLogFollower<Event extends LogEvent>(options: {
     const { partition } = each
     const wasOpen = each.copy !== undefined
     try {
-      if (each.copy === undefined) each.copy = await copier.openWhole(each)
-      else await copier.follow(each.copy, each)
+      if (each.copy === undefined) {
+        await checkAcked(each, each.acked)
+        each.copy = await copier.openWhole(each)
+      } else if ((await copier.follow(each.copy, each)).seq < each.acked.read()!.seq) {
+        await checkAcked(each, each.acked)
+      }
+      each.acked.write(positionOf(each.copy.state(partition).meta))
       return each.copy.lastOffset(partition)
     } catch (error) {
       // Whatever it was, the next look begins with what the files have.
@@ -79,8 +90,9 @@ export async function openLogFollower<Event extends LogEvent>(options: {
     for (const partition of wanted) {
       if (followed.has(partition)) continue
       const rows = new LogRows(new MysqlServer(address!), partition, PATIENCE)
+      const acked = new AckedMark(partitionPaths(dataDir, partition).acked)
       const turn = Promise.resolve()
-      followed.set(partition, { partition, rows, copy: undefined, turn, isOver: false })
+      followed.set(partition, { partition, rows, acked, copy: undefined, turn, isOver: false })
     }
   }
 

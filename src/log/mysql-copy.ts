@@ -8,13 +8,23 @@ import type { EventForm, EventLog, LogEvent } from './event-log.ts'
 import { chainedCrc, decodeBody, isFence } from './log-body.ts'
 import { createLog, partitionPaths, renewPartition } from './log-folder.ts'
 import { fetchBase, POSITION, type Position, positionOf, positionText } from './mysql-base.ts'
-import { doubtsAbout, type LogRows, prepareTables, type Row, refused } from './mysql-rows.ts'
+import {
+  doubtsAbout,
+  type LogRows,
+  prepareTables,
+  type Row,
+  refused,
+  untilKnown,
+} from './mysql-rows.ts'
 import { type MysqlAddress, MysqlServer } from './mysql-server.ts'
 import { UPCASTERS } from './record.ts'
 import { openSqliteLog, type SqliteLogOptions } from './sqlite-log.ts'
 
 /** A first read of a large partition while its base is being replaced elsewhere. */
 const FETCH_TRIES_MAX = 3
+
+/** How long the servers are asked in turn for the log itself. */
+const OPEN_PATIENCE = { totalMs: 5_000, what: 'the log' }
 
 /** A partition and its rows in the database. */
 export type Copied = { readonly partition: number; readonly rows: LogRows }
@@ -36,9 +46,17 @@ export async function openHome(
   const { dataDir, partitions, watch } = options
   const server = new MysqlServer(address)
   try {
-    const doubts = await doubtsAbout(server)
-    if (doubts.length > 0) watch?.doubted(server.name, doubts)
-    const home = await prepareTables(server, partitions)
+    // All of it may be done twice, by several machines at once.
+    const home = await untilKnown(
+      server,
+      OPEN_PATIENCE,
+      async () => {
+        const doubts = await doubtsAbout(server)
+        if (doubts.length > 0) watch?.doubted(server.name, doubts)
+        return prepareTables(server, partitions)
+      },
+      'LOG_SERVER_FAILED',
+    )
     const identity = createLog(dataDir, home.partitions, { id: home.id, renews: true })
     if (identity.id === home.id) return home
   } catch (error) {

@@ -6,7 +6,7 @@
 
 import assert from 'node:assert/strict'
 import { Fault } from '#domain/fault.ts'
-import { AckedMark } from './acked-mark.ts'
+import { AckedMark, checkAcked } from './acked-mark.ts'
 import { makeBaseJobs } from './base-jobs.ts'
 import type {
   Appended,
@@ -19,8 +19,8 @@ import type {
 import { chainedCrc, encodeBody } from './log-body.ts'
 import { partitionPaths } from './log-folder.ts'
 import { POSITION, positionText } from './mysql-base.ts'
-import { asFault, isOf, makeCopier, openHome } from './mysql-copy.ts'
-import { LogRows, lost, type Place, refused } from './mysql-rows.ts'
+import { asFault, makeCopier, openHome } from './mysql-copy.ts'
+import { LogRows, type Place, refused } from './mysql-rows.ts'
 import { MysqlServer, parseMysqlAddress } from './mysql-server.ts'
 import { BatchEncoder, WHOLE } from './record.ts'
 import { openSqliteLog, type SqliteLogOptions } from './sqlite-log.ts'
@@ -91,7 +91,7 @@ export async function openMysqlLog<Event extends LogEvent>(
       ...{ bytesUnbased: 0, isBasing: false, trouble: undefined, isMending: false },
     }
     held.set(partition, each)
-    await checkAcked(each)
+    await checkAcked(each, acked)
     each.place = await rows.takeOver()
     await copier.catchUp(each)
     acked.write(each.place)
@@ -212,21 +212,6 @@ export async function openMysqlLog<Event extends LogEvent>(
       await release()
     },
   }
-}
-
-/** What this machine saw acknowledged must be there, or lie below what has become a base. */
-async function checkAcked({ partition, rows, acked }: Held): Promise<void> {
-  const known = acked.read()
-  if (known === undefined || (await isOf(rows, known))) return
-  const last = await rows.last()
-  const first = await rows.firstSeq()
-  if (known.seq < first) return
-  throw lost(
-    partition,
-    rows.server.name,
-    `row ${known.seq} was acknowledged here, and ` +
-      (last.seq < known.seq ? `it ends with row ${last.seq}` : 'another row is in its place'),
-  )
 }
 
 /** The owner has no use for what the copy keeps for itself. */

@@ -295,25 +295,35 @@ export class LogRows {
     return this.#until(() => this.#server.rows<Found>(sql, values), 'LOG_READ_FAILED')
   }
 
-  /** The same again, here or at another server, until it is known what became of it. */
-  async #until<Result>(work: () => Promise<Result>, code: string): Promise<Result> {
-    const endMs = performance.now() + this.#patience.totalMs
-    for (let waitMs = BACKOFF_MS; ; waitMs = Math.min(BACKOFF_MS_MAX, waitMs * 2)) {
-      try {
-        return await work()
-      } catch (error) {
-        if (error instanceof Fault) throw error
-        const meaning = meaningOf(error)
-        const why = error instanceof Error ? error.message : String(error)
-        const message = `${this.#server.name}, partition ${this.part}: ${why}`
-        if (meaning === 'refused') throw new Fault(code, message, { retryable: true, cause: error })
-        this.#patience.retried?.(error)
-        if (performance.now() + waitMs > endMs) {
-          throw new Fault(code, message, { retryable: true, cause: error })
-        }
-        if (meaning !== 'again') this.#server.moveOn()
-        await pause(waitMs)
+  #until<Result>(work: () => Promise<Result>, code: string): Promise<Result> {
+    const patience = { ...this.#patience, what: `partition ${this.part}` }
+    return untilKnown(this.#server, patience, work, code)
+  }
+}
+
+/** The same again, here or at another server, until it is known what became of it. */
+export async function untilKnown<Result>(
+  server: MysqlServer,
+  { totalMs, retried, what }: Patience & { readonly what: string },
+  work: () => Promise<Result>,
+  code: string,
+): Promise<Result> {
+  const endMs = performance.now() + totalMs
+  for (let waitMs = BACKOFF_MS; ; waitMs = Math.min(BACKOFF_MS_MAX, waitMs * 2)) {
+    try {
+      return await work()
+    } catch (error) {
+      if (error instanceof Fault) throw error
+      const meaning = meaningOf(error)
+      const why = error instanceof Error ? error.message : String(error)
+      const message = `${server.name}, ${what}: ${why}`
+      if (meaning === 'refused') throw new Fault(code, message, { retryable: true, cause: error })
+      retried?.(error)
+      if (performance.now() + waitMs > endMs) {
+        throw new Fault(code, message, { retryable: true, cause: error })
       }
+      if (meaning !== 'again') server.moveOn()
+      await pause(waitMs)
     }
   }
 }

@@ -8,6 +8,7 @@ import { type TestContext, test } from 'node:test'
 import { openLogFollower } from '#log/log-follower.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { openMysqlLog } from '#log/mysql-log.ts'
+import { MysqlServer, parseMysqlAddress } from '#log/mysql-server.ts'
 import { onServerDatabase } from '../support/databases.ts'
 import { eventually } from '../support/eventually.ts'
 import { randomFrom } from '../support/random.ts'
@@ -112,5 +113,26 @@ await onServerDatabase('a copy of the log', ({ fresh }) => {
     assert.equal(await copy.pull(0), seq)
     assert.equal(reader.lastOffset(0), seq)
     assert.deepEqual(reader.read(0, 1, 10), log.read(0, 1, 10))
+  })
+
+  test('a database that has lost what was read from it is followed no more, nor taken over', async (t) => {
+    const url = await fresh()
+    const { folder, kept } = disposer(t)
+    const [here, there] = [folder(), folder()]
+    const log = kept(await owner(url, there))
+    for (const seq of range(1, 4)) await log.append(0, batch(seq))
+    const copy = await follower(url, here)
+    await copy.follow([0])
+    assert.equal(await copy.pull(0), 4)
+    const server = kept(new MysqlServer(parseMysqlAddress(url)!))
+    await server.change('DELETE FROM log WHERE part = 0 ORDER BY seq DESC LIMIT 1', [])
+    await assert.rejects(copy.pull(0), fault('LOG_LOST'), 'while it follows')
+    await assert.rejects(copy.pull(0), fault('LOG_LOST'), 'and when it begins anew')
+    await copy.close()
+    await assert.rejects(owner(url, here), fault('LOG_LOST'), 'a standby does not serve it')
+    rmSync(join(here, 'log'), { recursive: true })
+    const again = kept(await follower(url, here))
+    await again.follow([0])
+    assert.equal(await again.pull(0), 3, 'who never saw the row cannot know')
   })
 })
