@@ -403,8 +403,9 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     const own = options.ownMetrics === undefined ? [] : [options.ownMetrics()]
     const asked = hosts.map(async ({ running }) => {
       if (running === undefined) return []
-      // One that has not answered yet is not asked again: its port would only fill.
-      running.metrics ??= (running.control.metrics() as Promise<object[][]>)
+      // One that has not answered yet is not asked again: its port would only fill. One that dies tells nothing.
+      const gone = running.exited.then(() => undefined)
+      running.metrics ??= Promise.race([running.control.metrics() as Promise<object[][]>, gone])
         .catch(() => undefined)
         .finally(() => {
           running.metrics = undefined

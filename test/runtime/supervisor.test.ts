@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { backoff } from '#domain/backoff.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { ThreadSpec } from '#runtime/host.ts'
+import { inTime } from '#runtime/in-time.ts'
 import { makeSupervisor, type Supervisor, type SupervisorOptions } from '#runtime/supervisor.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -296,6 +297,16 @@ test('an optional thread that does not start keeps nothing else from starting', 
   // It comes later, and is linked then.
   await eventually(async () => assert((await countsOf(supervisor)).answered > 100))
   assert.equal(supervisor.health().echo?.deaths, 3)
+  assert.equal(await supervisor.stop(), true)
+})
+
+test('metrics do not wait for a thread that died when it was asked', async () => {
+  const { supervisor, start } = supervisorOf([echo, asker], { healthIntervalMs: 600_000 })
+  await start()
+  const asked = supervisor.metrics()
+  await supervisor.kill('echo')
+  const told = ((await inTime(asked, 120_000)) ?? []).flat() as Partial<Counts>[]
+  assert(told.some((metric) => metric.asked !== undefined))
   assert.equal(await supervisor.stop(), true)
 })
 
