@@ -10,23 +10,24 @@ import { type Exchange, startExchange } from '../support/exchange.ts'
 import { demoMarketIds } from '../support/seeded-markets.ts'
 import { traderNumbered } from '../support/signed-orders.ts'
 
-const ann = traderNumbered(61)
+const [ann, bob] = [traderNumbered(61), traderNumbered(62)]
+type Trader = typeof ann
 const [MARKET = ''] = demoMarketIds()
 
-/** Ann on an exchange: a client, a stream of hers, and orders that meet nothing. */
-async function annOn(t: TestContext, exchange: Exchange) {
-  const signature = await privateKeyToAccount(ann.key).signMessage({
-    message: registerMessage('Sibyl', ann.address),
+/** A trader on an exchange: a client, a stream of hers, and orders that meet nothing. */
+async function traderOn(t: TestContext, exchange: Exchange, trader: Trader) {
+  const signature = await privateKeyToAccount(trader.key).signMessage({
+    message: registerMessage('Sibyl', trader.address),
   })
   const response = await fetch(`${exchange.url}/api/v1/api-keys`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ address: ann.address, signature }),
+    body: JSON.stringify({ address: trader.address, signature }),
   })
   const key = (await response.json()) as { api_key_id: string; api_private_key: string }
   const pair = { id: key.api_key_id, privateKey: key.api_private_key }
   const headers = async () => ({ authorization: `Bearer ${await mintToken(pair, Date.now())}` })
-  const client = () => createClient({ url: exchange.url, signer: ann.key, headers })
+  const client = () => createClient({ url: exchange.url, signer: trader.key, headers })
   const sign = (price: string) =>
     client().orders.sign({
       ...{ marketId: MARKET, side: 'buy', outcome: 'YES' },
@@ -41,52 +42,54 @@ async function annOn(t: TestContext, exchange: Exchange) {
   return { client, sign, openStream, open }
 }
 
-test('orders of a session go with it, and others stay', async (t) => {
-  const exchange = await startExchange(t, { environment: { SIBYL_AUTH_BEARER: 'true' } })
-  const { sign, openStream, open } = await annOn(t, exchange)
-  const stream = openStream()
-  const stays = await stream.place(await sign('0.10'))
-  await stream.cancelOnDisconnect(true)
-  const goes = [await stream.place(await sign('0.20')), await stream.place(await sign('0.30'))]
-  assert.equal((await open()).length, 3)
-  assert.equal(goes.length, 2)
-  stream.close()
-  await eventually(async () => assert.deepEqual(await open(), [stays.orderHash]))
-})
-
-test('orders of a session go when the whole exchange is killed, and others stay', async (t) => {
+test('orders of a session go', async (t) => {
   const exchange = await startExchange(t, {
     environment: { SIBYL_AUTH_BEARER: 'true', SIBYL_SNAPSHOT_EVERY: '100' },
   })
-  const { client, sign, openStream, open } = await annOn(t, exchange)
-  const stream = openStream()
-  const before = await stream.place(await sign('0.10'))
-  await stream.cancelOnDisconnect(true)
-  const early = await sign('0.11')
-  await stream.place(early)
-  // So many events that the first orders are in a snapshot, and so many of them gone from the log.
-  const prices = Array.from({ length: 120 }, (_, step) => `0.${200 + step}`)
-  const signed = await Promise.all(prices.map(sign))
-  for (const order of signed) await stream.place(order)
-  const other = openStream()
-  await other.cancelOnDisconnect(true)
-  const freed = await other.place(await sign('0.12'))
-  await other.cancelOnDisconnect(false)
-  const { orderHash: plain } = await client().orders.submit(await sign('0.13'))
-  const stays = [before.orderHash, freed.orderHash, plain].toSorted()
-  assert.equal((await open()).length, stays.length + signed.length + 1)
-  // The release is told after its answer; it is in the log before the next answer of the market.
-  await client()
-    .orders.submit(await sign('0.14'))
-    .then(({ orderHash }) => stays.push(orderHash))
 
-  await exchange.kill()
-  await exchange.start()
-  await eventually(async () => assert.deepEqual((await open()).toSorted(), stays.toSorted()))
-  await assert.rejects(client().orders.submit(early), { code: 'ORDER_CLOSED' })
+  await t.test('with it, and others stay', async (nested) => {
+    const { sign, openStream, open } = await traderOn(nested, exchange, bob)
+    const stream = openStream()
+    const stays = await stream.place(await sign('0.10'))
+    await stream.cancelOnDisconnect(true)
+    const goes = [await stream.place(await sign('0.20')), await stream.place(await sign('0.30'))]
+    assert.equal((await open()).length, 3)
+    assert.equal(goes.length, 2)
+    stream.close()
+    await eventually(async () => assert.deepEqual(await open(), [stays.orderHash]))
+  })
 
-  // Killed again, the exchange has nothing left to cancel.
-  await exchange.kill()
-  await exchange.start()
-  assert.deepEqual((await open()).toSorted(), stays.toSorted())
+  await t.test('when the whole exchange is killed, and others stay', async (nested) => {
+    const { client, sign, openStream, open } = await traderOn(nested, exchange, ann)
+    const stream = openStream()
+    const before = await stream.place(await sign('0.10'))
+    await stream.cancelOnDisconnect(true)
+    const early = await sign('0.11')
+    await stream.place(early)
+    // So many events that the first orders are in a snapshot, and so many of them gone from the log.
+    const prices = Array.from({ length: 120 }, (_, step) => `0.${200 + step}`)
+    const signed = await Promise.all(prices.map(sign))
+    for (const order of signed) await stream.place(order)
+    const other = openStream()
+    await other.cancelOnDisconnect(true)
+    const freed = await other.place(await sign('0.12'))
+    await other.cancelOnDisconnect(false)
+    const { orderHash: plain } = await client().orders.submit(await sign('0.13'))
+    const stays = [before.orderHash, freed.orderHash, plain].toSorted()
+    assert.equal((await open()).length, stays.length + signed.length + 1)
+    // The release is told after its answer; it is in the log before the next answer of the market.
+    await client()
+      .orders.submit(await sign('0.14'))
+      .then(({ orderHash }) => stays.push(orderHash))
+
+    await exchange.kill()
+    await exchange.start()
+    await eventually(async () => assert.deepEqual((await open()).toSorted(), stays.toSorted()))
+    await assert.rejects(client().orders.submit(early), { code: 'ORDER_CLOSED' })
+
+    // Killed again, the exchange has nothing left to cancel.
+    await exchange.kill()
+    await exchange.start()
+    assert.deepEqual((await open()).toSorted(), stays.toSorted())
+  })
 })

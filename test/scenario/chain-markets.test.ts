@@ -1,13 +1,14 @@
 /**
  * A whole exchange on a real chain behind a provider with bad days: its markets are the chain's,
- * before and after a kill, while the provider is away and after a reorg.
+ * before and after a kill, while the provider is away and after a reorg, and so are its positions.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startTestChain } from '../support/chain.ts'
 import { eventually } from '../support/eventually.ts'
-import { startExchange } from '../support/exchange.ts'
+import { startExchange, startRefusal } from '../support/exchange.ts'
 import { startRpcProxy } from '../support/rpc-proxy.ts'
+import { fundForSync, syncBeforeConfirmations, syncWithoutConfirmations } from './position-sync.ts'
 
 type Listed = {
   id: string
@@ -23,18 +24,45 @@ test('the markets of the exchange are those of its chain', async (t) => {
   const proxy = await startRpcProxy(chain.url)
   t.after(() => proxy.close())
   const first = await chain.createMarket()
-  const exchange = await startExchange(t, {
-    environment: {
-      SIBYL_CHAINS: JSON.stringify([chain.settings]),
-      SIBYL_CHAIN_RPC: proxy.url,
-      // Nothing is settled or relayed here.
-      SIBYL_SETTLEMENT: 'false',
-      SIBYL_RELAYER_KEYS: '',
-      SIBYL_INDEXER_POLL_MS: '50',
-      SIBYL_INDEXER_RPC_TIMEOUT_MS: '1000',
-      SIBYL_HEALTH_INTERVAL_MS: '1000',
-    },
+  await fundForSync({ chain, marketId: first.id })
+  const environment = {
+    SIBYL_CHAINS: JSON.stringify([chain.settings]),
+    SIBYL_CHAIN_RPC: proxy.url,
+    // Nothing is settled or relayed here.
+    SIBYL_SETTLEMENT: 'false',
+    SIBYL_RELAYER_KEYS: '',
+    SIBYL_READ_CACHE_MS: '0',
+    SIBYL_INDEXER_POLL_MS: '50',
+    SIBYL_INDEXER_RPC_TIMEOUT_MS: '1000',
+    SIBYL_REQUEST_DEADLINE_MS: '8000',
+    SIBYL_HEALTH_INTERVAL_MS: '1000',
+  }
+
+  await t.test('a chain that is not what the settings say is refused', async () => {
+    const withSettings = (changed: object) => ({
+      environment: {
+        ...environment,
+        SIBYL_CHAINS: JSON.stringify([{ ...chain.settings, ...changed }]),
+      },
+    })
+    assert.match(
+      await startRefusal(withSettings({ chainId: 137 })),
+      /^sibyl: SIBYL_CHAIN_RPC: .* serves chain 31337, the settings say 137$/,
+    )
+    const nothing = `0x${'12'.repeat(20)}`
+    const contracts = { ...chain.settings.contracts, settlement: nothing }
+    assert.match(
+      await startRefusal(withSettings({ contracts })),
+      new RegExp(`^sibyl: SIBYL_CHAINS: chain 31337 has no contract at ${nothing}$`),
+    )
   })
+
+  // One that cannot be reached is waited for.
+  proxy.faults = { down: true }
+  const exchange = await startExchange(t, { environment })
+  assert.equal((await fetch(`${exchange.url}/healthz`)).status, 200)
+  proxy.faults = {}
+  const place = { chain, proxy, exchange, marketId: first.id }
   const get = async (path: string): Promise<Response> => fetch(`${exchange.url}${path}`)
   const page = async (query = ''): Promise<Page> =>
     (await get(`/api/v1/markets${query}`)).json() as Promise<Page>
@@ -60,6 +88,8 @@ test('the markets of the exchange are those of its chain', async (t) => {
       assert.equal(book.seq, 1)
     })
   })
+
+  await t.test('a sync without confirmations', (nested) => syncWithoutConfirmations(nested, place))
 
   await t.test('the list is filtered and read page by page', async () => {
     const all = await ids()
@@ -198,7 +228,10 @@ test('the markets of the exchange are those of its chain', async (t) => {
     await chain.chain.send(chain.bob, first, 'settle', [])
     await eventually(async () => assert.deepEqual(await ids('?resolved=true'), [first.id]))
     await exchange.stop()
-    await exchange.start()
+    const SIBYL_CHAINS = JSON.stringify([{ ...chain.settings, confirmations: 2 }])
+    await exchange.start({ ...environment, SIBYL_CHAINS })
     await eventually(async () => assert.deepEqual(await ids('?resolved=true'), [first.id]))
   })
+
+  await t.test('a sync does not wait for confirmations', () => syncBeforeConfirmations(place))
 })

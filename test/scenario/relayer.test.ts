@@ -11,9 +11,11 @@ import { MAX_UINT256, UNIT } from '../contracts/support/world.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Person, startRelayed, TTL } from '../support/relayed.ts'
 import { refuseBadInput } from './relayer-bad-input.ts'
+import { payForNothing } from './relayer-thrift.ts'
 
 test('people without ether', async (t) => {
-  const relayed = await startRelayed(t)
+  // A trade that is to stay pending must not settle.
+  const relayed = await startRelayed(t, { environment: { SIBYL_SETTLEMENT: 'false' } })
   const { chain, person, resolvedMarket, give } = relayed
   const { settlement, conditionalTokens, collateral } = chain
 
@@ -357,4 +359,7 @@ test('people without ether', async (t) => {
   await t.test('bad input is refused with the reason, and costs no gas', (nested) =>
     refuseBadInput(nested, relayed),
   )
+
+  // The last one: it starts the exchange with other settings.
+  await t.test('the relayer does not pay for nothing', (nested) => payForNothing(nested, relayed))
 })

@@ -1,35 +1,30 @@
 /**
  * `POST /api/v1/positions/{marketId}/sync` on a real chain: whatever the indexer is doing, it answers what the
- * chain's newest block says, and nothing is counted twice when the indexer comes to that block.
+ * chain's newest block says, and nothing is counted twice when the indexer comes to that block. For
+ * `chain-markets.test.ts`, whose exchange it asks.
  */
 
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
-import { startTestChain } from '../support/chain.ts'
+import type { TestContext } from 'node:test'
+import type { TestChain } from '../support/chain.ts'
 import { eventually } from '../support/eventually.ts'
-import { startExchange } from '../support/exchange.ts'
-import { startRpcProxy } from '../support/rpc-proxy.ts'
+import type { Exchange } from '../support/exchange.ts'
+import type { RpcProxy } from '../support/rpc-proxy.ts'
 
 const UNIT = 1_000_000
 
-/** An exchange on a chain of its own, where Bob has 100 shares of each outcome. */
-async function syncWorld(t: TestContext, confirmations: number) {
-  const chain = await startTestChain(t)
-  const { id } = await chain.createMarket()
+export type SyncPlace = {
+  readonly chain: TestChain
+  /** The way of the exchange to the chain. */
+  readonly proxy: RpcProxy
+  readonly exchange: Exchange
+  /** A market without other holders than Ann and Bob. */
+  readonly marketId: `0x${string}`
+}
+
+/** The words of a place where Ann has no YES shares and Bob has 100 to begin with. */
+function syncWords({ chain, proxy, exchange, marketId: id }: SyncPlace) {
   const { ann, bob, conditionalTokens } = chain
-  await chain.fund(bob, { shares: BigInt(100 * UNIT), market: id })
-  await chain.mine(confirmations)
-  const proxy = await startRpcProxy(chain.url)
-  t.after(() => proxy.close())
-  const exchange = await startExchange(t, {
-    environment: {
-      SIBYL_CHAIN_RPC: proxy.url,
-      SIBYL_CHAINS: JSON.stringify([{ ...chain.settings, rpcUrls: [], confirmations }]),
-      SIBYL_READ_CACHE_MS: '0',
-      SIBYL_INDEXER_POLL_MS: '50',
-      SIBYL_REQUEST_DEADLINE_MS: '8000',
-    },
-  })
   const get = async (path: string): Promise<Record<string, unknown>> => {
     const response = await fetch(`${exchange.url}/api/v1${path}`)
     const body = (await response.json()) as Record<string, unknown>
@@ -50,8 +45,6 @@ async function syncWorld(t: TestContext, confirmations: number) {
     return Number(yesShares) / UNIT
   }
   return {
-    chain,
-    proxy,
     ask,
     shown,
     give: async (shares: number) =>
@@ -89,9 +82,15 @@ async function syncWorld(t: TestContext, confirmations: number) {
   }
 }
 
-test('a sync without confirmations', async (t) => {
-  const world = await syncWorld(t, 0)
-  const { chain, proxy, sync, shown, give, hold, indexed } = world
+/** What Bob has to have before the exchange is asked. */
+export async function fundForSync({ chain, marketId }: Omit<SyncPlace, 'exchange' | 'proxy'>) {
+  await chain.fund(chain.bob, { shares: BigInt(100 * UNIT), market: marketId })
+}
+
+/** On an exchange without confirmations; leaves Ann with 25 YES shares and Bob with 75. */
+export async function syncWithoutConfirmations(t: TestContext, place: SyncPlace): Promise<void> {
+  const { chain, proxy } = place
+  const { ask, sync, shown, give, hold, indexed } = syncWords(place)
   const { ann, bob } = chain
   await indexed(0, 100)
 
@@ -152,25 +151,27 @@ test('a sync without confirmations', async (t) => {
     await give(2)
     await indexed(25, 75)
     proxy.faults = { down: true }
-    const { status, body } = await world.ask(ann)
+    const { status, body } = await ask(ann)
     assert.deepEqual([status, body.code], [503, 'CHAIN_UNAVAILABLE'], JSON.stringify(body))
     proxy.faults = {}
     assert.equal(await shown(ann), 25)
     assert.equal(await sync(ann), 25)
   })
-})
+}
 
-test('a sync does not wait for confirmations', async (t) => {
-  const { chain, sync, shown, give, indexed } = await syncWorld(t, 2)
+/** On the same exchange with two confirmations, after the one above. */
+export async function syncBeforeConfirmations(place: SyncPlace): Promise<void> {
+  const { chain } = place
+  const { sync, shown, give, indexed } = syncWords(place)
   const { ann, bob } = chain
-  await indexed(0, 100)
+  await indexed(25, 75)
   await give(10)
-  assert.deepEqual([await shown(ann), await shown(bob)], [0, 100])
-  assert.deepEqual([await sync(ann), await sync(bob)], [10, 90])
-  assert.deepEqual([await shown(ann), await shown(bob)], [10, 90])
+  assert.deepEqual([await shown(ann), await shown(bob)], [25, 75])
+  assert.deepEqual([await sync(ann), await sync(bob)], [35, 65])
+  assert.deepEqual([await shown(ann), await shown(bob)], [35, 65])
   await chain.mine(1)
-  assert.deepEqual([await shown(ann), await shown(bob)], [10, 90])
+  assert.deepEqual([await shown(ann), await shown(bob)], [35, 65])
   await chain.mine(1)
-  await indexed(10, 90)
-  assert.deepEqual([await shown(ann), await shown(bob)], [10, 90])
-})
+  await indexed(35, 65)
+  assert.deepEqual([await shown(ann), await shown(bob)], [35, 65])
+}

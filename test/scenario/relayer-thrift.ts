@@ -1,14 +1,15 @@
 /**
  * What the relayer does not pay for, against the real chain: what is so already, wallets that hold
- * nothing worth an approval, and taking back what a trade still needs.
+ * nothing worth an approval, and taking back what a trade still needs. For `relayer.test.ts`, whose
+ * exchange does not settle and is started again in the end.
  */
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import type { TestContext } from 'node:test'
 import { SibylError } from '#client/sibyl-error.ts'
 import { UNIT } from '../contracts/support/world.ts'
 import { eventually } from '../support/eventually.ts'
-import { type Person, startRelayed } from '../support/relayed.ts'
+import type { Person, Relayed } from '../support/relayed.ts'
 
 type Refusal = {
   success: boolean
@@ -18,8 +19,7 @@ type Refusal = {
   tradeIds?: string[]
 }
 
-test('the relayer does not pay for nothing', async (t) => {
-  const relayed = await startRelayed(t, { environment: { SIBYL_SETTLEMENT: 'false' } })
+export async function payForNothing(t: TestContext, relayed: Relayed): Promise<void> {
   const { chain, exchange, person, give } = relayed
   const { settlement, conditionalTokens, collateral } = chain
   const approve = (who: Person, approved: boolean, at: number) =>
@@ -157,4 +157,4 @@ test('the relayer does not pay for nothing', async (t) => {
       assert.equal(await relayed.sent(), before + 2)
     },
   )
-})
+}
