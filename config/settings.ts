@@ -93,7 +93,7 @@ export function loadSettings(
 
 /** Counts of threads that are left open follow the cores. */
 function followCores(settings: Settings, cores: number): Settings {
-  const { front, markets, verify, risk } = settings
+  const { front, markets, verify, risk, cluster } = settings
   const counts = threadsFor(cores)
   return {
     ...settings,
@@ -103,7 +103,11 @@ function followCores(settings: Settings, cores: number): Settings {
       threads: markets.threads || Math.min(counts.market, markets.partitions),
     },
     verify: { threads: verify.threads || counts.verify },
-    risk: { ...risk, threads: risk.threads || counts.accounts },
+    // All nodes of a cluster must have the same number, whatever their cores are.
+    risk: {
+      ...risk,
+      threads: risk.threads || (cluster.roles.includes('all') ? counts.accounts : 1),
+    },
   }
 }
 
@@ -173,7 +177,7 @@ export function settingsWarnings({ log, database, data }: Settings): string[] {
 
 /** A node with roles needs what all nodes share; one that has them all needs none of it. */
 function checkNode(settings: Settings): void {
-  const { cluster, log, database, markets, risk, devnet, chains, chainRpc } = settings
+  const { cluster, log, database, markets, devnet, chains, chainRpc } = settings
   const { roles, node, natsUrl } = cluster
   if (roles.includes('all')) {
     if (roles.length > 1) {
@@ -195,9 +199,6 @@ function checkNode(settings: Settings): void {
   ]
   if (missing.length > 0) {
     throw new SettingsError(`${missing.join(', ')}: must be set where ${named}`)
-  }
-  if (risk.funds === 'reserve') {
-    throw new SettingsError(`SIBYL_RISK_FUNDS: reserve works on one machine only, and ${named}`)
   }
   const hasChain = chainRpc.length > 0 || chains.some(({ rpcUrls }) => rpcUrls.length > 0)
   if (devnet.enabled && !hasChain) {

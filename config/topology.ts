@@ -77,9 +77,10 @@ export const PRICES_THREAD = 'prices'
 /** The thread that brings trades on chain; there is one at most. */
 export const SETTLEMENT_THREAD = 'settlement'
 
-/** Of a node with roles: what speaks to other nodes, and what keeps the copy of the log. */
+/** Of a node with roles: what speaks to other nodes, keeps the copy of the log, and answers an operator. */
 export const BRIDGE_THREAD = 'bridge'
 export const LOG_COPY_THREAD = 'log-copy'
+export const ADMIN_THREAD = 'admin'
 
 /** The worker that the threads share which wait most of the time. */
 export const CHAIN_WORKER = 'chain'
@@ -87,6 +88,10 @@ export const CHAIN_WORKER = 'chain'
 /** The threads that reserve funds, each for a share of the traders. */
 export function accountsThreadName(thread: number): string {
   return `accounts-${thread}`
+}
+
+export function isAccountsThread(name: string): boolean {
+  return /^accounts-\d+$/.test(name)
 }
 
 /** An address is as good as any hash of it. */

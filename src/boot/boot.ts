@@ -97,7 +97,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
   const hasFront = hasRole(given, 'front')
   const port = hasFront ? await claimPort(given.front.host, given.front.port) : 0
   const { adminHost, adminPort } = given.front
-  if (hasFront && adminPort !== 0) await claimPort(adminHost, adminPort)
+  if (adminPort !== 0) await claimPort(adminHost, adminPort)
   if (signal.aborted) return
 
   // 2. The workers load their modules while the next steps wait for others.

@@ -3,7 +3,7 @@
 import type { ROLES } from '#config/schema/cluster.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import type { ThreadData } from '#config/thread-data.ts'
-import { BRIDGE_THREAD, LOG_COPY_THREAD, marketThreadName } from '#config/topology.ts'
+import { ADMIN_THREAD, BRIDGE_THREAD, LOG_COPY_THREAD, marketThreadName } from '#config/topology.ts'
 import type { ThreadSpec, WorkerSpec } from '#runtime/host.ts'
 import type { BridgeData } from '#threads/bridge.ts'
 import { threadSpecs, workerSpec, workersAhead } from './thread-specs.ts'
@@ -15,7 +15,11 @@ type Role = (typeof ROLES)[number]
 const ROLE_OF: Readonly<Record<string, Role>> = {
   ...{ front: 'front', market: 'market', store: 'store', prices: 'prices' },
   ...{ indexer: 'chain', relayer: 'chain', resolution: 'chain', settlement: 'chain' },
+  accounts: 'chain',
 }
+
+/** What reads the log of all partitions, of which a node has a copy. */
+const READERS: ReadonlySet<string> = new Set(['store', 'accounts'])
 
 type NodeSpecs = {
   /** Those that run here always, and those that the bridge starts when they are this node's. */
@@ -32,16 +36,18 @@ export function nodeSpecs(settings: Settings, cores: number, common: Common): No
   const onCall = slots
     .filter(isOurs)
     .map((spec) =>
-      spec.kind === 'store' ? { ...spec, links: [...spec.links, LOG_COPY_THREAD] } : spec,
+      READERS.has(spec.kind) ? { ...spec, links: [...spec.links, LOG_COPY_THREAD] } : spec,
     )
   const marketNames = slots.filter(({ kind }) => kind === 'market').map(({ name }) => name)
-  const hasCopy = hasRole(settings, 'market') || hasRole(settings, 'store')
+  const hasCopy = hasRole(settings, 'market') || onCall.some(({ kind }) => READERS.has(kind))
   const own = (kind: string, links: readonly string[]): ThreadSpec => ({
     ...{ ...workerSpec(kind, kind), kind, links, terminable: true },
     data: { ...common, name: kind, index: 0, settings } satisfies ThreadData,
   })
   const copies = hasCopy ? [own(LOG_COPY_THREAD, marketNames)] : []
   const bridge = own(BRIDGE_THREAD, [LOG_COPY_THREAD])
+  // Fronts answer an operator too. It is the first to start and the last to stop: its sockets end by themselves.
+  const admin = isAskedApart(settings) ? [{ ...own(ADMIN_THREAD, []), terminable: false }] : []
   const plan: BridgeData['plan'] = {
     slots: slots.map(({ name }) => name),
     offers: onCall.map(({ name }) => name),
@@ -49,9 +55,14 @@ export function nodeSpecs(settings: Settings, cores: number, common: Common): No
     hasCopy,
   }
   return {
-    threads: [...copies, { ...bridge, data: { ...bridge.data, plan } }, ...fronts],
+    threads: [...admin, ...copies, { ...bridge, data: { ...bridge.data, plan } }, ...fronts],
     onCall,
   }
+}
+
+/** Whether an operator's questions have a thread of their own. */
+function isAskedApart(settings: Settings): boolean {
+  return !hasRole(settings, 'front') && settings.front.adminPort !== 0
 }
 
 /** The workers of a node that load while other things are waited for, also those that may be needed soon. */
@@ -61,6 +72,7 @@ export function nodeWorkersAhead(settings: Settings, cores: number): WorkerSpec[
   )
   return [
     workerSpec(BRIDGE_THREAD, BRIDGE_THREAD),
+    ...(isAskedApart(settings) ? [workerSpec(ADMIN_THREAD, ADMIN_THREAD)] : []),
     ...workersAhead(settings, cores).filter(({ name }) => {
       const kind = kinds.get(name) ?? (name.startsWith('front') ? 'front' : name)
       return kind in ROLE_OF && hasRole(settings, ROLE_OF[kind]!)

@@ -18,18 +18,22 @@ import { PACKED } from '#actors/packed-event.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { makeFundsChain } from '#chain/funds-chain.ts'
 import { type SettlementContract, settlementContract } from '#chain/settlement-contract.ts'
-import { contractsOf, databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
-import { accountsThreadOf, frontThreadName } from '#config/topology.ts'
+import { contractsOf, databaseUrlOf, isNode, type ThreadData } from '#config/thread-data.ts'
+import { accountsThreadOf, isFrontThread, LOG_COPY_THREAD } from '#config/topology.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
+import { reject } from '#domain/rejection.ts'
 import type { LogReader } from '#log/event-log.ts'
+import { type LogEnds, openLogEnds } from '#log/log-ends.ts'
 import { openLogReader } from '#log/log-reader.ts'
+import type { Protocol } from '#runtime/actor.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeReads } from '#store/reads/reads.ts'
 import { linkWriters, makeFollowers, makeKit, serveActor } from './kit.ts'
+import { detach, makeLeases } from './leases.ts'
 import { accountsMeters } from './meters/accounts.ts'
 
 const TICK_MS = 50
@@ -46,6 +50,9 @@ const MAILBOX_MAX = 100_000
 /** Markets that closed so lately may have trades that a reorganisation takes back. */
 const REORG_MS_MAX = 86_400_000
 
+/** Another node may reserve, or will. */
+const AWAY = reject('OVERLOADED', undefined, 'the funds are about to be read by another node')
+
 type FollowedChain = {
   readonly port: ReturnType<typeof makeFundsChain>
   readonly contract: SettlementContract
@@ -61,9 +68,14 @@ export function accountsThread(data: ThreadData): ThreadParts {
     },
   })
   const fronts = makeFollowers<AccountsFollowerProtocol>(settings, kit.links, ACCOUNTS_FORMS)
-  const frontNames = new Set(
-    Array.from({ length: settings.front.threads }, (_, front) => frontThreadName(front)),
-  )
+  /** Of a node: tells when the copy that is read here has grown. */
+  const logCopies = makeFollowers<Protocol>(settings, kit.links)
+  /** Of several machines one at a time reserves: two would promise the same funds. */
+  const leases = isNode(settings) ? makeLeases(data, kit) : undefined
+  const role = `accounts/${index}`
+  /** Of a node: where the log ended, and when; the files here are a copy, which may be behind. */
+  const ends = new Map<number, { readonly offset: number; readonly atMs: number }>()
+  let logEnds: LogEnds | undefined
   const reads = makeReads(databaseUrlOf(settings))
   const followed = new Map<number, FollowedChain>()
   /** By partition: the last offset that was folded. Empty until the actor has loaded. */
@@ -71,7 +83,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
   const changed = new Map<string, { readonly chainId: number; readonly trader: Address }>()
   let reader: LogReader<MarketEvent>
   let state: AccountsState
-  let served: Served
+  let served: Served | undefined
   let reading = false
   let stopped = false
   const meters = accountsMeters(kit, () => state)
@@ -121,7 +133,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
   }
 
   function hear(type: keyof AccountsProtocol & string, message: object): void {
-    served.hear(type, message, 0, undefined)
+    served?.hear(type, message, 0, undefined)
   }
 
   /** Folds what the logs have beyond what was folded, a turn at a time. */
@@ -156,14 +168,38 @@ export function accountsThread(data: ThreadData): ThreadParts {
       folded.set(partition, toOffset)
       const isEnd = records.length < READ_MAX
       more ||= !isEnd
+      const caughtUpAtMs = !isEnd ? undefined : isNode(settings) ? endedAt(partition) : atMs
       hear('Logged', {
         partition,
         events: records.map(({ event }) => event),
         toOffset,
-        ...(isEnd ? { caughtUpAtMs: atMs } : {}),
+        ...(caughtUpAtMs === undefined ? {} : { caughtUpAtMs }),
       })
     }
     return more
+  }
+
+  /** When the log of a partition ended where it has been read to; undefined where it is not known. */
+  function endedAt(partition: number): number | undefined {
+    const end = ends.get(partition)
+    return end !== undefined && (folded.get(partition) ?? 0) >= end.offset ? end.atMs : undefined
+  }
+
+  let looking = false
+
+  async function lookAtEnds(): Promise<void> {
+    if (logEnds === undefined || looking) return
+    looking = true
+    const atMs = systemClock.nowMs()
+    try {
+      for (const [partition, offset] of await logEnds.read()) ends.set(partition, { offset, atMs })
+      read()
+    } catch (error) {
+      if (!(error instanceof Fault && error.retryable) && !stopped) throw error
+      log.debug({ err: error }, 'the end of the log is not known at present')
+    } finally {
+      looking = false
+    }
   }
 
   function say(said: AccountsEvent): void {
@@ -198,65 +234,85 @@ export function accountsThread(data: ThreadData): ThreadParts {
     fronts.tell('FundsChanged', { accounts: told }, ACCOUNT_BYTES * told.length)
   }
 
+  /** `quietMs`: for so long orders may be under way that were promised by one before. */
+  function begin(quietMs: number): void {
+    const { deadlineMs } = settings.front
+    state = newAccounts(
+      {
+        load,
+        chains: settings.chains.filter(({ rpcUrls }) => rpcUrls.length > 0).map(follow),
+        tradeKeyOf: (chainId, trade) => chainOf(chainId).contract.tradeKeyOf(trade),
+        areSettled: (chainId, trades, at) => chainOf(chainId).port.settledOf(trades, at),
+        readTrades: (tradeIds) => reads.query('tradeNeeds', { tradeIds }),
+      },
+      {
+        isMine,
+        stepEveryMs: settings.indexer.pollMs,
+        staleMs: Math.max(10_000, 5 * settings.indexer.pollMs),
+        sweepMs: 60_000,
+        graceMs: deadlineMs,
+        quietMs,
+        nameAgainMs: 2_000,
+        idleMax: 10_000,
+        promisesMax: 200_000,
+        waitingMax: 20_000,
+        waitingPerOwnerMax: 200,
+      },
+    )
+    served = serveActor<AccountsState, AccountsProtocol, AccountsEvent>({
+      behaviour: accounts,
+      state,
+      say,
+      mailboxMax: MAILBOX_MAX,
+    })
+    hear('Tick', {})
+    kit.every(TICK_MS, () => hear('Tick', {}))
+    kit.every(LOOK_EVERY_MS, read)
+    kit.every(TELL_EVERY_MS, tellChanged)
+    log.info({ chains: [...followed.keys()] }, 'accounts follow the log and the chains')
+  }
+
   return {
     async start() {
       reader = openLogReader(settings.data.dir, { form: PACKED })
-      const { deadlineMs } = settings.front
-      state = newAccounts(
-        {
-          load,
-          chains: settings.chains.filter(({ rpcUrls }) => rpcUrls.length > 0).map(follow),
-          tradeKeyOf: (chainId, trade) => chainOf(chainId).contract.tradeKeyOf(trade),
-          areSettled: (chainId, trades, at) => chainOf(chainId).port.settledOf(trades, at),
-          readTrades: (tradeIds) => reads.query('tradeNeeds', { tradeIds }),
-        },
-        {
-          isMine,
-          stepEveryMs: settings.indexer.pollMs,
-          staleMs: Math.max(10_000, 5 * settings.indexer.pollMs),
-          sweepMs: 60_000,
-          graceMs: deadlineMs,
-          // A whole exchange that starts has no order under way; a thread that is started again may.
-          quietMs: systemClock.nowMs() - data.startedAtMs > deadlineMs ? 2 * deadlineMs : 0,
-          nameAgainMs: 2_000,
-          idleMax: 10_000,
-          promisesMax: 200_000,
-          waitingMax: 20_000,
-          waitingPerOwnerMax: 200,
-        },
-      )
-      served = serveActor<AccountsState, AccountsProtocol, AccountsEvent>({
-        behaviour: accounts,
-        state,
-        say,
-        mailboxMax: MAILBOX_MAX,
-      })
-      hear('Tick', {})
-      kit.every(TICK_MS, () => hear('Tick', {}))
-      kit.every(LOOK_EVERY_MS, read)
-      kit.every(TELL_EVERY_MS, tellChanged)
-      log.info({ chains: [...followed.keys()] }, 'accounts follow the log and the chains')
+      const restartMs = 2 * settings.front.deadlineMs
+      if (leases === undefined) {
+        // A whole exchange that starts has no order under way; a thread that is started again may.
+        const ageMs = systemClock.nowMs() - data.startedAtMs
+        begin(ageMs > settings.front.deadlineMs ? restartMs : 0)
+        return
+      }
+      logEnds = openLogEnds(settings.log.url)
+      kit.every(LOOK_EVERY_MS, () => detach(lookAtEnds()))
+      // Whoever is the first of all has no one before it.
+      await leases.hold(role, ({ epoch }) => begin(epoch === 1 ? 0 : restartMs))
     },
     connect(peer, port) {
-      if (frontNames.has(peer)) {
-        fronts.add(peer, port, (type, message, replyTo, front) =>
-          served.hear(type, message, replyTo, front),
-        )
-      } else writers.take(peer, port)
+      if (isFrontThread(peer)) {
+        fronts.add(peer, port, (type, message, replyTo, front) => {
+          const isOurs = leases === undefined || leases.isSure(role)
+          if (served !== undefined && isOurs) served.hear(type, message, replyTo, front)
+          else front.reply(replyTo, AWAY)
+        })
+      } else if (peer === LOG_COPY_THREAD) logCopies.add(peer, port, read)
+      else writers.take(peer, port)
     },
-    health: () => meters.why(),
+    health: () => leases?.standby() || meters.why(),
     metrics: kit.metrics,
     async drain() {
       kit.quiet()
-      await served.drained()
+      await served?.drained()
     },
     async stop() {
       stopped = true
       kit.quiet()
       fronts.close()
       writers.close()
+      logCopies.close()
+      await logEnds?.close()
       await reader.close()
       await reads.close()
+      await leases?.close()
     },
   }
 }

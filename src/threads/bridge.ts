@@ -2,8 +2,8 @@
 
 import { type Bridge, type BridgedThread, openBridge } from '#cluster/bridge.ts'
 import { type NodeLine, openNodeLine } from '#cluster/node-line.ts'
-import { channelOptions, type ThreadData, topologyOf } from '#config/thread-data.ts'
-import { LOG_COPY_THREAD, marketThreadName, threadOf } from '#config/topology.ts'
+import { channelOptions, reserves, type ThreadData, topologyOf } from '#config/thread-data.ts'
+import { isAccountsThread, LOG_COPY_THREAD, marketThreadName, threadOf } from '#config/topology.ts'
 import { Fault } from '#domain/fault.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { machine } from '#runtime/clock.ts'
@@ -26,6 +26,14 @@ export type BridgeData = ThreadData & {
 /** A first copy of a large log takes long. */
 const COPY_MS_MAX = 600_000
 const LOG_COPY_WAIT_MS = 20
+
+/** What all nodes must have in common, in words. */
+function shapeOf(settings: ThreadData['settings']): string {
+  const { markets, risk } = settings
+  const shape = `SIBYL_MARKET_THREADS=${markets.threads} SIBYL_LOG_PARTITIONS=${markets.partitions}`
+  if (!reserves(settings)) return shape
+  return `${shape} SIBYL_RISK_FUNDS=reserve SIBYL_RISK_THREADS=${risk.threads}`
+}
 
 export function bridgeThread(data: BridgeData): ThreadParts {
   const { settings, plan } = data
@@ -72,7 +80,7 @@ export function bridgeThread(data: BridgeData): ThreadParts {
     if (marketNames.has(slot)) {
       running.add(slot)
       await copyOthers()
-    } else if (slot === 'store') {
+    } else if (slot === 'store' || isAccountsThread(slot)) {
       // What another store has written came from the log, so it is in it.
       await askCopy('CatchUp', {})
     }
@@ -116,7 +124,7 @@ export function bridgeThread(data: BridgeData): ThreadParts {
       bridge = openBridge(
         {
           ...{ cluster: cluster.name, node: cluster.node, ...plan },
-          shape: `SIBYL_MARKET_THREADS=${markets.threads} SIBYL_LOG_PARTITIONS=${markets.partitions}`,
+          shape: shapeOf(settings),
         },
         {
           ...{ line, nowMs: machine.monotonicMs, log },

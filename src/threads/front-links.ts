@@ -77,9 +77,10 @@ export function linkFront(
     chain,
     relayer: makeRef<RelayerProtocol>(),
   }))
-  const accounts = Array.from({ length: reserves(settings) ? settings.risk.threads : 0 }, () =>
-    makeRef<AccountsProtocol>(),
-  )
+  const accounts = Array.from({ length: reserves(settings) ? settings.risk.threads : 0 }, () => {
+    const ref = makeRef<AccountsProtocol>()
+    return isNode(settings) ? makePatientRef(ref, patience) : ref
+  })
   const prices = makeRef<PriceLoadProtocol>()
   const chainEvents = makeRef<ChainFollowerProtocol>()
   const loads = plain.map((thread, index) =>

@@ -1,6 +1,5 @@
 /** A front thread: the HTTP server with its routes, and the references to what stands behind it. */
 
-import { AggregatorRegistry } from 'prom-client'
 import { registerApiKey, revokeApiKey } from '#api/keys/api-keys.ts'
 import { makeKeyService } from '#api/keys/key-service.ts'
 import { orderbook } from '#api/markets/orderbook.ts'
@@ -31,7 +30,6 @@ import { makeNonceLedger } from '#http/nonce-ledger.ts'
 import type { Route } from '#http/route.ts'
 import type { Readiness } from '#http/routes/readyz.ts'
 import { type Front, startFront } from '#http/server.ts'
-import { shareReads } from '#http/shared-reads.ts'
 import { makeSseHub } from '#http/sse.ts'
 import { registerSseMeters } from '#http/sse-meters.ts'
 import { makeFundsGateway } from '#live/funds-gateway.ts'
@@ -40,7 +38,7 @@ import { type FiguresBook, makeFiguresBook } from '#live/market-figures.ts'
 import { makeGateway } from '#live/market-gateway.ts'
 import { makePriceBoard } from '#live/price-board.ts'
 import { makeSeqWaiters } from '#live/seq-waiters.ts'
-import { hasClockJumped, systemClock } from '#runtime/clock.ts'
+import { systemClock } from '#runtime/clock.ts'
 import { makeStageMeter } from '#runtime/stage-meter.ts'
 import type { RemoteHome, ThreadParts } from '#runtime/thread.ts'
 import type { HeldOrders } from '#stream/held-orders.ts'
@@ -57,6 +55,7 @@ import { readRoutes } from './front-reads.ts'
 import { openStream } from './front-stream.ts'
 import { openTokenClaims } from './front-tokens.ts'
 import { makeKit } from './kit.ts'
+import { makeOperation } from './operation.ts'
 
 export function frontThread(data: ThreadData): ThreadParts {
   const { settings, port, version } = data
@@ -256,7 +255,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       requestsInFlightMax: settings.front.requestsInFlightMax,
       connectionsMax: settings.front.connectionsMax,
     }
-    const operating = operation(home)
+    const operating = makeOperation(settings, home, readiness)
     front = await startFront({
       routes: [...routes(pools), ...pageRoutes(settings, home)],
       operation: adminPort === 0 ? 'here' : 'apart',
@@ -296,40 +295,17 @@ export function frontThread(data: ThreadData): ThreadParts {
     log.info({ port: front.port }, `the front listens; signatures by ${engines}`)
   }
 
-  /** However many ask, what they are told is put together once in a while. */
-  function operation(home: RemoteHome) {
-    const text = shareReads<string>({
-      keepMs: settings.front.metricsCacheMs,
-      entriesMax: 1,
-      clock: systemClock,
-    })
-    const checks = shareReads<Readiness>({ keepMs: 0, entriesMax: 1, clock: systemClock })
-    const collect = async () => AggregatorRegistry.aggregate(await home.metrics()).metrics()
-    return {
-      readiness: () => checks.read('', () => readiness(home)),
-      metrics: async () => text.read('', collect),
-    }
-  }
-
-  async function readiness(home: RemoteHome): Promise<Readiness> {
-    const all = Object.entries(await home.threads())
-    const checks = all.map(([thread, { ready, why, optional }]) => {
-      return [thread, { ok: ready, why, ...(optional ? { optional } : {}) }] as const
-    })
+  /** What is checked besides the threads. */
+  function readiness(): Readiness {
     const missing = links.missing()
     const markets = {
       ok: missing === 0,
       why: missing === 0 ? '' : `${missing} threads are loading`,
     }
-    // Time goes on without a clock that has jumped, so the exchange counts as ready.
-    const jumped = hasClockJumped()
-    const why = jumped ? 'the clock of the machine has jumped and is not believed yet' : ''
-    const clock = { ok: !jumped, why, optional: true }
-    const own = { ...Object.fromEntries(checks), markets, clock }
-    if (assets.length === 0) return own
+    if (assets.length === 0) return { markets }
     // Without prices everything but quick markets goes on, so the exchange counts as ready.
     const silent = priceBoard.why()
-    return { ...own, 'price sources': { ok: silent === '', why: silent, optional: true } }
+    return { markets, 'price sources': { ok: silent === '', why: silent, optional: true } }
   }
 
   return {

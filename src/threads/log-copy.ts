@@ -1,13 +1,13 @@
 /**
  * The log-copy thread of a node: it keeps the copy of all partitions that other nodes own, so that this one can
- * take them quickly, and the store reads them. It is told by the market threads when there is more, and looks by
+ * take them quickly, and the store and the accounts read them. It is told by the market threads when there is more, and looks by
  * itself now and then.
  */
 
 import { PACKED } from '#actors/packed-event.ts'
 import type { StoreProtocol } from '#actors/store.ts'
 import { channelOptions, type ThreadData } from '#config/thread-data.ts'
-import { BRIDGE_THREAD } from '#config/topology.ts'
+import { BRIDGE_THREAD, isAccountsThread } from '#config/topology.ts'
 import { Fault } from '#domain/fault.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { type LogFollower, openLogFollower } from '#log/log-follower.ts'
@@ -105,7 +105,7 @@ export function logCopyThread(data: ThreadData): ThreadParts {
       log.info({ partitions }, 'the log is copied')
     },
     connect(peer, port) {
-      if (peer === 'store') readers.add(peer, port, () => {})
+      if (peer === 'store' || isAccountsThread(peer)) readers.add(peer, port, () => {})
       else if (peer !== BRIDGE_THREAD) tellers.add(peer, port, heard)
       else {
         const channel: Channel<Protocol> = new Channel(port, channelOptions(settings), {

@@ -99,7 +99,6 @@ const WRONG: [string, Record<string, string>, RegExp][] = [
     { ...NODE, SIBYL_DATABASE_URL: 'sqlite:x.db' },
     /^SIBYL_DATABASE_URL \(mysql:\/\/…\): must be set where SIBYL_ROLES is front$/,
   ],
-  ['a node that reserves funds', { ...NODE, SIBYL_RISK_FUNDS: 'reserve' }, /^SIBYL_RISK_FUNDS: /],
   ['a node with a chain of its own', { ...NODE, SIBYL_DEVNET: 'true' }, /^SIBYL_CHAIN_RPC: /],
   ['links to nobody', { SIBYL_NATS_URL: 'nats://a' }, /^SIBYL_NATS_URL: .* SIBYL_ROLES is all$/],
   ['a name that is no part of a subject', { ...NODE, SIBYL_NODE: 'a.b' }, /^SIBYL_NODE: /],

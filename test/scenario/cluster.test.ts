@@ -1,9 +1,10 @@
-/** Several nodes as one exchange: a trade over three of them, a death, a planned end. */
+/** Several nodes as one exchange that reserves funds: a trade over three of them, deaths, a planned end. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Client, createClient } from '#client/client.ts'
 import { devnetKey } from '#devnet/accounts.ts'
+import { claimPort } from '#http/port.ts'
 import { StreamClient } from '../stream/stream-fixture.ts'
 import { startTestChain } from '../support/chain.ts'
 import { startCluster } from '../support/cluster.ts'
@@ -25,11 +26,13 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       ...chain.environment,
       SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50',
       SIBYL_FEEDS_LIVE: 'false',
+      SIBYL_RISK_FUNDS: 'reserve',
     })
-    const [front, other, books] = await Promise.all([
+    const adminPort = await claimPort('127.0.0.1', 0)
+    const [front, other, books, rest] = await Promise.all([
       cluster.node('front-a', 'front'),
       cluster.node('front-b', 'front'),
-      cluster.node('books-a', 'market'),
+      cluster.node('books-a', 'market', { SIBYL_ADMIN_PORT: String(adminPort) }),
       cluster.node('rest', 'store,chain,prices'),
     ])
     const ann = createClient({ url: front.url, signer: devnetKey(10), retries: 0 })
@@ -50,6 +53,16 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       cluster.node('books-a', 'market'),
       /^Error: the exchange ended with code 1[\s\S]*SIBYL_NODE: another node of the cluster is called books-a/,
     )
+
+    // A node without sockets for users is watched like any other.
+    const health = `http://127.0.0.1:${adminPort}`
+    assert.equal((await fetch(`${health}/healthz`)).status, 200)
+    const ready = await fetch(`${health}/readyz`)
+    assert.equal(ready.status, 200)
+    assert.match(await ready.text(), /"market-0"/)
+    const counted = await (await fetch(`${health}/metrics`)).text()
+    assert.match(counted, /sibyl_cluster_slot_epoch\{slot="market-0",thread="bridge"\} \d/)
+    assert.equal((await fetch(`${health}/api/v1/markets`)).status, 404)
 
     // Two orders through two fronts meet in a book on a third machine.
     const sold = await ann.orders.place({ ...TERMS, marketId, side: 'sell', price: '0.4' })
@@ -114,7 +127,21 @@ await onServerDatabase('a cluster', ({ fresh }) => {
     const after = third.accepted.length
     await eventually(() => assert(third.accepted.length > after + 20))
     await sameAt([ann, bob], marketId, [...flow.accepted, ...last, ...(await third.end())])
+    // Who watches the funds is killed. Another reads from the log what is reserved, and orders are taken again.
+    const reserved = await reservedOf(ann)
+    assert(reserved.length > 0)
+    const successor = await cluster.node('rest-b', 'store,chain,prices', {
+      // For twice this long an order that was promised before may still come.
+      SIBYL_REQUEST_DEADLINE_MS: '1000',
+    })
+    await rest.kill()
+    await eventually(() => assert.match(successor.output(), /this node serves accounts-0/))
+    await eventually(async () => assert.deepEqual(await reservedOf(ann), reserved))
+
     // A trade of the very end still comes on chain: the other threads have found the books again.
+    const empty = createClient({ url: other.url, signer: devnetKey(40), retries: 0 })
+    const sale = { ...TERMS, marketId, side: 'sell', price: 990_000 } as const
+    await eventually(() => assert.rejects(empty.orders.place(sale), { code: 'INSUFFICIENT_FUNDS' }))
     await bob.orders.place({ ...TERMS, marketId, side: 'buy', price: 500_000 })
     await eventually(async () => {
       const [trade] = await ann.trades(marketId)
@@ -164,6 +191,12 @@ function startFlow(
       return accepted
     },
   }
+}
+
+/** What is reserved for the open orders of a trader, by token. */
+async function reservedOf(client: Client): Promise<string[]> {
+  const { tokens } = await client.funds()
+  return tokens.map(({ token, reservedForOrders }) => `${token} ${reservedForOrders}`)
 }
 
 /** Of each order one price: what is in the book is what was accepted. */

@@ -6,8 +6,8 @@ import { type NatsServer, startNats } from './nats.ts'
 
 export type TestCluster = {
   readonly nats: NatsServer
-  /** Starts a node with these roles, separated by commas. */
-  readonly node: (name: string, roles: string) => Promise<Exchange>
+  /** Starts a node with these roles, separated by commas, and what it has of its own. */
+  readonly node: (name: string, roles: string, its?: Environment) => Promise<Exchange>
 }
 
 /** What a failure shows of a node. */
@@ -23,8 +23,8 @@ export async function startCluster(
   const shared = { ...sharedBy(nats, await fresh(), await fresh()), ...environment }
   return {
     nats,
-    node: (name, roles) => {
-      const own = { ...shared, SIBYL_ROLES: roles, SIBYL_NODE: name }
+    node: (name, roles, its) => {
+      const own = { ...shared, SIBYL_ROLES: roles, SIBYL_NODE: name, ...its }
       return startExchange(t, { environment: own, outputCharsMax: OUTPUT_CHARS_MAX })
     },
   }

@@ -1,0 +1,38 @@
+/**
+ * Where a log in a database server ends, for those who read a copy of it: only with that can they tell whether
+ * what they have read was all there was at some time.
+ */
+
+import { asFault } from './mysql-copy.ts'
+import { refused } from './mysql-rows.ts'
+import { MysqlServer, meaningOf, parseMysqlAddress } from './mysql-server.ts'
+
+export type LogEnds = {
+  /** By partition: the last offset, as of some time after the question. */
+  read(): Promise<ReadonlyMap<number, number>>
+  close(): Promise<void>
+}
+
+const ENDS = `SELECT log.part AS part, first_offset + events - 1 AS last FROM log
+  JOIN (SELECT part, MAX(seq) AS seq FROM log GROUP BY part) AS newest
+  ON newest.part = log.part AND newest.seq = log.seq`
+
+export function openLogEnds(url: string): LogEnds {
+  const address = parseMysqlAddress(url)
+  if (address === undefined) {
+    throw refused('LOG_URL_INVALID', 'the log is at mysql://user:password@host:port/database')
+  }
+  const server = new MysqlServer(address)
+  return {
+    async read() {
+      try {
+        const rows = await server.rows<{ part: number; last: number }>(ENDS)
+        return new Map(rows.map(({ part, last }) => [part, Number(last)]))
+      } catch (error) {
+        if (meaningOf(error) !== 'again') server.moveOn()
+        throw asFault(error)
+      }
+    },
+    close: () => server.close(),
+  }
+}

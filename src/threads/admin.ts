@@ -1,0 +1,43 @@
+/** The admin thread: `/healthz`, `/readyz` and `/metrics` of a node that has no front to serve them. */
+
+import { aboutApi } from '#api/service/about-api.ts'
+import type { ThreadData } from '#config/thread-data.ts'
+import { BODY_BYTES_MAX } from '#domain/limits.ts'
+import { type Front, startFront } from '#http/server.ts'
+import type { ThreadParts } from '#runtime/thread.ts'
+import { makeKit } from './kit.ts'
+import { makeOperation } from './operation.ts'
+
+export function adminThread(data: ThreadData): ThreadParts {
+  const { settings } = data
+  const kit = makeKit(data)
+  const { log } = kit
+  let server: Front | undefined
+
+  // A worker that exits while its app is open takes the whole process down.
+  process.once('uncaughtException', (error) => {
+    log.fatal({ err: error }, 'a bug ends this thread')
+    void (server?.close({ drainMs: 0 }) ?? Promise.resolve()).finally(() => process.exit(1))
+  })
+
+  return {
+    async start(home) {
+      const { adminHost, adminPort, corsOrigins, deadlineMs } = settings.front
+      const { requestsInFlightMax, connectionsMax } = settings.front
+      server = await startFront({
+        ...{ routes: [], operation: 'alone', log, info: aboutApi(settings.service.name) },
+        services: makeOperation(settings, home),
+        settings: {
+          ...{ host: adminHost, port: adminPort, bodyBytesMax: BODY_BYTES_MAX },
+          ...{ corsOrigins, deadlineMs, requestsInFlightMax, connectionsMax },
+        },
+      })
+      log.info({ port: server.port }, 'this node can be asked how it is')
+    },
+    connect() {},
+    health: () => '',
+    metrics: kit.metrics,
+    drain: async () => {},
+    stop: async () => server?.close(),
+  }
+}

@@ -1,0 +1,38 @@
+/** What an operator may ask of any process: whether it is ready, and what is counted in it. */
+
+import { AggregatorRegistry } from 'prom-client'
+import type { Settings } from '#config/settings-schema.ts'
+import type { Readiness } from '#http/routes/readyz.ts'
+import { shareReads } from '#http/shared-reads.ts'
+import { hasClockJumped, systemClock } from '#runtime/clock.ts'
+import type { RemoteHome } from '#runtime/thread.ts'
+
+/** However many ask, what they are told is put together once in a while. `more` is what is checked besides. */
+export function makeOperation(
+  { front }: Settings,
+  home: RemoteHome,
+  more: () => Readiness = () => ({}),
+) {
+  const text = shareReads<string>({
+    keepMs: front.metricsCacheMs,
+    entriesMax: 1,
+    clock: systemClock,
+  })
+  const checks = shareReads<Readiness>({ keepMs: 0, entriesMax: 1, clock: systemClock })
+  const collect = async () => AggregatorRegistry.aggregate(await home.metrics()).metrics()
+  return {
+    readiness: () => checks.read('', async () => ({ ...(await threadsOf(home)), ...more() })),
+    metrics: async () => text.read('', collect),
+  }
+}
+
+async function threadsOf(home: RemoteHome): Promise<Readiness> {
+  const all = Object.entries(await home.threads())
+  const checks = all.map(([thread, { ready, why, optional }]) => {
+    return [thread, { ok: ready, why, ...(optional ? { optional } : {}) }] as const
+  })
+  // Time goes on without a clock that has jumped, so the exchange counts as ready.
+  const jumped = hasClockJumped()
+  const why = jumped ? 'the clock of the machine has jumped and is not believed yet' : ''
+  return { ...Object.fromEntries(checks), clock: { ok: !jumped, why, optional: true } }
+}
