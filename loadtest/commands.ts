@@ -110,7 +110,12 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
     },
     cluster: {
       file: 'test/crash/cluster-crash-run.ts',
-      about: 'nodes of a cluster die, pause and stop under orders [--kills --seed --events]',
+      about: 'nodes, servers and links of a cluster die under orders [--kills --galera --events]',
+    },
+    rolling: {
+      file: 'test/crash/cluster-crash-run.ts',
+      args: ['--rolling'],
+      about: 'every node of a cluster is stopped and started under orders, one by one [--galera]',
     },
     log: {
       file: 'test/crash/log-crash-run.ts',

@@ -32,7 +32,7 @@ await runCommand({
     const url = databaseUrlOf(settings)
     const reader = openLogReader(settings.data.dir, { form: PACKED })
     makeDatabaseFolder(url)
-    const database = await openDatabase(url)
+    const database = await openDatabase(url, { patient: true })
     try {
       say(`rebuilding ${describeDatabaseUrl(url)} from the log in ${settings.data.dir}`)
       await migrate(database)

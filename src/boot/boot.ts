@@ -233,7 +233,7 @@ async function prepareDatabase(
   run: { readonly signal: AbortSignal; readonly log: Log },
 ): Promise<string[]> {
   const { log, data } = settings
-  const database = await openDatabase(databaseUrl)
+  const database = await openDatabase(databaseUrl, { patient: true })
   try {
     // Of several machines, those that write the database bring it to its shape; the others wait for it.
     for (let looks = 0; !hasRole(settings, 'store') && !(await isMigrated(database)); looks++) {

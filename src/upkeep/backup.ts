@@ -75,7 +75,7 @@ export async function backup(
 
 /** The copy is no earlier than this: what it has is at least as much. */
 async function readCheckpoints(url: string): Promise<readonly number[]> {
-  const database = await openDatabase(url, { readOnly: true })
+  const database = await openDatabase(url, { readOnly: true, patient: true })
   try {
     return (await checkpoints(database)).map(({ offset }) => offset)
   } finally {

@@ -76,7 +76,7 @@ async function refuseToOverwrite(manifest: Manifest, places: Places): Promise<vo
 
 async function catchUp(places: Places, say: (line: string) => void): Promise<void> {
   const reader = openLogReader(places.dataDir, { form: PACKED })
-  const database = await openDatabase(places.databaseUrl)
+  const database = await openDatabase(places.databaseUrl, { patient: true })
   try {
     await migrate(database)
     const log = wholeLog(reader, openArchive(places.archiveDir, reader, { form: PACKED }))

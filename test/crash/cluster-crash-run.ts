@@ -1,47 +1,64 @@
-/** `npm run crash -- cluster --kills 100 --seed 7`: what a cluster does when its nodes die, with figures. */
+/**
+ * `npm run crash -- cluster --kills 100 --seed 7 [--galera]`: what a cluster does when its nodes, its servers and the
+ * links between them die, with figures. `npm run crash -- rolling`: every node is stopped and started, one by one.
+ */
 
 import { parseArgs } from 'node:util'
+import { missingServers } from '#devnet/cluster/database-servers.ts'
+import { missingNats } from '#devnet/cluster/nats-servers.ts'
 import { crashCluster, EVENTS, type Event } from './cluster-crash.ts'
 
 const { values } = parseArgs({
   options: {
     kills: { type: 'string', default: '30' },
     seed: { type: 'string' },
+    /** Three database servers instead of one. */
+    galera: { type: 'boolean', default: false },
+    rolling: { type: 'boolean', default: false },
     /** Which events, separated by commas; all if it is not given. */
     events: { type: 'string', default: EVENTS.join() },
   },
 })
+const missing = missingNats() ?? missingServers(values.galera ? 3 : 1)
+if (missing !== undefined) {
+  process.stderr.write(`it cannot run here: ${missing}\n`)
+  process.exit(2)
+}
 const seed = Number(values.seed ?? Date.now() % 1_000_000)
-process.stdout.write(`seed ${seed}\n`)
+process.stdout.write(`seed ${seed}, ${values.galera ? 'a Galera of three' : 'one MariaDB'}\n`)
 
 const report = await crashCluster({
-  rounds: Number(values.kills),
-  seed,
+  ...{ rounds: Number(values.kills), seed, galera: values.galera, rolling: values.rolling },
   events: values.events.split(',') as Event[],
-  onRound: (round, event, { servedMs, accepted, unanswered }) => {
-    const lastMs = Math.round(servedMs.get(event)?.at(-1) ?? 0)
+  onRound: (round, what, { servedMs, accepted, unanswered }) => {
+    const [event = ''] = what.split(' ')
+    const lastMs = Math.round(servedMs.get(event as Event)?.at(-1) ?? 0)
     process.stdout.write(
-      `${round} ${event}: served again after ${lastMs} ms, ${accepted} accepted, ${unanswered} unanswered\n`,
+      `${round} ${what}: served again after ${lastMs} ms, ${accepted} accepted, ${unanswered} unanswered\n`,
     )
   },
 })
 
-const { stream } = report
-const lines = [...report.servedMs].map(([event, times]) => {
+const { stream, settled } = report
+const wordsOf = (what: string, times: readonly number[]): string => {
   const sorted = times.toSorted((a, b) => a - b)
   const at = (share: number) => Math.round(sorted[Math.floor((sorted.length - 1) * share)] ?? 0)
-  return `served after ${event.padEnd(14)} ${times.length} times: p50 ${at(0.5)} ms, max ${at(1)} ms`
-})
+  return `${what} ${times.length} times: p50 ${at(0.5)} ms, p90 ${at(0.9)} ms, max ${at(1)} ms`
+}
 process.stdout.write(
   [
     '',
     `events                      ${report.kills}`,
     `accepted, all still there   ${report.accepted}`,
     `unanswered, all placed once ${report.unanswered} (${report.unansweredButIn} had been placed)`,
-    `of them refused for sure    ${report.refused}`,
     `trades, shares conserved    ${report.trades}`,
-    `a reader of the stream      ${stream.deltas} messages, ${stream.resets} told new starts, ${stream.gaps} gaps, ${stream.checksums} wrong`,
-    ...lines,
+    `settled on the chain        ${settled.confirmed} once, ${settled.twice} twice, ${settled.failed} failed`,
+    `readers of the stream       ${stream.messages} messages, ${stream.resets} told new starts, ${stream.gaps} gaps seen, ${stream.checksums} wrong, ${stream.reconnects} reconnects`,
+    ...[...report.errors].map(([kind, count]) => `an order met ${kind.padEnd(24)} ${count}`),
+    ...[...report.servedMs].map(([event, all]) => wordsOf(`served after ${event.padEnd(14)}`, all)),
+    ...[...report.othersMs].map(([event, all]) =>
+      wordsOf(`others, longest pause ${event.padEnd(6)}`, all),
+    ),
     '',
   ].join('\n'),
 )

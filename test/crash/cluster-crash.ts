@@ -1,247 +1,298 @@
 /**
- * Kills, pauses and stops the nodes of a cluster under load over HTTP, again and again, and holds it to what it
- * answered, as `http-crash.ts` does with one process: through any front every accepted order is there, and none
- * is there twice. A reader of the stream has the books of a front all the time: it is told where it has missed
- * something, and is never wrong.
+ * Hits a cluster under load again and again and holds it to what it answered, as `http-crash.ts` does with one process:
+ * nodes and servers are killed, paused, stopped, cut off. Through any front every accepted order is there, and none
+ * is there twice; each trade has settled once, or is known to have failed; readers of the stream are never wrong.
  */
 
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { createClient } from '#client/client.ts'
-import { SibylError } from '#client/sibyl-error.ts'
-import type { Beat } from '#cluster/directory.ts'
-import { openNodeLine } from '#cluster/node-line.ts'
-import { openNode, sharedBy } from '../support/cluster.ts'
-import { onServer, TEST_MYSQL_URL } from '../support/databases.ts'
+import type { Hex } from 'viem'
+import { makeChainClient } from '#chain/clients.ts'
+import { settlementContract } from '#chain/settlement-contract.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { closeDatabase, openDatabase } from '#store/engine/database.ts'
+import { recentTrades } from '#store/reads/trades.ts'
 import { eventually } from '../support/eventually.ts'
-import type { Exchange } from '../support/exchange.ts'
-import { openNats } from '../support/nats.ts'
 import { dealt, type Random, randomFrom } from '../support/random.ts'
-import { demoMarketIds } from '../support/seeded-markets.ts'
+import { TRADE_SETTLED } from '../support/settled.ts'
+import { type Doors, openDoors, type StreamMet, startLoad } from './cluster-load.ts'
+import { FRONTS, NODES, openScene, type Scene } from './cluster-scene.ts'
 import {
   type CrashReport,
   holdToAnswers,
   type Life,
-  makeOrders,
   newReport,
   settleAccounts,
 } from './http-crash.ts'
 
-export const EVENTS = ['market', 'pause', 'stop', 'front', 'rest', 'nats'] as const
-export type Event = (typeof EVENTS)[number]
+export const EVENTS = [
+  ...(['market', 'pause', 'stop', 'cut', 'front', 'rest'] as const),
+  ...(['nats', 'nats-pause', 'database', 'database-pause', 'database-cut'] as const),
+] as const
+export type Event = (typeof EVENTS)[number] | 'roll'
 
 export type ClusterReport = CrashReport & {
-  /** From each event until every market has accepted an order that was sent after it. */
+  /** From each event until every market that it concerns has accepted an order that was sent after it. */
   readonly servedMs: Map<Event, number[]>
-  /** Orders that were refused with the word that nothing was done. */
-  refused: number
-  /** What a reader of the stream met: new starts that it was told of, and what it found out by itself. */
-  readonly stream: { deltas: number; resets: number; gaps: number; checksums: number }
+  /** The longest time without an accepted order in a market that no such node had, while the others waited. */
+  readonly othersMs: Map<Event, number[]>
+  /** What orders met that were not accepted at once, by kind. */
+  readonly errors: Map<string, number>
+  readonly stream: StreamMet
+  settled: { confirmed: number; failed: number; twice: number }
 }
 
-/** What happens to a node, and how it is undone. */
-type Blow = { readonly hit: () => Promise<void>; readonly mend: () => Promise<void> }
-
-const REST = 'store,chain,prices'
-const LANES = 8
-const ORDERS = 80
-/** Longer than a silence that makes a node count as gone. */
-const PAUSE_MS = 3_000
-
-export async function crashCluster(options: {
+type CrashOptions = {
   readonly rounds: number
   readonly seed: number
+  readonly galera: boolean
   readonly events: readonly Event[]
-  readonly onRound?: (round: number, event: Event, report: ClusterReport) => void
-}): Promise<ClusterReport> {
+  /** Instead of all that: every node is stopped and started again, one after the other. */
+  readonly rolling: boolean
+  readonly onRound?: (round: number, what: string, report: ClusterReport) => void
+}
+
+/** What happens, whom it concerns, and how it is undone. */
+type Blow = {
+  readonly what: string
+  /** The node whose market threads are concerned; all markets where it is undefined. */
+  readonly node: string | undefined
+  readonly hit: () => Promise<void>
+  readonly mend: () => Promise<void>
+}
+
+/** Longer than a silence that makes a node count as gone. */
+const PAUSE_MS = 3_000
+const SERVER_AWAY_MS = 1_500
+/** The load before a blow, and the least after it. */
+const CALM_MS = 600
+
+export async function crashCluster(options: CrashOptions): Promise<ClusterReport> {
   const random = randomFrom(options.seed)
   const report: ClusterReport = {
     ...newReport(),
-    ...{ servedMs: new Map(), refused: 0 },
-    stream: { deltas: 0, resets: 0, gaps: 0, checksums: 0 },
+    ...{ servedMs: new Map(), othersMs: new Map(), errors: new Map() },
+    stream: { messages: 0, resets: 0, gaps: 0, checksums: 0, reconnects: 0 },
+    settled: { confirmed: 0, failed: 0, twice: 0 },
   }
-  const names = ['log', 'db'].map((kind) => `sibyl_crash_${kind}_${randomBytes(4).toString('hex')}`)
-  const [logUrl = '', databaseUrl = ''] = names.map((name) => `${TEST_MYSQL_URL}/${name}`)
-  for (const name of names) await onServer(`create database ${name}`)
-  const nats = await openNats()
-  const shared = { ...sharedBy(nats, logUrl, databaseUrl), SIBYL_MARKET_THREADS: '2' }
-  const nodes = new Map<string, Exchange>()
+  const scene = await openScene(options.galera)
   const lives: Life[] = []
-  const beats = await followBeats(nats.url)
+  let doors: Doors | undefined
   try {
-    await Promise.all(
-      [
-        ...[['front-a', 'front'] as const, ['front-b', 'front'] as const],
-        ...[['books-a', 'market'] as const, ['books-b', 'market'] as const],
-        ...[['rest-a', REST] as const, ['rest-b', REST] as const],
-      ].map(async ([name, roles]) => nodes.set(name, await openNode(shared, name, roles))),
-    )
-    const reader = readBooks(nodes.get('front-a')!.url, report)
-    const deal = dealt(random, options.events, options.rounds)
-    for (const [round, event] of deal.entries()) {
-      const batch = await makeOrders(random, ORDERS)
-      const blow = blowOf(event, { nodes, nats, beats, random })
-      lives.push(...batch)
-      await roundOf(batch, event, { blow, nodes, random, report })
-      await reader.compare()
+    await untilReady(scene)
+    doors = openDoors(scene, report.stream)
+    const deal: (() => [Event, Blow])[] = options.rolling
+      ? Object.keys(NODES).map((name) => () => ['roll', stopOf(scene, name)])
+      : dealt(random, options.events, options.rounds).map((event) => () => [
+          event,
+          blowOf(event, scene, random),
+        ])
+    for (const [round, next] of deal.entries()) {
+      const [event, blow] = next()
+      lives.push(...(await roundOf(event, blow, { scene, doors, random, report })))
+      await doors.compare()
       report.kills++
-      options.onRound?.(round + 1, event, report)
+      options.onRound?.(round + 1, `${event} ${blow.what}`, report)
     }
-    reader.close()
-    await settleAccounts(nodes.get('front-a')!, lives, report, databaseUrl)
+    doors.close()
+    await settleAccounts(scene.nodes.get('front-a')!, lives, report, scene)
+    await settleOnChain(scene, report)
     return report
   } catch (error) {
-    const said = [...nodes].map(([name, node]) => `== ${name}\n${node.output()}`)
+    const said = [...scene.nodes].map(([name, node]) => `== ${name}\n${node.output()}`)
     throw new Error(`--seed ${options.seed}: ${error}\n${said.join('\n')}`, { cause: error })
   } finally {
-    await beats.close()
-    for (const node of nodes.values()) await node.dispose()
-    await nats.dispose()
-    for (const name of names) await onServer(`drop database if exists ${name}`)
+    doors?.close()
+    await scene.close()
   }
 }
 
-/** Keeps the books by the stream of a front that lives all the time. */
-function readBooks(url: string, { stream: met }: ClusterReport) {
-  const client = createClient({ url, timeoutMs: 60_000 })
-  const stream = client.stream()
-  stream.on('reset', () => met.resets++)
-  stream.on('gap', () => met.gaps++)
-  stream.on('checksum', () => met.checksums++)
-  const kept = demoMarketIds()
-    .slice(0, 2)
-    .flatMap((marketId) => (['YES', 'NO'] as const).map((outcome) => ({ marketId, outcome })))
-    .map((what) => ({ ...what, book: stream.book(what, () => met.deltas++).book }))
-  return {
-    /** When all is quiet, what was streamed is what a front answers. */
-    async compare(): Promise<void> {
-      for (const { marketId, outcome, book } of kept) {
-        await eventually(async () => {
-          const { bids, asks } = await client.orderbook(marketId, outcome)
-          assert.deepEqual([book.bids(), book.asks()], [bids, asks])
-        })
+async function untilReady({ nodes, pit }: Scene): Promise<void> {
+  for (const name of FRONTS) {
+    const { url } = nodes.get(name)!
+    await eventually(async () => {
+      const ready = await fetch(`${url}/readyz`)
+      assert.equal(ready.status, 200, `${name}: ${await ready.text()}`)
+      for (const id of pit.markets) {
+        const market = await fetch(`${url}/api/v1/markets/${id}`)
+        assert.equal(market.status, 200, `${name}: ${await market.text()}`)
       }
-    },
-    close: () => stream.close(),
+    })
   }
 }
 
-/** What the nodes say of themselves, by the line that they have among themselves. */
-async function followBeats(url: string) {
-  const claims = new Map<string, { node: string; epoch: number }>()
-  const line = await openNodeLine({
-    ...{ url, credsFile: '', name: 'crash' },
-    ...{ lost() {}, back() {} },
-  })
-  line.subscribe('sibyl.beat', (bytes) => {
-    const beat = JSON.parse(Buffer.from(bytes).toString()) as Beat
-    for (const { slot, epoch } of beat.claims) {
-      if ((claims.get(slot)?.epoch ?? 0) <= epoch) claims.set(slot, { node: beat.node, epoch })
-    }
-  })
-  return { ownerOf: (slot: string) => claims.get(slot)?.node, close: () => line.close() }
+function stopOf({ nodes }: Scene, name: string): Blow {
+  const node = nodes.get(name)
+  assert(node !== undefined, `${name} is a node`)
+  return { what: name, node: name, hit: () => node.stop(), mend: () => node.start() }
 }
 
-function blowOf(
-  event: Event,
-  given: {
-    readonly nodes: ReadonlyMap<string, Exchange>
-    readonly nats: Awaited<ReturnType<typeof openNats>>
-    readonly beats: Awaited<ReturnType<typeof followBeats>>
-    readonly random: Random
-  },
-): Blow {
-  const { nodes, nats, beats, random } = given
-  if (event === 'nats') return { hit: () => nats.kill(), mend: () => nats.start() }
-  const slot = event === 'rest' ? 'store' : random.pick(['market-0', 'market-1'])
-  const name = event === 'front' ? 'front-b' : beats.ownerOf(slot)
+function blowOf(event: Event, scene: Scene, random: Random): Blow {
+  const { nodes, nats, databases } = scene
+  const owner = scene.ownerOf(random.pick(['market-0', 'market-1', 'market-2'])) ?? ''
+  const after = (ms: number, undo: () => void | Promise<void>) => async () => {
+    await pause(ms)
+    await undo()
+  }
+  if (event === 'nats' || event === 'nats-pause') {
+    const server = random.int(0, nats.count - 1)
+    const base = { what: `nats-${server + 1}`, node: undefined }
+    return event === 'nats'
+      ? { ...base, hit: () => nats.kill(server), mend: after(SERVER_AWAY_MS, nats.heal) }
+      : {
+          ...base,
+          hit: async () => nats.signal(server, 'SIGSTOP'),
+          mend: after(PAUSE_MS, () => nats.signal(server, 'SIGCONT')),
+        }
+  }
+  if (event === 'database' || event === 'database-pause') {
+    const server = random.int(0, databases.count - 1)
+    const base = { what: `database-${server + 1}`, node: undefined }
+    return event === 'database'
+      ? {
+          ...base,
+          hit: () => databases.kill([server]),
+          mend: after(SERVER_AWAY_MS, databases.heal),
+        }
+      : {
+          ...base,
+          hit: async () => databases.signal(server, 'SIGSTOP'),
+          mend: after(PAUSE_MS, async () => {
+            databases.signal(server, 'SIGCONT')
+            await databases.heal()
+          }),
+        }
+  }
+  if (event === 'cut' || event === 'database-cut') {
+    const name = random.chance(0.3) ? 'front-b' : owner
+    const how = random.pick(['ended', 'silent'] as const)
+    const wires = scene.wires(name, event === 'cut' ? 'nats' : 'database')
+    const set = (state: 'ended' | 'silent' | 'whole') =>
+      wires.forEach((wire) => void wire.set(state))
+    return {
+      ...{ what: `${name} ${how}`, node: name },
+      hit: async () => set(how),
+      mend: after(PAUSE_MS, () => set('whole')),
+    }
+  }
+  const name =
+    event === 'front' ? random.pick(FRONTS) : event === 'rest' ? scene.ownerOf('store') : owner
   const node = nodes.get(name ?? '')
-  assert(node !== undefined, `${slot} has an owner`)
+  assert(name !== undefined && node !== undefined, `there is a node to hit: ${name}`)
+  if (event === 'stop') return stopOf(scene, name)
   if (event === 'pause') {
     return {
+      ...{ what: name, node: name },
       hit: async () => node.signal('SIGSTOP'),
-      async mend() {
-        await pause(PAUSE_MS)
-        node.signal('SIGCONT')
-      },
+      mend: after(PAUSE_MS, () => node.signal('SIGCONT')),
     }
   }
-  return { hit: () => (event === 'stop' ? node.stop() : node.kill()), mend: () => node.start() }
+  return { what: name, node: name, hit: () => node.kill(), mend: () => node.start() }
 }
 
-/** Orders through both fronts; in the midst of them the blow; then new ones until all markets take them. */
+/** Load, the blow, more load until all markets take orders again, mending; then all of it is asked again. */
 async function roundOf(
-  batch: readonly Life[],
   event: Event,
+  blow: Blow,
   given: {
-    readonly blow: Blow
-    readonly nodes: ReadonlyMap<string, Exchange>
+    readonly scene: Scene
+    readonly doors: Doors
     readonly random: Random
     readonly report: ClusterReport
   },
-): Promise<void> {
-  const { blow, nodes, random, report } = given
-  const fronts = ['front-a', 'front-b'].map((name) => {
-    return createClient({ url: nodes.get(name)!.url, retries: 0, timeoutMs: 60_000 })
+): Promise<readonly Life[]> {
+  const { scene, random, report } = given
+  const { markets } = scene.pit
+  const hasMarkets = markets.some((id) => scene.ownerOf(scene.slotOf(id)) === blow.node)
+  const isConcerned = (id: MarketId): boolean =>
+    !hasMarkets || scene.ownerOf(scene.slotOf(id)) === blow.node
+  const concerned = markets.filter(isConcerned)
+  const load = startLoad({ ...given, errors: report.errors })
+  await pause(CALM_MS)
+  const hitAtMs = performance.now()
+  const done = blow.hit().then(blow.mend)
+  done.catch(() => undefined)
+  const served = new Map<MarketId, number>()
+  await eventually(() => {
+    for (const [id, all] of load.accepted) {
+      const first = all.find(({ sentAtMs }) => sentAtMs > hitAtMs)
+      if (first !== undefined && !served.has(id)) served.set(id, first.atMs - hitAtMs)
+    }
+    assert.equal(served.size, markets.length, 'every market accepts orders again')
   })
-  const hitAt = random.int(10, ORDERS / 2)
-  const served = new Map<string, number>()
-  const markets = new Set(batch.map(({ marketId }) => marketId))
-  let next = 0
-  let hitAtMs = Number.POSITIVE_INFINITY
-  let blown: Promise<void> = Promise.resolve()
-
-  async function lane(at: number): Promise<void> {
-    for (;;) {
-      const life = batch[next++]
-      if (life === undefined) return
-      if (next === hitAt) {
-        hitAtMs = performance.now()
-        blown = blow.hit()
-        // A server that is away makes nodes wait for it; there is nothing to take over.
-        if (event === 'nats') blown = blown.then(() => blow.mend())
-      }
-      await submit(life, at)
-    }
+  const servedMs = Math.max(...concerned.map((id) => served.get(id) ?? 0))
+  note(report.servedMs, event, servedMs)
+  const others = hasMarkets ? markets.filter((id) => !concerned.includes(id)) : []
+  if (others.length > 0) {
+    const untilMs = hitAtMs + servedMs
+    const gaps = others.map((id) => longestGap(load.accepted.get(id) ?? [], hitAtMs, untilMs))
+    note(report.othersMs, event, Math.max(...gaps))
   }
-
-  async function submit(life: Life, at: number): Promise<boolean> {
-    // A front that is dead answers nobody: who used it goes to the other.
-    const client = fronts[event === 'front' && hitAtMs < Infinity ? 0 : at % fronts.length]!
-    const sentAtMs = performance.now()
-    try {
-      const placed = await client.orders.submit(life.submission)
-      life.answer = { matches: placed.matches, timestamp: placed.timestamp }
-      if (sentAtMs > hitAtMs && !served.has(life.marketId)) {
-        served.set(life.marketId, performance.now() - hitAtMs)
-      }
-      return true
-    } catch (error) {
-      assert(error instanceof SibylError, String(error))
-      if (!error.outcomeUnknown) report.refused++
-      const known = ['NETWORK', 'UNEXPECTED_ANSWER', 'OUTCOME_UNKNOWN', 'OVERLOADED']
-      assert(known.includes(error.code), `${error.code}: ${error.message}`)
-      return false
-    }
-  }
-
-  await Promise.all(Array.from({ length: LANES }, (_, at) => lane(at)))
-  // Those without an answer are sent again until each market has served.
-  for (const marketId of markets) {
-    const own = batch.filter((life) => life.marketId === marketId)
-    await eventually(async () => assert(served.has(marketId) || (await submit(own[0]!, 0))))
-    if (!served.has(marketId)) served.set(marketId, performance.now() - hitAtMs)
-  }
-  const all = report.servedMs.get(event) ?? []
-  report.servedMs.set(event, [...all, Math.max(...served.values())])
-  await blown
-  if (event !== 'nats') await blow.mend()
+  await pause(CALM_MS)
+  if (event === 'roll') await done
+  await load.end()
+  await done
+  await untilReady(scene)
   // Whoever is asked: what was answered is there, once.
-  const front = nodes.get(random.pick(['front-a', 'front-b']))!
-  await eventually(async () => {
-    const ready = await fetch(`${front.url}/readyz`)
-    assert.equal(ready.status, 200, await ready.text())
-  })
-  await holdToAnswers(front, batch, report)
+  await holdToAnswers(scene.nodes.get(random.pick(FRONTS))!, load.lives, report)
+  return load.lives
+}
+
+function note(times: Map<Event, number[]>, event: Event, ms: number): void {
+  times.set(event, [...(times.get(event) ?? []), ms])
+}
+
+function longestGap(
+  accepted: readonly { readonly atMs: number }[],
+  fromMs: number,
+  untilMs: number,
+): number {
+  const times = accepted.map(({ atMs }) => atMs).filter((at) => at > fromMs && at < untilMs)
+  return [...times, untilMs].reduce(
+    ({ longest, last }, at) => ({ longest: Math.max(longest, at - last), last: at }),
+    { longest: 0, last: fromMs },
+  ).longest
+}
+
+/** In the end no trade is under way, and the chain has settled each that is confirmed, once. */
+async function settleOnChain(scene: Scene, { settled }: ClusterReport): Promise<void> {
+  const { chain, pit } = scene
+  const database = await openDatabase(scene.databaseUrl)
+  try {
+    const client = makeChainClient({ chainId: chain.settings.chainId, rpcUrls: [chain.url] })
+    const address = pit.domain.verifyingContract
+    const contract = settlementContract(client, address)
+    const trades = await eventually(async () => {
+      const all = await Promise.all(
+        pit.markets.map((marketId) => recentTrades(database, { marketId, limit: 1_000_000 })),
+      )
+      const open = all.flat().filter(({ status }) => status !== 'confirmed' && status !== 'failed')
+      assert.equal(open.length, 0, `${open.length} trades are under way`)
+      return all.flat()
+    }, 900_000)
+    const logs = await client.viem.getLogs({
+      address: address as string as Hex,
+      event: TRADE_SETTLED,
+      fromBlock: 0n,
+      toBlock: 'latest',
+    })
+    const times = new Map<string, number>()
+    for (const { args } of logs) {
+      const key = args.tradeId as string
+      times.set(key, (times.get(key) ?? 0) + 1)
+    }
+    settled.twice = [...times.values()].filter((count) => count > 1).length
+    assert.equal(settled.twice, 0, 'no trade has settled twice')
+    for (const trade of trades) {
+      const isConfirmed = trade.status === 'confirmed'
+      const key = contract.tradeKeyOf(trade)
+      assert.equal(times.get(key) ?? 0, isConfirmed ? 1 : 0, `${trade.tradeId} is ${trade.status}`)
+      times.delete(key)
+      if (isConfirmed) settled.confirmed++
+      else settled.failed++
+    }
+    assert.deepEqual([...times.keys()], [], 'the chain knows of no other trade')
+  } finally {
+    await closeDatabase(database)
+  }
 }

@@ -9,7 +9,7 @@ import { createClient } from '#client/client.ts'
 import type { OrderSubmission } from '#client/order-submission.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import type { MarketId, OrderHash } from '#domain/ids.ts'
-import { orderHash } from '#domain/order-hash.ts'
+import { type OrderDomain, orderHash } from '#domain/order-hash.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { type OrderRecord, ordersByHash } from '#store/reads/orders.ts'
 import { recentTrades } from '#store/reads/trades.ts'
@@ -17,7 +17,7 @@ import { eventually } from '../support/eventually.ts'
 import { type Environment, type Exchange, openExchange } from '../support/exchange.ts'
 import { type Random, randomFrom } from '../support/random.ts'
 import { demoMarketIds } from '../support/seeded-markets.ts'
-import { DEVNET, signedOrder, traderNumbered } from '../support/signed-orders.ts'
+import { DEVNET, signedOrder, type TestTrader, traderNumbered } from '../support/signed-orders.ts'
 
 export type CrashReport = {
   kills: number
@@ -43,8 +43,19 @@ export type Life = {
   cancel: 'none' | 'cancelled' | 'closed' | 'unanswered'
 }
 
-const traders = [51, 52, 53].map(traderNumbered)
-const markets = demoMarketIds().slice(0, 2)
+/** Who trades what. */
+export type Pit = {
+  readonly traders: readonly TestTrader[]
+  readonly markets: readonly MarketId[]
+  readonly domain: OrderDomain
+}
+
+/** Two of the markets that an exchange has without a chain. */
+const PIT: Pit = {
+  traders: [51, 52, 53].map(traderNumbered),
+  markets: demoMarketIds().slice(0, 2),
+  domain: DEVNET,
+}
 /** Requests under way at once. */
 const LANES = 12
 /** So many answers come before the kill, at least and at most. */
@@ -100,28 +111,32 @@ export function newReport(): CrashReport {
 
 export async function makeOrders(random: Random, count: number): Promise<Life[]> {
   const lives: Life[] = []
-  for (let at = 0; at < count; at++) {
-    const marketId = random.pick(markets)
-    const side = random.int(0, 1)
-    // Asks a little above bids, with an overlap: about half of the orders meet another.
-    const price = 500_000 + random.int(-6, 4) * 1_000 + side * 2_000
-    const fields = {
-      side,
-      outcome: random.int(0, 1),
-      price,
-      size: random.int(1, 5_000_000),
-      nonce: String(BigInt(random.hex(8))),
-    }
-    const submission = await signedOrder(marketId, fields, { trader: random.pick(traders) })
-    lives.push({
-      submission,
-      orderHash: orderHash(submission.order, DEVNET),
-      marketId,
-      answer: undefined,
-      cancel: 'none',
-    })
-  }
+  for (let at = 0; at < count; at++) lives.push(await makeOrder(random, PIT))
   return lives
+}
+
+export async function makeOrder(random: Random, pit: Pit): Promise<Life> {
+  const { domain } = pit
+  const marketId = random.pick(pit.markets)
+  const side = random.int(0, 1)
+  // Asks a little above bids, with an overlap: about half of the orders meet another.
+  const price = 500_000 + random.int(-6, 4) * 1_000 + side * 2_000
+  const fields = {
+    side,
+    outcome: random.int(0, 1),
+    price,
+    size: random.int(1, 5_000_000),
+    nonce: String(BigInt(random.hex(8))),
+  }
+  const trader = random.pick(pit.traders)
+  const submission = await signedOrder(marketId, fields, { trader, domain })
+  return {
+    submission,
+    orderHash: orderHash(submission.order, domain),
+    marketId,
+    answer: undefined,
+    cancel: 'none',
+  }
 }
 
 /** Sends orders in several lanes, and kills the process as soon as enough of them are answered. */
@@ -243,12 +258,15 @@ export async function settleAccounts(
   exchange: Pick<Exchange, 'url' | 'dataDir'>,
   lives: readonly Life[],
   report: CrashReport,
-  databaseUrl = `sqlite:${exchange.dataDir}/sibyl.db`,
+  {
+    pit = PIT,
+    databaseUrl = `sqlite:${exchange.dataDir}/sibyl.db`,
+  }: { pit?: Pit; databaseUrl?: string } = {},
 ): Promise<void> {
   const client = createClient({ url: exchange.url, timeoutMs: 60_000 })
   const open = new Map<string, number>()
   const levels = new Map<string, bigint>()
-  for (const { address } of traders) {
+  for (const { address } of pit.traders) {
     for (const order of await client.orders.list({ trader: address })) {
       assert.ok(!open.has(order.orderHash), `${order.orderHash} is listed twice`)
       open.set(order.orderHash, order.remainingSize)
@@ -257,7 +275,7 @@ export async function settleAccounts(
     }
   }
   const shown = new Map<string, bigint>()
-  for (const marketId of markets) {
+  for (const marketId of pit.markets) {
     for (const [outcome, name] of (['YES', 'NO'] as const).entries()) {
       const { bids, asks } = await client.orderbook(marketId, name)
       for (const [side, list] of [bids, asks].entries()) {
@@ -269,7 +287,7 @@ export async function settleAccounts(
 
   const database = await openDatabase(databaseUrl)
   try {
-    await eventually(() => auditDatabase(database, lives, open, report), 60_000)
+    await eventually(() => auditDatabase(database, lives, { open, pit }, report), 60_000)
   } finally {
     await closeDatabase(database)
   }
@@ -278,7 +296,7 @@ export async function settleAccounts(
 async function auditDatabase(
   database: Database,
   lives: readonly Life[],
-  open: ReadonlyMap<string, number>,
+  { open, pit }: { readonly open: ReadonlyMap<string, number>; readonly pit: Pit },
   report: CrashReport,
 ): Promise<void> {
   const rows = new Map<string, OrderRecord>()
@@ -289,7 +307,7 @@ async function auditDatabase(
   assert.equal(rows.size, lives.length, 'every order has its row')
   const traded = new Map<string, number>()
   report.trades = 0
-  for (const marketId of markets) {
+  for (const marketId of pit.markets) {
     for (const trade of await recentTrades(database, { marketId, limit: 1_000_000 })) {
       report.trades++
       const [buy, sell] = [rows.get(trade.buyOrderHash), rows.get(trade.sellOrderHash)]

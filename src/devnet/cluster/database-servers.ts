@@ -17,6 +17,7 @@ import {
 } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { createConnection } from 'mysql2/promise'
 import { freePorts, until } from './local-servers.ts'
 
@@ -34,6 +35,8 @@ export function missingServers(nodes: number): string | undefined {
   return undefined
 }
 
+type Position = { readonly text: string; readonly number: number }
+
 type Node = {
   readonly folder: string
   readonly port: number
@@ -49,6 +52,8 @@ export type DatabaseServers = {
   /** Of one node alone. */
   urlOf(node: number, database?: (typeof DATABASES)[number]): string
   kill(nodes: readonly number[]): Promise<void>
+  /** Pauses one, or lets it go on. */
+  signal(node: number, signal: 'SIGSTOP' | 'SIGCONT'): void
   /** Starts those that are down, and waits until every node takes statements. */
   heal(): Promise<void>
   readonly count: number
@@ -112,9 +117,10 @@ export async function openDatabaseServers(count: number): Promise<DatabaseServer
     ]
   }
 
-  function start(node: Node, bootstraps: boolean): void {
+  function start(node: Node, bootstraps: boolean, position = ''): void {
     const output = openSync(join(folder, `${node.port}.log`), 'a')
-    const child = spawn(SERVER, argumentsOf(node, bootstraps), {
+    const from = position === '' || count === 1 ? [] : [`--wsrep-start-position=${position}`]
+    const child = spawn(SERVER, [...argumentsOf(node, bootstraps), ...from], {
       stdio: ['ignore', output, output],
     })
     node.process = child
@@ -139,28 +145,32 @@ export async function openDatabaseServers(count: number): Promise<DatabaseServer
     })
 
   /** Where a node ended, as it says itself when it is asked to recover. */
-  function positionOf(node: Node): number {
+  async function positionOf(node: Node): Promise<Position> {
     const args = [...argumentsOf(node, false), '--wsrep-recover']
-    const { stderr } = spawnSync(SERVER, args, { encoding: 'utf8' })
-    const [, position = '-1'] = /Recovered position:\s*[0-9a-f-]+:(-?\d+)/.exec(stderr) ?? []
-    return Number(position)
+    const child = spawn(SERVER, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+    const said = (await text(child.stderr)).match(/Recovered position:\s*([0-9a-f-]+:(-?\d+))/)
+    return { text: said?.[1] ?? '', number: Number(said?.[2] ?? -1) }
   }
 
   async function heal(): Promise<void> {
     const down = nodes.filter((node) => node.process === undefined)
     if (down.length === count) {
-      const places = nodes.map((node) => (count === 1 ? 0 : positionOf(node)))
+      const places: number[] = []
+      for (const node of nodes) places.push(count === 1 ? 0 : (await positionOf(node)).number)
       const first = nodes[places.indexOf(Math.max(...places))]!
       const grastate = join(first.folder, 'grastate.dat')
       if (existsSync(grastate)) {
-        const text = readFileSync(grastate, 'utf8')
-        writeFileSync(grastate, text.replace('safe_to_bootstrap: 0', 'safe_to_bootstrap: 1'))
+        const state = readFileSync(grastate, 'utf8')
+        writeFileSync(grastate, state.replace('safe_to_bootstrap: 0', 'safe_to_bootstrap: 1'))
       }
       start(first, true)
       await isUp(first)
     }
     for (const node of nodes) {
-      if (node.process === undefined) start(node, false)
+      // One that was killed fetches only what it has missed, if it says where it ended.
+      if (node.process === undefined) {
+        start(node, false, count === 1 ? '' : (await positionOf(node)).text)
+      }
       // One after the other: two that fetch everything at once need two that can give it.
       await isUp(node)
     }
@@ -192,6 +202,7 @@ export async function openDatabaseServers(count: number): Promise<DatabaseServer
       `mysql://root@${nodes.map((_, index) => hostOf(first + index)).join(',')}/${database}`,
     urlOf: (index, database = DATABASES[0]) => `mysql://root@${hostOf(index)}/${database}`,
     kill,
+    signal: (index, signal) => void nodes[index]?.process?.kill(signal),
     heal,
     async dispose() {
       await kill(nodes.map((_, index) => index))

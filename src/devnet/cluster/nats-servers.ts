@@ -15,6 +15,8 @@ export type NatsServers = {
   /** Of all of them, as `SIBYL_NATS_URL` has it. */
   readonly url: string
   kill(server: number): Promise<void>
+  /** Pauses it, or lets it go on. */
+  signal(server: number, signal: 'SIGSTOP' | 'SIGCONT'): void
   /** Starts those that are down. */
   heal(): Promise<void>
   isUp(server: number): boolean
@@ -41,7 +43,8 @@ export async function openNatsServers(folder: string, count: number): Promise<Na
       [
         ...['-a', '127.0.0.1', '-p', String(clients[server]), '-n', `nats-${server + 1}`],
         ...['--cluster_name', 'sibyl', '--cluster', `nats://127.0.0.1:${routes[server]}`],
-        ...['--routes', others],
+        // Whoever uses them is given all their addresses.
+        ...['--routes', others, '--no_advertise'],
       ],
       { stdio: ['ignore', output, output] },
     )
@@ -66,6 +69,7 @@ export async function openNatsServers(folder: string, count: number): Promise<Na
     count,
     url: `nats://${clients.map((port) => `127.0.0.1:${port}`).join(',')}`,
     kill: (server) => endProcess(running[server], 'SIGKILL'),
+    signal: (server, signal) => void running[server]?.kill(signal),
     heal,
     isUp: (server) => running[server] !== undefined,
     async dispose() {

@@ -136,7 +136,7 @@ function environmentOf(
     SIBYL_MARKET_THREADS: String(MARKET_THREADS),
     SIBYL_NATS_URL: nats.url,
     SIBYL_LOG_URL: databases.url(0, 'sibyl_log'),
-    SIBYL_DATABASE_URL: databases.urlOf(0, 'sibyl'),
+    SIBYL_DATABASE_URL: databases.url(0, 'sibyl'),
     SIBYL_CHAIN_RPC: url,
     SIBYL_CHAINS: JSON.stringify([chain]),
   }

@@ -149,7 +149,7 @@ async function onServer<Result>(
   readOnly: boolean,
   work: (connection: Connection) => Promise<Result>,
 ): Promise<Result> {
-  const database: Database = await openDatabase(url, { readOnly, connectionsMax: 1 })
+  const database: Database = await openDatabase(url, { readOnly, connectionsMax: 1, patient: true })
   try {
     const driver: unknown = sqlConnection(database)
     const pool = await (driver as MySqlConnection).getNativeClient()

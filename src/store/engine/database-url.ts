@@ -1,10 +1,11 @@
 /**
- * Reads the address of a database: `sqlite:<path>` or `mysql://user:password@host:port/name`. It
- * never puts an address, let alone its password, into an error.
+ * Reads the address of a database: `sqlite:<path>` or `mysql://user:password@host:port/name`, where several
+ * servers of a cluster are `host:port,host:port`. It never puts an address, let alone its password, into an error.
  */
 
 import { resolve } from 'node:path'
 import { Fault } from '#domain/fault.ts'
+import type { ServerPlace } from './servers.ts'
 
 export type DatabaseAddress =
   | { readonly dialect: 'sqlite'; readonly path: string }
@@ -12,6 +13,8 @@ export type DatabaseAddress =
       readonly dialect: 'mysql'
       readonly host: string
       readonly port: number
+      /** Where the address names several: those after the first. */
+      readonly others?: readonly ServerPlace[]
       readonly user: string
       readonly password: string
       readonly name: string
@@ -20,13 +23,18 @@ export type DatabaseAddress =
     }
 
 const SQLITE = 'sqlite:'
+/** What stands before the servers, the first of them, the others, and what follows. */
+const SEVERAL = /^(mysql:\/\/(?:[^@/]*@)?)([^,/?#]*)((?:,[^,/?#]*)+)([/?#].*)?$/
 
 export function parseDatabaseUrl(text: string): DatabaseAddress {
   if (text.startsWith(SQLITE)) return { dialect: 'sqlite', path: sqlitePath(text) }
   if (!/^mysql:\/\//.test(text)) throw invalid('it must start with sqlite: or mysql://')
+  const [, before = '', first = text, more = '', after = ''] = SEVERAL.exec(text) ?? []
   let url: URL
+  let others: ServerPlace[]
   try {
-    url = new URL(text)
+    url = new URL(`${before}${first}${after}`)
+    others = more.split(',').slice(1).map(readPlace)
   } catch {
     // The cause is left out on purpose: Node's error carries the whole address.
     throw invalid('it is not a valid URL')
@@ -49,8 +57,8 @@ export function parseDatabaseUrl(text: string): DatabaseAddress {
   if (tls !== 'true' && tls !== 'false') throw invalid('tls must be true or false')
   return {
     dialect: 'mysql',
-    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
-    port: url.port === '' ? 3306 : Number(url.port),
+    ...placeOf(url),
+    ...(others.length === 0 ? {} : { others }),
     user,
     password,
     name,
@@ -67,7 +75,25 @@ export function isShared(url: string): boolean {
 export function describeDatabaseUrl(text: string): string {
   const address = parseDatabaseUrl(text)
   if (address.dialect === 'sqlite') return `${SQLITE}${address.path}`
-  return `mysql://${address.user}@${address.host}:${address.port}/${address.name}`
+  const places = placesOf(address).map(({ host, port }) => `${host}:${port}`)
+  return `mysql://${address.user}@${places.join(',')}/${address.name}`
+}
+
+/** Every server of the address, in its order. */
+export function placesOf(address: DatabaseAddress & { dialect: 'mysql' }): ServerPlace[] {
+  const { host, port, others = [] } = address
+  return [{ host, port }, ...others]
+}
+
+function placeOf({ hostname, port }: URL): ServerPlace {
+  const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  return { host, port: port === '' ? 3306 : Number(port) }
+}
+
+function readPlace(text: string): ServerPlace {
+  const place = placeOf(new URL(`mysql://${text}`))
+  if (place.host === '' || /[@\s]/.test(text)) throw new Error('no server')
+  return place
 }
 
 function sqlitePath(text: string): string {

@@ -24,14 +24,17 @@ import { PriceMarkEntity } from '../entities/price-mark.ts'
 import { QuickMarketEntity } from '../entities/quick-market.ts'
 import { RelayEntity } from '../entities/relay.ts'
 import { TradeEntity } from '../entities/trade.ts'
-import { type DatabaseAddress, parseDatabaseUrl } from './database-url.ts'
+import { type DatabaseAddress, parseDatabaseUrl, placesOf } from './database-url.ts'
 import { type Lease, passFence } from './fence.ts'
-import { isConnectionLost, storeFault } from './store-fault.ts'
+import { makeServers, type Servers } from './servers.ts'
+import { isConnectionLost, isServerIdle, storeFault } from './store-fault.ts'
 
 export type Database = {
   readonly address: DatabaseAddress
   readonly readOnly: boolean
   readonly orm: MikroORM<AbstractSqlDriver>
+  /** Where the address names several servers. */
+  readonly servers?: Servers | undefined
   /** A transaction that is open already: those inside are parts of it, each undone by itself. */
   readonly within?: Transaction
   /** The lease that every transaction is written under: once it is lost, nothing is committed. */
@@ -43,10 +46,15 @@ type DatabaseOptions = {
   readonly readOnly?: boolean
   /** Connections to a MySQL server at most; SQLite always has one. */
   readonly connectionsMax?: number
+  /** For work of an operator, whose statements may take long: of several servers none is left because it is slow. */
+  readonly patient?: boolean
 }
 
 /** How long a writer of SQLite waits for another one, and a connection to MySQL for its server. */
 const PATIENCE_MS = 5_000
+
+/** Of several servers, one that takes longer for a statement is left for the next. */
+const SILENT_MS_MAX = 10_000
 
 /** Calls that may wait for a connection; more are told that the database is not available. */
 const WAITING_MAX = 4_096
@@ -66,6 +74,12 @@ const MYSQL_SESSION =
   `innodb_lock_wait_timeout = ${PATIENCE_MS / 1_000} ` +
   `/*M!100300 , idle_write_transaction_timeout = ${PATIENCE_MS / 1_000} */`
 
+/**
+ * Of several servers each has everything, a little later: a read waits for what was committed before it anywhere. The
+ * last finds out whether the server is part of the cluster.
+ */
+const CLUSTER_SESSION = ['set session wsrep_sync_wait = 1', 'select 1']
+
 export async function openDatabase(url: string, options: DatabaseOptions = {}): Promise<Database> {
   const address = parseDatabaseUrl(url)
   const readOnly = options.readOnly ?? false
@@ -73,8 +87,10 @@ export async function openDatabase(url: string, options: DatabaseOptions = {}): 
   let orm: MikroORM<AbstractSqlDriver> | undefined
   try {
     // Not by `init`, which looks for extensions of the ORM and loads those for migrations every time.
-    orm = new MikroORM(await ormOptions(address, readOnly, connectionsMax))
-    const database = { address, readOnly, orm }
+    const silentMsMax = options.patient === true ? Number.POSITIVE_INFINITY : SILENT_MS_MAX
+    const servers = serversOf(address, silentMsMax)
+    orm = new MikroORM(await ormOptions(address, { readOnly, connectionsMax, servers }))
+    const database = { address, readOnly, orm, servers }
     await prepareConnections(database)
     return database
   } catch (error) {
@@ -96,7 +112,9 @@ export async function read<T>(
     try {
       return await ask(database.orm.em.fork())
     } catch (error) {
-      if (attempt < READ_ATTEMPTS_MAX && isConnectionLost(error)) continue
+      leaveIdle(database, error)
+      const isElsewhere = database.servers !== undefined && isServerIdle(error)
+      if (attempt < READ_ATTEMPTS_MAX && (isElsewhere || isConnectionLost(error))) continue
       throw storeFault(error)
     }
   }
@@ -125,8 +143,20 @@ export async function transact<T>(
       within === undefined ? {} : { ctx: within },
     )
   } catch (error) {
+    leaveIdle(database, error)
     throw storeFault(error)
   }
+}
+
+/** Of several servers one may be there and not be part of the cluster. */
+function leaveIdle({ servers }: Database, error: unknown): void {
+  if (isServerIdle(error)) servers?.leave('the server is not part of the cluster')
+}
+
+/** Undefined where the address names one. */
+function serversOf(address: DatabaseAddress, silentMsMax: number): Servers | undefined {
+  if (address.dialect === 'sqlite' || address.others === undefined) return undefined
+  return makeServers(placesOf(address), silentMsMax)
 }
 
 export function sqlConnection(database: Database): AbstractSqlConnection {
@@ -136,8 +166,11 @@ export function sqlConnection(database: Database): AbstractSqlConnection {
 /** The options of the ORM for this address; it is silent, since its log would show statements. */
 export async function ormOptions(
   address: DatabaseAddress,
-  readOnly: boolean,
-  connectionsMax: number,
+  {
+    readOnly = false,
+    connectionsMax,
+    servers,
+  }: { readOnly?: boolean; connectionsMax: number; servers?: Servers | undefined },
 ): Promise<Partial<Options<AbstractSqlDriver>>> {
   const common: Partial<Options<AbstractSqlDriver>> = {
     entities: [
@@ -180,6 +213,7 @@ export async function ormOptions(
     driverOptions: {
       connectTimeout: PATIENCE_MS,
       queueLimit: WAITING_MAX,
+      ...(servers === undefined ? {} : { stream: () => servers.dial() }),
       ...(address.tls ? { ssl: {} } : {}),
     },
   }
@@ -202,13 +236,16 @@ async function prepareConnections(database: Database): Promise<void> {
   const pool = await (connection as MySqlConnection).getNativeClient()
   const statements = [
     MYSQL_SESSION,
+    ...(database.servers === undefined ? [] : CLUSTER_SESSION),
     ...(database.readOnly ? ['set session transaction read only'] : []),
   ]
   pool.on('connection', (fresh) => {
     // The driver runs these before anything else on the connection; if one fails, it must not serve.
     for (const statement of statements) {
       fresh.query(statement, (error: unknown) => {
-        if (error !== null) fresh.destroy()
+        if (error === null) return
+        leaveIdle(database, error)
+        fresh.destroy()
       })
     }
   })

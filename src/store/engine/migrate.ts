@@ -11,17 +11,19 @@ import { fillProfits } from '../chain-index/fill-profits.ts'
 import { mysqlMigrations } from '../migrations/mysql.ts'
 import { sqliteMigrations } from '../migrations/sqlite.ts'
 import { fillSums } from '../projection/recount.ts'
-import { type Database, ormOptions } from './database.ts'
+import { type Database, ormOptions, read } from './database.ts'
 import { storeFault } from './store-fault.ts'
 
 /** How long another process may take to bring the database to its shape. */
 const OTHERS_SECONDS_MAX = 600
 
 async function openMigrations(database: Database) {
-  const { address } = database
+  const { address, servers } = database
+  // Of several servers some may be away: this finds one that serves.
+  if (servers !== undefined) await read(database, (em) => em.getConnection().execute('select 1'))
   const migrationsList = address.dialect === 'sqlite' ? sqliteMigrations : mysqlMigrations
   const orm = new MikroORM({
-    ...(await ormOptions(address, false, 1)),
+    ...(await ormOptions(address, { connectionsMax: 1, servers })),
     // Migrations are statements: what the entities are like takes long to find out, and is not asked.
     entities: [],
     discovery: { warnWhenNoEntities: false },

@@ -39,6 +39,10 @@ const BUSY = new Set([
   'ER_DISK_FULL',
   'ER_RECORD_FILE_FULL',
   'ER_OPTION_PREVENTS_STATEMENT',
+  // A server of a cluster that did not become part of it again, or fell out of it.
+  'ER_UNKNOWN_COM_ERROR',
+  // Of a cluster whose majority was lost meanwhile; like any transaction that failed it may have been committed.
+  'ER_ERROR_DURING_COMMIT',
 ])
 
 const CONSTRAINT = new Set([
@@ -114,6 +118,11 @@ export function isConnectionLost(error: unknown): boolean {
     // The driver's word for a connection that can serve no more, whatever it was that ended it.
     ((error as { fatal?: unknown } | null)?.fatal === true && !REFUSED.has(code))
   )
+}
+
+/** Whether the server answers and does nothing: a part of a cluster that is without its majority, or just comes. */
+export function isServerIdle(error: unknown): boolean {
+  return described(error).errno === 1047
 }
 
 function described(error: unknown): { code: string; errno: number; message: string } {

@@ -27,7 +27,7 @@ await onBothDatabases('a database of before', ({ fresh, dialect }) => {
     try {
       const list = dialect === 'sqlite' ? sqliteMigrations : mysqlMigrations
       const orm = new MikroORM({
-        ...(await ormOptions(database.address, false, 1)),
+        ...(await ormOptions(database.address, { connectionsMax: 1 })),
         extensions: [Migrator],
         migrations: {
           tableName: 'migrations',

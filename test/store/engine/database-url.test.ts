@@ -36,6 +36,25 @@ test('a server is named with its user, its password, its port and its database',
   })
 })
 
+test('several servers of a cluster are named one after the other', () => {
+  const text = 'mysql://ann:p%2Cw@db.one:3307,db.two,[::1]:3308/sibyl?tls=true'
+  const address = parseDatabaseUrl(text)
+  assert.deepEqual(address, {
+    dialect: 'mysql',
+    host: 'db.one',
+    port: 3307,
+    others: [
+      { host: 'db.two', port: 3306 },
+      { host: '::1', port: 3308 },
+    ],
+    user: 'ann',
+    password: 'p,w',
+    name: 'sibyl',
+    tls: true,
+  })
+  assert.equal(describeDatabaseUrl(text), 'mysql://ann@db.one:3307,db.two:3306,::1:3308/sibyl')
+})
+
 test('a wrong address is refused without repeating it', () => {
   const wrong = [
     '',
@@ -45,6 +64,9 @@ test('a wrong address is refused without repeating it', () => {
     'postgres://ann:secret@db/sibyl',
     'mysql://ann:secret@db:port/sibyl',
     'mysql://ann:secret@db',
+    'mysql://ann:secret@db,/sibyl',
+    'mysql://ann:secret@db,other:port/sibyl',
+    'mysql://ann:secret@db,ann:secret@other/sibyl',
     'mysql://ann:secret@db/',
     'mysql://ann:secret@db/a/b',
     'mysql://ann:secret@db/a`b',

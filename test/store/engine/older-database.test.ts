@@ -25,7 +25,7 @@ async function leaveAt(database: Database, count: number): Promise<void> {
   const { address } = database
   const all = address.dialect === 'sqlite' ? sqliteMigrations : mysqlMigrations
   const orm = new MikroORM({
-    ...(await ormOptions(address, false, 1)),
+    ...(await ormOptions(address, { connectionsMax: 1 })),
     entities: [],
     discovery: { warnWhenNoEntities: false },
     extensions: [Migrator],

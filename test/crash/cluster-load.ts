@@ -1,0 +1,156 @@
+/**
+ * The load on a cluster while it is hit: for each market, lanes that place orders over HTTP and over the stream, on both
+ * fronts, one after the other. What each order met is known; whoever finds its front gone goes to the other. And readers
+ * that keep books by the stream of each front: they are told where they have missed something, and are never wrong.
+ */
+
+import assert from 'node:assert/strict'
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Client, createClient } from '#client/client.ts'
+import { SibylError } from '#client/sibyl-error.ts'
+import type { SibylStream } from '#client/stream-types.ts'
+import type { MarketId } from '#domain/ids.ts'
+import { eventually } from '../support/eventually.ts'
+import type { Random } from '../support/random.ts'
+import { FRONTS, type Scene } from './cluster-scene.ts'
+import { type Life, makeOrder } from './http-crash.ts'
+
+const LANES_PER_MARKET = 2
+const PACE_MS = [60, 200] as const
+const TIMEOUT_MS = 30_000
+
+/** What an order may meet while something is broken. */
+const KNOWN = new Set([
+  ...['NETWORK', 'UNEXPECTED_ANSWER', 'OUTCOME_UNKNOWN', 'OVERLOADED', 'TIMEOUT'],
+  ...['SHUTTING_DOWN', 'UNAVAILABLE', 'EXCHANGE_UNAVAILABLE', 'MARKET_UNAVAILABLE'],
+])
+
+type Accepted = { readonly sentAtMs: number; readonly atMs: number }
+
+export type Load = {
+  /** Of each market, when orders of it were accepted; since the last look. */
+  readonly accepted: ReadonlyMap<MarketId, readonly Accepted[]>
+  readonly lives: readonly Life[]
+  /** Ends the lanes after what they have under way. */
+  end(): Promise<void>
+}
+
+type Door = { readonly client: Client; readonly stream: SibylStream }
+
+export type StreamMet = {
+  messages: number
+  resets: number
+  gaps: number
+  checksums: number
+  reconnects: number
+}
+
+export type Doors = {
+  readonly all: readonly Door[]
+  /** When all is quiet, what was streamed is what the front answers. */
+  compare(): Promise<void>
+  close(): void
+}
+
+/** What clients have of each front: HTTP, and a stream that comes back by itself and keeps all books. */
+export function openDoors({ nodes, pit }: Scene, met: StreamMet): Doors {
+  const doors = FRONTS.map((name) => {
+    const { url } = nodes.get(name)!
+    const client = createClient({ url, retries: 0, timeoutMs: TIMEOUT_MS })
+    const patient = createClient({ url, timeoutMs: 60_000 })
+    const stream = client.stream()
+    stream.on('reset', () => met.resets++)
+    stream.on('gap', () => met.gaps++)
+    stream.on('checksum', () => met.checksums++)
+    stream.on('closed', () => met.reconnects++)
+    const books = pit.markets
+      .flatMap((marketId) => (['YES', 'NO'] as const).map((outcome) => ({ marketId, outcome })))
+      .map((what) => ({ ...what, book: stream.book(what, () => met.messages++).book }))
+    return { client, patient, stream, books }
+  })
+  return {
+    all: doors,
+    async compare() {
+      for (const { books, patient } of doors) {
+        for (const { marketId, outcome, book } of books) {
+          await eventually(async () => {
+            const { bids, asks } = await patient.orderbook(marketId, outcome)
+            assert.deepEqual([book.bids(), book.asks()], [bids, asks])
+          })
+        }
+      }
+    },
+    close() {
+      for (const { stream } of doors) stream.close()
+    },
+  }
+}
+
+type LoadOptions = {
+  readonly scene: Scene
+  readonly doors: Doors
+  readonly random: Random
+  /** By code: what orders met that were not accepted at once. */
+  readonly errors: Map<string, number>
+}
+
+export function startLoad({ scene, doors, random, errors }: LoadOptions): Load {
+  const { pit } = scene
+  const accepted = new Map<MarketId, Accepted[]>(pit.markets.map((id) => [id, []]))
+  const lives: Life[] = []
+  let isOver = false
+
+  async function lane(marketId: MarketId, number: number): Promise<void> {
+    for (let turn = number; !isOver; turn++) {
+      const life = await makeOrder(random, { ...pit, markets: [marketId] })
+      lives.push(life)
+      // Over HTTP and the stream in turn, through one front and then the other.
+      const how = { front: turn % 2, streamed: turn % 4 >= 2 }
+      if (!(await submit(life, how))) await submit(life, { ...how, front: 1 - how.front })
+      await pause(random.int(...PACE_MS))
+    }
+  }
+
+  async function submit(life: Life, how: { front: number; streamed: boolean }): Promise<boolean> {
+    const { client, stream } = doors.all[how.front]!
+    const sentAtMs = performance.now()
+    try {
+      const placed = how.streamed
+        ? await withinTime(stream.place(life.submission))
+        : await client.orders.submit(life.submission)
+      life.answer = { matches: placed.matches, timestamp: placed.timestamp }
+      accepted.get(life.marketId)!.push({ sentAtMs, atMs: performance.now() })
+      return true
+    } catch (error) {
+      assert(error instanceof SibylError, String(error))
+      const kind = `${how.streamed ? 'stream' : 'HTTP'} ${error.code}`
+      errors.set(kind, (errors.get(kind) ?? 0) + 1)
+      assert(KNOWN.has(error.code), `${kind}: ${error.message}`)
+      return false
+    }
+  }
+
+  const lanes = pit.markets.flatMap((marketId) =>
+    Array.from({ length: LANES_PER_MARKET }, (_, number) => lane(marketId, number)),
+  )
+  // Whoever ends the load hears of it.
+  const ended = Promise.all(lanes)
+  ended.catch(() => undefined)
+  return {
+    accepted,
+    lives,
+    async end() {
+      isOver = true
+      await ended
+    },
+  }
+}
+
+/** A stream whose front is gone waits until it is back; whoever places an order does not. */
+function withinTime<Value>(asked: Promise<Value>): Promise<Value> {
+  const late = pause(TIMEOUT_MS / 15).then(() => {
+    throw new SibylError('TIMEOUT', 'the stream has no front', { outcomeUnknown: true })
+  })
+  late.catch(() => undefined)
+  return Promise.race([asked, late])
+}

@@ -1,0 +1,159 @@
+/**
+ * The cluster that is hit: three NATS servers, MariaDB (one, or a Galera of three), a chain on which trades settle, two
+ * fronts, three market nodes with a market thread each, and two nodes for the rest. Every node reaches every server
+ * by a wire of its own that can be cut.
+ */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Beat } from '#cluster/directory.ts'
+import { openNodeLine } from '#cluster/node-line.ts'
+import { DEMO_TRADERS, devnetAccount, devnetKey } from '#devnet/accounts.ts'
+import { type DatabaseServers, openDatabaseServers } from '#devnet/cluster/database-servers.ts'
+import { freePorts } from '#devnet/cluster/local-servers.ts'
+import { type NatsServers, openNatsServers } from '#devnet/cluster/nats-servers.ts'
+import { type MarketId, toAddress } from '#domain/ids.ts'
+import { openTestChain, type TestChain } from '../support/chain.ts'
+import { openNode } from '../support/cluster.ts'
+import type { Exchange } from '../support/exchange.ts'
+import type { Pit } from './http-crash.ts'
+import { openWire, type Wire } from './wire.ts'
+
+const NATS_SERVERS = 3
+/** Also of the market threads, and one market is in each. */
+const PARTITIONS = 3
+const REST = 'store,chain,prices'
+
+/** In the order in which they are restarted one by one: fronts last. */
+export const NODES = {
+  ...{ 'books-a': 'market', 'books-b': 'market', 'books-c': 'market' },
+  ...{ 'rest-a': REST, 'rest-b': REST, 'front-a': 'front', 'front-b': 'front' },
+} as const
+export type NodeName = keyof typeof NODES
+export const FRONTS = ['front-a', 'front-b'] as const
+
+export type Scene = {
+  readonly nodes: ReadonlyMap<string, Exchange>
+  readonly nats: NatsServers
+  readonly databases: DatabaseServers
+  readonly chain: TestChain
+  readonly pit: Pit
+  /** The address of the database, without any wire. */
+  readonly databaseUrl: string
+  /** A wire for each server of this kind. */
+  wires(node: string, kind: 'nats' | 'database'): readonly Wire[]
+  /** Who serves it, as the nodes say. */
+  ownerOf(slot: string): string | undefined
+  /** Which market thread serves a market. */
+  slotOf(marketId: MarketId): string
+  close(): Promise<void>
+}
+
+export async function openScene(galera: boolean): Promise<Scene> {
+  const closers: (() => Promise<void> | void)[] = []
+  const close = async (): Promise<void> => {
+    for (const end of closers.splice(0).reverse()) await end()
+  }
+  try {
+    const folder = mkdtempSync(join(tmpdir(), 'sibyl-cluster-'))
+    closers.push(() => rmSync(folder, { recursive: true, force: true }))
+    const nats = await openNatsServers(folder, NATS_SERVERS)
+    closers.push(nats.dispose)
+    const databases = await openDatabaseServers(galera ? 3 : 1)
+    closers.push(databases.dispose)
+    const chain = await openTestChain({ seed: true })
+    closers.push(() => chain.close())
+    const markets = chain.demoMarkets.map(({ id }) => id as string as MarketId)
+    const pins = Object.fromEntries(markets.map((id, at) => [id, at % PARTITIONS]))
+
+    const targets = {
+      nats: portsOf(nats.url),
+      database: portsOf(databases.url(0, 'sibyl')),
+    }
+    const wires = new Map<string, Record<'nats' | 'database', Wire[]>>()
+    const nodes = new Map<string, Exchange>()
+    const ports = await freePorts(FRONTS.length)
+    const beats = await followBeats(nats.url)
+    closers.push(beats.close)
+    const names = Object.keys(NODES) as NodeName[]
+    for (const name of names) {
+      const own = {
+        nats: await Promise.all(targets.nats.map(openWire)),
+        database: await Promise.all(targets.database.map(openWire)),
+      }
+      wires.set(name, own)
+      closers.push(() => {
+        for (const wire of [...own.nats, ...own.database]) wire.close()
+      })
+    }
+    closers.push(async () => {
+      for (const node of nodes.values()) await node.dispose()
+    })
+    await Promise.all(
+      names.map(async (name) => {
+        const hosts = (kind: 'nats' | 'database') =>
+          wires
+            .get(name)!
+            [kind].map(({ port }) => `127.0.0.1:${port}`)
+            .join(',')
+        const front = FRONTS.indexOf(name as (typeof FRONTS)[number])
+        const environment = {
+          ...chain.environment,
+          SIBYL_NATS_URL: `nats://${hosts('nats')}`,
+          SIBYL_LOG_URL: `mysql://root@${hosts('database')}/sibyl_log`,
+          SIBYL_DATABASE_URL: `mysql://root@${hosts('database')}/sibyl`,
+          SIBYL_SETTLEMENT_KEY: chain.keys.settlement,
+          SIBYL_MARKET_PINS: JSON.stringify(pins),
+          SIBYL_LOG_PARTITIONS: String(PARTITIONS),
+          SIBYL_MARKET_THREADS: String(PARTITIONS),
+          SIBYL_FRONT_THREADS: '1',
+          SIBYL_LOG_LEVEL: 'info',
+          // A client that comes back to its front finds it where it was.
+          ...(front < 0 ? {} : { SIBYL_PORT: String(ports[front]) }),
+        }
+        nodes.set(name, await openNode(environment, name, NODES[name]))
+      }),
+    )
+    const domain = {
+      chainId: chain.settings.chainId,
+      verifyingContract: toAddress(chain.contracts.settlement),
+    }
+    return {
+      ...{ nodes, nats, databases, chain, close },
+      pit: { markets, traders: DEMO_TRADERS.slice(0, 6).map(traderOf), domain },
+      databaseUrl: databases.url(0, 'sibyl'),
+      wires: (node, kind) => wires.get(node)?.[kind] ?? [],
+      ownerOf: beats.ownerOf,
+      slotOf: (marketId) => `market-${(pins[marketId] ?? 0) % PARTITIONS}`,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+const traderOf = (index: number) => ({
+  key: devnetKey(index),
+  address: devnetAccount(index).address,
+})
+
+function portsOf(url: string): number[] {
+  return [...url.matchAll(/127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port))
+}
+
+/** What the nodes say of themselves, by the line that they have among themselves. */
+async function followBeats(url: string) {
+  const claims = new Map<string, { node: string; epoch: number }>()
+  const line = await openNodeLine({
+    ...{ url, credsFile: '', name: 'crash' },
+    ...{ lost() {}, back() {} },
+  })
+  line.subscribe('sibyl.beat', (bytes) => {
+    const beat = JSON.parse(Buffer.from(bytes).toString()) as Beat
+    for (const { slot, epoch } of beat.claims) {
+      if ((claims.get(slot)?.epoch ?? 0) <= epoch) claims.set(slot, { node: beat.node, epoch })
+    }
+  })
+  return { ownerOf: (slot: string) => claims.get(slot)?.node, close: () => line.close() }
+}
