@@ -179,5 +179,12 @@ export const defaults: Settings = {
     archiveDir: '',
     archiveMiBMax: 0,
   },
-  cluster: { roles: ['all'], node: '', name: 'sibyl', natsUrl: '', natsCreds: '' },
+  cluster: {
+    roles: ['all'],
+    node: '',
+    name: 'sibyl',
+    natsUrl: '',
+    natsCreds: '',
+    silenceMs: 1_000,
+  },
 }

@@ -38,4 +38,13 @@ export const cluster = Type.Object({
     description:
       'A file with credentials of NATS (a JWT and its key), instead of those in the URL.',
   }),
+  silenceMs: Type.Integer({
+    env: 'SIBYL_CLUSTER_SILENCE_MS',
+    minimum: 1_000,
+    maximum: 60_000,
+    unit: 'ms',
+    description:
+      'A node that was not heard for so long is taken for dead, and others take what it served. More where ' +
+      'machines stand still for longer than that; the same at all nodes.',
+  }),
 })

@@ -17,8 +17,8 @@ const BEAT_EVERY_MS = 300
 /** How often missing links are looked for. */
 const LINK_EVERY_MS = 50
 const MARK_EVERY_MS = 1_000
-/** A link whose peer has not even said a mark for so long has lost it. */
-const MARK_SILENCE_MS = 5_000
+/** A link whose peer has not even said a mark for so many times the silence of a node has lost it. */
+const MARK_SILENCES = 5
 const OPEN_MS_MAX = 2_000
 const LINKS_MAX = 10_000
 const NOT_OPENED = 'it could not be opened'
@@ -36,6 +36,8 @@ type BridgeOptions = {
   readonly offers: readonly string[]
   /** Threads that always run here, and those of the slots. */
   readonly threads: readonly BridgedThread[]
+  /** A node that was not heard for so long is gone. */
+  readonly silenceMs: number
 }
 
 type BridgePorts = {
@@ -82,11 +84,11 @@ type Opening = {
 }
 
 export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
-  const { cluster, node, shape, offers } = options
+  const { cluster, node, shape, offers, silenceMs } = options
   const { line, nowMs, log } = ports
   const life = randomBytes(8).toString('hex')
   const slots = new Set(options.slots)
-  const directory = new Directory({ node, life, shape, offers })
+  const directory = new Directory({ node, life, shape, offers, silenceMs })
   /** By the name in their frames; and which of them leads from a thread to a peer. */
   const links = new Map<string, Known>()
   const ways = new Map<string, Link>()
@@ -270,7 +272,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     setInterval(lookAtLinks, LINK_EVERY_MS),
     setInterval(() => {
       if (!line.isConnected) return
-      for (const { link } of [...links.values()]) link.mark(MARK_SILENCE_MS)
+      for (const { link } of [...links.values()]) link.mark(MARK_SILENCES * silenceMs)
     }, MARK_EVERY_MS),
   )
   sayBeat()

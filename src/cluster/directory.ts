@@ -10,8 +10,6 @@
 
 import { createHash } from 'node:crypto'
 
-/** A node that was not heard for so long is gone. */
-export const SILENCE_MS = 1_000
 /** The pause before a slot is offered again whose thread did not start here, and its limit. */
 const FAILED_PAUSE_MS = 500
 const FAILED_PAUSE_MS_MAX = 15_000
@@ -57,7 +55,8 @@ type DirectoryOptions = {
   readonly shape: string
   /** The slots that the roles of this node can serve. */
   readonly offers: readonly string[]
-  readonly silenceMs?: number
+  /** A node that was not heard for so long is gone. */
+  readonly silenceMs: number
 }
 
 type Peer = { beat: Beat; heardAtMs: number }
@@ -86,7 +85,7 @@ export class Directory {
 
   constructor(own: DirectoryOptions) {
     this.#own = own
-    this.#silenceMs = own.silenceMs ?? SILENCE_MS
+    this.#silenceMs = own.silenceMs
   }
 
   /** What this node says of itself. */

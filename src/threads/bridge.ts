@@ -124,7 +124,7 @@ export function bridgeThread(data: BridgeData): ThreadParts {
       bridge = openBridge(
         {
           ...{ cluster: cluster.name, node: cluster.node, ...plan },
-          shape: shapeOf(settings),
+          ...{ shape: shapeOf(settings), silenceMs: cluster.silenceMs },
         },
         {
           ...{ line, nowMs: machine.monotonicMs, log },

@@ -74,7 +74,7 @@ async function openNode(
   }
   bridge = openBridge(
     {
-      ...{ cluster: 'test', node: name, shape: 'one', slots: ['store'], offers },
+      ...{ cluster: 'test', node: name, shape: 'one', slots: ['store'], offers, silenceMs: 1_000 },
       threads:
         offers.length > 0
           ? [{ name: 'store', links: [] }]

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Beat, Directory, type Duty, SILENCE_MS } from '#cluster/directory.ts'
+import { type Beat, Directory, type Duty } from '#cluster/directory.ts'
 import { withSeeds } from '../support/random.ts'
 
+const SILENCE_MS = 1_000
 const BEAT_MS = 300
 
 /** Nodes that hear each other's beats, by one clock; a cut node is heard by nobody, and hears nothing. */
@@ -34,7 +35,7 @@ function world() {
       return nowMs
     },
     add(node: string, offers: readonly string[], { life = node, shape = 'm2' } = {}) {
-      const directory = new Directory({ node, life, shape, offers })
+      const directory = new Directory({ node, life, shape, offers, silenceMs: SILENCE_MS })
       nodes.set(node, { directory, cut: false, dead: false })
       return directory
     },
@@ -132,7 +133,13 @@ test('a node that was started again is another: its claims are gone at once', ()
   w.add('a', SLOTS)
   const b = w.add('b', SLOTS)
   w.pass(3 * SILENCE_MS)
-  const fresh = new Directory({ node: 'a', life: 'a2', shape: 'm2', offers: SLOTS })
+  const fresh = new Directory({
+    node: 'a',
+    life: 'a2',
+    shape: 'm2',
+    offers: SLOTS,
+    silenceMs: SILENCE_MS,
+  })
   const duties = b.hear(fresh.beat(w.nowMs), w.nowMs)
   assert.deepEqual(duties[0], { type: 'gone', node: 'a', life: 'a', why: 'it was started again' })
   for (const slot of SLOTS) assert.notEqual(b.ownerOf(slot)?.life, 'a')
@@ -160,7 +167,13 @@ test('a slot whose thread does not start is left to others for a while', () => {
   const a = w.add('a', ['store'])
   w.pass(2 * SILENCE_MS)
   assert.equal(w.duties.length, 1)
-  const alone = new Directory({ node: 'x', life: 'x', shape: 'm2', offers: ['store'] })
+  const alone = new Directory({
+    node: 'x',
+    life: 'x',
+    shape: 'm2',
+    offers: ['store'],
+    silenceMs: SILENCE_MS,
+  })
   const echo = (atMs: number) => alone.hear(alone.beat(atMs), atMs)
   for (const atMs of [0, 400, 800]) echo(atMs)
   assert.equal(echo(1_200)[0]?.type, 'take')
@@ -203,8 +216,20 @@ test('a newcomer with the name of another, or with another shape, says why it ca
   const w = world()
   const a = w.add('a', SLOTS)
   w.pass(3 * SILENCE_MS)
-  const namesake = new Directory({ node: 'a', life: 'other', shape: 'm2', offers: SLOTS })
-  const stranger = new Directory({ node: 'z', life: 'z', shape: 'm4', offers: SLOTS })
+  const namesake = new Directory({
+    node: 'a',
+    life: 'other',
+    shape: 'm2',
+    offers: SLOTS,
+    silenceMs: SILENCE_MS,
+  })
+  const stranger = new Directory({
+    node: 'z',
+    life: 'z',
+    shape: 'm4',
+    offers: SLOTS,
+    silenceMs: SILENCE_MS,
+  })
   assert.deepEqual(namesake.hear(a.beat(w.nowMs), w.nowMs), [
     { type: 'unfit', why: 'SIBYL_NODE: another node of the cluster is called a' },
   ])

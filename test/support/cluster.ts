@@ -45,6 +45,8 @@ export function sharedBy(nats: NatsServer, logUrl: string, databaseUrl: string):
     SIBYL_DATABASE_URL: databaseUrl,
     SIBYL_MARKET_THREADS: '1',
     SIBYL_FRONT_THREADS: '1',
+    // On a busy machine a node that lives may be silent for long.
+    SIBYL_CLUSTER_SILENCE_MS: '5000',
     SIBYL_LOG_LEVEL: 'info',
   }
 }
