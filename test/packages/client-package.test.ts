@@ -82,7 +82,7 @@ async function isWhole({ files, read, manifest }: Folder): Promise<void> {
 }
 
 test('sibyl-client is a package that works in an empty folder', async (t) => {
-  const exchange = startExchange(t, { devnet: true })
+  const exchange = startExchange(t)
   // Whoever waits for it hears of its failure.
   exchange.catch(() => undefined)
   const stranger = await strangersFolder(t)

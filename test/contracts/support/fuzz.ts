@@ -69,6 +69,7 @@ const TRADERS = 8
 const BATCH_MAX = 40
 const POOL_MIN = 60
 const MARKET_LIFE_CALLS = 8_000
+/** Batches between two looks at all state, unless the options say otherwise. */
 const CHECK_EVERY = 40
 const GAS = numberToHex(16_777_216)
 const UNKNOWN_MARKET = keccak256('0x')
@@ -77,9 +78,11 @@ const FIRST_DEPOSIT = 50_000n * UNIT
 export async function fuzz(options: {
   seed: number
   calls: number
+  checkEvery?: number
   log?: (line: string) => void
 }): Promise<FuzzReport> {
   const started = performance.now()
+  const { checkEvery = CHECK_EVERY } = options
   const random = seeded(options.seed)
   const world = await startWorld()
   const { chain, settlement, collateral, conditionalTokens, multicall, owner } = world
@@ -699,7 +702,7 @@ export async function fuzz(options: {
       await settleBatch()
       batches += 1
       if (random.chance(0.7)) await otherCall()
-      if (batches % CHECK_EVERY === 0) await checkState()
+      if (batches % checkEvery === 0) await checkState()
     }
     await closeMarkets()
   } finally {
