@@ -96,10 +96,56 @@ test('an exchange from its start to its stop, and again', async (t) => {
   )
 
   await t.test('it starts again on its data and finds its markets', async () => {
-    await exchange.start()
+    // A start tells each step to a person, and not to what reads JSON.
+    const steps = (said: string) => said.match(/(?<=^ +[0-9.]+ s {2}).*(?= …$)/gm) ?? []
+    const saidBefore = exchange.output()
+    assert.deepEqual(steps(saidBefore), [])
+    await exchange.start({ SIBYL_LOG_FORMAT: 'pretty' })
     assert.deepEqual(await markets(), before)
     await exchange.stop()
+    const [first = '', ...rest] = steps(exchange.output().slice(saidBefore.length))
+    assert.match(first, /^starting Sibyl \d+\.\d+\.\d+ \(devnet\)$/)
+    assert.deepEqual(rest, [
+      'preparing the database',
+      'starting the threads',
+      'waiting until every part is ready',
+    ])
   })
+
+  await t.test(
+    'data of a newer version is refused with what to do, and left as it is',
+    async () => {
+      const { dataDir } = exchange
+      const start = () =>
+        runToEnd({ SIBYL_PORT: '0', SIBYL_DATA_DIR: dataDir, SIBYL_LOG_LEVEL: 'silent' })
+
+      const path = join(dataDir, 'log', 'log.json')
+      const before = readFileSync(path, 'utf8')
+      const newer = before.replace(
+        /"format":\s*(\d+)/,
+        (_, format: string) => `"format":${+format + 1}`,
+      )
+      writeFileSync(path, newer)
+      const refusedLog = await start()
+      assert.equal(refusedLog.code, 1)
+      assert.match(
+        refusedLog.said,
+        /^sibyl: [^\n]*log\.json has format \d+, and this version [^\n]*: start the newer version that wrote it, or restore a backup[^\n]*\n$/,
+      )
+      assert.equal(readFileSync(path, 'utf8'), newer)
+      writeFileSync(path, before)
+
+      const database = new BetterSqlite3(join(dataDir, 'sibyl.db'))
+      database.exec("insert into migrations (name) values ('999-later')")
+      database.close()
+      const refusedDatabase = await start()
+      assert.equal(refusedDatabase.code, 1)
+      assert.match(
+        refusedDatabase.said,
+        /^sibyl: the database was written by a newer version, it knows the migration 999-later: start that version, or restore a backup from before it\n$/,
+      )
+    },
+  )
 })
 
 test('a wrong setting stops the start with one line', async () => {
@@ -108,61 +154,11 @@ test('a wrong setting stops the start with one line', async () => {
   assert.equal(said, 'sibyl: SIBYL_PORT: must be an integer from 0 to 65535, but it is "eighty"\n')
 })
 
-test('a start tells each step to a person, and not to what reads JSON', async (t) => {
-  const steps = async (format: string): Promise<string[]> => {
-    const exchange = await startExchange(t, { environment: { SIBYL_LOG_FORMAT: format } })
-    await exchange.stop()
-    return exchange.output().match(/(?<=^ +[0-9.]+ s {2}).*(?= …$)/gm) ?? []
-  }
-  const [first = '', ...rest] = await steps('pretty')
-  assert.match(first, /^starting Sibyl \d+\.\d+\.\d+ \(devnet\)$/)
-  assert.deepEqual(rest, [
-    'preparing the database',
-    'starting the threads',
-    'waiting until every part is ready',
-  ])
-  assert.deepEqual(await steps('json'), [])
-})
-
 test('a data folder that cannot be made stops the start with one line', async (t) => {
   if (!existsSync('/proc/self')) return t.skip('there is no /proc here')
   const { code, said } = await runToEnd({ SIBYL_PORT: '0', SIBYL_DATA_DIR: '/proc/sibyl' })
   assert.equal(code, 1)
   assert.match(said, /^sibyl: SIBYL_DATA_DIR: \/proc\/sibyl cannot be used: [^\n]+\n$/)
-})
-
-test('data of a newer version is refused with what to do, and left as it is', async (t) => {
-  const exchange = await startExchange(t)
-  await exchange.stop()
-  const { dataDir } = exchange
-  const start = () =>
-    runToEnd({ SIBYL_PORT: '0', SIBYL_DATA_DIR: dataDir, SIBYL_LOG_LEVEL: 'silent' })
-
-  const path = join(dataDir, 'log', 'log.json')
-  const before = readFileSync(path, 'utf8')
-  const newer = before.replace(
-    /"format":\s*(\d+)/,
-    (_, format: string) => `"format":${+format + 1}`,
-  )
-  writeFileSync(path, newer)
-  const refusedLog = await start()
-  assert.equal(refusedLog.code, 1)
-  assert.match(
-    refusedLog.said,
-    /^sibyl: [^\n]*log\.json has format \d+, and this version [^\n]*: start the newer version that wrote it, or restore a backup[^\n]*\n$/,
-  )
-  assert.equal(readFileSync(path, 'utf8'), newer)
-  writeFileSync(path, before)
-
-  const database = new BetterSqlite3(join(dataDir, 'sibyl.db'))
-  database.exec("insert into migrations (name) values ('999-later')")
-  database.close()
-  const refusedDatabase = await start()
-  assert.equal(refusedDatabase.code, 1)
-  assert.match(
-    refusedDatabase.said,
-    /^sibyl: the database was written by a newer version, it knows the migration 999-later: start that version, or restore a backup from before it\n$/,
-  )
 })
 
 test('a port that is taken stops the start with one line', async () => {
