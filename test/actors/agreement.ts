@@ -8,7 +8,8 @@ import type { OpenOrder } from '#actors/market/state.ts'
 import { PACKED } from '#actors/packed-event.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { openLogReader } from '#log/log-reader.ts'
-import { closeDatabase, openDatabase, read } from '#store/engine/database.ts'
+import { closeDatabase, type Database, openDatabase, read } from '#store/engine/database.ts'
+import { eventually } from '../support/eventually.ts'
 
 type OrderLine = { status: string; remaining: number }
 
@@ -84,18 +85,33 @@ export function assertOpen(expected: Expected, open: readonly OpenOrder[]): void
   }
 }
 
-/** How far the database has come: the sum of its checkpoints. */
+/** How far the database has come, by partition. */
 export async function projectedTo(databaseUrl: string): Promise<number[]> {
-  const database = await openDatabase(databaseUrl, { readOnly: true })
+  return withDatabase(databaseUrl, checkpointsOf)
+}
+
+/** Waits until the database has come so far. It is opened once: that takes longer than to ask it. */
+export async function untilProjected(expected: Expected, databaseUrl: string): Promise<void> {
+  await withDatabase(databaseUrl, (database) =>
+    eventually(async () => assert.deepEqual(await checkpointsOf(database), expected.offsets)),
+  )
+}
+
+async function checkpointsOf(database: Database): Promise<number[]> {
+  const rows = await read(database, (em) =>
+    em
+      .getConnection()
+      .execute<{ log_offset: number | string }[]>(
+        'select log_offset from checkpoints order by log_partition',
+      ),
+  )
+  return rows.map((row) => Number(row.log_offset))
+}
+
+async function withDatabase<T>(url: string, work: (database: Database) => Promise<T>): Promise<T> {
+  const database = await openDatabase(url, { readOnly: true })
   try {
-    const rows = await read(database, (em) =>
-      em
-        .getConnection()
-        .execute<{ log_offset: number | string }[]>(
-          'select log_offset from checkpoints order by log_partition',
-        ),
-    )
-    return rows.map((row) => Number(row.log_offset))
+    return await work(database)
   } finally {
     await closeDatabase(database)
   }

@@ -3,7 +3,13 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { after, it } from 'node:test'
 import { onBothDatabases, onServerDatabase } from '../support/databases.ts'
 import { eventually } from '../support/eventually.ts'
-import { assertOpen, assertProjected, expectedFrom, projectedTo } from './agreement.ts'
+import {
+  assertOpen,
+  assertProjected,
+  expectedFrom,
+  projectedTo,
+  untilProjected,
+} from './agreement.ts'
 import { openMarkets, openOrders, withExchanges } from './exchange-fixture.ts'
 import { orderStream } from './order-stream.ts'
 
@@ -20,9 +26,7 @@ await onBothDatabases('a store that is killed between batches', ({ fresh }) => {
       }
       const expected = expectedFrom(dataDir)
       assertOpen(expected, await openOrders(exchange))
-      await eventually(async () => {
-        assert.deepEqual(await projectedTo(databaseUrl), expected.offsets)
-      })
+      await untilProjected(expected, databaseUrl)
       await assertProjected(expected, databaseUrl)
     }))
 })
@@ -89,9 +93,7 @@ await onServerDatabase('a database that is away', ({ fresh }) => {
         assert(total(expectedFrom(dataDir).offsets) > total(before))
         await door.reopen()
         const expected = expectedFrom(dataDir)
-        await eventually(async () => {
-          assert.deepEqual(await projectedTo(databaseUrl), expected.offsets)
-        })
+        await untilProjected(expected, databaseUrl)
         await assertProjected(expected, databaseUrl)
         await eventually(() => assert.equal(exchange.supervisor.health().store?.ready, true))
       }

@@ -6,7 +6,7 @@ import { BUY } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import { eventually } from '../support/eventually.ts'
-import { assertOpen, assertProjected, eventsOf, expectedFrom, projectedTo } from './agreement.ts'
+import { assertOpen, assertProjected, eventsOf, expectedFrom, untilProjected } from './agreement.ts'
 import { openMarkets, openOrders, withExchanges } from './exchange-fixture.ts'
 import { orderStream } from './order-stream.ts'
 
@@ -148,9 +148,7 @@ test('the number of market threads may change between starts', () =>
       views = await all()
       const expected = expectedFrom(dataDir)
       assertOpen(expected, await openOrders(exchange))
-      await eventually(async () => {
-        assert.deepEqual(await projectedTo(exchange.databaseUrl), expected.offsets)
-      })
+      await untilProjected(expected, exchange.databaseUrl)
       await assertProjected(expected, exchange.databaseUrl)
       assert.equal(await exchange.stop(), true, 'it stops in good order')
     }

@@ -19,8 +19,8 @@ import type { OpenOrder } from '#actors/market/state.ts'
 import type { OrderHash } from '#domain/ids.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered } from '#runtime/channel.ts'
-import { closeDatabase, openDatabase, read } from '#store/engine/database.ts'
-import { assertOpen, assertProjected, expectedFrom } from '../actors/agreement.ts'
+import { closeDatabase, type Database, openDatabase, read } from '#store/engine/database.ts'
+import { assertOpen, assertProjected, expectedFrom, untilProjected } from '../actors/agreement.ts'
 import { type OrderStream, orderStream, type StreamAsk } from '../actors/order-stream.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Random, randomFrom } from '../support/random.ts'
@@ -45,6 +45,8 @@ export type CrashOptions = {
   readonly killsPerFolder: number
   /** The kind of each kill of a folder, in order; those that are not told are drawn. */
   readonly kinds?: readonly KillKind[]
+  /** Whether the first folder is one with truncation. */
+  readonly truncatesFirst?: boolean
   readonly progress?: (figures: CrashFigures) => void
 }
 
@@ -91,7 +93,7 @@ async function crashFolder(
   options: CrashOptions,
   figures: CrashFigures,
 ): Promise<void> {
-  const truncating = folder % 2 === 1
+  const truncating = folder % 2 === (options.truncatesFirst === true ? 0 : 1)
   const env: Record<string, string> = {
     SIBYL_MARKET_THREADS: String(random.int(1, 2)),
     SIBYL_SELF_TRADE: random.chance(0.5) ? 'allow' : 'cancel-resting',
@@ -209,18 +211,11 @@ async function check(checked: Checked): Promise<void> {
   if (!truncating) {
     const expected = expectedFrom(dataDir)
     assertOpen(expected, await open())
+    await untilProjected(expected, databaseUrl)
     await eventually(() => assertProjected(expected, databaseUrl))
   }
   const held = await open()
-  const rows = await eventually(async () => {
-    const found = await orderRows(databaseUrl)
-    const openRows = [...found].filter(([, { status }]) => status === 'open')
-    assert.equal(openRows.length, held.length, 'open orders of the database and of the markets')
-    for (const order of held) {
-      assert.equal(found.get(order.orderHash)?.remaining, order.remaining, order.orderHash)
-    }
-    return found
-  })
+  const rows = await rowsOf(databaseUrl, held)
   for (const { ask, answer } of answered) {
     figures.answered++
     const [type, message] = ask.ask
@@ -267,27 +262,40 @@ async function resubmitted(
   return again
 }
 
-async function orderRows(
-  databaseUrl: string,
-): Promise<Map<OrderHash, { status: string; remaining: number }>> {
+type OrderRows = Map<OrderHash, { readonly status: string; readonly remaining: number }>
+
+/** The rows of all orders once those that are open are what the markets hold. */
+async function rowsOf(databaseUrl: string, held: readonly OpenOrder[]): Promise<OrderRows> {
   const database = await openDatabase(databaseUrl, { readOnly: true })
   try {
-    const rows = await read(database, (em) =>
-      em
-        .getConnection()
-        .execute<{ hash: string; status: string; remaining: number | string }[]>(
-          'select lower(hex(order_hash)) as hash, status, remaining_e6 as remaining from orders',
-        ),
-    )
-    return new Map(
-      rows.map(({ hash, status, remaining }) => [
-        `0x${hash}` as OrderHash,
-        { status, remaining: Number(remaining) },
-      ]),
-    )
+    return await eventually(async () => {
+      const found = await orderRows(database)
+      const openRows = [...found].filter(([, { status }]) => status === 'open')
+      assert.equal(openRows.length, held.length, 'open orders of the database and of the markets')
+      for (const order of held) {
+        assert.equal(found.get(order.orderHash)?.remaining, order.remaining, order.orderHash)
+      }
+      return found
+    })
   } finally {
     await closeDatabase(database)
   }
+}
+
+async function orderRows(database: Database): Promise<OrderRows> {
+  const rows = await read(database, (em) =>
+    em
+      .getConnection()
+      .execute<{ hash: string; status: string; remaining: number | string }[]>(
+        'select lower(hex(order_hash)) as hash, status, remaining_e6 as remaining from orders',
+      ),
+  )
+  return new Map(
+    rows.map(({ hash, status, remaining }) => [
+      `0x${hash}` as OrderHash,
+      { status, remaining: Number(remaining) },
+    ]),
+  )
 }
 
 type Child = {

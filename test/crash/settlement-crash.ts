@@ -29,6 +29,7 @@ import { journalOf } from '#store/writes/transactions.ts'
 import { openTestChain, type TestChain } from '../support/chain.ts'
 import { dealt, type Random, randomFrom } from '../support/random.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
+import { WHOLE } from '../support/sample.ts'
 import { marketNumbered } from '../support/seeded-markets.ts'
 import { TRADE_SETTLED } from '../support/settled.ts'
 
@@ -56,10 +57,12 @@ const STAGES: readonly (readonly KillPoint[])[] = [
 
 export const KILL_POINTS: readonly KillPoint[] = STAGES.flat()
 
-/** One kill in each stage, at one of its points. */
-export function killInEachStage(seed: number): KillPoint[] {
+/** One kill in the middle stage and one before or after it, or with `test:whole` in each, at one of its points. */
+export function killsByStage(seed: number): KillPoint[] {
   const random = randomFrom(seed)
-  return STAGES.map((points) => random.pick(points))
+  const kills = STAGES.map((points) => random.pick(points))
+  if (!WHOLE) kills.splice(random.pick([0, 2]), 1)
+  return kills
 }
 
 /** So many kills: at each of the points and at any time, none a second time before each was there. */

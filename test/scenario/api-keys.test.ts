@@ -21,6 +21,12 @@ import { signedOrder, traderNumbered } from '../support/signed-orders.ts'
 
 const THREADS = 2
 const BEARER = { SIBYL_AUTH_BEARER: 'true', SIBYL_FRONT_THREADS: String(THREADS) }
+const LIMITS = {
+  SIBYL_LIMITS: 'true',
+  SIBYL_LIMIT_IP_PER_SECOND: '1',
+  SIBYL_LIMIT_IP_BURST: '1000',
+  SIBYL_COST_CONNECTION: '0',
+}
 const [MARKET, MARKET_TOO] = demoMarketIds()
 assert.ok(MARKET !== undefined && MARKET_TOO !== undefined)
 const ann = traderNumbered(11)
@@ -397,7 +403,7 @@ test('API keys of a real exchange with two front threads', async (t) => {
     await revokeApiKey({ url }, revoked)
     const before = await authorized(key)
     await exchange.kill()
-    await exchange.start()
+    await exchange.start({ ...BEARER, ...LIMITS })
     const agent = new Agent()
     t.after(() => agent.destroy())
     const target = `${exchange.url}/api/v1/orders`
@@ -407,49 +413,44 @@ test('API keys of a real exchange with two front threads', async (t) => {
     const dead = await send(agent, 'DELETE', target, await authorized(revoked))
     assert.equal(dead.body.code, 'UNAUTHORIZED_KEY_INACTIVE')
   })
-})
 
-test('the limits of a real exchange are those it tells', async (t) => {
-  const exchange = await startExchange(t, {
-    environment: {
-      ...BEARER,
-      SIBYL_LIMITS: 'true',
-      SIBYL_LIMIT_IP_PER_SECOND: '1',
-      SIBYL_LIMIT_IP_BURST: '1000',
-      SIBYL_COST_CONNECTION: '0',
-    },
+  // Those that it was started with after the kill.
+  await t.test('the limits are those it tells', async () => {
+    const { url } = exchange
+    const config = (await (await fetch(`${url}/api/v1/config`)).json()) as {
+      limits: Record<string, number>
+      auth: Record<string, unknown>
+    }
+    assert.equal(config.limits.ipUnitsBurst, 1_000)
+    assert.equal(config.limits.writeUnits, 5)
+    assert.equal(config.limits.apiKeysPerAddressMax, 20)
+    assert.equal(config.limits.streamSubscriptionsMax, 200)
+    assert.equal(config.limits.streamConnectionsPerIpMax, 500)
+    assert.equal(config.limits.streamMalformedMax, 100)
+    assert.deepEqual(config.auth, {
+      bearer: true,
+      tokenSeconds: 300,
+      singleUse: true,
+      registerMessage: 'Register API key for Sibyl: <address>',
+      revokeMessage: 'Revoke API key <id> for Sibyl: <address>',
+    })
+    const agents = await agentsOfAllFronts(t, url)
+    const order = JSON.stringify(await signedOrder(MARKET))
+    const path = `${url}/api/v1/orders/validate`
+    const statuses = new Map<number, number>()
+    for (let round = 0; round < 240; round++) {
+      const agent = agents[round % agents.length]!
+      const { status } = await send(agent, 'POST', path, JSON_BODY, order)
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    }
+    // 1,000 units pay for 200 checks on both threads together, and a few more as time goes by.
+    assert.ok(
+      (statuses.get(200) ?? 0) >= 190 && (statuses.get(200) ?? 0) < 235,
+      [...statuses].join(),
+    )
+    assert.ok((statuses.get(429) ?? 0) > 0)
+    assert.equal((await fetch(`${url}/healthz`)).status, 200)
   })
-  const { url } = exchange
-  const config = (await (await fetch(`${url}/api/v1/config`)).json()) as {
-    limits: Record<string, number>
-    auth: Record<string, unknown>
-  }
-  assert.equal(config.limits.ipUnitsBurst, 1_000)
-  assert.equal(config.limits.writeUnits, 5)
-  assert.equal(config.limits.apiKeysPerAddressMax, 20)
-  assert.equal(config.limits.streamSubscriptionsMax, 200)
-  assert.equal(config.limits.streamConnectionsPerIpMax, 500)
-  assert.equal(config.limits.streamMalformedMax, 100)
-  assert.deepEqual(config.auth, {
-    bearer: true,
-    tokenSeconds: 300,
-    singleUse: true,
-    registerMessage: 'Register API key for Sibyl: <address>',
-    revokeMessage: 'Revoke API key <id> for Sibyl: <address>',
-  })
-  const agents = await agentsOfAllFronts(t, url)
-  const order = JSON.stringify(await signedOrder(MARKET))
-  const path = `${url}/api/v1/orders/validate`
-  const statuses = new Map<number, number>()
-  for (let round = 0; round < 240; round++) {
-    const agent = agents[round % agents.length]!
-    const { status } = await send(agent, 'POST', path, JSON_BODY, order)
-    statuses.set(status, (statuses.get(status) ?? 0) + 1)
-  }
-  // 1,000 units pay for 200 checks on both threads together, and a few more as time goes by.
-  assert.ok((statuses.get(200) ?? 0) >= 190 && (statuses.get(200) ?? 0) < 235, [...statuses].join())
-  assert.ok((statuses.get(429) ?? 0) > 0)
-  assert.equal((await fetch(`${url}/healthz`)).status, 200)
 })
 
 async function tradeAndMisbehave(url: string): Promise<string[]> {
