@@ -30,6 +30,7 @@ export const BENCHES: Readonly<Record<string, Command>> = {
   ...bench('auth', 'signed orders with a bearer token each, beside the same without tokens'),
   ...bench('book', 'the order book beside the fastest one on npm'),
   ...bench('channel', 'requests between threads beside bare messages'),
+  ...bench('cluster', 'CPU per order and message with 1, 2, 3 nodes; orders over NATS'),
   ...bench('funds', 'signed orders with their funds reserved beside the same without'),
   ...bench('close-market', 'a market of 200,000 orders closes: nothing waits longer than 50 ms'),
   ...bench('front', 'a small GET through the whole front beside a bare handler'),

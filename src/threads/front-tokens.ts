@@ -11,6 +11,7 @@ import { TOKEN_LIFE_SEC } from '#domain/limits.ts'
 import { isRejection, reject } from '#domain/rejection.ts'
 import type { ClaimToken } from '#http/auth.ts'
 import type { Clock } from '#runtime/clock.ts'
+import { inTime } from '#runtime/in-time.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import {
   claimNonces,
@@ -25,6 +26,8 @@ import type { Kit } from './kit.ts'
 const CLAIM_MS = 5_000
 /** How often what has expired is forgotten. The clocks of nodes may differ by as much as a token lives. */
 const FORGET_EVERY_MS = 10_000
+/** A server that does not answer keeps no front from ending. */
+const CLOSE_MS_MAX = 5_000
 const SLACK_SEC = TOKEN_LIFE_SEC
 const CONNECTIONS = 2
 
@@ -93,9 +96,13 @@ export function openTokenClaims(
       return won ? undefined : reject('UNAUTHORIZED_TOKEN_USED')
     },
     async close() {
-      await batcher.close()
-      const found = await opening?.catch(() => undefined)
-      if (found !== undefined) await closeDatabase(found.database)
+      await inTime(end(), CLOSE_MS_MAX)
     },
+  }
+
+  async function end(): Promise<void> {
+    await batcher.close()
+    const found = await opening?.catch(() => undefined)
+    if (found !== undefined) await closeDatabase(found.database)
   }
 }

@@ -11,6 +11,8 @@ import { crashCluster, EVENTS, type Event } from './cluster-crash.ts'
 const { values } = parseArgs({
   options: {
     kills: { type: 'string', default: '30' },
+    /** No further one after so many. */
+    minutes: { type: 'string', default: '600' },
     seed: { type: 'string' },
     /** Three database servers instead of one. */
     galera: { type: 'boolean', default: false },
@@ -24,11 +26,14 @@ if (missing !== undefined) {
   process.stderr.write(`it cannot run here: ${missing}\n`)
   process.exit(2)
 }
+// What it has started ends with it, also when it is stopped.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
 const seed = Number(values.seed ?? Date.now() % 1_000_000)
 process.stdout.write(`seed ${seed}, ${values.galera ? 'a Galera of three' : 'one MariaDB'}\n`)
 
 const report = await crashCluster({
   ...{ rounds: Number(values.kills), seed, galera: values.galera, rolling: values.rolling },
+  msMax: Number(values.minutes) * 60_000,
   events: values.events.split(',') as Event[],
   onRound: (round, what, { servedMs, accepted, unanswered }) => {
     const [event = ''] = what.split(' ')

@@ -49,6 +49,8 @@ type CrashOptions = {
   readonly events: readonly Event[]
   /** Instead of all that: every node is stopped and started again, one after the other. */
   readonly rolling: boolean
+  /** No further round begins after so long. */
+  readonly msMax: number
   readonly onRound?: (round: number, what: string, report: ClusterReport) => void
 }
 
@@ -87,7 +89,9 @@ export async function crashCluster(options: CrashOptions): Promise<ClusterReport
           event,
           blowOf(event, scene, random),
         ])
+    const endMs = performance.now() + options.msMax
     for (const [round, next] of deal.entries()) {
+      if (performance.now() > endMs) break
       const [event, blow] = next()
       lives.push(...(await roundOf(event, blow, { scene, doors, random, report })))
       await doors.compare()

@@ -22,6 +22,7 @@ export const natsMissing: string | false =
 export type OpenNats = NatsServer & { readonly dispose: () => Promise<void> }
 
 export type NatsServer = {
+  readonly pid: number | undefined
   readonly url: string
   readonly kill: (signal?: NodeJS.Signals) => Promise<void>
   /** Again on the same port, after a kill. */
@@ -62,6 +63,9 @@ export async function openNats(flags: readonly string[] = []): Promise<OpenNats>
   }
   await start()
   return {
+    get pid() {
+      return child?.pid
+    },
     get url() {
       return `nats://127.0.0.1:${port}`
     },

@@ -1,0 +1,46 @@
+/**
+ * A node of `cluster-bench.ts` as a worker: a bridge on NATS. The one that offers a slot answers orders there; the
+ * other hands the port of its link to its parent.
+ */
+
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { openBridge } from '#cluster/bridge.ts'
+import { openNodeLine } from '#cluster/node-line.ts'
+import { Channel } from '#runtime/channel.ts'
+
+const { url, node, offers } = workerData as { url: string; node: string; offers: string[] }
+
+function answer(port: MessagePort): void {
+  const options = { inFlightMax: 1, batchMax: 128, deadlineMs: 30_000 }
+  const channel = new Channel(port, options, {
+    heard(_type, order, replyTo) {
+      const { orderHash } = order as { orderHash: string }
+      channel.reply(replyTo, { orderHash, status: 'accepted', matches: 0, timestamp: 1 })
+    },
+  })
+}
+
+const line = await openNodeLine({
+  ...{ url, credsFile: '', name: node },
+  ...{ lost() {}, back() {} },
+})
+const serves = offers.length > 0
+const begun = new Set<string>()
+openBridge(
+  {
+    ...{ cluster: 'bench', node, shape: 'one', slots: ['store'], offers, silenceMs: 1_000 },
+    threads: serves ? [{ name: 'store', links: [] }] : [{ name: 'front-0', links: ['store'] }],
+  },
+  {
+    ...{ line, nowMs: () => performance.now(), log: { info() {}, warn() {} } },
+    begin: async (slot) => void begun.add(slot),
+    ended: () => new Promise(() => {}),
+    end: async (slot) => void begun.delete(slot),
+    async connect(thread, _peer, port) {
+      if (!serves) parentPort?.postMessage(port, [port])
+      else if (begun.has(thread)) answer(port)
+      else return false
+      return true
+    },
+  },
+)
