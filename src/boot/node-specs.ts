@@ -45,7 +45,7 @@ export function nodeSpecs(settings: Settings, cores: number, common: Common): No
     data: { ...common, name: kind, index: 0, settings } satisfies ThreadData,
   })
   const copies = hasCopy ? [own(LOG_COPY_THREAD, marketNames)] : []
-  const bridge = own(BRIDGE_THREAD, [LOG_COPY_THREAD])
+  const bridge = own(BRIDGE_THREAD, [LOG_COPY_THREAD, ...fronts.map(({ name }) => name)])
   // Fronts answer an operator too. It is the first to start and the last to stop: its sockets end by themselves.
   const admin = isAskedApart(settings) ? [{ ...own(ADMIN_THREAD, []), terminable: false }] : []
   const plan: BridgeData['plan'] = {

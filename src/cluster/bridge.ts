@@ -54,6 +54,8 @@ type BridgePorts = {
   readonly end: (slot: string) => Promise<void>
   /** Hands a thread the port to a peer; false while there is no such thread. */
   readonly connect: (thread: string, peer: string, port: MessagePort) => Promise<boolean>
+  /** Another node says something to all. */
+  readonly heardAll: (message: object) => void
 }
 
 export type Bridge = {
@@ -61,6 +63,8 @@ export type Bridge = {
   leave(): Promise<void>
   /** Ends the links and says goodbye. */
   stop(): void
+  /** Says something to all other nodes. It may be lost, and is where it is larger than a message. */
+  sayAll(message: object): void
   /** The connection is lost, or may have gaps. */
   lost(why: string): void
   /** Empty, or what is wrong. */
@@ -103,6 +107,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
 
   const subjects = {
     beat: `${cluster}.beat`,
+    all: `${cluster}.all`,
     open: (to: string) => `${cluster}.open.${to}`,
     data: (to: string) => `${cluster}.data.${to}`,
   }
@@ -255,6 +260,10 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     const beat = decode<Beat>(bytes)
     if (!stopped && beat !== undefined) follow(directory.hear(beat, nowMs()))
   })
+  line.subscribe(subjects.all, (bytes) => {
+    const said = decode<{ life: string; message: object }>(bytes)
+    if (!stopped && said !== undefined && said.life !== life) ports.heardAll(said.message)
+  })
   line.subscribe(subjects.open(node), (bytes, answer) => {
     const asked = decode<Opening>(bytes)
     if (asked !== undefined) void accept(asked).then((ok) => answer?.(encode({ ok })))
@@ -293,6 +302,11 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
       for (const timer of timers) clearInterval(timer)
       endLinks('this node stops', () => true)
       sayBeat(true)
+    },
+    sayAll(message) {
+      if (!line.isConnected || stopped) return
+      const bytes = encode({ life, message })
+      if (bytes.byteLength <= line.payloadMax) line.publish(subjects.all, bytes)
     },
     lost(why) {
       directory.cutOff()

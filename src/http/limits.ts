@@ -6,6 +6,7 @@
 
 import type { LimitVerdict } from './call.ts'
 import { limitedRange, siteOf } from './client-ip.ts'
+import type { Draw, Draws } from './draws.ts'
 import type { Arrival } from './pipeline.ts'
 import type { CostClass, Principal } from './route.ts'
 import { SharedTable, type SharedTableMemory } from './shared-table.ts'
@@ -36,6 +37,8 @@ export type Limiter = {
   ) => LimitVerdict
   /** Draws what opening a connection costs. */
   readonly limitConnection: (ip: string) => LimitVerdict
+  /** Draws what other machines have let pass, whatever is left. */
+  readonly drawnElsewhere: (draws: readonly Draw[]) => void
 }
 
 type Bucket = { readonly name: string; readonly perSecond: number; readonly burst: number }
@@ -52,6 +55,7 @@ export function makeLimiter(
   settings: LimitSettings,
   memory: SharedTableMemory,
   nowMs: () => number = steadyMs,
+  noted?: Draws['note'],
 ): Limiter {
   const table = new SharedTable(memory)
   const costs: Record<CostClass, number> = {
@@ -83,6 +87,7 @@ export function makeLimiter(
       // crowds the table gains what that one had spent, and no client is refused because of another.
       () => true,
     )
+    if (allowed && noted !== undefined) noted(name, cost * unitMs, capacityMs)
     const remaining = Math.max(0, Math.floor(burst - spentMs / unitMs + FORGIVEN))
     return {
       allowed,
@@ -127,5 +132,17 @@ export function makeLimiter(
       return draw(ofKey(principal), units)
     },
     limitConnection: (ip) => drawFor(ip, settings.connectionCost),
+    drawnElsewhere(draws) {
+      for (const [name, drawnMs, capacityMs] of draws) {
+        table.update(
+          name,
+          (fullAtMs) => {
+            const now = nowMs()
+            return now + Math.min(capacityMs, Math.max(0, fullAtMs - now) + drawnMs)
+          },
+          () => true,
+        )
+      }
+    },
   }
 }

@@ -3,12 +3,19 @@
 import { type Bridge, type BridgedThread, openBridge } from '#cluster/bridge.ts'
 import { type NodeLine, openNodeLine } from '#cluster/node-line.ts'
 import { channelOptions, reserves, type ThreadData, topologyOf } from '#config/thread-data.ts'
-import { isAccountsThread, LOG_COPY_THREAD, marketThreadName, threadOf } from '#config/topology.ts'
+import {
+  isAccountsThread,
+  isFrontThread,
+  LOG_COPY_THREAD,
+  marketThreadName,
+  threadOf,
+} from '#config/topology.ts'
 import { Fault } from '#domain/fault.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { machine } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
 import { handPort, type RemoteHome, type ThreadParts, Unfit } from '#runtime/thread.ts'
+import type { DrawsProtocol } from './front-draws.ts'
 import { makeKit } from './kit.ts'
 import type { LogCopyProtocol } from './log-copy.ts'
 import { bridgeMeters } from './meters/bridge.ts'
@@ -49,6 +56,8 @@ export function bridgeThread(data: BridgeData): ThreadParts {
   const running = new Set<string>()
   let line: NodeLine | undefined
   let bridge: Bridge | undefined
+  /** The fronts of this node, which tell what is drawn there. */
+  let fronts: Channel<DrawsProtocol>[] = []
   let stopped = false
   bridgeMeters(kit, () => bridge)
 
@@ -139,6 +148,11 @@ export function bridgeThread(data: BridgeData): ThreadParts {
             await freed(slot)
           },
           connect: (thread, peer, port) => handPort(home, thread, peer, port),
+          // The fronts of one node share their buckets, so one of them draws for all.
+          heardAll: (message) => {
+            const drawn = message as DrawsProtocol['Drawn']['takes']
+            fronts.find(({ isOpen }) => isOpen)?.tell('Drawn', drawn)
+          },
         },
       )
       await bridge.joined.catch((error: Error) => {
@@ -147,6 +161,12 @@ export function bridgeThread(data: BridgeData): ThreadParts {
       log.info({ node: cluster.node, roles: cluster.roles }, 'the node is in the cluster')
     },
     connect(peer, port) {
+      if (isFrontThread(peer)) {
+        const front = new Channel<DrawsProtocol>(port, channelOptions(settings), {
+          heard: (_type, message) => bridge?.sayAll(message as object),
+        })
+        fronts = [...fronts.filter(({ isOpen }) => isOpen), front]
+      }
       if (peer !== LOG_COPY_THREAD) return
       logCopy.replace(new Channel(port, channelOptions(settings), { heard() {} }))
       // One that was started again follows nothing yet.
@@ -159,6 +179,7 @@ export function bridgeThread(data: BridgeData): ThreadParts {
       stopped = true
       bridge?.stop()
       logCopy.close()
+      for (const front of fronts) front.close()
       await line?.close()
     },
   }

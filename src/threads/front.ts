@@ -21,11 +21,10 @@ import { makeRelayService } from '#api/relayer/relay-service.ts'
 import { aboutApi } from '#api/service/about-api.ts'
 import { config } from '#api/service/config.ts'
 import { contractsOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
-import { accountsThreadOf, threadOfMarket } from '#config/topology.ts'
+import { accountsThreadOf, BRIDGE_THREAD, threadOfMarket } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { makeAuthenticator } from '#http/auth.ts'
-import { makeLimiter } from '#http/limits.ts'
 import { makeNonceLedger } from '#http/nonce-ledger.ts'
 import type { Route } from '#http/route.ts'
 import type { Readiness } from '#http/routes/readyz.ts'
@@ -46,6 +45,7 @@ import type { StreamHub } from '#stream/hub.ts'
 import { asyncapi } from '#stream/routes/asyncapi.ts'
 import { stream } from '#stream/routes/stream.ts'
 import { registerStreamMeters } from '#stream/stream-meters.ts'
+import { openLimiter } from './front-draws.ts'
 import { liveExamples } from './front-examples.ts'
 import { serviceFacts } from './front-facts.ts'
 import { linkFront } from './front-links.ts'
@@ -125,7 +125,8 @@ export function frontThread(data: ThreadData): ThreadParts {
     clock: systemClock,
     startedAtMs: data.startedAtMs,
   })
-  const limiter = settings.limits.enabled ? makeLimiter(settings.limits, data.buckets) : undefined
+  const limits = openLimiter(data, kit)
+  const { limiter } = limits
   const links = linkFront(settings, {
     ...{ board, priceBoard, authenticator, log, meters: kit.links },
     hub: () => hub,
@@ -310,7 +311,10 @@ export function frontThread(data: ThreadData): ThreadParts {
 
   return {
     start,
-    connect: links.connect,
+    connect(peer, port) {
+      if (peer === BRIDGE_THREAD) limits.connect(port)
+      else links.connect(peer, port)
+    },
     health: () => (links.missing() === 0 ? '' : 'some markets are not loaded'),
     metrics: kit.metrics,
     async drain() {
@@ -322,6 +326,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       await hub?.shutdown()
       await closeFronts()
       links.close()
+      limits.close()
       kit.quiet()
       await pools?.close()
       await tokens?.close()

@@ -48,6 +48,7 @@ async function openNode(
   const running = new Map<string, PromiseWithResolvers<string>>()
   /** The front's end. */
   const told: number[] = []
+  const said: object[] = []
   let lost = 0
   let front: Channel<EchoProtocol> | undefined
   const connect = async (thread: string, _peer: string, port: MessagePort): Promise<boolean> => {
@@ -82,6 +83,7 @@ async function openNode(
     },
     {
       ...{ line, nowMs: () => performance.now(), log: SILENT, connect },
+      heardAll: (message) => void said.push(message),
       begin: async (slot) => void running.set(slot, Promise.withResolvers()),
       ended: (slot) => running.get(slot)!.promise,
       async end(slot) {
@@ -103,6 +105,7 @@ async function openNode(
     heard,
     served,
     told,
+    said,
     lost: () => lost,
     front: () => {
       assert(front?.isOpen, 'the front is linked')
@@ -195,6 +198,13 @@ test('requests and what is told cross NATS in order, whatever they carry', {
     front.told,
     Array.from({ length: 5_000 }, (_, number) => number),
   )
+})
+
+test('what a node says to all is heard by all others', { skip: natsMissing }, async (t) => {
+  const { back, front } = await pair(t)
+  front.bridge.sayAll({ draws: [['ip a', 5, 10]] })
+  await eventually(() => assert.deepEqual(back.said, [{ draws: [['ip a', 5, 10]] }]))
+  assert.deepEqual(front.said, [])
 })
 
 test('a batch larger than a message of NATS arrives whole', { skip: natsMissing }, async (t) => {

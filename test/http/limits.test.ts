@@ -6,6 +6,7 @@ import type { Address } from '#domain/ids.ts'
 import { ipText, limitedRange, makeClientIp, siteOf } from '#http/client-ip.ts'
 import { makeConnectionGate } from '#http/connection-gate.ts'
 import { countPeers } from '#http/count-peers.ts'
+import { makeDraws } from '#http/draws.ts'
 import { type LimitSettings, makeLimiter } from '#http/limits.ts'
 import { ok, type Principal, route, upgradeRoute } from '#http/route.ts'
 import type { FrontSettings } from '#http/server.ts'
@@ -64,6 +65,33 @@ test('never more than the burst and what flows in, over any stretch of time, on 
       }
     }
   })
+})
+
+test('what other machines let pass is drawn here too, and never more than a bucket holds', () => {
+  let nowMs = 5_000
+  const here = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs)
+  const draws = makeDraws(2)
+  const there = makeLimiter(LIMITS, makeSharedTable(10, 't'), () => nowMs, draws.note)
+  const leftOf = ({ limit }: typeof here, ip: string): number => {
+    const { headers } = limit({ ...ARRIVAL, ip, cost: 'free' }, undefined)
+    return Number(headers['ratelimit-remaining'])
+  }
+  const read = (ip: string) => there.limit({ ...ARRIVAL, ip, cost: 'read' }, undefined)
+  for (let times = 0; times < 3; times++) assert(read('10.0.0.1').allowed)
+  assert(read('10.0.0.2').allowed)
+  // No room for more of them in one message.
+  assert(read('10.0.0.3').allowed)
+  const taken = draws.take()
+  assert.deepEqual(draws.take(), [])
+  here.drawnElsewhere(taken)
+  for (const ip of ['10.0.0.1', '10.0.0.2']) assert.equal(leftOf(here, ip), leftOf(there, ip))
+  assert(leftOf(here, '10.0.0.1') < LIMITS.ipBurst)
+  assert.equal(leftOf(here, '10.0.0.3'), LIMITS.ipBurst)
+  const ranks = taken.map(([name, , capacityMs]) => [name, 10 * capacityMs, capacityMs] as const)
+  here.drawnElsewhere(ranks)
+  assert.equal(leftOf(here, '10.0.0.1'), 0)
+  nowMs += (LIMITS.ipBurst / LIMITS.ipPerSecond) * 1_000
+  assert.equal(leftOf(here, '10.0.0.1'), LIMITS.ipBurst)
 })
 
 test('the headers say what is left, when it is full again and when to come back', () => {

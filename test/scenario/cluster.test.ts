@@ -27,6 +27,10 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50',
       SIBYL_FEEDS_LIVE: 'false',
       SIBYL_RISK_FUNDS: 'reserve',
+      // Hardly anything flows in, so that what was spent can be counted.
+      SIBYL_LIMITS: 'true',
+      SIBYL_LIMIT_IP_BURST: '10000000',
+      SIBYL_LIMIT_IP_PER_SECOND: '1',
     })
     const adminPort = await claimPort('127.0.0.1', 0)
     const [front, other, books, rest] = await Promise.all([
@@ -80,6 +84,15 @@ await onServerDatabase('a cluster', ({ fresh }) => {
     await eventually(async () => {
       const [trade] = await ann.trades(marketId)
       assert.equal(trade?.status, 'confirmed')
+    })
+
+    // What an address spends at one front it has spent at the other too.
+    const spare = await leftAt(other.url)
+    for (let times = 0; times < 5; times++) await leftAt(front.url, 'POST', '/api/v1/api-keys')
+    let looks = 0
+    await eventually(async () => {
+      looks++
+      assert((await leftAt(other.url)) <= spare - 250 - looks)
     })
 
     // A machine that stands by takes the books when theirs is killed under load.
@@ -191,6 +204,15 @@ function startFlow(
       return accepted
     },
   }
+}
+
+/** What this address may still spend at a front; reading costs 1 of it, asking for a key 100. */
+async function leftAt(url: string, method = 'GET', path = '/api/v1/markets'): Promise<number> {
+  const response = await fetch(`${url}${path}`, { method })
+  await response.body?.cancel()
+  const left = response.headers.get('ratelimit-remaining')
+  assert(left !== null, 'requests are limited')
+  return Number(left)
 }
 
 /** What is reserved for the open orders of a trader, by token. */
