@@ -8,4 +8,4 @@ const { databaseUrl } = workerData as { readonly databaseUrl: string }
 const reads = makeReads(databaseUrl)
 
 export const answer = reads.run
-export const writePages = makePageWriter(reads.query)
+export const writePages = makePageWriter(reads.query, reads.together)

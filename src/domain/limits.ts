@@ -116,6 +116,9 @@ export const VERIFY_BATCH_MAX = 32
 /** Orders that one front thread may have waiting for or in the verify pool. */
 export const VERIFY_HELD_MAX = 4_096
 
+/** Markets whose words a thread that reads the database remembers. */
+export const MARKET_WORDS_MAX = 16_384
+
 /** Addresses whose checksummed form is remembered. */
 export const CHECKSUM_ADDRESSES_MAX = 32_768
 

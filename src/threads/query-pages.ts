@@ -30,6 +30,7 @@ const TOGETHER_MS = 5
  */
 export function makePageWriter(
   query: Query,
+  together: <T>(work: () => Promise<T>) => Promise<T>,
 ): (tasks: readonly PageTask[]) => Promise<QueryReply[]> {
   const writers: { readonly [Name in keyof Pages]: (page: Pages[Name]) => Promise<string> } = {
     async userActivity(page) {
@@ -56,7 +57,7 @@ export function makePageWriter(
       return faultReply(error)
     }
   }
-  return async (tasks) => {
+  const writeInTime = async (tasks: readonly PageTask[]): Promise<QueryReply[]> => {
     const replies: QueryReply[] = []
     const untilMs = performance.now() + TOGETHER_MS
     for (const task of tasks) {
@@ -64,5 +65,12 @@ export function makePageWriter(
       if (performance.now() >= untilMs) break
     }
     return replies
+  }
+  return async (tasks) => {
+    try {
+      return await together(() => writeInTime(tasks))
+    } catch (error) {
+      return tasks.map(() => faultReply(error))
+    }
   }
 }

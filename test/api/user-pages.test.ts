@@ -37,10 +37,11 @@ test('activity is written as its parts are', () => {
       contractAddress: random.pick([random.hex(20), '0x']) as Address,
     })
     const trades = some(random, (): UserTrade => {
-      const of = market()
+      const { marketId, marketQuestion: question, contractAddress } = market()
       return {
-        tradeId: tradeId(of.marketId, random.int(1, 9_999), random.int(0, 9)),
-        ...of,
+        tradeId: tradeId(marketId, random.int(1, 9_999), random.int(0, 9)),
+        marketId,
+        market: { question, contractAddress },
         role: random.pick(['buyer', 'seller'] as const),
         outcome: random.int(0, 1),
         price: random.int(1, 999_999),
@@ -65,11 +66,11 @@ test('activity is written as its parts are', () => {
     const place = { atMs: random.int(1, 99), seq: random.int(1, 99), fillIndex: 0, row: 7 }
     const next = random.pick([undefined, place])
     const body = {
-      activity: trades.map(({ role, matchedAtMs, contractAddress, txHash, ...trade }) => ({
+      activity: trades.map(({ role, matchedAtMs, market: words, txHash, ...trade }) => ({
         tradeId: trade.tradeId,
         marketId: trade.marketId,
-        marketQuestion: trade.marketQuestion,
-        contractAddress: checksumAddress(contractAddress),
+        marketQuestion: words.question,
+        contractAddress: checksumAddress(words.contractAddress),
         role,
         outcome: trade.outcome,
         price: trade.price,

@@ -49,7 +49,7 @@ await onBothDatabases('pages of a user', (databases) => {
       // With seven users, some trade with themselves.
       await seedTrades(database, { trades: 400, markets: 10, users: 7 })
       const reads = makeReads(url)
-      const writePages = makePageWriter(reads.query)
+      const writePages = makePageWriter(reads.query, reads.together)
       try {
         for (let number = 1; number <= 7; number++) {
           const user = userNumbered(number)
@@ -92,10 +92,13 @@ await onBothDatabases('pages of a user', (databases) => {
 
 it('a fault of one page is its answer, and the others are written', async () => {
   const fault = new Fault('STORE_UNAVAILABLE', 'the database is away', { retryable: true })
-  const writePages = makePageWriter(async (name) => {
-    if (name === 'tradesOfUser') throw fault
-    return (name === 'realisedProfitOf' ? 0n : []) as never
-  })
+  const writePages = makePageWriter(
+    async (name) => {
+      if (name === 'tradesOfUser') throw fault
+      return (name === 'realisedProfitOf' ? 0n : []) as never
+    },
+    (work) => work(),
+  )
   const args = { user: userNumbered(1), chainId: CHAIN, limit: 5 }
   const replies = [
     ...(await writePages([{ page: 'userActivity', args }])),

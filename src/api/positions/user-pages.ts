@@ -10,8 +10,8 @@ import { type PagePlace, writePlace } from '#http/page-place.ts'
 export type UserTrade = {
   readonly tradeId: TradeId
   readonly marketId: MarketId
-  readonly marketQuestion: string
-  readonly contractAddress: Address
+  /** The same object for the same market, so that its text is written once. */
+  readonly market: { readonly question: string; readonly contractAddress: Address }
   /** The user's; `buyer` of a trade with oneself. */
   readonly role: 'buyer' | 'seller'
   readonly outcome: number
@@ -75,18 +75,28 @@ export function userActivityJson(found: {
 }
 
 /** Only words are escaped: all else is numbers, hex and names of ours. */
-function entryJson(entry: UserTrade | UserPayout): string {
-  const { marketId, marketQuestion, contractAddress } = entry
+function wordsJson(question: string, contractAddress: Address): string {
   return (
-    `"marketId":"${marketId}","marketQuestion":${JSON.stringify(marketQuestion)},` +
+    `"marketQuestion":${JSON.stringify(question)},` +
     `"contractAddress":"${checksumAddress(contractAddress)}"`
   )
+}
+
+const writtenWords = new WeakMap<UserTrade['market'], string>()
+
+function marketJson(market: UserTrade['market']): string {
+  const written = writtenWords.get(market)
+  if (written !== undefined) return written
+  const json = wordsJson(market.question, market.contractAddress)
+  writtenWords.set(market, json)
+  return json
 }
 
 function tradeJson(trade: UserTrade): string {
   const { role, outcome, price, size, cost, status, txHash } = trade
   return (
-    `{"tradeId":"${trade.tradeId}",${entryJson(trade)},"role":"${role}","outcome":${outcome},` +
+    `{"tradeId":"${trade.tradeId}","marketId":"${trade.marketId}",` +
+    `${marketJson(trade.market)},"role":"${role}","outcome":${outcome},` +
     `"price":${price},"size":${size},"cost":${cost},"status":"${status}",` +
     `"timestamp":${Math.floor(trade.matchedAtMs / 1_000)},"txHash":"${txHash}"}`
   )
@@ -94,7 +104,8 @@ function tradeJson(trade: UserTrade): string {
 
 function payoutJson(payout: UserPayout): string {
   return (
-    `{${entryJson(payout)},"winningOutcome":${payout.winningOutcome},"payout":${payout.payout},` +
+    `{"marketId":"${payout.marketId}",${wordsJson(payout.marketQuestion, payout.contractAddress)},` +
+    `"winningOutcome":${payout.winningOutcome},"payout":${payout.payout},` +
     `"txHash":"${payout.txHash}","status":"${payout.status}",` +
     `"timestamp":${Math.floor(payout.atMs / 1_000)}}`
   )

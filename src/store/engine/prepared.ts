@@ -5,7 +5,7 @@
  */
 
 import type { SqliteConnection } from '@mikro-orm/sqlite'
-import type { Statement } from 'better-sqlite3'
+import type { Database as DatabaseFile, Statement } from 'better-sqlite3'
 import { type Database, read, sqlConnection } from './database.ts'
 import { storeFault } from './store-fault.ts'
 
@@ -14,6 +14,15 @@ type Prepared = Map<string, Statement<Value[]>>
 
 /** Statements that one connection keeps; the texts of the store are fewer. */
 const STATEMENTS_MAX = 100
+
+/**
+ * SQLite looks at bound values when it plans, those of limits and, after `analyze`, of conditions; so it plans
+ * again whenever they are bound, which took longer than the reads. Into expressions it does not look. MariaDB
+ * takes none as a limit.
+ */
+function withHiddenValues(sql: string): string {
+  return sql.replaceAll('limit ?', 'limit 0 + ?').replaceAll(/(?<!\+ )\?/g, '+?')
+}
 
 const prepared = new WeakMap<Database, Prepared>()
 const snapshots = new WeakMap<Database, number>()
@@ -37,6 +46,23 @@ export async function rowsOf<R>(
   }
 }
 
+/**
+ * Reads that see one instant, on a connection that only reads a file: to begin and end a read costs as much as
+ * a short one. What else the connection is asked meanwhile sees that instant too, so this is for short work.
+ */
+export async function readTogether<T>(database: Database, work: () => Promise<T>): Promise<T> {
+  const isOwn = database.address.dialect === 'sqlite' && database.readOnly
+  if (!isOwn || (snapshots.get(database) ?? 0) > 0) return work()
+  const file = await fileOf(database)
+  if (file.inTransaction) return work()
+  file.exec('begin')
+  try {
+    return await work()
+  } finally {
+    if (file.inTransaction) file.exec('commit')
+  }
+}
+
 /** To be called before a snapshot begins; what it answers, when it is over. */
 export function beginSnapshot(database: Database): () => void {
   const change = (by: number): void => {
@@ -46,10 +72,14 @@ export function beginSnapshot(database: Database): () => void {
   return () => change(-1)
 }
 
-async function prepare(database: Database, sql: string): Promise<Statement<Value[]>> {
+async function fileOf(database: Database): Promise<DatabaseFile> {
   const connection: unknown = sqlConnection(database)
-  const file = await (connection as SqliteConnection).getNativeClient()
-  const statement = file.prepare<Value[]>(sql)
+  return (connection as SqliteConnection).getNativeClient()
+}
+
+async function prepare(database: Database, sql: string): Promise<Statement<Value[]>> {
+  const file = await fileOf(database)
+  const statement = file.prepare<Value[]>(withHiddenValues(sql))
   const known: Prepared = prepared.get(database) ?? new Map()
   prepared.set(database, known)
   known.set(sql, statement)

@@ -1,6 +1,7 @@
 /** A thread's own way to read the database: one connection, opened by the first query. */
 
 import { closeDatabase, type Database, openDatabase } from '../engine/database.ts'
+import { readTogether } from '../engine/prepared.ts'
 import { type NeedsPage, type OpenNeedsOptions, openNeeds } from './open-needs.ts'
 import { answerQuery, askQuery, type Query, type QueryReply, type QueryTask } from './queries.ts'
 
@@ -8,6 +9,8 @@ export type Reads = {
   readonly query: Query
   /** The same for what travels as a task. */
   run(task: QueryTask): Promise<QueryReply>
+  /** Reads that belong together and are short: on a file they see one instant. */
+  together<T>(work: () => Promise<T>): Promise<T>
   /** What is open and pending, page by page, all of one snapshot. */
   openNeeds(
     options: OpenNeedsOptions,
@@ -32,6 +35,7 @@ export function makeReads(databaseUrl: string): Reads {
   return {
     run,
     query: (name, args) => askQuery({ run }, name, args),
+    together: async (work) => readTogether(await open(), work),
     openNeeds: async (options, take) => openNeeds(await open(), options, take),
     async close() {
       const database = await opening?.catch(() => undefined)

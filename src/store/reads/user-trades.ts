@@ -9,6 +9,7 @@ import type { Shares } from '#domain/money.ts'
 import type { Database } from '../engine/database.ts'
 import { bytesOf, hexColumn, hexOfDigits } from '../engine/hex.ts'
 import { rowsOf } from '../engine/prepared.ts'
+import { type MarketWords, wordsOfMarkets } from './market-words.ts'
 import type { TradePlace, TradeRecord, TradeRowRead } from './trades.ts'
 
 export type UserTrades = {
@@ -34,17 +35,13 @@ type UserTradeRecord = Pick<
 > & {
   /** The user's; of a trade with themselves `buyer`. */
   readonly role: Role
-  readonly marketQuestion: string
-  readonly contractAddress: Address
+  readonly market: MarketWords
 }
 
 type Role = 'buyer' | 'seller'
 
-type Placed = { readonly record: UserTradeRecord; readonly row: number }
-
 const COLUMNS = `${hexColumn('t.market_id')} as market, t.seq, t.fill_index, t.outcome, t.price_e6,
-  t.size_e6, t.cost_e6, t.status, t.matched_at_ms, ${hexColumn('t.tx_hash')} as tx, m.question as question,
-  ${hexColumn('m.contract_address')} as contract`
+  t.size_e6, t.cost_e6, t.status, t.matched_at_ms, ${hexColumn('t.tx_hash')} as tx`
 
 type Row = Pick<
   TradeRowRead,
@@ -53,8 +50,14 @@ type Row = Pick<
   readonly market: string
   readonly tx: string | null
   readonly place: number | string
-  readonly question: string | null
-  readonly contract: string | null
+}
+
+/** A row with its numbers as numbers, and what the user is in it. */
+type Placed = Omit<Row, 'seq' | 'matched_at_ms' | 'place'> & {
+  readonly seq: number
+  readonly matched_at_ms: number
+  readonly place: number
+  readonly role: Role
 }
 
 /** The trades of a user on a chain, the newest first; one with themselves is there once. */
@@ -73,27 +76,31 @@ export async function tradesOfUser(
     tradesOfSide(database, 'seller', filter),
   ])
   const all = new Map<number, Placed>()
-  for (const placed of [...sold, ...bought]) all.set(placed.row, placed)
+  for (const placed of [...sold, ...bought]) all.set(placed.place, placed)
   const page = [...all.values()].sort(newestFirst).slice(0, filter.limit)
+  const words = await wordsOfMarkets(
+    database,
+    page.map(({ market }) => market),
+  )
   const last = page.at(-1)
   const next =
     last === undefined || page.length < filter.limit
       ? undefined
       : {
-          atMs: last.record.matchedAtMs,
-          seq: last.record.seq,
-          fillIndex: last.record.fillIndex,
-          row: last.row,
+          atMs: last.matched_at_ms,
+          seq: last.seq,
+          fillIndex: last.fill_index,
+          row: last.place,
         }
-  return { trades: page.map(({ record }) => record), next }
+  return { trades: page.map((row) => recordOf(row, words(row.market))), next }
 }
 
 function newestFirst(a: Placed, b: Placed): number {
   return (
-    b.record.matchedAtMs - a.record.matchedAtMs ||
-    b.record.seq - a.record.seq ||
-    b.record.fillIndex - a.record.fillIndex ||
-    b.row - a.row
+    b.matched_at_ms - a.matched_at_ms ||
+    b.seq - a.seq ||
+    b.fill_index - a.fill_index ||
+    b.place - a.place
   )
 }
 
@@ -117,29 +124,30 @@ async function tradesOfSide(
   const rows = await rowsOf<Row>(
     database,
     `select ${COLUMNS}, t.${row} as place
-      from trades as t left join markets as m on m.market_id = t.market_id
-      where t.${side} = ? and t.chain_id = ? ${earlier}
+      from trades as t where t.${side} = ? and t.chain_id = ? ${earlier}
       order by t.matched_at_ms desc, t.seq desc, t.fill_index desc, t.${row} desc limit ?`,
     values,
   )
-  return rows.map((each) => placed(each, side))
+  return rows.map((each) => ({
+    ...each,
+    seq: Number(each.seq),
+    matched_at_ms: Number(each.matched_at_ms),
+    place: Number(each.place),
+    role: side,
+  }))
 }
 
-function placed(row: Row, role: Role): Placed {
+function recordOf(row: Placed, market: MarketWords): UserTradeRecord {
   const marketId = hexOfDigits(row.market) as MarketId
-  const seq = Number(row.seq)
-  const record: UserTradeRecord = {
-    tradeId: tradeId(marketId, seq, row.fill_index),
-    ...{ marketId, seq, fillIndex: row.fill_index, role },
+  const { seq, fill_index: fillIndex, role, matched_at_ms: matchedAtMs } = row
+  return {
+    tradeId: tradeId(marketId, seq, fillIndex),
+    ...{ marketId, seq, fillIndex, role, matchedAtMs, market },
     outcome: row.outcome,
     price: row.price_e6,
     size: Number(row.size_e6) as Shares,
     cost: Number(row.cost_e6),
     status: row.status,
-    matchedAtMs: Number(row.matched_at_ms),
     txHash: hexOfDigits(row.tx),
-    marketQuestion: row.question ?? '',
-    contractAddress: `0x${row.contract ?? ''}` as Address,
   }
-  return { row: Number(row.place), record }
 }

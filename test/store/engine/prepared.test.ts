@@ -3,10 +3,16 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { Address, MarketId } from '#domain/ids.ts'
-import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
-import { rowsOf } from '#store/engine/prepared.ts'
+import {
+  closeDatabase,
+  type Database,
+  openDatabase,
+  sqlConnection,
+} from '#store/engine/database.ts'
+import { readTogether, rowsOf } from '#store/engine/prepared.ts'
 import { snapshot } from '#store/engine/snapshot.ts'
 import { fillSums } from '#store/projection/recount.ts'
+import { wordsOfMarkets } from '#store/reads/market-words.ts'
 import { answerQuery, type QueryName, type QueryTask } from '#store/reads/queries.ts'
 import { onBothDatabases, type TestDatabases } from '../../support/databases.ts'
 import { withStore } from '../batches.ts'
@@ -100,6 +106,47 @@ await onBothDatabases('prepared reads', (databases) => {
       })
       assert.equal(Number((await waiting)?.[0]?.n), 100)
       assert.equal(Number((await rows())[0]?.n), 100)
+    })
+  })
+
+  it('that go together see one instant of a file, and those after it what is new', async () => {
+    await withReader(databases, async (reader, writer) => {
+      const count = async () =>
+        Number((await rowsOf<{ n: number }>(reader, 'select count(*) as n from trades', []))[0]?.n)
+      const isFile = reader.address.dialect === 'sqlite'
+      const seen = await readTogether(reader, async () => {
+        const before = await count()
+        await seedTrades(writer, { trades: 100, markets: 2, users: 4 })
+        return [before, await readTogether(reader, count), await count()]
+      })
+      assert.deepEqual(seen, isFile ? [0, 0, 0] : [0, 100, 100])
+      assert.equal(await count(), 100)
+      const fault = new Error('in the midst of them')
+      await assert.rejects(
+        readTogether(reader, () => Promise.reject(fault)),
+        fault,
+      )
+      await sqlConnection(writer).execute('delete from trades where seq > 51')
+      assert.equal(await count(), 50)
+    })
+  })
+
+  it('know the words of a market from when it is there', async () => {
+    await withReader(databases, async (reader, writer) => {
+      const digits = Array.from({ length: 20 }, (_, at) => at.toString(16).padStart(64, '0'))
+      const ask = async () => digits.map(await wordsOfMarkets(reader, digits))
+      const none = { question: '', contractAddress: '0x' }
+      assert.deepEqual(
+        await ask(),
+        digits.map(() => none),
+      )
+      await seedTrades(writer, { trades: 100, markets: 11, users: 4 })
+      const words = digits.map((market, at) =>
+        at < 11 ? { question: 'Will it?', contractAddress: `0x${market.slice(24)}` } : none,
+      )
+      const found = await ask()
+      assert.deepEqual(found, words)
+      assert.equal((await ask())[3], found[3])
     })
   })
 
