@@ -25,6 +25,7 @@ import {
   verifiedOrder,
 } from '#verify/inspect-orders.ts'
 import { loadKeccak } from '#verify/keccak.ts'
+import { makeOrderPacker, makePackedMemory } from '#verify/packed-orders.ts'
 import { nativeRecovery } from '#verify/recover.ts'
 import type { VerifyWorkerData } from '#verify/verify-jobs.ts'
 import { median, quick, report, runBench } from './bench.ts'
@@ -84,17 +85,21 @@ const single = await runBench({
 const recoverUs = 1_000_000 / single.peerFigure
 
 for (const threads of new Set([1, availableParallelism()])) {
+  const memory = makePackedMemory(threads)
   const pool = new Piscina({
     filename: fileURLToPath(new URL('../workers/verify.ts', import.meta.url)),
     minThreads: threads,
     maxThreads: threads,
     concurrentTasksPerWorker: TASKS_PER_WORKER,
-    workerData: { domains: [domain] } satisfies VerifyWorkerData,
+    workerData: { domains: [domain], memory } satisfies VerifyWorkerData,
   })
   const engines: string = await pool.run(undefined, { name: 'engines' })
   const batcher = makeBatcher<SignedOrder, OrderInspection | Rejection>({
     workers: threads,
-    run: (orders) => pool.run(orders, { name: 'inspectOrders' }),
+    run: makeOrderPacker({
+      ...{ memory, domains: [domain] },
+      run: (packed) => pool.run(packed, { name: 'inspectPacked' }),
+    }),
     deadlineMs: 60_000,
     onFailure: (error) => {
       throw error

@@ -3,6 +3,6 @@
 import { workerData } from 'node:worker_threads'
 import { makeVerifyJobs, type VerifyWorkerData } from '#verify/verify-jobs.ts'
 
-const { domains } = workerData as VerifyWorkerData
-
-export const { inspectOrders, recoverMessageSigner, engines } = await makeVerifyJobs(domains)
+export const { inspectPacked, recoverMessageSigner, engines } = await makeVerifyJobs(
+  workerData as VerifyWorkerData,
+)

@@ -26,8 +26,15 @@ export type Keccak256 = (bytes: Uint8Array) => Uint8Array
 /** The digest of an order as 32 bytes of their own. */
 export type OrderHasher = (order: Order) => Uint8Array
 
+/** The same, of an order that `writeOrderWords` has laid out; the bytes are copied first. */
+export type OrderWordsHasher = (words: Uint8Array) => Uint8Array
+
 const WORD = 32
-const STRUCT_BYTES = 10 * WORD
+/** What is hashed of an order itself: nine words, in the order in which they are signed. */
+export const ORDER_WORDS_BYTES = 9 * WORD
+/** Where the last twenty bytes of a word that is the trader lie in them. */
+export const TRADER_OFFSET = WORD + 12
+const STRUCT_BYTES = WORD + ORDER_WORDS_BYTES
 const DIGEST_BYTES = 2 + 2 * WORD
 const UINT32 = 2 ** 32
 
@@ -49,27 +56,44 @@ export function makeOrderHasher(
   domain: OrderDomain,
   keccak256: Keccak256 = keccak_256,
 ): OrderHasher {
+  const words = new DataView(new ArrayBuffer(ORDER_WORDS_BYTES))
+  const bytes = new Uint8Array(words.buffer)
+  const hashWords = makeOrderWordsHasher(domain, keccak256)
+  return (order) => {
+    writeOrderWords(words, 0, order)
+    return hashWords(bytes)
+  }
+}
+
+export function makeOrderWordsHasher(domain: OrderDomain, keccak256: Keccak256): OrderWordsHasher {
   const struct = new Uint8Array(STRUCT_BYTES)
-  const view = new DataView(struct.buffer)
   const digest = new Uint8Array(DIGEST_BYTES)
   struct.set(keccak256(utf8(ORDER_TYPE)), 0)
   digest[0] = 0x19
   digest[1] = 0x01
   digest.set(domainSeparator(domain, keccak256), 2)
 
-  return (order) => {
-    writeHex(struct, 1 * WORD, order.marketId, 32)
-    writeHex(struct, 2 * WORD + 12, order.trader, 20)
-    struct[4 * WORD - 1] = order.side
-    struct[5 * WORD - 1] = order.outcome
-    writeSafeInteger(view, 6 * WORD - 8, order.price)
-    writeSafeInteger(view, 7 * WORD - 8, order.size)
-    writeUint64(view, 8 * WORD - 8, order.nonce)
-    writeUint64(view, 9 * WORD - 8, order.expiration)
-    writeHex(struct, 9 * WORD + 12, order.makerFeeRecipient, 20)
+  return (words) => {
+    struct.set(words, WORD)
     digest.set(keccak256(struct), 2 + WORD)
     return keccak256(digest)
   }
+}
+
+/**
+ * Lays an order out at `at`, as it is hashed. The leading zeros of words are never touched: the memory
+ * has to begin with zeros there. Throws where a value is none that can be signed.
+ */
+export function writeOrderWords(view: DataView, at: number, order: Order): void {
+  writeHex(view, at, order.marketId, 32)
+  writeHex(view, at + TRADER_OFFSET, order.trader, 20)
+  view.setUint8(at + 3 * WORD - 1, order.side)
+  view.setUint8(at + 4 * WORD - 1, order.outcome)
+  writeSafeInteger(view, at + 5 * WORD - 8, order.price)
+  writeSafeInteger(view, at + 6 * WORD - 8, order.size)
+  writeUint64(view, at + 7 * WORD - 8, order.nonce)
+  writeUint64(view, at + 8 * WORD - 8, order.expiration)
+  writeHex(view, at + 8 * WORD + 12, order.makerFeeRecipient, 20)
 }
 
 /** The order's hash in its canonical form, for callers that hash a few orders only. */
@@ -89,8 +113,9 @@ function domainSeparator(domain: OrderDomain, keccak256: Keccak256): Uint8Array 
   words.set(keccak256(utf8(DOMAIN_TYPE)), 0)
   words.set(keccak256(utf8(name)), 1 * WORD)
   words.set(keccak256(utf8(version)), 2 * WORD)
-  writeSafeInteger(new DataView(words.buffer), 4 * WORD - 8, domain.chainId)
-  writeHex(words, 4 * WORD + 12, domain.verifyingContract, 20)
+  const view = new DataView(words.buffer)
+  writeSafeInteger(view, 4 * WORD - 8, domain.chainId)
+  writeHex(view, 4 * WORD + 12, domain.verifyingContract, 20)
   return keccak256(words)
 }
 
@@ -98,13 +123,13 @@ function domainSeparator(domain: OrderDomain, keccak256: Keccak256): Uint8Array 
  * Writes `0x` hex of exactly `length` bytes. Anything else is a bug of the caller, and a digest of
  * something half read would be worse than an error.
  */
-function writeHex(target: Uint8Array, offset: number, text: string, length: number): void {
+function writeHex(target: DataView, offset: number, text: string, length: number): void {
   let bad = text.length === 2 + 2 * length && text.startsWith('0x') ? 0 : NOT_HEX
   for (let index = 0, at = 2; index < length; index++, at += 2) {
     const high = DIGIT_VALUES[text.charCodeAt(at)] ?? NOT_HEX
     const low = DIGIT_VALUES[text.charCodeAt(at + 1)] ?? NOT_HEX
     bad |= high | low
-    target[offset + index] = (high << 4) | low
+    target.setUint8(offset + index, (high << 4) | low)
   }
   if (bad > 15) throw new TypeError(`not ${length} bytes of hex: ${text}`)
 }

@@ -65,6 +65,8 @@ export type Hooks = {
   readonly authenticate?: (
     arrival: Arrival,
   ) => Principal | undefined | Rejection | Promise<Principal | undefined | Rejection>
+  /** Which of the two it is called for; both if undefined. */
+  readonly asks?: (auth: AuthClass) => boolean
 }
 
 type PipelineSettings = {
@@ -125,7 +127,7 @@ export function makePipeline(options: {
   readonly meter?: StageMeter | undefined
 }): Pipeline {
   const { settings, cors, hooks, log, clock, requestIdOf, meter } = options
-  const { limit, limitMore, authenticate } = hooks
+  const { limit, limitMore, authenticate, asks = () => true } = hooks
   const clientIp = makeClientIp(settings.trustedProxies ?? [])
   let wallMs = 0
   let wallReadAtMs = Number.NEGATIVE_INFINITY
@@ -196,7 +198,9 @@ export function makePipeline(options: {
       startedAtMs,
       origin,
       authorization:
-        authenticate !== undefined && takesToken(route.auth) ? req.getHeader('authorization') : '',
+        authenticate !== undefined && takesToken(route.auth) && asks(route.auth)
+          ? req.getHeader('authorization')
+          : '',
       ifNoneMatch: route.revalidates === true ? req.getHeader('if-none-match') : '',
       rawPath,
       // The library answers undefined where its types say string.
@@ -304,7 +308,8 @@ export function makePipeline(options: {
   }
 
   function asksWho(call: Call): boolean {
-    return authenticate !== undefined && takesToken(call.compiled.route.auth)
+    const { auth } = call.compiled.route
+    return authenticate !== undefined && takesToken(auth) && asks(auth)
   }
 
   function proceed(call: Call): void {

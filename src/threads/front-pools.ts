@@ -20,6 +20,7 @@ import {
 } from '#store/reads/queries.ts'
 import { makeBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
 import { type OrderInspection, type SignedOrder, verifiedOrder } from '#verify/inspect-orders.ts'
+import { makeOrderPacker, makePackedMemory, type PackedFlaws } from '#verify/packed-orders.ts'
 import type { VerifyWorkerData } from '#verify/verify-jobs.ts'
 import type { AskPage, PageTask } from './query-pages.ts'
 
@@ -48,12 +49,13 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
     chainId: chain.chainId,
     verifyingContract: contractsOf(chain).settlement,
   }))
+  const memory = makePackedMemory(settings.verify.threads)
   const verifyPool = makePool({
     queueMax: QUEUE_MAX,
     entry: new URL('../../workers/verify.ts', import.meta.url),
     threads: settings.verify.threads,
     concurrentPerThread: TASKS_PER_WORKER,
-    data: { domains } satisfies VerifyWorkerData,
+    data: { domains, memory } satisfies VerifyWorkerData,
   })
   const openQueryPool = (threads: number) =>
     makePool({
@@ -90,8 +92,10 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
   }
   const batcher = makeBatcher<SignedOrder, OrderInspection | Rejection>({
     workers: settings.verify.threads,
-    run: (orders) =>
-      verifyPool.run(orders, 'inspectOrders') as Promise<(OrderInspection | Rejection)[]>,
+    run: makeOrderPacker({
+      ...{ memory, domains },
+      run: (packed) => verifyPool.run(packed, 'inspectPacked') as Promise<PackedFlaws>,
+    }),
     deadlineMs: settings.front.deadlineMs,
     onFailure: (error) => log.error({ err: error }, 'a verify task failed'),
   })

@@ -273,10 +273,8 @@ export function frontThread(data: ThreadData): ThreadParts {
           : {}),
       },
       services: {
-        authenticate: ({ auth, authorization }) =>
-          auth === 'token' || settings.auth.bearer
-            ? authenticator.identify(authorization)
-            : undefined,
+        authenticate: ({ authorization }) => authenticator.identify(authorization),
+        ...(settings.auth.bearer ? {} : { asks: (auth) => auth === 'token' }),
         ...limiter,
         ...operating,
       },

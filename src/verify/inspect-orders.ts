@@ -10,7 +10,7 @@ import { makeOrderHasher, type OrderDomain, type OrderHasher } from '#domain/ord
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { KeccakEngine } from './keccak.ts'
 import { hex, makeRecoverer, type RecoveryEngine } from './recover.ts'
-import { normaliseSignature } from './signature.ts'
+import { normaliseSignature, type SignatureFlaw } from './signature.ts'
 
 /** What crosses to the pool. The permit stays with the caller: nothing here looks at it. */
 export type SignedOrder = {
@@ -50,19 +50,28 @@ export function makeOrderInspector(
     const digest = hashOrder(order)
     const orderHash = `0x${hex(digest)}` as OrderHash
     const signer = recover(digest, signature)
-    if (typeof signer === 'object') {
-      const flaw = `invalid signature: ${signer.flaw}; the digest hashed is ${orderHash}`
-      return { orderHash, recovered: null, flaw }
-    }
-    if (signer !== order.trader) {
-      const who = `recovered ${checksumAddress(signer)}, expected ${checksumAddress(order.trader)}`
-      const flaw = `invalid signature: ${who}; the digest hashed is ${orderHash}`
-      return { orderHash, recovered: signer, flaw }
-    }
-    return { orderHash, recovered: signer, flaw: null }
+    return inspectionOf(orderHash, signer, order.trader)
   }
 
   return (orders) => orders.map(inspect)
+}
+
+/** What is said of an order with this hash that this one signed, as that trader's. */
+export function inspectionOf(
+  orderHash: OrderHash,
+  signer: Address | SignatureFlaw,
+  trader: Address,
+): OrderInspection {
+  if (typeof signer === 'object') {
+    const flaw = `invalid signature: ${signer.flaw}; the digest hashed is ${orderHash}`
+    return { orderHash, recovered: null, flaw }
+  }
+  if (signer !== trader) {
+    const who = `recovered ${checksumAddress(signer)}, expected ${checksumAddress(trader)}`
+    const flaw = `invalid signature: ${who}; the digest hashed is ${orderHash}`
+    return { orderHash, recovered: signer, flaw }
+  }
+  return { orderHash, recovered: signer, flaw: null }
 }
 
 /** The order as the rest of the exchange knows it, or why it is not one. */

@@ -7,7 +7,13 @@
 import { createRequire } from 'node:module'
 import type { Address } from '#domain/ids.ts'
 import type { KeccakEngine } from './keccak.ts'
-import { makeSignatureBytes, readSignature, type SignatureFlaw } from './signature.ts'
+import {
+  makeSignatureBytes,
+  readSignature,
+  recoveryIdIn,
+  type SignatureBytes,
+  type SignatureFlaw,
+} from './signature.ts'
 
 export type RecoveryEngine = {
   readonly name: 'native secp256k1' | 'wasm secp256k1'
@@ -21,6 +27,12 @@ export type RecoveryEngine = {
 
 /** The signer of a 32-byte digest by a 65-byte signature in hex, or what is wrong with it. */
 type Recoverer = (digest: Uint8Array, signature: string) => Address | SignatureFlaw
+
+type HashRecoverer = (digest: Uint8Array, signature: SignatureBytes) => Uint8Array | SignatureFlaw
+
+/** Where the address begins in the hash of a key. */
+export const ADDRESS_OFFSET = 12
+const NO_KEY_FITS: SignatureFlaw = { flaw: 'no key fits it' }
 
 type NativeModule = {
   ecdsaRecover(
@@ -70,13 +82,23 @@ export async function wasmRecovery(): Promise<RecoveryEngine> {
 
 export function makeRecoverer(recovery: RecoveryEngine, keccak: KeccakEngine): Recoverer {
   const bytes = makeSignatureBytes()
+  const recoverHash = makeHashRecoverer(recovery, keccak)
   return (digest, signature) => {
     const recoveryId = readSignature(signature, bytes)
     if (typeof recoveryId === 'object') return recoveryId
+    const signer = recoverHash(digest, bytes)
+    return 'flaw' in signer ? signer : (`0x${hex(signer, ADDRESS_OFFSET)}` as Address)
+  }
+}
+
+/** The same for the bytes of a signature: the hash of the signer's key, whose end is the address. */
+export function makeHashRecoverer(recovery: RecoveryEngine, keccak: KeccakEngine): HashRecoverer {
+  return (digest, bytes) => {
+    const recoveryId = recoveryIdIn(bytes)
+    if (typeof recoveryId === 'object') return recoveryId
     const publicKey = recovery.recoverKey(digest, bytes.compact, recoveryId)
-    if (publicKey === undefined) return { flaw: 'no key fits it' }
-    // The address is the end of the hash of the key, without the byte that marks its form.
-    return `0x${hex(keccak.keccak256(publicKey.subarray(1)), 12)}` as Address
+    // Without the byte that marks its form.
+    return publicKey === undefined ? NO_KEY_FITS : keccak.keccak256(publicKey.subarray(1))
   }
 }
 

@@ -8,12 +8,13 @@
 export type SignatureFlaw = { readonly flaw: string }
 
 /** The bytes of the signature read last: `r` and `s` in the first 64, `v` in the last. */
-type SignatureBytes = {
+export type SignatureBytes = {
   readonly all: Buffer
   readonly compact: Uint8Array
 }
 
 const SIGNATURE_CHARS = 132
+export const SIGNATURE_BYTES = 65
 const V_OFFSET = 64
 
 const ORDER = Buffer.from('fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141', 'hex')
@@ -24,23 +25,32 @@ const HALF_ORDER = Buffer.from(
 const ZERO = Buffer.alloc(32)
 
 export function makeSignatureBytes(): SignatureBytes {
-  const all = Buffer.alloc(65)
+  const all = Buffer.alloc(SIGNATURE_BYTES)
   return { all, compact: all.subarray(0, V_OFFSET) }
 }
 
 /** Reads a signature into `into` and answers its recovery id, or what is wrong with it. */
 export function readSignature(signature: string, into: SignatureBytes): 0 | 1 | SignatureFlaw {
-  const { all } = into
-  // The decoder stops at the first character that is not hex, so its count proves them all; but it
-  // looks at the low byte of a character only, so they must be ASCII: one byte each in UTF-8.
-  if (
-    signature.length !== SIGNATURE_CHARS ||
-    !signature.startsWith('0x') ||
-    Buffer.byteLength(signature, 'utf8') !== SIGNATURE_CHARS ||
-    all.write(signature.slice(2), 'hex') !== all.length
-  ) {
+  if (!decodeSignature(signature, into.all, 0)) {
     return { flaw: `it must be 0x and 130 hex digits (65 bytes), not ${described(signature)}` }
   }
+  return recoveryIdIn(into)
+}
+
+/** Writes the bytes of a signature at `at`; answers whether it has the form of one. */
+export function decodeSignature(signature: string, into: Buffer, at: number): boolean {
+  // The decoder stops at the first character that is not hex, so its count proves them all; but it
+  // looks at the low byte of a character only, so they must be ASCII: one byte each in UTF-8.
+  return (
+    signature.length === SIGNATURE_CHARS &&
+    signature.startsWith('0x') &&
+    Buffer.byteLength(signature, 'utf8') === SIGNATURE_CHARS &&
+    into.write(signature.slice(2), at, SIGNATURE_BYTES, 'hex') === SIGNATURE_BYTES
+  )
+}
+
+/** The recovery id of the signature whose bytes these are, or what is wrong with it. */
+export function recoveryIdIn({ all }: SignatureBytes): 0 | 1 | SignatureFlaw {
   const recoveryId = recoveryIdOf(all[V_OFFSET]!)
   if (recoveryId === undefined) {
     return { flaw: `v must be 0, 1, 27 or 28, not ${all[V_OFFSET]}` }

@@ -2,21 +2,25 @@
 
 import type { Address } from '#domain/ids.ts'
 import type { OrderDomain } from '#domain/order-hash.ts'
-import { makeOrderInspector } from './inspect-orders.ts'
 import { loadKeccak } from './keccak.ts'
+import { makePackedInspector } from './packed-orders.ts'
 import { personalHash } from './personal-hash.ts'
 import { loadRecovery, makeRecoverer } from './recover.ts'
 
 /** What the pool hands to its threads. */
-export type VerifyWorkerData = { readonly domains: readonly OrderDomain[] }
+export type VerifyWorkerData = {
+  readonly domains: readonly OrderDomain[]
+  /** Where the asker lays batches of orders out. */
+  readonly memory: SharedArrayBuffer
+}
 
-export async function makeVerifyJobs(domains: readonly OrderDomain[]) {
+export async function makeVerifyJobs({ domains, memory }: VerifyWorkerData) {
   const recovery = await loadRecovery()
   const keccak = loadKeccak()
   const recoverSigner = makeRecoverer(recovery, keccak)
   return {
-    /** Takes a batch of signed orders, answers what is found, in the same order. */
-    inspectOrders: makeOrderInspector(domains, recovery, keccak),
+    /** Looks at a batch of signed orders where it lies; answers what is wrong. */
+    inspectPacked: makePackedInspector({ memory, domains, recovery, keccak }),
 
     /** Who signed a text as wallets do (personal_sign); null when the signature is none. */
     recoverMessageSigner(signed: {

@@ -39,8 +39,8 @@ export type Exchange = {
   /** Where the running child listens; another one after each start. */
   readonly url: string
   readonly dataDir: string
-  /** Of the running child. */
-  readonly pid: number | undefined
+  /** The running child's process; 0 when none runs. */
+  readonly pid: number
   /** What the children have written so far, the end of it. */
   readonly output: () => string
   /** Ends the child by a signal; done when it is gone. */
@@ -187,7 +187,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
     },
     dataDir,
     get pid() {
-      return child?.process.pid
+      return child?.process.pid ?? 0
     },
     output: () => output,
     kill,

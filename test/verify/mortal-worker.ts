@@ -2,8 +2,8 @@
 
 import { rmSync } from 'node:fs'
 import { workerData } from 'node:worker_threads'
-import type { SignedOrder } from '#verify/inspect-orders.ts'
-import { inspectOrders as inspect } from '../../workers/verify.ts'
+import type { PackedOrders } from '#verify/packed-orders.ts'
+import { inspectPacked as inspect } from '../../workers/verify.ts'
 
 /** Removing the file tells which thread was asked: one dies, and only once. */
 function mustDie(): boolean {
@@ -15,7 +15,7 @@ function mustDie(): boolean {
   }
 }
 
-export function inspectOrders(orders: readonly SignedOrder[]) {
+export function inspectPacked(packed: PackedOrders) {
   if (mustDie()) process.exit(1)
-  return inspect(orders)
+  return inspect(packed)
 }

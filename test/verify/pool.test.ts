@@ -10,22 +10,29 @@ import { orderHash } from '#domain/order-hash.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { makeBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
 import { type OrderInspection, type SignedOrder, verifiedOrder } from '#verify/inspect-orders.ts'
+import { makeOrderPacker, makePackedMemory } from '#verify/packed-orders.ts'
 import { alice, DOMAIN, signedOrder } from './signed-order.ts'
+
+const THREADS = 2
+const memory = makePackedMemory(THREADS)
 
 function createPool(file: string, workerData: object) {
   return new Piscina({
     filename: fileURLToPath(new URL(file, import.meta.url)),
-    minThreads: 2,
-    maxThreads: 2,
+    minThreads: THREADS,
+    maxThreads: THREADS,
     concurrentTasksPerWorker: TASKS_PER_WORKER,
-    workerData: { domains: [DOMAIN], ...workerData },
+    workerData: { domains: [DOMAIN], memory, ...workerData },
   })
 }
 
 function createOrderBatcher(pool: Piscina, onFailure: (error: unknown) => void) {
   return makeBatcher<SignedOrder, OrderInspection | Rejection>({
-    workers: 2,
-    run: (orders) => pool.run(orders, { name: 'inspectOrders' }),
+    workers: THREADS,
+    run: makeOrderPacker({
+      ...{ memory, domains: [DOMAIN] },
+      run: (packed) => pool.run(packed, { name: 'inspectPacked' }),
+    }),
     deadlineMs: 60_000,
     onFailure,
   })

@@ -1,0 +1,176 @@
+/**
+ * Batches of signed orders as bytes in memory that the asker shares with the threads of the pool. As objects
+ * they cost both sides more than the hash does. The asker lays an order out as it is hashed, with its
+ * signature behind it; a thread reads it there, and writes the digest over its first word. So a message
+ * says only which batch, and its answer only what is wrong, which is nothing as a rule.
+ *
+ * A batch has its place until its task has settled, whatever became of who asked: no thread writes into the
+ * batch of another. What cannot be laid out, such as a signature that is no hex, goes along as an object.
+ */
+
+import assert from 'node:assert/strict'
+import type { Address, OrderHash } from '#domain/ids.ts'
+import { VERIFY_BATCH_MAX } from '#domain/limits.ts'
+import {
+  makeOrderWordsHasher,
+  ORDER_WORDS_BYTES,
+  type OrderDomain,
+  TRADER_OFFSET,
+  writeOrderWords,
+} from '#domain/order-hash.ts'
+import type { Rejection } from '#domain/rejection.ts'
+import { TASKS_PER_WORKER } from './batcher.ts'
+import {
+  inspectionOf,
+  makeOrderInspector,
+  type OrderInspection,
+  type SignedOrder,
+} from './inspect-orders.ts'
+import type { KeccakEngine } from './keccak.ts'
+import { ADDRESS_OFFSET, hex, makeHashRecoverer, type RecoveryEngine } from './recover.ts'
+import { decodeSignature, makeSignatureBytes, SIGNATURE_BYTES } from './signature.ts'
+
+type Inspection = OrderInspection | Rejection
+
+/** The orders at one place: how many, and at which of them stands one that could not be laid out. */
+export type PackedOrders = {
+  readonly place: number
+  readonly count: number
+  readonly odd?: readonly (readonly [at: number, signed: SignedOrder])[]
+}
+
+/** What is to be said of those that are not simply right. */
+export type PackedFlaws = readonly (readonly [at: number, inspection: Inspection])[] | undefined
+
+const DIGEST_BYTES = 32
+const ADDRESS_BYTES = 20
+const CHAIN_OFFSET = ORDER_WORDS_BYTES + SIGNATURE_BYTES
+/** The words, the signature, one byte for the chain, and what makes it a multiple of eight. */
+const ENTRY_BYTES = Math.ceil((CHAIN_OFFSET + 1) / 8) * 8
+const PLACE_BYTES = ENTRY_BYTES * VERIFY_BATCH_MAX
+/** In place of a chain: this one goes along as an object. */
+const ODD = 255
+
+/** Memory for all batches that a pool of so many threads may have at once. */
+export function makePackedMemory(threads: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(threads * TASKS_PER_WORKER * PLACE_BYTES)
+}
+
+/** The asker's side: answers a batch in its order, by `run`, which brings it to a thread. */
+export function makeOrderPacker(options: {
+  readonly memory: SharedArrayBuffer
+  readonly domains: readonly OrderDomain[]
+  readonly run: (packed: PackedOrders) => Promise<PackedFlaws>
+}): (orders: readonly SignedOrder[]) => Promise<readonly Inspection[]> {
+  const { memory, domains, run } = options
+  assert(domains.length < ODD, `at most ${ODD - 1} chains`)
+  const bytes = Buffer.from(memory)
+  const view = new DataView(memory)
+  const chains = new Map(domains.map(({ chainId }, at) => [chainId, at]))
+  const free = Array.from({ length: memory.byteLength / PLACE_BYTES }, (_, place) => place)
+
+  function layOut({ chainId, order, signature }: SignedOrder, from: number): boolean {
+    const chain = chains.get(chainId)
+    if (chain === undefined || !decodeSignature(signature, bytes, from + ORDER_WORDS_BYTES)) {
+      return false
+    }
+    try {
+      writeOrderWords(view, from, order)
+    } catch {
+      // The thread will say what it is.
+      return false
+    }
+    bytes[from + CHAIN_OFFSET] = chain
+    return true
+  }
+
+  function pack(orders: readonly SignedOrder[], place: number): PackedOrders {
+    let odd: [number, SignedOrder][] | undefined
+    for (let at = 0; at < orders.length; at++) {
+      const from = place * PLACE_BYTES + at * ENTRY_BYTES
+      if (layOut(orders[at]!, from)) continue
+      bytes[from + CHAIN_OFFSET] = ODD
+      odd ??= []
+      odd.push([at, orders[at]!])
+    }
+    const count = orders.length
+    return odd === undefined ? { place, count } : { place, count, odd }
+  }
+
+  function read(orders: readonly SignedOrder[], place: number, flaws: PackedFlaws): Inspection[] {
+    const inspections: Inspection[] = []
+    for (let at = 0; at < orders.length; at++) {
+      const from = place * PLACE_BYTES + at * ENTRY_BYTES
+      const orderHash = `0x${bytes.toString('hex', from, from + DIGEST_BYTES)}` as OrderHash
+      inspections.push({ orderHash, recovered: orders[at]!.order.trader, flaw: null })
+    }
+    for (const [at, inspection] of flaws ?? []) inspections[at] = inspection
+    return inspections
+  }
+
+  return async (orders) => {
+    assert(orders.length <= VERIFY_BATCH_MAX, 'more orders than a batch holds')
+    const place = free.pop()
+    assert(place !== undefined, 'more batches at once than there is room for')
+    try {
+      return read(orders, place, await run(pack(orders, place)))
+    } finally {
+      free.push(place)
+    }
+  }
+}
+
+/** The thread's side: hashes what was laid out, and recovers who signed it. */
+export function makePackedInspector(options: {
+  readonly memory: SharedArrayBuffer
+  readonly domains: readonly OrderDomain[]
+  readonly recovery: RecoveryEngine
+  readonly keccak: KeccakEngine
+}): (packed: PackedOrders) => PackedFlaws {
+  const { domains, recovery, keccak } = options
+  const shared = Buffer.from(options.memory)
+  const hashers = domains.map((domain) => makeOrderWordsHasher(domain, keccak.keccak256))
+  const recoverHash = makeHashRecoverer(recovery, keccak)
+  const inspectOrders = makeOrderInspector(domains, recovery, keccak)
+  const signature = makeSignatureBytes()
+  // Native code takes no shared memory, and what was read must not change while it is judged.
+  const words = Buffer.alloc(ORDER_WORDS_BYTES)
+
+  function inspect(from: number): OrderInspection | undefined {
+    shared.copy(words, 0, from, from + ORDER_WORDS_BYTES)
+    shared.copy(signature.all, 0, from + ORDER_WORDS_BYTES, from + CHAIN_OFFSET)
+    const hashWords = hashers[shared[from + CHAIN_OFFSET]!]
+    assert(hashWords !== undefined, 'an order of a chain that is unknown here')
+    const digest = hashWords(words)
+    shared.set(digest, from)
+    const signer = recoverHash(digest, signature)
+    const isFlaw = 'flaw' in signer
+    if (!isFlaw && isTrader(signer)) return undefined
+    const trader = addressIn(words, TRADER_OFFSET)
+    const orderHash = `0x${hex(digest)}` as OrderHash
+    return inspectionOf(orderHash, isFlaw ? signer : addressIn(signer, ADDRESS_OFFSET), trader)
+  }
+
+  function isTrader(keyHash: Uint8Array): boolean {
+    for (let at = 0; at < ADDRESS_BYTES; at++) {
+      if (keyHash[ADDRESS_OFFSET + at] !== words[TRADER_OFFSET + at]) return false
+    }
+    return true
+  }
+
+  return ({ place, count, odd = [] }) => {
+    const flaws: [number, Inspection][] = []
+    for (let at = 0; at < count; at++) {
+      const from = place * PLACE_BYTES + at * ENTRY_BYTES
+      if (shared[from + CHAIN_OFFSET] === ODD) continue
+      const inspection = inspect(from)
+      if (inspection !== undefined) flaws.push([at, inspection])
+    }
+    for (const [at, signed] of odd) flaws.push([at, inspectOrders([signed])[0]!])
+    return flaws.length === 0 ? undefined : flaws
+  }
+}
+
+function addressIn(bytes: Uint8Array, at: number): Address {
+  return `0x${hex(bytes.subarray(at, at + ADDRESS_BYTES))}` as Address
+}
