@@ -1,7 +1,8 @@
 /**
  * `npm run bench -- cluster`: what several nodes cost. Signed orders over HTTP with 1, 2 and 3 market nodes, and messages
  * of the stream with 1, 2 and 3 fronts: the processor time of all nodes for each must stay where it was. Then orders
- * through the bridges of two nodes over NATS, 128 in a message, beside the same channel between two threads.
+ * through the bridges of two nodes over NATS, 128 in a message, beside the same channel between two threads. `--orders`,
+ * `--stream` or `--bridge` measure only that.
  */
 
 import { randomBytes } from 'node:crypto'
