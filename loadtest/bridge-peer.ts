@@ -32,7 +32,7 @@ openBridge(
     threads: serves ? [{ name: 'store', links: [] }] : [{ name: 'front-0', links: ['store'] }],
   },
   {
-    ...{ line, nowMs: () => performance.now(), log: { info() {}, warn() {} } },
+    ...{ line, nowMs: () => performance.now(), log: { info() {}, warn() {} }, heardAll() {} },
     begin: async (slot) => void begun.add(slot),
     ended: () => new Promise(() => {}),
     end: async (slot) => void begun.delete(slot),
