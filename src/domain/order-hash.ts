@@ -27,7 +27,7 @@ export type Keccak256 = (bytes: Uint8Array) => Uint8Array
 export type OrderHasher = (order: Order) => Uint8Array
 
 /** The same, of an order that `writeOrderWords` has laid out; the bytes are copied first. */
-export type OrderWordsHasher = (words: Uint8Array) => Uint8Array
+type OrderWordsHasher = (words: Uint8Array) => Uint8Array
 
 const WORD = 32
 /** What is hashed of an order itself: nine words, in the order in which they are signed. */

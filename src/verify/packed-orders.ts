@@ -1,6 +1,7 @@
 /**
- * Batches of signed orders as bytes in memory that the asker shares with the threads of the pool. As objects
- * they cost both sides more than the hash does. The asker lays an order out as it is hashed, with its
+ * Batches of signed orders as bytes in memory that the asker shares with the threads of the pool. To lay
+ * them out costs the asker what cloning objects did (3.6 µs an order), and the thread, which is the busiest, is
+ * spared its clone (4.4 µs) and the reading of hex. The asker lays an order out as it is hashed, with its
  * signature behind it; a thread reads it there, and writes the digest over its first word. So a message
  * says only which batch, and its answer only what is wrong, which is nothing as a rule.
  *
