@@ -107,6 +107,8 @@ export function runThreads(kinds: ThreadKinds): void {
   const threads = new Map<string, ThreadParts>()
   const newestFirst = () => [...threads.values()].reverse()
   let home: RemoteHome | undefined
+  /** What is handed over now would hold the worker for ever: nobody closes it any more. */
+  let isStopping = false
 
   function end(): void {
     home?.[releaseProxy]()
@@ -140,18 +142,23 @@ export function runThreads(kinds: ThreadKinds): void {
         for (const order of orders) await startThread(order)
       } catch (error) {
         // Whatever was opened is closed as far as it can be; what has failed is told already.
+        isStopping = true
         for (const parts of newestFirst()) await parts.stop().catch(() => {})
         end()
         throw error
       }
     },
-    connect: (thread, peer, peerPort) => threads.get(thread)?.connect(peer, peerPort),
+    connect(thread, peer, peerPort) {
+      if (isStopping) peerPort.close()
+      else threads.get(thread)?.connect(peer, peerPort)
+    },
     health: () => Object.fromEntries([...threads].map(([name, parts]) => [name, parts.health()])),
     metrics: () => Promise.all([...threads.values()].map((parts) => parts.metrics())),
     async drain() {
       for (const parts of newestFirst()) await parts.drain()
     },
     async stop() {
+      isStopping = true
       for (const parts of newestFirst()) await parts.stop()
       end()
     },

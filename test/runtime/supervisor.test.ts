@@ -132,6 +132,17 @@ test('a thread that does not end by itself is told of and ended', async () => {
   assert(lines.includes('echo did not stop in time'))
 })
 
+test('a port that is handed to a thread while it stops does not keep it from ending', async () => {
+  const data = { stopsAfter: new Int32Array(new SharedArrayBuffer(4)) }
+  const linker: ThreadSpec = {
+    ...{ name: 'linker', kind: 'linker', data, links: [], terminable: true },
+    entry: new URL('./threads/linker.ts', import.meta.url),
+  }
+  const { supervisor, start } = supervisorOf([linker, { ...echo, links: [], data }])
+  await start()
+  assert.equal(await supervisor.stop(), true)
+})
+
 test('a thread that hangs is ended and started again', async () => {
   const hangs = new Int32Array(new SharedArrayBuffer(4))
   const { supervisor, start, lines } = supervisorOf([{ ...echo, data: { hangs } }], {

@@ -13,6 +13,8 @@ type EchoData = {
   busy?: Int32Array
   keepAlive?: boolean
   unfit?: boolean
+  /** It stops when this is not zero any more. */
+  stopsAfter?: Int32Array
 }
 
 const echo = (data: EchoData): ThreadParts => {
@@ -47,6 +49,10 @@ const echo = (data: EchoData): ThreadParts => {
     drain: async () => {},
     async stop() {
       for (const channel of channels) channel.close()
+      if (data.stopsAfter !== undefined) {
+        Atomics.store(data.stopsAfter, 0, 1)
+        while (Atomics.load(data.stopsAfter, 0) !== 0) await new Promise(setImmediate)
+      }
       if (data.keepAlive) setInterval(() => {}, 1_000)
     },
   }

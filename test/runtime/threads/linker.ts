@@ -1,0 +1,31 @@
+/** A thread that hands the echo a new port while it stops, and keeps the other ends. */
+
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import { handPort, type RemoteHome, runThreads, type ThreadParts } from '#runtime/thread.ts'
+
+const linker = ({ stopsAfter }: { stopsAfter: Int32Array }): ThreadParts => {
+  const kept: MessagePort[] = []
+
+  async function hand(home: RemoteHome): Promise<void> {
+    while (Atomics.load(stopsAfter, 0) === 0) await new Promise(setImmediate)
+    const { port1, port2 } = new MessageChannel()
+    kept.push(port1)
+    await handPort(home, 'echo', 'linker', port2)
+    Atomics.store(stopsAfter, 0, 0)
+  }
+
+  return {
+    async start(home) {
+      void hand(home)
+    },
+    connect() {},
+    health: () => '',
+    metrics: async () => [],
+    drain: async () => {},
+    async stop() {
+      for (const port of kept) port.close()
+    },
+  }
+}
+
+runThreads({ linker })
