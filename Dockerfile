@@ -27,4 +27,4 @@ EXPOSE 8080 9464
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
   CMD ["node", "-e", "fetch('http://127.0.0.1:9464/readyz').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "--import", "./src/loader/hooks.js", "src/main.ts"]
+CMD ["node", "--import", "./src/loader/hooks.js", "src/main.cjs"]

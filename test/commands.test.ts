@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { delimiter, extname, join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
@@ -93,6 +93,8 @@ for (const [script, prefix] of [
 }
 
 test('another Node than 22 is told so in one line', async () => {
+  // Node 20 refuses every entry of another ending before it reads a line of it.
+  assert.equal(extname(realpathSync(`${ROOT}src/main.ts`)), '.cjs')
   const other = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })`
   const pretend = `--import 'data:text/javascript,${encodeURIComponent(other).replaceAll("'", '%27')}'`
   for (const loader of ['--import ./src/loader/hooks.js', '']) {

@@ -1,5 +1,5 @@
 /**
- * Loads modules quickly: `node --import ./src/loader/hooks.js src/main.ts`, and the same for every
+ * Loads modules quickly: `node --import ./src/loader/hooks.js src/main.cjs`, and the same for every
  * thread of that process. Sources come stripped from a cache, and large libraries as few files instead
  * of hundreds. Without this flag everything works the same, only slower and with more memory.
  */

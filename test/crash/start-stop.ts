@@ -89,7 +89,7 @@ type Started = {
 
 async function startOn(dataDir: string, devnet: boolean): Promise<Started> {
   const port = await claimPort('127.0.0.1', 0)
-  const child = spawn(process.execPath, [...process.execArgv, 'src/main.ts'], {
+  const child = spawn(process.execPath, [...process.execArgv, 'src/main.cjs'], {
     cwd: ROOT,
     env: {
       ...withoutSettings(process.env),

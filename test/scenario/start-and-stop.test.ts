@@ -19,7 +19,7 @@ function runToEnd(
 ): Promise<{ code: number; said: string }> {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-start-'))
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [...process.execArgv, 'src/main.ts', ...args], {
+    const child = spawn(process.execPath, [...process.execArgv, 'src/main.cjs', ...args], {
       cwd: ROOT,
       env: {
         PATH: process.env.PATH ?? '',

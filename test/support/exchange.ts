@@ -1,5 +1,5 @@
 /**
- * A real exchange for tests: `node src/main.ts` as a child process on a free port, with a data
+ * A real exchange for tests: `node src/main.cjs` as a child process on a free port, with a data
  * folder of its own that is removed in the end. A test that fails shows what the child wrote.
  */
 
@@ -110,7 +110,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
     // A benchmark or a long run is of the exchange as users start it.
     const isTest = process.env.NODE_TEST_CONTEXT !== undefined
     const flags = isTest ? [...START_FLAGS, ...process.execArgv] : USUAL_FLAGS
-    const node = spawn(process.execPath, [...flags, 'src/main.ts'], {
+    const node = spawn(process.execPath, [...flags, 'src/main.cjs'], {
       cwd: ROOT,
       env: {
         ...withoutSettings(process.env),

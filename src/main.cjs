@@ -1,0 +1,72 @@
+/**
+ * The entry: hears signals before anything else is loaded, runs the exchange until it is to stop, and
+ * says in one line what kept it from running. It ends with 0 after a stop, also one during the start,
+ * and with 1 after a failure. A thread that hangs and cannot be ended would keep the process for ever:
+ * then it kills itself, after everything else was closed.
+ *
+ * Plain CommonJS, so that any Node can read it and say what is missing: Node 20 refuses a `.ts` file
+ * with a stack before it reads a line. `src/main.ts` is a link to this file.
+ */
+
+const NODE_MAJOR = 22
+const HELP = `Runs the exchange until Ctrl-C or SIGTERM; every setting is an environment variable.
+
+  npm start              with a local chain of its own, on http://127.0.0.1:8080, data in ./data
+  npm run settings       shows the values in force, and starts nothing
+  SIBYL_PORT=9000 npm start
+
+README.md has the first steps, docs/operating.md what an operator needs.
+`
+/** Ctrl-C reaches the process from the terminal and from npm: what comes so soon is the same one. */
+const SAME_SIGNAL_MS = 1_000
+/** After a stop that failed nothing is left to be done; what still runs then hangs. */
+const ENDS_WITHIN_MS = 10_000
+
+const stop = new AbortController()
+let firstAtMs = 0
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.on(signal, () => {
+    // The operator insists. Ending by itself would abort in the threads that are still open.
+    const again = stop.signal.aborted && performance.now() - firstAtMs > SAME_SIGNAL_MS
+    if (again) process.kill(process.pid, 'SIGKILL')
+    if (!stop.signal.aborted) firstAtMs = performance.now()
+    stop.abort(signal)
+  })
+}
+
+const wanted = process.argv.slice(2)
+const unknown = wanted.find((each) => !['--help', '-h', '--settings'].includes(each))
+
+/** Settings, a taken port, an absent database: one line for the operator, and no stack. */
+async function run() {
+  // The native parts are built for one major version.
+  const { node } = process.versions
+  if (Number(node.split('.')[0]) !== NODE_MAJOR) {
+    throw new Error(
+      `this is Node ${node}, Sibyl needs Node ${NODE_MAJOR}: use npm start, which brings it`,
+    )
+  }
+  const { boot } = await import('./boot/boot.ts')
+  await boot(stop)
+}
+
+/** @param {unknown} error */
+function sayWhy(error) {
+  process.stderr.write(`sibyl: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.exitCode = 1
+}
+
+/** After a failure: unless something runs on, the process has ended by then. */
+function endWhatHangs() {
+  if (process.exitCode !== 1) return
+  setTimeout(() => {
+    process.stderr.write('sibyl: a thread hangs and cannot be ended, so the process is killed\n')
+    process.kill(process.pid, 'SIGKILL')
+  }, ENDS_WITHIN_MS).unref()
+}
+
+if (wanted.includes('--help') || wanted.includes('-h')) process.stdout.write(HELP)
+else if (unknown !== undefined) {
+  process.stderr.write(`sibyl: there is no option ${unknown}; npm start -- --help has all\n`)
+  process.exitCode = 2
+} else run().catch(sayWhy).then(endWhatHangs)
