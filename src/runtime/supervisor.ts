@@ -335,8 +335,12 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   /** Waits for a worker that is about to end; one that does not end in time is ended by force. */
-  async function ended(running: RunningWorker, host: Host): Promise<boolean> {
-    const code = await inTime(running.exited, options.stopTimeoutMs)
+  async function ended(
+    running: RunningWorker,
+    host: Host,
+    withinMs = options.stopTimeoutMs,
+  ): Promise<boolean> {
+    const code = await inTime(running.exited, withinMs)
     if (code !== undefined) return true
     log.error({ thread: host.name }, `${host.name} did not stop in time`)
     if (host.threads.every(({ terminable }) => terminable)) await running.worker.terminate()
@@ -424,12 +428,12 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     return collected.metrics
   }
 
-  async function stopHost(host: Host): Promise<boolean> {
+  async function stopHost(host: Host, withinMs?: number): Promise<boolean> {
     host.cancelRestart()
     const { running } = host
     if (running === undefined) return true
     askToStop(host, running)
-    return ended(running, host)
+    return ended(running, host, withinMs)
   }
 
   /** A worker that dies while it stops never answers these calls, but it has ended. */
@@ -452,8 +456,9 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       await host.starting.catch(() => {})
       clean = (await stopHost(host)) && clean
     }
-    for (const [name, spare] of spares) {
-      clean = (await stopHost({ ...newHost(name, []), running: spare })) && clean
+    for (const [name, running] of spares) {
+      // It hears of the stop when it has loaded, which is the first part of its start and takes its time.
+      clean = (await stopHost({ ...newHost(name, []), running }, options.startTimeoutMs)) && clean
     }
     return clean
   }
