@@ -15,17 +15,9 @@ import { DEMO_WORDS } from '#devnet/demo-words.ts'
 import { openBrowser } from '../../support/browser.ts'
 import { eventually } from '../../support/eventually.ts'
 import { openExchange } from '../../support/exchange.ts'
-import { endWithHelp } from '../../support/help.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
 import { warp } from '../../support/warp.ts'
 import { connectDemo, says } from './stage.ts'
-
-endWithHelp(`Makes the pictures of the trading page in docs/images anew; it takes no options.
-
-  npm run screenshots
-
-It starts an exchange of its own, makes up some hours of trading, and needs Chromium.
-`)
 
 const FOLDER = fileURLToPath(new URL('../../../docs/images', import.meta.url))
 const SEED = 7
