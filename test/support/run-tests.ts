@@ -13,8 +13,8 @@ import { ROOT } from './imports.ts'
 import { shareProcesses } from './select-tests.ts'
 import { makeTestsFolder } from './tests-folder.ts'
 
-/** One more than the cores: there is always one that waits for a disk, a block or a clock. */
-const CONCURRENCY = availableParallelism() + 1
+/** Two more than the cores: there are always some that wait for a disk, a block, a clock or a process. */
+const CONCURRENCY = availableParallelism() + 2
 const SLOWEST_SHOWN = 10
 /** A file, or several in one process, that takes longer hangs: a busy machine needs a tenth of it. */
 const TIMEOUT_MS = 20 * 60_000
