@@ -29,6 +29,7 @@ const begun = new Set<string>()
 openBridge(
   {
     ...{ cluster: 'bench', node, shape: 'one', slots: ['store'], offers, silenceMs: 1_000 },
+    ...{ moves: [], moveAfterMs: 0 },
     threads: serves ? [{ name: 'store', links: [] }] : [{ name: 'front-0', links: ['store'] }],
   },
   {

@@ -38,6 +38,9 @@ type BridgeOptions = {
   readonly threads: readonly BridgedThread[]
   /** A node that was not heard for so long is gone. */
   readonly silenceMs: number
+  /** Which slots move to their first node when it has been there for so long; 0: none does. */
+  readonly moves: readonly string[]
+  readonly moveAfterMs: number
 }
 
 type BridgePorts = {
@@ -61,6 +64,8 @@ type BridgePorts = {
 export type Bridge = {
   /** Hands everything over to others; resolves when nothing is left here. */
   leave(): Promise<void>
+  /** This node can serve a slot within moments from now on: what belongs to it may move here. */
+  warmed(): void
   /** Ends the links and says goodbye. */
   stop(): void
   /** Says something to all other nodes. It may be lost, and is where it is larger than a message. */
@@ -88,11 +93,11 @@ type Opening = {
 }
 
 export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
-  const { cluster, node, shape, offers, silenceMs } = options
+  const { cluster, node, shape, offers, silenceMs, moves, moveAfterMs } = options
   const { line, nowMs, log } = ports
   const life = randomBytes(8).toString('hex')
   const slots = new Set(options.slots)
-  const directory = new Directory({ node, life, shape, offers, silenceMs })
+  const directory = new Directory({ node, life, shape, offers, silenceMs, moves, moveAfterMs })
   /** By the name in their frames; and which of them leads from a thread to a peer. */
   const links = new Map<string, Known>()
   const ways = new Map<string, Link>()
@@ -295,6 +300,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
       sayBeat()
       if (!directory.holdsNothing) await done
     },
+    warmed: () => directory.warmed(),
     stop() {
       if (stopped) return
       stopped = true

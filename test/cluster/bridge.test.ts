@@ -76,6 +76,7 @@ async function openNode(
   bridge = openBridge(
     {
       ...{ cluster: 'test', node: name, shape: 'one', slots: ['store'], offers, silenceMs: 1_000 },
+      ...{ moves: [], moveAfterMs: 0 },
       threads:
         offers.length > 0
           ? [{ name: 'store', links: [] }]

@@ -50,7 +50,15 @@ export type Scene = {
   close(): Promise<void>
 }
 
-export async function openScene(galera: boolean): Promise<Scene> {
+type SceneOptions = {
+  readonly galera: boolean
+  /** After how long market threads move to the node that they belong to; 0: never. */
+  readonly rebalanceMs: number
+  /** After how much silence a node is taken for dead. */
+  readonly silenceMs: number
+}
+
+export async function openScene({ galera, rebalanceMs, silenceMs }: SceneOptions): Promise<Scene> {
   const closers: (() => Promise<void> | void)[] = []
   const close = async (): Promise<void> => {
     for (const end of closers.splice(0).reverse()) await end()
@@ -109,6 +117,8 @@ export async function openScene(galera: boolean): Promise<Scene> {
           SIBYL_MARKET_THREADS: String(PARTITIONS),
           SIBYL_FRONT_THREADS: '1',
           SIBYL_LOG_LEVEL: 'info',
+          SIBYL_CLUSTER_REBALANCE_MS: String(rebalanceMs),
+          SIBYL_CLUSTER_SILENCE_MS: String(silenceMs),
           // A client that comes back to its front finds it where it was.
           ...(front < 0 ? {} : { SIBYL_PORT: String(ports[front]) }),
         }
