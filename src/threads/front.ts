@@ -76,7 +76,7 @@ export function frontThread(data: ThreadData): ThreadParts {
   // app is closed first. The supervisor then starts the thread again.
   process.once('uncaughtException', (error) => {
     log.fatal({ err: error }, 'a bug ends this thread')
-    void hub?.shutdown()
+    void hub?.shutdown({ atOnce: true })
     void closeFronts({ drainMs: 0 }).finally(() => process.exit(1))
   })
 
