@@ -68,8 +68,8 @@ process.stdout.write(
     `settled on the chain        ${settled.confirmed} once, ${settled.twice} twice, ${settled.failed} failed`,
     `readers of the stream       ${stream.messages} messages, ${stream.resets} told new starts, ${stream.gaps} gaps seen, ${stream.checksums} wrong, ${stream.reconnects} reconnects`,
     ...[...report.errors].map(
-      ([kind, { met, healed }]) =>
-        `an order met ${kind.padEnd(24)} ${met} times, and the other front took it ${healed} times`,
+      ([kind, { met, healed, first }]) =>
+        `an order met ${kind.padEnd(24)} ${met} times, the other front took it ${healed} times (${first})`,
     ),
     ...[...report.servedMs].map(([event, all]) => wordsOf(`served after ${event.padEnd(14)}`, all)),
     ...[...report.othersMs].map(([event, all]) =>

@@ -176,12 +176,10 @@ function blowOf(event: Event, scene: Scene, random: Random): Blow {
     const name = random.chance(0.3) ? 'front-b' : owner
     const how = random.pick(['ended', 'silent'] as const)
     const wires = scene.wires(name, event === 'cut' ? 'nats' : 'database')
-    const set = (state: 'ended' | 'silent' | 'whole') =>
-      wires.forEach((wire) => void wire.set(state))
     return {
       ...{ what: `${name} ${how}`, node: name },
-      hit: async () => set(how),
-      mend: after(PAUSE_MS, () => set('whole')),
+      hit: async () => wires.set(how),
+      mend: after(PAUSE_MS, () => wires.set('whole')),
     }
   }
   const name =

@@ -25,6 +25,9 @@ const KNOWN = new Set([
   ...['SHUTTING_DOWN', 'UNAVAILABLE', 'EXCHANGE_UNAVAILABLE', 'MARKET_UNAVAILABLE'],
 ])
 
+/** What kind of error an order met, and in words where. */
+type Met = { readonly kind: string; readonly why: string }
+
 type Accepted = { readonly sentAtMs: number; readonly atMs: number }
 
 export type Load = {
@@ -43,7 +46,7 @@ type Door = {
 }
 
 /** What orders met that were not accepted at once: how often, and how often the other front took it then. */
-export type Errors = Map<string, { met: number; healed: number }>
+export type Errors = Map<string, { met: number; healed: number; readonly first: string }>
 
 export type StreamMet = {
   messages: number
@@ -126,22 +129,23 @@ export function startLoad({ scene, doors, random, errors }: LoadOptions): Load {
       if (how.streamed && !doors.all[how.front]!.isOpen()) how.front = 1 - how.front
       const met = await submit(life, how)
       if (met !== undefined) {
-        note(met, (await submit(life, { ...how, front: 1 - how.front })) === undefined)
+        const again = await submit(life, { ...how, front: 1 - how.front })
+        note(met, again === undefined)
       }
       await pause(random.int(...PACE_MS))
     }
   }
 
-  function note(kind: string, isHealed: boolean): void {
-    const { met, healed } = errors.get(kind) ?? { met: 0, healed: 0 }
-    errors.set(kind, { met: met + 1, healed: healed + (isHealed ? 1 : 0) })
+  function note({ kind, why }: Met, isHealed: boolean): void {
+    const { met, healed, first } = errors.get(kind) ?? { met: 0, healed: 0, first: why }
+    errors.set(kind, { met: met + 1, healed: healed + (isHealed ? 1 : 0), first })
   }
 
   /** What it met; undefined where it was accepted. */
   async function submit(
     life: Life,
     how: { front: number; streamed: boolean },
-  ): Promise<string | undefined> {
+  ): Promise<Met | undefined> {
     const { client, stream } = doors.all[how.front]!
     const sentAtMs = performance.now()
     try {
@@ -155,7 +159,7 @@ export function startLoad({ scene, doors, random, errors }: LoadOptions): Load {
       assert(error instanceof SibylError, String(error))
       const kind = `${how.streamed ? 'stream' : 'HTTP'} ${error.code}`
       assert(KNOWN.has(error.code), `${kind}: ${error.message}`)
-      return kind
+      return { kind, why: `${FRONTS[how.front]}: ${error.message}` }
     }
   }
 
