@@ -157,6 +157,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     const chainIds = new Set(settings.chains.map(({ chainId }) => chainId))
     const orders = makeOrderService({
       ...{ board, gateway, funds, verifier, clock, meter },
+      known: (marketId) => links.known(threadOf(marketId)),
       minNotional: settings.risk.minNotional,
       expirationDaysMax: settings.orders.expirationDaysMax,
     })
