@@ -36,6 +36,7 @@ openBridge(
     ...{ line, nowMs: () => performance.now(), log: { info() {}, warn() {} }, heardAll() {} },
     begin: async (slot) => void begun.add(slot),
     ended: () => new Promise(() => {}),
+    handOver: async () => undefined,
     end: async (slot) => void begun.delete(slot),
     async connect(thread, _peer, port) {
       if (!serves) parentPort?.postMessage(port, [port])

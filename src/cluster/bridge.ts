@@ -54,6 +54,8 @@ type BridgePorts = {
   readonly begin: (slot: string) => Promise<void>
   /** Resolves when a thread that was begun has ended, however. */
   readonly ended: (slot: string) => Promise<string>
+  /** Resolves when the thread of a slot, which is to be ended, does nothing more that another could do. */
+  readonly handOver: (slot: string) => Promise<void>
   readonly end: (slot: string) => Promise<void>
   /** Hands a thread the port to a peer; false while there is no such thread. */
   readonly connect: (thread: string, peer: string, port: MessagePort) => Promise<boolean>
@@ -105,6 +107,8 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   /** The epoch of each slot that is taken here. */
   const taken = new Map<string, number>()
   const releasing = new Set<string>()
+  /** Threads that others may have by now, and that are not gone yet. */
+  const endings = new Map<string, Promise<void>>()
   const timers: NodeJS.Timeout[] = []
   let left: (() => void) | undefined
   let stopped = false
@@ -139,6 +143,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     taken.set(slot, epoch)
     log.info({ slot, epoch }, `this node takes ${slot}`)
     try {
+      await endings.get(slot)
       await ports.begin(slot)
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
@@ -160,10 +165,13 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     const epoch = taken.get(slot)
     releasing.add(slot)
     log.info({ slot, epoch, why }, `this node lets go of ${slot}`)
-    await ports.end(slot).catch((error: unknown) => {
-      log.warn({ slot, err: error }, `${slot} did not end well`)
-    })
+    const warn = (error: unknown) => log.warn({ slot, err: error }, `${slot} did not end well`)
+    await ports.handOver(slot).catch(warn)
+    const ending = ports.end(slot).catch(warn)
+    endings.set(slot, ending)
     slotEnded(slot, epoch)
+    await ending
+    endings.delete(slot)
   }
 
   /** It may be told twice, and have been taken again meanwhile. */
@@ -299,6 +307,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
       follow(directory.leave(nowMs()))
       sayBeat()
       if (!directory.holdsNothing) await done
+      await Promise.all(endings.values())
     },
     warmed: () => directory.warmed(),
     stop() {

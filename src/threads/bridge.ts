@@ -158,6 +158,11 @@ export function bridgeThread(data: BridgeData): ThreadParts {
             await freed(slot)
             return why
           },
+          // Files are closed and workers ended while another node begins already; leases are given up at the end.
+          async handOver(slot) {
+            if (marketNames.has(slot)) await home.drain(slot)
+            else await home.end(slot)
+          },
           async end(slot) {
             await home.end(slot)
             await freed(slot)
