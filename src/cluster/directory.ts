@@ -7,8 +7,8 @@
  * the highest that was heard of the slot; without one, the slot falls to the first by rendezvous hash of
  * the nodes that offer it. A node that has just come, or that did not hear itself, listens before it takes.
  *
- * Some slots move to the first by that hash when it comes later or comes back: one at a time, by the hand-over of a
- * planned end, when that node has been there and ready for long enough.
+ * Some slots are shared evenly, each with the first by that hash that has room for it, and move there when that node
+ * comes later or comes back: one at a time, by the hand-over of a planned end, when it has been ready for long enough.
  */
 
 import { createHash } from 'node:crypto'
@@ -20,6 +20,8 @@ const FAILED_PAUSE_MS_MAX = 15_000
 const SERVED_WELL_MS = 10_000
 /** A slot that came back after it had moved waits twice as long, at most so many times. */
 const MOVE_DOUBLINGS_MAX = 7
+/** Hashes that are kept. */
+const WEIGHTS_MAX = 100_000
 /** More nodes than this are a mistake; further ones are not heard. */
 const NODES_MAX = 1_000
 
@@ -92,6 +94,8 @@ export class Directory {
   /** Since when it hears itself without a break; undefined while it does not. */
   #hearsSinceMs: number | undefined
   #echoAtMs = 0
+  /** Rendezvous hash: of several nodes the one with the highest weight for a slot is its first. */
+  readonly #weights = new Map<string, string>()
   #leaving = false
   #warm = false
   #unfit = false
@@ -274,7 +278,7 @@ export class Directory {
     this.#joined = true
     for (const slot of this.#own.offers) {
       if (this.#held.has(slot) || !this.#isOffered(slot, nowMs) || this.#isClaimed(slot)) continue
-      if (this.#firstFor(slot) !== this.#own.node) continue
+      if (this.#firstFor(slot, nowMs) !== this.#own.node) continue
       const epoch = (this.#epochs.get(slot) ?? 0) + 1
       this.#note(slot, epoch)
       this.#held.set(slot, { epoch, servingSinceMs: undefined, releasing: false })
@@ -287,11 +291,12 @@ export class Directory {
   #moveOne(nowMs: number): Duty[] {
     const { node, moves, moveAfterMs } = this.#own
     if (moveAfterMs === 0 || this.#leaving || !this.isSettled(nowMs) || !this.#isAtRest()) return []
+    const places = this.#places(nowMs)
     for (const slot of moves) {
       const held = this.#held.get(slot)
       const { times, untilMs } = this.#moved.get(slot) ?? { times: 0, untilMs: 0 }
       if (held === undefined || nowMs < untilMs) continue
-      const first = this.#firstFor(slot)
+      const first = places.get(slot) ?? node
       const since = this.#peers.get(first)?.warmSinceMs
       if (first === node || since === undefined || nowMs - since < moveAfterMs) continue
       held.releasing = true
@@ -341,13 +346,48 @@ export class Directory {
     return false
   }
 
-  #firstFor(slot: string): string {
-    let first = this.#own.node
-    for (const { beat } of this.#peers.values()) {
-      if (beat.leaving || !beat.offers.includes(slot)) continue
-      if (weightOf(slot, beat.node) > weightOf(slot, first)) first = beat.node
+  #firstFor(slot: string, nowMs: number): string {
+    if (this.#own.moves.includes(slot)) return this.#places(nowMs).get(slot) ?? this.#own.node
+    const offering = this.nodes(nowMs).filter(({ offers }) => offers.includes(slot))
+    return this.#heaviest(slot, offering) ?? this.#own.node
+  }
+
+  /** Slots that may move are shared evenly: each belongs to the first by the hash that has room for it. */
+  #places(nowMs: number): Map<string, string> {
+    const { moves } = this.#own
+    const able = this.nodes(nowMs).filter(({ offers }) =>
+      moves.some((slot) => offers.includes(slot)),
+    )
+    const room = Math.ceil(moves.length / able.length)
+    const counts = new Map<string, number>()
+    const places = new Map<string, string>()
+    for (const slot of moves) {
+      const offering = able.filter(({ offers }) => offers.includes(slot))
+      const free = offering.filter(({ node }) => (counts.get(node) ?? 0) < room)
+      const place = this.#heaviest(slot, free) ?? this.#heaviest(slot, offering)
+      if (place === undefined) continue
+      places.set(slot, place)
+      counts.set(place, (counts.get(place) ?? 0) + 1)
+    }
+    return places
+  }
+
+  #heaviest(slot: string, nodes: readonly Beat[]): string | undefined {
+    let first: string | undefined
+    for (const { node } of nodes) {
+      if (first === undefined || this.#weight(slot, node) > this.#weight(slot, first)) first = node
     }
     return first
+  }
+
+  #weight(slot: string, node: string): string {
+    const key = `${slot} ${node}`
+    const known = this.#weights.get(key)
+    if (known !== undefined) return known
+    if (this.#weights.size >= WEIGHTS_MAX) this.#weights.clear()
+    const weight = createHash('sha256').update(key).digest('hex')
+    this.#weights.set(key, weight)
+    return weight
   }
 }
 
@@ -357,9 +397,4 @@ function isHigher(
   than: { readonly node: string; readonly epoch: number },
 ): boolean {
   return claim.epoch > than.epoch || (claim.epoch === than.epoch && node > than.node)
-}
-
-/** Rendezvous hash: of several nodes the one with the highest weight for a slot is its first. */
-function weightOf(slot: string, node: string): string {
-  return createHash('sha256').update(`${slot} ${node}`).digest('hex')
 }

@@ -283,11 +283,21 @@ function placesOf(names: readonly string[]): (string | undefined)[] {
   return w.owners(SLOTS)
 }
 
+test('slots that may move are shared evenly, whatever the hash of their names', () => {
+  for (const prefix of ['a', 'books-', 'market-', 'hall-', 'n']) {
+    const names = ['a', 'b', 'c'].map((name) => `${prefix}${name}`)
+    const places = placesOf(names)
+    for (const name of names) {
+      assert.equal(places.filter((place) => place === name).length, SLOTS.length / 3, `${places}`)
+    }
+  }
+})
+
 test('slots move to a node that came later and is ready, one at a time, and then stay', () => {
   const moveAfterMs = 10 * SILENCE_MS
   const w = world({ moveAfterMs })
-  w.add('a', SLOTS)
-  w.add('b', SLOTS)
+  w.add('a', SLOTS).warmed()
+  w.add('b', SLOTS).warmed()
   w.pass(3 * SILENCE_MS)
   const before = w.owners(SLOTS)
   const places = placesOf(['a', 'b', 'f'])
