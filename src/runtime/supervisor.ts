@@ -8,6 +8,8 @@
  * told `closed` at once. When it is back, both ends of each of their links get new ports.
  *
  * A thread on call is started and stopped by another thread, which hears when it ends and decides what then.
+ * The file is long because a thread's whole life, from its worker to its end, is one state.
+ *
  * A thread is necessary or optional. One that is necessary and cannot be kept alive ends the exchange.
  * One that is optional is started again for as long as the exchange runs, with pauses that grow; also
  * when its first start fails, unless it says that it does not fit its settings. Optional threads that
@@ -108,6 +110,15 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   const home: Home = {
     ...{ threads: () => healthOf(hosts), metrics: keptMetrics, made, begin },
     ended: async (name) => (await begunAs(name)?.over?.promise) ?? 'it does not run',
+    async drain(name) {
+      const host = begunAs(name)
+      if (host === undefined) return
+      await host.starting.catch(() => {})
+      host.phase = 'stopped'
+      const drained = (host.running?.control.drain() as Promise<void> | undefined)?.catch(() => {})
+      // One that dies meanwhile answers nothing any more, and is drained too.
+      await inTime(Promise.race([drained, host.running?.exited]), options.stopTimeoutMs)
+    },
     async end(name) {
       const host = begunAs(name)
       if (host === undefined) return

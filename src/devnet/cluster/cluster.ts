@@ -13,6 +13,8 @@ const HELP = `An exchange of several nodes on this machine, with NATS, MariaDB a
   npm run cluster -- kill NODE        as if its machine lost its power
   npm run cluster -- drain NODE       hands over what it serves, then ends
   npm run cluster -- start NODE       one that was killed or drained
+  npm run cluster -- cut NODE         its links to NATS and the database say nothing any more
+  npm run cluster -- mend NODE        makes them whole
   npm run cluster -- add KIND         one more: front, market or rest
 
   --fronts <n>      how many fronts (2)
