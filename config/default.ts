@@ -186,5 +186,6 @@ export const defaults: Settings = {
     natsUrl: '',
     natsCreds: '',
     silenceMs: 1_000,
+    rebalanceMs: 60_000,
   },
 }

@@ -29,12 +29,14 @@ const begun = new Set<string>()
 openBridge(
   {
     ...{ cluster: 'bench', node, shape: 'one', slots: ['store'], offers, silenceMs: 1_000 },
+    ...{ moves: [], moveAfterMs: 0 },
     threads: serves ? [{ name: 'store', links: [] }] : [{ name: 'front-0', links: ['store'] }],
   },
   {
     ...{ line, nowMs: () => performance.now(), log: { info() {}, warn() {} }, heardAll() {} },
     begin: async (slot) => void begun.add(slot),
     ended: () => new Promise(() => {}),
+    handOver: async () => undefined,
     end: async (slot) => void begun.delete(slot),
     async connect(thread, _peer, port) {
       if (!serves) parentPort?.postMessage(port, [port])

@@ -57,7 +57,8 @@ export async function startMarketHost(
   const home = proxy({
     ...{ threads: () => ({}), metrics: async () => [], made: async () => ({}) },
     // A market thread asks for none of these.
-    ...{ begin: async () => {}, ended: async () => '', end: async () => {}, begun: () => [] },
+    ...{ begin: async () => {}, ended: async () => '', begun: () => [] },
+    ...{ drain: async () => {}, end: async () => {} },
     connect: () => false,
   })
   await control.start(home, [{ name: data.name, kind: 'market', data }])

@@ -6,10 +6,8 @@
 
 import { writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { makeFolder } from '#config/make-folder.ts'
 import { progress } from './bench.ts'
 import { Histogram } from './histogram.ts'
-import { runLoad } from './load.ts'
 import { type LoadOptions, readOptions, TargetError, UsageError, usage } from './options.ts'
 import type { LoadReport, SecondReport } from './report.ts'
 import { reportHtml } from './report-html.ts'
@@ -29,6 +27,9 @@ if (args.includes('--help') || args.includes('-h')) {
 }
 
 async function main(options: LoadOptions): Promise<void> {
+  // Only now: who asks for help, or misspells an option, need not wait for all of it.
+  const { makeFolder } = await import('#config/make-folder.ts')
+  const { runLoad } = await import('./load.ts')
   try {
     makeFolder('--out', dirname(options.out))
   } catch (error) {

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { needOf, selectTests, sharesProcess } from './support/select-tests.ts'
+import {
+  NEEDS,
+  needOf,
+  selectTests,
+  shareProcesses,
+  sharesProcess,
+} from './support/select-tests.ts'
 
 test('what a test file needs follows from what it imports', () => {
   assert.equal(needOf('test/web/browser/page.test.ts'), 'browser')
@@ -31,10 +37,29 @@ test('files and folders can be asked for', () => {
   assert.throws(() => selectTests(['test/nowhere']), /no test files in test\/nowhere/)
 })
 
-test('files that need nothing share a process, unless they touch what is the whole process’s', () => {
+test('files share a process, unless they touch what is the whole process’s', () => {
   assert.ok(sharesProcess('test/book/match.test.ts'))
   // It only reads a seed.
   assert.ok(sharesProcess('test/actors/settlement/turns.test.ts'))
+  // It only reads what Node was started with.
+  assert.ok(sharesProcess('test/log/damage.test.ts'))
   assert.ok(!sharesProcess('test/client/retries.test.ts'))
-  assert.ok(!sharesProcess('test/log/damage.test.ts'))
+  assert.ok(!sharesProcess('test/web/browser/page.test.ts'))
+})
+
+test('every file has its process, with those that need the same, in the order of what they need', () => {
+  const all = selectTests([])
+  const processes = shareProcesses(all, 3)
+  assert.deepEqual(processes.flat().toSorted(), all.toSorted())
+  const needs = processes.map((files) => new Set(files.map(needOf)))
+  assert.ok(needs.every((each) => each.size === 1))
+  const order = needs.map(([need]) => NEEDS.indexOf(need ?? 'nothing'))
+  assert.deepEqual(
+    order,
+    order.toSorted((a, b) => a - b),
+  )
+  assert.ok(processes.every((files) => files.length === 1 || files.every(sharesProcess)))
+  // A few files still keep all cores at work.
+  const few = ['test/book/match.test.ts', 'test/book/book.test.ts', 'test/tidy.test.ts']
+  assert.ok(shareProcesses(few, 3).length > 1)
 })

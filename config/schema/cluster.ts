@@ -47,4 +47,13 @@ export const cluster = Type.Object({
       'A node that was not heard for so long is taken for dead, and others take what it served. More where ' +
       'machines stand still for longer than that; the same at all nodes.',
   }),
+  rebalanceMs: Type.Integer({
+    env: 'SIBYL_CLUSTER_REBALANCE_MS',
+    minimum: 0,
+    maximum: 86_400_000,
+    unit: 'ms',
+    description:
+      'When a market node has been there for so long, the market threads that are its by the hash of their names ' +
+      'move to it, one after the other, without a refused order; 0: they stay where they are.',
+  }),
 })

@@ -58,6 +58,8 @@ export type StoreProtocol = {
   /** How far another store has brought the partitions that it writes. */
   Followed: { takes: { checkpoints: readonly Checkpoint[] }; answers: undefined }
   BatchFailed: { takes: { partition: number; why: string; retry: boolean }; answers: undefined }
+  /** Another store goes on with it: what is under way ends, and nothing more is begun. */
+  Leave: { takes: object; answers: undefined }
 }
 
 export type StoreEvent =
@@ -109,6 +111,7 @@ export type StoreState = {
   fault: string
   /** Set when the database contradicts the log: more writing would only hide it. */
   refused: string
+  leaving: boolean
 }
 
 /**
@@ -125,14 +128,8 @@ const RETRY_MS = 500
 
 export function newStore(log: LogReader<MarketEvent>, database: StoreDatabase): StoreState {
   return {
-    log,
-    database,
-    partitions: new Map(),
-    claiming: false,
-    gathering: false,
-    retryAtMs: 0,
-    fault: '',
-    refused: '',
+    ...{ log, database, partitions: new Map(), claiming: false, gathering: false },
+    ...{ retryAtMs: 0, fault: '', refused: '', leaving: false },
   }
 }
 
@@ -234,6 +231,11 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
     again(state, why, retry, context)
     return undefined
   },
+
+  Leave(state) {
+    state.leaving = true
+    return undefined
+  },
 }
 
 /** Why the projection does not follow; empty when it does. */
@@ -253,7 +255,7 @@ function again(state: StoreState, why: string, retry: boolean, context: StoreCon
 }
 
 function claim(state: StoreState, context: StoreContext): void {
-  if (state.claiming || state.refused !== '') return
+  if (state.claiming || state.refused !== '' || state.leaving) return
   state.claiming = true
   const { id: logId, partitions } = state.log
   context.pipe(
@@ -270,7 +272,8 @@ function isOwn({ database: { shared } }: StoreState, partition: number): boolean
 /** What others write is only looked at, so that the log may be truncated here too. */
 function follow(state: StoreState, context: StoreContext): void {
   const { shared } = state.database
-  if (shared === undefined || [...state.partitions.keys()].every(shared.isOwn)) return
+  if (shared === undefined || state.leaving || [...state.partitions.keys()].every(shared.isOwn))
+    return
   const followed = (checkpoints: readonly Checkpoint[]) => ({
     type: 'Followed' as const,
     message: { checkpoints },
@@ -309,7 +312,7 @@ function writeNext(
   context: StoreContext,
 ): void {
   if (progress.writing || state.refused !== '' || progress.projected >= progress.appended) return
-  if (!isOwn(state, partition)) return
+  if (!isOwn(state, partition) || state.leaving) return
   const from = progress.projected
   const records = readLog(state, progress, context, () =>
     state.log.read(partition, from + 1, PROJECTION_ROWS_MAX),

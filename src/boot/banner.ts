@@ -53,6 +53,11 @@ export function banner(run: {
     `    curl ${url}/readyz`,
     ...(settings.web.enabled ? [`    open ${url} in a browser to trade`] : []),
     `    open ${url}/docs in a browser`,
+    ...(run.devnet === undefined
+      ? []
+      : [
+          `    npm run demo:maker -- --url ${url}   in another terminal, gives every market a book`,
+        ]),
     '',
     run.devnet === undefined
       ? '  Ctrl-C stops it; nothing that was answered is lost.'

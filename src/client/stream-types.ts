@@ -26,7 +26,7 @@ export type StreamOptions = {
   readonly backoffMsMax?: number
   /** How long a new connection may take until the exchange says hello. */
   readonly connectTimeoutMs?: number
-  /** How long an order may wait for its answer. */
+  /** How long an order may wait for a connection and its answer. */
   readonly timeoutMs?: number
   /** What opens a socket, where the runtime has none of its own or another is wanted: that of `ws`. */
   readonly WebSocket?: WebSocketClass
@@ -69,6 +69,7 @@ export type StreamEvents = {
   heartbeat: { readonly ts: number }
   /** Nothing was heard for too long; the connection is given up. */
   silent: { readonly forMs: number }
+  /** The exchange stops: this connection ends when what was asked on it is answered, and the next one follows. */
   shutdown: { readonly reconnectInMs: number }
   error: { readonly code: string; readonly error: string }
 }

@@ -54,6 +54,8 @@ const BACKOFF_MS = 250
 const BACKOFF_MS_MAX = 10_000
 const TIMEOUT_MS = 15_000
 const CONNECT_TIMEOUT_MS = 5_000
+/** What the exchange closes with when it stops. */
+const CLOSE_RESTART = 1012
 /** Heartbeats that may be missing before the connection is given up. */
 const SILENT_HEARTBEATS = 2.5
 
@@ -66,6 +68,8 @@ export function createStream(options: StreamOptions): SibylStream {
   const replies = new Map<number, Reply>()
   let socket: StreamSocket | undefined
   let isOpen = false
+  /** The exchange is about to close: nothing new is sent on this connection. */
+  let isLeaving = false
   let isOver = false
   let ids = 0
   let attempts = 0
@@ -110,6 +114,7 @@ export function createStream(options: StreamOptions): SibylStream {
     clearTimeout(watchdog)
     socket = undefined
     asked.clear()
+    isLeaving = false
     for (const [id, { reject, timer }] of replies) {
       clearTimeout(timer)
       replies.delete(id)
@@ -122,9 +127,7 @@ export function createStream(options: StreamOptions): SibylStream {
       following.joining = false
       if (following.listeners.size === 0) followings.delete(following.key)
     }
-    if (isOpen) opening = Promise.withResolvers<void>()
-    opening.promise.catch(() => undefined)
-    isOpen = false
+    awaitOpening()
     if (isOver) {
       emit('closed', { code, reason, reconnectInMs: undefined })
       return
@@ -139,6 +142,21 @@ export function createStream(options: StreamOptions): SibylStream {
     reconnectInMs = undefined
     emit('closed', { code, reason, reconnectInMs: pauseMs })
     watchdog = setTimeout(connect, pauseMs)
+  }
+
+  /** From now on who asks waits for the next connection. */
+  function awaitOpening(): void {
+    if (isOpen) opening = Promise.withResolvers<void>()
+    opening.promise.catch(() => undefined)
+    isOpen = false
+  }
+
+  /** Ends a connection that the exchange is about to close, as soon as all that was asked on it is answered. */
+  function leaveWhenQuiet(): void {
+    if (!isLeaving || replies.size > 0) return
+    const ws = socket
+    gone(CLOSE_RESTART, 'the service restarts')
+    ws?.close()
   }
 
   function say(frame: object): void {
@@ -171,13 +189,19 @@ export function createStream(options: StreamOptions): SibylStream {
       case 'shutdown':
         reconnectInMs = frame.reconnectInMs as number
         emit('shutdown', { reconnectInMs })
+        isLeaving = true
+        awaitOpening()
+        leaveWhenQuiet()
         break
       case 'error':
         refused(frame as { id?: number; code: string; error: string; field?: string })
         break
       default:
         if (typeof frame.sub === 'string') follow(frame as unknown as ChannelMessage)
-        else if (typeof frame.id === 'number') answered(frame.id)?.resolve(frame)
+        else if (typeof frame.id === 'number') {
+          answered(frame.id)?.resolve(frame)
+          leaveWhenQuiet()
+        }
     }
   }
 
@@ -191,12 +215,13 @@ export function createStream(options: StreamOptions): SibylStream {
       )?.[1]
       if (socket !== ws) return
       if (bearer !== undefined) await request('auth', { token: bearer.replace(/^Bearer /, '') })
+      if (socket !== ws) return
       if (cancelling) await request('cancelOnDisconnect', { enabled: true })
     } catch (error) {
       const { code, message } = error instanceof SibylError ? error : { code: '', message: '' }
       emit('error', { code: code || 'UNAUTHORIZED_INVALID_TOKEN', error: message || String(error) })
     }
-    if (socket !== ws) return
+    if (socket !== ws || isLeaving) return
     isOpen = true
     opening.resolve()
     emit('open', { session })
@@ -253,8 +278,10 @@ export function createStream(options: StreamOptions): SibylStream {
       return
     }
     const reply = id === undefined ? undefined : answered(id)
-    if (reply !== undefined) reply.reject(failure)
-    else emit('error', { code, error: sentence })
+    if (reply !== undefined) {
+      reply.reject(failure)
+      leaveWhenQuiet()
+    } else emit('error', { code, error: sentence })
   }
 
   function answered(id: number): Reply | undefined {
@@ -392,12 +419,16 @@ export function createStream(options: StreamOptions): SibylStream {
     }
   }
 
-  function request(op: string, fields: object): Promise<Record<string, unknown>> {
+  function request(
+    op: string,
+    fields: object,
+    ms = options.timeoutMs ?? TIMEOUT_MS,
+  ): Promise<Record<string, unknown>> {
     const id = ++ids
     return new Promise((resolve, reject) => {
-      const ms = options.timeoutMs ?? TIMEOUT_MS
       const timer = setTimeout(() => {
         replies.delete(id)
+        leaveWhenQuiet()
         const details = { attempts: 1, outcomeUnknown: true }
         reject(new SibylError('TIMEOUT', `${op}: no answer came in time`, details))
       }, ms)
@@ -408,8 +439,24 @@ export function createStream(options: StreamOptions): SibylStream {
 
   async function ask(op: string, fields: object): Promise<Record<string, unknown>> {
     if (isOver) throw new SibylError('ABORTED', `${op}: the stream is closed`)
-    if (!isOpen) await opening.promise
-    return request(op, fields)
+    const dueMs = performance.now() + (options.timeoutMs ?? TIMEOUT_MS)
+    while (!isOpen) await openedBy(dueMs, op)
+    return request(op, fields, dueMs - performance.now())
+  }
+
+  /** Waits for a connection. An order that is not sent in time is not sent later either. */
+  async function openedBy(dueMs: number, op: string): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<never>((_, reject) => {
+      const details = { attempts: 0, outcomeUnknown: false }
+      const error = new SibylError('NETWORK', `${op}: no connection came in time`, details)
+      timer = setTimeout(() => reject(error), dueMs - performance.now())
+    })
+    try {
+      await Promise.race([opening.promise, late])
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   connect()

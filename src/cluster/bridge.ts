@@ -38,6 +38,9 @@ type BridgeOptions = {
   readonly threads: readonly BridgedThread[]
   /** A node that was not heard for so long is gone. */
   readonly silenceMs: number
+  /** Which slots move to their first node when it has been there for so long; 0: none does. */
+  readonly moves: readonly string[]
+  readonly moveAfterMs: number
 }
 
 type BridgePorts = {
@@ -51,6 +54,8 @@ type BridgePorts = {
   readonly begin: (slot: string) => Promise<void>
   /** Resolves when a thread that was begun has ended, however. */
   readonly ended: (slot: string) => Promise<string>
+  /** Resolves when the thread of a slot, which is to be ended, does nothing more that another could do. */
+  readonly handOver: (slot: string) => Promise<void>
   readonly end: (slot: string) => Promise<void>
   /** Hands a thread the port to a peer; false while there is no such thread. */
   readonly connect: (thread: string, peer: string, port: MessagePort) => Promise<boolean>
@@ -61,6 +66,8 @@ type BridgePorts = {
 export type Bridge = {
   /** Hands everything over to others; resolves when nothing is left here. */
   leave(): Promise<void>
+  /** This node can serve a slot within moments from now on: what belongs to it may move here. */
+  warmed(): void
   /** Ends the links and says goodbye. */
   stop(): void
   /** Says something to all other nodes. It may be lost, and is where it is larger than a message. */
@@ -88,11 +95,11 @@ type Opening = {
 }
 
 export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
-  const { cluster, node, shape, offers, silenceMs } = options
+  const { cluster, node, shape, offers, silenceMs, moves, moveAfterMs } = options
   const { line, nowMs, log } = ports
   const life = randomBytes(8).toString('hex')
   const slots = new Set(options.slots)
-  const directory = new Directory({ node, life, shape, offers, silenceMs })
+  const directory = new Directory({ node, life, shape, offers, silenceMs, moves, moveAfterMs })
   /** By the name in their frames; and which of them leads from a thread to a peer. */
   const links = new Map<string, Known>()
   const ways = new Map<string, Link>()
@@ -100,6 +107,8 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   /** The epoch of each slot that is taken here. */
   const taken = new Map<string, number>()
   const releasing = new Set<string>()
+  /** Threads that others may have by now, and that are not gone yet. */
+  const endings = new Map<string, Promise<void>>()
   const timers: NodeJS.Timeout[] = []
   let left: (() => void) | undefined
   let stopped = false
@@ -134,6 +143,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     taken.set(slot, epoch)
     log.info({ slot, epoch }, `this node takes ${slot}`)
     try {
+      await endings.get(slot)
       await ports.begin(slot)
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
@@ -155,10 +165,13 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     const epoch = taken.get(slot)
     releasing.add(slot)
     log.info({ slot, epoch, why }, `this node lets go of ${slot}`)
-    await ports.end(slot).catch((error: unknown) => {
-      log.warn({ slot, err: error }, `${slot} did not end well`)
-    })
+    const warn = (error: unknown) => log.warn({ slot, err: error }, `${slot} did not end well`)
+    await ports.handOver(slot).catch(warn)
+    const ending = ports.end(slot).catch(warn)
+    endings.set(slot, ending)
     slotEnded(slot, epoch)
+    await ending
+    endings.delete(slot)
   }
 
   /** It may be told twice, and have been taken again meanwhile. */
@@ -294,7 +307,9 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
       follow(directory.leave(nowMs()))
       sayBeat()
       if (!directory.holdsNothing) await done
+      await Promise.all(endings.values())
     },
+    warmed: () => directory.warmed(),
     stop() {
       if (stopped) return
       stopped = true

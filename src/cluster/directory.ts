@@ -6,6 +6,9 @@
  * A slot is a thread that one node at a time runs. A live node's claim to it holds as long as its epoch is
  * the highest that was heard of the slot; without one, the slot falls to the first by rendezvous hash of
  * the nodes that offer it. A node that has just come, or that did not hear itself, listens before it takes.
+ *
+ * Some slots are shared evenly, each with the first by that hash that has room for it, and move there when that node
+ * comes later or comes back: one at a time, by the hand-over of a planned end, when it has been ready for long enough.
  */
 
 import { createHash } from 'node:crypto'
@@ -15,6 +18,10 @@ const FAILED_PAUSE_MS = 500
 const FAILED_PAUSE_MS_MAX = 15_000
 /** Who has served for so long has not failed when it ends. */
 const SERVED_WELL_MS = 10_000
+/** A slot that came back after it had moved waits twice as long, at most so many times. */
+const MOVE_DOUBLINGS_MAX = 7
+/** Hashes that are kept. */
+const WEIGHTS_MAX = 100_000
 /** More nodes than this are a mistake; further ones are not heard. */
 const NODES_MAX = 1_000
 
@@ -23,6 +30,8 @@ type Claim = {
   readonly epoch: number
   /** Whether its thread is ready for links. */
   readonly serving: boolean
+  /** It is about to be served by another. */
+  readonly releasing?: boolean
 }
 
 export type Beat = {
@@ -35,6 +44,8 @@ export type Beat = {
   readonly claims: readonly Claim[]
   /** It takes nothing new and lets go of what it has. */
   readonly leaving: boolean
+  /** It has all that it needs to serve a slot within moments. */
+  readonly warm?: boolean
   /** This is its last beat. */
   readonly gone: boolean
 }
@@ -57,9 +68,12 @@ type DirectoryOptions = {
   readonly offers: readonly string[]
   /** A node that was not heard for so long is gone. */
   readonly silenceMs: number
+  /** Which slots of the cluster move to their first node, and after how long; 0: none does. */
+  readonly moves: readonly string[]
+  readonly moveAfterMs: number
 }
 
-type Peer = { beat: Beat; heardAtMs: number }
+type Peer = { beat: Beat; heardAtMs: number; warmSinceMs: number | undefined }
 
 type Held = { readonly epoch: number; servingSinceMs: number | undefined; releasing: boolean }
 
@@ -73,12 +87,17 @@ export class Directory {
   /** The highest epoch that was ever heard of a slot. */
   readonly #epochs = new Map<string, number>()
   readonly #failures = new Map<string, Failure>()
+  /** Slots that have moved from here: how often, and when they may again. */
+  readonly #moved = new Map<string, Failure>()
   /** Nodes that were refused, and are told of once. */
   readonly #refused = new Set<string>()
   /** Since when it hears itself without a break; undefined while it does not. */
   #hearsSinceMs: number | undefined
   #echoAtMs = 0
+  /** Rendezvous hash: of several nodes the one with the highest weight for a slot is its first. */
+  readonly #weights = new Map<string, string>()
   #leaving = false
+  #warm = false
   #unfit = false
   /** Whether it has ever been settled: from then on it is the others that do not fit. */
   #joined = false
@@ -92,10 +111,10 @@ export class Directory {
   beat(nowMs: number, gone = false): Beat {
     const { node, life, shape } = this.#own
     return {
-      ...{ node, life, shape, leaving: this.#leaving, gone },
+      ...{ node, life, shape, leaving: this.#leaving, warm: this.#warm, gone },
       offers: this.#leaving ? [] : this.#own.offers.filter((slot) => this.#isOffered(slot, nowMs)),
-      claims: [...this.#held].map(([slot, { epoch, servingSinceMs }]) => {
-        return { slot, epoch, serving: servingSinceMs !== undefined }
+      claims: [...this.#held].map(([slot, { epoch, servingSinceMs, releasing }]) => {
+        return { slot, epoch, serving: servingSinceMs !== undefined, releasing }
       }),
     }
   }
@@ -148,7 +167,9 @@ export class Directory {
       duties.push(...this.#forget(known.beat, beat.gone ? 'it has left' : 'it was started again'))
     }
     if (!beat.gone && this.#peers.size < NODES_MAX) {
-      this.#peers.set(beat.node, { beat, heardAtMs: nowMs })
+      const before = known?.beat.life === beat.life ? known.warmSinceMs : undefined
+      const warmSinceMs = beat.warm === true ? (before ?? nowMs) : undefined
+      this.#peers.set(beat.node, { beat, heardAtMs: nowMs, warmSinceMs })
       for (const { slot, epoch } of beat.claims) this.#note(slot, epoch)
     }
     return [...duties, ...this.#decide(nowMs)]
@@ -162,7 +183,13 @@ export class Directory {
       if (silentMs < this.#silenceMs) continue
       duties.push(...this.#forget(beat, `it was not heard for ${Math.round(silentMs)} ms`))
     }
-    return [...duties, ...this.#decide(nowMs)]
+    duties.push(...this.#decide(nowMs))
+    return [...duties, ...this.#moveOne(nowMs)]
+  }
+
+  /** This node has all that it needs to serve a slot within moments. */
+  warmed(): void {
+    this.#warm = true
   }
 
   /** Its thread is ready. */
@@ -251,13 +278,49 @@ export class Directory {
     this.#joined = true
     for (const slot of this.#own.offers) {
       if (this.#held.has(slot) || !this.#isOffered(slot, nowMs) || this.#isClaimed(slot)) continue
-      if (this.#firstFor(slot) !== this.#own.node) continue
+      if (this.#firstFor(slot, nowMs) !== this.#own.node) continue
       const epoch = (this.#epochs.get(slot) ?? 0) + 1
       this.#note(slot, epoch)
       this.#held.set(slot, { epoch, servingSinceMs: undefined, releasing: false })
       duties.push({ type: 'take', slot, epoch })
     }
     return duties
+  }
+
+  /** Lets go of one slot that belongs to another node, where nothing else is on its way. */
+  #moveOne(nowMs: number): Duty[] {
+    const { node, moves, moveAfterMs } = this.#own
+    if (moveAfterMs === 0 || this.#leaving || !this.isSettled(nowMs) || !this.#isAtRest()) return []
+    const places = this.#places(nowMs)
+    for (const slot of moves) {
+      const held = this.#held.get(slot)
+      const { times, untilMs } = this.#moved.get(slot) ?? { times: 0, untilMs: 0 }
+      if (held === undefined || nowMs < untilMs) continue
+      const first = places.get(slot) ?? node
+      const since = this.#peers.get(first)?.warmSinceMs
+      if (first === node || since === undefined || nowMs - since < moveAfterMs) continue
+      held.releasing = true
+      // Who could not start it there, or comes and goes, is not asked again and again.
+      const pauseMs = moveAfterMs * 2 ** Math.min(times + 1, MOVE_DOUBLINGS_MAX)
+      this.#moved.set(slot, { times: times + 1, untilMs: nowMs + pauseMs })
+      return [{ type: 'release', slot, why: `it belongs to ${first}` }]
+    }
+    return []
+  }
+
+  /** Whether each slot that may move is served, and none is on its way. */
+  #isAtRest(): boolean {
+    const served = new Set<string>()
+    const claims = [...this.#peers.values()].flatMap(({ beat }) => beat.claims)
+    for (const { slot, serving, releasing } of claims) {
+      if (releasing === true) return false
+      if (serving) served.add(slot)
+    }
+    for (const [slot, { servingSinceMs, releasing }] of this.#held) {
+      if (releasing) return false
+      if (servingSinceMs !== undefined) served.add(slot)
+    }
+    return this.#own.moves.every((slot) => served.has(slot))
   }
 
   #isOffered(slot: string, nowMs: number): boolean {
@@ -283,13 +346,48 @@ export class Directory {
     return false
   }
 
-  #firstFor(slot: string): string {
-    let first = this.#own.node
-    for (const { beat } of this.#peers.values()) {
-      if (beat.leaving || !beat.offers.includes(slot)) continue
-      if (weightOf(slot, beat.node) > weightOf(slot, first)) first = beat.node
+  #firstFor(slot: string, nowMs: number): string {
+    if (this.#own.moves.includes(slot)) return this.#places(nowMs).get(slot) ?? this.#own.node
+    const offering = this.nodes(nowMs).filter(({ offers }) => offers.includes(slot))
+    return this.#heaviest(slot, offering) ?? this.#own.node
+  }
+
+  /** Slots that may move are shared evenly: each belongs to the first by the hash that has room for it. */
+  #places(nowMs: number): Map<string, string> {
+    const { moves } = this.#own
+    const able = this.nodes(nowMs).filter(({ offers }) =>
+      moves.some((slot) => offers.includes(slot)),
+    )
+    const room = Math.ceil(moves.length / able.length)
+    const counts = new Map<string, number>()
+    const places = new Map<string, string>()
+    for (const slot of moves) {
+      const offering = able.filter(({ offers }) => offers.includes(slot))
+      const free = offering.filter(({ node }) => (counts.get(node) ?? 0) < room)
+      const place = this.#heaviest(slot, free) ?? this.#heaviest(slot, offering)
+      if (place === undefined) continue
+      places.set(slot, place)
+      counts.set(place, (counts.get(place) ?? 0) + 1)
+    }
+    return places
+  }
+
+  #heaviest(slot: string, nodes: readonly Beat[]): string | undefined {
+    let first: string | undefined
+    for (const { node } of nodes) {
+      if (first === undefined || this.#weight(slot, node) > this.#weight(slot, first)) first = node
     }
     return first
+  }
+
+  #weight(slot: string, node: string): string {
+    const key = `${slot} ${node}`
+    const known = this.#weights.get(key)
+    if (known !== undefined) return known
+    if (this.#weights.size >= WEIGHTS_MAX) this.#weights.clear()
+    const weight = createHash('sha256').update(key).digest('hex')
+    this.#weights.set(key, weight)
+    return weight
   }
 }
 
@@ -299,9 +397,4 @@ function isHigher(
   than: { readonly node: string; readonly epoch: number },
 ): boolean {
   return claim.epoch > than.epoch || (claim.epoch === than.epoch && node > than.node)
-}
-
-/** Rendezvous hash: of several nodes the one with the highest weight for a slot is its first. */
-function weightOf(slot: string, node: string): string {
-  return createHash('sha256').update(`${slot} ${node}`).digest('hex')
 }

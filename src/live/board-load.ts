@@ -34,6 +34,8 @@ type BoardLoad = {
   isKnown(): boolean
   /** Resolves when what was lost is loaded anew; undefined where nothing is lost. */
   reloaded(): Promise<void> | undefined
+  /** Resolves when its markets are on the board for the first time; undefined once they were. */
+  untilKnown(): Promise<void> | undefined
 }
 
 export function makeBoardLoad(
@@ -47,6 +49,7 @@ export function makeBoardLoad(
   let again = false
   let loaded = false
   let known = false
+  const knowing = Promise.withResolvers<void>()
   let loss: PromiseWithResolvers<void> | undefined
   /** What was heard while a load is under way, of the last batch only. */
   let heard: (() => void)[] = []
@@ -95,6 +98,7 @@ export function makeBoardLoad(
     forgetOthers(before, there, away)
     loaded = true
     known = true
+    knowing.resolve()
     loss?.resolve()
     loss = undefined
     return true
@@ -150,6 +154,7 @@ export function makeBoardLoad(
     isLoaded: () => loaded,
     isKnown: () => known,
     reloaded: () => loss?.promise,
+    untilKnown: () => (known ? undefined : knowing.promise),
   }
 }
 

@@ -8,6 +8,8 @@
  * told `closed` at once. When it is back, both ends of each of their links get new ports.
  *
  * A thread on call is started and stopped by another thread, which hears when it ends and decides what then.
+ * The file is long because a thread's whole life, from its worker to its end, is one state.
+ *
  * A thread is necessary or optional. One that is necessary and cannot be kept alive ends the exchange.
  * One that is optional is started again for as long as the exchange runs, with pauses that grow; also
  * when its first start fails, unless it says that it does not fit its settings. Optional threads that
@@ -108,6 +110,15 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   const home: Home = {
     ...{ threads: () => healthOf(hosts), metrics: keptMetrics, made, begin },
     ended: async (name) => (await begunAs(name)?.over?.promise) ?? 'it does not run',
+    async drain(name) {
+      const host = begunAs(name)
+      if (host === undefined) return
+      await host.starting.catch(() => {})
+      host.phase = 'stopped'
+      const drained = (host.running?.control.drain() as Promise<void> | undefined)?.catch(() => {})
+      // One that dies meanwhile answers nothing any more, and is drained too.
+      await inTime(Promise.race([drained, host.running?.exited]), options.stopTimeoutMs)
+    },
     async end(name) {
       const host = begunAs(name)
       if (host === undefined) return
@@ -335,8 +346,12 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   /** Waits for a worker that is about to end; one that does not end in time is ended by force. */
-  async function ended(running: RunningWorker, host: Host): Promise<boolean> {
-    const code = await inTime(running.exited, options.stopTimeoutMs)
+  async function ended(
+    running: RunningWorker,
+    host: Host,
+    withinMs = options.stopTimeoutMs,
+  ): Promise<boolean> {
+    const code = await inTime(running.exited, withinMs)
     if (code !== undefined) return true
     log.error({ thread: host.name }, `${host.name} did not stop in time`)
     if (host.threads.every(({ terminable }) => terminable)) await running.worker.terminate()
@@ -424,12 +439,12 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     return collected.metrics
   }
 
-  async function stopHost(host: Host): Promise<boolean> {
+  async function stopHost(host: Host, withinMs?: number): Promise<boolean> {
     host.cancelRestart()
     const { running } = host
     if (running === undefined) return true
     askToStop(host, running)
-    return ended(running, host)
+    return ended(running, host, withinMs)
   }
 
   /** A worker that dies while it stops never answers these calls, but it has ended. */
@@ -452,8 +467,9 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
       await host.starting.catch(() => {})
       clean = (await stopHost(host)) && clean
     }
-    for (const [name, spare] of spares) {
-      clean = (await stopHost({ ...newHost(name, []), running: spare })) && clean
+    for (const [name, running] of spares) {
+      // It hears of the stop when it has loaded, which is the first part of its start and takes its time.
+      clean = (await stopHost({ ...newHost(name, []), running }, options.startTimeoutMs)) && clean
     }
     return clean
   }

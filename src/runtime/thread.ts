@@ -25,6 +25,8 @@ export type Home = {
   begin(name: string): Promise<void>
   /** Resolves with the reason when a thread that was begun is no more. */
   ended(name: string): Promise<string>
+  /** Drains a thread that was begun, and is to be ended: resolves when it takes nothing more and has answered all. */
+  drain(name: string): Promise<void>
   /** Drains and stops a thread that was begun. */
   end(name: string): Promise<void>
   /** The threads that were begun and are not ended. */

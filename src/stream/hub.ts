@@ -14,6 +14,7 @@ import { limitedRange, siteOf } from '#http/client-ip.ts'
 import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { BoardListener, MarketBoard } from '#live/market-board.ts'
 import type { FiguresBook } from '#live/market-figures.ts'
+import { inTime } from '#runtime/in-time.ts'
 import { type FundsSource, makeChannels, type OutsideKind } from './channels.ts'
 import type { Connection, Socket, SocketData, Subscription } from './connection.ts'
 import {
@@ -51,6 +52,10 @@ const CLOSE_MALFORMED = 4400
 const CLOSE_FLOOD = 4429
 const CLOSE_TOO_BIG = 1009
 const CLOSE_RESTART = 1012
+
+/** How long clients that were told of a shutdown have to end by themselves, and for answers under way after that. */
+const LEAVE_MS = 250
+const ANSWERS_MS_MAX = 5_000
 
 /** Malformed frames within the window that end a connection. */
 export const MALFORMED_MAX = 100
@@ -103,10 +108,11 @@ export type StreamHub = BoardListener & {
   /** Something that concerns feeds of these kinds was not heard: their followers are told where they stand. */
   missed(kinds: readonly OutsideKind[]): void
   /**
-   * Tells every client to come back later and closes; no client is admitted from now on. Done when
-   * the orders that go with their session are cancelled, or when the time to wait for that is over.
+   * Tells every client to come back later; no client is admitted from now on. Each is closed when what it has asked
+   * for is answered, unless it goes by itself. Done when the orders that go with their session are cancelled, or when
+   * the time to wait for that is over. `atOnce`: closes without waiting for answers.
    */
-  shutdown(): Promise<void>
+  shutdown(how?: { readonly atOnce?: boolean }): Promise<void>
   figures(): StreamFigures
 }
 
@@ -134,6 +140,9 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
   let nextSlot = 0
   let ticking = false
   let closing = false
+  /** Who has no answer to wait for is closed. */
+  let dismissing = false
+  const allGone = Promise.withResolvers<void>()
   let published = 0
 
   const delivery = makeDelivery({ channels: () => channels, gateway, settings, clock })
@@ -159,7 +168,12 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     clock,
     ended: (connection, why) => delivery.answerError(connection, undefined, why),
   })
-  const requests = makeRequests(ports, { channels, delivery, sessions })
+  const requests = makeRequests(ports, {
+    ...{ channels, delivery, sessions },
+    answered: (connection) => {
+      if (dismissing) dismissQuiet(connection)
+    },
+  })
   const { answer, answerError, send, end } = delivery
   for (const asset of ports.assets ?? []) channels.knowAsset(asset)
 
@@ -229,6 +243,19 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       return
     }
     requests.act(connection, read)
+  }
+
+  function dismiss(connection: Connection): void {
+    end(connection, CLOSE_RESTART, 'the service restarts')
+  }
+
+  function dismissQuiet(connection: Connection): void {
+    if (connection.inFlight === 0) dismiss(connection)
+  }
+
+  /** Waits until every connection has ended, but not for long. */
+  async function untilAllGone(ms: number): Promise<void> {
+    if (connections.size > 0) await inTime(allGone.promise, ms)
   }
 
   return {
@@ -308,19 +335,27 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       sessions.forget(connection)
       wheel[connection.slot]!.delete(connection)
       for (const range of rangesOf(connection)) count.closed(range)
+      if (closing && connections.size === 0) allGone.resolve()
     },
 
     revoked: sessions.revoked,
     unheard: sessions.unheard,
 
-    async shutdown() {
+    async shutdown({ atOnce = false } = {}) {
       closing = true
       for (const connection of connections) {
         // Each at a time of its own, so that they do not all come back at once.
         const reconnectInMs = Math.floor(Math.random() * settings.reconnectSpreadMs)
         send(connection, `{"type":"shutdown","reconnectInMs":${reconnectInMs}}`)
-        end(connection, CLOSE_RESTART, 'the service restarts')
       }
+      if (!atOnce) {
+        // What a client has sent before it heard of this is on its way, and is answered too.
+        await untilAllGone(LEAVE_MS)
+        dismissing = true
+        for (const connection of connections) dismissQuiet(connection)
+        await untilAllGone(ANSWERS_MS_MAX)
+      }
+      for (const connection of connections) dismiss(connection)
       const late = new Promise<void>((resolve) => void clock.after(settings.deadlineMs, resolve))
       await Promise.race([ports.held?.settled(), late])
     },

@@ -55,6 +55,8 @@ export function makeRequests(
     readonly channels: Channels<Subscription>
     readonly delivery: Delivery
     readonly sessions: Sessions
+    /** A request that took its time is answered. */
+    readonly answered: (connection: Connection) => void
   },
 ): Requests {
   const { gateway, orders, held, settings, clock, log } = ports
@@ -280,6 +282,7 @@ export function makeRequests(
         connection.inFlight--
         if (isRejection(result)) answerError(connection, id, result)
         else answer(connection, { ...result, id })
+        within.answered(connection)
       })
   }
 

@@ -33,6 +33,7 @@ export type BridgeData = ThreadData & {
 /** A first copy of a large log takes long. */
 const COPY_MS_MAX = 600_000
 const LOG_COPY_WAIT_MS = 20
+const WARM_UP_AGAIN_MS = 1_000
 
 /** What all nodes must have in common, in words. */
 function shapeOf(settings: ThreadData['settings']): string {
@@ -110,6 +111,19 @@ export function bridgeThread(data: BridgeData): ThreadParts {
     await copyOthers().catch(notCopied)
   }
 
+  /** A node whose copy of the log is abreast reads only the tail of what moves to it. */
+  async function warmUp(): Promise<void> {
+    while (plan.hasCopy && !stopped) {
+      const isWhole = await askCopy('CatchUp', {}).then(
+        () => true,
+        () => false,
+      )
+      if (isWhole) break
+      await new Promise((resolve) => setTimeout(resolve, WARM_UP_AGAIN_MS))
+    }
+    bridge?.warmed()
+  }
+
   async function openLine(): Promise<NodeLine> {
     try {
       return await openNodeLine({
@@ -134,6 +148,7 @@ export function bridgeThread(data: BridgeData): ThreadParts {
         {
           ...{ cluster: cluster.name, node: cluster.node, ...plan },
           ...{ shape: shapeOf(settings), silenceMs: cluster.silenceMs },
+          ...{ moves: [...marketNames], moveAfterMs: cluster.rebalanceMs },
         },
         {
           ...{ line, nowMs: machine.monotonicMs, log },
@@ -142,6 +157,11 @@ export function bridgeThread(data: BridgeData): ThreadParts {
             const why = await home.ended(slot)
             await freed(slot)
             return why
+          },
+          // Files are closed and workers ended while another node begins already; leases are given up at the end.
+          async handOver(slot) {
+            if (marketNames.has(slot)) await home.drain(slot)
+            else await home.end(slot)
           },
           async end(slot) {
             await home.end(slot)
@@ -159,6 +179,7 @@ export function bridgeThread(data: BridgeData): ThreadParts {
         throw new Unfit(error.message)
       })
       log.info({ node: cluster.node, roles: cluster.roles }, 'the node is in the cluster')
+      void warmUp()
     },
     connect(peer, port) {
       if (isFrontThread(peer)) {

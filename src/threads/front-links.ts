@@ -259,6 +259,8 @@ export function linkFront(
     missing: () => loads.filter(({ isLoaded }) => !isLoaded()).length,
     /** Resolves when what was lost of a market thread is loaded anew; undefined where nothing is lost. */
     heardAll: (index: number) => loads[index]?.reloaded(),
+    /** Resolves when a market thread has told its markets for the first time; undefined once it has. */
+    known: (index: number) => loads[index]?.untilKnown(),
     connect(peer: string, port: MessagePort): void {
       followers.get(peer)?.(port)
     },

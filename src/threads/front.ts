@@ -76,7 +76,7 @@ export function frontThread(data: ThreadData): ThreadParts {
   // app is closed first. The supervisor then starts the thread again.
   process.once('uncaughtException', (error) => {
     log.fatal({ err: error }, 'a bug ends this thread')
-    void hub?.shutdown()
+    void hub?.shutdown({ atOnce: true })
     void closeFronts({ drainMs: 0 }).finally(() => process.exit(1))
   })
 
@@ -157,6 +157,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     const chainIds = new Set(settings.chains.map(({ chainId }) => chainId))
     const orders = makeOrderService({
       ...{ board, gateway, funds, verifier, clock, meter },
+      known: (marketId) => links.known(threadOf(marketId)),
       minNotional: settings.risk.minNotional,
       expirationDaysMax: settings.orders.expirationDaysMax,
     })

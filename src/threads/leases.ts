@@ -20,6 +20,7 @@ import { STANDBY } from '#runtime/thread.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { isShared } from '#store/engine/database-url.ts'
 import { LEASE_LOST, type Lease } from '#store/engine/fence.ts'
+import { closedFault } from '#store/engine/store-fault.ts'
 import { giveLeases, renewLeases, takeLease } from '#store/leases/leases.ts'
 import type { ClerkRef, WriteReply } from '#store/writes/writes.ts'
 import type { Kit } from './kit.ts'
@@ -113,7 +114,8 @@ function sharedLeases(url: string, holder: string, kit: Kit): Leases {
   })
 
   /** A connection of its own: what else is written must not keep a lease from being renewed. */
-  function database(): Promise<Database> {
+  async function database(): Promise<Database> {
+    if (closed) throw closedFault()
     opening ??= openDatabase(url, { connectionsMax: 1 }).catch((error: unknown) => {
       opening = undefined
       throw error

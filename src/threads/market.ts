@@ -132,6 +132,7 @@ export function marketThread(data: ThreadData): ThreadParts {
   let stopped = false
   /** It ends here because another node is to have it: what comes is not taken any more. */
   let moving = false
+  let draining: Promise<void> | undefined
   let expiring = false
 
   function keepHouse(): void {
@@ -222,6 +223,18 @@ export function marketThread(data: ThreadData): ThreadParts {
 
   async function drained(): Promise<void> {
     for (const host of hosts.values()) await host.drained()
+  }
+
+  /** After this another node may take the partitions: nothing is appended here any more. */
+  async function handOver(): Promise<void> {
+    moving = true
+    for (const reader of readers) reader.tell('Moving', {})
+    await drained()
+    // What was on its way when they heard it arrives, and is answered.
+    await new Promise((resolve) => setTimeout(resolve, MOVING_MS))
+    stopped = true
+    kit.quiet()
+    await drained()
   }
 
   async function start(): Promise<void> {
@@ -441,14 +454,9 @@ export function marketThread(data: ThreadData): ThreadParts {
     },
     health: () => [...thread.away.values(), ...lateness(), ...fullness()].join('; '),
     metrics: kit.metrics,
-    async drain() {
-      if (isNode(settings)) {
-        moving = true
-        for (const reader of readers) reader.tell('Moving', {})
-      }
-      await drained()
-      // What was on its way when they heard it arrives, and is answered.
-      if (moving) await new Promise((resolve) => setTimeout(resolve, MOVING_MS))
+    drain() {
+      draining ??= isNode(settings) ? handOver() : drained()
+      return draining
     },
     async stop() {
       stopped = true

@@ -26,14 +26,14 @@ import {
   store,
   whyBehind,
 } from '#actors/store.ts'
-import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
+import { databaseUrlOf, isNode, type ThreadData } from '#config/thread-data.ts'
 import { LOG_COPY_THREAD, marketThreadName, SETTLEMENT_THREAD } from '#config/topology.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import type { LogReader } from '#log/event-log.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import type { Channel } from '#runtime/channel.ts'
-import type { Served } from '#runtime/serve.ts'
+import type { ReplyChannel, Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { isShared } from '#store/engine/database-url.ts'
@@ -42,13 +42,19 @@ import { endOrders, marketsToEnd } from '#store/projection/end-orders.ts'
 import { project } from '#store/projection/project.ts'
 import { makeTurnProjector } from '#store/projection/project-turn.ts'
 import { registerApiKey, revokeApiKey } from '#store/writes/api-keys.ts'
-import { runWrites, sharesCommit } from '#store/writes/writes.ts'
+import { runWrites, sharesCommit, type WriteReply } from '#store/writes/writes.ts'
 import { makeFollowers, makeKit, serveActor } from './kit.ts'
 import { detach, makeLeases } from './leases.ts'
 import { storeMeters } from './meters/store.ts'
 
 /** The store also looks by itself, in case it was not told. */
 const LOOK_EVERY_MS = 1_000
+
+/** Whoever asks tries again, and finds the next store. */
+const MOVES: WriteReply = {
+  ...{ ok: false, code: 'STORE_AWAY', retryable: true },
+  message: 'the store moves to another node',
+}
 
 export function storeThread(data: ThreadData): ThreadParts {
   const { settings } = data
@@ -62,6 +68,8 @@ export function storeThread(data: ThreadData): ThreadParts {
   let writes: Served
   let endings: Served
   let stopped = false
+  /** Another node goes on with it: nothing more is written here. */
+  let leaving = false
   const leases = makeLeases(data, kit)
   /** The database, as the projector of each partition writes it; none of those that others write. */
   const projectors = new Map<number, Database>()
@@ -102,6 +110,11 @@ export function storeThread(data: ThreadData): ThreadParts {
         () => projectors.delete(partition),
       )
     }
+  }
+
+  function hearWrite(type: string, message: unknown, replyTo: number, client: ReplyChannel): void {
+    if (leaving) client.reply(replyTo, MOVES)
+    else writes.hear(type, message, replyTo, client)
   }
 
   function look(): void {
@@ -160,9 +173,7 @@ export function storeThread(data: ThreadData): ThreadParts {
     },
     connect(peer, port) {
       if (peer === SETTLEMENT_THREAD) {
-        settlements.add(peer, port, (type, message, replyTo, channel) =>
-          writes.hear(type, message, replyTo, channel),
-        )
+        settlements.add(peer, port, hearWrite)
         return
       }
       if (peer === LOG_COPY_THREAD) {
@@ -171,7 +182,9 @@ export function storeThread(data: ThreadData): ThreadParts {
       }
       if (!marketNames.has(peer)) {
         clients.add(peer, port, (type, message, replyTo, client) =>
-          (type === 'Write' ? writes : keys).hear(type, message, replyTo, client),
+          type === 'Write'
+            ? hearWrite(type, message, replyTo, client)
+            : keys.hear(type, message, replyTo, client),
         )
         return
       }
@@ -187,7 +200,9 @@ export function storeThread(data: ThreadData): ThreadParts {
     health: () => (state === undefined ? 'starting' : whyBehind(state)),
     metrics: kit.metrics,
     async drain() {
-      served.hear('Tick', {}, 0, undefined)
+      // Of several machines orders go on meanwhile, and so the log does: the next store reads it.
+      leaving = isNode(settings)
+      served.hear(leaving ? 'Leave' : 'Tick', {}, 0, undefined)
       await served.drained()
       // The orders of closed markets go on at the next start.
       endings.hear('Stop', {}, 0, undefined)

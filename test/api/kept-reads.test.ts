@@ -18,6 +18,7 @@ import { makeBoard, type ShownTrade } from '#live/market-board.ts'
 import { makeFiguresBook } from '#live/market-figures.ts'
 import { makeMarketFinder } from '#live/market-finder.ts'
 import { type Random, randomFrom } from '../support/random.ts'
+import { seedsOf } from '../support/sample.ts'
 import { marketNumbered } from '../support/seeded-markets.ts'
 import { simulatedClock } from '../support/simulated-clock.ts'
 
@@ -198,8 +199,7 @@ async function live(random: Random): Promise<void> {
 }
 
 test('what is kept is what would be answered anew, whatever happens in the market', async () => {
-  const asked = process.env.TEST_SEED
-  for (const seed of asked === undefined ? [1, 2, 3, 4, 5, 6] : [Number(asked)]) {
+  for (const seed of seedsOf(1, 2, 3, 4, 5, 6)) {
     await live(randomFrom(seed)).catch((error: Error) => {
       error.message = `TEST_SEED=${seed}: ${error.message}`
       throw error

@@ -87,6 +87,28 @@ test('while a market thread is away, a market that is not here may exist', async
   }
 })
 
+test('an order waits for a front that has just started to hear of its market', async () => {
+  const submission = await submissionTo(market.id)
+  const told = boardOf()
+  for (const isToldInTime of [true, false]) {
+    const board = makeBoard({ isWhole: () => false, isCurrent: () => false })
+    const service = makeOrderService({
+      ...{ board, gateway: gatewayOf(reject('ORDER_CLOSED')), verifier: verifierOf() },
+      ...{ clock: systemClock, expirationDaysMax: 366 },
+      known(marketId) {
+        assert.equal(marketId, market.id)
+        const { market: shown, seq, updatedAtMs } = told.markets.get(market.id)!
+        const view = { market: shown, seq, updatedAtMs, closed: undefined }
+        if (!isToldInTime) return new Promise(() => undefined)
+        return Promise.resolve().then(() => board.load({ ...view, bids: [[], []], asks: [[], []] }))
+      },
+    })
+    const deadlineAtMs = isToldInTime ? later().deadlineAtMs : Date.now() + 10
+    const answer = await service.place(structuredClone(submission), { deadlineAtMs })
+    assert.equal(codeOf(answer), isToldInTime ? 'ORDER_CLOSED' : 'OVERLOADED')
+  }
+})
+
 test('a list of markets waits until every thread has told its own', async () => {
   const listed = (board: MarketBoard) =>
     listMarkets({

@@ -8,6 +8,7 @@ import { createStream } from '#client/stream.ts'
 import type { OrdersMessage, TradesMessage } from '#client/stream-messages.ts'
 import type { SibylStream, StreamEvents } from '#client/stream-types.ts'
 import { BUY, SELL } from '#domain/order.ts'
+import { reject } from '#domain/rejection.ts'
 import { marketIdOf, startStream, type TestStream } from '../stream/stream-fixture.ts'
 import { eventually } from '../support/eventually.ts'
 import { buy, sell, traderNamed } from '../support/orders.ts'
@@ -371,4 +372,49 @@ test('a shutdown is followed by a reconnect at the time that was asked for', asy
   const told = news.find(([name]) => name === 'shutdown')
   assert.equal(closed.code, 1012)
   assert.deepEqual(told?.[1], { reconnectInMs: closed.reconnectInMs })
+})
+
+test('what is under way when the exchange stops is answered; what is asked then waits for the next one', async (t) => {
+  const gate = Promise.withResolvers<void>()
+  const asked: string[] = []
+  const server = await startStream(t, {
+    parts: {
+      gateway: {
+        openOrdersPage: async () => ({ orders: [], count: 0 }),
+        async cancel({ orderHash }) {
+          asked.push(orderHash)
+          await gate.promise
+          return reject('ORDER_CLOSED')
+        },
+      },
+    },
+  })
+  const { stream, news, names } = openStream(t, server.url.replace('ws', 'http'))
+  const orderOf = (digit: string) => ({ marketId: M, orderHash: `0x${digit.repeat(64)}` })
+  const first = stream.cancel(orderOf('1'))
+  first.catch(() => undefined)
+  await eventually(() => assert.equal(asked.length, 1))
+  const done = server.hub.shutdown()
+  await eventually(() => assert.ok(names().includes('shutdown')))
+  const second = stream.cancel(orderOf('2'))
+  second.catch(() => undefined)
+  gate.resolve()
+  await assert.rejects(first, { code: 'ORDER_CLOSED' })
+  await done
+  const closed = news.find(([name]) => name === 'closed')
+  assert.ok(closed?.[0] === 'closed' && closed[1].code === 1012)
+  assert.deepEqual(asked, [orderOf('1').orderHash])
+  stream.close()
+  await assert.rejects(second, { code: 'ABORTED' })
+})
+
+test('what finds no connection in time is not sent, and says so', async (t) => {
+  const server = await startStream(t)
+  const proxy = await startProxy(t, server)
+  proxy.shut()
+  const { stream } = openStream(t, proxy.url, { timeoutMs: 50 })
+  const order = { marketId: M, orderHash: `0x${'1'.repeat(64)}` }
+  await assert.rejects(stream.cancel(order), {
+    ...{ code: 'NETWORK', attempts: 0, outcomeUnknown: false },
+  })
 })

@@ -22,7 +22,7 @@ type Serving = Channel<ToldProtocol> & { readonly from?: string }
 async function openNode(
   t: TestContext,
   url: string,
-  { name, offers }: { name: string; offers: string[] },
+  { name, offers, gone }: { name: string; offers: string[]; gone?: Promise<void> },
 ) {
   let bridge: Bridge | undefined
   /** Frames that this node's line swallows. */
@@ -76,6 +76,7 @@ async function openNode(
   bridge = openBridge(
     {
       ...{ cluster: 'test', node: name, shape: 'one', slots: ['store'], offers, silenceMs: 1_000 },
+      ...{ moves: [], moveAfterMs: 0 },
       threads:
         offers.length > 0
           ? [{ name: 'store', links: [] }]
@@ -86,7 +87,9 @@ async function openNode(
       heardAll: (message) => void said.push(message),
       begin: async (slot) => void running.set(slot, Promise.withResolvers()),
       ended: (slot) => running.get(slot)!.promise,
+      handOver: async () => undefined,
       async end(slot) {
+        await gone
         for (const channel of served.splice(0)) channel.close()
         running.get(slot)?.resolve('it was ended')
         running.delete(slot)
@@ -263,6 +266,26 @@ test('who leaves hands its slot over, and nobody waits for its silence', {
   await back.bridge.leave()
   await again(front, first, 3)
   assert(spare.heard.length > 0)
+})
+
+test('another serves a slot that was handed over before its thread is gone; who leaves waits for that', {
+  skip: natsMissing,
+}, async (t) => {
+  const nats = await startNats(t)
+  const gate = Promise.withResolvers<void>()
+  const back = await openNode(t, nats.url, { name: 'back', offers: ['store'], gone: gate.promise })
+  const front = await openNode(t, nats.url, { name: 'front', offers: [] })
+  const first = await eventually(() => front.front())
+  await openNode(t, nats.url, { name: 'spare', offers: ['store'] })
+  await eventually(() => assert.equal(back.bridge.nodes().length, 3))
+  let hasLeft = false
+  const leaving = back.bridge.leave().then(() => {
+    hasLeft = true
+  })
+  await again(front, first, 4)
+  assert.equal(hasLeft, false)
+  gate.resolve()
+  await leaving
 })
 
 test('a front that takes nothing loses what it is told and hears so, across machines too', {

@@ -7,7 +7,7 @@ const SILENCE_MS = 1_000
 const BEAT_MS = 300
 
 /** Nodes that hear each other's beats, by one clock; a cut node is heard by nobody, and hears nothing. */
-function world() {
+function world({ moveAfterMs = 0 } = {}) {
   const nodes = new Map<string, { directory: Directory; cut: boolean; dead: boolean }>()
   const duties: (Duty & { readonly at: string })[] = []
   let nowMs = 10_000
@@ -35,7 +35,10 @@ function world() {
       return nowMs
     },
     add(node: string, offers: readonly string[], { life = node, shape = 'm2' } = {}) {
-      const directory = new Directory({ node, life, shape, offers, silenceMs: SILENCE_MS })
+      const directory = new Directory({
+        ...{ node, life, shape, offers, silenceMs: SILENCE_MS },
+        ...{ moves: SLOTS, moveAfterMs },
+      })
       nodes.set(node, { directory, cut: false, dead: false })
       return directory
     },
@@ -139,6 +142,7 @@ test('a node that was started again is another: its claims are gone at once', ()
     shape: 'm2',
     offers: SLOTS,
     silenceMs: SILENCE_MS,
+    ...{ moves: [], moveAfterMs: 0 },
   })
   const duties = b.hear(fresh.beat(w.nowMs), w.nowMs)
   assert.deepEqual(duties[0], { type: 'gone', node: 'a', life: 'a', why: 'it was started again' })
@@ -173,6 +177,7 @@ test('a slot whose thread does not start is left to others for a while', () => {
     shape: 'm2',
     offers: ['store'],
     silenceMs: SILENCE_MS,
+    ...{ moves: [], moveAfterMs: 0 },
   })
   const echo = (atMs: number) => alone.hear(alone.beat(atMs), atMs)
   for (const atMs of [0, 400, 800]) echo(atMs)
@@ -222,6 +227,7 @@ test('a newcomer with the name of another, or with another shape, says why it ca
     shape: 'm2',
     offers: SLOTS,
     silenceMs: SILENCE_MS,
+    ...{ moves: [], moveAfterMs: 0 },
   })
   const stranger = new Directory({
     node: 'z',
@@ -229,6 +235,7 @@ test('a newcomer with the name of another, or with another shape, says why it ca
     shape: 'm4',
     offers: SLOTS,
     silenceMs: SILENCE_MS,
+    ...{ moves: [], moveAfterMs: 0 },
   })
   assert.deepEqual(namesake.hear(a.beat(w.nowMs), w.nowMs), [
     { type: 'unfit', why: 'SIBYL_NODE: another node of the cluster is called a' },
@@ -242,15 +249,15 @@ test('a newcomer with the name of another, or with another shape, says why it ca
 })
 
 test('after any flow of deaths, cuts and returns every slot has one owner that all agree on', () => {
-  withSeeds([1, 2, 3, 4, 5], (random) => {
-    const w = world()
+  withSeeds([1, 2, 3, 4, 5, 6, 7, 8], (random) => {
+    const w = world({ moveAfterMs: random.chance(0.5) ? 0 : random.int(1, 3_000) })
     const names = ['a', 'b', 'c', 'd']
-    for (const name of names) w.add(name, SLOTS)
+    for (const name of names) w.add(name, SLOTS).warmed()
     for (let step = 0; step < 200; step++) {
       const name = random.pick(names)
       const node = w.nodes.get(name)!
       if (random.chance(0.2)) node.cut = !node.cut
-      else if (random.chance(0.1)) w.add(name, SLOTS, { life: `${name}${step}` })
+      else if (random.chance(0.1)) w.add(name, SLOTS, { life: `${name}${step}` }).warmed()
       w.pass(random.int(1, 1_500))
     }
     for (const node of w.nodes.values()) node.cut = false
@@ -266,4 +273,85 @@ test('after any flow of deaths, cuts and returns every slot has one owner that a
       assert.equal(claims.length, 1, slot)
     }
   })
+})
+
+/** Where each slot is once all nodes have been there from the beginning. */
+function placesOf(names: readonly string[]): (string | undefined)[] {
+  const w = world()
+  for (const name of names) w.add(name, SLOTS)
+  w.pass(3 * SILENCE_MS)
+  return w.owners(SLOTS)
+}
+
+test('slots that may move are shared evenly, whatever the hash of their names', () => {
+  for (const prefix of ['a', 'books-', 'market-', 'hall-', 'n']) {
+    const names = ['a', 'b', 'c'].map((name) => `${prefix}${name}`)
+    const places = placesOf(names)
+    for (const name of names) {
+      assert.equal(places.filter((place) => place === name).length, SLOTS.length / 3, `${places}`)
+    }
+  }
+})
+
+test('slots move to a node that came later and is ready, one at a time, and then stay', () => {
+  const moveAfterMs = 10 * SILENCE_MS
+  const w = world({ moveAfterMs })
+  w.add('a', SLOTS).warmed()
+  w.add('b', SLOTS).warmed()
+  w.pass(3 * SILENCE_MS)
+  const before = w.owners(SLOTS)
+  const places = placesOf(['a', 'b', 'f'])
+  const moved = SLOTS.filter((_, index) => before[index] !== places[index])
+  assert(moved.length > 1, 'the new node has several slots, or this tests nothing')
+  const later = w.add('f', SLOTS)
+  w.pass(3 * moveAfterMs)
+  assert.deepEqual(w.owners(SLOTS), before, 'nothing moves to a node that is not ready')
+  later.warmed()
+  w.pass(moveAfterMs - BEAT_MS)
+  assert.deepEqual(w.owners(SLOTS), before, 'nor before it was ready for long enough')
+  w.duties.length = 0
+  w.pass(5 * SILENCE_MS)
+  assert.deepEqual(w.owners(SLOTS), places)
+  const told = w.duties.map(({ type }) => type)
+  const pairs = moved.flatMap(() => ['release', 'take'])
+  assert.deepEqual(told, pairs, 'the next one moves when the one before is served')
+  w.pass(100 * SILENCE_MS)
+  assert.equal(w.duties.length, pairs.length)
+})
+
+test('while a slot is on its way, or nobody serves one, no other moves', () => {
+  const moveAfterMs = 2 * SILENCE_MS
+  const w = world({ moveAfterMs })
+  w.add('a', SLOTS)
+  w.pass(3 * SILENCE_MS)
+  const c = w.add('c', SLOTS)
+  c.warmed()
+  // It takes what is let go of, and is not ready yet.
+  c.serving = () => undefined
+  w.pass(20 * SILENCE_MS)
+  const releases = w.duties.filter(({ type }) => type === 'release')
+  assert.equal(releases.length, 1)
+})
+
+test('a slot that could not be started where it belongs comes back, and waits twice as long', () => {
+  const moveAfterMs = 10 * SILENCE_MS
+  const w = world({ moveAfterMs })
+  w.add('a', SLOTS)
+  w.pass(3 * SILENCE_MS)
+  const before = w.owners(SLOTS)
+  const c = w.add('c', SLOTS)
+  c.warmed()
+  c.serving = (slot) => w.done('c', c.ended(slot, w.nowMs))
+  const timesOf = (slot: string) =>
+    w.duties.filter((duty) => duty.type === 'release' && duty.slot === slot).length
+  w.pass(15 * SILENCE_MS)
+  const [tried] = SLOTS.filter((slot) => timesOf(slot) > 0)
+  assert(tried !== undefined)
+  const first = timesOf(tried)
+  w.pass(moveAfterMs)
+  assert.equal(timesOf(tried), first, 'not again after the time in which it moved first')
+  w.pass(2 * moveAfterMs)
+  assert.equal(timesOf(tried), first + 1)
+  c.warmed()
+  assert.deepEqual(w.owners(SLOTS), before, 'all are served where they were')
 })

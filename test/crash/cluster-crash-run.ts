@@ -17,6 +17,10 @@ const { values } = parseArgs({
     /** Three database servers instead of one. */
     galera: { type: 'boolean', default: false },
     rolling: { type: 'boolean', default: false },
+    /** Market threads move back to a node that was away, so many milliseconds after its return; 0: never. */
+    'rebalance-ms': { type: 'string' },
+    /** After how much silence a node is taken for dead; more on a machine that has much else to do. */
+    'silence-ms': { type: 'string' },
     /** Which events, separated by commas; all if it is not given. */
     events: { type: 'string', default: EVENTS.join() },
   },
@@ -33,6 +37,10 @@ process.stdout.write(`seed ${seed}, ${values.galera ? 'a Galera of three' : 'one
 
 const report = await crashCluster({
   ...{ rounds: Number(values.kills), seed, galera: values.galera, rolling: values.rolling },
+  // Where what is out of reach of a blow is measured, nothing else is to move.
+  rebalanceMs: Number(values['rebalance-ms'] ?? (values.rolling ? 5_000 : 0)),
+  // Who stops says so: there a silence is only a machine that is too busy.
+  silenceMs: Number(values['silence-ms'] ?? (values.rolling ? 5_000 : 1_000)),
   msMax: Number(values.minutes) * 60_000,
   events: values.events.split(',') as Event[],
   onRound: (round, what, { servedMs, accepted, unanswered }) => {
@@ -59,11 +67,15 @@ process.stdout.write(
     `trades, shares conserved    ${report.trades}`,
     `settled on the chain        ${settled.confirmed} once, ${settled.twice} twice, ${settled.failed} failed`,
     `readers of the stream       ${stream.messages} messages, ${stream.resets} told new starts, ${stream.gaps} gaps seen, ${stream.checksums} wrong, ${stream.reconnects} reconnects`,
-    ...[...report.errors].map(([kind, count]) => `an order met ${kind.padEnd(24)} ${count}`),
+    ...[...report.errors].map(
+      ([kind, { met, healed, first }]) =>
+        `an order met ${kind.padEnd(24)} ${met} times, the other front took it ${healed} times (${first})`,
+    ),
     ...[...report.servedMs].map(([event, all]) => wordsOf(`served after ${event.padEnd(14)}`, all)),
     ...[...report.othersMs].map(([event, all]) =>
-      wordsOf(`others, longest pause ${event.padEnd(6)}`, all),
+      wordsOf(`other markets, longest pause ${event.padEnd(6)}`, all),
     ),
+    wordsOf('the same by the pace of the load alone', report.calmMs),
     '',
   ].join('\n'),
 )

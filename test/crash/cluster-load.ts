@@ -25,6 +25,9 @@ const KNOWN = new Set([
   ...['SHUTTING_DOWN', 'UNAVAILABLE', 'EXCHANGE_UNAVAILABLE', 'MARKET_UNAVAILABLE'],
 ])
 
+/** What kind of error an order met, and in words where. */
+type Met = { readonly kind: string; readonly why: string }
+
 type Accepted = { readonly sentAtMs: number; readonly atMs: number }
 
 export type Load = {
@@ -35,7 +38,15 @@ export type Load = {
   end(): Promise<void>
 }
 
-type Door = { readonly client: Client; readonly stream: SibylStream }
+type Door = {
+  readonly client: Client
+  readonly stream: SibylStream
+  /** Whether its front is there, as far as its stream knows. */
+  readonly isOpen: () => boolean
+}
+
+/** What orders met that were not accepted at once: how often, and how often the other front took it then. */
+export type Errors = Map<string, { met: number; healed: number; readonly first: string }>
 
 export type StreamMet = {
   messages: number
@@ -58,7 +69,16 @@ export function openDoors({ nodes, pit }: Scene, met: StreamMet): Doors {
     const { url } = nodes.get(name)!
     const client = createClient({ url, retries: 0, timeoutMs: TIMEOUT_MS })
     const patient = createClient({ url, timeoutMs: 60_000 })
-    const stream = client.stream()
+    const stream = client.stream({ timeoutMs: TIMEOUT_MS })
+    let isOpen = false
+    stream.on('open', () => {
+      isOpen = true
+    })
+    for (const end of ['shutdown', 'closed'] as const) {
+      stream.on(end, () => {
+        isOpen = false
+      })
+    }
     stream.on('reset', () => met.resets++)
     stream.on('gap', () => met.gaps++)
     stream.on('checksum', () => met.checksums++)
@@ -66,7 +86,7 @@ export function openDoors({ nodes, pit }: Scene, met: StreamMet): Doors {
     const books = pit.markets
       .flatMap((marketId) => (['YES', 'NO'] as const).map((outcome) => ({ marketId, outcome })))
       .map((what) => ({ ...what, book: stream.book(what, () => met.messages++).book }))
-    return { client, patient, stream, books }
+    return { client, patient, stream, books, isOpen: () => isOpen }
   })
   return {
     all: doors,
@@ -90,8 +110,7 @@ type LoadOptions = {
   readonly scene: Scene
   readonly doors: Doors
   readonly random: Random
-  /** By code: what orders met that were not accepted at once. */
-  readonly errors: Map<string, number>
+  readonly errors: Errors
 }
 
 export function startLoad({ scene, doors, random, errors }: LoadOptions): Load {
@@ -106,27 +125,41 @@ export function startLoad({ scene, doors, random, errors }: LoadOptions): Load {
       lives.push(life)
       // Over HTTP and the stream in turn, through one front and then the other.
       const how = { front: turn % 2, streamed: turn % 4 >= 2 }
-      if (!(await submit(life, how))) await submit(life, { ...how, front: 1 - how.front })
+      // A stream whose front is known to be gone is left for the other.
+      if (how.streamed && !doors.all[how.front]!.isOpen()) how.front = 1 - how.front
+      const met = await submit(life, how)
+      if (met !== undefined) {
+        const again = await submit(life, { ...how, front: 1 - how.front })
+        note(met, again === undefined)
+      }
       await pause(random.int(...PACE_MS))
     }
   }
 
-  async function submit(life: Life, how: { front: number; streamed: boolean }): Promise<boolean> {
+  function note({ kind, why }: Met, isHealed: boolean): void {
+    const { met, healed, first } = errors.get(kind) ?? { met: 0, healed: 0, first: why }
+    errors.set(kind, { met: met + 1, healed: healed + (isHealed ? 1 : 0), first })
+  }
+
+  /** What it met; undefined where it was accepted. */
+  async function submit(
+    life: Life,
+    how: { front: number; streamed: boolean },
+  ): Promise<Met | undefined> {
     const { client, stream } = doors.all[how.front]!
     const sentAtMs = performance.now()
     try {
       const placed = how.streamed
-        ? await withinTime(stream.place(life.submission))
+        ? await stream.place(life.submission)
         : await client.orders.submit(life.submission)
       life.answer = { matches: placed.matches, timestamp: placed.timestamp }
       accepted.get(life.marketId)!.push({ sentAtMs, atMs: performance.now() })
-      return true
+      return undefined
     } catch (error) {
       assert(error instanceof SibylError, String(error))
       const kind = `${how.streamed ? 'stream' : 'HTTP'} ${error.code}`
-      errors.set(kind, (errors.get(kind) ?? 0) + 1)
       assert(KNOWN.has(error.code), `${kind}: ${error.message}`)
-      return false
+      return { kind, why: `${FRONTS[how.front]}: ${error.message}` }
     }
   }
 
@@ -144,13 +177,4 @@ export function startLoad({ scene, doors, random, errors }: LoadOptions): Load {
       await ended
     },
   }
-}
-
-/** A stream whose front is gone waits until it is back; whoever places an order does not. */
-function withinTime<Value>(asked: Promise<Value>): Promise<Value> {
-  const late = pause(TIMEOUT_MS / 15).then(() => {
-    throw new SibylError('TIMEOUT', 'the stream has no front', { outcomeUnknown: true })
-  })
-  late.catch(() => undefined)
-  return Promise.race([asked, late])
 }

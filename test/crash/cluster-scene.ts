@@ -13,12 +13,12 @@ import { DEMO_TRADERS, devnetAccount, devnetKey } from '#devnet/accounts.ts'
 import { type DatabaseServers, openDatabaseServers } from '#devnet/cluster/database-servers.ts'
 import { freePorts } from '#devnet/cluster/local-servers.ts'
 import { type NatsServers, openNatsServers } from '#devnet/cluster/nats-servers.ts'
+import { openWires, type Wires } from '#devnet/cluster/wire.ts'
 import { type MarketId, toAddress } from '#domain/ids.ts'
 import { openTestChain, type TestChain } from '../support/chain.ts'
 import { openNode } from '../support/cluster.ts'
 import type { Exchange } from '../support/exchange.ts'
 import type { Pit } from './http-crash.ts'
-import { openWire, type Wire } from './wire.ts'
 
 const NATS_SERVERS = 3
 /** Also of the market threads, and one market is in each. */
@@ -41,8 +41,8 @@ export type Scene = {
   readonly pit: Pit
   /** The address of the database, without any wire. */
   readonly databaseUrl: string
-  /** A wire for each server of this kind. */
-  wires(node: string, kind: 'nats' | 'database'): readonly Wire[]
+  /** To the servers of this kind. */
+  wires(node: string, kind: 'nats' | 'database'): Wires
   /** Who serves it, as the nodes say. */
   ownerOf(slot: string): string | undefined
   /** Which market thread serves a market. */
@@ -50,7 +50,15 @@ export type Scene = {
   close(): Promise<void>
 }
 
-export async function openScene(galera: boolean): Promise<Scene> {
+type SceneOptions = {
+  readonly galera: boolean
+  /** After how long market threads move to the node that they belong to; 0: never. */
+  readonly rebalanceMs: number
+  /** After how much silence a node is taken for dead. */
+  readonly silenceMs: number
+}
+
+export async function openScene({ galera, rebalanceMs, silenceMs }: SceneOptions): Promise<Scene> {
   const closers: (() => Promise<void> | void)[] = []
   const close = async (): Promise<void> => {
     for (const end of closers.splice(0).reverse()) await end()
@@ -67,11 +75,7 @@ export async function openScene(galera: boolean): Promise<Scene> {
     const markets = chain.demoMarkets.map(({ id }) => id as string as MarketId)
     const pins = Object.fromEntries(markets.map((id, at) => [id, at % PARTITIONS]))
 
-    const targets = {
-      nats: portsOf(nats.url),
-      database: portsOf(databases.url(0, 'sibyl')),
-    }
-    const wires = new Map<string, Record<'nats' | 'database', Wire[]>>()
+    const wires = new Map<string, Record<'nats' | 'database', Wires>>()
     const nodes = new Map<string, Exchange>()
     const ports = await freePorts(FRONTS.length)
     const beats = await followBeats(nats.url)
@@ -79,36 +83,32 @@ export async function openScene(galera: boolean): Promise<Scene> {
     const names = Object.keys(NODES) as NodeName[]
     for (const name of names) {
       const own = {
-        nats: await Promise.all(targets.nats.map(openWire)),
-        database: await Promise.all(targets.database.map(openWire)),
+        nats: await openWires(nats.url),
+        database: await openWires(databases.url()),
       }
       wires.set(name, own)
-      closers.push(() => {
-        for (const wire of [...own.nats, ...own.database]) wire.close()
-      })
+      closers.push(own.nats.close, own.database.close)
     }
     closers.push(async () => {
       for (const node of nodes.values()) await node.dispose()
     })
     await Promise.all(
       names.map(async (name) => {
-        const hosts = (kind: 'nats' | 'database') =>
-          wires
-            .get(name)!
-            [kind].map(({ port }) => `127.0.0.1:${port}`)
-            .join(',')
+        const own = wires.get(name)!
         const front = FRONTS.indexOf(name as (typeof FRONTS)[number])
         const environment = {
           ...chain.environment,
-          SIBYL_NATS_URL: `nats://${hosts('nats')}`,
-          SIBYL_LOG_URL: `mysql://root@${hosts('database')}/sibyl_log`,
-          SIBYL_DATABASE_URL: `mysql://root@${hosts('database')}/sibyl`,
+          SIBYL_NATS_URL: own.nats.through(nats.url),
+          SIBYL_LOG_URL: own.database.through(databases.url(0, 'sibyl_log')),
+          SIBYL_DATABASE_URL: own.database.through(databases.url(0, 'sibyl')),
           SIBYL_SETTLEMENT_KEY: chain.keys.settlement,
           SIBYL_MARKET_PINS: JSON.stringify(pins),
           SIBYL_LOG_PARTITIONS: String(PARTITIONS),
           SIBYL_MARKET_THREADS: String(PARTITIONS),
           SIBYL_FRONT_THREADS: '1',
           SIBYL_LOG_LEVEL: 'info',
+          SIBYL_CLUSTER_REBALANCE_MS: String(rebalanceMs),
+          SIBYL_CLUSTER_SILENCE_MS: String(silenceMs),
           // A client that comes back to its front finds it where it was.
           ...(front < 0 ? {} : { SIBYL_PORT: String(ports[front]) }),
         }
@@ -123,7 +123,7 @@ export async function openScene(galera: boolean): Promise<Scene> {
       ...{ nodes, nats, databases, chain, close },
       pit: { markets, traders: DEMO_TRADERS.slice(0, 6).map(traderOf), domain },
       databaseUrl: databases.url(0, 'sibyl'),
-      wires: (node, kind) => wires.get(node)?.[kind] ?? [],
+      wires: (node, kind) => wires.get(node)![kind],
       ownerOf: beats.ownerOf,
       slotOf: (marketId) => `market-${(pins[marketId] ?? 0) % PARTITIONS}`,
     }
@@ -137,10 +137,6 @@ const traderOf = (index: number) => ({
   key: devnetKey(index),
   address: devnetAccount(index).address,
 })
-
-function portsOf(url: string): number[] {
-  return [...url.matchAll(/127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port))
-}
 
 /** What the nodes say of themselves, by the line that they have among themselves. */
 async function followBeats(url: string) {

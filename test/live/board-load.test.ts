@@ -178,10 +178,14 @@ for (const seed of SEEDS) {
     const link = startLink(random)
     const { board, figures, far } = link
     const asked: Promise<void>[] = []
+    const known = link.load.untilKnown()
+    assert(known !== undefined)
     await eventually(async () => {
       await link.carry(100)
       assert(link.load.isLoaded())
     })
+    await known
+    assert.equal(link.load.untilKnown(), undefined)
     for (let turn = 0; turn < 600; turn++) {
       // Most of the time it keeps up; now and then it takes nothing for a long while.
       const stalls = turn % 100 > 60

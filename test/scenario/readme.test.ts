@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { createClient } from '#client/client.ts'
+import { eventually } from '../support/eventually.ts'
 import { startExchange } from '../support/exchange.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -38,6 +39,10 @@ test('the examples of the README and of the guides run as they are written', asy
     assert.ok(code !== undefined && rest.length === 0, where.join())
     return code
   }
+  // It is open before it has read its markets from the chain; a reader is slower than that.
+  await eventually(async () =>
+    assert((await createClient({ url: exchange.url }).markets()).length > 0),
+  )
   const trade = await one('README.md', 'By the SDK', 'ts')
   const otherSigner = await one('docs/sdk.md', 'Another signer', 'ts')
 

@@ -14,7 +14,6 @@ import { ONE, type Price, type Shares } from '#domain/money.ts'
 import { BUY, type VerifiedOrder, YES } from '#domain/order.ts'
 import type { Trade } from '#domain/trade.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
 import type { OrderRow, ProjectionBatch } from '#store/projection/rows.ts'
@@ -126,21 +125,21 @@ export const opening = batch(0, 1, {
   markets: [{ market: market('m'), seq: 1, atMs: START_MS }],
 })
 
-/** Opens a fresh, migrated and claimed database with the market `m`, and closes it afterwards. */
+/** Opens a migrated and claimed database with the market `m`, and closes it afterwards. */
 export async function withStore(
   databases: TestDatabases,
   body: (database: Database, url: string) => Promise<void>,
 ): Promise<void> {
-  const url = await databases.fresh()
+  const url = await databases.migrated()
   const database = await openDatabase(url)
   try {
-    await migrate(database)
     await claimLog(database, { logId: LOG_ID, partitions: 2 })
     await project(database, opening)
     await body(database, url)
   } finally {
     await closeDatabase(database)
   }
+  databases.giveBack(url)
 }
 
 /** An order, or undefined. */

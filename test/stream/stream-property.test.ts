@@ -16,6 +16,7 @@ import { randomFlow } from '../actors/random-flow.ts'
 import { eventually } from '../support/eventually.ts'
 import { traderNamed } from '../support/orders.ts'
 import { type Random, randomFrom } from '../support/random.ts'
+import { seedsOf } from '../support/sample.ts'
 import { RawStreamClient } from './raw-stream-client.ts'
 import { type Frame, marketIdOf, startStream, type TestStream } from './stream-fixture.ts'
 
@@ -351,7 +352,7 @@ async function live(t: TestContext, random: Random): Promise<void> {
   assert.ok(total('lags') > 0 && total('resets') > 0 && total('resumes') > 0)
 }
 
-for (const seed of process.env.TEST_SEED === undefined ? [1, 2] : [Number(process.env.TEST_SEED)]) {
+for (const seed of seedsOf(1, 2)) {
   test(`every client's book is the server's at every seq it has reached, TEST_SEED=${seed}`, (t) =>
     live(t, randomFrom(seed)))
 }

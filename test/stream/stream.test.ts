@@ -524,3 +524,62 @@ test('pings are answered', async (t) => {
   const pong = await client.ask({ op: 'ping', id: 3 })
   assert.deepEqual([pong.type, pong.id, typeof pong.ts], ['pong', 3, 'number'])
 })
+
+test('on shutdown what is under way is answered before its client is closed', async (t) => {
+  const gate = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
+  const stream = await startStream(t, {
+    parts: {
+      gateway: {
+        openOrdersPage: async () => ({ orders: [], count: 0 }),
+        async cancel() {
+          asked.resolve()
+          await gate.promise
+          return reject('ORDER_CLOSED')
+        },
+      },
+    },
+  })
+  const busy = await stream.connect()
+  const quiet = await stream.connect()
+  const cancel = { op: 'cancel', marketId: marketIdOf(0), orderHash: `0x${'ab'.repeat(32)}` }
+  busy.say({ ...cancel, id: 1 })
+  await asked.promise
+  const done = stream.hub.shutdown()
+  await busy.next('shutdown')
+  // Sent before it was heard, as far as the exchange can tell: answered too.
+  busy.say({ ...cancel, id: 2 })
+  assert.equal((await quiet.ended()).code, 1012)
+  assert.equal(busy.closed, undefined)
+  gate.resolve()
+  assert.equal((await busy.ended()).code, 1012)
+  const answers = busy.frames.filter(({ type }) => type === 'error')
+  assert.deepEqual(
+    answers.map(({ id, code }) => [id, code]),
+    [
+      [1, 'ORDER_CLOSED'],
+      [2, 'ORDER_CLOSED'],
+    ],
+  )
+  await done
+})
+
+test('a shutdown at once waits for no answer', async (t) => {
+  const asked = Promise.withResolvers<void>()
+  const stream = await startStream(t, {
+    parts: {
+      gateway: {
+        openOrdersPage: async () => ({ orders: [], count: 0 }),
+        cancel() {
+          asked.resolve()
+          return new Promise(() => undefined)
+        },
+      },
+    },
+  })
+  const client = await stream.connect()
+  client.say({ op: 'cancel', id: 1, marketId: marketIdOf(0), orderHash: `0x${'ab'.repeat(32)}` })
+  await asked.promise
+  await stream.hub.shutdown({ atOnce: true })
+  assert.equal((await client.ended()).code, 1012)
+})

@@ -47,6 +47,8 @@ export function sharedBy(nats: NatsServer, logUrl: string, databaseUrl: string):
     SIBYL_FRONT_THREADS: '1',
     // On a busy machine a node that lives may be silent for long.
     SIBYL_CLUSTER_SILENCE_MS: '5000',
+    // What a test has put somewhere stays there.
+    SIBYL_CLUSTER_REBALANCE_MS: '0',
     SIBYL_LOG_LEVEL: 'info',
   }
 }

@@ -7,11 +7,12 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { MikroORM } from '@mikro-orm/mysql'
+import { emptied, migrateNew } from './migrated-database.ts'
 import { servicesRequired } from './required-services.ts'
 
 export const TEST_MYSQL_URL = process.env.SIBYL_TEST_MYSQL_URL ?? 'mysql://root@127.0.0.1:3306'
@@ -23,6 +24,10 @@ export type TestDatabases = {
   readonly dialect: 'sqlite' | 'mysql'
   /** The address of a new, empty database. */
   readonly fresh: () => Promise<string>
+  /** The address of a database that has its tables and no rows. */
+  readonly migrated: () => Promise<string>
+  /** Tells that a test is done with a migrated database, and has not changed its tables: another may have it. */
+  readonly giveBack: (url: string) => void
 }
 
 /** Runs the same tests against SQLite and against the server. */
@@ -79,9 +84,24 @@ export async function onServer<Row = unknown>(statement: string): Promise<Row[]>
 function sqliteDatabases(): TestDatabases {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-store-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
+  const newPath = (): string => join(folder, `${randomBytes(6).toString('hex')}.db`)
+  let template: Promise<string> | undefined
+  async function makeTemplate(): Promise<string> {
+    const path = newPath()
+    await migrateNew(`sqlite:${path}`)
+    return path
+  }
   return {
     dialect: 'sqlite',
-    fresh: async () => `sqlite:${join(folder, `${randomBytes(6).toString('hex')}.db`)}`,
+    fresh: async () => `sqlite:${newPath()}`,
+    async migrated() {
+      template ??= makeTemplate()
+      const path = newPath()
+      copyFileSync(await template, path)
+      return `sqlite:${path}`
+    },
+    // A copy costs nothing.
+    giveBack: () => {},
   }
 }
 
@@ -90,16 +110,26 @@ function serverDatabases(): TestDatabases {
   after(async () => {
     for (const name of names) await onServer(`drop database if exists ${name}`)
   })
+  const idle: string[] = []
+  async function fresh(): Promise<string> {
+    const name = `sibyl_test_${randomBytes(6).toString('hex')}`
+    names.push(name)
+    await onServer(`create database ${name}`)
+    const url = new URL(TEST_MYSQL_URL)
+    url.pathname = name
+    return url.href
+  }
   return {
     dialect: 'mysql',
-    fresh: async () => {
-      const name = `sibyl_test_${randomBytes(6).toString('hex')}`
-      names.push(name)
-      await onServer(`create database ${name}`)
-      const url = new URL(TEST_MYSQL_URL)
-      url.pathname = name
-      return url.href
+    fresh,
+    async migrated() {
+      const used = idle.pop()
+      if (used !== undefined && (await emptied(used))) return used
+      const url = await fresh()
+      await migrateNew(url)
+      return url
     },
+    giveBack: (url) => void idle.push(url),
   }
 }
 

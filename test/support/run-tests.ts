@@ -4,19 +4,18 @@
  * with some others if all of them may share one.
  */
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
+import { rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join, relative } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { ROOT } from './imports.ts'
-import { sharesProcess } from './select-tests.ts'
+import { shareProcesses } from './select-tests.ts'
+import { makeTestsFolder } from './tests-folder.ts'
 
-/** One more than the cores: there is always one that waits for a disk, a block or a clock. */
-const CONCURRENCY = availableParallelism() + 1
+/** Two more than the cores: there are always some that wait for a disk, a block, a clock or a process. */
+const CONCURRENCY = availableParallelism() + 2
 const SLOWEST_SHOWN = 10
-/** How many files share a process: few enough that no core is without work in the end. */
-const SHARING_MAX = 12
 /** A file, or several in one process, that takes longer hangs: a busy machine needs a tenth of it. */
 const TIMEOUT_MS = 20 * 60_000
 const UNTRACKED = new URL('./untracked.ts', import.meta.url).href
@@ -41,7 +40,8 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   // Tests on a database server are part of files that have the same on SQLite.
   if (fast) process.env.SIBYL_TEST_SERVER = 'false'
   // The flags of this process, a loader for instance, go to the children by themselves.
-  const folder = mkdtempSync(join(tmpdir(), 'sibyl-tests-'))
+  const folder = makeTestsFolder()
+  process.env.TMPDIR = folder
   const { entries, together } = entriesFor(files, folder)
   /** Those that share a process and have not ended. */
   const sharing = new Set([...together.values()].flat())
@@ -158,23 +158,18 @@ type Entries = {
   readonly together: ReadonlyMap<string, readonly string[]>
 }
 
-/** Puts files that may share a process together; the others are their own entries. */
+/** A file that has a process of its own is its own entry. */
 function entriesFor(files: readonly string[], folder: string): Entries {
-  const sharing = files.filter(sharesProcess)
-  const together = new Map<string, string[]>()
-  if (sharing.length < 2) return { entries: files.map((file) => join(ROOT, file)), together }
-  const some = Math.min(CONCURRENCY, Math.floor(sharing.length / 2))
-  const count = Math.max(some, Math.ceil(sharing.length / SHARING_MAX))
-  for (let first = 0; first < count; first++) {
-    // Dealt out like cards: neighbours are much alike, and the long ones must not all be in one.
-    const own = sharing.filter((_, index) => index % count === first)
-    const entry = join(folder, `several-files-${first + 1}.mjs`)
+  const together = new Map<string, readonly string[]>()
+  const entries = shareProcesses(files, CONCURRENCY).map((own, at) => {
+    if (own.length === 1) return join(ROOT, own[0] ?? '')
+    const entry = join(folder, `several-files-${at + 1}.mjs`)
     const call = `await runFiles(${JSON.stringify(own)})`
     writeFileSync(entry, `import { runFiles } from '${SEVERAL_FILES}'\n${call}\n`)
     together.set(entry, own)
-  }
-  const alone = files.filter((file) => !sharesProcess(file)).map((file) => join(ROOT, file))
-  return { entries: [...alone, ...together.keys()], together }
+    return entry
+  })
+  return { entries, together }
 }
 
 type Ended = {

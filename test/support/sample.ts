@@ -15,3 +15,10 @@ export function sweep(from: number, step: number, part: number): { from: number;
 export function sampleOf(count: number, part: number): number {
   return WHOLE ? count : Math.max(1, Math.ceil(count / part))
 }
+
+/** The seeds that `TEST_SEED` names, separated by commas; else one of these, which is drawn, or all of them. */
+export function seedsOf(...seeds: readonly number[]): readonly number[] {
+  const asked = process.env.TEST_SEED
+  if (asked !== undefined) return asked.split(',').map(Number)
+  return WHOLE ? seeds : seeds.slice(Math.floor(Math.random() * seeds.length)).slice(0, 1)
+}

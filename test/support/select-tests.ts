@@ -54,10 +54,47 @@ export function selectTests(asked: readonly string[], { fast = false } = {}): st
   return found.map(({ file }) => file)
 }
 
-/** What a test file has of its whole process: others beside it would notice, or be noticed. */
-const PROCESS_WIDE = /\bprocess\.(?!env\.TEST_SEED\b|platform\b)|\bmock\b|\bglobalThis\b/
+/**
+ * What a test file does to its whole process: others beside it would notice, or be noticed. Settings of
+ * the process that are only read, and files whose names end so, are nothing of the kind.
+ */
+const PROCESS_WIDE =
+  /\bprocess\.(?=\w)(?!ts\b|execPath\b|execArgv\b|platform\b|versions\b|env\b(?!\.\w+ \??\??=[^=]|\[))|\bdelete process\b|\bmock\b|\bglobalThis\b/
+
+/**
+ * How many files share a process, by what they need: few enough that no core is without work in the
+ * end, when the last of them take their time.
+ */
+const SHARING_MAX: Record<Need, number> = {
+  browser: 1,
+  exchange: 3,
+  chain: 4,
+  process: 3,
+  threads: 2,
+  'large data': 3,
+  nothing: 12,
+}
 
 /** Whether a file may run in one process with others. */
 export function sharesProcess(file: string): boolean {
-  return needOf(file) === 'nothing' && !PROCESS_WIDE.test(textOf(file))
+  return SHARING_MAX[needOf(file)] > 1 && !PROCESS_WIDE.test(textOf(file))
+}
+
+/**
+ * The files of each process, in the order in which they are started. Files that may share one do so
+ * with those that need the same; of these there are at least as many processes as run at a time.
+ */
+export function shareProcesses(files: readonly string[], atATime: number): string[][] {
+  return NEEDS.flatMap((need) => {
+    const needing = files.filter((file) => needOf(file) === need)
+    const sharing = needing.filter(sharesProcess)
+    const alone = needing.filter((file) => !sharing.includes(file)).map((file) => [file])
+    const few = Math.min(atATime, Math.ceil(sharing.length / 2))
+    const count = Math.max(few, Math.ceil(sharing.length / SHARING_MAX[need]))
+    // Dealt out like cards: neighbours are much alike, and the long ones must not all be in one.
+    const dealt = Array.from({ length: count }, (_, first) =>
+      sharing.filter((_file, index) => index % count === first),
+    )
+    return [...alone, ...dealt]
+  })
 }

@@ -21,6 +21,7 @@ import type { FundsGateway } from '#live/funds-gateway.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway, OrderContext } from '#live/market-gateway.ts'
 import type { Clock } from '#runtime/clock.ts'
+import { inTime } from '#runtime/in-time.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
 import { mannerFlawNow, mannerOf, optionsFlaw } from './order-manner.ts'
 import { OrderSubmission, orderOf, permitOf } from './order-shapes.ts'
@@ -68,7 +69,7 @@ export type OrderService = {
   place(submission: OrderSubmission, context: OrderContext): Promise<OrderAccepted | Rejection>
   verify(
     submission: OrderSubmission,
-    context: Pick<RequestContext, 'stages'>,
+    context: Pick<RequestContext, 'stages' | 'deadlineAtMs'>,
   ): Promise<VerifiedOrder | Rejection>
   /** Hands a verified order to its market; orders arrive there as they were handed over. */
   enter(order: VerifiedOrder, context: OrderContext): Promise<OrderAccepted | Rejection>
@@ -82,6 +83,8 @@ export function makeOrderService(ports: {
   /** There where an order needs its funds reserved. */
   readonly funds?: FundsGateway | undefined
   readonly verifier: OrderVerifier
+  /** Resolves when the markets of this one's thread are on the board for the first time; undefined once they were. */
+  readonly known?: (marketId: MarketId) => Promise<void> | undefined
   readonly clock: Clock
   /** The least that price times size of an order may be; its market asks for it, and a check tells it. */
   readonly minNotional?: number
@@ -161,7 +164,11 @@ export function makeOrderService(ports: {
       return service.enter(verified, manner === undefined ? context : within(context, manner))
     },
 
-    async verify(submission, { stages }) {
+    async verify(submission, { stages, deadlineAtMs }) {
+      const { marketId } = orderOf(submission)
+      // A front that has just started is told of the markets in a moment.
+      const known = board.markets.has(marketId) ? undefined : ports.known?.(marketId)
+      if (known !== undefined) await inTime(known, deadlineAtMs - clock.nowMs())
       // Time is the market's to judge: an order that it has accepted before is answered as it was
       // then, also when its end is near by now.
       const flaw = flawsOf(submission).find(({ rejected }) => rejected !== 'EXPIRATION_TOO_SOON')

@@ -4,10 +4,7 @@
  */
 
 import { parseArgs } from 'node:util'
-import { DEMO_TRADERS, devnetKey } from '../accounts.ts'
 import { OptionError, readInteger } from '../command.ts'
-import { serveControl, tellCluster } from './control.ts'
-import { openCluster } from './open-cluster.ts'
 
 const HELP = `An exchange of several nodes on this machine, with NATS, MariaDB and a local chain.
 
@@ -16,6 +13,8 @@ const HELP = `An exchange of several nodes on this machine, with NATS, MariaDB a
   npm run cluster -- kill NODE        as if its machine lost its power
   npm run cluster -- drain NODE       hands over what it serves, then ends
   npm run cluster -- start NODE       one that was killed or drained
+  npm run cluster -- cut NODE         its links to NATS and the database say nothing any more
+  npm run cluster -- mend NODE        makes them whole
   npm run cluster -- add KIND         one more: front, market or rest
 
   --fronts <n>      how many fronts (2)
@@ -31,6 +30,7 @@ try {
   const { values, positionals } = read()
   if (values.help) process.stdout.write(HELP)
   else if (positionals.length > 0) {
+    const { tellCluster } = await import('./control.ts')
     process.stdout.write(await tellCluster(values.folder, positionals))
   } else await run(values)
 } catch (error) {
@@ -58,7 +58,10 @@ function read() {
   }
 }
 
+/** What it takes is loaded here: who asks for help need not wait for it. */
 async function run(values: Values): Promise<void> {
+  const { openCluster } = await import('./open-cluster.ts')
+  const { serveControl } = await import('./control.ts')
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
   const cluster = await openCluster({
@@ -71,7 +74,7 @@ async function run(values: Values): Promise<void> {
   })
   const control = await serveControl(values.folder, cluster)
   const fronts = [...cluster.nodes.values()].filter(({ kind }) => kind === 'front')
-  say(firstTrade(fronts[0]!.url, (fronts[1] ?? fronts[0])!.url))
+  say(await firstTrade(fronts[0]!.url, (fronts[1] ?? fronts[0])!.url))
   if (!stop.signal.aborted) {
     await new Promise((resolve) => stop.signal.addEventListener('abort', resolve))
   }
@@ -81,7 +84,8 @@ async function run(values: Values): Promise<void> {
 }
 
 /** A trade between two traders who speak to different fronts. */
-function firstTrade(one: string, other: string): string {
+async function firstTrade(one: string, other: string): Promise<string> {
+  const { DEMO_TRADERS, devnetKey } = await import('../accounts.ts')
   const [ann, bob] = DEMO_TRADERS
   const client = (url: string, index: number) =>
     `createClient({ url: '${url}', signer: '${devnetKey(index)}' })`

@@ -10,7 +10,7 @@ const socketIn = (folder: string): string => join(folder, 'control')
 
 type Closing = { close(): void }
 
-/** Takes `status`, `kill NODE`, `drain NODE`, `start NODE` and `add KIND`; answers in lines. */
+/** Takes `status`, `kill NODE`, `drain`, `start`, `cut` and `mend NODE`, and `add KIND`; answers in lines. */
 export async function serveControl(folder: string, cluster: Cluster): Promise<Closing> {
   const server = createServer((asked, answer) => {
     const words = decodeURIComponent((asked.url ?? '/').slice(1)).split(' ')
@@ -67,7 +67,9 @@ async function carryOut(cluster: Cluster, words: readonly string[]): Promise<str
   if (verb === 'kill') await node.kill()
   else if (verb === 'drain') await node.drain()
   else if (verb === 'start') await node.start()
-  else throw new CommandError(`'${verb}' is none of status, kill, drain, start, add`)
+  else if (verb === 'cut') node.cut('silent')
+  else if (verb === 'mend') node.cut('whole')
+  else throw new CommandError(`'${verb}' is none of status, kill, drain, start, cut, mend, add`)
   return statusOf(cluster)
 }
 

@@ -32,6 +32,8 @@ export type ClusterNode = {
   drain(): Promise<void>
   pause(): void
   resume(): void
+  /** Its links to NATS and the database say nothing any more, or are whole again. */
+  cut(state: 'silent' | 'whole'): void
 }
 
 type NodeOptions = {
@@ -41,9 +43,11 @@ type NodeOptions = {
   /** Of the whole cluster: its data and what its nodes say. */
   readonly folder: string
   readonly environment: Readonly<Record<string, string>>
+  readonly cut: ClusterNode['cut']
 }
 
-export function makeNode({ name, kind, port, folder, environment }: NodeOptions): ClusterNode {
+export function makeNode(options: NodeOptions): ClusterNode {
+  const { name, kind, port, folder, environment, cut } = options
   let child: ChildProcess | undefined
   /** Where in its file begins what the process of now has said. */
   let begun = 0
@@ -93,6 +97,7 @@ export function makeNode({ name, kind, port, folder, environment }: NodeOptions)
     drain: () => endProcess(child, 'SIGTERM'),
     pause: () => void child?.kill('SIGSTOP'),
     resume: () => void child?.kill('SIGCONT'),
+    cut,
   }
 }
 

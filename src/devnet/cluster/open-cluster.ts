@@ -11,6 +11,7 @@ import { type Devnet, openDevnet } from '../open-devnet.ts'
 import { type DatabaseServers, missingServers, openDatabaseServers } from './database-servers.ts'
 import { missingNats, type NatsServers, openNatsServers } from './nats-servers.ts'
 import { type ClusterNode, type Kind, makeNode } from './nodes.ts'
+import { openWires } from './wire.ts'
 
 const NATS_SERVERS = 3
 const GALERA_NODES = 3
@@ -74,35 +75,58 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     say(`the local chain: ${chain.url}`)
 
     const nodes = new Map<string, ClusterNode>()
+    /** They end after the nodes, which end by them. */
+    const wiresAt = closers.length
     closers.push(async () => {
       for (const node of [...nodes.values()].reverse()) {
         node.resume()
+        node.cut('whole')
         await node.drain()
       }
     })
-    const environment = { ...options.environment, ...environmentOf(nats, databases, chain) }
+    const environment = { ...options.environment, ...environmentOf(chain) }
     let made = 0
-    function make(kind: Kind): ClusterNode {
+    /** Each reaches the servers by wires of its own, so that it can be cut off. */
+    async function make(kind: Kind): Promise<ClusterNode> {
       if (nodes.size >= NODES_MAX) throw new CommandError(`there are ${NODES_MAX} nodes already`)
       const count = [...nodes.values()].filter((node) => node.kind === kind).length
       const name = `${kind}-${count + 1}`
       const port = options.port + made++
-      const node = makeNode({ name, kind, port, folder, environment })
+      const toNats = await openWires(nats.url)
+      const toDatabases = await openWires(databases.url())
+      closers.splice(wiresAt, 0, async () => {
+        toNats.close()
+        toDatabases.close()
+      })
+      const servers = {
+        SIBYL_NATS_URL: toNats.through(nats.url),
+        SIBYL_LOG_URL: toDatabases.through(databases.url(0, 'sibyl_log')),
+        SIBYL_DATABASE_URL: toDatabases.through(databases.url(0, 'sibyl')),
+      }
+      const node = makeNode({
+        ...{ name, kind, port, folder, environment: { ...environment, ...servers } },
+        cut(state) {
+          toNats.set(state)
+          toDatabases.set(state)
+        },
+      })
       nodes.set(name, node)
       return node
     }
     async function add(kind: Kind): Promise<ClusterNode> {
-      const node = make(kind)
+      const node = await make(kind)
       await node.start()
       say(wordsOf(node))
       return node
     }
     // Fronts first, for their ports; all start at once, since a front is ready when its markets are.
-    const first = [
-      ...Array.from({ length: options.fronts }, () => make('front')),
-      ...Array.from({ length: options.markets }, () => make('market')),
-      make('rest'),
+    const kinds: Kind[] = [
+      ...Array.from({ length: options.fronts }, () => 'front' as const),
+      ...Array.from({ length: options.markets }, () => 'market' as const),
+      'rest',
     ]
+    const first: ClusterNode[] = []
+    for (const kind of kinds) first.push(await make(kind))
     await Promise.all(first.map((node) => node.start()))
     for (const node of first) say(wordsOf(node))
     return { nats, databases, chain, nodes, add, dispose }
@@ -117,11 +141,7 @@ export function wordsOf({ name, kind, url }: ClusterNode): string {
   return kind === 'front' ? `${name} serves at ${url}` : `${name} runs`
 }
 
-function environmentOf(
-  nats: NatsServers,
-  databases: DatabaseServers,
-  { url, contracts }: Devnet,
-): Record<string, string> {
+function environmentOf({ url, contracts }: Devnet): Record<string, string> {
   const chain = {
     chainId: DEVNET_CHAIN_ID,
     role: 'test',
@@ -134,9 +154,6 @@ function environmentOf(
   }
   return {
     SIBYL_MARKET_THREADS: String(MARKET_THREADS),
-    SIBYL_NATS_URL: nats.url,
-    SIBYL_LOG_URL: databases.url(0, 'sibyl_log'),
-    SIBYL_DATABASE_URL: databases.url(0, 'sibyl'),
     SIBYL_CHAIN_RPC: url,
     SIBYL_CHAINS: JSON.stringify([chain]),
   }

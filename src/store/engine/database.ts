@@ -27,7 +27,7 @@ import { TradeEntity } from '../entities/trade.ts'
 import { type DatabaseAddress, parseDatabaseUrl, placesOf } from './database-url.ts'
 import { type Lease, passFence } from './fence.ts'
 import { makeServers, type Servers } from './servers.ts'
-import { isConnectionLost, isServerIdle, storeFault } from './store-fault.ts'
+import { closedFault, isConnectionLost, isServerIdle, storeFault } from './store-fault.ts'
 
 export type Database = {
   readonly address: DatabaseAddress
@@ -99,8 +99,10 @@ export async function openDatabase(url: string, options: DatabaseOptions = {}): 
   }
 }
 
-export async function closeDatabase(database: Database): Promise<void> {
-  await database.orm.close(true)
+/** Closes for good: a query that comes later fails, where the ORM would connect anew and nobody would close that. */
+export async function closeDatabase({ orm }: Database): Promise<void> {
+  orm.em.getConnection().connect = () => Promise.reject(closedFault())
+  await orm.close(true)
 }
 
 /** Runs a read. It may run more than once, when the connection that it first got was dead. */

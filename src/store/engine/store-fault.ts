@@ -73,6 +73,11 @@ const REFUSED = new Set([
 /** MariaDB's own numbers, which the driver has no name for or names as MySQL's namesakes. */
 const CONNECTION_LOST_NUMBERS = new Set([1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031])
 
+/** For a query that comes after its database was closed. */
+export function closedFault(): Fault {
+  return new Fault('STORE_UNAVAILABLE', 'the database is closed', { retryable: true })
+}
+
 export function storeFault(error: unknown): Fault {
   if (error instanceof Fault) return error
   // A broken assertion is a bug of ours, not the database's.

@@ -2,6 +2,7 @@
 
 import { closeDatabase, type Database, openDatabase } from '../engine/database.ts'
 import { readTogether } from '../engine/prepared.ts'
+import { closedFault } from '../engine/store-fault.ts'
 import { type NeedsPage, type OpenNeedsOptions, openNeeds } from './open-needs.ts'
 import { answerQuery, askQuery, type Query, type QueryReply, type QueryTask } from './queries.ts'
 
@@ -21,9 +22,11 @@ export type Reads = {
 
 export function makeReads(databaseUrl: string): Reads {
   let opening: Promise<Database> | undefined
+  let closed = false
 
   /** Opens once; a failed attempt is forgotten, so that the next query tries again. */
-  function open(): Promise<Database> {
+  async function open(): Promise<Database> {
+    if (closed) throw closedFault()
     opening ??= openDatabase(databaseUrl, { readOnly: true }).catch((error: unknown) => {
       opening = undefined
       throw error
@@ -38,6 +41,7 @@ export function makeReads(databaseUrl: string): Reads {
     together: async (work) => readTogether(await open(), work),
     openNeeds: async (options, take) => openNeeds(await open(), options, take),
     async close() {
+      closed = true
       const database = await opening?.catch(() => undefined)
       if (database !== undefined) await closeDatabase(database)
     },

@@ -2,6 +2,7 @@
 
 import { useMemo, useState } from 'preact/hooks'
 import { cents, decimal, NOTHING, percent, shares } from '../format.ts'
+import { demoTraders } from '../state/account.ts'
 import { ownOrders } from '../state/own-orders.ts'
 import { type LadderRow, ladderRows } from './ladder-rows.ts'
 import type { MarketModel } from './market-model.ts'
@@ -123,7 +124,12 @@ function Spread(props: { readonly bid: number; readonly ask: number; readonly is
   return (
     <div class="ladder-spread num">
       {mid === undefined ? (
-        <span class="quiet">{isThere ? 'No orders' : 'Loading …'}</span>
+        <>
+          <span class="quiet">{isThere ? 'No orders' : 'Loading …'}</span>
+          {isThere && demoTraders.value.length > 0 ? (
+            <span class="ladder-hint quiet">npm run demo:maker brings some</span>
+          ) : null}
+        </>
       ) : (
         <>
           <strong>{bid > 0 && ask > 0 ? percent(mid) : NOTHING}</strong>

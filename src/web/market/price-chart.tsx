@@ -87,7 +87,7 @@ export function PriceChartPanel(props: { readonly model: MarketModel; readonly f
           ))}
         </fieldset>
       </div>
-      <div class="chart-place" ref={place} aria-hidden="true" />
+      <div class="chart-place" ref={place} aria-hidden="true" data-empty={isEmpty} />
       {isEmpty ? <p class="chart-empty quiet">No trades yet.</p> : null}
     </section>
   )

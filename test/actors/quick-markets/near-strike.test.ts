@@ -5,15 +5,11 @@ import { test } from 'node:test'
 import { PRICE_SOURCES, type PriceSource } from '#domain/asset-price.ts'
 import { NO, YES } from '#domain/order.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
+import { seedsOf } from '../../support/sample.ts'
 import { START_SEC, world } from './quick-world.ts'
 
 const AVERAGED = [840, 850, 860, 870, 880, 890]
-const SEEDS = process.env.TEST_SEED?.split(',').map(Number) ?? [
-  1,
-  2,
-  3,
-  Math.floor(Math.random() * 2 ** 31),
-]
+const SEEDS = seedsOf(1, 2, 3, Math.floor(Math.random() * 2 ** 31))
 
 test('a print above the strike does not decide when another source went down: the minute before does', async () => {
   const { until, speaker, market } = world()

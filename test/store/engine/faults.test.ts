@@ -11,6 +11,7 @@ import {
   closeDatabase,
   type Database,
   openDatabase,
+  read,
   sqlConnection,
   transact,
 } from '#store/engine/database.ts'
@@ -18,6 +19,7 @@ import { migrate } from '#store/engine/migrate.ts'
 import { storeFault } from '#store/engine/store-fault.ts'
 import { checkpoints } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
+import { makeReads } from '#store/reads/reads.ts'
 import { recentTrades } from '#store/reads/trades.ts'
 import {
   onBothDatabases,
@@ -106,6 +108,24 @@ test('a file that is no database is refused for good, and a missing one may come
 })
 
 await onBothDatabases('a store', (databases) => {
+  it('is not opened anew by a query that comes after it was closed', async () => {
+    const url = await databases.fresh()
+    const database = await openDatabase(url)
+    const reads = makeReads(url)
+    await closeDatabase(database)
+    await reads.close()
+    const closed = fault('STORE_UNAVAILABLE', true)
+    await assert.rejects(
+      transact(database, async () => {}),
+      closed,
+    )
+    await assert.rejects(
+      read(database, (em) => em.getConnection().execute('select 1')),
+      closed,
+    )
+    await assert.rejects(reads.query('openMarketContracts', { chainId: 1, limit: 1 }), closed)
+  })
+
   it('that is not migrated says so', async () => {
     const database = await openDatabase(await databases.fresh())
     try {

@@ -5,7 +5,6 @@ import type { Address } from '#domain/ids.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { closeDatabase, type Database, openDatabase, transact } from '#store/engine/database.ts'
 import { LEASE_LOST, type Lease, passFence } from '#store/engine/fence.ts'
-import { migrate } from '#store/engine/migrate.ts'
 import { giveLeases, renewLeases, takeLease } from '#store/leases/leases.ts'
 import { journalOf, saveTransaction } from '#store/writes/transactions.ts'
 import { runWrites } from '#store/writes/writes.ts'
@@ -190,14 +189,14 @@ await onServerDatabase('leases', (databases) => {
     count: Count,
     work: (nodes: [Database, Database, Database]) => Promise<void>,
   ): Promise<void> {
-    const url = await databases.fresh()
+    const url = await databases.migrated()
     const nodes = await Promise.all(Array.from({ length: count }, () => openDatabase(url)))
     try {
-      await migrate(nodes[0] as Database)
       await work(nodes as [Database, Database, Database])
     } finally {
       await Promise.all(nodes.map(closeDatabase))
     }
+    databases.giveBack(url)
   }
 })
 

@@ -6,15 +6,40 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-export type Cut = 'whole' | 'ended' | 'silent'
+type Cut = 'whole' | 'ended' | 'silent'
 
-export type Wire = {
+type Wire = {
   readonly port: number
   set(state: Cut): void
   close(): void
 }
 
-export async function openWire(toPort: number): Promise<Wire> {
+/** The wires from one node to all servers of a kind. */
+export type Wires = {
+  /** The address with these wires in place of the servers that they lead to. */
+  through(url: string): string
+  set(state: Cut): void
+  close(): void
+}
+
+const LOCAL = /127\.0\.0\.1:(\d+)/g
+
+/** To each server that the address names. */
+export async function openWires(url: string): Promise<Wires> {
+  const wires = new Map<string, Wire>()
+  for (const [, port = ''] of url.matchAll(LOCAL)) wires.set(port, await openWire(Number(port)))
+  return {
+    through: (to) => to.replace(LOCAL, (_, port) => `127.0.0.1:${wires.get(port)?.port ?? port}`),
+    set(state) {
+      for (const wire of wires.values()) wire.set(state)
+    },
+    close() {
+      for (const wire of wires.values()) wire.close()
+    },
+  }
+}
+
+async function openWire(toPort: number): Promise<Wire> {
   const pairs = new Set<readonly [Socket, Socket]>()
   let state: Cut = 'whole'
 
