@@ -38,7 +38,7 @@ export const BENCHES: Readonly<Record<string, Command>> = {
   ...bench('many-markets', '100,000 markets: their memory, and a start within 30 seconds'),
   ...bench('market', 'commands through a market thread with the durable log'),
   ...bench('orderbook', 'GET of a book of a running exchange beside the same bytes, bare'),
-  ...bench('orders', 'signed orders end to end over HTTP beside bare signature recovery'),
+  ...bench('orders', 'signed orders end to end over HTTP beside bare signature recovery [--cores]'),
   ...bench('reads', 'every read with 1,000,000 trades beside 10,000'),
   ...bench('recovery', 'replay, recovery, and the pause of a snapshot'),
   ...bench('relayer', 'operations by signature until they are in a block'),

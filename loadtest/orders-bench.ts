@@ -2,62 +2,48 @@
  * `npm run bench -- orders`: accepted signed orders per second, end to end over HTTP keep-alive, with
  * the durable log and the projector on and the sender on the same machine; beside the rate at which
  * one core recovers signatures and does nothing else, in the same run. Also the server's CPU time per
- * order as a multiple of one hash and recovery, and the latency at half of that rate, open loop.
+ * order as a multiple of one hash and recovery, by kind of thread, and the latency at half of that rate, open
+ * loop. With `--cores`, also what one and two threads of each kind do, and what follows for more cores.
  */
 
-import { type MarketId, toAddress } from '#domain/ids.ts'
 import { makeOrderHasher } from '#domain/order-hash.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { openExchange } from '../test/support/exchange.ts'
 import { median, progress, quick, report, runBench } from './bench.ts'
 import { Histogram } from './histogram.ts'
-import { openDriver, type Request, writeRequest } from './http-driver.ts'
-import { makeTrader, type SignedOrder, secp256k1, signOrders } from './signed-orders.ts'
+import type { Request } from './http-driver.ts'
+import { openOrderFlow, requestOf } from './order-flow.ts'
+import { costsOf, type OrderCosts, showCores } from './orders-cores.ts'
+import { secp256k1 } from './signed-orders.ts'
 
-const CONNECTIONS = 128
 const PER_ROUND = quick ? 6_000 : 15_000
 const ROUNDS = quick ? 3 : 5
 const WARMUPS = 1
 
-type Config = { chains: { chainId: number; contracts: { settlement: string } }[] }
-type Markets = { markets: { id: MarketId }[] }
-
 const exchange = await openExchange({ environment: { SIBYL_LOG_LEVEL: 'error' } })
 try {
-  const read = async <T>(path: string): Promise<T> =>
-    (await fetch(exchange.url + path)).json() as Promise<T>
-  const [chain] = (await read<Config>('/api/v1/config')).chains
-  if (chain === undefined) throw new Error('the exchange has no chain')
-  const domain = {
-    chainId: chain.chainId,
-    verifyingContract: toAddress(chain.contracts.settlement),
-  }
-  const markets = (await read<Markets>('/api/v1/markets')).markets.map(({ id }) => id)
-  const traders = Array.from({ length: 100 }, makeTrader)
+  const { domain, sign, connect, cpuSeconds } = await openOrderFlow(exchange.url)
 
   progress('signing orders')
-  const sign = (count: number) => signOrders({ count, traders, markets, domain })
   const rounds = Array.from({ length: ROUNDS + WARMUPS }, () => sign(PER_ROUND).map(requestOf))
   const hashed = sign(2_000)
 
-  const driver = await openDriver(exchange.url, CONNECTIONS)
+  const driver = await connect()
   const cpuUs: number[] = []
+  const costs: OrderCosts[] = []
   const bareUs: number[] = []
   let crossed = 0
 
   const place = async (requests: readonly Request[]): Promise<number> => {
-    const before = await serverCpuSeconds()
+    const before = await cpuSeconds()
     const elapsedMs = await driver.closedLoop(requests, ({ status, body }) => {
       if (status !== 200) throw new Error(`${status}: ${body}`)
       if (!body.includes('"matches":0')) crossed++
     })
-    cpuUs.push((((await serverCpuSeconds()) - before) * 1e6) / requests.length)
+    const each = costsOf(before, await cpuSeconds(), requests.length)
+    costs.push(each)
+    cpuUs.push(Object.values(each).reduce((sum, us) => sum + us, 0))
     return (requests.length * 1_000) / elapsedMs
-  }
-
-  const serverCpuSeconds = async (): Promise<number> => {
-    const text = await (await fetch(`${exchange.url}/metrics`)).text()
-    return Number(/^process_cpu_seconds_total\S* (\S+)/m.exec(text)?.[1])
   }
 
   const hashOrder = makeOrderHasher(domain, loadKeccak().keccak256)
@@ -101,6 +87,11 @@ try {
       `${(perOrder / perRecover).toFixed(2)} times a hash and a recovery (${perRecover.toFixed(0)} µs)\n`,
   )
 
+  const costOf = (kind: keyof OrderCosts) =>
+    `${kind} ${median(costs.slice(WARMUPS).map((each) => each[kind])).toFixed(1)}`
+  const kinds = ['verify', 'front', 'market', 'store', 'other'] as const
+  process.stdout.write(`of which, in µs: ${kinds.map(costOf).join(', ')}\n`)
+
   const half = result.figure / 2
   const latencies = new Histogram()
   await driver.openLoop(sign(Math.ceil(half * (quick ? 3 : 10))).map(requestOf), half, (answer) => {
@@ -113,11 +104,11 @@ try {
       `p99.9 ${at(0.999)} ms\n`,
   )
   driver.close()
+  if (process.argv.includes('--cores')) {
+    await exchange.kill()
+    await showCores(PER_ROUND, ROUNDS)
+  }
   report(result)
 } finally {
   await exchange.dispose()
-}
-
-function requestOf(signed: SignedOrder): Request {
-  return writeRequest('POST', '/api/v1/orders', JSON.stringify(signed))
 }

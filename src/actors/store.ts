@@ -43,7 +43,7 @@ export type StoreProtocol = {
   Tick: { takes: object; answers: undefined }
   ProjectionStatus: { takes: object; answers: { partitions: ProjectionStatus[]; why: string } }
   /** Enough time has passed since something was appended to write what has come together. */
-  Gathered: { takes: { partition: number }; answers: undefined }
+  Gathered: { takes: object; answers: undefined }
   Claimed: { takes: { checkpoints: readonly Checkpoint[] }; answers: undefined }
   ClaimFailed: { takes: { why: string; retry: boolean }; answers: undefined }
   BatchWritten: {
@@ -74,8 +74,6 @@ type PartitionProgress = {
   projected: number
   appended: number
   writing: boolean
-  /** Whether a write is planned for what gathers until then. */
-  gathering: boolean
   /** Everything up to this offset is written without waiting for more. */
   due: number
   fault: string
@@ -87,7 +85,7 @@ export type StoreDatabase = {
   readonly claim: (log: { logId: string; partitions: number }) => Promise<readonly Checkpoint[]>
   /**
    * Answers where the database stands then. That is not where the batch ends when an earlier one was
-   * committed without an answer, and the log has gone on since.
+   * committed without an answer, and the log has gone on since. Batches of one turn may share a transaction.
    */
   readonly write: (batch: ProjectionBatch) => Promise<{ readonly offset: number }>
   /** Where another store may write a partition in this one's place. */
@@ -105,6 +103,10 @@ export type StoreState = {
   /** Empty until the database has been claimed. */
   readonly partitions: Map<number, PartitionProgress>
   claiming: boolean
+  /** Whether a write is planned for what gathers until then, of all partitions. */
+  gathering: boolean
+  /** When what failed last is tried again. */
+  retryAtMs: number
   /** Why the last claim failed; empty when it did not. */
   fault: string
   /** Set when the database contradicts the log: more writing would only hide it. */
@@ -113,20 +115,21 @@ export type StoreState = {
 }
 
 /**
- * How long events gather before they are written. A transaction costs about as much as a hundred
- * rows, and its sync makes the log's wait; no client reads the database for what has just happened.
+ * How long events gather before they are written. Rows of one transaction share the pages of the indexes
+ * that they change: an order of 2,000 in one takes half the time of one of 100. And its sync makes the log's
+ * wait; no client reads the database for what has just happened.
  */
-const GATHER_MS = 50
-/** With so many events waiting a transaction is worth its cost at once. */
-const GATHER_EVENTS = 1_000
+const GATHER_MS = 100
+/** So many events that wait, of all partitions, fill a transaction: it is written at once. */
+const GATHER_EVENTS = PROJECTION_ROWS_MAX
 
 /** How long to wait before a failed write is tried again. */
 const RETRY_MS = 500
 
 export function newStore(log: LogReader<MarketEvent>, database: StoreDatabase): StoreState {
   return {
-    ...{ log, database, partitions: new Map(), claiming: false },
-    ...{ fault: '', refused: '', leaving: false },
+    ...{ log, database, partitions: new Map(), claiming: false, gathering: false },
+    ...{ retryAtMs: 0, fault: '', refused: '', leaving: false },
   }
 }
 
@@ -138,17 +141,14 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
       const progress = state.partitions.get(partition)
       if (progress === undefined) continue
       progress.appended = Math.max(progress.appended, lastOffset)
-      writeSoon(state, partition, progress, context)
     }
+    writeSoon(state, context)
     return undefined
   },
 
-  Gathered(state, { partition }, context) {
-    const progress = state.partitions.get(partition)
-    if (progress === undefined) return undefined
-    progress.gathering = false
-    progress.due = progress.appended
-    writeNext(state, partition, progress, context)
+  Gathered(state, _message, context) {
+    state.gathering = false
+    writeAll(state, context)
     return undefined
   },
 
@@ -181,7 +181,6 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
         projected: offset,
         appended: offset,
         writing: false,
-        gathering: false,
         due: 0,
         fault: '',
       }
@@ -208,7 +207,7 @@ export const store: Behaviour<StoreState, StoreProtocol, StoreEvent> = {
     if (trades > 0) context.emit({ type: 'TradesWritten' })
     if (closed.length > 0) context.emit({ type: 'MarketsClosed', marketIds: closed })
     if (to < progress.due) writeNext(state, partition, progress, context)
-    else writeSoon(state, partition, progress, context)
+    else writeSoon(state, context)
     return undefined
   },
 
@@ -246,10 +245,13 @@ export function whyBehind(state: StoreState): string {
   return state.fault
 }
 
-/** Tries again later, or never, when trying again cannot help. */
+/** Tries again later, once for all that failed, or never, when trying again cannot help. */
 function again(state: StoreState, why: string, retry: boolean, context: StoreContext): void {
-  if (retry) context.after(RETRY_MS, { type: 'Tick', message: {} })
-  else state.refused = why
+  if (!retry) state.refused = why
+  else if (context.nowMs >= state.retryAtMs) {
+    state.retryAtMs = context.nowMs + RETRY_MS
+    context.after(RETRY_MS, { type: 'Tick', message: {} })
+  }
 }
 
 function claim(state: StoreState, context: StoreContext): void {
@@ -280,17 +282,26 @@ function follow(state: StoreState, context: StoreContext): void {
   context.pipe(shared.read(), followed, () => followed([]))
 }
 
-function writeSoon(
-  state: StoreState,
-  partition: number,
-  progress: PartitionProgress,
-  context: StoreContext,
-): void {
-  const waiting = progress.appended - progress.projected
-  if (waiting >= GATHER_EVENTS) writeNext(state, partition, progress, context)
-  else if (waiting > 0 && !progress.gathering) {
-    progress.gathering = true
-    context.after(GATHER_MS, { type: 'Gathered', message: { partition } })
+/** Plans a write of what waits in all partitions together, or begins it when it is enough. */
+function writeSoon(state: StoreState, context: StoreContext): void {
+  let waiting = 0
+  for (const [partition, progress] of state.partitions) {
+    if (!progress.writing && isOwn(state, partition)) {
+      waiting += progress.appended - progress.projected
+    }
+  }
+  if (waiting >= GATHER_EVENTS) writeAll(state, context)
+  else if (waiting > 0 && !state.gathering) {
+    state.gathering = true
+    context.after(GATHER_MS, { type: 'Gathered', message: {} })
+  }
+}
+
+/** Writes everything that there is now. */
+function writeAll(state: StoreState, context: StoreContext): void {
+  for (const [partition, progress] of state.partitions) {
+    progress.due = progress.appended
+    writeNext(state, partition, progress, context)
   }
 }
 

@@ -18,8 +18,8 @@ import { Channel, type Forms } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { makeRef, type Ref } from '#runtime/ref.ts'
 import { type Served, serve } from '#runtime/serve.ts'
-import { heapMeters } from './meters/heap.ts'
 import { type LinkMeters, linkMeters } from './meters/links.ts'
+import { workerMeters } from './meters/worker.ts'
 
 const MAILBOX_MAX = 10_000
 
@@ -38,7 +38,7 @@ export type Kit = {
 export function makeKit(data: ThreadData, labels: Readonly<Record<string, string>> = {}): Kit {
   const registry = new Registry()
   registry.setDefaultLabels({ thread: data.name, ...labels })
-  heapMeters(registry)
+  workerMeters(registry)
   const timers: NodeJS.Timeout[] = []
   return {
     log: makeLog(data.settings.log, data.name, data.isTerminal),

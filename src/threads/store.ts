@@ -40,6 +40,7 @@ import { isShared } from '#store/engine/database-url.ts'
 import { checkpoints, claimLog } from '#store/projection/checkpoints.ts'
 import { endOrders, marketsToEnd } from '#store/projection/end-orders.ts'
 import { project } from '#store/projection/project.ts'
+import { makeTurnProjector } from '#store/projection/project-turn.ts'
 import { registerApiKey, revokeApiKey } from '#store/writes/api-keys.ts'
 import { runWrites, sharesCommit, type WriteReply } from '#store/writes/writes.ts'
 import { makeFollowers, makeKit, serveActor } from './kit.ts'
@@ -126,15 +127,15 @@ export function storeThread(data: ThreadData): ThreadParts {
       reader = openLogReader(settings.data.dir, { form: PACKED })
       state = newStore(reader, {
         claim: (from) => claimLog(database, from),
-        write: (batch) => project(projectors.get(batch.partition) ?? database, batch),
         ...(isShared(databaseUrlOf(settings))
           ? {
+              write: (batch) => project(projectors.get(batch.partition) ?? database, batch),
               shared: {
                 isOwn: (partition) => projectors.has(partition),
                 read: () => checkpoints(database),
               },
             }
-          : {}),
+          : { write: makeTurnProjector(database) }),
       })
       served = serveActor<StoreState, StoreProtocol, StoreEvent>({
         behaviour: store,

@@ -31,11 +31,13 @@ function following(
     /** Writes that are done, but not answered; as many events are appended before the next. */
     unanswered?: { more: number }[]
   },
+  partitions = 1,
 ) {
   const market = given()
   for (let n = 1; n < count; n++) market.place(buy('YES').named(`o${n}`))
   const events = [...market.events]
-  let stands = 0
+  const stands = Array<number>(partitions).fill(0)
+  let looks = 0
   const append = () => {
     market.place(buy('YES').named(`o${events.length}`))
     events.push(...market.events.slice(events.length))
@@ -44,7 +46,7 @@ function following(
   const said: StoreEvent[] = []
   const log: LogReader<MarketEvent> = {
     id: 'log',
-    partitions: 1,
+    partitions,
     read(_partition, fromOffset, limit) {
       const fault = failures.read?.shift()
       if (fault !== undefined) throw fault
@@ -52,30 +54,32 @@ function following(
       return found.map((event, index) => ({ offset: fromOffset + index, event }))
     },
     firstOffset: () => 1,
-    lastOffset: () => events.length,
+    lastOffset() {
+      looks++
+      return events.length
+    },
     close: async () => {},
   }
   const database: StoreDatabase = {
     async claim() {
       const fault = failures.claim?.shift()
       if (fault !== undefined) throw fault
-      return [{ partition: 0, offset: 0 }]
+      return stands.map((offset, partition) => ({ partition, offset }))
     },
     async write(batch) {
       const fault = failures.write?.shift()
       if (fault !== undefined) throw fault
       const silent = failures.unanswered?.shift()
       // As the database does it: where it stands decides, not what the batch is called.
-      const from = batch.from === stands ? stands : undefined
-      if (from !== undefined) {
-        stands = batch.to
+      if (batch.from === stands[batch.partition]) {
+        stands[batch.partition] = batch.to
         written.push(batch)
       }
       if (silent !== undefined) {
         for (let n = 0; n < silent.more; n++) append()
         throw away
       }
-      return { offset: stands }
+      return { offset: stands[batch.partition] ?? 0 }
     },
   }
   const state = newStore(log, database)
@@ -97,7 +101,7 @@ function following(
     clock.advance(1_000)
     await actor.drained()
   }
-  return { state, written, said, actor, look, later, events }
+  return { state, written, said, actor, look, later, events, looks: () => looks }
 }
 
 test('it says that there are new trades once they are written, and only then', async () => {
@@ -233,8 +237,48 @@ test('what is appended gathers for a moment, and much of it is written at once',
       [3, 6],
     ],
   )
-  await append(1_000)
-  assert.equal(written.at(-1)?.to, 1_006)
+  await append(2_000)
+  assert.equal(written.at(-1)?.to, 2_006)
+})
+
+test('partitions gather together, and enough of all of them is written at once', async () => {
+  const { actor, look, later, written, events } = following(1, {}, 3)
+  await look()
+  const last = events.at(-1)
+  assert(last !== undefined)
+  const append = async (partition: number, to: number) => {
+    while (events.length < to) events.push(last)
+    actor.hear('Appended', { offsets: [[partition, to]] }, 0, undefined)
+    await actor.drained()
+  }
+  const ends = () => written.splice(0).map(({ partition, to }) => [partition, to])
+  ends()
+  await append(0, 5)
+  await append(2, 9)
+  assert.deepEqual(ends(), [])
+  await later()
+  assert.deepEqual(
+    ends().map(([partition]) => partition),
+    [0, 2],
+  )
+  await append(1, 1_000)
+  assert.deepEqual(ends(), [])
+  await append(2, 1_100)
+  assert.deepEqual(
+    ends().map(([partition]) => partition),
+    [1, 2],
+  )
+})
+
+test('a log of several partitions that cannot be read is looked at no more often for that', async () => {
+  const fault = new Fault('LOG_READ_FAILED', 'the disk is busy', { retryable: true })
+  const { look, later, looks } = following(3, { read: Array<Fault>(300).fill(fault) }, 3)
+  await look()
+  for (let n = 0; n < 3; n++) await later()
+  const before = looks()
+  for (let n = 0; n < 3; n++) await later()
+  // Each moment later is a second, in which it is tried again twice at most.
+  assert(looks() - before <= 3 * 3 * 2, `${looks() - before} looks`)
 })
 
 test('a look writes everything there is, without waiting', async () => {

@@ -10,10 +10,25 @@ import type { MarketId } from '#domain/ids.ts'
 import { Channel } from '#runtime/channel.ts'
 import { linkWriters, makeFollowers } from '#threads/kit.ts'
 import { linkMeters } from '#threads/meters/links.ts'
+import { workerMeters } from '#threads/meters/worker.ts'
 
 const settings = loadSettings({ SIBYL_MARKET_THREADS: '3', SIBYL_LOG_PARTITIONS: '8' })
 const options = channelOptions(settings)
 const links = linkMeters(new Registry())
+
+test('a thread tells the processor time of its worker, which only grows, and its heap', async () => {
+  const registry = new Registry()
+  workerMeters(registry)
+  const read = async (name: string) =>
+    (await registry.getSingleMetric(name)?.get())?.values.reduce((sum, { value }) => sum + value, 0)
+  const before = await read('sibyl_thread_cpu_seconds_total')
+  const { user, system } = process.threadCpuUsage()
+  const after = await read('sibyl_thread_cpu_seconds_total')
+  assert(before !== undefined && after !== undefined && before > 0)
+  const between = (user + system) / 1e6
+  assert(before <= between && between <= after, `${before}, ${between}, ${after}`)
+  assert(((await read('sibyl_thread_heap_bytes')) ?? 0) > 0)
+})
 
 test('a port goes to the thread that it is named after, and others are told apart', () => {
   const writers = linkWriters(settings, links)

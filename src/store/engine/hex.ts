@@ -16,11 +16,20 @@ export function hexDigits(hex: string): string {
 
 export function bytesOf(hex: string): Buffer {
   const bytes = Buffer.from(hex.slice(2), 'hex')
+  assertHex(hex, bytes.length)
+  return bytes
+}
+
+/** The same into memory of its own, which has the right length: to make a buffer costs more than to fill one. */
+export function fillBytes(bytes: Buffer, hex: string): void {
+  assertHex(hex, bytes.write(hex.slice(2), 'hex'))
+}
+
+function assertHex(hex: string, length: number): void {
   // Quicker than a pattern: Node stops at the first character whose low byte is no hex digit, and each
   // character is one byte of UTF-8.
-  const isHex = bytes.length * 2 === hex.length - 2 && Buffer.byteLength(hex) === hex.length
+  const isHex = length * 2 === hex.length - 2 && Buffer.byteLength(hex) === hex.length
   assert(isHex && hex.startsWith('0x'), 'expected 0x-hex')
-  return bytes
 }
 
 export function hexOf(bytes: Uint8Array): string {

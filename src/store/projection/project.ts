@@ -1,5 +1,5 @@
 /**
- * Writes one batch of the projection: rows, changes and the partition's checkpoint in one
+ * Writes batches of the projection: rows, changes and the partition's checkpoint in one
  * transaction. The checkpoint is moved first and only from where the batch begins, so that neither a
  * second writer nor a replay after a crash ever applies a batch twice, and whatever breaks on the
  * way leaves nothing of it behind.
@@ -13,7 +13,7 @@ import type { Address, MarketId } from '#domain/ids.ts'
 import { MARKETS_OPEN_MAX } from '#domain/limits.ts'
 import { type Database, transact } from '../engine/database.ts'
 import { bytesOf, hexOf } from '../engine/hex.ts'
-import { collapse } from './collapse.ts'
+import { type CollapsedBatch, collapse } from './collapse.ts'
 import {
   marketValues,
   orderChangeValues,
@@ -30,52 +30,82 @@ import { sqliteWriter } from './sqlite-writer.ts'
  * `already` says that nothing was done now: the batch had been applied before, or the beginning of it
  * in another one, whose commit was never answered.
  */
-type Projected = {
+export type Projected = {
   readonly written: 'applied' | 'already'
   /** Where the database stands after it. */
   readonly offset: number
 }
 
 export async function project(database: Database, batch: ProjectionBatch): Promise<Projected> {
-  assert(batch.to > batch.from, 'a batch must move its checkpoint')
+  const [projected] = await projectTogether(database, [batch])
+  assert(projected !== undefined)
+  return projected
+}
+
+/** Batches of different partitions in one transaction: all of them are written, or none is. */
+export async function projectTogether(
+  database: Database,
+  batches: readonly ProjectionBatch[],
+): Promise<Projected[]> {
   // What can be computed is computed before the transaction takes its locks.
-  const collapsed = collapse(batch)
-  const { partition } = batch
-  const known = tradersKnownTo(database)
-  let newTraders: [chainId: number, trader: Address][] = []
+  const collapsed = batches.map((batch) => {
+    assert(batch.to > batch.from, 'a batch must move its checkpoint')
+    return { batch, collapsed: collapse(batch) }
+  })
+  const traders: Traders = { known: tradersKnownTo(database), fresh: [] }
   const projected = await transact(database, async (transaction, connection) => {
     const sql = { connection, transaction }
-    const offset = await moveCheckpoint(connection, transaction, batch)
-    if (offset !== undefined) return { written: 'already', offset } as const
-    const writer = await (database.address.dialect === 'sqlite'
-      ? sqliteWriter(connection)
-      : mysqlWriter(connection, transaction))
-    const chainOf = await chainIds(database, connection, transaction, batch)
-    newTraders = unknownTraders(batch.trades, chainOf, known)
-    const tally = await tallyBatch(writer, collapsed, chainOf)
-    await writer.insertMarkets(batch.markets.map((row) => marketValues(row, partition)))
-    await writer.insertOrders(
-      collapsed.orders.map((row) => orderValues(row, chainOf(row.order.marketId), partition)),
-    )
-    await writer.insertTrades(
-      collapsed.trades.map((trade) => tradeValues(trade, chainOf(trade.marketId))),
-    )
-    const orderChanges = collapsed.orderChanges.map(orderChangeValues)
-    expectAll('orders', orderChanges.length, await writer.updateOrders(orderChanges))
-    const tradeChanges = collapsed.tradeChanges.map(tradeChangeValues)
-    expectAll('trades', tradeChanges.length, await writer.updateTrades(tradeChanges))
-    // A market closes for good: whatever of it is open after the batch ended with it (`end-orders.ts`).
-    const marketCounts = new Map<number, MarketCounts>()
-    for (const { market } of batch.markets) countsOf(marketCounts, market.chainId).markets += 1
-    for (const change of batch.marketChanges) {
-      await closeMarket(connection, transaction, change, marketCounts)
-    }
-    const sums = { partition, tally, traders: newTraders, marketCounts }
-    await writeTally(sql, writer, sums)
-    return { written: 'applied', offset: batch.to } as const
+    const ends: Projected[] = []
+    for (const each of collapsed) ends.push(await projectOne(database, sql, each, traders))
+    return ends
   })
-  for (const [chainId, trader] of newTraders) known.add(`${chainId}/${trader}`)
+  for (const [chainId, trader] of traders.fresh) traders.known.add(`${chainId}/${trader}`)
   return projected
+}
+
+type Sql = { readonly connection: AbstractSqlConnection; readonly transaction: Transaction }
+
+type ChainTrader = readonly [chainId: number, trader: Address]
+
+/** Those that the database is known to have, and those that it has once the transaction is committed. */
+type Traders = { readonly known: Set<string>; readonly fresh: ChainTrader[] }
+
+async function projectOne(
+  database: Database,
+  sql: Sql,
+  { batch, collapsed }: { batch: ProjectionBatch; collapsed: CollapsedBatch },
+  { known, fresh }: Traders,
+): Promise<Projected> {
+  const { connection, transaction } = sql
+  const { partition } = batch
+  const offset = await moveCheckpoint(connection, transaction, batch)
+  if (offset !== undefined) return { written: 'already', offset }
+  const writer = await (database.address.dialect === 'sqlite'
+    ? sqliteWriter(connection)
+    : mysqlWriter(connection, transaction))
+  const chainOf = await chainIds(database, connection, transaction, batch)
+  const traders = unknownTraders(batch.trades, chainOf, known)
+  fresh.push(...traders)
+  const tally = await tallyBatch(writer, collapsed, chainOf)
+  await writer.insertMarkets(batch.markets.map((row) => marketValues(row, partition)))
+  await writer.insertOrders(
+    collapsed.orders.map((row) => orderValues(row, chainOf(row.order.marketId), partition)),
+  )
+  await writer.insertTrades(
+    collapsed.trades.map((trade) => tradeValues(trade, chainOf(trade.marketId))),
+  )
+  const orderChanges = collapsed.orderChanges.map(orderChangeValues)
+  expectAll('orders', orderChanges.length, await writer.updateOrders(orderChanges))
+  const tradeChanges = collapsed.tradeChanges.map(tradeChangeValues)
+  expectAll('trades', tradeChanges.length, await writer.updateTrades(tradeChanges))
+  // A market closes for good: whatever of it is open after the batch ended with it (`end-orders.ts`).
+  const marketCounts = new Map<number, MarketCounts>()
+  for (const { market } of batch.markets) countsOf(marketCounts, market.chainId).markets += 1
+  for (const change of batch.marketChanges) {
+    await closeMarket(connection, transaction, change, marketCounts)
+  }
+  await writeTally(sql, writer, { partition, tally, traders, marketCounts })
+  return { written: 'applied', offset: batch.to }
 }
 
 /** Traders that the database is known to have; a short memory spares most of the asking. */
@@ -96,8 +126,8 @@ function unknownTraders(
   trades: readonly TradeRow[],
   chainOf: (marketId: MarketId) => number,
   known: ReadonlySet<string>,
-): [chainId: number, trader: Address][] {
-  const found = new Map<string, [number, Address]>()
+): ChainTrader[] {
+  const found = new Map<string, ChainTrader>()
   for (const { marketId, buyer, seller } of trades) {
     const chainId = chainOf(marketId)
     for (const trader of [buyer, seller]) {

@@ -5,7 +5,7 @@
 
 import type { AbstractSqlConnection } from '@mikro-orm/mysql'
 import type { SqliteConnection } from '@mikro-orm/sqlite'
-import { bytesOf } from '../engine/hex.ts'
+import { bytesOf, fillBytes } from '../engine/hex.ts'
 import type { BulkWriter, StoredTrade } from './bulk-writer.ts'
 import {
   CANDLE_COLUMNS,
@@ -127,13 +127,28 @@ function prepare(file: File): BulkWriter {
 
 /** Puts the values of a row as SQLite takes them into one array that is used again for the next. */
 function binder(columns: Columns): (row: readonly Value[]) => Bound[] {
-  const isHex = Object.values(columns).map((kind) => kind === 'hex')
-  const bound: Bound[] = Array(isHex.length).fill(null)
+  const kept = Object.values(columns).map((kind) => (kind === 'hex' ? keptBytes() : undefined))
+  const bound: Bound[] = Array(kept.length).fill(null)
   return (row) => {
-    for (let index = 0; index < isHex.length; index++) {
+    for (let index = 0; index < kept.length; index++) {
       const value = row[index]!
-      bound[index] = isHex[index] && value !== null ? bytesOf(value as string) : value
+      const bytesIn = kept[index]
+      bound[index] = bytesIn === undefined || value === null ? value : bytesIn(value as string)
     }
     return bound
+  }
+}
+
+/** The bytes of a column, in the memory of the row before: SQLite has copied them. Often they are the same, too. */
+function keptBytes(): (hex: string) => Buffer {
+  let text = ''
+  let bytes: Buffer = Buffer.alloc(0)
+  return (hex) => {
+    if (hex === text) return bytes
+    text = ''
+    if (bytes.length * 2 === hex.length - 2) fillBytes(bytes, hex)
+    else bytes = bytesOf(hex)
+    text = hex
+    return bytes
   }
 }

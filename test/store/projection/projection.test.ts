@@ -22,6 +22,7 @@ import { ordersByHash } from '#store/reads/orders.ts'
 import { recentTrades } from '#store/reads/trades.ts'
 import { onBothDatabases } from '../../support/databases.ts'
 import {
+  address,
   batch,
   CHAIN,
   id,
@@ -81,6 +82,23 @@ await onBothDatabases('the projection', (databases) => {
     await withStore(databases, async (database) => {
       await sqlConnection(database).execute("insert into migrations (name) values ('999-later')")
       await assert.rejects(migrate(database), isFault('STORE_NEWER'))
+    })
+  })
+
+  it('keeps the bytes of each row apart from those of the rows beside it', async () => {
+    await withStore(databases, async (database) => {
+      const placed = ['a', 'b', 'c', 'd'].map((name, n) =>
+        order(name, {
+          // Of two rows beside each other some are the same, some are not.
+          trader: address(n < 2 ? 'ann' : 'bob'),
+          signature: `0x${String(n % 3).repeat(128)}1b`,
+        }),
+      )
+      await project(database, batch(1, 2, { orders: placed.map((each) => orderRow(each)) }))
+      for (const { orderHash, trader, signature } of placed) {
+        const found = await orderOf(database, orderHash)
+        assert.deepEqual([found?.trader, found?.signature], [trader, signature])
+      }
     })
   })
 

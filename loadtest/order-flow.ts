@@ -1,0 +1,51 @@
+/** Signed orders for the markets of a running exchange, sent over HTTP, and what they cost its threads. */
+
+import { type MarketId, toAddress } from '#domain/ids.ts'
+import type { OrderDomain } from '#domain/order-hash.ts'
+import { openDriver, type Request, writeRequest } from './http-driver.ts'
+import { makeTrader, type SignedOrder, signOrders } from './signed-orders.ts'
+
+const CONNECTIONS = 128
+const TRADERS = 100
+
+export type OrderFlow = {
+  readonly domain: OrderDomain
+  sign(count: number): SignedOrder[]
+  /** To be called after signing, which takes long: connections that wait meanwhile are closed by the exchange. */
+  connect(): ReturnType<typeof openDriver>
+  /** Processor seconds so far: of each thread, by its name, and of the whole process as `''`. */
+  cpuSeconds(): Promise<ReadonlyMap<string, number>>
+}
+
+type Config = { chains: { chainId: number; contracts: { settlement: string } }[] }
+type Markets = { markets: { id: MarketId }[] }
+
+export async function openOrderFlow(url: string): Promise<OrderFlow> {
+  const read = async <T>(path: string): Promise<T> => (await fetch(url + path)).json() as Promise<T>
+  const [chain] = (await read<Config>('/api/v1/config')).chains
+  if (chain === undefined) throw new Error('the exchange has no chain')
+  const domain = {
+    chainId: chain.chainId,
+    verifyingContract: toAddress(chain.contracts.settlement),
+  }
+  const markets = (await read<Markets>('/api/v1/markets')).markets.map(({ id }) => id)
+  const traders = Array.from({ length: TRADERS }, makeTrader)
+  return {
+    domain,
+    sign: (count) => signOrders({ count, traders, markets, domain }),
+    connect: () => openDriver(url, CONNECTIONS),
+    cpuSeconds: async () => cpuSecondsIn(await (await fetch(`${url}/metrics`)).text()),
+  }
+}
+
+export function requestOf(signed: SignedOrder): Request {
+  return writeRequest('POST', '/api/v1/orders', JSON.stringify(signed))
+}
+
+/** Of `/metrics`. */
+export function cpuSecondsIn(text: string): Map<string, number> {
+  const seconds = new Map([['', Number(/^process_cpu_seconds_total\S* (\S+)/m.exec(text)?.[1])]])
+  const line = /^sibyl_thread_cpu_seconds_total\{[^}]*thread="([^"]+)"[^}]*\} (\S+)/gm
+  for (const [, thread = '', value] of text.matchAll(line)) seconds.set(thread, Number(value))
+  return seconds
+}

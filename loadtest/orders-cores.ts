@@ -1,0 +1,119 @@
+/**
+ * `npm run bench -- orders --cores`: how accepted orders grow from one to two threads of each kind on this machine,
+ * what an order costs each kind, and by calculation what more cores would do and which kind is full first. Only the
+ * store is one thread whatever the cores: of all others there may be as many as are needed.
+ */
+
+import { openExchange } from '../test/support/exchange.ts'
+import { median, progress } from './bench.ts'
+import { openOrderFlow, requestOf } from './order-flow.ts'
+
+/** Processor time of an order in µs, by the kind of its thread. */
+export type OrderCosts = Readonly<Record<'verify' | 'front' | 'market' | 'store' | 'other', number>>
+
+type Measured = { readonly perSecond: number; readonly costs: OrderCosts }
+
+const KINDS = ['verify', 'front', 'market', 'store'] as const
+
+/** `verify` is what belongs to no thread that tells of itself: its pool, and V8's helpers, which are few. */
+export function costsOf(
+  before: ReadonlyMap<string, number>,
+  after: ReadonlyMap<string, number>,
+  orders: number,
+): OrderCosts {
+  const costs = { verify: 0, front: 0, market: 0, store: 0, other: 0 }
+  let told = 0
+  for (const [thread, seconds] of after) {
+    const us = ((seconds - (before.get(thread) ?? 0)) * 1e6) / orders
+    if (thread === '') {
+      costs.verify += us
+      continue
+    }
+    const kind = KINDS.find((each) => thread === each || thread.startsWith(`${each}-`))
+    costs[kind ?? 'other'] += us
+    told += us
+  }
+  costs.verify -= told
+  return costs
+}
+
+/** What so many cores would do at most, and what is full then: each kind but the store has threads as it needs. */
+export function calculate(
+  costs: OrderCosts,
+  cores: number,
+): { readonly perSecond: number; readonly full: 'store' | 'cores' } {
+  const { verify, front, market, store, other } = costs
+  const byStore = 1e6 / store
+  const byCores = (cores * 1e6) / (verify + front + market + store + other)
+  return byStore < byCores
+    ? { perSecond: byStore, full: 'store' }
+    : { perSecond: byCores, full: 'cores' }
+}
+
+async function measure(threads: number, ordersPerRound: number, rounds: number): Promise<Measured> {
+  const exchange = await openExchange({
+    environment: {
+      SIBYL_LOG_LEVEL: 'error',
+      SIBYL_FRONT_THREADS: String(threads),
+      SIBYL_MARKET_THREADS: String(threads),
+      // Of each front.
+      SIBYL_VERIFY_THREADS: '1',
+    },
+  })
+  try {
+    const { sign, connect, cpuSeconds } = await openOrderFlow(exchange.url)
+    const signed = Array.from({ length: rounds + 1 }, () => sign(ordersPerRound).map(requestOf))
+    const driver = await connect()
+    const measured: Measured[] = []
+    for (const [round, requests] of signed.entries()) {
+      progress(`orders with ${threads} of each kind: round ${round} of ${rounds}`)
+      const before = await cpuSeconds()
+      const elapsedMs = await driver.closedLoop(requests, ({ status, body }) => {
+        if (status !== 200) throw new Error(`${status}: ${body}`)
+      })
+      const costs = costsOf(before, await cpuSeconds(), ordersPerRound)
+      if (round > 0) measured.push({ perSecond: (ordersPerRound * 1_000) / elapsedMs, costs })
+    }
+    driver.close()
+    const middle = (of: (each: Measured) => number) => median(measured.map(of))
+    return {
+      perSecond: middle(({ perSecond }) => perSecond),
+      costs: {
+        verify: middle(({ costs }) => costs.verify),
+        front: middle(({ costs }) => costs.front),
+        market: middle(({ costs }) => costs.market),
+        store: middle(({ costs }) => costs.store),
+        other: middle(({ costs }) => costs.other),
+      },
+    }
+  } finally {
+    await exchange.dispose()
+  }
+}
+
+/** Prints what was measured with one and two threads of each kind, and what follows for more cores. */
+export async function showCores(ordersPerRound: number, rounds: number): Promise<void> {
+  const say = (line: string) => process.stdout.write(`${line}\n`)
+  const one = await measure(1, ordersPerRound, rounds)
+  const two = await measure(2, ordersPerRound, rounds)
+  progress('')
+  for (const [threads, { perSecond, costs }] of [
+    [1, one],
+    [2, two],
+  ] as const) {
+    const each = Object.entries(costs).map(([kind, us]) => `${kind} ${us.toFixed(1)}`)
+    say(
+      `${threads} of each kind: ${Math.round(perSecond)} orders/s; µs per order: ${each.join(', ')}`,
+    )
+  }
+  const rates = KINDS.map((kind) => `${kind} ${Math.round(1e6 / one.costs[kind])}`)
+  say(`a thread is full at so many orders/s: ${rates.join(', ')}`)
+  for (const cores of [4, 8, 16]) {
+    const { perSecond, full } = calculate(one.costs, cores)
+    const threads = KINDS.map((kind) => `${kind} ${Math.ceil((perSecond * one.costs[kind]) / 1e6)}`)
+    say(
+      `calculated for ${cores} cores: ${Math.round(perSecond)} orders/s, of which the ${full} ` +
+        `${full === 'store' ? 'is' : 'are'} the limit; threads: ${threads.join(', ')}`,
+    )
+  }
+}

@@ -1,0 +1,29 @@
+/** What a thread's worker takes: memory, so that it is known which one grows, and processor time, which one is full. */
+
+import { getHeapStatistics } from 'node:v8'
+import { Counter, Gauge, type Registry } from 'prom-client'
+
+export function workerMeters(registry: Registry): void {
+  new Gauge({
+    name: 'sibyl_thread_heap_bytes',
+    help: 'The heap of a thread’s worker: in use, taken from the system, and outside of it (buffers)',
+    labelNames: ['kind'],
+    registers: [registry],
+    collect() {
+      const heap = getHeapStatistics()
+      this.set({ kind: 'used' }, heap.used_heap_size)
+      this.set({ kind: 'total' }, heap.total_heap_size)
+      this.set({ kind: 'external' }, heap.external_memory)
+    },
+  })
+  new Counter({
+    name: 'sibyl_thread_cpu_seconds_total',
+    help: 'Processor time of a thread’s worker; threads that share a worker all tell the sum',
+    registers: [registry],
+    collect() {
+      const { user, system } = process.threadCpuUsage()
+      this.reset()
+      this.inc((user + system) / 1e6)
+    },
+  })
+}

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import type { OrderHash } from '#domain/ids.ts'
+import { PROJECTION_ROWS_MAX } from '#domain/limits.ts'
+import type { Database } from '#store/engine/database.ts'
+import { checkpoints } from '#store/projection/checkpoints.ts'
+import { makeTurnProjector } from '#store/projection/project-turn.ts'
+import type { ProjectionBatch } from '#store/projection/rows.ts'
+import { chainStats } from '#store/reads/stats.ts'
+import { onBothDatabases } from '../../support/databases.ts'
+import {
+  batch,
+  CHAIN,
+  id,
+  order,
+  orderOf,
+  orderRow,
+  START_MS,
+  trade,
+  withStore,
+} from '../batches.ts'
+
+/** A batch of each of the two partitions; the second speaks of an order that is nowhere. */
+const contradictory = (first: Partial<ProjectionBatch>): [ProjectionBatch, ProjectionBatch] => {
+  const orderHash = id<OrderHash>('nowhere')
+  const change = { orderHash, status: 'cancelled', remaining: 1, seq: 9, atMs: START_MS } as const
+  return [batch(1, 2, first), batch(0, 1, { partition: 1, orderChanges: [change] })]
+}
+
+const offsets = async (database: Database) =>
+  (await checkpoints(database)).map(({ offset }) => offset)
+
+await onBothDatabases('the batches of a turn', (databases) => {
+  it('are written together, also where one of them was before', async () => {
+    await withStore(databases, async (database) => {
+      const write = makeTurnProjector(database)
+      const first = batch(1, 2, { orders: [orderRow(order('a'))], trades: [trade(3, 0)] })
+      const second = { partition: 1, orders: [orderRow(order('b'))], trades: [trade(4, 0)] }
+      const together = await Promise.all([write(first), write(batch(0, 7, second))])
+      assert.deepEqual(together, [
+        { written: 'applied', offset: 2 },
+        { written: 'applied', offset: 7 },
+      ])
+      const next = batch(7, 8, { partition: 1, orders: [orderRow(order('c'))] })
+      assert.deepEqual(await Promise.all([write(first), write(next)]), [
+        { written: 'already', offset: 2 },
+        { written: 'applied', offset: 8 },
+      ])
+      for (const name of ['a', 'b', 'c']) {
+        assert.equal((await orderOf(database, id(name)))?.status, 'open')
+      }
+      // Both batches brought the same two traders.
+      const { totalTraders } = await chainStats(database, { chainId: CHAIN, nowMs: START_MS })
+      assert.equal(totalTraders, 2)
+    })
+  })
+
+  it('are one transaction: what contradicts the database leaves nothing of the others', async () => {
+    await withStore(databases, async (database) => {
+      const write = makeTurnProjector(database)
+      const batches = contradictory({ orders: [orderRow(order('a'))] })
+      const ends = await Promise.allSettled(batches.map(write))
+      for (const end of ends) {
+        assert(end.status === 'rejected')
+        assert.equal(end.reason.code, 'STORE_INCONSISTENT')
+      }
+      assert.deepEqual(await offsets(database), [1, 0])
+      assert.equal(await orderOf(database, id('a')), undefined)
+      // It goes on with what comes next.
+      assert.equal((await write(batches[0])).written, 'applied')
+    })
+  })
+
+  it('that do not fit into one transaction have several', async () => {
+    await withStore(databases, async (database) => {
+      const orders = Array.from({ length: PROJECTION_ROWS_MAX }, (_, n) => orderRow(order(`a${n}`)))
+      const ends = await Promise.allSettled(
+        contradictory({ orders }).map(makeTurnProjector(database)),
+      )
+      assert.deepEqual(
+        ends.map(({ status }) => status),
+        ['fulfilled', 'rejected'],
+      )
+      assert.deepEqual(await offsets(database), [2, 0])
+    })
+  })
+})
