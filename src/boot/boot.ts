@@ -5,13 +5,12 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { join } from 'node:path'
 import { collectDefaultMetrics, Registry } from 'prom-client'
 import { isReadable, type Log, makeLog } from '#config/logging.ts'
 import { makeFolder } from '#config/make-folder.ts'
-import { loadSettings, SettingsError, settingsWarnings, shownSettings } from '#config/settings.ts'
+import { loadSettings, settingsWarnings, shownSettings } from '#config/settings.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { databaseUrlOf, isNode, PAGE } from '#config/thread-data.ts'
 import { endWithReader } from '#devnet/reader-gone.ts'
@@ -23,10 +22,7 @@ import { makeConnectionCountMemory } from '#stream/connection-count.ts'
 import '#runtime/inlining.ts'
 import { backoff } from '#domain/backoff.ts'
 import { makeSupervisor } from '#runtime/supervisor.ts'
-import { closeDatabase, openDatabase } from '#store/engine/database.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
-import { isMigrated, migrate } from '#store/engine/migrate.ts'
-import { checkpoints } from '#store/projection/checkpoints.ts'
 import { makeDatabaseFolder } from '#upkeep/database-folder.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { loadRecovery } from '#verify/recover.ts'
@@ -34,13 +30,13 @@ import { banner } from './banner.ts'
 import { bundlePage } from './bundle-page.ts'
 import { hasRole, nodeSpecs, nodeWorkersAhead } from './node-specs.ts'
 import { type OpenChains, openChains } from './open-chains.ts'
+import { prepareDatabase } from './prepare-database.ts'
 import { simulatePrices } from './simulate-prices.ts'
 import { registerThreadMeters } from './thread-meters.ts'
 import { threadSpecs, workersAhead } from './thread-specs.ts'
 import { watchClock } from './watch-clock.ts'
 
 const READY_POLL_MS = 20
-const MIGRATED_POLL_MS = 200
 
 /** Resolves when the exchange has stopped: because `stop` was aborted, by a signal or by a failure. */
 export async function boot(stop: AbortController): Promise<void> {
@@ -223,35 +219,6 @@ function sharedMemory({ auth, limits, front }: Settings, clock: ClockMemory) {
     nonces: makeSharedTable(auth.noncesMax, randomUUID()),
     buckets: makeSharedTable(limits.bucketsMax, randomUUID()),
     streams: makeConnectionCountMemory(front.threads, randomUUID()),
-  }
-}
-
-/** Brings the database to the newest shape; one that another event log has filled is refused. */
-async function prepareDatabase(
-  databaseUrl: string,
-  settings: Settings,
-  run: { readonly signal: AbortSignal; readonly log: Log },
-): Promise<string[]> {
-  const { log, data } = settings
-  const database = await openDatabase(databaseUrl, { patient: true })
-  try {
-    // Of several machines, those that write the database bring it to its shape; the others wait for it.
-    for (let looks = 0; !hasRole(settings, 'store') && !(await isMigrated(database)); looks++) {
-      if (run.signal.aborted) return []
-      if (looks === 0) run.log.warn({}, 'the database waits for a node with the role store')
-      await new Promise((resolve) => setTimeout(resolve, MIGRATED_POLL_MS))
-    }
-    const migrations = hasRole(settings, 'store') ? await migrate(database) : []
-    const hasNoLog = log.url === '' && !existsSync(join(data.dir, 'log'))
-    if (hasNoLog && (await checkpoints(database)).length > 0) {
-      throw new SettingsError(
-        `SIBYL_DATABASE_URL: ${describeDatabaseUrl(databaseUrl)} has data of another event log than ` +
-          `that in ${data.dir}; empty it, or name another database`,
-      )
-    }
-    return migrations
-  } finally {
-    await closeDatabase(database)
   }
 }
 
