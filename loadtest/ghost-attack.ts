@@ -18,9 +18,13 @@ import { type Hex, parseAbiItem } from 'viem'
 import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import { devnetKey } from '#devnet/accounts.ts'
+import { type MarketId, toAddress, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { BUY, type Order, YES } from '#domain/order.ts'
 import { openSettled } from '../test/support/settled.ts'
 import { Histogram } from './histogram.ts'
 import { watchOffers } from './offers-away.ts'
+import { makeOrderSigner, makeTrader } from './signed-orders.ts'
 
 function option(name: string, usual: string): string {
   const at = process.argv.indexOf(`--${name}`)
@@ -115,18 +119,35 @@ try {
       await pause(2_000)
     }
   }
+  // Signed natively and sent as bytes: the attacker's own work must not take the cores of the exchange.
+  const sign = makeOrderSigner({
+    chainId: s.chain.settings.chainId,
+    verifyingContract: toAddress(s.chain.contracts.settlement),
+  })
+  const expiration = String(Math.floor(Date.now() / 1_000) + 7_200) as Uint64
   const attack = async (wallet: number) => {
-    const key = `0x${randomBytes(32).toString('hex')}`
-    const client = clientFrom(key, `10.2.${wallet >> 8}.${wallet & 255}`)
+    const { key, address } = makeTrader()
+    const from = `10.2.${wallet >> 8}.${wallet & 255}`
     while (!isOver()) {
-      try {
-        const { matches } = await client.orders.place(order('buy', '0.53', '45'))
-        ghosts.accepted++
-        if (matches > 0) ghosts.matched++
-      } catch (error) {
-        count(ghosts.refused, error)
-        if (error instanceof SibylError && error.code === 'RATE_LIMITED') await pause(1_000)
+      const order: Order = {
+        ...{ marketId: s.marketId as MarketId, trader: address, side: BUY, outcome: YES },
+        ...{ price: 530_000 as Price, size: 45_000_000 as Shares },
+        nonce: randomBytes(8).readBigUInt64BE().toString() as Uint64,
+        ...{ expiration, makerFeeRecipient: ZERO_ADDRESS },
       }
+      const { signature } = sign(order, key)
+      const response = await fetch(`${s.exchange.url}/api/v1/orders`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': from },
+        body: JSON.stringify({ order, signature }),
+      })
+      const answer = (await response.json()) as { matches?: number; code?: string }
+      const code = answer.code ?? ''
+      if (response.ok) {
+        ghosts.accepted++
+        if ((answer.matches ?? 0) > 0) ghosts.matched++
+      } else ghosts.refused.set(code, (ghosts.refused.get(code) ?? 0) + 1)
+      if (code === 'RATE_LIMITED') await pause(1_000)
     }
   }
   await Promise.all([
