@@ -12,7 +12,7 @@ import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { EXPIRATIONS_MAX, MARKETS_OPEN_MAX, ORDERS_PER_MARKET_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
-import type { MarketEvent } from '#domain/market-event.ts'
+import type { MarketEvent, MarketFact } from '#domain/market-event.ts'
 import { NO, type OpenOrderPlace, type Outcome, YES } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { EventLog, SnapshotMeta, SnapshotWriter } from '#log/event-log.ts'
@@ -70,10 +70,11 @@ export type MarketThreadProtocol = MarketProtocol &
       answers: { chains: (readonly [chainId: number, orders: number])[] }
     }
     /**
-     * The markets of this thread, for a reader that has just come, behind the one it was told last. `more`
-     * when there are others behind the last of these; `away` when some cannot be told, as their file is away.
+     * The markets of this thread, or of these partitions of it, for a reader that has just come, behind the one
+     * it was told last. `more` when there are others behind the last of these; `away` when some cannot be told, as
+     * their file is away.
      */
-    Markets: { takes: { after?: MarketId }; answers: ToldMarkets }
+    Markets: { takes: { after?: MarketId; partitions?: readonly number[] }; answers: ToldMarkets }
     /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
     SettlementLag: {
       takes: { chainId: number; behind: boolean; epoch?: number }
@@ -87,6 +88,8 @@ export type MarketThreadProtocol = MarketProtocol &
 export type MarketFollowerProtocol = {
   /** Events, as `packed-event.ts` reads them: the very bytes that are durable. */
   MarketEvents: { takes: { rows: readonly Uint8Array[] }; answers: undefined }
+  /** Instead of all events of the partitions that a follower lets doze: what it must know of their markets. */
+  MarketFacts: { takes: { events: readonly MarketFact[] }; answers: undefined }
   /** The thread went back to what its log holds; what was told before may not be true any more. */
   MarketsReloaded: { takes: { views: readonly MarketView[] }; answers: undefined }
   /** They are over, the database has all of them, and they are not here any more. */
@@ -339,8 +342,9 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
 
   CountOrders: countOrders,
 
-  Markets(thread, { after }) {
-    return { ...someViews(thread, after), away: thread.away.size > 0 }
+  Markets(thread, { after, partitions }) {
+    const away = partitions?.some((partition) => thread.away.has(partition))
+    return { ...someViews(thread, after, partitions), away: away ?? thread.away.size > 0 }
   },
 
   Standing: standingOf,

@@ -8,7 +8,7 @@ import type { MarketView } from '#actors/market/state.ts'
 import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
 import { MARKETS_GONE_KNOWN_MAX, TRADES_LISTED_MAX } from '#domain/limits.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
-import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
+import type { MarketEvent, MarketFact, OrdersMatched } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'
 import { BUY, NO, type Outcome, SELL, YES } from '#domain/order.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
@@ -42,6 +42,8 @@ export type MarketBoard = {
   load(view: MarketView): void
   /** Takes events; false when some are missing and the thread must be asked again. */
   follow(events: readonly MarketEvent[]): boolean
+  /** Takes what is told of markets that doze: before one of these closes, things may have happened untold. */
+  followFacts(events: readonly MarketFact[]): void
   /** Lets go of markets that are over and that their thread has let go of: the database has them. */
   forget(marketIds: readonly MarketId[]): void
   /** Whether it is over and was let go of not long ago. */
@@ -80,7 +82,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
     listener?.forgotten(marketId)
   }
 
-  return {
+  const board: MarketBoard = {
     markets,
     ...completeness,
     forget: (marketIds) => marketIds.forEach(forget),
@@ -129,7 +131,20 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       }
       return whole
     },
+    followFacts(events) {
+      for (const event of events) {
+        const shown = markets.get(event.marketId)
+        if (shown !== undefined && event.seq > shown.seq + 1) {
+          // Its books end with what comes next, so they need not be known.
+          const { market, closed, updatedAtMs } = shown
+          const seq = event.seq - 1
+          board.load({ market, seq, closed, updatedAtMs, bids: [[], []], asks: [[], []] })
+        }
+        board.follow([event])
+      }
+    },
   }
+  return board
 }
 
 /** Counts over all markets: one that is gone and comes back must not look like what it was. */

@@ -19,7 +19,14 @@ import type { Clock } from '#runtime/clock.ts'
 import { makeAssetChannels } from './asset-channel.ts'
 import { bookOf, cleanBook, isDirty, makeBookChannel } from './book-channel.ts'
 import type { TakenOrders } from './connection.ts'
-import { type Feed, isSequenced, type MarketFeed, type OrdersFeed, type Wanted } from './feeds.ts'
+import {
+  type Feed,
+  isSequenced,
+  type MarketFeed,
+  marketsOf,
+  type OrdersFeed,
+  type Wanted,
+} from './feeds.ts'
 import { makeFundsChannel } from './funds-channel.ts'
 import type { Happening } from './happening.ts'
 import { makeMarketChannel } from './market-channel.ts'
@@ -48,6 +55,8 @@ export type Channels<M> = BoardListener & {
   ordersSnapshot(feed: OrdersFeed<M>, taken: TakenOrders, reset: boolean): string
   /** A position as clients see it. */
   shownPosition(feed: Feed<M>, at: number): number | string
+  /** The markets whose trading somebody follows, or did a moment ago. */
+  watched(): 'all' | ReadonlySet<MarketId>
   /** Forgets topics to which no follower came back. */
   tidy(): void
   topics(): number
@@ -97,6 +106,8 @@ export function makeChannels<M>(ports: {
     flushed: hooks.flushed,
   })
   let breakPlanned = false
+  /** A market opened or closed, and was loaded as such without being told. */
+  let untold = false
 
   function marketFeed(shown: ShownMarket): MarketFeed<M> {
     let feed = markets.get(shown.market.id)
@@ -104,6 +115,7 @@ export function makeChannels<M>(ports: {
       const { seq } = shown
       feed = {
         shown,
+        closed: shown.closed,
         bookSeq: [seq, seq],
         tradesSeq: seq,
         books: [new Set(), new Set()],
@@ -174,6 +186,7 @@ export function makeChannels<M>(ports: {
       case 'MarketClosed':
         for (const outcome of OUTCOMES) books.replaced(of, outcome, seq)
         orders.ended(event)
+        of.closed = event.reason
         marketChannel.logged(of, event.reason, event)
         break
       case 'TradeSubmitted':
@@ -191,6 +204,9 @@ export function makeChannels<M>(ports: {
     if (!missed) return
     tickers.changed(shown.market.id)
     restart(of, shown.seq)
+    // Who hears only that markets open and close has missed nothing else.
+    if (isNew || of.closed !== shown.closed) untold = true
+    of.closed = shown.closed
     // Before the first load of all there is no follower that could have missed anything.
     const followers = shelf.topics() > 0
     if ((isNew && !followers) || breakPlanned) return
@@ -227,7 +243,8 @@ export function makeChannels<M>(ports: {
       shelf.skip(feed)
       hooks.broken(feed)
     }
-    const all = marketChannel.all()
+    const all = untold ? marketChannel.all() : undefined
+    untold = false
     if (all === undefined) return
     shelf.skip(all)
     publish(all)
@@ -388,6 +405,15 @@ export function makeChannels<M>(ports: {
       return messages.ordersSnapshot(name, trader, taken, { cursor, reset, nowMs: clock.nowMs() })
     },
     shownPosition: (feed, at) => (isSequenced(feed) ? at : feed.topic.cursor(at)),
+    watched() {
+      const watched = new Set<MarketId>()
+      for (const feed of shelf.feeds()) {
+        const some = marketsOf(feed)
+        if (some === 'all') return some
+        for (const marketId of some) watched.add(marketId)
+      }
+      return watched
+    },
     tidy: shelf.tidy,
     topics: shelf.topics,
     lingering: shelf.lingering,

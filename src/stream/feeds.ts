@@ -5,6 +5,7 @@
  */
 
 import type { Address, MarketId, Sequence } from '#domain/ids.ts'
+import type { CloseReason } from '#domain/market.ts'
 import type { Outcome } from '#domain/order.ts'
 import type { ShownMarket } from '#live/market-board.ts'
 import type { Topic } from './topic.ts'
@@ -103,9 +104,27 @@ export function isSequenced<M>(feed: Feed<M>): feed is SequencedFeed<M> {
   return feed.kind === 'book' || feed.kind === 'trades'
 }
 
+/** The markets whose trading a feed tells of. That markets open and close is told without that. */
+export function marketsOf<M>(feed: Feed<M>): 'all' | readonly MarketId[] {
+  switch (feed.kind) {
+    case 'book':
+    case 'trades':
+    case 'market':
+      return [feed.of.shown.market.id]
+    case 'ticker':
+      return feed.marketIds ?? 'all'
+    case 'orders':
+      return 'all'
+    default:
+      return []
+  }
+}
+
 /** The last change of each chain of a market, and the topics of it that have a follower. */
 export type MarketFeed<M> = {
   readonly shown: ShownMarket
+  /** Whether and why it is closed, as was told. */
+  closed: CloseReason | undefined
   readonly bookSeq: [Sequence, Sequence]
   tradesSeq: Sequence
   readonly books: readonly [Set<BookFeed<M>>, Set<BookFeed<M>>]

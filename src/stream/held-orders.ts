@@ -29,6 +29,8 @@ export type HeldOrders = {
   forget(session: string): void
   /** An order that has ended needs no session to hold it. */
   followed(event: MarketEvent): void
+  /** The markets of the orders that are held. */
+  markets(): Iterable<MarketId>
   /** A market thread has come back and knows nothing of what was held, or has lost what it was told. */
   repeat(thread: number): Promise<void>
   /** Resolves when nothing is left to be cancelled. */
@@ -175,6 +177,10 @@ export function makeHeldOrders(ports: {
           }
         }
       }
+    },
+    *markets() {
+      for (const orders of sessions.values())
+        for (const { marketId } of orders.values()) yield marketId
     },
     repeat,
     async settled() {
