@@ -120,7 +120,7 @@ export function makeBoardLoad(
       // A rejection is not in the protocol's table: the thread is full, or its log is away.
       if (isUnanswered(answer) || isRejection(answer)) return false
       for (const view of answer.views) {
-        board.load(view)
+        board.load(view, !isWhole)
         there.add(view.market.id)
       }
       if (thread.heardSentAtMs === heardSentAtMs) for (const hear of heard) hear()

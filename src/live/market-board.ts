@@ -38,8 +38,8 @@ export type ShownMarket = {
 
 export type MarketBoard = {
   readonly markets: ReadonlyMap<MarketId, ShownMarket>
-  /** Takes a market as its thread tells it, in place of whatever was known. */
-  load(view: MarketView): void
+  /** Takes a market as its thread tells it, in place of whatever was known; `dozed` as below. */
+  load(view: MarketView, dozed?: boolean): void
   /** Takes events; false when some are missing and the thread must be asked again. */
   follow(events: readonly MarketEvent[]): boolean
   /** Takes what is told of markets that doze: before one of these closes, things may have happened untold. */
@@ -61,8 +61,11 @@ type Completeness = {
 /** Who is told what the board has taken in, at once and in order. */
 export type BoardListener = {
   followed(shown: ShownMarket, event: MarketEvent): void
-  /** `missed` when the view holds something that no event before it has told. */
-  loaded(shown: ShownMarket, missed: boolean): void
+  /**
+   * `missed` when the view holds something that no event before it has told; `dozed` when that cannot be that it
+   * opened or closed, which is told of markets that doze too.
+   */
+  loaded(shown: ShownMarket, missed: boolean, dozed: boolean): void
   forgotten(marketId: MarketId): void
 }
 
@@ -87,7 +90,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
     ...completeness,
     forget: (marketIds) => marketIds.forEach(forget),
     isGone: (marketId) => gone.has(marketId),
-    load(view) {
+    load(view, dozed = false) {
       const shown = markets.get(view.market.id) ?? newMarket(view.market)
       if (view.seq < shown.seq) return
       // Between what was heard and this view may lie trades that only the database can tell.
@@ -109,7 +112,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       }
       shown.written.fill('')
       markets.set(view.market.id, shown)
-      listener?.loaded(shown, missed)
+      listener?.loaded(shown, missed, dozed)
     },
     follow(events) {
       let whole = true
@@ -138,7 +141,8 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
           // Its books end with what comes next, so they need not be known.
           const { market, closed, updatedAtMs } = shown
           const seq = event.seq - 1
-          board.load({ market, seq, closed, updatedAtMs, bids: [[], []], asks: [[], []] })
+          const view = { market, seq, closed, updatedAtMs, bids: [[], []], asks: [[], []] } as const
+          board.load(view, true)
         }
         board.follow([event])
       }

@@ -55,6 +55,8 @@ export type Channels<M> = BoardListener & {
   ordersSnapshot(feed: OrdersFeed<M>, taken: TakenOrders, reset: boolean): string
   /** A position as clients see it. */
   shownPosition(feed: Feed<M>, at: number): number | string
+  /** Breaks the chains that what was loaded has broken, before anybody is served of it. */
+  breakChains(): void
   /** The markets whose trading somebody follows, or did a moment ago. */
   watched(): 'all' | ReadonlySet<MarketId>
   /** Forgets topics to which no follower came back. */
@@ -106,7 +108,7 @@ export function makeChannels<M>(ports: {
     flushed: hooks.flushed,
   })
   let breakPlanned = false
-  /** A market opened or closed, and was loaded as such without being told. */
+  /** Of what was loaded, markets may have opened or closed without being told. */
   let untold = false
 
   function marketFeed(shown: ShownMarket): MarketFeed<M> {
@@ -115,7 +117,6 @@ export function makeChannels<M>(ports: {
       const { seq } = shown
       feed = {
         shown,
-        closed: shown.closed,
         bookSeq: [seq, seq],
         tradesSeq: seq,
         books: [new Set(), new Set()],
@@ -186,7 +187,6 @@ export function makeChannels<M>(ports: {
       case 'MarketClosed':
         for (const outcome of OUTCOMES) books.replaced(of, outcome, seq)
         orders.ended(event)
-        of.closed = event.reason
         marketChannel.logged(of, event.reason, event)
         break
       case 'TradeSubmitted':
@@ -198,15 +198,13 @@ export function makeChannels<M>(ports: {
     }
   }
 
-  function loaded(shown: ShownMarket, missed: boolean): void {
+  function loaded(shown: ShownMarket, missed: boolean, dozed: boolean): void {
     const isNew = !markets.has(shown.market.id)
     const of = marketFeed(shown)
     if (!missed) return
     tickers.changed(shown.market.id)
     restart(of, shown.seq)
-    // Who hears only that markets open and close has missed nothing else.
-    if (isNew || of.closed !== shown.closed) untold = true
-    of.closed = shown.closed
+    if (isNew || !dozed) untold = true
     // Before the first load of all there is no follower that could have missed anything.
     const followers = shelf.topics() > 0
     if ((isNew && !followers) || breakPlanned) return
@@ -238,6 +236,7 @@ export function makeChannels<M>(ports: {
   }
 
   function breakChains(): void {
+    if (!breakPlanned) return
     breakPlanned = false
     for (const feed of orders.all()) {
       shelf.skip(feed)
@@ -405,6 +404,7 @@ export function makeChannels<M>(ports: {
       return messages.ordersSnapshot(name, trader, taken, { cursor, reset, nowMs: clock.nowMs() })
     },
     shownPosition: (feed, at) => (isSequenced(feed) ? at : feed.topic.cursor(at)),
+    breakChains,
     watched() {
       const watched = new Set<MarketId>()
       for (const feed of shelf.feeds()) {

@@ -5,7 +5,6 @@
  */
 
 import type { Address, MarketId, Sequence } from '#domain/ids.ts'
-import type { CloseReason } from '#domain/market.ts'
 import type { Outcome } from '#domain/order.ts'
 import type { ShownMarket } from '#live/market-board.ts'
 import type { Topic } from './topic.ts'
@@ -123,8 +122,6 @@ export function marketsOf<M>(feed: Feed<M>): 'all' | readonly MarketId[] {
 /** The last change of each chain of a market, and the topics of it that have a follower. */
 export type MarketFeed<M> = {
   readonly shown: ShownMarket
-  /** Whether and why it is closed, as was told. */
-  closed: CloseReason | undefined
   readonly bookSeq: [Sequence, Sequence]
   tradesSeq: Sequence
   readonly books: readonly [Set<BookFeed<M>>, Set<BookFeed<M>>]

@@ -282,6 +282,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
     missed: channels.missed,
     watched: channels.watched,
     woken() {
+      channels.breakChains()
       for (const connection of connections) {
         if (connection.waiting.size > 0) delivery.pump(connection)
       }

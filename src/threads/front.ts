@@ -96,9 +96,9 @@ export function frontThread(data: ThreadData): ThreadParts {
         hub?.followed(shown, event)
         waiters.advanced(shown)
       },
-      loaded(shown, missed) {
+      loaded(shown, missed, dozed) {
         if (missed) figures?.touched(shown.market.id)
-        hub?.loaded(shown, missed)
+        hub?.loaded(shown, missed, dozed)
         waiters.advanced(shown)
       },
       forgotten(marketId) {
