@@ -18,7 +18,7 @@ async function startDozing(t: TestContext) {
     parts: {
       use: {
         needThese(markets) {
-          const some = markets === 'all' ? markets : [...markets]
+          const some = markets === 'all' ? 'all' : [...markets]
           if (dozes) needed.push(some)
           return !dozes || some.length === 0
         },
