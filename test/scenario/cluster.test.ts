@@ -31,6 +31,7 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50',
       SIBYL_FEEDS_LIVE: 'false',
       SIBYL_RISK_FUNDS: 'reserve',
+      // What nobody needs for so long is loaded anew when somebody does.
       SIBYL_CLUSTER_DOZE_MS: '1000',
       // Hardly anything flows in, so that what was spent can be counted.
       SIBYL_LIMITS: 'true',
@@ -91,8 +92,6 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       assert.equal(trade?.status, 'confirmed')
     })
 
-    const accepted = [...(await dozeAndWake())]
-
     // What an address spends at one front it has spent at the other too.
     const spare = await leftAt(other.url)
     for (let times = 0; times < 5; times++) await leftAt(front.url, 'POST', '/api/v1/api-keys')
@@ -107,6 +106,7 @@ await onServerDatabase('a cluster', ({ fresh }) => {
     t.diagnostic(`TEST_SEED=${seed}`)
     let serving = books
     let standing = await cluster.node('books-b', 'market')
+    const accepted: number[] = []
     for (const way of WHOLE ? WAYS : [randomFrom(seed).pick(WAYS)]) {
       t.diagnostic(`the machine with the books is ${way}`)
       if (standing.pid === 0) await standing.start()
@@ -156,30 +156,6 @@ await onServerDatabase('a cluster', ({ fresh }) => {
     await rest.kill()
     await eventually(() => assert.match(successor.output(), /this node serves accounts-0/))
     await eventually(async () => assert.deepEqual(await reservedOf(ann), reserved))
-
-    /** A front that nobody uses hears of no order; who comes there finds the book as it is, and misses nothing. */
-    async function dozeAndWake(): Promise<readonly number[]> {
-      await eventually(async () => assert.equal(await followedAt(other.url), 0))
-      // Here a stream follows one book.
-      await eventually(async () => assert.equal(await followedAt(front.url), 1))
-      const flow = startFlow([ann], marketId)
-      await eventually(() => assert(flow.accepted.length >= 20))
-      assert.equal(await followedAt(other.url), 0)
-      const late = await StreamClient.open(`${other.url.replace('http', 'ws')}/api/v1/stream`)
-      const before = flow.accepted.length
-      let { seq, asks } = await late.ask(BOOK, 'book.snapshot')
-      assert((asks as unknown[]).length >= before)
-      for (let deltas = 0; deltas < 20; deltas++) {
-        const delta = await late.next('book.delta')
-        assert.equal(delta.prevSeq, seq)
-        seq = delta.seq
-      }
-      assert.equal(await followedAt(other.url), 1)
-      late.close()
-      await flow.end()
-      await sameAt([ann, bob], marketId, flow.accepted)
-      return flow.accepted
-    }
 
     // A trade of the very end still comes on chain: the other threads have found the books again.
     const empty = createClient({ url: other.url, signer: devnetKey(40), retries: 0 })
@@ -245,14 +221,6 @@ async function leftAt(url: string, method = 'GET', path = '/api/v1/markets'): Pr
   const left = response.headers.get('ratelimit-remaining')
   assert(left !== null, 'requests are limited')
   return Number(left)
-}
-
-/** How many partitions a front follows. */
-async function followedAt(url: string): Promise<number> {
-  const metrics = await (await fetch(`${url}/metrics`)).text()
-  const [, count] = /^sibyl_front_partitions_followed\{[^}]*\} (\d+)$/m.exec(metrics) ?? []
-  assert(count !== undefined, 'it is counted')
-  return Number(count)
 }
 
 /** What is reserved for the open orders of a trader, by token. */
