@@ -18,6 +18,7 @@ import { migrate } from '#store/engine/migrate.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
 import type { ProjectionBatch } from '#store/projection/rows.ts'
+import { databaseCopier } from '#threads/database-copier.ts'
 import { openExchange } from '../test/support/exchange.ts'
 import { TEST_PARTITIONS } from '../test/support/partitions.ts'
 import { quick, report } from './bench.ts'
@@ -132,7 +133,9 @@ async function endAll(database: Database, marketId: MarketId): Promise<number> {
 
 async function inTheProjection(): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-bench-'))
-  const database = await openDatabase(`sqlite:${join(folder, 'bench.db')}`)
+  const database = await openDatabase(`sqlite:${join(folder, 'bench.db')}`, {
+    copier: databaseCopier,
+  })
   try {
     await migrate(database)
     await claimLog(database, LOG)
