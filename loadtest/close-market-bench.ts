@@ -114,6 +114,8 @@ async function projectOrders(database: Database): Promise<Market> {
       return [{ order, ...state, placedAtMs: seq, seq, atMs: seq }]
     })
     await project(database, batchOf(1 + from / rows, { orders }))
+    // The actor that does it hears of more as a message.
+    await new Promise(setImmediate)
   }
   return market
 }

@@ -10,6 +10,8 @@ import { databaseCopier } from '#threads/database-copier.ts'
 /** Far fewer than those after which SQLite does it by itself. */
 const COMMITS_MAX = 5_000
 
+const AT_ONCE = { min: 0, max: 0 }
+
 /** A database file, and how often its write-ahead file has started over (SQLite's file format, 4.1). */
 function openFile() {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-write-ahead-'))
@@ -33,7 +35,7 @@ function openFile() {
 
 test('another thread copies the write-ahead file back, and it starts over while it is written', async () => {
   const { path, file, insert, starts, close } = openFile()
-  const writeAhead = keepWriteAhead(file, databaseCopier(path), 0)
+  const writeAhead = keepWriteAhead(file, databaseCopier(path), AT_ONCE)
   try {
     let commits = 0
     const before = starts()
@@ -51,25 +53,27 @@ test('another thread copies the write-ahead file back, and it starts over while 
   }
 })
 
-test('the writer copies what is left only once the other thread has ended, and outside of transactions', () => {
+test('the writer copies what is left only once the other thread has ended, and outside of transactions', async () => {
   const { file, insert, starts, close } = openFile()
   let ended = 0
   const asked: number[] = []
   const copier: Copier = { ask: () => asked.push(ended), ended: () => ended, stop: async () => {} }
-  const writeAhead = keepWriteAhead(file, copier, 0)
-  const write = () => {
+  const writeAhead = keepWriteAhead(file, copier, AT_ONCE)
+  const write = async (): Promise<void> => {
     insert.run(1)
     writeAhead.wrote()
+    await new Promise(setImmediate)
   }
   const before = starts()
-  for (let commits = 0; commits < 3; commits++) write()
+  for (let commits = 0; commits < 3; commits++) await write()
   assert.deepEqual([asked, starts()], [[0], before], 'it is asked once')
   ended = 1
   file.exec('begin')
-  writeAhead.wrote()
+  await write()
   file.exec('commit')
-  write()
-  write()
+  await write()
+  assert.deepEqual([asked, starts()], [[0], before], 'not while another transaction was open')
+  await write()
   assert.deepEqual([asked, starts()], [[0, 1], before + 1])
   close()
 })
