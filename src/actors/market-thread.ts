@@ -12,7 +12,7 @@ import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { EXPIRATIONS_MAX, MARKETS_OPEN_MAX, ORDERS_PER_MARKET_MAX } from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
-import type { MarketEvent, MarketFact } from '#domain/market-event.ts'
+import type { MarketEvent } from '#domain/market-event.ts'
 import { NO, type OpenOrderPlace, type Outcome, YES } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { EventLog, SnapshotMeta, SnapshotWriter } from '#log/event-log.ts'
@@ -22,13 +22,7 @@ import { type Due, DueMarkets, planExpiry } from './due-markets.ts'
 import { apply, bookOptions, firstAnswer, market, newMarket } from './market/market.ts'
 import { PendingCounts } from './market/pending.ts'
 import { readMarketSnapshot, type SnapshotRow } from './market/snapshot.ts'
-import type {
-  MarketProtocol,
-  MarketRules,
-  MarketState,
-  MarketView,
-  Recall,
-} from './market/state.ts'
+import type { MarketProtocol, MarketRules, MarketState, Recall } from './market/state.ts'
 import { someViews, type ToldMarkets } from './market-views.ts'
 import { booksOf, countOrders, type OrdersPage, pageOfOrders } from './open-orders.ts'
 import type { Retention } from './retention.ts'
@@ -83,18 +77,6 @@ export type MarketThreadProtocol = MarketProtocol &
     /** The database holds everything of the partition up to and with this offset. */
     Projected: { takes: { partition: number; offset: number }; answers: undefined }
   }
-
-/** What a market thread tells those who follow it. */
-export type MarketFollowerProtocol = {
-  /** Events, as `packed-event.ts` reads them: the very bytes that are durable. */
-  MarketEvents: { takes: { rows: readonly Uint8Array[] }; answers: undefined }
-  /** Instead of all events of the partitions that a follower lets doze: what it must know of their markets. */
-  MarketFacts: { takes: { events: readonly MarketFact[] }; answers: undefined }
-  /** The thread went back to what its log holds; what was told before may not be true any more. */
-  MarketsReloaded: { takes: { views: readonly MarketView[] }; answers: undefined }
-  /** They are over, the database has all of them, and they are not here any more. */
-  MarketsGone: { takes: { marketIds: readonly MarketId[] }; answers: undefined }
-}
 
 type MarketThreadOptions = {
   readonly log: EventLog<MarketEvent>

@@ -17,10 +17,9 @@ import {
   prepare,
 } from '#actors/market-batch.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
-import { MarketReaders } from '#actors/market-readers.ts'
+import { type MarketFollowerProtocol, MarketReaders } from '#actors/market-readers.ts'
 import {
   hearAtOnce,
-  type MarketFollowerProtocol,
   type MarketThread,
   type MarketThreadProtocol,
   marketThread as marketBehaviour,

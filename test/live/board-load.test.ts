@@ -9,8 +9,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import { viewOf } from '#actors/market/market.ts'
-import { type DozeProtocol, MarketReaders } from '#actors/market-readers.ts'
-import type { MarketFollowerProtocol, MarketThreadProtocol } from '#actors/market-thread.ts'
+import {
+  type DozeProtocol,
+  type MarketFollowerProtocol,
+  MarketReaders,
+} from '#actors/market-readers.ts'
+import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import { readRows } from '#actors/packed-event.ts'
 import type { MarketId } from '#domain/ids.ts'
 import { BUY, OUTCOMES, SELL, type Side } from '#domain/order.ts'
