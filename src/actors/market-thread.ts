@@ -326,7 +326,8 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
 
   Markets(thread, { after, partitions }) {
     const away = partitions?.some((partition) => thread.away.has(partition))
-    return { ...someViews(thread, after, partitions), away: away ?? thread.away.size > 0 }
+    const told = someViews(thread, after, partitions)
+    return { ...told, away: away ?? thread.away.size > 0, dozes: true }
   },
 
   Standing: standingOf,

@@ -8,7 +8,8 @@ import type { MarketState, MarketView } from './market/state.ts'
 /** Levels after which no more markets are told in one message. */
 const LEVELS_TOLD = 20_000
 
-export type ToldMarkets = { views: MarketView[]; more: boolean; away: boolean }
+/** `dozes`: it knows what partitions are that doze; a thread of an older version does not. */
+export type ToldMarkets = { views: MarketView[]; more: boolean; away: boolean; dozes?: true }
 
 type Hosts = {
   readonly markets: ReadonlyMap<

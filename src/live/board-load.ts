@@ -69,6 +69,8 @@ export function makeBoardLoad(
   /** Partitions that nobody needs; of them, those of which this link's thread has said that it knows. */
   const dozing = new Set<number>()
   const dozingThere = new Set<number>()
+  /** Whether this link's thread has said that it can be told of them. */
+  let canDoze = false
   /** Partitions that are needed and not on the board as they are. */
   const waking = new Map<number, PromiseWithResolvers<void>>()
   /** What was heard while a load is under way, of the last batch only. */
@@ -106,9 +108,7 @@ export function makeBoardLoad(
     const toWake = [...waking]
     const partitions = toWake.map(([partition]) => partition)
     // What happens from here on is told, so nothing is missing between that and what is loaded.
-    if (partitions.length > 0 && isUnanswered(await thread.ask('Wake', { partitions })))
-      return false
-    if (again) return false
+    if (!(await sayAwake(partitions)) || again) return false
     let away = false
     let after: MarketId | undefined
     for (let more = true; more; ) {
@@ -119,6 +119,7 @@ export function makeBoardLoad(
       if (again) return false
       // A rejection is not in the protocol's table: the thread is full, or its log is away.
       if (isUnanswered(answer) || isRejection(answer)) return false
+      canDoze = answer.dozes === true
       for (const view of answer.views) {
         board.load(view, !isWhole)
         there.add(view.market.id)
@@ -143,6 +144,7 @@ export function makeBoardLoad(
     knowing.resolve()
     loss?.resolve()
     loss = undefined
+    void sayDozing()
     return true
   }
 
@@ -180,16 +182,22 @@ export function makeBoardLoad(
   /** Tells the thread of those that it may not know to doze. */
   async function sayDozing(): Promise<void> {
     const partitions = [...dozing].filter((partition) => !dozingThere.has(partition))
-    if (partitions.length === 0) return
+    if (partitions.length === 0 || !canDoze) return
     if (isUnanswered(await thread.ask('Doze', { partitions }))) return
     for (const partition of partitions) if (dozing.has(partition)) dozingThere.add(partition)
+  }
+
+  /** Answers whether it was heard. A thread that knows of none that dozes tells all. */
+  async function sayAwake(partitions: readonly number[]): Promise<boolean> {
+    if (partitions.length === 0 || !canDoze) return true
+    return !isUnanswered(await thread.ask('Wake', { partitions }))
   }
 
   return {
     begin() {
       // A thread tells all to whom it is linked anew.
       dozingThere.clear()
-      void sayDozing()
+      canDoze = false
       begin()
     },
     follow(events) {

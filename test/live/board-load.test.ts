@@ -42,7 +42,7 @@ const idOf = (index: number) => `0x${(index + 1).toString(16).padStart(64, '0')}
 
 type Told<K extends keyof MarketFollowerProtocol> = MarketFollowerProtocol[K]['takes']
 
-function startLink(random: Random) {
+function startLink(random: Random, isOlder = false) {
   const markets = Array.from({ length: MARKETS }, (_, index) =>
     given({ market: { id: idOf(index) } }),
   )
@@ -64,7 +64,12 @@ function startLink(random: Random) {
         )
         const from = after === undefined ? 0 : there.findIndex((one) => one.marketId === after) + 1
         const views = there.slice(from, from + PAGE).map(({ state }) => viewOf(state))
-        far.reply(replyTo, { views, more: from + PAGE < there.length, away: false })
+        far.reply(replyTo, {
+          views,
+          more: from + PAGE < there.length,
+          away: false,
+          ...(isOlder ? {} : { dozes: true }),
+        })
         return
       }
       if (readers.hears(type)) {
@@ -320,4 +325,23 @@ test('a front whose partition dozes hears of its markets only that they open and
   await until(() => board.isGone(busy))
   assert.deepEqual(figures.told, ['Doze', 'Wake', 'Doze'])
   assert.equal(figures.facts, 1)
+})
+
+test('a market thread of an older version is not told of what dozes, and tells all', async (t) => {
+  const link = startLink(randomFrom(1), true)
+  t.after(link.close)
+  const { figures, board, load, markets } = link
+  const until = (holds: () => boolean) =>
+    eventually(async () => {
+      await link.carry(100)
+      assert(holds())
+    })
+  await until(load.isLoaded)
+  load.doze([0, 1])
+  for (let turn = 0; turn < 10; turn++) link.step(0)
+  await until(() => board.markets.get(idOf(0))?.seq === markets[0]!.state.seq)
+  const waking = link.wake(partitionOf(idOf(0)))
+  await until(() => load.wake(partitionOf(idOf(0))) === undefined)
+  await waking
+  assert.deepEqual(figures.told, [])
 })
