@@ -28,8 +28,8 @@ const PAGES_MAX = 16_384
 const PAGES_MAX_WITH_COPIER = 65_536
 
 /** How often it is copied while something is written: as often as so many pages come together. */
-const EVERY_MS = { min: 100, max: 2_000 }
-const PAGES_WANTED = 4_096
+const EVERY_MS = { min: 20, max: 2_000 }
+const PAGES_WANTED = 1_024
 
 /** When the writer gets to it later than that, too much may have been written since: it is copied again before. */
 const LATE_MS = 50
