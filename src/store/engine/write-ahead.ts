@@ -7,6 +7,7 @@
  * the writer copies that, and the file starts over.
  */
 
+import { statSync } from 'node:fs'
 import type { Database as DatabaseFile } from 'better-sqlite3'
 
 /** A thread that copies the write-ahead file of one database. */
@@ -27,9 +28,9 @@ export type WriteAhead = {
 const PAGES_MAX = 16_384
 const PAGES_MAX_WITH_COPIER = 65_536
 
-/** How often it is copied while something is written: as often as so many pages come together. */
-const EVERY_MS = { min: 250, max: 2_000 }
-const PAGES_WANTED = 16_384
+/** How often it is copied while something is written: as often as so many pages come together, and not before. */
+const PACE = { minMs: 20, maxMs: 2_000, pages: 1_024 }
+const PAGE_BYTES = 4_096
 
 /** When the writer gets to it later than that, too much may have been written since: it is copied again before. */
 const LATE_MS = 50
@@ -38,7 +39,7 @@ const LATE_MS = 50
 export function keepWriteAhead(
   file: DatabaseFile,
   copier: Copier | undefined,
-  { min, max } = EVERY_MS,
+  { minMs, maxMs, pages } = PACE,
 ): WriteAhead {
   file.pragma(`wal_autocheckpoint = ${copier === undefined ? PAGES_MAX : PAGES_MAX_WITH_COPIER}`)
   if (copier === undefined) return { wrote: () => {}, close: async () => {} }
@@ -47,7 +48,14 @@ export function keepWriteAhead(
   let isDue = false
   let dueMs = 0
   let doneMs = performance.now()
-  let everyMs = min
+  let everyMs = minMs
+  /** A database that is hardly written needs no thread for it. */
+  let isLarge = false
+
+  function hasGrown(): boolean {
+    const { size } = statSync(`${file.name}-wal`, { throwIfNoEntry: false }) ?? { size: 0 }
+    return size >= pages * PAGE_BYTES
+  }
 
   function copyRest(): void {
     isDue = false
@@ -62,8 +70,8 @@ export function keepWriteAhead(
     doneMs = performance.now()
     try {
       // It waits for nobody: what a reader keeps it from copying is copied the next time.
-      const [{ log: pages }] = file.pragma('wal_checkpoint(PASSIVE)') as [{ log: number }]
-      everyMs = Math.max(min, Math.min(max, (everyMs * PAGES_WANTED) / Math.max(1, pages)))
+      const [{ log }] = file.pragma('wal_checkpoint(PASSIVE)') as [{ log: number }]
+      everyMs = Math.max(minMs, Math.min(maxMs, (everyMs * pages) / Math.max(1, log)))
     } catch (error) {
       // What is committed stays where it is. If the disk is full, the next commit says so.
       if (!isOfSqlite(error)) throw error
@@ -74,6 +82,11 @@ export function keepWriteAhead(
     wrote() {
       if (!isAsked) {
         if (performance.now() - doneMs < everyMs) return
+        isLarge ||= hasGrown()
+        if (!isLarge) {
+          doneMs = performance.now()
+          return
+        }
         isAsked = true
         copier.ask()
       } else if (!isDue && copier.ended() !== ended) {

@@ -10,7 +10,7 @@ import { databaseCopier } from '#threads/database-copier.ts'
 /** Far fewer than those after which SQLite does it by itself. */
 const COMMITS_MAX = 5_000
 
-const AT_ONCE = { min: 0, max: 0 }
+const AT_ONCE = { minMs: 0, maxMs: 0, pages: 1 }
 
 /** A database file, and how often its write-ahead file has started over (SQLite's file format, 4.1). */
 function openFile() {
@@ -51,6 +51,22 @@ test('another thread copies the write-ahead file back, and it starts over while 
     await writeAhead.close()
     close()
   }
+})
+
+test('no thread begins before the file is large', async () => {
+  const { file, insert, close } = openFile()
+  let asked = 0
+  const copier: Copier = { ask: () => asked++, ended: () => 0, stop: async () => {} }
+  const writeAhead = keepWriteAhead(file, copier, { ...AT_ONCE, pages: 100 })
+  const write = (): void => {
+    insert.run(1)
+    writeAhead.wrote()
+  }
+  for (let commits = 0; commits < 50; commits++) write()
+  assert.equal(asked, 0)
+  for (let commits = 0; commits < 100; commits++) write()
+  assert.equal(asked, 1)
+  close()
 })
 
 test('the writer copies what is left only once the other thread has ended, and outside of transactions', async () => {
