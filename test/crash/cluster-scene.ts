@@ -109,6 +109,8 @@ export async function openScene({ galera, rebalanceMs, silenceMs }: SceneOptions
           SIBYL_LOG_LEVEL: 'info',
           SIBYL_CLUSTER_REBALANCE_MS: String(rebalanceMs),
           SIBYL_CLUSTER_SILENCE_MS: String(silenceMs),
+          // Fronts wake partitions, and let them doze, again and again.
+          SIBYL_CLUSTER_DOZE_MS: '1000',
           // A client that comes back to its front finds it where it was.
           ...(front < 0 ? {} : { SIBYL_PORT: String(ports[front]) }),
         }
