@@ -5,7 +5,6 @@
  */
 
 import './node-version.js'
-import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import nodeModule from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -73,6 +72,8 @@ function foldedLibraries() {
     const folder = foldedFolder()
     // Made when the project was installed; now, if it was installed without its scripts.
     if (!existsSync(folder) && isMainThread) {
+      // Asked for here alone: every thread loads this file, and nearly none needs another process.
+      const { spawnSync } = process.getBuiltinModule('node:child_process')
       spawnSync(process.execPath, [fileURLToPath(new URL('./prepare.js', import.meta.url))])
     }
     if (existsSync(folder)) {

@@ -24,6 +24,7 @@ import { assertOpen, assertProjected, expectedFrom, untilProjected } from '../ac
 import { type OrderStream, orderStream, type StreamAsk } from '../actors/order-stream.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Random, randomFrom } from '../support/random.ts'
+import { TEST_FLAGS } from '../support/test-flags.ts'
 
 export type CrashFigures = {
   kills: number
@@ -311,6 +312,7 @@ function startChild(dataDir: string, env: Readonly<Record<string, string>>): Chi
   const entry = new URL('./exchange-process.ts', import.meta.url)
   const process_: ChildProcess = fork(entry, [dataDir, JSON.stringify(env)], {
     serialization: 'advanced',
+    execArgv: [...TEST_FLAGS, ...process.execArgv],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
   let errors = ''

@@ -32,6 +32,7 @@ import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 import { WHOLE } from '../support/sample.ts'
 import { marketNumbered } from '../support/seeded-markets.ts'
 import { TRADE_SETTLED } from '../support/settled.ts'
+import { TEST_FLAGS } from '../support/test-flags.ts'
 
 /** When the exchange is killed: as it asks the chain this, or on the first question after it. */
 export type KillPoint = { readonly method: string; readonly after: boolean }
@@ -175,7 +176,10 @@ async function startChild({ chain, proxy, dataDir, marketId }: Scene): Promise<C
     SIBYL_HEALTH_INTERVAL_MS: '5000',
   }
   const entry = new URL('./exchange-process.ts', import.meta.url)
-  const child = fork(entry, [dataDir, JSON.stringify(env)], { stdio: 'inherit' })
+  const child = fork(entry, [dataDir, JSON.stringify(env)], {
+    execArgv: [...TEST_FLAGS, ...process.execArgv],
+    stdio: 'inherit',
+  })
   const heard: Said[] = []
   const waiting = new Map<keyof Said, (said: Said) => void>()
   child.on('message', (said: Said) => {

@@ -16,6 +16,7 @@ import { devnetKey } from '#devnet/accounts.ts'
 import { claimPort } from '#http/port.ts'
 import { withoutSettings } from '../support/exchange.ts'
 import { randomFrom } from '../support/random.ts'
+import { TEST_FLAGS } from '../support/test-flags.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -89,7 +90,7 @@ type Started = {
 
 async function startOn(dataDir: string, devnet: boolean): Promise<Started> {
   const port = await claimPort('127.0.0.1', 0)
-  const child = spawn(process.execPath, [...process.execArgv, 'src/main.cjs'], {
+  const child = spawn(process.execPath, [...TEST_FLAGS, ...process.execArgv, 'src/main.cjs'], {
     cwd: ROOT,
     env: {
       ...withoutSettings(process.env),

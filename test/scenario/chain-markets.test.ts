@@ -5,8 +5,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startTestChain } from '../support/chain.ts'
+import { chainRefusal } from '../support/chain-refusal.ts'
 import { eventually } from '../support/eventually.ts'
-import { startExchange, startRefusal } from '../support/exchange.ts'
+import { startExchange } from '../support/exchange.ts'
 import { startRpcProxy } from '../support/rpc-proxy.ts'
 import { fundForSync, syncBeforeConfirmations, syncWithoutConfirmations } from './position-sync.ts'
 
@@ -40,20 +41,18 @@ test('the markets of the exchange are those of its chain', async (t) => {
 
   await t.test('a chain that is not what the settings say is refused', async () => {
     const withSettings = (changed: object) => ({
-      environment: {
-        ...environment,
-        SIBYL_CHAINS: JSON.stringify([{ ...chain.settings, ...changed }]),
-      },
+      ...environment,
+      SIBYL_CHAINS: JSON.stringify([{ ...chain.settings, ...changed }]),
     })
     assert.match(
-      await startRefusal(withSettings({ chainId: 137 })),
-      /^sibyl: SIBYL_CHAIN_RPC: .* serves chain 31337, the settings say 137$/,
+      await chainRefusal(withSettings({ chainId: 137 })),
+      /^SIBYL_CHAIN_RPC: .* serves chain 31337, the settings say 137$/,
     )
     const nothing = `0x${'12'.repeat(20)}`
     const contracts = { ...chain.settings.contracts, settlement: nothing }
     assert.match(
-      await startRefusal(withSettings({ contracts })),
-      new RegExp(`^sibyl: SIBYL_CHAINS: chain 31337 has no contract at ${nothing}$`),
+      await chainRefusal(withSettings({ contracts })),
+      new RegExp(`^SIBYL_CHAINS: chain 31337 has no contract at ${nothing}$`),
     )
   })
 

@@ -12,8 +12,9 @@ import { httpBatch } from '#devnet/batch-sender.ts'
 import { probeChain } from '#devnet/chain-process.ts'
 import { readChainRecord } from '#devnet/chain-record.ts'
 import { DEMO_WORDS } from '#devnet/demo-words.ts'
+import { chainRefusal } from '../support/chain-refusal.ts'
 import { eventually } from '../support/eventually.ts'
-import { startExchange, startRefusal } from '../support/exchange.ts'
+import { startExchange } from '../support/exchange.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const execute = promisify(execFile)
@@ -170,17 +171,13 @@ test('a devnet from its start to its end', async (t) => {
 
   await t.test('its port and its data are its own while it runs', async () => {
     const { port } = new URL(chain.url)
-    const environment = { SIBYL_DEVNET_PORT: port }
-    const taken = await startRefusal({ devnet: true, environment })
-    assert.match(
-      taken,
-      new RegExp(`^sibyl: port ${port} is the local chain of .*SIBYL_DEVNET_PORT`),
-    )
+    const taken = await chainRefusal({ SIBYL_DEVNET_PORT: port })
+    assert.match(taken, new RegExp(`^port ${port} is the local chain of .*SIBYL_DEVNET_PORT`))
     assert.ok(taken.includes(exchange.dataDir))
     const rival = { SIBYL_DATA_DIR: exchange.dataDir }
-    assert.match(await startRefusal({ devnet: true, environment: rival }), /is in use/)
+    assert.match(await chainRefusal(rival), /is in use/)
     const unchained = { ...rival, SIBYL_DEVNET: 'false' }
-    assert.match(await startRefusal({ environment: unchained }), /open for writing elsewhere/)
+    assert.match(await chainRefusal(unchained), /open for writing elsewhere/)
     assert.equal((await fetch(`${exchange.url}/readyz`)).status, 200)
   })
 

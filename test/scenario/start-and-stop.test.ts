@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import BetterSqlite3 from 'better-sqlite3'
 import { eventually } from '../support/eventually.ts'
 import { startExchange } from '../support/exchange.ts'
+import { TEST_FLAGS } from '../support/test-flags.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -19,7 +20,8 @@ function runToEnd(
 ): Promise<{ code: number; said: string }> {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-start-'))
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [...process.execArgv, 'src/main.cjs', ...args], {
+    const flags = [...TEST_FLAGS, ...process.execArgv]
+    const child = spawn(process.execPath, [...flags, 'src/main.cjs', ...args], {
       cwd: ROOT,
       env: {
         PATH: process.env.PATH ?? '',

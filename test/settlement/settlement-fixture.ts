@@ -55,7 +55,6 @@ import type { TradeToSettle } from '#domain/trade.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
-import { migrate } from '#store/engine/migrate.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
 import { pendingTradesWithOrders, tradesWithOrders } from '#store/reads/settlements.ts'
@@ -65,6 +64,7 @@ import { loadKeccak } from '#verify/keccak.ts'
 import { aMarket, START_SEC } from '../actors/market-fixture.ts'
 import { type Command, startHost } from '../actors/thread-fixture.ts'
 import type { TestChain } from '../support/chain.ts'
+import { makeMigratedFile } from '../support/migrated-database.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 
 export type WorldOptions = {
@@ -105,9 +105,9 @@ export type SettlementWorld = Awaited<ReturnType<typeof startWorld>>
 export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-settlement-'))
   const proxy: RpcProxy = await startRpcProxy(chain.url)
-  const databaseUrl = `sqlite:${dataDir}/sibyl.db`
-  const database = await openDatabase(databaseUrl)
-  await migrate(database)
+  const path = join(dataDir, 'sibyl.db')
+  await makeMigratedFile(path)
+  const database = await openDatabase(`sqlite:${path}`)
   const host = startHost(dataDir, { partitions: 1 })
   const startBlock = (await chain.height()) + 1
   const chainId = chain.settings.chainId

@@ -7,19 +7,22 @@
 
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import { type Hex, http } from 'viem'
+import { custom, type Hex } from 'viem'
 import { DEVNET_CHAIN_ID, devnetKey, OPERATOR, RELAYER } from '#devnet/accounts.ts'
 import { endChain, leaseChain, startChainProcess } from '#devnet/chain-process.ts'
 import type { Settings } from '#devnet/deploy.ts'
 import { deployDevnet, seedDevnet } from '#devnet/seed.ts'
 import { chainOver } from '../contracts/support/chain.ts'
 import { worldOn } from '../contracts/support/world.ts'
+import { makeRpcClient } from './rpc-client.ts'
 
 export type TestChainOptions = Partial<Settings> & {
   readonly chainId?: number
   /** Whether it has the demo markets and the traders #10 to #19 with funds. */
   readonly seed?: boolean
 }
+
+type RpcCall = { readonly method: string; readonly params?: unknown[] }
 
 export type TestChain = Awaited<ReturnType<typeof openTestChain>>
 
@@ -43,7 +46,9 @@ export async function openTestChain(options: TestChainOptions = {}) {
     lease.release()
   }
   try {
-    const chain = chainOver(chainId, http(url, { retryCount: 0 }), close)
+    const node = makeRpcClient(url)
+    const request = ({ method, params = [] }: RpcCall) => node.request(method, params)
+    const chain = chainOver(chainId, custom({ request }, { retryCount: 0 }), close)
     const world = await worldOn(chain, terms, (settings) => deployDevnet(url, settings))
     const { settlement, conditionalTokens, collateral, factory, multicall, oracle } = world
     const demoMarkets = seed ? await seedDevnet(url, world) : []

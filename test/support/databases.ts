@@ -7,12 +7,12 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { MikroORM } from '@mikro-orm/mysql'
-import { emptied, migrateNew } from './migrated-database.ts'
+import { emptied, makeMigratedFile, migrateNew } from './migrated-database.ts'
 import { servicesRequired } from './required-services.ts'
 
 export const TEST_MYSQL_URL = process.env.SIBYL_TEST_MYSQL_URL ?? 'mysql://root@127.0.0.1:3306'
@@ -85,19 +85,12 @@ function sqliteDatabases(): TestDatabases {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-store-'))
   after(() => rmSync(folder, { recursive: true, force: true }))
   const newPath = (): string => join(folder, `${randomBytes(6).toString('hex')}.db`)
-  let template: Promise<string> | undefined
-  async function makeTemplate(): Promise<string> {
-    const path = newPath()
-    await migrateNew(`sqlite:${path}`)
-    return path
-  }
   return {
     dialect: 'sqlite',
     fresh: async () => `sqlite:${newPath()}`,
     async migrated() {
-      template ??= makeTemplate()
       const path = newPath()
-      copyFileSync(await template, path)
+      await makeMigratedFile(path)
       return `sqlite:${path}`
     },
     // A copy costs nothing.

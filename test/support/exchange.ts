@@ -13,21 +13,12 @@ import { fileURLToPath } from 'node:url'
 import { endChain } from '#devnet/chain-process.ts'
 import { readChainRecord } from '#devnet/chain-record.ts'
 import { TEST_PARTITIONS } from './partitions.ts'
+import { IS_TEST, TEST_FLAGS } from './test-flags.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const OPEN = /is open \(\w+\) at (http:\/\/\S+)/
 /** What a node without sockets says: its name stands where the address would. */
 const RUNS = /node (\S+) runs with/
-/**
- * An exchange of a test does little more than start. V8 may make its code faster only where it runs
- * often, and begins with room for what a start makes: that is a fifth of what a start takes.
- */
-const START_FLAGS = [
-  '--no-maglev',
-  '--invocation-count-for-turbofan=60000',
-  '--invocation-count-for-osr=16000',
-  '--min-semi-space-size=16',
-]
 /** As `npm start` has it. */
 const USUAL_FLAGS = ['--import', './src/loader/hooks.js']
 /** The end of the output that a failure shows. */
@@ -107,9 +98,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
   async function start(): Promise<void> {
     assert.equal(child, undefined, 'the exchange before this one is gone')
     const started = Promise.withResolvers<string>()
-    // A benchmark or a long run is of the exchange as users start it.
-    const isTest = process.env.NODE_TEST_CONTEXT !== undefined
-    const flags = isTest ? [...START_FLAGS, ...process.execArgv] : USUAL_FLAGS
+    const flags = IS_TEST ? [...TEST_FLAGS, ...process.execArgv] : USUAL_FLAGS
     const node = spawn(process.execPath, [...flags, 'src/main.cjs'], {
       cwd: ROOT,
       env: {

@@ -7,9 +7,10 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { makeRpcClient, type RpcClient } from './rpc-client.ts'
 
 /** A chain in this process, or the address of one. */
-export type Behind = string | { request(method: string, params: unknown[]): Promise<unknown> }
+export type Behind = string | RpcClient
 
 export type RpcFaults = {
   /** Refuses connections by ending them without an answer. */
@@ -151,17 +152,8 @@ export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy>
       : found.filter(({ blockNumber }) => Number(blockNumber) <= staleHead)
   }
 
-  async function forward(method: string, params: unknown[]): Promise<unknown> {
-    if (typeof behind !== 'string') return behind.request(method, params)
-    const response = await fetch(behind, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-    })
-    const reply = (await response.json()) as { result?: unknown; error?: { message: string } }
-    if (reply.error !== undefined) throw Object.assign(new Error(reply.error.message), reply.error)
-    return reply.result
-  }
+  const node = typeof behind === 'string' ? makeRpcClient(behind) : behind
+  const forward = (method: string, params: unknown[]) => node.request(method, params)
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = []

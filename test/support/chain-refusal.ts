@@ -1,0 +1,30 @@
+/**
+ * Why an exchange would not start with its chains, as the step of its start says it that opens them. A
+ * whole start that fails there ends with the same words on one line: `scenario/chain-settings.test.ts`.
+ */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadSettings } from '#config/settings.ts'
+import { makeClockMemory } from '#runtime/clock.ts'
+import { openChains } from '../../src/boot/open-chains.ts'
+import type { Environment } from './exchange.ts'
+
+export async function chainRefusal(environment: Environment): Promise<string> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-chains-'))
+  const settings = loadSettings({ SIBYL_DATA_DIR: dataDir, SIBYL_DEVNET_PORT: '0', ...environment })
+  const log = { info: () => {}, warn: () => {}, error: () => {} }
+  try {
+    return await openChains(settings, { clock: makeClockMemory(), log, step: () => {} }).then(
+      async (chains) => {
+        await chains.end()
+        assert.fail('they were opened')
+      },
+      (error: Error) => error.message,
+    )
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,16 @@
+/**
+ * Flags of V8 for an exchange that a test starts. It does little more than start: V8 may make its code
+ * faster only where it runs often, and begins with room for what a start makes: that is a fifth of what
+ * a start takes. A benchmark or a long run is of the exchange as users start it, and has none of them.
+ */
+
+export const IS_TEST = process.env.NODE_TEST_CONTEXT !== undefined
+
+export const TEST_FLAGS: readonly string[] = IS_TEST
+  ? [
+      '--no-maglev',
+      '--invocation-count-for-turbofan=60000',
+      '--invocation-count-for-osr=16000',
+      '--min-semi-space-size=16',
+    ]
+  : []
