@@ -3,6 +3,8 @@
  * the seed of a run that failed. `TEST_SEED=…` runs that seed again.
  */
 
+import { seedsOf } from './sample.ts'
+
 export type Random = {
   readonly seed: number
   /** From 0 up to, not including, 1. */
@@ -51,10 +53,9 @@ export function dealt<Item>(random: Random, items: readonly Item[], count: numbe
   return all
 }
 
-/** Runs the body with each seed; what fails says with which. */
+/** Runs the body with one of these seeds, with `TEST_WHOLE=1` with each; what fails says with which. */
 export function withSeeds(seeds: readonly number[], body: (random: Random) => void): void {
-  const asked = process.env.TEST_SEED
-  for (const seed of asked === undefined ? seeds : [Number(asked)]) {
+  for (const seed of seedsOf(...seeds)) {
     try {
       body(randomFrom(seed))
     } catch (error) {
