@@ -172,7 +172,7 @@ class Pair {
   #cancel(): void {
     if (this.#known.length === 0) return
     const { orderHash } = this.#pick()
-    const [expected] = this.#naive.removeWhere((order) => order.orderHash === orderHash)
+    const expected = this.#naive.remove(orderHash)
     const cancelled = this.#book.cancel(orderHash)
     if (expected === undefined) assert.equal(cancelled, undefined)
     else same(cancelled, expected)
@@ -202,7 +202,7 @@ class Pair {
     const random = this.#random
     this.#nowSec += random.chance(0.01) ? random.int(0, 100_000) : random.int(0, 20)
     if (random.chance(0.3)) return
-    const overdue = this.#naive.removeWhere((order) => order.expiresAtSec <= this.#nowSec)
+    const overdue = this.#naive.removeExpired(this.#nowSec)
     this.#list.clear()
     while (!this.#book.expire(this.#nowSec, random.int(1, 50), this.#list));
     const found = Array.from({ length: this.#list.length }, (_, index) => this.#list.order(index))
