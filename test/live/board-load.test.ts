@@ -25,6 +25,7 @@ import { randomFlow } from '../actors/random-flow.ts'
 import { eventually } from '../support/eventually.ts'
 import { hashNamed } from '../support/orders.ts'
 import { type Random, randomFrom } from '../support/random.ts'
+import { seedsOf } from '../support/sample.ts'
 
 const MARKETS = 5
 const PAGE = 2
@@ -170,9 +171,7 @@ function startLink(random: Random) {
   }
 }
 
-const SEEDS = process.env.TEST_SEED === undefined ? [1, 2, 3, 4] : [Number(process.env.TEST_SEED)]
-
-for (const seed of SEEDS) {
+for (const seed of seedsOf(1, 2, 3, 4)) {
   test(`a front that stalls at random loads what it lost, seed ${seed}`, async (t) => {
     const random = randomFrom(seed)
     const link = startLink(random)
