@@ -187,5 +187,6 @@ export const defaults: Settings = {
     natsCreds: '',
     silenceMs: 1_000,
     rebalanceMs: 60_000,
+    dozeMs: 60_000,
   },
 }

@@ -18,6 +18,7 @@ import { migrate } from '#store/engine/migrate.ts'
 import { claimLog } from '#store/projection/checkpoints.ts'
 import { project } from '#store/projection/project.ts'
 import type { ProjectionBatch } from '#store/projection/rows.ts'
+import { databaseCopier } from '#threads/database-copier.ts'
 import { openExchange } from '../test/support/exchange.ts'
 import { TEST_PARTITIONS } from '../test/support/partitions.ts'
 import { quick, report } from './bench.ts'
@@ -113,6 +114,8 @@ async function projectOrders(database: Database): Promise<Market> {
       return [{ order, ...state, placedAtMs: seq, seq, atMs: seq }]
     })
     await project(database, batchOf(1 + from / rows, { orders }))
+    // The actor that does it hears of more as a message.
+    await new Promise(setImmediate)
   }
   return market
 }
@@ -132,7 +135,9 @@ async function endAll(database: Database, marketId: MarketId): Promise<number> {
 
 async function inTheProjection(): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-bench-'))
-  const database = await openDatabase(`sqlite:${join(folder, 'bench.db')}`)
+  const database = await openDatabase(`sqlite:${join(folder, 'bench.db')}`, {
+    copier: databaseCopier,
+  })
   try {
     await migrate(database)
     await claimLog(database, LOG)

@@ -56,4 +56,13 @@ export const cluster = Type.Object({
       'When a market node has been there for so long, the market threads that are its by the hash of their names ' +
       'move to it, one after the other, without a refused order; 0: they stay where they are.',
   }),
+  dozeMs: Type.Integer({
+    env: 'SIBYL_CLUSTER_DOZE_MS',
+    minimum: 0,
+    maximum: 86_400_000,
+    unit: 'ms',
+    description:
+      'A front of several machines stops to follow a partition that nobody on it has watched, read or traded in for ' +
+      'so long; 0: it follows all of them always.',
+  }),
 })

@@ -117,12 +117,14 @@ type PartitionBatch = {
   trades: Map<TradeId, TradeState>
 }
 
+export type PartitionAppended = Appended & { readonly partition: number }
+
 /** Makes the events of a batch durable, one append per partition. */
 export function commit(
   thread: MarketThread,
   events: readonly MarketEvent[],
   nowMs: number,
-): Promise<Appended[]> {
+): Promise<PartitionAppended[]> {
   const batches = new Map<number, PartitionBatch>()
   let hosted: Hosted | undefined
   for (const event of events) {
@@ -156,12 +158,13 @@ export function commit(
     }
     return thread.options.log.append(partition, append)
   })
+  const partitions = [...batches.keys()]
   // All of them have ended when this does: one that failed says nothing of the others.
   return Promise.allSettled(appends).then((outcomes) => {
     thread.committing = false
-    return outcomes.map((outcome) => {
+    return outcomes.map((outcome, at) => {
       if (outcome.status === 'rejected') throw outcome.reason
-      return outcome.value
+      return { ...outcome.value, partition: partitions[at]! }
     })
   })
 }

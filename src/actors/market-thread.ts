@@ -22,13 +22,7 @@ import { type Due, DueMarkets, planExpiry } from './due-markets.ts'
 import { apply, bookOptions, firstAnswer, market, newMarket } from './market/market.ts'
 import { PendingCounts } from './market/pending.ts'
 import { readMarketSnapshot, type SnapshotRow } from './market/snapshot.ts'
-import type {
-  MarketProtocol,
-  MarketRules,
-  MarketState,
-  MarketView,
-  Recall,
-} from './market/state.ts'
+import type { MarketProtocol, MarketRules, MarketState, Recall } from './market/state.ts'
 import { someViews, type ToldMarkets } from './market-views.ts'
 import { booksOf, countOrders, type OrdersPage, pageOfOrders } from './open-orders.ts'
 import type { Retention } from './retention.ts'
@@ -70,10 +64,11 @@ export type MarketThreadProtocol = MarketProtocol &
       answers: { chains: (readonly [chainId: number, orders: number])[] }
     }
     /**
-     * The markets of this thread, for a reader that has just come, behind the one it was told last. `more`
-     * when there are others behind the last of these; `away` when some cannot be told, as their file is away.
+     * The markets of this thread, or of these partitions of it, for a reader that has just come, behind the one
+     * it was told last. `more` when there are others behind the last of these; `away` when some cannot be told, as
+     * their file is away.
      */
-    Markets: { takes: { after?: MarketId }; answers: ToldMarkets }
+    Markets: { takes: { after?: MarketId; partitions?: readonly number[] }; answers: ToldMarkets }
     /** Whether the settlement of a chain is so far behind that its markets take cancels only. */
     SettlementLag: {
       takes: { chainId: number; behind: boolean; epoch?: number }
@@ -82,16 +77,6 @@ export type MarketThreadProtocol = MarketProtocol &
     /** The database holds everything of the partition up to and with this offset. */
     Projected: { takes: { partition: number; offset: number }; answers: undefined }
   }
-
-/** What a market thread tells those who follow it. */
-export type MarketFollowerProtocol = {
-  /** Events, as `packed-event.ts` reads them: the very bytes that are durable. */
-  MarketEvents: { takes: { rows: readonly Uint8Array[] }; answers: undefined }
-  /** The thread went back to what its log holds; what was told before may not be true any more. */
-  MarketsReloaded: { takes: { views: readonly MarketView[] }; answers: undefined }
-  /** They are over, the database has all of them, and they are not here any more. */
-  MarketsGone: { takes: { marketIds: readonly MarketId[] }; answers: undefined }
-}
 
 type MarketThreadOptions = {
   readonly log: EventLog<MarketEvent>
@@ -339,8 +324,10 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
 
   CountOrders: countOrders,
 
-  Markets(thread, { after }) {
-    return { ...someViews(thread, after), away: thread.away.size > 0 }
+  Markets(thread, { after, partitions }) {
+    const away = partitions?.some((partition) => thread.away.has(partition))
+    const told = someViews(thread, after, partitions)
+    return { ...told, away: away ?? thread.away.size > 0, dozes: true }
   },
 
   Standing: standingOf,

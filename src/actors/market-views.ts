@@ -8,7 +8,8 @@ import type { MarketState, MarketView } from './market/state.ts'
 /** Levels after which no more markets are told in one message. */
 const LEVELS_TOLD = 20_000
 
-export type ToldMarkets = { views: MarketView[]; more: boolean; away: boolean }
+/** `dozes`: it knows what partitions are that doze; a thread of an older version does not. */
+export type ToldMarkets = { views: MarketView[]; more: boolean; away: boolean; dozes?: true }
 
 type Hosts = {
   readonly markets: ReadonlyMap<
@@ -17,17 +18,17 @@ type Hosts = {
   >
 }
 
-/** Those behind the one that was told last; from the first on if that one is gone. */
+/** Those behind the one that was told last, of all or of these partitions; from the first on if that one is gone. */
 export function someViews(
   { markets }: Hosts,
   after?: MarketId,
-  partition?: number,
+  partitions?: readonly number[],
 ): { views: MarketView[]; more: boolean } {
   const views: MarketView[] = []
   let levels = 0
   let isBehind = after === undefined || !markets.has(after)
   for (const [marketId, hosted] of markets) {
-    if (isBehind && (partition === undefined || hosted.partition === partition)) {
+    if (isBehind && partitions?.includes(hosted.partition) !== false) {
       if (views.length >= MARKETS_TOLD_MAX || levels > LEVELS_TOLD) return { views, more: true }
       const view = viewOf(hosted.state)
       for (const side of [...view.bids, ...view.asks]) levels += side.length
@@ -42,7 +43,7 @@ export function someViews(
 export function* viewsOf(hosts: Hosts, partition: number): Generator<MarketView[]> {
   let after: MarketId | undefined
   for (let more = true; more; ) {
-    const part = someViews(hosts, after, partition)
+    const part = someViews(hosts, after, [partition])
     yield part.views
     more = part.more
     after = part.views.at(-1)?.market.id

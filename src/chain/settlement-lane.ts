@@ -14,6 +14,7 @@ import { asked, type ChainClient } from './clients.ts'
 import type { ConditionalTokens } from './conditional-tokens.ts'
 import type { Receipt, TransactionName, TransactionSender } from './sender/sender.ts'
 import { type SettlementContract, settlementEvent } from './settlement-contract.ts'
+import type { SettlementLook } from './settlement-look.ts'
 import type { RefusedTrade, SettlementTrial } from './settlement-trial.ts'
 import { makeSparePermits } from './spare-permits.ts'
 
@@ -64,6 +65,11 @@ export type SettlementLane = {
     trades: readonly TradeToSettle[],
     options: { readonly usedPermits: ReadonlySet<OrderHash> },
   ): Promise<Submission>
+  /** Those that nothing covers now, as far as balances tell. Nothing is sent. */
+  lookAt(
+    trades: readonly TradeToSettle[],
+    options: { readonly usedPermits: ReadonlySet<OrderHash> },
+  ): Promise<readonly RefusedTrade[]>
   /** Those that would be refused now. Nothing is sent. */
   tryOut(
     trades: readonly TradeToSettle[],
@@ -85,6 +91,7 @@ type SettlementLaneOptions = {
   readonly client: ChainClient
   readonly contract: SettlementContract
   readonly tokens: ConditionalTokens
+  readonly look: SettlementLook
   readonly trial: SettlementTrial
   readonly sender: TransactionSender
   readonly confirmations: number
@@ -101,7 +108,7 @@ const TRADE_SETTLED = parseAbiItem(
 )
 
 export function makeSettlementLane(options: SettlementLaneOptions): SettlementLane {
-  const { client, contract, tokens, trial, sender, confirmations } = options
+  const { client, contract, tokens, look, trial, sender, confirmations } = options
   const spare = makeSparePermits()
   /** The newest block that was seen. */
   let headNumber = 0
@@ -260,6 +267,17 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
       return rows.filter(({ purpose }) => purpose === PURPOSE).map(settlementOf)
     },
     submit,
+    async lookAt(trades, { usedPermits }) {
+      // Nobody can have tokens of a market that is not there yet.
+      const unknown = new Set(await unknownAmong(trades))
+      const known = trades.filter(({ marketId }) => !unknown.has(marketId))
+      const refused = await look(known, { usedPermits, headNumber })
+      const left = new Set(refused.map(({ tradeId }) => tradeId))
+      for (const { tradeId, buy } of known) {
+        if (left.has(tradeId) && !usedPermits.has(buy.orderHash)) spare.keep(buy)
+      }
+      return refused
+    },
     async tryOut(trades, { usedPermits }) {
       const asked = { usedPermits, spare, headNumber, isDoubtful: true }
       return (await trial(trades, asked)).refused

@@ -143,6 +143,13 @@ export type PendingTrade = {
 
 export type TradeOutcome = TradeSubmitted | TradeConfirmed | TradeFailed | TradeReverted
 
+/** What everybody knows of a market, whoever watches it: that it opened, and that it closed. */
+export type MarketFact = MarketOpened | MarketClosed
+
+export function isMarketFact(event: MarketEvent): event is MarketFact {
+  return event.type === 'MarketOpened' || event.type === 'MarketClosed'
+}
+
 export type MarketEvent =
   | MarketOpened
   | OrderRested

@@ -8,7 +8,7 @@ import type { MarketView } from '#actors/market/state.ts'
 import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
 import { MARKETS_GONE_KNOWN_MAX, TRADES_LISTED_MAX } from '#domain/limits.ts'
 import type { CloseReason, Market } from '#domain/market.ts'
-import type { MarketEvent, OrdersMatched } from '#domain/market-event.ts'
+import type { MarketEvent, MarketFact, OrdersMatched } from '#domain/market-event.ts'
 import { tradesOf } from '#domain/match-trades.ts'
 import { BUY, NO, type Outcome, SELL, YES } from '#domain/order.ts'
 import type { Trade, TradeStatus } from '#domain/trade.ts'
@@ -38,10 +38,12 @@ export type ShownMarket = {
 
 export type MarketBoard = {
   readonly markets: ReadonlyMap<MarketId, ShownMarket>
-  /** Takes a market as its thread tells it, in place of whatever was known. */
-  load(view: MarketView): void
+  /** Takes a market as its thread tells it, in place of whatever was known; `dozed` as below. */
+  load(view: MarketView, dozed?: boolean): void
   /** Takes events; false when some are missing and the thread must be asked again. */
   follow(events: readonly MarketEvent[]): boolean
+  /** Takes what is told of markets that doze: before one of these closes, things may have happened untold. */
+  followFacts(events: readonly MarketFact[]): void
   /** Lets go of markets that are over and that their thread has let go of: the database has them. */
   forget(marketIds: readonly MarketId[]): void
   /** Whether it is over and was let go of not long ago. */
@@ -59,8 +61,11 @@ type Completeness = {
 /** Who is told what the board has taken in, at once and in order. */
 export type BoardListener = {
   followed(shown: ShownMarket, event: MarketEvent): void
-  /** `missed` when the view holds something that no event before it has told. */
-  loaded(shown: ShownMarket, missed: boolean): void
+  /**
+   * `missed` when the view holds something that no event before it has told; `dozed` when that cannot be that it
+   * opened or closed, which is told of markets that doze too.
+   */
+  loaded(shown: ShownMarket, missed: boolean, dozed: boolean): void
   forgotten(marketId: MarketId): void
 }
 
@@ -80,12 +85,12 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
     listener?.forgotten(marketId)
   }
 
-  return {
+  const board: MarketBoard = {
     markets,
     ...completeness,
     forget: (marketIds) => marketIds.forEach(forget),
     isGone: (marketId) => gone.has(marketId),
-    load(view) {
+    load(view, dozed = false) {
       const shown = markets.get(view.market.id) ?? newMarket(view.market)
       if (view.seq < shown.seq) return
       // Between what was heard and this view may lie trades that only the database can tell.
@@ -107,7 +112,7 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       }
       shown.written.fill('')
       markets.set(view.market.id, shown)
-      listener?.loaded(shown, missed)
+      listener?.loaded(shown, missed, dozed)
     },
     follow(events) {
       let whole = true
@@ -129,7 +134,21 @@ export function makeBoard(completeness: Completeness, listener?: BoardListener):
       }
       return whole
     },
+    followFacts(events) {
+      for (const event of events) {
+        const shown = markets.get(event.marketId)
+        if (shown !== undefined && event.seq > shown.seq + 1) {
+          // Its books end with what comes next, so they need not be known.
+          const { market, closed, updatedAtMs } = shown
+          const seq = event.seq - 1
+          const view = { market, seq, closed, updatedAtMs, bids: [[], []], asks: [[], []] } as const
+          board.load(view, true)
+        }
+        board.follow([event])
+      }
+    },
   }
+  return board
 }
 
 /** Counts over all markets: one that is gone and comes back must not look like what it was. */

@@ -26,7 +26,10 @@ export type MarketRef = Ref<MarketThreadProtocol>
 type Hearing = {
   /** How far it has heard of a market. */
   readonly seqOf?: (marketId: MarketId) => Sequence | undefined
-  /** Resolves when what was lost of a market's events is loaded anew; undefined where nothing is lost. */
+  /**
+   * Undefined where the market is followed and nothing is lost of its events. Else resolves when it is loaded anew;
+   * one that is not followed is so from then on.
+   */
   readonly heardAll?: (marketId: MarketId) => Promise<void> | undefined
 }
 
@@ -122,6 +125,8 @@ export function makeGateway(
   ): Promise<MarketThreadProtocol[K]['answers']> {
     const { stages } = context
     const ref = refOf(marketId)
+    // Before it is sent, so that what it brings about is heard before its answer.
+    heardAll?.(marketId)
     const answer = await (stages?.asked === true
       ? ref.ask(type, message, leftMs(context), (times) => {
           stages.market = times
@@ -130,10 +135,10 @@ export function makeGateway(
     if (isUnanswered(answer)) return writeFailure(answer)
     if (stages !== undefined) stages.answerSentAtMs = ref.heardSentAtMs
     if (isRejection(answer)) return answer
-    if (heardAll?.(marketId) !== undefined) {
-      await untilHeard(marketId, context)
+    for (let loaded = heardAll?.(marketId); loaded !== undefined; loaded = heardAll?.(marketId)) {
       // The number of what this front still lacks would promise a reader too much.
-      if (heardAll(marketId) !== undefined) return answer
+      if (clock.nowMs() >= context.deadlineAtMs) return answer
+      await inTime(loaded, leftMs(context))
     }
     const seq = seqOf?.(marketId)
     // A reader whose market is at this `seq` or beyond sees what was done.
@@ -147,6 +152,7 @@ export function makeGateway(
     context: RequestContext,
     cancelled: CancelledOrders,
   ): Promise<Rejection | undefined> {
+    heardAll?.(marketId)
     for (let more = true; more; ) {
       const answer = await refOf(marketId).ask(
         'CancelOrders',

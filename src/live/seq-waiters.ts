@@ -1,7 +1,8 @@
 /**
  * Readers that want to see what they did, on any front: the answer of a write tells the market's `seq`, a
  * read names it as `minSeq`, and waits here until this front has heard of it. What does not come in time,
- * or when too many wait, is a 503 that helps to be tried again.
+ * or when too many wait, is a 503 that helps to be tried again. A market that this front does not follow at
+ * present is waited for in the same way.
  */
 
 import type { MarketId } from '#domain/ids.ts'
@@ -9,6 +10,7 @@ import { type Rejection, reject } from '#domain/rejection.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { MarketBoard, ShownMarket } from './market-board.ts'
+import type { PartitionUse } from './partition-use.ts'
 
 /** A front is a few milliseconds behind; one that is further is not waited for. */
 const WAIT_MS_MAX = 2_000
@@ -16,54 +18,112 @@ const WAIT_MS_MAX = 2_000
 const MARGIN_MS = 50
 const WAITERS_MAX = 1_000
 
-type Waiter = { readonly minSeq: number; readonly done: (reached: boolean) => void }
+type Waiter = { readonly minSeq: number; readonly done: () => void }
 
 export type SeqWaiters = {
-  /** Undefined at once when the board is as far, or when nothing is asked for. */
+  /** Undefined at once when the market is followed and the board is as far as is asked for. */
   until(
     marketId: MarketId,
     minSeq: number | undefined,
     context: RequestContext,
   ): undefined | Promise<Rejection | undefined>
+  /** Undefined at once when all of these markets are followed. */
+  untilFollowed(
+    marketIds: readonly MarketId[],
+    context: RequestContext,
+  ): undefined | Promise<Rejection | undefined>
+  /** Markets that were not followed now are. */
+  woken(): void
   /** The board has taken something in. */
   advanced(shown: ShownMarket): void
 }
 
-export function makeSeqWaiters(board: () => MarketBoard, clock: Clock): SeqWaiters {
+export function makeSeqWaiters(
+  board: () => MarketBoard,
+  clock: Clock,
+  /** Left out where every market is followed always. */
+  use?: Pick<PartitionUse, 'need' | 'needThese'>,
+): SeqWaiters {
   const waiting = new Map<MarketId, Set<Waiter>>()
+  /** Who waits for markets to be followed. */
+  const looking = new Set<() => void>()
   let count = 0
 
-  async function wait(
-    marketId: MarketId,
-    minSeq: number,
+  /** Whether `done` was called in time; hands it out before it waits. */
+  async function inTime(
     { deadlineAtMs }: RequestContext,
-  ): Promise<Rejection | undefined> {
-    if (count >= WAITERS_MAX) return reject('SEQ_NOT_REACHED')
-    const { promise, resolve: done } = Promise.withResolvers<boolean>()
-    const waiter = { minSeq, done }
+    hand: (done: () => void) => void,
+  ): Promise<boolean> {
+    if (count >= WAITERS_MAX) return false
+    const { promise, resolve } = Promise.withResolvers<boolean>()
     const leftMs = deadlineAtMs - clock.nowMs() - MARGIN_MS
-    const cancel = clock.after(Math.max(0, Math.min(WAIT_MS_MAX, leftMs)), () => done(false))
-    const ofMarket = waiting.get(marketId) ?? new Set()
-    waiting.set(marketId, ofMarket.add(waiter))
+    const cancel = clock.after(Math.max(0, Math.min(WAIT_MS_MAX, leftMs)), () => resolve(false))
     count++
+    hand(() => resolve(true))
     const reached = await promise
     cancel()
     count--
-    ofMarket.delete(waiter)
+    return reached
+  }
+
+  async function reach(
+    marketId: MarketId,
+    minSeq: number,
+    context: RequestContext,
+  ): Promise<Rejection | undefined> {
+    const ofMarket = waiting.get(marketId) ?? new Set()
+    let waiter: Waiter | undefined
+    const reached = await inTime(context, (done) => {
+      waiter = { minSeq, done }
+      waiting.set(marketId, ofMarket.add(waiter))
+    })
+    if (waiter !== undefined) ofMarket.delete(waiter)
     if (ofMarket.size === 0) waiting.delete(marketId)
     return reached ? undefined : reject('SEQ_NOT_REACHED')
   }
 
+  async function follow(
+    marketIds: readonly MarketId[],
+    context: RequestContext,
+  ): Promise<Rejection | undefined> {
+    let look: (() => void) | undefined
+    const followed = await inTime(context, (done) => {
+      look = () => {
+        if (use?.needThese(marketIds) !== false) done()
+      }
+      looking.add(look)
+    })
+    if (look !== undefined) looking.delete(look)
+    return followed ? undefined : reject('OVERLOADED')
+  }
+
+  function untilReached(
+    marketId: MarketId,
+    minSeq: number | undefined,
+    context: RequestContext,
+  ): undefined | Promise<Rejection | undefined> {
+    if (minSeq === undefined) return undefined
+    const seq = board().markets.get(marketId)?.seq ?? 0
+    return seq >= minSeq ? undefined : reach(marketId, minSeq, context)
+  }
+
   return {
     until(marketId, minSeq, context) {
-      if (minSeq === undefined) return undefined
-      const seq = board().markets.get(marketId)?.seq ?? 0
-      return seq >= minSeq ? undefined : wait(marketId, minSeq, context)
+      if (use?.need(marketId) === undefined) return untilReached(marketId, minSeq, context)
+      return follow([marketId], context).then(
+        (rejection) => rejection ?? untilReached(marketId, minSeq, context),
+      )
+    },
+    untilFollowed(marketIds, context) {
+      return use?.needThese(marketIds) === false ? follow(marketIds, context) : undefined
+    },
+    woken() {
+      for (const look of looking) look()
     },
     advanced({ market, seq }) {
       if (count === 0) return
       for (const waiter of waiting.get(market.id) ?? []) {
-        if (seq >= waiter.minSeq) waiter.done(true)
+        if (seq >= waiter.minSeq) waiter.done()
       }
     },
   }

@@ -11,6 +11,19 @@ import { ASKED, type CheckpointThreadData, FILES, STOP } from './checkpointer.ts
 /** It takes its time even when asked again at once, so that a checkpoint is worth its two syncs. */
 const PAUSE_MS = 5
 
+/** While many pages are copied more of them are written: it goes on until it has copied few. */
+const PAGES_FEW = 500
+const ROUNDS_MAX = 5
+
+function checkpoint(db: Database.Database): void {
+  let before = 0
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    const [{ checkpointed }] = db.pragma('wal_checkpoint(PASSIVE)') as [{ checkpointed: number }]
+    if (checkpointed - before <= PAGES_FEW) return
+    before = checkpointed
+  }
+}
+
 function run({ files, words }: CheckpointThreadData): void {
   const shared = new Int32Array(words)
   const databases = files.map((file) => {
@@ -29,7 +42,7 @@ function run({ files, words }: CheckpointThreadData): void {
       if (asked === doneOf[file]) continue
       doneOf[file] = asked
       try {
-        db.pragma('wal_checkpoint(PASSIVE)')
+        checkpoint(db)
       } catch (error) {
         // A full or failing disk: the writer meets it too, and says so where it can be answered.
         if (!(error instanceof Database.SqliteError)) throw error

@@ -1,4 +1,4 @@
-/** Starts, asks and stops the thread that does the checkpoints of one writer's partitions. */
+/** Starts, asks and stops the thread that does the checkpoints of one writer: of its partitions, or of the database. */
 
 import { Worker } from 'node:worker_threads'
 
@@ -23,14 +23,14 @@ export type Checkpointer = {
 }
 
 /** The thread itself starts with the first request: a log that is hardly written needs none. */
-export function makeCheckpointer(files: readonly string[]): Checkpointer {
+export function makeCheckpointer(files: readonly string[], name = 'log-checkpoints'): Checkpointer {
   const words = new SharedArrayBuffer(4 * (FILES + 2 * files.length))
   const shared = new Int32Array(words)
   let worker: Worker | undefined
   let ended = false
   const start = () => {
     worker = new Worker(new URL('./checkpoint-thread.ts', import.meta.url), {
-      name: 'log-checkpoints',
+      name,
       workerData: { files, words } satisfies CheckpointThreadData,
     })
     worker.unref()

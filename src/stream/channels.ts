@@ -19,7 +19,14 @@ import type { Clock } from '#runtime/clock.ts'
 import { makeAssetChannels } from './asset-channel.ts'
 import { bookOf, cleanBook, isDirty, makeBookChannel } from './book-channel.ts'
 import type { TakenOrders } from './connection.ts'
-import { type Feed, isSequenced, type MarketFeed, type OrdersFeed, type Wanted } from './feeds.ts'
+import {
+  type Feed,
+  isSequenced,
+  type MarketFeed,
+  marketsOf,
+  type OrdersFeed,
+  type Wanted,
+} from './feeds.ts'
 import { makeFundsChannel } from './funds-channel.ts'
 import type { Happening } from './happening.ts'
 import { makeMarketChannel } from './market-channel.ts'
@@ -48,6 +55,10 @@ export type Channels<M> = BoardListener & {
   ordersSnapshot(feed: OrdersFeed<M>, taken: TakenOrders, reset: boolean): string
   /** A position as clients see it. */
   shownPosition(feed: Feed<M>, at: number): number | string
+  /** Breaks the chains that what was loaded has broken, before anybody is served of it. */
+  breakChains(): void
+  /** The markets whose trading somebody follows, or did a moment ago. */
+  watched(): 'all' | ReadonlySet<MarketId>
   /** Forgets topics to which no follower came back. */
   tidy(): void
   topics(): number
@@ -97,6 +108,8 @@ export function makeChannels<M>(ports: {
     flushed: hooks.flushed,
   })
   let breakPlanned = false
+  /** Of what was loaded, markets may have opened or closed without being told. */
+  let untold = false
 
   function marketFeed(shown: ShownMarket): MarketFeed<M> {
     let feed = markets.get(shown.market.id)
@@ -185,12 +198,13 @@ export function makeChannels<M>(ports: {
     }
   }
 
-  function loaded(shown: ShownMarket, missed: boolean): void {
+  function loaded(shown: ShownMarket, missed: boolean, dozed: boolean): void {
     const isNew = !markets.has(shown.market.id)
     const of = marketFeed(shown)
     if (!missed) return
     tickers.changed(shown.market.id)
     restart(of, shown.seq)
+    if (isNew || !dozed) untold = true
     // Before the first load of all there is no follower that could have missed anything.
     const followers = shelf.topics() > 0
     if ((isNew && !followers) || breakPlanned) return
@@ -222,12 +236,14 @@ export function makeChannels<M>(ports: {
   }
 
   function breakChains(): void {
+    if (!breakPlanned) return
     breakPlanned = false
     for (const feed of orders.all()) {
       shelf.skip(feed)
       hooks.broken(feed)
     }
-    const all = marketChannel.all()
+    const all = untold ? marketChannel.all() : undefined
+    untold = false
     if (all === undefined) return
     shelf.skip(all)
     publish(all)
@@ -388,6 +404,16 @@ export function makeChannels<M>(ports: {
       return messages.ordersSnapshot(name, trader, taken, { cursor, reset, nowMs: clock.nowMs() })
     },
     shownPosition: (feed, at) => (isSequenced(feed) ? at : feed.topic.cursor(at)),
+    breakChains,
+    watched() {
+      const watched = new Set<MarketId>()
+      for (const feed of shelf.feeds()) {
+        const some = marketsOf(feed)
+        if (some === 'all') return some
+        for (const marketId of some) watched.add(marketId)
+      }
+      return watched
+    },
     tidy: shelf.tidy,
     topics: shelf.topics,
     lingering: shelf.lingering,

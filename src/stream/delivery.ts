@@ -66,6 +66,8 @@ export type Delivery = {
 export function makeDelivery(ports: {
   readonly channels: () => Channels<Subscription>
   readonly gateway: Pick<MarketGateway, 'openOrdersPage'>
+  /** Whether the markets that a feed tells of are followed; those that are not will be. */
+  readonly isFollowed: (feed: Feed<Subscription>) => boolean
   readonly settings: DeliverySettings
   readonly clock: Clock
 }): Delivery {
@@ -106,6 +108,8 @@ export function makeDelivery(ports: {
   function serve(ws: Socket, sub: Subscription): void {
     const { feed, connection } = sub
     const { topic } = feed
+    // Until then it is not known here where its chain stands.
+    if (!ports.isFollowed(feed)) return
     const channels = ports.channels()
     const replay = sub.since === undefined ? undefined : channels.resume(feed, sub.since)
     if (sub.since !== undefined && replay === undefined) sub.reset = true
@@ -255,9 +259,10 @@ export function makeDelivery(ports: {
     startOver(feed) {
       for (const sub of feed.topic.members) {
         wait(sub)
+        // One that was told nothing yet has nothing to start over.
+        sub.reset ||= sub.ack === undefined || sub.since !== undefined
         sub.since = undefined
         sub.taken = undefined
-        sub.reset = true
         pump(sub.connection)
       }
     },

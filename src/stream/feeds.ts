@@ -103,6 +103,22 @@ export function isSequenced<M>(feed: Feed<M>): feed is SequencedFeed<M> {
   return feed.kind === 'book' || feed.kind === 'trades'
 }
 
+/** The markets whose trading a feed tells of. That markets open and close is told without that. */
+export function marketsOf<M>(feed: Feed<M>): 'all' | readonly MarketId[] {
+  switch (feed.kind) {
+    case 'book':
+    case 'trades':
+    case 'market':
+      return [feed.of.shown.market.id]
+    case 'ticker':
+      return feed.marketIds ?? 'all'
+    case 'orders':
+      return 'all'
+    default:
+      return []
+  }
+}
+
 /** The last change of each chain of a market, and the topics of it that have a follower. */
 export type MarketFeed<M> = {
   readonly shown: ShownMarket

@@ -29,6 +29,8 @@ export type HeldOrders = {
   forget(session: string): void
   /** An order that has ended needs no session to hold it. */
   followed(event: MarketEvent): void
+  /** The markets of the orders that are held, each once. */
+  markets(): Iterable<MarketId>
   /** A market thread has come back and knows nothing of what was held, or has lost what it was told. */
   repeat(thread: number): Promise<void>
   /** Resolves when nothing is left to be cancelled. */
@@ -55,6 +57,8 @@ export function makeHeldOrders(ports: {
   const { threads, threadOf, gateway, clock, deadlineMs } = ports
   const sessions = new Map<string, Map<OrderHash, HeldOrder>>()
   const holders = new Map<OrderHash, string>()
+  /** How many are held in each market; none where it is left out. */
+  const inMarkets = new Map<MarketId, number>()
   const fills = makeUnsettledFills()
   const ending = new Set<Promise<void>>()
   /** By thread: how often its orders were told again. A turn that is overtaken ends. */
@@ -62,10 +66,17 @@ export function makeHeldOrders(ports: {
 
   const refOf = (marketId: MarketId): Ref<HoldsProtocol> | undefined => threads[threadOf(marketId)]
 
+  function count(marketId: MarketId, more: 1 | -1): void {
+    const held = (inMarkets.get(marketId) ?? 0) + more
+    if (held === 0) inMarkets.delete(marketId)
+    else inMarkets.set(marketId, held)
+  }
+
   function release(session: string, orderHash: OrderHash): void {
     const order = sessions.get(session)?.get(orderHash)
     if (order === undefined) return
     sessions.get(session)?.delete(orderHash)
+    count(order.marketId, -1)
     if (holders.get(orderHash) === session) forget(orderHash)
     refOf(order.marketId)?.tell('ReleaseOrder', { session, orderHash })
   }
@@ -73,7 +84,8 @@ export function makeHeldOrders(ports: {
   function drop(session: string): HeldOrder[] {
     const orders = [...(sessions.get(session)?.values() ?? [])]
     sessions.delete(session)
-    for (const { orderHash } of orders) {
+    for (const { orderHash, marketId } of orders) {
+      count(marketId, -1)
       if (holders.get(orderHash) === session) forget(orderHash)
     }
     return orders
@@ -142,6 +154,7 @@ export function makeHeldOrders(ports: {
         const detail = `a session may hold ${ports.perSessionMax} orders that are open or not settled`
         return reject('RATE_LIMITED', undefined, detail)
       }
+      if (!orders.has(orderHash)) count(marketId, 1)
       orders.set(orderHash, { marketId, orderHash, side, trader })
       holders.set(orderHash, session)
       return undefined
@@ -176,6 +189,7 @@ export function makeHeldOrders(ports: {
         }
       }
     },
+    markets: () => inMarkets.keys(),
     repeat,
     async settled() {
       await Promise.all(ending)

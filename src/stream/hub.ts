@@ -14,6 +14,7 @@ import { limitedRange, siteOf } from '#http/client-ip.ts'
 import type { PriceEvent, QuickMarketEvent } from '#live/asset-shapes.ts'
 import type { BoardListener, MarketBoard } from '#live/market-board.ts'
 import type { FiguresBook } from '#live/market-figures.ts'
+import type { NeededMarkets, PartitionUse } from '#live/partition-use.ts'
 import { inTime } from '#runtime/in-time.ts'
 import { type FundsSource, makeChannels, type OutsideKind } from './channels.ts'
 import type { Connection, Socket, SocketData, Subscription } from './connection.ts'
@@ -23,6 +24,7 @@ import {
   makeConnectionCountMemory,
 } from './connection-count.ts'
 import { type DeliverySettings, makeDelivery } from './delivery.ts'
+import { marketsOf } from './feeds.ts'
 import { isMisread, readFrame } from './frames.ts'
 import type { Happening, ResolutionFacts } from './happening.ts'
 import { makeRequests, type RequestPorts } from './requests.ts'
@@ -107,6 +109,10 @@ export type StreamHub = BoardListener & {
   unheard(): void
   /** Something that concerns feeds of these kinds was not heard: their followers are told where they stand. */
   missed(kinds: readonly OutsideKind[]): void
+  /** The markets whose trading somebody follows, or did a moment ago. */
+  watched(): NeededMarkets
+  /** Markets that were not followed now are: who waits for them is served. */
+  woken(): void
   /**
    * Tells every client to come back later; no client is admitted from now on. Each is closed when what it has asked
    * for is answered, unless it goes by itself. Done when the orders that go with their session are cancelled, or when
@@ -124,6 +130,8 @@ export type StreamPorts = RequestPorts & {
   readonly assets?: readonly string[]
   /** Who knows what traders have; left out where nothing is reserved. */
   readonly funds?: FundsSource | undefined
+  /** Which markets are followed; left out where all are. */
+  readonly use?: Pick<PartitionUse, 'needThese'> | undefined
   /** Streams of each range in all fronts; without it those of this front are counted. */
   readonly count?: ConnectionCount
   /** Sends to every socket of this thread in the topic. */
@@ -145,7 +153,10 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
   const allGone = Promise.withResolvers<void>()
   let published = 0
 
-  const delivery = makeDelivery({ channels: () => channels, gateway, settings, clock })
+  const delivery = makeDelivery({
+    ...{ channels: () => channels, gateway, settings, clock },
+    isFollowed: (feed) => ports.use?.needThese(marketsOf(feed)) !== false,
+  })
   const channels = makeChannels<Subscription>({
     board: ports.board,
     figures: ports.figures,
@@ -269,6 +280,13 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       channels.happened(marketId, { event, facts, atMs }),
     fundsChanged: channels.fundsChanged,
     missed: channels.missed,
+    watched: channels.watched,
+    woken() {
+      channels.breakChains()
+      for (const connection of connections) {
+        if (connection.waiting.size > 0) delivery.pump(connection)
+      }
+    },
     priced: channels.priced,
     quickMarket: channels.quickMarket,
 

@@ -8,7 +8,8 @@ import type { ApiKeysProtocol, KeyFollowerProtocol } from '#actors/api-keys.ts'
 import type { ClerkProtocol } from '#actors/clerk.ts'
 import type { ChainFollowerProtocol } from '#actors/indexer.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
-import type { MarketFollowerProtocol, MarketThreadProtocol } from '#actors/market-thread.ts'
+import type { DozeProtocol, MarketFollowerProtocol } from '#actors/market-readers.ts'
+import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { HoldsProtocol } from '#actors/order-holds.ts'
 import { readRows } from '#actors/packed-event.ts'
 import type { PriceFollowerProtocol, PriceLoadProtocol } from '#actors/prices.ts'
@@ -20,18 +21,22 @@ import {
   accountsThreadName,
   marketThreadName,
   PRICES_THREAD,
+  partitionOf,
   relayerThreadName,
+  threadOf,
   threadOfMarket,
 } from '#config/topology.ts'
+import type { MarketId } from '#domain/ids.ts'
 import { CHANNEL_IN_FLIGHT_MAX } from '#domain/limits.ts'
 import type { Authenticator } from '#http/auth.ts'
 import { makeBoardLoad } from '#live/board-load.ts'
 import type { MarketBoard } from '#live/market-board.ts'
+import { makePartitionUse, type PartitionUse } from '#live/partition-use.ts'
 import { type MovingProtocol, makePatientRef } from '#live/patient-ref.ts'
 import type { PriceBoard } from '#live/price-board.ts'
 import type { Protocol } from '#runtime/actor.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
-import { systemClock } from '#runtime/clock.ts'
+import { monotonicMs, systemClock } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
 import type { HeldOrders } from '#stream/held-orders.ts'
 import type { StreamHub } from '#stream/hub.ts'
@@ -60,13 +65,15 @@ export function linkFront(
     readonly authenticator: Authenticator
     readonly hub: () => StreamHub | undefined
     readonly heldOrders: () => HeldOrders | undefined
+    /** Markets that were not followed now are. */
+    readonly woken: () => void
   },
 ) {
   const { board, priceBoard, authenticator, hub, heldOrders, meters } = ports
   const options = channelOptions(settings)
   const topology = topologyOf(settings)
   const plain = Array.from({ length: settings.markets.threads }, () =>
-    makeRef<MarketThreadProtocol & HoldsProtocol>(),
+    makeRef<MarketThreadProtocol & HoldsProtocol & DozeProtocol>(),
   )
   const patience = { waitingMax: CHANNEL_IN_FLIGHT_MAX, deadlineMs: settings.front.deadlineMs }
   /** Of several machines, a market's thread may be on its way to another. */
@@ -84,8 +91,35 @@ export function linkFront(
   const prices = makeRef<PriceLoadProtocol>()
   const chainEvents = makeRef<ChainFollowerProtocol>()
   const loads = plain.map((thread, index) =>
-    makeBoardLoad(board, thread, (marketId) => threadOfMarket(marketId, topology) === index),
+    makeBoardLoad(
+      board,
+      thread,
+      (marketId) => threadOfMarket(marketId, topology) === index,
+      ports.woken,
+    ),
   )
+  const { dozeMs } = settings.cluster
+  /** Of several machines, a front follows what somebody on it needs. */
+  const use = isNode(settings) && dozeMs > 0 ? usePartitions() : undefined
+
+  function usePartitions(): PartitionUse {
+    const { partitions } = topology
+    return makePartitionUse({
+      ...{ dozeMs, nowMs: monotonicMs },
+      loads: Array.from({ length: partitions }, (_, each) => loads[threadOf(each, topology)]!),
+      partitionOf: (marketId) => partitionOf(marketId, topology),
+      isShown: (marketId) => board.markets.has(marketId),
+      watched() {
+        const watched = hub()?.watched() ?? []
+        return watched === 'all' ? watched : [...watched, ...(heldOrders()?.markets() ?? [])]
+      },
+    })
+  }
+
+  /** What is lost of a market's events, or of its partition, is loaded anew; undefined where nothing is missing. */
+  function heardAll(marketId: MarketId): Promise<void> | undefined {
+    return use?.need(marketId) ?? loads[threadOfMarket(marketId, topology)]?.reloaded()
+  }
 
   /** What this peer told is lost in part, because it was not taken in time. */
   function lost(peer: string): void {
@@ -101,6 +135,7 @@ export function linkFront(
     if (load === undefined || thread === undefined) return
     const hearers: Hearers<FollowedProtocol> = {
       MarketEvents: ({ rows }) => load.follow(readRows(rows)),
+      MarketFacts: ({ events }) => load.followFacts(events),
       MarketsReloaded({ views }) {
         for (const view of views) board.load(view)
       },
@@ -257,8 +292,11 @@ export function linkFront(
     isWhole: () => loads.every(({ isKnown }) => isKnown()),
     /** How many market threads have markets that are not on the board as they are now. */
     missing: () => loads.filter(({ isLoaded }) => !isLoaded()).length,
-    /** Resolves when what was lost of a market thread is loaded anew; undefined where nothing is lost. */
-    heardAll: (index: number) => loads[index]?.reloaded(),
+    /** Undefined where every partition is followed always. */
+    use,
+    /** How many partitions are followed. */
+    followed: () => loads.reduce((left, load) => left - load.dozing(), topology.partitions),
+    heardAll,
     /** Resolves when a market thread has told its markets for the first time; undefined once it has. */
     known: (index: number) => loads[index]?.untilKnown(),
     connect(peer: string, port: MessagePort): void {

@@ -114,7 +114,7 @@ export function readRoutes(ports: {
   })
   return [
     listMarkets({
-      ...{ board, figures, nowMs: clock.nowMs },
+      ...{ board, figures, waiters, nowMs: clock.nowMs },
       storedMarkets: async (filter) =>
         storedMarkets.read(JSON.stringify(filter), () => query('listMarkets', filter)),
       ...(settings.chains.some(({ rpcUrls }) => rpcUrls.length > 0)

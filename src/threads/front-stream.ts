@@ -32,6 +32,7 @@ export function openStream(
     readonly limiter: Limiter | undefined
     readonly assets: readonly string[]
     readonly funds: StreamPorts['funds']
+    readonly use: StreamPorts['use']
     readonly publish: (topic: string, text: string) => void
     readonly log: Log
   },
@@ -84,6 +85,7 @@ export function openStream(
     authenticator,
     assets: ports.assets,
     funds: ports.funds,
+    use: ports.use,
     bearer: auth.bearer,
     draw,
     publish: ports.publish,

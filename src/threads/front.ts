@@ -55,7 +55,11 @@ import { readRoutes } from './front-reads.ts'
 import { openStream } from './front-stream.ts'
 import { openTokenClaims } from './front-tokens.ts'
 import { makeKit } from './kit.ts'
+import { partitionMeters } from './meters/partitions.ts'
 import { makeOperation } from './operation.ts'
+
+/** So often within the time after which a partition dozes it is looked for those that nobody needs. */
+const RESTS = 4
 
 export function frontThread(data: ThreadData): ThreadParts {
   const { settings, port, version } = data
@@ -92,9 +96,9 @@ export function frontThread(data: ThreadData): ThreadParts {
         hub?.followed(shown, event)
         waiters.advanced(shown)
       },
-      loaded(shown, missed) {
+      loaded(shown, missed, dozed) {
         if (missed) figures?.touched(shown.market.id)
-        hub?.loaded(shown, missed)
+        hub?.loaded(shown, missed, dozed)
         waiters.advanced(shown)
       },
       forgotten(marketId) {
@@ -103,7 +107,10 @@ export function frontThread(data: ThreadData): ThreadParts {
       },
     },
   )
-  const waiters = makeSeqWaiters(() => board, systemClock)
+  const waiters = makeSeqWaiters(() => board, systemClock, {
+    need: (marketId) => links.use?.need(marketId),
+    needThese: (markets) => links.use?.needThese(markets) ?? true,
+  })
   const sse = makeSseHub(settings.sse, systemClock)
   /** The assets that have prices here; none without providers. */
   const assets = settings.feeds.live ? settings.feeds.assets : []
@@ -131,15 +138,21 @@ export function frontThread(data: ThreadData): ThreadParts {
     ...{ board, priceBoard, authenticator, log, meters: kit.links },
     hub: () => hub,
     heldOrders: () => heldOrders,
+    woken() {
+      hub?.woken()
+      waiters.woken()
+    },
   })
+  const { use } = links
+  if (use !== undefined) kit.every(settings.cluster.dozeMs / RESTS, use.rest)
+  partitionMeters(registry, links.followed)
 
   function routes({ query, askPage, verifier, recoverSigner }: FrontPools): Route[] {
     const { threads, store } = links
     const clock = systemClock
     const threadOf = (marketId: MarketId) => threadOfMarket(marketId, topology)
     const seqOf = (marketId: MarketId) => board.markets.get(marketId)?.seq
-    const heardAll = (marketId: MarketId) => links.heardAll(threadOf(marketId))
-    const gateway = makeGateway(threads, threadOf, clock, { seqOf, heardAll })
+    const gateway = makeGateway(threads, threadOf, clock, { seqOf, heardAll: links.heardAll })
     const funds =
       links.accounts.length === 0
         ? undefined
@@ -158,6 +171,7 @@ export function frontThread(data: ThreadData): ThreadParts {
     const orders = makeOrderService({
       ...{ board, gateway, funds, verifier, clock, meter },
       known: (marketId) => links.known(threadOf(marketId)),
+      followed: waiters.untilFollowed,
       minNotional: settings.risk.minNotional,
       expirationDaysMax: settings.orders.expirationDaysMax,
     })
@@ -165,6 +179,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       ...{ board, gateway, orders, threads, authenticator, limiter, assets, log },
       figures: figuresBook,
       funds: funds === undefined ? undefined : { gateway: funds, chainIds },
+      use: links.use,
       publish: (topic, text) => void front?.publish(topic, text),
     })
     hub = opened.hub
@@ -231,6 +246,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       ...quickMarketRoutes({
         prices: priceBoard,
         board,
+        waiters,
         list: (asset, limit, beforeSec) =>
           query('quickMarketsOfAsset', {
             asset,

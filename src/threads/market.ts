@@ -9,12 +9,17 @@ import { join } from 'node:path'
 import { CancelQuota } from '#actors/cancel-quota.ts'
 import { marketsToExpire } from '#actors/due-markets.ts'
 import { hasHousework, housekeep, takeGone, takeTrouble, tidy } from '#actors/housekeeping.ts'
-import type { MarketView } from '#actors/market/state.ts'
-import { byMarket, commit, marketIdOf, prepare } from '#actors/market-batch.ts'
+import {
+  byMarket,
+  commit,
+  marketIdOf,
+  type PartitionAppended,
+  prepare,
+} from '#actors/market-batch.ts'
 import { MARKET_FORMS } from '#actors/market-forms.ts'
+import { type MarketFollowerProtocol, MarketReaders } from '#actors/market-readers.ts'
 import {
   hearAtOnce,
-  type MarketFollowerProtocol,
   type MarketThread,
   type MarketThreadProtocol,
   marketThread as marketBehaviour,
@@ -77,12 +82,6 @@ const CLAIM_MS = 5_000
 /** How long a thread that moves tells so to what still arrives: many times the way between machines. */
 const MOVING_MS = 250
 
-/** About what an id, a row of the log beside its bytes, and a price with its size take on the way. */
-const ID_BYTES = 128
-const ROW_BYTES = 64
-const LEVEL_BYTES = 24
-const MARKET_BYTES = 1_024
-
 const FULL = reject('OVERLOADED')
 const MOVED: Unanswered = { unanswered: 'moved' }
 
@@ -106,7 +105,10 @@ export function marketThread(data: ThreadData): ThreadParts {
   const hosts = new Map<number, Served>()
   /** Every thread that speaks to this one; of them, those that follow its events. */
   const channels = new Set<Channel<ToldProtocol>>()
-  const readers = new Set<Channel<MarketFollowerProtocol & MovingProtocol>>()
+  const readers = new MarketReaders<Channel<MarketFollowerProtocol & MovingProtocol>>(
+    partitionsOf(index, topology),
+    partitionOfCommand,
+  )
   /** Of them, those that read the log by themselves and are told when it grows. */
   const logReaders = new Set<Channel<StoreProtocol>>()
   const logReaderNames = new Set(
@@ -126,8 +128,6 @@ export function marketThread(data: ThreadData): ThreadParts {
   const claimed = new Set<OrderHolds>()
   /** When what no front holds is to be cancelled of what the log has as held, on the clock of `performance`. */
   let claimedByMs = Number.POSITIVE_INFINITY
-  /** What the newest commit made durable. */
-  let rows: Uint8Array[] = []
   let keepingHouse = false
   let stopped = false
   /** It ends here because another node is to have it: what comes is not taken any more. */
@@ -156,10 +156,7 @@ export function marketThread(data: ThreadData): ThreadParts {
     // It is tried again and again, and told once.
     else if (why !== before) log.error({ partition, why }, 'it cannot be opened at present')
     if (!isHere && before !== undefined) return
-    for (const views of viewsOf(thread, partition)) {
-      const bytes = bytesOfViews(views)
-      for (const reader of readers) reader.tell('MarketsReloaded', { views }, bytes)
-    }
+    for (const views of viewsOf(thread, partition)) readers.reloaded(views)
   }
 
   /** What is loaded may have orders of sessions that ended together with this thread. */
@@ -301,11 +298,7 @@ export function marketThread(data: ThreadData): ThreadParts {
       orphans.retry()
       tidy(thread)
       pauses?.sweep(clock.nowMs())
-      const gone = takeGone(thread)
-      if (gone.length > 0) {
-        const bytes = ID_BYTES * gone.length
-        for (const reader of readers) reader.tell('MarketsGone', { marketIds: gone }, bytes)
-      }
+      readers.gone(takeGone(thread))
       for (const { behind, ...news } of watchProjection(thread, clock.nowMs())) {
         log.error(news, behind ? 'the database is behind the log' : 'the database caught up')
       }
@@ -348,6 +341,8 @@ export function marketThread(data: ThreadData): ThreadParts {
     }
     /** The partitions of the commit under way. */
     let touched: readonly number[] = []
+    /** What the newest commit made durable. */
+    let appended: readonly PartitionAppended[] = []
     return serve<MarketThread, MarketThreadProtocol, MarketEvent>({
       behaviour: marketBehaviour,
       select: (command) => (isAway(command) ? away : here),
@@ -361,8 +356,8 @@ export function marketThread(data: ThreadData): ThreadParts {
       commit: (said) => {
         const begunMs = performance.now()
         touched = group.length === 1 ? group : partitionsOfEvents(said)
-        return commit(thread, said, said.at(-1)?.atMs ?? clock.nowMs()).then((appended) => {
-          rows = appended.flatMap((each) => each.rows)
+        return commit(thread, said, said.at(-1)?.atMs ?? clock.nowMs()).then((done) => {
+          appended = done
           meters.committed(performance.now() - begunMs)
         })
       },
@@ -374,9 +369,8 @@ export function marketThread(data: ThreadData): ThreadParts {
         for (const partition of touched) reload(partition)
         return reject('OUTCOME_UNKNOWN')
       },
-      say: () => {
-        const bytes = bytesOf(rows)
-        for (const reader of readers) reader.tell('MarketEvents', { rows }, bytes)
+      say: (said) => {
+        readers.committed({ appended, said })
         const offsets = touched.map(
           (partition) => [partition, events.lastOffset(partition)] as const,
         )
@@ -430,6 +424,10 @@ export function marketThread(data: ThreadData): ThreadParts {
             channel.reply(replyTo, holds.hear(type, message))
             return
           }
+          if (readers.hears(type)) {
+            channel.reply(replyTo, readers.hear(channel, type, message))
+            return
+          }
           // Before it can rest, so that there is no moment in which it is not held.
           const refused = type === 'PlaceOrder' ? holds.placed(message as Placed) : undefined
           if (refused === undefined) hear(type, message, replyTo, channel)
@@ -466,16 +464,4 @@ export function marketThread(data: ThreadData): ThreadParts {
       await events.close()
     },
   }
-}
-
-function bytesOf(rows: readonly Uint8Array[]): number {
-  let bytes = ROW_BYTES * rows.length
-  for (const row of rows) bytes += row.byteLength
-  return bytes
-}
-
-function bytesOfViews(views: readonly MarketView[]): number {
-  let levels = 0
-  for (const { bids, asks } of views) for (const side of [...bids, ...asks]) levels += side.length
-  return LEVEL_BYTES * levels + MARKET_BYTES * views.length
 }

@@ -12,10 +12,12 @@ import type {
 import { accountOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
+import { makeCallReader, makeFundsRead } from '#chain/funds-read.ts'
 import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
 import { makeLane } from '#chain/sender/lane.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { makeSettlementLane } from '#chain/settlement-lane.ts'
+import { makeSettlementLook } from '#chain/settlement-look.ts'
 import { makeSettlementTrial } from '#chain/settlement-trial.ts'
 import {
   contractsOf,
@@ -93,6 +95,10 @@ export function settlementThread(data: ThreadData): ThreadParts {
       client,
       contract,
       tokens: conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin),
+      look: makeSettlementLook(
+        client,
+        makeFundsRead(makeCallReader(client, contracts.multicall), contracts),
+      ),
       trial: makeSettlementTrial({
         client,
         contract,

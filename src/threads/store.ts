@@ -43,6 +43,7 @@ import { project } from '#store/projection/project.ts'
 import { makeTurnProjector } from '#store/projection/project-turn.ts'
 import { registerApiKey, revokeApiKey } from '#store/writes/api-keys.ts'
 import { runWrites, sharesCommit, type WriteReply } from '#store/writes/writes.ts'
+import { databaseCopier } from './database-copier.ts'
 import { makeFollowers, makeKit, serveActor } from './kit.ts'
 import { detach, makeLeases } from './leases.ts'
 import { storeMeters } from './meters/store.ts'
@@ -123,7 +124,7 @@ export function storeThread(data: ThreadData): ThreadParts {
 
   return {
     async start() {
-      database = await openDatabase(databaseUrlOf(settings))
+      database = await openDatabase(databaseUrlOf(settings), { copier: databaseCopier })
       reader = openLogReader(settings.data.dir, { form: PACKED })
       state = newStore(reader, {
         claim: (from) => claimLog(database, from),

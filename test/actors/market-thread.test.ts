@@ -94,7 +94,7 @@ inFolder('what no market is there for is an answer', async (dataDir) => {
   assert.deepEqual(answers.slice(7), [
     undefined,
     { orders: [], count: 0 },
-    { views: [], more: false, away: false },
+    { views: [], more: false, away: false, dozes: true },
     undefined,
   ])
   assert.deepEqual(await host.run(open(2, { expiration: START_SEC })), [

@@ -12,6 +12,7 @@ import type { FundsGateway } from '#live/funds-gateway.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
 import { makeFiguresBook } from '#live/market-figures.ts'
 import { type MarketGateway, type MarketRef, makeGateway } from '#live/market-gateway.ts'
+import { makeSeqWaiters } from '#live/seq-waiters.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { marketNumbered } from '../support/seeded-markets.ts'
 import { signedOrder } from '../support/signed-orders.ts'
@@ -114,6 +115,7 @@ test('a list of markets waits until every thread has told its own', async () => 
     listMarkets({
       ...{ board, storedMarkets: async () => [], nowMs: systemClock.nowMs },
       figures: makeFiguresBook({ board: () => board, stored: async () => [], clock: systemClock }),
+      waiters: makeSeqWaiters(() => board, systemClock),
     }).handle({ query: {} } as never)
   assert.equal(codeOf(await listed(boardOf({ whole: false, current: false }))), 'OVERLOADED')
   // A thread that is being restarted has told them before.

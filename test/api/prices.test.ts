@@ -15,6 +15,7 @@ import { makeSseHub, type SseHub, type SseSettings } from '#http/sse.ts'
 import { PriceEvent } from '#live/asset-shapes.ts'
 import { makeBoard } from '#live/market-board.ts'
 import { makePriceBoard, type PriceBoard, type PriceListener } from '#live/price-board.ts'
+import { makeSeqWaiters } from '#live/seq-waiters.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { startTestFront } from '../http/front-fixture.ts'
 import { eventually } from '../support/eventually.ts'
@@ -42,6 +43,7 @@ async function start(t: TestContext, settings: Partial<SseSettings> = {}): Promi
     quickMarket: (asset, { event }) => told.push({ asset, event }),
   }
   const board = makePriceBoard({ assets: ['BTC', 'ETH'], replayEvents: 10 }, listener)
+  const markets = makeBoard({ isWhole: () => true, isCurrent: () => true })
   const stored: QuickMarket[] = []
   const { url, beforeClose } = await startTestFront(
     t,
@@ -51,7 +53,8 @@ async function start(t: TestContext, settings: Partial<SseSettings> = {}): Promi
         ...priceRoutes({ board, hub, urls: URLS, ageMsMax: 10_000, nowMs: systemClock.nowMs }),
         ...quickMarketRoutes({
           prices: board,
-          board: makeBoard({ isWhole: () => true, isCurrent: () => true }),
+          board: markets,
+          waiters: makeSeqWaiters(() => markets, systemClock),
           list: async (asset) => stored.filter((one) => one.asset === asset),
           find: async (id) => stored.find((one) => one.id === id),
           nowMs: systemClock.nowMs,

@@ -2,16 +2,21 @@
  * A front that stalls at random, behind real channels: the market end says what real markets do, and the
  * test carries its batches over when it likes. Whatever is lost, the market end never queues more than it
  * may, the board ends up as the markets are, nothing is missing without being told, and an answer never
- * comes before what it follows from.
+ * comes before what it follows from. Partitions doze and are woken meanwhile, and the same holds for them.
  */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import { viewOf } from '#actors/market/market.ts'
-import type { MarketFollowerProtocol, MarketThreadProtocol } from '#actors/market-thread.ts'
+import {
+  type DozeProtocol,
+  type MarketFollowerProtocol,
+  MarketReaders,
+} from '#actors/market-readers.ts'
+import type { MarketThreadProtocol } from '#actors/market-thread.ts'
+import { readRows } from '#actors/packed-event.ts'
 import type { MarketId } from '#domain/ids.ts'
-import type { MarketEvent } from '#domain/market-event.ts'
 import { BUY, OUTCOMES, SELL, type Side } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { makeBoardLoad } from '#live/board-load.ts'
@@ -29,13 +34,16 @@ import { seedsOf } from '../support/sample.ts'
 
 const MARKETS = 5
 const PAGE = 2
-const UNTAKEN_MAX = 8_192
-const EVENT_BYTES = 400
+const UNTAKEN_MAX = 32_768
+const PARTITIONS = 2
 const OPTIONS = { inFlightMax: 1_000, batchMax: 4, deadlineMs: 600_000, untakenMax: UNTAKEN_MAX }
 
+const partitionOf = (marketId: MarketId) => Number(marketId) % PARTITIONS
 const idOf = (index: number) => `0x${(index + 1).toString(16).padStart(64, '0')}` as MarketId
 
-function startLink(random: Random) {
+type Told<K extends keyof MarketFollowerProtocol> = MarketFollowerProtocol[K]['takes']
+
+function startLink(random: Random, isOlder = false) {
   const markets = Array.from({ length: MARKETS }, (_, index) =>
     given({ market: { id: idOf(index) } }),
   )
@@ -43,17 +51,31 @@ function startLink(random: Random) {
   const flows = markets.map((market) => randomFlow(market, random))
   const told = markets.map(() => 0)
   const gone = new Set<MarketId>()
-  const figures = { dropped: 0, lost: 0, untaken: 0, resets: 0 }
+  const losses = { dropped: 0, lost: 0, untaken: 0, resets: 0 }
+  const figures = { ...losses, events: 0, facts: 0, wakes: 0, told: [] as string[] }
 
   const [down, up] = [new MessageChannel(), new MessageChannel()]
   const far = new Channel<MarketFollowerProtocol>(down.port1, OPTIONS, {
     heard(type, message, replyTo) {
       if (type === 'Markets') {
-        const { after } = message as { after?: MarketId }
-        const there = markets.filter(({ marketId }) => !gone.has(marketId))
+        const { after, partitions } = message as MarketThreadProtocol['Markets']['takes']
+        const there = markets.filter(
+          ({ marketId }) =>
+            !gone.has(marketId) && partitions?.includes(partitionOf(marketId)) !== false,
+        )
         const from = after === undefined ? 0 : there.findIndex((one) => one.marketId === after) + 1
         const views = there.slice(from, from + PAGE).map(({ state }) => viewOf(state))
-        far.reply(replyTo, { views, more: from + PAGE < there.length, away: false })
+        far.reply(replyTo, {
+          views,
+          more: from + PAGE < there.length,
+          away: false,
+          ...(isOlder ? {} : { dozes: true }),
+        })
+        return
+      }
+      if (readers.hears(type)) {
+        figures.told.push(type)
+        far.reply(replyTo, readers.hear(far, type, message))
         return
       }
       const index = markets.findIndex(
@@ -64,6 +86,9 @@ function startLink(random: Random) {
     },
     dropped: () => figures.dropped++,
   })
+  const partitions = Array.from({ length: PARTITIONS }, (_, partition) => partition)
+  const readers = new MarketReaders<typeof far>(partitions, partitionOf)
+  readers.add(far)
 
   /** Something happens in a market, and is told. */
   function step(index: number): void {
@@ -75,12 +100,12 @@ function startLink(random: Random) {
   }
 
   function tell(index: number): void {
-    const { events } = markets[index]!
-    const news = events.slice(told[index])
+    const { events, marketId } = markets[index]!
+    const said = events.slice(told[index])
     told[index] = events.length
-    // The form of the log is not what is tested here, so the events travel as they are.
-    const rows = news as unknown as Uint8Array[]
-    if (news.length > 0) far.tell('MarketEvents', { rows }, EVENT_BYTES * news.length)
+    if (said.length === 0) return
+    const rows = [Buffer.from(JSON.stringify(said))]
+    readers.committed({ appended: [{ partition: partitionOf(marketId), rows }], said })
   }
 
   const seqs = new Map<MarketId, number>()
@@ -99,14 +124,22 @@ function startLink(random: Random) {
       forgotten: () => {},
     },
   )
-  const thread = makeRef<MarketThreadProtocol>()
+  const thread = makeRef<MarketThreadProtocol & DozeProtocol>()
   const load = makeBoardLoad(board, thread, () => true)
+  const hearers: Record<string, (message: never) => void> = {
+    MarketsGone: ({ marketIds }: Told<'MarketsGone'>) => load.forget(marketIds),
+    MarketEvents({ rows }: Told<'MarketEvents'>) {
+      figures.events++
+      load.follow(readRows(rows))
+    },
+    MarketFacts({ events }: Told<'MarketFacts'>) {
+      figures.facts++
+      load.followFacts(events)
+    },
+  }
   thread.replace(
-    new Channel<MarketThreadProtocol>(up.port2, OPTIONS, {
-      heard(type, message) {
-        if (type === 'MarketsGone') load.forget((message as { marketIds: MarketId[] }).marketIds)
-        else load.follow((message as { rows: unknown }).rows as MarketEvent[])
-      },
+    new Channel<MarketThreadProtocol & DozeProtocol>(up.port2, OPTIONS, {
+      heard: (type, message) => hearers[type]!(message as never),
       lost() {
         figures.lost++
         load.lost()
@@ -116,7 +149,7 @@ function startLink(random: Random) {
   load.begin()
   const gateway = makeGateway([thread], () => 0, systemClock, {
     seqOf: (marketId) => board.markets.get(marketId)?.seq,
-    heardAll: () => load.reloaded(),
+    heardAll: (marketId) => load.wake(partitionOf(marketId)) ?? load.reloaded(),
   })
 
   /** Carries over so many batches that were sent to the front; the front's own always go. */
@@ -149,6 +182,19 @@ function startLink(random: Random) {
     assert((board.markets.get(marketId)?.seq ?? handledSeq) >= handledSeq)
   }
 
+  /** Somebody needs a partition: when it is woken, the board has all that had happened when it was first asked for. */
+  async function wake(partition: number): Promise<void> {
+    const dozing = load.dozing()
+    const seqs = new Map(markets.map(({ marketId, state }) => [marketId, state.seq]))
+    const waking = load.wake(partition)
+    if (waking === undefined || load.dozing() === dozing) return
+    figures.wakes++
+    await waking
+    for (const [marketId, { seq }] of board.markets) {
+      if (partitionOf(marketId) === partition) assert(seq >= seqs.get(marketId)!, 'it is old')
+    }
+  }
+
   /** A market is resolved, and its thread lets go of it. */
   function letGo(index: number): void {
     const { marketId, ask: command } = markets[index]!
@@ -159,7 +205,7 @@ function startLink(random: Random) {
   }
 
   return {
-    ...{ figures, board, load, far, markets, gone, step, carry, ask, letGo },
+    ...{ figures, board, load, far, markets, gone, step, carry, ask, wake, letGo },
     close() {
       thread.close()
       far.close()
@@ -171,10 +217,15 @@ function startLink(random: Random) {
   }
 }
 
-for (const seed of seedsOf(1, 2, 3, 4)) {
-  test(`a front that stalls at random loads what it lost, seed ${seed}`, async (t) => {
+for (const [seed, dozes] of seedsOf(1, 2, 3, 4).flatMap((seed) => [
+  [seed, false] as const,
+  [seed, true] as const,
+])) {
+  const what = dozes ? 'and lets partitions doze ' : ''
+  test(`a front that stalls ${what}at random loads what it lost, seed ${seed}`, async (t) => {
     const random = randomFrom(seed)
     const link = startLink(random)
+    t.after(link.close)
     const { board, figures, far } = link
     const asked: Promise<void>[] = []
     const known = link.load.untilKnown()
@@ -189,10 +240,13 @@ for (const seed of seedsOf(1, 2, 3, 4)) {
       // Most of the time it keeps up; now and then it takes nothing for a long while.
       const stalls = turn % 100 > 60
       for (let count = random.int(0, 4); count > 0; count--) link.step(random.int(0, MARKETS - 1))
-      if (random.chance(0.3)) asked.push(link.ask(random.int(0, MARKETS - 2)))
+      if (random.chance(dozes ? 0.05 : 0.3)) asked.push(link.ask(random.int(0, MARKETS - 2)))
+      if (dozes && random.chance(0.1)) link.load.doze([random.int(0, PARTITIONS - 1)])
+      if (dozes && random.chance(0.1)) asked.push(link.wake(random.int(0, PARTITIONS - 1)))
       if (turn === 470) link.letGo(MARKETS - 1)
       await link.carry(stalls ? 0 : random.int(0, 12))
     }
+    for (let partition = 0; partition < PARTITIONS; partition++) asked.push(link.wake(partition))
     await eventually(async () => {
       assert.equal(await link.carry(100), 0)
       assert(link.load.isLoaded())
@@ -210,10 +264,83 @@ for (const seed of seedsOf(1, 2, 3, 4)) {
       }
     }
     t.diagnostic(JSON.stringify(figures))
+    assert.equal(figures.wakes > 5, dozes)
     assert(figures.lost > 1 && figures.dropped > figures.lost && figures.resets > 0)
     // What it is told at most, and the answers to what it has asked.
     assert(figures.untaken < 2 * UNTAKEN_MAX, `${figures.untaken} bytes were queued`)
     assert(far.isOpen)
-    link.close()
   })
 }
+
+test('a front whose partition dozes hears of its markets only that they open and close, until it is woken', async (t) => {
+  const link = startLink(randomFrom(1))
+  t.after(link.close)
+  const { figures, board, load, markets } = link
+  const busy = idOf(0)
+  const partition = partitionOf(busy)
+  const until = (holds: () => boolean) =>
+    eventually(async () => {
+      await link.carry(100)
+      assert(holds())
+    })
+  const heardOf = (index: number) =>
+    until(() => board.markets.get(idOf(index))?.seq === seqOf(index))
+  const seqOf = (index: number) => markets[index]!.state.seq
+  await until(load.isLoaded)
+  for (const index of [0, 1]) {
+    link.step(index)
+    await heardOf(index)
+  }
+
+  load.doze([partition])
+  await until(() => figures.told.length === 1)
+  const before = seqOf(0)
+  const heard = figures.events
+  for (let turn = 0; turn < 50; turn++) link.step(0)
+  // The other partition is followed as ever, and hears what is told after that.
+  const quiet = seqOf(1)
+  while (seqOf(1) === quiet) link.step(1)
+  await heardOf(1)
+  assert.equal(figures.events, heard + 1)
+  assert(seqOf(0) > before)
+  assert.equal(board.markets.get(busy)!.seq, before)
+  assert.equal(load.dozing(), 1)
+
+  // Under load: what happens while it wakes is not lost.
+  const waking = link.wake(partition)
+  for (let turn = 0; turn < 50; turn++) {
+    link.step(0)
+    await link.carry(turn % 3)
+  }
+  await heardOf(0)
+  await waking
+  assert.equal(load.wake(partition), undefined)
+
+  // One that closes while it dozes is known to be closed.
+  load.doze([partition])
+  await until(() => figures.told.length === 3)
+  for (let turn = 0; turn < 5; turn++) link.step(0)
+  link.letGo(0)
+  await until(() => board.isGone(busy))
+  assert.deepEqual(figures.told, ['Doze', 'Wake', 'Doze'])
+  assert.equal(figures.facts, 1)
+})
+
+test('a market thread of an older version is not told of what dozes, and tells all', async (t) => {
+  const link = startLink(randomFrom(1), true)
+  t.after(link.close)
+  const { figures, board, load, markets } = link
+  const until = (holds: () => boolean) =>
+    eventually(async () => {
+      await link.carry(100)
+      assert(holds())
+    })
+  await until(load.isLoaded)
+  load.doze([0, 1])
+  for (let turn = 0; turn < 10; turn++) link.step(0)
+  await until(() => board.markets.get(idOf(0))?.seq === markets[0]!.state.seq)
+  const waking = link.wake(partitionOf(idOf(0)))
+  await until(() => load.wake(partitionOf(idOf(0))) === undefined)
+  await waking
+  assert.deepEqual(figures.told, [])
+})

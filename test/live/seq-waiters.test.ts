@@ -7,16 +7,20 @@ import { simulatedClock } from '../support/simulated-clock.ts'
 
 const id = `0x${'a'.repeat(64)}` as MarketId
 
-function waitersAt(seq: number) {
+function waitersAt(seq: number, asleep: readonly MarketId[] = []) {
   const shown = { market: { id }, seq } as unknown as ShownMarket
   const board = { markets: new Map([[id, shown]]) } as unknown as MarketBoard
   const clock = simulatedClock(0)
-  const waiters = makeSeqWaiters(() => board, clock)
+  const dozing = new Set(asleep)
+  const waiters = makeSeqWaiters(() => board, clock, {
+    need: (marketId) => (dozing.has(marketId) ? new Promise(() => {}) : undefined),
+    needThese: (markets) => markets !== 'all' && ![...markets].some((each) => dozing.has(each)),
+  })
   const advance = (to: number) => {
     shown.seq = to
     waiters.advanced(shown)
   }
-  return { waiters, advance, clock }
+  return { waiters, advance, clock, dozing }
 }
 
 test('a read that needs nothing more than is there waits for nothing', () => {
@@ -67,4 +71,36 @@ test('only so many wait at once', async () => {
   assert.deepEqual(await waiting.at(-1), { rejected: 'SEQ_NOT_REACHED' })
   advance(1)
   assert.equal(await waiting[0], undefined)
+})
+
+test('a read of a market that is not followed waits until it is, and then for its seq', async () => {
+  const { waiters, advance, dozing, clock } = waitersAt(5, [id])
+  const other = `0x${'b'.repeat(64)}` as MarketId
+  const context = { deadlineAtMs: 10_000 }
+  assert.equal(waiters.until(other, undefined, context), undefined)
+  assert.equal(waiters.untilFollowed([other], context), undefined)
+  let ended = 0
+  const waiting = [
+    waiters.until(id, undefined, context),
+    waiters.until(id, 7, context),
+    waiters.untilFollowed([other, id], context),
+  ].map(async (each) => {
+    assert.equal(await each, undefined)
+    ended++
+  })
+  waiters.woken()
+  advance(6)
+  await null
+  assert.equal(ended, 0)
+  dozing.clear()
+  waiters.woken()
+  await Promise.all([waiting[0], waiting[2]])
+  assert.equal(ended, 2)
+  advance(7)
+  await waiting[1]
+  // Where it takes too long, it may be tried again.
+  dozing.add(id)
+  const late = waiters.until(id, undefined, context)
+  clock.advance(2_000)
+  assert.deepEqual(await late, { rejected: 'OVERLOADED' })
 })

@@ -31,6 +31,8 @@ await onServerDatabase('a cluster', ({ fresh }) => {
       SIBYL_SETTLEMENT_BATCH_WAIT_MS: '50',
       SIBYL_FEEDS_LIVE: 'false',
       SIBYL_RISK_FUNDS: 'reserve',
+      // What nobody needs for so long is loaded anew when somebody does.
+      SIBYL_CLUSTER_DOZE_MS: '1000',
       // Hardly anything flows in, so that what was spent can be counted.
       SIBYL_LIMITS: 'true',
       SIBYL_LIMIT_IP_BURST: '10000000',

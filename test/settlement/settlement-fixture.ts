@@ -29,10 +29,12 @@ import {
 import { accountOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
+import { makeCallReader, makeFundsRead } from '#chain/funds-read.ts'
 import { makeLane } from '#chain/sender/lane.ts'
 import type { SenderPolicy } from '#chain/sender/sender.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { makeSettlementLane } from '#chain/settlement-lane.ts'
+import { makeSettlementLook } from '#chain/settlement-look.ts'
 import { makeSettlementTrial } from '#chain/settlement-trial.ts'
 import { signOrder } from '#client/sign-order.ts'
 import { devnetAccount } from '#devnet/accounts.ts'
@@ -49,6 +51,7 @@ import {
   YES,
 } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
+import type { TradeToSettle } from '#domain/trade.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
@@ -196,6 +199,14 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         client,
         toAddress(chain.contracts.conditionalTokens),
         toAddress(chain.contracts.stablecoin),
+      ),
+      look: makeSettlementLook(
+        client,
+        makeFundsRead(makeCallReader(client, toAddress(chain.contracts.multicall)), {
+          settlement: address,
+          conditionalTokens: toAddress(chain.contracts.conditionalTokens),
+          stablecoin: toAddress(chain.contracts.stablecoin),
+        }),
       ),
       trial: makeSettlementTrial({
         client,
@@ -411,6 +422,11 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     /** The thread of settlement dies at once, and another one takes its place. */
     kill: boot,
     trades,
+    /** Pending trades, as settlement reads them. */
+    async toSettle(): Promise<TradeToSettle[]> {
+      const pending = await pendingTradesWithOrders(database, { chainId, limit: 1_000 })
+      return pending.trades.map((trade) => ({ ...trade, tradeKey: contract.tradeKeyOf(trade) }))
+    },
     async statuses(): Promise<string[]> {
       return (await trades()).map(({ status }) => status).reverse()
     },

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { toFunctionSelector } from 'viem'
+import { getAbiItem, toFunctionSelector } from 'viem'
 import { statusOf } from '#actors/settlement/lag.ts'
+import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import { type Contract, ours } from '#devnet/artifact.ts'
-import { type MarketId, toAddress } from '#domain/ids.ts'
+import { type MarketId, type OrderHash, toAddress } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import { BUY, type PermitSignature, SELL } from '#domain/order.ts'
+import { BUY, NO, type PermitSignature, SELL, type Side, YES } from '#domain/order.ts'
 import { permitValueMin } from '#domain/order-permit.ts'
 import { hostileCollateralAbi } from '../../contracts/artifacts/test/HostileCollateral.abi.ts'
 import { KILL_POINTS } from '../crash/settlement-crash.ts'
@@ -51,6 +52,8 @@ const inWorld =
       await world.close()
     }
   }
+
+const SETTLE = toFunctionSelector(getAbiItem({ abi: settlementAbi, name: 'settle' }))
 
 const batchesOf = ({ said }: SettlementWorld): number =>
   said.filter(({ type }) => type === 'BatchSent').length
@@ -226,6 +229,64 @@ describe('settlement', () => {
       await world.place({ by: 5, price: 0.3, permit: third! })
       await world.until('all are decided', world.allDecided)
       assert.deepEqual(await world.statuses(), ['failed', 'confirmed', 'failed', 'confirmed'])
+    }),
+  )
+
+  it(
+    'strangers with nothing fail by one look at balances: nothing is simulated or sent for them',
+    inWorld(async (world) => {
+      let simulated = 0
+      world.proxy.before = (method, [call]) => {
+        const { data = '' } = (call ?? {}) as { data?: string }
+        if (method === 'eth_call' && data.startsWith(SETTLE)) simulated++
+      }
+      await world.place({ by: 10, side: SELL, size: 20 })
+      for (let stranger = 30; stranger < 50; stranger++) await world.place({ by: stranger })
+      await world.until('all are decided', world.allDecided)
+      assert.deepEqual(await world.statuses(), Array(20).fill('failed'))
+      assert.deepEqual([simulated, batchesOf(world)], [0, 0])
+    }),
+  )
+
+  it(
+    'what a look at balances refuses, a simulation refuses too, by the fault of the same side',
+    inWorld(async (world) => {
+      const random = randomFrom(28)
+      const permits = await permitsOf(5, [300_000n, 900_000n])
+      // 20 has money and has approved nothing, 9 has no shares but those he buys, 30 has nothing.
+      const [rich, newcomer] = [chain.chain.account(20), chain.chain.account(9)]
+      const { settlement } = chain.contracts
+      for (const { address } of [rich, newcomer]) {
+        await chain.chain.send(chain.owner, chain.collateral, 'mint', [address, 3_000_000n])
+      }
+      await chain.chain.send(newcomer, chain.collateral, 'approve', [settlement, 3_000_000n])
+      const approval = [settlement, true] as const
+      await chain.chain.send(newcomer, chain.conditionalTokens, 'setApprovalForAll', approval)
+      for (let orders = 0; orders < 150; orders++) {
+        const by = random.pick([5, 9, 9, 10, 11, 20, 30])
+        const side = random.pick<Side>([BUY, SELL])
+        const permit = by === 5 && side === BUY ? permits.shift() : undefined
+        await world.place({
+          by,
+          side,
+          outcome: random.pick([YES, NO]),
+          price: random.pick([0.4, 0.5, 0.6]),
+          size: random.pick([0.2, 0.5, 1, 2]),
+          ...(permit === undefined ? {} : { permit }),
+        })
+      }
+      await world.projected()
+      const trades = await world.toSettle()
+      const { lane } = world.state.ports
+      const asked = { usedPermits: new Set<OrderHash>() }
+      const looked = await lane.lookAt(trades, asked)
+      const tried = await lane.tryOut(trades, asked)
+      const verdicts = new Map(tried.map(({ tradeId, fault }) => [tradeId, fault]))
+      assert(looked.length > 20 && looked.length < trades.length - 10, `${looked.length} refused`)
+      for (const { tradeId, fault } of looked) {
+        const verdict = verdicts.get(tradeId)
+        assert(verdict === fault || verdict === 'both', `${tradeId}: ${fault}, but ${verdict}`)
+      }
     }),
   )
 

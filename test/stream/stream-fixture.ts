@@ -56,6 +56,8 @@ export type TestStream = {
   flow(): void
   /** Loses what the markets have said since, and loads them as they are now. */
   lose(): void
+  /** The same; `dozed` where nothing but their opening and closing was to be told. */
+  load(dozed: boolean): void
   connect(): Promise<StreamClient>
 }
 
@@ -139,10 +141,11 @@ export async function startStream(
     flow() {
       for (const index of markets.keys()) assert.ok(board.follow(news(index)))
     },
-    lose() {
+    lose: () => test.load(false),
+    load(dozed) {
       for (const [index, { state }] of markets.entries()) {
         news(index)
-        board.load(structuredClone(viewOf(state)) as MarketView)
+        board.load(structuredClone(viewOf(state)) as MarketView, dozed)
       }
     },
     async connect() {

@@ -394,6 +394,7 @@ test('an order of a session that cancels on disconnect names it, and none is pla
         end: () => {},
         forget: (session) => story.push({ forgotten: session }),
         followed: () => {},
+        markets: () => [],
         repeat: async () => {},
         settled: async () => {},
       },

@@ -20,7 +20,7 @@ export function statusOf(state: SettlementState): SettlementStatus {
   let setBack = 0
   let unreported = 0
   for (const { place, reports, setbacks } of state.held.values()) {
-    if (place === 'trying') trying++
+    if (place === 'looking' || place === 'trying') trying++
     if (place === 'sending' || place === 'sent') inFlight++
     if (place === 'waiting') waiting++
     if (setbacks > 0 && place !== 'ended') setBack++

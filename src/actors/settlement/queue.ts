@@ -29,7 +29,7 @@ export function hold(
     couldSinceMs: trade.matchedAtMs,
     untriedUntilMs: place === 'queued' ? nowMs + UNTRIED_MS : 0,
     notBeforeMs: 0,
-    toTry: place === 'queued' && needsTrial(state, trade),
+    first: place === 'queued' && needsTrial(state, trade) ? 'look' : undefined,
     setbacks: 0,
     wastedGas: 0,
     reports: [],
@@ -111,7 +111,7 @@ function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
   let oldestMs = nowMs
   for (const tradeId of state.queue) {
     const held = state.held.get(tradeId)
-    if (held === undefined || held.toTry || !ready(tradeId)) continue
+    if (held === undefined || held.first !== undefined || !ready(tradeId)) continue
     waiting.push(held.trade)
     oldestMs = Math.min(oldestMs, held.readySinceMs)
   }

@@ -80,6 +80,9 @@ const PASSING: ReadonlySet<string> = new Set([
   'BothUnfunded',
 ])
 
+/** Where a trade is while it is found out what becomes of it. */
+type Examined = 'looking' | 'trying' | 'sending'
+
 /**
  * What would be refused, and so was not sent. A side that is at fault fails it at once, without a transaction,
  * unless an older trade of that trader is still on its way: it may bring what is missing, as when
@@ -89,7 +92,7 @@ const PASSING: ReadonlySet<string> = new Set([
 export function refuse(
   state: SettlementState,
   refused: readonly RefusedTrade[],
-  from: 'sending' | 'trying',
+  from: Examined,
   context: SettlementContext,
 ): void {
   const found = refused
@@ -102,7 +105,7 @@ export function refuse(
   for (const { held, refusal } of found) {
     const { fault, reason } = refusal
     const { trade } = held
-    if (from === 'trying' && (fault === 'none' || reason === 'MarketUnknown')) {
+    if (from !== 'sending' && (fault === 'none' || reason === 'MarketUnknown')) {
       requeue(state, trade.tradeId, 0)
     } else if (reason === 'MarketUnknown') {
       missMarket(state, trade.marketId, context.nowMs)
@@ -110,7 +113,7 @@ export function refuse(
     } else if (fault === 'none') {
       setBack(state, held, refusal, context)
     } else if (PASSING.has(reason) && sidesAtFault(trade, fault).some(isBehind(older, trade))) {
-      requeue(state, trade.tradeId, from === 'trying' ? 0 : context.nowMs + OLDER_AGAIN_MS)
+      requeue(state, trade.tradeId, from === 'sending' ? context.nowMs + OLDER_AGAIN_MS : 0)
       noteOldest(older, trade)
     } else {
       end(state, trade.tradeId, { status: 'failed', reason, fault }, context)
@@ -139,11 +142,10 @@ function noteOldest(older: Oldest, trade: Trade): void {
 }
 
 /**
- * Of each trader the oldest trade that is to be sent, or sent and in no block yet; but those of the simulation
- * that has just been made, where each has seen what the ones before it brought.
+ * Of each trader the oldest trade that is to be sent, or sent and in no block yet; but those of the look or
+ * simulation that has just been made, where each has seen what the ones before it brought.
  */
-function oldestUnderWay(state: SettlementState, except: 'sending' | 'trying'): Oldest {
-  const other = except === 'sending' ? 'trying' : 'sending'
+function oldestUnderWay(state: SettlementState, except: Examined): Oldest {
   const unmined = new Set<TradeId>()
   for (const { mined, ended, tradeIds } of state.batches.values()) {
     if (!mined && !ended) for (const tradeId of tradeIds) unmined.add(tradeId)
@@ -152,8 +154,9 @@ function oldestUnderWay(state: SettlementState, except: 'sending' | 'trying'): O
   for (const { place, setbacks, trade } of state.held.values()) {
     // One that no side is to blame for may be tried for long, and brings nothing meanwhile.
     if (setbacks > 0) continue
-    if (place === 'queued' || place === other || unmined.has(trade.tradeId))
-      noteOldest(older, trade)
+    const isExamined = place === 'looking' || place === 'trying' || place === 'sending'
+    const isOnItsWay = place === 'queued' || (isExamined && place !== except)
+    if (isOnItsWay || unmined.has(trade.tradeId)) noteOldest(older, trade)
   }
   return older
 }

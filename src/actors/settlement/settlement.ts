@@ -17,7 +17,7 @@
  * again. Nothing is dropped before its market has answered: the journal's row of a batch is closed
  * last, and until then a restart tells its end again.
  *
- * Trades of a trader who has settled none yet are tried out before they have a place in a batch
+ * Trades of a trader who has settled none yet are looked at and tried out before they have a place in a batch
  * (`trials.ts`). A batch is simulated first. A trade that would be refused is not sent: with the contract's reason and
  * the side at fault it fails alone, as does one that the chain refuses after all. A batch that reverts as a whole is halved until the trade that does it is alone. A trade that is refused
  * without a side at fault is tried again, so many times and for so much gas, and then fails too
@@ -54,7 +54,7 @@ import type {
   SettlementState,
 } from './state.ts'
 import { begun, done, failure, pause } from './steps.ts'
-import { tryNext } from './trials.ts'
+import { examineNext } from './trials.ts'
 import { satedTakers } from './turns.ts'
 
 /** Trades that one read brings beyond those that are held. */
@@ -154,13 +154,15 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     return undefined
   },
 
+  LookedAt(state, { tradeIds, refused }, context) {
+    done(state, 'look')
+    examined(state, 'looking', { tradeIds, refused }, context)
+    return undefined
+  },
+
   TriedOut(state, { tradeIds, refused }, context) {
     done(state, 'try')
-    refuse(state, refused, 'trying', context)
-    for (const tradeId of tradeIds) {
-      if (state.held.get(tradeId)?.place === 'trying') requeue(state, tradeId, 0)
-    }
-    advance(state, context)
+    examined(state, 'trying', { tradeIds, refused }, context)
     return undefined
   },
 
@@ -268,6 +270,20 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
   },
 }
 
+/** Those that would be refused fail; the others go on. */
+function examined(
+  state: SettlementState,
+  place: 'looking' | 'trying',
+  { tradeIds, refused }: SettlementProtocol['LookedAt']['takes'],
+  context: SettlementContext,
+): void {
+  refuse(state, refused, place, context)
+  for (const tradeId of tradeIds) {
+    if (state.held.get(tradeId)?.place === place) requeue(state, tradeId, 0)
+  }
+  advance(state, context)
+}
+
 function recover(state: SettlementState, context: SettlementContext): void {
   if (!begun(state, 'recover', context.nowMs)) return
   const { lane, readTrades } = state.ports
@@ -327,6 +343,6 @@ function advance(state: SettlementState, context: SettlementContext): void {
   readVanished(state, context)
   deliver(state, context)
   acknowledge(state, context)
-  tryNext(state, context)
+  examineNext(state, context)
   sendNext(state, context)
 }

@@ -26,6 +26,11 @@ export type SettlementProtocol = {
   TradesWritten: { takes: object; answers: undefined }
   /** `upTo` is how often it had been told of new trades when the read began. */
   PendingRead: { takes: PendingTrades & { upTo: number }; answers: undefined }
+  /** Trades were looked at, and nothing covers these of them. */
+  LookedAt: {
+    takes: { tradeIds: readonly TradeId[]; refused: readonly RefusedTrade[] }
+    answers: undefined
+  }
   /** Trades were tried out, and these of them would be refused. */
   TriedOut: {
     takes: { tradeIds: readonly TradeId[]; refused: readonly RefusedTrade[] }
@@ -141,7 +146,7 @@ export type SettlementPorts = {
   readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
 }
 
-export type Place = 'queued' | 'trying' | 'sending' | 'sent' | 'waiting' | 'ended'
+export type Place = 'queued' | 'looking' | 'trying' | 'sending' | 'sent' | 'waiting' | 'ended'
 
 export type Held = {
   trade: TradeToSettle
@@ -153,8 +158,8 @@ export type Held = {
   /** Until when its age does not count yet: a first try tells whether it can settle at all. */
   untriedUntilMs: number
   notBeforeMs: number
-  /** Whether it is tried out before it goes into a batch. */
-  toTry: boolean
+  /** What is to be done before it goes into a batch. */
+  first: 'look' | 'try' | undefined
   /** How often it could not settle for a reason that is no side's fault. */
   setbacks: number
   /** Its share of the gas of transactions in which it did not settle. */
@@ -229,4 +234,12 @@ export type SettlementState = {
 
 export type SettlementContext = Context<SettlementProtocol, SettlementEvent>
 
-export type Step = 'recover' | 'read' | 'try' | 'submit' | 'poll' | 'vanished' | 'acknowledge'
+export type Step =
+  | 'recover'
+  | 'read'
+  | 'look'
+  | 'try'
+  | 'submit'
+  | 'poll'
+  | 'vanished'
+  | 'acknowledge'

@@ -81,6 +81,7 @@ type MarketPlace = { readonly createdAt: number; readonly id: MarketId | undefin
 type MarketSources = {
   readonly board: MarketBoard
   readonly figures: FiguresBook
+  readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
   readonly nowMs: () => number
   /** Markets that the database holds, oldest first, behind a place. */
   readonly storedMarkets: (filter: {
@@ -142,7 +143,7 @@ const nextCursor = Type.Union([Type.String(), Type.Null()], {
 })
 
 export function listMarkets(ports: MarketSources): AnswerRoute {
-  const { board, figures } = ports
+  const { board, figures, waiters } = ports
   return route({
     method: 'GET',
     path: '/api/v1/markets',
@@ -196,7 +197,8 @@ export function listMarkets(ports: MarketSources): AnswerRoute {
         },
       },
     },
-    async handle({ query }) {
+    async handle(request) {
+      const { query } = request
       if (!board.isWhole()) return reject('OVERLOADED')
       const after = placeOf(query.cursor)
       if (isRejection(after)) return after
@@ -213,7 +215,10 @@ export function listMarkets(ports: MarketSources): AnswerRoute {
           ? await ofBoard(ports, filter, limit, after)
           : await ofChain(ports, ports.chainMarkets, { ...filter, limit }, after)
       const page = sorted.slice(0, limit)
-      await figures.prepare(page.map(({ market }) => market.id))
+      const marketIds = page.map(({ market }) => market.id)
+      const late = await waiters.untilFollowed(marketIds, request)
+      if (late !== undefined) return late
+      await figures.prepare(marketIds)
       const markets = page.map((found) => marketBody(found, figures))
       const last = sorted.length < limit ? undefined : markets.at(-1)
       const next = last === undefined ? null : `${last.createdAt}-${last.id}`

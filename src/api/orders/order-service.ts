@@ -20,6 +20,7 @@ import { compileValidator } from '#http/validate.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import type { MarketGateway, OrderContext } from '#live/market-gateway.ts'
+import type { SeqWaiters } from '#live/seq-waiters.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { inTime } from '#runtime/in-time.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
@@ -85,6 +86,8 @@ export function makeOrderService(ports: {
   readonly verifier: OrderVerifier
   /** Resolves when the markets of this one's thread are on the board for the first time; undefined once they were. */
   readonly known?: (marketId: MarketId) => Promise<void> | undefined
+  /** Undefined where these markets are followed; else what came of waiting for it. */
+  readonly followed?: SeqWaiters['untilFollowed']
   readonly clock: Clock
   /** The least that price times size of an order may be; its market asks for it, and a check tells it. */
   readonly minNotional?: number
@@ -213,6 +216,9 @@ export function makeOrderService(ports: {
       const shown = board.markets.get(order.marketId)
       if (shown !== undefined && !isOver(order.marketId)) {
         const manner = mannerOf(submission)
+        const late =
+          manner === undefined ? undefined : await ports.followed?.([order.marketId], context)
+        if (late !== undefined) return late
         const misfit = manner === undefined ? undefined : mannerFlawNow(shown, order, manner)
         if (misfit !== undefined) errors.push(misfit)
         const refused = await gateway.standing(order.marketId, order.trader, context)

@@ -17,6 +17,7 @@ import { safeInteger } from '#http/schemas.ts'
 import { QuickMarket } from '#live/asset-shapes.ts'
 import type { MarketBoard } from '#live/market-board.ts'
 import { activeMarket, type PriceBoard, quickMarketBody } from '#live/price-board.ts'
+import type { SeqWaiters } from '#live/seq-waiters.ts'
 import { MARKET_ID } from '../orders/order-examples.ts'
 import { assetParams, shownAsset } from './prices.ts'
 
@@ -66,6 +67,7 @@ function observationBody(mark: Mark) {
 export function quickMarketRoutes(ports: {
   readonly prices: PriceBoard
   readonly board: MarketBoard
+  readonly waiters: Pick<SeqWaiters, 'untilFollowed'>
   readonly list: (
     asset: string,
     limit: number,
@@ -109,8 +111,8 @@ export function quickMarketRoutes(ports: {
           },
         },
       },
-      handle({ path }) {
-        const shown = shownAsset(prices, path.asset)
+      async handle(request) {
+        const shown = shownAsset(prices, request.path.asset)
         if ('rejected' in shown) return shown
         const { asset } = shown
         const active = activeMarket(shown, ports.nowMs())
@@ -118,6 +120,8 @@ export function quickMarketRoutes(ports: {
           const body = { active: false, asset, nextMarket: null, quickMarket: null }
           return { status: 200, body }
         }
+        const late = await ports.waiters.untilFollowed([active.marketId], request)
+        if (late !== undefined) return late
         const bestAskPrice = board.markets.get(active.marketId)?.books[YES].bestAsk ?? 0
         const quickMarket = quickMarketBody(active)
         return { status: 200, body: { active: true, asset, quickMarket, bestAskPrice } }

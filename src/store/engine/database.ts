@@ -28,6 +28,7 @@ import { type DatabaseAddress, parseDatabaseUrl, placesOf } from './database-url
 import { type Lease, passFence } from './fence.ts'
 import { makeServers, type Servers } from './servers.ts'
 import { closedFault, isConnectionLost, isServerIdle, storeFault } from './store-fault.ts'
+import { type Copier, keepWriteAhead, type WriteAhead } from './write-ahead.ts'
 
 export type Database = {
   readonly address: DatabaseAddress
@@ -35,6 +36,8 @@ export type Database = {
   readonly orm: MikroORM<AbstractSqlDriver>
   /** Where the address names several servers. */
   readonly servers?: Servers | undefined
+  /** Of SQLite, opened for writing. */
+  readonly writeAhead?: WriteAhead | undefined
   /** A transaction that is open already: those inside are parts of it, each undone by itself. */
   readonly within?: Transaction
   /** The lease that every transaction is written under: once it is lost, nothing is committed. */
@@ -48,6 +51,8 @@ type DatabaseOptions = {
   readonly connectionsMax?: number
   /** For work of an operator, whose statements may take long: of several servers none is left because it is slow. */
   readonly patient?: boolean
+  /** For who writes much to SQLite: a thread that copies its write-ahead file back. */
+  readonly copier?: (path: string) => Copier
 }
 
 /** How long a writer of SQLite waits for another one, and a connection to MySQL for its server. */
@@ -91,8 +96,8 @@ export async function openDatabase(url: string, options: DatabaseOptions = {}): 
     const servers = serversOf(address, silentMsMax)
     orm = new MikroORM(await ormOptions(address, { readOnly, connectionsMax, servers }))
     const database = { address, readOnly, orm, servers }
-    await prepareConnections(database)
-    return database
+    const writeAhead = await prepareConnections(database, options.copier)
+    return { ...database, writeAhead }
   } catch (error) {
     await orm?.close(true)
     throw storeFault(error)
@@ -100,8 +105,9 @@ export async function openDatabase(url: string, options: DatabaseOptions = {}): 
 }
 
 /** Closes for good: a query that comes later fails, where the ORM would connect anew and nobody would close that. */
-export async function closeDatabase({ orm }: Database): Promise<void> {
+export async function closeDatabase({ orm, writeAhead }: Database): Promise<void> {
   orm.em.getConnection().connect = () => Promise.reject(closedFault())
+  await writeAhead?.close()
   await orm.close(true)
 }
 
@@ -134,7 +140,7 @@ export async function transact<T>(
   const { within } = database
   const fence = within !== undefined && fenced.has(within) ? undefined : database.fence
   try {
-    return await connection.transactional(
+    const result = await connection.transactional(
       async (transaction) => {
         if (fence === undefined) return change(transaction, connection)
         fenced.add(transaction)
@@ -144,6 +150,8 @@ export async function transact<T>(
       },
       within === undefined ? {} : { ctx: within },
     )
+    if (within === undefined) database.writeAhead?.wrote()
+    return result
   } catch (error) {
     leaveIdle(database, error)
     throw storeFault(error)
@@ -221,19 +229,19 @@ export async function ormOptions(
   }
 }
 
-async function prepareConnections(database: Database): Promise<void> {
+async function prepareConnections(
+  database: Database,
+  copier: DatabaseOptions['copier'],
+): Promise<WriteAhead | undefined> {
   const connection: unknown = sqlConnection(database)
   if (database.address.dialect === 'sqlite') {
     const file = await (connection as SqliteConnection).getNativeClient()
-    if (database.readOnly) return
+    if (database.readOnly) return undefined
     file.pragma('journal_mode = WAL')
     // A commit is on the disk before it is answered, since other actors keep their only copy here.
     file.pragma('synchronous = FULL')
-    // A batch changes pages all over the indexes: copying them back now and then, not after every
-    // batch, writes most of them once instead of many times. 64 MiB each.
-    file.pragma('wal_autocheckpoint = 16384')
     file.pragma('cache_size = -65536')
-    return
+    return keepWriteAhead(file, copier?.(database.address.path))
   }
   const pool = await (connection as MySqlConnection).getNativeClient()
   const statements = [
@@ -251,4 +259,5 @@ async function prepareConnections(database: Database): Promise<void> {
       })
     }
   })
+  return undefined
 }

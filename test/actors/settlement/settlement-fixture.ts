@@ -55,6 +55,7 @@ export type Port =
   | 'readPending'
   | 'readTrades'
   | 'submit'
+  | 'lookAt'
   | 'tryOut'
   | 'poll'
   | 'acknowledge'
@@ -121,6 +122,8 @@ export class World {
   readonly unknownMarkets = new Set<MarketId>()
   /** What the contract says of a trade that is not settled; undefined settles it. */
   refuses: (tradeId: TradeId) => Refusal | undefined = () => undefined
+  /** Whether balances alone tell that a trade is refused. */
+  isBare: (tradeId: TradeId) => boolean = () => false
   /** Why a call with these trades would revert as a whole. */
   reverts: (tradeIds: readonly TradeId[]) => { name: string; words: string } | undefined = () =>
     undefined
@@ -151,6 +154,7 @@ export class World {
   // What was asked.
   readonly asked = new Map<Port, number>()
   readonly submissions: TradeId[][] = []
+  readonly looks: TradeId[][] = []
   readonly trials: TradeId[][] = []
   readonly permits: OrderHash[][] = []
   readonly acknowledged: number[] = []
@@ -373,6 +377,7 @@ export class World {
         this.rows.filter(({ closed }) => !closed).map((row) => ({ ...this.#named(row) })),
       ),
       submit: call('submit', (trades, options) => this.#submit(trades, options)),
+      lookAt: call('lookAt', (trades) => this.#lookAt(trades)),
       tryOut: call('tryOut', (trades) => this.#tryOut(trades)),
       poll: call('poll', () => {
         const [first] = this.rows
@@ -447,6 +452,14 @@ export class World {
 
   #named({ nonce, txHash, tradeIds }: Row) {
     return { sender: SENDER, nonce, txHash, tradeIds }
+  }
+
+  #lookAt(trades: readonly TradeToSettle[]): RefusedTrade[] {
+    this.looks.push(trades.map((trade) => trade.tradeId))
+    return trades.flatMap(({ tradeId: id }) => {
+      const refusal = this.isBare(id) ? this.refuses(id) : undefined
+      return refusal === undefined ? [] : [{ tradeId: id, ...refusal }]
+    })
   }
 
   #tryOut(trades: readonly TradeToSettle[]): RefusedTrade[] {

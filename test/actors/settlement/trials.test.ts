@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
 import { AWAY, keyOf, World } from './settlement-fixture.ts'
 
 const GHOST = `0x${'9'.repeat(40)}` as Address
 const MAKER = `0x${'8'.repeat(40)}` as Address
 const NO_MONEY = { reason: 'InsufficientCollateral', fault: 'buyer' } as const
+
+const NO_MULTICALL = new Fault('CHAIN_REFUSED', 'there is no such contract', { retryable: false })
 
 /** Longer than any test waits. */
 const BATCH_WAIT_MS = 1_000_000
@@ -57,6 +60,48 @@ describe('a trade of a trader who has settled none', () => {
     await world.steps(5)
     assert.deepEqual([world.status(id), world.status(ghosts)], ['confirmed', 'failed'])
     assert.deepEqual(world.trials, [])
+  })
+
+  test('fails by a look at balances, of many at once, and is not tried out', async () => {
+    const world = new World({ batchMax: 2, batchWaitMs: BATCH_WAIT_MS })
+    world.refuses = (id) => (world.trades.get(id)?.buyer === GHOST ? NO_MONEY : undefined)
+    world.isBare = () => true
+    const ghosts = Array.from({ length: 7 }, () => world.trade({ buyer: GHOST, seller: MAKER }))
+    const honest = world.trade()
+    await world.steps(3)
+    assert.deepEqual(new Set(ghosts.map((id) => world.status(id))), new Set(['failed']))
+    assert.deepEqual(world.looks, [[...ghosts, honest]])
+    assert.deepEqual(world.trials, [[honest]])
+  })
+
+  test('is tried out at once while balances cannot be looked at', async () => {
+    const world = worldOfGhost(BATCH_WAIT_MS)
+    world.isBare = () => true
+    world.away.set('lookAt', NO_MULTICALL)
+    const first = world.trade({ buyer: GHOST, seller: MAKER })
+    await world.steps(3)
+    const second = world.trade({ buyer: GHOST, seller: MAKER })
+    await world.steps(3)
+    assert.deepEqual([world.status(first), world.status(second)], ['failed', 'failed'])
+    assert.deepEqual(world.trials, [[first], [second]])
+    assert.deepEqual(world.looks, [])
+  })
+
+  test('does not fail by a look while one of his is being tried out, which may bring what he lacks', async () => {
+    const world = new World()
+    const bought = world.trade({ buyer: GHOST, seller: MAKER })
+    world.byHand = true
+    await world.until(() => world.pending.some(({ port }) => port === 'tryOut'), isNot('tryOut'))
+    const sold = world.trade({ seller: GHOST })
+    world.isBare = () => true
+    world.refuses = (id) =>
+      id === sold && !world.settledBy.has(keyOf({ tradeId: bought }))
+        ? { reason: 'InsufficientShares', fault: 'seller' }
+        : undefined
+    await world.until(() => world.looks.flat().includes(sold), isNot('tryOut'))
+    await world.turn(isNot('tryOut'))
+    assert.equal(world.status(sold), 'matched')
+    await world.until(() => world.status(sold) === 'confirmed')
   })
 
   test('does not fail while an older one of his is being sent, which may bring what he lacks', async () => {

@@ -1,0 +1,13 @@
+/** The thread that copies the write-ahead file of the embedded database back into it, as the log's does. */
+
+import { makeCheckpointer } from '#log/checkpointer.ts'
+import type { Copier } from '#store/engine/write-ahead.ts'
+
+export function databaseCopier(path: string): Copier {
+  const checkpointer = makeCheckpointer([path], 'database-checkpoints')
+  return {
+    ask: () => checkpointer.ask(0),
+    ended: () => checkpointer.ended(0),
+    stop: () => checkpointer.stop(),
+  }
+}

@@ -1,0 +1,14 @@
+/** How much of the log a front follows. */
+
+import { Gauge, type Registry } from 'prom-client'
+
+export function partitionMeters(registry: Registry, followed: () => number): void {
+  new Gauge({
+    name: 'sibyl_front_partitions_followed',
+    help: 'Partitions of the log whose events this front is told; the others doze, as nobody on it needs them',
+    registers: [registry],
+    collect() {
+      this.set(followed())
+    },
+  })
+}

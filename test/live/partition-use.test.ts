@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { MarketId } from '#domain/ids.ts'
+import { makePartitionUse, type NeededMarkets } from '#live/partition-use.ts'
+
+const PARTITIONS = 4
+const DOZE_MS = 1_000
+
+const idOf = (partition: number) => `0x${partition.toString(16).padStart(64, '0')}` as MarketId
+const UNKNOWN = `0x${'f'.repeat(64)}` as MarketId
+
+/** Two threads with two partitions each, which wake when they are told to. */
+function start() {
+  const dozing = new Set<number>()
+  const waking = new Map<number, PromiseWithResolvers<void>>()
+  const state = { nowMs: 0, watched: [] as NeededMarkets, dozed: [] as number[][] }
+  const load = () => ({
+    doze(partitions: readonly number[]) {
+      state.dozed.push([...partitions])
+      for (const partition of partitions) dozing.add(partition)
+    },
+    wake(partition: number) {
+      if (dozing.delete(partition)) waking.set(partition, Promise.withResolvers())
+      return waking.get(partition)?.promise
+    },
+  })
+  const threads = [load(), load()]
+  const use = makePartitionUse({
+    loads: Array.from({ length: PARTITIONS }, (_, partition) => threads[partition % 2]!),
+    partitionOf: (marketId) => Number(marketId),
+    isShown: (marketId) => marketId !== UNKNOWN,
+    watched: () => state.watched,
+    dozeMs: DOZE_MS,
+    nowMs: () => state.nowMs,
+  })
+  return {
+    ...{ use, state, dozing },
+    woken() {
+      for (const { resolve } of waking.values()) resolve()
+      waking.clear()
+    },
+    rest(afterMs: number) {
+      state.nowMs += afterMs
+      use.rest()
+      return [...dozing].sort()
+    },
+  }
+}
+
+test('a front that has just started follows nothing', () => {
+  const { dozing, state } = start()
+  assert.deepEqual([...dozing].sort(), [0, 1, 2, 3])
+  // One message for each market thread.
+  assert.deepEqual(state.dozed, [
+    [0, 2],
+    [1, 3],
+  ])
+})
+
+test('who needs a market wakes its partition and no other, and waits for that', async () => {
+  const { use, dozing, woken } = start()
+  const waiting = use.need(idOf(2))
+  assert(waiting !== undefined)
+  assert.deepEqual([...dozing].sort(), [0, 1, 3])
+  assert.equal(use.need(idOf(2)), waiting)
+  assert.equal(use.needThese([idOf(2)]), false)
+  woken()
+  await waiting
+  assert.equal(use.need(idOf(2)), undefined)
+  assert.equal(use.needThese([idOf(2)]), true)
+  assert.equal(use.needThese('all'), false)
+  assert.equal(dozing.size, 0)
+})
+
+test('a market that nobody knows wakes nothing', () => {
+  const { use, dozing } = start()
+  assert.equal(use.need(UNKNOWN), undefined)
+  assert.equal(use.needThese([UNKNOWN]), true)
+  assert.equal(dozing.size, PARTITIONS)
+})
+
+test('what nobody has needed for long dozes again, and what is watched does not', () => {
+  const { use, state, woken, rest } = start()
+  use.needThese('all')
+  woken()
+  assert.deepEqual(rest(DOZE_MS - 1), [])
+  use.need(idOf(1))
+  state.watched = [idOf(3)]
+  assert.deepEqual(rest(1), [0, 2])
+  assert.deepEqual(rest(DOZE_MS), [0, 1, 2])
+  // Who leaves may come back soon.
+  state.watched = []
+  assert.deepEqual(rest(DOZE_MS - 1), [0, 1, 2])
+  assert.deepEqual(rest(1), [0, 1, 2, 3])
+  use.needThese('all')
+  woken()
+  state.watched = 'all'
+  assert.deepEqual(rest(10 * DOZE_MS), [])
+})

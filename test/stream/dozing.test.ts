@@ -1,0 +1,137 @@
+/** Streams of a front that does not follow the market yet: it is loaded first, and nothing is missing after that. */
+
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { BUY } from '#domain/order.ts'
+import { signed } from '../actors/market-fixture.ts'
+import { eventually } from '../support/eventually.ts'
+import { buy, traderNamed } from '../support/orders.ts'
+import { marketIdOf, startStream } from './stream-fixture.ts'
+
+const M = marketIdOf(0)
+const BOOK = { op: 'subscribe', channel: 'book', marketId: M, outcome: 0 }
+
+async function startDozing(t: TestContext) {
+  let dozes = false
+  const needed: unknown[] = []
+  const stream = await startStream(t, {
+    parts: {
+      use: {
+        needThese(markets) {
+          const some = markets === 'all' ? 'all' : [...markets]
+          if (dozes) needed.push(some)
+          return !dozes || some.length === 0
+        },
+      },
+    },
+  })
+  const [market] = stream.markets
+  let placed = 0
+  return {
+    ...{ stream, needed },
+    place() {
+      const builder = buy('YES').at(0.42).size(1).by('ann').named(`order ${placed++}`)
+      market!.ask('PlaceOrder', { order: signed(builder, M) })
+    },
+    doze() {
+      dozes = true
+    },
+    /** As a front does: the market is loaded, then whoever waits is served. */
+    wake() {
+      stream.load(true)
+      dozes = false
+      stream.hub.woken()
+    },
+  }
+}
+
+test('a book of a market that dozes is told when it is woken, and goes on without a gap', async (t) => {
+  const { stream, needed, place, doze, wake } = await startDozing(t)
+  const client = await stream.connect()
+  doze()
+  place()
+  client.say(BOOK)
+  await eventually(() => assert.deepEqual(needed, [[M]]))
+  // Nothing is said that may be old, and the socket goes on.
+  assert.equal((await client.ask({ op: 'ping' })).type, 'pong')
+  assert.deepEqual([...stream.hub.watched()], [M])
+  place()
+  wake()
+  assert.deepEqual((await client.next('subscribed')).seq, 3)
+  const snapshot = await client.next()
+  assert.deepEqual(
+    [snapshot.type, snapshot.seq, snapshot.bids, snapshot.reset],
+    ['book.snapshot', 3, [[420_000, 2_000_000]], undefined],
+  )
+  for (const seq of [4, 5]) {
+    place()
+    stream.flow()
+    const delta = await client.next('book.delta')
+    assert.deepEqual([delta.prevSeq, delta.seq], [seq - 1, seq])
+  }
+})
+
+for (const happens of [false, true]) {
+  const becomes = happens
+    ? 'starts over where something happened'
+    : 'goes on where nothing happened'
+  test(`who comes back to a market that dozes ${becomes}`, async (t) => {
+    const { stream, place, doze, wake } = await startDozing(t)
+    place()
+    stream.flow()
+    const client = await stream.connect()
+    doze()
+    if (happens) place()
+    const seq = happens ? 3 : 2
+    client.say({ ...BOOK, since: 2 })
+    await eventually(() => assert.equal(stream.hub.figures().subscriptions, 1))
+    wake()
+    assert.equal((await client.next('subscribed')).seq, seq)
+    place()
+    stream.flow()
+    const [first, second] = [await client.next(), happens ? await client.next() : undefined]
+    const delta = second ?? first
+    if (happens) assert.deepEqual([first.type, first.reset], ['book.snapshot', true])
+    assert.deepEqual([delta.type, delta.prevSeq], ['book.delta', seq])
+  })
+}
+
+test('the orders of a trader wait for all markets, and are no new start for who has just come', async (t) => {
+  const { stream, needed, place, doze, wake } = await startDozing(t)
+  const client = await stream.connect()
+  doze()
+  place()
+  client.say({ op: 'subscribe', channel: 'orders', trader: traderNamed('ann') })
+  await eventually(() => assert.deepEqual(needed, ['all']))
+  assert.equal(stream.hub.watched(), 'all')
+  wake()
+  const snapshot = await client.next('orders.snapshot')
+  assert.equal((snapshot.orders as unknown[]).length, 1)
+  assert.equal(snapshot.reset, undefined)
+  place()
+  stream.flow()
+  const order = await client.next('order')
+  assert.equal(order.prevCursor, snapshot.cursor)
+  assert.equal(order.side, BUY)
+})
+
+test('that markets open and close is told without their being followed', async (t) => {
+  const { stream, needed, place, doze, wake } = await startDozing(t)
+  const [market] = stream.markets
+  const client = await stream.connect()
+  const snapshot = await client.ask({ op: 'subscribe', channel: 'market' }, 'market.snapshot')
+  doze()
+  place()
+  market!.ask('CloseMarket', { marketId: M, reason: 'expired' })
+  const closed = market!.events.at(-1)
+  assert(closed?.type === 'MarketClosed')
+  stream.board.followFacts([closed])
+  const told = await client.next()
+  assert.deepEqual([told.type, told.event, told.seq], ['market', 'expired', closed.seq])
+  assert.equal(told.prevCursor, snapshot.cursor)
+  assert.deepEqual(needed, [])
+  assert.equal(stream.board.markets.get(M)?.books[0].levels(BUY).length, 0)
+  // To be loaded is no news for who hears of nothing else.
+  wake()
+  assert.equal((await client.ask({ op: 'ping' })).type, 'pong')
+})
