@@ -9,8 +9,21 @@ import type { Order } from '#domain/order.ts'
 import { type OrderDomain, orderHash } from '#domain/order-hash.ts'
 import { SibylError } from './sibyl-error.ts'
 
+/** To find the address of a key takes almost as long as to sign with it: that of the last ones is kept. */
+const KEPT_MAX = 32
+const kept = new Map<Hex, PrivateKeyAccount>()
+
 /** A key that cannot be one is never repeated in an error. */
 export function accountOf(privateKey: Hex): PrivateKeyAccount {
+  const known = kept.get(privateKey)
+  if (known !== undefined) return known
+  const account = accountFrom(privateKey)
+  if (kept.size === KEPT_MAX) kept.clear()
+  kept.set(privateKey, account)
+  return account
+}
+
+function accountFrom(privateKey: Hex): PrivateKeyAccount {
   try {
     return privateKeyToAccount(privateKey)
   } catch {

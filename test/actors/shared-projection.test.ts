@@ -24,6 +24,7 @@ import { project } from '#store/projection/project.ts'
 import { onServerDatabase } from '../support/databases.ts'
 import { eventually } from '../support/eventually.ts'
 import { randomFrom } from '../support/random.ts'
+import { seedsOf } from '../support/sample.ts'
 import { given } from './market-fixture.ts'
 import { randomFlow } from './random-flow.ts'
 
@@ -79,7 +80,7 @@ async function startNode(url: string, holder: string, log: LogReader<MarketEvent
 }
 
 await onServerDatabase('projectors that share a database', ({ fresh }) => {
-  for (const seed of [1, 2]) {
+  for (const seed of seedsOf(1, 2)) {
     it(`write what the log says once, however the lease changes hands (seed ${seed})`, async () => {
       const random = randomFrom(seed)
       const market = given()

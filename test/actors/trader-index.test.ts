@@ -6,6 +6,7 @@ import type { Shares } from '#domain/money.ts'
 import { OUTCOMES, type VerifiedOrder } from '#domain/order.ts'
 import { buy, hashNamed, sell, traderNamed } from '../support/orders.ts'
 import { type Random, randomFrom } from '../support/random.ts'
+import { seedsOf } from '../support/sample.ts'
 import { openOrdersIn, START_SEC, signed } from './market-fixture.ts'
 import { type Command, inFolder, marketId, open, startHost } from './thread-fixture.ts'
 
@@ -86,7 +87,7 @@ function flow(random: Random, trades: Map<TradeId, TradeReport>, index: number):
   })
 }
 
-for (const seed of [1, 2]) {
+for (const seed of seedsOf(1, 2)) {
   inFolder(`the index of traders is what a walk finds, seed ${seed}`, async (dataDir) => {
     const random = randomFrom(seed)
     const trades = new Map<TradeId, TradeReport>()

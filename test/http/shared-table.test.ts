@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
 import { makeNonceLedger } from '#http/nonce-ledger.ts'
 import { makeSharedTable, SharedTable, type SharedTableMemory } from '#http/shared-table.ts'
-import { randomFrom, withSeeds } from '../support/random.ts'
+import { withSeeds } from '../support/random.ts'
 import { LIMITS } from './limit-fixture.ts'
 import type { HammerData, HammerResult } from './threads/hammer.ts'
 
@@ -111,13 +111,12 @@ test('the table agrees with a map while there is room', () => {
 })
 
 test('it has room for as many as it was made for, whatever sets they fall into', () => {
-  for (const seed of [11, 12, 13]) {
-    const random = randomFrom(seed)
+  withSeeds([11, 12, 13], (random) => {
     const ledger = makeNonceLedger(makeSharedTable(50_000, random.hex(16)))
     for (let nonce = 0; nonce < 50_000; nonce++) {
-      assert.equal(ledger.use('key', random.hex(16), 2, 1), 'first', `seed ${seed}, nonce ${nonce}`)
+      assert.equal(ledger.use('key', random.hex(16), 2, 1), 'first', `nonce ${nonce}`)
     }
-  }
+  })
 })
 
 test('in a full set the lowest record gives way, if it may', () => {

@@ -30,6 +30,7 @@ import { randomFlow } from '../actors/random-flow.ts'
 import { eventually } from '../support/eventually.ts'
 import { hashNamed } from '../support/orders.ts'
 import { type Random, randomFrom } from '../support/random.ts'
+import { seedsOf } from '../support/sample.ts'
 
 const MARKETS = 5
 const PAGE = 2
@@ -216,9 +217,7 @@ function startLink(random: Random, isOlder = false) {
   }
 }
 
-const SEEDS = process.env.TEST_SEED === undefined ? [1, 2, 3, 4] : [Number(process.env.TEST_SEED)]
-
-for (const [seed, dozes] of SEEDS.flatMap((seed) => [
+for (const [seed, dozes] of seedsOf(1, 2, 3, 4).flatMap((seed) => [
   [seed, false] as const,
   [seed, true] as const,
 ])) {

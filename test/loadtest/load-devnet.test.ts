@@ -1,4 +1,4 @@
-/** The load tester against an exchange whose trades are settled, and over TLS. */
+/** The load tester against an exchange whose trades are settled and that asks for tokens, and over TLS. */
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
@@ -42,7 +42,8 @@ async function startTls(t: TestContext, folder: string, to: number): Promise<str
 }
 
 test('the load tester at an exchange with a chain', async (t) => {
-  const exchange = await startExchange(t, { devnet: true })
+  const environment = { SIBYL_AUTH_BEARER: 'true' }
+  const exchange = await startExchange(t, { devnet: true, environment })
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-load-devnet-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   const count = async (list: string): Promise<number> => {
@@ -62,6 +63,10 @@ test('the load tester at an exchange with a chain', async (t) => {
       [],
     )
     assert(report.passed)
+    assert(
+      report.server.stages.some(({ stage }) => stage === 'authenticate'),
+      'tokens are sent',
+    )
     await eventually(async () => assert.equal(await count('pending-trades'), 0))
     assert.equal(await count('failed-trades'), 0)
   })

@@ -94,14 +94,6 @@ test('the load tester', async (t) => {
     )
   })
 
-  await t.test('an exchange that asks for tokens gets them', async (t2) => {
-    const bearer = await startExchange(t2, { environment: { SIBYL_AUTH_BEARER: 'true' } })
-    const report = await runLoad(optionsFor(bearer.url, '--seconds', '1.5'))
-    assert.deepEqual(wrongIn(report), [])
-    assert(report.passed, report.ended)
-    assert(report.server.stages.some(({ stage }) => stage === 'authenticate'))
-  })
-
   let orders = 0
   let deltas = 0
   const lies: Record<string, { lie: Lie; found: string }> = {

@@ -6,10 +6,14 @@ import { callSibyl } from '../cli/call-sibyl.ts'
 import { tryCommands } from '../cli/try-commands.ts'
 import { tryConformance } from '../cli/try-conformance.ts'
 import { tryExamples } from '../cli/try-examples.ts'
+import { tryOpenapiExample } from '../cli/try-openapi-example.ts'
 import { startExchange } from '../support/exchange.ts'
 
 test('the command line and the examples of an exchange', async (t) => {
   const exchange = await startExchange(t, { devnet: true })
+  await t.test('the example of an order in the document is accepted as it stands', () =>
+    tryOpenapiExample(exchange),
+  )
   await t.test('the contract', (subtest) => tryConformance(subtest, exchange))
   // They move time, by some hours and then by days.
   await t.test('the examples', (subtest) => tryExamples(subtest, exchange))

@@ -10,7 +10,28 @@ import type { TestContext } from 'node:test'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+/**
+ * The suggestions of the address bar: two pages that a new visitor's window loads before his own, for as
+ * much time as that takes. A second flag of this name replaces the one of Playwright, whose names are below.
+ */
+const ABSENT = [
+  'WebUIOmniboxPopup',
+  'WebUIOmniboxAimPopup',
+  'AimEnabled',
+  'AvoidUnnecessaryBeforeUnloadCheckSync',
+  'DestroyProfileOnBrowserClose',
+  'HttpsFirstBalancedModeAutoEnable',
+  'HttpsUpgrades',
+  'LensOverlay',
+  'MediaRouter',
+  'NetworkTimeServiceQuerying',
+  'OptimizationHints',
+  'PaintHolding',
+  'PreconnectToSearch',
+  'ThirdPartyStoragePartitioning',
+]
 const FLAGS = [
+  `--disable-features=${ABSENT.join()}`,
   '--headless',
   '--no-sandbox',
   '--disable-gpu',

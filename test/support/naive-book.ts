@@ -60,13 +60,24 @@ export class NaiveBook {
   }
 
   find(orderHash: string): Kept | undefined {
-    return [...this.bids, ...this.asks].find((order) => order.orderHash === orderHash)
+    const isIt = (order: Kept) => order.orderHash === orderHash
+    return this.bids.find(isIt) ?? this.asks.find(isIt)
   }
 
-  removeWhere(leaves: (order: Kept) => boolean): Kept[] {
-    const left = [...this.bids, ...this.asks].filter(leaves)
-    this.bids = this.bids.filter((order) => !leaves(order))
-    this.asks = this.asks.filter((order) => !leaves(order))
-    return left
+  remove(orderHash: string): Kept | undefined {
+    for (const queue of [this.bids, this.asks]) {
+      const place = queue.findIndex((order) => order.orderHash === orderHash)
+      if (place !== -1) return queue.splice(place, 1)[0]
+    }
+    return undefined
+  }
+
+  removeExpired(nowSec: number): Kept[] {
+    const hasExpired = (order: Kept) => order.expiresAtSec <= nowSec
+    const expired = [...this.bids.filter(hasExpired), ...this.asks.filter(hasExpired)]
+    if (expired.length === 0) return expired
+    this.bids = this.bids.filter((order) => !hasExpired(order))
+    this.asks = this.asks.filter((order) => !hasExpired(order))
+    return expired
   }
 }

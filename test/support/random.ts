@@ -3,6 +3,8 @@
  * the seed of a run that failed. `TEST_SEED=…` runs that seed again.
  */
 
+import { seedsOf } from './sample.ts'
+
 export type Random = {
   readonly seed: number
   /** From 0 up to, not including, 1. */
@@ -14,6 +16,8 @@ export type Random = {
   /** `0x` and so many random bytes in hex. */
   hex(bytes: number): string
 }
+
+const DIGITS = Buffer.from('0123456789abcdef')
 
 /** A 32-bit counter whose every value is scrambled by shifts and multiplications. */
 export function randomFrom(seed: number): Random {
@@ -32,10 +36,16 @@ export function randomFrom(seed: number): Random {
     chance: (share) => word() < share * 2 ** 32,
     pick: (items) => items[word() % items.length]!,
     hex(bytes) {
-      let text = '0x'
-      while (text.length < 2 + 2 * bytes) text += word().toString(16).padStart(8, '0')
-      // Through a buffer, because a text put together from pieces is slow to read and keeps them all.
-      return Buffer.from(text.slice(0, 2 + 2 * bytes), 'latin1').toString('latin1')
+      // Digit by digit, because a text put together from pieces is slow to make and to read.
+      const text = Buffer.from('0x'.padEnd(2 + 2 * bytes))
+      for (let at = 2; at < text.length; at += 8) {
+        const bits = word()
+        const end = Math.min(at + 8, text.length)
+        for (let digit = at; digit < end; digit++) {
+          text[digit] = DIGITS[(bits >>> (28 - 4 * (digit - at))) & 15]!
+        }
+      }
+      return text.toString('latin1')
     },
   }
 }
@@ -51,10 +61,9 @@ export function dealt<Item>(random: Random, items: readonly Item[], count: numbe
   return all
 }
 
-/** Runs the body with each seed; what fails says with which. */
+/** Runs the body with one of these seeds, with `TEST_WHOLE=1` with each; what fails says with which. */
 export function withSeeds(seeds: readonly number[], body: (random: Random) => void): void {
-  const asked = process.env.TEST_SEED
-  for (const seed of asked === undefined ? seeds : [Number(asked)]) {
+  for (const seed of seedsOf(...seeds)) {
     try {
       body(randomFrom(seed))
     } catch (error) {

@@ -1,6 +1,6 @@
 /** Orders that are signed for the devnet, field by field, also wrong ones. */
 
-import { privateKeyToAccount } from 'viem/accounts'
+import { accountOf } from '#client/local-key.ts'
 import type { OrderSubmission } from '#client/order-submission.ts'
 import { signOrder } from '#client/sign-order.ts'
 import { type Address, type MarketId, toAddress, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
@@ -22,7 +22,7 @@ export type TestTrader = {
 /** Key number n of the curve: short, and used nowhere else. */
 export function traderNumbered(number: number): TestTrader {
   const key = `0x${number.toString(16).padStart(64, '0')}` as const
-  return { key, address: privateKeyToAccount(key).address }
+  return { key, address: accountOf(key).address }
 }
 
 let nonces = 0

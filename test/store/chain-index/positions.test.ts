@@ -32,6 +32,7 @@ import {
 } from '#store/reads/positions.ts'
 import { onBothDatabases } from '../../support/databases.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
+import { seedsOf } from '../../support/sample.ts'
 import {
   type Bare,
   block,
@@ -418,7 +419,7 @@ await onBothDatabases('positions', ({ fresh }) => {
   }
 
   it('agree with the movements after any flow and any undoing', async () => {
-    for (const seed of [1, 2]) {
+    for (const seed of seedsOf(1, 2)) {
       const random = randomFrom(seed)
       for (let step = 0; step < 25; step++) {
         const depth = random.int(1, 3)

@@ -13,6 +13,7 @@ import { marketFigures } from '#store/reads/market-figures.ts'
 import { chainStats, marketStats } from '#store/reads/stats.ts'
 import { onBothDatabases } from '../../support/databases.ts'
 import { type Random, randomFrom } from '../../support/random.ts'
+import { seedsOf } from '../../support/sample.ts'
 import { address, batch, CHAIN, id, market, START_MS, trade, withStore } from '../batches.ts'
 
 const m = id<MarketId>('m')
@@ -335,13 +336,13 @@ await onBothDatabases('sums', (databases) => {
   })
 
   it('agree with the trades after any flow, and the audit finds what does not', async () => {
-    for (const seed of [1, 2, 3]) {
+    for (const [at, seed] of seedsOf(1, 2, 3).entries()) {
       await withStore(databases, async (database) => {
         await randomFlow(database, randomFrom(seed))
         const audit = await auditTrades(database)
         assert.deepEqual(audit.differences, [], `seed ${seed}`)
         assert(audit.trades > 50 && audit.candles > 50)
-        if (seed !== 1) return
+        if (at > 0) return
         const connection = sqlConnection(database)
         const spoilt = async (statement: string, what: RegExp) => {
           await connection.execute(statement)

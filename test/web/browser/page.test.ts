@@ -1,11 +1,13 @@
 /**
- * The trading page in a real browser, on one exchange with a local chain. In every story the page may
- * not complain: no error in its console, nothing that its content security policy forbids.
+ * The trading page in a real browser, and that of the documentation, on one exchange with a local chain. In
+ * every story the page may not complain: no error in its console, nothing that its content security policy
+ * forbids.
  */
 
 import { test } from 'node:test'
 import { findBrowser, MISSING_BROWSER } from '../../support/browser.ts'
 import { servicesRequired } from '../../support/required-services.ts'
+import { docsExecute } from './docs-stories.ts'
 import { quickMarketEnds, resolutionAndRedemption } from './ending-stories.ts'
 import { accessible, phone } from './look-stories.ts'
 import { openStage } from './stage.ts'
@@ -31,6 +33,7 @@ test('the trading page in a browser', { skip }, async (t) => {
     'the server restarts and the page catches up': restartIsCaughtUp,
     'a quick market ends while one looks at it': quickMarketEnds,
     'an outcome is proposed, settled and redeemed': resolutionAndRedemption,
+    'the page of the documentation explains itself, and executes its example': docsExecute,
   }
   for (const [name, story] of Object.entries(stories)) {
     await t.test(name, (inner) => story(inner, stage))
