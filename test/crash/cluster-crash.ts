@@ -6,7 +6,6 @@
 
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Hex } from 'viem'
 import { makeChainClient } from '#chain/clients.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import type { MarketId } from '#domain/ids.ts'
@@ -14,7 +13,7 @@ import { closeDatabase, openDatabase } from '#store/engine/database.ts'
 import { recentTrades } from '#store/reads/trades.ts'
 import { eventually } from '../support/eventually.ts'
 import { dealt, type Random, randomFrom } from '../support/random.ts'
-import { TRADE_SETTLED } from '../support/settled.ts'
+import { settledTimes } from '../support/settled-times.ts'
 import { type Doors, type Errors, openDoors, type StreamMet, startLoad } from './cluster-load.ts'
 import { FRONTS, NODES, openScene, type Scene } from './cluster-scene.ts'
 import {
@@ -291,17 +290,7 @@ async function settleOnChain(scene: Scene, { settled }: ClusterReport): Promise<
       assert.equal(open.length, 0, `${open.length} trades are under way`)
       return all.flat()
     }, 900_000)
-    const logs = await client.viem.getLogs({
-      address: address as string as Hex,
-      event: TRADE_SETTLED,
-      fromBlock: 0n,
-      toBlock: 'latest',
-    })
-    const times = new Map<string, number>()
-    for (const { args } of logs) {
-      const key = args.tradeId as string
-      times.set(key, (times.get(key) ?? 0) + 1)
-    }
+    const times = await settledTimes(client, address)
     settled.twice = [...times.values()].filter((count) => count > 1).length
     assert.equal(settled.twice, 0, 'no trade has settled twice')
     for (const trade of trades) {

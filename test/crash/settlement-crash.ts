@@ -31,7 +31,7 @@ import { dealt, type Random, randomFrom } from '../support/random.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
 import { WHOLE } from '../support/sample.ts'
 import { marketNumbered } from '../support/seeded-markets.ts'
-import { TRADE_SETTLED } from '../support/settled.ts'
+import { settledTimes } from '../support/settled-times.ts'
 import { TEST_FLAGS } from '../support/test-flags.ts'
 
 /** When the exchange is killed: as it asks the chain this, or on the first question after it. */
@@ -353,16 +353,7 @@ async function audit(
   const client = makeChainClient({ chainId: CHAIN_ID, rpcUrls: [chain.url] })
   const address = toAddress(chain.contracts.settlement)
   const contract = settlementContract(client, address)
-  const logs = await client.viem.getLogs({
-    address: address as string as Hex,
-    event: TRADE_SETTLED,
-    fromBlock: 0n,
-    toBlock: 'latest',
-  })
-  const times = new Map<string, number>()
-  for (const { args } of logs) {
-    times.set(args.tradeId as string, (times.get(args.tradeId as string) ?? 0) + 1)
-  }
+  const times = await settledTimes(client, address)
   for (const trade of trades) {
     const confirmed = trade.status === 'confirmed'
     assert(confirmed || trade.status === 'failed', `${trade.tradeId} is ${trade.status}: forgotten`)

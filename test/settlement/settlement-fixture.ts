@@ -9,7 +9,7 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Hex, parseAbiItem } from 'viem'
+import type { Hex } from 'viem'
 import { PACKED } from '#actors/packed-event.ts'
 import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
 import type {
@@ -66,6 +66,7 @@ import { type Command, startHost } from '../actors/thread-fixture.ts'
 import type { TestChain } from '../support/chain.ts'
 import { makeMigratedFile } from '../support/migrated-database.ts'
 import { type RpcProxy, startRpcProxy } from '../support/rpc-proxy.ts'
+import { settledTimes } from '../support/settled-times.ts'
 
 export type WorldOptions = {
   readonly rules?: Partial<SettlementRules>
@@ -87,10 +88,6 @@ export type OrderWish = {
   readonly permit?: PermitSignature
   readonly expiration?: number
 }
-
-const TRADE_SETTLED = parseAbiItem(
-  'event TradeSettled(bytes32 indexed tradeId, address indexed buyer, address indexed seller, bytes32 marketId, bytes32 buyHash, bytes32 sellHash, uint8 outcome, uint64 price, uint64 size, uint256 cost)',
-)
 
 const UNIT = 1_000_000
 const GAS_MAX = 16_777_216
@@ -375,22 +372,6 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     return all
   }
 
-  /** How often each trade settled on chain since this world began. */
-  async function settledTimes(): Promise<Map<string, number>> {
-    const logs = await audit.viem.getLogs({
-      address: address as string as Hex,
-      event: TRADE_SETTLED,
-      fromBlock: BigInt(startBlock),
-      toBlock: 'latest',
-    })
-    const times = new Map<string, number>()
-    for (const { args } of logs) {
-      const key = args.tradeId as string
-      times.set(key, (times.get(key) ?? 0) + 1)
-    }
-    return times
-  }
-
   return {
     chain,
     proxy,
@@ -437,7 +418,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
       state.held.size === 0,
     /** Nothing forgotten, nothing twice: the books of the exchange and the chain agree. */
     async agree(): Promise<void> {
-      const times = await settledTimes()
+      const times = await settledTimes(audit, address, startBlock)
       const all = await trades()
       for (const trade of all) {
         const key = contract.tradeKeyOf(trade)

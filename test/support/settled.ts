@@ -4,7 +4,6 @@
  */
 
 import assert from 'node:assert/strict'
-import { type Hex, parseAbiItem } from 'viem'
 import { makeChainClient } from '#chain/clients.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { type Client, createClient } from '#client/client.ts'
@@ -16,6 +15,7 @@ import type { TradeStatus } from '#domain/trade.ts'
 import { openTestChain, type TestChain } from './chain.ts'
 import { type Environment, type Exchange, openExchange } from './exchange.ts'
 import { marketNumbered, seedMarkets } from './seeded-markets.ts'
+import { settledTimes } from './settled-times.ts'
 
 export type Way = {
   readonly tradeId: TradeId
@@ -27,13 +27,7 @@ export type Way = {
   readonly size: Shares
 }
 
-export const TRADE_SETTLED = parseAbiItem(
-  'event TradeSettled(bytes32 indexed tradeId, address indexed buyer, address indexed seller, bytes32 marketId, bytes32 buyHash, bytes32 sellHash, uint8 outcome, uint64 price, uint64 size, uint256 cost)',
-)
-
 const CHAIN_ID = 31_338
-/** A client takes answers of at most 10 MB; a block has a batch of at most 50 trades. */
-const BLOCKS_PER_READ = 100n
 
 export type SettledExchange = {
   readonly chain: TestChain
@@ -112,24 +106,7 @@ export async function openSettled(
         return (await response.json()) as Body
       },
       keyOf: (trade) => contract.tradeKeyOf(trade),
-      async settledTimes() {
-        const times = new Map<string, number>()
-        const newest = await audit.viem.getBlockNumber({ cacheTime: 0 })
-        for (let from = 0n; from <= newest; from += BLOCKS_PER_READ) {
-          const to = from + BLOCKS_PER_READ - 1n
-          const logs = await audit.viem.getLogs({
-            address: address as string as Hex,
-            event: TRADE_SETTLED,
-            fromBlock: from,
-            toBlock: to < newest ? to : newest,
-          })
-          for (const { args } of logs) {
-            const key = args.tradeId as string
-            times.set(key, (times.get(key) ?? 0) + 1)
-          }
-        }
-        return times
-      },
+      settledTimes: () => settledTimes(audit, address),
       async holdings(account) {
         const holder = devnetAccount(account).address
         return {
