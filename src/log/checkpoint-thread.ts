@@ -4,9 +4,9 @@
  * checkpoints are passive: they wait for no thread and no thread waits for them.
  */
 
-import { workerData } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 import Database from 'better-sqlite3'
-import { ASKED, type CheckpointThreadData, FILES, STOP } from './checkpointer.ts'
+import { ASKED, type CheckpointThreadData, FILES, STOP, WORDS } from './checkpointer.ts'
 
 /** It takes its time even when asked again at once, so that a checkpoint is worth its two syncs. */
 const PAUSE_MS = 5
@@ -15,11 +15,14 @@ const PAUSE_MS = 5
 const PAGES_FEW = 500
 const ROUNDS_MAX = 5
 
-function checkpoint(db: Database.Database): void {
+/** Answers how many pages the write-ahead file has. */
+function checkpoint(db: Database.Database): number {
   let before = 0
-  for (let round = 0; round < ROUNDS_MAX; round++) {
-    const [{ checkpointed }] = db.pragma('wal_checkpoint(PASSIVE)') as [{ checkpointed: number }]
-    if (checkpointed - before <= PAGES_FEW) return
+  for (let round = 1; ; round++) {
+    const [{ log, checkpointed }] = db.pragma('wal_checkpoint(PASSIVE)') as [
+      { log: number; checkpointed: number },
+    ]
+    if (checkpointed - before <= PAGES_FEW || round === ROUNDS_MAX) return log
     before = checkpointed
   }
 }
@@ -38,16 +41,17 @@ function run({ files, words }: CheckpointThreadData): void {
     Atomics.wait(shared, ASKED, done)
     done = Atomics.load(shared, ASKED)
     for (const [file, db] of databases.entries()) {
-      const asked = Atomics.load(shared, FILES + 2 * file)
+      const asked = Atomics.load(shared, FILES + WORDS * file)
       if (asked === doneOf[file]) continue
       doneOf[file] = asked
       try {
-        checkpoint(db)
+        Atomics.store(shared, FILES + WORDS * file + 2, checkpoint(db))
       } catch (error) {
         // A full or failing disk: the writer meets it too, and says so where it can be answered.
         if (!(error instanceof Database.SqliteError)) throw error
       }
-      Atomics.add(shared, FILES + 2 * file + 1, 1)
+      Atomics.store(shared, FILES + WORDS * file + 1, asked)
+      parentPort?.postMessage(file)
     }
     Atomics.wait(shared, STOP, 0, PAUSE_MS)
   }

@@ -5,9 +5,5 @@ import type { Copier } from '#store/engine/write-ahead.ts'
 
 export function databaseCopier(path: string): Copier {
   const checkpointer = makeCheckpointer([path], 'database-checkpoints')
-  return {
-    ask: () => checkpointer.ask(0),
-    ended: () => checkpointer.ended(0),
-    stop: () => checkpointer.stop(),
-  }
+  return { copy: () => checkpointer.done(0), stop: () => checkpointer.stop() }
 }

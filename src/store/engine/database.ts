@@ -142,6 +142,8 @@ export async function transact<T>(
   try {
     const result = await connection.transactional(
       async (transaction) => {
+        // Nothing was read or written yet, so this transaction stands in nobody's way.
+        if (within === undefined) await database.writeAhead?.begun()
         if (fence === undefined) return change(transaction, connection)
         fenced.add(transaction)
         const changed = await change(transaction, connection)
@@ -150,7 +152,7 @@ export async function transact<T>(
       },
       within === undefined ? {} : { ctx: within },
     )
-    if (within === undefined) database.writeAhead?.wrote()
+    if (within === undefined) await database.writeAhead?.wrote()
     return result
   } catch (error) {
     leaveIdle(database, error)
@@ -238,9 +240,8 @@ async function prepareConnections(
     const file = await (connection as SqliteConnection).getNativeClient()
     if (database.readOnly) return undefined
     file.pragma('journal_mode = WAL')
-    // A commit is on the disk before it is answered, since other actors keep their only copy here.
-    file.pragma('synchronous = FULL')
     file.pragma('cache_size = -65536')
+    // A commit is on the disk before it is answered, since other actors keep their only copy here.
     return keepWriteAhead(file, copier?.(database.address.path))
   }
   const pool = await (connection as MySqlConnection).getNativeClient()

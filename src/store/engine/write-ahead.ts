@@ -1,26 +1,34 @@
 /**
- * Copies the write-ahead file of SQLite back into the database, most of it in another thread, so that the
- * thread that writes is not kept by it. A batch changes pages all over the indexes: copying them back now and then,
- * not after every batch, writes most of them once instead of many times.
+ * Copies the write-ahead file of SQLite back into the database in another thread, so that the thread that writes is
+ * not kept by it. A batch changes pages all over the indexes: copying them back now and then, not after every
+ * batch, writes most of them once instead of many times.
  *
- * The other thread copies without a lock, and so never gets to the end while something is written. It leaves little;
- * the writer copies that, and the file starts over.
+ * The other thread never gets to the end while something is written. So it copies twice: first while the writer goes
+ * on, which leaves little, and then that, before the next transaction writes anything: the file starts over.
+ *
+ * A commit is on the disk before anybody is told of it, but the thread does not stand still for that: SQLite only
+ * writes, and the file is synced by one of the threads that Node has for files.
  */
 
 import { statSync } from 'node:fs'
 import type { Database as DatabaseFile } from 'better-sqlite3'
+import { type DurableFile, openDurableFile } from './durable-file.ts'
 
 /** A thread that copies the write-ahead file of one database. */
 export type Copier = {
-  ask(): void
-  /** How many times it has ended. */
-  ended(): number
+  /**
+   * Settles when all was copied that was there, or as much of it as can be, with the pages that the file has; it
+   * never fails.
+   */
+  copy(): Promise<number>
   stop(): Promise<void>
 }
 
 export type WriteAhead = {
-  /** To be called after each commit. */
-  wrote(): void
+  /** To be awaited by each transaction before its first statement. */
+  begun(): Promise<void> | undefined
+  /** To be awaited after each commit: it is on the disk then. */
+  wrote(): Promise<void> | undefined
   close(): Promise<void>
 }
 
@@ -32,21 +40,20 @@ const PAGES_MAX_WITH_COPIER = 65_536
 const PACE = { minMs: 20, maxMs: 2_000, pages: 1_024 }
 const PAGE_BYTES = 4_096
 
-/** When the writer gets to it later than that, too much may have been written since: it is copied again before. */
-const LATE_MS = 50
-
-/** Without a copier SQLite does it by itself. */
+/** Without a copier SQLite does all of it by itself, within its commits. */
 export function keepWriteAhead(
   file: DatabaseFile,
   copier: Copier | undefined,
   { minMs, maxMs, pages } = PACE,
+  durable: DurableFile = openDurableFile(`${file.name}-wal`),
 ): WriteAhead {
+  file.pragma(`synchronous = ${copier === undefined ? 'FULL' : 'NORMAL'}`)
   file.pragma(`wal_autocheckpoint = ${copier === undefined ? PAGES_MAX : PAGES_MAX_WITH_COPIER}`)
-  if (copier === undefined) return { wrote: () => {}, close: async () => {} }
-  let ended = copier.ended()
-  let isAsked = false
-  let isDue = false
-  let dueMs = 0
+  if (copier === undefined) {
+    return { begun: () => undefined, wrote: () => undefined, close: async () => {} }
+  }
+  const { copy, stop } = copier
+  let phase: 'writing' | 'copying' | 'little is left' = 'writing'
   let doneMs = performance.now()
   let everyMs = minMs
   /** A database that is hardly written needs no thread for it. */
@@ -57,49 +64,49 @@ export function keepWriteAhead(
     return size >= pages * PAGE_BYTES
   }
 
-  function copyRest(): void {
-    isDue = false
-    // Another transaction may have begun: then after that one.
-    if (!file.open || file.inTransaction) return
-    ended = copier?.ended() ?? 0
-    if (performance.now() - dueMs > LATE_MS) {
-      copier?.ask()
-      return
-    }
-    isAsked = false
+  async function copyMost(): Promise<void> {
+    phase = 'copying'
+    await copy()
+    phase = 'little is left'
+  }
+
+  async function copyRest(): Promise<void> {
+    phase = 'copying'
+    const copied = await copy()
+    phase = 'writing'
     doneMs = performance.now()
+    everyMs = Math.max(minMs, Math.min(maxMs, (everyMs * pages) / Math.max(1, copied)))
+  }
+
+  /** After a failed one nobody knows what the disk has: this thread ends, and the next begins with what is there. */
+  async function sync(): Promise<void> {
     try {
-      // It waits for nobody: what a reader keeps it from copying is copied the next time.
-      const [{ log }] = file.pragma('wal_checkpoint(PASSIVE)') as [{ log: number }]
-      everyMs = Math.max(minMs, Math.min(maxMs, (everyMs * pages) / Math.max(1, log)))
+      await durable.sync()
     } catch (error) {
-      // What is committed stays where it is. If the disk is full, the next commit says so.
-      if (!isOfSqlite(error)) throw error
+      setImmediate(() => {
+        throw error
+      })
+      // Nobody is told anything: neither that it is committed nor that it is not.
+      await new Promise(() => {})
     }
+  }
+
+  function copyInTime(): void {
+    if (phase !== 'writing' || performance.now() - doneMs < everyMs) return
+    isLarge ||= hasGrown()
+    if (isLarge) void copyMost()
+    else doneMs = performance.now()
   }
 
   return {
+    begun: () => (phase === 'little is left' ? copyRest() : undefined),
     wrote() {
-      if (!isAsked) {
-        if (performance.now() - doneMs < everyMs) return
-        isLarge ||= hasGrown()
-        if (!isLarge) {
-          doneMs = performance.now()
-          return
-        }
-        isAsked = true
-        copier.ask()
-      } else if (!isDue && copier.ended() !== ended) {
-        isDue = true
-        dueMs = performance.now()
-        // In a turn of its own, because it takes as long as a transaction.
-        setImmediate(copyRest)
-      }
+      copyInTime()
+      return sync()
     },
-    close: () => copier.stop(),
+    async close() {
+      await stop()
+      await durable.close()
+    },
   }
-}
-
-function isOfSqlite(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_')
 }

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { Worker } from 'node:worker_threads'
 import Database from 'better-sqlite3'
 import { type Copier, keepWriteAhead } from '#store/engine/write-ahead.ts'
 import { databaseCopier } from '#threads/database-copier.ts'
@@ -41,6 +43,7 @@ test('another thread copies the write-ahead file back, and it starts over while 
     const before = starts()
     while (starts() < before + 2) {
       assert(commits < COMMITS_MAX, 'it never starts over')
+      await writeAhead.begun()
       insert.run(commits++)
       writeAhead.wrote()
       // The other thread needs a moment to begin.
@@ -53,43 +56,79 @@ test('another thread copies the write-ahead file back, and it starts over while 
   }
 })
 
-test('no thread begins before the file is large', async () => {
+/** A copier whose copies end when they are told to. */
+function slowCopier(): { copier: Copier; asked: () => number; end: () => Promise<void> } {
+  const copies: PromiseWithResolvers<number>[] = []
+  return {
+    copier: {
+      copy() {
+        const copy = Promise.withResolvers<number>()
+        copies.push(copy)
+        return copy.promise
+      },
+      stop: async () => {},
+    },
+    asked: () => copies.length,
+    async end() {
+      copies.at(-1)?.resolve(1)
+      await new Promise(setImmediate)
+    },
+  }
+}
+
+test('no thread begins before the file is large', () => {
   const { file, insert, close } = openFile()
-  let asked = 0
-  const copier: Copier = { ask: () => asked++, ended: () => 0, stop: async () => {} }
+  const { copier, asked } = slowCopier()
   const writeAhead = keepWriteAhead(file, copier, { ...AT_ONCE, pages: 100 })
   const write = (): void => {
+    assert.equal(writeAhead.begun(), undefined)
     insert.run(1)
     writeAhead.wrote()
   }
   for (let commits = 0; commits < 50; commits++) write()
-  assert.equal(asked, 0)
+  assert.equal(asked(), 0)
   for (let commits = 0; commits < 100; commits++) write()
-  assert.equal(asked, 1)
+  assert.equal(asked(), 1)
   close()
 })
 
-test('the writer copies what is left only once the other thread has ended, and outside of transactions', async () => {
-  const { file, insert, starts, close } = openFile()
-  let ended = 0
-  const asked: number[] = []
-  const copier: Copier = { ask: () => asked.push(ended), ended: () => ended, stop: async () => {} }
+test('most is copied while the writer goes on, the rest before its next transaction', async () => {
+  const { file, insert, close } = openFile()
+  const { copier, asked, end } = slowCopier()
   const writeAhead = keepWriteAhead(file, copier, AT_ONCE)
-  const write = async (): Promise<void> => {
+  const write = (): void => {
     insert.run(1)
     writeAhead.wrote()
-    await new Promise(setImmediate)
   }
-  const before = starts()
-  for (let commits = 0; commits < 3; commits++) await write()
-  assert.deepEqual([asked, starts()], [[0], before], 'it is asked once')
-  ended = 1
-  file.exec('begin')
-  await write()
-  file.exec('commit')
-  await write()
-  assert.deepEqual([asked, starts()], [[0], before], 'not while another transaction was open')
-  await write()
-  assert.deepEqual([asked, starts()], [[0, 1], before + 1])
+  for (let commits = 0; commits < 3; commits++) {
+    assert.equal(writeAhead.begun(), undefined)
+    write()
+  }
+  assert.equal(asked(), 1, 'it is asked once')
+  await end()
+  assert.equal(asked(), 1, 'nobody writes, and nobody needs the rest copied')
+  let begun = false
+  const beginning = writeAhead.begun()?.then(() => {
+    begun = true
+  })
+  await new Promise(setImmediate)
+  assert.deepEqual([asked(), begun], [2, false])
+  await end()
+  await beginning
+  assert.equal(begun, true)
+  write()
+  assert.equal(asked(), 3, 'and so on')
+  close()
+})
+
+test('a thread whose commit cannot be made durable ends, and tells nobody what became of it', async () => {
+  const { path, file, close } = openFile()
+  file.close()
+  const worker = new Worker(new URL('./failing-sync.ts', import.meta.url), { workerData: path })
+  const told: unknown[] = []
+  worker.on('message', (message) => told.push(message))
+  const [error] = (await once(worker, 'error')) as [Error]
+  assert.match(error.message, /^EIO/)
+  assert.deepEqual(told, [])
   close()
 })

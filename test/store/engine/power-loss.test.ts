@@ -1,0 +1,69 @@
+/**
+ * The power fails at a random instant while the database is written: it must be whole on what the disk has then, with
+ * all that was answered by then.
+ */
+
+import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import Database from 'better-sqlite3'
+import { diskAfter, type Op, recordWrites } from '../../support/lost-power.ts'
+import { randomFrom } from '../../support/random.ts'
+import { sampleOf } from '../../support/sample.ts'
+
+const SEED = Number(process.env.TEST_SEED ?? 20_261_117)
+/** Each is some pages: enough for the write-ahead file to start over a few times. */
+const COMMITS = 3_000
+const MEMORY = '/dev/shm'
+
+test('whenever the power fails, the database is whole and has all that was answered', (t) => {
+  const scratch = mkdtempSync(join(existsSync(MEMORY) ? MEMORY : tmpdir(), 'sibyl-power-'))
+  t.after(() => rmSync(scratch, { recursive: true, force: true }))
+  const folder = join(scratch, 'data')
+  const path = join(folder, 'test.db')
+  mkdirSync(folder)
+  const made = new Database(path)
+  made.pragma('journal_mode = WAL')
+  made.exec('create table numbers (n integer primary key, payload text)')
+  made.exec('create table total (n integer); insert into total values (0)')
+  made.close()
+  const start = new Map([[path, readFileSync(path)]])
+  const writer = new URL('./recorded-database.ts', import.meta.url)
+  const ops = recordWrites(writer, [folder, `${COMMITS}`], { below: folder, scratch })
+  if (ops === undefined) {
+    t.skip('a C compiler and Linux on x86-64 are needed')
+    return
+  }
+  const startsOver = ops.filter(
+    ({ kind, path, at }) => kind === 'w' && at === 0 && path.endsWith('-wal'),
+  )
+  assert(startsOver.length >= 3, `the write-ahead file began ${startsOver.length} times`)
+  const random = randomFrom(SEED)
+  let beyond = 0
+  for (let round = 0; round < sampleOf(400, 20); round++) {
+    const cut = random.int(1, ops.length)
+    const done: readonly Op[] = ops.slice(0, cut)
+    const told = done.findLast(({ kind, path }) => kind === 'w' && path.endsWith('/answered'))
+    const answered = Number(told?.data.toString() ?? 0)
+    const why = `seed ${SEED}, round ${round}, cut ${cut}: ${answered} were answered`
+    rmSync(folder, { recursive: true })
+    mkdirSync(folder)
+    for (const [each, { bytes }] of diskAfter(start, done, random)) {
+      // The memory that connections share is of no use to the next ones.
+      if (!each.endsWith('-shm') && !each.endsWith('/answered')) writeFileSync(each, bytes)
+    }
+    const file = new Database(path)
+    assert.equal(file.pragma('integrity_check', { simple: true }), 'ok', why)
+    const found = file
+      .prepare('select count(*) as count, max(n) as last, sum(n) as sum from numbers')
+      .get() as { count: number; last: number | null; sum: number | null }
+    const total = file.prepare('select n from total').pluck().get()
+    file.close()
+    assert.deepEqual([found.count, found.sum ?? 0], [found.last ?? 0, total], why)
+    assert(found.count >= answered, `${why}, ${found.count} are there`)
+    if (found.count > answered) beyond++
+  }
+  t.diagnostic(`seed ${SEED}: ${ops.length} operations, more than was answered in ${beyond} rounds`)
+})

@@ -1,0 +1,30 @@
+/**
+ * Writes to a database as the store does, while every write is recorded; after each answer it says so into a file of
+ * the same folder, so that the record knows what was answered when.
+ */
+
+import { openSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { openDatabase, transact } from '#store/engine/database.ts'
+import { databaseCopier } from '#threads/database-copier.ts'
+
+const [folder, count] = process.argv.slice(2)
+if (folder === undefined) throw new Error('a folder is needed')
+const database = await openDatabase(`sqlite:${join(folder, 'test.db')}`, { copier: databaseCopier })
+const answered = openSync(join(folder, 'answered'), 'w')
+let told = 0
+
+async function write(n: number): Promise<void> {
+  await transact(database, async (transaction, connection) => {
+    // Two pages that must agree.
+    const payload = 'x'.repeat(3_000)
+    await connection.execute('insert into numbers values (?, ?)', [n, payload], 'run', transaction)
+    await connection.execute('update total set n = n + ?', [n], 'run', transaction)
+  })
+  told = Math.max(told, n)
+  writeSync(answered, `${told}\n`)
+}
+
+// Some at a time: the next ones begin while the disk is waited for.
+for (let n = 1; n <= Number(count); n += 2) await Promise.all([write(n), write(n + 1)])
+process.exit()

@@ -1,0 +1,134 @@
+/**
+ * The power fails: of what a program has written, the disk has what it waited for, and of the rest any part, torn
+ * anywhere. Every write of a program is recorded (`record-writes.c`), and the disk of any instant can be made of
+ * the record.
+ */
+
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { arch, platform } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Random } from './random.ts'
+
+const SECTOR = 512
+
+export type Op = { kind: 'w' | 's' | 't' | 'r' | 'u'; path: string; at: number; data: Buffer }
+
+/** What a program writes below a folder while it runs to its end; undefined where that cannot be recorded. */
+export function recordWrites(
+  program: URL,
+  args: readonly string[],
+  { below, scratch }: { readonly below: string; readonly scratch: string },
+): readonly Op[] | undefined {
+  const shim = join(scratch, 'record-writes.so')
+  const source = fileURLToPath(new URL('./record-writes.c', import.meta.url))
+  const flags = ['-shared', '-fPIC', '-O1', '-o', shim, source, '-ldl', '-lpthread']
+  const built = spawnSync('cc', flags)
+  if (built.status !== 0 || platform() !== 'linux' || arch() !== 'x64') return undefined
+  const record = join(scratch, 'record')
+  const child = spawnSync(
+    process.execPath,
+    [...process.execArgv, fileURLToPath(program), ...args],
+    {
+      encoding: 'utf8',
+      env: { ...process.env, LD_PRELOAD: shim, RECORD_TO: record, RECORD_BELOW: below },
+    },
+  )
+  assert.equal(child.status, 0, child.stderr)
+  return readRecord(record)
+}
+
+function readRecord(path: string): Op[] {
+  const bytes = readFileSync(path)
+  const ops: Op[] = []
+  for (let at = 0; at < bytes.length; ) {
+    const pathLength = bytes.readUInt16LE(at + 1)
+    const head = at + 3 + pathLength
+    const length = bytes.readUInt32LE(head + 8)
+    ops.push({
+      kind: String.fromCharCode(bytes[at]!) as Op['kind'],
+      path: bytes.toString('utf8', at + 3, head),
+      at: Number(bytes.readBigUInt64LE(head)),
+      data: bytes.subarray(head + 12, head + 12 + length),
+    })
+    at = head + 12 + length
+  }
+  return ops
+}
+
+/** A file as it is on the disk for certain, and what was done to it since. */
+type DiskFile = { bytes: Buffer; pending: Op[]; isOwn: boolean }
+
+/** The files below a folder after these operations, with the power gone right behind the last. */
+export function diskAfter(start: ReadonlyMap<string, Buffer>, ops: readonly Op[], random: Random) {
+  const files = new Map<string, DiskFile>()
+  for (const [path, bytes] of start) files.set(path, { bytes, pending: [], isOwn: false })
+  const fileAt = (path: string): DiskFile => {
+    const file = files.get(path) ?? { bytes: Buffer.alloc(0), pending: [], isOwn: true }
+    files.set(path, file)
+    return file
+  }
+  // Names change in their order; those that no folder was synced behind may be lost from some point on.
+  const lastNameKept = lastSurvivingName(ops, random)
+  for (const [index, op] of ops.entries()) {
+    if (op.kind === 's') settle(files.get(op.path), () => true)
+    else if (op.kind === 'r' || op.kind === 'u') {
+      const file = files.get(op.path)
+      if (file === undefined || index > lastNameKept) continue
+      files.delete(op.path)
+      if (op.kind === 'r') files.set(op.data.toString('utf8'), file)
+    } else fileAt(op.path).pending.push(op)
+  }
+  const style = random.int(0, 2)
+  for (const file of files.values()) {
+    settle(file, () => (style === 0 ? false : style === 1 ? random.chance(0.5) : true), random)
+  }
+  return files
+}
+
+function lastSurvivingName(ops: readonly Op[], random: Random): number {
+  let synced = -1
+  const since: number[] = []
+  for (const [index, { kind, path }] of ops.entries()) {
+    const isName = kind === 'r' || kind === 'u'
+    if (isName) since.push(index)
+    // A folder is synced by its own name.
+    else if (kind === 's' && since.some((each) => dirname(ops[each]!.path) === path)) {
+      synced = index
+      since.length = 0
+    }
+  }
+  return since.length === 0 ? ops.length : Math.max(synced, random.pick([synced, ...since]))
+}
+
+/** Applies what is pending, each operation that survives; the data of one that is torn in part. */
+function settle(file: DiskFile | undefined, survives: () => boolean, torn?: Random): void {
+  if (file === undefined) return
+  for (const { kind, at, data } of file.pending) {
+    if (!survives()) continue
+    if (kind === 't') {
+      const bytes = Buffer.alloc(at)
+      file.bytes.copy(bytes)
+      file.bytes = bytes
+      file.isOwn = false
+      continue
+    }
+    // A sector is written whole or not at all.
+    const sectors = Math.ceil((at + data.length) / SECTOR) - Math.floor(at / SECTOR)
+    const kept = torn?.chance(0.3) ? torn.int(0, sectors) : sectors
+    const end = Math.min(data.length, (Math.floor(at / SECTOR) + kept) * SECTOR - at)
+    if (end <= 0) continue
+    // Twice as much as it needs is made, so that a file that grows is not copied for each write.
+    if (!file.isOwn || file.bytes.buffer.byteLength < at + end) {
+      const room = Buffer.alloc(2 * Math.max(file.bytes.length, at + end))
+      file.bytes.copy(room)
+      file.bytes = room.subarray(0, file.bytes.length)
+      file.isOwn = true
+    }
+    if (file.bytes.length < at + end) file.bytes = Buffer.from(file.bytes.buffer, 0, at + end)
+    data.copy(file.bytes, at, 0, end)
+  }
+  file.pending = []
+}
