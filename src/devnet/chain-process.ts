@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
 const ENTRY = fileURLToPath(new URL('./chain-host.ts', import.meta.url))
-const START_TIMEOUT_MS = 60_000
+const START_TIMEOUT_MS = 180_000
 const PROBE_TIMEOUT_MS = 5_000
 /** How long a process may take to be gone after it was told to end. */
 const END_TIMEOUT_MS = 10_000

@@ -51,7 +51,7 @@ test('accounts that die under load forget nothing that is reserved, and grant no
   })
   const random = randomFrom(Number(process.env.TEST_SEED ?? 4_712))
   const clients = TRADERS.map((trader) =>
-    createClient({ url, signer: devnetKey(trader), retries: 0, timeoutMs: 60_000 }),
+    createClient({ url, signer: devnetKey(trader), retries: 0, timeoutMs: 120_000 }),
   )
   const cashOf = async (client: (typeof clients)[number]) => {
     const [cash] = (await client.funds({ chainId })).tokens

@@ -68,7 +68,7 @@ export function openDoors({ nodes, pit }: Scene, met: StreamMet): Doors {
   const doors = FRONTS.map((name) => {
     const { url } = nodes.get(name)!
     const client = createClient({ url, retries: 0, timeoutMs: TIMEOUT_MS })
-    const patient = createClient({ url, timeoutMs: 60_000 })
+    const patient = createClient({ url, timeoutMs: 120_000 })
     const stream = client.stream({ timeoutMs: TIMEOUT_MS })
     let isOpen = false
     stream.on('open', () => {

@@ -145,7 +145,7 @@ async function loadUntilKilled(
   batch: readonly Life[],
   random: Random,
 ): Promise<Life[]> {
-  const client = createClient({ url: exchange.url, retries: 0, timeoutMs: 60_000 })
+  const client = createClient({ url: exchange.url, retries: 0, timeoutMs: 120_000 })
   const killAfter = random.int(ANSWERS_MIN, ANSWERS_MAX)
   const used: Life[] = []
   const cancellable: Life[] = []
@@ -210,7 +210,7 @@ export async function holdToAnswers(
   lives: readonly Life[],
   report: CrashReport,
 ): Promise<void> {
-  const client = createClient({ url: exchange.url, timeoutMs: 60_000 })
+  const client = createClient({ url: exchange.url, timeoutMs: 120_000 })
   await inLanes(lives, async (life) => {
     const { submission, answer } = life
     if (life.cancel === 'unanswered') report.cancelsUnanswered++
@@ -263,7 +263,7 @@ export async function settleAccounts(
     databaseUrl = `sqlite:${exchange.dataDir}/sibyl.db`,
   }: { pit?: Pit; databaseUrl?: string } = {},
 ): Promise<void> {
-  const client = createClient({ url: exchange.url, timeoutMs: 60_000 })
+  const client = createClient({ url: exchange.url, timeoutMs: 120_000 })
   const open = new Map<string, number>()
   const levels = new Map<string, bigint>()
   for (const { address } of pit.traders) {

@@ -53,7 +53,7 @@ function startThreads(t: TestContext, hangs?: Int32Array) {
 test('a market thread that dies under load costs no client more than a 503', async (t) => {
   const { url, dataDir, supervisor } = await startThreads(t)
   const random = randomFrom(Number(process.env.TEST_SEED ?? 4_711))
-  const client = createClient({ url, retries: 0, timeoutMs: 60_000 })
+  const client = createClient({ url, retries: 0, timeoutMs: 120_000 })
   const report = newReport()
   const lives: Life[] = []
   const heard = new Map<string, number>()
