@@ -81,7 +81,7 @@ async function statusOf({ nodes, nats }: Cluster): Promise<string> {
   const lines = await Promise.all(
     [...nodes.values()].map(async (node) => {
       const state = node.isUp() ? await readiness(node) : 'down'
-      return `${node.name.padEnd(10)} ${state}`
+      return `${node.name.padEnd(10)} ${node.isCut() ? 'cut off, ' : ''}${state}`
     }),
   )
   const up = Array.from({ length: nats.count }, (_, server) => nats.isUp(server)).filter(Boolean)

@@ -34,6 +34,7 @@ export type ClusterNode = {
   resume(): void
   /** Its links to NATS and the database say nothing any more, or are whole again. */
   cut(state: 'silent' | 'whole'): void
+  isCut(): boolean
 }
 
 type NodeOptions = {
@@ -49,6 +50,7 @@ type NodeOptions = {
 export function makeNode(options: NodeOptions): ClusterNode {
   const { name, kind, port, folder, environment, cut } = options
   let child: ChildProcess | undefined
+  let isCut = false
   /** Where in its file begins what the process of now has said. */
   let begun = 0
   const dataDir = join(folder, name)
@@ -97,7 +99,11 @@ export function makeNode(options: NodeOptions): ClusterNode {
     drain: () => endProcess(child, 'SIGTERM'),
     pause: () => void child?.kill('SIGSTOP'),
     resume: () => void child?.kill('SIGCONT'),
-    cut,
+    cut(state) {
+      isCut = state === 'silent'
+      cut(state)
+    },
+    isCut: () => isCut,
   }
 }
 
