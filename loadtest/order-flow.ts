@@ -2,6 +2,7 @@
 
 import { type MarketId, toAddress } from '#domain/ids.ts'
 import type { OrderDomain } from '#domain/order-hash.ts'
+import { TIMING_HEADER } from '#http/write-stages.ts'
 import { openDriver, type Request, writeRequest } from './http-driver.ts'
 import { makeTrader, type SignedOrder, signOrders } from './signed-orders.ts'
 
@@ -40,6 +41,12 @@ export async function openOrderFlow(url: string): Promise<OrderFlow> {
 
 export function requestOf(signed: SignedOrder): Request {
   return writeRequest('POST', '/api/v1/orders', JSON.stringify(signed))
+}
+
+/** One whose answer says where its time went. */
+export function timedRequestOf(signed: SignedOrder): Request {
+  const headers = { [TIMING_HEADER]: '1' }
+  return writeRequest('POST', '/api/v1/orders', JSON.stringify(signed), headers)
 }
 
 /** Of `/metrics`. */

@@ -12,13 +12,16 @@ import { openExchange } from '../test/support/exchange.ts'
 import { median, progress, quick, report, runBench } from './bench.ts'
 import { Histogram } from './histogram.ts'
 import type { Request } from './http-driver.ts'
-import { openOrderFlow, requestOf } from './order-flow.ts'
+import { openOrderFlow, requestOf, timedRequestOf } from './order-flow.ts'
+import { makeOrderStages } from './order-stages.ts'
 import { costsOf, type OrderCosts, showCores } from './orders-cores.ts'
 import { secp256k1 } from './signed-orders.ts'
 
 const PER_ROUND = quick ? 6_000 : 15_000
 const ROUNDS = quick ? 3 : 5
 const WARMUPS = 1
+/** Of so many orders at half load one asks where its time goes. */
+const TIMED_EVERY = 4
 
 const exchange = await openExchange({ environment: { SIBYL_LOG_LEVEL: 'error' } })
 try {
@@ -94,14 +97,20 @@ try {
 
   const half = result.figure / 2
   const latencies = new Histogram()
-  await driver.openLoop(sign(Math.ceil(half * (quick ? 3 : 10))).map(requestOf), half, (answer) => {
+  const stages = makeOrderStages()
+  const halfLoad = sign(Math.ceil(half * (quick ? 3 : 10))).map((signed, at) =>
+    at % TIMED_EVERY === 0 ? timedRequestOf(signed) : requestOf(signed),
+  )
+  await driver.openLoop(halfLoad, half, (answer) => {
     if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.body}`)
     latencies.recordMs(answer.latencyMs)
+    stages.add(answer)
   })
   const at = (q: number) => latencies.quantileMs(q).toFixed(1)
   process.stdout.write(
     `at ${Math.round(half)} orders/s, open loop: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ` +
-      `p99.9 ${at(0.999)} ms\n`,
+      `p99.9 ${at(0.999)} ms\n` +
+      `of which, p50/p99 in ms: ${stages.line()}\n`,
   )
   driver.close()
   if (process.argv.includes('--cores')) {
