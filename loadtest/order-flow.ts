@@ -14,7 +14,7 @@ export type OrderFlow = {
   sign(count: number): SignedOrder[]
   /** To be called after signing, which takes long: connections that wait meanwhile are closed by the exchange. */
   connect(): ReturnType<typeof openDriver>
-  /** Processor seconds so far: of each thread, by its name, and of the whole process as `''`. */
+  /** Processor seconds so far: of each thread, by its name, of the verify pools, and of the whole process as `''`. */
   cpuSeconds(): Promise<ReadonlyMap<string, number>>
 }
 
@@ -54,5 +54,7 @@ export function cpuSecondsIn(text: string): Map<string, number> {
   const seconds = new Map([['', Number(/^process_cpu_seconds_total\S* (\S+)/m.exec(text)?.[1])]])
   const line = /^sibyl_thread_cpu_seconds_total\{[^}]*thread="([^"]+)"[^}]*\} (\S+)/gm
   for (const [, thread = '', value] of text.matchAll(line)) seconds.set(thread, Number(value))
+  const pool = /^sibyl_verify_cpu_seconds_total\{[^}]*thread="([^"]+)"[^}]*\} (\S+)/gm
+  for (const [, front, value] of text.matchAll(pool)) seconds.set(`verify-${front}`, Number(value))
   return seconds
 }
