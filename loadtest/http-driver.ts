@@ -14,6 +14,10 @@ export type Answer = {
   /** Of an answer its body, else why there is none. */
   readonly body: string
   readonly latencyMs: number
+  /** Of that, how long it was not sent: the sender was late, or no connection was free. */
+  readonly unsentMs: number
+  /** What the server says of where its time went; '' unless it was asked. */
+  readonly serverTiming: string
 }
 
 export type Request = Buffer
@@ -73,6 +77,7 @@ const ANSWER_MS_MAX = 30_000
 const RECONNECT_MS = 100
 const SWEEP_MS = 500
 const PACE_MS = 1
+const TIMING = /\r\nserver-timing: (.*)/i
 
 export async function openDriver(url: string, connections: number): Promise<Driver> {
   const address = addressOf(url)
@@ -137,10 +142,13 @@ export async function openDriver(url: string, connections: number): Promise<Driv
     line.socket?.write(waiting.request)
   }
 
-  function finish(line: Line, status: number, body: string): void {
-    const { waiting } = line
+  function finish(line: Line, status: number, body: string, serverTiming = ''): void {
+    const { waiting, sentAtMs } = line
+    if (waiting === undefined) return
     line.waiting = undefined
-    waiting?.done({ status, body, latencyMs: performance.now() - waiting.sinceMs })
+    const { sinceMs, done } = waiting
+    const latencyMs = performance.now() - sinceMs
+    done({ status, body, latencyMs, unsentMs: sentAtMs - sinceMs, serverTiming })
   }
 
   function receive(line: Line, text: string): void {
@@ -152,7 +160,7 @@ export async function openDriver(url: string, connections: number): Promise<Driv
     if (line.received.length < headEnd + 4 + length) return
     const body = line.received.slice(headEnd + 4, headEnd + 4 + length)
     line.received = line.received.slice(headEnd + 4 + length)
-    finish(line, Number(head.slice(9, 12)), body)
+    finish(line, Number(head.slice(9, 12)), body, TIMING.exec(head)?.[1])
     if (line.socket?.writable === true) release(line)
   }
 

@@ -2,6 +2,7 @@
 
 import { type MarketId, toAddress } from '#domain/ids.ts'
 import type { OrderDomain } from '#domain/order-hash.ts'
+import { TIMING_HEADER } from '#http/write-stages.ts'
 import { openDriver, type Request, writeRequest } from './http-driver.ts'
 import { makeTrader, type SignedOrder, signOrders } from './signed-orders.ts'
 
@@ -13,7 +14,7 @@ export type OrderFlow = {
   sign(count: number): SignedOrder[]
   /** To be called after signing, which takes long: connections that wait meanwhile are closed by the exchange. */
   connect(): ReturnType<typeof openDriver>
-  /** Processor seconds so far: of each thread, by its name, and of the whole process as `''`. */
+  /** Processor seconds so far: of each thread, by its name, of the verify pools, and of the whole process as `''`. */
   cpuSeconds(): Promise<ReadonlyMap<string, number>>
 }
 
@@ -42,10 +43,18 @@ export function requestOf(signed: SignedOrder): Request {
   return writeRequest('POST', '/api/v1/orders', JSON.stringify(signed))
 }
 
+/** One whose answer says where its time went. */
+export function timedRequestOf(signed: SignedOrder): Request {
+  const headers = { [TIMING_HEADER]: '1' }
+  return writeRequest('POST', '/api/v1/orders', JSON.stringify(signed), headers)
+}
+
 /** Of `/metrics`. */
 export function cpuSecondsIn(text: string): Map<string, number> {
   const seconds = new Map([['', Number(/^process_cpu_seconds_total\S* (\S+)/m.exec(text)?.[1])]])
   const line = /^sibyl_thread_cpu_seconds_total\{[^}]*thread="([^"]+)"[^}]*\} (\S+)/gm
   for (const [, thread = '', value] of text.matchAll(line)) seconds.set(thread, Number(value))
+  const pool = /^sibyl_verify_cpu_seconds_total\{[^}]*thread="([^"]+)"[^}]*\} (\S+)/gm
+  for (const [, front, value] of text.matchAll(pool)) seconds.set(`verify-${front}`, Number(value))
   return seconds
 }

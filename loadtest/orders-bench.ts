@@ -3,7 +3,7 @@
  * the durable log and the projector on and the sender on the same machine; beside the rate at which
  * one core recovers signatures and does nothing else, in the same run. Also the server's CPU time per
  * order as a multiple of one hash and recovery, by kind of thread, and the latency at half of that rate, open
- * loop. With `--cores`, also what one and two threads of each kind do, and what follows for more cores.
+ * loop, stage by stage. With `--cores`, also what one and two threads of each kind do, and what follows for more cores.
  */
 
 import { makeOrderHasher } from '#domain/order-hash.ts'
@@ -12,13 +12,22 @@ import { openExchange } from '../test/support/exchange.ts'
 import { median, progress, quick, report, runBench } from './bench.ts'
 import { Histogram } from './histogram.ts'
 import type { Request } from './http-driver.ts'
-import { openOrderFlow, requestOf } from './order-flow.ts'
+import { openOrderFlow, requestOf, timedRequestOf } from './order-flow.ts'
+import { makeOrderStages } from './order-stages.ts'
 import { costsOf, type OrderCosts, showCores } from './orders-cores.ts'
 import { secp256k1 } from './signed-orders.ts'
 
 const PER_ROUND = quick ? 6_000 : 15_000
 const ROUNDS = quick ? 3 : 5
 const WARMUPS = 1
+/**
+ * At half load other ways through the code are the usual ones than at full load: V8 compiles for the first seconds of
+ * it, here and there, on the cores that the orders need. What comes after is how it goes on.
+ */
+const YOUNG_SECONDS = quick ? 6 : 10
+const STEADY_SECONDS = quick ? 4 : 10
+/** Of so many orders at half load one asks where its time goes. */
+const TIMED_EVERY = 4
 
 const exchange = await openExchange({ environment: { SIBYL_LOG_LEVEL: 'error' } })
 try {
@@ -93,16 +102,27 @@ try {
   process.stdout.write(`of which, in µs: ${kinds.map(costOf).join(', ')}\n`)
 
   const half = result.figure / 2
-  const latencies = new Histogram()
-  await driver.openLoop(sign(Math.ceil(half * (quick ? 3 : 10))).map(requestOf), half, (answer) => {
-    if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.body}`)
-    latencies.recordMs(answer.latencyMs)
-  })
-  const at = (q: number) => latencies.quantileMs(q).toFixed(1)
-  process.stdout.write(
-    `at ${Math.round(half)} orders/s, open loop: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ` +
-      `p99.9 ${at(0.999)} ms\n`,
+  const halfLoad = sign(Math.ceil(half * (YOUNG_SECONDS + STEADY_SECONDS))).map((signed, at) =>
+    at % TIMED_EVERY === 0 ? timedRequestOf(signed) : requestOf(signed),
   )
+  const atHalf = async (requests: readonly Request[], when: string): Promise<void> => {
+    const latencies = new Histogram()
+    const stages = makeOrderStages()
+    await driver.openLoop(requests, half, (answer) => {
+      if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.body}`)
+      latencies.recordMs(answer.latencyMs)
+      stages.add(answer)
+    })
+    const at = (q: number) => latencies.quantileMs(q).toFixed(1)
+    process.stdout.write(
+      `at ${Math.round(half)} orders/s, open loop, ${when}: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ` +
+        `p99.9 ${at(0.999)} ms\n` +
+        `of which, p50/p99 in ms: ${stages.line()}\n`,
+    )
+  }
+  const young = Math.round(half * YOUNG_SECONDS)
+  await atHalf(halfLoad.slice(0, young), `first ${YOUNG_SECONDS} s`)
+  await atHalf(halfLoad.slice(young), `the ${STEADY_SECONDS} s after`)
   driver.close()
   if (process.argv.includes('--cores')) {
     await exchange.kill()

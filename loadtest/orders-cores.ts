@@ -15,25 +15,24 @@ type Measured = { readonly perSecond: number; readonly costs: OrderCosts }
 
 const KINDS = ['verify', 'front', 'market', 'store'] as const
 
-/** `verify` is what belongs to no thread that tells of itself: its pool, and V8's helpers, which are few. */
+/**
+ * `other` is above all what belongs to no thread that tells of itself: V8's helpers, which compile and collect, and
+ * who copies the write-ahead files. A process that has just begun compiles much, an old one nothing.
+ */
 export function costsOf(
   before: ReadonlyMap<string, number>,
   after: ReadonlyMap<string, number>,
   orders: number,
 ): OrderCosts {
   const costs = { verify: 0, front: 0, market: 0, store: 0, other: 0 }
-  let told = 0
   for (const [thread, seconds] of after) {
     const us = ((seconds - (before.get(thread) ?? 0)) * 1e6) / orders
-    if (thread === '') {
-      costs.verify += us
-      continue
-    }
     const kind = KINDS.find((each) => thread === each || thread.startsWith(`${each}-`))
-    costs[kind ?? 'other'] += us
-    told += us
+    if (thread === '') costs.other += us
+    if (kind === undefined) continue
+    costs[kind] += us
+    costs.other -= us
   }
-  costs.verify -= told
   return costs
 }
 

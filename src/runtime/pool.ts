@@ -3,6 +3,7 @@
  * closed only after its threads have loaded: Node aborts the process when a thread is ended before.
  */
 
+import type { Worker } from 'node:worker_threads'
 import { Piscina } from 'piscina'
 import { inTime } from './in-time.ts'
 import type { PoolTask, PoolThreadSays } from './pool-thread.ts'
@@ -13,6 +14,8 @@ type Pool = {
   /** Refuses what waits, and ends when what is under way has ended, or does not end in time. */
   close(): Promise<void>
   readonly waiting: number
+  /** Processor time of the threads that it has now; of one that is in long work, as it was told last. */
+  cpuSeconds(): Promise<number>
 }
 
 /** The queue of a pool is full; trying again later may help. */
@@ -20,6 +23,8 @@ export class PoolFull extends Error {}
 
 const LOAD_MS_MAX = 30_000
 const CLOSE_MS_MAX = 5_000
+/** How long a thread may take to tell its processor time. */
+const TELL_MS_MAX = 100
 
 export function makePool(options: {
   readonly entry: URL
@@ -49,6 +54,16 @@ export function makePool(options: {
     if (said === 'loaded') loading--
     if (loading === 0) allLoaded()
   })
+  const told = new WeakMap<Worker, number>()
+  async function secondsOf(thread: Worker): Promise<number> {
+    // One that is ending tells nothing any more.
+    const usage = await inTime(
+      thread.cpuUsage().catch(() => undefined),
+      TELL_MS_MAX,
+    )
+    if (usage !== undefined) told.set(thread, (usage.user + usage.system) / 1e6)
+    return told.get(thread) ?? 0
+  }
   // A thread that dies is replaced by one that has to load.
   piscina.on('workerDestroy', () => loading++)
   // The caller that waits for a task hears of it; a death without a task concerns no caller.
@@ -68,6 +83,11 @@ export function makePool(options: {
     },
     get waiting() {
       return piscina.queueSize
+    },
+    async cpuSeconds() {
+      let seconds = 0
+      for (const each of await Promise.all(piscina.threads.map(secondsOf))) seconds += each
+      return seconds
     },
   }
 }

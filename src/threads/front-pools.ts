@@ -41,6 +41,8 @@ export type FrontPools = {
   recoverSigner(message: string, signature: string): Promise<Address | undefined>
   /** What signatures are checked with. */
   engines(): Promise<string>
+  /** Processor time of the threads that recover signers. */
+  verifySeconds(): Promise<number>
   close(): Promise<void>
 }
 
@@ -112,6 +114,7 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
       return (signer as Address | null) ?? undefined
     },
     engines: () => verifyPool.run(undefined, 'engines') as Promise<string>,
+    verifySeconds: () => verifyPool.cpuSeconds(),
     async close() {
       await Promise.all([...pools].map((pool) => pool.close()))
     },

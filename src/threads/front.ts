@@ -56,6 +56,7 @@ import { openStream } from './front-stream.ts'
 import { openTokenClaims } from './front-tokens.ts'
 import { makeKit } from './kit.ts'
 import { partitionMeters } from './meters/partitions.ts'
+import { verifyMeters } from './meters/verify.ts'
 import { makeOperation } from './operation.ts'
 
 /** So often within the time after which a partition dozes it is looked for those that nobody needs. */
@@ -146,6 +147,7 @@ export function frontThread(data: ThreadData): ThreadParts {
   const { use } = links
   if (use !== undefined) kit.every(settings.cluster.dozeMs / RESTS, use.rest)
   partitionMeters(registry, links.followed)
+  verifyMeters(registry, async () => (await pools?.verifySeconds()) ?? 0)
 
   function routes({ query, askPage, verifier, recoverSigner }: FrontPools): Route[] {
     const { threads, store } = links

@@ -10,9 +10,11 @@ sibyl_thread_cpu_seconds_total{of="x",thread="front-1"} 0.5
 sibyl_thread_cpu_seconds_total{thread="market-0"} 1
 sibyl_thread_cpu_seconds_total{thread="store"} 2
 sibyl_thread_cpu_seconds_total{thread="prices"} 0.25
+sibyl_verify_cpu_seconds_total{thread="front-0"} 1
+sibyl_verify_cpu_seconds_total{of="x",thread="front-1"} 1.5
 `
 
-test('the processor time of an order is that of each kind of thread, and the rest is the pool’s', () => {
+test('the processor time of an order is that of each kind of thread, its pool, and the rest', () => {
   const before = new Map([
     ['', 2],
     ['store', 1],
@@ -21,8 +23,8 @@ test('the processor time of an order is that of each kind of thread, and the res
     front: 200,
     market: 100,
     store: 100,
-    other: 25,
-    verify: 375,
+    other: 150,
+    verify: 250,
   })
 })
 

@@ -51,3 +51,20 @@ test('a pool whose queue is full refuses', async (t) => {
   const ends = await Promise.allSettled(works)
   assert(ends.slice(0, 3).every(({ status }) => status === 'fulfilled'))
 })
+
+test('a pool tells the processor time of its threads, also while one of them is in long work', async (t) => {
+  const pool = makePool({ entry: ENTRY, threads: 1, data: {}, queueMax: 2 })
+  t.after(() => pool.close())
+  const gate = new SharedArrayBuffer(4)
+  const open = new Int32Array(gate)
+  Atomics.store(open, 0, 1)
+  await pool.run({ number: 0, gate }, 'pass')
+  const before = await pool.cpuSeconds()
+  assert(before > 0)
+  // It waits there and hears nothing meanwhile.
+  const work = pool.run({ number: 1, gate }, 'pass')
+  assert((await pool.cpuSeconds()) >= before)
+  Atomics.store(open, 0, 2)
+  Atomics.notify(open, 0)
+  await work
+})

@@ -85,6 +85,9 @@ test('a write tells its stages when it is asked, and the metrics have them all',
       const count = `^sibyl_write_stage_seconds_count\\{.*stage="${stage}".*\\} [1-9]`
       assert.match(metrics, new RegExp(count, 'm'))
     }
+    // Most of an order's processor time.
+    const verified = /^sibyl_verify_cpu_seconds_total\{.*\} (\S+)/m.exec(metrics)?.[1]
+    assert(Number(verified) > 0, `${verified} s`)
   })
   assert.equal((await createClient({ url }).orders.list({ trader: trader.address })).length, 1)
 })

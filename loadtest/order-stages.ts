@@ -1,0 +1,59 @@
+/**
+ * Where the time of orders goes, stage by stage, as the exchange says in `Server-Timing` and as the sender sees
+ * the rest: how late it sent, and what passed outside of the stages. Quantiles of stages do not add up: what is
+ * slow at one is seldom slow at another at the same time.
+ */
+
+import { STAGES } from '#runtime/stage-meter.ts'
+import { Histogram } from './histogram.ts'
+import type { Answer } from './http-driver.ts'
+
+export type OrderStages = {
+  /** Counts an answer that says where its time went; others are passed over. */
+  add(answer: Answer): void
+  /**
+   * Of each stage its p50 and p99 in milliseconds. Besides those of the exchange: `unsent`, the sender was late;
+   * `outside`, on its way and unread at either end; `between`, at the front before, after and between the stages.
+   */
+  line(): string
+}
+
+export function makeOrderStages(): OrderStages {
+  const times = new Map<string, Histogram>(
+    ['unsent', 'outside', ...STAGES, 'between'].map((stage) => [stage, new Histogram()]),
+  )
+  const count = (stage: string, ms: number) => times.get(stage)?.recordMs(ms)
+  return {
+    add({ latencyMs, unsentMs, serverTiming }) {
+      const told = timesIn(serverTiming)
+      const total = told.get('total')
+      if (total === undefined) return
+      let between = total
+      for (const stage of STAGES) {
+        const ms = told.get(stage)
+        if (ms === undefined) continue
+        count(stage, ms)
+        between -= ms
+      }
+      count('between', between)
+      count('unsent', unsentMs)
+      count('outside', latencyMs - unsentMs - total)
+    },
+    line() {
+      const stages = [...times].filter(([, { count: orders }]) => orders > 0)
+      return stages.map(([stage, of]) => `${stage} ${quantiles(of)}`).join(', ')
+    },
+  }
+}
+
+function quantiles(of: Histogram): string {
+  return `${of.quantileMs(0.5).toFixed(1)}/${of.quantileMs(0.99).toFixed(1)}`
+}
+
+function timesIn(serverTiming: string): Map<string, number> {
+  const times = new Map<string, number>()
+  for (const [, stage = '', ms] of serverTiming.matchAll(/(\w+);dur=([\d.]+)/g)) {
+    times.set(stage, Number(ms))
+  }
+  return times
+}

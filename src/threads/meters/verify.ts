@@ -1,0 +1,16 @@
+/** What the threads take that recover signers for a front: most of an order's processor time is theirs. */
+
+import { Counter, type Registry } from 'prom-client'
+
+export function verifyMeters(registry: Registry, cpuSeconds: () => Promise<number>): void {
+  new Counter({
+    name: 'sibyl_verify_cpu_seconds_total',
+    help: 'Processor time of the threads that recover signers for this front',
+    registers: [registry],
+    async collect() {
+      const seconds = await cpuSeconds()
+      this.reset()
+      this.inc(seconds)
+    },
+  })
+}

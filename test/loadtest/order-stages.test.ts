@@ -1,0 +1,17 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { makeOrderStages } from '../../loadtest/order-stages.ts'
+
+const ANSWER = { status: 200, body: '' }
+
+test('the time of an order is told stage by stage, with what passed before, between and around them', () => {
+  const stages = makeOrderStages()
+  const serverTiming = 'parse;dur=0.500, verify;dur=2.000, queue;dur=1.000, total;dur=6.000'
+  stages.add({ ...ANSWER, latencyMs: 10, unsentMs: 1, serverTiming })
+  // One that was not asked tells nothing.
+  stages.add({ ...ANSWER, latencyMs: 1_000, unsentMs: 1, serverTiming: '' })
+  assert.equal(
+    stages.line(),
+    'unsent 1.0/1.0, outside 3.0/3.0, parse 0.5/0.5, verify 2.0/2.0, queue 1.0/1.0, between 2.5/2.5',
+  )
+})
