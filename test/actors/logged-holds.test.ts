@@ -10,8 +10,12 @@ import { OUTCOMES } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { buy, hashNamed, nameOf, sell } from '../support/orders.ts'
 import { withSeeds } from '../support/random.ts'
+import { WHOLE } from '../support/sample.ts'
 import { given, packed, signed } from './market-fixture.ts'
 import { randomFlow } from './random-flow.ts'
+
+/** After so many steps the whole log is read again. */
+const READ_EVERY = WHOLE ? 100 : 300
 
 const heldIn = ({ held, market }: MarketState) =>
   held.all(market.id).map(({ orderHash }) => orderHash)
@@ -55,7 +59,7 @@ test('whatever happens, the log says which orders are held: those of sessions th
         if (rests(market.state, orderHash)) wanted.delete(orderHash)
         market.ask('KeepOrder', { marketId: market.marketId, orderHash })
       }
-      if (step % 100 !== 0) continue
+      if (step % READ_EVERY !== 0) continue
       market.state.held.rows(market.state)
       const now = new Set(heldIn(market.state))
       // What a reorganisation brings back after it was settled, nobody has held since.

@@ -389,13 +389,18 @@ inFolder(
     let lost: Command | undefined
     for (let n = 0; lost === undefined; n++) {
       const command = place(1, buy('YES').at(0.1).named(`n${n}`))
-      const before = host.hashes()
       try {
         await host.run(command)
         accepted.push(command)
       } catch (error) {
         assert(error instanceof Fault && error.code === 'LOG_APPEND_FAILED')
         lost = command
+        // What it was before is what another is that was told the same.
+        const other = startHost(`${dataDir}/other`, { partitions: 1 })
+        await other.run(open(1))
+        for (const each of accepted) await other.run(each)
+        const before = other.hashes()
+        await other.stop()
         assert.notDeepEqual(host.hashes(), before, 'the handler has changed the state')
         assert.equal(host.recover(), true)
         assert.deepEqual(host.hashes(), before, 'the append left nothing')

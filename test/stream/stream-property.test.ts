@@ -62,7 +62,15 @@ class History {
 
   at(marketId: string, outcome: number, seq: number): string {
     const texts = this.#texts.get(`${marketId}:${outcome}`) ?? []
-    return texts.findLast((entry) => entry.seq <= seq)?.text ?? '|'
+    // One of thousands, and asked for with every frame: by halves.
+    let low = 0
+    let high = texts.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (texts[middle]!.seq <= seq) low = middle + 1
+      else high = middle
+    }
+    return texts[low - 1]?.text ?? '|'
   }
 }
 
@@ -165,7 +173,7 @@ class Client {
 
   #hear(frame: Frame): void {
     this.counts.frames++
-    assert.notEqual(frame.type, 'error', JSON.stringify(frame))
+    if (frame.type === 'error') assert.fail(JSON.stringify(frame))
     const topic = this.topics.get(frame.sub as string)
     if (topic === undefined) return
     if (frame.type === 'subscribed') {
