@@ -23,7 +23,7 @@ import type { noteQuickMarket, resolveQuickMarket } from './quick-markets.ts'
 import type { OpenedRelay, RelayChange } from './relays.ts'
 
 /** Name → `{ takes: …; answers: … }`. */
-export type Writes = {
+type Writes = {
   claimChain: { takes: ChainClaim; answers: ChainProgress }
   indexRange: { takes: ChainRange; answers: ChainWritten }
   rewindChain: { takes: ChainRewind; answers: ChainRewound }
