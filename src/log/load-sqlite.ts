@@ -1,6 +1,6 @@
 /**
- * Loads SQLite into this thread. To choose its native part, the package asks Node for a report about the whole process,
- * for which every worker is stopped, and loads what it needs for that: main asks while there is none yet.
+ * Loads SQLite into this thread. To choose its native part, the package asks Node for a report about the whole
+ * process, for which every worker is stopped and asked too. So main loads it while there is none yet.
  */
 
 import Database from 'better-sqlite3'
