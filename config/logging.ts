@@ -3,8 +3,8 @@
  * thread has a child with its name. Secrets are cut out by name, wherever they stand.
  */
 
+import { createRequire } from 'node:module'
 import { pino } from 'pino'
-import { build as pretty } from 'pino-pretty'
 import type { Settings } from './settings-schema.ts'
 
 export type Log = {
@@ -30,7 +30,10 @@ export function makeLog(settings: Settings['log'], thread: string, isTerminal: b
     redact: { paths: SECRETS.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]) },
   }
   // Written in the calling thread and at once: a line about a crash must not be lost with it.
-  return isReadable(settings, isTerminal)
-    ? pino(options, pretty({ sync: true, ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l' }))
-    : pino(options, pino.destination({ fd: 1, sync: true }))
+  if (!isReadable(settings, isTerminal))
+    return pino(options, pino.destination({ fd: 1, sync: true }))
+  // Loaded only where a person reads.
+  const pretty: typeof import('pino-pretty') = createRequire(import.meta.url)('pino-pretty')
+  const lines = { sync: true, ignore: 'pid,hostname', translateTime: 'HH:MM:ss.l' }
+  return pino(options, pretty.build(lines))
 }

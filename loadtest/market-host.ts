@@ -15,9 +15,11 @@ import { channelOptions, type ThreadData } from '#config/thread-data.ts'
 import { MARKET_YOUNG_MB } from '#config/topology.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { endpointOf } from '#runtime/endpoint.ts'
-import '#runtime/inlining.ts'
+import { inlineMore } from '#runtime/inlining.ts'
 import type { WorkerControl } from '#runtime/thread.ts'
 import type { FlowCommand } from './market-flow.ts'
+
+inlineMore()
 
 export type MarketHost = {
   readonly channel: Channel<MarketThreadProtocol>

@@ -8,7 +8,7 @@
 import { WRITES_TOGETHER_MAX, WRITES_WAITING_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Behaviour, Context, Deferred } from '#runtime/actor.ts'
-import type { WriteReply, WriteTask } from '#store/writes/writes.ts'
+import type { WriteReply, WriteTask } from '#store/writes/ask-write.ts'
 
 export type ClerkProtocol = {
   Write: { takes: WriteTask; answers: WriteReply | Rejection }

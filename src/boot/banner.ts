@@ -1,13 +1,13 @@
 /** What a person reads when the exchange is up: what runs, where, and what to try next. */
 
+import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { reserves } from '#config/thread-data.ts'
-import { DEMO_TRADERS, DEVNET_CHAIN_ID, devnetAccount, devnetKey } from '#devnet/accounts.ts'
 import type { Devnet } from '#devnet/open-devnet.ts'
 import { describeMysqlAddress } from '#log/mysql-server.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 
-export function banner(run: {
+export async function banner(run: {
   readonly settings: Settings
   readonly version: string
   readonly url: string
@@ -17,7 +17,7 @@ export function banner(run: {
   readonly signatures: string
   /** The local chain, if this run has one. */
   readonly devnet: Devnet | undefined
-}): string {
+}): Promise<string> {
   const { settings, version, url } = run
   const { front, markets, verify, database, supervisor } = settings
   const threads = [
@@ -47,7 +47,7 @@ export function banner(run: {
     `  writes     ${settings.auth.bearer ? 'need a bearer token' : 'are open to every client'}`,
     ...(settings.feeds.live ? [pricesLine(settings)] : []),
     '',
-    ...(run.devnet === undefined ? [] : devnetLines(run.devnet, url)),
+    ...(run.devnet === undefined ? [] : await devnetLines(run.devnet, url)),
     '  Try it:',
     `    curl ${url}/api/v1/markets`,
     `    curl ${url}/readyz`,
@@ -76,7 +76,8 @@ function pricesLine({ feeds, quick }: Settings): string {
 }
 
 /** Two of the demo traders, and a trade between them. */
-function devnetLines({ url, again }: Devnet, exchangeUrl: string): string[] {
+async function devnetLines({ url, again }: Devnet, exchangeUrl: string): Promise<string[]> {
+  const { DEMO_TRADERS, devnetAccount, devnetKey } = await import('#devnet/accounts.ts')
   const [ann, bob] = DEMO_TRADERS
   const trader = (index: number) => `${devnetAccount(index).address}  key ${devnetKey(index)}`
   const client = (index: number) => `createClient({ url, signer: '${devnetKey(index)}' })`

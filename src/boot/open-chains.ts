@@ -1,22 +1,14 @@
 /**
  * The chains of this run, before any thread starts: the local one of the devnet, or those that the
  * settings name, or none. Answers the settings as the threads get them, with addresses and keys in
- * place, and sees to it that the data folder belongs to these very chains.
+ * place, and sees to it that the data folder belongs to these very chains. What speaks to chains is loaded when
+ * there is one.
  */
 
 import { existsSync } from 'node:fs'
-import { asked, makeChainClient } from '#chain/clients.ts'
+import { DEVNET_CHAIN_ID } from '#config/devnet.ts'
 import { SettingsError } from '#config/settings.ts'
 import type { Settings } from '#config/settings-schema.ts'
-import {
-  DEPLOYER,
-  DEVNET_CHAIN_ID,
-  devnetKey,
-  OPERATOR,
-  RELAYER,
-  RESOLVER,
-} from '#devnet/accounts.ts'
-import { leaseChain, probeChain } from '#devnet/chain-process.ts'
 import {
   type ChainRecord,
   hasData,
@@ -24,7 +16,7 @@ import {
   readChainRecord,
   writeChainRecord,
 } from '#devnet/chain-record.ts'
-import { type Devnet, openDevnet } from '#devnet/open-devnet.ts'
+import type { Devnet } from '#devnet/open-devnet.ts'
 import { Fault } from '#domain/fault.ts'
 import { lockPartition, partitionPaths } from '#log/log-folder.ts'
 import { type ClockMemory, moveClock } from '#runtime/clock.ts'
@@ -72,6 +64,7 @@ async function openLocalChain(
   chain: ChainSettings,
   { clock, log, step }: Ports,
 ): Promise<OpenChains> {
+  const { openDevnet } = await import('#devnet/open-devnet.ts')
   const devnet = await openDevnet({
     dataDir: settings.data.dir,
     port: settings.devnet.port,
@@ -87,7 +80,7 @@ async function openLocalChain(
   const contracts = { ...chain.contracts, ...devnet.contracts }
   const local = { ...chain, rpcUrls: [devnet.url], contracts }
   return {
-    settings: withKeys({ ...settings, chains: [local], demoMarkets: false }),
+    settings: await withKeys({ ...settings, chains: [local], demoMarkets: false }),
     devnet,
     release: devnet.release,
     end: devnet.end,
@@ -113,7 +106,7 @@ async function openNamedChains(
     for (const letGo of held) letGo()
   }
   return {
-    settings: withKeys({ ...settings, demoMarkets: false }),
+    settings: await withKeys({ ...settings, demoMarkets: false }),
     devnet: undefined,
     release,
     end: async () => release(),
@@ -125,6 +118,7 @@ async function meetChain(
   chain: ChainSettings,
 ): Promise<{ genesis: string; url: string } | undefined> {
   const { chainId, rpcUrls, contracts } = chain
+  const { asked, makeChainClient } = await import('#chain/clients.ts')
   const { viem } = makeChainClient({
     chainId,
     rpcUrls,
@@ -156,6 +150,7 @@ function followChainClock({ rpcUrls }: ChainSettings, clock: ClockMemory): () =>
     if (!ended) setTimeout(() => void follow(), FOLLOW_AGAIN_MS).unref()
   }
   async function follow(): Promise<void> {
+    const { leaseChain, probeChain } = await import('#devnet/chain-process.ts')
     const { found } = await probeChain(url)
     if (found === 'stranger' || ended) return
     const lease =
@@ -220,9 +215,10 @@ function writeIfAny(dir: string, record: ChainRecord): void {
 }
 
 /** On the local chain the keys are public; anywhere else they are given. */
-function withKeys(settings: Settings): Settings {
+async function withKeys(settings: Settings): Promise<Settings> {
   const { keys, chains } = settings
   if (!chains.every(({ chainId }) => chainId === DEVNET_CHAIN_ID)) return settings
+  const { DEPLOYER, devnetKey, OPERATOR, RELAYER, RESOLVER } = await import('#devnet/accounts.ts')
   return {
     ...settings,
     keys: {

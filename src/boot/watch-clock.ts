@@ -1,7 +1,6 @@
 /** The guard of the wall clock, put to work: looks once a second, asks a chain while in doubt, raises the alarm. */
 
 import { Gauge, type Registry } from 'prom-client'
-import { makeChainClient } from '#chain/clients.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { aheadMsOf, type ClockMemory, machine } from '#runtime/clock.ts'
 import { type ClockNews, guardClock } from '#runtime/clock-guard.ts'
@@ -56,6 +55,7 @@ export function watchClock(ports: {
     const chain = ports.chains().find(({ rpcUrls }) => rpcUrls.length > 0)
     if (chain === undefined) return
     const { chainId, rpcUrls } = chain
+    const { makeChainClient } = await import('#chain/clients.ts')
     const client = makeChainClient({ chainId, rpcUrls, onError: () => {} })
     // A chain that cannot be asked says nothing of the time.
     const block = await client.viem.getBlock({ blockTag: 'latest' }).catch(() => undefined)

@@ -16,6 +16,8 @@ export const FOLDED = [
   '@mikro-orm/migrations',
   '@mikro-orm/mysql',
   '@mikro-orm/sqlite',
+  'comlink',
+  'comlink/dist/umd/node-adapter.js',
   'pino',
   'pino-pretty',
   'prom-client',

@@ -24,10 +24,16 @@ const rooms = roomFolders()
 
 registerHooks({
   resolve(name, context, next) {
-    const url = isOurs(context.parentURL) ? urlOf(name, context.parentURL) : undefined
+    const { parentURL: from = '' } = context
+    const url = isOurs(from) ? urlOf(name, from) : undefined
     return url === undefined ? next(name, context) : { url, format: 'module', shortCircuit: true }
   },
   load(url, context, next) {
+    if (url.startsWith(CACHE_URL)) {
+      // One byte for each character: `prepare.js` writes no others.
+      const source = readFileSync(fileURLToPath(url), 'latin1')
+      return { format: 'module', source, shortCircuit: true }
+    }
     if (!url.endsWith('.ts') || !isOurs(url)) return next(url, context)
     return { format: 'module', source: strippedSource(fileURLToPath(url)), shortCircuit: true }
   },
@@ -37,10 +43,12 @@ registerHooks({
  * Where a name leads that one of our files imports, if that can be told without a search. Node looks
  * for a `package.json` around each of them and reads it anew, which is a third of what loading costs.
  * @param {string} name
- * @param {string | undefined} from
+ * @param {string} from
  */
 function urlOf(name, from) {
-  if (!name.endsWith('.ts')) return folded.get(name)
+  // Of a folded library, what several share.
+  const isPart = name.endsWith('.mjs') && from.startsWith(CACHE_URL)
+  if (!isPart && !name.endsWith('.ts')) return folded.get(name)
   if (name.startsWith('.')) return new URL(name, from).href
   const folder = rooms.get(name.slice(0, name.indexOf('/') + 1))
   return folder === undefined ? undefined : folder + name.slice(name.indexOf('/') + 1)
@@ -59,10 +67,10 @@ function roomFolders() {
 
 /**
  * Whether a file is the project's own, or a folded library: those find each other folded too.
- * @param {string | undefined} url
+ * @param {string} url
  */
 function isOurs(url) {
-  if (url === undefined || !url.startsWith(ROOT_URL)) return false
+  if (!url.startsWith(ROOT_URL)) return false
   return !url.startsWith(LIBRARIES_URL) || url.startsWith(CACHE_URL)
 }
 

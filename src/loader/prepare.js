@@ -49,6 +49,8 @@ async function fold(folder) {
     target: 'node22',
     external: UNFOLDED,
     logLevel: 'silent',
+    // Else `hooks.js` would have to decode it.
+    charset: 'ascii',
     // CommonJS parts ask for Node's own modules by `require`.
     banner: {
       js: "import { createRequire as requireFrom } from 'node:module'\nconst require = requireFrom(import.meta.url)",

@@ -20,8 +20,6 @@ import {
   listPendingTrades,
   type SettlementSources,
 } from '#api/settlements/settlements.ts'
-import { makeChainClient } from '#chain/clients.ts'
-import { headBalances } from '#chain/head-balances.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { chainBudgetMs, contractsOf } from '#config/thread-data.ts'
 import {
@@ -32,6 +30,7 @@ import {
   READS_KEPT_MAX,
 } from '#domain/limits.ts'
 import { keepAnswers } from '#http/kept-answers.ts'
+import { lazily } from '#http/lazily.ts'
 import { makeReadCache } from '#http/read-cache.ts'
 import type { Route } from '#http/route.ts'
 import { shareReads } from '#http/shared-reads.ts'
@@ -42,7 +41,7 @@ import type { MarketGateway } from '#live/market-gateway.ts'
 import type { SeqWaiters } from '#live/seq-waiters.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { Queries, Query } from '#store/reads/queries.ts'
-import { askWrite, type ClerkRef } from '#store/writes/writes.ts'
+import { askWrite, type ClerkRef } from '#store/writes/ask-write.ts'
 import type { AskPage } from './query-pages.ts'
 
 /** So old may the list of stored markets be: those that trade are on the board anyway. */
@@ -160,8 +159,14 @@ function chainsOf(settings: Settings): Map<number, ChainBalances> {
     const { chainId, rpcUrls } = chain
     if (rpcUrls.length === 0) continue
     const contracts = contractsOf(chain)
-    const client = makeChainClient({ chainId, rpcUrls, budgetMs: chainBudgetMs(settings) })
-    asked.set(chainId, (holder, marketId) => headBalances(client, contracts, holder, marketId))
+    // What speaks to a chain is a fifth of what a front would load: the first who asks waits for it.
+    const balances = lazily(async (): Promise<ChainBalances> => {
+      const { makeChainClient } = await import('#chain/clients.ts')
+      const { headBalances } = await import('#chain/head-balances.ts')
+      const client = makeChainClient({ chainId, rpcUrls, budgetMs: chainBudgetMs(settings) })
+      return (holder, marketId) => headBalances(client, contracts, holder, marketId)
+    })
+    asked.set(chainId, async (holder, marketId) => (await balances())(holder, marketId))
   }
   return asked
 }

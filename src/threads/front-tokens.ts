@@ -12,13 +12,8 @@ import { isRejection, reject } from '#domain/rejection.ts'
 import type { ClaimToken } from '#http/auth.ts'
 import type { Clock } from '#runtime/clock.ts'
 import { inTime } from '#runtime/in-time.ts'
-import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
-import {
-  claimNonces,
-  claimsSince,
-  forgetNonces,
-  type NonceClaim,
-} from '#store/writes/token-nonces.ts'
+import type { Database } from '#store/engine/database.ts'
+import type { NonceClaim } from '#store/writes/token-nonces.ts'
 import { makeBatcher } from '#verify/batcher.ts'
 import type { Kit } from './kit.ts'
 
@@ -31,6 +26,18 @@ const CLOSE_MS_MAX = 5_000
 const SLACK_SEC = TOKEN_LIFE_SEC
 const CONNECTIONS = 2
 
+/** Loaded when it is opened: a front whose tokens are its process's own never needs the database. */
+const loadStore = async () => ({
+  ...(await import('#store/engine/database.ts')),
+  ...(await import('#store/writes/token-nonces.ts')),
+})
+
+type Opened = {
+  readonly store: Awaited<ReturnType<typeof loadStore>>
+  readonly database: Database
+  readonly sinceSec: number
+}
+
 type TokenClaims = { readonly claim: ClaimToken; close(): Promise<void> }
 
 /** Undefined where tokens are known to this process alone, and so need not be claimed elsewhere. */
@@ -41,21 +48,23 @@ export function openTokenClaims(
 ): TokenClaims | undefined {
   const isShared = settings.auth.nonces === 'database' || isNode(settings)
   if (!isShared || !settings.auth.singleUseNonce) return undefined
-  let opening: Promise<{ database: Database; sinceSec: number }> | undefined
+  let opening: Promise<Opened> | undefined
 
-  async function open(): Promise<{ database: Database; sinceSec: number }> {
-    const database = await openDatabase(databaseUrlOf(settings), { connectionsMax: CONNECTIONS })
+  async function open(): Promise<Opened> {
+    const store = await loadStore()
+    const url = databaseUrlOf(settings)
+    const database = await store.openDatabase(url, { connectionsMax: CONNECTIONS })
     try {
-      const sinceSec = await claimsSince(database, Math.floor(clock.nowMs() / 1_000))
-      return { database, sinceSec }
+      const sinceSec = await store.claimsSince(database, Math.floor(clock.nowMs() / 1_000))
+      return { store, database, sinceSec }
     } catch (error) {
-      await closeDatabase(database)
+      await store.closeDatabase(database)
       throw error
     }
   }
 
   /** Opens once; a failed attempt is forgotten, so that the next token tries again. */
-  function opened(): Promise<{ database: Database; sinceSec: number }> {
+  function opened(): Promise<Opened> {
     opening ??= open().catch((error: unknown) => {
       opening = undefined
       throw error
@@ -67,8 +76,8 @@ export function openTokenClaims(
     workers: CONNECTIONS,
     async run(claims) {
       try {
-        const { database, sinceSec } = await opened()
-        const won = await claimNonces(database, claims)
+        const { store, database, sinceSec } = await opened()
+        const won = await store.claimNonces(database, claims)
         return won.map((isFirst, at) => isFirst && (claims[at]?.issuedSec ?? 0) >= sinceSec)
       } catch (error) {
         if (!(error instanceof Fault && error.retryable)) throw error
@@ -83,7 +92,7 @@ export function openTokenClaims(
   every(FORGET_EVERY_MS, () => {
     const beforeSec = Math.floor(clock.nowMs() / 1_000) - SLACK_SEC
     opened()
-      .then(({ database }) => forgetNonces(database, beforeSec))
+      .then(({ store, database }) => store.forgetNonces(database, beforeSec))
       .catch((error: unknown) => log.debug({ err: error }, 'used tokens could not be forgotten'))
   })
 
@@ -103,6 +112,6 @@ export function openTokenClaims(
   async function end(): Promise<void> {
     await batcher.close()
     const found = await opening?.catch(() => undefined)
-    if (found !== undefined) await closeDatabase(found.database)
+    if (found !== undefined) await found.store.closeDatabase(found.database)
   }
 }

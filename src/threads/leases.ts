@@ -22,7 +22,7 @@ import { isShared } from '#store/engine/database-url.ts'
 import { LEASE_LOST, type Lease } from '#store/engine/fence.ts'
 import { closedFault } from '#store/engine/store-fault.ts'
 import { giveLeases, renewLeases, takeLease } from '#store/leases/leases.ts'
-import type { ClerkRef, WriteReply } from '#store/writes/writes.ts'
+import type { ClerkRef, WriteReply } from '#store/writes/ask-write.ts'
 import type { Kit } from './kit.ts'
 
 /** How long a lease is held after its holder was last heard of. With the next constant: 7 s until another has it. */

@@ -6,7 +6,8 @@ import {
   userActivityJson,
   userPositionsJson,
 } from '#api/positions/user-pages.ts'
-import { faultReply, type Query, type QueryReply } from '#store/reads/queries.ts'
+import { faultReply } from '#store/reads/answer-query.ts'
+import type { Query, QueryReply } from '#store/reads/queries.ts'
 
 type Pages = {
   userActivity: UserActivityPage

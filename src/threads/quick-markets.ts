@@ -25,8 +25,8 @@ import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { Reads } from '#store/reads/reads.ts'
+import { askWrite, type ClerkRef } from '#store/writes/ask-write.ts'
 import { makeJournal } from '#store/writes/journal.ts'
-import { askWrite, type ClerkRef } from '#store/writes/writes.ts'
 import { type Kit, serveActor, type Writers } from './kit.ts'
 
 const MAILBOX_MAX = 100_000

@@ -7,7 +7,7 @@ import { WRITES_WAITING_MAX } from '#domain/limits.ts'
 import { reject } from '#domain/rejection.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { serve } from '#runtime/serve.ts'
-import type { WriteReply, WriteTask } from '#store/writes/writes.ts'
+import type { WriteReply, WriteTask } from '#store/writes/ask-write.ts'
 
 function open(
   run: (task: WriteTask) => Promise<WriteReply>,

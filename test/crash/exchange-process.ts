@@ -4,8 +4,8 @@
  */
 
 import type { MarketView, OpenOrder } from '#actors/market/state.ts'
-import '#runtime/inlining.ts'
 import type { Market } from '#domain/market.ts'
+import { inlineMore } from '#runtime/inlining.ts'
 import { openOrders, startExchange } from '../actors/exchange-fixture.ts'
 import type { StreamAsk } from '../actors/order-stream.ts'
 
@@ -16,6 +16,7 @@ export type ToExchange =
   | { readonly markets: readonly Market[] }
   | { readonly stop: true }
 
+inlineMore()
 const [dataDir = '', env = '{}'] = process.argv.slice(2)
 const exchange = await startExchange(dataDir, { env: JSON.parse(env) as Record<string, string> })
 

@@ -1,6 +1,7 @@
 /**
- * The named queries of the query pool: one table of types from which the asking side, the answering
- * side and the worker all follow. Only plain data crosses the thread, faults too.
+ * The named queries of the query pool: one table of types from which the asking side (here), the answering
+ * side (`answer-query.ts`) and the worker all follow. Only plain data crosses the thread, faults too. Who asks
+ * loads nothing of the database.
  */
 
 import type { ApiKey } from '#domain/api-key.ts'
@@ -11,65 +12,41 @@ import type { Mark, QuickMarket } from '#domain/quick-market.ts'
 import type { ClaimRecord, RelayKey, RelayRecord } from '#domain/relay.ts'
 import type { TradeWithOrders } from '#domain/trade.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
-import type { Database } from '../engine/database.ts'
-import { storeFault } from '../engine/store-fault.ts'
-import { apiKeyById } from '../writes/api-keys.ts'
-import { marksSince, type PriceRecord, pricesSince } from '../writes/prices.ts'
-import {
-  quickMarketById,
-  quickMarketsOfAsset,
-  unfinishedQuickMarkets,
-} from '../writes/quick-markets.ts'
-import { confirmedRelaysOf, relayByKey, relayGasSince, unfinishedRelays } from '../writes/relays.ts'
-import { type JournalFilter, journalOf, transactionByHash } from '../writes/transactions.ts'
-import { type CandleFilter, type CandleRecord, candles } from './candles.ts'
-import { followedTokens, marketsOfContracts, openMarketContracts } from './chain-known.ts'
-import {
-  type AssertionRecord,
-  assertionsOfMarket,
-  assertionsToSettle,
-  type ChainMarketFilter,
-  type ChainMarketRecord,
-  chainMarketById,
-  chainMarketsByContract,
-  listChainMarkets,
+import type { PriceRecord } from '../writes/prices.ts'
+import type { confirmedRelaysOf, relayGasSince } from '../writes/relays.ts'
+import type { JournalFilter } from '../writes/transactions.ts'
+import type { CandleFilter, CandleRecord } from './candles.ts'
+import type { followedTokens, marketsOfContracts } from './chain-known.ts'
+import type {
+  AssertionRecord,
+  ChainMarketFilter,
+  ChainMarketRecord,
   marketsToReconcile,
-  marketsWithoutPayout,
-  tokensHeldBy,
 } from './chain-markets.ts'
-import { type ClaimFilter, type ClaimPlace, claimsByStatus, redemptionOf } from './claims.ts'
-import { type MarketFiguresRecord, marketFigures } from './market-figures.ts'
-import {
-  listMarkets,
-  type MarketFilter,
-  type MarketRecord,
-  marketById,
-  marketsByContract,
-} from './markets.ts'
-import { tradeNeeds } from './open-needs.ts'
-import { type PayoutRecord, payoutsOfUser } from './payouts.ts'
-import {
-  holdersOf,
-  indexedBlock,
-  type MarketHolders,
-  type PositionRecord,
+import type { ClaimFilter, ClaimPlace, redemptionOf } from './claims.ts'
+import type { MarketFiguresRecord } from './market-figures.ts'
+import type { MarketFilter, MarketRecord } from './markets.ts'
+import type { PayoutRecord, payoutsOfUser } from './payouts.ts'
+import type {
+  MarketHolders,
+  PositionRecord,
   positionOf,
   positionsOfUser,
   realisedProfitOf,
-  type UserPosition,
+  UserPosition,
 } from './positions.ts'
-import { type PendingTrades, pendingTradesWithOrders, tradesWithOrders } from './settlements.ts'
-import { type ChainStats, chainStats, type MarketStats, marketStats } from './stats.ts'
-import {
+import type { PendingTrades, pendingTradesWithOrders } from './settlements.ts'
+import type { ChainStats, MarketStats } from './stats.ts'
+import type {
   failedTradesSince,
   newestPendingTrades,
-  type PendingNeeds,
+  PendingNeeds,
   pendingNeedsOf,
   recentTrades,
-  type TradePage,
-  type TradeRecord,
+  TradePage,
+  TradeRecord,
 } from './trades.ts'
-import { tradesOfUser, type UserTrades } from './user-trades.ts'
+import type { tradesOfUser, UserTrades } from './user-trades.ts'
 
 export type Queries = {
   apiKeyById: { takes: { id: string }; answers: ApiKey | undefined }
@@ -173,80 +150,6 @@ export type QueryReply =
       readonly message: string
       readonly retryable: boolean
     }
-
-const answers: {
-  readonly [Name in QueryName]: (
-    database: Database,
-    args: Queries[Name]['takes'],
-  ) => Promise<Queries[Name]['answers']>
-} = {
-  apiKeyById: (database, { id }) => apiKeyById(database, id),
-  marketById: (database, { marketId }) => marketById(database, marketId),
-  marketsByContract: (database, { contractAddress }) =>
-    marketsByContract(database, contractAddress),
-  listMarkets,
-  recentTrades,
-  tradesOfUser,
-  newestPendingTrades,
-  failedTradesSince,
-  marketStats,
-  marketFigures,
-  chainStats,
-  candles,
-  positionOf,
-  positionsOfUser,
-  realisedProfitOf,
-  holdersOf,
-  payoutsOfUser,
-  indexedBlock,
-  pricesSince,
-  marksSince,
-  quickMarketsOfAsset,
-  quickMarketById,
-  unfinishedQuickMarkets,
-  listChainMarkets,
-  chainMarketById: (database, { marketId }) => chainMarketById(database, marketId),
-  chainMarketsByContract: (database, { contractAddress }) =>
-    chainMarketsByContract(database, contractAddress),
-  marketsOfContracts,
-  openMarketContracts,
-  followedTokens,
-  marketsToReconcile,
-  assertionsOfMarket: (database, { marketId }) => assertionsOfMarket(database, marketId),
-  assertionsToSettle,
-  marketsWithoutPayout,
-  tokensHeldBy,
-  relayByKey,
-  unfinishedRelays,
-  relayGasSince,
-  confirmedRelaysOf,
-  redemptionOf,
-  pendingNeedsOf,
-  claimsByStatus,
-  pendingTradesWithOrders,
-  tradesWithOrders,
-  tradeNeeds,
-  journalOf,
-  transactionByHash,
-}
-
-/** Answers one task; it never throws for a fault, since no error crosses a thread whole. */
-export async function answerQuery<Name extends QueryName>(
-  open: () => Promise<Database>,
-  { query, args }: QueryTask<Name>,
-): Promise<QueryReply> {
-  try {
-    return { ok: true, answer: await answers[query](await open(), args) }
-  } catch (error) {
-    return faultReply(error)
-  }
-}
-
-/** A fault as it crosses a thread. */
-export function faultReply(error: unknown): QueryReply {
-  const { code, message, retryable } = storeFault(error)
-  return { ok: false, code, message, retryable }
-}
 
 /** Asks the pool, or whatever else runs a task; a fault over there is a fault here. */
 export async function askQuery<Name extends QueryName>(

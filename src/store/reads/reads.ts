@@ -3,8 +3,9 @@
 import { closeDatabase, type Database, openDatabase } from '../engine/database.ts'
 import { readTogether } from '../engine/prepared.ts'
 import { closedFault } from '../engine/store-fault.ts'
+import { answerQuery } from './answer-query.ts'
 import { type NeedsPage, type OpenNeedsOptions, openNeeds } from './open-needs.ts'
-import { answerQuery, askQuery, type Query, type QueryReply, type QueryTask } from './queries.ts'
+import { askQuery, type Query, type QueryReply, type QueryTask } from './queries.ts'
 
 export type Reads = {
   readonly query: Query

@@ -6,8 +6,8 @@
 import { Fault } from '#domain/fault.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
 import { askQuery, type QueryTask } from '../reads/queries.ts'
+import { askWrite, type ClerkRef } from './ask-write.ts'
 import type { JournalFilter } from './transactions.ts'
-import { askWrite, type ClerkRef } from './writes.ts'
 
 export function makeJournal(
   clerk: ClerkRef,

@@ -1,0 +1,116 @@
+/** The answering side of the named queries: what each of them reads. */
+
+import type { Database } from '../engine/database.ts'
+import { storeFault } from '../engine/store-fault.ts'
+import { apiKeyById } from '../writes/api-keys.ts'
+import { marksSince, pricesSince } from '../writes/prices.ts'
+import {
+  quickMarketById,
+  quickMarketsOfAsset,
+  unfinishedQuickMarkets,
+} from '../writes/quick-markets.ts'
+import { confirmedRelaysOf, relayByKey, relayGasSince, unfinishedRelays } from '../writes/relays.ts'
+import { journalOf, transactionByHash } from '../writes/transactions.ts'
+import { candles } from './candles.ts'
+import { followedTokens, marketsOfContracts, openMarketContracts } from './chain-known.ts'
+import {
+  assertionsOfMarket,
+  assertionsToSettle,
+  chainMarketById,
+  chainMarketsByContract,
+  listChainMarkets,
+  marketsToReconcile,
+  marketsWithoutPayout,
+  tokensHeldBy,
+} from './chain-markets.ts'
+import { claimsByStatus, redemptionOf } from './claims.ts'
+import { marketFigures } from './market-figures.ts'
+import { listMarkets, marketById, marketsByContract } from './markets.ts'
+import { tradeNeeds } from './open-needs.ts'
+import { payoutsOfUser } from './payouts.ts'
+import {
+  holdersOf,
+  indexedBlock,
+  positionOf,
+  positionsOfUser,
+  realisedProfitOf,
+} from './positions.ts'
+import type { Queries, QueryName, QueryReply, QueryTask } from './queries.ts'
+import { pendingTradesWithOrders, tradesWithOrders } from './settlements.ts'
+import { chainStats, marketStats } from './stats.ts'
+import { failedTradesSince, newestPendingTrades, pendingNeedsOf, recentTrades } from './trades.ts'
+import { tradesOfUser } from './user-trades.ts'
+
+const answers: {
+  readonly [Name in QueryName]: (
+    database: Database,
+    args: Queries[Name]['takes'],
+  ) => Promise<Queries[Name]['answers']>
+} = {
+  apiKeyById: (database, { id }) => apiKeyById(database, id),
+  marketById: (database, { marketId }) => marketById(database, marketId),
+  marketsByContract: (database, { contractAddress }) =>
+    marketsByContract(database, contractAddress),
+  listMarkets,
+  recentTrades,
+  tradesOfUser,
+  newestPendingTrades,
+  failedTradesSince,
+  marketStats,
+  marketFigures,
+  chainStats,
+  candles,
+  positionOf,
+  positionsOfUser,
+  realisedProfitOf,
+  holdersOf,
+  payoutsOfUser,
+  indexedBlock,
+  pricesSince,
+  marksSince,
+  quickMarketsOfAsset,
+  quickMarketById,
+  unfinishedQuickMarkets,
+  listChainMarkets,
+  chainMarketById: (database, { marketId }) => chainMarketById(database, marketId),
+  chainMarketsByContract: (database, { contractAddress }) =>
+    chainMarketsByContract(database, contractAddress),
+  marketsOfContracts,
+  openMarketContracts,
+  followedTokens,
+  marketsToReconcile,
+  assertionsOfMarket: (database, { marketId }) => assertionsOfMarket(database, marketId),
+  assertionsToSettle,
+  marketsWithoutPayout,
+  tokensHeldBy,
+  relayByKey,
+  unfinishedRelays,
+  relayGasSince,
+  confirmedRelaysOf,
+  redemptionOf,
+  pendingNeedsOf,
+  claimsByStatus,
+  pendingTradesWithOrders,
+  tradesWithOrders,
+  tradeNeeds,
+  journalOf,
+  transactionByHash,
+}
+
+/** Answers one task; it never throws for a fault, since no error crosses a thread whole. */
+export async function answerQuery<Name extends QueryName>(
+  open: () => Promise<Database>,
+  { query, args }: QueryTask<Name>,
+): Promise<QueryReply> {
+  try {
+    return { ok: true, answer: await answers[query](await open(), args) }
+  } catch (error) {
+    return faultReply(error)
+  }
+}
+
+/** A fault as it crosses a thread. */
+export function faultReply(error: unknown): QueryReply {
+  const { code, message, retryable } = storeFault(error)
+  return { ok: false, code, message, retryable }
+}

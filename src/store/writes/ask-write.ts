@@ -1,0 +1,84 @@
+/**
+ * The named writes of the actors around outside systems: one table of types from which the asking
+ * side (here), the clerk on the store's thread (`writes.ts`) and the functions all follow. Each write is one
+ * transaction, and is done whole or not at all. Only plain data crosses the thread, faults too.
+ *
+ * Who asks may never hear the answer (a deadline, a restart), so a write has to be one that can be
+ * asked again: an upsert, or one that finds what it did before.
+ *
+ * Who asks loads nothing of the database.
+ */
+
+import { Fault } from '#domain/fault.ts'
+import type { QuickMarket, QuickTerms } from '#domain/quick-market.ts'
+import type { RelayRecord } from '#domain/relay.ts'
+import type { TransactionRow } from '#domain/transaction.ts'
+import type { ChainClaim, ChainProgress } from '../chain-index/cursor.ts'
+import type { ChainRange, ChainWritten } from '../chain-index/index-range.ts'
+import type { ChainRewind, ChainRewound } from '../chain-index/rewind-chain.ts'
+import type { PositionSync, SyncedPosition } from '../chain-index/sync-position.ts'
+import type { Lease } from '../engine/fence.ts'
+import type { PriceBatch, recordMarks } from './prices.ts'
+import type { noteQuickMarket, resolveQuickMarket } from './quick-markets.ts'
+import type { OpenedRelay, RelayChange } from './relays.ts'
+
+/** Name → `{ takes: …; answers: … }`. */
+type Writes = {
+  claimChain: { takes: ChainClaim; answers: ChainProgress }
+  indexRange: { takes: ChainRange; answers: ChainWritten }
+  rewindChain: { takes: ChainRewind; answers: ChainRewound }
+  syncPosition: { takes: PositionSync; answers: SyncedPosition }
+  openRelay: { takes: OpenedRelay; answers: { record: RelayRecord; opened: boolean } }
+  changeRelay: { takes: RelayChange; answers: boolean }
+  /** False when a newer form of the row was there, which was left as it is. */
+  saveTransaction: { takes: { row: TransactionRow }; answers: boolean }
+  recordPrices: { takes: PriceBatch; answers: undefined }
+  recordMarks: { takes: Parameters<typeof recordMarks>[1]; answers: undefined }
+  openQuickMarket: { takes: QuickTerms; answers: QuickMarket }
+  resolveQuickMarket: { takes: Parameters<typeof resolveQuickMarket>[1]; answers: QuickMarket }
+  noteQuickMarket: { takes: Parameters<typeof noteQuickMarket>[1]; answers: QuickMarket }
+}
+
+export type WriteName = keyof Writes & string
+
+/** What travels to the clerk; with the lease that it is written under, where its role has one. */
+export type WriteTask = { readonly write: string; readonly args: object; readonly lease?: Lease }
+
+/** What comes back from it. */
+export type WriteReply =
+  | { readonly ok: true; readonly answer: unknown }
+  | {
+      readonly ok: false
+      readonly code: string
+      readonly message: string
+      readonly retryable: boolean
+    }
+
+export type Takes<Name extends WriteName> = Writes[Name] extends {
+  takes: infer Args extends object
+}
+  ? Args
+  : never
+export type Answers<Name extends WriteName> = Writes[Name] extends { answers: infer Is }
+  ? Is
+  : never
+
+/** A reference to the clerk, as far as asking for writes goes. */
+export type ClerkRef = {
+  ask(type: 'Write', message: WriteTask, deadlineMs?: number): Promise<unknown>
+}
+
+/** Asks the clerk; whatever went wrong over there, or on the way, is a fault here. */
+export async function askWrite<Name extends WriteName>(
+  clerk: ClerkRef,
+  write: Name,
+  args: Takes<Name>,
+  deadlineMs?: number,
+): Promise<Answers<Name>> {
+  const reply = (await clerk.ask('Write', { write, args }, deadlineMs)) as WriteReply | object
+  if (!('ok' in reply)) {
+    throw new Fault('STORE_AWAY', `the store did not answer ${write}`, { retryable: true })
+  }
+  if (reply.ok) return reply.answer as Answers<Name>
+  throw new Fault(reply.code, reply.message, { retryable: reply.retryable })
+}
