@@ -1,83 +1,18 @@
-/** What an operator is given fits the exchange: metrics, alarms, settings, files and sections exist. */
+/**
+ * What an operator is given fits the exchange: alarms, settings, files and sections exist. That the metrics do is
+ * asked of the exchange of `scenario/devnet.test.ts`.
+ */
 
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { test } from 'node:test'
 import { parseYaml } from '@redocly/openapi-core'
-import { Registry } from 'prom-client'
 import { loadSettings, settingsList } from '#config/settings.ts'
-import type { Kit } from '#threads/kit.ts'
-import { mysqlLogWatch } from '#threads/meters/mysql-log.ts'
-import { startExchange } from './support/exchange.ts'
+import { metricsIn, rules } from './support/alarms.ts'
 import { importsOf, ROOT, sourceFiles } from './support/imports.ts'
 
 const textOf = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
-
-type Rule = {
-  readonly alert: string
-  readonly expr: string
-  readonly labels: { readonly severity: string }
-  readonly annotations: { readonly summary: string; readonly runbook: string }
-}
-type Rules = { readonly groups: readonly { readonly rules: readonly Rule[] }[] }
-type Dashboard = {
-  readonly templating: { readonly list: readonly { readonly query: string }[] }
-  readonly panels: readonly {
-    readonly title: string
-    readonly targets?: readonly { readonly expr: string }[]
-  }[]
-}
-
-const { groups } = parseYaml(textOf('config/monitoring/prometheus-rules.yml')) as Rules
-const rules = groups.flatMap((group) => group.rules)
-const dashboard = JSON.parse(textOf('config/monitoring/grafana-dashboard.json')) as Dashboard
-
-/** The names of metrics in an expression: of ours, of Node and of the process. */
-function metricsIn(expr: string): string[] {
-  return expr.match(/\b(sibyl|nodejs|process)_[a-z0-9_]+/g) ?? []
-}
-
-/** `a_bucket`, `a_sum` and `a_count` are of the histogram `a`. */
-function isExported(name: string, kinds: ReadonlyMap<string, string>): boolean {
-  const histogram = /^(.*)_(bucket|sum|count)$/.exec(name)?.[1]
-  return kinds.has(name) || (histogram !== undefined && kinds.get(histogram) === 'histogram')
-}
-
-/** What a running exchange exports, and what one with its log in a server does beside that. */
-async function exportedBy(url: string): Promise<Map<string, string>> {
-  const registry = new Registry()
-  const quiet = { warn: () => {}, error: () => {}, info: () => {}, debug: () => {} }
-  mysqlLogWatch({ registry, log: quiet } as unknown as Kit)
-  const texts = [await (await fetch(`${url}/metrics`)).text(), await registry.metrics()]
-  const kinds = texts.join('\n').matchAll(/^# TYPE (\S+) (\S+)$/gm)
-  return new Map([...kinds].map(([, name = '', kind = '']) => [name, kind]))
-}
-
-test('alarms and dashboard name metrics that the exchange exports', async (t) => {
-  const exchange = await startExchange(t, {
-    devnet: true,
-    environment: { SIBYL_RISK_FUNDS: 'reserve', SIBYL_AUTO_SETTLE: 'true' },
-  })
-  const kinds = await exportedBy(exchange.url)
-  assert(kinds.size > 80)
-  const expressions = [
-    ...rules.map(({ alert, expr }) => ({ where: alert, expr })),
-    ...dashboard.panels.flatMap(({ title, targets = [] }) =>
-      targets.map(({ expr }) => ({ where: title, expr })),
-    ),
-    ...dashboard.templating.list.map(({ query }) => ({ where: 'a variable', expr: query })),
-  ]
-  const unknown = expressions.flatMap(({ where, expr }) =>
-    metricsIn(expr)
-      .filter((name) => !isExported(name, kinds))
-      .map((name) => `${where}: ${name}`),
-  )
-  assert.deepEqual(unknown, [])
-  assert(isExported('sibyl_settlement_seconds_bucket', kinds))
-  assert(!isExported('sibyl_settlement_minutes', kinds))
-  assert(!isExported('sibyl_thread_ready_bucket', kinds), 'a gauge has no buckets')
-})
 
 test('every alarm is explained in a section of its own, and no section is of no alarm', () => {
   const guide = textOf('docs/operating.md')

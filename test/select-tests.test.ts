@@ -10,7 +10,7 @@ import {
 
 test('what a test file needs follows from what it imports', () => {
   assert.equal(needOf('test/web/browser/page.test.ts'), 'browser')
-  assert.equal(needOf('test/scenario/two-traders.test.ts'), 'exchange')
+  assert.equal(needOf('test/scenario/trading.test.ts'), 'exchange')
   // Through a fixture.
   assert.equal(needOf('test/scenario/settlement.test.ts'), 'exchange')
   assert.equal(needOf('test/chain/sender/sender.test.ts'), 'chain')

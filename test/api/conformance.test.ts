@@ -1,9 +1,15 @@
-/** Walks the table of endpoints against the document and against a running exchange. */
+/**
+ * The API as it is promised: its documents, the package of its client, and the table of endpoints, walked
+ * against the document and against a running exchange.
+ */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { privateKeyToAccount } from 'viem/accounts'
 import { createClient } from '#client/client.ts'
+import { USUAL } from '../documents/served-documents.ts'
+import { tryDocuments } from '../documents/try-documents.ts'
+import { tryClientPackage } from '../packages/try-client-package.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Exchange, openExchange } from '../support/exchange.ts'
 import { traderNumbered } from '../support/signed-orders.ts'
@@ -33,22 +39,26 @@ type Document = {
 const ann = traderNumbered(41)
 const UNKNOWN = `0x${'9e'.repeat(32)}`
 
-describe('every endpoint that the API promises', () => {
+describe('the API of an exchange', () => {
   let exchange: Exchange
   let document: Document
   let marketId = ''
   let marketAddress = ''
   before(async () => {
-    exchange = await openExchange({ environment: { SIBYL_READ_CACHE_MS: '0' } })
+    exchange = await openExchange({ environment: { ...USUAL, SIBYL_READ_CACHE_MS: '0' } })
     document = await json<Document>('/openapi.json')
     const { markets } = await json<{ markets: { id: string; contractAddress: string }[] }>(
       '/api/v1/markets',
     )
     marketId = markets[0]?.id ?? ''
     marketAddress = markets[0]?.contractAddress ?? ''
-    await trade()
   })
   after(() => exchange.dispose())
+
+  it('has documents', (t) => tryDocuments(t, exchange))
+
+  it('has a client, sibyl-client, a package that works in an empty folder', (t) =>
+    tryClientPackage(t, exchange))
 
   async function json<T>(path: string): Promise<T> {
     return (await (await fetch(exchange.url + path)).json()) as T
@@ -80,141 +90,145 @@ describe('every endpoint that the API promises', () => {
     assert.deepEqual(missing, [], `${where} lacks`)
   }
 
-  for (const endpoint of ENDPOINTS) {
-    const { method, path, auth, query = {}, body, fields = [], list, sometimes = [] } = endpoint
-    const name = `${method} ${path}`
+  describe('every endpoint that it promises', () => {
+    before(trade)
 
-    it(`${name} is in the document`, () => {
-      const operation = document.paths[path]?.[method.toLowerCase()]
-      assert(operation !== undefined, `${name} is not in the document`)
-      for (const [parameter, need] of Object.entries(query)) {
-        const found: Operation['parameters'] = operation.parameters.filter(
-          (one) => one.name === parameter,
+    for (const endpoint of ENDPOINTS) {
+      const { method, path, auth, query = {}, body, fields = [], list, sometimes = [] } = endpoint
+      const name = `${method} ${path}`
+
+      it(`${name} is in the document`, () => {
+        const operation = document.paths[path]?.[method.toLowerCase()]
+        assert(operation !== undefined, `${name} is not in the document`)
+        for (const [parameter, need] of Object.entries(query)) {
+          const found: Operation['parameters'] = operation.parameters.filter(
+            (one) => one.name === parameter,
+          )
+          const wanted = [['query', need === 'required']]
+          const known: unknown = found.map((one) => [one.in, one.required])
+          assert.deepEqual(known, wanted, `${name} ${parameter}`)
+        }
+        const isWrite = operation.security?.some((one) => 'bearer' in one) ?? false
+        assert.equal(isWrite, auth === 'write', `${name} asks for a token`)
+        if (body !== undefined) {
+          const content = operation.requestBody?.content['application/json']
+          assertHas(Object.keys(propertiesOf(content?.schema)), body, `the body of ${name}`)
+          assert(Object.keys(content?.examples ?? {}).length > 0, `${name} shows no body`)
+        }
+        if (fields.length === 0) return
+        const content = operation.responses['200']?.content?.['application/json']
+        const properties = propertiesOf(content?.schema)
+        const listed = list === undefined ? [] : [list[0]]
+        assertHas(Object.keys(properties), [...fields, ...listed, ...sometimes], name)
+        if (list !== undefined) {
+          const entry = schemaOf(properties[list[0]]).items
+          assertHas(Object.keys(propertiesOf(entry)), list[1], `an entry of ${name}`)
+        }
+        const examples = Object.values(content?.examples ?? {})
+        assert(examples.length > 0, `${name} shows no answer`)
+        for (const { value } of examples) {
+          if (examples.length === 1) assertHas(Object.keys(value as object), [...fields], name)
+        }
+      })
+
+      it(`${name} answers as it should`, async () => assertAnswers(endpoint))
+    }
+
+    it('whatever is wrong with a path or a query is refused, and named', async () => {
+      const wrong: string[] = []
+      for (const [path, status, code, field] of BAD_READS) {
+        // Only the parts that stand for something are filled in.
+        const url = path.replace(/\bM/g, marketId).replace(/\bU/g, traderNumbered(77).address)
+        const response = await fetch(exchange.url + url)
+        const text = await response.text()
+        const answer = JSON.parse(text) as { code?: string; field?: string; error?: string }
+        const got = [response.status, answer.code, answer.field].join(' ')
+        const expected = [status, code, field].join(' ')
+        if (got !== expected || !answer.error) wrong.push(`${path}: ${got}, expected ${expected}`)
+        assert.doesNotMatch(text, /\.ts:|node_modules/)
+      }
+      assert.deepEqual(wrong, [])
+    })
+
+    it('what is unknown is empty, zero or not found', async () => {
+      for (const [path, answer] of UNKNOWN_READS) {
+        const url = path.replace(/\bU\b/g, traderNumbered(77).address)
+        assert.deepEqual(await json(url), answer, path)
+      }
+    })
+
+    it('an answer that has not changed is not sent again', async () => {
+      const stats = `${exchange.url}/api/v1/stats/${marketId}`
+      const first = await fetch(stats)
+      const etag = first.headers.get('etag') ?? ''
+      assert.match(etag, /^W\/"[^"]+"$/)
+      assert.equal(first.headers.get('cache-control'), 'public, max-age=1')
+      for (const header of [etag, `"other", ${etag}`, '*', etag.slice(2)]) {
+        const again = await fetch(stats, { headers: { 'if-none-match': header } })
+        assert.deepEqual([again.status, await again.text()], [304, ''], header)
+        assert.equal(again.headers.get('etag'), etag)
+      }
+      const other = await fetch(stats, { headers: { 'if-none-match': '"other"' } })
+      assert.equal(other.status, 200)
+      for (const subject of ['orderbook', 'trades', 'activity', 'markets']) {
+        const url = `${exchange.url}/api/v1/${subject}/${marketId}`
+        const tag = (await fetch(url)).headers.get('etag') ?? ''
+        const same = await fetch(url, { headers: { 'if-none-match': tag } })
+        assert.deepEqual([same.status, same.headers.get('etag')], [304, tag], subject)
+        const changed = await fetch(url, { headers: { 'if-none-match': 'W/"0-0"' } })
+        assert.equal(changed.status, 200, subject)
+      }
+    })
+
+    it('lists go on where the page before ended', async () => {
+      const maker = createClient({ url: exchange.url, signer: traderNumbered(51).key })
+      const taker = createClient({ url: exchange.url, signer: traderNumbered(52).key })
+      const terms = { marketId, outcome: 'NO', price: '0.3', size: '1', ttlSeconds: 3_600 } as const
+      for (let count = 0; count < 5; count++) {
+        await maker.orders.place({ ...terms, side: 'sell' } as never)
+        await taker.orders.place({ ...terms, side: 'buy' } as never)
+      }
+      type Page = { nextBefore: string | null } & Record<string, { tradeId: string }[]>
+      const user = traderNumbered(51).address
+      // A user's activity comes from the database, which follows.
+      await eventually(async () => {
+        const page = await json<Page>(`/api/v1/users/${user}/activity?chain_id=31337`)
+        assert.equal(page.activity?.length, 5)
+      })
+      for (const [path, list, count] of [
+        [`/api/v1/trades/${marketId}?limit=2`, 'trades', 6],
+        [`/api/v1/activity/${marketId}?limit=2`, 'activity', 6],
+        [`/api/v1/users/${user}/activity?chain_id=31337&limit=2`, 'activity', 5],
+        // Without a chain none of them is ever decided about.
+        ['/api/v1/pending-trades?limit=2', 'trades', 6],
+      ] as const) {
+        const seen: string[] = []
+        let before = ''
+        for (let pages = 0; pages < 5; pages++) {
+          const page = await json<Page>(path + before)
+          seen.push(...(page[list] ?? []).map(({ tradeId }) => tradeId))
+          if (page.nextBefore === null) break
+          before = `&before=${page.nextBefore}`
+        }
+        const sequence = (tradeId: string) => Number(tradeId.split('-')[1])
+        assert.equal(new Set(seen).size, count, path)
+        assert.deepEqual(
+          seen,
+          [...seen].sort((a, b) => sequence(b) - sequence(a)),
         )
-        const wanted = [['query', need === 'required']]
-        const known: unknown = found.map((one) => [one.in, one.required])
-        assert.deepEqual(known, wanted, `${name} ${parameter}`)
       }
-      const isWrite = operation.security?.some((one) => 'bearer' in one) ?? false
-      assert.equal(isWrite, auth === 'write', `${name} asks for a token`)
-      if (body !== undefined) {
-        const content = operation.requestBody?.content['application/json']
-        assertHas(Object.keys(propertiesOf(content?.schema)), body, `the body of ${name}`)
-        assert(Object.keys(content?.examples ?? {}).length > 0, `${name} shows no body`)
+      type Markets = { markets: { id: string }[]; nextCursor: string | null }
+      const all = (await json<Markets>('/api/v1/markets')).markets.map(({ id }) => id)
+      const paged: string[] = []
+      for (let cursor: string | null = ''; cursor !== null; ) {
+        const page: Markets = await json<Markets>(
+          `/api/v1/markets?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`,
+        )
+        paged.push(...page.markets.map(({ id }) => id))
+        cursor = page.nextCursor
       }
-      if (fields.length === 0) return
-      const content = operation.responses['200']?.content?.['application/json']
-      const properties = propertiesOf(content?.schema)
-      const listed = list === undefined ? [] : [list[0]]
-      assertHas(Object.keys(properties), [...fields, ...listed, ...sometimes], name)
-      if (list !== undefined) {
-        const entry = schemaOf(properties[list[0]]).items
-        assertHas(Object.keys(propertiesOf(entry)), list[1], `an entry of ${name}`)
-      }
-      const examples = Object.values(content?.examples ?? {})
-      assert(examples.length > 0, `${name} shows no answer`)
-      for (const { value } of examples) {
-        if (examples.length === 1) assertHas(Object.keys(value as object), [...fields], name)
-      }
+      assert.deepEqual(paged, all)
     })
-
-    it(`${name} answers as it should`, async () => assertAnswers(endpoint))
-  }
-
-  it('whatever is wrong with a path or a query is refused, and named', async () => {
-    const wrong: string[] = []
-    for (const [path, status, code, field] of BAD_READS) {
-      // Only the parts that stand for something are filled in.
-      const url = path.replace(/\bM/g, marketId).replace(/\bU/g, traderNumbered(77).address)
-      const response = await fetch(exchange.url + url)
-      const text = await response.text()
-      const answer = JSON.parse(text) as { code?: string; field?: string; error?: string }
-      const got = [response.status, answer.code, answer.field].join(' ')
-      const expected = [status, code, field].join(' ')
-      if (got !== expected || !answer.error) wrong.push(`${path}: ${got}, expected ${expected}`)
-      assert.doesNotMatch(text, /\.ts:|node_modules/)
-    }
-    assert.deepEqual(wrong, [])
-  })
-
-  it('what is unknown is empty, zero or not found', async () => {
-    for (const [path, answer] of UNKNOWN_READS) {
-      const url = path.replace(/\bU\b/g, traderNumbered(77).address)
-      assert.deepEqual(await json(url), answer, path)
-    }
-  })
-
-  it('an answer that has not changed is not sent again', async () => {
-    const stats = `${exchange.url}/api/v1/stats/${marketId}`
-    const first = await fetch(stats)
-    const etag = first.headers.get('etag') ?? ''
-    assert.match(etag, /^W\/"[^"]+"$/)
-    assert.equal(first.headers.get('cache-control'), 'public, max-age=1')
-    for (const header of [etag, `"other", ${etag}`, '*', etag.slice(2)]) {
-      const again = await fetch(stats, { headers: { 'if-none-match': header } })
-      assert.deepEqual([again.status, await again.text()], [304, ''], header)
-      assert.equal(again.headers.get('etag'), etag)
-    }
-    const other = await fetch(stats, { headers: { 'if-none-match': '"other"' } })
-    assert.equal(other.status, 200)
-    for (const subject of ['orderbook', 'trades', 'activity', 'markets']) {
-      const url = `${exchange.url}/api/v1/${subject}/${marketId}`
-      const tag = (await fetch(url)).headers.get('etag') ?? ''
-      const same = await fetch(url, { headers: { 'if-none-match': tag } })
-      assert.deepEqual([same.status, same.headers.get('etag')], [304, tag], subject)
-      const changed = await fetch(url, { headers: { 'if-none-match': 'W/"0-0"' } })
-      assert.equal(changed.status, 200, subject)
-    }
-  })
-
-  it('lists go on where the page before ended', async () => {
-    const maker = createClient({ url: exchange.url, signer: traderNumbered(51).key })
-    const taker = createClient({ url: exchange.url, signer: traderNumbered(52).key })
-    const terms = { marketId, outcome: 'NO', price: '0.3', size: '1', ttlSeconds: 3_600 } as const
-    for (let count = 0; count < 5; count++) {
-      await maker.orders.place({ ...terms, side: 'sell' } as never)
-      await taker.orders.place({ ...terms, side: 'buy' } as never)
-    }
-    type Page = { nextBefore: string | null } & Record<string, { tradeId: string }[]>
-    const user = traderNumbered(51).address
-    // A user's activity comes from the database, which follows.
-    await eventually(async () => {
-      const page = await json<Page>(`/api/v1/users/${user}/activity?chain_id=31337`)
-      assert.equal(page.activity?.length, 5)
-    })
-    for (const [path, list, count] of [
-      [`/api/v1/trades/${marketId}?limit=2`, 'trades', 6],
-      [`/api/v1/activity/${marketId}?limit=2`, 'activity', 6],
-      [`/api/v1/users/${user}/activity?chain_id=31337&limit=2`, 'activity', 5],
-      // Without a chain none of them is ever decided about.
-      ['/api/v1/pending-trades?limit=2', 'trades', 6],
-    ] as const) {
-      const seen: string[] = []
-      let before = ''
-      for (let pages = 0; pages < 5; pages++) {
-        const page = await json<Page>(path + before)
-        seen.push(...(page[list] ?? []).map(({ tradeId }) => tradeId))
-        if (page.nextBefore === null) break
-        before = `&before=${page.nextBefore}`
-      }
-      const sequence = (tradeId: string) => Number(tradeId.split('-')[1])
-      assert.equal(new Set(seen).size, count, path)
-      assert.deepEqual(
-        seen,
-        [...seen].sort((a, b) => sequence(b) - sequence(a)),
-      )
-    }
-    type Markets = { markets: { id: string }[]; nextCursor: string | null }
-    const all = (await json<Markets>('/api/v1/markets')).markets.map(({ id }) => id)
-    const paged: string[] = []
-    for (let cursor: string | null = ''; cursor !== null; ) {
-      const page: Markets = await json<Markets>(
-        `/api/v1/markets?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`,
-      )
-      paged.push(...page.markets.map(({ id }) => id))
-      cursor = page.nextCursor
-    }
-    assert.deepEqual(paged, all)
   })
 
   async function assertAnswers(endpoint: Endpoint): Promise<void> {

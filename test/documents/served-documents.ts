@@ -13,21 +13,27 @@ type Document = Readonly<Record<string, unknown>>
 export type Documents = { readonly 'openapi.json': Document; readonly 'asyncapi.json': Document }
 
 /** Tests have more patience than the usual settings; the documents show the usual. */
-const USUAL: Environment = { SIBYL_REQUEST_DEADLINE_MS: '10000' }
+export const USUAL: Environment = { SIBYL_REQUEST_DEADLINE_MS: '10000' }
 
 export const documentPath = (name: string): string => join(ROOT, 'docs', name)
 
+/** By an exchange of their own. */
 export async function servedDocuments(): Promise<Documents> {
   const exchange = await openExchange({ environment: USUAL })
   try {
-    const read = async (name: string): Promise<Document> =>
-      (await (await fetch(`${exchange.url}/${name}`)).json()) as Document
-    return {
-      'openapi.json': await read('openapi.json'),
-      'asyncapi.json': await read('asyncapi.json'),
-    }
+    return await documentsOf(exchange)
   } finally {
     await exchange.dispose()
+  }
+}
+
+/** By an exchange with these settings: `USUAL`. */
+export async function documentsOf({ url }: { readonly url: string }): Promise<Documents> {
+  const read = async (name: string): Promise<Document> =>
+    (await (await fetch(`${url}/${name}`)).json()) as Document
+  return {
+    'openapi.json': await read('openapi.json'),
+    'asyncapi.json': await read('asyncapi.json'),
   }
 }
 

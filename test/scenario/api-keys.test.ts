@@ -18,9 +18,15 @@ import { eventually } from '../support/eventually.ts'
 import { type Exchange, openExchange, startExchange } from '../support/exchange.ts'
 import { demoMarketIds } from '../support/seeded-markets.ts'
 import { signedOrder, traderNumbered } from '../support/signed-orders.ts'
+import { endSession, openSession } from './cancel-on-disconnect.ts'
+import { tellStages } from './server-timing.ts'
 
 const THREADS = 2
-const BEARER = { SIBYL_AUTH_BEARER: 'true', SIBYL_FRONT_THREADS: String(THREADS) }
+const BEARER = {
+  SIBYL_AUTH_BEARER: 'true',
+  SIBYL_FRONT_THREADS: String(THREADS),
+  SIBYL_SNAPSHOT_EVERY: '100',
+}
 const LIMITS = {
   SIBYL_LIMITS: 'true',
   SIBYL_LIMIT_IP_PER_SECOND: '1',
@@ -397,7 +403,23 @@ test('API keys of a real exchange with two front threads', async (t) => {
     }
   })
 
+  await t.test('a write tells its stages when it is asked, and the metrics have them all', () =>
+    tellStages(exchange),
+  )
+
+  await t.test('orders of a session go with it, and others stay', (nested) =>
+    endSession(nested, exchange),
+  )
+
+  const session = await openSession(t, exchange)
+  await exchange.kill()
+  await exchange.start()
+  await t.test('orders of a session go when the exchange is killed, and others stay', () =>
+    session.afterKill(),
+  )
+
   await t.test('after a restart old tokens are expired, keys are as they were', async () => {
+    const { url } = exchange
     const key = await registerApiKey({ url }, annWallet)
     const revoked = await registerApiKey({ url }, annWallet)
     await revokeApiKey({ url }, revoked)
@@ -413,6 +435,8 @@ test('API keys of a real exchange with two front threads', async (t) => {
     const dead = await send(agent, 'DELETE', target, await authorized(revoked))
     assert.equal(dead.body.code, 'UNAUTHORIZED_KEY_INACTIVE')
   })
+
+  await t.test('after a second kill no more of them go', () => session.afterSecondKill())
 
   // Those that it was started with after the kill.
   await t.test('the limits are those it tells', async () => {

@@ -13,6 +13,7 @@ import { eventually } from '../support/eventually.ts'
 import { natsMissing } from '../support/nats.ts'
 import { randomFrom } from '../support/random.ts'
 import { WHOLE } from '../support/sample.ts'
+import { dozeAndWake } from './dozing-fronts.ts'
 
 /** How the machine with the books goes; one is drawn each time, `npm run test:whole` has all of them. */
 const WAYS = ['killed', 'stopped', 'paused'] as const
@@ -48,12 +49,21 @@ await onServerDatabase('a cluster', ({ fresh }) => {
     const ann = createClient({ url: front.url, signer: devnetKey(10), retries: 0 })
     const bob = createClient({ url: other.url, signer: devnetKey(11), retries: 0 })
     // The indexer finds them on the chain, and has them opened at the other node.
-    const marketId = await eventually(async () => {
-      const [market] = await ann.markets()
-      assert(market !== undefined)
-      assert((await bob.markets()).some(({ id }) => id === market.id))
-      return market.id
+    const [marketId, another] = await eventually(async () => {
+      const listed = (await ann.markets()).map(({ id }) => id)
+      assert.equal(listed.length, chain.demoMarkets.length)
+      assert.deepEqual(new Set((await bob.markets()).map(({ id }) => id)), new Set(listed))
+      return [listed[0]!, listed[1]!]
     })
+    await t.test(
+      'a front hears nothing of a market that nobody on it needs, and all of it when somebody does',
+      (nested) =>
+        dozeAndWake(nested, {
+          ...{ nats: cluster.nats, names: ['front-a', 'front-b'], marketId: another },
+          urls: [front.url, other.url],
+        }),
+    )
+
     const stream = await StreamClient.open(`${front.url.replace('http', 'ws')}/api/v1/stream`)
     t.after(() => stream.close())
     const BOOK = { op: 'subscribe', channel: 'book', marketId, outcome: 0 }

@@ -12,6 +12,7 @@ import { httpBatch } from '#devnet/batch-sender.ts'
 import { probeChain } from '#devnet/chain-process.ts'
 import { readChainRecord } from '#devnet/chain-record.ts'
 import { DEMO_WORDS } from '#devnet/demo-words.ts'
+import { assertMetricsExported } from '../support/alarms.ts'
 import { chainRefusal } from '../support/chain-refusal.ts'
 import { eventually } from '../support/eventually.ts'
 import { startExchange } from '../support/exchange.ts'
@@ -186,7 +187,7 @@ test('a devnet from its start to its end', async (t) => {
     async () => {
       await exchange.stop()
       assert.equal((await probeChain(chain.url)).found, 'nothing')
-      await exchange.start()
+      await exchange.start({ SIBYL_RISK_FUNDS: 'reserve', SIBYL_AUTO_SETTLE: 'true' })
       assert.notEqual(chainNow().genesis, chain.genesis)
       const [aside] = readdirSync(exchange.dataDir).filter((name) => name.startsWith('aside-'))
       assert.ok(aside !== undefined)
@@ -194,7 +195,11 @@ test('a devnet from its start to its end', async (t) => {
       assert.match(exchange.output(), /the data of another chain was moved to/)
       const fresh = createClient({ url: exchange.url, signer: devnetKey(11) })
       assert.deepEqual(await fresh.orders.list(), [])
-      await exchange.stop()
     },
   )
+
+  await t.test('alarms and dashboard name metrics that it exports', async () => {
+    await assertMetricsExported(exchange.url)
+    await exchange.stop()
+  })
 })

@@ -1,25 +1,38 @@
+/** Two traders follow the same book live, through a kill and a restart. */
+
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import type { TestContext } from 'node:test'
 import { createClient } from '#client/client.ts'
 import { createStream } from '#client/stream.ts'
 import type { OrdersMessage, TradesMessage } from '#client/stream-messages.ts'
 import type { StreamEvents } from '#client/stream-types.ts'
 import { eventually } from '../support/eventually.ts'
-import { startExchange } from '../support/exchange.ts'
-import { demoMarketIds } from '../support/seeded-markets.ts'
+import type { Exchange } from '../support/exchange.ts'
 import { traderNumbered } from '../support/signed-orders.ts'
 
 const ann = traderNumbered(51)
 const bob = traderNumbered(52)
 const carol = traderNumbered(53)
-const [MARKET = ''] = demoMarketIds()
 
-test('two traders follow the same book live, through a kill and a restart', async (t) => {
-  const exchange = await startExchange(t, { environment: { SIBYL_FRONT_THREADS: '2' } })
-  const port = new URL(exchange.url).port
-  const client = (key: `0x${string}`) => createClient({ url: exchange.url, signer: key })
+export type Following = {
+  /** To be called while the exchange is gone by a kill. */
+  readonly whileGone: () => Promise<void>
+  /** When it is there again, at the same port: that is where the stream looks for it. */
+  readonly whenBack: () => Promise<void>
+  /** When it was stopped in good order. */
+  readonly whenStopped: () => Promise<void>
+}
+
+/** The stream is open until the test ends. */
+export async function followBook(
+  t: TestContext,
+  exchange: Exchange,
+  marketId: string,
+): Promise<Following> {
+  const client = (key: `0x${string}`) =>
+    createClient({ url: exchange.url, chainId: 31_337, signer: key })
   const intent = {
-    marketId: MARKET,
+    marketId,
     outcome: 'YES' as const,
     ttlSeconds: 3_600,
   }
@@ -32,15 +45,15 @@ test('two traders follow the same book live, through a kill and a restart', asyn
   }
   const trades: TradesMessage[] = []
   const orders: OrdersMessage[] = []
-  const { book, ready } = stream.book({ marketId: MARKET, outcome: 'YES' })
-  const conflated = stream.book({ marketId: MARKET, outcome: 'YES', maxHz: 20 })
+  const { book, ready } = stream.book({ marketId, outcome: 'YES' })
+  const conflated = stream.book({ marketId, outcome: 'YES', maxHz: 20 })
   await ready
   await conflated.ready
-  await stream.trades(MARKET, (message) => trades.push(message)).ready
+  await stream.trades(marketId, (message) => trades.push(message)).ready
   await stream.orders(ann.address, (message) => orders.push(message)).ready
 
   async function inStep(): Promise<void> {
-    const { bids, asks } = await client(ann.key).orderbook(MARKET, 'YES')
+    const { bids, asks } = await client(ann.key).orderbook(marketId, 'YES')
     await eventually(() => {
       for (const each of [book, conflated.book]) {
         assert.deepEqual({ bids: each.bids(), asks: each.asks() }, { bids, asks })
@@ -98,40 +111,44 @@ test('two traders follow the same book live, through a kill and a restart', asyn
   ])
   const filled = await stream.place({ ...five, timeInForce: 'IOC' })
   assert.deepEqual([filled.matches, filled.filled], [1, 2_000_000])
-  const { bids, asks } = await client(carol.key).orderbook(MARKET, 'NO')
+  const { bids, asks } = await client(carol.key).orderbook(marketId, 'NO')
   assert.deepEqual([bids, asks], [[], []])
   const late = await bid('1')
   await assert.rejects(stream.place({ ...late, timeInForce: 'IOC' }), { code: 'ORDER_NOT_FILLED' })
 
-  // The same port, so that the stream finds the exchange again.
-  await exchange.kill()
-  await eventually(() => assert.ok(events.some(([name]) => name === 'closed')))
-  await exchange.start({ SIBYL_PORT: port })
-  await eventually(() => assert.equal(events.filter(([name]) => name === 'open').length, 2))
-  await inStep()
-  await stream.cancel({ orderHash: placed.orderHash, marketId: MARKET, side: 'buy' })
-  await inStep()
-  assert.deepEqual(book.bids(), [])
-  await eventually(() => assert.deepEqual(statuses().at(-1), ['cancelled', 6_000_000]))
-  await assert.rejects(
-    stream.cancel({ orderHash: placed.orderHash, marketId: MARKET, side: 'buy' }),
-    { code: 'ORDER_CLOSED' },
-  )
-  // The new process cannot know a cursor of the old one, and says so; books stand where they stood.
-  const resets = events.flatMap(([name, news]) =>
-    name === 'reset' ? [(news as StreamEvents['reset']).sub.split(':')[0]] : [],
-  )
-  assert.ok(resets.includes('orders'), String(resets))
-  assert.ok(!events.some(([name]) => name === 'gap' || name === 'checksum'))
+  async function whileGone(): Promise<void> {
+    await eventually(() => assert.ok(events.some(([name]) => name === 'closed')))
+  }
 
-  await exchange.stop()
-  await eventually(() => {
-    const last = events.findLast(([name]) => name === 'closed')?.[1]
-    assert.ok((last as StreamEvents['closed']).code >= 1006)
-  })
-  assert.ok(
-    events.some(
-      ([name, news]) => name === 'closed' && (news as StreamEvents['closed']).code === 1012,
-    ),
-  )
-})
+  async function whenBack(): Promise<void> {
+    await eventually(() => assert.equal(events.filter(([name]) => name === 'open').length, 2))
+    await inStep()
+    await stream.cancel({ orderHash: placed.orderHash, marketId, side: 'buy' })
+    await inStep()
+    assert.deepEqual(book.bids(), [])
+    await eventually(() => assert.deepEqual(statuses().at(-1), ['cancelled', 6_000_000]))
+    await assert.rejects(stream.cancel({ orderHash: placed.orderHash, marketId, side: 'buy' }), {
+      code: 'ORDER_CLOSED',
+    })
+    // The new process cannot know a cursor of the old one, and says so; books stand where they stood.
+    const resets = events.flatMap(([name, news]) =>
+      name === 'reset' ? [(news as StreamEvents['reset']).sub.split(':')[0]] : [],
+    )
+    assert.ok(resets.includes('orders'), String(resets))
+    assert.ok(!events.some(([name]) => name === 'gap' || name === 'checksum'))
+  }
+
+  async function whenStopped(): Promise<void> {
+    await eventually(() => {
+      const last = events.findLast(([name]) => name === 'closed')?.[1]
+      assert.ok((last as StreamEvents['closed']).code >= 1006)
+    })
+    assert.ok(
+      events.some(
+        ([name, news]) => name === 'closed' && (news as StreamEvents['closed']).code === 1012,
+      ),
+    )
+  }
+
+  return { whileGone, whenBack, whenStopped }
+}

@@ -1,23 +1,27 @@
+/** Two traders build a book, cross it, fill in part, cancel, and read it all back. */
+
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { createClient } from '#client/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { startExchange } from '../support/exchange.ts'
-import { demoMarketIds } from '../support/seeded-markets.ts'
+import type { Exchange } from '../support/exchange.ts'
 import { traderNumbered } from '../support/signed-orders.ts'
 
 const ann = traderNumbered(41)
 const bob = traderNumbered(42)
-const [MARKET = ''] = demoMarketIds()
 
 /** A level in whole units: [0.58, 5] is five shares at 58 cents. */
 type Row = readonly [price: number, size: number]
 
-test('two traders build a book, cross it, fill in part, cancel, and read it all back', async (t) => {
-  const exchange = await startExchange(t)
-
+/** Resolves with what has to be so after a restart too. */
+export async function twoTraders(
+  exchange: Exchange,
+  marketId: string,
+): Promise<() => Promise<void>> {
   const clientOf = (key?: `0x${string}`) =>
-    createClient({ url: exchange.url, ...(key === undefined ? {} : { signer: key }) })
+    createClient({
+      ...{ url: exchange.url, chainId: 31_337 },
+      ...(key === undefined ? {} : { signer: key }),
+    })
 
   async function place(
     who: typeof ann,
@@ -28,7 +32,7 @@ test('two traders build a book, cross it, fill in part, cancel, and read it all 
     matches: number,
   ): Promise<string> {
     const placed = await clientOf(who.key).orders.place({
-      marketId: MARKET,
+      marketId,
       side,
       outcome,
       price,
@@ -44,7 +48,7 @@ test('two traders build a book, cross it, fill in part, cancel, and read it all 
     bids: readonly Row[],
     asks: readonly Row[],
   ): Promise<void> {
-    const book = await clientOf().orderbook(MARKET, outcome)
+    const book = await clientOf().orderbook(marketId, outcome)
     const rows = (levels: typeof book.bids) =>
       levels.map(({ price, size }) => [price / 1e6, Number(size) / 1e6])
     assert.deepEqual({ bids: rows(book.bids), asks: rows(book.asks) }, { bids, asks })
@@ -52,7 +56,7 @@ test('two traders build a book, cross it, fill in part, cancel, and read it all 
 
   async function bestAsk(): Promise<number | undefined> {
     const markets = await clientOf().markets({ chainId: 31_337 })
-    return markets.find(({ id }) => id === MARKET)?.bestAskPrice
+    return markets.find(({ id }) => id === marketId)?.bestAskPrice
   }
 
   // The book of YES is built. Nothing crosses.
@@ -117,13 +121,13 @@ test('two traders build a book, cross it, fill in part, cancel, and read it all 
 
   // Ann withdraws what is left of her partly filled order: 3 of 10. The filled ones are gone.
   const annOrders = clientOf(ann.key).orders
-  await annOrders.cancel({ orderHash: ann60a, marketId: MARKET, side: 'sell' })
+  await annOrders.cancel({ orderHash: ann60a, marketId, side: 'sell' })
   for (const [orderHash, side] of [
     [ann60a, 'sell'],
     [ann58, 'sell'],
     [bob45, 'buy'],
   ] as const) {
-    await assert.rejects(annOrders.cancel({ orderHash, marketId: MARKET, side }), {
+    await assert.rejects(annOrders.cancel({ orderHash, marketId, side }), {
       code: 'ORDER_CLOSED',
       status: 409,
     })
@@ -145,7 +149,7 @@ test('two traders build a book, cross it, fill in part, cancel, and read it all 
     assert.equal(await bestAsk(), 0)
 
     const open = async (who: typeof ann) =>
-      (await clientOf(who.key).orders.list({ market: MARKET })).map((order) => [
+      (await clientOf(who.key).orders.list({ market: marketId })).map((order) => [
         order.orderHash,
         order.size / 1e6,
         order.filled / 1e6,
@@ -160,7 +164,7 @@ test('two traders build a book, cross it, fill in part, cancel, and read it all 
       [bobSweeps, 20, 9, 11],
     ])
 
-    const trades = await clientOf().trades(MARKET)
+    const trades = await clientOf().trades(marketId)
     assert.deepEqual(
       trades.map(({ price, size }) => [price / 1e6, size / 1e6]),
       [
@@ -191,8 +195,8 @@ test('two traders build a book, cross it, fill in part, cancel, and read it all 
       const got = await (await fetch(`${exchange.url}/api/v1/markets${path}`)).json()
       return got as Record<string, unknown> & { markets?: Record<string, unknown>[] }
     }
-    const listed = (await answer('')).markets?.find(({ id }) => id === MARKET)
-    for (const told of [await answer(`/${MARKET}`), listed]) {
+    const listed = (await answer('')).markets?.find(({ id }) => id === marketId)
+    for (const told of [await answer(`/${marketId}`), listed]) {
       assert.deepEqual(
         Object.fromEntries(Object.keys(line).map((field) => [field, told?.[field]])),
         line,
@@ -202,9 +206,6 @@ test('two traders build a book, cross it, fill in part, cancel, and read it all 
   await readBack()
   assert.equal(new Set([ann60b, ann45, bobTakes12]).size, 3)
 
-  await exchange.stop()
-  await exchange.start()
-  // The list of trades comes from the database now, which may still be catching up.
-  await eventually(readBack)
-  await exchange.stop()
-})
+  // The list of trades comes from the database then, which may still be catching up.
+  return () => eventually(readBack)
+}

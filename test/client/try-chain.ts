@@ -1,5 +1,7 @@
+/** The configuration and the chain of a fresh devnet, as an integrator finds them. */
+
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import type { TestContext } from 'node:test'
 import {
   createPublicClient,
   createWalletClient,
@@ -11,18 +13,24 @@ import type { SignatureScheme } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import { devnetAccount, devnetKey } from '#devnet/accounts.ts'
-import { startTestChain } from '../support/chain.ts'
-import { startExchange } from '../support/exchange.ts'
+import { readChainRecord } from '#devnet/chain-record.ts'
+import { testUSDCAbi } from '../../contracts/artifacts/TestUSDC.abi.ts'
+import { eventually } from '../support/eventually.ts'
+import type { Exchange } from '../support/exchange.ts'
 
 const UNIT = 1_000_000n
 
-test('the configuration and the chain, as an integrator finds them', async (t) => {
-  const chain = await startTestChain(t, { seed: true })
-  const exchange = await startExchange(t, { environment: chain.environment })
-  const [market] = chain.demoMarkets
-  assert.ok(market !== undefined)
-  const { url } = exchange
+export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Promise<void> {
+  const chain = readChainRecord(dataDir)?.[31_337]
+  assert.ok(chain !== undefined)
+  const publicClient = createPublicClient({ transport: http(chain.url) })
   const ann = createClient({ url, signer: devnetKey(10) })
+  // It is open before it has read its markets from the chain.
+  const market = await eventually(async () => {
+    const [first] = await ann.markets()
+    assert.ok(first !== undefined)
+    return first
+  })
   const [config] = (await ann.config()).chains
   assert.ok(config !== undefined)
 
@@ -44,7 +52,6 @@ test('the configuration and the chain, as an integrator finds them', async (t) =
   })
 
   await t.test('each signature’s domain is the one its contract has', async () => {
-    const { publicClient } = chain
     for (const name of ['order', 'ctfApproval', 'ctfRedemption', 'stablecoinPermit'] as const) {
       const { domain }: SignatureScheme = config.signatures[name]
       assert.ok(domain.verifyingContract !== undefined, name)
@@ -57,7 +64,9 @@ test('the configuration and the chain, as an integrator finds them', async (t) =
     for (const name of ['proposeResolution', 'settleMarket'] as const) {
       const { domain }: SignatureScheme = config.signatures[name]
       assert.equal(domain.verifyingContract, undefined)
-      const told = await publicClient.getEip712Domain({ address: market.address })
+      const told = await publicClient.getEip712Domain({
+        address: market.contractAddress as `0x${string}`,
+      })
       assert.deepEqual([told.domain.name, told.domain.version], [domain.name, domain.version])
     }
   })
@@ -71,8 +80,11 @@ test('the configuration and the chain, as an integrator finds them', async (t) =
       owner: owner.address,
       spender: chain.contracts.settlement,
       value: 5n,
-      nonce: await chain.read(chain.collateral, 'nonces', [owner.address]),
-      deadline: (await chain.chain.now()) + 600n,
+      nonce: await publicClient.readContract({
+        ...{ address: chain.contracts.stablecoin as `0x${string}`, abi: testUSDCAbi },
+        ...({ functionName: 'nonces', args: [owner.address] } as const),
+      }),
+      deadline: (await publicClient.getBlock()).timestamp + 600n,
     }
     const data = { domain, types, primaryType, message } as Parameters<typeof hashTypedData>[0]
     const signature = await owner.signTypedData(data as never)
@@ -124,7 +136,6 @@ test('the configuration and the chain, as an integrator finds them', async (t) =
   })
 
   await t.test('what the chain refuses is told in words, and costs nothing', async () => {
-    const publicClient = createPublicClient({ transport: http(chain.url) })
     const { address } = devnetAccount(5)
     const poor = createClient({ url, signer: devnetKey(5) })
     const nonce = await publicClient.getTransactionCount({ address })
@@ -152,4 +163,4 @@ test('the configuration and the chain, as an integrator finds them', async (t) =
     const signerOnly = createClient({ url, signer: { address, signTypedData } })
     assert.equal(await codeOf(signerOnly.chain.split(market.id, '1')), 'INVALID_FIELD')
   })
-})
+}

@@ -1,12 +1,12 @@
 /** Where the time of a write goes, asked of a real exchange. */
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { registerApiKey } from '#client/api-keys.ts'
 import { createClient } from '#client/client.ts'
 import { mintToken } from '#client/tokens.ts'
+import type { MarketId } from '#domain/ids.ts'
 import { eventually } from '../support/eventually.ts'
-import { startExchange } from '../support/exchange.ts'
+import type { Exchange } from '../support/exchange.ts'
 import { demoMarketIds } from '../support/seeded-markets.ts'
 import { signedOrder, traderNumbered } from '../support/signed-orders.ts'
 
@@ -22,10 +22,10 @@ function stagesOf(response: Response): Map<string, number> {
   )
 }
 
-test('a write tells its stages when it is asked, and the metrics have them all', async (t) => {
-  const exchange = await startExchange(t, { environment: { SIBYL_AUTH_BEARER: 'true' } })
-  const { url } = exchange
-  const trader = traderNumbered(11)
+/** A write tells its stages when it is asked, and the metrics have them all. The exchange asks for tokens. */
+export async function tellStages({ url }: Exchange): Promise<void> {
+  const trader = traderNumbered(31)
+  const order = (market: MarketId) => signedOrder(market, {}, { trader })
   const key = await registerApiKey({ url }, trader.key)
   const [marketId = assert.fail()] = demoMarketIds()
   const write = async (path: string, method: string, body: unknown, asked: boolean) =>
@@ -39,13 +39,13 @@ test('a write tells its stages when it is asked, and the metrics have them all',
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
 
-  const silent = await write('/api/v1/orders', 'POST', await signedOrder(marketId), false)
+  const silent = await write('/api/v1/orders', 'POST', await order(marketId), false)
   assert.equal(silent.status, 200)
   assert.equal(silent.headers.get('server-timing'), null)
 
-  const placed = await write('/api/v1/orders', 'POST', await signedOrder(marketId), true)
-  const order = (await placed.json()) as { orderHash: string; status: string }
-  assert.deepEqual(Object.keys(order).toSorted(), [
+  const placed = await write('/api/v1/orders', 'POST', await order(marketId), true)
+  const accepted = (await placed.json()) as { orderHash: string; status: string }
+  assert.deepEqual(Object.keys(accepted).toSorted(), [
     'marketId',
     'matches',
     'orderHash',
@@ -59,10 +59,10 @@ test('a write tells its stages when it is asked, and the metrics have them all',
   const sum = Object.values(parts).reduce((all, ms) => all + ms, 0)
   assert(sum > 0 && sum <= total + 0.1, `${sum} ms in stages of ${total} ms`)
 
-  const path = `/api/v1/orders/${order.orderHash}?marketId=${marketId}`
+  const path = `/api/v1/orders/${accepted.orderHash}?marketId=${marketId}`
   const cancelled = await write(path, 'DELETE', undefined, true)
   const { seq: _, ...ended } = (await cancelled.json()) as { seq: number }
-  assert.deepEqual(ended, { status: 'cancelled', orderHash: order.orderHash, marketId })
+  assert.deepEqual(ended, { status: 'cancelled', orderHash: accepted.orderHash, marketId })
   const [authenticate, ...rest] = stagesOf(cancelled).keys()
   assert.deepEqual(
     [authenticate, ...rest],
@@ -73,7 +73,7 @@ test('a write tells its stages when it is asked, and the metrics have them all',
   const twice = await write(path, 'DELETE', undefined, true)
   assert.equal(twice.status, 409)
   assert(stagesOf(twice).has('match'))
-  const forged = { ...(await signedOrder(marketId)), signature: `0x${'11'.repeat(65)}` }
+  const forged = { ...(await order(marketId)), signature: `0x${'11'.repeat(65)}` }
   const refused = await write('/api/v1/orders', 'POST', forged, true)
   assert.equal(refused.status, 400)
   assert.deepEqual([...stagesOf(refused).keys()], ['parse', 'authenticate', 'verify', 'total'])
@@ -90,4 +90,4 @@ test('a write tells its stages when it is asked, and the metrics have them all',
     assert(Number(verified) > 0, `${verified} s`)
   })
   assert.equal((await createClient({ url }).orders.list({ trader: trader.address })).length, 1)
-})
+}

@@ -1,18 +1,21 @@
+/** Streams at an exchange with two fronts, with `STREAM_LIMITS`. */
+
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
-import { type TestContext, test } from 'node:test'
+import type { TestContext } from 'node:test'
 import { createClient } from '#client/client.ts'
 import { StreamClient } from '../stream/stream-fixture.ts'
 import { eventually } from '../support/eventually.ts'
-import { startExchange } from '../support/exchange.ts'
-import { demoMarketIds } from '../support/seeded-markets.ts'
+import type { Exchange } from '../support/exchange.ts'
 import { traderNumbered } from '../support/signed-orders.ts'
 
 const ann = traderNumbered(71)
-const [MARKET = ''] = demoMarketIds()
-const BOOK = { op: 'subscribe', channel: 'book', marketId: MARKET, outcome: 0 }
 const ORDERS = { op: 'subscribe', channel: 'orders', trader: ann.address }
 const PER_IP = 30
+export const STREAM_LIMITS = {
+  SIBYL_STREAM_CONNECTIONS_PER_IP: String(PER_IP),
+  SIBYL_LIMITS: 'true',
+}
 
 /** Connections of two different fronts; a cursor tells in which one it was made. */
 async function oneAtEach(t: TestContext, url: string): Promise<[StreamClient, StreamClient]> {
@@ -30,18 +33,17 @@ async function oneAtEach(t: TestContext, url: string): Promise<[StreamClient, St
   return [one, other]
 }
 
-test('a stream goes on at another front where it was', async (t) => {
-  const exchange = await startExchange(t, {
-    environment: {
-      SIBYL_FRONT_THREADS: '2',
-      SIBYL_STREAM_CONNECTIONS_PER_IP: String(PER_IP),
-      SIBYL_LIMITS: 'true',
-    },
-  })
-  const client = createClient({ url: exchange.url, signer: ann.key })
+/** A stream goes on at another front where it was. No other stream may be open. */
+export async function changeFronts(
+  t: TestContext,
+  exchange: Exchange,
+  marketId: string,
+): Promise<void> {
+  const book = { op: 'subscribe', channel: 'book', marketId, outcome: 0 }
+  const client = createClient({ url: exchange.url, chainId: 31_337, signer: ann.key })
   const rest = (price: string) =>
     client.orders.place({
-      marketId: MARKET,
+      marketId,
       outcome: 'YES',
       side: 'buy',
       price,
@@ -49,10 +51,10 @@ test('a stream goes on at another front where it was', async (t) => {
       ttlSeconds: 3_600,
     })
   const [one, other] = await oneAtEach(t, exchange.url)
-  await one.ask(BOOK, 'book.snapshot')
+  await one.ask(book, 'book.snapshot')
   const { cursor } = await one.ask(ORDERS, 'orders.snapshot')
   // A client follows the book at the other front, so that it keeps what happens there, too.
-  const watch = await other.ask(BOOK, 'book.snapshot')
+  const watch = await other.ask(book, 'book.snapshot')
   await rest('0.10')
   const first = await one.next('book.delta')
   assert.equal(first.prevSeq, watch.seq)
@@ -64,14 +66,14 @@ test('a stream goes on at another front where it was', async (t) => {
   assert.deepEqual(told[0], first, 'every front says the same')
 
   await other.ask({ op: 'unsubscribe', sub: first.sub }, 'unsubscribed')
-  const resumed = await other.ask({ ...BOOK, since: first.seq }, 'subscribed')
+  const resumed = await other.ask({ ...book, since: first.seq }, 'subscribed')
   assert.equal(resumed.seq, first.seq)
   const replayed = [await other.next(), await other.next()]
   assert.deepEqual(replayed, told.slice(1), 'what followed, to the last byte')
   // The book of the other outcome had no follower here: a new start, and it says so.
   await rest('0.13')
   await other.next('book.delta')
-  const unknown = { ...BOOK, outcome: 1, since: 0 }
+  const unknown = { ...book, outcome: 1, since: 0 }
   await other.ask(unknown, 'subscribed')
   assert.equal((await other.next('book.snapshot')).reset, true)
   // A cursor belongs to its front.
@@ -118,7 +120,7 @@ test('a stream goes on at another front where it was', async (t) => {
     await untilOpen(PER_IP - 1)
     assert.equal(await statusOf(exchange.url, upgrade), 101)
   })
-})
+}
 
 /** The status that an upgrade is answered with; 101 where it succeeds. */
 function statusOf(url: string, headers: Record<string, string>): Promise<number> {

@@ -1,16 +1,19 @@
+/** The documents of the API, as an exchange with the usual settings serves them. */
+
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import type { TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { API_VERSION, parseApiVersion } from '#domain/api-version.ts'
+import type { Exchange } from '../support/exchange.ts'
 import { ROOT } from '../support/imports.ts'
 import { brokenMessages, brokenOperations, type Json } from './breaking-changes.ts'
 import { typesOfOpenapi } from './openapi-types.ts'
-import { documentPath, servedDocuments, writtenDocument } from './served-documents.ts'
+import { documentPath, documentsOf, writtenDocument } from './served-documents.ts'
 
 const run = promisify(execFile)
 
@@ -46,8 +49,8 @@ type Openapi = {
 const readDocument = async (name: string): Promise<Json> =>
   JSON.parse(await readFile(documentPath(name), 'utf8')) as Json
 
-test('the documents of the API', async (t) => {
-  const served = await servedDocuments()
+export async function tryDocuments(t: TestContext, exchange: Exchange): Promise<void> {
+  const served = await documentsOf(exchange)
   const openapi = served['openapi.json'] as unknown as Openapi
   const operations = Object.values(openapi.paths).flatMap((methods) => Object.values(methods))
 
@@ -152,4 +155,4 @@ test('the documents of the API', async (t) => {
     )
     assert.equal(stdout, '')
   })
-})
+}

@@ -1,8 +1,9 @@
+/** Several fronts and several market threads are one exchange. */
+
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
 import { createClient } from '#client/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { startExchange } from '../support/exchange.ts'
+import type { Exchange } from '../support/exchange.ts'
 import { demoMarketIds } from '../support/seeded-markets.ts'
 import { signedOrder, traderNumbered } from '../support/signed-orders.ts'
 
@@ -14,10 +15,8 @@ const markets = demoMarketIds()
 const dealt: typeof fetch = (input, init) =>
   fetch(input, { ...init, headers: { ...init?.headers, connection: 'close' } })
 
-test('several fronts and several market threads are one exchange', async (t) => {
-  const exchange = await startExchange(t, {
-    environment: { SIBYL_FRONT_THREADS: '2', SIBYL_MARKET_THREADS: '3', SIBYL_VERIFY_THREADS: '1' },
-  })
+/** For one that has the demo markets alone. Resolves with what has to be so at one with other threads too. */
+export async function tradeOverThreads(exchange: Exchange): Promise<() => Promise<void>> {
   const client = createClient({ url: exchange.url, fetch: dealt })
   const listed: string[] = []
   for (let round = 0; round < 8; round++) {
@@ -47,8 +46,8 @@ test('several fronts and several market threads are one exchange', async (t) => 
     size: round === 5 ? 500_000n : 1_000_000n,
   }))
   /** Every front comes to show the same, whichever of them took the orders. */
-  const readBack = async (url: string) => {
-    const reader = createClient({ url, fetch: dealt })
+  const readBack = async () => {
+    const reader = createClient({ url: exchange.url, fetch: dealt })
     for (const market of markets) {
       for (let connection = 0; connection < 6; connection++) {
         await eventually(async () => {
@@ -66,11 +65,6 @@ test('several fronts and several market threads are one exchange', async (t) => 
       }
     }
   }
-  await readBack(exchange.url)
-
-  // The threads of the next start are others; partitions keep their markets.
-  await exchange.stop()
-  await exchange.start({ SIBYL_FRONT_THREADS: '1', SIBYL_MARKET_THREADS: '2' })
-  await readBack(exchange.url)
-  await exchange.stop()
-})
+  await readBack()
+  return readBack
+}

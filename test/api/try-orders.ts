@@ -1,5 +1,7 @@
+/** Orders over HTTP, for an exchange that has `ORDER_MARKETS` and `ORDER_CHAINS`. */
+
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import type { TestContext } from 'node:test'
 import type { PlacedOrder, Trade } from '#client/answers.ts'
 import { createClient } from '#client/client.ts'
 import type { OrderSubmission } from '#client/order-submission.ts'
@@ -9,8 +11,8 @@ import type { Address } from '#domain/ids.ts'
 import { closeDatabase, openDatabase } from '#store/engine/database.ts'
 import { ordersByHash } from '#store/reads/orders.ts'
 import { eventually } from '../support/eventually.ts'
-import { startExchange } from '../support/exchange.ts'
-import { demoMarketIds, marketNumbered, seedMarkets } from '../support/seeded-markets.ts'
+import type { Exchange } from '../support/exchange.ts'
+import { demoMarketIds, marketNumbered, type SeededMarket } from '../support/seeded-markets.ts'
 import { DEVNET, signedOrder, traderNumbered } from '../support/signed-orders.ts'
 
 const ann = traderNumbered(21)
@@ -22,6 +24,9 @@ const quick = marketNumbered(0xb2, { quick: true })
 /** One market per subtest, so that none sees the orders of another. */
 const markets = Array.from({ length: 16 }, (_, at) => marketNumbered(0x10 + at))
 const expired = marketNumbered(0xb3, { expiration: Math.floor(Date.now() / 1_000) - 5 })
+export const ORDER_MARKETS: readonly SeededMarket[] = [elsewhere, quick, expired, ...markets].map(
+  (market) => ({ market }),
+)
 
 function errorOf(promise: Promise<unknown>): Promise<SibylError> {
   return promise.then(
@@ -50,20 +55,13 @@ function chainSettings(chainId: number, role: 'main' | 'test', settlement: strin
   return { ...devnetChain, chainId, role, contracts: { ...devnetChain.contracts, settlement } }
 }
 
-test('orders over HTTP', async (t) => {
-  const exchange = await startExchange(t, {
-    environment: {
-      SIBYL_CHAINS: JSON.stringify([
-        chainSettings(DEVNET.chainId, 'test', DEVNET.verifyingContract),
-        chainSettings(OTHER_CHAIN.chainId, 'main', OTHER_CHAIN.verifyingContract),
-      ]),
-    },
-    prepare: (dataDir) =>
-      seedMarkets(
-        dataDir,
-        [elsewhere, quick, expired, ...markets].map((market) => ({ market })),
-      ),
-  })
+export const ORDER_CHAINS = JSON.stringify([
+  chainSettings(DEVNET.chainId, 'test', DEVNET.verifyingContract),
+  chainSettings(OTHER_CHAIN.chainId, 'main', OTHER_CHAIN.verifyingContract),
+])
+
+/** Resolves with what has to be so after a restart and after a kill. */
+export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() => Promise<void>> {
   const client = createClient({ url: exchange.url, chainId: DEVNET.chainId })
   const { orders } = client
   let used = 0
@@ -625,24 +623,17 @@ test('orders over HTTP', async (t) => {
     }
   })
 
-  await t.test('open orders survive a restart, and a kill', async () => {
-    const before = createClient({ url: exchange.url })
-    const orderOf = ({ trader }: { trader: string }) => before.orders.list({ trader })
-    const known = await orderOf({ trader: ann.address })
-    const market = known.at(-1)!.marketId
-    const book = await before.orderbook(market)
-    assert.ok(known.length >= 10)
-    for (const end of ['stop', 'kill'] as const) {
-      await exchange[end]()
-      await exchange.start()
-      const after = createClient({ url: exchange.url })
-      assert.deepEqual(await after.orders.list({ trader: ann.address }), known)
-      assert.deepEqual(await after.orderbook(market), book)
-      // This front has heard of no trade; the database tells the same list.
-      assert.ok(traded !== undefined)
-      const { market: busy, trades } = traded
-      await eventually(async () => assert.deepEqual(await after.trades(busy), trades))
-    }
-    await exchange.stop()
-  })
-})
+  const known = await orders.list({ trader: ann.address })
+  const market = known.at(-1)!.marketId
+  const book = await client.orderbook(market)
+  assert.ok(known.length >= 10)
+  return async () => {
+    const after = createClient({ url: exchange.url })
+    assert.deepEqual(await after.orders.list({ trader: ann.address }), known)
+    assert.deepEqual(await after.orderbook(market), book)
+    // This front has heard of no trade; the database tells the same list.
+    assert.ok(traded !== undefined)
+    const { market: busy, trades } = traded
+    await eventually(async () => assert.deepEqual(await after.trades(busy), trades))
+  }
+}

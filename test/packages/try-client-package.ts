@@ -1,14 +1,16 @@
+/** What is packed for others works in an empty folder, at an exchange whose books are empty. */
+
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import type { TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import { devnetKey } from '#devnet/accounts.ts'
 import { packClient } from '../../packages/pack-client.ts'
-import { startExchange } from '../support/exchange.ts'
+import type { Exchange } from '../support/exchange.ts'
 import { ROOT } from '../support/imports.ts'
 
 const run = promisify(execFile)
@@ -81,10 +83,7 @@ async function isWhole({ files, read, manifest }: Folder): Promise<void> {
   }
 }
 
-test('sibyl-client is a package that works in an empty folder', async (t) => {
-  const exchange = startExchange(t)
-  // Whoever waits for it hears of its failure.
-  exchange.catch(() => undefined)
+export async function tryClientPackage(t: TestContext, { url }: Exchange): Promise<void> {
   const stranger = await strangersFolder(t)
   const { folder, manifest, read, examples } = stranger
 
@@ -135,7 +134,6 @@ test('sibyl-client is a package that works in an empty folder', async (t) => {
     })
   }
 
-  const { url } = await exchange
   const env = { PATH: process.env.PATH, SIBYL_URL: url, SIBYL_KEY: devnetKey(12) }
   const execute = async (file: string): Promise<string> =>
     (await run(process.execPath, [file], { cwd: folder, env, timeout: 300_000 })).stdout
@@ -190,4 +188,4 @@ test('sibyl-client is a package that works in an empty folder', async (t) => {
     )
     assert.match(await execute('try-page.js'), /\?/)
   })
-})
+}

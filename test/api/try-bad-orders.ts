@@ -1,16 +1,24 @@
+/** What is refused of an order, and how: for an exchange that has `BAD_ORDER_MARKETS`. */
+
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import type { TestContext } from 'node:test'
 import type { OrderSubmission } from '#client/order-submission.ts'
 import type { Address } from '#domain/ids.ts'
-import { startExchange } from '../support/exchange.ts'
-import { demoMarketIds, marketNumbered, seedMarkets } from '../support/seeded-markets.ts'
+import type { Exchange } from '../support/exchange.ts'
+import { marketNumbered, type SeededMarket } from '../support/seeded-markets.ts'
 import { DEVNET, signedOrder, traderNumbered } from '../support/signed-orders.ts'
 
-const [MARKET] = demoMarketIds() as [ReturnType<typeof demoMarketIds>[number]]
+const open = marketNumbered(0xa0)
+const { id: MARKET } = open
 const nowSec = Math.floor(Date.now() / 1_000)
 const expired = marketNumbered(0xa1, { expiration: nowSec - 5 })
 const resolved = marketNumbered(0xa2)
 const unknown = marketNumbered(0xa3)
+export const BAD_ORDER_MARKETS: readonly SeededMarket[] = [
+  { market: open },
+  { market: expired },
+  { market: resolved, closed: 'resolved' },
+]
 
 type Expected = { readonly status: number; readonly code: string; readonly field?: string }
 type Case = Expected & {
@@ -275,12 +283,7 @@ const wholeBodies: Record<string, Case> = {
 
 type Answer = { status: number; body: { error?: string; code?: string; field?: string } }
 
-test('bad orders are refused with their code, status and field', async (t) => {
-  const exchange = await startExchange(t, {
-    prepare: (dataDir) =>
-      seedMarkets(dataDir, [{ market: expired }, { market: resolved, closed: 'resolved' }]),
-  })
-
+export async function tryBadOrders(t: TestContext, exchange: Exchange): Promise<void> {
   async function send<Body>(path: string, body: string): Promise<{ status: number; body: Body }> {
     const headers = { 'content-type': 'application/json' }
     const response = await fetch(`${exchange.url}${path}`, { method: 'POST', headers, body })
@@ -384,6 +387,5 @@ test('bad orders are refused with their code, status and field', async (t) => {
     assert.deepEqual([status, body.status], [200, 'accepted'])
     const listed = await fetch(`${exchange.url}/api/v1/orders?trader=${good.order.trader}`)
     assert.equal(((await listed.json()) as { count: number }).count, 1)
-    await exchange.stop()
   })
-})
+}

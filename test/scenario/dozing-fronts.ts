@@ -1,0 +1,120 @@
+/** Two fronts on nodes of their own: each hears of the markets that somebody on it needs, and misses nothing then. */
+
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import { deserialize } from 'node:v8'
+import { type Client, createClient } from '#client/client.ts'
+import { FRAME, readFrame } from '#cluster/frames.ts'
+import { openNodeLine } from '#cluster/node-line.ts'
+import { devnetKey } from '#devnet/accounts.ts'
+import { StreamClient } from '../stream/stream-fixture.ts'
+import { eventually } from '../support/eventually.ts'
+import type { NatsServer } from '../support/nats.ts'
+
+const TERMS = { outcome: 'YES', side: 'sell', size: '1', ttlSeconds: 3_600 } as const
+const BURST = 40
+
+export type Fronts = {
+  readonly nats: NatsServer
+  /** By the names of their nodes. Nobody has asked the second for a book yet. */
+  readonly names: readonly [busy: string, idle: string]
+  readonly urls: readonly [busy: string, idle: string]
+  /** One that nobody else trades. */
+  readonly marketId: string
+}
+
+/** A front hears nothing of a market that nobody on it needs, and all of it when somebody does. */
+export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void> {
+  const { nats, names, urls, marketId } = fronts
+  const [busy, idle] = urls
+  const told = await countEvents(t, nats.url, names)
+  const toldTo = { busy: () => told[names[0]]!, idle: () => told[names[1]]! }
+  const ann = createClient({ url: busy, signer: devnetKey(10), retries: 0 })
+  const bob = createClient({ url: idle, signer: devnetKey(11), retries: 0 })
+  let price = 500_000
+  const place = () => ann.orders.place({ ...TERMS, marketId, price: price++ })
+  const burst = async () => {
+    for (let count = 0; count < BURST; count++) await place()
+  }
+
+  // Nobody has been here for long.
+  await eventually(async () => assert.equal(await followedAt(idle), 0))
+  const before = { busy: toldTo.busy(), idle: toldTo.idle() }
+  const first = await place()
+  await burst()
+  await eventually(() => assert(toldTo.busy() > before.busy + BURST))
+  assert.equal(toldTo.idle(), before.idle)
+
+  // What is read there is not older than what was answered before.
+  const book = await bob.orderbook(marketId, 'YES')
+  assert.equal(book.seq, first.seq! + BURST)
+  assert.equal(book.asks.length, BURST + 1)
+  assert.equal(await followedAt(idle), 1)
+  // A trader there is answered with what he can read at the other front.
+  const bought = await bob.orders.place({ ...TERMS, side: 'buy', marketId, price: 500_000 })
+  assert.equal(bought.matches, 1)
+  assert(bought.seq! > book.seq)
+  assert.equal((await ann.orderbook(marketId, 'YES')).asks.length, BURST)
+  await settled(ann, marketId)
+  await eventually(async () => assert.equal(await followedAt(idle), 0))
+
+  // A stream that comes under load begins with the book as it is, and has no gap.
+  const flowing = burst()
+  const stream = await StreamClient.open(`${idle.replace('http', 'ws')}/api/v1/stream`)
+  t.after(() => stream.close())
+  const subscription = { op: 'subscribe', channel: 'book', marketId, outcome: 0 }
+  const snapshot = await stream.ask(subscription, 'book.snapshot')
+  let last = snapshot.seq
+  await flowing
+  const final = (await ann.orderbook(marketId, 'YES')).seq
+  assert((snapshot.asks as unknown[]).length >= BURST)
+  while (last !== final) {
+    const delta = await stream.next('book.delta')
+    assert.equal(delta.prevSeq, last)
+    last = delta.seq
+  }
+  assert.equal(await followedAt(idle), 1)
+  assert(toldTo.idle() > before.idle)
+}
+
+/** A book changes no more by a trade that is on chain. */
+async function settled(client: Client, marketId: string): Promise<void> {
+  await eventually(async () => {
+    const [trade] = await client.trades(marketId)
+    assert.equal(trade?.status, 'confirmed')
+  })
+}
+
+/** How many messages with events of markets the nodes of these names were sent so far. */
+async function countEvents(
+  t: TestContext,
+  url: string,
+  nodes: readonly string[],
+): Promise<Record<string, number>> {
+  const line = await openNodeLine({ url, credsFile: '', name: 'observer', lost() {}, back() {} })
+  t.after(() => line.close())
+  const counts: Record<string, number> = {}
+  for (const node of nodes) {
+    counts[node] = 0
+    /** Of each link, what has come of a batch. */
+    const pieces = new Map<string, Buffer[]>()
+    line.subscribe(`sibyl.data.${node}`, (bytes) => {
+      const { link, kind, body } = readFrame(bytes)!
+      if (kind !== FRAME.last && kind !== FRAME.more) return
+      const batch = [...(pieces.get(link) ?? []), Buffer.from(body)]
+      pieces.set(link, kind === FRAME.more ? batch : [])
+      if (kind === FRAME.more) return
+      const messages = deserialize(Buffer.concat(batch)) as unknown[]
+      counts[node]! += messages.filter((each) => each === 'MarketEvents').length
+    })
+  }
+  return counts
+}
+
+/** How many partitions a front follows. */
+async function followedAt(url: string): Promise<number> {
+  const metrics = await (await fetch(`${url}/metrics`)).text()
+  const [, count] = /^sibyl_front_partitions_followed\{[^}]*\} (\d+)$/m.exec(metrics) ?? []
+  assert(count !== undefined, 'it is counted')
+  return Number(count)
+}

@@ -1,0 +1,64 @@
+/**
+ * Trading on one exchange that is stopped, killed and started with other settings in between: what each story
+ * has left is there again. Each has markets and traders of its own.
+ */
+
+import { type TestContext, test } from 'node:test'
+import { BAD_ORDER_MARKETS, tryBadOrders } from '../api/try-bad-orders.ts'
+import { ORDER_CHAINS, ORDER_MARKETS, tryOrders } from '../api/try-orders.ts'
+import { startExchange } from '../support/exchange.ts'
+import { marketNumbered, seedMarkets } from '../support/seeded-markets.ts'
+import { followBook } from './live-book.ts'
+import { changeFronts, STREAM_LIMITS } from './stream-fronts.ts'
+import { twoTraders } from './two-traders.ts'
+
+const [crossed, followed, streamed] = [marketNumbered(1), marketNumbered(2), marketNumbered(3)]
+const ENVIRONMENT = { SIBYL_CHAINS: ORDER_CHAINS }
+
+test('trading', async (t) => {
+  const exchange = await startExchange(t, {
+    environment: ENVIRONMENT,
+    prepare: (dataDir) =>
+      seedMarkets(dataDir, [
+        ...ORDER_MARKETS,
+        ...BAD_ORDER_MARKETS,
+        ...[crossed, followed, streamed].map((market) => ({ market })),
+      ]),
+  })
+  /** Runs a part of the test that has a result. */
+  async function part<T>(name: string, work: (nested: TestContext) => Promise<T>): Promise<T> {
+    const results: T[] = []
+    await t.test(name, async (nested) => void results.push(await work(nested)))
+    if (!(0 in results)) throw new Error(`it failed: ${name}`)
+    return results[0]
+  }
+
+  const sameOrders = await part('orders over HTTP', (nested) => tryOrders(nested, exchange))
+  await t.test('bad orders are refused with their code, status and field', (nested) =>
+    tryBadOrders(nested, exchange),
+  )
+  const sameBook = await part(
+    'two traders build a book, cross it, fill in part, cancel, and read it all back',
+    () => twoTraders(exchange, crossed.id),
+  )
+
+  await exchange.stop()
+  await exchange.start({ ...ENVIRONMENT, ...STREAM_LIMITS, SIBYL_FRONT_THREADS: '2' })
+  await t.test('open orders survive a restart', sameOrders)
+  await t.test('what two traders did survives a restart', sameBook)
+  await t.test('a stream goes on at another front where it was', (nested) =>
+    changeFronts(nested, exchange, streamed.id),
+  )
+  const following = await part('two traders follow the same book live', () =>
+    followBook(t, exchange, followed.id),
+  )
+
+  const { port } = new URL(exchange.url)
+  await exchange.kill()
+  await following.whileGone()
+  await exchange.start({ ...ENVIRONMENT, SIBYL_PORT: port })
+  await t.test('two traders follow the same book through a kill', following.whenBack)
+  await t.test('open orders survive a kill', sameOrders)
+  await exchange.stop()
+  await t.test('a stream hears of the stop', following.whenStopped)
+})
