@@ -236,7 +236,10 @@ async function leftAt(url: string, method = 'GET', path = '/api/v1/markets'): Pr
 /** What is reserved for the open orders of a trader, by token. */
 async function reservedOf(client: Client): Promise<string[]> {
   const { tokens } = await client.funds()
-  return tokens.map(({ token, reservedForOrders }) => `${token} ${reservedForOrders}`)
+  return tokens
+    .map(({ token, marketId = '', reservedForOrders }) => [token, marketId, reservedForOrders])
+    .map((each) => each.join(' '))
+    .toSorted()
 }
 
 /** Of each order one price: what is in the book is what was accepted. */

@@ -1,7 +1,4 @@
-/**
- * What integrators and readers are given, on a devnet: the client's way to the chain, the README, the examples and
- * the command `sibyl`. One exchange serves all: its start is what takes long.
- */
+/** The command `sibyl` and the examples on a devnet. One exchange serves all: its start is what takes long. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -10,17 +7,10 @@ import { tryCommands } from '../cli/try-commands.ts'
 import { tryConformance } from '../cli/try-conformance.ts'
 import { tryExamples } from '../cli/try-examples.ts'
 import { tryOpenapiExample } from '../cli/try-openapi-example.ts'
-import { tryReadme } from '../cli/try-readme.ts'
-import { tryChain } from '../client/try-chain.ts'
 import { startExchange } from '../support/exchange.ts'
 
 test('the command line and the examples of an exchange', async (t) => {
   const exchange = await startExchange(t, { devnet: true })
-  await t.test('the configuration and the chain, as an integrator finds them', (subtest) =>
-    tryChain(subtest, exchange),
-  )
-  // It moves time by some hours, in which its orders expire: the books are empty again.
-  await t.test('the README and the guides', (subtest) => tryReadme(subtest, exchange))
   await t.test('the example of an order in the document is accepted as it stands', () =>
     tryOpenapiExample(exchange),
   )

@@ -49,7 +49,11 @@ export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void>
   const book = await bob.orderbook(marketId, 'YES')
   assert.equal(book.seq, first.seq! + BURST)
   assert.equal(book.asks.length, BURST + 1)
-  assert.equal(await followedAt(idle), 1)
+  // On a busy machine it may doze again before it is asked.
+  await eventually(async () => {
+    await bob.orderbook(marketId, 'YES')
+    assert.equal(await followedAt(idle), 1)
+  })
   // A trader there is answered with what he can read at the other front.
   const bought = await bob.orders.place({ ...TERMS, side: 'buy', marketId, price: 500_000 })
   assert.equal(bought.matches, 1)

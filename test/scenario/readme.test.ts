@@ -1,16 +1,15 @@
-/** The examples of the README and of the guides on a fresh devnet, as they are written. */
-
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import type { TestContext } from 'node:test'
+import { test } from 'node:test'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { createClient } from '#client/client.ts'
+import { tryChain } from '../client/try-chain.ts'
 import { eventually } from '../support/eventually.ts'
-import type { Exchange } from '../support/exchange.ts'
+import { startExchange } from '../support/exchange.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const run = promisify(execFile)
@@ -25,7 +24,12 @@ async function blocks(document: string, section: string, language: string): Prom
   )
 }
 
-export async function tryReadme(t: TestContext, exchange: Exchange): Promise<void> {
+test('the examples of the README and of the guides run as they are written', async (t) => {
+  const exchange = await startExchange(t, { devnet: true })
+  // It counts on what the demo traders begin with.
+  await t.test('the configuration and the chain, as an integrator finds them', (subtest) =>
+    tryChain(subtest, exchange),
+  )
   const here = (code: string): string => code.replaceAll('http://127.0.0.1:8080', exchange.url)
   // As `npx node` would: the runtime of the project, whatever node runs npm.
   const env = {
@@ -100,4 +104,4 @@ export async function tryReadme(t: TestContext, exchange: Exchange): Promise<voi
   await t.test('without ether', async () => {
     assert.match(await example('Without ether'), /ether: 0n, stablecoin: 130000000n/)
   })
-}
+})
