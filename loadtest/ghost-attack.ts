@@ -3,7 +3,8 @@
  * the rate limits let them, while honest traders go on. Real settlement on a chain of its own.
  *
  *   --funds off|reserve   what the exchange does about it; reserve is the default
- *   --wallets 2           how many such wallets, each from an address of its own
+ *   --wallets 2           how many such wallets, each from an address of its own; 0 for what honest orders
+ *                         take without them
  *   --minutes 10
  *   --cooldown 0          the first pause of a trader at fault, in seconds
  *
@@ -13,18 +14,18 @@
  * trades.
  */
 
-import { randomBytes } from 'node:crypto'
+import assert from 'node:assert/strict'
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { type Hex, parseAbiItem } from 'viem'
 import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import { devnetKey } from '#devnet/accounts.ts'
-import { type MarketId, toAddress, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
-import type { Price, Shares } from '#domain/money.ts'
-import { BUY, type Order, YES } from '#domain/order.ts'
+import { type MarketId, toAddress } from '#domain/ids.ts'
 import { openSettled } from '../test/support/settled.ts'
+import type { GhostResult, GhostWork } from './ghost-wallets.ts'
 import { Histogram } from './histogram.ts'
 import { watchOffers } from './offers-away.ts'
-import { makeOrderSigner, makeTrader } from './signed-orders.ts'
 
 function option(name: string, usual: string): string {
   const at = process.argv.indexOf(`--${name}`)
@@ -69,7 +70,7 @@ const order = (side: 'buy' | 'sell', price: string, size: string) => ({
   ...{ side, price, size },
 })
 const honest = { placed: 0, refused: new Map<string, number>(), placing: new Histogram() }
-const ghosts = { accepted: 0, matched: 0, refused: new Map<string, number>() }
+const NO_GHOSTS: GhostResult = { accepted: 0, matched: 0, refused: {} }
 const count = (into: Map<string, number>, error: unknown): void => {
   const code = error instanceof SibylError ? error.code : String(error)
   into.set(code, (into.get(code) ?? 0) + 1)
@@ -119,43 +120,29 @@ try {
       await pause(2_000)
     }
   }
-  // Signed natively and sent as bytes: the attacker's own work must not take the cores of the exchange.
-  const sign = makeOrderSigner({
-    chainId: s.chain.settings.chainId,
-    verifyingContract: toAddress(s.chain.contracts.settlement),
-  })
-  const expiration = String(Math.floor(Date.now() / 1_000) + 7_200) as Uint64
-  const attack = async (wallet: number) => {
-    const { key, address } = makeTrader()
-    const from = `10.2.${wallet >> 8}.${wallet & 255}`
-    while (!isOver()) {
-      const order: Order = {
-        ...{ marketId: s.marketId as MarketId, trader: address, side: BUY, outcome: YES },
-        ...{ price: 530_000 as Price, size: 45_000_000 as Shares },
-        nonce: randomBytes(8).readBigUInt64BE().toString() as Uint64,
-        ...{ expiration, makerFeeRecipient: ZERO_ADDRESS },
-      }
-      const { signature } = sign(order, key)
-      const response = await fetch(`${s.exchange.url}/api/v1/orders`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'x-forwarded-for': from },
-        body: JSON.stringify({ order, signature }),
-      })
-      const answer = (await response.json()) as { matches?: number; code?: string }
-      const code = answer.code ?? ''
-      if (response.ok) {
-        ghosts.accepted++
-        if ((answer.matches ?? 0) > 0) ghosts.matched++
-      } else ghosts.refused.set(code, (ghosts.refused.get(code) ?? 0) + 1)
-      if (code === 'RATE_LIMITED') await pause(1_000)
+  /** In another process. */
+  const attack = async (): Promise<GhostResult> => {
+    const child = fork(new URL('./ghost-wallets.ts', import.meta.url))
+    const work: GhostWork = {
+      ...{ url: s.exchange.url, wallets: WALLETS, minutes: MINUTES },
+      marketId: s.marketId as MarketId,
+      domain: {
+        chainId: s.chain.settings.chainId,
+        verifyingContract: toAddress(s.chain.contracts.settlement),
+      },
     }
+    child.send(work)
+    const ended = once(child, 'exit')
+    const [result] = await Promise.race([
+      once(child, 'message'),
+      ended.then(() => assert.fail('the attackers ended early')),
+    ])
+    await ended
+    return result as GhostResult
   }
-  await Promise.all([
-    place(16, '10.1.0.16', 250),
-    place(17, '10.1.0.17', 250),
-    trade(),
-    ...Array.from({ length: WALLETS }, (_, wallet) => attack(wallet)),
-  ])
+  const attacked = WALLETS > 0 ? attack() : NO_GHOSTS
+  await Promise.all([place(16, '10.1.0.16', 250), place(17, '10.1.0.17', 250), trade()])
+  const ghosts = await attacked
   // What was matched last is decided on, too.
   const pending = async () => (await s.get<{ count: number }>('/api/v1/pending-trades')).count
   for (let waits = 0; waits < 600 && (await pending()) > 0; waits++) await pause(100)
@@ -173,7 +160,7 @@ try {
   const settled = [...(await s.settledTimes()).keys()].length
   const result = {
     ...{ soak: 'ghosts', funds: FUNDS, wallets: WALLETS, minutes: MINUTES, cooldown: COOLDOWN },
-    ghosts: { ...ghosts, refused: Object.fromEntries(ghosts.refused) },
+    ghosts,
     honest: {
       placed: honest.placed,
       refused: Object.fromEntries(honest.refused),

@@ -200,6 +200,14 @@ export const limits = Type.Object({
     unit: 'units',
     description: 'The price of registering or revoking a key.',
   }),
+  unfundedCost: Type.Integer({
+    env: 'SIBYL_COST_UNFUNDED',
+    minimum: 0,
+    maximum: 1_000_000,
+    unit: 'units',
+    description:
+      'What an order costs besides when it is refused because its trader lacks the funds or pauses.',
+  }),
   connectionCost: Type.Integer({
     env: 'SIBYL_COST_CONNECTION',
     minimum: 0,

@@ -30,6 +30,7 @@ import { hearLag, hearProjected, isLate } from './thread-facts.ts'
 import { Residence, TraderIndex } from './trader-index.ts'
 import {
   hearPaused,
+  nextInLine,
   pausedTraders,
   pendingMarketsOf,
   type StandingProtocol,
@@ -331,6 +332,7 @@ export const marketThread: Behaviour<MarketThread, MarketThreadProtocol, MarketE
   },
 
   Standing: standingOf,
+  NextInLine: nextInLine,
   PendingMarkets: pendingMarketsOf,
   PausedTraders: pausedTraders,
   SettlementLag: hearLag,

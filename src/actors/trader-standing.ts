@@ -1,9 +1,11 @@
 /**
  * What a market thread is asked and told about traders, in all of its markets: who pauses, who may place
- * nothing for now, and where trades of a trader are pending.
+ * nothing for now, where trades of a trader are pending, and who is next in line for what may come back.
  */
 
 import type { Address, MarketId } from '#domain/ids.ts'
+import type { Price, Shares } from '#domain/money.ts'
+import { BUY, type Outcome, SELL, type Side } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { PendingCounts } from './market/pending.ts'
 import { standingFlaw } from './market/standing.ts'
@@ -22,7 +24,25 @@ export type StandingProtocol = {
   }
   /** Markets in which trades of the trader are pending. */
   PendingMarkets: { takes: { trader: Address }; answers: { marketIds: MarketId[] } }
+  /** Whose orders would meet an order that came to this book now. */
+  NextInLine: { takes: Line; answers: { traders: InLine[] } | Rejection }
 }
+
+/** The orders of one side of a book that would be met at a price, the first of them first. */
+export type Line = {
+  readonly marketId: MarketId
+  readonly outcome: Outcome
+  /** The side that the line is on. */
+  readonly side: Side
+  readonly price: Price
+}
+
+/** A trader in it, of whom nothing is pending, and the least that one of his orders there is for. */
+export type InLine = { readonly trader: Address; readonly least: Shares }
+
+/** Orders that are looked at for an answer, and traders that it names. */
+const LINE_ORDERS_MAX = 2_000
+const LINE_TRADERS_MAX = 300
 
 /** The thread, as far as it matters here. */
 type Host = {
@@ -64,4 +84,29 @@ export function pendingMarketsOf(
     if (state.pending.has(trader)) marketIds.push(marketId)
   }
   return { marketIds }
+}
+
+export function nextInLine(
+  { markets, counts }: Host,
+  { marketId, outcome, side, price }: Line,
+): { traders: InLine[] } | Rejection {
+  const hosted = markets.get(marketId)
+  if (hosted === undefined) return reject('MARKET_NOT_FOUND')
+  const { books, market } = hosted.state
+  const pending = counts.get(market.chainId)
+  const least = new Map<Address, Shares>()
+  let met = 0
+  for (const slot of books[outcome].makers(side === BUY ? SELL : BUY, price)) {
+    if (met++ === LINE_ORDERS_MAX) break
+    const { trader, remaining } = books[outcome].read(slot)
+    const known = least.get(trader)
+    if (known === undefined && least.size === LINE_TRADERS_MAX) continue
+    if (known === undefined || remaining < known) least.set(trader, remaining)
+  }
+  const traders: InLine[] = []
+  for (const [trader, size] of least) {
+    // Who has a trade under way may be owed what he lacks; it tells by itself.
+    if (pending === undefined || pending.of(trader) === 0) traders.push({ trader, least: size })
+  }
+  return { traders }
 }

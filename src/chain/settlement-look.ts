@@ -34,19 +34,49 @@ export type SettlementLook = (
   },
 ) => Promise<RefusedTrade[]>
 
-export function makeSettlementLook(
-  client: ChainClient,
-  readFunds: (questions: readonly FundsQuestion[], at: BlockPlace) => Promise<ChainFunds[]>,
-): SettlementLook {
+/** What one owner would have to have, of one token. */
+export type Need = { readonly owner: Address; readonly token: FundsToken; readonly amount: bigint }
+
+/** Who has less, or has not allowed his tokens to be taken. */
+export type OwnersLook = (
+  needs: readonly Need[],
+  options: { readonly headNumber: number },
+) => Promise<Address[]>
+
+type ReadFunds = (questions: readonly FundsQuestion[], at: BlockPlace) => Promise<ChainFunds[]>
+
+export function makeSettlementLook(client: ChainClient, readFunds: ReadFunds): SettlementLook {
   return async (trades, { usedPermits, headNumber }) => {
     if (trades.length === 0) return []
-    const head = await headerOf(client, 'latest')
-    if (head === undefined || head.number < headNumber) {
-      throw new Fault('CHAIN_UNAVAILABLE', 'the node is behind what was seen', { retryable: true })
-    }
-    const at = { block: head.number, blockHash: head.hash }
+    const at = await newestBlock(client, headNumber)
     return uncovered(trades, await readFunds(questionsOf(trades), at), usedPermits)
   }
+}
+
+export function makeOwnersLook(client: ChainClient, readFunds: ReadFunds): OwnersLook {
+  return async (needs, { headNumber }) => {
+    if (needs.length === 0) return []
+    const at = await newestBlock(client, headNumber)
+    const asked = needs.map(({ owner, token }) => ({ owner, tokens: [token] }))
+    const found = new Map((await readFunds(asked, at)).map((funds) => [funds.owner, funds]))
+    return needs.flatMap((need) => (lacks(found.get(need.owner), need) ? [need.owner] : []))
+  }
+}
+
+/** His allowance is not asked for: an order may bring a permit. */
+function lacks(funds: ChainFunds | undefined, { token, amount }: Need): boolean {
+  if (funds === undefined) return false
+  if (token === STABLECOIN) return funds.balance < amount
+  const has = new Map(funds.tokens).get(token) ?? 0n
+  return has < amount || !funds.isApproved
+}
+
+async function newestBlock(client: ChainClient, seen: number): Promise<BlockPlace> {
+  const head = await headerOf(client, 'latest')
+  if (head === undefined || head.number < seen) {
+    throw new Fault('CHAIN_UNAVAILABLE', 'the node is behind what was seen', { retryable: true })
+  }
+  return { block: head.number, blockHash: head.hash }
 }
 
 function questionsOf(trades: readonly TradeToSettle[]): FundsQuestion[] {

@@ -23,6 +23,8 @@ export type LimitSettings = {
   readonly readCost: number
   readonly writeCost: number
   readonly registrationCost: number
+  /** What an order costs besides that its trader cannot pay for. */
+  readonly unfundedCost: number
   readonly connectionCost: number
 }
 
@@ -35,6 +37,8 @@ export type Limiter = {
     principal: Principal | undefined,
     times: number,
   ) => LimitVerdict
+  /** Draws what an order costs besides that its trader cannot pay for: whatever is left, the next one waits. */
+  readonly chargeUnfunded: (ip: string, principal: Principal | undefined) => void
   /** Draws what opening a connection costs. */
   readonly limitConnection: (ip: string) => LimitVerdict
   /** Draws what other machines have let pass, whatever is left. */
@@ -100,6 +104,18 @@ export function makeLimiter(
     }
   }
 
+  /** Draws what has been had already; a bucket can be empty, and not more than that. */
+  function charge(name: string, spentMs: number, capacityMs: number): void {
+    table.update(
+      name,
+      (fullAtMs) => {
+        const now = nowMs()
+        return now + Math.min(capacityMs, Math.max(0, fullAtMs - now) + spentMs)
+      },
+      () => true,
+    )
+  }
+
   const ofRange = (range: string, times: number): Bucket => ({
     name: `ip ${range}`,
     perSecond: settings.ipPerSecond * times,
@@ -131,18 +147,21 @@ export function makeLimiter(
       if (!verdict.allowed || principal === undefined) return verdict
       return draw(ofKey(principal), units)
     },
+    chargeUnfunded(ip, principal) {
+      const range = limitedRange(ip)
+      const site = siteOf(range)
+      const buckets = [ofRange(range, 1)]
+      if (site !== undefined) buckets.push(ofRange(site, settings.siteTimes))
+      if (principal !== undefined) buckets.push(ofKey(principal))
+      for (const { name, perSecond, burst } of buckets) {
+        const unitMs = 1_000 / perSecond
+        charge(name, settings.unfundedCost * unitMs, burst * unitMs)
+        noted?.(name, settings.unfundedCost * unitMs, burst * unitMs)
+      }
+    },
     limitConnection: (ip) => drawFor(ip, settings.connectionCost),
     drawnElsewhere(draws) {
-      for (const [name, drawnMs, capacityMs] of draws) {
-        table.update(
-          name,
-          (fullAtMs) => {
-            const now = nowMs()
-            return now + Math.min(capacityMs, Math.max(0, fullAtMs - now) + drawnMs)
-          },
-          () => true,
-        )
-      }
+      for (const [name, drawnMs, capacityMs] of draws) charge(name, drawnMs, capacityMs)
     },
   }
 }

@@ -134,7 +134,12 @@ export function makeRequests(
       ...(timeInForce && { timeInForce }),
     }
     const manner = mannerOf(submission)
-    const context: OrderContext = { deadlineAtMs: clock.nowMs() + settings.deadlineMs, manner }
+    const context: OrderContext = {
+      deadlineAtMs: clock.nowMs() + settings.deadlineMs,
+      manner,
+      ip: connection.ip,
+      principal: sessions.principalOf(connection),
+    }
     const asked = connection.cancelsOnDisconnect
     const verified = await orders.verify(submission, context)
     if (isRejection(verified)) return verified

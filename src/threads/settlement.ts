@@ -9,6 +9,7 @@ import type {
   SettlementProtocol,
   SettlementState,
 } from '#actors/settlement/state.ts'
+import type { InLine, Line } from '#actors/trader-standing.ts'
 import { accountOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
@@ -17,7 +18,7 @@ import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
 import { makeLane } from '#chain/sender/lane.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { makeSettlementLane } from '#chain/settlement-lane.ts'
-import { makeSettlementLook } from '#chain/settlement-look.ts'
+import { makeOwnersLook, makeSettlementLook } from '#chain/settlement-look.ts'
 import { makeSettlementTrial } from '#chain/settlement-trial.ts'
 import {
   contractsOf,
@@ -27,6 +28,8 @@ import {
   type ThreadData,
 } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
@@ -46,6 +49,7 @@ const TICK_MS_MAX = 50
 /** Transactions whose confirmations are waited for at once. */
 const OPEN_MAX = 256
 const RPC_TIMEOUT_MS = 5_000
+const NONE = Promise.resolve(0)
 /** How often a market thread is asked for its pauses that has not answered. */
 const PAUSES_EVERY_MS = 1_000
 
@@ -91,14 +95,13 @@ export function settlementThread(data: ThreadData): ThreadParts {
       onError: (trouble) => meters.unanswered(chainId, trouble),
     })
     const contract = settlementContract(client, contracts.settlement)
+    const readFunds = makeFundsRead(makeCallReader(client, contracts.multicall), contracts)
     const lane = makeSettlementLane({
       client,
       contract,
       tokens: conditionalTokens(client, contracts.conditionalTokens, contracts.stablecoin),
-      look: makeSettlementLook(
-        client,
-        makeFundsRead(makeCallReader(client, contracts.multicall), contracts),
-      ),
+      look: makeSettlementLook(client, readFunds),
+      lookAtOwners: makeOwnersLook(client, readFunds),
       trial: makeSettlementTrial({
         client,
         contract,
@@ -145,6 +148,8 @@ export function settlementThread(data: ThreadData): ThreadParts {
           leases.isSure(role)
             ? report({ marketId, report: tradeReport, ...epochOf(lease) })
             : { unanswered: 'closed' },
+        nextInLine,
+        withdraw: (marketId, trader) => (leases.isSure(role) ? withdraw(marketId, trader) : NONE),
       },
     )
     states.set(chainId, state)
@@ -188,6 +193,21 @@ export function settlementThread(data: ThreadData): ThreadParts {
     if (isUnanswered(answer)) return { unanswered: answer.unanswered }
     if ('paused' in answer && answer.paused !== undefined) pauses.heard(answer.paused)
     return answer
+  }
+
+  async function nextInLine(line: Line): Promise<readonly InLine[]> {
+    const answer = await marketOf(line.marketId).ask('NextInLine', line)
+    if (isUnanswered(answer)) throw new Error(`the market said nothing: ${answer.unanswered}`)
+    return isRejection(answer) ? [] : answer.traders
+  }
+
+  async function withdraw(marketId: MarketId, trader: Address): Promise<number> {
+    const asked = { marketId, trader, reason: 'unfunded', isFault: true } as const
+    const answer = await marketOf(marketId).ask('CancelOrders', asked)
+    if (isUnanswered(answer) || isRejection(answer)) return 0
+    if (answer.paused !== undefined) pauses.heard(answer.paused)
+    const { orderHashes, more } = answer
+    return orderHashes.length + (more === true ? await withdraw(marketId, trader) : 0)
   }
 
   function tellLag(market: (typeof markets)[number], chainId: number, behind: boolean): void {

@@ -206,6 +206,52 @@ inFolder('pauses come back from the log, and are told and asked', async (dataDir
   await host.stop()
 })
 
+inFolder('who is next in line, and who leaves it by his fault', async (dataDir) => {
+  const pauses = new TraderPauses({ firstMs: 10_000, maxMs: 60_000 })
+  const host = startHost(dataDir, { risk: { minNotional: 0, pendingTradesMax: 1_000, pauses } })
+  const bid = (price: number, size: number, by: string, name: string) =>
+    place(order(1, buy('YES').at(price).size(size).by(by).named(name)))
+  await host.run(open(1), place(selling), place(buying))
+  await host.run(bid(0.6, 3, 'eve', 'e1'), bid(0.5, 1, 'eve', 'e2'), bid(0.4, 2, 'cat', 'c'))
+  await host.run(bid(0.39, 2, 'dan', 'd'), bid(0.4, 2, 'ann', 'a'))
+  const line = {
+    marketId: marketId(1),
+    outcome: buying.outcome,
+    side: BUY,
+    price: buying.price,
+  } as const
+  const inLine = async () => (await host.run({ type: 'NextInLine', message: line }))[0]
+  const [eve, cat] = [traderNamed('eve'), traderNamed('cat')]
+  // Dan bids less, and Ann has a trade under way.
+  assert.deepEqual(await inLine(), {
+    traders: [
+      { trader: eve, least: ONE },
+      { trader: cat, least: 2 * ONE },
+    ],
+  })
+  const withdraw = (name: string): Command => ({
+    type: 'CancelOrders',
+    message: { ...cancelled(name), reason: 'unfunded', isFault: true },
+  })
+  const cancelled = (name: string) => ({ marketId: marketId(1), trader: traderNamed(name) })
+  const [left] = await host.run(withdraw('eve'))
+  assert.deepEqual(left, {
+    orderHashes: [hashNamed('e1'), hashNamed('e2')],
+    pending: [],
+    paused: [pauses.of(aMarket().chainId, eve)],
+  })
+  assert.notEqual(pauses.of(aMarket().chainId, eve), undefined)
+  assert.deepEqual(await inLine(), { traders: [{ trader: cat, least: 2 * ONE }] })
+  // Who had nothing there, or left by his own wish, is not at fault.
+  await host.run(withdraw('fay'), { type: 'CancelOrders', message: cancelled('cat') })
+  assert.equal(pauses.all().length, 1)
+  assert.deepEqual(
+    await host.run({ type: 'NextInLine', message: { ...line, marketId: marketId(9) } }),
+    [{ rejected: 'MARKET_NOT_FOUND' }],
+  )
+  await host.stop()
+})
+
 test('a snapshot of before pending trades or held orders were in it is read as one without any', () => {
   const market = aMarket()
   const head = { version: 1, market, seq: 7, closed: null, updatedAtMs: 5, unsettled: 2 }

@@ -354,3 +354,46 @@ test('an order is placed once its funds are reserved, and only then', async () =
   short = reject('CHAIN_UNAVAILABLE')
   assert.deepEqual(await service.check(structuredClone(submission), later()), short)
 })
+
+test('who asks is charged for an order that its trader cannot pay for, and for no other', async () => {
+  const charged: unknown[] = []
+  let answer: Rejection = reject('TRADER_PAUSED')
+  let standing: Rejection | undefined
+  const gateway: Partial<MarketGateway> = {
+    place: async () => answer,
+    standing: async () => standing,
+  }
+  const service = makeOrderService({
+    board: boardOf(),
+    gateway: gateway as MarketGateway,
+    verifier: verifierOf(),
+    clock: systemClock,
+    expirationDaysMax: 366,
+    unfunded: (ip, principal) => charged.push([ip, principal]),
+  })
+  const principal = { keyId: 'k', address: trader }
+  const submission = await submissionTo(market.id)
+  const from = () => ({ ...later(), ip: '10.0.0.1', principal })
+  await service.place(structuredClone(submission), from())
+  assert.deepEqual(charged.splice(0), [['10.0.0.1', principal]])
+  // Also where options make a context of their own, as in a batch.
+  await service.place({ ...structuredClone(submission), postOnly: true }, from())
+  assert.deepEqual(charged.splice(0), [['10.0.0.1', principal]])
+  for (const code of ['INSUFFICIENT_FUNDS', 'INSUFFICIENT_ALLOWANCE'] as const) {
+    answer = reject(code)
+    await service.place(structuredClone(submission), from())
+    assert.equal(charged.splice(0).length, 1, code)
+  }
+  for (const code of ['MARKET_CLOSED', 'OVERLOADED', 'ORDER_CLOSED'] as const) {
+    answer = reject(code)
+    await service.place(structuredClone(submission), from())
+    assert.deepEqual(charged, [], code)
+  }
+  await service.check(structuredClone(submission), from())
+  assert.deepEqual(charged, [])
+  standing = reject('TRADER_PAUSED')
+  await service.check(structuredClone(submission), from())
+  assert.equal(charged.splice(0).length, 1)
+  await service.place(structuredClone(submission), later())
+  assert.deepEqual(charged, [], 'nobody is known to ask')
+})

@@ -11,6 +11,7 @@ export const LIMITS: LimitSettings = {
   keyBurst: 200,
   readCost: 1,
   writeCost: 5,
+  unfundedCost: 45,
   registrationCost: 100,
   connectionCost: 0,
 }

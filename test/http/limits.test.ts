@@ -94,6 +94,31 @@ test('what other machines let pass is drawn here too, and never more than a buck
   assert.equal(leftOf(here, '10.0.0.1'), LIMITS.ipBurst)
 })
 
+test('an order that its trader cannot pay for empties buckets, of his address, its site and his key', () => {
+  let nowMs = 5_000
+  const draws = makeDraws(9)
+  const limiter = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs, draws.note)
+  const leftOf = (ip: string, principal?: Principal): number => {
+    const { headers } = limiter.limit({ ...ARRIVAL, ip, cost: 'free' }, principal)
+    return Number(headers['ratelimit-remaining'])
+  }
+  limiter.chargeUnfunded('10.0.0.1', KEY)
+  assert.equal(draws.take().length, 2, 'other machines hear of it')
+  assert.equal(leftOf('10.0.0.1'), LIMITS.ipBurst - LIMITS.unfundedCost)
+  assert.equal(leftOf('10.0.0.1', KEY), LIMITS.keyBurst - LIMITS.unfundedCost)
+  assert.equal(leftOf('10.0.0.2'), LIMITS.ipBurst)
+  for (let times = 0; times < 100; times++) limiter.chargeUnfunded('10.0.0.1', undefined)
+  assert.equal(leftOf('10.0.0.1'), 0)
+  assert(!limiter.limit({ ...ARRIVAL, ip: '10.0.0.1' }, undefined).allowed)
+  // It is never more than empty: what flows in counts from now on.
+  nowMs += (LIMITS.ipBurst / LIMITS.ipPerSecond) * 1_000
+  assert.equal(leftOf('10.0.0.1'), LIMITS.ipBurst)
+  const [one, other, far] = ['2001:db8:1:1::1', '2001:db8:1:2::1', '2001:db8:2:1::1'] as const
+  for (let times = 0; times < 1_000; times++) limiter.chargeUnfunded(one, undefined)
+  const isAllowed = (ip: string) => limiter.limit({ ...ARRIVAL, ip }, undefined).allowed
+  assert.deepEqual([one, other, far].map(isAllowed), [false, false, true])
+})
+
 test('the headers say what is left, when it is full again and when to come back', () => {
   let nowMs = 5_000
   const { limit } = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs)

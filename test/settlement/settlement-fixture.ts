@@ -26,6 +26,7 @@ import {
   type StoreState,
   store,
 } from '#actors/store.ts'
+import type { InLine } from '#actors/trader-standing.ts'
 import { accountOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
@@ -34,7 +35,7 @@ import { makeLane } from '#chain/sender/lane.ts'
 import type { SenderPolicy } from '#chain/sender/sender.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { makeSettlementLane } from '#chain/settlement-lane.ts'
-import { makeSettlementLook } from '#chain/settlement-look.ts'
+import { makeOwnersLook, makeSettlementLook } from '#chain/settlement-look.ts'
 import { makeSettlementTrial } from '#chain/settlement-trial.ts'
 import { signOrder } from '#client/sign-order.ts'
 import { devnetAccount } from '#devnet/accounts.ts'
@@ -153,17 +154,19 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
   let endLife: () => void = () => {}
   let ended: Promise<void>
   /** What is reported in one turn is one batch, as on a market thread. */
-  const reports: { command: Command; answer: (answer: ReportAnswer) => void }[] = []
+  const reports: { command: Command; answer: (answer: unknown) => void }[] = []
   let telling = Promise.resolve()
-  function tellMarket(command: Command): Promise<ReportAnswer> {
-    const told = new Promise<ReportAnswer>((answer) => reports.push({ command, answer }))
+  function tellMarket<Answer>(command: Command): Promise<Answer> {
+    const told = new Promise<Answer>((answer) =>
+      reports.push({ command, answer: answer as (answer: unknown) => void }),
+    )
     if (reports.length === 1) {
       telling = telling
         .then(() => new Promise((turn) => setImmediate(turn)))
         .then(async () => {
           const batch = reports.splice(0)
           const answers = await host.run(...batch.map(({ command: each }) => each))
-          for (const [index, { answer }] of batch.entries()) answer(answers[index] as ReportAnswer)
+          for (const [index, { answer }] of batch.entries()) answer(answers[index])
         })
     }
     return told
@@ -189,6 +192,12 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
     }
     const alive = <T>(work: () => Promise<T>): Promise<T> =>
       life.over ? new Promise(() => {}) : work()
+    const callReader = makeCallReader(client, toAddress(chain.contracts.multicall))
+    const readFunds = makeFundsRead(callReader, {
+      settlement: address,
+      conditionalTokens: toAddress(chain.contracts.conditionalTokens),
+      stablecoin: toAddress(chain.contracts.stablecoin),
+    })
     const lane = makeSettlementLane({
       client,
       contract: bootContract,
@@ -197,14 +206,8 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         toAddress(chain.contracts.conditionalTokens),
         toAddress(chain.contracts.stablecoin),
       ),
-      look: makeSettlementLook(
-        client,
-        makeFundsRead(makeCallReader(client, toAddress(chain.contracts.multicall)), {
-          settlement: address,
-          conditionalTokens: toAddress(chain.contracts.conditionalTokens),
-          stablecoin: toAddress(chain.contracts.stablecoin),
-        }),
-      ),
+      look: makeSettlementLook(client, readFunds),
+      lookAtOwners: makeOwnersLook(client, readFunds),
       trial: makeSettlementTrial({
         client,
         contract: bootContract,
@@ -261,6 +264,20 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
           alive(async (): Promise<ReportAnswer> => {
             if (away.markets) return { unanswered: 'closed' }
             return tellMarket({ type: 'ReportTrade', message: { marketId, report } })
+          }),
+        nextInLine: (line) =>
+          alive(async () => {
+            if (away.markets) throw new Error('closed')
+            const command = { type: 'NextInLine', message: line } as const
+            return (await tellMarket<{ traders: InLine[] }>(command)).traders
+          }),
+        withdraw: (marketId, trader) =>
+          alive(async () => {
+            const message = { marketId, trader, reason: 'unfunded', isFault: true } as const
+            const left = await tellMarket<{ orderHashes: OrderHash[] }>({
+              ...{ type: 'CancelOrders', message },
+            })
+            return left.orderHashes.length
           }),
       },
     )

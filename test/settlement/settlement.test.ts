@@ -291,6 +291,31 @@ describe('settlement', () => {
   )
 
   it(
+    'what a wallet without funds gives back does not meet the next such wallet in line',
+    inWorld(async (world) => {
+      await world.place({ by: 10, side: SELL })
+      // 30 to 32 have nothing; 20 has money, and 11 both money and an allowance.
+      const rich = chain.chain.account(20)
+      await chain.chain.send(chain.owner, chain.collateral, 'mint', [rich.address, 3_000_000n])
+      for (const by of [30, 31, 32, 20, 11]) await world.place({ by })
+      await world.until('all are decided', world.allDecided)
+      // What 20 has not allowed shows with his own trade only: he may have sent a permit with his order.
+      const traders = (await world.trades()).map(({ buyer, status }) => [buyer, status])
+      // The newest is first.
+      const expected = [
+        [11, 'confirmed'],
+        [20, 'failed'],
+        [30, 'failed'],
+      ] as const
+      assert.deepEqual(
+        traders,
+        expected.map(([by, status]) => [toAddress(chain.chain.account(by).address), status]),
+      )
+      assert(world.said.some((each) => each.type === 'LineCleared' && each.orders === 2))
+    }),
+  )
+
+  it(
     'a later order whose permit is the next one, after one that was not sent',
     inWorld(async (world) => {
       const [first, second] = await permitsOf(5, [500_000n, 500_000n])

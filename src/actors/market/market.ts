@@ -40,6 +40,7 @@ import {
   type MarketContext,
   matched,
   note,
+  pauseFor,
   secondsOf,
   tellRest,
   withdraw,
@@ -161,7 +162,8 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     return firstAnswer(state, order, context) ?? { unknown: true }
   },
 
-  CancelOrders(state, { trader, orderHashes, reason, limit = DEPARTURES_MAX }, context) {
+  CancelOrders(state, message, context) {
+    const { trader, orderHashes, reason, isFault, limit = DEPARTURES_MAX } = message
     const why = reason ?? 'cancelled'
     const cancelled: OrderCancelled[] = []
     if (closedBy(state, secondsOf(context.nowMs), context)) return allCancelled(cancelled)
@@ -182,7 +184,12 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
       if (answer !== undefined) cancelled.push(answer)
     }
     const isAll = left > 0 || wanted !== undefined || ordersOf(state, trader) === 0
-    return isAll ? allCancelled(cancelled) : { ...allCancelled(cancelled), more: true }
+    const pause = isFault && cancelled.length > 0 ? pauseFor(state, trader, context) : undefined
+    return {
+      ...allCancelled(cancelled),
+      ...(isAll ? {} : { more: true }),
+      ...(pause === undefined ? {} : { paused: [pause] }),
+    }
   },
 
   CloseMarket(state, { reason }, context) {

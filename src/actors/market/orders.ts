@@ -26,6 +26,7 @@ import type { Shares } from '#domain/money.ts'
 import { expiresAtSec, type Outcome, type VerifiedOrder } from '#domain/order.ts'
 import type { ClosedOrder } from '#log/event-log.ts'
 import type { PureContext } from '#runtime/actor.ts'
+import type { TraderPause } from '../trader-pauses.ts'
 import type { MarketState } from './state.ts'
 
 export type MarketContext = PureContext<MarketEvent>
@@ -89,6 +90,16 @@ function pauseAtFault(state: MarketState, event: TradeFailed, trade: PendingTrad
   for (const trader of tradersAtFault(event, trade)) {
     pauses.fault(state.market.chainId, trader, event.atMs)
   }
+}
+
+/** A fault that no trade tells of. It is in no log: a restart forgets it. */
+export function pauseFor(
+  { market: { chainId }, rules }: MarketState,
+  trader: Address,
+  { nowMs }: MarketContext,
+): TraderPause | undefined {
+  rules.risk?.pauses?.fault(chainId, trader, nowMs)
+  return rules.risk?.pauses?.of(chainId, trader)
 }
 
 /** Whether the market takes no orders; it closes here when its time has come. */

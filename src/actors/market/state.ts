@@ -90,17 +90,27 @@ export type MarketProtocol = {
     answers: OrderAccepted | Rejection | { readonly unknown: true }
   }
   CancelOrders: {
-    /** Without a reason it is the trader's own wish. */
-    /** A trader may have more orders than one step takes out: `more` says to ask again. */
+    /**
+     * Without a reason it is the trader's own wish; `isFault` makes him pause if he had any. A trader may
+     * have more orders than one step takes out: `more` says to ask again.
+     */
     takes: {
       marketId: MarketId
       trader: Address
       orderHashes?: readonly OrderHash[]
       reason?: 'unfunded'
+      isFault?: true
       limit?: number
     }
-    /** `pending` has those of them that have trades which are not settled. */
-    answers: { orderHashes: OrderHash[]; pending: PendingOfOrder[]; more?: true } | Rejection
+    /** `pending` has those of them that have trades which are not settled; `paused` is his pause then. */
+    answers:
+      | {
+          orderHashes: OrderHash[]
+          pending: PendingOfOrder[]
+          more?: true
+          paused?: TraderPause[]
+        }
+      | Rejection
   }
   CloseMarket: {
     takes: { marketId: MarketId; reason: CloseReason }

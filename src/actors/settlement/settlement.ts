@@ -154,8 +154,10 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     return undefined
   },
 
-  LookedAt(state, { tradeIds, refused }, context) {
+  LookedAt(state, { tradeIds, refused, line }, context) {
     done(state, 'look')
+    if (line.orders > 0) context.emit({ type: 'LineCleared', orders: line.orders })
+    if (line.why !== undefined) context.emit({ type: 'StepFailed', step: 'line', why: line.why })
     examined(state, 'looking', { tradeIds, refused }, context)
     return undefined
   },
@@ -274,7 +276,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
 function examined(
   state: SettlementState,
   place: 'looking' | 'trying',
-  { tradeIds, refused }: SettlementProtocol['LookedAt']['takes'],
+  { tradeIds, refused }: SettlementProtocol['TriedOut']['takes'],
   context: SettlementContext,
 ): void {
   refuse(state, refused, place, context)

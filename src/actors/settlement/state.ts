@@ -13,6 +13,8 @@ import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#d
 import type { Context } from '#runtime/actor.ts'
 import type { PendingTrades } from '#store/reads/settlements.ts'
 import type { TradeReport } from '../market/state.ts'
+import type { InLine, Line } from '../trader-standing.ts'
+import type { ClearedLine } from './next-in-line.ts'
 
 export type SettlementProtocol = {
   /** The thread's timer: looks whether anything is due. */
@@ -26,9 +28,9 @@ export type SettlementProtocol = {
   TradesWritten: { takes: object; answers: undefined }
   /** `upTo` is how often it had been told of new trades when the read began. */
   PendingRead: { takes: PendingTrades & { upTo: number }; answers: undefined }
-  /** Trades were looked at, and nothing covers these of them. */
+  /** Trades were looked at, and nothing covers these of them; what came of the line behind them. */
   LookedAt: {
-    takes: { tradeIds: readonly TradeId[]; refused: readonly RefusedTrade[] }
+    takes: { tradeIds: readonly TradeId[]; refused: readonly RefusedTrade[]; line: ClearedLine }
     answers: undefined
   }
   /** Trades were tried out, and these of them would be refused. */
@@ -103,6 +105,8 @@ export type SettlementEvent =
       /** Its share of the gas of transactions in which it did not settle. */
       readonly wastedGas: number
     }
+  /** Orders left because what comes back would have met them in vain. */
+  | { readonly type: 'LineCleared'; readonly orders: number }
   | { readonly type: 'BatchVanished'; readonly trades: number }
   | { readonly type: 'BatchReverts'; readonly trades: number; readonly why: string }
   /** The chain and a market disagree about a trade, and both have the last word. */
@@ -144,6 +148,10 @@ export type SettlementPorts = {
   readonly keyOf: (trade: TradeWithOrders) => string
   /** Tells the market; resolves always. */
   readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
+  /** Who would meet an order that came to a book now; throws when its market does not answer. */
+  readonly nextInLine: (line: Line) => Promise<readonly InLine[]>
+  /** Takes the trader's orders out of a market as unfunded, by his fault; answers how many left. */
+  readonly withdraw: (marketId: MarketId, trader: Address) => Promise<number>
 }
 
 export type Place = 'queued' | 'looking' | 'trying' | 'sending' | 'sent' | 'waiting' | 'ended'
@@ -238,6 +246,7 @@ export type Step =
   | 'recover'
   | 'read'
   | 'look'
+  | 'line'
   | 'try'
   | 'submit'
   | 'poll'

@@ -16,6 +16,7 @@ import {
 import { permitFlaw } from '#domain/order-permit.ts'
 import { isRejection, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
 import type { RequestContext } from '#http/request-context.ts'
+import type { Principal } from '#http/route.ts'
 import { compileValidator } from '#http/validate.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
 import type { MarketBoard } from '#live/market-board.ts'
@@ -95,6 +96,8 @@ export function makeOrderService(ports: {
   readonly expirationDaysMax: number
   /** Told how long each verification took. */
   readonly meter?: StageMeter
+  /** Told who asked when a trader cannot pay for an order, or pauses because he could not. */
+  readonly unfunded?: (ip: string, principal: Principal | undefined) => void
 }): OrderService {
   const { board, gateway, funds, verifier, clock, meter } = ports
   const { expirationDaysMax, minNotional = 0 } = ports
@@ -136,6 +139,11 @@ export function makeOrderService(ports: {
     const order = orderOf(submission)
     const chainId = board.markets.get(order.marketId)?.market.chainId
     return chainId === undefined ? undefined : { chainId, order, signature: submission.signature }
+  }
+
+  /** Such an order costs as much work as a good one, and he who sends it can know better. */
+  function charge({ ip, principal }: RequestContext): void {
+    if (ip !== undefined) ports.unfunded?.(ip, principal)
   }
 
   /** Places an order once its funds are reserved; ends the reservation when it was not placed. */
@@ -193,6 +201,7 @@ export function makeOrderService(ports: {
       const answer = await (funds === undefined
         ? gateway.place(order, context)
         : placeCovered(order, context, funds))
+      if (isRejection(answer) && UNFUNDED.has(answer.rejected)) charge(context)
       // A market that is over may be gone from its thread; the fronts still know it.
       const isGone = isRejection(answer) && answer.rejected === 'MARKET_NOT_FOUND'
       return isGone && isOver(order.marketId) ? reject('MARKET_CLOSED') : answer
@@ -241,6 +250,7 @@ export function makeOrderService(ports: {
         if (short !== undefined && isPassing(short)) return short
         if (short !== undefined) errors.push(short)
       }
+      if (errors.some(({ rejected }) => UNFUNDED.has(rejected))) charge(context)
       return { valid: errors.length === 0, orderHash, recovered, errors }
     },
   }
@@ -249,9 +259,9 @@ export function makeOrderService(ports: {
 
 /** The same request, with the manner that one of its orders is to be placed in. */
 export function within(context: OrderContext, manner: OrderContext['manner']): OrderContext {
-  const { deadlineAtMs, requestId, stages, session } = context
+  const { deadlineAtMs, requestId, stages, session, ip, principal } = context
   return {
-    ...{ deadlineAtMs, manner },
+    ...{ deadlineAtMs, manner, ip, principal },
     ...(requestId === undefined ? {} : { requestId }),
     ...(stages === undefined ? {} : { stages }),
     ...(session === undefined ? {} : { session }),
@@ -260,6 +270,13 @@ export function within(context: OrderContext, manner: OrderContext['manner']): O
 
 /** After these it is not known whether the order was placed. */
 const UNKNOWN: ReadonlySet<RejectionCode> = new Set(['OUTCOME_UNKNOWN', 'INTERNAL'])
+
+/** The trader cannot pay for it, or pauses because he could not pay for another. */
+const UNFUNDED: ReadonlySet<RejectionCode> = new Set([
+  'INSUFFICIENT_FUNDS',
+  'INSUFFICIENT_ALLOWANCE',
+  'TRADER_PAUSED',
+])
 
 /** Says nothing about the order, only that it cannot be told at present. */
 const PASSING: ReadonlySet<RejectionCode> = new Set(['OVERLOADED', 'INTERNAL', 'CHAIN_UNAVAILABLE'])

@@ -330,6 +330,7 @@ function rateLimits(rates: NonNullable<ConfigFacts['rates']>): Record<string, nu
     readUnits: rates.readCost,
     writeUnits: rates.writeCost,
     registrationUnits: rates.registrationCost,
+    unfundedUnits: rates.unfundedCost,
     connectionUnits: rates.connectionCost,
     connectionsPerIpMax: rates.connectionsPerIpMax,
   }

@@ -20,6 +20,7 @@ import type {
   SettlementState,
 } from '#actors/settlement/state.ts'
 import { takerOf } from '#actors/settlement/turns.ts'
+import type { InLine, Line } from '#actors/trader-standing.ts'
 import type {
   SettlementLane,
   SettlementNews,
@@ -56,10 +57,13 @@ export type Port =
   | 'readTrades'
   | 'submit'
   | 'lookAt'
+  | 'lookAtOwners'
   | 'tryOut'
   | 'poll'
   | 'acknowledge'
   | 'report'
+  | 'nextInLine'
+  | 'withdraw'
 
 /** A question that settlement has asked. */
 export type Call = {
@@ -155,6 +159,12 @@ export class World {
   readonly asked = new Map<Port, number>()
   readonly submissions: TradeId[][] = []
   readonly looks: TradeId[][] = []
+  /** Who waits in the books with how much, and what each of them has. */
+  readonly inLine: InLine[] = []
+  readonly purses = new Map<Address, bigint>()
+  readonly lines: Line[] = []
+  /** Whose orders left, and how many trades had failed by then. */
+  readonly withdrawn: { readonly trader: Address; readonly failedBefore: number }[] = []
   readonly trials: TradeId[][] = []
   readonly permits: OrderHash[][] = []
   readonly acknowledged: number[] = []
@@ -207,6 +217,7 @@ export class World {
         side,
         outcome: YES,
         expiration,
+        price: 500_000,
         orderHash: `0x${side}${number}` as OrderHash,
         ...(side === BUY && wish.permit === true ? { permit: { nonce: '0' } } : {}),
       }) as VerifiedOrder
@@ -217,6 +228,7 @@ export class World {
       chainId: 1,
       seq: number,
       fillIndex: 0,
+      outcome: YES,
       matchedAtMs: wish.matchedAtMs ?? this.nowMs,
       buyOrderHash: buy.orderHash,
       sellOrderHash: sell.orderHash,
@@ -378,6 +390,11 @@ export class World {
       ),
       submit: call('submit', (trades, options) => this.#submit(trades, options)),
       lookAt: call('lookAt', (trades) => this.#lookAt(trades)),
+      lookAtOwners: call('lookAtOwners', (needs) =>
+        needs.flatMap(({ owner, amount }) =>
+          (this.purses.get(owner) ?? 0n) < amount ? [owner] : [],
+        ),
+      ),
       tryOut: call('tryOut', (trades) => this.#tryOut(trades)),
       poll: call('poll', () => {
         const [first] = this.rows
@@ -426,6 +443,14 @@ export class World {
       readTrades: call('readTrades', (ids) => this.#stored(ids)),
       keyOf,
       report: call('report', (_marketId, report) => this.#hear(report)),
+      nextInLine: call('nextInLine', (line) => {
+        this.lines.push(line)
+        return this.inLine
+      }),
+      withdraw: call('withdraw', (_marketId, trader) => {
+        this.withdrawn.push({ trader, failedBefore: this.#failed() })
+        return 1
+      }),
     }
     const state = newSettlement(this.rules, ports)
     const served = serve<SettlementState, SettlementProtocol, SettlementEvent>({
@@ -452,6 +477,10 @@ export class World {
 
   #named({ nonce, txHash, tradeIds }: Row) {
     return { sender: SENDER, nonce, txHash, tradeIds }
+  }
+
+  #failed(): number {
+    return [...this.markets.values()].filter(({ status }) => status === 'failed').length
   }
 
   #lookAt(trades: readonly TradeToSettle[]): RefusedTrade[] {

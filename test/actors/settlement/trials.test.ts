@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
+import { BUY, YES } from '#domain/order.ts'
 import { AWAY, keyOf, World } from './settlement-fixture.ts'
 
 const GHOST = `0x${'9'.repeat(40)}` as Address
@@ -120,6 +121,73 @@ describe('a trade of a trader who has settled none', () => {
     await world.until(() => world.status(sold) === 'confirmed')
     assert.equal(world.status(bought), 'confirmed')
   })
+})
+
+describe('who is in line for what a failed trade gives back', () => {
+  const [empty, rich, poor] = ['4', '5', '6'].map((digit) => `0x${digit.repeat(40)}` as Address)
+  const waiting = (trader: Address | undefined, least = 10) =>
+    ({ trader: trader as Address, least }) as World['inLine'][number]
+
+  /** A world in which the ghost has bought 1 at 0.50, and a look tells that he has nothing. */
+  function worldWithLine(...inLine: ReturnType<typeof waiting>[]) {
+    const world = worldOfGhost(BATCH_WAIT_MS)
+    world.isBare = () => true
+    world.inLine.push(...inLine)
+    const id = world.trade({ buyer: GHOST, seller: MAKER })
+    return { world, id }
+  }
+
+  test('leaves before the failure is told, if he could not pay for the least of it', async () => {
+    const { world, id } = worldWithLine(waiting(empty), waiting(rich), waiting(poor))
+    world.purses.set(rich as Address, 1n)
+    await world.steps(3)
+    assert.equal(world.status(id), 'failed')
+    assert.deepEqual(world.withdrawn, [
+      { trader: empty, failedBefore: 0 },
+      { trader: poor, failedBefore: 0 },
+    ])
+    const [{ marketId }] = [world.trades.get(id)!]
+    assert.deepEqual(world.lines, [{ marketId, outcome: YES, side: BUY, price: 500_000 }])
+    const told = world.said.filter(({ type }) => type === 'LineCleared')
+    assert.deepEqual(told, [{ type: 'LineCleared', orders: 2 }])
+  })
+
+  test('stays, if he has settled a trade, or has one under way', async () => {
+    const world = worldOfGhost()
+    world.isBare = () => true
+    const regular = world.trade()
+    await world.steps(5)
+    assert.equal(world.status(regular), 'confirmed')
+    const { buyer } = world.trades.get(regular)!
+    world.refuses = (id) => (world.trades.get(id)?.buyer === GHOST ? NO_MONEY : undefined)
+    world.inLine.push(waiting(buyer), waiting(rich), waiting(empty))
+    const ghosts = world.trade({ buyer: GHOST, seller: MAKER })
+    world.trade({ seller: rich as Address })
+    await world.until(() => world.status(ghosts) === 'failed')
+    assert.deepEqual(
+      world.withdrawn.map(({ trader }) => trader),
+      [empty],
+    )
+  })
+
+  test('is not asked for while nobody is at fault', async () => {
+    const world = new World()
+    world.inLine.push(waiting(empty))
+    const id = world.trade()
+    await world.until(() => world.status(id) === 'confirmed')
+    assert.deepEqual([world.lines, world.withdrawn], [[], []])
+  })
+
+  for (const port of ['nextInLine', 'lookAtOwners', 'withdraw'] as const) {
+    test(`stays while ${port} does not answer, and the trade fails all the same`, async () => {
+      const { world, id } = worldWithLine(waiting(empty))
+      world.away.set(port, AWAY)
+      await world.steps(3)
+      assert.equal(world.status(id), 'failed')
+      assert.deepEqual(world.withdrawn, [])
+      assert(world.said.some((said) => said.type === 'StepFailed' && said.step === 'line'))
+    })
+  }
 })
 
 describe('a trader who has settled a trade', () => {
