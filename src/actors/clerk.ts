@@ -8,12 +8,13 @@
 import { WRITES_TOGETHER_MAX, WRITES_WAITING_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Behaviour, Context, Deferred } from '#runtime/actor.ts'
-import type { WriteReply, WriteTask } from '#store/writes/ask-write.ts'
+import type { StoreReply } from '#store/engine/reply.ts'
+import type { WriteTask } from '#store/writes/ask-write.ts'
 
 export type ClerkProtocol = {
-  Write: { takes: WriteTask; answers: WriteReply | Rejection }
+  Write: { takes: WriteTask; answers: StoreReply | Rejection }
   Written: {
-    takes: { tickets: readonly Deferred[]; replies: readonly WriteReply[] }
+    takes: { tickets: readonly Deferred[]; replies: readonly StoreReply[] }
     answers: undefined
   }
 }
@@ -22,7 +23,7 @@ type Asked = { readonly ticket: Deferred; readonly task: WriteTask }
 
 export type ClerkState = {
   /** Resolves always, with a reply to each: a fault is a reply. Several share one commit. */
-  readonly run: (tasks: readonly WriteTask[]) => Promise<readonly WriteReply[]>
+  readonly run: (tasks: readonly WriteTask[]) => Promise<readonly StoreReply[]>
   /** Whether a write can share its commit with others. */
   readonly shares: (task: WriteTask) => boolean
   readonly waiting: Asked[]
@@ -54,13 +55,13 @@ function writeNext(state: ClerkState, context: Context<ClerkProtocol, never>): v
   state.writing = asked.length > 0
   if (asked.length === 0) return
   const tickets = asked.map(({ ticket }) => ticket)
-  const written = (replies: readonly WriteReply[]) => ({
+  const written = (replies: readonly StoreReply[]) => ({
     type: 'Written' as const,
     message: { tickets, replies },
   })
   context.pipe(state.run(asked.map(({ task }) => task)), written, (error) => {
     const reply = { ok: false, code: 'STORE_FAILED', message: String(error), retryable: false }
-    return written(asked.map(() => reply as WriteReply))
+    return written(asked.map(() => reply as StoreReply))
   })
 }
 

@@ -11,13 +11,8 @@ import type { Rejection } from '#domain/rejection.ts'
 import { makeBoundedWork } from '#runtime/bounded-work.ts'
 import { gatherWork } from '#runtime/gathered-work.ts'
 import { makePool, PoolFull } from '#runtime/pool.ts'
-import {
-  answerOf,
-  askQuery,
-  isLongRead,
-  type Query,
-  type QueryReply,
-} from '#store/reads/queries.ts'
+import { answerOf, type StoreReply } from '#store/engine/reply.ts'
+import { askQuery, isLongRead, type Query } from '#store/reads/queries.ts'
 import { makeBatcher, TASKS_PER_WORKER } from '#verify/batcher.ts'
 import { type OrderInspection, type SignedOrder, verifiedOrder } from '#verify/inspect-orders.ts'
 import { makeOrderPacker, makePackedMemory, type PackedFlaws } from '#verify/packed-orders.ts'
@@ -82,15 +77,15 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
   const query: Query = (name, args) =>
     isLongRead(name, args) ? refusable(long.run(() => short(name, args))) : short(name, args)
   const writePages = (underWayMax: number, waitingMax: number) =>
-    gatherWork<PageTask, QueryReply>({
-      run: (tasks) => queryPool.run(tasks, 'writePages') as Promise<QueryReply[]>,
+    gatherWork<PageTask, StoreReply>({
+      run: (tasks) => queryPool.run(tasks, 'writePages') as Promise<StoreReply[]>,
       ...{ underWayMax, waitingMax, togetherMax: PAGES_TOGETHER_MAX },
     })
   const longPages = writePages(longMax, settings.database.longReadsMax)
   const shortPages = writePages(settings.database.queryThreads, QUEUE_MAX)
   const askPage: AskPage = async (page, args) => {
     const write = page === 'userActivity' ? longPages : shortPages
-    return answerOf(await refusable(write({ page, args }))) as string
+    return answerOf((await refusable(write({ page, args }))) as StoreReply) as string
   }
   const batcher = makeBatcher<SignedOrder, OrderInspection | Rejection>({
     workers: settings.verify.threads,

@@ -20,9 +20,10 @@ import { STANDBY } from '#runtime/thread.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { isShared } from '#store/engine/database-url.ts'
 import { LEASE_LOST, type Lease } from '#store/engine/fence.ts'
+import type { StoreReply } from '#store/engine/reply.ts'
 import { closedFault } from '#store/engine/store-fault.ts'
 import { giveLeases, renewLeases, takeLease } from '#store/leases/leases.ts'
-import type { ClerkRef, WriteReply } from '#store/writes/ask-write.ts'
+import type { ClerkRef } from '#store/writes/ask-write.ts'
 import type { Kit } from './kit.ts'
 
 /** How long a lease is held after its holder was last heard of. With the next constant: 7 s until another has it. */
@@ -213,7 +214,7 @@ function sharedLeases(url: string, holder: string, kit: Kit): Leases {
       async ask(type, task, deadlineMs) {
         const role = roles.get(name)
         const lease = role?.lease ?? { role: name, epoch: 0 }
-        const reply = (await clerk.ask(type, { ...task, lease }, deadlineMs)) as WriteReply | object
+        const reply = (await clerk.ask(type, { ...task, lease }, deadlineMs)) as StoreReply | object
         const isLost = 'code' in reply && reply.code === LEASE_LOST
         if (isLost && role?.lease?.epoch === lease.epoch) setImmediate(lose, role)
         return reply

@@ -6,8 +6,9 @@ import {
   userActivityJson,
   userPositionsJson,
 } from '#api/positions/user-pages.ts'
+import type { StoreReply } from '#store/engine/reply.ts'
 import { faultReply } from '#store/reads/answer-query.ts'
-import type { Query, QueryReply } from '#store/reads/queries.ts'
+import type { Query } from '#store/reads/queries.ts'
 
 type Pages = {
   userActivity: UserActivityPage
@@ -32,7 +33,7 @@ const TOGETHER_MS = 5
 export function makePageWriter(
   query: Query,
   together: <T>(work: () => Promise<T>) => Promise<T>,
-): (tasks: readonly PageTask[]) => Promise<QueryReply[]> {
+): (tasks: readonly PageTask[]) => Promise<StoreReply[]> {
   const writers: { readonly [Name in keyof Pages]: (page: Pages[Name]) => Promise<string> } = {
     async userActivity(page) {
       const { user, chainId, limit, before } = page
@@ -51,15 +52,15 @@ export function makePageWriter(
       return userPositionsJson(positions, profit, limit)
     },
   }
-  const write = async ({ page, args }: PageTask): Promise<QueryReply> => {
+  const write = async ({ page, args }: PageTask): Promise<StoreReply> => {
     try {
       return { ok: true, answer: await writers[page](args as never) }
     } catch (error) {
       return faultReply(error)
     }
   }
-  const writeInTime = async (tasks: readonly PageTask[]): Promise<QueryReply[]> => {
-    const replies: QueryReply[] = []
+  const writeInTime = async (tasks: readonly PageTask[]): Promise<StoreReply[]> => {
+    const replies: StoreReply[] = []
     const untilMs = performance.now() + TOGETHER_MS
     for (const task of tasks) {
       replies.push(await write(task))

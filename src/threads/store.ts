@@ -37,12 +37,12 @@ import type { ReplyChannel, Served } from '#runtime/serve.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { closeDatabase, type Database, openDatabase } from '#store/engine/database.ts'
 import { isShared } from '#store/engine/database-url.ts'
+import type { StoreReply } from '#store/engine/reply.ts'
 import { checkpoints, claimLog } from '#store/projection/checkpoints.ts'
 import { endOrders, marketsToEnd } from '#store/projection/end-orders.ts'
 import { project } from '#store/projection/project.ts'
 import { makeTurnProjector } from '#store/projection/project-turn.ts'
 import { registerApiKey, revokeApiKey } from '#store/writes/api-keys.ts'
-import type { WriteReply } from '#store/writes/ask-write.ts'
 import { runWrites, sharesCommit } from '#store/writes/writes.ts'
 import { databaseCopier } from './database-copier.ts'
 import { makeFollowers, makeKit, serveActor } from './kit.ts'
@@ -53,7 +53,7 @@ import { storeMeters } from './meters/store.ts'
 const LOOK_EVERY_MS = 1_000
 
 /** Whoever asks tries again, and finds the next store. */
-const MOVES: WriteReply = {
+const MOVES: StoreReply = {
   ...{ ok: false, code: 'STORE_AWAY', retryable: true },
   message: 'the store moves to another node',
 }

@@ -7,11 +7,12 @@ import { WRITES_WAITING_MAX } from '#domain/limits.ts'
 import { reject } from '#domain/rejection.ts'
 import { systemClock } from '#runtime/clock.ts'
 import { serve } from '#runtime/serve.ts'
-import type { WriteReply, WriteTask } from '#store/writes/ask-write.ts'
+import type { StoreReply } from '#store/engine/reply.ts'
+import type { WriteTask } from '#store/writes/ask-write.ts'
 
 function open(
-  run: (task: WriteTask) => Promise<WriteReply>,
-  together?: (tasks: readonly WriteTask[]) => Promise<WriteReply[]>,
+  run: (task: WriteTask) => Promise<StoreReply>,
+  together?: (tasks: readonly WriteTask[]) => Promise<StoreReply[]>,
 ) {
   const state = newClerk(
     together ?? (async ([task]) => [await run(task!)]),
@@ -65,7 +66,7 @@ test('one write too many is refused and those before it are done', async () => {
   assert.deepEqual(await ask('too many'), reject('OVERLOADED'))
   gate.resolve()
   const replies = await Promise.all(asked)
-  assert.ok(replies.every((reply) => (reply as WriteReply).ok))
+  assert.ok(replies.every((reply) => (reply as StoreReply).ok))
 })
 
 test('writes that can share a commit do, in their order, and never with one that cannot', async () => {

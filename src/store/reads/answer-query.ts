@@ -1,6 +1,7 @@
 /** The answering side of the named queries: what each of them reads. */
 
 import type { Database } from '../engine/database.ts'
+import type { StoreReply } from '../engine/reply.ts'
 import { storeFault } from '../engine/store-fault.ts'
 import { apiKeyById } from '../writes/api-keys.ts'
 import { marksSince, pricesSince } from '../writes/prices.ts'
@@ -35,7 +36,7 @@ import {
   positionsOfUser,
   realisedProfitOf,
 } from './positions.ts'
-import type { Queries, QueryName, QueryReply, QueryTask } from './queries.ts'
+import type { Queries, QueryName, QueryTask } from './queries.ts'
 import { pendingTradesWithOrders, tradesWithOrders } from './settlements.ts'
 import { chainStats, marketStats } from './stats.ts'
 import { failedTradesSince, newestPendingTrades, pendingNeedsOf, recentTrades } from './trades.ts'
@@ -101,7 +102,7 @@ const answers: {
 export async function answerQuery<Name extends QueryName>(
   open: () => Promise<Database>,
   { query, args }: QueryTask<Name>,
-): Promise<QueryReply> {
+): Promise<StoreReply> {
   try {
     return { ok: true, answer: await answers[query](await open(), args) }
   } catch (error) {
@@ -110,7 +111,7 @@ export async function answerQuery<Name extends QueryName>(
 }
 
 /** A fault as it crosses a thread. */
-export function faultReply(error: unknown): QueryReply {
+export function faultReply(error: unknown): StoreReply {
   const { code, message, retryable } = storeFault(error)
   return { ok: false, code, message, retryable }
 }

@@ -5,13 +5,13 @@
  */
 
 import type { ApiKey } from '#domain/api-key.ts'
-import { Fault } from '#domain/fault.ts'
 import type { NeedsTrade } from '#domain/funds.ts'
 import type { Address, MarketId, TradeId } from '#domain/ids.ts'
 import type { Mark, QuickMarket } from '#domain/quick-market.ts'
 import type { ClaimRecord, RelayKey, RelayRecord } from '#domain/relay.ts'
 import type { TradeWithOrders } from '#domain/trade.ts'
 import type { TransactionRow } from '#domain/transaction.ts'
+import { answerOf, type StoreReply } from '../engine/reply.ts'
 import type { PriceRecord } from '../writes/prices.ts'
 import type { confirmedRelaysOf, relayGasSince } from '../writes/relays.ts'
 import type { JournalFilter } from '../writes/transactions.ts'
@@ -141,30 +141,13 @@ export type QueryTask<Name extends QueryName = QueryName> = {
   readonly args: Queries[Name]['takes']
 }
 
-/** What comes back from it. */
-export type QueryReply =
-  | { readonly ok: true; readonly answer: unknown }
-  | {
-      readonly ok: false
-      readonly code: string
-      readonly message: string
-      readonly retryable: boolean
-    }
-
 /** Asks the pool, or whatever else runs a task; a fault over there is a fault here. */
 export async function askQuery<Name extends QueryName>(
   pool: { run(task: QueryTask<Name>): Promise<unknown> },
   query: Name,
   args: Queries[Name]['takes'],
 ): Promise<Queries[Name]['answers']> {
-  return answerOf(await pool.run({ query, args })) as Queries[Name]['answers']
-}
-
-/** What a thread of the pool answered; a fault over there is a fault here. */
-export function answerOf(reply: unknown): unknown {
-  const said = reply as QueryReply
-  if (said.ok) return said.answer
-  throw new Fault(said.code, said.message, { retryable: said.retryable })
+  return answerOf((await pool.run({ query, args })) as StoreReply) as Queries[Name]['answers']
 }
 
 /** Reads that go through much of the history of a user or a market. */

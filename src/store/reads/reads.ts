@@ -2,15 +2,16 @@
 
 import { closeDatabase, type Database, openDatabase } from '../engine/database.ts'
 import { readTogether } from '../engine/prepared.ts'
+import type { StoreReply } from '../engine/reply.ts'
 import { closedFault } from '../engine/store-fault.ts'
 import { answerQuery } from './answer-query.ts'
 import { type NeedsPage, type OpenNeedsOptions, openNeeds } from './open-needs.ts'
-import { askQuery, type Query, type QueryReply, type QueryTask } from './queries.ts'
+import { askQuery, type Query, type QueryTask } from './queries.ts'
 
 export type Reads = {
   readonly query: Query
   /** The same for what travels as a task. */
-  run(task: QueryTask): Promise<QueryReply>
+  run(task: QueryTask): Promise<StoreReply>
   /** Reads that belong together and are short: on a file they see one instant. */
   together<T>(work: () => Promise<T>): Promise<T>
   /** What is open and pending, page by page, all of one snapshot. */

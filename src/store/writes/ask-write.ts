@@ -18,6 +18,7 @@ import type { ChainRange, ChainWritten } from '../chain-index/index-range.ts'
 import type { ChainRewind, ChainRewound } from '../chain-index/rewind-chain.ts'
 import type { PositionSync, SyncedPosition } from '../chain-index/sync-position.ts'
 import type { Lease } from '../engine/fence.ts'
+import { answerOf, type StoreReply } from '../engine/reply.ts'
 import type { PriceBatch, recordMarks } from './prices.ts'
 import type { noteQuickMarket, resolveQuickMarket } from './quick-markets.ts'
 import type { OpenedRelay, RelayChange } from './relays.ts'
@@ -44,16 +45,6 @@ export type WriteName = keyof Writes & string
 /** What travels to the clerk; with the lease that it is written under, where its role has one. */
 export type WriteTask = { readonly write: string; readonly args: object; readonly lease?: Lease }
 
-/** What comes back from it. */
-export type WriteReply =
-  | { readonly ok: true; readonly answer: unknown }
-  | {
-      readonly ok: false
-      readonly code: string
-      readonly message: string
-      readonly retryable: boolean
-    }
-
 export type Takes<Name extends WriteName> = Writes[Name] extends {
   takes: infer Args extends object
 }
@@ -75,10 +66,9 @@ export async function askWrite<Name extends WriteName>(
   args: Takes<Name>,
   deadlineMs?: number,
 ): Promise<Answers<Name>> {
-  const reply = (await clerk.ask('Write', { write, args }, deadlineMs)) as WriteReply | object
+  const reply = (await clerk.ask('Write', { write, args }, deadlineMs)) as StoreReply | object
   if (!('ok' in reply)) {
     throw new Fault('STORE_AWAY', `the store did not answer ${write}`, { retryable: true })
   }
-  if (reply.ok) return reply.answer as Answers<Name>
-  throw new Fault(reply.code, reply.message, { retryable: reply.retryable })
+  return answerOf(reply) as Answers<Name>
 }

@@ -6,8 +6,9 @@ import { indexRange } from '../chain-index/index-range.ts'
 import { rewindChain } from '../chain-index/rewind-chain.ts'
 import { syncPosition } from '../chain-index/sync-position.ts'
 import { type Database, transact } from '../engine/database.ts'
+import type { StoreReply } from '../engine/reply.ts'
 import { storeFault } from '../engine/store-fault.ts'
-import type { Answers, Takes, WriteName, WriteReply, WriteTask } from './ask-write.ts'
+import type { Answers, Takes, WriteName, WriteTask } from './ask-write.ts'
 import { recordMarks, recordPrices } from './prices.ts'
 import { noteQuickMarket, openQuickMarket, resolveQuickMarket } from './quick-markets.ts'
 import { changeRelay, openRelay } from './relays.ts'
@@ -31,7 +32,7 @@ const writers: {
 }
 
 /** Does one task; it never throws for a fault, since no error crosses a thread whole. */
-async function runWrite(database: Database, task: WriteTask): Promise<WriteReply> {
+async function runWrite(database: Database, task: WriteTask): Promise<StoreReply> {
   const { write, args, lease } = task
   const table: Record<string, (database: Database, args: never) => Promise<unknown>> = writers
   try {
@@ -65,12 +66,12 @@ export function sharesCommit({ write }: WriteTask): boolean {
 export async function runWrites(
   database: Database,
   tasks: readonly WriteTask[],
-): Promise<WriteReply[]> {
+): Promise<StoreReply[]> {
   const [first] = tasks
   if (first !== undefined && tasks.length === 1) return [await runWrite(database, first)]
   try {
     return await transact(database, async (within) => {
-      const replies: WriteReply[] = []
+      const replies: StoreReply[] = []
       for (const task of tasks) replies.push(await runWrite({ ...database, within }, task))
       return replies
     })
