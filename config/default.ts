@@ -39,8 +39,8 @@ export const defaults: Settings = {
     readCost: 1,
     writeCost: 5,
     registrationCost: 100,
-    // With the order itself 50: ten such orders a second from one address.
-    unfundedCost: 45,
+    unfundedPerSecond: 10,
+    unfundedBurst: 100,
     connectionCost: 10,
   },
   data: { dir: 'data', freeMiBMin: 256 },

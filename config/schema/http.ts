@@ -200,13 +200,21 @@ export const limits = Type.Object({
     unit: 'units',
     description: 'The price of registering or revoking a key.',
   }),
-  unfundedCost: Type.Integer({
-    env: 'SIBYL_COST_UNFUNDED',
-    minimum: 0,
+  unfundedPerSecond: Type.Integer({
+    env: 'SIBYL_LIMIT_UNFUNDED_PER_SECOND',
+    minimum: 1,
     maximum: 1_000_000,
-    unit: 'units',
+    unit: 'orders/s',
     description:
-      'What an order costs besides when it is refused because its trader lacks the funds or pauses.',
+      'Orders of an IPv4 address, an IPv6 /64 or an API key that are refused because their trader lacks ' +
+      'the funds or pauses; who sends more places nothing for a while.',
+  }),
+  unfundedBurst: Type.Integer({
+    env: 'SIBYL_LIMIT_UNFUNDED_BURST',
+    minimum: 1,
+    maximum: 1_000_000,
+    unit: 'orders',
+    description: 'How many of them may come at once.',
   }),
   connectionCost: Type.Integer({
     env: 'SIBYL_COST_CONNECTION',

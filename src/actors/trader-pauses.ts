@@ -1,5 +1,5 @@
 /**
- * Traders who pause because a trade failed by their fault. Each further fault doubles the pause; trades
+ * Traders who pause because a trade failed, or would have failed, by their fault. Each further fault doubles the pause; trades
  * that fail while it lasts are of the same fault, since nothing new was ordered meanwhile. Every market
  * thread has all pauses of a chain, of whatever market they come from: the thread that logs a failure
  * knows it at once, settlement passes it on to the others. What two threads know is put together by

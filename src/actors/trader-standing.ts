@@ -3,13 +3,13 @@
  * nothing for now, where trades of a trader are pending, and who is next in line for what may come back.
  */
 
-import type { Address, MarketId } from '#domain/ids.ts'
+import type { Address, MarketId, OrderHash, Uint64 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
-import { BUY, type Outcome, SELL, type Side } from '#domain/order.ts'
+import { BUY, expiresAtSec, type Outcome, SELL, type Side } from '#domain/order.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { PendingCounts } from './market/pending.ts'
 import { standingFlaw } from './market/standing.ts'
-import type { MarketState, RiskRules } from './market/state.ts'
+import type { MarketState, Recall, RiskRules } from './market/state.ts'
 import type { TraderPause } from './trader-pauses.ts'
 
 export type StandingProtocol = {
@@ -24,30 +24,44 @@ export type StandingProtocol = {
   }
   /** Markets in which trades of the trader are pending. */
   PendingMarkets: { takes: { trader: Address }; answers: { marketIds: MarketId[] } }
-  /** Whose orders would meet an order that came to this book now. */
-  NextInLine: { takes: Line; answers: { traders: InLine[] } | Rejection }
+  /** Whose orders would meet what comes back. */
+  NextInLine: { takes: ComingBack; answers: NextInLine | Rejection }
 }
 
-/** The orders of one side of a book that would be met at a price, the first of them first. */
-export type Line = {
+/** What failed trades may give back to one side of a book, and so who is in line for it on the other. */
+export type ComingBack = {
   readonly marketId: MarketId
   readonly outcome: Outcome
   /** The side that the line is on. */
   readonly side: Side
-  readonly price: Price
+  readonly orders: readonly {
+    readonly orderHash: OrderHash
+    readonly price: Price
+    readonly expiration: Uint64
+    /** What one of those trades took of it. */
+    readonly size: Shares
+  }[]
 }
 
-/** A trader in it, of whom nothing is pending, and the least that one of his orders there is for. */
-export type InLine = { readonly trader: Address; readonly least: Shares }
+/** The line, the first first, and how much comes back to it. */
+export type NextInLine = { readonly size: number; readonly line: readonly InLine[] }
 
-/** Orders that are looked at for an answer, and traders that it names. */
-const LINE_ORDERS_MAX = 2_000
-const LINE_TRADERS_MAX = 300
+export type InLine = {
+  readonly trader: Address
+  readonly price: Price
+  readonly remaining: Shares
+  /** Trades of his are pending: he may be owed what he lacks. */
+  readonly isPending: boolean
+}
+
+/** Orders that an answer names. */
+const LINE_MAX = 1_000
 
 /** The thread, as far as it matters here. */
 type Host = {
   readonly markets: ReadonlyMap<MarketId, { readonly state: MarketState }>
   readonly counts: ReadonlyMap<number, PendingCounts>
+  readonly recall: Pick<Recall, 'closed'>
   readonly options: { readonly rules: { readonly risk?: RiskRules } }
 }
 
@@ -87,26 +101,30 @@ export function pendingMarketsOf(
 }
 
 export function nextInLine(
-  { markets, counts }: Host,
-  { marketId, outcome, side, price }: Line,
-): { traders: InLine[] } | Rejection {
+  { markets, counts, recall }: Host,
+  { marketId, outcome, side, orders }: ComingBack,
+  { nowMs }: { readonly nowMs: number },
+): NextInLine | Rejection {
   const hosted = markets.get(marketId)
   if (hosted === undefined) return reject('MARKET_NOT_FOUND')
-  const { books, market } = hosted.state
-  const pending = counts.get(market.chainId)
-  const least = new Map<Address, Shares>()
-  let met = 0
-  for (const slot of books[outcome].makers(side === BUY ? SELL : BUY, price)) {
-    if (met++ === LINE_ORDERS_MAX) break
-    const { trader, remaining } = books[outcome].read(slot)
-    const known = least.get(trader)
-    if (known === undefined && least.size === LINE_TRADERS_MAX) continue
-    if (known === undefined || remaining < known) least.set(trader, remaining)
+  let size = 0
+  let limit = 0
+  for (const order of orders) {
+    // One that still rests grows in its place, where nobody meets it; one that ended otherwise stays ended.
+    if (recall.closed.get(order.orderHash)?.reason !== 'filled') continue
+    if (expiresAtSec(order.expiration) * 1_000 <= nowMs) continue
+    size += order.size
+    const isFurther = side === BUY ? order.price < limit : order.price > limit
+    if (limit === 0 || isFurther) limit = order.price
   }
-  const traders: InLine[] = []
-  for (const [trader, size] of least) {
-    // Who has a trade under way may be owed what he lacks; it tells by itself.
-    if (pending === undefined || pending.of(trader) === 0) traders.push({ trader, least: size })
+  const line: InLine[] = []
+  if (size === 0) return { size, line }
+  const book = hosted.state.books[outcome]
+  const pending = counts.get(hosted.state.market.chainId)
+  for (const slot of book.makers(side === BUY ? SELL : BUY, limit)) {
+    if (line.length === LINE_MAX) break
+    const { trader, price, remaining } = book.read(slot)
+    line.push({ trader, price, remaining, isPending: (pending?.of(trader) ?? 0) > 0 })
   }
-  return { traders }
+  return { size, line }
 }

@@ -6,7 +6,8 @@
 
 import { type Hex, parseAbiItem } from 'viem'
 import { Fault } from '#domain/fault.ts'
-import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
+import type { ChainFunds, FundsQuestion } from '#domain/funds.ts'
+import type { MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { FaultySide, TradeToSettle } from '#domain/trade.ts'
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 import { hexAddress } from './call.ts'
@@ -14,7 +15,7 @@ import { asked, type ChainClient } from './clients.ts'
 import type { ConditionalTokens } from './conditional-tokens.ts'
 import type { Receipt, TransactionName, TransactionSender } from './sender/sender.ts'
 import { type SettlementContract, settlementEvent } from './settlement-contract.ts'
-import type { Need, OwnersLook, SettlementLook } from './settlement-look.ts'
+import type { OwnersLook, SettlementLook } from './settlement-look.ts'
 import type { RefusedTrade, SettlementTrial } from './settlement-trial.ts'
 import { makeSparePermits } from './spare-permits.ts'
 
@@ -70,8 +71,8 @@ export type SettlementLane = {
     trades: readonly TradeToSettle[],
     options: { readonly usedPermits: ReadonlySet<OrderHash> },
   ): Promise<readonly RefusedTrade[]>
-  /** Those who do not have what they would need. */
-  lookAtOwners(needs: readonly Need[]): Promise<readonly Address[]>
+  /** What these have now. */
+  lookAtOwners(questions: readonly FundsQuestion[]): Promise<readonly ChainFunds[]>
   /** Those that would be refused now. Nothing is sent. */
   tryOut(
     trades: readonly TradeToSettle[],
@@ -281,7 +282,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
       }
       return refused
     },
-    lookAtOwners: (needs) => options.lookAtOwners(needs, { headNumber }),
+    lookAtOwners: (questions) => options.lookAtOwners(questions, { headNumber }),
     async tryOut(trades, { usedPermits }) {
       const asked = { usedPermits, spare, headNumber, isDoubtful: true }
       return (await trial(trades, asked)).refused

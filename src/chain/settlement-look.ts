@@ -34,14 +34,11 @@ export type SettlementLook = (
   },
 ) => Promise<RefusedTrade[]>
 
-/** What one owner would have to have, of one token. */
-export type Need = { readonly owner: Address; readonly token: FundsToken; readonly amount: bigint }
-
-/** Who has less, or has not allowed his tokens to be taken. */
+/** What owners have at the newest block. */
 export type OwnersLook = (
-  needs: readonly Need[],
+  questions: readonly FundsQuestion[],
   options: { readonly headNumber: number },
-) => Promise<Address[]>
+) => Promise<ChainFunds[]>
 
 type ReadFunds = (questions: readonly FundsQuestion[], at: BlockPlace) => Promise<ChainFunds[]>
 
@@ -54,21 +51,8 @@ export function makeSettlementLook(client: ChainClient, readFunds: ReadFunds): S
 }
 
 export function makeOwnersLook(client: ChainClient, readFunds: ReadFunds): OwnersLook {
-  return async (needs, { headNumber }) => {
-    if (needs.length === 0) return []
-    const at = await newestBlock(client, headNumber)
-    const asked = needs.map(({ owner, token }) => ({ owner, tokens: [token] }))
-    const found = new Map((await readFunds(asked, at)).map((funds) => [funds.owner, funds]))
-    return needs.flatMap((need) => (lacks(found.get(need.owner), need) ? [need.owner] : []))
-  }
-}
-
-/** His allowance is not asked for: an order may bring a permit. */
-function lacks(funds: ChainFunds | undefined, { token, amount }: Need): boolean {
-  if (funds === undefined) return false
-  if (token === STABLECOIN) return funds.balance < amount
-  const has = new Map(funds.tokens).get(token) ?? 0n
-  return has < amount || !funds.isApproved
+  return async (questions, { headNumber }) =>
+    questions.length === 0 ? [] : readFunds(questions, await newestBlock(client, headNumber))
 }
 
 async function newestBlock(client: ChainClient, seen: number): Promise<BlockPlace> {

@@ -23,8 +23,9 @@ export type LimitSettings = {
   readonly readCost: number
   readonly writeCost: number
   readonly registrationCost: number
-  /** What an order costs besides that its trader cannot pay for. */
-  readonly unfundedCost: number
+  /** Orders that their traders cannot pay for: so many a second, and at once. */
+  readonly unfundedPerSecond: number
+  readonly unfundedBurst: number
   readonly connectionCost: number
 }
 
@@ -37,13 +38,26 @@ export type Limiter = {
     principal: Principal | undefined,
     times: number,
   ) => LimitVerdict
-  /** Draws what an order costs besides that its trader cannot pay for: whatever is left, the next one waits. */
-  readonly chargeUnfunded: (ip: string, principal: Principal | undefined) => void
+  readonly unfunded: UnfundedLimit
   /** Draws what opening a connection costs. */
   readonly limitConnection: (ip: string) => LimitVerdict
   /** Draws what other machines have let pass, whatever is left. */
   readonly drawnElsewhere: (draws: readonly Draw[]) => void
 }
+
+/**
+ * An order that its trader cannot pay for makes as much work as a good one, and that it is one shows at the end
+ * only. So it is counted then, in a bucket of its own that can owe; who owes places nothing until it is paid,
+ * and reads and cancels as ever.
+ */
+export type UnfundedLimit = {
+  count(ip: string, principal: Principal | undefined): void
+  /** For how many seconds no order is taken; 0 for none. */
+  waitSec(ip: string, principal: Principal | undefined): number
+}
+
+/** The most that it can owe: many orders may be under way when the first of them is refused. */
+const OWED_MS_MAX = 60_000
 
 type Bucket = { readonly name: string; readonly perSecond: number; readonly burst: number }
 
@@ -130,6 +144,20 @@ export function makeLimiter(
     const whole = draw(ofRange(site, settings.siteTimes), units)
     return whole.allowed ? verdict : whole
   }
+  function unfundedOf(ip: string, principal: Principal | undefined): Bucket[] {
+    const { unfundedPerSecond: perSecond, unfundedBurst: burst, siteTimes } = settings
+    const range = limitedRange(ip)
+    const site = siteOf(range)
+    const buckets = [{ name: `unfunded ${range}`, perSecond, burst }]
+    if (site !== undefined) {
+      const [wider, more] = [perSecond * siteTimes, burst * siteTimes]
+      buckets.push({ name: `unfunded ${site}`, perSecond: wider, burst: more })
+    }
+    if (principal !== undefined) {
+      buckets.push({ name: `unfunded ${principal.keyId}`, perSecond, burst })
+    }
+    return buckets
+  }
   const ofKey = ({ keyId }: Principal): Bucket => ({
     name: `key ${keyId}`,
     perSecond: settings.keyPerSecond,
@@ -147,17 +175,29 @@ export function makeLimiter(
       if (!verdict.allowed || principal === undefined) return verdict
       return draw(ofKey(principal), units)
     },
-    chargeUnfunded(ip, principal) {
-      const range = limitedRange(ip)
-      const site = siteOf(range)
-      const buckets = [ofRange(range, 1)]
-      if (site !== undefined) buckets.push(ofRange(site, settings.siteTimes))
-      if (principal !== undefined) buckets.push(ofKey(principal))
-      for (const { name, perSecond, burst } of buckets) {
-        const unitMs = 1_000 / perSecond
-        charge(name, settings.unfundedCost * unitMs, burst * unitMs)
-        noted?.(name, settings.unfundedCost * unitMs, burst * unitMs)
-      }
+    unfunded: {
+      count(ip, principal) {
+        for (const { name, perSecond, burst } of unfundedOf(ip, principal)) {
+          const [unitMs, mostMs] = [1_000 / perSecond, (1_000 * burst) / perSecond + OWED_MS_MAX]
+          charge(name, unitMs, mostMs)
+          noted?.(name, unitMs, mostMs)
+        }
+      },
+      waitSec(ip, principal) {
+        let waitMs = 0
+        for (const { name, perSecond, burst } of unfundedOf(ip, principal)) {
+          table.update(
+            name,
+            (fullAtMs) => {
+              const leftMs = (1_000 * burst) / perSecond - Math.max(0, fullAtMs - nowMs())
+              waitMs = Math.max(waitMs, 1_000 / perSecond - leftMs)
+              return undefined
+            },
+            () => true,
+          )
+        }
+        return waitMs <= FORGIVEN ? 0 : Math.ceil(waitMs / 1_000)
+      },
     },
     limitConnection: (ip) => drawFor(ip, settings.connectionCost),
     drawnElsewhere(draws) {

@@ -176,7 +176,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       followed: waiters.untilFollowed,
       minNotional: settings.risk.minNotional,
       expirationDaysMax: settings.orders.expirationDaysMax,
-      ...(limiter === undefined ? {} : { unfunded: limiter.chargeUnfunded }),
+      ...(limiter === undefined ? {} : { unfunded: limiter.unfunded }),
     })
     const opened = openStream(data, {
       ...{ board, gateway, orders, threads, authenticator, limiter, assets, log },

@@ -9,7 +9,7 @@ import type {
   SettlementProtocol,
   SettlementState,
 } from '#actors/settlement/state.ts'
-import type { InLine, Line } from '#actors/trader-standing.ts'
+import type { ComingBack, NextInLine } from '#actors/trader-standing.ts'
 import { accountOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
@@ -24,6 +24,7 @@ import {
   contractsOf,
   databaseUrlOf,
   pauseTermsOf,
+  reserves,
   settledChains,
   type ThreadData,
 } from '#config/thread-data.ts'
@@ -49,7 +50,9 @@ const TICK_MS_MAX = 50
 /** Transactions whose confirmations are waited for at once. */
 const OPEN_MAX = 256
 const RPC_TIMEOUT_MS = 5_000
-const NONE = Promise.resolve(0)
+/** Trades of strangers wait for these answers. */
+const LINE_ASK_MS = 1_000
+const NOBODY: NextInLine = { size: 0, line: [] }
 /** How often a market thread is asked for its pauses that has not answered. */
 const PAUSES_EVERY_MS = 1_000
 
@@ -148,8 +151,10 @@ export function settlementThread(data: ThreadData): ThreadParts {
           leases.isSure(role)
             ? report({ marketId, report: tradeReport, ...epochOf(lease) })
             : { unanswered: 'closed' },
-        nextInLine,
-        withdraw: (marketId, trader) => (leases.isSure(role) ? withdraw(marketId, trader) : NONE),
+        // Where funds are reserved, the accounts take out what is not covered.
+        nextInLine: reserves(settings) ? async () => NOBODY : nextInLine,
+        withdraw: async (marketId, trader) =>
+          leases.isSure(role) ? withdraw(marketId, trader) : 0,
       },
     )
     states.set(chainId, state)
@@ -195,16 +200,18 @@ export function settlementThread(data: ThreadData): ThreadParts {
     return answer
   }
 
-  async function nextInLine(line: Line): Promise<readonly InLine[]> {
-    const answer = await marketOf(line.marketId).ask('NextInLine', line)
-    if (isUnanswered(answer)) throw new Error(`the market said nothing: ${answer.unanswered}`)
-    return isRejection(answer) ? [] : answer.traders
+  async function nextInLine(back: ComingBack): Promise<NextInLine> {
+    const answer = await marketOf(back.marketId).ask('NextInLine', back, LINE_ASK_MS)
+    if (isUnanswered(answer)) throw new Error(`the market is silent: ${answer.unanswered}`)
+    if (isRejection(answer)) throw new Error(`the market does not tell: ${answer.rejected}`)
+    return answer
   }
 
   async function withdraw(marketId: MarketId, trader: Address): Promise<number> {
     const asked = { marketId, trader, reason: 'unfunded', isFault: true } as const
-    const answer = await marketOf(marketId).ask('CancelOrders', asked)
-    if (isUnanswered(answer) || isRejection(answer)) return 0
+    const answer = await marketOf(marketId).ask('CancelOrders', asked, LINE_ASK_MS)
+    if (isUnanswered(answer)) throw new Error(`the market is silent: ${answer.unanswered}`)
+    if (isRejection(answer)) throw new Error(`the market takes none out: ${answer.rejected}`)
     if (answer.paused !== undefined) pauses.heard(answer.paused)
     const { orderHashes, more } = answer
     return orderHashes.length + (more === true ? await withdraw(marketId, trader) : 0)

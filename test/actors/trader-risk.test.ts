@@ -93,7 +93,8 @@ test('who was at fault places nothing for a while, and cancels as ever', () => {
     rejected: 'TRADER_PAUSED',
     field: 'order.trader',
     detail:
-      'a trade failed by the fault of this trader, whose new orders are refused for 7 more seconds, ' +
+      'a trade failed, or would have failed, by the fault of this trader, whose new orders are refused ' +
+      'for 7 more seconds, ' +
       `until ${new Date((START_SEC + 10) * 1_000).toISOString()}`,
     retryAfterSec: 7,
   })

@@ -355,45 +355,66 @@ test('an order is placed once its funds are reserved, and only then', async () =
   assert.deepEqual(await service.check(structuredClone(submission), later()), short)
 })
 
-test('who asks is charged for an order that its trader cannot pay for, and for no other', async () => {
-  const charged: unknown[] = []
+test('orders that their traders cannot pay for are counted, and who sent too many waits', async () => {
+  const counted: unknown[] = []
+  let waitSec = 0
+  let inspections = 0
   let answer: Rejection = reject('TRADER_PAUSED')
   let standing: Rejection | undefined
   const gateway: Partial<MarketGateway> = {
     place: async () => answer,
     standing: async () => standing,
   }
+  const verifier = verifierOf()
   const service = makeOrderService({
     board: boardOf(),
     gateway: gateway as MarketGateway,
-    verifier: verifierOf(),
+    verifier: {
+      ...verifier,
+      inspect(signed) {
+        inspections++
+        return verifier.inspect(signed)
+      },
+    },
     clock: systemClock,
     expirationDaysMax: 366,
-    unfunded: (ip, principal) => charged.push([ip, principal]),
+    unfunded: {
+      count: (ip, principal) => counted.push([ip, principal]),
+      waitSec: (ip, principal) => (ip === '10.0.0.1' && principal?.keyId === 'k' ? waitSec : 0),
+    },
   })
   const principal = { keyId: 'k', address: trader }
   const submission = await submissionTo(market.id)
   const from = () => ({ ...later(), ip: '10.0.0.1', principal })
   await service.place(structuredClone(submission), from())
-  assert.deepEqual(charged.splice(0), [['10.0.0.1', principal]])
+  assert.deepEqual(counted.splice(0), [['10.0.0.1', principal]])
   // Also where options make a context of their own, as in a batch.
   await service.place({ ...structuredClone(submission), postOnly: true }, from())
-  assert.deepEqual(charged.splice(0), [['10.0.0.1', principal]])
+  assert.deepEqual(counted.splice(0), [['10.0.0.1', principal]])
   for (const code of ['INSUFFICIENT_FUNDS', 'INSUFFICIENT_ALLOWANCE'] as const) {
     answer = reject(code)
     await service.place(structuredClone(submission), from())
-    assert.equal(charged.splice(0).length, 1, code)
+    assert.equal(counted.splice(0).length, 1, code)
   }
   for (const code of ['MARKET_CLOSED', 'OVERLOADED', 'ORDER_CLOSED'] as const) {
     answer = reject(code)
     await service.place(structuredClone(submission), from())
-    assert.deepEqual(charged, [], code)
+    assert.deepEqual(counted, [], code)
   }
   await service.check(structuredClone(submission), from())
-  assert.deepEqual(charged, [])
+  assert.deepEqual(counted, [])
   standing = reject('TRADER_PAUSED')
   await service.check(structuredClone(submission), from())
-  assert.equal(charged.splice(0).length, 1)
+  assert.equal(counted.splice(0).length, 1)
   await service.place(structuredClone(submission), later())
-  assert.deepEqual(charged, [], 'nobody is known to ask')
+  assert.deepEqual(counted, [], 'nobody is known to ask')
+
+  waitSec = 7
+  const before = inspections
+  const refused = await service.place(structuredClone(submission), from())
+  assert(isRejection(refused) && refused.rejected === 'RATE_LIMITED' && refused.retryAfterSec === 7)
+  assert.equal(codeOf(await service.check(structuredClone(submission), from())), 'RATE_LIMITED')
+  assert.equal(inspections, before, 'nothing is spent on it')
+  await service.place(structuredClone(submission), { ...from(), ip: '10.0.0.2' })
+  assert.equal(inspections, before + 1, 'others go on')
 })

@@ -11,7 +11,8 @@ export const LIMITS: LimitSettings = {
   keyBurst: 200,
   readCost: 1,
   writeCost: 5,
-  unfundedCost: 45,
+  unfundedPerSecond: 10,
+  unfundedBurst: 100,
   registrationCost: 100,
   connectionCost: 0,
 }

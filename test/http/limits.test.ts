@@ -94,29 +94,44 @@ test('what other machines let pass is drawn here too, and never more than a buck
   assert.equal(leftOf(here, '10.0.0.1'), LIMITS.ipBurst)
 })
 
-test('an order that its trader cannot pay for empties buckets, of his address, its site and his key', () => {
+test('orders that traders cannot pay for: a burst, then so many a second, however they come', () => {
   let nowMs = 5_000
   const draws = makeDraws(9)
-  const limiter = makeLimiter(LIMITS, makeSharedTable(10, 's'), () => nowMs, draws.note)
-  const leftOf = (ip: string, principal?: Principal): number => {
-    const { headers } = limiter.limit({ ...ARRIVAL, ip, cost: 'free' }, principal)
-    return Number(headers['ratelimit-remaining'])
+  const limiter = makeLimiter(LIMITS, makeSharedTable(50, 's'), () => nowMs, draws.note)
+  const { unfunded } = limiter
+  const { unfundedBurst: burst, unfundedPerSecond: perSecond } = LIMITS
+  const count = (ip: string, times: number, principal?: Principal) => {
+    for (let n = 0; n < times; n++) unfunded.count(ip, principal)
   }
-  limiter.chargeUnfunded('10.0.0.1', KEY)
-  assert.equal(draws.take().length, 2, 'other machines hear of it')
-  assert.equal(leftOf('10.0.0.1'), LIMITS.ipBurst - LIMITS.unfundedCost)
-  assert.equal(leftOf('10.0.0.1', KEY), LIMITS.keyBurst - LIMITS.unfundedCost)
-  assert.equal(leftOf('10.0.0.2'), LIMITS.ipBurst)
-  for (let times = 0; times < 100; times++) limiter.chargeUnfunded('10.0.0.1', undefined)
-  assert.equal(leftOf('10.0.0.1'), 0)
-  assert(!limiter.limit({ ...ARRIVAL, ip: '10.0.0.1' }, undefined).allowed)
-  // It is never more than empty: what flows in counts from now on.
-  nowMs += (LIMITS.ipBurst / LIMITS.ipPerSecond) * 1_000
-  assert.equal(leftOf('10.0.0.1'), LIMITS.ipBurst)
+  assert.equal(unfunded.waitSec('10.0.0.1', KEY), 0)
+  count('10.0.0.1', burst - 1, KEY)
+  assert.equal(draws.take().length, 2, 'other machines hear of the address and the key')
+  assert.equal(unfunded.waitSec('10.0.0.1', undefined), 0)
+  count('10.0.0.1', 1, KEY)
+  assert.equal(unfunded.waitSec('10.0.0.1', undefined), 1)
+  assert.equal(unfunded.waitSec('10.0.0.2', KEY), 1, 'the key from another address')
+  assert.equal(unfunded.waitSec('10.0.0.2', undefined), 0)
+  assert(
+    limiter.limit({ ...ARRIVAL, ip: '10.0.0.1' }, undefined).allowed,
+    'reads and cancels go on',
+  )
+  nowMs += 1_000 / perSecond
+  assert.equal(unfunded.waitSec('10.0.0.1', KEY), 0)
+  // Those that were under way when the first was refused are owed, and paid for later.
+  count('10.0.0.1', 1 + 5 * perSecond)
+  assert.equal(unfunded.waitSec('10.0.0.1', undefined), 6)
+  nowMs += 5_000
+  assert.equal(unfunded.waitSec('10.0.0.1', undefined), 1)
+  nowMs += 1_000 / perSecond
+  assert.equal(unfunded.waitSec('10.0.0.1', undefined), 0)
+  count('10.0.0.1', 100_000)
+  assert.equal(unfunded.waitSec('10.0.0.1', undefined), 61, 'and no more than a minute')
   const [one, other, far] = ['2001:db8:1:1::1', '2001:db8:1:2::1', '2001:db8:2:1::1'] as const
-  for (let times = 0; times < 1_000; times++) limiter.chargeUnfunded(one, undefined)
-  const isAllowed = (ip: string) => limiter.limit({ ...ARRIVAL, ip }, undefined).allowed
-  assert.deepEqual([one, other, far].map(isAllowed), [false, false, true])
+  count(one, burst * LIMITS.siteTimes)
+  assert.deepEqual(
+    [one, other, far].map((ip) => unfunded.waitSec(ip, undefined) > 0),
+    [true, true, false],
+  )
 })
 
 test('the headers say what is left, when it is full again and when to come back', () => {

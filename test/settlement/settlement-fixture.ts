@@ -26,7 +26,7 @@ import {
   type StoreState,
   store,
 } from '#actors/store.ts'
-import type { InLine } from '#actors/trader-standing.ts'
+import type { NextInLine } from '#actors/trader-standing.ts'
 import { accountOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
@@ -265,11 +265,10 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
             if (away.markets) return { unanswered: 'closed' }
             return tellMarket({ type: 'ReportTrade', message: { marketId, report } })
           }),
-        nextInLine: (line) =>
+        nextInLine: (back) =>
           alive(async () => {
             if (away.markets) throw new Error('closed')
-            const command = { type: 'NextInLine', message: line } as const
-            return (await tellMarket<{ traders: InLine[] }>(command)).traders
+            return tellMarket<NextInLine>({ type: 'NextInLine', message: back })
           }),
         withdraw: (marketId, trader) =>
           alive(async () => {

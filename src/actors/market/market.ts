@@ -167,6 +167,8 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
     const why = reason ?? 'cancelled'
     const cancelled: OrderCancelled[] = []
     if (closedBy(state, secondsOf(context.nowMs), context)) return allCancelled(cancelled)
+    // Met by now: his trade tells whose fault it is.
+    if (isFault && state.pending.counts.of(trader) > 0) return allCancelled(cancelled)
     const wanted = orderHashes === undefined ? undefined : new Set(orderHashes)
     let left = wanted === undefined ? Math.min(limit, DEPARTURES_MAX) : wanted.size
     for (const outcome of OUTCOMES) {

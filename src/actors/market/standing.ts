@@ -27,7 +27,7 @@ function paused(untilMs: number, nowMs: number): Rejection {
   const retryAfterSec = Math.ceil((untilMs - nowMs) / 1_000)
   const until = new Date(untilMs).toISOString()
   const detail =
-    `a trade failed by the fault of this trader, whose new orders are refused for ` +
-    `${retryAfterSec} more seconds, until ${until}`
+    `a trade failed, or would have failed, by the fault of this trader, whose new orders are ` +
+    `refused for ${retryAfterSec} more seconds, until ${until}`
   return { ...reject('TRADER_PAUSED', 'order.trader', detail), retryAfterSec }
 }

@@ -2,104 +2,156 @@
  * What a failed trade gives back meets the next order in line at once. If its trader has nothing either, the
  * quantity is away again until that trade has failed too: a hundred empty wallets keep a book empty for as long as
  * a hundred failures take. So before the markets hear of trades that strangers could not pay for, the other
- * strangers in that line are looked at, by one question. Who could not pay for the least that comes back leaves the
- * market as if he had been met, and pauses like one who was.
+ * strangers who would meet what comes back are looked at, by one question. Who could not pay for what he would get
+ * leaves the market as if he had been met, and pauses like one who was.
  *
- *   sells 5 at 0.51, taken by Ann      Bob and Cid wait with buys of 45 at 0.53
- *   Ann has nothing                    the sell will be back: who would meet it?
- *   Bob has nothing, Cid has 100       Bob leaves, then Ann's trade fails, and Cid buys 5 at 0.53
+ *   a sell of 5 at 0.51, taken by Ann, who has nothing        what comes back: 5
+ *   in line: Bob buys 45 at 0.53 and has nothing              would be met, cannot pay: leaves
+ *            Cid buys 3 at 0.53 and has 100                   would be met with 3, can pay
+ *            Dan buys 9 at 0.52 and has 1.10                  would be met with 2 for 1.04, can pay
+ *            Eve buys 9 at 0.52 and has nothing               nothing is left for her: stays
  */
 
-import type { Need } from '#chain/settlement-look.ts'
-import type { RefusedTrade } from '#chain/settlement-trial.ts'
-import { outcomeToken, STABLECOIN } from '#domain/funds.ts'
-import type { Address } from '#domain/ids.ts'
-import { costCeil, type Price, type Shares } from '#domain/money.ts'
+import { type ChainFunds, type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { costCeil, type Shares } from '#domain/money.ts'
 import { BUY, SELL } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
-import type { InLine, Line } from '../trader-standing.ts'
+import type { ComingBack, InLine, NextInLine } from '../trader-standing.ts'
 import type { SettlementState } from './state.ts'
 
-/** How many orders left; and why it could not be found out who had to, if so. */
+/** How many orders left; and why not all that had to, if so. */
 export type ClearedLine = { readonly orders: number; readonly why?: string }
 
-/** A line, and the least of what comes back to it. */
-type Awaited = Line & { readonly least: Shares }
+type Failing = { readonly trade: TradeToSettle; readonly fault: 'buyer' | 'seller' }
+type Leaving = { readonly marketId: MarketId; readonly trader: Address }
 
-/** Lines that one look asks for. */
-const LINES_MAX = 20
+/** Lines that are asked for at once, traders that are looked at, and withdrawals that are under way together. */
+const LINES_MAX = 8
+const LOOKED_MAX = 300
+const WITHDRAWALS_MAX = 25
+/** Trades of strangers wait for this; who has not left by then stays. */
+const CLEARED_WITHIN_MS = 2_000
 
-/** Where this cannot be done, what comes back meets whoever is there. */
+/** Where it cannot be found out, what comes back meets whoever is there. */
 export async function clearLine(
   state: SettlementState,
-  trades: readonly TradeToSettle[],
-  refused: readonly RefusedTrade[],
+  failing: readonly Failing[],
 ): Promise<ClearedLine> {
+  const lines = linesOf(failing)
+  if (lines.length === 0) return { orders: 0 }
+  const untilMs = performance.now() + CLEARED_WITHIN_MS
+  const { ports } = state
+  const asked = await Promise.allSettled(lines.map((line) => ports.nextInLine(line)))
+  const whys = asked.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
+  const found = asked.map((each) => (each.status === 'fulfilled' ? each.value : NOBODY))
+  const isStranger = strangersOf(state)
+  let orders = 0
   try {
-    const cleared = linesOf(trades, refused).map((line) => clear(state, line, trades))
-    const orders = await Promise.all(cleared)
-    return { orders: orders.reduce((sum, each) => sum + each, 0) }
+    const funds = await fundsOf(state, lines, found, isStranger)
+    const gone = new Set(failing.map(({ trade, fault }) => trade[fault]))
+    const leaving = lines.flatMap((line, at) => unable(line, found[at]!, funds, gone))
+    while (leaving.length > 0 && performance.now() < untilMs) {
+      const left = await Promise.allSettled(
+        leaving
+          .splice(0, WITHDRAWALS_MAX)
+          .map(({ marketId, trader }) => ports.withdraw(marketId, trader)),
+      )
+      for (const each of left) {
+        if (each.status === 'fulfilled') orders += each.value
+        else whys.push(each.reason)
+      }
+    }
+    if (leaving.length > 0) whys.push(`${leaving.length} traders could not be withdrawn in time`)
   } catch (error) {
-    return { orders: 0, why: error instanceof Error ? error.message : String(error) }
+    whys.push(error)
   }
+  if (whys.length === 0) return { orders }
+  const [why] = whys
+  return { orders, why: why instanceof Error ? why.message : String(why) }
 }
 
-async function clear(
-  { ports, standing, held }: SettlementState,
-  { least, ...line }: Awaited,
-  trades: readonly TradeToSettle[],
-): Promise<number> {
-  const traders = await ports.nextInLine(line)
-  // Who has a trade under way may be owed what he lacks; it tells by itself.
+const NOBODY: NextInLine = { size: 0, line: [] }
+
+/** Who has settled a trade is believed; who has one under way may be owed what he lacks. */
+function strangersOf({ standing, held }: SettlementState): (each: InLine) => boolean {
   const busy = new Set<Address>()
-  for (const { buyer, seller } of trades) busy.add(buyer).add(seller)
   for (const { trade } of held.values()) busy.add(trade.buyer).add(trade.seller)
-  const strangers = traders.filter(({ trader }) => !standing.has(trader) && !busy.has(trader))
-  const short = await ports.lane.lookAtOwners(
-    strangers.map((stranger) => needOf(stranger, line, least)),
-  )
-  const left = await Promise.all(short.map((trader) => ports.withdraw(line.marketId, trader)))
-  return left.reduce((sum, each) => sum + each, 0)
+  return ({ trader, isPending }) => !isPending && !standing.has(trader) && !busy.has(trader)
 }
 
-/** What he would need for the least that could meet him. */
-function needOf(
-  { trader, least: wanted }: InLine,
-  { marketId, outcome, side, price }: Line,
-  least: Shares,
-): Need {
-  const size = Math.min(wanted, least) as Shares
-  return side === BUY
-    ? { owner: trader, token: STABLECOIN, amount: BigInt(costCeil(price, size)) }
-    : { owner: trader, token: outcomeToken(marketId, outcome), amount: BigInt(size) }
+/** What the first strangers of these lines have. */
+async function fundsOf(
+  { ports }: SettlementState,
+  lines: readonly ComingBack[],
+  found: readonly NextInLine[],
+  isStranger: (each: InLine) => boolean,
+): Promise<ReadonlyMap<Address, ChainFunds>> {
+  const asked = new Map<Address, Set<FundsToken>>()
+  for (const [at, line] of lines.entries()) {
+    for (const each of found[at]!.line) {
+      if (!isStranger(each)) continue
+      const tokens = asked.get(each.trader) ?? new Set()
+      if (tokens.size === 0 && asked.size === LOOKED_MAX) break
+      asked.set(each.trader, tokens.add(tokenOf(line)))
+    }
+  }
+  const questions = [...asked].map(([owner, tokens]) => ({ owner, tokens: [...tokens] }))
+  const answers = questions.length === 0 ? [] : await ports.lane.lookAtOwners(questions)
+  return new Map(answers.map((funds) => [funds.owner, funds]))
 }
 
-/** Behind which trades somebody may wait for what comes back of the other side. */
-function linesOf(
-  trades: readonly TradeToSettle[],
-  refused: readonly RefusedTrade[],
-): readonly Awaited[] {
-  const byId = new Map(trades.map((trade) => [trade.tradeId, trade]))
-  const lines = new Map<string, Awaited>()
-  for (const { tradeId, fault } of refused) {
-    const trade = byId.get(tradeId)
-    if (trade === undefined || (fault !== 'buyer' && fault !== 'seller')) continue
-    const { marketId, outcome, size, buy, sell } = trade
+/**
+ * Those who would be met and could not pay; of whom nothing is known, it is believed that he can. Those who are at
+ * fault leave with their trades.
+ */
+function unable(
+  line: ComingBack,
+  found: NextInLine,
+  funds: ReadonlyMap<Address, ChainFunds>,
+  gone: ReadonlySet<Address>,
+): Leaving[] {
+  const leaving = new Set<Address>()
+  let left = found.size
+  for (const each of found.line) {
+    if (left <= 0) break
+    if (gone.has(each.trader) || leaving.has(each.trader)) continue
+    const met = Math.min(each.remaining, left) as Shares
+    if (lacks(funds.get(each.trader), line, each, met)) leaving.add(each.trader)
+    else left -= met
+  }
+  return [...leaving].map((trader) => ({ marketId: line.marketId, trader }))
+}
+
+/** Of a buyer the allowance does not tell: his order may bring a permit. */
+function lacks(
+  funds: ChainFunds | undefined,
+  line: ComingBack,
+  { price }: InLine,
+  size: Shares,
+): boolean {
+  if (funds === undefined) return false
+  if (line.side === BUY) return funds.balance < BigInt(costCeil(price, size))
+  const has = funds.tokens.get(tokenOf(line)) ?? 0n
+  return has < BigInt(size) || !funds.isApproved
+}
+
+function tokenOf({ side, marketId, outcome }: ComingBack): FundsToken {
+  return side === BUY ? STABLECOIN : outcomeToken(marketId, outcome)
+}
+
+/** What the trades take back with them, by the side of a book that waits for it. */
+function linesOf(failing: readonly Failing[]): readonly ComingBack[] {
+  const lines = new Map<string, ComingBack & { orders: ComingBack['orders'][number][] }>()
+  for (const { trade, fault } of failing) {
+    const { marketId, outcome } = trade
     const side = fault === 'buyer' ? BUY : SELL
-    const price = (fault === 'buyer' ? sell : buy).price
     const key = `${marketId} ${outcome} ${side}`
-    const line = lines.get(key)
-    if (line === undefined && lines.size === LINES_MAX) continue
-    lines.set(key, {
-      ...{ marketId, outcome, side },
-      price: line === undefined ? price : furthest(side, line.price, price),
-      least: Math.min(size, line?.least ?? size) as Shares,
-    })
+    const line = lines.get(key) ?? { marketId, outcome, side, orders: [] }
+    if (line.orders.length === 0 && lines.size === LINES_MAX) continue
+    lines.set(key, line)
+    const { orderHash, price, expiration } = fault === 'buyer' ? trade.sell : trade.buy
+    line.orders.push({ orderHash, price, expiration, size: trade.size })
   }
   return [...lines.values()]
-}
-
-/** Of two prices of what comes back, the one that more of the line would meet. */
-function furthest(side: Line['side'], a: Price, b: Price): Price {
-  return (side === BUY ? Math.min(a, b) : Math.max(a, b)) as Price
 }

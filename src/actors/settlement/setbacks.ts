@@ -8,7 +8,7 @@
 import type { RefusedTrade } from '#chain/settlement-trial.ts'
 import { backoff } from '#domain/backoff.ts'
 import type { Address, MarketId, TradeId } from '#domain/ids.ts'
-import type { FaultySide, Trade } from '#domain/trade.ts'
+import type { FaultySide, Trade, TradeToSettle } from '#domain/trade.ts'
 import { alone, requeue } from './queue.ts'
 import { end } from './reports.ts'
 import type { Held, SettlementContext, SettlementState } from './state.ts'
@@ -95,14 +95,7 @@ export function refuse(
   from: Examined,
   context: SettlementContext,
 ): void {
-  const found = refused
-    .flatMap((refusal) => {
-      const held = state.held.get(refusal.tradeId)
-      return held?.place === from ? [{ held, refusal }] : []
-    })
-    .sort((a, b) => byAge(a.held.trade, b.held.trade))
-  const older = found.length === 0 ? new Map() : oldestUnderWay(state, from)
-  for (const { held, refusal } of found) {
+  for (const { held, refusal, mayBeOwed } of judge(state, refused, from)) {
     const { fault, reason } = refusal
     const { trade } = held
     if (from !== 'sending' && (fault === 'none' || reason === 'MarketUnknown')) {
@@ -112,16 +105,57 @@ export function refuse(
       wait(state, held, context)
     } else if (fault === 'none') {
       setBack(state, held, refusal, context)
-    } else if (PASSING.has(reason) && sidesAtFault(trade, fault).some(isBehind(older, trade))) {
+    } else if (mayBeOwed) {
       requeue(state, trade.tradeId, from === 'sending' ? context.nowMs + OLDER_AGAIN_MS : 0)
-      noteOldest(older, trade)
     } else {
       end(state, trade.tradeId, { status: 'failed', reason, fault }, context)
     }
   }
 }
 
+/** Those of the looked at that fail by it, and by the fault of one side. */
+export function failingByLook(
+  state: SettlementState,
+  refused: readonly RefusedTrade[],
+): { readonly trade: TradeToSettle; readonly fault: 'buyer' | 'seller' }[] {
+  return judge(state, refused, 'looking').flatMap(({ held, refusal, mayBeOwed }) => {
+    const { fault, reason } = refusal
+    if (mayBeOwed || reason === 'MarketUnknown' || fault === 'none' || fault === 'both') return []
+    return [{ trade: held.trade, fault }]
+  })
+}
+
+type Judged = {
+  readonly held: Held
+  readonly refusal: RefusedTrade
+  /** An older trade of the side at fault is on its way, and may bring what is missing. */
+  readonly mayBeOwed: boolean
+}
+
+/** The refused that are still where they were refused, the oldest first. */
+function judge(
+  state: SettlementState,
+  refused: readonly RefusedTrade[],
+  from: Examined,
+): readonly Judged[] {
+  const found = refused
+    .flatMap((refusal) => {
+      const held = state.held.get(refusal.tradeId)
+      return held?.place === from ? [{ held, refusal }] : []
+    })
+    .sort((a, b) => byAge(a.held.trade, b.held.trade))
+  const older: Oldest = found.length === 0 ? new Map() : oldestUnderWay(state, from)
+  return found.map(({ held, refusal }) => {
+    const { trade } = held
+    const { reason, fault } = refusal
+    const mayBeOwed = PASSING.has(reason) && sidesAtFault(trade, fault).some(isBehind(older, trade))
+    if (mayBeOwed) noteOldest(older, trade)
+    return { held, refusal, mayBeOwed }
+  })
+}
+
 function sidesAtFault({ buyer, seller }: Trade, fault: FaultySide): Address[] {
+  if (fault === 'none') return []
   return fault === 'both' ? [buyer, seller] : [fault === 'buyer' ? buyer : seller]
 }
 

@@ -13,7 +13,7 @@ import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#d
 import type { Context } from '#runtime/actor.ts'
 import type { PendingTrades } from '#store/reads/settlements.ts'
 import type { TradeReport } from '../market/state.ts'
-import type { InLine, Line } from '../trader-standing.ts'
+import type { ComingBack, NextInLine } from '../trader-standing.ts'
 import type { ClearedLine } from './next-in-line.ts'
 
 export type SettlementProtocol = {
@@ -148,9 +148,12 @@ export type SettlementPorts = {
   readonly keyOf: (trade: TradeWithOrders) => string
   /** Tells the market; resolves always. */
   readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
-  /** Who would meet an order that came to a book now; throws when its market does not answer. */
-  readonly nextInLine: (line: Line) => Promise<readonly InLine[]>
-  /** Takes the trader's orders out of a market as unfunded, by his fault; answers how many left. */
+  /** Who would meet what comes back; throws when the market does not answer in a moment. */
+  readonly nextInLine: (back: ComingBack) => Promise<NextInLine>
+  /**
+   * Takes the trader's orders out of a market as unfunded, by his fault; answers how many left, and throws when
+   * the market does not answer in a moment.
+   */
   readonly withdraw: (marketId: MarketId, trader: Address) => Promise<number>
 }
 

@@ -9,6 +9,7 @@
 import type { TradeToSettle } from '#domain/trade.ts'
 import { clearLine } from './next-in-line.ts'
 import { takeOut } from './queue.ts'
+import { failingByLook } from './setbacks.ts'
 import type { Held, SettlementContext, SettlementState } from './state.ts'
 import { begun, failure, mayBegin } from './steps.ts'
 import { inTurns } from './turns.ts'
@@ -25,7 +26,7 @@ export function examineNext(state: SettlementState, context: SettlementContext):
     const tradeIds = takeFor(state, looked, 'looking', 'try')
     context.pipe(
       lane.lookAt(looked, { usedPermits }).then(async (refused) => {
-        const line = await clearLine(state, looked, refused)
+        const line = await clearLine(state, failingByLook(state, refused))
         return { refused, line }
       }),
       (found) => ({ type: 'LookedAt', message: { tradeIds, ...found } }),

@@ -77,7 +77,7 @@ export const ORDER_REJECTIONS: readonly Rejection[] = [
   reject(
     'TRADER_PAUSED',
     'order.trader',
-    'a trade failed by the fault of this trader, whose new orders are refused for 9 more seconds, until 2027-01-15T08:00:09.000Z',
+    'a trade failed, or would have failed, by the fault of this trader, whose new orders are refused for 9 more seconds, until 2027-01-15T08:00:09.000Z',
   ),
   reject(
     'TOO_MANY_PENDING_TRADES',

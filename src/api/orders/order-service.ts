@@ -15,8 +15,8 @@ import {
 } from '#domain/order.ts'
 import { permitFlaw } from '#domain/order-permit.ts'
 import { isRejection, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
+import type { UnfundedLimit } from '#http/limits.ts'
 import type { RequestContext } from '#http/request-context.ts'
-import type { Principal } from '#http/route.ts'
 import { compileValidator } from '#http/validate.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
 import type { MarketBoard } from '#live/market-board.ts'
@@ -59,6 +59,8 @@ export type OrderVerifier = {
   ): VerifiedOrder | Rejection
 }
 
+type Asker = Pick<RequestContext, 'ip' | 'principal'>
+
 type OrderCheck = {
   readonly valid: boolean
   readonly orderHash: OrderHash | null
@@ -71,7 +73,7 @@ export type OrderService = {
   place(submission: OrderSubmission, context: OrderContext): Promise<OrderAccepted | Rejection>
   verify(
     submission: OrderSubmission,
-    context: Pick<RequestContext, 'stages' | 'deadlineAtMs'>,
+    context: Pick<RequestContext, 'stages' | 'deadlineAtMs'> & Asker,
   ): Promise<VerifiedOrder | Rejection>
   /** Hands a verified order to its market; orders arrive there as they were handed over. */
   enter(order: VerifiedOrder, context: OrderContext): Promise<OrderAccepted | Rejection>
@@ -96,8 +98,8 @@ export function makeOrderService(ports: {
   readonly expirationDaysMax: number
   /** Told how long each verification took. */
   readonly meter?: StageMeter
-  /** Told who asked when a trader cannot pay for an order, or pauses because he could not. */
-  readonly unfunded?: (ip: string, principal: Principal | undefined) => void
+  /** Counts orders that their traders cannot pay for, or that come while they pause because they could not. */
+  readonly unfunded?: UnfundedLimit
 }): OrderService {
   const { board, gateway, funds, verifier, clock, meter } = ports
   const { expirationDaysMax, minNotional = 0 } = ports
@@ -141,9 +143,17 @@ export function makeOrderService(ports: {
     return chainId === undefined ? undefined : { chainId, order, signature: submission.signature }
   }
 
-  /** Such an order costs as much work as a good one, and he who sends it can know better. */
-  function charge({ ip, principal }: RequestContext): void {
-    if (ip !== undefined) ports.unfunded?.(ip, principal)
+  function countUnfunded({ ip, principal }: RequestContext): void {
+    if (ip !== undefined) ports.unfunded?.count(ip, principal)
+  }
+
+  /** Who has sent too many such orders waits before anything is spent on the next. */
+  function tooManyUnfunded({ ip, principal }: Asker): Rejection | undefined {
+    if (ip === undefined || ports.unfunded === undefined) return undefined
+    const retryAfterSec = ports.unfunded.waitSec(ip, principal)
+    if (retryAfterSec === 0) return undefined
+    const detail = `too many orders that their traders could not pay for: wait ${retryAfterSec} s`
+    return { ...reject('RATE_LIMITED', undefined, detail), retryAfterSec }
   }
 
   /** Places an order once its funds are reserved; ends the reservation when it was not placed. */
@@ -175,7 +185,9 @@ export function makeOrderService(ports: {
       return service.enter(verified, manner === undefined ? context : within(context, manner))
     },
 
-    async verify(submission, { stages, deadlineAtMs }) {
+    async verify(submission, { stages, deadlineAtMs, ip, principal }) {
+      const tooMany = tooManyUnfunded({ ip, principal })
+      if (tooMany !== undefined) return tooMany
       const { marketId } = orderOf(submission)
       // A front that has just started is told of the markets in a moment.
       const known = board.markets.has(marketId) ? undefined : ports.known?.(marketId)
@@ -201,13 +213,15 @@ export function makeOrderService(ports: {
       const answer = await (funds === undefined
         ? gateway.place(order, context)
         : placeCovered(order, context, funds))
-      if (isRejection(answer) && UNFUNDED.has(answer.rejected)) charge(context)
+      if (isRejection(answer) && UNFUNDED.has(answer.rejected)) countUnfunded(context)
       // A market that is over may be gone from its thread; the fronts still know it.
       const isGone = isRejection(answer) && answer.rejected === 'MARKET_NOT_FOUND'
       return isGone && isOver(order.marketId) ? reject('MARKET_CLOSED') : answer
     },
 
     async check(body, context) {
+      const tooMany = tooManyUnfunded(context)
+      if (tooMany !== undefined) return tooMany
       const misfits = submissionShape.flaws(body)
       if (misfits.length > 0) return invalid(misfits)
       const submission = submissionOf(body)
@@ -250,7 +264,7 @@ export function makeOrderService(ports: {
         if (short !== undefined && isPassing(short)) return short
         if (short !== undefined) errors.push(short)
       }
-      if (errors.some(({ rejected }) => UNFUNDED.has(rejected))) charge(context)
+      if (errors.some(({ rejected }) => UNFUNDED.has(rejected))) countUnfunded(context)
       return { valid: errors.length === 0, orderHash, recovered, errors }
     },
   }

@@ -330,7 +330,8 @@ function rateLimits(rates: NonNullable<ConfigFacts['rates']>): Record<string, nu
     readUnits: rates.readCost,
     writeUnits: rates.writeCost,
     registrationUnits: rates.registrationCost,
-    unfundedUnits: rates.unfundedCost,
+    unfundedOrdersPerSecond: rates.unfundedPerSecond,
+    unfundedOrdersBurst: rates.unfundedBurst,
     connectionUnits: rates.connectionCost,
     connectionsPerIpMax: rates.connectionsPerIpMax,
   }

@@ -20,7 +20,7 @@ import type {
   SettlementState,
 } from '#actors/settlement/state.ts'
 import { takerOf } from '#actors/settlement/turns.ts'
-import type { InLine, Line } from '#actors/trader-standing.ts'
+import type { ComingBack, InLine } from '#actors/trader-standing.ts'
 import type {
   SettlementLane,
   SettlementNews,
@@ -159,10 +159,12 @@ export class World {
   readonly asked = new Map<Port, number>()
   readonly submissions: TradeId[][] = []
   readonly looks: TradeId[][] = []
-  /** Who waits in the books with how much, and what each of them has. */
+  /** Who waits in the books, and what each of them has: of dollars, and of shares that he allows to be taken. */
   readonly inLine: InLine[] = []
   readonly purses = new Map<Address, bigint>()
-  readonly lines: Line[] = []
+  readonly lines: ComingBack[] = []
+  /** Markets that do not tell who is in line. */
+  readonly silentMarkets = new Set<MarketId>()
   /** Whose orders left, and how many trades had failed by then. */
   readonly withdrawn: { readonly trader: Address; readonly failedBefore: number }[] = []
   readonly trials: TradeId[][] = []
@@ -390,10 +392,13 @@ export class World {
       ),
       submit: call('submit', (trades, options) => this.#submit(trades, options)),
       lookAt: call('lookAt', (trades) => this.#lookAt(trades)),
-      lookAtOwners: call('lookAtOwners', (needs) =>
-        needs.flatMap(({ owner, amount }) =>
-          (this.purses.get(owner) ?? 0n) < amount ? [owner] : [],
-        ),
+      lookAtOwners: call('lookAtOwners', (questions) =>
+        questions.map(({ owner, tokens }) => {
+          const balance = this.purses.get(owner) ?? 0n
+          const shares = tokens.map((token) => [token, balance] as const)
+          const [allowance, isApproved] = [0n, balance > 0n]
+          return { owner, balance, tokens: new Map(shares), allowance, isApproved } as never
+        }),
       ),
       tryOut: call('tryOut', (trades) => this.#tryOut(trades)),
       poll: call('poll', () => {
@@ -443,9 +448,11 @@ export class World {
       readTrades: call('readTrades', (ids) => this.#stored(ids)),
       keyOf,
       report: call('report', (_marketId, report) => this.#hear(report)),
-      nextInLine: call('nextInLine', (line) => {
-        this.lines.push(line)
-        return this.inLine
+      nextInLine: call('nextInLine', (back) => {
+        if (this.silentMarkets.has(back.marketId)) throw AWAY
+        this.lines.push(back)
+        const size = back.orders.reduce((sum, order) => sum + order.size, 0)
+        return { size, line: this.inLine }
       }),
       withdraw: call('withdraw', (_marketId, trader) => {
         this.withdrawn.push({ trader, failedBefore: this.#failed() })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
-import { BUY, YES } from '#domain/order.ts'
+import { BUY, SELL, YES } from '#domain/order.ts'
 import { AWAY, keyOf, World } from './settlement-fixture.ts'
 
 const GHOST = `0x${'9'.repeat(40)}` as Address
@@ -124,32 +124,91 @@ describe('a trade of a trader who has settled none', () => {
 })
 
 describe('who is in line for what a failed trade gives back', () => {
-  const [empty, rich, poor] = ['4', '5', '6'].map((digit) => `0x${digit.repeat(40)}` as Address)
-  const waiting = (trader: Address | undefined, least = 10) =>
-    ({ trader: trader as Address, least }) as World['inLine'][number]
+  const traderOf = (digit: number) => `0x${String(digit).repeat(40)}` as Address
+  const [empty, rich, poor, last] = [4, 5, 6, 7].map(traderOf) as [
+    Address,
+    Address,
+    Address,
+    Address,
+  ]
+  /** Of the line: an order at 0.50. */
+  const waiting = (trader: Address, remaining: number, isPending = false) =>
+    ({ trader, price: 500_000, remaining, isPending }) as World['inLine'][number]
+  const left = (world: World) => world.withdrawn.map(({ trader }) => trader)
 
-  /** A world in which the ghost has bought 1 at 0.50, and a look tells that he has nothing. */
+  /** A world in which the ghost has bought 10 times 1 of as many makers, and a look tells that he has nothing. */
   function worldWithLine(...inLine: ReturnType<typeof waiting>[]) {
     const world = worldOfGhost(BATCH_WAIT_MS)
     world.isBare = () => true
     world.inLine.push(...inLine)
-    const id = world.trade({ buyer: GHOST, seller: MAKER })
-    return { world, id }
+    const ids = Array.from({ length: 10 }, () => world.trade({ buyer: GHOST }))
+    return { world, id: ids.at(-1)! }
   }
 
-  test('leaves before the failure is told, if he could not pay for the least of it', async () => {
-    const { world, id } = worldWithLine(waiting(empty), waiting(rich), waiting(poor))
-    world.purses.set(rich as Address, 1n)
+  test('leaves before the failure is told, if he would be met and could not pay', async () => {
+    const { world, id } = worldWithLine(waiting(empty, 45), waiting(rich, 4), waiting(poor, 3))
+    world.purses.set(rich, 2n)
+    world.purses.set(poor, 1n)
     await world.steps(3)
     assert.equal(world.status(id), 'failed')
     assert.deepEqual(world.withdrawn, [
       { trader: empty, failedBefore: 0 },
       { trader: poor, failedBefore: 0 },
     ])
-    const [{ marketId }] = [world.trades.get(id)!]
-    assert.deepEqual(world.lines, [{ marketId, outcome: YES, side: BUY, price: 500_000 }])
+    const [{ marketId, sell }] = [world.trades.get(id)!]
+    const [back] = world.lines
+    assert.deepEqual([back?.marketId, back?.outcome, back?.side], [marketId, YES, BUY])
+    const { orderHash, price, expiration } = sell
+    assert.equal(back?.orders.length, 10)
+    assert.deepEqual(back?.orders.at(-1), { orderHash, price, expiration, size: 1 })
     const told = world.said.filter(({ type }) => type === 'LineCleared')
     assert.deepEqual(told, [{ type: 'LineCleared', orders: 2 }])
+  })
+
+  test('stays behind those who can pay for all of it, and needs no more than he would get', async () => {
+    const { world } = worldWithLine(waiting(poor, 100), waiting(empty, 1))
+    world.purses.set(poor, 5n)
+    await world.steps(3)
+    assert.deepEqual(left(world), [], 'ten at 0.50 cost 5, and then nothing is left')
+    world.purses.set(poor, 4n)
+    const next = worldWithLine(waiting(poor, 100), waiting(empty, 1)).world
+    next.purses.set(poor, 4n)
+    await next.steps(3)
+    assert.deepEqual(left(next), [poor, empty])
+  })
+
+  test('who is at fault himself holds no place for others', async () => {
+    const { world } = worldWithLine(waiting(GHOST, 45, true), waiting(empty, 1))
+    await world.steps(3)
+    assert.deepEqual(left(world), [empty])
+  })
+
+  test('one small order that he can pay for does not excuse the next', async () => {
+    const { world } = worldWithLine(waiting(poor, 1), waiting(poor, 45), waiting(last, 9))
+    world.purses.set(poor, 1n)
+    world.purses.set(last, 100n)
+    await world.steps(3)
+    assert.deepEqual(left(world), [poor])
+  })
+
+  test('sellers need shares, and have to allow that they are taken', async () => {
+    const world = new World({ batchWaitMs: BATCH_WAIT_MS })
+    world.isBare = () => true
+    world.refuses = (id) =>
+      world.trades.get(id)?.seller === GHOST
+        ? { reason: 'InsufficientShares', fault: 'seller' }
+        : undefined
+    world.inLine.push(waiting(empty, 1), waiting(rich, 3))
+    world.purses.set(rich, 3n)
+    const ids = Array.from({ length: 3 }, () => world.trade({ seller: GHOST }))
+    await world.steps(3)
+    assert.equal(world.status(ids[0]!), 'failed')
+    assert.deepEqual(left(world), [empty])
+    const [back] = world.lines
+    assert.deepEqual(
+      [back?.side, back?.orders[0]?.orderHash],
+      [SELL, world.trades.get(ids[0]!)?.buy.orderHash],
+    )
   })
 
   test('stays, if he has settled a trade, or has one under way', async () => {
@@ -159,28 +218,39 @@ describe('who is in line for what a failed trade gives back', () => {
     await world.steps(5)
     assert.equal(world.status(regular), 'confirmed')
     const { buyer } = world.trades.get(regular)!
-    world.refuses = (id) => (world.trades.get(id)?.buyer === GHOST ? NO_MONEY : undefined)
-    world.inLine.push(waiting(buyer), waiting(rich), waiting(empty))
-    const ghosts = world.trade({ buyer: GHOST, seller: MAKER })
-    world.trade({ seller: rich as Address })
-    await world.until(() => world.status(ghosts) === 'failed')
-    assert.deepEqual(
-      world.withdrawn.map(({ trader }) => trader),
-      [empty],
+    world.inLine.push(
+      waiting(empty, 1),
+      waiting(buyer, 1),
+      waiting(rich, 1),
+      waiting(poor, 1, true),
     )
+    const ghosts = Array.from({ length: 9 }, () => world.trade({ buyer: GHOST, seller: MAKER }))
+    world.trade({ seller: rich })
+    await world.until(() => world.status(ghosts[0]!) === 'failed')
+    assert.deepEqual(left(world), [empty])
   })
 
-  test('is not asked for while nobody is at fault', async () => {
+  test('is not asked for while the trade may still be owed what it lacks, or nobody is at fault', async () => {
     const world = new World()
-    world.inLine.push(waiting(empty))
-    const id = world.trade()
-    await world.until(() => world.status(id) === 'confirmed')
+    world.inLine.push(waiting(empty, 1))
+    const bought = world.trade({ buyer: GHOST, seller: MAKER })
+    world.byHand = true
+    await world.until(() => world.pending.some(({ port }) => port === 'tryOut'), isNot('tryOut'))
+    const sold = world.trade({ seller: GHOST })
+    world.isBare = () => true
+    world.refuses = (id) =>
+      id === sold && !world.settledBy.has(keyOf({ tradeId: bought }))
+        ? { reason: 'InsufficientShares', fault: 'seller' }
+        : undefined
+    await world.until(() => world.looks.flat().includes(sold), isNot('tryOut'))
+    await world.turn(isNot('tryOut'))
+    await world.until(() => world.status(sold) === 'confirmed')
     assert.deepEqual([world.lines, world.withdrawn], [[], []])
   })
 
   for (const port of ['nextInLine', 'lookAtOwners', 'withdraw'] as const) {
     test(`stays while ${port} does not answer, and the trade fails all the same`, async () => {
-      const { world, id } = worldWithLine(waiting(empty))
+      const { world, id } = worldWithLine(waiting(empty, 1))
       world.away.set(port, AWAY)
       await world.steps(3)
       assert.equal(world.status(id), 'failed')
@@ -188,6 +258,21 @@ describe('who is in line for what a failed trade gives back', () => {
       assert(world.said.some((said) => said.type === 'StepFailed' && said.step === 'line'))
     })
   }
+
+  test('leaves one market while another does not answer, and before anything is told', async () => {
+    const world = worldOfGhost(BATCH_WAIT_MS)
+    world.isBare = () => true
+    world.inLine.push(waiting(empty, 1))
+    const ids = [1, 2].map((market) => world.trade({ market, buyer: GHOST }))
+    const { marketId } = world.trades.get(ids[0]!)!
+    world.silentMarkets.add(marketId)
+    await world.steps(3)
+    assert.deepEqual(
+      ids.map((id) => world.status(id)),
+      ['failed', 'failed'],
+    )
+    assert.deepEqual(world.withdrawn, [{ trader: empty, failedBefore: 0 }])
+  })
 })
 
 describe('a trader who has settled a trade', () => {
