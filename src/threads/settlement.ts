@@ -2,6 +2,7 @@
 
 import type { MarketProtocol } from '#actors/market/state.ts'
 import { statusOf } from '#actors/settlement/lag.ts'
+import type { Leaving } from '#actors/settlement/next-in-line.ts'
 import { newSettlement, settlement } from '#actors/settlement/settlement.ts'
 import type {
   ReportAnswer,
@@ -29,7 +30,6 @@ import {
   type ThreadData,
 } from '#config/thread-data.ts'
 import { Fault } from '#domain/fault.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
 import { isRejection } from '#domain/rejection.ts'
 import { isUnanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
@@ -41,6 +41,7 @@ import { makeJournal } from '#store/writes/journal.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { linkWriters, makeKit, serveActor } from './kit.ts'
 import { makeLeases } from './leases.ts'
+import { makeLineClearing } from './line-clearing.ts'
 import { settlementMeters } from './meters/settlement.ts'
 import { makePauseRelay } from './pause-relay.ts'
 
@@ -52,7 +53,6 @@ const OPEN_MAX = 256
 const RPC_TIMEOUT_MS = 5_000
 /** Trades of strangers wait for these answers. */
 const LINE_ASK_MS = 1_000
-const NOBODY: NextInLine = { size: 0, line: [] }
 /** How often a market thread is asked for its pauses that has not answered. */
 const PAUSES_EVERY_MS = 1_000
 
@@ -129,6 +129,11 @@ export function settlementThread(data: ThreadData): ThreadParts {
       startBlock: chain.startBlock,
     })
     await checkGrace(chainId, contract)
+    const clearLine = makeLineClearing({
+      nextInLine,
+      withdraw: async (leaving) => (leases.isSure(role) ? withdraw(leaving) : 0),
+      lookAtOwners: lane.lookAtOwners,
+    })
     const state = newSettlement(
       {
         chainId,
@@ -152,9 +157,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
             ? report({ marketId, report: tradeReport, ...epochOf(lease) })
             : { unanswered: 'closed' },
         // Where funds are reserved, the accounts take out what is not covered.
-        nextInLine: reserves(settings) ? async () => NOBODY : nextInLine,
-        withdraw: async (marketId, trader) =>
-          leases.isSure(role) ? withdraw(marketId, trader) : 0,
+        clearLine: reserves(settings) ? async () => ({ orders: 0 }) : clearLine,
       },
     )
     states.set(chainId, state)
@@ -207,14 +210,14 @@ export function settlementThread(data: ThreadData): ThreadParts {
     return answer
   }
 
-  async function withdraw(marketId: MarketId, trader: Address): Promise<number> {
-    const asked = { marketId, trader, reason: 'unfunded', isFault: true } as const
-    const answer = await marketOf(marketId).ask('CancelOrders', asked, LINE_ASK_MS)
+  async function withdraw(leaving: Leaving): Promise<number> {
+    const asked = { ...leaving, reason: 'unfunded', isFault: true } as const
+    const answer = await marketOf(leaving.marketId).ask('CancelOrders', asked, LINE_ASK_MS)
     if (isUnanswered(answer)) throw new Error(`the market is silent: ${answer.unanswered}`)
     if (isRejection(answer)) throw new Error(`the market takes none out: ${answer.rejected}`)
     if (answer.paused !== undefined) pauses.heard(answer.paused)
     const { orderHashes, more } = answer
-    return orderHashes.length + (more === true ? await withdraw(marketId, trader) : 0)
+    return orderHashes.length + (more === true ? await withdraw(leaving) : 0)
   }
 
   function tellLag(market: (typeof markets)[number], chainId: number, behind: boolean): void {

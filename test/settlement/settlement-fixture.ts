@@ -61,6 +61,7 @@ import { project } from '#store/projection/project.ts'
 import { pendingTradesWithOrders, tradesWithOrders } from '#store/reads/settlements.ts'
 import { recentTrades, type TradeRecord } from '#store/reads/trades.ts'
 import { journalOf, saveTransaction, transactionByHash } from '#store/writes/transactions.ts'
+import { makeLineClearing } from '#threads/line-clearing.ts'
 import { loadKeccak } from '#verify/keccak.ts'
 import { aMarket, START_SEC } from '../actors/market-fixture.ts'
 import { type Command, startHost } from '../actors/thread-fixture.ts'
@@ -265,19 +266,22 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
             if (away.markets) return { unanswered: 'closed' }
             return tellMarket({ type: 'ReportTrade', message: { marketId, report } })
           }),
-        nextInLine: (back) =>
-          alive(async () => {
-            if (away.markets) throw new Error('closed')
-            return tellMarket<NextInLine>({ type: 'NextInLine', message: back })
-          }),
-        withdraw: (marketId, trader) =>
-          alive(async () => {
-            const message = { marketId, trader, reason: 'unfunded', isFault: true } as const
-            const left = await tellMarket<{ orderHashes: OrderHash[] }>({
-              ...{ type: 'CancelOrders', message },
-            })
-            return left.orderHashes.length
-          }),
+        clearLine: makeLineClearing({
+          nextInLine: (back) =>
+            alive(async () => {
+              if (away.markets) throw new Error('closed')
+              return tellMarket<NextInLine>({ type: 'NextInLine', message: back })
+            }),
+          withdraw: (leaving) =>
+            alive(async () => {
+              const message = { ...leaving, reason: 'unfunded', isFault: true } as const
+              const left = await tellMarket<{ orderHashes: OrderHash[] }>({
+                ...{ type: 'CancelOrders', message },
+              })
+              return left.orderHashes.length
+            }),
+          lookAtOwners: lane.lookAtOwners,
+        }),
       },
     )
     const mine = state

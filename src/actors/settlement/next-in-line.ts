@@ -12,7 +12,13 @@
  *            Eve buys 9 at 0.52 and has nothing               nothing is left for her: stays
  */
 
-import { type ChainFunds, type FundsToken, outcomeToken, STABLECOIN } from '#domain/funds.ts'
+import {
+  type ChainFunds,
+  type FundsQuestion,
+  type FundsToken,
+  outcomeToken,
+  STABLECOIN,
+} from '#domain/funds.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
 import { costCeil, type Shares } from '#domain/money.ts'
 import { BUY, SELL } from '#domain/order.ts'
@@ -20,85 +26,68 @@ import type { TradeToSettle } from '#domain/trade.ts'
 import type { ComingBack, InLine, NextInLine } from '../trader-standing.ts'
 import type { SettlementState } from './state.ts'
 
+/** Lines that are asked for at once, and traders that are looked at. */
+const LINES_MAX = 8
+const LOOKED_MAX = 300
+
+type Failing = { readonly trade: TradeToSettle; readonly fault: 'buyer' | 'seller' }
+
+/** What is to be found out, and of whom. */
+export type LinePlan = {
+  readonly lines: readonly ComingBack[]
+  /** Who leaves with the trades that fail. */
+  readonly gone: ReadonlySet<Address>
+  isStranger(each: InLine): boolean
+}
+
 /** How many orders left; and why not all that had to, if so. */
 export type ClearedLine = { readonly orders: number; readonly why?: string }
 
-type Failing = { readonly trade: TradeToSettle; readonly fault: 'buyer' | 'seller' }
-type Leaving = { readonly marketId: MarketId; readonly trader: Address }
+export type Leaving = { readonly marketId: MarketId; readonly trader: Address }
 
-/** Lines that are asked for at once, traders that are looked at, and withdrawals that are under way together. */
-const LINES_MAX = 8
-const LOOKED_MAX = 300
-const WITHDRAWALS_MAX = 25
-/** Trades of strangers wait for this; who has not left by then stays. */
-const CLEARED_WITHIN_MS = 2_000
-
-/** Where it cannot be found out, what comes back meets whoever is there. */
-export async function clearLine(
-  state: SettlementState,
-  failing: readonly Failing[],
-): Promise<ClearedLine> {
+/** Undefined when nobody can be in line. */
+export function planOf(state: SettlementState, failing: readonly Failing[]): LinePlan | undefined {
   const lines = linesOf(failing)
-  if (lines.length === 0) return { orders: 0 }
-  const untilMs = performance.now() + CLEARED_WITHIN_MS
-  const { ports } = state
-  const asked = await Promise.allSettled(lines.map((line) => ports.nextInLine(line)))
-  const whys = asked.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
-  const found = asked.map((each) => (each.status === 'fulfilled' ? each.value : NOBODY))
-  const isStranger = strangersOf(state)
-  let orders = 0
-  try {
-    const funds = await fundsOf(state, lines, found, isStranger)
-    const gone = new Set(failing.map(({ trade, fault }) => trade[fault]))
-    const leaving = lines.flatMap((line, at) => unable(line, found[at]!, funds, gone))
-    while (leaving.length > 0 && performance.now() < untilMs) {
-      const left = await Promise.allSettled(
-        leaving
-          .splice(0, WITHDRAWALS_MAX)
-          .map(({ marketId, trader }) => ports.withdraw(marketId, trader)),
-      )
-      for (const each of left) {
-        if (each.status === 'fulfilled') orders += each.value
-        else whys.push(each.reason)
-      }
-    }
-    if (leaving.length > 0) whys.push(`${leaving.length} traders could not be withdrawn in time`)
-  } catch (error) {
-    whys.push(error)
-  }
-  if (whys.length === 0) return { orders }
-  const [why] = whys
-  return { orders, why: why instanceof Error ? why.message : String(why) }
-}
-
-const NOBODY: NextInLine = { size: 0, line: [] }
-
-/** Who has settled a trade is believed; who has one under way may be owed what he lacks. */
-function strangersOf({ standing, held }: SettlementState): (each: InLine) => boolean {
+  if (lines.length === 0) return undefined
+  const { standing, held } = state
   const busy = new Set<Address>()
   for (const { trade } of held.values()) busy.add(trade.buyer).add(trade.seller)
-  return ({ trader, isPending }) => !isPending && !standing.has(trader) && !busy.has(trader)
+  return {
+    lines,
+    gone: new Set(failing.map(({ trade, fault }) => trade[fault])),
+    // Who has settled a trade is believed; who has one under way may be owed what he lacks.
+    isStranger: ({ trader, isPending }) => !isPending && !standing.has(trader) && !busy.has(trader),
+  }
 }
 
-/** What the first strangers of these lines have. */
-async function fundsOf(
-  { ports }: SettlementState,
-  lines: readonly ComingBack[],
+/** What is asked of the chain about the first strangers of the lines that were found. */
+export function questionsOf(
+  { lines, isStranger }: LinePlan,
   found: readonly NextInLine[],
-  isStranger: (each: InLine) => boolean,
-): Promise<ReadonlyMap<Address, ChainFunds>> {
+): FundsQuestion[] {
   const asked = new Map<Address, Set<FundsToken>>()
   for (const [at, line] of lines.entries()) {
-    for (const each of found[at]!.line) {
+    for (const each of found[at]?.line ?? []) {
       if (!isStranger(each)) continue
       const tokens = asked.get(each.trader) ?? new Set()
       if (tokens.size === 0 && asked.size === LOOKED_MAX) break
       asked.set(each.trader, tokens.add(tokenOf(line)))
     }
   }
-  const questions = [...asked].map(([owner, tokens]) => ({ owner, tokens: [...tokens] }))
-  const answers = questions.length === 0 ? [] : await ports.lane.lookAtOwners(questions)
-  return new Map(answers.map((funds) => [funds.owner, funds]))
+  return [...asked].map(([owner, tokens]) => ({ owner, tokens: [...tokens] }))
+}
+
+/** Who has to leave which market. */
+export function leavingOf(
+  { lines, gone }: LinePlan,
+  found: readonly NextInLine[],
+  funds: readonly ChainFunds[],
+): Leaving[] {
+  const known = new Map(funds.map((each) => [each.owner, each]))
+  return lines.flatMap((line, at) => {
+    const answer = found[at]
+    return answer === undefined ? [] : unable(line, answer, known, gone)
+  })
 }
 
 /**

@@ -41,10 +41,11 @@ import { isRejection } from '#domain/rejection.ts'
 import type { Behaviour } from '#runtime/actor.ts'
 import { acknowledge, begin, follow, hearNews } from './batches.ts'
 import { statusOf, watchLag } from './lag.ts'
+import { type ClearedLine, planOf } from './next-in-line.ts'
 import { enqueue, hold, requeue, sendNext } from './queue.ts'
 import { readVanished, settleVanished } from './reorgs.ts'
 import { deliver, end, forget, forgetEnded, heard, isPassing, takeBack } from './reports.ts'
-import { isolate, missMarket, refuse, wait, wakeMarkets } from './setbacks.ts'
+import { failingByLook, isolate, missMarket, refuse, wait, wakeMarkets } from './setbacks.ts'
 import type {
   SettlementContext,
   SettlementEvent,
@@ -154,10 +155,26 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
     return undefined
   },
 
-  LookedAt(state, { tradeIds, refused, line }, context) {
+  LookedAt(state, looked, context) {
+    const plan = planOf(state, failingByLook(state, looked.refused))
+    if (plan === undefined) {
+      done(state, 'look')
+      examined(state, 'looking', looked, context)
+      return undefined
+    }
+    const cleared = (line: ClearedLine) => ({
+      type: 'LineCleared' as const,
+      message: { ...looked, line },
+    })
+    context.pipe(state.ports.clearLine(plan), cleared, (error) =>
+      cleared({ orders: 0, why: String(error) }),
+    )
+    return undefined
+  },
+
+  LineCleared(state, { tradeIds, refused, line }, context) {
     done(state, 'look')
-    if (line.orders > 0) context.emit({ type: 'LineCleared', orders: line.orders })
-    if (line.why !== undefined) context.emit({ type: 'StepFailed', step: 'line', why: line.why })
+    if (line.orders > 0 || line.why !== undefined) context.emit({ type: 'LineCleared', ...line })
     examined(state, 'looking', { tradeIds, refused }, context)
     return undefined
   },

@@ -13,8 +13,7 @@ import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#d
 import type { Context } from '#runtime/actor.ts'
 import type { PendingTrades } from '#store/reads/settlements.ts'
 import type { TradeReport } from '../market/state.ts'
-import type { ComingBack, NextInLine } from '../trader-standing.ts'
-import type { ClearedLine } from './next-in-line.ts'
+import type { ClearedLine, LinePlan } from './next-in-line.ts'
 
 export type SettlementProtocol = {
   /** The thread's timer: looks whether anything is due. */
@@ -28,8 +27,13 @@ export type SettlementProtocol = {
   TradesWritten: { takes: object; answers: undefined }
   /** `upTo` is how often it had been told of new trades when the read began. */
   PendingRead: { takes: PendingTrades & { upTo: number }; answers: undefined }
-  /** Trades were looked at, and nothing covers these of them; what came of the line behind them. */
+  /** Trades were looked at, and nothing covers these of them. */
   LookedAt: {
+    takes: { tradeIds: readonly TradeId[]; refused: readonly RefusedTrade[] }
+    answers: undefined
+  }
+  /** Who would have met in vain what those give back has left. */
+  LineCleared: {
     takes: { tradeIds: readonly TradeId[]; refused: readonly RefusedTrade[]; line: ClearedLine }
     answers: undefined
   }
@@ -105,8 +109,8 @@ export type SettlementEvent =
       /** Its share of the gas of transactions in which it did not settle. */
       readonly wastedGas: number
     }
-  /** Orders left because what comes back would have met them in vain. */
-  | { readonly type: 'LineCleared'; readonly orders: number }
+  /** Orders left because what comes back would have met them in vain; why not all of them, if so. */
+  | { readonly type: 'LineCleared'; readonly orders: number; readonly why?: string }
   | { readonly type: 'BatchVanished'; readonly trades: number }
   | { readonly type: 'BatchReverts'; readonly trades: number; readonly why: string }
   /** The chain and a market disagree about a trade, and both have the last word. */
@@ -148,13 +152,8 @@ export type SettlementPorts = {
   readonly keyOf: (trade: TradeWithOrders) => string
   /** Tells the market; resolves always. */
   readonly report: (marketId: MarketId, report: TradeReport) => Promise<ReportAnswer>
-  /** Who would meet what comes back; throws when the market does not answer in a moment. */
-  readonly nextInLine: (back: ComingBack) => Promise<NextInLine>
-  /**
-   * Takes the trader's orders out of a market as unfunded, by his fault; answers how many left, and throws when
-   * the market does not answer in a moment.
-   */
-  readonly withdraw: (marketId: MarketId, trader: Address) => Promise<number>
+  /** Takes those out of the books who would meet in vain what comes back; resolves always. */
+  readonly clearLine: (plan: LinePlan) => Promise<ClearedLine>
 }
 
 export type Place = 'queued' | 'looking' | 'trying' | 'sending' | 'sent' | 'waiting' | 'ended'
@@ -249,7 +248,6 @@ export type Step =
   | 'recover'
   | 'read'
   | 'look'
-  | 'line'
   | 'try'
   | 'submit'
   | 'poll'

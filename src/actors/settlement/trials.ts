@@ -7,9 +7,7 @@
  */
 
 import type { TradeToSettle } from '#domain/trade.ts'
-import { clearLine } from './next-in-line.ts'
 import { takeOut } from './queue.ts'
-import { failingByLook } from './setbacks.ts'
 import type { Held, SettlementContext, SettlementState } from './state.ts'
 import { begun, failure, mayBegin } from './steps.ts'
 import { inTurns } from './turns.ts'
@@ -25,11 +23,8 @@ export function examineNext(state: SettlementState, context: SettlementContext):
   if (looked.length > 0) {
     const tradeIds = takeFor(state, looked, 'looking', 'try')
     context.pipe(
-      lane.lookAt(looked, { usedPermits }).then(async (refused) => {
-        const line = await clearLine(state, failingByLook(state, refused))
-        return { refused, line }
-      }),
-      (found) => ({ type: 'LookedAt', message: { tradeIds, ...found } }),
+      lane.lookAt(looked, { usedPermits }),
+      (refused) => ({ type: 'LookedAt', message: { tradeIds, refused } }),
       failure('look', { tradeIds }),
     )
   }

@@ -118,6 +118,9 @@ export function settlementMeters(
           break
         case 'LineCleared':
           cleared.inc({ chain }, said.orders)
+          if (said.why !== undefined) {
+            log.warn({ chain, why: said.why }, 'those next in line stay: somebody did not answer')
+          }
           break
         case 'TradeEnded':
           trades.inc({ chain, status: said.status })

@@ -33,6 +33,7 @@ import { type Address, type MarketId, type OrderHash, type TradeId, tradeId } fr
 import { BUY, SELL, type Side, type VerifiedOrder, YES } from '#domain/order.ts'
 import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
 import { type Served, serve } from '#runtime/serve.ts'
+import { makeLineClearing } from '#threads/line-clearing.ts'
 
 export const NOON_MS = 1_800_014_400_000
 export const AWAY = new Fault('AWAY', 'it is away', { retryable: true })
@@ -448,15 +449,18 @@ export class World {
       readTrades: call('readTrades', (ids) => this.#stored(ids)),
       keyOf,
       report: call('report', (_marketId, report) => this.#hear(report)),
-      nextInLine: call('nextInLine', (back) => {
-        if (this.silentMarkets.has(back.marketId)) throw AWAY
-        this.lines.push(back)
-        const size = back.orders.reduce((sum, order) => sum + order.size, 0)
-        return { size, line: this.inLine }
-      }),
-      withdraw: call('withdraw', (_marketId, trader) => {
-        this.withdrawn.push({ trader, failedBefore: this.#failed() })
-        return 1
+      clearLine: makeLineClearing({
+        nextInLine: call('nextInLine', (back) => {
+          if (this.silentMarkets.has(back.marketId)) throw AWAY
+          this.lines.push(back)
+          const size = back.orders.reduce((sum, order) => sum + order.size, 0)
+          return { size, line: this.inLine }
+        }),
+        withdraw: call('withdraw', ({ trader }) => {
+          this.withdrawn.push({ trader, failedBefore: this.#failed() })
+          return 1
+        }),
+        lookAtOwners: settlementLane.lookAtOwners,
       }),
     }
     const state = newSettlement(this.rules, ports)

@@ -255,7 +255,7 @@ describe('who is in line for what a failed trade gives back', () => {
       await world.steps(3)
       assert.equal(world.status(id), 'failed')
       assert.deepEqual(world.withdrawn, [])
-      assert(world.said.some((said) => said.type === 'StepFailed' && said.step === 'line'))
+      assert(world.said.some((said) => said.type === 'LineCleared' && said.why !== undefined))
     })
   }
 
