@@ -45,6 +45,12 @@ export type Limiter = {
   readonly drawnElsewhere: (draws: readonly Draw[]) => void
 }
 
+/** Who asks, as far as it is known. */
+export type Asker = {
+  readonly ip?: string | undefined
+  readonly principal?: Principal | undefined
+}
+
 /**
  * An order that its trader cannot pay for makes as much work as a good one, and that it is one shows at the end
  * only. So it is counted then, in a bucket of its own that can owe; who owes places nothing until it is paid,

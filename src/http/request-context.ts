@@ -3,7 +3,6 @@
  * A route's request is one; a caller without a route makes its own.
  */
 
-import type { Principal } from './route.ts'
 import type { WriteStages } from './write-stages.ts'
 
 export type RequestContext = {
@@ -13,7 +12,4 @@ export type RequestContext = {
   readonly requestId?: string | undefined
   /** Where the time of its stages is noted, if that is of interest. */
   readonly stages?: WriteStages | undefined
-  /** Who asks, as far as it is known: what he asks for may cost him more when it is answered. */
-  readonly ip?: string | undefined
-  readonly principal?: Principal | undefined
 }

@@ -14,6 +14,7 @@ import type { Address, MarketId, OrderHash, Sequence } from '#domain/ids.ts'
 import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
 import { byAge, type Manner, type Side, type VerifiedOrder } from '#domain/order.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import type { Asker } from '#http/limits.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
 import type { Clock } from '#runtime/clock.ts'
@@ -34,11 +35,12 @@ type Hearing = {
 }
 
 /** What goes with an order to its market. */
-export type OrderContext = RequestContext & {
-  /** The session that the order ends with: its market's thread knows of it before the order rests. */
-  readonly session?: string
-  readonly manner?: Manner | undefined
-}
+export type OrderContext = RequestContext &
+  Asker & {
+    /** The session that the order ends with: its market's thread knows of it before the order rests. */
+    readonly session?: string
+    readonly manner?: Manner | undefined
+  }
 
 /** Each way takes a context: until when its answer is of use, and whose request it is. */
 export type MarketGateway = {

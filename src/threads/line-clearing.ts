@@ -3,13 +3,8 @@
  * the markets, then the chain, then the markets again. What does not answer is left as it is.
  */
 
-import {
-  type ClearedLine,
-  type Leaving,
-  type LinePlan,
-  leavingOf,
-  questionsOf,
-} from '#actors/settlement/next-in-line.ts'
+import { type Leaving, leavingOf, questionsOf } from '#actors/settlement/next-in-line.ts'
+import type { ClearedLine, LinePlan } from '#actors/settlement/state.ts'
 import type { ComingBack, NextInLine } from '#actors/trader-standing.ts'
 import type { SettlementLane } from '#chain/settlement-lane.ts'
 

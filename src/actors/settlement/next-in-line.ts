@@ -24,24 +24,13 @@ import { costCeil, type Shares } from '#domain/money.ts'
 import { BUY, SELL } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 import type { ComingBack, InLine, NextInLine } from '../trader-standing.ts'
-import type { SettlementState } from './state.ts'
+import type { LinePlan, SettlementState } from './state.ts'
 
 /** Lines that are asked for at once, and traders that are looked at. */
 const LINES_MAX = 8
 const LOOKED_MAX = 300
 
 type Failing = { readonly trade: TradeToSettle; readonly fault: 'buyer' | 'seller' }
-
-/** What is to be found out, and of whom. */
-export type LinePlan = {
-  readonly lines: readonly ComingBack[]
-  /** Who leaves with the trades that fail. */
-  readonly gone: ReadonlySet<Address>
-  isStranger(each: InLine): boolean
-}
-
-/** How many orders left; and why not all that had to, if so. */
-export type ClearedLine = { readonly orders: number; readonly why?: string }
 
 export type Leaving = { readonly marketId: MarketId; readonly trader: Address }
 

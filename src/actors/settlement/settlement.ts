@@ -41,12 +41,13 @@ import { isRejection } from '#domain/rejection.ts'
 import type { Behaviour } from '#runtime/actor.ts'
 import { acknowledge, begin, follow, hearNews } from './batches.ts'
 import { statusOf, watchLag } from './lag.ts'
-import { type ClearedLine, planOf } from './next-in-line.ts'
+import { planOf } from './next-in-line.ts'
 import { enqueue, hold, requeue, sendNext } from './queue.ts'
 import { readVanished, settleVanished } from './reorgs.ts'
 import { deliver, end, forget, forgetEnded, heard, isPassing, takeBack } from './reports.ts'
 import { failingByLook, isolate, missMarket, refuse, wait, wakeMarkets } from './setbacks.ts'
 import type {
+  ClearedLine,
   SettlementContext,
   SettlementEvent,
   SettlementPorts,

@@ -13,7 +13,7 @@ import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#d
 import type { Context } from '#runtime/actor.ts'
 import type { PendingTrades } from '#store/reads/settlements.ts'
 import type { TradeReport } from '../market/state.ts'
-import type { ClearedLine, LinePlan } from './next-in-line.ts'
+import type { ComingBack, InLine } from '../trader-standing.ts'
 
 export type SettlementProtocol = {
   /** The thread's timer: looks whether anything is due. */
@@ -155,6 +155,17 @@ export type SettlementPorts = {
   /** Takes those out of the books who would meet in vain what comes back; resolves always. */
   readonly clearLine: (plan: LinePlan) => Promise<ClearedLine>
 }
+
+/** What is to be found out about those who are next in line for what comes back. */
+export type LinePlan = {
+  readonly lines: readonly ComingBack[]
+  /** Who leaves with the trades that fail. */
+  readonly gone: ReadonlySet<Address>
+  isStranger(each: InLine): boolean
+}
+
+/** How many orders left; and why not all that had to, if so. */
+export type ClearedLine = { readonly orders: number; readonly why?: string }
 
 export type Place = 'queued' | 'looking' | 'trying' | 'sending' | 'sent' | 'waiting' | 'ended'
 

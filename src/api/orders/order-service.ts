@@ -15,7 +15,7 @@ import {
 } from '#domain/order.ts'
 import { permitFlaw } from '#domain/order-permit.ts'
 import { isRejection, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
-import type { UnfundedLimit } from '#http/limits.ts'
+import type { Asker, UnfundedLimit } from '#http/limits.ts'
 import type { RequestContext } from '#http/request-context.ts'
 import { compileValidator } from '#http/validate.ts'
 import type { FundsGateway } from '#live/funds-gateway.ts'
@@ -59,8 +59,6 @@ export type OrderVerifier = {
   ): VerifiedOrder | Rejection
 }
 
-type Asker = Pick<RequestContext, 'ip' | 'principal'>
-
 type OrderCheck = {
   readonly valid: boolean
   readonly orderHash: OrderHash | null
@@ -78,7 +76,7 @@ export type OrderService = {
   /** Hands a verified order to its market; orders arrive there as they were handed over. */
   enter(order: VerifiedOrder, context: OrderContext): Promise<OrderAccepted | Rejection>
   /** Every failure of anything that claims to be a submission; places nothing. */
-  check(submission: unknown, context: RequestContext): Promise<OrderCheck | Rejection>
+  check(submission: unknown, context: RequestContext & Asker): Promise<OrderCheck | Rejection>
 }
 
 export function makeOrderService(ports: {
@@ -143,7 +141,7 @@ export function makeOrderService(ports: {
     return chainId === undefined ? undefined : { chainId, order, signature: submission.signature }
   }
 
-  function countUnfunded({ ip, principal }: RequestContext): void {
+  function countUnfunded({ ip, principal }: Asker): void {
     if (ip !== undefined) ports.unfunded?.count(ip, principal)
   }
 
