@@ -44,7 +44,7 @@ test('whenever the power fails, the log opens with all that was answered', async
     scratch: folder,
   })
   if (ops === undefined) {
-    t.skip('a C compiler and Linux on x86-64 are needed')
+    t.skip('a C compiler and Linux are needed')
     return
   }
   const syncs = ops.filter(({ kind, path }) => kind === 's' && path.endsWith('-wal')).length

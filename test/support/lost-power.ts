@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { arch, platform } from 'node:os'
+import { platform } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Random } from './random.ts'
@@ -26,7 +26,7 @@ export function recordWrites(
   const source = fileURLToPath(new URL('./record-writes.c', import.meta.url))
   const flags = ['-shared', '-fPIC', '-O1', '-o', shim, source, '-ldl', '-lpthread']
   const built = spawnSync('cc', flags)
-  if (built.status !== 0 || platform() !== 'linux' || arch() !== 'x64') return undefined
+  if (built.status !== 0 || platform() !== 'linux') return undefined
   const record = join(scratch, 'record')
   const child = spawnSync(
     process.execPath,

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -42,7 +43,7 @@ static void record(char kind, const char *path, uint64_t at, const void *data, u
   uint16_t path_length = strlen(path);
   struct iovec parts[] = {{&kind, 1},    {&path_length, 2}, {(void *)path, path_length},
                           {&at, 8},      {&length, 4},      {(void *)data, length}};
-  if (syscall(20 /* writev, on x86-64 */, journal(), parts, 6) < 0) abort();
+  if (syscall(SYS_writev, journal(), parts, 6) < 0) abort();
 }
 
 #define REAL(name, type) \

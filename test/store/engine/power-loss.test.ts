@@ -33,7 +33,7 @@ test('whenever the power fails, the database is whole and has all that was answe
   const writer = new URL('./recorded-database.ts', import.meta.url)
   const ops = recordWrites(writer, [folder, `${COMMITS}`], { below: folder, scratch })
   if (ops === undefined) {
-    t.skip('a C compiler and Linux on x86-64 are needed')
+    t.skip('a C compiler and Linux are needed')
     return
   }
   const startsOver = ops.filter(
