@@ -18,11 +18,11 @@ import type { OrderTerms } from '#book/order-record.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, SELL } from '#domain/order.ts'
-import { inlineMore } from '#runtime/inlining.ts'
+import { tuneV8 } from '#runtime/v8-flags.ts'
 import { type Random, randomFrom } from '../test/support/random.ts'
 import { type Bench, quick, report, runBench } from './bench.ts'
 
-inlineMore()
+tuneV8()
 
 type Operation =
   | { readonly place: OrderTerms; readonly cancel?: never }

@@ -15,11 +15,11 @@ import { channelOptions, type ThreadData } from '#config/thread-data.ts'
 import { MARKET_YOUNG_MB } from '#config/topology.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { endpointOf } from '#runtime/endpoint.ts'
-import { inlineMore } from '#runtime/inlining.ts'
 import type { WorkerControl } from '#runtime/thread.ts'
+import { tuneV8 } from '#runtime/v8-flags.ts'
 import type { FlowCommand } from './market-flow.ts'
 
-inlineMore()
+tuneV8()
 
 export type MarketHost = {
   readonly channel: Channel<MarketThreadProtocol>

@@ -20,8 +20,8 @@ import { claimPort } from '#http/port.ts'
 import { makeSharedTable } from '#http/shared-table.ts'
 import { loadSqlite } from '#log/load-sqlite.ts'
 import { type ClockMemory, followClock, makeClockMemory, systemClock } from '#runtime/clock.ts'
-import { inlineMore } from '#runtime/inlining.ts'
 import { makeSupervisor } from '#runtime/supervisor.ts'
+import { tuneV8 } from '#runtime/v8-flags.ts'
 import { describeDatabaseUrl } from '#store/engine/database-url.ts'
 import { makeConnectionCountMemory } from '#stream/connection-count.ts'
 import { makeDatabaseFolder } from '#upkeep/database-folder.ts'
@@ -156,7 +156,7 @@ async function open(given: Settings, { stop, log, closers }: Run): Promise<void>
     const { threads, onCall } = nodeSpecs(settings, cores, common)
     await supervisor.start(threads, onCall)
   } else await supervisor.start(threadSpecs(settings, cores, common))
-  inlineMore()
+  tuneV8()
   if (signal.aborted) return
   if (!hasFront) {
     const { node, roles } = settings.cluster

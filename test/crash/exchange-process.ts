@@ -5,7 +5,7 @@
 
 import type { MarketView, OpenOrder } from '#actors/market/state.ts'
 import type { Market } from '#domain/market.ts'
-import { inlineMore } from '#runtime/inlining.ts'
+import { tuneV8 } from '#runtime/v8-flags.ts'
 import { openOrders, startExchange } from '../actors/exchange-fixture.ts'
 import type { StreamAsk } from '../actors/order-stream.ts'
 
@@ -16,7 +16,7 @@ export type ToExchange =
   | { readonly markets: readonly Market[] }
   | { readonly stop: true }
 
-inlineMore()
+tuneV8()
 const [dataDir = '', env = '{}'] = process.argv.slice(2)
 const exchange = await startExchange(dataDir, { env: JSON.parse(env) as Record<string, string> })
 
