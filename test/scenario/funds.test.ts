@@ -16,6 +16,8 @@ import { openSettled, type SettledExchange, type Way } from '../support/settled.
 const ANN = 10
 const BOB = 11
 const EMPTY = 40
+/** More than all tests but one send of such orders. */
+const UNFUNDED_BURST = 25
 
 describe('an exchange that reserves funds', () => {
   let s: SettledExchange
@@ -26,6 +28,10 @@ describe('an exchange that reserves funds', () => {
         SIBYL_RISK_FUNDS: 'reserve',
         SIBYL_SETTLEMENT_BATCH_WAIT_MS: '20',
         SIBYL_INDEXER_POLL_MS: '100',
+        SIBYL_LIMITS: 'true',
+        SIBYL_TRUSTED_PROXIES: '127.0.0.1',
+        SIBYL_LIMIT_UNFUNDED_BURST: String(UNFUNDED_BURST),
+        SIBYL_LIMIT_UNFUNDED_PER_SECOND: '1',
       },
       async rpcUrl(chain) {
         node = await startRpcProxy(chain.url)
@@ -83,6 +89,43 @@ describe('an exchange that reserves funds', () => {
     const check = await client.orders.validate(await client.orders.sign(terms('buy', '10')))
     assert.equal(check.valid, false)
     assert.equal(check.errors[0]?.code, 'INSUFFICIENT_FUNDS')
+    assert.equal(await bookSize(), 0)
+  })
+
+  it('takes no more orders for now from who sends too many of them, but his cancels', async () => {
+    const from = (account: number, ip: string) =>
+      createClient({
+        ...{ url: s.exchange.url, signer: devnetKey(account), retries: 0 },
+        headers: () => ({ 'x-forwarded-for': ip }),
+      })
+    const crowded = '10.9.9.9'
+    const placed = await from(BOB, crowded).orders.place(terms('buy', '1', '0.1'))
+    const sender = from(EMPTY, crowded)
+    const codes = new Map<string, number>()
+    let last: SibylError
+    // One flows back each second while they are sent.
+    do {
+      last = await codeOf(sender.orders.place(terms('buy', '10')))
+      codes.set(last.code, (codes.get(last.code) ?? 0) + 1)
+    } while (last.code === 'INSUFFICIENT_FUNDS' && codes.get(last.code)! < 50 * UNFUNDED_BURST)
+    assert.equal(last.code, 'RATE_LIMITED')
+    assert.equal(last.status, 429)
+    assert.match(last.message, /could not pay for: wait \d+ s/)
+    assert(codes.get('INSUFFICIENT_FUNDS')! >= UNFUNDED_BURST)
+    // Whoever it is that uses the address; those that were under way together are owed.
+    const bob = from(BOB, crowded)
+    await eventually(async () => {
+      const many = Array.from({ length: 5 }, () => codeOf(sender.orders.place(terms('buy', '10'))))
+      await Promise.all(many)
+      const extra = bob.orders.place(terms('buy', '1', '0.1'))
+      const { code } = await codeOf(
+        extra.then((taken) => bob.orders.cancel({ ...taken, marketId: s.marketId })),
+      )
+      assert.equal(code, 'RATE_LIMITED')
+    })
+    await bob.orders.cancel({ ...placed, marketId: s.marketId })
+    const elsewhere = await codeOf(from(EMPTY, '10.9.9.8').orders.place(terms('buy', '10')))
+    assert.equal(elsewhere.code, 'INSUFFICIENT_FUNDS')
     assert.equal(await bookSize(), 0)
   })
 
