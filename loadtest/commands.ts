@@ -27,7 +27,10 @@ const bench = (name: string, about: string): Record<string, Command> => ({
 
 /** Each compares ours with a peer or a limit in the same run, and has a bar. */
 export const BENCHES: Readonly<Record<string, Command>> = {
-  ...bench('auth', 'signed orders with a bearer token each, beside the same without tokens [--kept]'),
+  ...bench(
+    'auth',
+    'signed orders with a bearer token each, beside the same without tokens [--kept]',
+  ),
   ...bench('book', 'the order book beside the fastest one on npm'),
   ...bench('channel', 'requests between threads beside bare messages'),
   ...bench('cluster', 'CPU per order and message with 1, 2, 3 nodes; orders over NATS'),
