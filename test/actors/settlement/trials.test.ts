@@ -103,6 +103,7 @@ describe('a trade of a trader who has settled none', () => {
     await world.turn(isNot('tryOut'))
     assert.equal(world.status(sold), 'matched')
     await world.until(() => world.status(sold) === 'confirmed')
+    assert.deepEqual(world.lines, [], 'nobody is asked who waits for what does not come back')
   })
 
   test('does not fail while an older one of his is being sent, which may bring what he lacks', async () => {
@@ -228,24 +229,6 @@ describe('who is in line for what a failed trade gives back', () => {
     world.trade({ seller: rich })
     await world.until(() => world.status(ghosts[0]!) === 'failed')
     assert.deepEqual(left(world), [empty])
-  })
-
-  test('is not asked for while the trade may still be owed what it lacks, or nobody is at fault', async () => {
-    const world = new World()
-    world.inLine.push(waiting(empty, 1))
-    const bought = world.trade({ buyer: GHOST, seller: MAKER })
-    world.byHand = true
-    await world.until(() => world.pending.some(({ port }) => port === 'tryOut'), isNot('tryOut'))
-    const sold = world.trade({ seller: GHOST })
-    world.isBare = () => true
-    world.refuses = (id) =>
-      id === sold && !world.settledBy.has(keyOf({ tradeId: bought }))
-        ? { reason: 'InsufficientShares', fault: 'seller' }
-        : undefined
-    await world.until(() => world.looks.flat().includes(sold), isNot('tryOut'))
-    await world.turn(isNot('tryOut'))
-    await world.until(() => world.status(sold) === 'confirmed')
-    assert.deepEqual([world.lines, world.withdrawn], [[], []])
   })
 
   for (const port of ['nextInLine', 'lookAtOwners', 'withdraw'] as const) {
