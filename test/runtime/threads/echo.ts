@@ -9,7 +9,7 @@ type EchoData = {
   failStarts?: Int32Array
   startsUnderWay?: Int32Array
   hangs?: Int32Array
-  /** While it is not zero, it is busy with something long, step by step. */
+  /** While the first is not zero, it is busy with something long; the second counts the steps of it. */
   busy?: Int32Array
   keepAlive?: boolean
   unfit?: boolean
@@ -40,7 +40,10 @@ const echo = (data: EchoData): ThreadParts => {
     },
     health() {
       if (data.hangs !== undefined && Atomics.sub(data.hangs, 0, 1) > 0) for (;;);
-      while (data.busy !== undefined && Atomics.load(data.busy, 0) !== 0) beat()
+      while (data.busy !== undefined && Atomics.load(data.busy, 0) !== 0) {
+        beat()
+        Atomics.add(data.busy, 1, 1)
+      }
       return ''
     },
     metrics: async () => [
