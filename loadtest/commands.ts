@@ -29,7 +29,7 @@ const bench = (name: string, about: string): Record<string, Command> => ({
 export const BENCHES: Readonly<Record<string, Command>> = {
   ...bench(
     'auth',
-    'signed orders with a bearer token each, beside the same without tokens [--kept]',
+    'signed orders with a bearer token each, beside the same without tokens [--kept | --batch]',
   ),
   ...bench('book', 'the order book beside the fastest one on npm'),
   ...bench('channel', 'requests between threads beside bare messages'),
