@@ -7,9 +7,9 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { platform } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { preloadOf } from './preloaded.ts'
 import type { Random } from './random.ts'
 
 const SECTOR = 512
@@ -22,18 +22,15 @@ export function recordWrites(
   args: readonly string[],
   { below, scratch }: { readonly below: string; readonly scratch: string },
 ): readonly Op[] | undefined {
-  const shim = join(scratch, 'record-writes.so')
-  const source = fileURLToPath(new URL('./record-writes.c', import.meta.url))
-  const flags = ['-shared', '-fPIC', '-O1', '-o', shim, source, '-ldl', '-lpthread']
-  const built = spawnSync('cc', flags)
-  if (built.status !== 0 || platform() !== 'linux') return undefined
+  const library = preloadOf('record-writes.c', scratch)
+  if (library === undefined) return undefined
   const record = join(scratch, 'record')
   const child = spawnSync(
     process.execPath,
     [...process.execArgv, fileURLToPath(program), ...args],
     {
       encoding: 'utf8',
-      env: { ...process.env, LD_PRELOAD: shim, RECORD_TO: record, RECORD_BELOW: below },
+      env: { ...process.env, LD_PRELOAD: library, RECORD_TO: record, RECORD_BELOW: below },
     },
   )
   assert.equal(child.status, 0, child.stderr)

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createClient } from '#client/client.ts'
+import { SibylError } from '#client/sibyl-error.ts'
+import { eventually } from '../support/eventually.ts'
+import { startExchange } from '../support/exchange.ts'
+import { preloadOf } from '../support/preloaded.ts'
+import { randomFrom } from '../support/random.ts'
+import { holdToAnswers, type Life, makeOrders, newReport, settleAccounts } from './http-crash.ts'
+
+const LANES = 8
+const ORDERS_MAX = 400
+
+test('a disk that fails to sync takes no answered order with it', async (t) => {
+  const scratch = await mkdtemp(join(tmpdir(), 'sibyl-disk-'))
+  t.after(() => rm(scratch, { recursive: true }))
+  const library = preloadOf('fail-syncs.c', scratch)
+  if (library === undefined) return t.skip('no C compiler')
+  const order = join(scratch, 'next')
+  /** The next sync of a file with this end fails. */
+  const failNext = (end: string): void => {
+    writeFileSync(`${order}.new`, end)
+    renameSync(`${order}.new`, order)
+  }
+  const exchange = await startExchange(t, {
+    environment: {
+      LD_PRELOAD: library,
+      FAIL_SYNCS: order,
+      SIBYL_LIMITS: 'false',
+      SIBYL_LOG_PARTITIONS: '1',
+    },
+  })
+  const random = randomFrom(Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 1e9)))
+  t.diagnostic(`seed ${random.seed}`)
+  const client = createClient({ url: exchange.url, retries: 0, timeoutMs: 120_000 })
+  const report = newReport()
+  const lives: Life[] = []
+
+  /** Places orders until the disk has failed, and some more; answers what was heard beside acceptance. */
+  async function placeBeyondFailure(end: string): Promise<Set<string>> {
+    const heard = new Set<string>()
+    const batch: Life[] = []
+    let isOver = false
+    failNext(end)
+    const lane = async (): Promise<void> => {
+      while (!isOver && batch.length < ORDERS_MAX) {
+        const [life] = await makeOrders(random, 1)
+        assert(life !== undefined)
+        batch.push(life)
+        isOver ||= !existsSync(order)
+        await client.orders.submit(life.submission).then(
+          ({ matches, timestamp }) => {
+            life.answer = { matches, timestamp }
+          },
+          (error: unknown) => {
+            assert.ok(error instanceof SibylError)
+            assert.equal(error.status, 503, `${error.code}: ${error.message}`)
+            heard.add(error.code)
+          },
+        )
+      }
+    }
+    await Promise.all(Array.from({ length: LANES }, lane))
+    assert(!existsSync(order), `${end} was synced`)
+    lives.push(...batch)
+    await eventually(async () => {
+      assert.equal((await fetch(`${exchange.url}/readyz`)).status, 200)
+    })
+    await holdToAnswers(exchange, batch, report)
+    return heard
+  }
+
+  await t.test(
+    'of the log: whoever was answered is in it, the others hear that nobody knows',
+    async () => {
+      const heard = await placeBeyondFailure('/partition-0.db-wal')
+      assert(heard.has('OUTCOME_UNKNOWN'), [...heard].join())
+      assert.match(exchange.output(), /an append failed; going back to what the log holds/)
+    },
+  )
+
+  await t.test(
+    'of the database: its thread ends, and the next goes on from what is there',
+    async () => {
+      await placeBeyondFailure('/sibyl.db-wal')
+      await eventually(() => {
+        assert.match(exchange.output(), /store died \(EIO: i\/o error, fdatasync\)/)
+      })
+    },
+  )
+
+  await settleAccounts(exchange, lives, report)
+  await exchange.stop()
+})
