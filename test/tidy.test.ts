@@ -52,6 +52,7 @@ const HOMES: Record<string, readonly string[]> = {
   mysql2: ['log', 'devnet'],
   ws: ['devnet'],
   secp256k1: ['verify'],
+  koffi: ['verify'],
   keccak: ['verify'],
   esbuild: ['boot', 'loader'],
   preact: ['web'],

@@ -9,7 +9,8 @@ import type { Order, PermitSignature, VerifiedOrder } from '#domain/order.ts'
 import { makeOrderHasher, type OrderDomain, type OrderHasher } from '#domain/order-hash.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { KeccakEngine } from './keccak.ts'
-import { hex, makeRecoverer, type RecoveryEngine } from './recover.ts'
+import { hex, makeRecoverer } from './recover.ts'
+import type { RecoveryEngine } from './recovery-engine.ts'
 import { normaliseSignature, type SignatureFlaw } from './signature.ts'
 
 /** What crosses to the pool. The permit stays with the caller: nothing here looks at it. */

@@ -28,7 +28,8 @@ import {
   type SignedOrder,
 } from './inspect-orders.ts'
 import type { KeccakEngine } from './keccak.ts'
-import { ADDRESS_OFFSET, hex, makeHashRecoverer, type RecoveryEngine } from './recover.ts'
+import { ADDRESS_OFFSET, hex, makeHashRecoverer } from './recover.ts'
+import type { RecoveryEngine } from './recovery-engine.ts'
 import { decodeSignature, makeSignatureBytes, SIGNATURE_BYTES } from './signature.ts'
 
 type Inspection = OrderInspection | Rejection

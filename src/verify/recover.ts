@@ -1,12 +1,13 @@
 /**
  * Who signed a digest. Recovery on the curve is the most expensive step of an order by far, so it is
- * native where the `secp256k1` package could be built, and WebAssembly elsewhere; both give the same
- * answers. A recoverer keeps scratch bytes and therefore belongs to one thread.
+ * done by the system's library where there is one (`system-recovery.ts`), by the native `secp256k1` package where
+ * that could be built, and by WebAssembly elsewhere; all give the same answers. A recoverer keeps scratch bytes and therefore belongs to one thread.
  */
 
 import { createRequire } from 'node:module'
 import type { Address } from '#domain/ids.ts'
 import type { KeccakEngine } from './keccak.ts'
+import type { RecoveryEngine } from './recovery-engine.ts'
 import {
   makeSignatureBytes,
   readSignature,
@@ -14,16 +15,7 @@ import {
   type SignatureBytes,
   type SignatureFlaw,
 } from './signature.ts'
-
-export type RecoveryEngine = {
-  readonly name: 'native secp256k1' | 'wasm secp256k1'
-  /** The uncompressed public key (65 bytes, valid until the next call), or none that fits. */
-  readonly recoverKey: (
-    digest: Uint8Array,
-    compact: Uint8Array,
-    recoveryId: 0 | 1,
-  ) => Uint8Array | undefined
-}
+import { systemRecovery } from './system-recovery.ts'
 
 /** The signer of a 32-byte digest by a 65-byte signature in hex, or what is wrong with it. */
 type Recoverer = (digest: Uint8Array, signature: string) => Address | SignatureFlaw
@@ -47,7 +39,7 @@ type NativeModule = {
 const PUBLIC_KEY_BYTES = 65
 
 export async function loadRecovery(): Promise<RecoveryEngine> {
-  return nativeRecovery() ?? (await wasmRecovery())
+  return systemRecovery() ?? nativeRecovery() ?? (await wasmRecovery())
 }
 
 /** Undefined where the package is absent or was not built. */

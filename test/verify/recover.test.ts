@@ -7,10 +7,17 @@ import { recoverAddress } from 'viem'
 import { sign } from 'viem/accounts'
 import { loadKeccak, nativeKeccak, portableKeccak } from '#verify/keccak.ts'
 import { loadRecovery, makeRecoverer, nativeRecovery, wasmRecovery } from '#verify/recover.ts'
+import { systemRecovery } from '#verify/system-recovery.ts'
+import { servicesRequired } from '../support/required-services.ts'
 import { bytesOf, CURVE_ORDER, signatureOf } from './signed-order.ts'
 
 const wasm = makeRecoverer(await wasmRecovery(), portableKeccak)
 const fast = makeRecoverer(await loadRecovery(), loadKeccak())
+/** All that are here. */
+const engines = [systemRecovery(), nativeRecovery(), await wasmRecovery()].filter(
+  (engine) => engine !== undefined,
+)
+const recoverers = engines.map((engine) => makeRecoverer(engine, loadKeccak()))
 
 const digests = fc
   .uint8Array({ minLength: 32, maxLength: 32 })
@@ -24,8 +31,7 @@ test('every engine recovers the signer that viem recovers', async () => {
     fc.asyncProperty(keys, digests, async (privateKey, hash) => {
       const signature = await sign({ hash, privateKey, to: 'hex' })
       const expected = (await recoverAddress({ hash, signature })).toLowerCase()
-      assert.equal(fast(bytesOf(hash), signature), expected)
-      assert.equal(wasm(bytesOf(hash), signature), expected)
+      for (const recover of recoverers) assert.equal(recover(bytesOf(hash), signature), expected)
     }),
     { numRuns: 60 },
   )
@@ -53,7 +59,10 @@ test('the engines agree on bytes that nobody signed', () => {
   fc.assert(
     fc.property(digests, words, words, fc.integer({ min: 0, max: 30 }), (hash, r, s, v) => {
       const signature = signatureOf({ r, s, v })
-      assert.deepEqual(fast(bytesOf(hash), signature), wasm(bytesOf(hash), signature))
+      const expected = wasm(bytesOf(hash), signature)
+      for (const recover of recoverers) {
+        assert.deepEqual(recover(bytesOf(hash), signature), expected)
+      }
     }),
     { numRuns: 300 },
   )
@@ -72,9 +81,22 @@ test('the native keccak, where it is built, is keccak for any length', (t) => {
 })
 
 test('the fastest engine that is there is the one in use', async () => {
-  const native = nativeRecovery()
-  assert.equal((await loadRecovery()).name, native?.name ?? 'wasm secp256k1')
+  assert.equal((await loadRecovery()).name, engines[0]?.name)
+  assert.equal(engines.at(-1)?.name, 'wasm secp256k1')
   assert.equal(loadKeccak().name, nativeKeccak()?.name ?? 'portable keccak')
+})
+
+test('the library of the system takes nothing that has another length than it reads', (t) => {
+  const system = systemRecovery()
+  if (system === undefined) {
+    assert(!servicesRequired, 'libsecp256k1 is not installed')
+    return t.skip('libsecp256k1 is not installed')
+  }
+  const [digest, compact] = [new Uint8Array(32), new Uint8Array(64)]
+  assert.equal(system.recoverKey(digest, compact, 0), undefined)
+  assert.throws(() => system.recoverKey(digest.subarray(1), compact, 0), /lengths/)
+  assert.throws(() => system.recoverKey(digest, compact.subarray(1), 0), /lengths/)
+  return undefined
 })
 
 test('where nothing native was built, the portable engines take over and say so', async () => {
@@ -83,7 +105,7 @@ test('where nothing native was built, the portable engines take over and say so'
     import { registerHooks } from 'node:module'
     registerHooks({
       resolve(specifier, context, next) {
-        if (specifier.endsWith('/bindings.js')) throw new Error('not built')
+        if (specifier.endsWith('/bindings.js') || specifier === 'koffi') throw new Error('not built')
         return next(specifier, context)
       },
     })

@@ -1,0 +1,110 @@
+/**
+ * Recovery by the system's own libsecp256k1, which is years younger than the one that comes with the `secp256k1`
+ * package and takes about a quarter less. Debian has it as `libsecp256k1-1` or a later number; where it is not
+ * there, or does not do what it should, the others take its place.
+ *
+ * It is called through memory, so whatever it is given must have the length that it reads and writes.
+ */
+
+import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
+import type { RecoveryEngine } from './recovery-engine.ts'
+
+/** What a system may call it: its number changes with what we do not use. */
+const LIBRARIES = [6, 5, 2, 1].map((number) => `libsecp256k1.so.${number}`)
+
+/** Its constants. Older ones verify only where a context was made for it. */
+const CONTEXT_VERIFY = 0x101
+const UNCOMPRESSED = 2
+
+const DIGEST_BYTES = 32
+const COMPACT_BYTES = 64
+const PUBLIC_KEY_BYTES = 65
+/** More than its own forms of a signature (65) and of a key (64) take. */
+const FORM_BYTES = 128
+
+type Library = { func(declaration: string): (...values: never[]) => unknown }
+type Koffi = { load(path: string): Library }
+type Context = object
+type Calls = {
+  readonly create: (flags: number) => Context
+  readonly parse: (context: Context, form: Buffer, compact: Uint8Array, id: number) => number
+  readonly recover: (context: Context, key: Buffer, form: Buffer, digest: Uint8Array) => number
+  /** The context, the key to be written with room for its length, the key, and how. */
+  readonly serialize: (...values: [Context, Buffer, Buffer, Buffer, number]) => number
+}
+
+/** Undefined where the system has none. */
+export function systemRecovery(): RecoveryEngine | undefined {
+  const calls = load()
+  if (calls === undefined) return undefined
+  const { create, parse, recover, serialize } = calls
+  const context = create(CONTEXT_VERIFY)
+  const form = Buffer.alloc(FORM_BYTES)
+  const key = Buffer.alloc(FORM_BYTES)
+  const publicKey = Buffer.alloc(PUBLIC_KEY_BYTES)
+  /** A `size_t`: what there is room for, and what was written. */
+  const length = Buffer.alloc(8)
+  const engine: RecoveryEngine = {
+    name: 'system secp256k1',
+    recoverKey(digest, compact, recoveryId) {
+      assert(digest.length === DIGEST_BYTES && compact.length === COMPACT_BYTES, 'lengths')
+      if (parse(context, form, compact, recoveryId) !== 1) return undefined
+      if (recover(context, key, form, digest) !== 1) return undefined
+      length.writeUInt32LE(PUBLIC_KEY_BYTES, 0)
+      serialize(context, publicKey, length, key, UNCOMPRESSED)
+      return publicKey
+    },
+  }
+  return works(engine) ? engine : undefined
+}
+
+function load(): Calls | undefined {
+  let koffi: Koffi
+  try {
+    koffi = createRequire(import.meta.url)('koffi')
+  } catch {
+    // An optional dependency that cannot be loaded is one that is not there.
+    return undefined
+  }
+  for (const name of LIBRARIES) {
+    try {
+      const library = koffi.load(name)
+      return {
+        create: library.func('void *secp256k1_context_create(unsigned int flags)'),
+        parse: library.func(
+          'int secp256k1_ecdsa_recoverable_signature_parse_compact(void *, uint8_t *, uint8_t *, int)',
+        ),
+        recover: library.func(
+          'int secp256k1_ecdsa_recover(void *, uint8_t *, uint8_t *, uint8_t *)',
+        ),
+        serialize: library.func(
+          'int secp256k1_ec_pubkey_serialize(void *, uint8_t *, uint8_t *, uint8_t *, unsigned int)',
+        ),
+      } as Calls
+    } catch {
+      // Not there, or built without recovery.
+    }
+  }
+  return undefined
+}
+
+/**
+ * The generator of the curve. Its x as r, one more as s, and the digest 1 are a signature by the key 1, whose
+ * public key is the generator itself.
+ */
+const GENERATOR = {
+  x: '79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798',
+  y: '483ada7726a3c4655da4fbfc0e1108a8fd17b448a68554199c47d08ffb10d4b8',
+}
+
+/** Whether it finds a key that is known without it: the library may be another than its name says. */
+function works(engine: RecoveryEngine): boolean {
+  const compact = Buffer.from(GENERATOR.x + GENERATOR.x, 'hex')
+  compact[COMPACT_BYTES - 1]! += 1
+  const digest = Buffer.alloc(DIGEST_BYTES)
+  digest[DIGEST_BYTES - 1] = 1
+  const found = engine.recoverKey(digest, compact, 0)
+  const expected = Buffer.from(`04${GENERATOR.x}${GENERATOR.y}`, 'hex')
+  return found !== undefined && expected.equals(found)
+}
