@@ -45,6 +45,13 @@ test('every reader hears the events before the answers to them', () =>
     )
     assert.equal(halves.flat().length, 400)
     const known = hashesOf(eventsOf(dataDir).events)
+    // What the other's answers were told with may still be on its way.
+    await eventually(() => {
+      for (const story of exchange.heard.values()) {
+        const told = story.flatMap((line) => ('event' in line ? [line.event] : []))
+        assert.deepEqual(hashesOf(told), known)
+      }
+    })
     for (const [relay, story] of exchange.heard) {
       const seqs = new Map<string, number>()
       const seen = new Set<string>()
