@@ -14,7 +14,8 @@ import type { Random } from './random.ts'
 
 const SECTOR = 512
 
-export type Op = { kind: 'w' | 's' | 't' | 'r' | 'u'; path: string; at: number; data: Buffer }
+/** A write, a sync, one that failed, a truncation, a new name, a removal. */
+export type Op = { kind: 'w' | 's' | 'e' | 't' | 'r' | 'u'; path: string; at: number; data: Buffer }
 
 /** What a program writes below a folder while it runs to its end; undefined where that cannot be recorded. */
 export function recordWrites(
@@ -30,7 +31,13 @@ export function recordWrites(
     [...process.execArgv, fileURLToPath(program), ...args],
     {
       encoding: 'utf8',
-      env: { ...process.env, LD_PRELOAD: library, RECORD_TO: record, RECORD_BELOW: below },
+      env: {
+        ...process.env,
+        LD_PRELOAD: library,
+        RECORD_TO: record,
+        RECORD_BELOW: below,
+        FAIL_SYNC: join(scratch, 'fail-sync'),
+      },
     },
   )
   assert.equal(child.status, 0, child.stderr)
@@ -71,6 +78,7 @@ export function diskAfter(start: ReadonlyMap<string, Buffer>, ops: readonly Op[]
   const lastNameKept = lastSurvivingName(ops, random)
   for (const [index, op] of ops.entries()) {
     if (op.kind === 's') settle(files.get(op.path), () => true)
+    else if (op.kind === 'e') settle(files.get(op.path), () => false)
     else if (op.kind === 'r' || op.kind === 'u') {
       const file = files.get(op.path)
       if (file === undefined || index > lastNameKept) continue

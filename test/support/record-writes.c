@@ -2,10 +2,14 @@
  * Records what a process writes below a folder, in the order in which it happens, with what it waits for:
  * preloaded into Node, it stands between SQLite, libuv and the C library. Each record is
  * kind u8, length of the path u16, path, offset u64, length of the data u32, data.
+ *
+ * If the file that FAIL_SYNC names is there, the next sync of a write-ahead file fails and removes it: as on Linux,
+ * what was written until then counts as written, and is not on the disk.
  */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -89,10 +93,23 @@ ssize_t write(int fd, const void *data, size_t n) {
   return written;
 }
 
+static int is_to_fail(const char *path) {
+  const char *order = getenv("FAIL_SYNC");
+  size_t length = strlen(path);
+  if (order == NULL || length < 4 || strcmp(path + length - 4, "-wal") != 0) return 0;
+  return syscall(SYS_unlinkat, AT_FDCWD, order, 0) == 0;
+}
+
 static int recorded_sync(sync_type real, int fd) {
   char path[4096];
   if (!path_of(fd, path)) return real(fd);
   pthread_mutex_lock(&lock);
+  if (is_to_fail(path)) {
+    record('e', path, 0, NULL, 0);
+    pthread_mutex_unlock(&lock);
+    errno = EIO;
+    return -1;
+  }
   int result = real(fd);
   if (result == 0) record('s', path, 0, NULL, 0);
   pthread_mutex_unlock(&lock);

@@ -12,7 +12,7 @@
 
 import { statSync } from 'node:fs'
 import type { Database as DatabaseFile } from 'better-sqlite3'
-import { type DurableFile, openDurableFile } from './durable-file.ts'
+import { type DurableFile, openDurableFile, writeAgain } from './durable-file.ts'
 
 /** A thread that copies the write-ahead file of one database. */
 export type Copier = {
@@ -52,6 +52,7 @@ export function keepWriteAhead(
   if (copier === undefined) {
     return { begun: () => undefined, wrote: () => undefined, close: async () => {} }
   }
+  writeAnew(file)
   const { copy, stop } = copier
   let phase: 'writing' | 'copying' | 'little is left' = 'writing'
   let doneMs = performance.now()
@@ -78,17 +79,27 @@ export function keepWriteAhead(
     everyMs = Math.max(minMs, Math.min(maxMs, (everyMs * pages) / Math.max(1, copied)))
   }
 
-  /** After a failed one nobody knows what the disk has: this thread ends, and the next begins with what is there. */
-  async function sync(): Promise<void> {
-    try {
-      await durable.sync()
-    } catch (error) {
-      setImmediate(() => {
-        throw error
+  /** The sync under way or the last one, and the one that all share who wrote since it began. */
+  let syncing: Promise<void> = Promise.resolve()
+  let next: Promise<void> | undefined
+
+  /**
+   * One at a time: of two that wait for the same pages only one hears that they could not be written. After a failed
+   * one nobody knows what the disk has: this thread ends, and the next writes what is there anew.
+   */
+  function sync(): Promise<void> {
+    next ??= syncing.then(() => {
+      next = undefined
+      syncing = durable.sync().catch((error: unknown) => {
+        setImmediate(() => {
+          throw error
+        })
+        // Nobody is told anything: neither that it is committed nor that it is not.
+        return new Promise<void>(() => {})
       })
-      // Nobody is told anything: neither that it is committed nor that it is not.
-      await new Promise(() => {})
-    }
+      return syncing
+    })
+    return next
   }
 
   function copyInTime(): void {
@@ -108,5 +119,18 @@ export function keepWriteAhead(
       await stop()
       await durable.close()
     },
+  }
+}
+
+/**
+ * Whoever wrote it before may have ended because the disk failed: behind what the disk does not have, nothing that
+ * follows would be found after a power cut. Within a transaction, so that nobody else writes it.
+ */
+function writeAnew(file: DatabaseFile): void {
+  file.exec('BEGIN IMMEDIATE')
+  try {
+    writeAgain(`${file.name}-wal`)
+  } finally {
+    file.exec('ROLLBACK')
   }
 }

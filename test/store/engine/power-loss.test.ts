@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import Database from 'better-sqlite3'
 import { diskAfter, type Op, recordWrites } from '../../support/lost-power.ts'
 import { randomFrom } from '../../support/random.ts'
@@ -18,7 +18,8 @@ const SEED = Number(process.env.TEST_SEED ?? 20_261_117)
 const COMMITS = 3_000
 const MEMORY = '/dev/shm'
 
-test('whenever the power fails, the database is whole and has all that was answered', (t) => {
+/** A folder with a database, and the bytes of its file. */
+function makeDatabase(t: TestContext) {
   const scratch = mkdtempSync(join(existsSync(MEMORY) ? MEMORY : tmpdir(), 'sibyl-power-'))
   t.after(() => rmSync(scratch, { recursive: true, force: true }))
   const folder = join(scratch, 'data')
@@ -30,6 +31,20 @@ test('whenever the power fails, the database is whole and has all that was answe
   made.exec('create table total (n integer); insert into total values (0)')
   made.close()
   const start = new Map([[path, readFileSync(path)]])
+  return { scratch, folder, path, start }
+}
+
+/** What the disk has in the place of the folder: the memory that connections share is of no use to the next ones. */
+function layOut(folder: string, disk: ReturnType<typeof diskAfter>): void {
+  rmSync(folder, { recursive: true })
+  mkdirSync(folder)
+  for (const [each, { bytes }] of disk) {
+    if (!each.endsWith('-shm') && !each.endsWith('/answered')) writeFileSync(each, bytes)
+  }
+}
+
+test('whenever the power fails, the database is whole and has all that was answered', (t) => {
+  const { scratch, folder, path, start } = makeDatabase(t)
   const writer = new URL('./recorded-database.ts', import.meta.url)
   const ops = recordWrites(writer, [folder, `${COMMITS}`], { below: folder, scratch })
   if (ops === undefined) {
@@ -48,12 +63,7 @@ test('whenever the power fails, the database is whole and has all that was answe
     const told = done.findLast(({ kind, path }) => kind === 'w' && path.endsWith('/answered'))
     const answered = Number(told?.data.toString() ?? 0)
     const why = `seed ${SEED}, round ${round}, cut ${cut}: ${answered} were answered`
-    rmSync(folder, { recursive: true })
-    mkdirSync(folder)
-    for (const [each, { bytes }] of diskAfter(start, done, random)) {
-      // The memory that connections share is of no use to the next ones.
-      if (!each.endsWith('-shm') && !each.endsWith('/answered')) writeFileSync(each, bytes)
-    }
+    layOut(folder, diskAfter(start, done, random))
     const file = new Database(path)
     assert.equal(file.pragma('integrity_check', { simple: true }), 'ok', why)
     const found = file
@@ -66,4 +76,30 @@ test('whenever the power fails, the database is whole and has all that was answe
     if (found.count > answered) beyond++
   }
   t.diagnostic(`seed ${SEED}: ${ops.length} operations, more than was answered in ${beyond} rounds`)
+})
+
+test('after a sync that failed the next store answers nothing that the power can take', (t) => {
+  const { scratch, folder, path, start } = makeDatabase(t)
+  const program = new URL('./recorded-stores.ts', import.meta.url)
+  const ops = recordWrites(program, [folder, join(scratch, 'fail-sync')], {
+    ...{ below: folder, scratch },
+  })
+  if (ops === undefined) {
+    t.skip('a C compiler and Linux are needed')
+    return
+  }
+  assert.equal(ops.filter(({ kind }) => kind === 'e').length, 1, 'one sync failed')
+  const answered = ops
+    .filter(({ kind, path: each }) => kind === 'w' && each.endsWith('/answered'))
+    .map(({ data }) => Number(data.toString()))
+  layOut(folder, diskAfter(start, ops, randomFrom(SEED)))
+  const file = new Database(path)
+  const there = new Set(file.prepare('select n from numbers').pluck().all())
+  file.close()
+  assert(answered.length > 8, `${answered.length} were answered`)
+  assert.deepEqual(
+    answered.filter((n) => !there.has(n)),
+    [],
+    'they were answered, and are lost',
+  )
 })

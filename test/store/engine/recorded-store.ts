@@ -1,0 +1,27 @@
+/** A store that writes some numbers, one after the other, and says into a file which of them it has answered. */
+
+import { openSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { parentPort, workerData } from 'node:worker_threads'
+import { openDatabase, transact } from '#store/engine/database.ts'
+import { databaseCopier } from '#threads/database-copier.ts'
+
+const { folder, from, to, failSync, failAt } = workerData as {
+  folder: string
+  from: number
+  to: number
+  /** The file that makes the disk fail, and before which number. */
+  failSync?: string
+  failAt?: number
+}
+const database = await openDatabase(`sqlite:${join(folder, 'test.db')}`, { copier: databaseCopier })
+const answered = openSync(join(folder, 'answered'), 'a')
+for (let n = from; n <= to; n++) {
+  if (n === failAt) writeFileSync(failSync ?? '', '')
+  await transact(database, async (transaction, connection) => {
+    const row = [n, 'x'.repeat(3_000)]
+    await connection.execute('insert into numbers values (?, ?)', row, 'run', transaction)
+  })
+  writeSync(answered, `${n}\n`)
+}
+parentPort?.postMessage('done')

@@ -1,0 +1,23 @@
+/**
+ * Two stores after one another on one database, while every write is recorded: the disk of the first fails in the
+ * middle, and the second goes on from what is there. A reader is there all the time, as in an exchange.
+ */
+
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import Database from 'better-sqlite3'
+
+const [folder, failSync] = process.argv.slice(2)
+if (folder === undefined) throw new Error('a folder is needed')
+const reader = new Database(join(folder, 'test.db'), { readonly: true })
+const last = (): number => Number(reader.prepare('select max(n) from numbers').pluck().get() ?? 0)
+const store = new URL('./recorded-store.ts', import.meta.url)
+last()
+const first = new Worker(store, { workerData: { folder, from: 1, to: 1_000, failSync, failAt: 6 } })
+first.on('error', () => {})
+await new Promise((resolve) => first.once('exit', resolve))
+const from = last() + 1
+const second = new Worker(store, { workerData: { folder, from, to: from + 4 } })
+await once(second, 'message')
+process.exit()
