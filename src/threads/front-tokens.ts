@@ -89,11 +89,17 @@ export function openTokenClaims(
     onFailure: (error) => log.error({ err: error }, 'tokens could not be claimed'),
   })
 
+  let isForgetting = false
   every(FORGET_EVERY_MS, () => {
+    if (isForgetting) return
+    isForgetting = true
     const beforeSec = Math.floor(clock.nowMs() / 1_000) - SLACK_SEC
     opened()
       .then(({ store, database }) => store.forgetNonces(database, beforeSec))
       .catch((error: unknown) => log.debug({ err: error }, 'used tokens could not be forgotten'))
+      .finally(() => {
+        isForgetting = false
+      })
   })
 
   return {

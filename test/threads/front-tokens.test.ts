@@ -119,4 +119,17 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
     ])
     assert.equal(await claimsSince(database, 2_000), 900, 'since when does not expire')
   })
+
+  it('however many have expired, all of them are forgotten', async (t) => {
+    const { database } = await migrated(t)
+    const used = Array.from({ length: 6_000 }, (_, at) => ({
+      ...{ keyId: 'a key', nonce: at.toString(16).padStart(32, '0'), claim: randomBytes(8) },
+      ...{ issuedSec: 1_000, untilSec: 1_001 },
+    }))
+    for (let from = 0; from < used.length; from += 1_000) {
+      await claimNonces(database, used.slice(from, from + 1_000))
+    }
+    assert.equal(await forgetNonces(database, 1_002), used.length)
+    assert.equal(await forgetNonces(database, 1_002), 0)
+  })
 })

@@ -67,8 +67,16 @@ export async function claimNonces(
   return claims.map((each) => winners.get(rowKey(each))?.equals(each.claim) === true)
 }
 
-/** Forgets tokens that have expired before this, some of them at a time; answers how many. */
+/** Forgets tokens that have expired before this, some in each transaction; answers how many. */
 export async function forgetNonces(database: Database, beforeSec: number): Promise<number> {
+  for (let forgotten = 0; ; ) {
+    const step = await forgetSome(database, beforeSec)
+    forgotten += step
+    if (step < FORGOTTEN_MAX) return forgotten
+  }
+}
+
+async function forgetSome(database: Database, beforeSec: number): Promise<number> {
   const { affectedRows } = await transact(database, (transaction, connection) =>
     connection.execute<QueryResult>(
       `delete from token_nonces where until_sec < ? and key_id <> ? limit ${FORGOTTEN_MAX}`,
