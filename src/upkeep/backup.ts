@@ -18,6 +18,7 @@ import { closeDatabase, openDatabase } from '#store/engine/database.ts'
 import { checkpoints } from '#store/projection/checkpoints.ts'
 import { type Manifest, writeManifest } from './manifest.ts'
 import { checkReach } from './rebuild.ts'
+import { syncTree } from './sync-tree.ts'
 
 /** Where an exchange keeps what it must not lose. */
 export type Places = {
@@ -63,7 +64,9 @@ export async function backup(
     if (gap === undefined) {
       const record = join(places.dataDir, CHAIN_RECORD)
       if (existsSync(record)) copyFileSync(record, join(folder, CHAIN_RECORD))
-      return writeManifest(folder, { madeAt, database, ...log })
+      const manifest = await writeManifest(folder, { madeAt, database, ...log })
+      syncTree(folder)
+      return manifest
     }
     if (round === ROUNDS_MAX) throw gap
     say('the log was cut meanwhile; once more')

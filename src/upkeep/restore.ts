@@ -11,6 +11,7 @@ import { makeFolder } from '#config/make-folder.ts'
 import { Fault } from '#domain/fault.ts'
 import { adoptLog, hasNoLog } from '#log/adopt-log.ts'
 import { openArchive, wholeLog } from '#log/archive-reader.ts'
+import { syncFolder } from '#log/log-folder.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { fillDatabase, inTheWay } from '#store/copies/copy-database.ts'
 import { closeDatabase, openDatabase } from '#store/engine/database.ts'
@@ -20,6 +21,7 @@ import { CHAIN_RECORD, type Places, some } from './backup.ts'
 import { makeDatabaseFolder } from './database-folder.ts'
 import { checkManifest, type Manifest } from './manifest.ts'
 import { rebuild } from './rebuild.ts'
+import { syncTree } from './sync-tree.ts'
 
 export async function restore(
   folder: string,
@@ -33,16 +35,19 @@ export async function restore(
   makeFolder('SIBYL_DATA_DIR', places.dataDir)
   const draft = join(places.dataDir, `log.new-${manifest.logId}`)
   cpSync(join(folder, 'log'), draft, { recursive: true })
+  syncTree(draft)
   const archive = join(folder, 'archive')
   if (existsSync(archive)) {
     makeFolder('SIBYL_LOG_ARCHIVE_DIR', places.archiveDir)
     cpSync(archive, places.archiveDir, { recursive: true, errorOnExist: true, force: false })
+    syncTree(places.archiveDir)
   }
   const record = join(folder, CHAIN_RECORD)
   if (existsSync(record)) copyFileSync(record, join(places.dataDir, CHAIN_RECORD))
   await fillDatabase(places.databaseUrl, join(folder, 'database'))
   say('the database is filled')
   renameSync(draft, join(places.dataDir, 'log'))
+  syncFolder(places.dataDir)
   say('the log is in its place')
   if (places.logUrl !== '') {
     await adoptLog(places.dataDir, places.logUrl)

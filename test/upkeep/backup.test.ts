@@ -178,6 +178,28 @@ await onBothDatabases('a backup', ({ fresh, dialect }) => {
     await restored.stop()
   })
 
+  // Where there is a server.
+  const onServer = dialect === 'mysql' ? it : () => undefined
+  onServer('goes into one database together with its log', async () => {
+    const dataDir = newFolder()
+    const host = startTrading(dataDir, { closedTailMax: 100 })
+    const places = placesOf(dataDir, await fresh())
+    await newTrading(43).trade(host, 20)
+    await withDatabase(places.databaseUrl, (database) => projectAll(host, database))
+    await host.stop()
+    const folder = newFolder()
+    await backup(places, folder, quiet)
+    const url = await fresh()
+    const there = { ...placesOf(join(newFolder(), 'data'), url), logUrl: url }
+    await restore(folder, there, quiet)
+    // And out of it again.
+    const again = newFolder()
+    await backup(there, again, quiet)
+    assert(!readdirSync(join(again, 'database')).some((name) => name.startsWith('log')))
+    const next = await fresh()
+    await restore(again, { ...placesOf(join(newFolder(), 'data'), next), logUrl: next }, quiet)
+  })
+
   it('answers resubmissions as before, and keeps what is in no log', async () => {
     const dataDir = newFolder()
     const host = startTrading(dataDir, { closedTailMax: 100 })

@@ -26,6 +26,8 @@ const END = '.rows.gz'
 /** Rows of one statement, and about how many characters they may have together. */
 const ROWS_MAX = 500
 const CHARACTERS_MAX = 1_000_000
+/** Of an event log that is in the same database: it is copied as a log, not as tables. */
+const LOG_TABLES = ['log', 'log_homes', 'log_bases', 'log_files']
 /** Read first when it comes back: a database that has checkpoints and no log is refused by a start. */
 const FIRST = 'checkpoints'
 
@@ -126,7 +128,9 @@ async function tables(connection: Connection): Promise<string[]> {
   const rows = await query<{ name: string }>(
     connection,
     `select table_name as name from information_schema.tables
-      where table_schema = database() order by table_name`,
+      where table_schema = database() and table_name not in (${LOG_TABLES.map(() => '?').join(', ')})
+      order by table_name`,
+    LOG_TABLES,
   )
   return rows.map(({ name }) => name)
 }
