@@ -36,6 +36,7 @@ export type ClosedOrder = {
   readonly side: Side
   readonly outcome: Outcome
   readonly price: Price
+  /** Of one that was `taken`, what of it was filled at once. */
   readonly size: Shares
   readonly reason: OrderCloseReason
   /** Its first answer: how many counter-orders it matched, and when it was placed. */

@@ -57,7 +57,11 @@ test('immediate or cancel: what is not filled at once is cancelled, and never re
     't ended: cancelled, 0 rested, 4 pending',
   ])
   assert.deepEqual(market.book(), [])
-  assert.deepEqual(market.place(taker), { rejected: 'ORDER_CLOSED' })
+  const again = { ...accepted('t', 1), filled: 4_000_000, duplicate: true }
+  for (const manner of [undefined, 'IOC'] as const) {
+    assert.deepEqual(market.place(taker, manner), again, 'the first answer, if that was lost')
+  }
+  assert.deepEqual(market.said(), [])
   // Its trade fails by no fault of its own: the maker is back, the taker is not.
   market.report('t', { status: 'failed', fault: 'none' })
   assert.deepEqual(market.book(), ['YES sell 0.4 a 4'])

@@ -184,6 +184,7 @@ export function admit(
   } else if (limited || atOnce) {
     // Limited, it met as many makers as one order may, and cannot rest without crossing the book.
     close(state, outcome, { ...life, remaining: 0 }, order.orderHash, 'cancelled', context)
+    if (first === undefined && matches > 0) rememberTaken(state, order.orderHash, quantity - left)
   } else {
     const rests = state.books[outcome].rest(life, life.remaining, life.matches)
     assert(rests, 'there is room for the order, it was checked before')
@@ -195,6 +196,13 @@ export function admit(
     })
   }
   return matches
+}
+
+/** The exchange itself ended the rest of it: who asks again hears what it was first told, and not that it is closed. */
+function rememberTaken(state: MarketState, orderHash: OrderHash, filled: number): void {
+  const closed = state.recall.closed.get(orderHash)
+  assert(closed !== undefined, 'it was closed just now')
+  state.recall.closed.set(orderHash, { ...closed, reason: 'taken', size: filled as Shares })
 }
 
 /** Tells of the fills in `matched`, in as many events as they need, and of the makers they ended. */
