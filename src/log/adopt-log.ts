@@ -51,7 +51,7 @@ export async function adoptLog(dataDir: string, url: string): Promise<void> {
       await beginAdopted(rows, { ...place, nextOffset: lastOffset + 1 })
       mkdirSync(join(draft, 'log'), { recursive: true })
       copyPartition({ logId, partition }, dataDir, draft)
-      await uploadBase(rows, partitionPaths(draft, partition), place)
+      await uploadBase(rows, partitionPaths(draft, partition), { ...place, epoch: 0 })
     }
     // Only now is it a log: what was interrupted before is none.
     await nameHome(server, { id: logId, partitions })

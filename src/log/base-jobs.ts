@@ -9,7 +9,8 @@ export type BaseThreadData = {
   readonly address: MysqlAddress
 }
 
-export type BaseRequest = { readonly partition: number }
+/** The epoch is the one of the partition's owner: when another is the newest, the base is given up. */
+export type BaseRequest = { readonly partition: number; readonly epoch: number }
 
 export type BaseAnswer = { readonly partition: number } & (
   | { readonly seq: number }
@@ -18,7 +19,7 @@ export type BaseAnswer = { readonly partition: number } & (
 
 type BaseJobs = {
   /** Answers when the base is there, or why it is not. */
-  make(partition: number): Promise<BaseAnswer>
+  make(request: BaseRequest): Promise<BaseAnswer>
   stop(): Promise<void>
 }
 
@@ -48,11 +49,11 @@ export function makeBaseJobs(data: BaseThreadData): BaseJobs {
   }
 
   return {
-    make(partition) {
+    make(request) {
       worker ??= start()
       const { promise, resolve } = Promise.withResolvers<BaseAnswer>()
-      waiting.set(partition, resolve)
-      worker.postMessage({ partition } satisfies BaseRequest)
+      waiting.set(request.partition, resolve)
+      worker.postMessage(request)
       return promise
     },
     // What it has not finished is named by no base, and is written over by the next.

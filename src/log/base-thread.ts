@@ -16,13 +16,13 @@ const PATIENCE = { totalMs: 60_000 }
 const { dataDir, logId, address } = workerData as BaseThreadData
 const server = new MysqlServer(address)
 
-async function answerTo({ partition }: BaseRequest): Promise<BaseAnswer> {
+async function answerTo({ partition, epoch }: BaseRequest): Promise<BaseAnswer> {
   const draft = join(dataDir, `base.new-${partition}`)
   try {
     mkdirSync(join(draft, 'log'), { recursive: true })
     copyPartition({ logId, partition }, dataDir, draft)
     const paths = partitionPaths(draft, partition)
-    const at = positionIn(paths)
+    const at = { ...positionIn(paths), epoch }
     await uploadBase(new LogRows(server, partition, PATIENCE), paths, at)
     return { partition, seq: at.seq }
   } catch (error) {

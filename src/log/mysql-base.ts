@@ -20,11 +20,15 @@ import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
 import { createMark } from './durable-mark.ts'
 import { type PartitionPaths, removePartition } from './log-folder.ts'
-import { type LogRows, refused } from './mysql-rows.ts'
+import { type LogRows, type Place, refused } from './mysql-rows.ts'
 import { parseState, STATE_SELECT } from './schema.ts'
 
 /** A piece of a file is a row: small enough for every server's largest packet. */
 const PIECE_BYTES = 1024 * 1024
+
+/** Holds for a file that no base of its partition names. */
+const IS_UNNAMED = `NOT EXISTS (SELECT 1 FROM log_bases WHERE log_bases.part = log_files.part
+  AND INSTR(log_bases.files, CONCAT('"stored":"', log_files.file, '"')) > 0)`
 
 /** Under this name the copy keeps, with each batch, up to which row of the log it goes. */
 export const POSITION = 'row'
@@ -62,11 +66,11 @@ export function positionIn(paths: PartitionPaths): Position {
   }
 }
 
-export async function uploadBase(
-  rows: LogRows,
-  draft: PartitionPaths,
-  at: Position,
-): Promise<void> {
+/**
+ * Puts the files of a partition into the database and removes what they make needless. Only its owner may: one
+ * that was taken over meanwhile names no base and deletes nothing.
+ */
+export async function uploadBase(rows: LogRows, draft: PartitionPaths, at: Place): Promise<void> {
   const { part } = rows
   const before = await basesOf(rows)
   if (before.some(({ seq }) => seq >= at.seq)) return
@@ -78,7 +82,7 @@ export async function uploadBase(
     // A run or a snapshot never changes, so it is named by what it holds; the database is of one row.
     const stored = name === 'db' ? `${at.seq}-db` : `${basename(name)}-${crc.toString(16)}`
     files.push({ name, stored, bytes, crc })
-    if (known.has(stored)) continue
+    if (known.has(stored) && (await isWhole(rows, stored, bytes))) continue
     let piece = 0
     for await (const body of createReadStream(path, { highWaterMark: PIECE_BYTES })) {
       await rows.change('REPLACE INTO log_files (part, file, piece, body) VALUES (?, ?, ?, ?)', [
@@ -86,18 +90,34 @@ export async function uploadBase(
       ])
     }
   }
-  await rows.change('REPLACE INTO log_bases (part, seq, crc, files) VALUES (?, ?, ?, ?)', [
-    ...[part, at.seq, at.crc, JSON.stringify(files)],
-  ])
-  while (await rows.truncate(at.seq));
-  const kept = new Set(files.map(({ stored }) => stored))
-  for (const base of before) {
-    await rows.change('DELETE FROM log_bases WHERE part = ? AND seq = ?', [part, base.seq])
-    for (const { stored } of base.files) {
-      if (kept.has(stored)) continue
-      await rows.change('DELETE FROM log_files WHERE part = ? AND file = ?', [part, stored])
-    }
+  await nameBase(rows, at, files)
+  await rows.deleteAs(at.epoch, 'log WHERE part = ? AND seq < ?', [part, at.seq])
+  await rows.deleteAs(at.epoch, 'log_bases WHERE part = ? AND seq < ?', [part, at.seq])
+  for (const stored of known) {
+    await rows.deleteAs(at.epoch, `log_files WHERE part = ? AND file = ? AND ${IS_UNNAMED}`, [
+      ...[part, stored],
+    ])
   }
+}
+
+async function nameBase(rows: LogRows, at: Place, files: readonly BaseFile[]): Promise<void> {
+  const { part } = rows
+  const named = await rows.changeAs(
+    at.epoch,
+    'REPLACE INTO log_bases (part, seq, crc, files) SELECT ?, ?, ?, ? FROM DUAL WHERE',
+    [part, at.seq, at.crc, JSON.stringify(files)],
+  )
+  if (named > 0) return
+  throw refused('LOG_FENCED', `partition ${part} was taken over while its base was made`)
+}
+
+/** Whether all pieces of a file are there: one that was written half, or deleted, is written again. */
+async function isWhole(rows: LogRows, stored: string, bytes: number): Promise<boolean> {
+  const [found] = await rows.rows<{ pieces: number }>(
+    'SELECT COUNT(*) AS pieces FROM log_files WHERE part = ? AND file = ?',
+    [rows.part, stored],
+  )
+  return Number(found?.pieces) === Math.ceil(bytes / PIECE_BYTES)
 }
 
 /** Puts the newest base in the place of what there was; answers which row it goes up to. */

@@ -163,7 +163,7 @@ export async function openMysqlLog<Event extends LogEvent>(
     if (each.bytesUnbased < baseEveryBytes || each.isBasing) return
     each.bytesUnbased = 0
     each.isBasing = true
-    void bases.make(each.partition).then((answer) => {
+    void bases.make({ partition: each.partition, epoch: each.place.epoch }).then((answer) => {
       each.isBasing = false
       watch?.based(each.partition, 'failed' in answer ? answer.failed : undefined)
     })

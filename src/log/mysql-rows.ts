@@ -42,10 +42,17 @@ const FENCE = `INSERT INTO log (part, seq, epoch, first_offset, events, crc, bod
   SELECT part, seq + 1, epoch + 1, first_offset + events, 0, ?, ? FROM log
   WHERE part = ? AND seq = ? AND epoch = ?`
 
+/**
+ * Holds in a statement that changes something only while this epoch is the partition's newest. It keeps the end
+ * of the log until the statement is over: no take-over comes in between.
+ */
+const IS_NEWEST = `? = (SELECT epoch FROM (
+  SELECT epoch FROM log WHERE part = ? ORDER BY seq DESC LIMIT 1) AS newest)`
+
 /** What one read fetches at most: rows, each of which may be some megabytes. */
 const ROWS_READ = 64
-/** Rows that one statement deletes. */
-const ROWS_DELETED = 1_000
+/** Rows that one statement deletes: few, because appends wait for it. */
+const ROWS_DELETED = 100
 /** A take-over loses against each append of a live owner that comes in between. */
 const FENCE_TRIES_MAX = 50
 const BACKOFF_MS = 5
@@ -252,22 +259,21 @@ export class LogRows {
     )
   }
 
-  /** Removes some rows below this one; answers whether there are more. */
-  async truncate(belowSeq: number): Promise<boolean> {
-    const removed = await this.#until(
-      () =>
-        this.#server.change(`DELETE FROM log WHERE part = ? AND seq < ? LIMIT ${ROWS_DELETED}`, [
-          this.part,
-          belowSeq,
-        ]),
-      'LOG_WRITE_FAILED',
-    )
-    return removed === ROWS_DELETED
-  }
-
   /** A statement that may be done twice. */
   async change(sql: string, values: readonly unknown[]): Promise<number> {
     return this.#until(() => this.#server.change(sql, values), 'LOG_WRITE_FAILED')
+  }
+
+  /** The same, with its condition at the end, to which it is added that this is the newest epoch. */
+  async changeAs(epoch: number, sql: string, values: readonly unknown[]): Promise<number> {
+    return this.change(`${sql} ${IS_NEWEST}`, [...values, epoch, this.part])
+  }
+
+  /** Deletes what a table has under a condition, in steps, as long as this is the newest epoch. */
+  async deleteAs(epoch: number, where: string, values: readonly unknown[]): Promise<void> {
+    const sql = `DELETE FROM ${where} AND ${IS_NEWEST} LIMIT ${ROWS_DELETED}`
+    const all = [...values, epoch, this.part]
+    while ((await this.change(sql, all)) === ROWS_DELETED);
   }
 
   async rows<Found>(sql: string, values: readonly unknown[]): Promise<Found[]> {

@@ -1,0 +1,168 @@
+/** Bases of a log that lies in a database server, made while owners change or a base is interrupted. */
+
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, test } from 'node:test'
+import { copyPartition } from '#log/copy-log.ts'
+import type { EventLog } from '#log/event-log.ts'
+import { partitionPaths, readIdentity } from '#log/log-folder.ts'
+import { openLogFollower } from '#log/log-follower.ts'
+import { positionIn, uploadBase } from '#log/mysql-base.ts'
+import { openMysqlLog } from '#log/mysql-log.ts'
+import { LogRows } from '#log/mysql-rows.ts'
+import { MysqlServer, parseMysqlAddress } from '#log/mysql-server.ts'
+import { onServerDatabase, type TestDatabases } from '../support/databases.ts'
+import { eventually } from '../support/eventually.ts'
+import { randomFrom } from '../support/random.ts'
+import { fault, range } from './conformance.ts'
+import { marketNamed, type Noted, notes } from './flow.ts'
+
+const market = marketNamed(randomFrom(9))
+const note = notes(market)
+const NOW = 1_790_000_000_000
+
+await onServerDatabase('bases of the log', tests)
+
+function tests(databases: TestDatabases): void {
+  const disposed: (() => Promise<unknown> | unknown)[] = []
+  afterEach(async () => {
+    for (const dispose of disposed.splice(0).reverse()) await dispose()
+  })
+
+  function folder(): string {
+    const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-mysql-base-'))
+    disposed.push(() => rmSync(dataDir, { recursive: true, force: true }))
+    return dataDir
+  }
+
+  function kept<Closed extends { close(): Promise<void> }>(closed: Closed): Closed {
+    disposed.push(() => closed.close())
+    return closed
+  }
+
+  type Owner = { readonly dataDir: string; readonly log: EventLog<Noted>; readonly epoch: number }
+
+  async function place() {
+    const url = await databases.fresh()
+    const address = parseMysqlAddress(url)!
+    const server = kept(new MysqlServer(address))
+    return {
+      ...{ url, server },
+      async take(dataDir = folder()): Promise<Owner> {
+        const options = { url, dataDir, partitions: 1, own: [0], checkpointThread: false }
+        const log = kept(await openMysqlLog<Noted>(options))
+        const [last] = await server.rows<{ epoch: number }>('SELECT MAX(epoch) AS epoch FROM log')
+        return { dataDir, log, epoch: last!.epoch }
+      },
+      /** Makes a base as the thread of bases does; `before` is called before each change. */
+      async base(owner: Owner, before: (sql: string) => Promise<void> | void = () => {}) {
+        const { dataDir, epoch } = owner
+        const draft = folder()
+        mkdirSync(join(draft, 'log'), { recursive: true })
+        copyPartition({ logId: readIdentity(dataDir).id, partition: 0 }, dataDir, draft)
+        const paths = partitionPaths(draft, 0)
+        const own = kept(new MysqlServer(address))
+        const change = own.change.bind(own)
+        own.change = async (sql, values) => {
+          await before(sql)
+          return change(sql, values)
+        }
+        const rows = new LogRows(own, 0, { totalMs: 60_000 })
+        await uploadBase(rows, paths, { ...positionIn(paths), epoch })
+      },
+      async names(): Promise<{ named: string[]; stored: string[] }> {
+        const bases = await server.rows<{ files: string }>('SELECT files FROM log_bases')
+        const files = await server.rows<{ file: string }>('SELECT DISTINCT file FROM log_files')
+        const named = bases.flatMap(({ files: text }) =>
+          (JSON.parse(text) as { stored: string }[]).map(({ stored }) => stored),
+        )
+        return { named: [...new Set(named)].sort(), stored: files.map(({ file }) => file).sort() }
+      },
+    }
+  }
+
+  async function append({ log }: Owner, seq: number): Promise<void> {
+    await log.append(0, { events: [note(seq)], nowMs: NOW + seq })
+  }
+
+  async function snapshot({ log, dataDir }: Owner, offset: number): Promise<void> {
+    const writer = log.beginSnapshot(0, market, offset, offset)
+    writer.writeChunk(Buffer.from(`state at ${offset}`))
+    await writer.commit()
+    // The one before goes a little later.
+    const { snapshots } = partitionPaths(dataDir, 0)
+    await eventually(() => assert.equal(readdirSync(snapshots).length, 1))
+  }
+
+  const PAUSES = [
+    ['names its base', 'INTO log_bases'],
+    ['deletes rows', 'DELETE FROM log '],
+    ['deletes older bases', 'DELETE FROM log_bases '],
+    ['deletes files', 'DELETE FROM log_files '],
+  ] as const
+
+  for (const [what, statement] of PAUSES) {
+    test(`who is paused right before it ${what} takes nothing from the base of a new owner`, async () => {
+      const { take, base, names, server, url } = await place()
+      const first = await take()
+      await append(first, 1)
+      await snapshot(first, 1)
+      await append(first, 2)
+      await base(first)
+      // Who follows has the older snapshot, and goes on with it when it takes over.
+      const dataDir = folder()
+      const follower = await openLogFollower({ url, dataDir, partitions: 1 })
+      await follower.follow([0])
+      await follower.pull(0)
+      await append(first, 3)
+      await snapshot(first, 3)
+      await follower.pull(0)
+      await follower.close()
+      const met = Promise.withResolvers<void>()
+      const going = Promise.withResolvers<void>()
+      const late = base(first, async (sql) => {
+        if (!sql.includes(statement)) return
+        met.resolve()
+        await going.promise
+      }).catch((error: unknown) => error)
+      await met.promise
+      const second = await take(dataDir)
+      await append(second, 4)
+      await base(second)
+      await append(second, 5)
+      const before = await names()
+      const rows = await server.rows('SELECT seq FROM log ORDER BY seq')
+      going.resolve()
+      const answer = await late
+      if (statement === PAUSES[0][1]) assert(fault('LOG_FENCED')(answer as Error))
+      else assert.equal(answer, undefined)
+      assert.deepEqual((await names()).named, before.named)
+      for (const file of before.named) assert((await names()).stored.includes(file), file)
+      assert.deepEqual(await server.rows('SELECT seq FROM log ORDER BY seq'), rows)
+      const third = await take()
+      assert.deepEqual(
+        third.log.read(0, 1, 10).map(({ event }) => event),
+        range(1, 5).map(note),
+      )
+    })
+  }
+
+  test('a file that a base names and that is not whole is written again with the next base', async () => {
+    const { take, base, server } = await place()
+    const first = await take()
+    await append(first, 1)
+    await snapshot(first, 1)
+    await append(first, 2)
+    await base(first)
+    await server.change("DELETE FROM log_files WHERE file NOT LIKE '%-db'")
+    await append(first, 3)
+    await base(first)
+    const second = await take()
+    assert.deepEqual(
+      second.log.read(0, 1, 10).map(({ event }) => event),
+      range(1, 3).map(note),
+    )
+  })
+}
