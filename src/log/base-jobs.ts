@@ -56,7 +56,7 @@ export function makeBaseJobs(data: BaseThreadData): BaseJobs {
       worker.postMessage(request)
       return promise
     },
-    // What it has not finished is named by no base, and is written over by the next.
+    // What it has not finished is named by no base, and goes with the next.
     stop: async () => {
       await worker?.terminate()
     },

@@ -93,9 +93,18 @@ export async function uploadBase(rows: LogRows, draft: PartitionPaths, at: Place
   await nameBase(rows, at, files)
   await rows.deleteAs(at.epoch, 'log WHERE part = ? AND seq < ?', [part, at.seq])
   await rows.deleteAs(at.epoch, 'log_bases WHERE part = ? AND seq < ?', [part, at.seq])
-  for (const stored of known) {
-    await rows.deleteAs(at.epoch, `log_files WHERE part = ? AND file = ? AND ${IS_UNNAMED}`, [
-      ...[part, stored],
+  await deleteUnnamed(rows, at.epoch)
+}
+
+/** Files of older bases, and what an interrupted one has left. */
+async function deleteUnnamed(rows: LogRows, epoch: number): Promise<void> {
+  const unnamed = await rows.rows<{ file: string }>(
+    `SELECT DISTINCT file FROM log_files WHERE part = ? AND ${IS_UNNAMED}`,
+    [rows.part],
+  )
+  for (const { file } of unnamed) {
+    await rows.deleteAs(epoch, `log_files WHERE part = ? AND file = ? AND ${IS_UNNAMED}`, [
+      ...[rows.part, file],
     ])
   }
 }

@@ -11,7 +11,7 @@ import { partitionPaths, readIdentity } from '#log/log-folder.ts'
 import { openLogFollower } from '#log/log-follower.ts'
 import { positionIn, uploadBase } from '#log/mysql-base.ts'
 import { openMysqlLog } from '#log/mysql-log.ts'
-import { LogRows } from '#log/mysql-rows.ts'
+import { LogRows, refused } from '#log/mysql-rows.ts'
 import { MysqlServer, parseMysqlAddress } from '#log/mysql-server.ts'
 import { onServerDatabase, type TestDatabases } from '../support/databases.ts'
 import { eventually } from '../support/eventually.ts'
@@ -74,7 +74,9 @@ function tests(databases: TestDatabases): void {
       },
       async names(): Promise<{ named: string[]; stored: string[] }> {
         const bases = await server.rows<{ files: string }>('SELECT files FROM log_bases')
-        const files = await server.rows<{ file: string }>('SELECT DISTINCT file FROM log_files')
+        const files = await server.rows<{ file: string }>(
+          'SELECT DISTINCT file FROM log_files WHERE part = 0',
+        )
         const named = bases.flatMap(({ files: text }) =>
           (JSON.parse(text) as { stored: string }[]).map(({ stored }) => stored),
         )
@@ -164,5 +166,34 @@ function tests(databases: TestDatabases): void {
       second.log.read(0, 1, 10).map(({ event }) => event),
       range(1, 3).map(note),
     )
+  })
+
+  test('what interrupted bases have left goes with the next one, whoever owns the partition then', async () => {
+    const { take, base, names, server } = await place()
+    const first = await take()
+    // Files of another partition are not this one's to delete.
+    await server.change(
+      "INSERT INTO log_files (part, file, piece, body) VALUES (1, '3-db', 0, 'x')",
+    )
+    const interrupted = (sql: string) => {
+      if (sql.includes('INTO log_bases')) throw refused('ENDED', 'the thread of bases has ended')
+    }
+    for (const seq of range(1, 3)) {
+      await append(first, seq)
+      await assert.rejects(base(first, interrupted), fault('ENDED'))
+    }
+    assert.equal((await names()).stored.length, 3)
+    await append(first, 4)
+    await base(first)
+    const whole = await names()
+    assert.deepEqual(whole.stored, whole.named)
+    await append(first, 5)
+    await assert.rejects(base(first, interrupted), fault('ENDED'))
+    const second = await take()
+    await append(second, 6)
+    await base(second)
+    const after = await names()
+    assert.deepEqual(after.stored, after.named)
+    assert.equal((await server.rows('SELECT file FROM log_files WHERE part = 1')).length, 1)
   })
 }
