@@ -16,7 +16,7 @@ import type {
   LogEvent,
   PartitionState,
 } from './event-log.ts'
-import { chainedCrc, encodeBody } from './log-body.ts'
+import { chainedCrc, encodeBody, newFence } from './log-body.ts'
 import { partitionPaths } from './log-folder.ts'
 import { POSITION, positionText } from './mysql-base.ts'
 import { asFault, makeCopier, openHome } from './mysql-copy.ts'
@@ -53,6 +53,8 @@ type Held = {
   readonly rows: LogRows
   readonly acked: AckedMark
   place: Place
+  /** By which it takes its partition anew after a failed append; the same until that is done. */
+  fence: Buffer | undefined
   /** Bytes since the last base, and whether one is being made. */
   bytesUnbased: number
   isBasing: boolean
@@ -87,7 +89,7 @@ export async function openMysqlLog<Event extends LogEvent>(
     const rows = new LogRows(new MysqlServer(address!), partition, patienceOf(partition))
     const acked = new AckedMark(partitionPaths(dataDir, partition).acked)
     const each: Held = {
-      ...{ partition, rows, acked, place: { seq: 0, epoch: 0, crc: 0 } },
+      ...{ partition, rows, acked, place: { seq: 0, epoch: 0, crc: 0 }, fence: undefined },
       ...{ bytesUnbased: 0, isBasing: false, trouble: undefined, isMending: false },
     }
     held.set(partition, each)
@@ -169,15 +171,22 @@ export async function openMysqlLog<Event extends LogEvent>(
     })
   }
 
-  /** After a failed append what is in the database counts, whatever this thread believed. */
+  /**
+   * After a failed append what is in the database counts, whatever this thread believed. Its row may still be on
+   * the way there, so the partition is taken anew: then it has landed already, or never will.
+   */
   async function mend(each: Held): Promise<void> {
-    const { partition, rows } = each
-    const last = await rows.last()
-    if (last.epoch !== each.place.epoch) throw fencedOff(each)
+    const { partition, rows, acked } = each
+    await checkAcked(each, acked)
+    each.fence ??= newFence()
+    const taken = await rows.retake(each.place.epoch, each.fence)
+    if (taken === undefined) throw fencedOff(each)
     copy.reopen(partition)
-    await copier.follow(copy, each)
-    each.place = { seq: last.seq, epoch: last.epoch, crc: last.crc }
-    each.acked.write(each.place)
+    const { seq, epoch, crc } = await copier.follow(copy, each)
+    if (epoch !== taken.epoch) throw fencedOff(each)
+    each.place = { seq, epoch, crc }
+    each.fence = undefined
+    acked.write(each.place)
   }
 
   function reopen(partition: number): PartitionState {

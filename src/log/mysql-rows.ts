@@ -252,11 +252,25 @@ export class LogRows {
       }, 'LOG_TAKE_OVER_FAILED')
       if (taken !== undefined) return { seq: taken.seq, epoch: taken.epoch, crc }
     }
-    throw new Fault(
-      'LOG_TAKE_OVER_FAILED',
-      `partition ${this.part} has an owner that writes faster than it can be taken over`,
-      { retryable: true },
-    )
+    throw outrun(this.part)
+  }
+
+  /**
+   * Its owner takes a partition anew: from then on no row of the epoch before can go in late. Undefined where
+   * another has taken it. It gets the same fence until it knows its own end: only one of that epoch can go in.
+   */
+  async retake(epoch: number, fence: Buffer): Promise<Place | undefined> {
+    for (let tries = 1; tries <= FENCE_TRIES_MAX; tries++) {
+      const last = await this.last()
+      if (last.body.equals(fence)) return { seq: last.seq, epoch: last.epoch, crc: last.crc }
+      if (last.epoch !== epoch) return undefined
+      const values = [chainedCrc(last.crc, fence), fence, this.part, last.seq, epoch]
+      await this.#until(
+        () => this.#server.change(FENCE, values).catch(asNoRow),
+        'LOG_TAKE_OVER_FAILED',
+      )
+    }
+    throw outrun(this.part)
   }
 
   /** A statement that may be done twice. */
@@ -332,6 +346,14 @@ export async function untilKnown<Result>(
       await pause(waitMs)
     }
   }
+}
+
+function outrun(part: number): Fault {
+  return new Fault(
+    'LOG_TAKE_OVER_FAILED',
+    `partition ${part} has an owner that writes faster than it can be taken over`,
+    { retryable: true },
+  )
 }
 
 /** A key that is taken is like a row that did not go in: what is there must be read. */

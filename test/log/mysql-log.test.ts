@@ -1,6 +1,7 @@
 /** The log in a database server: what every log does, and what only one with owners elsewhere does. */
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -271,6 +272,84 @@ function tests(databases: TestDatabases): void {
     assert.equal(log.read(0, 1, 10).length, lastOffset + 1)
   })
 
+  test('a row that arrives after its append was given up does not go in, and its owner goes on', async () => {
+    const place = await placed()
+    const cut = await cuttingProxy(place.url)
+    disposed.push(cut.close)
+    const log = kept(await place.open({ url: cut.url, appendMsMax: 200 }))
+    await log.append(0, batch(1))
+    cut.holdNextRequest()
+    await assert.rejects(log.append(0, batch(2)), fault('LOG_APPEND_FAILED'))
+    cut.refuse(false)
+    await eventually(() => log.reopen(0))
+    assert.equal(log.lastOffset(0), 1)
+    await cut.deliver()
+    const another = { ...note(2), note: 'another' }
+    await log.append(0, { events: [another], nowMs: NOW + 2 })
+    await log.append(0, batch(3))
+    const elsewhere = kept(await place.open({ dataDir: folder() }))
+    const events = elsewhere.read(0, 1, 10).map(({ event }) => event)
+    assert.deepEqual(events, [note(1), another, note(3)])
+  })
+
+  test('a row that arrives after its append was given up, and before the log is mended, is there', async () => {
+    const place = await placed()
+    const cut = await cuttingProxy(place.url)
+    disposed.push(cut.close)
+    const log = kept(await place.open({ url: cut.url, appendMsMax: 200 }))
+    await log.append(0, batch(1))
+    cut.holdNextRequest()
+    await assert.rejects(log.append(0, batch(2)), fault('LOG_APPEND_FAILED'))
+    await cut.deliver()
+    cut.refuse(false)
+    await eventually(() => log.reopen(0))
+    assert.equal(log.lastOffset(0), 2)
+    await log.append(0, batch(3))
+    const events = log.read(0, 1, 10).map(({ event }) => event)
+    assert.deepEqual(events, range(1, 3).map(note))
+  })
+
+  test('an owner that takes its partition anew knows its fence again when the answer was lost', async () => {
+    const place = await placed()
+    const cut = await cuttingProxy(place.url)
+    disposed.push(cut.close)
+    const log = kept(await place.open({ url: cut.url, appendMsMax: 0 }))
+    await log.append(0, batch(1))
+    cut.refuse(true)
+    await assert.rejects(log.append(0, batch(2)), fault('LOG_APPEND_FAILED'))
+    cut.refuse(false)
+    cut.loseAnswersFromNext()
+    await eventually(() => {
+      assert.throws(() => log.reopen(0), fault('LOG_NEEDS_REOPEN'))
+      assert.equal(cut.lost(), 1)
+    })
+    const server = kept(new MysqlServer(parseMysqlAddress(place.url)!))
+    const fences = 'SELECT seq FROM log WHERE part = 0 AND epoch = 2'
+    await eventually(async () => assert.equal((await server.rows(fences)).length, 1))
+    cut.refuse(false)
+    await eventually(() => log.reopen(0))
+    await log.append(0, batch(2))
+    assert.equal((await server.rows(fences)).length, 2, 'one fence, and the row behind it')
+  })
+
+  test('who was taken over while nobody knew what became of its append stays closed', async () => {
+    const place = await placed()
+    const cut = await cuttingProxy(place.url)
+    disposed.push(cut.close)
+    const first = kept(await place.open({ url: cut.url, appendMsMax: 200 }))
+    await first.append(0, batch(1))
+    cut.holdNextRequest()
+    await assert.rejects(first.append(0, batch(2)), fault('LOG_APPEND_FAILED'))
+    const second = kept(await place.open({ dataDir: folder() }))
+    await cut.deliver()
+    cut.refuse(false)
+    await eventually(() => assert.throws(() => first.reopen(0), /taken over/))
+    await assert.rejects(first.append(0, batch(2)), fault('LOG_APPEND_FAILED'))
+    for (const seq of [2, 3]) await second.append(0, batch(seq))
+    const events = second.read(0, 1, 10).map(({ event }) => event)
+    assert.deepEqual(events, range(1, 3).map(note))
+  })
+
   test('a log that lay in files goes on in a database, and whoever opens it has all of it', async () => {
     const place = await placed()
     const flow = flowOf(41, 30)
@@ -307,10 +386,15 @@ function tests(databases: TestDatabases): void {
   })
 }
 
-/** A way to the server that loses a request or an answer, or refuses connections, when it is told to. */
+/**
+ * A way to the server that loses a request or an answer, brings a request late, or refuses connections, when it is
+ * told to.
+ */
 async function cuttingProxy(url: string) {
   const { servers, user, database } = parseMysqlAddress(url)!
   let loses: 'request' | 'answer' | undefined
+  let isLast = false
+  let late: { readonly behind: Socket; readonly bytes: Buffer } | undefined
   let refuses = false
   let lost = 0
   const open = new Set<Socket>()
@@ -324,18 +408,22 @@ async function cuttingProxy(url: string) {
     let losesAnswer = false
     const end = () => {
       client.destroy()
-      behind.destroy()
+      // What is late is still on its way to the server.
+      if (late?.behind !== behind) behind.destroy()
       open.delete(client)
     }
     open.add(client)
     client.on('data', (bytes) => {
-      // Only an append is lost: its statement is long known by then, so that it goes as one execution.
-      const isAppend = bytes[4] === 0x17 && bytes.length > 100
+      // Only an append or a fence is lost, when it is executed: what is read has less to say.
+      const isAppend = bytes[4] === 0x17 && bytes.length > 60
       if (isAppend && loses !== undefined) {
         lost++
         losesAnswer = loses === 'answer'
         const drops = loses === 'request'
         loses = undefined
+        refuses = isLast
+        if (drops && isLast) late = { behind, bytes }
+        isLast = false
         if (drops) return end()
       }
       behind.write(bytes)
@@ -356,12 +444,32 @@ async function cuttingProxy(url: string) {
     loseNextRequest: () => {
       loses = 'request'
     },
+    /** The next append or fence waits for `deliver`; then connections are refused. */
+    holdNextRequest: () => {
+      loses = 'request'
+      isLast = true
+    },
+    /** The next append or fence is done and not answered; then connections are refused. */
+    loseAnswersFromNext: () => {
+      loses = 'answer'
+      isLast = true
+    },
+    /** Brings the server what was held; resolves when it has answered. */
+    async deliver() {
+      const { behind, bytes } = late!
+      late = undefined
+      const answered = once(behind, 'data')
+      behind.write(bytes)
+      await answered
+      behind.destroy()
+    },
     refuse(on: boolean) {
       refuses = on
       if (on) for (const socket of open) socket.destroy()
     },
     lost: () => lost,
     close: () => {
+      late?.behind.destroy()
       for (const socket of open) socket.destroy()
       server.close()
     },
