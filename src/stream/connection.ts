@@ -59,5 +59,7 @@ export type Connection = {
   windowAtMs: number
   /** Whether the orders that it places are cancelled when it ends. */
   cancelsOnDisconnect: boolean
+  /** How often it has said that they are to stay. */
+  timesKept: number
   readonly slot: number
 }

@@ -73,9 +73,11 @@ export function makeHeldOrders(ports: {
   }
 
   function release(session: string, orderHash: OrderHash): void {
-    const order = sessions.get(session)?.get(orderHash)
-    if (order === undefined) return
-    sessions.get(session)?.delete(orderHash)
+    const orders = sessions.get(session)
+    const order = orders?.get(orderHash)
+    if (orders === undefined || order === undefined) return
+    orders.delete(orderHash)
+    if (orders.size === 0) sessions.delete(session)
     count(order.marketId, -1)
     if (holders.get(orderHash) === session) forget(orderHash)
     refOf(order.marketId)?.tell('ReleaseOrder', { session, orderHash })

@@ -320,6 +320,7 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
         excess: 0,
         windowAtMs: nowMs,
         cancelsOnDisconnect: false,
+        timesKept: 0,
         slot: nextSlot++ % SLOTS,
       }
       return { connection }

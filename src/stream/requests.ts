@@ -152,18 +152,23 @@ export function makeRequests(
 
   /** Places an order that goes with the session; one that its market refused is held no more. */
   async function placeHeld(
-    { ws, session }: Connection,
+    connection: Connection,
     order: VerifiedOrder,
     context: OrderContext,
   ): Promise<OrderAccepted | Rejection> {
+    const { session, timesKept } = connection
     // A client that is gone places no order that was meant to end with its session.
-    if (ws === undefined) return reject('OVERLOADED')
+    if (connection.ws === undefined) return reject('OVERLOADED')
     const refused = held?.hold(session, order)
     if (refused !== undefined) return refused
     const placed = await orders.enter(order, { ...context, session })
+    // Its funds are reserved first: what the session held may have been let go of before the order was sent.
+    const isGone = connection.ws === undefined
+    if (isGone || connection.timesKept !== timesKept) held?.hold(session, order)
     if (isRejection(placed) && placed.rejected !== 'OUTCOME_UNKNOWN') {
       held?.release(session, order.orderHash)
-    }
+    } else if (isGone) held?.end(session)
+    else if (!connection.cancelsOnDisconnect) held?.forget(session)
     return placed
   }
 
@@ -200,7 +205,10 @@ export function makeRequests(
       return
     }
     connection.cancelsOnDisconnect = enabled
-    if (!enabled) held.forget(connection.session)
+    if (!enabled) {
+      connection.timesKept++
+      held.forget(connection.session)
+    }
     answer(connection, { type: 'cancelOnDisconnect', id, enabled })
   }
 

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { type HoldsProtocol, OrderHolds } from '#actors/order-holds.ts'
+import { makeOrderService } from '#api/orders/order-service.ts'
+import type { VerifiedOrder } from '#domain/order.ts'
+import { reject } from '#domain/rejection.ts'
+import type { MarketGateway } from '#live/market-gateway.ts'
+import { systemClock } from '#runtime/clock.ts'
+import type { Ref } from '#runtime/ref.ts'
+import { makeHeldOrders } from '#stream/held-orders.ts'
+import { signed } from '../actors/market-fixture.ts'
+import { eventually } from '../support/eventually.ts'
+import { buy, nameOf, traderNamed } from '../support/orders.ts'
+import { marketIdOf, startStream } from './stream-fixture.ts'
+
+/** A client that cancels on disconnect, and has sent an order whose funds are being reserved. */
+async function givenReserving(t: TestContext) {
+  const order = signed(buy('YES').by('ann').named('a'), marketIdOf(0))
+  const reserving = Promise.withResolvers<undefined>()
+  const reserved = Promise.withResolvers<void>()
+  const kept: string[] = []
+  const holds = new OrderHolds((orders) => {
+    for (const { orderHash } of orders) kept.push(nameOf(orderHash))
+  })
+  const thread: Ref<HoldsProtocol> = {
+    ask: async (type, message) => holds.hear(type, message),
+    tell: (type, message) => void holds.hear(type, message),
+    isOpen: true,
+    heardSentAtMs: 0,
+  }
+  let placed = 0
+  /** As a market thread takes them. */
+  const gateway: Pick<MarketGateway, 'place' | 'recall' | 'cancel' | 'standing'> = {
+    async place(taken, { session }) {
+      const message = { order: taken, ...(session === undefined ? {} : { session }) }
+      holds.placed(message)
+      placed++
+      return stream.markets[0]!.ask('PlaceOrder', message)
+    },
+    async cancel({ marketId, orderHash, side }) {
+      return stream.markets[0]!.ask('CancelOrder', { marketId, orderHash, side })
+    },
+    recall: async () => undefined,
+    standing: async () => undefined,
+  }
+  const held = makeHeldOrders({
+    ...{ threads: [thread], threadOf: () => 0, gateway, clock: systemClock },
+    ...{ perSessionMax: 10, deadlineMs: 1_000 },
+  })
+  const enter = (verified: VerifiedOrder, context: Parameters<typeof service.enter>[1]) =>
+    service.enter(verified, context)
+  const stream = await startStream(t, {
+    parts: {
+      gateway: { openOrdersPage: async () => ({ orders: [], count: 0 }), cancel: gateway.cancel },
+      orders: { verify: async () => order, enter },
+      held,
+      authenticator: { identify: async () => ({ keyId: 'k', address: traderNamed('ann') }) },
+    },
+  })
+  const service = makeOrderService({
+    ...{ board: stream.board, gateway, clock: systemClock, expirationDaysMax: 1e9 },
+    verifier: { inspect: async () => reject('INTERNAL'), verified: () => order },
+    funds: {
+      reserve() {
+        reserved.resolve()
+        return reserving.promise
+      },
+      release() {},
+      check: async () => undefined,
+      funds: async () => reject('INTERNAL'),
+    },
+  })
+  const client = await stream.connect()
+  await client.ask({ op: 'auth', token: 'good' }, 'authenticated')
+  await client.ask({ op: 'cancelOnDisconnect', enabled: true }, 'cancelOnDisconnect')
+  const { orderHash: _, signature, ...terms } = order
+  client.say({ op: 'place', order: terms, signature })
+  await reserved.promise
+  return {
+    ...{ client, held, kept, reserving },
+    async gone() {
+      client.close()
+      await eventually(() => assert.equal(stream.hub.figures().connections, 0))
+    },
+    close: () =>
+      stream.markets[0]!.ask('CloseMarket', { marketId: marketIdOf(0), reason: 'resolved' }),
+    resting: () => stream.markets[0]!.state.books[0].count,
+    placed: () => placed,
+    atThread: () => [...holds.hashes()].map(nameOf),
+  }
+}
+
+test('an order whose funds are being reserved when its client leaves does not stay', async (t) => {
+  const { held, reserving, gone, resting, placed, atThread } = await givenReserving(t)
+  await gone()
+  await held.settled()
+  reserving.resolve(undefined)
+  await eventually(() => {
+    assert.equal(placed(), 1)
+    assert.equal(resting(), 0)
+    assert.deepEqual(atThread(), [])
+  })
+  assert.deepEqual([...held.markets()], [])
+})
+
+test('an order whose funds are being reserved when its session says that orders stay does stay', async (t) => {
+  const { client, held, kept, reserving, gone, resting, atThread } = await givenReserving(t)
+  await client.ask({ op: 'cancelOnDisconnect', enabled: false }, 'cancelOnDisconnect')
+  reserving.resolve(undefined)
+  await client.next('placed')
+  assert.deepEqual(atThread(), [])
+  assert.deepEqual(kept, ['a'], 'its log has it as one that stays')
+  await gone()
+  await held.settled()
+  assert.equal(resting(), 1)
+})
+
+test('an order that was to stay for a moment only goes with its session', async (t) => {
+  const { client, held, reserving, gone, resting, atThread } = await givenReserving(t)
+  for (const enabled of [false, true]) {
+    await client.ask({ op: 'cancelOnDisconnect', enabled }, 'cancelOnDisconnect')
+  }
+  reserving.resolve(undefined)
+  await client.next('placed')
+  assert.deepEqual(atThread(), ['a'])
+  await gone()
+  await held.settled()
+  assert.equal(resting(), 0)
+  assert.deepEqual(atThread(), [])
+})
+
+test('an order that its market refuses after its client has left is held nowhere', async (t) => {
+  const { held, close, reserving, gone, placed, atThread } = await givenReserving(t)
+  await gone()
+  await held.settled()
+  close()
+  reserving.resolve(undefined)
+  await eventually(() => {
+    assert.equal(placed(), 1)
+    assert.deepEqual(atThread(), [])
+  })
+  assert.deepEqual([...held.markets()], [])
+})
