@@ -124,7 +124,10 @@ async function startHub(): Promise<Server> {
       verify: async () => reject('MARKET_CLOSED'),
       enter: async () => reject('MARKET_CLOSED'),
     },
-    authenticator: { identify: async () => reject('UNAUTHORIZED_INVALID_TOKEN') },
+    authenticator: {
+      identify: async () => reject('UNAUTHORIZED_INVALID_TOKEN'),
+      confirm: async () => reject('UNAUTHORIZED_KEY_NOT_FOUND'),
+    },
     bearer: false,
     publish: (topic, text) => void front?.publish(topic, text),
     settings,

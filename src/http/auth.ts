@@ -41,6 +41,8 @@ type TokenPayload = { readonly kid: string; readonly ts: number; readonly n: str
 export type Authenticator = {
   /** The owner of the token in the header, or why it is none. */
   identify(authorization: string): Promise<Principal | Rejection>
+  /** The owner of a key that was identified before, if the key is in force now; else why it is not. */
+  confirm(keyId: string): Promise<Principal | Rejection>
   /** The store has a new key. */
   registered(key: ApiKey): void
   /** The store has revoked these. */
@@ -173,6 +175,18 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
     }
   }
 
+  /** The key, if it is in force. */
+  async function keyInForce(id: string): Promise<KnownKey | Rejection> {
+    const nowSec = Math.floor(clock.nowMs() / 1_000)
+    const found = API_KEY_ID.test(id) ? await keyOf(id) : undefined
+    if (found === undefined) return reject('UNAUTHORIZED_KEY_NOT_FOUND')
+    if (isRejection(found)) return found
+    const { revokedAtMs: endedAtMs, expiresAtSec } = found.key
+    if (endedAtMs !== null) return reject('UNAUTHORIZED_KEY_INACTIVE')
+    const isExpired = expiresAtSec !== null && expiresAtSec <= nowSec
+    return isExpired ? reject('UNAUTHORIZED_KEY_EXPIRED') : found
+  }
+
   return {
     async identify(authorization) {
       const token = readHeader(authorization)
@@ -187,14 +201,9 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
         return reject('UNAUTHORIZED_TOKEN_EXPIRED')
       }
       if (options.singleUse && payload.ts < firstSec) return reject('UNAUTHORIZED_TOKEN_EXPIRED')
-      const found = API_KEY_ID.test(payload.kid) ? await keyOf(payload.kid) : undefined
-      if (found === undefined) return reject('UNAUTHORIZED_KEY_NOT_FOUND')
+      const found = await keyInForce(payload.kid)
       if (isRejection(found)) return found
       const { key, publicKey } = found
-      if (key.revokedAtMs !== null) return reject('UNAUTHORIZED_KEY_INACTIVE')
-      if (key.expiresAtSec !== null && key.expiresAtSec <= nowSec) {
-        return reject('UNAUTHORIZED_KEY_EXPIRED')
-      }
       if (options.singleUse || fitting.get(token) !== key.publicKey) {
         // The signature is over the bytes that the first segment encodes, as they are; over the
         // segment's own characters too, since the description can be read that way.
@@ -215,8 +224,12 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
           if (refused !== undefined) return refused
         }
       }
-      const { id: keyId, address, expiresAtSec } = key
-      return { keyId, address, ...(expiresAtSec === null ? {} : { expiresAtSec }) }
+      return principalOf(key)
+    },
+
+    async confirm(keyId) {
+      const found = await keyInForce(keyId)
+      return isRejection(found) ? found : principalOf(found.key)
     },
 
     registered(key) {
@@ -244,6 +257,10 @@ export function makeAuthenticator(options: AuthenticatorOptions): Authenticator 
       return fitting.size
     },
   }
+}
+
+function principalOf({ id: keyId, address, expiresAtSec }: ApiKey): Principal {
+  return { keyId, address, ...(expiresAtSec === null ? {} : { expiresAtSec }) }
 }
 
 function readHeader(authorization: string): string | Rejection {

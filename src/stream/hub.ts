@@ -105,7 +105,7 @@ export type StreamHub = BoardListener & {
   quickMarket(asset: string, event: QuickMarketEvent): void
   /** Sessions of these keys are not authenticated any more. */
   revoked(keyIds: readonly string[]): void
-  /** Keys may have been revoked without our hearing it: every session has to authenticate again. */
+  /** Keys may have been revoked without our hearing it: those of all sessions are looked up again. */
   unheard(): void
   /** Something that concerns feeds of these kinds was not heard: their followers are told where they stand. */
   missed(kinds: readonly OutsideKind[]): void
@@ -125,7 +125,7 @@ export type StreamHub = BoardListener & {
 export type StreamPorts = RequestPorts & {
   readonly board: () => MarketBoard
   readonly figures: FiguresBook
-  readonly authenticator: Pick<Authenticator, 'identify'>
+  readonly authenticator: Pick<Authenticator, 'identify' | 'confirm'>
   /** Assets that can be followed before anything is told of them; whatever is told of counts, too. */
   readonly assets?: readonly string[]
   /** Who knows what traders have; left out where nothing is reserved. */

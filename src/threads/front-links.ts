@@ -162,6 +162,13 @@ export function linkFront(
     load.begin()
   }
 
+  /** The store may have revoked keys without our hearing it. */
+  function unheard(): void {
+    // First who is asked, then who asks.
+    authenticator.unheard()
+    hub()?.unheard()
+  }
+
   function followStore(port: MessagePort): void {
     const hearers: Hearers<KeyFollowerProtocol> = {
       KeysRevoked({ ids }) {
@@ -173,16 +180,15 @@ export function linkFront(
     store.replace(
       new Channel(port, options, {
         heard: (type, message) => hearers[type as keyof KeyFollowerProtocol](message as never),
-        closed: () => authenticator.unheard(),
+        closed: unheard,
         lost() {
           lost('store')
-          authenticator.unheard()
-          hub()?.unheard()
+          unheard()
         },
       }),
     )
     // What the store before this one said last may not have arrived.
-    authenticator.unheard()
+    unheard()
   }
 
   function followPrices(port: MessagePort): void {

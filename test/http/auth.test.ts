@@ -470,6 +470,20 @@ test('a revocation is in force at once where it was heard, and within a minute w
   assert.deepEqual(await sendSecond(), { rejected: INACTIVE[0] })
 })
 
+test('a key that was identified is confirmed from memory, and from the database after a silence', async () => {
+  const { authenticator, clock, byId, asked } = given()
+  const principal = await authenticator.identify(bearer())
+  assert.deepEqual(await authenticator.confirm(live.key.id), principal)
+  assert.equal(asked(), 1)
+  byId.set(live.key.id, { ...live.key, revokedAtMs: NOW_MS })
+  clock.advance(1)
+  authenticator.unheard()
+  assert.deepEqual(await authenticator.confirm(live.key.id), { rejected: INACTIVE[0] })
+  assert.deepEqual(await authenticator.confirm('no key'), {
+    rejected: 'UNAUTHORIZED_KEY_NOT_FOUND',
+  })
+})
+
 test('what was read before a revocation was heard is not kept', async () => {
   const gates = [Promise.withResolvers<ApiKey>(), Promise.withResolvers<ApiKey>()]
   let asked = 0

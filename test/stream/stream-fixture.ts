@@ -11,6 +11,7 @@ import type { MarketView } from '#actors/market/state.ts'
 import type { MarketId } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { reject } from '#domain/rejection.ts'
+import type { Authenticator } from '#http/auth.ts'
 import type { Front } from '#http/server.ts'
 import type { PriceEvent, QuickMarket } from '#live/asset-shapes.ts'
 import { type MarketBoard, makeBoard } from '#live/market-board.ts'
@@ -64,7 +65,9 @@ export type TestStream = {
 export type StreamOptions = {
   readonly markets?: number
   readonly settings?: Partial<StreamPorts['settings']>
-  readonly parts?: Partial<StreamPorts>
+  readonly parts?: Partial<Omit<StreamPorts, 'authenticator'>> & {
+    readonly authenticator?: Pick<Authenticator, 'identify'> & Partial<Authenticator>
+  }
   /** What the database says that markets have traded. */
   readonly stored?: Parameters<typeof makeFiguresBook>[0]['stored']
 }
@@ -107,13 +110,17 @@ export async function startStream(
       verify: async () => reject('MARKET_CLOSED'),
       enter: async () => reject('MARKET_CLOSED'),
     },
-    authenticator: { identify: async () => reject('UNAUTHORIZED_INVALID_TOKEN') },
     bearer: false,
     publish: (topic, text) => void front?.publish(topic, text),
     settings,
     clock: systemClock,
     log: { debug() {}, info() {}, warn() {}, error() {} },
     ...options.parts,
+    authenticator: {
+      identify: async () => reject('UNAUTHORIZED_INVALID_TOKEN'),
+      confirm: async () => reject('UNAUTHORIZED_KEY_NOT_FOUND'),
+      ...options.parts?.authenticator,
+    },
   })
   const board: MarketBoard = makeBoard({ isWhole: () => true, isCurrent: () => true }, hub)
   const started = await startTestFront(t, {}, { routes: [stream(hub, settings)] })

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Fault } from '#domain/fault.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
+import type { Principal } from '#http/route.ts'
+import type { Connection, Socket } from '#stream/connection.ts'
+import { CONFIRM_MS_MAX, makeSessions } from '#stream/sessions.ts'
+import { eventually } from '../support/eventually.ts'
+import { traderNamed } from '../support/orders.ts'
+import { simulatedClock } from '../support/simulated-clock.ts'
+
+/** Sessions of keys that tokens name; what looking one up answers is the test's to say. */
+function fixture() {
+  const clock = simulatedClock(0)
+  const ended: [keyId: string, code: string][] = []
+  const names = new Map<Connection, string>()
+  const principalOf = (keyId: string): Principal => ({ keyId, address: traderNamed('ann') })
+  const parts = {
+    identify: async (keyId: string): Promise<Principal | Rejection> => principalOf(keyId),
+    confirm: async (keyId: string): Promise<Principal | Rejection> => principalOf(keyId),
+  }
+  const asked: string[] = []
+  const sessions = makeSessions({
+    authenticator: {
+      identify: (authorization) => parts.identify(authorization.slice('Bearer '.length)),
+      confirm(keyId) {
+        asked.push(keyId)
+        return parts.confirm(keyId)
+      },
+    },
+    clock,
+    ended: (connection, { rejected }) => ended.push([names.get(connection) ?? '', rejected]),
+  })
+  const open = async (keyId: string) => {
+    const connection = { ws: {} as Socket, principal: undefined } as Connection
+    names.set(connection, keyId)
+    const answer = await sessions.authenticate(connection, keyId)
+    return { connection, answer }
+  }
+  const goesOn = ({ connection }: { connection: Connection }) =>
+    sessions.principalOf(connection) !== undefined
+  return { sessions, clock, ended, asked, parts, principalOf, open, goesOn }
+}
+
+const AWAY = new Fault('STORE_UNAVAILABLE', 'away', { retryable: true })
+
+test('after a silence each key is looked up once, and only sessions of those revoked end', async () => {
+  const { sessions, clock, ended, asked, parts, principalOf, open, goesOn } = fixture()
+  const good = [await open('good'), await open('good')]
+  const bad = await open('bad')
+  parts.confirm = async (keyId) =>
+    keyId === 'bad' ? reject('UNAUTHORIZED_KEY_INACTIVE') : principalOf(keyId)
+  sessions.unheard()
+  await eventually(() => assert.deepEqual(ended, [['bad', 'UNAUTHORIZED_KEY_INACTIVE']]))
+  assert.deepEqual(asked, ['good', 'bad'])
+  clock.advance(CONFIRM_MS_MAX)
+  assert.deepEqual([...good, bad].map(goesOn), [true, true, false])
+})
+
+test('a key that cannot be looked up is asked for again, and ends its sessions when its time is over', async () => {
+  const { sessions, clock, ended, asked, parts, principalOf, open, goesOn } = fixture()
+  const [slow, lost] = [await open('slow'), await open('lost')]
+  parts.confirm = async () => Promise.reject(AWAY)
+  sessions.unheard()
+  await eventually(() => assert.equal(clock.pending, 2))
+  parts.confirm = async (keyId) => (keyId === 'slow' ? principalOf(keyId) : reject('OVERLOADED'))
+  clock.advance(1_000)
+  await eventually(() => assert.deepEqual(asked, ['slow', 'lost', 'slow', 'lost']))
+  assert.deepEqual(ended, [])
+  // Another silence gives no more time to who has not been confirmed since the first.
+  sessions.unheard()
+  parts.confirm = () => new Promise(() => {})
+  clock.advance(CONFIRM_MS_MAX - 1_000)
+  assert.deepEqual(ended, [['lost', 'UNAUTHORIZED_KEY_INACTIVE']])
+  assert.deepEqual([goesOn(slow), goesOn(lost)], [true, false])
+})
+
+test('what was looked up before a silence confirms nothing after it', async () => {
+  const { sessions, ended, parts, principalOf, open, goesOn } = fixture()
+  const session = await open('k')
+  const early = Promise.withResolvers<Principal>()
+  parts.confirm = () => early.promise
+  sessions.unheard()
+  parts.confirm = async () => reject('UNAUTHORIZED_KEY_INACTIVE')
+  sessions.unheard()
+  early.resolve(principalOf('k'))
+  await eventually(() => assert.deepEqual(ended, [['k', 'UNAUTHORIZED_KEY_INACTIVE']]))
+  assert.equal(goesOn(session), false)
+})
+
+test('a silence while a token is looked at has its key looked up again', async () => {
+  const { sessions, parts, principalOf, open, goesOn } = fixture()
+  parts.confirm = async (keyId) =>
+    keyId === 'revoked' ? reject('UNAUTHORIZED_KEY_INACTIVE') : principalOf(keyId)
+  const opening = [open('revoked'), open('good')]
+  sessions.unheard()
+  const [revoked, good] = await Promise.all(opening)
+  assert.deepEqual(revoked?.answer, reject('UNAUTHORIZED_KEY_INACTIVE'))
+  assert.deepEqual(good?.answer, principalOf('good'))
+  assert.deepEqual(
+    [revoked, good].map((each) => each && goesOn(each)),
+    [false, true],
+  )
+})

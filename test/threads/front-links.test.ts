@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { MessageChannel } from 'node:worker_threads'
+import { defaults } from '#config/default.ts'
+import { linkFront } from '#threads/front-links.ts'
+import { eventually } from '../support/eventually.ts'
+
+test('when the link to the store ends and when there is another, all keys are looked up again', async () => {
+  const heard: string[] = []
+  const links = linkFront(
+    { ...defaults, markets: { ...defaults.markets, threads: 1 } },
+    {
+      log: { warn() {} },
+      meters: { reloaded() {}, dropped() {} } as never,
+      board: {} as never,
+      priceBoard: {} as never,
+      authenticator: { unheard: () => heard.push('authenticator') } as never,
+      hub: () => ({ unheard: () => heard.push('sessions') }) as never,
+      heldOrders: () => undefined,
+      woken() {},
+    },
+  )
+  // Those who are asked know of it before those who ask.
+  const both = ['authenticator', 'sessions']
+  const [first, second] = [new MessageChannel(), new MessageChannel()]
+  links.connect('store', first.port1)
+  assert.deepEqual(heard.splice(0), both)
+  first.port2.close()
+  await eventually(() => assert.deepEqual(heard, both))
+  heard.length = 0
+  links.connect('store', second.port1)
+  assert.deepEqual(heard.splice(0), both)
+  links.close()
+  second.port2.close()
+})
