@@ -8,6 +8,7 @@ import type {
   OrderAccepted,
   OrderCancelled,
   PendingOfOrder,
+  RecalledOrder,
 } from '#actors/market/state.ts'
 import type { MarketThreadProtocol } from '#actors/market-thread.ts'
 import type { Address, MarketId, OrderHash, Sequence } from '#domain/ids.ts'
@@ -49,7 +50,7 @@ export type MarketGateway = {
   recall(
     order: Pick<VerifiedOrder, 'marketId' | 'orderHash' | 'outcome'>,
     context: RequestContext,
-  ): Promise<OrderAccepted | Rejection | undefined>
+  ): Promise<RecalledOrder | Rejection | undefined>
   cancel(
     order: {
       readonly marketId: MarketId

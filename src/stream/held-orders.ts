@@ -29,6 +29,10 @@ export type HeldOrders = {
   forget(session: string): void
   /** An order that has ended needs no session to hold it. */
   followed(event: MarketEvent): void
+  /** Events of the market were missed, and it is as it was loaded: what has ended meanwhile is let go of. */
+  missed(market: { readonly marketId: MarketId; readonly isClosed: boolean }): void
+  /** It was placed before: if it has ended since, it is let go of. */
+  placedAgain(session: string, orderHash: OrderHash): void
   /** The markets of the orders that are held, each once. */
   markets(): Iterable<MarketId>
   /** A market thread has come back and knows nothing of what was held, or has lost what it was told. */
@@ -40,13 +44,20 @@ export type HeldOrders = {
 /** Cancels of one session that are under way at once. */
 const CANCELS_AT_ONCE = 32
 const CANCEL_AGAIN_MS = 250
+/** When an order that is filled by what is not settled is asked after again. */
+const RECALL_AGAIN_MS = 5_000
+/** Orders of one market that are asked after at once. */
+const RECALLS_AT_ONCE = 32
 /** Orders that a market thread is told again at once. */
 const REPEATED_AT_ONCE = 1_000
+
+/** The same, with what its market is asked after it with. */
+type OwnOrder = HeldOrder & Pick<VerifiedOrder, 'outcome'>
 
 export function makeHeldOrders(ports: {
   readonly threads: readonly Ref<HoldsProtocol>[]
   readonly threadOf: (marketId: MarketId) => number
-  readonly gateway: Pick<MarketGateway, 'cancel'>
+  readonly gateway: Pick<MarketGateway, 'cancel' | 'recall'>
   readonly clock: Clock
   /** Whether trades of the market are settled; else none of them ever ends. */
   readonly isSettled?: (marketId: MarketId) => boolean
@@ -55,7 +66,7 @@ export function makeHeldOrders(ports: {
   readonly deadlineMs: number
 }): HeldOrders {
   const { threads, threadOf, gateway, clock, deadlineMs } = ports
-  const sessions = new Map<string, Map<OrderHash, HeldOrder>>()
+  const sessions = new Map<string, Map<OrderHash, OwnOrder>>()
   const holders = new Map<OrderHash, string>()
   /** How many are held in each market; none where it is left out. */
   const inMarkets = new Map<MarketId, number>()
@@ -111,7 +122,7 @@ export function makeHeldOrders(ports: {
         isRejection(answer) &&
         (answer.rejected === 'OUTCOME_UNKNOWN' || answer.rejected === 'OVERLOADED')
       if (!isOpen) return
-      await new Promise<void>((resolve) => void clock.after(CANCEL_AGAIN_MS, resolve))
+      await pause(CANCEL_AGAIN_MS)
     }
   }
 
@@ -120,6 +131,65 @@ export function makeHeldOrders(ports: {
       await Promise.all(orders.slice(at, at + CANCELS_AT_ONCE).map(cancel))
     }
     for (const thread of threads) thread.tell('DropSession', { session })
+  }
+
+  const pause = (ms: number): Promise<void> =>
+    new Promise((resolve) => void clock.after(ms, resolve))
+
+  /**
+   * Lets go of an order that has ended, as its market says. One that its market does not know is on its way
+   * there. Answers how soon it is to be asked after again, if it is.
+   */
+  async function recall(session: string, order: OwnOrder): Promise<number | undefined> {
+    // Placed again since, it is another's to ask after.
+    const isHeld = () => sessions.get(session)?.get(order.orderHash) === order
+    if (!isHeld()) return undefined
+    const answer = await gateway.recall(order, { deadlineAtMs: clock.nowMs() + deadlineMs })
+    if (answer === undefined || !isHeld()) return undefined
+    if (isRejection(answer)) {
+      if (answer.rejected === 'OVERLOADED') return CANCEL_AGAIN_MS
+      if (answer.rejected !== 'ORDER_CLOSED') return undefined
+    } else if (answer.left !== 'nothing') {
+      return answer.left === 'pending' ? RECALL_AGAIN_MS : undefined
+    }
+    release(session, order.orderHash)
+    return undefined
+  }
+
+  async function recallUntilKnown(session: string, order: OwnOrder): Promise<void> {
+    for (;;) {
+      const againMs = await recall(session, order)
+      if (againMs === undefined) return
+      await pause(againMs)
+    }
+  }
+
+  /** Asks after the orders that are held in a market, some at a time; those that may come back are asked after later. */
+  async function recallAll(all: readonly (readonly [string, OwnOrder])[]): Promise<void> {
+    for (let at = 0; at < all.length; at += RECALLS_AT_ONCE) {
+      await Promise.all(
+        all.slice(at, at + RECALLS_AT_ONCE).map(async ([session, order]) => {
+          const againMs = await recall(session, order)
+          if (againMs !== undefined) {
+            clock.after(againMs, () => void recallUntilKnown(session, order))
+          }
+        }),
+      )
+    }
+  }
+
+  function heldIn(wanted: MarketId): [session: string, order: OwnOrder][] {
+    const found: [session: string, order: OwnOrder][] = []
+    if (!inMarkets.has(wanted)) return found
+    for (const [session, orders] of sessions) {
+      for (const order of orders.values())
+        if (order.marketId === wanted) found.push([session, order])
+    }
+    return found
+  }
+
+  function releaseAll(marketId: MarketId): void {
+    for (const [session, { orderHash }] of heldIn(marketId)) release(session, orderHash)
   }
 
   async function repeat(thread: number): Promise<void> {
@@ -149,15 +219,15 @@ export function makeHeldOrders(ports: {
   }
 
   return {
-    hold(session, { marketId, orderHash, side, trader }) {
-      const orders = sessions.get(session) ?? new Map<OrderHash, HeldOrder>()
+    hold(session, { marketId, orderHash, side, trader, outcome }) {
+      const orders = sessions.get(session) ?? new Map<OrderHash, OwnOrder>()
       sessions.set(session, orders)
       if (orders.size >= ports.perSessionMax && !orders.has(orderHash)) {
         const detail = `a session may hold ${ports.perSessionMax} orders that are open or not settled`
         return reject('RATE_LIMITED', undefined, detail)
       }
       if (!orders.has(orderHash)) count(marketId, 1)
-      orders.set(orderHash, { marketId, orderHash, side, trader })
+      orders.set(orderHash, { marketId, orderHash, side, trader, outcome })
       holders.set(orderHash, session)
       return undefined
     },
@@ -184,12 +254,16 @@ export function makeHeldOrders(ports: {
           releaseEnded(event.orderHash)
         }
       } else if (event.type === 'MarketClosed') {
-        for (const [session, orders] of sessions) {
-          for (const { marketId, orderHash } of [...orders.values()]) {
-            if (marketId === event.marketId) release(session, orderHash)
-          }
-        }
+        releaseAll(event.marketId)
       }
+    },
+    missed({ marketId, isClosed }) {
+      if (isClosed) releaseAll(marketId)
+      else void recallAll(heldIn(marketId))
+    },
+    placedAgain(session, orderHash) {
+      const order = sessions.get(session)?.get(orderHash)
+      if (order !== undefined) void recallUntilKnown(session, order)
     },
     markets: () => inMarkets.keys(),
     repeat,

@@ -274,7 +274,11 @@ export function makeStreamHub(ports: StreamPorts): StreamHub {
       channels.followed(shown, event)
       ports.held?.followed(event)
     },
-    loaded: channels.loaded,
+    loaded(shown, missed, dozed) {
+      channels.loaded(shown, missed, dozed)
+      const isClosed = shown.closed !== undefined
+      if (missed) ports.held?.missed({ marketId: shown.market.id, isClosed })
+    },
     forgotten: channels.forgotten,
     marketHappened: (marketId, event, facts, atMs) =>
       channels.happened(marketId, { event, facts, atMs }),

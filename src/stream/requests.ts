@@ -169,6 +169,7 @@ export function makeRequests(
       held?.release(session, order.orderHash)
     } else if (isGone) held?.end(session)
     else if (!connection.cancelsOnDisconnect) held?.forget(session)
+    else if (!isRejection(placed) && placed.duplicate) held?.placedAgain(session, order.orderHash)
     return placed
   }
 

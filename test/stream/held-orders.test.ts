@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { TradeReport } from '#actors/market/state.ts'
+import type { RecalledOrder, TradeReport } from '#actors/market/state.ts'
 import { type HoldsProtocol, OrderHolds } from '#actors/order-holds.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
-import { reject } from '#domain/rejection.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Ref } from '#runtime/ref.ts'
 import { makeHeldOrders } from '#stream/held-orders.ts'
 import { given, signed } from '../actors/market-fixture.ts'
@@ -15,6 +15,7 @@ function fixture(perSessionMax = 10, settled = true) {
   let holds = new OrderHolds()
   const asked: string[] = []
   const failures: string[] = []
+  const recalled = new Map<string, RecalledOrder | Rejection>()
   const clock = simulatedClock(0)
   const ref: Ref<HoldsProtocol> = {
     async ask(type, message) {
@@ -34,6 +35,7 @@ function fixture(perSessionMax = 10, settled = true) {
         if (failure !== undefined) return reject('OUTCOME_UNKNOWN')
         return { status: 'cancelled', orderHash }
       },
+      recall: async ({ orderHash }) => recalled.get(nameOf(orderHash)),
     },
     clock,
     isSettled: () => settled,
@@ -55,6 +57,7 @@ function fixture(perSessionMax = 10, settled = true) {
     held,
     asked,
     failures,
+    recalled,
     clock,
     order,
     place,
@@ -205,4 +208,41 @@ test('a market is told of as long as an order is held there', async () => {
   held.end('r')
   assert.deepEqual([...held.markets()], [])
   await held.settled()
+})
+
+test('where events were missed, what has ended is held no more, and what may come back until it cannot', async () => {
+  const { held, recalled, clock, order, place, atThread } = fixture()
+  const answer = (name: string, left?: 'pending' | 'nothing'): RecalledOrder => ({
+    ...{ orderHash: order(name).orderHash, status: 'accepted', matches: 0, timestamp: 0 },
+    ...(left === undefined ? {} : { left }),
+  })
+  recalled.set('closed', reject('ORDER_CLOSED'))
+  recalled.set('filled', answer('filled', 'nothing'))
+  recalled.set('pending', answer('pending', 'pending'))
+  recalled.set('resting', answer('resting'))
+  recalled.set('late', reject('OVERLOADED'))
+  for (const name of [...recalled.keys(), 'on its way']) place('s', name)
+  const { marketId } = order('closed')
+  held.missed({ marketId, isClosed: false })
+  const left = ['pending', 'resting', 'late', 'on its way']
+  await eventually(() => {
+    assert.deepEqual(atThread(), left)
+    assert.equal(clock.pending, 2)
+  })
+  recalled.set('late', reject('ORDER_CLOSED'))
+  recalled.set('pending', answer('pending', 'nothing'))
+  clock.advance(1_000)
+  await eventually(() => assert.deepEqual(atThread(), ['pending', 'resting', 'on its way']))
+  clock.advance(5_000)
+  await eventually(() => assert.deepEqual(atThread(), ['resting', 'on its way']))
+  held.missed({ marketId, isClosed: true })
+  assert.deepEqual(atThread(), [])
+})
+
+test('an order that is placed again and has ended before is held no more', async () => {
+  const { held, recalled, order, place, atThread } = fixture()
+  recalled.set('a', reject('ORDER_CLOSED'))
+  place('s', 'a')
+  held.placedAgain('s', order('a').orderHash)
+  await eventually(() => assert.deepEqual(atThread(), []))
 })

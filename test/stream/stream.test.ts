@@ -394,6 +394,8 @@ test('an order of a session that cancels on disconnect names it, and none is pla
         end: () => {},
         forget: (session) => story.push({ forgotten: session }),
         followed: () => {},
+        missed: () => {},
+        placedAgain: () => {},
         markets: () => [],
         repeat: async () => {},
         settled: async () => {},

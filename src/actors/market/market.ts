@@ -25,7 +25,7 @@ import {
   type VerifiedOrder,
   YES,
 } from '#domain/order.ts'
-import { type Rejection, reject } from '#domain/rejection.ts'
+import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { PureBehaviour } from '#runtime/actor.ts'
 import { cancelFilled, cancelledAnswer } from './cancels.ts'
 import { departing, hasTooMany, ordersOf } from './departures.ts'
@@ -159,7 +159,12 @@ export const market: PureBehaviour<MarketState, MarketProtocol, MarketEvent> = {
   },
 
   RecallOrder(state, order, context) {
-    return firstAnswer(state, order, context) ?? { unknown: true }
+    const answer = firstAnswer(state, order, context)
+    if (answer === undefined) return { unknown: true }
+    const closed = state.recall.closed.get(order.orderHash)
+    if (isRejection(answer) || closed === undefined) return answer
+    const isPending = state.pending.sizeOf(closed.trader, order.orderHash) > 0
+    return { ...answer, left: isPending ? 'pending' : 'nothing' }
   },
 
   CancelOrders(state, message, context) {

@@ -25,6 +25,9 @@ export type OrderAccepted = {
   readonly filled?: number
 }
 
+/** `left` of one that is filled: whether something of it may come back, because a trade is not settled. */
+export type RecalledOrder = OrderAccepted & { readonly left?: 'pending' | 'nothing' }
+
 export type OrderCancelled = {
   readonly status: 'cancelled'
   readonly orderHash: OrderHash
@@ -87,7 +90,7 @@ export type MarketProtocol = {
   /** What an order was answered when it was first seen, for one that is to be refused if it is new. */
   RecallOrder: {
     takes: { marketId: MarketId; orderHash: OrderHash; outcome: Outcome }
-    answers: OrderAccepted | Rejection | { readonly unknown: true }
+    answers: RecalledOrder | Rejection | { readonly unknown: true }
   }
   CancelOrders: {
     /**

@@ -166,7 +166,9 @@ export function makeOrderService(ports: {
     if (refused !== undefined) {
       // An order that was accepted before is answered as it was then, whatever has become of its funds.
       const before = await gateway.recall(order, context)
-      return before === undefined || isRejection(before) ? refused : before
+      if (before === undefined || isRejection(before)) return refused
+      const { left: _, ...accepted } = before
+      return accepted
     }
     const answer = await gateway.place(order, context)
     const isNew = !isRejection(answer) && answer.duplicate !== true
