@@ -52,6 +52,8 @@ export function makeQuickMarketLane(options: {
     nowMs: clock.nowMs,
   })
   const waiting = new Map<number, Waiter[]>()
+  /** Nonces of what has ended and is not acknowledged yet: the journal may be away for a while. */
+  const unacknowledged = new Set<number>()
   let cancelPoll = (): void => undefined
   let running = false
 
@@ -59,7 +61,12 @@ export function makeQuickMarketLane(options: {
     try {
       await lane.recover()
       const { news } = await lane.poll()
-      for (const one of news) if (one.type === 'finished') await end(one)
+      for (const one of news) {
+        if (one.type === 'finished') end(one)
+        // A reorg took it back: it has another end to come.
+        if (one.type === 'vanished') unacknowledged.delete(one.transaction.nonce)
+      }
+      await acknowledgeEnds()
     } catch (error) {
       onTrouble('rpc', error)
     }
@@ -72,10 +79,10 @@ export function makeQuickMarketLane(options: {
     cancelPoll = clock.after(isBusy ? options.pollMs : options.idlePollMs, () => void poll())
   }
 
-  async function end({ transaction, outcome, receipt }: Extract<SenderNews, { type: 'finished' }>) {
+  /** Those who wait hear it first: a poll tells an end only once, whatever the journal says after it. */
+  function end({ transaction, outcome, receipt }: Extract<SenderNews, { type: 'finished' }>): void {
     const { nonce } = transaction
-    // Who waits asks again until the chain has what it wants, so nothing is lost by forgetting it.
-    await lane.acknowledge({ sender: own.address, nonce })
+    unacknowledged.add(nonce)
     const waiters = waiting.get(nonce) ?? []
     waiting.delete(nonce)
     for (const waiter of waiters) {
@@ -84,10 +91,24 @@ export function makeQuickMarketLane(options: {
     }
   }
 
+  /** Who waits asks again until the chain has what it wants, so nothing is lost by forgetting an end. */
+  async function acknowledgeEnds(): Promise<void> {
+    for (const nonce of [...unacknowledged]) {
+      try {
+        await lane.acknowledge({ sender: own.address, nonce })
+        unacknowledged.delete(nonce)
+      } catch {
+        // The lane has told of the trouble. The next poll tries again.
+      }
+    }
+  }
+
   async function done(purpose: Purpose, marketId: MarketId, call: Call): Promise<string> {
     await lane.recover()
+    // What has ended is not waited for, even if the journal still has it open.
     const open = lane
       .open()
+      .filter(({ nonce }) => !unacknowledged.has(nonce))
       .find(({ purpose: of, reference }) => of === purpose && reference === marketId)
     const { nonce } = open ?? (await lane.send({ ...call, purpose, reference: marketId }))
     const ended = Promise.withResolvers<string>()

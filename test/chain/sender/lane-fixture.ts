@@ -20,6 +20,9 @@ export type Interceptor = (
 
 export type LaneFixture = {
   readonly chain: Chain
+  readonly client: PublicClient
+  readonly account: LocalAccount
+  readonly journal: Journal
   readonly rows: Map<number, TransactionRow>
   readonly sender: Address
   readonly target: Address & Hex
@@ -51,7 +54,7 @@ export async function laneFixture(accountIndex = 5): Promise<LaneFixture> {
   await chain.request('evm_setAutomine', [false])
   const account = chain.account(accountIndex)
   const rows = new Map<number, TransactionRow>()
-  const journalIn = (rows: Map<number, TransactionRow>): Journal => ({
+  const journal: Journal = {
     async load() {
       if (fixture.journalFault !== undefined) throw fixture.journalFault
       return { rows: [...rows.values()], lastNonce: Math.max(-1, ...rows.keys()) }
@@ -60,7 +63,7 @@ export async function laneFixture(accountIndex = 5): Promise<LaneFixture> {
       if (fixture.journalFault !== undefined) throw fixture.journalFault
       if ((rows.get(row.nonce)?.revision ?? -1) < row.revision) rows.set(row.nonce, row)
     },
-  })
+  }
   const client: PublicClient = createPublicClient({
     chain: hardhat,
     cacheTime: 0,
@@ -75,24 +78,26 @@ export async function laneFixture(accountIndex = 5): Promise<LaneFixture> {
       { retryCount: 0 },
     ),
   })
-  const laneOf = (from: LocalAccount, journal: Journal, policy?: Partial<SenderPolicy>) =>
-    makeLane({
-      client,
-      account: from,
-      chainId: chain.id,
-      journal,
-      nowMs: () => fixture.nowMs,
-      policy: { ...PROMPT, ...policy },
-    })
   const fixture: LaneFixture = {
     chain,
+    client,
+    account,
+    journal,
     rows,
     sender: toAddress(account.address),
     target: toAddress(chain.account(6).address) as Address & Hex,
     intercept: undefined,
     journalFault: undefined,
     nowMs: 1_700_000_000_000,
-    lane: (policy) => laneOf(account, journalIn(rows), policy),
+    lane: (policy) =>
+      makeLane({
+        client,
+        account,
+        chainId: chain.id,
+        journal,
+        nowMs: () => fixture.nowMs,
+        policy: { ...PROMPT, ...policy },
+      }),
     async mine(blocks = 1) {
       for (let block = 0; block < blocks; block++) await chain.request('evm_mine', [])
     },

@@ -1,0 +1,130 @@
+/** The operator's lane of quick markets on a real chain, with a journal that is away when the test says so. */
+
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import type { ChainClient } from '#chain/clients.ts'
+import { makeQuickMarketLane } from '#chain/quick-market-lane.ts'
+import { Fault } from '#domain/fault.ts'
+import type { QuickMarket } from '#domain/quick-market.ts'
+import { eventually } from '../support/eventually.ts'
+import { type SimulatedClock, simulatedClock } from '../support/simulated-clock.ts'
+import { type LaneFixture, laneFixture } from './sender/lane-fixture.ts'
+
+const POLL_MS = 1_000
+const AWAY = new Fault('STORE_AWAY', 'no database', { retryable: true })
+/** What an `eth_call` answers about a market that is not there yet. */
+const NO = `0x${'0'.repeat(64)}`
+
+describe('the lane of quick markets', () => {
+  let f: LaneFixture
+  let clock: SimulatedClock
+  let restore: () => Promise<void>
+  /** How often the journal was asked to save while it was away. */
+  let refusals: number
+  before(async () => {
+    f = await laneFixture()
+    restore = await f.chain.snapshot()
+  })
+  after(() => f.close())
+  beforeEach(async () => {
+    f.journalFault = undefined
+    f.rows.clear()
+    clock = simulatedClock(f.nowMs)
+    refusals = 0
+    await restore()
+    restore = await f.chain.snapshot()
+    await f.chain.request('evm_setAutomine', [false])
+    await f.mine()
+    f.intercept = ({ method }) => (method === 'eth_call' ? Promise.resolve(NO) : undefined)
+  })
+
+  function start() {
+    const { target, account, sender, journal } = f
+    const lane = makeQuickMarketLane({
+      client: { viem: f.client, chainId: f.chain.id } as ChainClient,
+      contracts: { marketFactory: target, conditionalTokens: target, stablecoin: target },
+      own: { account, address: sender },
+      journal: {
+        load: journal.load,
+        async save(row) {
+          if (f.journalFault !== undefined) refusals++
+          await journal.save(row)
+        },
+      },
+      clock,
+      policy: { confirmations: 0 },
+      pollMs: POLL_MS,
+      idlePollMs: POLL_MS,
+      onTrouble: () => undefined,
+    })
+    lane.start()
+    return lane
+  }
+
+  const market = (digit: number): QuickMarket =>
+    ({
+      marketId: `0x${String(digit).repeat(64)}`,
+      contractAddress: f.target,
+      asset: 'BTC',
+      startSec: 900,
+      intervalSec: 900,
+      strike: { price: 1, source: 'coinbase' },
+    }) as unknown as QuickMarket
+
+  /** Lets polls come, one after the other, until it is so. */
+  const polledUntil = (isSo: () => boolean): Promise<void> =>
+    eventually(() => {
+      clock.advance(POLL_MS)
+      assert.ok(isSo())
+    })
+
+  it('a journal that is away when markets are mined: who made them hears of each all the same', async (t) => {
+    const lane = start()
+    t.after(() => lane.stop())
+    const created = [lane.create(market(1)), lane.create(market(2))]
+    await eventually(() => assert.equal(f.rows.size, 2))
+    f.journalFault = AWAY
+    await f.mine()
+    let heard: string[] = []
+    void Promise.all(created).then((hashes) => {
+      heard = hashes
+    })
+    await polledUntil(() => heard.length === 2)
+    assert.deepEqual(new Set(heard), new Set([...f.rows.values()].map(({ hashes }) => hashes[0])))
+    assert.equal(lane.underway(), 2, 'the journal has no end of them yet')
+
+    await polledUntil(() => refusals >= 4)
+    f.journalFault = undefined
+    await polledUntil(() => lane.underway() === 0)
+    assert.deepEqual(
+      [...f.rows.values()].map(({ state }) => state),
+      ['succeeded', 'succeeded'],
+    )
+  })
+
+  it('asked again while an end is not written yet, it sends anew and does not wait for what is over', async (t) => {
+    const lane = start()
+    t.after(() => lane.stop())
+    const first = lane.create(market(1))
+    await eventually(() => assert.equal(f.rows.size, 1))
+    f.journalFault = AWAY
+    await f.mine()
+    let isOver = false
+    void first.then(() => {
+      isOver = true
+    })
+    await polledUntil(() => isOver)
+
+    await assert.rejects(lane.create(market(1)), { code: 'STORE_AWAY' })
+    f.journalFault = undefined
+    const again = lane.create(market(1))
+    await eventually(() => assert.equal(f.rows.size, 2))
+    await f.mine()
+    let hash = ''
+    void again.then((found) => {
+      hash = found
+    })
+    await polledUntil(() => hash !== '')
+    assert.notEqual(hash, await first)
+  })
+})
