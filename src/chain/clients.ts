@@ -282,6 +282,12 @@ export async function asked<Answer>(request: Promise<Answer>): Promise<Answer> {
   }
 }
 
+/** Too long an answer, or a question that the node does not take. */
+export function isTooMuch(error: unknown): boolean {
+  if (!(error instanceof Fault)) return false
+  return error.code === 'CHAIN_RANGE_TOO_LARGE' || error.code === 'CHAIN_REFUSED'
+}
+
 function detailsOf(error: unknown): string {
   const { details, message } = error as { details?: string; message?: string }
   return `${details ?? ''} ${message ?? ''}`

@@ -13,7 +13,6 @@ import type { Hex } from 'viem'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { settlementAbi } from '#contracts/artifacts/Settlement.abi.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
-import { Fault } from '#domain/fault.ts'
 import type { SettledTrade } from '#domain/funds.ts'
 import type { Address } from '#domain/ids.ts'
 import { inconsistent } from './block-links.ts'
@@ -21,7 +20,7 @@ import { type Header, hexOf, type LogFilter, logsOf, receiptLogsOf } from './blo
 import { bitsOf, hasBits, mayContain } from './bloom.ts'
 import { hexAddress } from './call.ts'
 import { type ChainLog, topicsOf } from './chain-log.ts'
-import type { ChainClient } from './clients.ts'
+import { type ChainClient, isTooMuch } from './clients.ts'
 import { settlementEvent } from './settlement-contract.ts'
 
 export type FundsContracts = {
@@ -204,12 +203,6 @@ const BITS_KEPT_MAX = 100_000
 /** The filter of a block with transactions, where it can be believed: some chains leave it empty always. */
 function bloomOf({ bloom }: Header): Hex | undefined {
   return bloom === undefined || /^0x0*$/.test(bloom) ? undefined : bloom
-}
-
-/** Too long an answer, or a question that the node does not take. */
-function isTooMuch(error: unknown): boolean {
-  if (!(error instanceof Fault)) return false
-  return error.code === 'CHAIN_RANGE_TOO_LARGE' || error.code === 'CHAIN_REFUSED'
 }
 
 function namedIn({ topics }: ChainLog): string[] {

@@ -4,20 +4,30 @@ import { marketAbi } from '#contracts/artifacts/Market.abi.ts'
 import type { Address } from '#domain/ids.ts'
 import { hexAddress } from './call.ts'
 import { asked, type ChainClient } from './clients.ts'
+import { makeLogSearch } from './log-search.ts'
 
+/** Undefined when no log tells, or none of those that the node would give. */
 export async function resolvedBy(
   client: ChainClient,
   market: Address,
   startBlock: number,
 ): Promise<string | undefined> {
-  const found = await asked(
-    client.viem.getContractEvents({
-      address: hexAddress(market),
-      abi: marketAbi,
-      eventName: 'MarketResolved',
-      fromBlock: BigInt(startBlock),
-      toBlock: 'latest',
-    }),
-  )
-  return found.at(-1)?.transactionHash
+  const { viem } = client
+  const head = Number(await asked(viem.getBlockNumber()))
+  let txHash: string | undefined
+  const ask = async (fromBlock: number, toBlock: number): Promise<boolean> => {
+    const found = await asked(
+      viem.getContractEvents({
+        address: hexAddress(market),
+        abi: marketAbi,
+        eventName: 'MarketResolved',
+        fromBlock: BigInt(fromBlock),
+        toBlock: BigInt(toBlock),
+      }),
+    )
+    txHash = found.at(-1)?.transactionHash
+    return txHash !== undefined
+  }
+  await makeLogSearch()({ head, startBlock, ask })
+  return txHash
 }

@@ -13,6 +13,7 @@ import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 import { hexAddress } from './call.ts'
 import { asked, type ChainClient } from './clients.ts'
 import type { ConditionalTokens } from './conditional-tokens.ts'
+import { makeLogSearch } from './log-search.ts'
 import type { Receipt, TransactionName, TransactionSender } from './sender/sender.ts'
 import { type SettlementContract, settlementEvent } from './settlement-contract.ts'
 import type { OwnersLook, SettlementLook } from './settlement-look.ts'
@@ -104,9 +105,6 @@ type SettlementLaneOptions = {
 
 const PURPOSE = 'settlement'
 
-/** Blocks that are asked for at once when a node gives logs only for short ranges. */
-const LOG_BLOCKS = 500
-
 const TRADE_SETTLED = parseAbiItem(
   'event TradeSettled(bytes32 indexed tradeId, address indexed buyer, address indexed seller, bytes32 marketId, bytes32 buyHash, bytes32 sellHash, uint8 outcome, uint64 price, uint64 size, uint256 cost)',
 )
@@ -114,6 +112,7 @@ const TRADE_SETTLED = parseAbiItem(
 export function makeSettlementLane(options: SettlementLaneOptions): SettlementLane {
   const { client, contract, tokens, look, trial, sender, confirmations } = options
   const spare = makeSparePermits()
+  const search = makeLogSearch()
   /** The newest block that was seen. */
   let headNumber = 0
   /** Markets that were seen on chain deep enough; there are few, and none ever goes. */
@@ -149,47 +148,49 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
       confirmations === 0 || !now.includes(true)
         ? now
         : await contract.areSettled(names, Math.max(0, head - confirmations))
-    for (const [index, trade] of trades.entries()) {
+    const hashes = await settlingHashes(
+      trades.filter((_, index) => now[index] === true && deep[index] === true),
+      head,
+    )
+    for (const [index, { tradeId, tradeKey }] of trades.entries()) {
       if (now[index] !== true) continue
-      if (deep[index] !== true) {
-        unripe.push(trade.tradeId)
-        continue
-      }
-      const txHash = await settlingHash(trade, head)
-      if (txHash === undefined) unripe.push(trade.tradeId)
-      else settled.push({ tradeId: trade.tradeId, txHash })
+      const txHash = hashes.get(tradeKey)
+      if (txHash === undefined) unripe.push(tradeId)
+      else settled.push({ tradeId, txHash })
     }
     return { settled, unripe }
   }
 
-  /** The transaction that settled the trade; undefined when the node has not indexed it yet. */
-  async function settlingHash(
-    { tradeKey }: TradeToSettle,
+  /**
+   * The transactions that settled these, by the trades' ids on chain. One is left out while the node has
+   * not indexed it or does not say; the others do not wait for it.
+   */
+  async function settlingHashes(
+    trades: readonly TradeToSettle[],
     head: number,
-  ): Promise<string | undefined> {
-    const logs = async (fromBlock: number, toBlock: number): Promise<string | undefined> => {
-      const [log] = await asked(
+  ): Promise<ReadonlyMap<string, string>> {
+    const found = new Map<string, string>()
+    if (trades.length === 0) return found
+    const tradeId = trades.map(({ tradeKey }) => tradeKey as Hex)
+    const ask = async (fromBlock: number, toBlock: number): Promise<boolean> => {
+      const logs = await asked(
         client.viem.getLogs({
           address: hexAddress(contract.address),
           event: TRADE_SETTLED,
-          args: { tradeId: tradeKey as Hex },
+          args: { tradeId },
           fromBlock: BigInt(fromBlock),
           toBlock: BigInt(toBlock),
         }),
       )
-      return log?.transactionHash
+      for (const { topics, transactionHash } of logs) found.set(topics[1], transactionHash)
+      return tradeId.every((key) => found.has(key))
     }
     try {
-      return await logs(options.startBlock, head)
+      await search({ head, startBlock: options.startBlock, ask })
     } catch (error) {
-      if (!(error instanceof Fault) || error.code !== 'CHAIN_RANGE_TOO_LARGE') throw error
+      if (!(error instanceof Fault)) throw error
     }
-    // The newest blocks first: it has not been long.
-    for (let to = head; to >= options.startBlock; to -= LOG_BLOCKS) {
-      const found = await logs(Math.max(options.startBlock, to - LOG_BLOCKS + 1), to)
-      if (found !== undefined) return found
-    }
-    return undefined
+    return found
   }
 
   async function submit(

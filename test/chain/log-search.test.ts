@@ -1,0 +1,164 @@
+/** Which transaction it was, asked of nodes that give logs of few blocks at a time or have them late. */
+
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { ChainClient } from '#chain/clients.ts'
+import type { ConditionalTokens } from '#chain/conditional-tokens.ts'
+import { LOG_QUESTIONS_MAX, makeLogSearch } from '#chain/log-search.ts'
+import { resolvedBy } from '#chain/resolved-by.ts'
+import type { TransactionSender } from '#chain/sender/sender.ts'
+import type { SettlementContract } from '#chain/settlement-contract.ts'
+import { makeSettlementLane } from '#chain/settlement-lane.ts'
+import { Fault } from '#domain/fault.ts'
+import type { Address } from '#domain/ids.ts'
+import type { TradeToSettle } from '#domain/trade.ts'
+
+const HEAD = 20_000_000
+const CONTRACT = `0x${'1'.repeat(40)}` as Address
+
+/** A node that knows in which block which trade was settled. */
+class LogNode {
+  /** Blocks that it gives logs of at once. */
+  most = Number.POSITIVE_INFINITY
+  refusal = new Fault('CHAIN_RANGE_TOO_LARGE', 'the block range is too large', { retryable: true })
+  questions = 0
+  readonly settledAt = new Map<string, number>()
+
+  constructor(settledAt: Record<string, number> = {}) {
+    for (const [tradeId, at] of Object.entries(settledAt)) this.settledAt.set(keyOf(tradeId), at)
+  }
+
+  /** The trades of these blocks. */
+  found(fromBlock: number, toBlock: number): string[] {
+    this.questions++
+    if (toBlock - fromBlock >= this.most) throw this.refusal
+    return [...this.settledAt].flatMap(([key, at]) => (fromBlock <= at && at <= toBlock ? key : []))
+  }
+
+  readonly client = {
+    viem: {
+      getBlockNumber: async () => BigInt(HEAD),
+      getLogs: async ({ fromBlock, toBlock, args }: LogsAsked) =>
+        this.found(Number(fromBlock), Number(toBlock))
+          .filter((key) => args.tradeId.includes(key))
+          .map((key) => ({ topics: ['', key], transactionHash: hashOf(key) })),
+      getContractEvents: async ({ fromBlock, toBlock }: LogsAsked) =>
+        this.found(Number(fromBlock), Number(toBlock)).map((key) => ({
+          transactionHash: hashOf(key),
+        })),
+    },
+  } as unknown as ChainClient
+}
+
+type LogsAsked = { fromBlock: bigint; toBlock: bigint; args: { tradeId: readonly string[] } }
+
+function keyOf(tradeId: string): string {
+  return `0x${tradeId.padStart(64, '0')}`
+}
+
+function hashOf(key: string): string {
+  return key.replace('0x', '0xabc')
+}
+
+/** Asks for trades that are settled, of which only the transactions are unknown. */
+function settlementAt({ client }: LogNode) {
+  const contract = {
+    address: CONTRACT,
+    areSettled: async (names: readonly unknown[]) => names.map(() => true),
+  } as unknown as SettlementContract
+  const lane = makeSettlementLane({
+    ...{ client, contract, confirmations: 0, startBlock: 0 },
+    tokens: { isPrepared: async () => true } as unknown as ConditionalTokens,
+    look: async () => [],
+    lookAtOwners: async () => [],
+    trial: async () => ({ refused: [] }),
+    sender: {} as TransactionSender,
+  })
+  return async (...tradeIds: string[]) => {
+    const trades = tradeIds.map(
+      (tradeId) =>
+        ({
+          ...{ tradeId, tradeKey: keyOf(tradeId), marketId: 'm', status: 'submitted' },
+          attempts: 1,
+        }) as unknown as TradeToSettle,
+    )
+    const { settled, unripe } = await lane.submit(trades, { usedPermits: new Set() })
+    for (const { tradeId, txHash } of settled) assert.equal(txHash, hashOf(keyOf(tradeId)))
+    return { settled: settled.map(({ tradeId }) => tradeId), unripe }
+  }
+}
+
+describe('which transaction settled a trade', () => {
+  it('a node that gives all logs is asked once about all trades', async () => {
+    const node = new LogNode({ a: 5, b: HEAD })
+    assert.deepEqual(await settlementAt(node)('a', 'b'), { settled: ['a', 'b'], unripe: [] })
+    assert.equal(node.questions, 1)
+  })
+
+  for (const most of [100, 10, 1]) {
+    it(`a node that gives logs of ${most} blocks at a time tells it`, async () => {
+      const node = new LogNode({ a: HEAD - 5 })
+      node.most = most
+      assert.deepEqual(await settlementAt(node)('a'), { settled: ['a'], unripe: [] })
+    })
+  }
+
+  it('a node whose logs are late is asked a few times, and only that trade waits', async () => {
+    const node = new LogNode({ a: HEAD - 5 })
+    node.most = 500
+    const ask = settlementAt(node)
+    assert.deepEqual(await ask('late', 'a'), { settled: ['a'], unripe: ['late'] })
+    assert.equal(node.questions, LOG_QUESTIONS_MAX)
+    node.settledAt.set(keyOf('late'), HEAD - 3)
+    assert.deepEqual(await ask('late'), { settled: ['late'], unripe: [] })
+  })
+
+  for (const code of ['CHAIN_REFUSED', 'CHAIN_RANGE_TOO_LARGE', 'CHAIN_UNAVAILABLE'] as const) {
+    it(`a node that gives no logs (${code}) stops no batch`, async () => {
+      const node = new LogNode({ a: HEAD - 5 })
+      node.most = 0
+      node.refusal = new Fault(code, 'no logs here', { retryable: true })
+      assert.deepEqual(await settlementAt(node)('a'), { settled: [], unripe: ['a'] })
+      assert.ok(node.questions <= LOG_QUESTIONS_MAX)
+    })
+  }
+})
+
+describe('which transaction resolved a market', () => {
+  it('a node that gives logs of few blocks at a time tells it', async () => {
+    const node = new LogNode({ a: HEAD - 5 })
+    node.most = 10
+    assert.equal(await resolvedBy(node.client, CONTRACT, 0), hashOf(keyOf('a')))
+  })
+
+  it('a node that does not answer at all is a fault', async () => {
+    const node = new LogNode()
+    node.most = 0
+    node.refusal = new Fault('CHAIN_UNAVAILABLE', 'away', { retryable: true })
+    await assert.rejects(resolvedBy(node.client, CONTRACT, 0), { code: 'CHAIN_UNAVAILABLE' })
+  })
+})
+
+describe('a search of logs', () => {
+  it('goes on where the one before had to stop, until it has seen every block, and then begins anew', async () => {
+    const node = new LogNode()
+    node.most = 64
+    const search = makeLogSearch()
+    const head = 20_000
+    const seen = new Set<number>()
+    const ask = async (fromBlock: number, toBlock: number): Promise<boolean> => {
+      node.found(fromBlock, toBlock)
+      for (let block = fromBlock; block <= toBlock; block++) seen.add(block)
+      return false
+    }
+    let calls = 0
+    for (; seen.size <= head; calls++) await search({ head, startBlock: 0, ask })
+    assert.ok(calls > 1)
+    assert.ok(node.questions <= calls * LOG_QUESTIONS_MAX)
+    seen.clear()
+    for (; seen.size <= head; calls--) {
+      assert.ok(calls > 0, 'the second time takes no longer')
+      await search({ head, startBlock: 0, ask })
+    }
+  })
+})
