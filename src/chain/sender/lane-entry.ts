@@ -19,6 +19,8 @@ export type Entry = {
   missing: { readonly sinceMs: number; readonly block: number } | undefined
   abandoned: boolean
   underpriced: boolean
+  /** A node will never take its newest form, as it said when it was last handed that. */
+  refused: boolean
   /** A reorg took it back after its end was acknowledged, and the journal does not say so yet. */
   reopened: boolean
 }
@@ -34,6 +36,7 @@ export function newEntry(row: TransactionRow, nowMs: number): Entry {
     missing: undefined,
     abandoned: false,
     underpriced: false,
+    refused: false,
     reopened: false,
   }
 }

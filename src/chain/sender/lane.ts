@@ -4,7 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { type Hex, type LocalAccount, type PublicClient, parseTransaction } from 'viem'
+import type { Hex, LocalAccount, PublicClient } from 'viem'
 import { Fault } from '#domain/fault.ts'
 import { toAddress } from '#domain/ids.ts'
 import type { Keccak256 } from '#domain/order-hash.ts'
@@ -24,7 +24,7 @@ import {
   type TransactionName,
   type TransactionSender,
 } from './sender.ts'
-import { makeSigner, type Payload } from './signer.ts'
+import { blankPayload, makeSigner, type Payload, payloadOf } from './signer.ts'
 
 type LaneOptions = {
   readonly client: PublicClient
@@ -55,7 +55,6 @@ type View = {
 /** Finished transactions that are watched at once; the oldest go first. */
 const WATCHED_MAX = 1_024
 
-const BLANK_GAS = 21_000n
 const BLANK_PURPOSE = 'blank'
 
 export function makeLane(options: LaneOptions): TransactionSender {
@@ -173,6 +172,7 @@ export function makeLane(options: LaneOptions): TransactionSender {
   /** Hands it to a node. Whatever comes back, the next poll looks what has become of it. */
   async function broadcast(entry: Entry): Promise<void> {
     entry.broadcastAtMs = nowMs()
+    entry.refused = false
     try {
       await client.request({
         method: 'eth_sendRawTransaction',
@@ -183,7 +183,10 @@ export function makeLane(options: LaneOptions): TransactionSender {
       const answer = broadcastAnswer(error)
       if (answer === 'known' || answer === 'passed') return
       if (answer === 'underpriced') entry.underpriced = true
-      if (answer === 'refused') entry.abandoned = true
+      if (answer === 'refused') {
+        entry.refused = true
+        entry.abandoned = true
+      }
       if (answer === 'unreachable') options.onTrouble?.('rpc', error)
       note(entry, shortly(error))
     }
@@ -198,20 +201,16 @@ export function makeLane(options: LaneOptions): TransactionSender {
   async function replace(entry: Entry, view: View): Promise<void> {
     const { row } = entry
     const blank = entry.abandoned && !isBlank(entry)
-    const before = parseTransaction(row.raw as Hex)
-    const call = blank
-      ? { to: account.address, data: '0x', value: 0n, gas: BLANK_GAS }
-      : {
-          to: before.to ?? account.address,
-          data: before.data ?? '0x',
-          value: before.value ?? 0n,
-          gas: before.gas ?? BLANK_GAS,
-        }
+    const call = blank ? blankPayload(account.address) : payloadOf(row.raw, account.address)
     const offered = {
       maxFeePerGas: BigInt(row.maxFeePerGas),
       maxPriorityFeePerGas: BigInt(row.maxPriorityFeePerGas),
     }
-    const fees = bumpedFees(offered, await node.currentFees(view.head.baseFee), policy.maxFeeCap)
+    const current = await node.currentFees(view.head.baseFee)
+    // What was refused is in no pool: at the cap there is nothing to outbid.
+    const fees =
+      bumpedFees(offered, current, policy.maxFeeCap) ??
+      (blank && entry.refused ? cappedFees(current, policy.maxFeeCap) : undefined)
     if (fees === undefined) {
       note(entry, 'its fees are at the highest that is allowed')
       if (due(entry.broadcastAtMs, policy.rebroadcastAfterMs)) await broadcast(entry)
@@ -427,9 +426,8 @@ export function makeLane(options: LaneOptions): TransactionSender {
     for (let nonce = view.count; nonce < stuck.row.nonce; nonce++) {
       if (entries.has(nonce)) continue
       const fees = cappedFees(await node.currentFees(view.head.baseFee), policy.maxFeeCap)
-      const call = { to: account.address, data: '0x', value: 0n, gas: BLANK_GAS }
       const note = { purpose: BLANK_PURPOSE, reference: '' }
-      await broadcast(await store(nonce, call, fees, note))
+      await broadcast(await store(nonce, blankPayload(account.address), fees, note))
     }
   }
 

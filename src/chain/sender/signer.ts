@@ -8,6 +8,7 @@ import {
   keccak256,
   type LocalAccount,
   parseSignature,
+  parseTransaction,
   serializeTransaction,
 } from 'viem'
 import type { Keccak256 } from '#domain/order-hash.ts'
@@ -19,6 +20,8 @@ export type Payload = {
   readonly value: bigint
   readonly gas: bigint
 }
+
+const BLANK_GAS = 21_000n
 
 type Signer = (nonce: number, call: Payload, fees: Fees) => Promise<{ raw: string; hash: string }>
 
@@ -51,4 +54,15 @@ export function makeSigner(options: {
     const raw = serializeTransaction(transaction, parseSignature(signature))
     return { raw, hash: hashOf(raw) }
   }
+}
+
+/** What a signed transaction does. One to nobody would be to `self`. */
+export function payloadOf(raw: string, self: string): Payload {
+  const { to, data, value, gas } = parseTransaction(raw as Hex)
+  return { to: to ?? self, data: data ?? '0x', value: value ?? 0n, gas: gas ?? BLANK_GAS }
+}
+
+/** Does nothing but use up a nonce. */
+export function blankPayload(self: string): Payload {
+  return { to: self, data: '0x', value: 0n, gas: BLANK_GAS }
 }

@@ -276,6 +276,35 @@ describe('a lane', () => {
     assert.equal(good.nonce, 1)
   })
 
+  it('what a node refuses for good makes way also when its fees are the highest that is allowed', async () => {
+    const cap = 3_000_000_000n
+    await f.setBaseFee(2_000_000_000n)
+    await f.mine()
+    const lane = f.lane({ maxFeeCap: cap })
+    const bad = await lane.send({
+      to: f.target,
+      data: '0x',
+      gas: 100_000_000_000n,
+      purpose: 'test',
+      reference: 'bad',
+    })
+    assert.equal(bad.maxFeePerGas, String(cap))
+    await send(lane, 'good')
+    assert.deepEqual(await kinds(lane), ['replaced'])
+    assert(BigInt(f.rows.get(bad.nonce)?.maxFeePerGas ?? 0) <= cap)
+    f.nowMs += 1_000
+    await lane.poll()
+    await f.mine(2)
+    const ends = (await news(lane)).filter((each) => each.type === 'finished')
+    assert.deepEqual(
+      ends.map(({ transaction, outcome }) => [transaction.reference, outcome]),
+      [
+        ['bad', 'cancelled'],
+        ['good', 'succeeded'],
+      ],
+    )
+  })
+
   it('an abandoned transaction is replaced by one that does nothing', async () => {
     const lane = f.lane()
     const row = await send(lane)
