@@ -1,6 +1,7 @@
 /** What a lane knows of one transaction beside its row in the journal. */
 
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
+import type { Fees } from './fees.ts'
 import type { Receipt } from './sender.ts'
 
 export const NEVER = Number.NEGATIVE_INFINITY
@@ -45,6 +46,14 @@ export function newEntry(row: TransactionRow, nowMs: number): Entry {
 export function isBlank({ row }: Entry): boolean {
   const newest = row.hashes.at(-1)
   return newest !== undefined && row.blanks.includes(newest)
+}
+
+/** What its newest form offers. */
+export function offeredBy({ maxFeePerGas, maxPriorityFeePerGas }: TransactionRow): Fees {
+  return {
+    maxFeePerGas: BigInt(maxFeePerGas),
+    maxPriorityFeePerGas: BigInt(maxPriorityFeePerGas),
+  }
 }
 
 export function minedRow({

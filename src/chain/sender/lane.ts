@@ -11,7 +11,7 @@ import type { Keccak256 } from '#domain/order-hash.ts'
 import type { TransactionOutcome, TransactionRow } from '#domain/transaction.ts'
 import { broadcastAnswer, shortly } from './broadcast-error.ts'
 import { bumpedFees, cappedFees, type Fees } from './fees.ts'
-import { type Entry, isBlank, minedRow, NEVER, newEntry } from './lane-entry.ts'
+import { type Entry, isBlank, minedRow, NEVER, newEntry, offeredBy } from './lane-entry.ts'
 import { type Head, makeLaneNode } from './lane-node.ts'
 import {
   DEFAULT_POLICY,
@@ -202,14 +202,10 @@ export function makeLane(options: LaneOptions): TransactionSender {
     const { row } = entry
     const blank = entry.abandoned && !isBlank(entry)
     const call = blank ? blankPayload(account.address) : payloadOf(row.raw, account.address)
-    const offered = {
-      maxFeePerGas: BigInt(row.maxFeePerGas),
-      maxPriorityFeePerGas: BigInt(row.maxPriorityFeePerGas),
-    }
     const current = await node.currentFees(view.head.baseFee)
     // What was refused is in no pool: at the cap there is nothing to outbid.
     const fees =
-      bumpedFees(offered, current, policy.maxFeeCap) ??
+      bumpedFees(offeredBy(row), current, policy.maxFeeCap) ??
       (blank && entry.refused ? cappedFees(current, policy.maxFeeCap) : undefined)
     if (fees === undefined) {
       note(entry, 'its fees are at the highest that is allowed')
@@ -241,12 +237,13 @@ export function makeLane(options: LaneOptions): TransactionSender {
     await recover()
     const head = await node.headBlock()
     const trusted = believe(head)
-    const forked = recheck || (await isForked(head))
+    const seen = await isForked(head)
+    const forked = recheck || seen !== false
     const count = await node.transactionCount()
     if (trusted && count > nextNonce) nextNonce = count
     const view: View = { head, count, trusted, forked, nowMs: nowMs(), news: [] }
     previous = head
-    recheck = !trusted
+    recheck = !trusted || seen === undefined
     // One that fails does not keep the others back, nor the news of them; the next poll looks again.
     const attempt = async (work: () => Promise<void>): Promise<void> => {
       try {
@@ -275,11 +272,13 @@ export function makeLane(options: LaneOptions): TransactionSender {
     return false
   }
 
-  async function isForked(head: Head): Promise<boolean> {
+  /** Undefined when the node does not say: then it is behind the one that told the head. */
+  async function isForked(head: Head): Promise<boolean | undefined> {
     if (previous === undefined) return true
     if (head.hash === previous.hash || head.parentHash === previous.hash) return false
     if (head.number <= previous.number) return true
-    return (await node.block(previous.number))?.hash !== previous.hash
+    const canonical = await node.block(previous.number)
+    return canonical === undefined ? undefined : canonical.hash !== previous.hash
   }
 
   /** One step of a transaction that is not finished. */
@@ -407,10 +406,12 @@ export function makeLane(options: LaneOptions): TransactionSender {
     { blockNumber, blockHash }: { blockNumber: number; blockHash: string },
     view: View,
   ): Promise<boolean> {
-    const canonical = blockNumber <= view.head.number ? await node.block(blockNumber) : undefined
+    const isBelow = blockNumber <= view.head.number
+    const canonical = isBelow ? await node.block(blockNumber) : undefined
     if (canonical !== undefined) return canonical.hash !== blockHash
-    if (!view.trusted) recheck = true
-    return view.trusted
+    // Every chain has a block below its head: a node without it is behind the one that told the head.
+    if (isBelow || !view.trusted) recheck = true
+    return !isBelow && view.trusted
   }
 
   /** A nonce without a transaction blocks everything behind it. */

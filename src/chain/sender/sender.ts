@@ -26,7 +26,8 @@
  *   finished. It is open again, and sent again by the next poll unless the owner abandons it.
  *
  * A node may lag behind: one whose head is below what was seen before is not believed when it does
- * not know something, until it has kept saying so for `doubtMs`.
+ * not know something, until it has kept saying so for `doubtMs`. One that does not have a block below the
+ * head that another one told is not believed at all: the next poll asks again.
  *
  * The owner's part of the conversation:
  *

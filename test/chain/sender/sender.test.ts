@@ -442,6 +442,69 @@ describe('a lane', () => {
     assert.deepEqual(await kinds(lane), ['vanished'])
   })
 
+  it('a node without a block below the head, which another one told, does not make it gone', async () => {
+    const lane = f.lane()
+    const undo = await f.chain.snapshot()
+    const done = await send(lane)
+    await f.mine(2)
+    assert.deepEqual(await kinds(lane), ['mined', 'succeeded'])
+    await lane.acknowledge(done)
+    await send(lane, 'two')
+    await f.mine()
+    assert.deepEqual(await kinds(lane), ['mined'])
+    // The newest block is told by a node that is ahead, all else by one that is behind.
+    const behind: LaneFixture['intercept'] = ({ method, params }) => {
+      const [which] = params as unknown[]
+      if (method === 'eth_getTransactionReceipt') return Promise.resolve(null)
+      if (method !== 'eth_getBlockByNumber' || which === 'latest') return undefined
+      return Promise.resolve(null)
+    }
+    await f.mine(3)
+    f.intercept = behind
+    assert.deepEqual(await kinds(lane), [])
+    assert.deepEqual(await kinds(lane), [], 'also when the head stays as it is')
+    f.intercept = undefined
+    assert.deepEqual(await kinds(lane), ['succeeded'])
+
+    // A reorg at which only such a node could be asked is noticed at the next poll.
+    await undo()
+    await f.chain.request('evm_increaseTime', [7])
+    await f.mine(9)
+    f.intercept = behind
+    assert.deepEqual(await kinds(lane), [])
+    f.intercept = undefined
+    await f.mine()
+    assert.deepEqual(await kinds(lane), ['vanished', 'vanished'])
+  })
+
+  it('one that knows of no reorg yet is asked again, when it is behind the one that told the head', async () => {
+    const lane = f.lane()
+    const undo = await f.chain.snapshot()
+    const row = await send(lane)
+    await f.mine(2)
+    await lane.poll()
+    await lane.acknowledge(row)
+    await f.mine()
+    await lane.poll()
+    const mined = f.rows.get(row.nonce)
+    const old = await f.chain.request('eth_getBlockByNumber', [
+      `0x${mined?.blockNumber?.toString(16)}`,
+      false,
+    ])
+    await undo()
+    await f.chain.request('evm_increaseTime', [7])
+    await f.mine(9)
+    // It has the block of the old branch still, and nothing above.
+    f.intercept = ({ method, params }) => {
+      const [which] = params as unknown[]
+      if (method !== 'eth_getBlockByNumber' || which === 'latest') return undefined
+      return Promise.resolve(Number(which) === mined?.blockNumber ? old : null)
+    }
+    assert.deepEqual(await kinds(lane), [])
+    f.intercept = undefined
+    assert.deepEqual(await kinds(lane), ['vanished'])
+  })
+
   it('refuses one more than may be open', async () => {
     const lane = f.lane({ openMax: 2 })
     await send(lane)
