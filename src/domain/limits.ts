@@ -159,6 +159,8 @@ export const PRICES_WAITING_MAX = 10_000
 export const RELAYS_UNDERWAY_MAX = 1_000
 /** … before it takes nothing but redemptions. */
 export const RELAYS_UNREDEEMING_MAX = 750
+/** Operations in one owner's name that are in one line: anybody may claim to be him until they are examined. */
+export const RELAYS_IN_LINE_MAX = 16
 
 /** Trades that a refusal names; there may be more of them. */
 export const TRADES_NAMED_MAX = 100

@@ -14,8 +14,9 @@
  * - follow: until the chain has decided, across restarts and reorgs.
  *
  * A contract numbers what one owner signs, so operations of one owner at one contract go one after
- * the other: the next is examined when the one before is in a block. Others pass by. The same request
- * again joins the one that is under way, or is answered from its row.
+ * the other: the next is examined when the one before is in a block. Others pass by. Who signed is known
+ * only when it is examined, so what is sent in one name fills a short line and not the relayer. The same
+ * request again joins the one that is under way, or is answered from its row.
  *
  * A refusal before `open` leaves no trace. After it the row tells: a row that was opened and not sent
  * is failed, and a failed one may be asked for again. Every end is written before it is acknowledged
@@ -33,7 +34,17 @@ import { lanesByPreference, missed, newLane, polled, pollLane, unfunded, weigh }
 import type { RelayerPorts } from './ports.ts'
 import type { RelayerEvent, RelayerProtocol, RelayerRules, RelayerState } from './state.ts'
 import { rejectionOf, troubleOf } from './trouble.ts'
-import { answerOf, find, leave, newUnderway, pass, refuse, scopeOf, step } from './turns.ts'
+import {
+  answerOf,
+  find,
+  leave,
+  lineFlaw,
+  newUnderway,
+  pass,
+  refuse,
+  scopeOf,
+  step,
+} from './turns.ts'
 
 const AGAIN_MS = 1_000
 const SUBMITTED_AFTER_MS = 500
@@ -74,6 +85,8 @@ export const relayer: Behaviour<RelayerState, RelayerProtocol, RelayerEvent> = {
     // The last places are for redemptions.
     const most = purposeOf(kind) === 'redemption' ? RELAYS_UNDERWAY_MAX : RELAYS_UNREDEEMING_MAX
     if (state.underway.size >= most) return reject('OVERLOADED')
+    const crowded = lineFlaw(state, operation)
+    if (crowded !== undefined) return crowded
     const ticket = context.defer()
     const scope = scopeOf(operation)
     const one = newUnderway(key, context.nowMs, {

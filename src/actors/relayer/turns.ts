@@ -3,6 +3,7 @@
  * one after the other; this is how one begins, is answered, and hands the turn on.
  */
 
+import { RELAYS_IN_LINE_MAX } from '#domain/limits.ts'
 import { type Rejection, reject } from '#domain/rejection.ts'
 import type { RelayKey, RelayOperation } from '#domain/relay.ts'
 import { dayStart } from './budgets.ts'
@@ -99,6 +100,20 @@ export function pass(state: RelayerState, one: Underway, context: RelayerContext
     state.underway.delete(next)
   }
   state.scopes.delete(one.scope)
+}
+
+/**
+ * Why one more does not join its line: too many in this owner's name are in it. Counted by owner, since
+ * the line for the relayer's own bond is everybody's.
+ */
+export function lineFlaw(state: RelayerState, operation: RelayOperation): Rejection | undefined {
+  let before = 0
+  for (const key of state.scopes.get(scopeOf(operation)) ?? []) {
+    if (state.underway.get(key)?.operation?.owner === operation.owner) before++
+  }
+  if (before < RELAYS_IN_LINE_MAX) return undefined
+  const detail = `too many operations of this owner wait: ${RELAYS_IN_LINE_MAX} may`
+  return reject('RATE_LIMITED', undefined, detail)
 }
 
 /** Whose nonces an operation uses: only one at a time may. */

@@ -14,11 +14,12 @@ import type {
 import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId } from '#domain/ids.ts'
-import { RELAYS_UNREDEEMING_MAX } from '#domain/limits.ts'
+import { RELAYS_IN_LINE_MAX, RELAYS_UNREDEEMING_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import {
   type CtfApproval,
   type CtfRedemption,
+  type ProposeResolution,
   purposeOf,
   type RelayKey,
   type RelayOperation,
@@ -158,7 +159,7 @@ function hashOf(nonce: number): string {
   return `0x${String(nonce).padStart(64, '0')}`
 }
 
-type Asked = CtfApproval | CtfRedemption
+type Asked = CtfApproval | CtfRedemption | ProposeResolution
 
 type Harness = {
   readonly world: World
@@ -245,6 +246,12 @@ function redemption(owner: string, number = 1): CtfRedemption {
     conditionId: '0x' as MarketId,
     indexSets: [],
   }
+}
+
+/** For which the relayer posts the bond. */
+function proposal(owner: string, number = 1): ProposeResolution {
+  const { approved: outcome, operator: marketAddress, ...rest } = approval(owner, number)
+  return { ...rest, kind: 'propose-resolution', marketAddress, outcome }
 }
 
 function code(answer: RelayAnswer | Rejection): string {
@@ -565,7 +572,7 @@ test('when much is under way the last places are for redemptions', async () => {
     return find(...asked)
   }
   const waiting = Array.from({ length: RELAYS_UNREDEEMING_MAX }, (_, at) =>
-    relay(approval('a', at)),
+    relay({ ...approval('a', at), owner: `0x${String(at).padStart(40, '0')}` as Address }),
   )
   assert.equal(code(await relay(approval('b'))), 'OVERLOADED')
   const redeemed = relay(redemption('c', 9_999))
@@ -574,4 +581,50 @@ test('when much is under way the last places are for redemptions', async () => {
   answer()
   assert.equal(code(await redeemed), 'pending')
   assert.equal(code(await waiting[0]!), 'pending')
+})
+
+test('requests forged in one owner’s name fill his line, and not the relayer for everybody', async () => {
+  const { world, relay, state } = await start()
+  world.verdict = reject('INVALID_SIGNATURE')
+  const { promise: held, resolve: answer } = Promise.withResolvers<void>()
+  const { examine } = world.ports
+  world.ports.examine = async (operation) => {
+    if (operation.owner === approval('a').owner) await held
+    return examine(operation)
+  }
+  const forged = Array.from({ length: RELAYS_UNREDEEMING_MAX }, (_, at) =>
+    relay(redemption('a', at)),
+  )
+  for (const late of forged.slice(RELAYS_IN_LINE_MAX))
+    assert.equal(code(await late), 'RATE_LIMITED')
+  assert.equal(state.underway.size, RELAYS_IN_LINE_MAX)
+
+  world.verdict = undefined
+  assert.equal(code(await relay(redemption('b'))), 'pending')
+  assert.equal(code(await relay(approval('c'))), 'pending')
+
+  world.verdict = reject('INVALID_SIGNATURE')
+  answer()
+  for (const refused of forged.slice(0, RELAYS_IN_LINE_MAX)) {
+    assert.equal(code(await refused), 'INVALID_SIGNATURE')
+  }
+  world.verdict = undefined
+  assert.equal(code(await relay(redemption('a', 9_999))), 'pending', 'his line is free again')
+})
+
+test('the line for the relayer’s own bond is everybody’s: one name does not fill it', async () => {
+  const { world, relay, state } = await start()
+  world.verdict = reject('INVALID_SIGNATURE')
+  const { promise: held, resolve: answer } = Promise.withResolvers<void>()
+  const { find } = world.ports
+  world.ports.find = async (...asked) => {
+    await held
+    return find(...asked)
+  }
+  for (let at = 0; at < RELAYS_IN_LINE_MAX; at++) void relay(proposal('a', at))
+  const other = relay(proposal('b'))
+  assert.equal(code(await relay(proposal('a', 9_999))), 'RATE_LIMITED')
+  assert.equal(state.underway.size, RELAYS_IN_LINE_MAX + 1)
+  answer()
+  assert.equal(code(await other), 'INVALID_SIGNATURE')
 })
