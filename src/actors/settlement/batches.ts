@@ -4,6 +4,7 @@ import type { OpenSettlement, SettlementNews, TradeVerdict } from '#chain/settle
 import type { OrderHash, TradeId } from '#domain/ids.ts'
 import { SETTLEMENT_PERMITS_MAX } from '#domain/limits.ts'
 import type { TradeWithOrders } from '#domain/trade.ts'
+import { noteMined } from './mined-since.ts'
 import { hold, leaveQueue, requeue } from './queue.ts'
 import { contradict, deliver, end, isUntold, takeBack, tell } from './reports.ts'
 import { isolate, missMarket, setBack, wait } from './setbacks.ts'
@@ -92,6 +93,10 @@ export function hearNews(
   switch (news.type) {
     case 'mined':
       batch.mined = true
+      for (const tradeId of batch.tradeIds) {
+        const held = state.held.get(tradeId)
+        if (held !== undefined && held.place !== 'ended') noteMined(state, held.trade)
+      }
       break
     case 'replaced':
       batch.mined = false

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import type { TradeId } from '#domain/ids.ts'
 import type { TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
+import { watchMined } from './mined-since.ts'
 import { needsTrial } from './standing.ts'
 import type { Held, Place, SettlementContext, SettlementState } from './state.ts'
 import { begun, failure, mayBegin } from './steps.ts'
@@ -65,6 +66,7 @@ export function sendNext(state: SettlementState, context: SettlementContext): vo
   if (unmined >= state.rules.inFlightMax || !mayBegin(state, 'submit', context.nowMs)) return
   const chosen = nextBatch(state, context.nowMs)
   if (chosen.length === 0 || !begun(state, 'submit', context.nowMs)) return
+  watchMined(state, 'submit')
   const trades: TradeToSettle[] = []
   takeOut(state, chosen, (held) => {
     held.place = 'sending'

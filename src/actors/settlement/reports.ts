@@ -8,6 +8,7 @@ import { SETTLEMENT_ENDED_MAX, SETTLEMENT_REPORTS_MAX } from '#domain/limits.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import type { TradeReport } from '../market/state.ts'
+import { noteMined, unnoteMined } from './mined-since.ts'
 import { leaveQueue } from './queue.ts'
 import { giveStanding } from './standing.ts'
 import type { Held, ReportAnswer, SettlementContext, SettlementState } from './state.ts'
@@ -39,7 +40,10 @@ export function end(
   leaveQueue(state, held)
   held.place = 'ended'
   const { buyer, seller } = held.trade
-  if (status === 'confirmed') giveStanding(state, [buyer, seller])
+  if (status === 'confirmed') {
+    giveStanding(state, [buyer, seller])
+    noteMined(state, held.trade)
+  } else unnoteMined(state, held.trade)
   if (fault === 'buyer' || fault === 'both') state.standing.delete(buyer)
   if (fault === 'seller' || fault === 'both') state.standing.delete(seller)
   tell(state, tradeId, { status, txHash, reason, fault })
@@ -136,6 +140,7 @@ function dropFailed(state: SettlementState, held: Held): void {
   const { tradeId, tradeKey } = held.trade
   leaveQueue(state, held)
   held.place = 'ended'
+  unnoteMined(state, held.trade)
   for (const batch of state.batches.values()) {
     if (batch.ended || !batch.tradeIds.includes(tradeId)) continue
     batch.unwanted.set(tradeKey, tradeId)

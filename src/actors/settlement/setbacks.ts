@@ -9,9 +9,10 @@ import type { RefusedTrade } from '#chain/settlement-trial.ts'
 import { backoff } from '#domain/backoff.ts'
 import type { Address, MarketId, TradeId } from '#domain/ids.ts'
 import type { FaultySide, Trade, TradeToSettle } from '#domain/trade.ts'
+import { minedDuring } from './mined-since.ts'
 import { alone, requeue } from './queue.ts'
 import { end } from './reports.ts'
-import type { Held, SettlementContext, SettlementState } from './state.ts'
+import type { Examination, Held, SettlementContext, SettlementState } from './state.ts'
 import { byAge } from './turns.ts'
 
 export const MARKET_AGAIN_MS = 2_000
@@ -82,6 +83,12 @@ const PASSING: ReadonlySet<string> = new Set([
 
 /** Where a trade is while it is found out what becomes of it. */
 type Examined = 'looking' | 'trying' | 'sending'
+
+const EXAMINATIONS: Readonly<Record<Examined, Examination>> = {
+  looking: 'look',
+  trying: 'try',
+  sending: 'submit',
+}
 
 /**
  * What would be refused, and so was not sent. A side that is at fault fails it at once, without a transaction,
@@ -176,8 +183,8 @@ function noteOldest(older: Oldest, trade: Trade): void {
 }
 
 /**
- * Of each trader the oldest trade that is to be sent, or sent and in no block yet; but those of the look or
- * simulation that has just been made, where each has seen what the ones before it brought.
+ * Of each trader the oldest trade that is to be sent, or sent and in no block yet, or not when the look or simulation
+ * began; but those of that one itself, where each has seen what the ones before it brought.
  */
 function oldestUnderWay(state: SettlementState, except: Examined): Oldest {
   const unmined = new Set<TradeId>()
@@ -185,6 +192,7 @@ function oldestUnderWay(state: SettlementState, except: Examined): Oldest {
     if (!mined && !ended) for (const tradeId of tradeIds) unmined.add(tradeId)
   }
   const older: Oldest = new Map()
+  for (const trade of minedDuring(state, EXAMINATIONS[except])) noteOldest(older, trade)
   for (const { place, setbacks, trade } of state.held.values()) {
     // One that no side is to blame for may be tried for long, and brings nothing meanwhile.
     if (setbacks > 0) continue

@@ -83,6 +83,7 @@ export function newSettlement(rules: SettlementRules, ports: SettlementPorts): S
     usedPermits: new Set(),
     standing: new Set(),
     busy: new Set(),
+    minedSince: new Map(),
     pauses: new Map(),
     recovered: false,
     graceSec: Number.POSITIVE_INFINITY,

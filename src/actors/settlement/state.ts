@@ -9,7 +9,13 @@ import type {
 import type { RefusedTrade } from '#chain/settlement-trial.ts'
 import type { Address, MarketId, OrderHash, TradeId } from '#domain/ids.ts'
 import type { Rejection } from '#domain/rejection.ts'
-import type { FaultySide, TradeStatus, TradeToSettle, TradeWithOrders } from '#domain/trade.ts'
+import type {
+  FaultySide,
+  Trade,
+  TradeStatus,
+  TradeToSettle,
+  TradeWithOrders,
+} from '#domain/trade.ts'
 import type { Context } from '#runtime/actor.ts'
 import type { PendingTrades } from '#store/reads/settlements.ts'
 import type { TradeReport } from '../market/state.ts'
@@ -228,6 +234,8 @@ export type SettlementState = {
   /** Traders who have settled a trade here, and none failed by their fault since; the latest are last. */
   readonly standing: Set<Address>
   readonly busy: Set<Step>
+  /** By examination: the trades that came into a block while it was under way. */
+  readonly minedSince: Map<Examination, Map<TradeId, Trade>>
   /** By step: not before this time, after a failure. */
   readonly pauses: Map<Step, { untilMs: number; failures: number; why: string }>
   recovered: boolean
@@ -255,12 +263,7 @@ export type SettlementState = {
 
 export type SettlementContext = Context<SettlementProtocol, SettlementEvent>
 
-export type Step =
-  | 'recover'
-  | 'read'
-  | 'look'
-  | 'try'
-  | 'submit'
-  | 'poll'
-  | 'vanished'
-  | 'acknowledge'
+/** The steps in which it is found out whether trades would settle. */
+export type Examination = 'look' | 'try' | 'submit'
+
+export type Step = 'recover' | 'read' | Examination | 'poll' | 'vanished' | 'acknowledge'

@@ -7,6 +7,7 @@
  */
 
 import type { TradeToSettle } from '#domain/trade.ts'
+import { watchMined } from './mined-since.ts'
 import { takeOut } from './queue.ts'
 import type { Held, SettlementContext, SettlementState } from './state.ts'
 import { begun, failure, mayBegin } from './steps.ts'
@@ -55,6 +56,7 @@ function next(
     if ((isBlind ? 'try' : held.first) === step) waiting.push(held.trade)
   }
   if (waiting.length === 0 || !begun(state, step, nowMs)) return []
+  watchMined(state, step)
   return inTurns(waiting, state.turns, max)
 }
 

@@ -71,6 +71,8 @@ export type Call = {
   readonly port: Port
   /** It is done and answered. */
   run(): void
+  /** It is done now, and answered when the test says so. */
+  work(): () => void
   /** It is done, and the answer is lost on its way. */
   lose(): void
   /** It is not done. */
@@ -362,9 +364,10 @@ export class World {
           const hear = (then: () => void) => life.over || then()
           const asked: Call = {
             port,
-            run() {
+            run: () => asked.work()(),
+            work() {
               const value = work(...args)
-              hear(() => resolve(value))
+              return () => void hear(() => resolve(value))
             },
             lose() {
               work(...args)
