@@ -38,6 +38,18 @@ test('a trade goes from matched over submitted to confirmed, each told once', ()
   assert.equal(market.state.unsettled, 0)
 })
 
+test('a market says what it knows of a trade, and nothing changes', () => {
+  const market = traded(10)
+  const asked = { status: 'matched', txHash: '' } as const
+  assert.deepEqual(market.report('b', asked), { status: 'matched' })
+  market.report('b', submitted)
+  assert.deepEqual(market.report('b', asked), { status: 'submitted' })
+  market.report('b', failed)
+  market.said()
+  assert.deepEqual(market.report('b', asked), { status: 'failed' })
+  assert.deepEqual(market.said(), [])
+})
+
 test('a reorg takes a confirmed trade back, and it is submitted and confirmed again', () => {
   const market = traded(10)
   assert.deepEqual(market.report('b', reverted), { status: 'matched' })

@@ -263,7 +263,8 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         keyOf: (trade) => bootContract.tradeKeyOf(trade),
         report: (marketId, report) =>
           alive(async (): Promise<ReportAnswer> => {
-            if (away.markets) return { unanswered: 'closed' }
+            // What a market knows of a trade, it has said before it was away.
+            if (away.markets && report.status !== 'matched') return { unanswered: 'closed' }
             return tellMarket({ type: 'ReportTrade', message: { marketId, report } })
           }),
         clearLine: makeLineClearing({

@@ -57,7 +57,8 @@ export type MarketView = {
 /** What became of a trade on chain, with the orders as they were signed. */
 export type TradeReport = {
   readonly tradeId: TradeId
-  readonly status: Exclude<TradeStatus, 'matched'>
+  /** `matched` changes nothing: it asks what is known of the trade. */
+  readonly status: TradeStatus
   readonly txHash: string
   readonly reason: string
   readonly fault: FaultySide

@@ -65,6 +65,8 @@ export function recordTrade(
   const { tradeId, txHash, reason, fault, status } = report
   const head = { marketId: state.market.id, seq: state.seq + 1, atMs: context.nowMs }
   switch (status) {
+    case 'matched':
+      return
     case 'submitted':
       emit(state, context, { type: 'TradeSubmitted', ...head, tradeId, txHash })
       break

@@ -42,7 +42,8 @@ export function statusOf(state: SettlementState): SettlementStatus {
 
 /**
  * How long the oldest trade that could have settled has waited. One that the chain refused without a side
- * at fault could not: it may be tried for long, and the others settle meanwhile.
+ * at fault could not: it may be tried for long, and the others settle meanwhile. Nor could one whose market does not
+ * say what it knows of it.
  */
 export function watchLag(state: SettlementState, context: SettlementContext): void {
   const { nowMs } = context
@@ -52,7 +53,7 @@ export function watchLag(state: SettlementState, context: SettlementContext): vo
   }
   let oldestMs = nowMs
   for (const { place, trade, setbacks, couldSinceMs, untriedUntilMs } of state.held.values()) {
-    if (place === 'waiting' || place === 'ended') continue
+    if (place === 'waiting' || place === 'ended' || state.doubted.has(trade.tradeId)) continue
     if (setbacks > 0 || nowMs < untriedUntilMs) continue
     const couldMs = Math.max(couldSinceMs, state.missingUntilMs.get(trade.marketId) ?? 0)
     oldestMs = Math.min(oldestMs, couldMs)

@@ -114,6 +114,7 @@ function nextBatch(state: SettlementState, nowMs: number): TradeId[] {
   for (const tradeId of state.queue) {
     const held = state.held.get(tradeId)
     if (held === undefined || held.first !== undefined || !ready(tradeId)) continue
+    if (state.doubted.has(tradeId)) continue
     waiting.push(held.trade)
     oldestMs = Math.min(oldestMs, held.readySinceMs)
   }

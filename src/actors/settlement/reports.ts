@@ -1,10 +1,10 @@
 /**
  * What markets are told of their trades, one report after the other, again until each is answered; what
- * follows from an answer; and the end of a trade, which is forgotten once its market knows of it.
+ * follows from an answer; and the end of a trade.
  */
 
 import type { TradeId } from '#domain/ids.ts'
-import { SETTLEMENT_ENDED_MAX, SETTLEMENT_REPORTS_MAX } from '#domain/limits.ts'
+import { SETTLEMENT_REPORTS_MAX } from '#domain/limits.ts'
 import type { Rejection } from '#domain/rejection.ts'
 import type { TradeStatus } from '#domain/trade.ts'
 import type { TradeReport } from '../market/state.ts'
@@ -13,8 +13,6 @@ import { leaveQueue } from './queue.ts'
 import { giveStanding } from './standing.ts'
 import type { Held, ReportAnswer, SettlementContext, SettlementState } from './state.ts'
 
-/** How long an ended trade is not taken up again, whatever the database still says. */
-const ENDED_KEPT_MS = 60_000
 const REORGANISED = 'a reorganisation of the chain removed its transaction'
 
 export function contradict(tradeId: TradeId, context: SettlementContext): void {
@@ -111,7 +109,11 @@ export function heard(
     return
   }
   if (status === report.status) return
-  if (report.status === 'submitted' && status === 'failed') {
+  if (report.status === 'matched') {
+    // It was read from a database that is behind.
+    if (status === 'failed') dropFailed(state, held)
+    else askChainFirst(held, status)
+  } else if (report.status === 'submitted' && status === 'failed') {
     // It failed before a restart, and what was read then did not say so.
     dropFailed(state, held)
   } else if (report.status === 'submitted' && status === 'confirmed') {
@@ -124,6 +126,13 @@ export function heard(
   } else if (report.status === 'confirmed' && status === 'failed') {
     contradict(tradeId, context)
   }
+}
+
+/** It was sent before: the chain is asked about it before anything else is found out. */
+function askChainFirst(held: Held, status: TradeStatus): void {
+  held.trade = { ...held.trade, status }
+  held.confirmed = status === 'confirmed'
+  held.first = undefined
 }
 
 /** It is not settled any more, whatever was told. */
@@ -145,21 +154,6 @@ function dropFailed(state: SettlementState, held: Held): void {
     if (batch.ended || !batch.tradeIds.includes(tradeId)) continue
     batch.unwanted.set(tradeKey, tradeId)
     state.ports.lane.abandon(batch)
-  }
-}
-
-/** The trade has ended and its market knows: nothing is left to do about it. */
-export function forget(state: SettlementState, held: Held, context: SettlementContext): void {
-  const { tradeId } = held.trade
-  state.held.delete(tradeId)
-  if (state.ended.size >= SETTLEMENT_ENDED_MAX) state.ended.clear()
-  state.ended.set(tradeId, context.nowMs)
-}
-
-export function forgetEnded(state: SettlementState, nowMs: number): void {
-  for (const [tradeId, atMs] of state.ended) {
-    if (nowMs - atMs < ENDED_KEPT_MS) return
-    state.ended.delete(tradeId)
   }
 }
 

@@ -40,11 +40,12 @@ import { SETTLEMENT_HELD_MAX } from '#domain/limits.ts'
 import { isRejection } from '#domain/rejection.ts'
 import type { Behaviour } from '#runtime/actor.ts'
 import { acknowledge, begin, follow, hearNews } from './batches.ts'
+import { doubt, forget, forgetEnded, isAsking, trustOnlyNew } from './ended.ts'
 import { statusOf, watchLag } from './lag.ts'
 import { planOf } from './next-in-line.ts'
 import { enqueue, hold, requeue, sendNext } from './queue.ts'
 import { readVanished, settleVanished } from './reorgs.ts'
-import { deliver, end, forget, forgetEnded, heard, isPassing, takeBack } from './reports.ts'
+import { deliver, end, heard, isPassing, takeBack } from './reports.ts'
 import { failingByLook, isolate, missMarket, refuse, wait, wakeMarkets } from './setbacks.ts'
 import type {
   ClearedLine,
@@ -78,6 +79,9 @@ export function newSettlement(rules: SettlementRules, ports: SettlementPorts): S
     groups: [],
     batches: new Map(),
     ended: new Map(),
+    trustedFromMs: Number.POSITIVE_INFINITY,
+    doubted: new Set(),
+    doubtedMs: 0,
     unknownMarkets: new Map(),
     missingUntilMs: new Map(),
     usedPermits: new Set(),
@@ -105,7 +109,10 @@ export function newSettlement(rules: SettlementRules, ports: SettlementPorts): S
 
 export const settlement: Behaviour<SettlementState, SettlementProtocol, SettlementEvent> = {
   Tick(state, _message, context) {
-    if (state.lastReadMs === 0) state.lastReadMs = context.nowMs
+    if (state.lastReadMs === 0) {
+      state.lastReadMs = context.nowMs
+      trustOnlyNew(state, context.nowMs)
+    }
     if (!state.recovered) {
       recover(state, context)
     } else {
@@ -151,6 +158,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       // Sent before a restart, and not under way any more: it may have been set back then.
       if (trade.attempts > 0) held.couldSinceMs = context.nowMs
       enqueue(state, held)
+      if (trade.matchedAtMs < state.trustedFromMs) doubt(state, held, context.nowMs)
     }
     forgetEnded(state, context.nowMs)
     advance(state, context)
@@ -259,6 +267,7 @@ export const settlement: Behaviour<SettlementState, SettlementProtocol, Settleme
       return undefined
     }
     held.reports.shift()
+    if (report.status === 'matched') state.doubted.delete(tradeId)
     if (isRejection(answer)) {
       // No market to be told, or a report that its market does not understand: both only end here.
       const what = `${report.status} is not heard: ${answer.rejected}`
@@ -364,6 +373,7 @@ function advance(state: SettlementState, context: SettlementContext): void {
   readVanished(state, context)
   deliver(state, context)
   acknowledge(state, context)
+  if (isAsking(state, context.nowMs)) return
   examineNext(state, context)
   sendNext(state, context)
 }

@@ -199,6 +199,8 @@ export type Held = {
   askAgainMs: number
 }
 
+export type Ended = { readonly atMs: number; readonly matchedAtMs: number }
+
 export type Batch = {
   readonly sender: OpenSettlement['sender']
   readonly nonce: number
@@ -225,7 +227,13 @@ export type SettlementState = {
   readonly groups: TradeId[][]
   readonly batches: Map<string, Batch>
   /** Trades that have ended lately: the database may not have heard yet. */
-  readonly ended: Map<TradeId, number>
+  readonly ended: Map<TradeId, Ended>
+  /** What was matched before may have ended and been forgotten, here or before a restart. */
+  trustedFromMs: number
+  /** Whose markets have still to say what they know of them: nothing is done for them before that. */
+  readonly doubted: Set<TradeId>
+  /** When a market was last asked for the first time. */
+  doubtedMs: number
   /** Markets that the chain does not know yet, and when to look again. */
   readonly unknownMarkets: Map<MarketId, number>
   /** Until when they were known to be missing: until then their trades could not have settled. */

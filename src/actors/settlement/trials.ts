@@ -52,7 +52,7 @@ function next(
   const waiting: TradeToSettle[] = []
   for (const tradeId of state.queue) {
     const held = state.held.get(tradeId)
-    if (held?.first === undefined) continue
+    if (held?.first === undefined || state.doubted.has(tradeId)) continue
     if ((isBlind ? 'try' : held.first) === step) waiting.push(held.trade)
   }
   if (waiting.length === 0 || !begun(state, step, nowMs)) return []

@@ -155,7 +155,9 @@ export class World {
   readonly database = new Map<TradeId, Known>()
   /** Whether the database hears of what markets say at once. */
   projecting = true
-  /** What a market says in the place of its answer. */
+  /** What a market says in the place of what it knows of a trade. */
+  knows: (tradeId: TradeId) => ReportAnswer | undefined = () => undefined
+  /** What a market says in the place of its answer to a report. */
   answers: (report: TradeReport) => ReportAnswer | undefined = () => undefined
 
   // What was asked.
@@ -250,9 +252,9 @@ export class World {
     return id
   }
 
-  /** The database hears everything that the markets have said. */
-  project(): void {
-    for (const [id, known] of this.markets) this.database.set(id, { ...known })
+  /** The database hears everything that the markets have said, or what they have said of some trades. */
+  project(isMeant: (known: Known) => boolean = () => true): void {
+    for (const [id, known] of this.markets) if (isMeant(known)) this.database.set(id, { ...known })
   }
 
   status(id: TradeId): TradeStatus {
@@ -590,11 +592,12 @@ export class World {
 
   /** As a market does: it goes where the way of a trade allows, and says where it is. */
   #hear(report: TradeReport): ReportAnswer {
-    const instead = this.answers(report)
-    if (instead !== undefined) return instead
     const { tradeId: id, status, txHash, reason } = report
     const known = this.markets.get(id)
     assert(known !== undefined, `nobody knows ${id}`)
+    if (status === 'matched') return this.knows(id) ?? { status: known.status }
+    const instead = this.answers(report)
+    if (instead !== undefined) return instead
     const isDecided = known.status === 'confirmed' || known.status === 'failed'
     const may = status === 'reverted' ? known.status === 'confirmed' : !isDecided
     if (!may || (known.status === status && known.txHash === txHash)) {

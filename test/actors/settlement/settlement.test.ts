@@ -213,6 +213,37 @@ describe('settlement sends', () => {
     assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
     assertIdle(world.state)
   })
+
+  for (const away of [undefined, 'readPending'] as const) {
+    const how = away === undefined ? 'behind' : 'away and then behind'
+    it(`nothing that has failed, although the database is ${how} for long`, async () => {
+      const world = new World()
+      const bad = world.trade()
+      world.projecting = false
+      world.refuses = () => POOR
+      await world.steps(3)
+      assert.equal(world.status(bad), 'failed')
+      world.refuses = () => undefined
+      if (away !== undefined) world.away.set(away, AWAY)
+      await world.steps(120)
+      world.away.clear()
+      const good = world.trade()
+      await world.steps(20)
+      assert.equal(world.status(good), 'confirmed')
+      assert.deepEqual([...world.settledBy.keys()], [keyOf({ tradeId: good })])
+      assertIdle(world.state)
+    })
+  }
+
+  it('what was matched since it runs without a question to its market', async () => {
+    const world = new World()
+    await world.step()
+    await world.step(3_600_000)
+    world.knows = () => assert.fail('it was asked')
+    const id = world.trade()
+    await world.steps(4)
+    assert.equal(world.status(id), 'confirmed')
+  })
 })
 
 describe('settlement finds', () => {
@@ -586,7 +617,8 @@ describe('settlement tells markets', () => {
     const world = new World()
     const id = world.trade()
     world.byHand = true
-    await world.until(() => world.pending.some(({ port }) => port === 'report'))
+    await world.until(() => world.rows.length > 0)
+    assert(world.pending.some(({ port }) => port === 'report'))
     // The end is known while the first report is on its way.
     for (let looks = 0; looks < 3; looks++) await world.turn(({ port }) => port !== 'report')
     assert.equal(world.pending.filter(({ port }) => port === 'report').length, 1)
@@ -679,6 +711,53 @@ describe('settlement that was killed', () => {
     assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'], 'its market heard nothing new')
     assert.deepEqual(world.acknowledged, [0])
     assert.equal(world.rows.length, 1)
+    assertIdle(world.state)
+  })
+
+  it('does not send a trade that had failed, although the database has not heard of it', async () => {
+    const world = new World()
+    const [bad, sent] = [world.trade(), world.trade()]
+    world.projecting = false
+    world.foresees = false
+    world.isBare = (id) => id === bad
+    world.refuses = () => POOR
+    await world.steps(4)
+    assert.deepEqual([world.wayOf(bad), world.wayOf(sent)], [['failed'], ['submitted', 'failed']])
+    assert.deepEqual(world.acknowledged, [0])
+    world.kill()
+    world.isBare = () => false
+    world.refuses = () => undefined
+    const good = world.trade()
+    await world.steps(5)
+    assert.equal(world.status(good), 'confirmed')
+    assert.deepEqual([...world.settledBy.keys()], [keyOf({ tradeId: good })])
+    assert.deepEqual(world.saidOf('Contradiction'), [])
+    assertIdle(world.state)
+  })
+
+  it('does not fail a trade that had settled, although its traders have nothing left', async () => {
+    const world = new World()
+    const id = world.trade()
+    world.projecting = false
+    await world.steps(4)
+    world.kill()
+    world.isBare = () => true
+    world.refuses = () => POOR
+    await world.steps(5)
+    assert.deepEqual(world.wayOf(id), ['submitted', 'confirmed'])
+    assertIdle(world.state)
+  })
+
+  it('sends nothing of before whose market does not say that it is pending, and the others', async () => {
+    const world = new World({ maxLagMs: 10_000 })
+    const [silent, other] = [world.trade({ market: 1 }), world.trade({ market: 2 })]
+    world.knows = (id) => (id === silent ? { unanswered: 'closed' } : undefined)
+    await world.steps(30)
+    assert.deepEqual([world.status(silent), world.status(other)], ['matched', 'confirmed'])
+    assert.deepEqual(world.saidOf('LagChanged'), [], 'one market does not stop the others')
+    world.knows = () => undefined
+    await world.steps(3)
+    assert.equal(world.status(silent), 'confirmed')
     assertIdle(world.state)
   })
 
@@ -1160,8 +1239,6 @@ describe('while something is away', () => {
 const STORIES = 60
 const STORY_STEPS = 500
 const STORY_TRADES = 14
-/** The database is never further behind than settlement remembers what has ended. */
-const PROJECTED_MS = 30_000
 /** Work whose answer can be lost after it was done; what a poll or a send says is never lost. */
 const MAY_BE_LOST: readonly Port[] = ['report', 'acknowledge', 'readPending', 'readTrades']
 const REFUSALS: readonly (Refusal | undefined)[] = [
@@ -1184,7 +1261,6 @@ class Story {
   readonly refusals = new Map<TradeId, Refusal | undefined>()
   /** What made batches revert as a whole. */
   poison: TradeId | undefined
-  projectedMs = 0
   kills = 0
   reorgs = 0
 
@@ -1215,17 +1291,16 @@ class Story {
     const chance = random.next()
     if (chance < 0.05) this.#trade()
     else if (chance < 0.25) {
-      world.nowMs += random.int(1, 3_000)
+      world.nowMs += random.int(1, random.chance(0.05) ? 90_000 : 3_000)
       world.tick()
     } else if (chance < 0.75) this.#answer()
     else if (chance < 0.9) world.mine()
     else if (chance < 0.92) world.pool.delete(random.int(0, world.rows.length))
     else if (chance < 0.94) this.#reorg()
-    else if (chance < 0.96) this.project()
+    else if (chance < 0.96) world.project()
     else if (chance < 0.97) world.unknownMarkets.clear()
     else if (chance < 0.98) this.poison = random.pick([undefined, ...world.trades.keys()])
     else this.#kill()
-    if (world.nowMs - this.projectedMs > PROJECTED_MS) this.project()
   }
 
   #trade(): void {
@@ -1259,13 +1334,8 @@ class Story {
   #kill(): void {
     this.world.kill(() => this.random.chance(0.5))
     this.kills++
-    // The store has caught up by the time that anybody asks.
-    this.project()
-  }
-
-  project(): void {
-    this.world.project()
-    this.projectedMs = this.world.nowMs
+    // Of what failed by a transaction, which a reorg may have brought back, the store has heard by then.
+    this.world.project(({ attempts }) => attempts > 0)
   }
 
   /** The bad days are over. */
@@ -1278,7 +1348,7 @@ class Story {
     world.unknownMarkets.clear()
     this.poison = undefined
     for (const [id, refusal] of refusals) if (refusal?.fault === 'none') refusals.delete(id)
-    this.project()
+    world.project()
     for (const call of world.pending.splice(0)) call.run()
     const isOpen = () =>
       world.state.held.size + world.state.batches.size > 0 ||
