@@ -135,11 +135,12 @@ function askChainFirst(held: Held, status: TradeStatus): void {
   held.first = undefined
 }
 
-/** It is not settled any more, whatever was told. */
+/** It is not settled any more, whatever was told, and its permit is not used. */
 export function takeBack(state: SettlementState, tradeId: TradeId, txHash: string): void {
   const held = state.held.get(tradeId)
   if (held === undefined) return
   held.confirmed = false
+  state.usedPermits.delete(held.trade.buy.orderHash)
   tell(state, tradeId, { status: 'reverted', txHash, reason: REORGANISED, fault: 'none' })
 }
 

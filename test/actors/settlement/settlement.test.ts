@@ -867,6 +867,24 @@ describe('after a reorg that removes a batch', () => {
     assertIdle(world.state)
   })
 
+  it('its permits are not used any more, and are brought again by a new batch', async () => {
+    const world = new World()
+    world.foresees = false
+    const [good, bad] = [world.trade({ permit: true }), world.trade()]
+    const orderHash = world.trades.get(good)?.buyOrderHash
+    assert(orderHash !== undefined)
+    world.refuses = (id) => (id === bad ? POOR : undefined)
+    await world.steps(4)
+    assert.deepEqual([world.status(good), world.status(bad)], ['confirmed', 'failed'])
+    assert.deepEqual([...world.state.usedPermits], [orderHash])
+    world.reorg(0)
+    await world.until(() => world.rows.length === 2)
+    assert.deepEqual(world.rows[1]?.tradeIds, [good])
+    assert.deepEqual(world.permits.at(-1), [], 'no permit is taken for used')
+    await world.until(() => world.status(good) === 'confirmed')
+    assert.deepEqual([...world.state.usedPermits], [orderHash])
+  })
+
   it('with a trade that had failed: its nonce is given away, the others go into a new batch', async () => {
     const world = new World()
     world.foresees = false
