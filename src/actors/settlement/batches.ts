@@ -7,7 +7,7 @@ import type { TradeWithOrders } from '#domain/trade.ts'
 import { noteMined } from './mined-since.ts'
 import { hold, leaveQueue, requeue } from './queue.ts'
 import { contradict, deliver, end, isUntold, takeBack, tell } from './reports.ts'
-import { isolate, missMarket, setBack, wait } from './setbacks.ts'
+import { isolate, missMarket, OUT_OF_TIME, setBack, wait } from './setbacks.ts'
 import type { Batch, Held, RecoveredBatch, SettlementContext, SettlementState } from './state.ts'
 import { failure } from './steps.ts'
 
@@ -187,6 +187,9 @@ function decide(
     case 'MarketUnknown':
       missMarket(state, marketId, context.nowMs)
       wait(state, held, context)
+      break
+    case OUT_OF_TIME:
+      end(state, tradeId, { status: 'failed', reason: verdict.reason, txHash }, context)
       break
     default:
       if (verdict.fault === 'none') setBack(state, held, verdict, context)

@@ -73,6 +73,12 @@ export function setBack(
   alone(state, [held.trade.tradeId])
 }
 
+/**
+ * An order is matched before it expires and can settle for the whole grace after that: where it cannot, the exchange or
+ * the chain was away for so long. That is no trader's fault, whatever the contract calls it.
+ */
+export const OUT_OF_TIME = 'OrderExpired'
+
 /** What a trade can lack until an older one of the same trader has settled. */
 const PASSING: ReadonlySet<string> = new Set([
   'InsufficientCollateral',
@@ -105,7 +111,9 @@ export function refuse(
   for (const { held, refusal, mayBeOwed } of judge(state, refused, from)) {
     const { fault, reason } = refusal
     const { trade } = held
-    if (from !== 'sending' && (fault === 'none' || reason === 'MarketUnknown')) {
+    if (reason === OUT_OF_TIME) {
+      failAtLast(state, held, reason, context)
+    } else if (from !== 'sending' && (fault === 'none' || reason === 'MarketUnknown')) {
       requeue(state, trade.tradeId, 0)
     } else if (reason === 'MarketUnknown') {
       missMarket(state, trade.marketId, context.nowMs)

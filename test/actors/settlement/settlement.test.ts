@@ -380,6 +380,28 @@ describe('settlement fails', () => {
     }
   }
 
+  for (const foresees of [true, false]) {
+    const when = foresees ? 'before it is sent' : 'when only its block tells'
+    it(`in nobody’s name what came too late for its orders, ${when}`, async () => {
+      const world = new World()
+      world.foresees = foresees
+      const faults: string[] = []
+      world.answers = ({ status, fault }) => {
+        if (status === 'failed') faults.push(fault)
+        return undefined
+      }
+      const id = world.trade({ expiresInSec: 60 })
+      world.refuses = () => ({ reason: 'OrderExpired', fault: 'both' })
+      // The exchange was away.
+      world.nowMs += 7_200_000
+      await world.steps(4)
+      assert.equal(world.status(id), 'failed')
+      assert.equal(world.told.at(-1)?.reason, 'OrderExpired')
+      assert.deepEqual(faults, ['none'])
+      assertIdle(world.state)
+    })
+  }
+
   it('many at once in one look, and sends nothing for them', async () => {
     const world = new World()
     const trades = several(world, 200)
