@@ -6,7 +6,8 @@
  * the order of their nonces only. So the buys of an owner with a permit in the batch change places
  * among themselves: first those that live on the allowance of before, then order by order as the
  * permits are numbered. Everything else stays where it is, because a fill may need what another one
- * brought. A permit may need others of its owner before it: see `spare-permits.ts`.
+ * brought. A permit may need others of its owner before it: see `spare-permits.ts`. All of them come along, or none
+ * where they are too many: each costs gas, and a transaction has a bound on its bytes. Its owner is `short` then.
  *
  *   before   A1 (permit 1)  other  B1 (permit 0)  A2
  *   after    B1 (permit 0)  other  A1 (permit 1)  A2
@@ -16,6 +17,10 @@ import type { Address, OrderHash } from '#domain/ids.ts'
 import { BUY, type PermitSignature, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 import type { SettlementFill, SettlementOrder, SettlementPermit } from './settlement-contract.ts'
+
+/** More permits of orders that are not in the batch are not brought along for one owner, and for all of them. */
+const SPARE_OF_OWNER_MAX = 32
+const SPARE_OF_BATCH_MAX = 96
 
 /** Permits that have to come before that one of the same owner, by their nonces. */
 export type PermitsBefore = (
@@ -29,6 +34,8 @@ type SettlementBatch = {
   readonly orders: readonly SettlementOrder[]
   readonly fills: readonly SettlementFill[]
   readonly permits: readonly SettlementPermit[]
+  /** Owners for whom not all permits could come along: their allowance is lower than they signed. */
+  readonly short: ReadonlySet<Address>
 }
 
 export function batchOf(
@@ -38,6 +45,8 @@ export function batchOf(
 ): SettlementBatch {
   const orders: SettlementOrder[] = []
   const permits: SettlementPermit[] = []
+  const short = new Set<Address>()
+  let spares = 0
   const places = new Map<OrderHash, number>()
   const brought = new Set(trades.map(({ buy }) => buy.orderHash))
   const placeOf = (order: VerifiedOrder, fill: number): number => {
@@ -47,10 +56,17 @@ export function batchOf(
     orders.push({ order, signature: order.signature })
     const permit = unusedPermit(order, usedPermits)
     if (permit !== undefined) {
-      for (const earlier of permitsBefore(order.trader, permit)) {
-        if (brought.has(earlier.orderHash)) continue
-        brought.add(earlier.orderHash)
-        permits.push({ fill, owner: order.trader, permit: earlier.permit })
+      const earlier = permitsBefore(order.trader, permit).filter(
+        ({ orderHash }) => !brought.has(orderHash),
+      )
+      if (earlier.length > Math.min(SPARE_OF_OWNER_MAX, SPARE_OF_BATCH_MAX - spares)) {
+        short.add(order.trader)
+        earlier.length = 0
+      }
+      spares += earlier.length
+      for (const spare of earlier) {
+        brought.add(spare.orderHash)
+        permits.push({ fill, owner: order.trader, permit: spare.permit })
       }
       permits.push({ fill, owner: order.trader, permit })
     }
@@ -65,7 +81,7 @@ export function batchOf(
     price,
     size,
   }))
-  return { trades: arranged, orders, fills, permits }
+  return { trades: arranged, orders, fills, permits, short }
 }
 
 function unusedPermit(

@@ -237,7 +237,7 @@ export function makeSettlementLane(options: SettlementLaneOptions): SettlementLa
       purpose: PURPOSE,
       reference: JSON.stringify(tradeIds),
     })
-    spare.used(ready.trades.map(({ buy }) => buy))
+    spare.used(ready.permits)
     return { ...submission, sent: settlementOf(row) }
   }
 

@@ -16,7 +16,11 @@ import { type Call, hexAddress } from './call.ts'
 import { asked, type ChainClient, chainFault } from './clients.ts'
 import { type Revert, revertOf } from './revert.ts'
 import { batchOf } from './settlement-batch.ts'
-import { refusalsOf, type SettlementContract } from './settlement-contract.ts'
+import {
+  refusalsOf,
+  type SettlementContract,
+  type SettlementPermit,
+} from './settlement-contract.ts'
 import type { SparePermits } from './spare-permits.ts'
 
 /** A trade that would be refused, and so is not sent. */
@@ -31,6 +35,7 @@ type Trial = {
   /** What is to be sent, for trades that would all settle; nothing when none is left, or not sure. */
   readonly ready?: {
     readonly trades: readonly TradeToSettle[]
+    readonly permits: readonly SettlementPermit[]
     readonly call: Call
     readonly gas: number
   }
@@ -62,6 +67,9 @@ const GAS_PER_BYTE = 16
 
 /** Simulations of one batch. Each leaves out what it refuses; the rest of a batch beyond it waits. */
 const ROUNDS_MAX = 6
+
+/** What a buyer whose permits did not all come along is refused for. */
+const LACKS_ALLOWANCE: ReadonlySet<string> = new Set(['InsufficientAllowance', 'BothUnfunded'])
 
 type Simulated = { readonly returned: Hex } | { readonly revert: Revert }
 
@@ -134,11 +142,15 @@ export function makeSettlementTrial(options: {
       }
       if ('revert' in result) return { refused, revert: result.revert }
       const verdicts = refusalsOf(result.returned)
-      const found = batch.trades.flatMap(({ tradeId }, fill) => {
+      const found = batch.trades.flatMap(({ tradeId, buyer }, fill) => {
         const refusal = verdicts[fill]
-        return refusal === undefined ? [] : [{ tradeId, ...refusal }]
+        if (refusal === undefined) return []
+        // What the permits that did not come along would have allowed is nobody's fault.
+        const isShort = batch.short.has(buyer) && LACKS_ALLOWANCE.has(refusal.reason)
+        return [{ tradeId, ...refusal, ...(isShort ? { fault: 'none' as const } : {}) }]
       })
-      if (found.length === 0) return { refused, ready: { trades: batch.trades, call, gas } }
+      if (found.length === 0)
+        return { refused, ready: { trades: batch.trades, permits: batch.permits, call, gas } }
       if (where.blockNumber === undefined) {
         where = await newest(headNumber)
         continue

@@ -9,16 +9,14 @@ import type { Address, OrderHash } from '#domain/ids.ts'
 import { SETTLEMENT_PERMITS_MAX } from '#domain/limits.ts'
 import type { PermitSignature, VerifiedOrder } from '#domain/order.ts'
 import type { PermitsBefore } from './settlement-batch.ts'
-
-/** More than this of one owner are not brought along at once: each costs gas. */
-const SPARE_AT_ONCE_MAX = 4
+import type { SettlementPermit } from './settlement-contract.ts'
 
 export type SparePermits = {
   readonly before: PermitsBefore
   /** Keeps the permit of an order that is left out, if it has one. */
   keep(order: VerifiedOrder): void
-  /** Forgets what was brought along with the permits of these orders, and theirs. */
-  used(orders: readonly VerifiedOrder[]): void
+  /** Forgets permits that were brought along. */
+  used(permits: readonly SettlementPermit[]): void
 }
 
 export function makeSparePermits(): SparePermits {
@@ -29,7 +27,6 @@ export function makeSparePermits(): SparePermits {
     [...(byOwner.get(owner) ?? [])]
       .filter(([, permit]) => BigInt(permit.nonce) < BigInt(nonce))
       .sort(([, a], [, b]) => Number(BigInt(a.nonce) - BigInt(b.nonce)))
-      .slice(0, SPARE_AT_ONCE_MAX)
       .map(([orderHash, permit]) => ({ orderHash, permit }))
 
   function drop(owner: Address, orderHash: OrderHash): void {
@@ -51,11 +48,11 @@ export function makeSparePermits(): SparePermits {
       byOwner.set(trader, spare.set(orderHash, permit))
       count++
     },
-    used(orders) {
-      for (const { trader, orderHash, permit } of orders) {
-        if (permit === undefined || !byOwner.has(trader)) continue
-        for (const earlier of before(trader, permit)) drop(trader, earlier.orderHash)
-        drop(trader, orderHash)
+    used(permits) {
+      for (const { owner, permit } of permits) {
+        for (const [orderHash, { nonce }] of byOwner.get(owner) ?? []) {
+          if (nonce === permit.nonce) drop(owner, orderHash)
+        }
       }
     },
   }

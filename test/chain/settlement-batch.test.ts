@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { encodeAbiParameters, toHex } from 'viem'
 import { batchOf } from '#chain/settlement-batch.ts'
-import type { OrderHash } from '#domain/ids.ts'
+import { SETTLEMENT_REASONS } from '#chain/settlement-contract.ts'
+import { makeSettlementTrial } from '#chain/settlement-trial.ts'
+import { makeSparePermits, type SparePermits } from '#chain/spare-permits.ts'
+import { type Address, type OrderHash, ZERO_ADDRESS } from '#domain/ids.ts'
 import { BUY, SELL, type VerifiedOrder } from '#domain/order.ts'
 import type { TradeToSettle } from '#domain/trade.ts'
 
@@ -60,4 +64,54 @@ test('what lives on the allowance of before comes before a permit replaces it', 
 test('a batch without permits is as it came', () => {
   const [a, b] = [buy('Ann1'), buy('Bob1')]
   assert.equal(written([b, a, b]), 'Bob1 Ann1 Bob1')
+})
+
+/** Permits of Ann’s orders that were left out, numbered from 0. */
+function spareOf(count: number): SparePermits {
+  const spare = makeSparePermits()
+  for (let nonce = 0; nonce < count; nonce++) spare.keep(buy(`Ann left out ${nonce}`, nonce))
+  return spare
+}
+
+test('a permit comes with all of its owner’s before it that were left out, each once', () => {
+  const spare = spareOf(9)
+  const trades = [trade(buy('Ann1', 9)), trade(buy('Ann2', 10))]
+  const { permits, short } = batchOf(trades, new Set(), spare.before)
+  assert.deepEqual(
+    permits.map(({ permit }) => Number(permit.nonce)),
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+  )
+  assert.equal(short.size, 0)
+  spare.used(permits)
+  assert.equal(batchOf(trades, new Set(), spare.before).permits.length, 2)
+})
+
+test('with none of them where they are too many, and its owner is short', () => {
+  const spare = spareOf(200)
+  const trades = [trade(buy('Ann1', 200)), trade(buy('Bob1', 0))]
+  const { permits, short } = batchOf(trades, new Set(), spare.before)
+  assert.deepEqual(
+    permits.map(({ permit }) => permit.value),
+    ['Ann1', 'Bob1'],
+  )
+  assert.deepEqual([...short], ['Ann'])
+})
+
+test('a refusal for want of an allowance is nobody’s fault where permits did not come along', async () => {
+  const verdict = (1 << 6) | SETTLEMENT_REASONS.indexOf('InsufficientAllowance')
+  const returned = encodeAbiParameters([{ type: 'bytes' }], [toHex(Uint8Array.of(verdict))])
+  const viem = { call: async () => ({ data: returned }), getBlockNumber: async () => 1n }
+  const trial = makeSettlementTrial({
+    client: { viem, pinned: () => ({ viem }) } as never,
+    contract: { address: ZERO_ADDRESS, settleCall: () => ({ data: '0x' }) } as never,
+    from: ZERO_ADDRESS,
+    gasMax: 1_000_000,
+  })
+  const faultWith = async (spare: SparePermits) => {
+    const bought = { ...trade(buy('Ann1', 500)), buyer: 'Ann' as Address }
+    const asked = { usedPermits: new Set<OrderHash>(), spare, headNumber: 0 }
+    return (await trial([bought], asked)).refused.map(({ fault }) => fault)
+  }
+  assert.deepEqual(await faultWith(spareOf(9)), ['buyer'])
+  assert.deepEqual(await faultWith(spareOf(200)), ['none'])
 })
