@@ -68,6 +68,8 @@ export function createStream(options: StreamOptions): SibylStream {
   const replies = new Map<number, Reply>()
   let socket: StreamSocket | undefined
   let isOpen = false
+  /** The exchange has said hello on this connection. */
+  let isGreeted = false
   /** The exchange is about to close: nothing new is sent on this connection. */
   let isLeaving = false
   let isOver = false
@@ -114,6 +116,7 @@ export function createStream(options: StreamOptions): SibylStream {
     clearTimeout(watchdog)
     socket = undefined
     asked.clear()
+    isGreeted = false
     isLeaving = false
     for (const [id, { reject, timer }] of replies) {
       clearTimeout(timer)
@@ -207,6 +210,7 @@ export function createStream(options: StreamOptions): SibylStream {
 
   async function welcome(session: string): Promise<void> {
     const ws = socket
+    isGreeted = true
     for (const following of followings.values()) if (isWanted(following)) subscribe(following)
     try {
       const headers = await options.headers?.()
@@ -267,7 +271,8 @@ export function createStream(options: StreamOptions): SibylStream {
       if (code === 'OVERLOADED' || code === 'RATE_LIMITED') {
         setTimeout(
           () => {
-            if (socket !== undefined && isWanted(following)) subscribe(following)
+            // A connection that is not ready yet asks for all that is wanted once it is.
+            if (mayFollow() && isWanted(following)) subscribe(following)
           },
           options.backoffMsMax ?? BACKOFF_MS_MAX / 10,
         )
@@ -294,6 +299,10 @@ export function createStream(options: StreamOptions): SibylStream {
   function named(sub: string): Following | undefined {
     for (const following of followings.values()) if (following.sub === sub) return following
     return undefined
+  }
+
+  function mayFollow(): boolean {
+    return isGreeted && socket?.readyState === OPEN
   }
 
   /** Whether it is to be asked for: someone listens, and nothing has been asked since. */
@@ -406,9 +415,7 @@ export function createStream(options: StreamOptions): SibylStream {
     if (sub !== undefined) {
       // The first snapshot, or that of a repair, is on its way and serves this listener too.
       if (last !== undefined && !repairing) join(following)
-    } else if (heartbeatMs > 0 && socket?.readyState === OPEN && isWanted(following)) {
-      subscribe(following)
-    }
+    } else if (mayFollow() && isWanted(following)) subscribe(following)
     return {
       ready: listener.ready.promise,
       close() {
