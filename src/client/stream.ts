@@ -1,46 +1,35 @@
 /**
- * The live side of the SDK: one WebSocket that is kept open, and subscriptions that survive it. Every
- * message names the one before it, so a gap is seen and repaired by a new snapshot; after a broken
- * connection a subscription goes on where it was, or is told that it starts over. All of this shows
- * as events, so that a user can see it working. The file is long because the connection, what is asked
- * on it and what survives it are one state.
+ * The live side of the SDK: one WebSocket that is kept open, what is asked on it, and subscriptions that survive it.
+ * Every message names the one before it, so a gap is seen and repaired by a new snapshot; after a broken connection a
+ * subscription goes on where it was, or is told that it starts over. All of this shows as events, so that a user can
+ * see it working.
  */
 
 import { backoff } from '#domain/backoff.ts'
 import type { CancelledOrder, PlacedOrder } from './answers.ts'
 import { parseExactJson } from './exact-json.ts'
-import {
-  type Following,
-  hasBeginners,
-  keyOf,
-  type Listener,
-  newFollowing,
-  tell,
-} from './following.ts'
 import { LocalBook } from './local-book.ts'
 import { SibylError } from './sibyl-error.ts'
-import {
-  type BookMessage,
-  type ChannelMessage,
-  type FundsMessage,
-  type MarketMessage,
-  type OrdersMessage,
-  type Position,
-  type PriceMessage,
-  positionOf,
-  previousOf,
-  type QuickMarketMessage,
-  type TickerMessage,
-  type TradesMessage,
+import type {
+  BookMessage,
+  ChannelMessage,
+  FundsMessage,
+  MarketMessage,
+  OrdersMessage,
+  Position,
+  PriceMessage,
+  QuickMarketMessage,
+  TickerMessage,
+  TradesMessage,
 } from './stream-messages.ts'
 import type {
   SibylStream,
   StreamEvents,
   StreamOptions,
   StreamSocket,
-  StreamSubscription,
   WebSocketClass,
 } from './stream-types.ts'
+import { makeSubscriptions } from './subscriptions.ts'
 
 type Reply = {
   readonly resolve: (message: Record<string, unknown>) => void
@@ -63,8 +52,6 @@ export function createStream(options: StreamOptions): SibylStream {
   const Socket: WebSocketClass = options.WebSocket ?? WebSocket
   const url = `${options.url.replace(/^http/, 'ws').replace(/\/+$/, '')}/api/v1/stream`
   const listeners = new Map<string, Set<(event: never) => void>>()
-  const followings = new Map<string, Following>()
-  const asked = new Map<number, Following>()
   const replies = new Map<number, Reply>()
   let socket: StreamSocket | undefined
   let isOpen = false
@@ -83,6 +70,13 @@ export function createStream(options: StreamOptions): SibylStream {
   let opening = Promise.withResolvers<void>()
   // There may be no caller that waits when it fails.
   opening.promise.catch(() => undefined)
+  const subscriptions = makeSubscriptions({
+    ...{ say, emit },
+    nextId: () => ++ids,
+    mayAsk: () => isGreeted && socket?.readyState === OPEN,
+    pauseMs: options.backoffMsMax ?? BACKOFF_MS_MAX / 10,
+  })
+  const { start } = subscriptions
 
   function emit<K extends keyof StreamEvents>(name: K, event: StreamEvents[K]): void {
     for (const listener of listeners.get(name) ?? []) listener(event as never)
@@ -115,7 +109,6 @@ export function createStream(options: StreamOptions): SibylStream {
   function gone(code: number, reason: string): void {
     clearTimeout(watchdog)
     socket = undefined
-    asked.clear()
     isGreeted = false
     isLeaving = false
     for (const [id, { reject, timer }] of replies) {
@@ -124,12 +117,7 @@ export function createStream(options: StreamOptions): SibylStream {
       const details = { attempts: 1, outcomeUnknown: true }
       reject(new SibylError('NETWORK', 'the connection broke before the answer', details))
     }
-    for (const following of followings.values()) {
-      following.sub = undefined
-      following.asking = false
-      following.joining = false
-      if (following.listeners.size === 0) followings.delete(following.key)
-    }
+    subscriptions.lost()
     awaitOpening()
     if (isOver) {
       emit('closed', { code, reason, reconnectInMs: undefined })
@@ -177,18 +165,16 @@ export function createStream(options: StreamOptions): SibylStream {
         void welcome(frame.session as string)
         break
       case 'subscribed':
-        subscribed(frame as { id?: number; sub: string; seq: Position })
+        subscriptions.subscribed(frame as { id?: number; sub: string; seq: Position })
         break
       case 'heartbeat':
-        compare(frame.subs as Record<string, Position>)
+        subscriptions.compare(frame.subs as Record<string, Position>)
         emit('heartbeat', { ts: frame.ts as number })
         break
-      case 'lag': {
-        const following = named(frame.sub as string)
-        if (following !== undefined) following.repairing = true
+      case 'lag':
+        subscriptions.lagged(frame.sub as string)
         emit('lag', { sub: frame.sub as string, dropped: frame.dropped as number })
         break
-      }
       case 'shutdown':
         reconnectInMs = frame.reconnectInMs as number
         emit('shutdown', { reconnectInMs })
@@ -200,8 +186,9 @@ export function createStream(options: StreamOptions): SibylStream {
         refused(frame as { id?: number; code: string; error: string; field?: string })
         break
       default:
-        if (typeof frame.sub === 'string') follow(frame as unknown as ChannelMessage)
-        else if (typeof frame.id === 'number') {
+        if (typeof frame.sub === 'string') {
+          subscriptions.follow(frame as unknown as ChannelMessage)
+        } else if (typeof frame.id === 'number') {
           answered(frame.id)?.resolve(frame)
           leaveWhenQuiet()
         }
@@ -211,7 +198,7 @@ export function createStream(options: StreamOptions): SibylStream {
   async function welcome(session: string): Promise<void> {
     const ws = socket
     isGreeted = true
-    for (const following of followings.values()) if (isWanted(following)) subscribe(following)
+    subscriptions.resume()
     try {
       const headers = await options.headers?.()
       const bearer = Object.entries(headers ?? {}).find(
@@ -231,57 +218,11 @@ export function createStream(options: StreamOptions): SibylStream {
     emit('open', { session })
   }
 
-  function subscribe(following: Following): void {
-    const id = ++ids
-    asked.set(id, following)
-    following.asking = true
-    // Whatever was to be repaired, what follows the last good position repairs it.
-    following.repairing = false
-    const since = following.fills?.before ?? following.last
-    say({ op: 'subscribe', ...following.request, id, ...(since === undefined ? {} : { since }) })
-  }
-
-  function subscribed({ id, sub, seq }: { id?: number; sub: string; seq: Position }): void {
-    const following = id === undefined ? undefined : asked.get(id)
-    if (id === undefined || following === undefined) return
-    asked.delete(id)
-    following.asking = false
-    following.sub = sub
-    if (following.listeners.size === 0) {
-      end(following)
-      return
-    }
-    const resumed = following.last !== undefined
-    // Where the exchange's chain stands for us; what it replays begins there.
-    if (resumed && !following.repairing) following.last = seq
-    // What is replayed is enough for those who were there before, not for who came meanwhile.
-    if (resumed && hasBeginners(following)) join(following)
-    emit('subscribed', { sub, resumed })
-  }
-
   function refused(error: { id?: number; code: string; error: string; field?: string }): void {
     const { id, code, error: sentence, field } = error
     const details = { field, attempts: 1, outcomeUnknown: code === 'OUTCOME_UNKNOWN' }
     const failure = new SibylError(code, sentence, details)
-    const following = id === undefined ? undefined : asked.get(id)
-    if (id !== undefined && following !== undefined) {
-      asked.delete(id)
-      following.asking = false
-      // Too busy now may be different soon; anything else will not change by asking again.
-      if (code === 'OVERLOADED' || code === 'RATE_LIMITED') {
-        setTimeout(
-          () => {
-            // A connection that is not ready yet asks for all that is wanted once it is.
-            if (mayFollow() && isWanted(following)) subscribe(following)
-          },
-          options.backoffMsMax ?? BACKOFF_MS_MAX / 10,
-        )
-        return
-      }
-      followings.delete(following.key)
-      for (const { ready } of following.listeners) ready.reject(failure)
-      return
-    }
+    if (id !== undefined && subscriptions.refused(id, failure)) return
     const reply = id === undefined ? undefined : answered(id)
     if (reply !== undefined) {
       reply.reject(failure)
@@ -294,136 +235,6 @@ export function createStream(options: StreamOptions): SibylStream {
     replies.delete(id)
     clearTimeout(reply?.timer)
     return reply
-  }
-
-  function named(sub: string): Following | undefined {
-    for (const following of followings.values()) if (following.sub === sub) return following
-    return undefined
-  }
-
-  function mayFollow(): boolean {
-    return isGreeted && socket?.readyState === OPEN
-  }
-
-  /** Whether it is to be asked for: someone listens, and nothing has been asked since. */
-  function isWanted(following: Following): boolean {
-    const { key, listeners, sub, asking } = following
-    return followings.get(key) === following && listeners.size > 0 && sub === undefined && !asking
-  }
-
-  function end({ key, sub }: Following): void {
-    followings.delete(key)
-    if (sub !== undefined) say({ op: 'unsubscribe', sub })
-  }
-
-  /** Somebody came later and has to begin; the others go on. */
-  function join(following: Following): void {
-    following.joining = true
-    say({ op: 'snapshot', sub: following.sub })
-  }
-
-  function repair(following: Following): void {
-    following.repairing = true
-    say({ op: 'snapshot', sub: following.sub })
-  }
-
-  /** A heartbeat tells where each subscription stands: what is missing at the end shows too. */
-  function compare(subs: Record<string, Position>): void {
-    for (const following of followings.values()) {
-      const { sub, last, repairing } = following
-      const position = sub === undefined ? undefined : subs[sub]
-      if (sub === undefined || position === undefined || last === undefined || repairing) continue
-      if (position === last && following.fills === undefined) continue
-      emit('gap', { sub, had: last, got: position })
-      repair(following)
-    }
-  }
-
-  function follow(message: ChannelMessage): void {
-    const following = named(message.sub)
-    if (following === undefined) return
-    const { sub, last } = following
-    const position = positionOf(message)
-    const previous = previousOf(message)
-    if (previous === undefined) {
-      const { repairing, joining, fills } = following
-      following.joining = false
-      if (joining && !repairing && !('reset' in message)) {
-        if (position === last && fills === undefined) {
-          // Those who were there before have all of it already.
-          deliver(following, message, (listener) => !listener.begun)
-          return
-        }
-        if (last !== undefined) emit('gap', { sub: message.sub, had: last, got: position })
-      }
-      following.repairing = false
-      following.fills = undefined
-      following.last = position
-      if ('reset' in message) emit('reset', { sub: message.sub })
-      deliver(following, message, () => true)
-      return
-    }
-    if (following.repairing || sub === undefined) return
-    const fill = message.type === 'trade' ? message.fill : 0
-    const partial = following.fills
-    if (message.type === 'trade' && partial?.seq === message.seq && fill <= partial.fill) {
-      // Replayed because the match was not complete.
-      following.last = position
-      return
-    }
-    const follows =
-      message.type === 'trade' && partial?.seq === message.seq
-        ? fill === partial.fill + 1
-        : previous === last && partial === undefined && fill <= 1
-    if (!follows) {
-      emit('gap', { sub, had: last ?? 0, got: previous })
-      repair(following)
-      return
-    }
-    if (message.type === 'trade') {
-      const { seq, fills } = message
-      const before = partial?.before ?? previous
-      following.fills = fill < fills ? { before, seq, fill } : undefined
-    }
-    following.last = position
-    deliver(following, message, (listener) => listener.begun)
-  }
-
-  function deliver(
-    following: Following,
-    message: ChannelMessage,
-    isFor: (listener: Listener) => boolean,
-  ): void {
-    if (tell(following, message, isFor)) return
-    // What it holds is wrong, so there is no position to go on from.
-    following.last = undefined
-    following.fills = undefined
-    repair(following)
-  }
-
-  function start(
-    request: Following['request'],
-    take: (message: ChannelMessage) => boolean,
-  ): StreamSubscription {
-    const key = keyOf(request)
-    const listener: Listener = { take, ready: Promise.withResolvers<void>(), begun: false }
-    listener.ready.promise.catch(() => undefined)
-    const following = followings.get(key) ?? newFollowing(key, request)
-    followings.set(key, following)
-    following.listeners.add(listener)
-    const { sub, last, repairing } = following
-    if (sub !== undefined) {
-      // The first snapshot, or that of a repair, is on its way and serves this listener too.
-      if (last !== undefined && !repairing) join(following)
-    } else if (mayFollow() && isWanted(following)) subscribe(following)
-    return {
-      ready: listener.ready.promise,
-      close() {
-        if (!following.listeners.delete(listener) || following.listeners.size > 0) return
-        // While a subscribe is under way its answer is waited for, and somebody may come until then.
-        if (!following.asking && followings.get(key) === following) end(following)
-      },
-    }
   }
 
   function request(
@@ -536,7 +347,7 @@ export function createStream(options: StreamOptions): SibylStream {
       opening.reject(new SibylError('ABORTED', 'the stream is closed'))
       if (socket === undefined) emit('closed', { code: 1000, reason: '', reconnectInMs: undefined })
       else socket.close()
-      followings.clear()
+      subscriptions.close()
     },
   }
 }
