@@ -28,6 +28,8 @@ export type Following = {
   repairing: boolean
   /** A snapshot is on its way for those who came later. */
   joining: boolean
+  /** The request for a snapshot that is on its way, or is to be repeated. */
+  snapshotId: number | undefined
 }
 
 export function newFollowing(key: string, request: Following['request']): Following {
@@ -41,6 +43,7 @@ export function newFollowing(key: string, request: Following['request']): Follow
     fills: undefined,
     repairing: false,
     joining: false,
+    snapshotId: undefined,
   }
 }
 

@@ -55,6 +55,7 @@ export function makeSubscriptions(ports: {
     following.asking = true
     // Whatever was to be repaired, what follows the last good position repairs it.
     following.repairing = false
+    following.snapshotId = undefined
     const since = following.fills?.before ?? following.last
     say({ op: 'subscribe', ...following.request, id, ...(since === undefined ? {} : { since }) })
   }
@@ -78,12 +79,34 @@ export function makeSubscriptions(ports: {
   /** Somebody came later and has to begin; the others go on. */
   function join(following: Following): void {
     following.joining = true
-    say({ op: 'snapshot', sub: following.sub })
+    askSnapshot(following)
   }
 
   function repair(following: Following): void {
     following.repairing = true
-    say({ op: 'snapshot', sub: following.sub })
+    askSnapshot(following)
+  }
+
+  /** Asks for a snapshot, unless one is on its way: that serves whoever needs one. */
+  function askSnapshot(following: Following): void {
+    if (following.snapshotId !== undefined) return
+    following.snapshotId = nextId()
+    say({ op: 'snapshot', sub: following.sub, id: following.snapshotId })
+  }
+
+  function snapshotRefused(following: Following, id: number, failure: SibylError): void {
+    setTimeout(() => {
+      // A snapshot that came by itself, a new connection, or the end: then there is nothing to ask for.
+      if (followings.get(following.key) !== following || following.snapshotId !== id) return
+      following.snapshotId = undefined
+      if (isPassing(failure)) askSnapshot(following)
+      else {
+        // The exchange does not know the subscription as we do; a new one goes on from the last good position.
+        following.sub = undefined
+        following.joining = false
+        subscribe(following)
+      }
+    }, pauseMs)
   }
 
   /** Takes a snapshot: a new start, for those who need one. */
@@ -92,6 +115,7 @@ export function makeSubscriptions(ports: {
     const { last, repairing, joining, fills } = following
     const position = positionOf(message)
     following.joining = false
+    following.snapshotId = undefined
     if (joining && !repairing && !('reset' in message)) {
       if (position === last && fills === undefined) {
         // Those who were there before have all of it already.
@@ -152,6 +176,7 @@ export function makeSubscriptions(ports: {
         following.sub = undefined
         following.asking = false
         following.joining = false
+        following.snapshotId = undefined
         if (following.listeners.size === 0) followings.delete(following.key)
       }
     },
@@ -175,6 +200,11 @@ export function makeSubscriptions(ports: {
     },
 
     refused(id, failure) {
+      for (const following of followings.values()) {
+        if (following.snapshotId !== id) continue
+        snapshotRefused(following, id, failure)
+        return true
+      }
       const following = asked.get(id)
       if (following === undefined) return false
       asked.delete(id)
