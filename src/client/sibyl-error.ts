@@ -58,3 +58,8 @@ export class SibylError extends Error {
     this.submission = details.submission
   }
 }
+
+/** Too busy now may be different soon; anything else will not change by asking again. */
+export function isPassing({ code }: SibylError): boolean {
+  return code === 'OVERLOADED' || code === 'RATE_LIMITED'
+}

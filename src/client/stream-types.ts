@@ -118,7 +118,10 @@ export type SibylStream = {
     readonly marketId: string
     readonly side?: 'buy' | 'sell'
   }): Promise<CancelledOrder>
-  /** Orders placed from now on are cancelled when their connection ends; needs a token. */
+  /**
+   * Orders placed from now on are cancelled when their connection ends; needs a token. Each new connection is asked for
+   * the same, and nothing is placed on it before it agrees: `error` tells why it does not, and it is asked again.
+   */
   cancelOnDisconnect(enabled: boolean): Promise<void>
   /** Milliseconds to the exchange and back. */
   ping(): Promise<number>

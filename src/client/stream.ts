@@ -9,7 +9,7 @@ import { backoff } from '#domain/backoff.ts'
 import type { CancelledOrder, PlacedOrder } from './answers.ts'
 import { parseExactJson } from './exact-json.ts'
 import { LocalBook } from './local-book.ts'
-import { SibylError } from './sibyl-error.ts'
+import { isPassing, SibylError } from './sibyl-error.ts'
 import type {
   BookMessage,
   ChannelMessage,
@@ -41,6 +41,8 @@ type Reply = {
 const OPEN = 1
 const BACKOFF_MS = 250
 const BACKOFF_MS_MAX = 10_000
+/** What was refused for now is asked for again after this. */
+const AGAIN_MS = 1_000
 const TIMEOUT_MS = 15_000
 const CONNECT_TIMEOUT_MS = 5_000
 /** What the exchange closes with when it stops. */
@@ -49,14 +51,16 @@ const CLOSE_RESTART = 1012
 const SILENT_HEARTBEATS = 2.5
 
 export function createStream(options: StreamOptions): SibylStream {
+  const { backoffMs = BACKOFF_MS, backoffMsMax = BACKOFF_MS_MAX } = options
+  const againMs = Math.min(backoffMsMax, AGAIN_MS)
   const Socket: WebSocketClass = options.WebSocket ?? WebSocket
   const url = `${options.url.replace(/^http/, 'ws').replace(/\/+$/, '')}/api/v1/stream`
   const listeners = new Map<string, Set<(event: never) => void>>()
   const replies = new Map<number, Reply>()
   let socket: StreamSocket | undefined
   let isOpen = false
-  /** The exchange has said hello on this connection. */
-  let isGreeted = false
+  /** What comes first on this connection is done: subscriptions may be asked for. */
+  let isReady = false
   /** The exchange is about to close: nothing new is sent on this connection. */
   let isLeaving = false
   let isOver = false
@@ -67,14 +71,15 @@ export function createStream(options: StreamOptions): SibylStream {
   let cancelling = false
   let reconnectInMs: number | undefined
   let watchdog: ReturnType<typeof setTimeout> | undefined
+  let repeating: ReturnType<typeof setTimeout> | undefined
   let opening = Promise.withResolvers<void>()
   // There may be no caller that waits when it fails.
   opening.promise.catch(() => undefined)
   const subscriptions = makeSubscriptions({
     ...{ say, emit },
     nextId: () => ++ids,
-    mayAsk: () => isGreeted && socket?.readyState === OPEN,
-    pauseMs: options.backoffMsMax ?? BACKOFF_MS_MAX / 10,
+    mayAsk: () => isReady && socket?.readyState === OPEN,
+    pauseMs: againMs,
   })
   const { start } = subscriptions
 
@@ -108,8 +113,9 @@ export function createStream(options: StreamOptions): SibylStream {
 
   function gone(code: number, reason: string): void {
     clearTimeout(watchdog)
+    clearTimeout(repeating)
     socket = undefined
-    isGreeted = false
+    isReady = false
     isLeaving = false
     for (const [id, { reject, timer }] of replies) {
       clearTimeout(timer)
@@ -123,11 +129,7 @@ export function createStream(options: StreamOptions): SibylStream {
       emit('closed', { code, reason, reconnectInMs: undefined })
       return
     }
-    const most = backoff(
-      options.backoffMs ?? BACKOFF_MS,
-      options.backoffMsMax ?? BACKOFF_MS_MAX,
-      attempts++,
-    )
+    const most = backoff(backoffMs, backoffMsMax, attempts++)
     // Clients that were cut off together must not come back together.
     const pauseMs = reconnectInMs ?? most * (0.5 + Math.random() / 2)
     reconnectInMs = undefined
@@ -195,27 +197,50 @@ export function createStream(options: StreamOptions): SibylStream {
     }
   }
 
+  /**
+   * Makes a new connection what the last one was. What guards the orders comes first, so that nothing else can use up
+   * what the exchange lets a connection ask; subscriptions wait for that while it is refused for now. A stream that is
+   * to cancel its orders is not open before this connection does.
+   */
   async function welcome(session: string): Promise<void> {
     const ws = socket
-    isGreeted = true
-    subscriptions.resume()
-    try {
-      const headers = await options.headers?.()
-      const bearer = Object.entries(headers ?? {}).find(
-        ([name]) => name.toLowerCase() === 'authorization',
-      )?.[1]
-      if (socket !== ws) return
-      if (bearer !== undefined) await request('auth', { token: bearer.replace(/^Bearer /, '') })
-      if (socket !== ws) return
-      if (cancelling) await request('cancelOnDisconnect', { enabled: true })
-    } catch (error) {
-      const { code, message } = error instanceof SibylError ? error : { code: '', message: '' }
-      emit('error', { code: code || 'UNAUTHORIZED_INVALID_TOKEN', error: message || String(error) })
+    const isHere = (): boolean => socket === ws && !isLeaving && !isOver
+    let isKnown = false
+    const prepare = async (): Promise<void> => {
+      if (!isKnown) await authenticate(isHere)
+      isKnown = true
+      if (cancelling && isHere()) await request('cancelOnDisconnect', { enabled: true })
     }
-    if (socket !== ws || isLeaving) return
-    isOpen = true
-    opening.resolve()
-    emit('open', { session })
+    for (let failures = 0; isHere(); failures++) {
+      const failure = await prepare().then(() => undefined, asFailure)
+      if (!isHere()) return
+      if (failure !== undefined) emit('error', { code: failure.code, error: failure.message })
+      const isBusy = failure !== undefined && isPassing(failure)
+      if (!isBusy) {
+        isReady = true
+        subscriptions.resume()
+      }
+      if (failure === undefined || !(isBusy || cancelling)) {
+        isOpen = true
+        opening.resolve()
+        emit('open', { session })
+        return
+      }
+      isKnown &&= isBusy
+      const ms = isBusy ? againMs : backoff(backoffMs, backoffMsMax, failures)
+      await new Promise<void>((resolve) => {
+        repeating = setTimeout(resolve, ms)
+      })
+    }
+  }
+
+  async function authenticate(isHere: () => boolean): Promise<void> {
+    const headers = await options.headers?.()
+    const bearer = Object.entries(headers ?? {}).find(
+      ([name]) => name.toLowerCase() === 'authorization',
+    )?.[1]
+    if (bearer === undefined || !isHere()) return
+    await request('auth', { token: bearer.replace(/^Bearer /, '') })
   }
 
   function refused(error: { id?: number; code: string; error: string; field?: string }): void {
@@ -333,6 +358,8 @@ export function createStream(options: StreamOptions): SibylStream {
       return { status: 'cancelled', ...cancelled } as unknown as CancelledOrder
     },
     async cancelOnDisconnect(enabled) {
+      // A stream that is not open because it may not cancel its orders need not do so any more.
+      if (!enabled && !isOpen) cancelling = false
       await ask('cancelOnDisconnect', { enabled })
       cancelling = enabled
     },
@@ -344,12 +371,19 @@ export function createStream(options: StreamOptions): SibylStream {
     close() {
       isOver = true
       clearTimeout(watchdog)
+      clearTimeout(repeating)
       opening.reject(new SibylError('ABORTED', 'the stream is closed'))
       if (socket === undefined) emit('closed', { code: 1000, reason: '', reconnectInMs: undefined })
       else socket.close()
       subscriptions.close()
     },
   }
+}
+
+/** What kept a connection from being authenticated, the caller's own fault included. */
+function asFailure(error: unknown): SibylError {
+  if (error instanceof SibylError) return error
+  return new SibylError('UNAUTHORIZED_INVALID_TOKEN', String(error), { cause: error })
 }
 
 function passing<M>(listener: (message: M) => void): (message: ChannelMessage) => boolean {

@@ -11,7 +11,7 @@ import {
   newFollowing,
   tell,
 } from './following.ts'
-import type { SibylError } from './sibyl-error.ts'
+import { isPassing, type SibylError } from './sibyl-error.ts'
 import { type ChannelMessage, type Position, positionOf, previousOf } from './stream-messages.ts'
 import type { StreamEvents, StreamSubscription } from './stream-types.ts'
 
@@ -275,9 +275,4 @@ export function makeSubscriptions(ports: {
 
     close: () => followings.clear(),
   }
-}
-
-/** Too busy now may be different soon; anything else will not change by asking again. */
-function isPassing({ code }: SibylError): boolean {
-  return code === 'OVERLOADED' || code === 'RATE_LIMITED'
 }

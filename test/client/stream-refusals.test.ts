@@ -26,16 +26,27 @@ function openStream(
   return { stream, sockets, pass: () => t.mock.timers.tick(PAUSE_MS) }
 }
 
+/** Says hello, and lets the stream do what follows at once. */
+async function greet(socket: ScriptedSocket | undefined): Promise<void> {
+  socket?.greet()
+  await turn()
+}
+
+/** Lets what was heard have its effect. */
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
 test('a subscription that was refused for now waits for a connection that is not open yet', async (t) => {
   const { stream, sockets, pass } = openStream(t)
   stream.trades(M, () => undefined)
-  sockets[0]!.greet()
+  await greet(sockets[0])
   sockets[0]!.refuse(sockets[0]!.asked('subscribe')[0], 'RATE_LIMITED')
   sockets[0]!.drop()
   pass()
   assert.equal(sockets.length, 2)
   assert.deepEqual(sockets[1]!.sent, [])
-  sockets[1]!.greet()
+  await greet(sockets[1])
   assert.equal(sockets[1]!.asked('subscribe').length, 1)
 })
 
@@ -56,7 +67,7 @@ for (const code of ['RATE_LIMITED', 'OVERLOADED']) {
       else socket.say(bookFrame('b', 9))
     })
     const { stream, sockets, pass } = openStream(t, exchange)
-    sockets[0]!.greet()
+    await greet(sockets[0])
     const { book, ready } = stream.book({ marketId: M, outcome: 'YES' })
     await ready
     sockets[0]!.say(bookFrame('b', 4, 3))
@@ -77,7 +88,7 @@ test('who comes later is served although the snapshot was refused for now', asyn
     else socket.say(bookFrame('b', 1))
   })
   const { stream, sockets, pass } = openStream(t, exchange)
-  sockets[0]!.greet()
+  await greet(sockets[0])
   await stream.book({ marketId: M, outcome: 'YES' }).ready
   const { ready } = stream.book({ marketId: M, outcome: 'YES' })
   pass()
@@ -88,7 +99,7 @@ test('who comes later is served although the snapshot was refused for now', asyn
 test('a snapshot that came by itself is not asked for again', async (t) => {
   const exchange = bookExchange((socket, sent) => socket.refuse(sent, 'OVERLOADED'))
   const { stream, sockets, pass } = openStream(t, exchange)
-  sockets[0]!.greet()
+  await greet(sockets[0])
   const { book, ready } = stream.book({ marketId: M, outcome: 'YES' })
   await ready
   sockets[0]!.say(bookFrame('b', 4, 3))
@@ -101,7 +112,7 @@ test('a snapshot that came by itself is not asked for again', async (t) => {
 test('a repair of what the exchange does not know any more is a new subscription from where it was', async (t) => {
   const exchange = bookExchange((socket, sent) => socket.refuse(sent, 'NOT_FOUND'))
   const { stream, sockets, pass } = openStream(t, exchange)
-  sockets[0]!.greet()
+  await greet(sockets[0])
   const { book, ready } = stream.book({ marketId: M, outcome: 'YES' })
   await ready
   sockets[0]!.say(bookFrame('b', 4, 3))
@@ -112,4 +123,91 @@ test('a repair of what the exchange does not know any more is a new subscription
   )
   sockets[0]!.say(bookFrame('b', 4, 1))
   assert.equal(book.seq, 4)
+})
+
+/** Answers what a session asks, as `refusal` says; tokens are numbered. */
+function sessionExchange(refusal: (socket: ScriptedSocket, sent: Sent) => string | undefined) {
+  let tokens = 0
+  return {
+    headers: () => ({ authorization: `Bearer ${++tokens}` }),
+    answer(socket: ScriptedSocket, sent: Sent): void {
+      const code = refusal(socket, sent)
+      if (code !== undefined) socket.refuse(sent, code)
+      else if (sent.op === 'auth') socket.say({ type: 'authenticated', id: sent.id })
+      else if (sent.op === 'cancel') socket.say({ type: 'cancelled', id: sent.id })
+      else if (sent.op === 'cancelOnDisconnect') socket.say({ type: sent.op, id: sent.id })
+    },
+  }
+}
+
+const ORDER = { marketId: M, orderHash: M }
+
+const opsOf = (socket: ScriptedSocket | undefined) => socket?.sent.map(({ op }) => op)
+
+test('a new connection is authenticated, then holds its orders, and then follows what was followed', async (t) => {
+  const { headers, answer } = sessionExchange(() => undefined)
+  const { stream, sockets, pass } = openStream(t, answer, { headers })
+  stream.trades(M, () => undefined)
+  await greet(sockets[0])
+  assert.deepEqual(opsOf(sockets[0]), ['auth', 'subscribe'])
+  await stream.cancelOnDisconnect(true)
+  sockets[0]!.drop()
+  pass()
+  const cancelled = stream.cancel(ORDER)
+  await greet(sockets[1])
+  await cancelled
+  assert.deepEqual(opsOf(sockets[1]), ['auth', 'cancelOnDisconnect', 'subscribe', 'cancel'])
+})
+
+for (const op of ['auth', 'cancelOnDisconnect']) {
+  test(`no order goes out while ${op} is refused for now, and it is asked for again`, async (t) => {
+    const { headers, answer } = sessionExchange((socket, sent) =>
+      sent.op === op && socket === sockets[1] && socket.asked(op).length < 3
+        ? 'RATE_LIMITED'
+        : undefined,
+    )
+    const { stream, sockets, pass } = openStream(t, answer, { headers })
+    stream.trades(M, () => undefined)
+    await greet(sockets[0])
+    await stream.cancelOnDisconnect(true)
+    sockets[0]!.drop()
+    pass()
+    await greet(sockets[1])
+    const cancelled = stream.cancel(ORDER)
+    pass()
+    await turn()
+    assert.deepEqual(
+      [...new Set(opsOf(sockets[1]))],
+      ['auth', 'cancelOnDisconnect'].slice(0, op === 'auth' ? 1 : 2),
+    )
+    pass()
+    await cancelled
+    assert.equal(sockets[1]!.asked(op).length, 3)
+    assert.deepEqual(opsOf(sockets[1])?.slice(-3), ['cancelOnDisconnect', 'subscribe', 'cancel'])
+    const tokens = sockets[1]!.asked('auth').map(({ token }) => token)
+    assert.equal(new Set(tokens).size, tokens.length, 'a token serves once')
+  })
+}
+
+test('a stream whose orders cannot be held any more follows, but is not open until that is not wanted', async (t) => {
+  const { headers, answer } = sessionExchange((socket, { op }) =>
+    socket === sockets[1] && op === 'auth' ? 'UNAUTHORIZED_KEY_INACTIVE' : undefined,
+  )
+  const { stream, sockets, pass } = openStream(t, answer, { headers })
+  const told: string[] = []
+  stream.on('error', ({ code }) => told.push(code))
+  stream.on('open', ({ session }) => told.push(session))
+  stream.trades(M, () => undefined)
+  await greet(sockets[0])
+  await stream.cancelOnDisconnect(true)
+  sockets[0]!.drop()
+  pass()
+  await greet(sockets[1])
+  assert.deepEqual(opsOf(sockets[1]), ['auth', 'subscribe'])
+  assert.deepEqual(told, ['s0', 'UNAUTHORIZED_KEY_INACTIVE'])
+  const off = stream.cancelOnDisconnect(false)
+  pass()
+  await off
+  await stream.cancel(ORDER)
+  assert.equal(told.at(-1), 's1')
 })

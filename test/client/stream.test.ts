@@ -350,6 +350,34 @@ test('a subscription that is closed before its answer came leaves nothing at the
   assert.equal(await Promise.race([never.then(() => 'ready'), Promise.resolve('waits')]), 'waits')
 })
 
+test('with as many subscriptions as a connection may ask for, it is authenticated also after a break', async (t) => {
+  const count = 20
+  const tokens: string[] = []
+  const server = await startStream(t, {
+    markets: count,
+    settings: { subscriptionsMax: count, messagesBurst: count, messagesPerSecond: 10 },
+    parts: {
+      authenticator: {
+        async identify(header) {
+          tokens.push(String(header))
+          return { address: traderNamed('ann'), keyId: 'k' }
+        },
+      },
+    },
+  })
+  const proxy = await startProxy(t, server)
+  const headers = () => ({ authorization: `Bearer t${tokens.length}` })
+  const { stream, names } = openStream(t, proxy.url, { headers })
+  await stream.ping()
+  const all = Array.from({ length: count }, (_, at) => stream.trades(marketIdOf(at), () => {}))
+  await Promise.all(all.map(({ ready }) => ready))
+  proxy.cut()
+  await eventually(() => assert.equal(names().filter((name) => name === 'open').length, 2))
+  assert.deepEqual(tokens, ['Bearer t0', 'Bearer t1'])
+  await eventually(() => assert.equal(server.hub.figures().subscriptions, count))
+  assert.ok(!names().includes('error'))
+})
+
 test('a subscription that is refused says why', async (t) => {
   const server = await startStream(t)
   const { stream } = openStream(t, server.url.replace('ws', 'http'))
