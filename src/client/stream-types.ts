@@ -75,7 +75,7 @@ export type StreamEvents = {
 }
 
 export type StreamSubscription = {
-  /** Resolves with the first snapshot, rejects when the exchange refuses. */
+  /** Resolves with the first snapshot; rejects when the exchange refuses, and with `ABORTED` when it is closed before. */
   readonly ready: Promise<void>
   close(): void
 }

@@ -11,7 +11,7 @@ import {
   newFollowing,
   tell,
 } from './following.ts'
-import { isPassing, type SibylError } from './sibyl-error.ts'
+import { isPassing, SibylError } from './sibyl-error.ts'
 import { type ChannelMessage, type Position, positionOf, previousOf } from './stream-messages.ts'
 import type { StreamEvents, StreamSubscription } from './stream-types.ts'
 
@@ -33,6 +33,7 @@ export type Subscriptions = {
   /** A heartbeat tells where each subscription stands: what is missing at the end shows too. */
   compare(subs: Readonly<Record<string, Position>>): void
   follow(message: ChannelMessage): void
+  /** Ends all of them; what is started later is closed from the beginning. */
   close(): void
 }
 
@@ -48,6 +49,7 @@ export function makeSubscriptions(ports: {
   const { say, nextId, mayAsk, emit, pauseMs } = ports
   const followings = new Map<string, Following>()
   const asked = new Map<number, Following>()
+  let isOver = false
 
   function subscribe(following: Following): void {
     const id = nextId()
@@ -147,7 +149,12 @@ export function makeSubscriptions(ports: {
     start(request, take) {
       const key = keyOf(request)
       const listener: Listener = { take, ready: Promise.withResolvers<void>(), begun: false }
+      // There may be nobody who waits for it.
       listener.ready.promise.catch(() => undefined)
+      if (isOver) {
+        callOff(listener, 'the stream is closed')
+        return { ready: listener.ready.promise, close: () => undefined }
+      }
       const following = followings.get(key) ?? newFollowing(key, request)
       followings.set(key, following)
       following.listeners.add(listener)
@@ -159,6 +166,7 @@ export function makeSubscriptions(ports: {
       return {
         ready: listener.ready.promise,
         close() {
+          callOff(listener, 'the subscription is closed')
           if (!following.listeners.delete(listener) || following.listeners.size > 0) return
           // While a subscribe is under way its answer is waited for, and somebody may come until then.
           if (!following.asking && followings.get(key) === following) end(following)
@@ -273,6 +281,17 @@ export function makeSubscriptions(ports: {
       deliver(following, message, (listener) => listener.begun)
     },
 
-    close: () => followings.clear(),
+    close() {
+      isOver = true
+      for (const { listeners } of followings.values()) {
+        for (const listener of listeners) callOff(listener, 'the stream is closed')
+      }
+      followings.clear()
+    },
   }
+}
+
+/** Who still waits for the first snapshot hears that there will be none. */
+function callOff({ ready }: Listener, why: string): void {
+  ready.reject(new SibylError('ABORTED', why))
 }

@@ -37,6 +37,11 @@ export function wordsOf(error: unknown): string {
   return 'Something went wrong.'
 }
 
+/** Whether the page itself has ended what failed: nobody waits for it any more. */
+export function isCalledOff(error: unknown): boolean {
+  return error instanceof SibylError && error.code === 'ABORTED'
+}
+
 /** Wallets wrap what their node said. */
 function codeOf(error: unknown): number | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined

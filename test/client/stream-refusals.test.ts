@@ -211,3 +211,32 @@ test('a stream whose orders cannot be held any more follows, but is not open unt
   await stream.cancel(ORDER)
   assert.equal(told.at(-1), 's1')
 })
+
+test('who waits for a subscription hears that it, or the stream, was closed before', async (t) => {
+  const { stream, sockets } = openStream(t)
+  const early = stream.trades(M, () => undefined)
+  await greet(sockets[0])
+  const asked = stream.book({ marketId: M, outcome: 'YES' })
+  const both = [1, 2].map(() => stream.orders(M, () => undefined))
+  both[0]!.close()
+  await assert.rejects(both[0]!.ready, { code: 'ABORTED', message: 'the subscription is closed' })
+  stream.close()
+  const late = stream.trades(M, () => undefined)
+  for (const { ready } of [early, asked, both[1]!, late]) {
+    await assert.rejects(ready, { code: 'ABORTED', message: 'the stream is closed' })
+  }
+  late.close()
+})
+
+test('what is closed after its first snapshot stays ready', async (t) => {
+  const { stream, sockets } = openStream(
+    t,
+    bookExchange(() => undefined),
+  )
+  await greet(sockets[0])
+  const { ready, close } = stream.book({ marketId: M, outcome: 'YES' })
+  await ready
+  close()
+  stream.close()
+  await ready
+})

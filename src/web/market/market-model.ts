@@ -7,6 +7,7 @@ import type { UserPosition } from '#client/read-answers.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import type { TradesMessage } from '#client/stream-messages.ts'
 import type { BookSubscription } from '#client/stream-types.ts'
+import { isCalledOff } from '../error-words.ts'
 import { cents, shares } from '../format.ts'
 import { account } from '../state/account.ts'
 import { chain, onReconnect, reader, stream } from '../state/exchange.ts'
@@ -163,8 +164,8 @@ export function createMarketModel(marketId: string): MarketModel {
         }),
       )
       // A market that is over has no book.
-      subscription.ready.catch(() => {
-        book.value = { bids: [], asks: [] }
+      subscription.ready.catch((error: unknown) => {
+        if (!isCalledOff(error)) book.value = { bids: [], asks: [] }
       })
       return () => {
         subscription.close()
@@ -195,7 +196,9 @@ export function createMarketModel(marketId: string): MarketModel {
         if (waiting.length < WAITING_MAX) waiting.push(message)
         takeTrades.ask()
       })
-      trades.ready.then(readPast, readPast)
+      trades.ready.then(readPast, (error: unknown) => {
+        if (!isCalledOff(error)) void readPast()
+      })
       const events = stream().market(marketId, refresh)
       const figures = stream().ticker([marketId], ({ tickers }) => {
         const known = market.value

@@ -2,6 +2,7 @@
 
 import { effect, signal, untracked } from '@preact/signals'
 import type { OrdersMessage, StreamOrder } from '#client/stream-messages.ts'
+import { isCalledOff } from '../error-words.ts'
 import { account, client, trading } from './account.ts'
 import { stream } from './exchange.ts'
 import { refreshFunds } from './funds.ts'
@@ -43,7 +44,9 @@ export function followOwnOrders(): void {
     const subscription = untracked(() =>
       stream().orders(trader, (message) => heard(trader, message)),
     )
-    subscription.ready.catch(showError)
+    subscription.ready.catch((error: unknown) => {
+      if (!isCalledOff(error)) showError(error)
+    })
     return () => subscription.close()
   })
 }
