@@ -99,6 +99,12 @@ export function createTransport(options: TransportOptions): Transport {
 
 const GATEWAY_STATUSES = new Set([502, 503, 504])
 
+/**
+ * Refusals that come when the order itself was looked at, and so say what became of an earlier attempt, too. All others
+ * (401, 403, 413, 429 and the like) come before that.
+ */
+const DECIDING_STATUSES = new Set([400, 404, 409, 422])
+
 type Attempt =
   | { readonly response: Response; readonly text: string }
   | { readonly failure: 'NETWORK' | 'TIMEOUT' | 'ABORTED'; readonly cause: unknown }
@@ -118,19 +124,21 @@ function readAttempt(
   const { response, text } = result
   const requestId = response.headers.get('x-request-id') ?? undefined
   const { status } = response
-  const outcomeUnknown = status >= 500 || (unsure && status === 429)
+  const outcomeUnknown = status >= 500 || (unsure && !DECIDING_STATUSES.has(status))
   const details = { status, requestId, attempts, outcomeUnknown }
+  // What is none of Sibyl's decides nothing.
+  const unread = { ...details, outcomeUnknown: outcomeUnknown || unsure }
   let body: unknown
   try {
     body = parseExactJson(text)
   } catch (cause) {
     const message = `${what}: status ${status} without JSON`
-    return new SibylError('UNEXPECTED_ANSWER', message, { ...details, cause })
+    return new SibylError('UNEXPECTED_ANSWER', message, { ...unread, cause })
   }
   if (response.ok) return { answer: body }
   const { error, code, field } = (body ?? {}) as Partial<Record<string, unknown>>
   if (typeof error !== 'string' || typeof code !== 'string') {
-    return new SibylError('UNEXPECTED_ANSWER', `${what}: status ${status}`, details)
+    return new SibylError('UNEXPECTED_ANSWER', `${what}: status ${status}`, unread)
   }
   return new SibylError(code, error, {
     ...details,

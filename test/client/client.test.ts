@@ -152,6 +152,30 @@ test('giving up says how often it was tried and whether the order may be in', as
   }
 })
 
+test('what one attempt left open is decided only by a refusal that looked at the order', async (t) => {
+  const cases: [said: Said, code: string, outcomeUnknown: boolean][] = [
+    [{ status: 401, body: { error: 'no', code: 'UNAUTHORIZED_TOKEN_EXPIRED' } }, '', true],
+    [{ status: 403, body: { error: 'no', code: 'NOT_ORDER_OWNER' } }, '', true],
+    [{ status: 413, body: { error: 'no', code: 'BODY_TOO_LARGE' } }, '', true],
+    [{ status: 415, body: { error: 'no', code: 'UNSUPPORTED_MEDIA_TYPE' } }, '', true],
+    [{ status: 400, text: 'a proxy' }, 'UNEXPECTED_ANSWER', true],
+    [{ status: 404, body: {} }, 'UNEXPECTED_ANSWER', true],
+    [{ status: 400, body: { error: 'no', code: 'EXPIRATION_TOO_SOON' } }, '', false],
+    [{ status: 409, body: { error: 'no', code: 'ORDER_CLOSED' } }, '', false],
+    [{ status: 422, body: { error: 'no', code: 'INSUFFICIENT_FUNDS' } }, '', false],
+  ]
+  for (const [said, code, outcomeUnknown] of cases) {
+    const { client, heard } = await scripted(t, [{ breaks: true }, said])
+    const error = await failure(client.orders.submit(await signedOrder(MARKET)))
+    const expected = code || (said.body as { code: string }).code
+    assert.deepEqual(
+      [error.code, error.attempts, error.outcomeUnknown],
+      [expected, 2, outcomeUnknown],
+    )
+    assert.equal(heard.length, 2)
+  }
+})
+
 test('a server that does not answer is left after the timeout', async (t) => {
   const { client, heard } = await scripted(t, [{ hangs: true }, {}], { timeoutMs: 100 })
   const order = await signedOrder(MARKET)
