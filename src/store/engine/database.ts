@@ -27,7 +27,13 @@ import { TradeEntity } from '../entities/trade.ts'
 import { type DatabaseAddress, parseDatabaseUrl, placesOf } from './database-url.ts'
 import { type Lease, passFence } from './fence.ts'
 import { makeServers, type Servers } from './servers.ts'
-import { closedFault, isConnectionLost, isServerIdle, storeFault } from './store-fault.ts'
+import {
+  closedFault,
+  isConnectionLost,
+  isConstraint,
+  isServerIdle,
+  storeFault,
+} from './store-fault.ts'
 import { type Copier, keepWriteAhead, type WriteAhead } from './write-ahead.ts'
 
 export type Database = {
@@ -146,7 +152,14 @@ export async function transact<T>(
         if (within === undefined) await database.writeAhead?.begun()
         if (fence === undefined) return change(transaction, connection)
         fenced.add(transaction)
-        const changed = await change(transaction, connection)
+        let changed: T
+        try {
+          changed = await change(transaction, connection)
+        } catch (error) {
+          // A row that is in the way may be of the node that has taken the lease: then that is what is wrong.
+          if (isConstraint(error)) await passFence(fence, connection, transaction)
+          throw error
+        }
         await passFence(fence, connection, transaction)
         return changed
       },

@@ -78,6 +78,12 @@ export function closedFault(): Fault {
   return new Fault('STORE_UNAVAILABLE', 'the database is closed', { retryable: true })
 }
 
+/** Whether the database refused a row as it is. */
+export function isConstraint(error: unknown): boolean {
+  const { code } = described(error)
+  return CONSTRAINT.has(code) || code.startsWith('SQLITE_CONSTRAINT')
+}
+
 export function storeFault(error: unknown): Fault {
   if (error instanceof Fault) return error
   // A broken assertion is a bug of ours, not the database's.
@@ -95,7 +101,7 @@ export function storeFault(error: unknown): Fault {
   ) {
     return fault('STORE_UNAVAILABLE', 'the database is not available', true)
   }
-  if (CONSTRAINT.has(code) || code.startsWith('SQLITE_CONSTRAINT')) {
+  if (isConstraint(error)) {
     return fault('STORE_CONSTRAINT', 'the database refused a row', false)
   }
   if (REFUSED.has(code)) return fault('STORE_REFUSED', 'the database refused the login', false)

@@ -99,6 +99,27 @@ await onServerDatabase('leases', (databases) => {
     })
   })
 
+  it('a row of the node that has taken the lease is no fault of its own, but tells that the lease is lost', async () => {
+    await withDatabases(2, async ([database, other]) => {
+      await takeLease(database, { role, holder: 'a', forMs: LONG_MS })
+      const lease = { role, epoch: 1 }
+      const insert =
+        'insert into token_nonces (key_id, nonce, claim, until_sec) values (?, ?, ?, ?)'
+      const rest = [Buffer.alloc(16), Buffer.alloc(8), 1]
+      const write = (under: Database, name: string) =>
+        transact(under, (transaction, connection) =>
+          connection.execute(insert, [name, ...rest], 'run', transaction),
+        )
+      await write({ ...database, fence: lease }, 'mine')
+      await assert.rejects(write({ ...database, fence: lease }, 'mine'), {
+        code: 'STORE_CONSTRAINT',
+      })
+      await giveLeases(other, [lease])
+      await write(other, 'theirs')
+      await assert.rejects(write({ ...database, fence: lease }, 'theirs'), { code: LEASE_LOST })
+    })
+  })
+
   it('a holder that stands still within a commit keeps no other from taking over', async (t) => {
     await withDatabases(2, async ([database, other]) => {
       const version = 'select version() as version'
