@@ -99,6 +99,30 @@ test('the library of the system takes nothing that has another length than it re
   return undefined
 })
 
+test('a library that does not recover a known key is not the one in use', async () => {
+  // A process of its own, in which every call says that it went well and writes nothing.
+  const script = `
+    import { registerHooks } from 'node:module'
+    const source = 'module.exports = { load: () => ({ func: () => () => 1 }) }'
+    registerHooks({
+      resolve: (specifier, context, next) =>
+        specifier === 'koffi' ? { url: 'fake:koffi', shortCircuit: true } : next(specifier, context),
+      load: (url, context, next) =>
+        url === 'fake:koffi' ? { format: 'commonjs', source, shortCircuit: true } : next(url, context),
+    })
+    const { createRequire } = await import('node:module')
+    const { load } = createRequire(import.meta.url)('koffi')
+    const { systemRecovery } = await import('#verify/system-recovery.ts')
+    process.stdout.write(load('x').func('y')() + ', ' + systemRecovery())
+  `
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ['--input-type=module', '--eval', script],
+    { cwd: new URL('../../', import.meta.url) },
+  )
+  assert.equal(stdout, '1, undefined')
+})
+
 test('where nothing native was built, the portable engines take over and say so', async () => {
   // A process of its own, in which the native modules cannot be found.
   const script = `
