@@ -50,7 +50,7 @@ const HOMES: Record<string, readonly string[]> = {
   'better-sqlite3': ['log', 'store'],
   '@nats-io': ['cluster'],
   mysql2: ['log', 'devnet'],
-  ws: ['devnet'],
+  ws: ['devnet', 'threads'],
   secp256k1: ['verify'],
   koffi: ['verify'],
   keccak: ['verify'],

@@ -18,8 +18,17 @@ const CONCURRENCY = availableParallelism() + 2
 const SLOWEST_SHOWN = 10
 /** A file, or several in one process, that takes longer hangs: a busy machine needs a tenth of it. */
 const TIMEOUT_MS = 20 * 60_000
-/** Room for new objects from the beginning: V8 gives it little by little, and a file has ended before it has enough. */
-const PROCESS_FLAGS = ['--min-semi-space-size=16']
+/**
+ * Room for new objects from the beginning: V8 gives it little by little, and a file has ended before it
+ * has enough. Code is made faster later than usual, and that of `fetch`, which is WebAssembly, not at
+ * all: in most processes it would not be worth its cost.
+ */
+const PROCESS_FLAGS = [
+  '--min-semi-space-size=16',
+  '--invocation-count-for-turbofan=6000',
+  '--invocation-count-for-osr=2000',
+  '--liftoff-only',
+]
 const UNTRACKED = new URL('./untracked.ts', import.meta.url).href
 const SEVERAL_FILES = new URL('./several-files.ts', import.meta.url).href
 /** As tests print it: in their names, their diagnostics and what they throw. */

@@ -1,7 +1,8 @@
 /**
  * Flags of V8 for an exchange that a test starts. It does little more than start: V8 may make its code
  * faster only where it runs often, and begins with room for what a start makes: that is a fifth of what
- * a start takes. A benchmark or a long run is of the exchange as users start it, and has none of them.
+ * a start takes. WebAssembly, here that of `fetch`, is not made faster at all. They come after the flags
+ * of the test's own process, some of which they replace. A benchmark or a long run is of the exchange as users start it, and has none of them.
  */
 
 export const IS_TEST = process.env.NODE_TEST_CONTEXT !== undefined
@@ -12,5 +13,6 @@ export const TEST_FLAGS: readonly string[] = IS_TEST
       '--invocation-count-for-turbofan=60000',
       '--invocation-count-for-osr=16000',
       '--min-semi-space-size=16',
+      '--liftoff-only',
     ]
   : []
