@@ -198,13 +198,16 @@ function review(state: PricesState, known: AssetState, context: PricesContext): 
   known.latest = price
   known.publishedAtMs = context.nowMs
   remember(known.history, price)
-  remember(state.waiting, price)
+  remember(state.waiting, price, state.writing)
   context.emit({ type: 'PricePublished', price })
 }
 
-/** One a second: a later one of the same second takes the place of the one before. */
-function remember(list: PriceRecord[], price: PriceRecord): void {
-  const last = list.at(-1)
+/**
+ * One a second: a later one of the same second takes the place of the one before, unless that is among the
+ * first so many, which are being written and leave the list by their number.
+ */
+function remember(list: PriceRecord[], price: PriceRecord, fixed = 0): void {
+  const last = list.length > fixed ? list.at(-1) : undefined
   const second = (record: PriceRecord): number => Math.floor(record.atMs / 1_000)
   if (last !== undefined && last.asset === price.asset && second(last) === second(price)) list.pop()
   list.push(price)

@@ -56,10 +56,9 @@ export function makeBinance(options: BinanceOptions, ports: FeedPorts): Feed {
     }
     const observations: Observation[] = []
     for (const trade of answer.value) {
-      const raw = JSON.stringify(trade)
-      const observation = observationOf(asset, trade, { raw, via, line: 0 })
+      const observation = observationOf(asset, trade, { raw: answer.text, via, line: 0 })
       if (observation !== undefined) observations.push(observation)
-      else ports.troubled('garbage', raw.slice(0, 200))
+      else ports.troubled('garbage', answer.text.slice(0, 200))
     }
     return observations
   }
@@ -74,7 +73,8 @@ export function makeBinance(options: BinanceOptions, ports: FeedPorts): Feed {
           if (message.e === 'serverShutdown') return true
           const { data } = message
           if (!isRecord(data) || data.e !== 'aggTrade') return false
-          const asset = assets.get(String(data.s))
+          // What is no text names no asset either.
+          const asset = assets.get(data.s as string)
           const how = { raw: text, via: 'stream', line: hooks.number } as const
           const observation = observationOf(asset, data, how)
           if (observation !== undefined) ports.heard(observation)

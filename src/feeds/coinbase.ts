@@ -59,7 +59,8 @@ export function makeCoinbase(options: CoinbaseOptions, ports: FeedPorts): Feed {
           if (!isRecord(message)) return false
           if (OTHERS.has(message.type)) return true
           if (message.type !== 'ticker') return false
-          const asset = assets.get(String(message.product_id))
+          // What is no text names no asset either.
+          const asset = assets.get(message.product_id as string)
           const how = { raw: text, via: 'stream', line: hooks.number } as const
           const observation = observationOf(asset, message, how)
           if (observation !== undefined) ports.heard(observation)

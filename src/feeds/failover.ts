@@ -81,13 +81,14 @@ type Choir = {
   speaker: PriceSource | undefined
   /** The last price that was believed. */
   believed: { readonly price: number; readonly atMs: number } | undefined
-  readonly sinceMs: number
+  /** When it was first asked who speaks. */
+  sinceMs: number | undefined
 }
 
 export function makeFailover(options: FailoverOptions): Failover {
   const choirs = new Map<string, Choir>()
 
-  function choirOf(asset: string, nowMs: number): Choir {
+  function choirOf(asset: string): Choir {
     let choir = choirs.get(asset)
     if (choir === undefined) {
       const voices = options.order.map(
@@ -100,7 +101,7 @@ export function makeFailover(options: FailoverOptions): Failover {
           wellSinceMs: undefined,
         }),
       )
-      choir = { voices, speaker: undefined, believed: undefined, sinceMs: nowMs }
+      choir = { voices, speaker: undefined, believed: undefined, sinceMs: undefined }
       choirs.set(asset, choir)
     }
     return choir
@@ -178,7 +179,8 @@ export function makeFailover(options: FailoverOptions): Failover {
   }
 
   function choose(asset: string, nowMs: number): Choice {
-    const choir = choirOf(asset, nowMs)
+    const choir = choirOf(asset)
+    choir.sinceMs ??= nowMs
     listen(choir, nowMs)
     const well = choir.voices.filter(({ wellSinceMs }) => wellSinceMs !== undefined)
     const speaking = well.find(({ source }) => source === choir.speaker)
@@ -208,7 +210,7 @@ export function makeFailover(options: FailoverOptions): Failover {
 
   return {
     observe(observation, nowMs) {
-      const choir = choirOf(observation.asset, nowMs)
+      const choir = choirOf(observation.asset)
       const voice = voiceOf(observation.asset, observation.source)
       if (voice === undefined) return 'unknown'
       const verdict = gate(choir, voice, observation, nowMs)
@@ -219,7 +221,7 @@ export function makeFailover(options: FailoverOptions): Failover {
     },
     choose,
     recall(asset, price, atMs) {
-      choirOf(asset, atMs).believed = { price, atMs }
+      choirOf(asset).believed = { price, atMs }
     },
     newest: (asset, source) => voiceOf(asset, source)?.newest,
     isFresh(asset, source, nowMs) {

@@ -12,7 +12,7 @@ export type FeedClock = {
   after(delayMs: number, action: () => void): () => void
 }
 
-/** The part of a WebSocket that feeds use; Node's own is one. */
+/** The part of a WebSocket that feeds use. Closed, it is gone: no answer is waited for. */
 export type FeedSocket = {
   addEventListener(type: 'open' | 'close' | 'error', listener: () => void): void
   addEventListener(type: 'message', listener: (event: { data: unknown }) => void): void
@@ -26,12 +26,17 @@ type FeedFetch = (
   init: { readonly headers: Readonly<Record<string, string>>; readonly signal: AbortSignal },
 ) => Promise<FeedResponse>
 
-type FeedResponse = {
+export type FeedResponse = {
   readonly ok: boolean
   readonly status: number
-  text(): Promise<string>
   readonly body: AsyncIterable<Uint8Array> | null
 }
+
+/**
+ * Characters of one report. No report of theirs is longer by far; and a dozen of them, which decide a market
+ * and are kept with it, fit into a column of the database.
+ */
+export const REPORT_CHARS_MAX = 262_144
 
 /** What went wrong with a provider, for logs and metrics. */
 const FEED_TROUBLES = ['closed', 'silent', 'garbage', 'refused', 'away', 'unsure'] as const

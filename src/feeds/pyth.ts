@@ -6,7 +6,7 @@
 
 import { type Observation, type ObservedVia, priceOfScaled } from '#domain/asset-price.ts'
 import { EventStreamReader } from '#domain/event-stream.ts'
-import type { Feed, FeedPorts } from './feed.ts'
+import { type Feed, type FeedPorts, REPORT_CHARS_MAX } from './feed.ts'
 import { type LineHooks, makeLine } from './line.ts'
 import { getJson, isRecord, messageOf, tellTrouble } from './request.ts'
 
@@ -45,20 +45,22 @@ export function makePyth(options: PythOptions, ports: FeedPorts): Feed {
     }
     const observations: Observation[] = []
     for (const entry of parsed) {
-      const asset = isRecord(entry) ? assets.get(String(entry.id)) : undefined
+      // What is no text names no asset either.
+      const asset = isRecord(entry) ? assets.get(entry.id as string) : undefined
       if (asset === undefined || !isRecord(entry.price)) {
         troubled('garbage', 'a price of no feed that was asked for')
         continue
       }
       const { price: mantissa, conf, expo, publish_time: publishTime } = entry.price
       const price = priceOfScaled(mantissa, expo)
-      const confidence = conf === '0' ? 0 : priceOfScaled(conf, expo)
-      if (price === undefined || confidence === undefined || !isSeconds(publishTime)) {
+      if (price === undefined || !isCount(conf) || !isSeconds(publishTime)) {
         troubled('garbage', `no price of ${asset}: ${raw.slice(0, 200)}`)
         continue
       }
-      if (confidence > price * options.confidenceMax) {
-        troubled('unsure', `the price of ${asset} is sure to ${confidence} only`)
+      // Both have the same exponent, so it does not matter which decimals a price keeps.
+      const share = Number(conf) / Number(mantissa)
+      if (share > options.confidenceMax) {
+        troubled('unsure', `the price of ${asset} is sure to ${share} of it only`)
         continue
       }
       const atMs = publishTime * 1_000
@@ -95,6 +97,10 @@ export function makePyth(options: PythOptions, ports: FeedPorts): Feed {
 
   function take(data: string, line: number): void {
     let update: unknown
+    if (data.length > REPORT_CHARS_MAX) {
+      troubled('garbage', 'an update that is too long')
+      return
+    }
     try {
       update = JSON.parse(data)
     } catch {
@@ -139,6 +145,10 @@ export function makePyth(options: PythOptions, ports: FeedPorts): Feed {
       return fits ? found : undefined
     },
   }
+}
+
+function isCount(value: unknown): value is string {
+  return typeof value === 'string' && /^[0-9]{1,24}$/.test(value)
 }
 
 function isSeconds(value: unknown): value is number {

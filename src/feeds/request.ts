@@ -1,14 +1,11 @@
 /** One GET to a provider: JSON, within its time. Whatever goes wrong is a `Fault`. */
 
 import { Fault } from '#domain/fault.ts'
-import type { FeedPorts } from './feed.ts'
+import { type FeedPorts, type FeedResponse, REPORT_CHARS_MAX } from './feed.ts'
 import { timingOf } from './line.ts'
 
 /** What a provider answered: the value, and the text that it was. */
 type Answered = { readonly value: unknown; readonly text: string }
-
-/** Characters of an answer that are looked at; no answer of theirs is longer by far. */
-const ANSWER_CHARS_MAX = 4_194_304
 
 /** Undefined when the provider says that there is no such thing. */
 export async function getJson(
@@ -23,14 +20,11 @@ export async function getJson(
       headers: { accept: 'application/json', ...headers },
       signal: call.signal,
     })
-    const text = await response.text()
+    const text = await textOf(response)
     if (response.status === 404) return undefined
     if (!response.ok) {
       const retryable = response.status === 429 || response.status >= 500
       throw new Fault('FEED_REFUSED', `it answered ${response.status}`, { retryable })
-    }
-    if (text.length > ANSWER_CHARS_MAX) {
-      throw new Fault('FEED_GARBAGE', 'its answer is too long', { retryable: true })
     }
     return { value: parseText(text), text }
   } catch (error) {
@@ -40,6 +34,19 @@ export async function getJson(
   } finally {
     cancel()
   }
+}
+
+/** Whatever it is; one that is too long is not read to its end, if it has one. */
+async function textOf({ body }: FeedResponse): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const bytes of body ?? []) {
+    text += decoder.decode(bytes, { stream: true })
+    if (text.length > REPORT_CHARS_MAX) {
+      throw new Fault('FEED_GARBAGE', 'its answer is too long', { retryable: true })
+    }
+  }
+  return text + decoder.decode()
 }
 
 function parseText(text: string): unknown {

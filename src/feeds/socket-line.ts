@@ -1,6 +1,6 @@
 /** The connection of a provider that pushes JSON over a WebSocket. */
 
-import type { FeedPorts } from './feed.ts'
+import { type FeedPorts, REPORT_CHARS_MAX } from './feed.ts'
 import type { LineHooks } from './line.ts'
 import { messageOf } from './request.ts'
 
@@ -23,7 +23,7 @@ export function openLine(
     })
     socket.addEventListener('message', ({ data }) => {
       hooks.alive()
-      const text = typeof data === 'string' ? data : ''
+      const text = typeof data === 'string' && data.length <= REPORT_CHARS_MAX ? data : ''
       let message: unknown
       try {
         message = JSON.parse(text)

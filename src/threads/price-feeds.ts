@@ -1,14 +1,37 @@
 /** The price providers that the settings name, each with its feed. */
 
+import { WebSocket } from 'ws'
 import type { Settings } from '#config/settings-schema.ts'
 import type { PriceSource } from '#domain/asset-price.ts'
 import { makeBinance } from '#feeds/binance.ts'
 import { makeCoinbase } from '#feeds/coinbase.ts'
-import type { Feed, FeedPorts } from '#feeds/feed.ts'
+import type { Feed, FeedPorts, FeedSocket } from '#feeds/feed.ts'
 import { makePyth } from '#feeds/pyth.ts'
 import { systemClock } from '#runtime/clock.ts'
 
 const PYTH_CONFIDENCE_MAX = 0.01
+/** What a provider may send in one message. */
+const MESSAGE_BYTES_MAX = 1_048_576
+
+/**
+ * What is elsewhere than at the address of the settings is not that provider's: it is refused by its status. Not by
+ * `redirect: 'error'`: asked for so, a stream keeps its socket when it is given up, and the thread never ends.
+ */
+export const fetchFromFeed: FeedPorts['fetch'] = (url, init) =>
+  fetch(url, { ...init, redirect: 'manual' })
+
+/**
+ * Not Node's own, which cannot be ended without an answer: a provider that is silent gives none, and each
+ * connection that was given up would stay.
+ */
+export function openFeedSocket(url: string): FeedSocket {
+  const socket = new WebSocket(url, { maxPayload: MESSAGE_BYTES_MAX })
+  return {
+    addEventListener: socket.addEventListener.bind(socket) as FeedSocket['addEventListener'],
+    send: (text) => socket.send(text),
+    close: () => socket.terminate(),
+  }
+}
 
 /** Only those that know an address and at least one asset. */
 export function makeFeeds(
@@ -17,8 +40,8 @@ export function makeFeeds(
 ): Feed[] {
   const portsOf = (source: PriceSource): FeedPorts => ({
     clock: systemClock,
-    fetch: (url, init) => fetch(url, init),
-    openSocket: (url) => new WebSocket(url),
+    fetch: fetchFromFeed,
+    openSocket: openFeedSocket,
     ...hearing(source),
   })
   const known = <T>(names: Readonly<Record<string, T>>): Record<string, T> =>

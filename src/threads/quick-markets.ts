@@ -8,26 +8,20 @@ import type {
 } from '#actors/quick-markets/state.ts'
 import { accountOf } from '#chain/accounts.ts'
 import { makeChainClient } from '#chain/clients.ts'
-import { quickDescription, quickQuestion } from '#chain/market-factory.ts'
 import { predictQuickMarket } from '#chain/quick-market-id.ts'
 import { makeQuickMarketLane } from '#chain/quick-market-lane.ts'
 import type { Settings } from '#config/settings-schema.ts'
 import { contractsOf } from '#config/thread-data.ts'
 import { PRICE_SOURCES } from '#domain/asset-price.ts'
-import { Fault } from '#domain/fault.ts'
-import type { Address } from '#domain/ids.ts'
 import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
-import type { Market } from '#domain/market.ts'
-import { endSecOf, type QuickMarket } from '#domain/quick-market.ts'
-import { isRejection } from '#domain/rejection.ts'
 import type { Feed } from '#feeds/feed.ts'
-import { isUnanswered, type Unanswered } from '#runtime/channel.ts'
 import { systemClock } from '#runtime/clock.ts'
 import type { Served } from '#runtime/serve.ts'
 import type { Reads } from '#store/reads/reads.ts'
 import { askWrite, type ClerkRef } from '#store/writes/ask-write.ts'
 import { makeJournal } from '#store/writes/journal.ts'
 import { type Kit, serveActor, type Writers } from './kit.ts'
+import { makeQuickPlaces } from './quick-places.ts'
 
 const MAILBOX_MAX = 100_000
 const BATCH_MAX = 1_000
@@ -110,13 +104,7 @@ export async function startQuickMarkets(ports: {
       decide: (decided) => askWrite(store, 'resolveQuickMarket', decided),
       note: (noted) => askWrite(store, 'noteQuickMarket', noted),
       recordMarks: (batch) => askWrite(store, 'recordMarks', batch),
-      async place(quickMarket) {
-        const market = marketFor(quickMarket, own.address)
-        done(await marketOf(market.id).ask('OpenMarket', { market }))
-      },
-      async close({ marketId }) {
-        done(await marketOf(marketId).ask('CloseMarket', { marketId, reason: 'resolved' }))
-      },
+      ...makeQuickPlaces(marketOf, own.address),
       create: lane.create,
       report: lane.report,
     },
@@ -139,38 +127,4 @@ export async function startQuickMarkets(ports: {
   })
   lane.start()
   return { state, served, stop: lane.stop }
-}
-
-/** What a market thread did not do is a fault, and tried again. */
-function done(answer: unknown | Unanswered): void {
-  if (isUnanswered(answer)) {
-    throw new Fault('MARKET_AWAY', `the market thread is ${answer.unanswered}`, {
-      retryable: true,
-    })
-  }
-  if (isRejection(answer)) throw new Fault(answer.rejected, answer.rejected, { retryable: true })
-}
-
-/** The market as its contract words it. */
-function marketFor(quickMarket: QuickMarket, maker: Address): Market {
-  const { marketId, contractAddress, chainId, asset, startSec, strike } = quickMarket
-  const endSec = endSecOf(quickMarket)
-  const { source } = strike
-  return {
-    id: marketId,
-    question: quickQuestion(asset),
-    description: quickDescription({
-      startPrice: BigInt(strike.price),
-      startSec,
-      endSec,
-      source,
-    }),
-    category: 'general',
-    contractAddress,
-    maker,
-    expiration: endSec,
-    chainId,
-    createdAt: Math.floor(quickMarket.createdAtMs / 1_000),
-    quick: true,
-  }
 }

@@ -153,6 +153,22 @@ test('the history has twenty minutes, one price a second, and is written in batc
   assert.ok(rows.length >= 1_290 && rows.length < 2_000, String(rows.length))
 })
 
+test('the last price of a second is written, also when the one before it is being written', () => {
+  const { say, pass, batches, written } = actor()
+  say('pyth', 100)
+  pass(250)
+  assert.equal(batches.length, 1)
+  say('pyth', 101)
+  written()
+  pass(2_000)
+  written()
+  const rows = batches.flatMap((batch) => batch.prices)
+  assert.deepEqual(
+    rows.map(({ price }) => price),
+    [100e8, 101e8],
+  )
+})
+
 test('while the database is away what waits is bounded, and the newest is kept', () => {
   const { say, pass, state, failed, published } = actor()
   for (let second = 0; second < PRICES_WAITING_MAX + 2_000; second++) {

@@ -70,6 +70,13 @@ test('the primary is given a moment in the beginning, and no longer', () => {
   assert.equal(round({ binance: 100 }, 3), 'binance')
 })
 
+test('after a restart the primary is given the same moment, however old the last price is', () => {
+  const { round, failover, nowMs } = choir()
+  failover.recall('BTC', 100e8, nowMs() - 60_000)
+  assert.equal(round({ binance: 100 }, 1), undefined)
+  assert.equal(round({ binance: 100, pyth: 100 }, 1), 'pyth')
+})
+
 test('one that comes back speaks again only after it was well for a while', () => {
   const { round } = choir()
   round({ pyth: 100, binance: 100 }, 5)

@@ -1,5 +1,6 @@
 /** The three feeds for tests: over real sockets, or straight into a simulator with a clock of its own. */
 
+import { Readable } from 'node:stream'
 import type { PriceServer } from '#devnet/price-server.ts'
 import { type PriceSimulator, pythIdOf, type SimulatedRequest } from '#devnet/price-simulator.ts'
 import type { PriceSource } from '#domain/asset-price.ts'
@@ -7,6 +8,7 @@ import { makeBinance } from '#feeds/binance.ts'
 import { makeCoinbase } from '#feeds/coinbase.ts'
 import type { Feed, FeedClock, FeedPorts, FeedSocket } from '#feeds/feed.ts'
 import { makePyth } from '#feeds/pyth.ts'
+import { fetchFromFeed, openFeedSocket } from '#threads/price-feeds.ts'
 
 type Addresses = PriceServer['feeds']
 
@@ -23,7 +25,7 @@ export function makeFeeds(
 
 /** The way out of a real process. */
 export function livePorts(clock: FeedClock): Pick<FeedPorts, 'clock' | 'fetch' | 'openSocket'> {
-  return { clock, fetch: (url, init) => fetch(url, init), openSocket: (url) => new WebSocket(url) }
+  return { clock, fetch: fetchFromFeed, openSocket: openFeedSocket }
 }
 
 export function simulatedAddresses(assets: readonly string[]): Addresses {
@@ -61,9 +63,9 @@ export function simulatedPorts(
       if (answer === undefined) throw new Error('hung up')
       const { status } = answer
       const ok = status === 200
-      if ('body' in answer) return { ok, status, text: async () => answer.body, body: null }
+      if ('body' in answer) return { ok, status, body: Readable.from([Buffer.from(answer.body)]) }
       const texts = pushedTexts(answer.follow, signal)
-      return { ok, status, text: async () => '', body: texts }
+      return { ok, status, body: texts }
     },
     openSocket(url) {
       const listeners: Record<string, ((event: { data: unknown }) => void)[]> = {}

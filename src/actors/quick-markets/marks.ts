@@ -115,13 +115,20 @@ export function reliable(
   const mark = known.marks.get(boundarySec)?.get(source)
   const sinceMs = context.nowMs - boundarySec * 1_000
   const stands = mark === undefined ? undefined : standing(state, known, mark)
+  const { asset } = known
+  // Of what a history tells nothing was compared before: it is alone when the others have been asked, too.
+  const isAlone = (): boolean =>
+    mark?.via !== 'history' ||
+    sources
+      .filter((other) => other !== source)
+      .map((other) => ask(state, known, { asset, source: other, boundarySec }, context))
+      .every(({ failures }) => failures > 0)
   const believable =
     mark !== undefined &&
     (stands === 'confirmed' ||
-      (stands === 'alone' && sinceMs >= (asked.aloneAfterMs ?? patienceMs)))
+      (stands === 'alone' && sinceMs >= (asked.aloneAfterMs ?? patienceMs) && isAlone()))
   if (believable && mark.exact) return mark
   if (sinceMs < patienceMs) return undefined
-  const { asset } = known
   const question = ask(state, known, { asset, source, boundarySec }, context)
   if (mark !== undefined && !believable) {
     // Who is right can be told only by those who have not been heard of this boundary.

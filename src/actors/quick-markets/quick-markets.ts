@@ -49,7 +49,7 @@ export function newQuickMarkets(
       marks: new Map(),
       questions: new Map(),
       recordedSec: 0,
-      recordingSec: 0,
+      begun: undefined,
       recording: fresh(),
     })
   }
@@ -140,6 +140,7 @@ export const quickMarkets: Behaviour<QuickMarketsState, QuickMarketsProtocol, Qu
     const known = state.assets.get(quickMarket.asset)
     if (known === undefined) return undefined
     Object.assign(known.recording, fresh())
+    known.begun = undefined
     known.recordedSec = Math.max(known.recordedSec, quickMarket.startSec)
     const row = newRow(quickMarket)
     state.rows.set(quickMarket.marketId, row)

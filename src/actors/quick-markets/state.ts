@@ -136,9 +136,10 @@ export type AssetState = {
   readonly marks: Map<number, Map<PriceSource, Mark>>
   /** Questions to histories, by boundary and source. */
   readonly questions: Map<string, Question>
-  /** The start of the newest market that is recorded, and of the one that is being recorded. */
+  /** The start of the newest market that is recorded. */
   recordedSec: number
-  recordingSec: number
+  /** The market that is being recorded: until an answer comes it may be recorded or not. */
+  begun: QuickTerms | undefined
   readonly recording: Attempts
 }
 

@@ -1,7 +1,7 @@
 /** The steps of a market, from its opening to its end: each is taken once it can be. */
 
 import { QUICK_MARKETS_UNFINISHED_MAX } from '#domain/limits.ts'
-import { boundaryAt, endSecOf, type QuickMarket } from '#domain/quick-market.ts'
+import { boundaryAt, endSecOf, type QuickMarket, type QuickTerms } from '#domain/quick-market.ts'
 import type { Message } from '#runtime/actor.ts'
 import { fresh, messageOf } from './attempts.ts'
 import type {
@@ -22,35 +22,47 @@ export function look(state: QuickMarketsState, known: AssetState, context: Quick
   }
 }
 
-/** Opens the market of this interval, once its strike is known. */
+/**
+ * Opens the market of this interval, once its strike is known. One that was begun is begun again until there is
+ * an answer, however late it is: it may be recorded, and what is recorded has to be decided.
+ */
 export function open(state: QuickMarketsState, known: AssetState, context: QuickContext): void {
-  const { options, ports } = state
-  const { intervalSec, chainId } = options
-  const startSec = boundaryAt(context.nowMs, intervalSec)
-  if (known.recordedSec >= startSec || known.speaker === undefined) return
   const { recording } = known
   if (recording.pending || recording.nextAtMs > context.nowMs) return
-  if (state.rows.size >= QUICK_MARKETS_UNFINISHED_MAX) return
-  const remainingMs = (startSec + intervalSec) * 1_000 - context.nowMs
-  if (remainingMs < options.remainingMsMin) return
-  const strike = strikeOf(state, known, { speaker: known.speaker, startSec }, context)
-  if (strike === undefined) return
-  const { asset } = known
-  const place = ports.predict({ asset, startSec, intervalSec })
-  known.recordingSec = startSec
+  const terms = known.begun ?? nextTerms(state, known, context)
+  if (terms === undefined) return
+  const { asset, startSec } = terms
+  known.begun = terms
   recording.pending = true
   context.pipe(
-    ports.record({
-      ...place,
-      ...{ chainId, asset, startSec, intervalSec, strike },
-      createdAtMs: context.nowMs,
-    }),
+    state.ports.record(terms),
     (quickMarket) => ({ type: 'Recorded', message: { quickMarket } }),
     (error) => ({
       type: 'NotRecorded',
       message: { asset, boundarySec: startSec, why: String(error) },
     }),
   )
+}
+
+/** The market of this interval, if it can open now. */
+function nextTerms(
+  state: QuickMarketsState,
+  known: AssetState,
+  context: QuickContext,
+): QuickTerms | undefined {
+  const { options, ports } = state
+  const { intervalSec, chainId } = options
+  const { asset, speaker } = known
+  const startSec = boundaryAt(context.nowMs, intervalSec)
+  if (known.recordedSec >= startSec || speaker === undefined) return undefined
+  if (state.rows.size >= QUICK_MARKETS_UNFINISHED_MAX) return undefined
+  const remainingMs = (startSec + intervalSec) * 1_000 - context.nowMs
+  if (remainingMs < options.remainingMsMin) return undefined
+  const strike = strikeOf(state, known, { speaker, startSec }, context)
+  if (strike === undefined) return undefined
+  const place = ports.predict({ asset, startSec, intervalSec })
+  const fixed = { chainId, asset, startSec, intervalSec, strike }
+  return { ...place, ...fixed, createdAtMs: context.nowMs }
 }
 
 /** Takes every step of a market that can be taken now. */

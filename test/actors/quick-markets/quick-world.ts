@@ -42,6 +42,8 @@ export type World = {
   readonly calls: string[]
   /** What fails while it is in here. */
   readonly broken: Set<string>
+  /** What is done while it is in here, without an answer. */
+  readonly unanswered: Set<string>
   say(source: PriceSource, usd: number, fields?: Partial<Observation>): Promise<void>
   speaker(source: PriceSource | undefined): Promise<void>
   /** Lets the time pass, a second at a time. */
@@ -61,11 +63,14 @@ export function world(beforeStartSec = 10): World {
   const events: QuickMarketsEvent[] = []
   const calls: string[] = []
   const broken = new Set<string>()
+  const unanswered = new Set<string>()
   const idOf = (startSec: number) => `0x${startSec.toString(16).padStart(64, '0')}` as MarketId
   const doing = async <T>(name: string, work: () => T): Promise<T> => {
     calls.push(name)
     if (broken.has(name)) throw new Fault('AWAY', `${name} is away`, { retryable: true })
-    return work()
+    const answer = work()
+    if (unanswered.has(name)) throw new Fault('AWAY', `${name} is late`, { retryable: true })
+    return answer
   }
   const change = (marketId: MarketId, fields: Partial<QuickMarket>): QuickMarket => {
     const changed = { ...rows.get(marketId)!, ...fields }
@@ -146,7 +151,7 @@ export function world(beforeStartSec = 10): World {
     await settle()
   }
   return {
-    ...{ past, rows, events, calls, broken, say, pass },
+    ...{ past, rows, events, calls, broken, unanswered, say, pass },
     async speaker(source) {
       served.hear('SpeakerChanged', { asset: 'BTC', source }, 0, undefined)
       await settle()

@@ -1,0 +1,248 @@
+/** Providers that answer what no provider should: nothing of it is a price, and nothing of it stops the others. */
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { type TestContext, test } from 'node:test'
+import { WebSocketServer } from 'ws'
+import type { Observation } from '#domain/asset-price.ts'
+import { makeBinance } from '#feeds/binance.ts'
+import { makeCoinbase } from '#feeds/coinbase.ts'
+import type { Feed, FeedPorts } from '#feeds/feed.ts'
+import { makePyth } from '#feeds/pyth.ts'
+import { systemClock } from '#runtime/clock.ts'
+import { eventually } from '../support/eventually.ts'
+import { livePorts } from '../support/price-feeds.ts'
+
+const TIMING = { silenceMs: 60_000, pollMs: 50, backoffMs: 10, backoffMsMax: 40, requestMs: 60_000 }
+const PYTH_ID = 'ab'.repeat(32)
+/** What `String` cannot turn into a text. */
+const NO_TEXT = { toString: 0, valueOf: 0 }
+
+const ticker = (fields: object = {}): string =>
+  JSON.stringify({
+    ...{ type: 'ticker', product_id: 'BTC-USD', price: '100.5' },
+    time: new Date(systemClock.nowMs()).toISOString(),
+    ...fields,
+  })
+const aggTrade = (fields: object = {}): string => {
+  const trade = { e: 'aggTrade', s: 'BTCUSDT', p: '100.5', T: systemClock.nowMs() }
+  return JSON.stringify({ data: { ...trade, ...fields } })
+}
+const pythUpdate = (fields: object = {}, conf = '1', expo = -8): string => {
+  const publish_time = Math.floor(systemClock.nowMs() / 1_000)
+  const price = { price: '10050000000', conf, expo, publish_time }
+  return JSON.stringify({ parsed: [{ id: PYTH_ID, price, ...fields }] })
+}
+
+/** A provider that pushes these texts to whoever connects, and answers every request as it is told. */
+async function provider(
+  t: TestContext,
+  how: {
+    readonly pushes?: readonly string[]
+    readonly answers?: RequestListener
+    readonly timing?: Partial<typeof TIMING>
+  },
+): Promise<{
+  port: number
+  ports: FeedPorts
+  heard: Observation[]
+  troubles: string[]
+  open(): number
+  start(feed: Feed): void
+}> {
+  const server = createServer(
+    how.answers ?? ((_request, response) => void response.writeHead(404).end()),
+  )
+  const sockets = new Set<Duplex>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    for (const end of ['end', 'close']) socket.on(end, () => sockets.delete(socket))
+  })
+  const upgrader = new WebSocketServer({ server })
+  upgrader.on('connection', (socket, request) => {
+    for (const text of how.pushes ?? []) socket.send(text)
+    if (how.pushes !== undefined) return
+    // It hears nothing any more, not even a farewell.
+    request.socket.removeAllListeners('data').resume()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const heard: Observation[] = []
+  const troubles: string[] = []
+  return {
+    port: (server.address() as AddressInfo).port,
+    ports: {
+      ...livePorts(systemClock),
+      heard: (observation) => heard.push(observation),
+      troubled: (trouble) => troubles.push(trouble),
+      timing: { ...TIMING, ...how.timing },
+    },
+    heard,
+    troubles,
+    open: () => sockets.size,
+    start(feed) {
+      feed.start()
+      t.after(() => feed.stop())
+    },
+  }
+}
+
+const binanceAt = (port: number, ports: FeedPorts): Feed =>
+  makeBinance(
+    {
+      url: `http://127.0.0.1:${port}`,
+      socketUrl: `ws://127.0.0.1:${port}`,
+      symbols: { BTC: 'BTCUSDT' },
+    },
+    ports,
+  )
+const coinbaseAt = (port: number, ports: FeedPorts): Feed =>
+  makeCoinbase(
+    {
+      url: `http://127.0.0.1:${port}`,
+      socketUrl: `ws://127.0.0.1:${port}`,
+      products: { BTC: 'BTC-USD' },
+    },
+    ports,
+  )
+const pythAt = (port: number, ports: FeedPorts): Feed =>
+  makePyth(
+    { url: `http://127.0.0.1:${port}`, apiKey: '', ids: { BTC: PYTH_ID }, confidenceMax: 0.01 },
+    ports,
+  )
+
+test('a name that is no text is garbage, and the next report counts', async (t) => {
+  for (const [pushes, feedAt] of [
+    [[aggTrade({ s: NO_TEXT }), aggTrade()], binanceAt],
+    [[ticker({ product_id: NO_TEXT }), ticker()], coinbaseAt],
+  ] as const) {
+    const { port, ports, heard, troubles, start } = await provider(t, { pushes })
+    start(feedAt(port, ports))
+    await eventually(() => assert.equal(heard[0]?.price, 100.5e8))
+    assert.ok(troubles.includes('garbage'))
+  }
+  let asked = 0
+  const { port, ports, heard, troubles, start } = await provider(t, {
+    answers(request, response) {
+      if (request.url?.includes('/stream')) response.writeHead(503).end()
+      else response.end(++asked === 1 ? pythUpdate({ id: NO_TEXT }) : pythUpdate())
+    },
+  })
+  start(pythAt(port, ports))
+  await eventually(() => assert.equal(heard[0]?.price, 100.5e8))
+  assert.ok(troubles.includes('garbage'))
+})
+
+test('an answer that is nested without end is garbage, and the next one counts', async (t) => {
+  const depth = 50_000
+  let asked = 0
+  const { port, ports, heard, troubles, start } = await provider(t, {
+    answers(_request, response) {
+      const nested = `[${'['.repeat(depth)}${']'.repeat(depth)}]`
+      const trade = JSON.stringify([{ p: '100.5', T: systemClock.nowMs() }])
+      response.end(++asked === 1 ? nested : trade)
+    },
+  })
+  start(binanceAt(port, ports))
+  await eventually(() => assert.equal(heard[0]?.price, 100.5e8))
+  assert.ok(troubles.includes('garbage'))
+})
+
+test('an answer without an end is not gathered: it is left after what an answer can have', async (t) => {
+  let written = 0
+  const left = Promise.withResolvers<void>()
+  const { port, ports } = await provider(t, {
+    answers(_request, response) {
+      const piece = Buffer.alloc(65_536, ' ')
+      const more = (): void => {
+        // An end after all, for one who reads on.
+        if (written > 64 * 1_048_576) response.end('[]')
+        else {
+          written += piece.length
+          response.write(piece, () => setImmediate(more))
+        }
+      }
+      response.on('close', left.resolve)
+      more()
+    },
+  })
+  await assert.rejects(binanceAt(port, ports).priceAt('BTC', 1_800_000_000_000, 1_000), {
+    code: 'FEED_GARBAGE',
+  })
+  await left.promise
+  assert.ok(written < 32 * 1_048_576, `${written} bytes were taken`)
+})
+
+test('a report that is longer than any is no price: what is kept of a market has to fit', async (t) => {
+  const long = { padding: 'x'.repeat(500_000) }
+  for (const [pushes, feedAt] of [
+    [[aggTrade({ ...long, p: '7' }), aggTrade()], binanceAt],
+    [[ticker({ ...long, price: '7' }), ticker()], coinbaseAt],
+  ] as const) {
+    const { port, ports, heard, troubles, start } = await provider(t, { pushes })
+    start(feedAt(port, ports))
+    await eventually(() => assert.equal(heard.at(-1)?.price, 100.5e8))
+    assert.equal(heard.length, 1)
+    assert.ok(troubles.includes('garbage'))
+  }
+  const { port, ports, heard, troubles, start } = await provider(t, {
+    answers(request, response) {
+      const isStream = request.url?.includes('/stream') === true
+      if (isStream) response.writeHead(200, { 'content-type': 'text/event-stream' })
+      if (!isStream) response.writeHead(404).end()
+      else response.write(`data:${pythUpdate(long)}\n\ndata:${pythUpdate()}\n\n`)
+    },
+  })
+  start(pythAt(port, ports))
+  await eventually(() => assert.ok(heard.length > 0))
+  assert.equal(heard.length, 1)
+  assert.ok(troubles.includes('garbage'))
+})
+
+test('a connection that is given up is gone, also when the provider does not take its leave', async (t) => {
+  const { port, ports, troubles, open, start } = await provider(t, { timing: { silenceMs: 150 } })
+  const feed = coinbaseAt(port, ports)
+  start(feed)
+  await eventually(() => assert.ok(troubles.filter((trouble) => trouble === 'silent').length >= 4))
+  feed.stop()
+  // One that asks over HTTP may still be kept.
+  await eventually(() => assert.ok(open() <= 1, `${open()} are open`))
+})
+
+test('a price that is surer than its last decimal is taken', async (t) => {
+  const { port, ports } = await provider(t, {
+    answers: (_request, response) => void response.end(pythUpdate({}, '12', -10)),
+  })
+  const atMs = Math.floor(systemClock.nowMs() / 1_000) * 1_000
+  const found = await pythAt(port, ports).priceAt('BTC', atMs, 60_000)
+  assert.equal(found?.price, 1.005e8)
+})
+
+test('a provider that sends us elsewhere has no price: only the addresses of the settings count', async (t) => {
+  const trade = () => JSON.stringify([{ p: '7', T: systemClock.nowMs() }])
+  let asked = 0
+  const elsewhere = await provider(t, {
+    answers(_request, response) {
+      asked++
+      response.end(trade())
+    },
+  })
+  const { port, ports } = await provider(t, {
+    answers: (request, response) =>
+      void response
+        .writeHead(302, { location: `http://127.0.0.1:${elsewhere.port}${request.url}` })
+        .end(),
+  })
+  const feed = binanceAt(port, ports)
+  await assert.rejects(feed.priceAt('BTC', systemClock.nowMs() - 1_000, 60_000), {
+    code: 'FEED_REFUSED',
+  })
+  assert.equal(asked, 0)
+})

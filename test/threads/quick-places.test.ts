@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { MarketId } from '#domain/ids.ts'
+import type { QuickMarket } from '#domain/quick-market.ts'
+import { reject } from '#domain/rejection.ts'
+import { makeQuickPlaces } from '#threads/quick-places.ts'
+import { START_SEC } from '../actors/market-fixture.ts'
+import { type Command, inFolder, marketId, startHost } from '../actors/thread-fixture.ts'
+import { traderNamed } from '../support/orders.ts'
+
+const INTERVAL_SEC = 900
+
+function aQuickMarket(): QuickMarket {
+  const strike: QuickMarket['strike'] = {
+    ...{ asset: 'BTC', source: 'pyth', boundarySec: START_SEC, price: 100e8 },
+    ...{ atMs: START_SEC * 1_000, receivedAtMs: START_SEC * 1_000, via: 'stream' },
+    ...{ exact: true, raw: '' },
+  }
+  return {
+    ...{ id: 1, marketId: marketId(1), chainId: 31_337, contractAddress: traderNamed('contract') },
+    ...{ asset: 'BTC', startSec: START_SEC, intervalSec: INTERVAL_SEC, strike },
+    ...{ createdAtMs: START_SEC * 1_000, resolution: null, resolvedAtMs: null },
+    ...{ createTxHash: '', reportTxHash: '', onChain: 'pending' },
+  }
+}
+
+/** The two steps of a quick market at the host of its market. */
+function placesAt(host: ReturnType<typeof startHost>) {
+  const ask = async (type: string, message: object): Promise<unknown> =>
+    (await host.run({ type, message } as Command))[0]
+  return placesWith(ask)
+}
+
+function placesWith(ask: (type: string, message: object) => Promise<unknown>) {
+  const marketOf = ((_marketId: MarketId) => ({ ask })) as unknown as Parameters<
+    typeof makeQuickPlaces
+  >[0]
+  return makeQuickPlaces(marketOf, traderNamed('operator'))
+}
+
+inFolder('a quick market is opened, opened again after a restart, and closed', async (dataDir) => {
+  const host = startHost(dataDir)
+  const { place, close } = placesAt(host)
+  await place(aQuickMarket())
+  await place(aQuickMarket())
+  host.at(INTERVAL_SEC + 10)
+  await place(aQuickMarket())
+  await close(aQuickMarket())
+  assert.equal(host.thread.markets.get(marketId(1))?.state.closed, 'resolved')
+  await host.stop()
+})
+
+inFolder('one that ended before it could be opened has both steps behind it', async (dataDir) => {
+  const host = startHost(dataDir)
+  const { place, close } = placesAt(host)
+  host.at(INTERVAL_SEC + 10)
+  await place(aQuickMarket())
+  await close(aQuickMarket())
+  assert.equal(host.thread.markets.size, 0)
+  await host.stop()
+})
+
+test('a thread that cannot tell is asked again', async () => {
+  for (const answer of [reject('MARKET_NOT_FOUND'), reject('OVERLOADED'), { unanswered: 'late' }]) {
+    const { place, close } = placesWith(async () => answer)
+    await assert.rejects(place(aQuickMarket()) as Promise<unknown>)
+    await assert.rejects(close(aQuickMarket()) as Promise<unknown>)
+  }
+})
