@@ -59,6 +59,8 @@ export async function auditFunds(
   try {
     let wanted: readonly Owner[] | undefined
     let looked: Looked = { differences: [], busy: [] }
+    /** What has differed in every look so far. */
+    let lasting: ReadonlySet<string> | undefined
     let traders = 0
     for (let look = 0; look < LOOKS; look++) {
       if (look > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
@@ -68,10 +70,16 @@ export async function auditFunds(
       looked = await lookAt(shadow, wanted, (owner) =>
         client.funds({ address: owner.trader, chainId: owner.chainId }),
       )
+      const known = lasting
+      const named = looked.differences.map(({ what }) => what)
+      lasting = new Set(named.filter((what) => known === undefined || known.has(what)))
       wanted = ownersOf([...looked.differences, ...looked.busy])
       if (wanted.length === 0) break
     }
-    return { traders, busy: looked.busy.length, differences: looked.differences }
+    const differences = looked.differences.filter(({ what }) => lasting?.has(what))
+    // Who is left over differs now and did not before: he changes, too.
+    const busy = (wanted?.length ?? 0) - ownersOf(differences).length
+    return { traders, busy, differences }
   } finally {
     await reader.close()
   }

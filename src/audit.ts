@@ -83,9 +83,7 @@ async function audit(
     )
   }
   const differences = [...trades.differences, ...positions.differences]
-  for (const [id, chain] of Object.entries(readChainRecord(settings.data.dir) ?? {})) {
-    differences.push(...(await askChain(database, Number(id), chain)))
-  }
+  for (const chain of chainsOf(settings)) differences.push(...(await askChain(database, chain)))
   differences.push(...(await askExchange(database, settings, exchangeUrl)))
   return differences
 }
@@ -108,16 +106,36 @@ async function askExchange(
   return found.differences
 }
 
+type AskedChain = {
+  readonly chainId: number
+  readonly rpcUrls: readonly string[]
+  readonly contracts: Readonly<Record<string, string>>
+}
+
+/**
+ * The chains that the settings name, and those that only the data folder knows, like a local one. What the
+ * folder has of an address is without its path, which may be a secret that the node does not answer without.
+ */
+function chainsOf({ chains, data }: Settings): AskedChain[] {
+  const named: AskedChain[] = chains.filter(({ rpcUrls }) => rpcUrls.length > 0)
+  const known = new Set(named.map(({ chainId }) => chainId))
+  const recorded = Object.entries(readChainRecord(data.dir) ?? {}).map(([id, chain]) => ({
+    chainId: Number(id),
+    rpcUrls: [chain.url],
+    contracts: chain.contracts,
+  }))
+  return [...named, ...recorded.filter(({ chainId }) => !known.has(chainId))]
+}
+
 /** Compares every position with the balances that the chain has at the block it is of. */
 async function askChain(
   database: Database,
-  chainId: number,
-  chain: { readonly url: string; readonly contracts: Readonly<Record<string, string>> },
+  { chainId, rpcUrls, contracts }: AskedChain,
 ): Promise<Difference[]> {
   const known = await heldAt(database, chainId)
-  const { conditionalTokens: tokensAddress, stablecoin } = chain.contracts
+  const { conditionalTokens: tokensAddress, stablecoin } = contracts
   if (known === undefined || tokensAddress === undefined || stablecoin === undefined) return []
-  const client = makeChainClient({ chainId, rpcUrls: [chain.url] })
+  const client = makeChainClient({ chainId, rpcUrls })
   const tokens = conditionalTokens(client, toAddress(tokensAddress), toAddress(stablecoin))
   const { blockNumber, held } = known
   const differences: Difference[] = []

@@ -14,7 +14,11 @@ import { backoff } from '#domain/backoff.ts'
 import type { BlockMark, ChainEvent, SetAside } from '#domain/chain-event.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
-import { CHAIN_EVENTS_PER_RANGE_MAX, CHAIN_MARKS_MAX } from '#domain/limits.ts'
+import {
+  CHAIN_EVENTS_PER_RANGE_MAX,
+  CHAIN_HEADERS_PER_RANGE_MAX,
+  CHAIN_MARKS_MAX,
+} from '#domain/limits.ts'
 import type { Market } from '#domain/market.ts'
 import type { Behaviour, Context } from '#runtime/actor.ts'
 import type { ChainProgress } from '#store/chain-index/cursor.ts'
@@ -221,7 +225,7 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
       return idle(state)
     }
     const by = state.receiptsFor > 0 ? 'receipts' : 'logs'
-    const upTo = Math.min(target, indexed.number + (by === 'receipts' ? 1 : state.span))
+    const upTo = endOfRange(state, indexed.number, { head: head.number, by })
     state.asked = upTo - indexed.number
     context.pipe(
       state.chain.range(indexed, upTo, by),
@@ -238,8 +242,8 @@ export const indexer: Behaviour<IndexerState, IndexerProtocol, IndexerEvent> = {
     if (reading.kind === 'behind') {
       return pause(state, 'the node does not have the blocks that it told of', context)
     }
-    if (reading.events.length > CHAIN_EVENTS_PER_RANGE_MAX && state.span > 1) {
-      state.span = Math.max(1, state.span >> 1)
+    if (reading.events.length > CHAIN_EVENTS_PER_RANGE_MAX && state.asked > 1) {
+      state.span = state.asked >> 1
       state.busy = false
       return indexer.Tick(state, {}, context)
     }
@@ -401,6 +405,18 @@ function isWithdrawal({ type }: ChainEvent): boolean {
 
 function isDue({ open, close, cancel }: MarketsDue): boolean {
   return open.length + close.length + cancel.length > 0
+}
+
+/** The last block of the next range. */
+function endOfRange(
+  { confirmations, span }: IndexerState,
+  indexed: number,
+  { head, by }: { readonly head: number; readonly by: LogSource },
+): number {
+  const upTo = Math.min(head - confirmations, indexed + (by === 'receipts' ? 1 : span))
+  // Of the newest blocks a node may lack logs without knowing: ranges there are short enough to notice it.
+  const [short, far] = [indexed + CHAIN_HEADERS_PER_RANGE_MAX, head - CHAIN_HEADERS_PER_RANGE_MAX]
+  return Math.min(upTo, Math.max(short, far))
 }
 
 function idle(state: IndexerState): undefined {

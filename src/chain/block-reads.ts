@@ -42,6 +42,8 @@ export async function logsOf(node: ChainClient, filter: LogFilter): Promise<Chai
 }
 
 const WORD = /^0x[0-9a-f]{64}$/i
+/** Numbers that JavaScript has exactly. */
+const QUANTITY = /^0x[0-9a-f]{1,13}$/i
 
 /** A log of a mined block. One that is not even hex is a node's doing, and another may tell it right. */
 function minedLog(log: RpcLog): ChainLog[] {
@@ -49,7 +51,8 @@ function minedLog(log: RpcLog): ChainLog[] {
   if (blockNumber === null || blockHash === null) return []
   if (transactionHash === null || logIndex === null) return []
   const words = [blockHash, transactionHash, ...log.topics]
-  if (!words.every((word) => WORD.test(word)) || !/^0x(?:[0-9a-f]{2})*$/i.test(log.data)) {
+  const isHex = words.every((word) => WORD.test(word)) && /^0x(?:[0-9a-f]{2})*$/i.test(log.data)
+  if (!isHex || ![blockNumber, logIndex].every((number) => QUANTITY.test(number))) {
     throw new Fault('CHAIN_INCONSISTENT', `a log of block ${Number(blockNumber)} is no log`, {
       retryable: true,
     })

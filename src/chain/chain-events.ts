@@ -402,11 +402,11 @@ function kindOf(
     return moved.operator === settlement ? 'trade' : 'transfer'
   }
   const made = moved.from === ZERO_ADDRESS
-  const why = explained()
-  if (made && moved.batch && why === 'PositionSplit') return 'split'
-  if (!made && moved.batch && why === 'PositionsMerged') return 'merge'
-  if (!made && !moved.batch && why === 'PayoutRedeemed') return 'redeem'
-  return made ? 'mint' : 'burn'
+  // Only a split makes several at once, and only a merge burns them. What is told behind them need not be
+  // theirs: a split calls the receiver first, who may do anything.
+  if (moved.batch) return made ? 'split' : 'merge'
+  if (made) return 'mint'
+  return explained() === 'PayoutRedeemed' ? 'redeem' : 'burn'
 }
 
 /** What the tokens say behind these movements, in the same transaction: why they moved. */

@@ -1,8 +1,9 @@
 /**
  * Reads ranges of blocks for the indexer. What it answers for a range belongs together: it comes from
- * one node, the blocks are linked to the one before by their hashes, every log names a hash that was
- * seen, and near the head each header's filter is asked whether logs are missing. Providers put many
- * nodes behind one address, and the one that lags says "no logs" instead of "not yet".
+ * one node, the blocks are linked to the one before by their hashes, every log is of a block that was
+ * asked for and names the hash that was seen, and near the head each header's filter is asked whether logs
+ * are missing. Providers put many nodes behind one address, and the one that lags says "no logs" instead of
+ * "not yet".
  *
  * Logs are asked for at our contracts. Those of markets are asked for at the markets that are not resolved
  * (no other says anything) and at those that the range creates, in groups; only where there are more than
@@ -10,8 +11,11 @@
  * A single block whose logs are too many for a node is read from its receipts, when the indexer says so.
  */
 
+import { isDeepStrictEqual } from 'node:util'
 import type { Hex } from 'viem'
 import type { BlockMark, ChainEvent, SetAside } from '#domain/chain-event.ts'
+import { Fault } from '#domain/fault.ts'
+import { CHAIN_HEADERS_PER_RANGE_MAX } from '#domain/limits.ts'
 import { ancestorOf, checkLinks, follows, inconsistent } from './block-links.ts'
 import {
   type Header,
@@ -59,9 +63,6 @@ type ChainReader = {
   ancestor(marks: readonly BlockMark[]): Promise<BlockMark | undefined>
 }
 
-/** Up to so many blocks every header is read, and the whole range is checked link by link. */
-const HEADERS_MAX = 32
-
 /** Addresses of one question for logs: nodes allow a thousand and more, some providers less. */
 const ADDRESSES_MAX = 200
 /** Beyond so many markets their logs are asked for by topic. */
@@ -79,7 +80,15 @@ export function makeChainReader(options: ChainReaderOptions): ChainReader {
       const header = await headerOf(client, number)
       return header === undefined ? undefined : markOf(header)
     },
-    range: (after, upTo, by = 'logs') => readRange(options, after, upTo, by),
+    async range(after, upTo, by = 'logs') {
+      try {
+        return await readRange(options, after, upTo, by)
+      } catch (error) {
+        // Its heads may well be right, and they alone would never make another address the preferred one.
+        if (!(error instanceof Fault) || error.code !== 'CHAIN_RANGE_TOO_LARGE') client.leave()
+        throw error
+      }
+    },
     ancestor: (marks) => ancestorOf(client.pinned(), marks),
   }
 }
@@ -92,7 +101,8 @@ async function readRange(
 ): Promise<RangeReading> {
   const node = options.client.pinned()
   const from = after.number + 1
-  const whole = upTo - after.number <= HEADERS_MAX
+  // Every header is read then, and the range is checked link by link.
+  const whole = upTo - after.number <= CHAIN_HEADERS_PER_RANGE_MAX
   const wanted = whole || by === 'receipts' ? numbers(from, upTo) : [from, upTo]
   const headers = await headersOf(node, wanted)
   if (headers === undefined) {
@@ -107,7 +117,7 @@ async function readRange(
     by === 'receipts'
       ? await fromReceipts(options, node, headers)
       : await fromLogs(options, node, { from, upTo })
-  const logs = found.logs.sort((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
+  const logs = inOrder(found.logs, { from, upTo })
   const missing = [...new Set(logs.map((log) => log.blockNumber))].filter((n) => !headers.has(n))
   const more = await headersOf(node, missing)
   for (const [number, header] of more ?? []) headers.set(number, header)
@@ -132,6 +142,28 @@ async function readRange(
   return { kind: 'read', upTo: markOf(last), marks, events, setAside }
 }
 
+type Span = { readonly from: number; readonly upTo: number }
+
+/** In the order of the chain, each once: a node may tell a log twice, and may tell what is of other blocks. */
+function inOrder(logs: readonly ChainLog[], { from, upTo }: Span): ChainLog[] {
+  const places = new Map<string, ChainLog>()
+  for (const log of logs) {
+    const { blockNumber, logIndex } = log
+    if (blockNumber < from || blockNumber > upTo) {
+      throw inconsistent(`a log of block ${blockNumber} was not asked for`)
+    }
+    const place = `${blockNumber}/${logIndex}`
+    const before = places.get(place)
+    if (before !== undefined && !isDeepStrictEqual(before, log)) {
+      throw inconsistent(`block ${blockNumber} has two logs of the number ${logIndex}`)
+    }
+    places.set(place, log)
+  }
+  return [...places.values()].sort(
+    (a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex,
+  )
+}
+
 /** What was asked for, without the blocks. */
 type Filter = Pick<LogFilter, 'address' | 'topics'>
 type Found = { readonly logs: ChainLog[]; readonly filters: readonly Filter[] }
@@ -145,7 +177,7 @@ function oursOf({ contracts }: ChainReaderOptions): Hex[] {
 async function fromLogs(
   options: ChainReaderOptions,
   node: ChainClient,
-  { from, upTo }: { readonly from: number; readonly upTo: number },
+  { from, upTo }: Span,
 ): Promise<Found> {
   const span = { fromBlock: hexOf(from), toBlock: hexOf(upTo) }
   const ours = { address: oursOf(options) }

@@ -57,6 +57,8 @@ export type ChainClient = {
   readonly viem: PublicClient<Transport, Chain>
   /** The same client on one address only: what is read through it comes from one node. */
   pinned(): ChainClient
+  /** What the preferred address answered is of no use: from now on the next one is asked first. */
+  leave(): void
 }
 
 const TIMEOUT_MS = 10_000
@@ -139,6 +141,9 @@ function clientOver(
         return clientOver(endpoints, shared, definition, options)
       }
       return clientOver([endpoint], { ...shared, preferred: 0 }, definition, options)
+    },
+    leave() {
+      if (endpoints.length > 1) shared.preferred = (shared.preferred + 1) % endpoints.length
     },
   }
 }

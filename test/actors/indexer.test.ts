@@ -5,6 +5,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, it, type TestContext } from 'node:test'
+import { encodeFunctionData } from 'viem'
 import { MARKET_TOPICS } from '#chain/market-contract.ts'
 import { positionIdOf } from '#chain/position-id.ts'
 import { ours } from '#devnet/artifact.ts'
@@ -27,7 +28,7 @@ import {
   listChainMarkets,
   tokenBalancesOf,
 } from '#store/reads/chain-markets.ts'
-import { openInterestOf, openInterestOfChain } from '#store/reads/positions.ts'
+import { openInterestOf, openInterestOfChain, realisedProfitOf } from '#store/reads/positions.ts'
 import {
   type Market,
   startWorld,
@@ -56,7 +57,7 @@ after(async () => {
 const followers = new Set<Follower>()
 
 function follow(
-  options: Pick<FollowOptions, 'database' | 'confirmations' | 'rangeBlocksMax'>,
+  options: Pick<FollowOptions, 'database' | 'confirmations' | 'rangeBlocksMax' | 'others'>,
 ): Follower {
   const contracts = {
     marketFactory: toAddress(world.factory.address),
@@ -138,6 +139,8 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     proxy.faults = {}
     proxy.before = undefined
     proxy.refuse = undefined
+    proxy.twist = undefined
+    proxy.logsUpTo = undefined
     await undo()
   })
   after(async () => {
@@ -411,6 +414,90 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     assert.deepEqual(await listed(database), [market.id])
   })
 
+  withOne('nor is it when the head is many blocks away', async () => {
+    const database = await freshDatabase()
+    const before = follow({ database })
+    await caughtUp(before)
+    before.stop()
+    proxy.logsUpTo = await height()
+    await mine(40)
+    const market = await world.createMarket()
+    const follower = follow({ database })
+    await eventually(() => assert.match(follower.state.why, /logs of block \d+ are missing/))
+    proxy.logsUpTo = undefined
+    await caughtUp(follower)
+    assert.deepEqual(await listed(database), [market.id])
+  })
+
+  withOne('a log that a node tells twice counts once', async () => {
+    const database = await freshDatabase()
+    const market = await busyMarket()
+    proxy.twist = (method, _params, answer) =>
+      method === 'eth_getLogs' ? [...(answer as object[]), ...(answer as object[])] : answer
+    const follower = follow({ database })
+    await caughtUp(follower)
+    proxy.twist = undefined
+    assert.deepEqual(await auditSetAside(database), [])
+    await balancesAgree(database, market.id as string as MarketId, [world.ann, world.bob])
+    assert.deepEqual(await knowledge(database), await readAfresh())
+  })
+
+  withOne(
+    'two logs in one place are not believed, and neither are logs of other blocks',
+    async () => {
+      const database = await freshDatabase()
+      await busyMarket()
+      const further = { toBlock: 'latest' }
+      const madness: [RegExp, (filter: object, logs: object[]) => unknown][] = [
+        [
+          /has two logs of the number 7/,
+          (_filter, logs) => logs.map((log) => ({ ...log, logIndex: '0x7' })),
+        ],
+        [
+          /was not asked for/,
+          (filter) => world.chain.request('eth_getLogs', [{ ...filter, ...further }]),
+        ],
+        [/is no log/, (_filter, logs) => logs.map((log) => ({ ...log, logIndex: 'the first' }))],
+      ]
+      const follower = follow({ database, rangeBlocksMax: 4 })
+      await caughtUp(follower)
+      for (const [why, twisted] of madness) {
+        const seen = await height()
+        proxy.twist = (method, [filter], answer) =>
+          method === 'eth_getLogs' ? twisted(filter as object, answer as object[]) : answer
+        proxy.faults = { down: true }
+        await world.createMarket()
+        await mine(8)
+        await world.createMarket()
+        proxy.faults = {}
+        await eventually(() => assert.match(follower.state.why, why))
+        assert.equal(follower.state.indexed?.number, seen)
+        proxy.twist = undefined
+        await caughtUp(follower)
+        assert.deepEqual(await auditSetAside(database), [])
+      }
+      assert.deepEqual(await knowledge(database), await readAfresh())
+    },
+  )
+
+  withOne('where one address has heads but no logs, the next one is asked', async (t) => {
+    const other = await startRpcProxy(world.chain)
+    t.after(() => other.close())
+    const database = await freshDatabase()
+    const follower = follow({ database, others: [other.url] })
+    await caughtUp(follower)
+    const error = { code: -32000, message: 'the logs are not indexed' }
+    proxy.faults = { error, errorMethods: ['eth_getLogs'] }
+    const refused = await world.createMarket()
+    await caughtUp(follower)
+    proxy.faults = {}
+    // And the other way round, by what cannot be true.
+    other.logsUpTo = await height()
+    const silent = await world.createMarket()
+    await caughtUp(follower)
+    assert.deepEqual([...(await listed(database))].sort(), [refused.id, silent.id].sort())
+  })
+
   withOne('a range that is too long is read in parts', async () => {
     const database = await freshDatabase()
     await world.createMarket()
@@ -548,6 +635,45 @@ await onBothDatabases('the indexer', ({ dialect, fresh }) => {
     )
     await balancesAgree(database, market.id as string as MarketId, [ann, bob])
     assert.deepEqual((await auditPositions(database)).differences, [])
+  })
+
+  it('a holder who acts while his split is under way makes no profit of it', async () => {
+    const { ann, chain, conditionalTokens, collateral } = world
+    const database = await freshDatabase()
+    const follower = follow({ database })
+    const market = await world.createMarket()
+    const sets = (amount: bigint) =>
+      [collateral.address, ZERO_BYTES32, market.id, [1n, 2n], amount] as const
+    const merge = encodeFunctionData({
+      abi: conditionalTokens.abi,
+      functionName: 'mergePositions',
+      args: sets(UNIT),
+    }).slice(2)
+    // Whoever calls it: it merges, and says that it takes the tokens.
+    const size = (merge.length / 2).toString(16).padStart(4, '0')
+    const call = `5f5f61${size}5f5f73${conditionalTokens.address.slice(2)}5af150`
+    const code = `61${size}6100355f39${call}63bc197c8160e01b5f5260205ff3`
+    const address = `0x${'6'.repeat(40)}` as const
+    await chain.setCode(address, `0x${code.padEnd(2 * 0x35, '0')}${merge}`)
+    const authorization = await chain.wallet(ann).signAuthorization({ contractAddress: address })
+    await chain
+      .wallet(world.relayer)
+      .sendTransaction({ authorizationList: [authorization], to: address, gas: 300_000n })
+    await world.fund(ann, { shares: 300n * UNIT, market: market.id })
+    await chain.send(ann, conditionalTokens, 'mergePositions', sets(299n * UNIT))
+    await caughtUp(follower)
+    const of = { user: toAddress(ann.address), chainId: chain.id }
+    const kinds = await sqlConnection(database).execute<{ kind: string; times: number }[]>(
+      'select kind, count(*) as times from chain_token_moves group by kind order by kind',
+    )
+    assert.deepEqual(
+      kinds.map(({ kind, times }) => [kind, Number(times)]),
+      [
+        ['merge', 4],
+        ['split', 2],
+      ],
+    )
+    assert.equal(await realisedProfitOf(database, of), 0n)
   })
 
   it('open interest is of our markets, whatever else is split of our collateral', async () => {

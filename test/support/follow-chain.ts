@@ -34,6 +34,8 @@ export type Follower = {
 export type FollowOptions = {
   readonly database: Database
   readonly url: string
+  /** Further addresses of the same chain. */
+  readonly others?: readonly string[]
   readonly chainId: number
   readonly contracts: {
     readonly marketFactory: Address
@@ -50,7 +52,7 @@ export function followChain(options: FollowOptions): Follower {
   const reader = makeChainReader({
     client: makeChainClient({
       chainId,
-      rpcUrls: [options.url],
+      rpcUrls: [options.url, ...(options.others ?? [])],
       timeoutMs: 1_000,
       rounds: 2,
       pauseMs: 1,

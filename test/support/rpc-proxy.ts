@@ -56,6 +56,8 @@ export type RpcProxy = {
   before?: ((method: string, params: unknown[]) => Promise<void> | void) | undefined
   /** The error that answers a request in the node's place; undefined lets it through. */
   refuse?: ((method: string, params: unknown[]) => RpcError | undefined) | undefined
+  /** What a node out of its mind answers in the place of this. */
+  twist?: ((method: string, params: unknown[], answer: unknown) => unknown) | undefined
   close(): Promise<void>
 }
 
@@ -86,7 +88,8 @@ export async function startRpcProxy(behind: Behind, port = 0): Promise<RpcProxy>
       return { ...head, error: faults.error ?? { code: -32603, message: 'Internal error' } }
     }
     try {
-      return { ...head, result: await faulty(faults, method, params) }
+      const result = await faulty(faults, method, params)
+      return { ...head, result: (await proxy.twist?.(method, params, result)) ?? result }
     } catch (error) {
       // What the node itself said is the cause of what viem made of it.
       const { cause = error } = error as { cause?: unknown }

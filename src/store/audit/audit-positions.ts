@@ -34,19 +34,33 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
       [],
     )
     let positions = 0
+    let held = 0
+    let profitable = 0
     const chains = new Map<number, ChainSums>()
+    const sumsOf = (chainId: number): ChainSums => {
+      const sums = chains.get(chainId) ?? { holders: 0, locked: 0n, profits: new Map() }
+      chains.set(chainId, sums)
+      return sums
+    }
     for (const row of found) {
       const chainId = Number(row.chain_id)
-      const total = chains.get(chainId) ?? { holders: 0, locked: 0n, profits: new Map() }
-      chains.set(chainId, total)
+      const total = sumsOf(chainId)
       const market = await compareMarket(sql, chainId, hexOf(row.market_id) as MarketId, compare)
       positions += market.holders
+      if (market.holders !== 0 || market.locked !== 0n) held += 1
+      profitable += [...market.profits.values()].filter((profit) => profit !== 0n).length
       total.holders += market.holders
       total.locked += market.locked
       for (const [holder, profit] of market.profits) {
         total.profits.set(holder, (total.profits.get(holder) ?? 0n) + profit)
       }
     }
+    // Of a chain without a market nothing may be kept.
+    const others = await sql.all<{ chain_id: number | string }>(
+      'select chain_id from chain_holdings union select chain_id from holder_profits',
+      [],
+    )
+    for (const row of others) sumsOf(Number(row.chain_id))
     for (const [chainId, { holders, locked, profits }] of chains) {
       const [kept] = await sql.all<HoldingsRow>(
         `select holders, cast(locked_e6 as char) as locked from chain_holdings where chain_id = ?`,
@@ -61,13 +75,23 @@ export async function auditPositions(database: Database): Promise<PositionAudit>
       const what = (holder: Address) => `profit of ${holder} on chain ${chainId}`
       compareProfits(made, profits, (holder, ...both) => compare(what(holder), ...both))
     }
-    const [rows] = await sql.all<{ found: number | string }>(
-      'select count(*) as found from positions',
-      [],
-    )
-    compare('rows of positions', String(rows?.found ?? 0), String(positions))
+    // What is there of a market that the chain does not have would not have been met above.
+    compare('rows of positions', await counted(sql, 'positions'), String(positions))
+    compare('markets that are held', await counted(sql, HELD), String(held))
+    compare('rows of profits', await counted(sql, 'position_profits'), String(profitable))
     return { markets: found.length, positions, differences }
   })
+}
+
+/** A market that nobody has anything of any more keeps its row, with nothing in it. */
+const HELD = "market_holdings where holders <> 0 or locked_e6 <> '0'"
+
+async function counted(sql: Statements, from: string): Promise<string> {
+  const [row] = await sql.all<{ found: number | string }>(
+    `select count(*) as found from ${from}`,
+    [],
+  )
+  return String(row?.found ?? 0)
 }
 
 type Compare = (what: string, kept: string, expected: string) => void

@@ -47,6 +47,7 @@ import {
   redeem,
   split,
   traded,
+  word,
 } from './chain-events.ts'
 
 const [ann, bob, eve] = [person(101), person(102), person(103)] as const
@@ -417,6 +418,36 @@ await onBothDatabases('positions', ({ fresh }) => {
       assert.equal(await isShown(id, holder), false)
     })
   }
+
+  it('of markets and chains that nobody knows are noticed by an audit', async () => {
+    const left = [
+      `market_holdings (market_id, chain_id, holders, locked_e6) values (?, ${CHAIN}, 1, '5')`,
+      `position_profits (market_id, holder, chain_id, profit_e6) values (?, ?, ${CHAIN}, '5')`,
+      `chain_holdings (chain_id, holders, locked_e6) values (77, 1, '5')`,
+      `holder_profits (chain_id, holder, profit_e6) values (77, ?, '5')`,
+    ]
+    const values = [[word(99)], [word(99), ann], [], [ann]]
+    await assertAudited()
+    const found: string[] = []
+    for (const [at, row] of left.entries()) {
+      const bytes = values[at]?.map((hex) => Buffer.from(hex.slice(2), 'hex')) ?? []
+      const undone = `delete from ${row.slice(0, row.indexOf(' '))} where `
+      await sqlConnection(database).execute(`insert into ${row}`, bytes)
+      const { differences } = await auditPositions(database)
+      found.push(...differences.map(({ what }) => what))
+      await sqlConnection(database).execute(
+        at < 2 ? `${undone}market_id = ?` : `${undone}chain_id = 77`,
+        bytes.slice(0, at < 2 ? 1 : 0),
+      )
+    }
+    assert.deepEqual(found, [
+      'markets that are held',
+      'rows of profits',
+      'holdings of chain 77',
+      `profit of ${ann} on chain 77`,
+    ])
+    await assertAudited()
+  })
 
   it('agree with the movements after any flow and any undoing', async () => {
     for (const seed of seedsOf(1, 2)) {
