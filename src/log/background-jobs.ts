@@ -39,18 +39,25 @@ type BackgroundJobs = {
   stop(): Promise<void>
 }
 
+/** A thread, and what was asked of it: it says that it has failed, and later once more that it has ended. */
+type Running = {
+  readonly worker: Worker
+  readonly waiting: Map<number, PromiseWithResolvers<unknown>>
+}
+
 /** The thread starts with the first job: most logs never have so much to do. */
 export function makeBackgroundJobs(): BackgroundJobs {
-  let worker: Worker | undefined
+  let running: Running | undefined
   let lastNumber = 0
-  const waiting = new Map<number, PromiseWithResolvers<unknown>>()
 
-  function start(): Worker {
-    const started = new Worker(new URL('./background-thread.ts', import.meta.url), {
+  function start(): Running {
+    const worker = new Worker(new URL('./background-thread.ts', import.meta.url), {
       name: 'log-background',
     })
-    started.unref()
-    started.on('message', (answer: JobAnswer) => {
+    const waiting: Running['waiting'] = new Map()
+    const started = { worker, waiting }
+    worker.unref()
+    worker.on('message', (answer: JobAnswer) => {
       const asked = waiting.get(answer.number)
       waiting.delete(answer.number)
       if ('done' in answer) asked?.resolve(answer.done)
@@ -60,29 +67,29 @@ export function makeBackgroundJobs(): BackgroundJobs {
       }
     })
     const ended = (why: string) => {
-      if (worker === started) worker = undefined
+      if (running === started) running = undefined
       for (const { reject } of waiting.values()) {
         reject(new Fault('LOG_MERGE_FAILED', why, { retryable: true }))
       }
       waiting.clear()
     }
-    started.on('error', (error) => ended(error instanceof Error ? error.message : String(error)))
-    started.on('exit', () => ended('the thread for long work of the log has ended'))
+    worker.on('error', (error) => ended(error instanceof Error ? error.message : String(error)))
+    worker.on('exit', () => ended('the thread for long work of the log has ended'))
     return started
   }
 
   return {
     run(name, job) {
-      worker ??= start()
+      running ??= start()
       const asked = Promise.withResolvers<unknown>()
       const number = ++lastNumber
-      waiting.set(number, asked)
-      worker.postMessage({ number, name, job } as JobRequest)
+      running.waiting.set(number, asked)
+      running.worker.postMessage({ number, name, job } as JobRequest)
       return asked.promise as never
     },
     // What it has not finished has no name yet: the next open removes it.
     stop: async () => {
-      await worker?.terminate()
+      await running?.worker.terminate()
     },
   }
 }

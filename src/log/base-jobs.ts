@@ -39,7 +39,9 @@ export function makeBaseJobs(data: BaseThreadData): BaseJobs {
       waiting.delete(answer.partition)
     })
     const ended = (failed: string) => {
-      if (worker === started) worker = undefined
+      // A thread that has failed says so, and later once more that it has ended.
+      if (worker !== started) return
+      worker = undefined
       for (const [partition, answer] of waiting) answer({ partition, failed })
       waiting.clear()
     }

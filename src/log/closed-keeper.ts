@@ -5,11 +5,13 @@
  */
 
 import { randomBytes } from 'node:crypto'
+import { Fault } from '#domain/fault.ts'
 import type { MergeJob } from './closed-merge.ts'
-import type { RunMeta } from './closed-run.ts'
+import type { ClosedRun, RunMeta } from './closed-run.ts'
 import type { ClosedTable } from './closed-table.ts'
 import type { RowHome } from './record.ts'
 import type { FileState } from './schema.ts'
+import { sqliteFault } from './sqlite-fault.ts'
 
 /** Rows that are in a run already and that one step removes from the table, and about how many orders. */
 const REMOVED_ROWS = 2_048
@@ -112,13 +114,32 @@ export class ClosedKeeper {
 
   #replace(ids: readonly number[], id: number, run: RunMeta | undefined, spills: boolean): void {
     const { table, transaction } = this.#ports
-    transaction((state) => ({
-      ...state,
-      closedSpilledTo: spills ? table.frozenTo : state.closedSpilledTo,
-      runs: table.runs.replace(ids, id, run, state.runs),
-    }))
-    table.runs.replaced(ids, id, run)
+    const opened = run === undefined ? undefined : this.#open(run)
+    try {
+      transaction((state) => ({
+        ...state,
+        closedSpilledTo: spills ? table.frozenTo : state.closedSpilledTo,
+        runs: table.runs.replace(ids, id, run, state.runs),
+      }))
+    } catch (error) {
+      opened?.close()
+      throw error
+    }
+    table.runs.replaced(ids, id, opened)
     if (spills) table.spilled()
+  }
+
+  /** Before the table names it: a file that cannot be opened takes the place of nothing. */
+  #open(run: RunMeta): ClosedRun {
+    const { runs } = this.#ports.table
+    try {
+      return runs.open(run)
+    } catch (error) {
+      runs.discard(run.name)
+      const fault = sqliteFault('LOG_MERGE_FAILED', runs.folder, error)
+      if (!(fault instanceof Fault)) throw error
+      throw new Fault('LOG_MERGE_FAILED', fault.message, { retryable: true, cause: error })
+    }
   }
 
   #removeSpilled(): number {

@@ -28,9 +28,11 @@ export type MergeJob = {
 /** The run, durable but of no use until the partition's table names it; undefined if nothing is left. */
 export function mergeClosed(job: MergeJob): RunMeta | undefined {
   const path = join(job.folder, job.name)
-  const sorted = 'runs' in job.source ? ofRuns(job) : [ofRows(job, job.source)]
-  const ordersMax = sorted.reduce((sum, { orders }) => sum + orders, 0)
+  const sorted: Cursor[] = []
   try {
+    if (!('runs' in job.source)) sorted.push(ofRows(job, job.source))
+    else for (const meta of job.source.runs) sorted.push(ofRun(job, meta))
+    const ordersMax = sorted.reduce((sum, { orders }) => sum + orders, 0)
     if (ordersMax === 0) return undefined
     const writer = new RunWriter(path, job.home, job, ordersMax)
     let isEnded = false
@@ -42,8 +44,9 @@ export function mergeClosed(job: MergeJob): RunMeta | undefined {
         writer.add(bytes, at, forgetAfterSec)
       }
       if (writer.orders === 0) return undefined
+      const run = writer.end()
       isEnded = true
-      return writer.end()
+      return run
     } finally {
       if (!isEnded) {
         writer.abort()
@@ -88,26 +91,23 @@ function compare(a: Cursor, b: Cursor): number {
   return a.bytes.compare(b.bytes, b.at, b.at + 32, a.at, a.at + 32)
 }
 
-function ofRuns({ source, folder, home }: MergeJob): Cursor[] {
-  if (!('runs' in source)) return []
-  return source.runs.map((meta) => {
-    const run = new ClosedRun(join(folder, meta.name), home, meta, { keepsFilter: false })
-    let block = 0
-    return {
-      orders: meta.orders,
-      bytes: Buffer.alloc(0) as Buffer,
-      at: 0,
-      next() {
-        this.at += CLOSED_ORDER_BYTES
-        if (this.at < this.bytes.length) return true
-        if (block >= run.blocks) return false
-        this.bytes = run.block(block++)
-        this.at = 0
-        return true
-      },
-      close: () => run.close(),
-    }
-  })
+function ofRun({ folder, home }: MergeJob, meta: RunMeta): Cursor {
+  const run = new ClosedRun(join(folder, meta.name), home, meta, { keepsFilter: false })
+  let block = 0
+  return {
+    orders: meta.orders,
+    bytes: Buffer.alloc(0) as Buffer,
+    at: 0,
+    next() {
+      this.at += CLOSED_ORDER_BYTES
+      if (this.at < this.bytes.length) return true
+      if (block >= run.blocks) return false
+      this.bytes = run.block(block++)
+      this.at = 0
+      return true
+    },
+    close: () => run.close(),
+  }
 }
 
 /** Rows read at once: no view of the file is held for long. */

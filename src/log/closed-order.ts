@@ -8,6 +8,7 @@
  */
 
 import assert from 'node:assert/strict'
+import { randomInt } from 'node:crypto'
 import { endianness } from 'node:os'
 import { wordOfDigits } from '#domain/hex-digits.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
@@ -139,12 +140,27 @@ export function forgetAfterSecAt(bytes: Buffer, at: number): number {
   return bytes.readDoubleLE(at + 112)
 }
 
-/** The first four bytes of the hash, by which the index knows it. */
+/** Of this process, whose index is the only one that knows fingerprints. */
+const SECRET = randomInt(0, 2 ** 32)
+
+/**
+ * By which the index knows a hash: its first word, and its second mixed with a secret. Four bytes of a hash
+ * can be had at will by trying for some seconds, and every look-up would read the rows of all that share them.
+ */
+function fingerprintOfWords(first: number, second: number): number {
+  let mixed = Math.imul(second ^ SECRET, 0x9e3779b1)
+  mixed = Math.imul(mixed ^ (mixed >>> 15), 0x85ebca77)
+  return (first ^ mixed ^ (mixed >>> 13)) >>> 0
+}
+
 export function fingerprintAt(bytes: Buffer, at: number): number {
-  return bytes.readUInt32LE(at)
+  return fingerprintOfWords(bytes.readInt32LE(at), bytes.readInt32LE(at + 4))
 }
 
 export function fingerprintOf(hash: OrderHash): number {
   text.latin1Write(hash, 2, hash.length)
-  return wordOfDigits(textWords[1]!, textWords[2]!) >>> 0
+  return fingerprintOfWords(
+    wordOfDigits(textWords[1]!, textWords[2]!),
+    wordOfDigits(textWords[3]!, textWords[4]!),
+  )
 }

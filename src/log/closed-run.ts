@@ -184,6 +184,12 @@ export class ClosedRun {
     return bytes
   }
 
+  /** Reads all of it; what is damaged is a fault. */
+  check(): void {
+    for (let block = 0; block < this.blocks; block++) this.block(block)
+    for (let page = 0; page < this.#pageCrcs.length; page++) this.#readPage(page, this.#page, 0)
+  }
+
   #mayHold({ words }: HashKey): boolean {
     const { filterWords, seeds } = this.meta
     const at = blockOf(words, filterWords, seeds)
@@ -278,6 +284,7 @@ export class RunWriter {
     if (this.#filled === BLOCK_BYTES) this.#endBlock()
   }
 
+  /** If it fails, the file is still open: `abort` closes it. */
   end(): RunMeta {
     assert(this.#orders > 0, 'a run has orders')
     if (this.#filled > 0) this.#endBlock()
@@ -292,8 +299,8 @@ export class RunWriter {
     const index = Buffer.concat([...this.#fences, pageCrcs])
     this.#write(index)
     fsyncSync(this.#file)
-    closeSync(this.#file)
     syncFolder(dirname(this.#path))
+    closeSync(this.#file)
     const meta = {
       ...this.#about,
       orders: this.#orders,

@@ -68,7 +68,8 @@ export class ClosedRuns {
     mkdirSync(folder, { recursive: true })
     try {
       for (const { id, json, crc } of rows) {
-        this.#runs.push({ id, crc, run: this.#open(JSON.parse(json) as RunMeta) })
+        const left = options.filterBytesMax - this.filterBytes
+        this.#runs.push({ id, crc, run: this.#open(JSON.parse(json) as RunMeta, left) })
       }
     } catch (error) {
       this.close()
@@ -113,9 +114,7 @@ export class ClosedRuns {
 
   /** Reads all of them; what is damaged is a fault. */
   check(): void {
-    for (const { run } of this.#runs) {
-      for (let block = 0; block < run.blocks; block++) run.block(block)
-    }
+    for (const { run } of this.#runs) run.check()
   }
 
   /** The number of a run that is newer than all. */
@@ -183,12 +182,12 @@ export class ClosedRuns {
   }
 
   /** It is durable. */
-  replaced(ids: readonly number[], id: number, run: RunMeta | undefined): void {
+  replaced(ids: readonly number[], id: number, run: ClosedRun | undefined): void {
     const old = this.#runs.filter((each) => ids.includes(each.id))
     let left = this.#runs.filter((each) => !ids.includes(each.id))
     if (run !== undefined) {
-      const crc = this.#crc(id, JSON.stringify(run))
-      left = [...left, { id, crc, run: this.#open(run) }].sort((a, b) => b.id - a.id)
+      const crc = this.#crc(id, JSON.stringify(run.meta))
+      left = [...left, { id, crc, run }].sort((a, b) => b.id - a.id)
     }
     this.#runs = left
     for (const { run: each } of old) {
@@ -219,8 +218,16 @@ export class ClosedRuns {
     await this.#removing
   }
 
-  #open(meta: RunMeta): ClosedRun {
-    const keepsFilter = this.filterBytes + 4 * meta.filterWords <= this.#options.filterBytesMax
+  /**
+   * A new run, which the caller closes, or hands over when it has its place: then the filters of the oldest
+   * make room for its own.
+   */
+  open(meta: RunMeta): ClosedRun {
+    return this.#open(meta, this.#options.filterBytesMax)
+  }
+
+  #open(meta: RunMeta, filterBytesMax: number): ClosedRun {
+    const keepsFilter = 4 * meta.filterWords <= filterBytesMax
     return new ClosedRun(join(this.folder, meta.name), this.#home, meta, { keepsFilter })
   }
 

@@ -76,17 +76,21 @@ function copyOnce(from: PartitionPaths, to: PartitionPaths): FileState {
     for (const name of snapshotsAt(from.snapshots, state.lastOffset)) {
       copyInto(to.snapshots, join(from.snapshots, name), name)
     }
-    const runs = source.prepare('SELECT json FROM closed_runs').pluck().all() as string[]
-    for (const run of runs) {
-      const { name } = JSON.parse(run) as RunMeta
-      copyInto(to.runs, join(from.runs, name), name)
-    }
+    for (const name of runsIn(source)) copyInto(to.runs, join(from.runs, name), name)
     copyTables(source, to.database)
     createMark(to.mark, state.lastOffset)
     return state
   } finally {
     source.close()
   }
+}
+
+/** The files of its runs; a log from before there were any has no table of them. */
+function runsIn(source: Database.Database): string[] {
+  const table = source.prepare("SELECT name FROM sqlite_master WHERE name = 'closed_runs'").get()
+  if (table === undefined) return []
+  const runs = source.prepare('SELECT json FROM closed_runs').pluck().all() as string[]
+  return runs.map((json) => (JSON.parse(json) as RunMeta).name)
 }
 
 /** The newest of each market that the log at its end has the effect of. */

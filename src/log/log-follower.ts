@@ -15,6 +15,8 @@ import { WHOLE } from './record.ts'
 
 /** How long the database is asked again before a look at it counts as failed. */
 const PATIENCE = { totalMs: 2_000 }
+/** Rows of closed orders that are looked at after each pull, of which there may be many in a second. */
+const FORGET_STEP = 200
 
 export type LogFollower = {
   /** From now on exactly these are followed; resolves when the files of all others are let go of. */
@@ -39,15 +41,20 @@ export async function openLogFollower<Event extends LogEvent>(options: {
   readonly dataDir: string
   readonly partitions: number
   readonly form?: EventForm<Event>
+  /** Tests make small ones. */
+  readonly closedTailMax?: number
 }): Promise<LogFollower> {
-  const { dataDir, partitions } = options
+  const { dataDir, partitions, closedTailMax } = options
   const form = options.form ?? (WHOLE as EventForm<Event>)
   const address = parseMysqlAddress(options.url)
   if (address === undefined) {
     throw refused('LOG_URL_INVALID', 'the log is at mysql://user:password@host:port/database')
   }
   const { id: logId } = await openHome(address, options)
-  const copier = makeCopier<Event>({ dataDir, partitions, form, logId })
+  const copier = makeCopier<Event>({
+    ...{ dataDir, partitions, form, logId },
+    ...(closedTailMax === undefined ? {} : { closedTailMax }),
+  })
   const followed = new Map<number, Followed<Event>>()
   /** What is followed changes one after the other. */
   let changing: Promise<unknown> = Promise.resolve()
@@ -73,6 +80,7 @@ export async function openLogFollower<Event extends LogEvent>(options: {
         await checkAcked(each, each.acked)
       }
       each.acked.write(positionOf(each.copy.state(partition).meta))
+      forgetSome(each.copy, partition)
       return each.copy.lastOffset(partition)
     } catch (error) {
       // Whatever it was, the next look begins with what the files have.
@@ -116,5 +124,19 @@ export async function openLogFollower<Event extends LogEvent>(options: {
       await changing
       await Promise.all([...followed.values()].map(letGo))
     },
+  }
+}
+
+/**
+ * Forgets closed orders by the clock of the log, as its owner does, and moves those that are many into runs: who
+ * follows for long would have them all in memory, and whoever takes over no room for more.
+ */
+function forgetSome<Event extends LogEvent>(copy: EventLog<Event>, partition: number): void {
+  try {
+    const nowSec = Math.floor(copy.state(partition).lastMs / 1_000)
+    copy.forgetClosed(partition, nowSec, FORGET_STEP)
+  } catch (error) {
+    // The copy is as it was, and the next pull tries again.
+    if (!(error instanceof Fault && error.code === 'LOG_MERGE_FAILED')) throw error
   }
 }

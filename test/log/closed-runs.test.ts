@@ -3,13 +3,18 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import {
+  closeSync,
   cpSync,
   existsSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
+  truncateSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,7 +23,10 @@ import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import { Fault } from '#domain/fault.ts'
 import type { OrderHash } from '#domain/ids.ts'
-import { mergeClosed } from '#log/closed-merge.ts'
+import { makeBackgroundJobs } from '#log/background-jobs.ts'
+import { type MergeJob, mergeClosed } from '#log/closed-merge.ts'
+import type { RunMeta } from '#log/closed-run.ts'
+import { copyLog } from '#log/copy-log.ts'
 import type { ClosedOrder } from '#log/event-log.ts'
 import { createLog, partitionPaths } from '#log/log-folder.ts'
 import { Partition } from '#log/partition.ts'
@@ -191,6 +199,30 @@ test('a run takes less than two bytes of memory for an order, and no more than i
   }
 })
 
+test('when there is no room for all filters in memory, those of the newest runs are there', async () => {
+  const small = { tailMax: 200, runOrdersMax: 200, filterBytesMax: 8_192 }
+  const partition = open(small)
+  const batches = [some(200), some(200), some(200)]
+  const names: string[] = []
+  for (const orders of batches) {
+    fill(partition, orders)
+    await settle(partition, 1_000)
+    names.push(runFiles().find((name) => !names.includes(name))!)
+  }
+  assert.equal(partition.closedRuns().filterBytes, 8_192)
+  // What is in memory is not read: damage on the disk goes unnoticed.
+  for (const name of names) {
+    const file = openSync(join(partitionPaths(dataDir, 0).runs, name), 'r+')
+    writeSync(file, Buffer.alloc(4_096, 0x5a), 0, 4_096, 200 * 128)
+    closeSync(file)
+  }
+  const [oldest, ...newest] = batches
+  for (const orders of newest) {
+    assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
+  }
+  assert.throws(() => partition.closedOrders(hashesOf(oldest!)), /page 0 of its filter is damaged/)
+})
+
 test('runs of which all may be forgotten go, and one of which half may be is made anew', async () => {
   const partition = open({ runOrdersMax: 200 })
   const early = some(200, 1_500)
@@ -211,11 +243,10 @@ test('runs of which all may be forgotten go, and one of which half may be is mad
   assert.deepEqual(runFiles(), [])
 })
 
-test('a merge that fails changes nothing and is tried again', async () => {
-  const orders = some(200)
+/** A small one with another way to make runs. */
+function openMergingBy(merge: typeof mergeClosed): Partition<Noted> {
   const { id } = createLog(dataDir, 1)
-  let fails = true
-  const partition = new Partition<Noted>({
+  held = new Partition<Noted>({
     home: { logId: id, partition: 0 },
     paths: partitionPaths(dataDir, 0),
     upcasters: UPCASTERS,
@@ -223,15 +254,21 @@ test('a merge that fails changes nothing and is tried again', async () => {
     closedOrdersMax: 250,
     closedTailMax: 100,
     runs: { filterBytesMax: 0, runOrdersMax: 10_000 },
-    mergeClosed: async (job) => {
-      if (fails) throw new Fault('LOG_MERGE_FAILED', 'no room', { retryable: true })
-      return mergeClosed(job)
-    },
+    mergeClosed: async (job) => merge(job),
     acceptLoss: false,
     askCheckpoint: () => undefined,
     checkpoints: () => 0,
   })
-  held = partition
+  return held
+}
+
+test('a merge that fails changes nothing and is tried again', async () => {
+  const orders = some(200)
+  let fails = true
+  const partition = openMergingBy((job) => {
+    if (fails) throw new Fault('LOG_MERGE_FAILED', 'no room', { retryable: true })
+    return mergeClosed(job)
+  })
   fill(partition, orders.slice(0, 150))
   partition.forgetClosed(1_000, 1_000)
   await new Promise(setImmediate)
@@ -243,6 +280,100 @@ test('a merge that fails changes nothing and is tried again', async () => {
   await settle(partition, 1_000)
   assert.equal(partition.closedOrderRoom(), 200, 'frozen are the first 150, and nothing is lost')
   assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
+})
+
+test('a new run that cannot be opened takes the place of nothing, and is made again', async () => {
+  const orders = some(200)
+  const spoils = [
+    (path: string) => {
+      rmSync(path)
+      symlinkSync(path, path)
+    },
+    (path: string) => truncateSync(path, 1_000),
+  ]
+  const partition = openMergingBy((job) => {
+    const run = mergeClosed(job)
+    spoils.pop()?.(join(job.folder, job.name))
+    return run
+  })
+  const failed = (error: unknown) => error instanceof Fault && error.code === 'LOG_MERGE_FAILED'
+  fill(partition, orders.slice(0, 150))
+  for (const _ of [...spoils]) {
+    partition.forgetClosed(1_000, 1_000)
+    await new Promise(setImmediate)
+    assert.throws(() => partition.forgetClosed(1_000, 1_000), failed)
+    assert.equal(partition.closedRuns().orders, 0)
+    partition.reopen()
+    assert.deepEqual(partition.closedOrders(hashesOf(orders.slice(0, 150))), orders.slice(0, 150))
+  }
+  fill(partition, orders.slice(150))
+  await settle(partition, 1_000)
+  assert.equal(partition.closedRuns().orders, 200)
+  assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
+  await partition.endSnapshots()
+  assert.equal(runFiles().length, 1)
+})
+
+test('a run that is asked for after the thread has failed is made by the next one', async () => {
+  const orders = some(100)
+  fill(open(), orders)
+  const { database, runs: folder } = partitionPaths(dataDir, 0)
+  const job: MergeJob = {
+    ...{ folder, name: 'run-of-test', level: 0, seeds: [1, 2], nowSec: 1_000, isOldest: true },
+    home: { logId: createLog(dataDir, 1).id, partition: 0 },
+    source: { database, from: 0, to: 100 },
+  }
+  const jobs = makeBackgroundJobs()
+  try {
+    await assert.rejects(jobs.run('merge', { ...job, source: undefined as never }))
+    assert.equal((await jobs.run('merge', job))?.orders, 100)
+  } finally {
+    await jobs.stop()
+  }
+})
+
+/** What a process of its own says that makes a run, with files of at most so many KiB. */
+function mergedElsewhere(what: Pick<MergeJob, 'source'>, fileKiBMax: number) {
+  const { runs: folder } = partitionPaths(dataDir, 0)
+  const home = { logId: createLog(dataDir, 1).id, partition: 0 }
+  const job: MergeJob = {
+    ...{ folder, name: 'run-of-test', home, level: 0, seeds: [1, 2], ...what },
+    ...{ nowSec: 1_000, isOldest: true },
+  }
+  const merger = fileURLToPath(new URL('./full-merger.ts', import.meta.url))
+  const command = `ulimit -S -f ${fileKiBMax} && exec "$0" "$@"`
+  const args = [process.execPath, ...process.execArgv, merger, JSON.stringify(job)]
+  const child = spawnSync('bash', ['-c', command, ...args], { encoding: 'utf8' })
+  assert.equal(child.status, 0, child.stderr)
+  return JSON.parse(child.stdout) as unknown
+}
+
+const onLinux = { skip: !existsSync('/proc/self/fd') && 'Linux is needed' }
+
+test('a run that finds no room for its end leaves no file, and none open', onLinux, () => {
+  fill(open(), some(400))
+  const { database } = partitionPaths(dataDir, 0)
+  // Room for the orders, which take 50 KiB, and for half of the filter.
+  const said = mergedElsewhere({ source: { database, from: 0, to: 400 } }, 52)
+  assert.deepEqual(said, { failed: 'EFBIG', leftOpen: 0 })
+  assert.deepEqual(runFiles(), [])
+})
+
+test('a merge that cannot open one of its runs leaves none open', onLinux, async () => {
+  const partition = open({ tailMax: 100 })
+  for (const _ of [1, 2]) {
+    fill(partition, some(100))
+    await settle(partition, 1_000)
+  }
+  const { database, runs: folder } = partitionPaths(dataDir, 0)
+  const db = new Database(database, { readonly: true })
+  const named = db.prepare('SELECT json FROM closed_runs').pluck().all() as string[]
+  db.close()
+  const runs = named.map((json) => JSON.parse(json) as RunMeta)
+  assert.equal(runs.length, 2)
+  rmSync(join(folder, runs[1]!.name))
+  const said = mergedElsewhere({ source: { runs } }, 10_000)
+  assert.deepEqual(said, { failed: 'LOG_CORRUPT', leftOpen: 0 })
 })
 
 test('a run that is damaged or gone is refused, and what is refused stays as it is', async () => {
@@ -285,6 +416,22 @@ test('a run that is damaged or gone is refused, and what is refused stays as it 
   assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
 })
 
+test('a log with a damaged filter is not copied: nobody could open the copy', async () => {
+  const partition = open({ tailMax: 400 })
+  fill(partition, some(400))
+  await settle(partition, 1_000)
+  close(partition)
+  const path = join(partitionPaths(dataDir, 0).runs, runFiles()[0]!)
+  const bytes = readFileSync(path)
+  bytes[400 * 128 + 5]! ^= 4
+  writeFileSync(path, bytes)
+  const copy = join(dataDir, 'copy')
+  assert.throws(
+    () => copyLog(dataDir, copy),
+    (error) => error instanceof Fault && error.code === 'LOG_CORRUPT',
+  )
+})
+
 test('the row that names a run is missed, and a file that none names goes', async () => {
   let partition = open()
   fill(partition, some(200))
@@ -300,7 +447,7 @@ test('the row that names a run is missed, and a file that none names goes', asyn
   assert.throws(() => open(), /runs of closed orders were written/)
 })
 
-test('a log from before there were runs opens, with all that it has', async () => {
+test('a log from before there were runs can be copied and opens, with all that it has', async () => {
   const orders = some(100)
   let partition = open()
   fill(partition, orders)
@@ -308,6 +455,12 @@ test('a log from before there were runs opens, with all that it has', async () =
   const db = new Database(partitionPaths(dataDir, 0).database)
   db.exec('DROP TABLE closed_runs')
   db.close()
+  // Who is careful copies it before the first start of a newer exchange.
+  const copy = join(dataDir, 'copy')
+  copyLog(dataDir, copy)
+  const log = openSqliteLog<Noted>({ dataDir: copy, partitions: 1, own: [0] })
+  assert.deepEqual(log.closedOrders(0, hashesOf(orders)), orders)
+  await log.close()
   partition = open()
   assert.deepEqual(partition.closedOrders(hashesOf(orders)), orders)
   fill(partition, some(200))

@@ -5,6 +5,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import Database from 'better-sqlite3'
+import type { ClosedOrder } from '#log/event-log.ts'
+import { partitionPaths } from '#log/log-folder.ts'
 import { openLogFollower } from '#log/log-follower.ts'
 import { openLogReader } from '#log/log-reader.ts'
 import { openMysqlLog } from '#log/mysql-log.ts'
@@ -13,10 +16,11 @@ import { onServerDatabase } from '../support/databases.ts'
 import { eventually } from '../support/eventually.ts'
 import { randomFrom } from '../support/random.ts'
 import { fault, range } from './conformance.ts'
-import { marketNamed, type Noted, notes } from './flow.ts'
+import { closedOrder, marketNamed, type Noted, notes } from './flow.ts'
 
 const NOW = 1_790_000_000_000
-const note = notes(marketNamed(randomFrom(9)))
+const market = marketNamed(randomFrom(9))
+const note = notes(market)
 const batch = (seq: number) => ({ events: [note(seq)], nowMs: NOW + seq })
 
 /** What is opened last is closed first, and the folders go when nothing is open in them. */
@@ -67,6 +71,40 @@ await onServerDatabase('a copy of the log', ({ fresh }) => {
     assert.deepEqual(reader.read(0, 1, 1_000), log.read(0, 1, 1_000))
     // Its owner still owns it.
     await log.append(0, batch(101))
+  })
+
+  test('its closed orders leave the memory for runs, and are known to who takes over', async (t) => {
+    const url = await fresh()
+    const { folder, kept } = disposer(t)
+    const [here, there] = [folder(), folder()]
+    const log = kept(await owner(url, there))
+    const options = { url, dataDir: here, partitions: 2, closedTailMax: 100 }
+    const copy = kept(await openLogFollower<Noted>(options))
+    await copy.follow([0])
+    const random = randomFrom(10)
+    const orders: ClosedOrder[] = []
+    for (const seq of range(1, 20)) {
+      const closed = range(1, 40).map(() => closedOrder(random, market, NOW / 1_000 + 60))
+      await log.append(0, { ...batch(seq), closed })
+      orders.push(...closed)
+      await copy.pull(0)
+    }
+    const { database } = partitionPaths(here, 0)
+    const count = 'SELECT SUM(LENGTH(payload)) / 128 FROM closed_orders'
+    await eventually(async () => {
+      await copy.pull(0)
+      const db = new Database(database, { readonly: true })
+      const inRows = db.prepare(count).pluck().get() as number
+      db.close()
+      assert(inRows < 100, `${inRows} of ${orders.length} are in rows`)
+    })
+    await copy.follow([])
+    const next = kept(await owner(url, here))
+    const found = next.closedOrders(
+      0,
+      orders.map(({ orderHash }) => orderHash),
+    )
+    assert.deepEqual(found, orders)
   })
 
   test('what is let go of can be taken over, and the owner before writes no more', async (t) => {

@@ -20,7 +20,11 @@ export function openDurableFile(path: string): DurableFile {
   let opening: Promise<void> | undefined
 
   async function openFile(): Promise<void> {
-    if (existsSync(path)) file = await open(path, 'r+')
+    // It may go at any time: who closes the database last removes it.
+    file = await open(path, 'r+').catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error
+      return undefined
+    })
     opening = undefined
   }
 

@@ -7,6 +7,7 @@
  */
 
 import type { QueryResult } from '@mikro-orm/core'
+import { TOKEN_LIFE_SEC } from '#domain/limits.ts'
 import { type Database, sqlConnection, transact } from '../engine/database.ts'
 import { storeFault } from '../engine/store-fault.ts'
 
@@ -67,7 +68,10 @@ export async function claimNonces(
   return claims.map((each) => winners.get(rowKey(each))?.equals(each.claim) === true)
 }
 
-/** Forgets tokens that have expired before this, some in each transaction; answers how many. */
+/**
+ * Forgets tokens that have expired before this, some in each transaction; answers how many. It is for all nodes that
+ * they are forgotten, so one whose clock is ahead forgets no more than the server's clock allows.
+ */
 export async function forgetNonces(database: Database, beforeSec: number): Promise<number> {
   for (let forgotten = 0; ; ) {
     const step = await forgetSome(database, beforeSec)
@@ -79,8 +83,9 @@ export async function forgetNonces(database: Database, beforeSec: number): Promi
 async function forgetSome(database: Database, beforeSec: number): Promise<number> {
   const { affectedRows } = await transact(database, (transaction, connection) =>
     connection.execute<QueryResult>(
-      `delete from token_nonces where until_sec < ? and key_id <> ? limit ${FORGOTTEN_MAX}`,
-      [beforeSec, SINCE.keyId],
+      `delete from token_nonces
+        where until_sec < least(?, unix_timestamp() - ?) and key_id <> ? limit ${FORGOTTEN_MAX}`,
+      [beforeSec, TOKEN_LIFE_SEC, SINCE.keyId],
       'run',
       transaction,
     ),

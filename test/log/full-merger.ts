@@ -1,0 +1,21 @@
+/**
+ * Makes a run, and says why it could not and how many files were left open. Its files may be no larger than its
+ * parent allows: the system refuses what goes beyond.
+ */
+
+import { readdirSync, writeSync } from 'node:fs'
+import { type MergeJob, mergeClosed } from '#log/closed-merge.ts'
+
+const [job] = process.argv.slice(2)
+if (job === undefined) throw new Error('a job is needed')
+const openFiles = () => readdirSync('/proc/self/fd').length
+
+const before = openFiles()
+let failed = ''
+try {
+  mergeClosed(JSON.parse(job) as MergeJob)
+} catch (error) {
+  failed = (error as NodeJS.ErrnoException).code ?? String(error)
+}
+writeSync(1, JSON.stringify({ failed, leftOpen: openFiles() - before }))
+process.exit()
