@@ -34,6 +34,7 @@ openBridge(
   },
   {
     ...{ line, nowMs: () => performance.now(), log: { info() {}, warn() {} }, heardAll() {} },
+    unfit() {},
     begin: async (slot) => void begun.add(slot),
     ended: () => new Promise(() => {}),
     handOver: async () => undefined,

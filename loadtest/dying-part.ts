@@ -10,7 +10,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadSettings } from '#config/settings.ts'
-import { databaseUrlOf } from '#config/thread-data.ts'
+import { databaseUrlOf, makeAccountsBegun } from '#config/thread-data.ts'
 import { startPriceServer } from '#devnet/price-server.ts'
 import { backoff } from '#domain/backoff.ts'
 import type { MarketId } from '#domain/ids.ts'
@@ -68,6 +68,7 @@ try {
       nonces: makeSharedTable(settings.auth.noncesMax, randomUUID()),
       buckets: makeSharedTable(settings.limits.bucketsMax, randomUUID()),
       streams: makeConnectionCountMemory(settings.front.threads, randomUUID()),
+      accountsBegun: makeAccountsBegun(settings),
     }),
   )
   const [chain] = settings.chains

@@ -11,6 +11,7 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { type Beat, Directory, type Duty, type Owner } from './directory.ts'
 import { LINK_BYTES, linkName, readFrame } from './frames.ts'
 import { Link } from './link.ts'
+import { encode, type Opening, readBeat, readOpened, readOpening, readSaid } from './messages.ts'
 import type { NodeLine } from './node-line.ts'
 
 const BEAT_EVERY_MS = 300
@@ -50,8 +51,8 @@ type BridgePorts = {
     info(fields: object, message: string): void
     warn(fields: object, message: string): void
   }
-  /** Starts the thread of a slot; resolves when it is ready. */
-  readonly begin: (slot: string) => Promise<void>
+  /** Starts the thread of a slot; resolves when it is ready. Rejects where it is not wanted any more before that. */
+  readonly begin: (slot: string, isWanted: () => boolean) => Promise<void>
   /** Resolves when a thread that was begun has ended, however. */
   readonly ended: (slot: string) => Promise<string>
   /** Resolves when the thread of a slot, which is to be ended, does nothing more that another could do. */
@@ -59,6 +60,8 @@ type BridgePorts = {
   readonly end: (slot: string) => Promise<void>
   /** Hands a thread the port to a peer; false while there is no such thread. */
   readonly connect: (thread: string, peer: string, port: MessagePort) => Promise<boolean>
+  /** This node was part of the cluster and cannot be any longer. */
+  readonly unfit: (why: string) => void
   /** Another node says something to all. */
   readonly heardAll: (message: object) => void
 }
@@ -84,16 +87,6 @@ export type Bridge = {
 
 type Known = { readonly link: Link; readonly node: string; readonly life: string }
 
-type Opening = {
-  readonly link: string
-  readonly node: string
-  readonly life: string
-  /** The thread that asks, and the one that it asks for, on the node of this life. */
-  readonly thread: string
-  readonly peer: string
-  readonly peerLife: string
-}
-
 export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   const { cluster, node, shape, offers, silenceMs, moves, moveAfterMs } = options
   const { line, nowMs, log } = ports
@@ -107,11 +100,14 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   /** The epoch of each slot that is taken here. */
   const taken = new Map<string, number>()
   const releasing = new Set<string>()
+  /** Starts that are under way, also of what was let go of meanwhile. */
+  const beginnings = new Map<string, Promise<void>>()
   /** Threads that others may have by now, and that are not gone yet. */
   const endings = new Map<string, Promise<void>>()
   const timers: NodeJS.Timeout[] = []
   let left: (() => void) | undefined
   let stopped = false
+  let hasJoined = false
   const joined = Promise.withResolvers<void>()
 
   const subjects = {
@@ -129,6 +125,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     for (const duty of duties) {
       if (duty.type === 'take') void take(duty.slot, duty.epoch)
       else if (duty.type === 'release') void release(duty.slot, duty.why)
+      else if (duty.type === 'unfit' && hasJoined) ports.unfit(duty.why)
       else if (duty.type === 'unfit') joined.reject(new Error(duty.why))
       else {
         log.warn({ node: duty.node, why: duty.why }, `node ${duty.node} is gone`)
@@ -142,14 +139,19 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     const begunMs = nowMs()
     taken.set(slot, epoch)
     log.info({ slot, epoch }, `this node takes ${slot}`)
+    const before = [endings.get(slot), beginnings.get(slot)]
+    const isWanted = () => taken.get(slot) === epoch && !releasing.has(slot)
+    const beginning = Promise.allSettled(before).then(() => ports.begin(slot, isWanted))
+    beginnings.set(slot, beginning)
     try {
-      await endings.get(slot)
-      await ports.begin(slot)
+      await beginning
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
       log.warn({ slot, epoch, why }, `${slot} did not start here`)
       slotEnded(slot, epoch)
       return
+    } finally {
+      if (beginnings.get(slot) === beginning) beginnings.delete(slot)
     }
     directory.serving(slot, nowMs())
     log.info({ slot, epoch, ms: nowMs() - begunMs }, `this node serves ${slot}`)
@@ -171,7 +173,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     endings.set(slot, ending)
     slotEnded(slot, epoch)
     await ending
-    endings.delete(slot)
+    if (endings.get(slot) === ending) endings.delete(slot)
   }
 
   /** It may be told twice, and have been taken again meanwhile. */
@@ -250,7 +252,7 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
       ...{ thread, peer, peerLife: owner.life },
     }
     const answer = await line.request(subjects.open(owner.node), encode(asked), OPEN_MS_MAX)
-    const opened = answer !== undefined && decode<{ ok: boolean }>(answer)?.ok === true
+    const opened = answer !== undefined && readOpened(answer)
     if (!opened || !link.isOpen) link.end(NOT_OPENED, answer === undefined)
     else if (!(await ports.connect(thread, peer, port2))) link.end('its thread is not there')
     if (!link.isOpen) port2.close()
@@ -270,15 +272,15 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   }
 
   line.subscribe(subjects.beat, (bytes) => {
-    const beat = decode<Beat>(bytes)
+    const beat = readBeat(bytes, slots)
     if (!stopped && beat !== undefined) follow(directory.hear(beat, nowMs()))
   })
   line.subscribe(subjects.all, (bytes) => {
-    const said = decode<{ life: string; message: object }>(bytes)
+    const said = readSaid(bytes)
     if (!stopped && said !== undefined && said.life !== life) ports.heardAll(said.message)
   })
   line.subscribe(subjects.open(node), (bytes, answer) => {
-    const asked = decode<Opening>(bytes)
+    const asked = readOpening(bytes)
     if (asked !== undefined) void accept(asked).then((ok) => answer?.(encode({ ok })))
   })
   line.subscribe(subjects.data(node), (bytes) => {
@@ -288,7 +290,10 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
   timers.push(
     setInterval(() => {
       follow(directory.tick(nowMs()))
-      if (directory.isSettled(nowMs())) joined.resolve()
+      if (directory.isSettled(nowMs())) {
+        hasJoined = true
+        joined.resolve()
+      }
       sayBeat()
     }, BEAT_EVERY_MS),
     setInterval(lookAtLinks, LINK_EVERY_MS),
@@ -333,19 +338,5 @@ export function openBridge(options: BridgeOptions, ports: BridgePorts): Bridge {
     get links() {
       return links.size
     },
-  }
-}
-
-function encode(value: object): Uint8Array {
-  return Buffer.from(JSON.stringify(value))
-}
-
-/** Undefined where it is none of ours. */
-function decode<Message>(bytes: Uint8Array): Message | undefined {
-  try {
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
-    return JSON.parse(text) as Message
-  } catch {
-    return undefined
   }
 }

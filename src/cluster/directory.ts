@@ -46,6 +46,8 @@ export type Beat = {
   readonly leaving: boolean
   /** It has all that it needs to serve a slot within moments. */
   readonly warm?: boolean
+  /** It has listened for long enough to know who is there. */
+  readonly settled?: boolean
   /** This is its last beat. */
   readonly gone: boolean
 }
@@ -112,6 +114,7 @@ export class Directory {
     const { node, life, shape } = this.#own
     return {
       ...{ node, life, shape, leaving: this.#leaving, warm: this.#warm, gone },
+      settled: this.isSettled(nowMs),
       offers: this.#leaving ? [] : this.#own.offers.filter((slot) => this.#isOffered(slot, nowMs)),
       claims: [...this.#held].map(([slot, { epoch, servingSinceMs, releasing }]) => {
         return { slot, epoch, serving: servingSinceMs !== undefined, releasing }
@@ -155,7 +158,7 @@ export class Directory {
     this.#noticeBreak(nowMs)
     const { node, life, shape } = this.#own
     if (beat.node === node) {
-      if (beat.life !== life) return this.#heardNamesake(beat)
+      if (beat.life !== life) return this.#heardNamesake(beat, nowMs)
       this.#echoAtMs = nowMs
       this.#hearsSinceMs ??= nowMs
       return this.#decide(nowMs)
@@ -163,7 +166,10 @@ export class Directory {
     if (beat.shape !== shape) return this.#refuse(beat)
     const duties: Duty[] = []
     const known = this.#peers.get(beat.node)
-    if (known !== undefined && (beat.gone || known.beat.life !== beat.life)) {
+    const isOther = known !== undefined && known.beat.life !== beat.life
+    // An earlier life, or a newcomer with a name that is taken, says goodbye for itself only.
+    if (beat.gone && isOther) return this.#decide(nowMs)
+    if (known !== undefined && (beat.gone || isOther)) {
       duties.push(...this.#forget(known.beat, beat.gone ? 'it has left' : 'it was started again'))
     }
     if (!beat.gone && this.#peers.size < NODES_MAX) {
@@ -235,9 +241,13 @@ export class Directory {
     if (deaf) this.cutOff()
   }
 
-  #heardNamesake(beat: Beat): Duty[] {
-    // Who came second goes: it has not listened for long yet.
-    if (beat.gone || this.#unfit || this.#joined) return []
+  #heardNamesake(beat: Beat, nowMs: number): Duty[] {
+    if (beat.gone || this.#unfit) return []
+    // Who came second goes: it has not listened for long yet. So does who was away while the other joined; and of two
+    // that a cut network has kept apart, one.
+    const goes =
+      beat.settled === true ? !this.isSettled(nowMs) || beat.life > this.#own.life : !this.#joined
+    if (!goes) return []
     this.#unfit = true
     return [
       { type: 'unfit', why: `SIBYL_NODE: another node of the cluster is called ${beat.node}` },

@@ -100,10 +100,8 @@ export class Link {
     const bytes = Buffer.concat(this.#pieces)
     this.#pieces = []
     this.#pieceBytes = 0
-    let batch: unknown[]
-    try {
-      batch = deserialize(bytes) as unknown[]
-    } catch {
+    const batch = readBatch(bytes)
+    if (batch === undefined) {
       this.end('a batch cannot be read')
       return
     }
@@ -112,5 +110,15 @@ export class Link {
     this.#deliveredAtMs = Math.max(monotonicMs(), this.#deliveredAtMs + 0.001)
     batch[batch.length - 1] = this.#deliveredAtMs
     this.#ports.port.postMessage(batch)
+  }
+}
+
+/** Undefined where it is none. */
+function readBatch(bytes: Buffer): unknown[] | undefined {
+  try {
+    const batch: unknown = deserialize(bytes)
+    return Array.isArray(batch) ? batch : undefined
+  } catch {
+    return undefined
   }
 }

@@ -11,6 +11,7 @@ import {
   threadOf,
 } from '#config/topology.ts'
 import { Fault } from '#domain/fault.ts'
+import { readDraws } from '#http/draws.ts'
 import { Channel, isUnanswered } from '#runtime/channel.ts'
 import { machine } from '#runtime/clock.ts'
 import { makeRef } from '#runtime/ref.ts'
@@ -86,15 +87,14 @@ export function bridgeThread(data: BridgeData): ThreadParts {
     if (why !== '') throw new Error(why)
   }
 
-  async function begin(home: RemoteHome, slot: string): Promise<void> {
-    if (marketNames.has(slot)) {
-      running.add(slot)
-      await copyOthers()
-    } else if (slot === 'store' || isAccountsThread(slot)) {
-      // What another store has written came from the log, so it is in it.
-      await askCopy('CatchUp', {})
-    }
+  async function begin(home: RemoteHome, slot: string, isWanted: () => boolean): Promise<void> {
+    if (marketNames.has(slot)) running.add(slot)
     try {
+      if (marketNames.has(slot)) await copyOthers()
+      // What another store has written came from the log, so it is in it.
+      else if (slot === 'store' || isAccountsThread(slot)) await askCopy('CatchUp', {})
+      // A copy takes a while. What was let go of meanwhile would begin behind its next owner, and nobody would end it.
+      if (!isWanted()) throw new Error('it was let go of before it began')
       await home.begin(slot)
     } catch (error) {
       await freed(slot)
@@ -152,7 +152,7 @@ export function bridgeThread(data: BridgeData): ThreadParts {
         },
         {
           ...{ line, nowMs: machine.monotonicMs, log },
-          begin: (slot) => begin(home, slot),
+          begin: (slot, isWanted) => begin(home, slot, isWanted),
           async ended(slot) {
             const why = await home.ended(slot)
             await freed(slot)
@@ -167,11 +167,17 @@ export function bridgeThread(data: BridgeData): ThreadParts {
             await home.end(slot)
             await freed(slot)
           },
+          // The thread ends, and with the next one all that was begun here; that one says why it cannot join.
+          unfit(why) {
+            setImmediate(() => {
+              throw new Error(why)
+            })
+          },
           connect: (thread, peer, port) => handPort(home, thread, peer, port),
           // The fronts of one node share their buckets, so one of them draws for all.
           heardAll: (message) => {
-            const drawn = message as DrawsProtocol['Drawn']['takes']
-            fronts.find(({ isOpen }) => isOpen)?.tell('Drawn', drawn)
+            const draws = readDraws((message as { draws?: unknown }).draws)
+            fronts.find(({ isOpen }) => isOpen)?.tell('Drawn', { draws })
           },
         },
       )

@@ -18,12 +18,17 @@ const SILENT = { info() {}, warn() {} }
 
 type Serving = Channel<ToldProtocol> & { readonly from?: string }
 
+type NodeOptions = {
+  readonly name: string
+  readonly offers: string[]
+  /** Its threads do not end before. */
+  readonly gone?: Promise<void>
+  /** What a thread needs before it can begin. */
+  readonly copied?: Promise<void>
+}
+
 /** A node whose threads are channels in this process. */
-async function openNode(
-  t: TestContext,
-  url: string,
-  { name, offers, gone }: { name: string; offers: string[]; gone?: Promise<void> },
-) {
+async function openNode(t: TestContext, url: string, { name, offers, gone, copied }: NodeOptions) {
   let bridge: Bridge | undefined
   /** Frames that this node's line swallows. */
   let swallow = 0
@@ -49,6 +54,7 @@ async function openNode(
   /** The front's end. */
   const told: number[] = []
   const said: object[] = []
+  const unfit: string[] = []
   let lost = 0
   let front: Channel<EchoProtocol> | undefined
   const connect = async (thread: string, _peer: string, port: MessagePort): Promise<boolean> => {
@@ -85,7 +91,13 @@ async function openNode(
     {
       ...{ line, nowMs: () => performance.now(), log: SILENT, connect },
       heardAll: (message) => void said.push(message),
-      begin: async (slot) => void running.set(slot, Promise.withResolvers()),
+      unfit: (why) => void unfit.push(why),
+      async begin(slot, isWanted) {
+        await copied
+        if (!isWanted()) throw new Error('it is not wanted any more')
+        if (running.has(slot)) throw new Error('it runs already')
+        running.set(slot, Promise.withResolvers())
+      },
       ended: (slot) => running.get(slot)!.promise,
       handOver: async () => undefined,
       async end(slot) {
@@ -107,8 +119,10 @@ async function openNode(
     bridge: opened,
     heard,
     served,
+    running,
     told,
     said,
+    unfit,
     lost: () => lost,
     front: () => {
       assert(front?.isOpen, 'the front is linked')
@@ -312,4 +326,84 @@ test('after NATS was away the links are made anew', { skip: natsMissing }, async
   await nats.start()
   await again(front, first, 5)
   assert.equal(front.bridge.why(), '')
+})
+
+test('what is no message of a node on its subjects changes nothing', {
+  skip: natsMissing,
+}, async (t) => {
+  const { nats, back, front } = await pair(t)
+  const first = front.front()
+  const stranger = await openNodeLine({
+    ...{ url: nats.url, credsFile: '', name: 'stranger', lost() {}, back() {} },
+  })
+  t.after(() => stranger.close())
+  const beat = { ...back.bridge.nodes()[0], node: 'other', life: 'other' }
+  const garbage: unknown[] = [
+    ...[null, 1, 'text', [], {}, { life: 'x' }, { life: 'x', message: null }],
+    ...[
+      { ...beat, claims: undefined },
+      { ...beat, claims: [null] },
+      { ...beat, offers: null },
+    ],
+    ...[Number.MAX_VALUE, -1, '9'].map((epoch) => {
+      return { ...beat, claims: [{ slot: 'store', epoch, serving: true }] }
+    }),
+    { ...beat, claims: [{ slot: 'nobody has it', epoch: 1, serving: true }] },
+    { link: 1, node: 'x', life: 'x', thread: 'x', peer: 'store', peerLife: beat.life },
+  ]
+  for (const message of garbage) {
+    for (const subject of ['beat', 'all', 'open.back', 'open.front', 'data.back', 'data.front']) {
+      stranger.publish(`test.${subject}`, Buffer.from(JSON.stringify(message)))
+    }
+  }
+  await stranger.request('test.open.back', Buffer.from('null'), 500)
+  assert.deepEqual(await first.ask('Echo', { value: 6 }), { value: 6 })
+  assert.equal(front.front(), first)
+  assert.deepEqual([back.said, front.said], [[], []])
+})
+
+test('a slot that is let go of before its thread has begun does not begin behind its next owner', {
+  skip: natsMissing,
+}, async (t) => {
+  const nats = await startNats(t)
+  const gate = Promise.withResolvers<void>()
+  const slow = await openNode(t, nats.url, {
+    ...{ name: 'slow', offers: ['store'], copied: gate.promise },
+  })
+  const claims = () => slow.bridge.nodes()[0]!.claims
+  await eventually(() => assert.equal(claims().length, 1))
+  const stranger = await openNodeLine({
+    ...{ url: nats.url, credsFile: '', name: 'rival', lost() {}, back() {} },
+  })
+  t.after(() => stranger.close())
+  // As a node that has taken it while this one was believed dead.
+  const rival = { ...slow.bridge.nodes()[0]!, node: 'rival', life: 'rival' }
+  const say = (epoch: number, gone = false) => {
+    const beat = { ...rival, gone, claims: [{ slot: 'store', epoch, serving: true }] }
+    stranger.publish('test.beat', Buffer.from(JSON.stringify(beat)))
+  }
+  say(5)
+  await eventually(() => assert.equal(claims().length, 0))
+  gate.resolve()
+  await new Promise((resolve) => setImmediate(resolve))
+  assert.deepEqual([...slow.running.keys()], [])
+  say(5, true)
+  await eventually(() => assert.equal(claims()[0]?.serving, true))
+  assert.deepEqual([...slow.running.keys()], ['store'])
+})
+
+test('a node that hears another of its name, which has joined while it was away, cannot stay', {
+  skip: natsMissing,
+}, async (t) => {
+  const nats = await startNats(t)
+  const node = await openNode(t, nats.url, { name: 'back', offers: ['store'] })
+  await node.bridge.joined
+  const stranger = await openNodeLine({
+    ...{ url: nats.url, credsFile: '', name: 'next', lost() {}, back() {} },
+  })
+  t.after(() => stranger.close())
+  const beat = { ...node.bridge.nodes()[0]!, life: 'z', settled: true }
+  stranger.publish('test.beat', Buffer.from(JSON.stringify(beat)))
+  const why = 'SIBYL_NODE: another node of the cluster is called back'
+  await eventually(() => assert.deepEqual(node.unfit, [why]))
 })

@@ -248,6 +248,56 @@ test('a newcomer with the name of another, or with another shape, says why it ca
   assert.deepEqual(w.owners(SLOTS), before)
 })
 
+test('the goodbye of another life of a node takes nothing from the one that is there', () => {
+  const w = world()
+  const a = w.add('a', SLOTS)
+  const b = w.add('b', [])
+  w.pass(3 * SILENCE_MS)
+  const refused = { ...a.beat(w.nowMs, true), life: 'refused', claims: [] }
+  assert.deepEqual(b.hear(refused, w.nowMs), [])
+  assert.equal(b.ownerOf('market-0')?.life, 'a')
+})
+
+test('of two nodes with one name, who was away while the other joined goes when it is back', () => {
+  const w = world()
+  const a = w.add('a', SLOTS)
+  const b = w.add('b', SLOTS)
+  for (const each of [a, b]) each.warmed()
+  w.pass(3 * SILENCE_MS)
+  // It is believed dead, and started again elsewhere.
+  const away = w.nodes.get('a')!
+  w.nodes.delete('a')
+  const next = w.add('a', SLOTS, { life: 'next' })
+  w.pass(3 * SILENCE_MS)
+  next.warmed()
+  w.nodes.set('back', away)
+  w.duties.length = 0
+  w.pass(SILENCE_MS)
+  assert.deepEqual(
+    w.duties.filter(({ type }) => type === 'unfit'),
+    [{ type: 'unfit', why: 'SIBYL_NODE: another node of the cluster is called a', at: 'back' }],
+  )
+  w.nodes.delete('back')
+  w.pass(3 * SILENCE_MS)
+  for (const slot of SLOTS) assert.notEqual(b.ownerOf(slot)?.life, 'a')
+})
+
+test('of two nodes with one name that a cut network has kept apart, one goes', () => {
+  const w = world()
+  const [one, two] = ['1', '2'].map((life) => {
+    const directory = w.add('a', SLOTS, { life })
+    w.pass(3 * SILENCE_MS)
+    directory.warmed()
+    return directory
+  })
+  const goes = (who: Directory, whom: Directory) => {
+    return who.hear(whom.beat(w.nowMs), w.nowMs).some(({ type }) => type === 'unfit')
+  }
+  one!.hear(one!.beat(w.nowMs), w.nowMs)
+  w.nodes.clear()
+  assert.deepEqual([goes(one!, two!), goes(two!, one!)], [true, false])
+})
+
 test('after any flow of deaths, cuts and returns every slot has one owner that all agree on', () => {
   withSeeds([1, 2, 3, 4, 5, 6, 7, 8], (random) => {
     const w = world({ moveAfterMs: random.chance(0.5) ? 0 : random.int(1, 3_000) })

@@ -1,0 +1,80 @@
+/**
+ * What nodes say to each other beside frames, as JSON. Whoever reaches the same NATS can write anything to a
+ * subject, and what a hearer throws ends the connection: so what is none of ours is known here, and dropped.
+ */
+
+import type { Beat } from './directory.ts'
+
+/** A thread asks for a link to one of another node. */
+export type Opening = {
+  /** The link's name in hex. */
+  readonly link: string
+  readonly node: string
+  readonly life: string
+  /** The thread that asks, and the one that it asks for, on the node of this life. */
+  readonly thread: string
+  readonly peer: string
+  readonly peerLife: string
+}
+
+type Said = { readonly life: string; readonly message: object }
+
+/** A name becomes a part of subjects. */
+const NODE = /^[a-z0-9-]{1,32}$/
+const LINK = /^[0-9a-f]{24}$/
+
+export function encode(value: object): Uint8Array {
+  return Buffer.from(JSON.stringify(value))
+}
+
+/** A beat without the slots that this cluster does not have; undefined where it is none. */
+export function readBeat(bytes: Uint8Array, slots: ReadonlySet<string>): Beat | undefined {
+  const beat = decode(bytes) as Beat | undefined
+  if (beat === undefined || !areTexts(beat.node, beat.life, beat.shape)) return undefined
+  const { offers, claims } = beat
+  if (!NODE.test(beat.node) || !Array.isArray(offers) || !Array.isArray(claims)) return undefined
+  if (!claims.every((claim) => Number.isSafeInteger(claim?.epoch) && claim.epoch > 0)) {
+    return undefined
+  }
+  return {
+    ...beat,
+    offers: offers.filter((slot) => slots.has(slot)),
+    claims: claims.filter(({ slot }) => slots.has(slot)),
+  }
+}
+
+export function readOpening(bytes: Uint8Array): Opening | undefined {
+  const asked = decode(bytes) as Opening | undefined
+  if (asked === undefined || !areTexts(asked.link, asked.node, asked.life)) return undefined
+  if (!areTexts(asked.thread, asked.peer, asked.peerLife)) return undefined
+  return LINK.test(asked.link) && NODE.test(asked.node) ? asked : undefined
+}
+
+export function readSaid(bytes: Uint8Array): Said | undefined {
+  const said = decode(bytes) as Said | undefined
+  if (said === undefined || !areTexts(said.life)) return undefined
+  return isObject(said.message) ? said : undefined
+}
+
+/** Whether a link was opened. */
+export function readOpened(bytes: Uint8Array): boolean {
+  return (decode(bytes) as { ok?: unknown } | undefined)?.ok === true
+}
+
+function decode(bytes: Uint8Array): object | undefined {
+  try {
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
+function areTexts(...values: readonly unknown[]): boolean {
+  return values.every((value) => typeof value === 'string')
+}
