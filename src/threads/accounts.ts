@@ -253,6 +253,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
         graceMs: deadlineMs,
         quietMs,
         nameAgainMs: 2_000,
+        closedMs: REORG_MS_MAX,
         idleMax: 10_000,
         promisesMax: 200_000,
         waitingMax: 20_000,
@@ -278,8 +279,7 @@ export function accountsThread(data: ThreadData): ThreadParts {
       const restartMs = 2 * settings.front.deadlineMs
       if (leases === undefined) {
         // A whole exchange that starts has no order under way; a thread that is started again may.
-        const ageMs = systemClock.nowMs() - data.startedAtMs
-        begin(ageMs > settings.front.deadlineMs ? restartMs : 0)
+        begin(Atomics.add(data.accountsBegun, index, 1) === 0 ? 0 : restartMs)
         return
       }
       logEnds = openLogEnds(settings.log.url)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { createClient } from '#client/client.ts'
 import { SibylError } from '#client/sibyl-error.ts'
 import { devnetKey } from '#devnet/accounts.ts'
@@ -17,7 +17,8 @@ const TRADERS = [10, 11, 12]
 const ORDERS = 40
 const LANES = 8
 
-test('accounts that die under load forget nothing that is reserved, and grant nothing twice', async (t) => {
+/** An exchange of one market that reserves. After a kill of its accounts nothing is granted for two deadlines. */
+async function started(t: TestContext, deadlineMs: number) {
   const chain = await openTestChain({ seed: true, chainId: 31_338 })
   t.after(() => chain.close())
   const { chainId } = chain.settings
@@ -33,8 +34,7 @@ test('accounts that die under load forget nothing that is reserved, and grant no
       SIBYL_LIMITS: 'false',
       SIBYL_INDEXER_POLL_MS: '100',
       SIBYL_LOG_PARTITIONS: String(TEST_PARTITIONS),
-      // After a kill nothing is granted for twice this long.
-      SIBYL_REQUEST_DEADLINE_MS: '2000',
+      SIBYL_REQUEST_DEADLINE_MS: String(deadlineMs),
     },
     async prepare(dataDir) {
       const { genesis, contracts } = chain
@@ -49,6 +49,11 @@ test('accounts that die under load forget nothing that is reserved, and grant no
     },
     specs: (settings, common) => threadSpecs(settings, 8, common),
   })
+  return { url, supervisor, chainId, marketId }
+}
+
+test('accounts that die under load forget nothing that is reserved, and grant nothing twice', async (t) => {
+  const { url, supervisor, chainId, marketId } = await started(t, 2_000)
   const random = randomFrom(Number(process.env.TEST_SEED ?? 4_712))
   const clients = TRADERS.map((trader) =>
     createClient({ url, signer: devnetKey(trader), retries: 0, timeoutMs: 120_000 }),
@@ -113,4 +118,17 @@ test('accounts that die under load forget nothing that is reserved, and grant no
     })
     await client.orders.place(order(free))
   }
+})
+
+test('accounts that die right after the start of the exchange wait, too, for orders under way', async (t) => {
+  const { url, supervisor } = await started(t, 120_000)
+  await supervisor.kill('accounts-0')
+  await eventually(() => {
+    const { deaths, why } = supervisor.health()['accounts-0'] ?? {}
+    assert.deepEqual(
+      [deaths, why],
+      [1, 'orders that were promised before a restart may be under way'],
+    )
+  })
+  assert.equal((await fetch(`${url}/readyz`)).status, 503)
 })

@@ -21,7 +21,7 @@ import type { Behaviour } from '#runtime/actor.ts'
 import { answerWaiting, askFor, expireWaiting, refuseWaiting, viewFor } from './asking.ts'
 import { auditAccounts } from './audit.ts'
 import { cover, coverAgain, coverChanged } from './cover.ts'
-import { dropSome, fold, take } from './fold.ts'
+import { dropSome, fold, forgetOver, take } from './fold.ts'
 import {
   askAfterStep,
   askNext,
@@ -87,6 +87,7 @@ export const accounts: Behaviour<AccountsState, AccountsProtocol, AccountsEvent>
     expirePromises(state)
     expireWaiting(state, context)
     readTrades(state, context)
+    forgetOver(state, context.nowMs)
     // Before the logs have been read it is not known whose funds matter.
     if (state.caughtUpMs > 0) {
       for (const chain of state.chains.values()) {

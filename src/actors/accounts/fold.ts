@@ -21,6 +21,8 @@ import { addTrade, confirmTrade, endTrade, revertTrade } from './trades.ts'
 
 /** Orders of closed markets that one turn takes out. */
 const CLOSED_ORDERS_MAX = 5_000
+/** Markets that one turn of the timer looks at, whether they are over. */
+const MARKETS_LOOKED_AT_MAX = 100
 
 function openMarket(
   state: AccountsState,
@@ -35,6 +37,8 @@ function openMarket(
     seq: 0,
     orders: new Set(),
     closed: false,
+    trades: 0,
+    heardAtMs: state.startedAtMs,
   }
   state.markets.set(marketId, opened)
   return opened
@@ -77,6 +81,7 @@ export function fold(state: AccountsState, event: MarketEvent): void {
     `a gap in the events of ${event.marketId}`,
   )
   market.seq = event.seq
+  market.heardAtMs = event.atMs
   switch (event.type) {
     case 'OrderRested':
       rested(state, market, event)
@@ -186,4 +191,19 @@ export function dropSome(state: AccountsState): boolean {
     state.closing.shift()
   }
   return false
+}
+
+/** Forgets markets that have been closed for long and need nothing any more, so many looked at in a turn. */
+export function forgetOver(state: AccountsState, nowMs: number): void {
+  for (let left = MARKETS_LOOKED_AT_MAX; left > 0; left--) {
+    state.looking ??= state.markets.values()
+    const next = state.looking.next()
+    if (next.done === true) {
+      state.looking = undefined
+      return
+    }
+    const { marketId, closed, orders, trades, heardAtMs } = next.value
+    if (!closed || orders.size > 0 || trades > 0) continue
+    if (nowMs - heardAtMs > state.rules.closedMs) state.markets.delete(marketId)
+  }
 }

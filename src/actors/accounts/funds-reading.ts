@@ -93,6 +93,11 @@ function rewind(state: AccountsState, chain: ChainAccounts, block: number): void
   chain.isOpen = false
   chain.asking = []
   chain.isAsking = false
+  // What has settled since the last step is not known: it is as if this one were the first.
+  if (block === 0) {
+    chain.firstSteppedMs = 0
+    chain.hasAskedAll = false
+  }
   for (const account of chain.accounts.values()) {
     account.wantBlock = Math.min(account.wantBlock, place.block)
     if (account.block < block) continue

@@ -23,6 +23,7 @@ export function newAccounts(ports: AccountsPorts, rules: AccountsRules): Account
     caughtUp: new Map(),
     caughtUpMs: 0,
     closing: [],
+    looking: undefined,
     waiting: 0,
     waitedFor: new Set(),
     changed: [],

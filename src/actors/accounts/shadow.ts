@@ -94,6 +94,7 @@ function emptyState(chainIds: Iterable<number>): AccountsState {
       graceMs: 0,
       quietMs: 0,
       nameAgainMs: 0,
+      closedMs: 0,
       idleMax: Number.POSITIVE_INFINITY,
       promisesMax: 0,
       waitingMax: 0,

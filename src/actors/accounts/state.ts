@@ -222,6 +222,8 @@ export type AccountsRules = {
   readonly quietMs: number
   /** After how long an order that was withdrawn and is still there is named again. */
   readonly nameAgainMs: number
+  /** How long after its last event a closed market is kept in mind: a reorg may take its trades back. */
+  readonly closedMs: number
   /** Owners without anything open whose funds are kept in mind, per chain. */
   readonly idleMax: number
   readonly promisesMax: number
@@ -330,6 +332,10 @@ export type MarketNeeds = {
   readonly orders: Set<OrderNeed>
   /** It has closed; what is left of `orders` goes in steps. */
   closed: boolean
+  /** How many of its trades are held. */
+  trades: number
+  /** When its last event was; of one that was loaded, when that was. */
+  heardAtMs: number
 }
 
 export type ChainAccounts = {
@@ -404,6 +410,8 @@ export type AccountsState = {
   caughtUpMs: number
   /** Markets that have closed, and whose orders are still counted. */
   readonly closing: MarketNeeds[]
+  /** Where the look for markets that are over stands; undefined when it begins anew. */
+  looking: IterableIterator<MarketNeeds> | undefined
   waiting: number
   /** Accounts that an order waits for. */
   readonly waitedFor: Set<Account>

@@ -46,6 +46,8 @@ function hold(state: AccountsState, need: TradeNeed): void {
   const { trade, chain } = need
   const { isMine } = state.rules
   state.trades.set(trade.tradeId, need)
+  const market = state.markets.get(trade.marketId)
+  if (market !== undefined) market.trades++
   const pair = pairOf(trade.buyOrderHash, trade.sellOrderHash)
   const others = state.pairs.get(pair)
   if (others === undefined) state.pairs.set(pair, [need])
@@ -64,6 +66,8 @@ function hold(state: AccountsState, need: TradeNeed): void {
 function letGo(state: AccountsState, need: TradeNeed): void {
   const { trade, chain, buyer, seller } = need
   state.trades.delete(trade.tradeId)
+  const market = state.markets.get(trade.marketId)
+  if (market !== undefined) market.trades--
   const pair = pairOf(trade.buyOrderHash, trade.sellOrderHash)
   const others = state.pairs.get(pair)
   if (others !== undefined && others.length > 1) others.splice(others.indexOf(need), 1)

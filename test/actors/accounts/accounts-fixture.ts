@@ -22,6 +22,7 @@ export const RULES: AccountsRules = {
   graceMs: 1_000,
   quietMs: 0,
   nameAgainMs: 5_000,
+  closedMs: 60_000,
   idleMax: 100,
   promisesMax: 10_000,
   waitingMax: 1_000,

@@ -14,7 +14,7 @@ import {
   outcomeToken,
   STABLECOIN,
 } from '#domain/funds.ts'
-import type { MarketId, TradeId } from '#domain/ids.ts'
+import type { MarketId, Sequence, TradeId } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import { BUY, SELL, YES } from '#domain/order.ts'
 import { isRejection } from '#domain/rejection.ts'
@@ -356,6 +356,32 @@ test('a reorg makes a settled trade a need again, also one that was confirmed', 
     its.settle('a')
     its.step()
     assert.equal(its.funds('ann'), '8.4 held, 8.4 allowed, 0 open, 0 pending, 8.4 free')
+  }
+})
+
+test('after a gap in what the chain tells, trades that settled in it are asked about like at the start', () => {
+  for (const isRead of [true, false]) {
+    const its = started()
+    its.fund('ann', { dollars: 5.9, allowed: 5.9 })
+    its.fund('bob', { yes: 4, approved: true })
+    its.step()
+    its.place(sell('YES').at(0.4).size(4).by('bob').named('s'))
+    its.place(ann('rests').at(0.3).size(10))
+    const bid = buy('YES').at(0.4).size(4).by('ann').named('a')
+    assert.equal(its.reserve(bid), 'granted')
+    its.market.place(bid)
+    if (isRead) its.feed()
+    its.settle('a')
+    its.chain.mine()
+    its.chain.loseTrack()
+    its.step()
+    assert.match(its.reserve(ann('b').at(0.1).size(1)), /^OVERLOADED: what the chain has settled/)
+    its.actor.nowMs++
+    its.feed()
+    its.tick()
+    assert.deepEqual(its.withdrawn(), [])
+    assert.equal(its.funds('ann'), '4.3 held, 4.3 allowed, 3.01 open, 0 pending, 1.29 free')
+    assert.equal(its.reserve(ann('b').at(0.1).size(1)), 'granted')
   }
 })
 
@@ -711,6 +737,39 @@ test('a market that closes takes its orders with it, in steps', () => {
   )
   its.actor.deliverAll()
   assert.equal(its.actor.state.orders.size, 0)
+})
+
+test('a market that is over is forgotten, once no trade of it can come back', () => {
+  const its = traded()
+  const { state } = its.actor
+  its.market.ask('CloseMarket', { marketId: MARKET_ID, reason: 'resolved' })
+  its.feed()
+  its.actor.nowMs = START_SEC * 1_000 + 120_000
+  its.step()
+  assert.equal(state.markets.size, 1, 'a trade of it is pending')
+  its.market.at(120)
+  its.settle('a')
+  its.step()
+  its.report('a', 'confirmed')
+  its.step()
+  assert.deepEqual([state.trades.size, state.markets.size], [0, 1], 'a reorg may take it back')
+  its.actor.nowMs += 60_001
+  its.tick()
+  assert.equal(state.markets.size, 0)
+  for (let index = 0; index < 1_000; index++) {
+    const marketId = `0x${index.toString(16).padStart(64, '0')}` as MarketId
+    const head = { marketId, atMs: its.actor.nowMs }
+    const market = { ...its.market.state.market, id: marketId }
+    const events = [
+      { ...head, type: 'MarketOpened', seq: 1 as Sequence, market },
+      { ...head, type: 'MarketClosed', seq: 2 as Sequence, reason: 'resolved' },
+    ] as const
+    its.actor.ask('Logged', { partition: 0, events, toOffset: index })
+  }
+  assert.equal(state.markets.size, 1_000)
+  its.actor.nowMs += 60_001
+  for (let turn = 0; turn < 20; turn++) its.tick()
+  assert.equal(state.markets.size, 0)
 })
 
 test('accounts of other shards are passed over', () => {

@@ -115,6 +115,11 @@ export function modelChain(chainId: number) {
       touched = new Set()
       settled = []
     },
+    /** The next step does not know what has happened since the last one. */
+    loseTrack() {
+      told = 0
+      rewound = 0
+    },
     /** A reader that has just started: it has been told nothing. */
     port(): FundsChain {
       told = 0

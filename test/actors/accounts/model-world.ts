@@ -594,10 +594,11 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
     else if (chance < 0.985) {
       const partition = random.int(0, PARTITIONS - 1)
       project(partition, random.int(database.offsets.get(partition)!, fedTo[partition]!))
-    } else if (chance < 0.995) {
+    } else if (chance < 0.994) {
       const chain = random.pick([...chains.values()])
       if (!honest) chain.reorg(random.int(1, 4))
-    } else if (chance < 0.999) {
+    } else if (chance < 0.995) random.pick([...chains.values()]).loseTrack()
+    else if (chance < 0.999) {
       const chain = random.pick([...chains.values()])
       chain.isAway = !chain.isAway && random.chance(0.5)
     } else kill()
