@@ -29,6 +29,13 @@ export type ThreadData = {
   readonly buckets: SharedTableMemory
   /** … and how many streams each address has open. */
   readonly streams: ConnectionCountMemory
+  /** How often each accounts thread has begun. */
+  readonly accountsBegun: Int32Array<SharedArrayBuffer>
+}
+
+/** To be handed to all of them, so that one that is started again knows that it is. */
+export function makeAccountsBegun({ risk }: Settings): ThreadData['accountsBegun'] {
+  return new Int32Array(new SharedArrayBuffer(risk.threads * Int32Array.BYTES_PER_ELEMENT))
 }
 
 /** What fronts ask the main thread for: the files of the trading page. */

@@ -12,7 +12,7 @@ import { isReadable, type Log, makeLog } from '#config/logging.ts'
 import { makeFolder } from '#config/make-folder.ts'
 import { loadSettings, settingsWarnings, shownSettings } from '#config/settings.ts'
 import type { Settings } from '#config/settings-schema.ts'
-import { databaseUrlOf, isNode, PAGE } from '#config/thread-data.ts'
+import { databaseUrlOf, isNode, makeAccountsBegun, PAGE } from '#config/thread-data.ts'
 import { endWithReader } from '#devnet/reader-gone.ts'
 import { backoff } from '#domain/backoff.ts'
 import { lazily } from '#http/lazily.ts'
@@ -217,13 +217,15 @@ function makePage({ service, web }: Settings): () => Promise<object> {
 }
 
 /** What all fronts, or all threads, have in common. */
-function sharedMemory({ auth, limits, front }: Settings, clock: ClockMemory) {
+function sharedMemory(settings: Settings, clock: ClockMemory) {
+  const { auth, limits, front } = settings
   return {
     startedAtMs: systemClock.nowMs(),
     clock,
     nonces: makeSharedTable(auth.noncesMax, randomUUID()),
     buckets: makeSharedTable(limits.bucketsMax, randomUUID()),
     streams: makeConnectionCountMemory(front.threads, randomUUID()),
+    accountsBegun: makeAccountsBegun(settings),
   }
 }
 

@@ -200,6 +200,12 @@ export const TRADES_OF_ALL_LISTED = 100
 /** Events of the chain that are written in one transaction; a range that has more is read in parts. */
 export const CHAIN_EVENTS_PER_RANGE_MAX = 10_000
 
+/**
+ * Up to so many blocks of a chain are read with every header, by which logs that are missing are noticed; and so
+ * close to the head no more are read at once, since a node may not have the logs of its newest blocks yet.
+ */
+export const CHAIN_HEADERS_PER_RANGE_MAX = 32
+
 /** Events of a chain that were set aside and are listed: the newest ones. */
 export const CHAIN_SET_ASIDE_MAX = 1_000
 

@@ -28,3 +28,18 @@ export function makeDraws(bucketsMax: number): Draws {
     },
   }
 }
+
+/** What another machine says that was drawn there, without what cannot be meant so. */
+export function readDraws(said: unknown): Draw[] {
+  return Array.isArray(said) ? said.filter(isDraw) : []
+}
+
+function isDraw(said: unknown): said is Draw {
+  if (!Array.isArray(said)) return false
+  const [name, spentMs, capacityMs] = said as unknown[]
+  return typeof name === 'string' && isSpan(spentMs) && isSpan(capacityMs)
+}
+
+function isSpan(ms: unknown): boolean {
+  return typeof ms === 'number' && Number.isFinite(ms) && ms >= 0
+}

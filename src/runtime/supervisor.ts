@@ -311,8 +311,13 @@ export function makeSupervisor(options: SupervisorOptions): Supervisor {
     host.starting = startHost(host)
     host.starting.then(
       () => log.info({ thread: host.name }, `${host.name} is back`),
-      () => {
-        if (!stopping) restartLater(host)
+      (error: unknown) => {
+        if (stopping) return
+        if (isOptional(host) || !(error instanceof Unfit)) restartLater(host)
+        else {
+          host.phase = 'failed'
+          options.onGivingUp(host.name, messageOf(error))
+        }
       },
     )
   }

@@ -312,7 +312,7 @@ function startChild(dataDir: string, env: Readonly<Record<string, string>>): Chi
   const entry = new URL('./exchange-process.ts', import.meta.url)
   const process_: ChildProcess = fork(entry, [dataDir, JSON.stringify(env)], {
     serialization: 'advanced',
-    execArgv: [...TEST_FLAGS, ...process.execArgv],
+    execArgv: [...process.execArgv, ...TEST_FLAGS],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
   let errors = ''

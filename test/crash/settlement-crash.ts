@@ -177,7 +177,7 @@ async function startChild({ chain, proxy, dataDir, marketId }: Scene): Promise<C
   }
   const entry = new URL('./exchange-process.ts', import.meta.url)
   const child = fork(entry, [dataDir, JSON.stringify(env)], {
-    execArgv: [...TEST_FLAGS, ...process.execArgv],
+    execArgv: [...process.execArgv, ...TEST_FLAGS],
     stdio: 'inherit',
   })
   const heard: Said[] = []

@@ -90,7 +90,7 @@ type Started = {
 
 async function startOn(dataDir: string, devnet: boolean): Promise<Started> {
   const port = await claimPort('127.0.0.1', 0)
-  const child = spawn(process.execPath, [...TEST_FLAGS, ...process.execArgv, 'src/main.cjs'], {
+  const child = spawn(process.execPath, [...process.execArgv, ...TEST_FLAGS, 'src/main.cjs'], {
     cwd: ROOT,
     env: {
       ...withoutSettings(process.env),

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { loadSettings } from '#config/settings.ts'
 import type { Settings } from '#config/settings-schema.ts'
-import { databaseUrlOf, type ThreadData } from '#config/thread-data.ts'
+import { databaseUrlOf, makeAccountsBegun, type ThreadData } from '#config/thread-data.ts'
 import { claimPort } from '#http/port.ts'
 import { makeSharedTable } from '#http/shared-table.ts'
 import { makeClockMemory, systemClock } from '#runtime/clock.ts'
@@ -52,6 +52,7 @@ export async function startSupervised(
     nonces: makeSharedTable(settings.auth.noncesMax, randomUUID()),
     buckets: makeSharedTable(settings.limits.bucketsMax, randomUUID()),
     streams: makeConnectionCountMemory(settings.front.threads, randomUUID()),
+    accountsBegun: makeAccountsBegun(settings),
   }
   const silent = { info: () => {}, warn: () => {}, error: () => {} }
   const supervisor = makeSupervisor({

@@ -6,7 +6,7 @@ import type { Address } from '#domain/ids.ts'
 import { ipText, limitedRange, makeClientIp, siteOf } from '#http/client-ip.ts'
 import { makeConnectionGate } from '#http/connection-gate.ts'
 import { countPeers } from '#http/count-peers.ts'
-import { makeDraws } from '#http/draws.ts'
+import { makeDraws, readDraws } from '#http/draws.ts'
 import { type LimitSettings, makeLimiter } from '#http/limits.ts'
 import { ok, type Principal, route, upgradeRoute } from '#http/route.ts'
 import type { FrontSettings } from '#http/server.ts'
@@ -92,6 +92,13 @@ test('what other machines let pass is drawn here too, and never more than a buck
   assert.equal(leftOf(here, '10.0.0.1'), 0)
   nowMs += (LIMITS.ipBurst / LIMITS.ipPerSecond) * 1_000
   assert.equal(leftOf(here, '10.0.0.1'), LIMITS.ipBurst)
+})
+
+test('what is said to be drawn elsewhere counts only where it can be meant so', () => {
+  for (const said of [undefined, null, 5, 'text', {}]) assert.deepEqual(readDraws(said), [])
+  const draw = ['ip 10.0.0.1', 5, 10] as const
+  const odd = [null, 5, [], ['a'], ['a', '5', 10], ['a', -5, 10], ['a', 5, null], [1, 5, 10]]
+  assert.deepEqual(readDraws([...odd, draw]), [draw])
 })
 
 test('orders that traders cannot pay for: a burst, then so many a second, however they come', () => {

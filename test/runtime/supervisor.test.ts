@@ -356,6 +356,17 @@ test('an optional thread that does not fit its settings stops the start', async 
   assert.equal(await supervisor.stop(), true)
 })
 
+test('a necessary thread that does not fit any more is given up at once', async () => {
+  const data = { unfit: false }
+  const { supervisor, start, gaveUp, lines } = supervisorOf([{ ...echo, data, links: [] }])
+  await start()
+  data.unfit = true
+  await supervisor.kill('echo')
+  await eventually(() => assert.deepEqual(gaveUp, ['echo']))
+  assert.equal(lines.filter((line) => line.includes('it is started again')).length, 1)
+  assert.equal(await supervisor.stop(), true)
+})
+
 test('optional threads whose worker dies again and again get one each', async () => {
   const diesInRow = new Int32Array(new SharedArrayBuffer(4))
   Atomics.store(diesInRow, 0, 1_000)

@@ -54,11 +54,13 @@ export async function dozeAndWake(t: TestContext, fronts: Fronts): Promise<void>
     await bob.orderbook(marketId, 'YES')
     assert.equal(await followedAt(idle), 1)
   })
-  // A trader there is answered with what he can read at the other front.
+  // What a trader there is answered can soon be read at the other front.
   const bought = await bob.orders.place({ ...TERMS, side: 'buy', marketId, price: 500_000 })
   assert.equal(bought.matches, 1)
   assert(bought.seq! > book.seq)
-  assert.equal((await ann.orderbook(marketId, 'YES')).asks.length, BURST)
+  await eventually(async () => {
+    assert.equal((await ann.orderbook(marketId, 'YES')).asks.length, BURST)
+  })
   await settled(ann, marketId)
   await eventually(async () => assert.equal(await followedAt(idle), 0))
 

@@ -24,7 +24,7 @@ function runToEnd(
 ): Promise<{ code: number; said: string }> {
   const dataDir = mkdtempSync(join(tmpdir(), 'sibyl-start-'))
   return new Promise((resolve) => {
-    const flags = [...TEST_FLAGS, ...process.execArgv]
+    const flags = [...process.execArgv, ...TEST_FLAGS]
     const child = spawn(process.execPath, [...flags, 'src/main.cjs', ...args], {
       cwd: ROOT,
       env: {

@@ -98,7 +98,7 @@ export async function openExchange(options: ExchangeOptions = {}): Promise<Excha
   async function start(): Promise<void> {
     assert.equal(child, undefined, 'the exchange before this one is gone')
     const started = Promise.withResolvers<string>()
-    const flags = IS_TEST ? [...TEST_FLAGS, ...process.execArgv] : USUAL_FLAGS
+    const flags = IS_TEST ? [...process.execArgv, ...TEST_FLAGS] : USUAL_FLAGS
     const node = spawn(process.execPath, [...flags, 'src/main.cjs'], {
       cwd: ROOT,
       env: {

@@ -120,6 +120,16 @@ await onServerDatabase('tokens that several fronts take', (databases) => {
     assert.equal(await claimsSince(database, 2_000), 900, 'since when does not expire')
   })
 
+  it('a front whose clock is wrong forgets nothing that could be used again', async (t) => {
+    const { url, database } = await migrated(t)
+    await claimsSince(database, nowSec() - 100)
+    const token = tokenAt(nowSec())
+    assert.equal(await startFront(t, url)(token), 'accepted')
+    const aheadSec = nowSec() + 3_600
+    assert.equal(await forgetNonces(database, aheadSec), 0)
+    assert.equal(await startFront(t, url)(token), 'UNAUTHORIZED_TOKEN_USED')
+  })
+
   it('however many have expired, all of them are forgotten', async (t) => {
     const { database } = await migrated(t)
     const used = Array.from({ length: 6_000 }, (_, at) => ({
