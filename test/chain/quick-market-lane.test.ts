@@ -78,11 +78,18 @@ describe('the lane of quick markets', () => {
       assert.ok(isSo())
     })
 
+  /** Until so many are in the journal and have reached the node too: what is saved first is sent after it. */
+  const sent = (count: number): Promise<void> =>
+    eventually(async () => {
+      assert.equal(f.rows.size, count)
+      assert.equal(await f.pendingCount(), count)
+    })
+
   it('a journal that is away when markets are mined: who made them hears of each all the same', async (t) => {
     const lane = start()
     t.after(() => lane.stop())
     const created = [lane.create(market(1)), lane.create(market(2))]
-    await eventually(() => assert.equal(f.rows.size, 2))
+    await sent(2)
     f.journalFault = AWAY
     await f.mine()
     let heard: string[] = []
@@ -106,7 +113,7 @@ describe('the lane of quick markets', () => {
     const lane = start()
     t.after(() => lane.stop())
     const first = lane.create(market(1))
-    await eventually(() => assert.equal(f.rows.size, 1))
+    await sent(1)
     f.journalFault = AWAY
     await f.mine()
     let isOver = false
@@ -118,7 +125,7 @@ describe('the lane of quick markets', () => {
     await assert.rejects(lane.create(market(1)), { code: 'STORE_AWAY' })
     f.journalFault = undefined
     const again = lane.create(market(1))
-    await eventually(() => assert.equal(f.rows.size, 2))
+    await sent(2)
     await f.mine()
     let hash = ''
     void again.then((found) => {

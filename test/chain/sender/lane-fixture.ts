@@ -37,6 +37,8 @@ export type LaneFixture = {
   setBaseFee(wei: bigint): Promise<void>
   /** How many transactions of the key are in the chain. */
   count(): Promise<number>
+  /** Those that wait in the node's pool too. */
+  pendingCount(): Promise<number>
   close(): Promise<void>
 }
 
@@ -105,6 +107,8 @@ export async function laneFixture(accountIndex = 5): Promise<LaneFixture> {
       await chain.request('hardhat_setNextBlockBaseFeePerGas', [`0x${wei.toString(16)}`])
     },
     count: () => chain.publicClient.getTransactionCount({ address: account.address }),
+    pendingCount: () =>
+      chain.publicClient.getTransactionCount({ address: account.address, blockTag: 'pending' }),
     close: () => chain.close(),
   }
   return fixture
