@@ -10,7 +10,9 @@ import { join, relative } from 'node:path'
 import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { ROOT } from './imports.ts'
+import { makeSnapshot, snapshotFlags } from './node-snapshot.ts'
 import { shareProcesses } from './select-tests.ts'
+import { makeExchangesSnapshot } from './test-flags.ts'
 import { makeTestsFolder } from './tests-folder.ts'
 
 /** Two more than the cores: there are always some that wait for a disk, a block, a clock or a process. */
@@ -29,6 +31,8 @@ const PROCESS_FLAGS = [
   '--invocation-count-for-osr=2000',
   '--liftoff-only',
 ]
+/** Of what these processes begin with. */
+const NAME = 'tests'
 const UNTRACKED = new URL('./untracked.ts', import.meta.url).href
 const SEVERAL_FILES = new URL('./several-files.ts', import.meta.url).href
 /** As tests print it: in their names, their diagnostics and what they throw. */
@@ -53,6 +57,8 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
   // The flags of this process, a loader for instance, go to the children by themselves.
   const folder = makeTestsFolder()
   process.env.TMPDIR = folder
+  makeSnapshot(folder, NAME, PROCESS_FLAGS)
+  if (!fast) makeExchangesSnapshot(folder)
   const { entries, together } = entriesFor(files, folder)
   /** Those that share a process and have not ended. */
   const sharing = new Set([...together.values()].flat())
@@ -60,7 +66,7 @@ export async function runTests(files: readonly string[], { fast = false } = {}):
     files: entries,
     concurrency: CONCURRENCY,
     timeout: TIMEOUT_MS,
-    execArgv: ['--import', UNTRACKED, ...PROCESS_FLAGS],
+    execArgv: ['--import', UNTRACKED, ...PROCESS_FLAGS, ...snapshotFlags(folder, NAME)],
   })
   const failures: Failure[] = []
   const timedFiles: Timed[] = []
