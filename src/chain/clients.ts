@@ -30,6 +30,7 @@ import {
 } from 'viem'
 import { backoff } from '#domain/backoff.ts'
 import { Fault } from '#domain/fault.ts'
+import { rpcFetch } from './rpc-fetch.ts'
 
 export type ChainClientOptions = {
   readonly chainId: number
@@ -104,8 +105,15 @@ export function makeChainClient(options: ChainClientOptions): ChainClient {
     const onFetchResponse = (response: Response): void => {
       if (!response.ok) endpoint.restUntilMs = performance.now() + retryAfterMs(response)
     }
-    const how = { retryCount: 0, timeout: timeoutMs, batch, onFetchResponse }
-    const { request } = http(url, how)({ chain: definition })
+    const { request } = http(url, {
+      retryCount: 0,
+      timeout: timeoutMs,
+      batch,
+      onFetchResponse,
+      fetchFn: rpcFetch,
+      // It has a limit of its own, and says what is too long so that a shorter range is asked for.
+      maxResponseBodySize: false,
+    })({ chain: definition })
     const endpoint: Endpoint = {
       host: new URL(url).host,
       request: request as EIP1193RequestFn,

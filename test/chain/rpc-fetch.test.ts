@@ -1,0 +1,132 @@
+/** Answers of nodes over the wire: packed, too long, never ending, cut off, redirected. */
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { asked, makeChainClient } from '#chain/clients.ts'
+import { ANSWER_BYTES_MAX } from '#chain/rpc-fetch.ts'
+import type { Fault } from '#domain/fault.ts'
+
+const CHAIN_ID = 31_337
+const BLOCK = '0x2a'
+
+type Call = { readonly id: number; readonly method: string }
+
+/** A node that shows its chain as others do; the rest is the test's. */
+async function startNode(t: TestContext, answer: (call: Call, response: ServerResponse) => void) {
+  const sockets: Socket[] = []
+  const heard: string[] = []
+  const listener: RequestListener = async (incoming, response) => {
+    const parts: Buffer[] = []
+    for await (const part of incoming) parts.push(part as Buffer)
+    const call = JSON.parse(Buffer.concat(parts).toString()) as Call
+    heard.push(call.method)
+    if (call.method === 'eth_chainId') response.end(told(call, `0x${CHAIN_ID.toString(16)}`))
+    else answer(call, response)
+  }
+  const server = createServer(listener)
+  server.on('connection', (socket) => sockets.push(socket))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { url, heard, sockets }
+}
+
+const told = ({ id }: Call, result: unknown): string =>
+  JSON.stringify({ jsonrpc: '2.0', id, result })
+
+const clientOf = (rpcUrls: readonly string[], more = {}) =>
+  makeChainClient({ chainId: CHAIN_ID, rpcUrls, rounds: 1, ...more }).viem
+
+const faultOf = (call: Promise<unknown>): Promise<Fault> =>
+  asked(call).then(
+    () => assert.fail('expected a fault'),
+    (fault: Fault) => fault,
+  )
+
+test('an answer that is packed is read', async (t) => {
+  const { url } = await startNode(t, (call, response) => {
+    response.setHeader('content-encoding', 'gzip')
+    response.end(gzipSync(told(call, BLOCK)))
+  })
+  assert.equal(await clientOf([url]).getBlockNumber(), 42n)
+})
+
+test('an answer that begins and does not go on is none: the next address is asked', async (t) => {
+  for (const packed of [false, true]) {
+    const stalled = await startNode(t, (call, response) => {
+      if (packed) response.setHeader('content-encoding', 'gzip')
+      const bytes = packed ? gzipSync(told(call, BLOCK)) : Buffer.from(told(call, BLOCK))
+      response.write(bytes.subarray(0, 12))
+    })
+    const other = await startNode(t, (call, response) => response.end(told(call, '0x7')))
+    const viem = clientOf([stalled.url, other.url], { timeoutMs: 200 })
+    assert.equal(await viem.getBlockNumber(), 7n)
+    const fault = await faultOf(clientOf([stalled.url], { timeoutMs: 200 }).getBlockNumber())
+    assert.deepEqual([fault.code, fault.retryable], ['CHAIN_UNAVAILABLE', true])
+    assert.match(fault.message, /took too long/)
+  }
+})
+
+test('an answer that is cut off is none', async (t) => {
+  for (const packed of [false, true]) {
+    const { url } = await startNode(t, (call, response) => {
+      if (packed) response.setHeader('content-encoding', 'gzip')
+      const bytes = packed ? gzipSync(told(call, BLOCK)) : Buffer.from(told(call, BLOCK))
+      response.setHeader('content-length', bytes.length)
+      response.write(bytes.subarray(0, 12), () => response.destroy())
+    })
+    assert.equal((await faultOf(clientOf([url]).getBlockNumber())).code, 'CHAIN_UNAVAILABLE')
+  }
+})
+
+test('an answer that is too long, or unpacks to one, asks for a shorter range', async (t) => {
+  const long = Buffer.alloc(ANSWER_BYTES_MAX + 1, ' ')
+  for (const packed of [false, true]) {
+    const { url } = await startNode(t, (_call, response) => {
+      if (packed) response.setHeader('content-encoding', 'gzip')
+      response.on('error', () => {})
+      response.end(packed ? gzipSync(long) : long)
+    })
+    const fault = await faultOf(clientOf([url]).getLogs({ fromBlock: 1n, toBlock: 2_000n }))
+    assert.equal(fault.code, 'CHAIN_RANGE_TOO_LARGE', fault.message)
+  }
+  // What viem takes for too long by itself.
+  const { url } = await startNode(t, (call, response) => {
+    response.end(`${told(call, [])}${' '.repeat(11 * 1_048_576)}`)
+  })
+  assert.deepEqual(await clientOf([url]).getLogs({ fromBlock: 1n, toBlock: 2_000n }), [])
+})
+
+test('a connection that the node has ended meanwhile costs nothing', async (t) => {
+  let isEnding = false
+  const { url, heard, sockets } = await startNode(t, (call, response) => {
+    if (isEnding) response.socket?.resetAndDestroy()
+    else response.end(told(call, BLOCK))
+    isEnding = false
+  })
+  const viem = clientOf([url])
+  assert.equal(await viem.getBlockNumber(), 42n)
+  assert.equal(sockets.length, 1, 'one connection for all')
+  // As when both happen at once: the request is on its way, and the connection is gone.
+  isEnding = true
+  assert.equal(await viem.getBlockNumber(), 42n)
+  assert.deepEqual(heard, ['eth_chainId', ...Array<string>(3).fill('eth_blockNumber')])
+  assert.equal(sockets.length, 2)
+})
+
+test('a redirect is not followed: the address may hold a key', async (t) => {
+  const { url } = await startNode(t, (_call, response) => {
+    response.writeHead(307, { location: 'http://127.0.0.1:1/' }).end()
+  })
+  const fault = await faultOf(clientOf([url]).getBlockNumber())
+  assert.equal(fault.code, 'CHAIN_UNAVAILABLE')
+  assert.match(fault.message, /Temporary Redirect/)
+})
