@@ -24,13 +24,6 @@ const SOCKETS_MAX = 64
 /** Shorter than what servers wait for the next request, so that none is sent into a connection about to end. */
 const IDLE_MS = 4_000
 
-/** The answer is longer than anything that is asked for. */
-export class AnswerTooLongError extends Error {
-  constructor() {
-    super(`the response size is more than ${ANSWER_BYTES_MAX} bytes`)
-  }
-}
-
 const kept = { keepAlive: true, maxSockets: SOCKETS_MAX, timeout: IDLE_MS }
 const ways = {
   'http:': { request, agent: new HttpAgent(kept) },
@@ -96,7 +89,7 @@ async function readAll(response: IncomingMessage): Promise<Response> {
     bytes += (part as Buffer).length
     if (bytes > ANSWER_BYTES_MAX) {
       response.destroy()
-      throw new AnswerTooLongError()
+      throw new Error(`the response size is more than ${ANSWER_BYTES_MAX} bytes`)
     }
     parts.push(part as Buffer)
   }
