@@ -136,10 +136,15 @@ test('a quick market is opened, traded, resolved and redeemed', async (t) => {
     return [a.stablecoin, b.stablecoin]
   }
 
-  /** Trades in the next market that opens; in a later one if the machine was too slow for it. */
+  /**
+   * Trades in the next market that opens; in a later one if the machine was too slow for it. Not in one
+   * whose strike is of coinbase, which speaks while the machine is too busy for the others: its history has
+   * only whole minutes, and of an end between them it knows nothing after the kill.
+   */
   async function tradedMarket(): Promise<StreamQuickMarket> {
     for (;;) {
       const opened = await opening()
+      if (opened.priceSource === 'coinbase') continue
       try {
         const { marketId } = opened
         const terms = { marketId, outcome: 'YES', ttlSeconds: 600 } as const
