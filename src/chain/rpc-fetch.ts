@@ -41,19 +41,25 @@ type Init = {
 /** viem gives the address as text. */
 export async function rpcFetch(input: string | URL | Request, init: Init = {}): Promise<Response> {
   const url = new URL(input as string)
+  const way = url.protocol === 'https:' ? ways['https:'] : ways['http:']
   try {
-    return await attempt(url, init)
+    return await attempt(url, init, way)
   } catch (error) {
-    // The node ended a connection of before just as this was sent into it.
     if (!(error instanceof StaleError)) throw error
-    return await attempt(url, init)
+    // The others that are kept may have ended, too.
+    return await attempt(url, init, { ...way, agent: false })
   }
 }
 
+/** The node ended a connection of before just as this was sent into it. */
 class StaleError extends Error {}
+const STALE_CODES: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE']
 
-function attempt(url: URL, { body, headers, method, signal }: Init): Promise<Response> {
-  const way = url.protocol === 'https:' ? ways['https:'] : ways['http:']
+function attempt(
+  url: URL,
+  { body, headers, method, signal }: Init,
+  way: { readonly request: typeof request; readonly agent: HttpAgent | false },
+): Promise<Response> {
   const text = String(body)
   const answered = Promise.withResolvers<Response>()
   const call = way.request(url, {
@@ -73,7 +79,7 @@ function attempt(url: URL, { body, headers, method, signal }: Init): Promise<Res
     })
   })
   call.on('error', (error: NodeJS.ErrnoException) => {
-    const isStale = call.reusedSocket && error.code === 'ECONNRESET'
+    const isStale = call.reusedSocket && STALE_CODES.includes(error.code)
     answered.reject(isStale ? new StaleError() : error)
   })
   call.end(text)
