@@ -92,7 +92,7 @@ export async function crashRelayerOnce(
     points.map(async (point) => {
       const owner = await relayed.person(UNIT)
       const request = await relayed.again(owner).relayer.sign.ctfApproval()
-      return { point, owner, request, here: Promise.withResolvers<void>(), isHere: false }
+      return { point, owner, request, isHere: false }
     }),
   )
   const dead = Promise.withResolvers<never>()
@@ -105,14 +105,13 @@ export async function crashRelayerOnce(
     if (held === undefined) return
     if (held.point.after && !held.isHere) await relayed.chain.chain.request(method, params)
     held.isHere = true
-    held.here.resolve()
     await dead.promise
   }
   // The furthest first: what is held at a later moment asks nothing that an earlier one waits for.
   for (const one of crowd.toReversed()) {
     underWay.push(one)
-    void submitUnheard(relayed, one)
-    await one.here.promise
+    void submitUntilHeld(relayed, one)
+    await eventually(() => assert.ok(one.isHere, `it does not come to ${one.point.method}`))
   }
   await relayed.exchange.kill()
   proxy.before = undefined
@@ -179,14 +178,31 @@ async function killedAt(
   await dead.promise
 }
 
-/** Sends a request whose answer does not come, or comes too early. */
+/**
+ * As a client would, who hears that the chain does not answer: what is asked in the same moment as
+ * something that is held goes out together with it, and is held, too.
+ */
+async function submitUntilHeld(
+  relayed: Relayed,
+  one: { owner: Person; request: RelayRequest; isHere: boolean },
+): Promise<void> {
+  while (!one.isHere && !(await submitUnheard(relayed, one)));
+}
+
+/** Sends a request whose answer does not come, or comes too early; whether it came. */
 async function submitUnheard(
   { again }: Relayed,
   { owner, request }: { owner: Person; request: RelayRequest },
-): Promise<void> {
-  await again(owner)
+): Promise<boolean> {
+  return again(owner)
     .relayer.submit(request, { signal: AbortSignal.timeout(15_000) })
-    .catch((error: unknown) => assert.ok(error instanceof SibylError, String(error)))
+    .then(
+      () => true,
+      (error: unknown) => {
+        assert.ok(error instanceof SibylError, String(error))
+        return false
+      },
+    )
 }
 
 async function nonceOf({ chain }: Relayed, { address }: Person): Promise<bigint> {
