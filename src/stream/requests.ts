@@ -141,6 +141,8 @@ export function makeRequests(
       principal: sessions.principalOf(connection),
     }
     const asked = connection.cancelsOnDisconnect
+    // Signed orders are public once they settle: another session that held one could cancel it.
+    if (asked && context.principal?.address !== order.trader) return NOT_OWN_ORDER
     const verified = await orders.verify(submission, context)
     if (isRejection(verified)) return verified
     const placed =
@@ -307,6 +309,11 @@ export function makeRequests(
 const WRITES: ReadonlySet<Request['op']> = new Set(['auth', 'place', 'cancel'])
 const NOBODY = {} as Subscription
 const NO_SUBSCRIPTION = reject('NOT_FOUND', 'sub', 'there is no such subscription')
+const NOT_OWN_ORDER = reject(
+  'NOT_ORDER_OWNER',
+  'order.trader',
+  'with cancelOnDisconnect on, order.trader must be the address that this connection authenticated as',
+)
 const NO_CANCEL_ON_DISCONNECT = reject(
   'INVALID_FIELD',
   'enabled',

@@ -18,7 +18,7 @@ import { eventually } from '../support/eventually.ts'
 import { type Exchange, openExchange, startExchange } from '../support/exchange.ts'
 import { demoMarketIds } from '../support/seeded-markets.ts'
 import { signedOrder, traderNumbered } from '../support/signed-orders.ts'
-import { endSession, openSession } from './cancel-on-disconnect.ts'
+import { endSession, holdAnothersOrder, openSession } from './cancel-on-disconnect.ts'
 import { tellStages } from './server-timing.ts'
 
 const THREADS = 2
@@ -409,6 +409,10 @@ test('API keys of a real exchange with two front threads', async (t) => {
 
   await t.test('orders of a session go with it, and others stay', (nested) =>
     endSession(nested, exchange),
+  )
+
+  await t.test("a session cannot hold another trader's order", (nested) =>
+    holdAnothersOrder(nested, exchange),
   )
 
   const session = await openSession(t, exchange)

@@ -57,6 +57,22 @@ export async function endSession(t: TestContext, exchange: Exchange): Promise<vo
   await eventually(async () => assert.deepEqual(await open(), [stays.orderHash]))
 }
 
+/** An order stays open although another trader's session submits it again and ends. */
+export async function holdAnothersOrder(t: TestContext, exchange: Exchange): Promise<void> {
+  const owner = await traderOn(t, exchange, ann)
+  const thief = await traderOn(t, exchange, bob)
+  const order = await owner.sign('0.10')
+  const { orderHash } = await owner.client().orders.submit(order)
+  const stream = thief.openStream()
+  await stream.cancelOnDisconnect(true)
+  await assert.rejects(stream.place(order), { code: 'NOT_ORDER_OWNER' })
+  const goes = await stream.place(await thief.sign('0.20'))
+  stream.close()
+  await eventually(async () => assert.ok(!(await thief.open()).includes(goes.orderHash)))
+  assert.ok((await owner.open()).includes(orderHash), 'the order is still open')
+  await owner.client().orders.cancel({ orderHash, marketId: MARKET, side: 'buy' })
+}
+
 /** Orders of a session and others, at an exchange that is killed next. */
 export async function openSession(t: TestContext, exchange: Exchange) {
   const { client, sign, openStream, open } = await traderOn(t, exchange, ann)

@@ -141,3 +141,60 @@ test('an order that its market refuses after its client has left is held nowhere
   })
   assert.deepEqual([...held.markets()], [])
 })
+
+test('a session that cancels on disconnect cannot hold the order of another trader', async (t) => {
+  const order = signed(buy('YES').by('ann').named('a'), marketIdOf(0))
+  const { orderHash: _, signature, ...terms } = order
+  const held: string[] = []
+  const entered: (string | undefined)[] = []
+  const stream = await startStream(t, {
+    parts: {
+      gateway: {
+        openOrdersPage: async () => ({ orders: [], count: 0 }),
+        cancel: async ({ marketId, orderHash, side }) =>
+          stream.markets[0]!.ask('CancelOrder', { marketId, orderHash, side }),
+      },
+      orders: {
+        verify: async () => order,
+        async enter(verified, { session }) {
+          entered.push(session)
+          return stream.markets[0]!.ask('PlaceOrder', { order: verified })
+        },
+      },
+      held: makeHeldOrders({
+        ...{ threads: [], threadOf: () => 0, clock: systemClock },
+        gateway: {
+          recall: async () => undefined,
+          async cancel({ marketId, orderHash, side }) {
+            held.push(orderHash)
+            return stream.markets[0]!.ask('CancelOrder', { marketId, orderHash, side })
+          },
+        },
+        ...{ perSessionMax: 10, deadlineMs: 1_000 },
+      }),
+      authenticator: {
+        identify: async (header) => ({ keyId: 'k', address: traderNamed(header.slice(7)) }),
+      },
+    },
+  })
+  const owner = await stream.connect()
+  await owner.ask({ op: 'auth', token: 'ann' }, 'authenticated')
+  await owner.ask({ op: 'place', order: terms, signature }, 'placed')
+
+  const thief = await stream.connect()
+  await thief.ask({ op: 'auth', token: 'bob' }, 'authenticated')
+  await thief.ask({ op: 'cancelOnDisconnect', enabled: true }, 'cancelOnDisconnect')
+  const answer = await thief.ask({ op: 'place', order: terms, signature })
+  assert.deepEqual([answer.code, answer.field], ['NOT_ORDER_OWNER', 'order.trader'])
+  assert.deepEqual(entered, [undefined], 'the market is not asked')
+  thief.close()
+  await eventually(() => assert.equal(stream.hub.figures().connections, 1))
+  assert.deepEqual(held, [])
+  assert.equal(stream.markets[0]!.state.books[0].count, 1)
+
+  // Its own trader may hold it, also by submitting it again.
+  await owner.ask({ op: 'cancelOnDisconnect', enabled: true }, 'cancelOnDisconnect')
+  await owner.ask({ op: 'place', order: terms, signature }, 'placed')
+  owner.close()
+  await eventually(() => assert.equal(stream.markets[0]!.state.books[0].count, 0))
+})
