@@ -6,7 +6,7 @@
 
 import { parseSignature } from 'viem'
 import { checksumAddress } from '#domain/checksum-address.ts'
-import type { Address, MarketId, TradeId } from '#domain/ids.ts'
+import type { Address, MarketId, TradeId, Uint256 } from '#domain/ids.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type {
   Claim,
@@ -16,7 +16,6 @@ import type {
   RelayOperation,
   SettleMarket,
   StablecoinPermit,
-  Uint256,
 } from '#domain/relay.ts'
 import {
   type MessageNonces,

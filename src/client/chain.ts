@@ -21,7 +21,7 @@ import {
 } from 'viem'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
-import { parseAddress, parseMarketId } from '#domain/ids.ts'
+import { parseAddress, parseMarketId, UINT256_MAX } from '#domain/ids.ts'
 import { type Amount, readAmount } from './amount.ts'
 import type { ChainConfig } from './answers.ts'
 import { accountOf } from './local-key.ts'
@@ -78,7 +78,6 @@ type SendingWallet = {
 
 /** What either contract may answer a call with, since one calls the other. */
 const ERRORS: Abi = [...testUSDCAbi, ...conditionalTokensAbi].filter(({ type }) => type === 'error')
-const MAX_UINT256 = 2n ** 256n - 1n
 const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`
 const BOTH_OUTCOMES = [1n, 2n] as const
 const DEVNET_CHAIN_ID = 31_337
@@ -219,8 +218,8 @@ export function createClientChain(ports: {
         const before = await approvals(await owner(undefined))
         const sent: Sent[] = []
         // Half of what is possible is still more than there is money.
-        if (before.stablecoin < MAX_UINT256 / 2n) {
-          const args = [settlement, MAX_UINT256]
+        if (before.stablecoin < UINT256_MAX / 2n) {
+          const args = [settlement, UINT256_MAX]
           sent.push(await send({ ...usdc, functionName: 'approve', args }))
         }
         if (!before.conditionalTokens) {

@@ -4,7 +4,7 @@
  * request can be kept and sent again: the chain sees one transaction.
  */
 
-import { toAddress } from '#domain/ids.ts'
+import { toAddress, UINT256_MAX } from '#domain/ids.ts'
 import type { Order } from '#domain/order.ts'
 import { orderHash } from '#domain/order-hash.ts'
 import { type Amount, readAmount } from './amount.ts'
@@ -109,7 +109,6 @@ export type Relayer = {
 }
 
 const TTL_SECONDS = 3_600
-const UNLIMITED = 2n ** 256n - 1n
 const NO_COLLECTION = `0x${'0'.repeat(64)}`
 const INDEX_SETS = { YES: ['1'], NO: ['2'], both: ['1', '2'] } as const
 
@@ -183,7 +182,7 @@ export function createRelayer(ports: {
       const { chain, owner, known, deadline } = await begin(intent)
       const spender = intent.spender ?? chain.contracts.settlement
       const value =
-        intent.value === undefined ? UNLIMITED : BigInt(readAmount('value', intent.value))
+        intent.value === undefined ? UINT256_MAX : BigInt(readAmount('value', intent.value))
       const message = { owner, spender, value, nonce: BigInt(known.stablecoin), deadline }
       const signature = await sign(chain, 'stablecoinPermit', message)
       const what = { chainId: chain.chainId, owner, spender, value: String(value) }

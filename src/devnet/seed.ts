@@ -6,6 +6,7 @@
 
 import { decodeFunctionResult, encodeFunctionData, type Hex } from 'viem'
 import { marketFactoryAbi } from '#contracts/artifacts/MarketFactory.abi.ts'
+import { UINT256_MAX } from '#domain/ids.ts'
 import { CATEGORIES } from '#domain/market.ts'
 import {
   DEMO_MAKER,
@@ -26,7 +27,6 @@ const TRADER_SHARES = 100_000n * UNIT
 /** For the bonds that the relayer posts. */
 const RELAYER_USDC = 1_000_000n * UNIT
 const DAY_SEC = 86_400
-const MAX_UINT256 = 2n ** 256n - 1n
 const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`
 const BOTH_OUTCOMES = [1n, 2n]
 
@@ -91,7 +91,7 @@ export async function seedDevnet(url: string, deployment: Deployment): Promise<D
         TRADER_SHARES,
       ])
     }
-    await sender.send(trader, collateral, 'approve', [settlement.address, MAX_UINT256])
+    await sender.send(trader, collateral, 'approve', [settlement.address, UINT256_MAX])
     await sender.send(trader, conditionalTokens, 'setApprovalForAll', [settlement.address, true])
   }
   await sender.flush()

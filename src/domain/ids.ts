@@ -17,15 +17,22 @@ export type Address = Branded<'Address'>
 export type TradeId = Branded<'TradeId'>
 /** An unsigned 64-bit integer as canonical decimal text, because JSON numbers stop at 2^53. */
 export type Uint64 = Branded<'Uint64'>
+/** An unsigned 256-bit integer, the word of the chain, as canonical decimal text. */
+export type Uint256 = Branded<'Uint256'>
 /** The market's gapless sequence number of an event, from 1. */
 export type Sequence = number
 
 export const ZERO_ADDRESS = `0x${'0'.repeat(40)}` as Address
 export const UINT64_MAX = 2n ** 64n - 1n
+export const UINT256_MAX = 2n ** 256n - 1n
+/** Decimal text of at most as many digits as 2^256 - 1 has; `parseUint256` also checks the bound. */
+export const UINT256_PATTERN = '^(0|[1-9][0-9]{0,77})$'
 
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/
 const BYTES32 = /^0x[0-9a-fA-F]{64}$/
 const DECIMAL = /^(?:0|[1-9][0-9]{0,19})$/
+const LONG_DECIMAL = new RegExp(UINT256_PATTERN)
+const UINT256_DIGITS = 78
 
 /** The form of an address inside the process, for what is known to be one: a setting, an account, a log. */
 export function toAddress(text: string): Address {
@@ -45,6 +52,13 @@ export function parseUint64(text: string): Uint64 | undefined {
   if (!DECIMAL.test(text)) return undefined
   if (text.length === 20 && BigInt(text) > UINT64_MAX) return undefined
   return text as Uint64
+}
+
+/** Reads an unsigned 256-bit integer from decimal text; undefined for anything else. */
+export function parseUint256(text: string): Uint256 | undefined {
+  if (!LONG_DECIMAL.test(text)) return undefined
+  if (text.length === UINT256_DIGITS && BigInt(text) > UINT256_MAX) return undefined
+  return text as Uint256
 }
 
 export function tradeId(marketId: MarketId, sequence: Sequence, fillIndex: number): TradeId {

@@ -5,6 +5,7 @@
  */
 
 import { needOf } from './funds.ts'
+import type { Uint256 } from './ids.ts'
 import { isPrice, isShares } from './money.ts'
 import { BUY, type Order } from './order.ts'
 import { type Rejection, reject } from './rejection.ts'
@@ -17,8 +18,7 @@ export function permitValueMin({ side, price, size }: Exposed): bigint {
   return BigInt(needOf({ side, price }, size))
 }
 
-/** `value` is a decimal uint256. */
-export function permitFlaw(order: Exposed, value: string): Rejection | undefined {
+export function permitFlaw(order: Exposed, value: Uint256): Rejection | undefined {
   const needed = permitValueMin(order)
   if (BigInt(value) >= needed) return undefined
   const why = 'the cost of the order, and a unit for each fill that it can have'

@@ -3,7 +3,14 @@
  * meant for. Signatures are checked elsewhere; this file knows values only.
  */
 
-import { type Address, type MarketId, type OrderHash, type Uint64, ZERO_ADDRESS } from './ids.ts'
+import {
+  type Address,
+  type MarketId,
+  type OrderHash,
+  type Uint64,
+  type Uint256,
+  ZERO_ADDRESS,
+} from './ids.ts'
 import { ORDER_EXPIRATION_AHEAD_SEC_MIN } from './limits.ts'
 import { isPrice, isShares, notionalFloor, type Price, type Shares } from './money.ts'
 import { type Rejection, reject } from './rejection.ts'
@@ -36,8 +43,7 @@ export type Order = {
 /** A stablecoin permit that travels with an order; only its shape is known to be right. */
 export type PermitSignature = {
   readonly nonce: Uint64
-  /** A decimal uint256. */
-  readonly value: string
+  readonly value: Uint256
   readonly deadline: Uint64
   readonly v: 27 | 28
   readonly r: string

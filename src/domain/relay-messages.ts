@@ -3,9 +3,9 @@
  * have for him now. The SDK signs these messages, the relayer recovers who did.
  */
 
-import type { Address } from './ids.ts'
+import type { Address, Uint256 } from './ids.ts'
 import { orderHash } from './order-hash.ts'
-import type { Redemption, RelayOperation, SignedPermit, Uint256 } from './relay.ts'
+import type { Redemption, RelayOperation, SignedPermit } from './relay.ts'
 import {
   APPROVAL_FOR_ALL_TYPES,
   CANCEL_ALL_BEFORE_TYPES,

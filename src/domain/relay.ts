@@ -4,11 +4,8 @@
  * hashes in lower case, integers as decimal text.
  */
 
-import type { Address, MarketId, Uint64 } from './ids.ts'
+import type { Address, MarketId, Uint64, Uint256 } from './ids.ts'
 import type { Order } from './order.ts'
-
-/** An unsigned 256-bit integer as canonical decimal text. */
-export type Uint256 = string & { readonly uint256: true }
 
 /** A signature in its three parts, and until when it is good. */
 export type SignedPermit = {

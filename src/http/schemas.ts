@@ -5,8 +5,16 @@
  */
 
 import Type, { type TSchema, type TUnsafe } from 'typebox'
-import { type Address, type MarketId, parseUint64, UINT64_MAX, type Uint64 } from '#domain/ids.ts'
-import type { Uint256 } from '#domain/relay.ts'
+import {
+  type Address,
+  type MarketId,
+  parseUint64,
+  parseUint256,
+  UINT64_MAX,
+  UINT256_PATTERN,
+  type Uint64,
+  type Uint256,
+} from '#domain/ids.ts'
 
 /** What a scalar schema carries beside its keywords; hidden from JSON. */
 type Scalar = {
@@ -61,9 +69,6 @@ const ADDRESS_PATTERN = '^0x[0-9a-fA-F]{40}$'
 const BYTES32_PATTERN = '^0x[0-9a-fA-F]{64}$'
 const DECIMAL_PATTERN = '^(0|[1-9][0-9]{0,19})$'
 const DECIMAL = new RegExp(DECIMAL_PATTERN)
-const UINT256_PATTERN = '^(0|[1-9][0-9]{0,77})$'
-const UINT256 = new RegExp(UINT256_PATTERN)
-const UINT256_MAX = 2n ** 256n - 1n
 const SIGNED_DECIMAL = /^-?(0|[1-9][0-9]{0,19})$/
 
 /** Hex of a fixed number of bytes, any case in, lower case out. */
@@ -150,16 +155,12 @@ export function uint64(options: ScalarOptions = {}): TUnsafe<Uint64> {
   )
 }
 
-/** An unsigned 256-bit integer, as decimal text or as a JSON integer; canonical decimal text out. */
+/** An unsigned 256-bit integer, as decimal text: the only form in which the API takes one. */
 export function uint256(options: ScalarOptions = {}): TUnsafe<Uint256> {
   return scalar<Uint256>(
-    (value) => {
-      if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0
-      if (typeof value === 'bigint') return value >= 0n
-      return typeof value === 'string' && UINT256.test(value) && BigInt(value) <= UINT256_MAX
-    },
+    (value) => typeof value === 'string' && parseUint256(value) !== undefined,
     {
-      normalise: (value: number | bigint | string) => String(value) as Uint256,
+      normalise: (value: Uint256) => value,
       expects: 'must be an integer from 0 to 2^256 - 1, as a decimal string',
       inBody: { type: 'string', pattern: UINT256_PATTERN },
     },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { PACKED, readRows } from '#actors/packed-event.ts'
-import type { Address, MarketId, Uint64 } from '#domain/ids.ts'
+import type { Address, MarketId, Uint64, Uint256 } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
 import { BatchEncoder, type BatchRow, batchCrc, decodeBatch, UPCASTERS } from '#log/record.ts'
 import { buy, sell } from '../support/orders.ts'
@@ -113,7 +113,7 @@ test('a permit, a fee recipient and numbers of 64 bits come back too', () => {
     expiration: '18446744073709551615' as Uint64,
     permit: {
       nonce: '0' as Uint64,
-      value: (2n ** 256n - 1n).toString(),
+      value: (2n ** 256n - 1n).toString() as Uint256,
       deadline: '1900000000' as Uint64,
       v: 27,
       r: `0x${'1'.repeat(64)}`,

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { MarketView, OpenOrder, OrderAccepted } from '#actors/market/state.ts'
 import { listMarkets } from '#api/markets/list-markets.ts'
 import { orderbook } from '#api/markets/orderbook.ts'
-import { makeOrderService, type OrderVerifier } from '#api/orders/order-service.ts'
+import { makeOrderService, type OrderVerifier, submissionShape } from '#api/orders/order-service.ts'
 import type { OrderSubmission } from '#api/orders/order-shapes.ts'
 import type { Address, MarketId, OrderHash } from '#domain/ids.ts'
 import { CANCELLED_LISTED_MAX } from '#domain/limits.ts'
@@ -59,6 +59,21 @@ async function submissionTo(marketId: MarketId): Promise<OrderSubmission> {
 function codeOf(answer: unknown): string | undefined {
   return isRejection(answer) ? answer.rejected : undefined
 }
+
+test('a permit of 2^256 or more is refused by the shape of the order', async () => {
+  const fits = (value: unknown) =>
+    submissionShape.fits({ ...signed, permitSignature: { ...permit, value } })
+  const signed = await signedOrder(market.id)
+  const permit = {
+    nonce: 0,
+    deadline: 1,
+    v: 27,
+    r: `0x${'1'.repeat(64)}`,
+    s: `0x${'2'.repeat(64)}`,
+  }
+  assert.ok(fits(String(2n ** 256n - 1n)))
+  for (const value of [String(2n ** 256n), '9'.repeat(78), 1, 2n ** 256n]) assert.ok(!fits(value))
+})
 
 test('while a market thread is away, a market that is not here may exist', async () => {
   const unknown = await submissionTo(marketNumbered(0x52).id)

@@ -248,6 +248,11 @@ const cases: Record<string, () => Case | Promise<Case>> = {
     ...invalid('permitSignature.value'),
     body: written('permitSignature.value', '1000000', withPermit),
   }),
+  'a permit whose value is 2^256': () => ({
+    ...invalid('permitSignature.value'),
+    says: /permitSignature\.value must be an integer from 0 to 2\^256 - 1, as a decimal string/,
+    body: JSON.stringify({ ...good, permitSignature: { ...permit, value: String(2n ** 256n) } }),
+  }),
   'a permit that is a unit short of what all fills may cost': () => ({
     ...invalid('permitSignature.value'),
     says: /permitSignature\.value must be at least 510000/,

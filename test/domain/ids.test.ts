@@ -7,6 +7,7 @@ import {
   parseMarketId,
   parseTradeId,
   parseUint64,
+  parseUint256,
   toAddress,
   tradeId,
 } from '#domain/ids.ts'
@@ -55,6 +56,20 @@ test('an unsigned 64-bit integer is read exactly', () => {
   ]
   for (const text of wrong) assert.equal(parseUint64(text), undefined, JSON.stringify(text))
   assert.equal(parseUint64('18446744073709551615'), '18446744073709551615')
+})
+
+test('an unsigned 256-bit integer is read exactly', () => {
+  fc.assert(
+    fc.property(fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }), (value) => {
+      assert.equal(parseUint256(value.toString()), value.toString())
+    }),
+  )
+  const max = String(2n ** 256n - 1n)
+  assert.equal(parseUint256(max), max)
+  const beyond = [String(2n ** 256n), '9'.repeat(78), '1'.repeat(79)]
+  for (const text of ['', '-1', '+1', '01', '1.0', '1e3', ' 1', '0x1', '1\n', ...beyond]) {
+    assert.equal(parseUint256(text), undefined, JSON.stringify(text))
+  }
 })
 
 test('a trade id tells its market, sequence and fill', () => {

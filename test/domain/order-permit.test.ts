@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import type { Uint256 } from '#domain/ids.ts'
 import { costCeil, PRICE_MAX, PRICE_MIN, type Price, type Shares, SIZE_MAX } from '#domain/money.ts'
 import { BUY, SELL } from '#domain/order.ts'
 import { permitFlaw, permitValueMin } from '#domain/order-permit.ts'
@@ -20,8 +21,8 @@ test('a permit covers the order and a unit for each fill, and never needs more t
 })
 
 test('what is short is refused with the sum that it needs', () => {
-  assert.equal(permitFlaw(buy(420_000, 10_000_000), '4210000'), undefined)
-  const flaw = permitFlaw(buy(420_000, 10_000_000), '4209999')
+  assert.equal(permitFlaw(buy(420_000, 10_000_000), '4210000' as Uint256), undefined)
+  const flaw = permitFlaw(buy(420_000, 10_000_000), '4209999' as Uint256)
   assert.deepEqual([flaw?.rejected, flaw?.field], ['INVALID_FIELD', 'permitSignature.value'])
   assert.match(flaw?.detail ?? '', /at least 4210000/)
 })

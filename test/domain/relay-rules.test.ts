@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Address, MarketId } from '#domain/ids.ts'
+import type { Address, MarketId, Uint256 } from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Order } from '#domain/order.ts'
-import type { ProposeResolution, RelayOperation, SignedPermit, Uint256 } from '#domain/relay.ts'
+import type { ProposeResolution, RelayOperation, SignedPermit } from '#domain/relay.ts'
 import { type RelayTerms, relayFlaw } from '#domain/relay-rules.ts'
 
 const NOW_SEC = 1_800_000_000

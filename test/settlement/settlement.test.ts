@@ -35,7 +35,14 @@ async function permitsOf(index: number, values: readonly bigint[]): Promise<Perm
     const nonce = next + BigInt(at)
     const { deadline, v, r, s } = await chain.usdcPermit(owner, settlement, value, { nonce })
     const [n, d] = [String(nonce), String(deadline)] as PermitSignature['nonce'][]
-    permits.push({ nonce: n!, value: String(value), deadline: d!, v: v as 27 | 28, r, s })
+    permits.push({
+      nonce: n!,
+      value: String(value) as PermitSignature['value'],
+      deadline: d!,
+      v: v as 27 | 28,
+      r,
+      s,
+    })
   }
   return permits
 }

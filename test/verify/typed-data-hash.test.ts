@@ -2,10 +2,17 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hashTypedData, type TypedDataDefinition } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import { type Address, type MarketId, toAddress, type Uint64, ZERO_ADDRESS } from '#domain/ids.ts'
+import {
+  type Address,
+  type MarketId,
+  toAddress,
+  type Uint64,
+  type Uint256,
+  ZERO_ADDRESS,
+} from '#domain/ids.ts'
 import type { Price, Shares } from '#domain/money.ts'
 import type { Order } from '#domain/order.ts'
-import type { RelayOperation, SignedPermit, Uint256 } from '#domain/relay.ts'
+import type { RelayOperation, SignedPermit } from '#domain/relay.ts'
 import { signedMessages } from '#domain/relay-messages.ts'
 import { nativeKeccak, portableKeccak } from '#verify/keccak.ts'
 import { loadRecovery, makeRecoverer } from '#verify/recover.ts'

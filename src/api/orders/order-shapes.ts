@@ -8,12 +8,17 @@ import { BATCH_ORDERS_MAX, MAKERS_PER_ORDER_MAX } from '#domain/limits.ts'
 import { PRICE_MAX, PRICE_MIN, SIZE_MAX } from '#domain/money.ts'
 import type { OpenOrderPlace, Order, PermitSignature } from '#domain/order.ts'
 import { REJECTION_CODES, type Rejection, reject } from '#domain/rejection.ts'
-import { address, bytes32, oneOf, ruledInteger, safeInteger, uint64 } from '#http/schemas.ts'
+import {
+  address,
+  bytes32,
+  oneOf,
+  ruledInteger,
+  safeInteger,
+  uint64,
+  uint256,
+} from '#http/schemas.ts'
 
 const closed = { additionalProperties: false } as const
-
-const UINT256_DECIMAL = '^(0|[1-9][0-9]{0,77})$'
-const HEX_32_BYTES = '^0x[0-9a-fA-F]{64}$'
 
 export const OrderInput = Type.Object(
   {
@@ -33,14 +38,13 @@ export const OrderInput = Type.Object(
 const PermitInput = Type.Object(
   {
     nonce: uint64({ description: 'The permit nonce on chain' }),
-    value: Type.String({
-      pattern: UINT256_DECIMAL,
+    value: uint256({
       description: `The amount, as decimal text: at least price × size, rounded up, and ${MAKERS_PER_ORDER_MAX} units more, because each fill is rounded up; never more than \`size\``,
     }),
     deadline: uint64({ description: 'Unix seconds' }),
     v: safeInteger({ max: 28, description: '27 or 28; 0 and 1 are taken too' }),
-    r: Type.String({ pattern: HEX_32_BYTES }),
-    s: Type.String({ pattern: HEX_32_BYTES }),
+    r: bytes32({ description: '0x and 64 hex digits' }),
+    s: bytes32({ description: '0x and 64 hex digits' }),
   },
   {
     ...closed,
@@ -96,7 +100,7 @@ export function permitOf(
 ): PermitSignature | undefined {
   const v = permit.v < 2 ? permit.v + 27 : permit.v
   if (v !== 27 && v !== 28) return undefined
-  return { ...permit, v, r: permit.r.toLowerCase(), s: permit.s.toLowerCase() }
+  return { ...permit, v }
 }
 
 /** What an answer of a write says for the reads that follow it. */

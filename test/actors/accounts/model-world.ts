@@ -19,6 +19,7 @@ import {
   type OrderHash,
   type TradeId,
   type Uint64,
+  type Uint256,
   ZERO_ADDRESS,
 } from '#domain/ids.ts'
 import type { MarketEvent } from '#domain/market-event.ts'
@@ -293,7 +294,7 @@ export function world(random: Random, { honest }: { readonly honest: boolean }) 
   }
 
   function permitOf(price: Price, size: Shares) {
-    const value = String(needBySpec({ side: BUY, price }, size))
+    const value = String(needBySpec({ side: BUY, price }, size)) as Uint256
     const v: 27 | 28 = 27
     return { nonce: '0' as Uint64, value, deadline: '9' as Uint64, v, r: '0x', s: '0x' }
   }

@@ -13,7 +13,7 @@ import type {
 } from '#actors/relayer/state.ts'
 import type { LaneNews, LaneTransaction } from '#chain/relay-lanes.ts'
 import { Fault } from '#domain/fault.ts'
-import type { Address, MarketId } from '#domain/ids.ts'
+import type { Address, MarketId, Uint256 } from '#domain/ids.ts'
 import { RELAYS_IN_LINE_MAX, RELAYS_UNREDEEMING_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import {
@@ -24,7 +24,6 @@ import {
   type RelayKey,
   type RelayOperation,
   type RelayRecord,
-  type Uint256,
 } from '#domain/relay.ts'
 import { type Served, serve } from '#runtime/serve.ts'
 import type { RelayChange } from '#store/writes/relays.ts'

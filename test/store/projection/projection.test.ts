@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { it } from 'node:test'
 import { Worker } from 'node:worker_threads'
 import { Fault } from '#domain/fault.ts'
-import type { MarketId, Uint64 } from '#domain/ids.ts'
+import type { MarketId, Uint64, Uint256 } from '#domain/ids.ts'
 import { costCeil, type Price, type Shares, SIZE_MAX } from '#domain/money.ts'
 import { NO, SELL } from '#domain/order.ts'
 import {
@@ -116,7 +116,7 @@ await onBothDatabases('the projection', (databases) => {
         price: 1 as Price,
         permit: {
           nonce: '18446744073709551615' as Uint64,
-          value: (2n ** 256n - 1n).toString(),
+          value: (2n ** 256n - 1n).toString() as Uint256,
           deadline: '1999999999' as Uint64,
           v: 28,
           r: id('r'),
