@@ -4,6 +4,7 @@
  * rounded: it was meant as 0.42, or is what a float left of it.
  */
 
+import { UINT256_MAX } from '#domain/ids.ts'
 import { SibylError } from './sibyl-error.ts'
 
 export type Amount = string | number | bigint
@@ -22,6 +23,13 @@ export function readAmount(field: string, amount: Amount): number {
     throw invalid(field, `${amount} is more than 9007199254.740991`)
   }
   return value
+}
+
+const ALLOWANCE: Amount = '10000'
+
+/** Reads how much of the stablecoin a contract may take: 10,000 dollars by default, without limit only on request. */
+export function readAllowance(value: Amount | 'unlimited' = ALLOWANCE): bigint {
+  return value === 'unlimited' ? UINT256_MAX : BigInt(readAmount('value', value))
 }
 
 /** The digits are joined, not multiplied: '0.42' is 0 and 420000. */

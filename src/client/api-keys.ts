@@ -6,6 +6,7 @@
 import type { Hex } from 'viem'
 import { registerMessage, revokeMessage } from '#domain/api-key.ts'
 import type { Config } from './answers.ts'
+import { SibylError } from './sibyl-error.ts'
 import { type ApiKeyPair, withApiKey } from './tokens.ts'
 import { createTransport, type Transport } from './transport.ts'
 
@@ -50,6 +51,9 @@ const RETRIES = 5
 const BACKOFF_MS = 100
 /** A key that expires within this is not worth opening. */
 const EXPIRING_SEC = 60
+
+/** One short line: a longer name could make the signed text mean something else. */
+const SERVICE_NAME = /^[^\p{Cc}\p{Zl}\p{Zp}]{1,40}$/u
 
 /** Registers a new key for the signer's wallet. */
 export async function registerApiKey(
@@ -133,7 +137,12 @@ async function serviceName(options: ApiKeyOptions): Promise<string> {
     options,
     RETRIES,
   )<Config>({ method: 'GET', path: '/api/v1/config' })
-  return config.service.name
+  const { name } = config.service
+  if (SERVICE_NAME.test(name)) return name
+  throw new SibylError(
+    'UNEXPECTED_ANSWER',
+    'the name of the exchange is not one line of at most 40 characters; nothing was signed',
+  )
 }
 
 function transport({ url, timeoutMs, ...options }: ApiKeyOptions, retries: number): Transport {

@@ -21,8 +21,8 @@ import {
 } from 'viem'
 import { conditionalTokensAbi } from '#contracts/artifacts/ConditionalTokens.abi.ts'
 import { testUSDCAbi } from '#contracts/artifacts/TestUSDC.abi.ts'
-import { parseAddress, parseMarketId, UINT256_MAX } from '#domain/ids.ts'
-import { type Amount, readAmount } from './amount.ts'
+import { parseAddress, parseMarketId } from '#domain/ids.ts'
+import { type Amount, readAllowance, readAmount } from './amount.ts'
 import type { ChainConfig } from './answers.ts'
 import { accountOf } from './local-key.ts'
 import { SibylError } from './sibyl-error.ts'
@@ -53,8 +53,11 @@ export type ClientChain = {
   balances(of?: { readonly address?: string; readonly marketId?: string }): Promise<Balances>
   /** What an address has allowed the settlement contract. */
   approvals(of?: { readonly address?: string }): Promise<Approvals>
-  /** Allows the settlement contract what it needs to settle; sends only what is missing. */
-  approve(): Promise<Sent[]>
+  /**
+   * Allows the settlement contract to take `value` of the stablecoin, 10,000 dollars by default, and to move outcome
+   * tokens; sends only what is missing.
+   */
+  approve(value?: Amount | 'unlimited'): Promise<Sent[]>
   /** Turns stablecoin into as many YES and NO shares; approves what that takes first. */
   split(marketId: string, amount: Amount): Promise<Sent>
   /** Turns as many YES and NO shares back into stablecoin. */
@@ -78,6 +81,7 @@ type SendingWallet = {
 
 /** What either contract may answer a call with, since one calls the other. */
 const ERRORS: Abi = [...testUSDCAbi, ...conditionalTokensAbi].filter(({ type }) => type === 'error')
+const HALF_OF_ALL = 2n ** 255n
 const NO_COLLECTION: Hex = `0x${'0'.repeat(64)}`
 const BOTH_OUTCOMES = [1n, 2n] as const
 const DEVNET_CHAIN_ID = 31_337
@@ -212,14 +216,15 @@ export function createClientChain(ports: {
         return { ether, stablecoin, yes, no }
       }),
     approvals: ({ address } = {}) => inWords(async () => approvals(await owner(address))),
-    approve: () =>
+    approve: (value) =>
       inTurn(async () => {
+        const wanted = readAllowance(value)
         const { usdc, tokens, settlement } = await reach()
         const before = await approvals(await owner(undefined))
         const sent: Sent[] = []
-        // Half of what is possible is still more than there is money.
-        if (before.stablecoin < UINT256_MAX / 2n) {
-          const args = [settlement, UINT256_MAX]
+        // Tokens may count an unlimited allowance down; half of it is still more than there is money.
+        if (before.stablecoin < (wanted > HALF_OF_ALL ? HALF_OF_ALL : wanted)) {
+          const args = [settlement, wanted]
           sent.push(await send({ ...usdc, functionName: 'approve', args }))
         }
         if (!before.conditionalTokens) {

@@ -4,8 +4,7 @@
  * that it wrote to, and no key: the signer is the caller's.
  */
 
-import { type Address, parseAddress } from '#domain/ids.ts'
-import { BATCH_ORDERS_MAX, BODY_BYTES_MAX } from '#domain/limits.ts'
+import { toAddress } from '#domain/ids.ts'
 import type { OrderDomain } from '#domain/order-hash.ts'
 import type {
   CancelledOrder,
@@ -20,8 +19,10 @@ import type {
   ValidatedOrder,
 } from './answers.ts'
 import { type ApiFit, apiFit } from './api-fit.ts'
+import { boundedNowSec } from './bounded-clock.ts'
 import { buildOrder, type OrderIntent } from './build-order.ts'
 import type { ClientChain } from './chain.ts'
+import { requestsOf } from './order-requests.ts'
 import type { OrderOptions, OrderSubmission, PermitInput } from './order-submission.ts'
 import {
   type ClientPrices,
@@ -38,6 +39,7 @@ import { type OrderSigner, signerAddress, signOrder } from './sign-order.ts'
 import { createStream } from './stream.ts'
 import type { SibylStream, StreamOptions } from './stream-types.ts'
 import { type CallOptions, createTransport, type HeaderLines } from './transport.ts'
+import { type ContractPins, createTrust } from './trusted-chain.ts'
 
 export type ClientOptions = {
   /** Where the exchange is: `http://127.0.0.1:8080`. */
@@ -46,8 +48,15 @@ export type ClientOptions = {
   readonly signer?: OrderSigner
   /** Which chain orders are for, where the exchange knows several. */
   readonly chainId?: number
-  /** What orders are bound to, for callers that do not leave this to the exchange's word. */
+  /**
+   * The contracts that the client signs for. Give them wherever you know them: a contract without a pin is taken from
+   * the exchange's first answer, and an answer that differs later is refused.
+   */
+  readonly pins?: ContractPins
+  /** The chain and settlement contract of orders, for a client that signs orders without asking the exchange. */
   readonly domain?: OrderDomain
+  /** How far the exchange's clock may correct this machine's in expiries and deadlines; 300 s by default. */
+  readonly clockCorrectionSecondsMax?: number
   /** The way to the chain, for `chain`. The devnet tells its own. */
   readonly rpcUrl?: string
   /** Headers of each attempt, such as an `Authorization` with a fresh token. */
@@ -146,8 +155,6 @@ export type Client = ClientReads & {
 const TIMEOUT_MS = 15_000
 const RETRIES = 5
 const BACKOFF_MS = 100
-/** Less is the time that the answer took, and not worth a word. */
-const CLOCK_DIFFERENCE_SEC_MAX = 30
 
 type BatchAnswer = {
   readonly results: readonly (
@@ -165,6 +172,11 @@ export function createClient(options: ClientOptions): Client {
     backoffMs: options.backoffMs ?? BACKOFF_MS,
     fetch: options.fetch ?? ((input, init) => fetch(input, init)),
   })
+  const trust = createTrust({
+    ...options.pins,
+    ...(options.domain === undefined ? {} : { settlement: options.domain.verifyingContract }),
+  })
+  const pinnedChainId = options.chainId ?? options.domain?.chainId
   let known: Promise<Config> | undefined
   let askedSec = 0
   let onChain: Promise<ClientChain> | undefined
@@ -173,7 +185,7 @@ export function createClient(options: ClientOptions): Client {
     if (known === undefined || fresh) {
       const asked = send<Config>({ method: 'GET', path: '/api/v1/config' }, call)
       known = asked
-      askedSec = Math.floor(Date.now() / 1_000)
+      askedSec = ownSec()
       // A failure is told to the caller, and not kept.
       asked.catch(() => {
         if (known === asked) known = undefined
@@ -182,16 +194,16 @@ export function createClient(options: ClientOptions): Client {
     return known
   }
 
-  /**
-   * The exchange's time where it was asked for it: a machine's clock may be wrong, and the devnet's
-   * time can be moved.
-   */
-  async function nowSec(): Promise<number> {
-    const own = Math.floor(Date.now() / 1_000)
+  /** The time to count an order's expiry from; the exchange's clock corrects it where its config was read. */
+  async function nowSec(chainId: number): Promise<number> {
     const theirs = await known?.catch(() => undefined)
-    if (theirs === undefined) return own
-    const aheadSec = theirs.serverTime - askedSec
-    return Math.abs(aheadSec) > CLOCK_DIFFERENCE_SEC_MAX ? own + aheadSec : own
+    const aheadSec = theirs === undefined ? 0 : theirs.serverTime - askedSec
+    return correctedSec(chainId, aheadSec)
+  }
+
+  function correctedSec(chainId: number, aheadSec: number): number {
+    const correctionSecMax = options.clockCorrectionSecondsMax
+    return boundedNowSec({ chainId, ownSec: ownSec(), aheadSec, correctionSecMax })
   }
 
   function signer(): OrderSigner {
@@ -199,14 +211,14 @@ export function createClient(options: ClientOptions): Client {
     throw new SibylError('MISSING_FIELD', 'createClient was given no signer', { field: 'signer' })
   }
 
-  /** The chain that orders are for. */
+  /** The chain that orders are for, with contracts that the client may sign for. */
   async function chain(call?: CallOptions): Promise<Config['chains'][number]> {
     const { chains } = await config(call)
     const found =
-      options.chainId === undefined && chains.length === 1
+      pinnedChainId === undefined && chains.length === 1
         ? chains[0]
-        : chains.find(({ chainId }) => chainId === options.chainId)
-    if (found !== undefined) return found
+        : chains.find(({ chainId }) => chainId === pinnedChainId)
+    if (found !== undefined) return trust(found)
     const ids = chains.map(({ chainId }) => chainId).join(', ')
     throw new SibylError('INVALID_FIELD', `give createClient a chainId that is one of ${ids}`, {
       field: 'chainId',
@@ -216,15 +228,16 @@ export function createClient(options: ClientOptions): Client {
   async function domain(): Promise<OrderDomain> {
     if (options.domain !== undefined) return options.domain
     const { chainId, contracts } = await chain()
-    const verifyingContract: Address | undefined = parseAddress(contracts.settlement ?? '')
-    if (verifyingContract !== undefined) return { chainId, verifyingContract }
-    throw new SibylError('UNEXPECTED_ANSWER', `chain ${chainId} has no settlement contract`)
+    return { chainId, verifyingContract: toAddress(contracts.settlement) }
   }
 
   async function sign(wanted: PlaceIntent): Promise<OrderSubmission> {
     const { permitSignature, postOnly, timeInForce, ...intent } = wanted
     const orderDomain = await domain()
-    const draft = buildOrder({ nowSec: await nowSec(), ...intent } as OrderIntent)
+    const draft = buildOrder({
+      nowSec: await nowSec(orderDomain.chainId),
+      ...intent,
+    } as OrderIntent)
     const signed = await signOrder(draft, signer(), orderDomain)
     return {
       ...signed,
@@ -349,7 +362,10 @@ export function createClient(options: ClientOptions): Client {
     }),
   })
 
-  const relayer = createRelayer({ send, chain, signer })
+  const relayer = createRelayer({
+    ...{ send, chain, signer },
+    nowSec: (chainId, serverTime) => correctedSec(chainId, serverTime - ownSec()),
+  })
 
   return {
     orders: {
@@ -429,7 +445,7 @@ export function createClient(options: ClientOptions): Client {
     chain: {
       balances: async (of) => (await chainCalls()).balances(of),
       approvals: async (of) => (await chainCalls()).approvals(of),
-      approve: async () => (await chainCalls()).approve(),
+      approve: async (value) => (await chainCalls()).approve(value),
       split: async (marketId, amount) => (await chainCalls()).split(marketId, amount),
       merge: async (marketId, amount) => (await chainCalls()).merge(marketId, amount),
       transfer: async (to, amount) => (await chainCalls()).transfer(to, amount),
@@ -439,6 +455,10 @@ export function createClient(options: ClientOptions): Client {
       return createStream({ ...how, url: options.url, headers })
     },
   }
+}
+
+function ownSec(): number {
+  return Math.floor(Date.now() / 1_000)
 }
 
 /** Said of one order in a batch, these may be different a moment later. */
@@ -454,31 +474,6 @@ type OrderbookJson = Omit<Orderbook, 'bids' | 'asks'> & {
 function exactLevel({ price, size }: LevelJson): { price: number; size: bigint } {
   return { price, size: BigInt(size) }
 }
-
-/** Cuts the orders into requests that the exchange takes: so many orders, so many bytes. */
-function requestsOf(submissions: readonly OrderSubmission[]): OrderSubmission[][] {
-  const requests: OrderSubmission[][] = []
-  let bytes = 0
-  for (const submission of submissions) {
-    const length = JSON.stringify(submission).length + 1
-    const last = requests.at(-1)
-    if (
-      last === undefined ||
-      last.length === BATCH_ORDERS_MAX ||
-      bytes + length > BODY_BYTES_MAX - BATCH_FRAME_BYTES
-    ) {
-      requests.push([submission])
-      bytes = length
-    } else {
-      last.push(submission)
-      bytes += length
-    }
-  }
-  return requests
-}
-
-/** `{"orders":[]}`, and some room. */
-const BATCH_FRAME_BYTES = 64
 
 function failure(
   submission: OrderSubmission,

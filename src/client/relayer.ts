@@ -1,15 +1,16 @@
 /**
- * Operations on chain without ether: each is built from `/api/v1/config`, signed by the client's
- * signer, and sent to the relayer, which pays. Signing and sending are apart, so that a signed
+ * Operations on chain without ether: each is signed by the client's signer for the contracts that the
+ * client trusts (`trusted-chain.ts`), and sent to the relayer, which pays. Signing and sending are apart, so that a signed
  * request can be kept and sent again: the chain sees one transaction.
  */
 
-import { toAddress, UINT256_MAX } from '#domain/ids.ts'
+import { toAddress } from '#domain/ids.ts'
 import type { Order } from '#domain/order.ts'
 import { orderHash } from '#domain/order-hash.ts'
-import { type Amount, readAmount } from './amount.ts'
+import { type Amount, readAllowance, readAmount } from './amount.ts'
 import type { ChainConfig, Claim, Relayed, RelayedBatch, RelayerNonces } from './answers.ts'
 import { nextNonce } from './order-nonce.ts'
+import { SibylError } from './sibyl-error.ts'
 import { type OrderSigner, signerAddress } from './sign-order.ts'
 import { type SignatureParts, signTypedData, type TypedData } from './sign-typed-data.ts'
 import type { CallOptions, Transport } from './transport.ts'
@@ -30,8 +31,8 @@ export type ApprovalIntent = Common & {
 }
 
 export type PermitIntent = Common & {
-  /** Without limit if not said. */
-  readonly value?: Amount
+  /** 10,000 dollars by default. `'unlimited'` is the largest uint256; a permit replaces the allowance before it. */
+  readonly value?: Amount | 'unlimited'
   /** The settlement contract if not said. */
   readonly spender?: string
 }
@@ -52,6 +53,8 @@ export type ProposalIntent = Common & {
   readonly outcome: 'YES' | 'NO'
   /** Whether the bond is the signer's own; on a main chain it has to be. */
   readonly ownBond?: boolean
+  /** The largest bond to permit; 1,000 dollars by default. The exchange names the bond, so it is bounded here. */
+  readonly bondMax?: Amount
 }
 
 export type SettlementIntent = Common & {
@@ -109,6 +112,7 @@ export type Relayer = {
 }
 
 const TTL_SECONDS = 3_600
+const BOND_MAX: Amount = '1000'
 const NO_COLLECTION = `0x${'0'.repeat(64)}`
 const INDEX_SETS = { YES: ['1'], NO: ['2'], both: ['1', '2'] } as const
 
@@ -116,6 +120,8 @@ export function createRelayer(ports: {
   readonly send: Transport
   readonly chain: () => Promise<Chain>
   readonly signer: () => OrderSigner
+  /** The time to count deadlines from, given the exchange's own. */
+  readonly nowSec: (chainId: number, serverTime: number) => number
 }): Relayer {
   const { send, signer } = ports
 
@@ -135,7 +141,8 @@ export function createRelayer(ports: {
     market?: string,
   ): Promise<{ chain: Chain; owner: string; known: RelayerNonces; deadline: bigint }> {
     const [chain, known] = await Promise.all([ports.chain(), nonces({ market })])
-    const deadline = BigInt(known.serverTime + (intent.ttlSeconds ?? TTL_SECONDS))
+    const nowSec = ports.nowSec(chain.chainId, known.serverTime)
+    const deadline = BigInt(nowSec + (intent.ttlSeconds ?? TTL_SECONDS))
     return { chain, owner: await signerAddress(signer()), known, deadline }
   }
 
@@ -181,8 +188,7 @@ export function createRelayer(ports: {
     async stablecoinPermit(intent = {}) {
       const { chain, owner, known, deadline } = await begin(intent)
       const spender = intent.spender ?? chain.contracts.settlement
-      const value =
-        intent.value === undefined ? UINT256_MAX : BigInt(readAmount('value', intent.value))
+      const value = readAllowance(intent.value)
       const message = { owner, spender, value, nonce: BigInt(known.stablecoin), deadline }
       const signature = await sign(chain, 'stablecoinPermit', message)
       const what = { chainId: chain.chainId, owner, spender, value: String(value) }
@@ -222,7 +228,7 @@ export function createRelayer(ports: {
       const permit = {
         owner,
         spender: marketAddress,
-        value: BigInt(known.bond ?? 0),
+        value: boundedBond(known.bond, intent.bondMax),
         nonce: BigInt(known.stablecoin),
         deadline,
       }
@@ -292,6 +298,14 @@ export function createRelayer(ports: {
     pendingClaims: (call) => claims('/api/v1/pending-claims', call),
     failedClaims: (call) => claims('/api/v1/failed-claims', call),
   }
+}
+
+function boundedBond(bond = '0', bondMax = BOND_MAX): bigint {
+  const most = BigInt(readAmount('bondMax', bondMax))
+  const value = BigInt(bond)
+  if (value <= most) return value
+  const message = `the bond of ${value} is above bondMax ${most}, both in millionths; nothing was signed`
+  throw new SibylError('BOND_TOO_HIGH', message, { field: 'bondMax' })
 }
 
 function request(name: string, body: object): RelayRequest {

@@ -7,8 +7,9 @@ import type { RejectionCode } from '#domain/rejection.ts'
 import type { OrderSubmission } from './order-submission.ts'
 
 /**
- * The server's codes, and four of the SDK's own: no answer came, none came in time, the answer was
- * none of Sibyl's, or the caller aborted it.
+ * The server's codes, and those of the SDK: no answer came, none came in time, the answer was none of Sibyl's, the caller
+ * aborted it; or the SDK refused to sign because the exchange named other contracts than before, a clock too far off, or
+ * a bond above the bound.
  */
 export type ErrorCode =
   | RejectionCode
@@ -16,6 +17,9 @@ export type ErrorCode =
   | 'TIMEOUT'
   | 'UNEXPECTED_ANSWER'
   | 'ABORTED'
+  | 'EXCHANGE_CHANGED'
+  | 'CLOCK_DIFFERS'
+  | 'BOND_TOO_HIGH'
   | (string & {})
 
 export type ErrorDetails = {

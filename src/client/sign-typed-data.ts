@@ -1,6 +1,5 @@
 /**
- * Signs any typed datum that `/api/v1/config` describes, and takes the signature apart as the
- * relayer wants it. The signer is the same that signs orders.
+ * Signs typed data of `domain/typed-data.ts`, and takes the signature apart as the relayer wants it. The signer is the same that signs orders.
  */
 
 import type { Hex } from 'viem'

@@ -328,7 +328,19 @@ test('integers beyond 2^53 are read exactly, digits in texts are left alone', as
 
 test('the configuration is asked for once, and again after a failure', async (t) => {
   const config = {
-    chains: [{ chainId: 31_337, contracts: { settlement: DEVNET.verifyingContract } }],
+    serverTime: Math.floor(Date.now() / 1_000),
+    chains: [
+      {
+        chainId: 31_337,
+        contracts: {
+          settlement: DEVNET.verifyingContract,
+          conditionalTokens: `0x${'c1'.repeat(20)}`,
+          stablecoin: `0x${'c2'.repeat(20)}`,
+        },
+        stablecoin: { symbol: 'USDC', decimals: 6, address: `0x${'c2'.repeat(20)}` },
+        signatures: { stablecoinPermit: { domain: { name: 'USD Coin', version: '1' } } },
+      },
+    ],
   }
   const { heard, url } = await scripted(t, [{ status: 500, body: {} }, { body: config }])
   const client = createClient({ url, retries: 0, signer: ann.key })

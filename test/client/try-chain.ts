@@ -127,11 +127,13 @@ export async function tryChain(t: TestContext, { url, dataDir }: Exchange): Prom
     assert.deepEqual(await newcomer.chain.approvals(), { stablecoin: 0n, conditionalTokens: false })
     assert.equal((await newcomer.chain.approve()).length, 2)
     assert.deepEqual(await newcomer.chain.approvals(), {
-      stablecoin: 2n ** 256n - 1n,
+      stablecoin: 10_000n * UNIT,
       conditionalTokens: true,
     })
     const again = createClient({ url, signer: account })
     assert.deepEqual(await again.chain.approve(), [])
+    assert.equal((await again.chain.approve('unlimited')).length, 1)
+    assert.equal((await again.chain.approvals()).stablecoin, 2n ** 256n - 1n)
     assert.equal((await again.chain.balances()).stablecoin, 0n)
   })
 

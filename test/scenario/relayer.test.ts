@@ -52,7 +52,7 @@ test('people without ether', async (t) => {
 
   await t.test('permit stablecoin, under both names, and for a split', async () => {
     const bob = await person(UNIT)
-    const unlimited = await bob.client.relayer.sign.stablecoinPermit()
+    const unlimited = await bob.client.relayer.sign.stablecoinPermit({ value: 'unlimited' })
     await mined((await bob.client.relayer.submit(unlimited)).tx_hash)
     assert.equal(await allowance(bob, settlement.address), MAX_UINT256)
     const some = await bob.client.relayer.sign.stablecoinPermit({ value: '12.5' })

@@ -13,6 +13,11 @@ export const approve = command({
   about: 'lets the exchange settle: it may move the dollars and the shares of the trader',
   more: 'The trader signs, and the exchange pays for the gas.',
   options: {
+    amount: {
+      value: '<dollars>',
+      help: 'how much the exchange may take in all, or unlimited',
+      default: '10000',
+    },
     'own-gas': { help: 'sends the transactions itself, where the trader has ether' },
     ...SIGN_OPTIONS,
   },
@@ -20,9 +25,9 @@ export const approve = command({
     const { client, address } = await traderOf(values, io)
     const txHashes: string[] = []
     if (values['own-gas']) {
-      for (const { txHash } of await client.chain.approve()) txHashes.push(txHash)
+      for (const { txHash } of await client.chain.approve(values.amount)) txHashes.push(txHash)
     } else {
-      txHashes.push((await client.relayer.stablecoinPermit()).tx_hash)
+      txHashes.push((await client.relayer.stablecoinPermit({ value: values.amount })).tx_hash)
       txHashes.push((await client.relayer.ctfApproval()).tx_hash)
     }
     if (values.json) io.out(showJson({ address, txHashes }, 2))

@@ -5,13 +5,14 @@ import { funds } from '../state/funds.ts'
 import { asking, ensureShares, ensureStablecoin } from '../state/permissions.ts'
 import { showError } from '../state/toasts.ts'
 
-/** Less than this is asked for again. */
-const ENOUGH = 1_000_000_000_000n
+/** Asked for while the account is empty: 10,000 dollars. */
+const ALLOWANCE_OF_EMPTY = 10_000_000_000n
 
 export function Permissions() {
   const has = funds.value
   if (has === undefined) return null
-  const isSpendable = has.allowance >= ENOUGH
+  const wanted = has.stablecoin > 0n ? has.stablecoin : ALLOWANCE_OF_EMPTY
+  const isSpendable = has.allowance >= wanted
   if (isSpendable && has.sharesApproved) return null
   const symbol = chain.value?.stablecoin.symbol ?? 'stablecoin'
   return (
@@ -25,7 +26,7 @@ export function Permissions() {
         <button
           type="button"
           disabled={asking.value !== undefined}
-          onClick={() => void ensureStablecoin(ENOUGH).catch(showError)}
+          onClick={() => void ensureStablecoin(wanted).catch(showError)}
         >
           {asking.value === 'stablecoin' ? 'Waiting …' : `Let the exchange take ${symbol}`}
         </button>

@@ -15,17 +15,33 @@ const WAIT_MS = 60_000
 /** Which permission is being asked for, if any. */
 export const asking = signal<'stablecoin' | 'shares' | undefined>(undefined)
 
-/** Before a purchase that may cost so much. */
+/** Makes sure that the exchange may take `amount`; asks for the whole balance, so that later purchases need no signature. */
 export async function ensureStablecoin(amount: bigint): Promise<void> {
-  await ensure('stablecoin', () => (funds.value?.allowance ?? 0n) >= amount)
+  await ensure('stablecoin', {
+    isAllowed: () => (funds.value?.allowance ?? 0n) >= amount,
+    allow: async () => {
+      const balance = funds.value?.stablecoin ?? 0n
+      const { relayer } = await trading()
+      await relayer.stablecoinPermit({ value: balance > amount ? balance : amount })
+    },
+  })
 }
 
 /** Before a sale. */
 export async function ensureShares(): Promise<void> {
-  await ensure('shares', () => funds.value?.sharesApproved === true)
+  await ensure('shares', {
+    isAllowed: () => funds.value?.sharesApproved === true,
+    allow: async () => {
+      const { relayer } = await trading()
+      await relayer.ctfApproval()
+    },
+  })
 }
 
-async function ensure(what: 'stablecoin' | 'shares', isAllowed: () => boolean): Promise<void> {
+async function ensure(
+  what: 'stablecoin' | 'shares',
+  { isAllowed, allow }: { readonly isAllowed: () => boolean; readonly allow: () => Promise<void> },
+): Promise<void> {
   if (account.value === undefined) throw new Error('connect an account first')
   if (isAllowed()) return
   await refreshFunds()
@@ -35,8 +51,7 @@ async function ensure(what: 'stablecoin' | 'shares', isAllowed: () => boolean): 
   showToast('news', `Sign once so that the exchange may ${thing}. It costs no gas.`)
   asking.value = what
   try {
-    const { relayer } = await trading()
-    await (what === 'stablecoin' ? relayer.stablecoinPermit() : relayer.ctfApproval())
+    await allow()
     await untilTrue(isAllowed)
   } finally {
     asking.value = undefined

@@ -1,0 +1,37 @@
+/**
+ * The time from which expiries and deadlines are counted: this machine's clock, corrected by the exchange's within a
+ * bound. Without the bound an exchange that names a time of the next century would get signatures that last that long.
+ */
+
+import { SibylError } from './sibyl-error.ts'
+
+/** A smaller difference is the time that the answer took. */
+const DIFFERENCE_SEC_MIN = 30
+const CORRECTION_SEC_MAX = 300
+/** The local chain, whose time tests move. Its signatures are worth nothing on any other chain. */
+const DEVNET_CHAIN_ID = 31_337
+
+/** Throws `CLOCK_DIFFERS` if the exchange's clock is off by more than may be corrected. */
+export function boundedNowSec({
+  chainId,
+  ownSec,
+  aheadSec,
+  correctionSecMax = CORRECTION_SEC_MAX,
+}: {
+  readonly chainId: number
+  readonly ownSec: number
+  /** How far the exchange's clock is ahead of this machine's. */
+  readonly aheadSec: number
+  readonly correctionSecMax?: number | undefined
+}): number {
+  const differenceSec = Math.abs(aheadSec)
+  if (differenceSec <= DIFFERENCE_SEC_MIN) return ownSec
+  if (chainId === DEVNET_CHAIN_ID || differenceSec <= correctionSecMax) return ownSec + aheadSec
+  const direction = aheadSec > 0 ? 'ahead of' : 'behind'
+  throw new SibylError(
+    'CLOCK_DIFFERS',
+    `the exchange's clock is ${differenceSec} s ${direction} this machine's, at most ${correctionSecMax} s are corrected: ` +
+      'set this clock, or give createClient a larger clockCorrectionSecondsMax',
+    { field: 'clockCorrectionSecondsMax' },
+  )
+}

@@ -1,0 +1,79 @@
+/**
+ * Decides which contracts the client signs for. An exchange that lies, or is impersonated, must not be able to point a
+ * signature at another chain, token or spender. So the caller's pins win; contracts without a pin are remembered from
+ * the first answer, and a later answer that differs is refused. The typed data itself is built from the SDK's own types:
+ * of `/api/v1/config` only the contracts' addresses and the stablecoin's name and version are used.
+ */
+
+import { type Address, parseAddress } from '#domain/ids.ts'
+import { signatureSchemes } from '#domain/typed-data.ts'
+import type { ChainConfig } from './answers.ts'
+import { SibylError } from './sibyl-error.ts'
+
+/** The contracts that signatures name. */
+const SIGNED_CONTRACTS = ['settlement', 'conditionalTokens', 'stablecoin'] as const
+
+export type ContractPins = Partial<Readonly<Record<(typeof SIGNED_CONTRACTS)[number], string>>>
+
+type SignedContracts = Readonly<Record<(typeof SIGNED_CONTRACTS)[number], Address>>
+
+/** Returns the chain as the client may sign for it; throws `EXCHANGE_CHANGED` when a contract is not the expected one. */
+export type TrustChain = (chain: ChainConfig) => ChainConfig
+
+export function createTrust(pins: ContractPins): TrustChain {
+  const pinned = readPins(pins)
+  const first = new Map<number, SignedContracts>()
+
+  return (chain) => {
+    const { chainId } = chain
+    const said = contractsOf(chain)
+    const remembered = first.get(chainId)
+    for (const name of SIGNED_CONTRACTS) {
+      const expected = pinned[name] ?? remembered?.[name]
+      if (expected === undefined || expected === said[name]) continue
+      const origin = pinned[name] === undefined ? 'it said before' : 'createClient was given'
+      throw new SibylError(
+        'EXCHANGE_CHANGED',
+        `the exchange says that ${name} of chain ${chainId} is ${said[name]}, ${origin} ${expected}; nothing was signed`,
+        { field: `pins.${name}` },
+      )
+    }
+    first.set(chainId, said)
+    const { name, version } = chain.signatures.stablecoinPermit.domain
+    const stablecoin = { address: said.stablecoin, domainName: name, domainVersion: version }
+    return { ...chain, signatures: signatureSchemes({ chainId, ...said, stablecoin }) }
+  }
+}
+
+function readPins(pins: ContractPins): Partial<SignedContracts> {
+  const read = new Map<string, Address>()
+  for (const name of SIGNED_CONTRACTS) {
+    const text = pins[name]
+    if (text === undefined) continue
+    const address = parseAddress(text)
+    if (address === undefined) {
+      const message = `pins.${name}: '${text}' is not 0x and 40 hex digits`
+      throw new SibylError('INVALID_FIELD', message, { field: `pins.${name}` })
+    }
+    read.set(name, address)
+  }
+  return Object.fromEntries(read)
+}
+
+function contractsOf({ chainId, contracts, stablecoin }: ChainConfig): SignedContracts {
+  const addressOf = (name: keyof SignedContracts): Address => {
+    const address = parseAddress(contracts[name] ?? '')
+    if (address !== undefined) return address
+    throw new SibylError('UNEXPECTED_ANSWER', `chain ${chainId} has no ${name} contract`)
+  }
+  const token = addressOf('stablecoin')
+  if (parseAddress(stablecoin.address) !== token) {
+    const message = `chain ${chainId} has two stablecoins: ${token} and ${stablecoin.address}`
+    throw new SibylError('UNEXPECTED_ANSWER', message)
+  }
+  return {
+    settlement: addressOf('settlement'),
+    conditionalTokens: addressOf('conditionalTokens'),
+    stablecoin: token,
+  }
+}
