@@ -158,6 +158,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Command>>>> = {
       about:
         'trading, reading and following at once for long [--minutes --rate --funds off|reserve]',
     },
+    'stream-attack': {
+      file: 'loadtest/stream-attack.ts',
+      about: 'placing while one address, then ten, attack the stream [seconds [attack]]',
+    },
     'stalled-front': {
       file: 'loadtest/stalled-front.ts',
       about: 'events for a front that takes none: what the process grows by [seconds]',

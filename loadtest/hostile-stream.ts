@@ -1,0 +1,199 @@
+/**
+ * Attacks on the stream from one address, each within the default limits and bounded in time. They read what
+ * they receive and throw it away, so that they cost less than what they attack.
+ */
+
+import { randomInt } from 'node:crypto'
+import { connect, type Socket } from 'node:net'
+import type { Address, MarketId } from '#domain/ids.ts'
+import { makeTrader, signOrders } from './signed-orders.ts'
+
+export type AttackFigures = {
+  readonly sockets: number
+  readonly framesSent: number
+  readonly mebibytesRead: number
+}
+
+const TICKER_SOCKETS = 100
+const TICKER_SUBSCRIPTIONS = 200
+const TICKER_MARKETS = 200
+/** What a socket may send per second by default, and an address. */
+const SOCKET_FRAMES_PER_SECOND = 50
+const SNAPSHOT_SOCKETS = 20
+const SNAPSHOTS_PER_SECOND = 480
+const PULSE_MS = 50
+
+/** Subscribes 100 sockets to 200 different sets of up to 200 markets each, and goes on reading. */
+export async function tickerTopics(
+  url: string,
+  address: string,
+  seconds = 60,
+): Promise<AttackFigures> {
+  const { markets } = await read<{ markets: { id: string }[] }>(`${url}/api/v1/markets?limit=1000`)
+  const ids = markets.map(({ id }) => id)
+  const frame = (): string => {
+    const some = new Set<string>()
+    const size = Math.min(TICKER_MARKETS, Math.max(1, ids.length - 1))
+    while (some.size < size) some.add(ids[randomInt(ids.length)]!)
+    return JSON.stringify({ op: 'subscribe', channel: 'ticker', marketIds: [...some] })
+  }
+  return attack(url, address, {
+    seconds,
+    sockets: TICKER_SOCKETS,
+    perSecond: TICKER_SOCKETS * SOCKET_FRAMES_PER_SECOND,
+    framesPerSocketMax: TICKER_SUBSCRIPTIONS,
+    frame,
+  })
+}
+
+/** Asks 480 times a second for the snapshot of the deepest book, conflated. */
+export async function conflatedSnapshots(
+  url: string,
+  address: string,
+  seconds = 60,
+): Promise<AttackFigures> {
+  const marketId = await firstMarket(url)
+  const sub = `book:${marketId}:0:20`
+  return attack(url, address, {
+    seconds,
+    sockets: SNAPSHOT_SOCKETS,
+    perSecond: SNAPSHOTS_PER_SECOND,
+    first: JSON.stringify({
+      ...{ op: 'subscribe', channel: 'book', marketId, outcome: 0 },
+      ...{ mode: 'conflate', maxHz: 20 },
+    }),
+    frame: () => JSON.stringify({ op: 'snapshot', sub }),
+  })
+}
+
+/** Makes the first market's YES book deep: resting bids, each at a price of its own. */
+export async function deepenBook(url: string, levels = 8_000): Promise<void> {
+  const config = await read<{
+    chains: { chainId: number; contracts: { settlement: string } }[]
+  }>(`${url}/api/v1/config`)
+  const [chain] = config.chains
+  if (chain === undefined) throw new Error('the exchange has no chain')
+  const domain = {
+    chainId: chain.chainId,
+    verifyingContract: chain.contracts.settlement.toLowerCase() as Address,
+  }
+  const marketId = await firstMarket(url)
+  const trader = makeTrader()
+  const batchSize = 50
+  // An address may place 400 orders at once; connections cost it something, too.
+  for (let from = 0; from < levels; from += batchSize) {
+    const orders = Array.from({ length: batchSize }, (_, index) => {
+      const price = 1_000 + 10 * (from + index)
+      // The first of two is the one that buys; the other side is left out.
+      return signOrders({ count: 2, traders: [trader], markets: [marketId], domain, price })[1]
+    })
+    await post(url, `127.0.8.${1 + Math.floor(from / 300)}`, JSON.stringify({ orders }))
+  }
+}
+
+type Plan = {
+  readonly seconds: number
+  readonly sockets: number
+  /** Frames of all sockets together. */
+  readonly perSecond: number
+  readonly framesPerSocketMax?: number
+  /** What each socket sends once, before the others. */
+  readonly first?: string
+  readonly frame: () => string
+}
+
+async function attack(url: string, address: string, plan: Plan): Promise<AttackFigures> {
+  const { hostname, port } = new URL(url)
+  const open = new Map<Socket, number>()
+  let bytesRead = 0
+  let framesSent = 0
+  let isOver = false
+
+  function join(): void {
+    const socket = connect({ host: hostname, port: Number(port), localAddress: address })
+    let isUpgraded = false
+    socket.on('data', (chunk) => {
+      bytesRead += chunk.length
+      if (isUpgraded || !chunk.includes('HTTP/1.1 101')) return
+      isUpgraded = true
+      open.set(socket, 0)
+      if (plan.first !== undefined) socket.write(textFrame(plan.first))
+    })
+    socket.on('error', () => undefined)
+    socket.on('close', () => {
+      open.delete(socket)
+      if (!isOver) setTimeout(join, 1_000)
+    })
+    socket.write(
+      `GET /api/v1/stream HTTP/1.1\r\nHost: ${hostname}:${port}\r\nConnection: Upgrade\r\n` +
+        'Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n' +
+        'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+    )
+  }
+
+  for (let count = 0; count < plan.sockets; count++) join()
+  const endMs = performance.now() + plan.seconds * 1_000
+  let due = 0
+  while (performance.now() < endMs) {
+    await new Promise((resolve) => setTimeout(resolve, PULSE_MS))
+    due += (plan.perSecond * PULSE_MS) / 1_000
+    for (const [socket, sent] of [...open]) {
+      const share = Math.ceil((plan.perSecond * PULSE_MS) / 1_000 / plan.sockets)
+      for (let count = 0; count < share && due >= 1; count++) {
+        if (sent + count >= (plan.framesPerSocketMax ?? Number.POSITIVE_INFINITY)) break
+        socket.write(textFrame(plan.frame()))
+        open.set(socket, sent + count + 1)
+        framesSent++
+        due--
+      }
+    }
+    due = Math.min(due, plan.perSecond)
+  }
+  isOver = true
+  const sockets = open.size
+  for (const socket of [...open.keys()]) socket.destroy()
+  return { sockets, framesSent, mebibytesRead: Math.round(bytesRead / 1_048_576) }
+}
+
+/** A client's frames are masked; a mask of zeros leaves the payload as it is. */
+function textFrame(text: string): Buffer {
+  const payload = Buffer.from(text)
+  const head = Buffer.alloc(payload.length < 126 ? 6 : 8)
+  head[0] = 0x81
+  if (payload.length < 126) head[1] = 0x80 | payload.length
+  else {
+    head[1] = 0x80 | 126
+    head.writeUInt16BE(payload.length, 2)
+  }
+  return Buffer.concat([head, payload])
+}
+
+async function firstMarket(url: string): Promise<MarketId> {
+  const { markets } = await read<{ markets: { id: MarketId }[] }>(`${url}/api/v1/markets`)
+  const [first] = markets.map(({ id }) => id).sort()
+  if (first === undefined) throw new Error('the exchange has no market')
+  return first
+}
+
+async function read<T>(url: string): Promise<T> {
+  return (await fetch(url)).json() as Promise<T>
+}
+
+/** Posts orders from a local address, so that the limits of one address do not hold the setup up. */
+function post(url: string, address: string, body: string): Promise<void> {
+  const { hostname, port } = new URL(url)
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: hostname, port: Number(port), localAddress: address })
+    socket.on('error', reject)
+    socket.once('data', (chunk) => {
+      const status = chunk.toString('latin1', 9, 12)
+      socket.destroy()
+      if (status === '200' || status === '207') resolve()
+      else reject(new Error(`placing was answered ${chunk.toString('latin1')}`))
+    })
+    socket.write(
+      `POST /api/v1/orders/batch HTTP/1.1\r\nHost: ${hostname}:${port}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    )
+  })
+}
