@@ -53,7 +53,8 @@ export const database = Type.Object({
     env: 'SIBYL_DATABASE_URL',
     secret: true,
     pattern: DatabaseUrl,
-    description: 'mysql://user:password@host:port/name; empty is SQLite in the data folder.',
+    description:
+      'mysql://user:password@host:port/name, ?tls=true encrypts; empty is SQLite in the data folder.',
   }),
   queryThreads: Type.Integer({
     env: 'SIBYL_QUERY_THREADS',
@@ -240,7 +241,7 @@ export const log = Type.Object({
     pattern: MysqlUrl,
     description:
       'Where the event log lies: mysql://user:password@host:port/name, with several servers as ' +
-      'host:port,host:port. Empty is the data folder.',
+      'host:port,host:port; ?tls=true encrypts. Empty is the data folder.',
   }),
   level: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], {
     env: 'SIBYL_LOG_LEVEL',

@@ -5,7 +5,7 @@
 
 import { asFault } from './mysql-copy.ts'
 import { refused } from './mysql-rows.ts'
-import { MysqlServer, meaningOf, parseMysqlAddress } from './mysql-server.ts'
+import { LOG_URL_SHAPE, MysqlServer, meaningOf, parseMysqlAddress } from './mysql-server.ts'
 
 export type LogEnds = {
   /** By partition: the last offset, as of some time after the question. */
@@ -20,7 +20,7 @@ const ENDS = `SELECT log.part AS part, first_offset + events - 1 AS last FROM lo
 export function openLogEnds(url: string): LogEnds {
   const address = parseMysqlAddress(url)
   if (address === undefined) {
-    throw refused('LOG_URL_INVALID', 'the log is at mysql://user:password@host:port/database')
+    throw refused('LOG_URL_INVALID', LOG_URL_SHAPE)
   }
   const server = new MysqlServer(address)
   return {

@@ -10,7 +10,7 @@ import { partitionPaths } from './log-folder.ts'
 import { positionOf } from './mysql-base.ts'
 import { asFault, type Copied, makeCopier, openHome } from './mysql-copy.ts'
 import { LogRows, refused } from './mysql-rows.ts'
-import { MysqlServer, parseMysqlAddress } from './mysql-server.ts'
+import { LOG_URL_SHAPE, MysqlServer, parseMysqlAddress } from './mysql-server.ts'
 import { WHOLE } from './record.ts'
 
 /** How long the database is asked again before a look at it counts as failed. */
@@ -48,7 +48,7 @@ export async function openLogFollower<Event extends LogEvent>(options: {
   const form = options.form ?? (WHOLE as EventForm<Event>)
   const address = parseMysqlAddress(options.url)
   if (address === undefined) {
-    throw refused('LOG_URL_INVALID', 'the log is at mysql://user:password@host:port/database')
+    throw refused('LOG_URL_INVALID', LOG_URL_SHAPE)
   }
   const { id: logId } = await openHome(address, options)
   const copier = makeCopier<Event>({

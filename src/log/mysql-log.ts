@@ -21,7 +21,7 @@ import { partitionPaths } from './log-folder.ts'
 import { POSITION, positionText } from './mysql-base.ts'
 import { asFault, makeCopier, openHome } from './mysql-copy.ts'
 import { LogRows, type Place, refused } from './mysql-rows.ts'
-import { MysqlServer, parseMysqlAddress } from './mysql-server.ts'
+import { LOG_URL_SHAPE, MysqlServer, parseMysqlAddress } from './mysql-server.ts'
 import { BatchEncoder, WHOLE } from './record.ts'
 import { openSqliteLog, type SqliteLogOptions } from './sqlite-log.ts'
 
@@ -69,7 +69,7 @@ export async function openMysqlLog<Event extends LogEvent>(
   const { dataDir, own, watch, ...rest } = options
   const address = parseMysqlAddress(options.url)
   if (address === undefined) {
-    throw refused('LOG_URL_INVALID', 'the log is at mysql://user:password@host:port/database')
+    throw refused('LOG_URL_INVALID', LOG_URL_SHAPE)
   }
   const form = options.form ?? (WHOLE as EventForm<Event>)
   const baseEveryBytes = options.baseEveryBytes ?? BASE_EVERY_BYTES

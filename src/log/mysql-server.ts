@@ -4,27 +4,38 @@
  * errors of a server mean for a statement is `meaningOf`, the table of this room's README.
  */
 
-import type { Connection, ResultSetHeader } from 'mysql2/promise'
+import { readFileSync } from 'node:fs'
+import type { Connection, ResultSetHeader, SslOptions } from 'mysql2/promise'
 import { Fault } from '#domain/fault.ts'
+import { type MysqlTls, readTlsOptions } from '#domain/mysql-tls.ts'
 
 /** How long a server may take for one statement before it counts as gone. */
 const STATEMENT_MS_MAX = 10_000
 const CONNECT_MS_MAX = 5_000
+/** Statements before which a Galera server applies all that was committed: reads, updates, deletes and inserts. */
+const SYNC_WAIT = 7
 
-export type MysqlAddress = {
+export type MysqlAddress = MysqlTls & {
   readonly servers: readonly { readonly host: string; readonly port: number }[]
   readonly user: string
   readonly password: string
   readonly database: string
 }
 
-const SHAPE = /^mysql:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/?#]+)\/([A-Za-z0-9_$-]+)$/
+const SHAPE = /^mysql:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^/?#]+)\/([A-Za-z0-9_$-]+)(\?[^#]*)?$/
 const SERVER = /^([A-Za-z0-9_.-]+|\[[0-9a-fA-F:]+\])(?::(\d{1,5}))?$/
 const PORT = 3_306
+/** The message where an address cannot be read. */
+export const LOG_URL_SHAPE =
+  'the log is at mysql://user:password@host:port/database, followed by ?tls=true or ?tls=true&ca=/path/ca.pem ' +
+  'to encrypt the connection to a host name'
 
-/** `mysql://user:password@host:port,host:port/database`; undefined where it is none. */
+/**
+ * Reads `mysql://user:password@host:port,host:port/database?tls=true&ca=/path/ca.pem`, where all after the database may
+ * be left out. Returns undefined if it is not such an address.
+ */
 export function parseMysqlAddress(url: string): MysqlAddress | undefined {
-  const [, user = '', password = '', hosts = '', database = ''] = SHAPE.exec(url) ?? []
+  const [, user = '', password = '', hosts = '', database = '', search = ''] = SHAPE.exec(url) ?? []
   const servers = hosts.split(',').map((each) => {
     const [, host, port] = SERVER.exec(each) ?? []
     return { host: host?.replace(/^\[|\]$/g, '') ?? '', port: Number(port ?? PORT) }
@@ -32,8 +43,11 @@ export function parseMysqlAddress(url: string): MysqlAddress | undefined {
   if (database === '' || servers.some(({ host, port }) => host === '' || port > 65_535)) {
     return undefined
   }
+  const names = servers.map(({ host }) => host)
+  const tls = readTlsOptions(new URLSearchParams(search), names)
+  if (typeof tls === 'string') return undefined
   const [name, secret] = [user, password].map(decodeURIComponent) as [string, string]
-  return { servers, user: name, password: secret, database }
+  return { servers, user: name, password: secret, database, ...tls }
 }
 
 /** The address for people to read: without the password. */
@@ -148,13 +162,16 @@ export class MysqlServer {
       connectTimeout: CONNECT_MS_MAX,
       supportBigNumbers: true,
       charset: 'utf8mb4',
+      ...sslOf(this.#address),
     })
     // What breaks while nothing is asked shows with the next statement.
     connection.on('error', () => undefined)
-    // On a cluster a read must see all that was acknowledged anywhere before.
-    const [found] = await connection.query("SHOW VARIABLES LIKE 'wsrep_on'")
-    const [wsrep] = found as { Value: string }[]
-    if (wsrep?.Value === 'ON') await connection.query('SET SESSION wsrep_sync_wait = 1')
+    try {
+      await prepareSession(connection, this.name)
+    } catch (error) {
+      connection.destroy()
+      throw error
+    }
     return connection
   }
 
@@ -162,5 +179,46 @@ export class MysqlServer {
     const connection = this.#connection
     this.#connection = undefined
     void connection?.then((made) => made.destroy()).catch(() => undefined)
+  }
+}
+
+/**
+ * Sets what the log relies on, whatever the server's defaults are, and reads it back. Without autocommit an append
+ * would be acknowledged and then rolled back with its connection. On a Galera server, reads and the read within
+ * `INSERT … SELECT` (4), `UPDATE` and `DELETE` (2) wait for all that was acknowledged anywhere before.
+ */
+async function prepareSession(connection: Connection, server: string): Promise<void> {
+  await connection.query('SET SESSION autocommit = 1')
+  const [found] = await connection.query("SHOW VARIABLES LIKE 'wsrep_on'")
+  const isCluster = (found as { Value: string }[])[0]?.Value === 'ON'
+  if (isCluster) await connection.query(`SET SESSION wsrep_sync_wait = ${SYNC_WAIT}`)
+  const wanted = { autocommit: 1, ...(isCluster ? { wsrep_sync_wait: SYNC_WAIT } : {}) }
+  const columns = Object.keys(wanted).map((name) => `@@SESSION.${name} AS ${name}`)
+  const [rows] = await connection.query(`SELECT ${columns.join(', ')}`)
+  const [actual] = rows as Record<string, number>[]
+  for (const [name, value] of Object.entries(wanted)) {
+    if (Number(actual?.[name]) === value) continue
+    throw new Fault(
+      'LOG_SERVER_UNFIT',
+      `${server} keeps ${name} at ${actual?.[name]}, and the log needs ${value}: a proxy before it may set it`,
+      { retryable: false },
+    )
+  }
+}
+
+/** The driver's TLS options: it verifies the certificate's chain by itself, and the host name where it is asked to. */
+function sslOf({ tls, caFile }: MysqlTls): { readonly ssl?: SslOptions } {
+  if (!tls) return {}
+  return { ssl: { verifyIdentity: true, ...(caFile === undefined ? {} : { ca: readCa(caFile) }) } }
+}
+
+function readCa(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    throw new Fault('LOG_URL_INVALID', `SIBYL_LOG_URL: ca names ${file}, which cannot be read`, {
+      retryable: false,
+      cause: error,
+    })
   }
 }

@@ -32,9 +32,19 @@ test('an address names one or more servers and a database', () => {
       { host: 'b', port: 3_306 },
       { host: '::1', port: 3 },
     ],
-    ...{ user: 'u', password: 'p@ss', database: 'log' },
+    ...{ user: 'u', password: 'p@ss', database: 'log', tls: false },
+  })
+  assert.deepEqual(parseMysqlAddress('mysql://u@a,b/log?tls=true&ca=/etc/ca.pem'), {
+    servers: [
+      { host: 'a', port: 3_306 },
+      { host: 'b', port: 3_306 },
+    ],
+    ...{ user: 'u', password: '', database: 'log', tls: true, caFile: '/etc/ca.pem' },
   })
   const wrong = ['mysql://a', 'mysql://a/', 'http://a/b', 'mysql://a:70000/b', 'mysql://a,/b', '']
+  // A certificate is checked against a host name, so TLS to an IP address is refused.
+  const unsafe = ['?tls=yes', '?ca=/etc/ca.pem', '?tls=true&ca=', '?ssl=true', '?tls=true&x=1']
+  wrong.push(...unsafe.map((search) => `mysql://a/b${search}`), 'mysql://a,127.0.0.1/b?tls=true')
   for (const url of wrong) assert.equal(parseMysqlAddress(url), undefined, url)
 })
 

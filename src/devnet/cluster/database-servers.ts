@@ -24,8 +24,9 @@ import { freePorts, until } from './local-servers.ts'
 const PROVIDER = '/usr/lib/galera/libgalera_smm.so'
 const SERVER = '/usr/sbin/mariadbd'
 const DATABASES = ['sibyl_log', 'sibyl_other', 'sibyl'] as const
-/** A server that copies files to another as root gives up its rights on the way. */
-const USER = process.getuid?.() === 0 ? 'mysql' : userInfo().username
+/** A server that copies its files to another cannot do so as root. One alone runs as the user that starts it. */
+const userOf = (count: number): string =>
+  count > 1 && process.getuid?.() === 0 ? 'mysql' : userInfo().username
 
 /** Why such servers cannot be had here; undefined where they can. */
 export function missingServers(nodes: number): string | undefined {
@@ -60,9 +61,14 @@ export type DatabaseServers = {
   dispose(): Promise<void>
 }
 
-export async function openDatabaseServers(count: number): Promise<DatabaseServers> {
+/** `flags` are given to each server after those that all of them have. */
+export async function openDatabaseServers(
+  count: number,
+  flags: readonly string[] = [],
+): Promise<DatabaseServers> {
   const folder = mkdtempSync(join(tmpdir(), 'sibyl-servers-'))
   chmodSync(folder, 0o755)
+  const user = userOf(count)
   const ports = await freePorts(count * 4)
   const nodes: Node[] = Array.from({ length: count }, (_, index) => ({
     folder: join(folder, `node-${index}`),
@@ -82,7 +88,7 @@ export async function openDatabaseServers(count: number): Promise<DatabaseServer
           `--datadir=${node.folder}`,
           '--auth-root-authentication-method=normal',
         ],
-        ...['--skip-test-db', `--user=${USER}`, '--skip-name-resolve'],
+        ...['--skip-test-db', `--user=${user}`, '--skip-name-resolve'],
       ],
       { stdio: 'ignore' },
     )
@@ -90,10 +96,10 @@ export async function openDatabaseServers(count: number): Promise<DatabaseServer
 
   function argumentsOf(node: Node, bootstraps: boolean): string[] {
     const common = [
-      ...['--no-defaults', `--datadir=${node.folder}`, `--port=${node.port}`, `--user=${USER}`],
+      ...['--no-defaults', `--datadir=${node.folder}`, `--port=${node.port}`, `--user=${user}`],
       ...['--bind-address=127.0.0.1', `--socket=${node.folder}/socket`, '--skip-name-resolve'],
       ...['--innodb-flush-log-at-trx-commit=1', '--innodb-buffer-pool-size=64M'],
-      ...['--innodb-log-file-size=48M', '--max-allowed-packet=64M'],
+      ...['--innodb-log-file-size=48M', '--max-allowed-packet=64M', ...flags],
     ]
     if (count === 1) return common
     const members = nodes.map(({ group }) => `127.0.0.1:${group}`).join(',')

@@ -1,15 +1,16 @@
 /**
  * Reads the address of a database: `sqlite:<path>` or `mysql://user:password@host:port/name`, where several
- * servers of a cluster are `host:port,host:port`. It never puts an address, let alone its password, into an error.
+ * servers of a cluster are `host:port,host:port`; `?tls=true` may follow (`domain/mysql-tls.ts`). It never puts an address, let alone its password, into an error.
  */
 
 import { resolve } from 'node:path'
 import { Fault } from '#domain/fault.ts'
+import { type MysqlTls, readTlsOptions } from '#domain/mysql-tls.ts'
 import type { ServerPlace } from './servers.ts'
 
 export type DatabaseAddress =
   | { readonly dialect: 'sqlite'; readonly path: string }
-  | {
+  | (MysqlTls & {
       readonly dialect: 'mysql'
       readonly host: string
       readonly port: number
@@ -18,9 +19,7 @@ export type DatabaseAddress =
       readonly user: string
       readonly password: string
       readonly name: string
-      /** Whether the connection is encrypted and the server's certificate checked. */
-      readonly tls: boolean
-    }
+    })
 
 const SQLITE = 'sqlite:'
 /** What stands before the servers, the first of them, the others, and what follows. */
@@ -50,19 +49,18 @@ export function parseDatabaseUrl(text: string): DatabaseAddress {
   if (url.hostname === '') throw invalid('it names no host')
   if (!/^[A-Za-z0-9_$-]{1,64}$/.test(name))
     throw invalid('it must name one database after the host')
-  for (const key of url.searchParams.keys()) {
-    if (key !== 'tls') throw invalid('the only option it may carry is tls')
-  }
-  const tls = url.searchParams.get('tls') ?? 'false'
-  if (tls !== 'true' && tls !== 'false') throw invalid('tls must be true or false')
+  const place = placeOf(url)
+  const hosts = [place, ...others].map(({ host }) => host)
+  const tls = readTlsOptions(url.searchParams, hosts)
+  if (typeof tls === 'string') throw invalid(tls)
   return {
     dialect: 'mysql',
-    ...placeOf(url),
+    ...place,
     ...(others.length === 0 ? {} : { others }),
     user,
     password,
     name,
-    tls: tls === 'true',
+    ...tls,
   }
 }
 

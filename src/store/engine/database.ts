@@ -4,7 +4,8 @@
  * away each call is a retryable fault, and once it is back the next call finds it.
  */
 
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { MikroORM, type Options, type Transaction } from '@mikro-orm/core'
 import type {
@@ -14,6 +15,7 @@ import type {
   SqlEntityManager,
 } from '@mikro-orm/mysql'
 import type { SqliteConnection } from '@mikro-orm/sqlite'
+import { Fault } from '#domain/fault.ts'
 import { ApiKeyEntity } from '../entities/api-key.ts'
 import { AssetPriceEntity } from '../entities/asset-price.ts'
 import { CheckpointEntity } from '../entities/checkpoint.ts'
@@ -75,21 +77,22 @@ const READ_ATTEMPTS_MAX = 3
 
 /**
  * The session must refuse what does not fit a column rather than cut it, and must read backslashes
- * in strings as escapes, whatever the server's own defaults are. A statement waits for a lock as long
+ * in strings as escapes, whatever the server's own defaults are. A single statement commits by itself. A statement waits for a lock as long
  * as anything else here: one whose connection was cut would go on waiting, and hold up its successor. So
  * would a process that is paused, or a machine that is gone, within a transaction: MariaDB ends it by itself
  * before the lease of the process has run out. MySQL reads that part as a comment.
  */
 const MYSQL_SESSION =
   "set session sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', " +
-  `innodb_lock_wait_timeout = ${PATIENCE_MS / 1_000} ` +
+  `autocommit = 1, innodb_lock_wait_timeout = ${PATIENCE_MS / 1_000} ` +
   `/*M!100300 , idle_write_transaction_timeout = ${PATIENCE_MS / 1_000} */`
 
 /**
- * Of several servers each has everything, a little later: a read waits for what was committed before it anywhere. The
- * last finds out whether the server is part of the cluster.
+ * Each server of a cluster applies commits of the others a little later. With 7, reads (1) and the reads within updates,
+ * deletes (2) and inserts (4), such as that of a fence, wait for all that was committed anywhere before. The last
+ * statement finds out whether the server is part of the cluster.
  */
-const CLUSTER_SESSION = ['set session wsrep_sync_wait = 1', 'select 1']
+const CLUSTER_SESSION = ['set session wsrep_sync_wait = 7', 'select 1']
 
 export async function openDatabase(url: string, options: DatabaseOptions = {}): Promise<Database> {
   const address = parseDatabaseUrl(url)
@@ -238,9 +241,34 @@ export async function ormOptions(
     driverOptions: {
       connectTimeout: PATIENCE_MS,
       queueLimit: WAITING_MAX,
-      ...(servers === undefined ? {} : { stream: () => servers.dial() }),
-      ...(address.tls ? { ssl: {} } : {}),
+      ...(servers === undefined ? {} : { stream: dialer(servers) }),
+      ...(address.tls ? { ssl: sslOf(address.caFile) } : {}),
     },
+  }
+}
+
+/**
+ * Dials the current server, and has the driver check the certificate against its name: else it would compare
+ * each server's certificate with the first name of the address.
+ */
+function dialer(servers: Servers): (options: { readonly config: { host: string } }) => Socket {
+  return ({ config }) => {
+    config.host = servers.place.host
+    return servers.dial()
+  }
+}
+
+/** The driver verifies the certificate's chain by itself, and the host name where it is asked to. */
+function sslOf(caFile: string | undefined): { verifyIdentity: true; ca?: Buffer } {
+  if (caFile === undefined) return { verifyIdentity: true }
+  try {
+    return { verifyIdentity: true, ca: readFileSync(caFile) }
+  } catch (error) {
+    throw new Fault(
+      'STORE_URL_INVALID',
+      `the database address is wrong: ca names ${caFile}, which cannot be read`,
+      { retryable: false, cause: error },
+    )
   }
 }
 

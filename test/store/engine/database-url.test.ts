@@ -36,8 +36,26 @@ test('a server is named with its user, its password, its port and its database',
   })
 })
 
+test('an address with TLS may name the file of the certificates to trust', () => {
+  const address = parseDatabaseUrl('mysql://ann@db.one,db.two/sibyl?tls=true&ca=/etc/ca.pem')
+  assert.deepEqual(
+    { ...address },
+    {
+      dialect: 'mysql',
+      host: 'db.one',
+      port: 3306,
+      others: [{ host: 'db.two', port: 3306 }],
+      user: 'ann',
+      password: '',
+      name: 'sibyl',
+      tls: true,
+      caFile: '/etc/ca.pem',
+    },
+  )
+})
+
 test('several servers of a cluster are named one after the other', () => {
-  const text = 'mysql://ann:p%2Cw@db.one:3307,db.two,[::1]:3308/sibyl?tls=true'
+  const text = 'mysql://ann:p%2Cw@db.one:3307,db.two,[::1]:3308/sibyl'
   const address = parseDatabaseUrl(text)
   assert.deepEqual(address, {
     dialect: 'mysql',
@@ -50,7 +68,7 @@ test('several servers of a cluster are named one after the other', () => {
     user: 'ann',
     password: 'p,w',
     name: 'sibyl',
-    tls: true,
+    tls: false,
   })
   assert.equal(describeDatabaseUrl(text), 'mysql://ann@db.one:3307,db.two:3306,::1:3308/sibyl')
 })
@@ -73,6 +91,9 @@ test('a wrong address is refused without repeating it', () => {
     'mysql://ann:secret%zz@db/sibyl',
     'mysql://ann:secret@db/sibyl?multipleStatements=true',
     'mysql://ann:secret@db/sibyl?tls=perhaps',
+    'mysql://ann:secret@db/sibyl?ca=/etc/ca.pem',
+    'mysql://ann:secret@127.0.0.1/sibyl?tls=true',
+    'mysql://ann:secret@db,[::1]/sibyl?tls=true',
   ]
   for (const url of wrong) {
     assert.throws(

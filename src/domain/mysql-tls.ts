@@ -1,0 +1,34 @@
+/**
+ * The TLS options of a database address: `?tls=true` encrypts the connection and checks that the server's certificate
+ * is trusted and names the host; `&ca=/path/ca.pem` trusts the certificates of that file instead of the system's.
+ */
+
+import { isIP } from 'node:net'
+
+export type MysqlTls = {
+  readonly tls: boolean
+  /** The file of trusted certificates; undefined to trust those of the system. */
+  readonly caFile?: string
+}
+
+/** Returns the options, or a sentence about what is wrong with them. It repeats no value: an address is secret. */
+export function readTlsOptions(
+  params: URLSearchParams,
+  hosts: readonly string[],
+): MysqlTls | string {
+  for (const key of params.keys()) {
+    if (key !== 'tls' && key !== 'ca') return 'the only options it may carry are tls and ca'
+  }
+  const tls = params.get('tls') ?? 'false'
+  const ca = params.get('ca')
+  if (tls !== 'true' && tls !== 'false') return 'tls must be true or false'
+  if (ca === null) return checkHosts({ tls: tls === 'true' }, hosts)
+  if (tls === 'false' || ca === '') return 'ca must be a file of certificates and needs tls=true'
+  return checkHosts({ tls: true, caFile: ca }, hosts)
+}
+
+/** The driver compares names only: it would check an IP address as if it were `localhost`. */
+function checkHosts(options: MysqlTls, hosts: readonly string[]): MysqlTls | string {
+  if (!options.tls || hosts.every((host) => isIP(host) === 0)) return options
+  return 'tls=true needs host names, since a certificate is checked against them, not IP addresses'
+}

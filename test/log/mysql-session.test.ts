@@ -1,0 +1,161 @@
+/**
+ * The connections to a database server whose defaults a log must not rely on: it does not commit by itself, speaks TLS
+ * with a certificate of its own, and is a Galera cluster of one where the provider is installed.
+ */
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import {
+  type DatabaseServers,
+  missingServers,
+  openDatabaseServers,
+} from '#devnet/cluster/database-servers.ts'
+import { openMysqlLog } from '#log/mysql-log.ts'
+import { MysqlServer, parseMysqlAddress } from '#log/mysql-server.ts'
+import { closeDatabase, openDatabase, read, transact } from '#store/engine/database.ts'
+import { randomFrom } from '../support/random.ts'
+import { servicesRequired } from '../support/required-services.ts'
+import { fault } from './conformance.ts'
+import { marketNamed, type Noted, notes } from './flow.ts'
+
+const PROVIDER = '/usr/lib/galera/libgalera_smm.so'
+const NOW = 1_790_000_000_000
+const note = notes(marketNamed(randomFrom(9)))
+const missing = servicesRequired ? undefined : missingServers(1)
+const isCluster = existsSync(PROVIDER)
+
+describe('a server with other defaults', { skip: missing ?? false }, () => {
+  let folder: string
+  let servers: DatabaseServers
+  /** The address by the host name that the certificate has. */
+  let named: string
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'sibyl-mysql-tls-'))
+    chmodSync(folder, 0o755)
+    makeCertificate('server', 'localhost')
+    makeCertificate('other', 'localhost')
+    servers = await openDatabaseServers(1, [
+      ...['--autocommit=0', `--ssl-cert=${file('server.pem')}`, `--ssl-key=${file('server.key')}`],
+      ...(isCluster
+        ? ['--wsrep-on=ON', `--wsrep-provider=${PROVIDER}`, '--wsrep-cluster-address=gcomm://']
+        : []),
+      ...(isCluster ? ['--binlog-format=ROW', '--innodb-autoinc-lock-mode=2'] : []),
+      ...(isCluster
+        ? ['--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:0;pc.recovery=false']
+        : []),
+    ])
+    named = servers.url().replace('127.0.0.1', 'localhost')
+  })
+
+  after(async () => {
+    await servers?.dispose()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  const file = (name: string): string => join(folder, name)
+
+  function makeCertificate(name: string, host: string): void {
+    execFileSync(
+      'openssl',
+      [
+        ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
+        ...['-keyout', file(`${name}.key`), '-out', file(`${name}.pem`), '-days', '2'],
+        ...['-subj', `/CN=${host}`, '-addext', `subjectAltName=DNS:${host}`],
+      ],
+      { stdio: 'ignore' },
+    )
+    chmodSync(file(`${name}.key`), 0o644)
+  }
+
+  async function onLogServer<Answer>(
+    url: string,
+    ask: (server: MysqlServer) => Promise<Answer>,
+  ): Promise<Answer> {
+    const server = new MysqlServer(parseMysqlAddress(url)!)
+    try {
+      return await ask(server)
+    } finally {
+      await server.close()
+    }
+  }
+
+  test('an append that was acknowledged is there although the server does not commit by itself', async () => {
+    const log = await openMysqlLog<Noted>({
+      ...{ url: servers.url(), dataDir: file('data'), partitions: 1, own: [0] },
+      checkpointThread: false,
+    })
+    await log.append(0, { events: [note(1)], nowMs: NOW })
+    const [row] = await onLogServer(servers.url(), (server) =>
+      server.rows<{ events: number }>('SELECT SUM(events) AS events FROM log'),
+    )
+    await log.close()
+    assert.equal(Number(row?.events), 1)
+  })
+
+  test('a single statement on the database commits although the server does not by itself', async () => {
+    const database = await openDatabase(servers.url(0, 'sibyl'))
+    const run = (sql: string) =>
+      transact(database, (transaction, connection) =>
+        connection.execute(sql, [], 'run', transaction),
+      )
+    await run('create table if not exists kept (id int primary key) engine = innodb')
+    await read(database, (em) =>
+      em.getConnection().execute('insert into kept values (1)', [], 'run'),
+    )
+    await closeDatabase(database)
+    const found = await onLogServer(servers.urlOf(0, 'sibyl'), (server) =>
+      server.rows('SELECT id FROM kept'),
+    )
+    assert.deepEqual(found, [{ id: 1 }])
+  })
+
+  test('on a Galera server reads, updates, deletes and inserts wait for what was acknowledged before', {
+    skip: isCluster ? false : 'galera-4 is not installed',
+  }, async () => {
+    const [row] = await onLogServer(servers.url(), (server) =>
+      server.rows<{ wait: number }>('SELECT @@SESSION.wsrep_sync_wait AS wait'),
+    )
+    assert.equal(row?.wait, 7)
+  })
+
+  const cipherOf = (url: string) =>
+    onLogServer(url, async (server) => {
+      const [row] = await server.rows<{ Value: string }>("SHOW STATUS LIKE 'Ssl_cipher'")
+      return row?.Value ?? ''
+    })
+
+  test('the log and the database are read over TLS if the certificate is trusted and names the host', async () => {
+    assert.equal(await cipherOf(named), '')
+    assert.notEqual(await cipherOf(`${named}?tls=true&ca=${file('server.pem')}`), '')
+    const database = await openDatabase(`${named}?tls=true&ca=${file('server.pem')}`)
+    const [row] = await read(database, (em) =>
+      em.getConnection().execute<{ Value: string }[]>("show status like 'Ssl_cipher'"),
+    )
+    await closeDatabase(database)
+    assert.notEqual(row?.Value, '')
+  })
+
+  test('a certificate that is not trusted, or names another host, ends the connection', async () => {
+    const isRefused = { message: /certificate|altname/i }
+    await assert.rejects(cipherOf(`${named}?tls=true`), isRefused)
+    await assert.rejects(cipherOf(`${named}?tls=true&ca=${file('other.pem')}`), isRefused)
+    await assert.rejects(
+      cipherOf(`${named}?tls=true&ca=${file('none.pem')}`),
+      fault('LOG_URL_INVALID'),
+    )
+    const database = await openDatabase(`${named}?tls=true&ca=${file('other.pem')}`)
+    await assert.rejects(
+      read(database, (em) => em.getConnection().execute('select 1')),
+      isRefused,
+    )
+    await closeDatabase(database)
+    makeCertificate('server', 'elsewhere.example')
+    await onLogServer(servers.url(), (server) => server.change('FLUSH SSL'))
+    await assert.rejects(cipherOf(`${named}?tls=true&ca=${file('server.pem')}`), isRefused)
+  })
+})
