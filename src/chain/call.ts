@@ -8,6 +8,7 @@ import { encodeFunctionData } from 'viem'
 import type { Address } from '#domain/ids.ts'
 import { type ChainClient, chainFault } from './clients.ts'
 import { type Revert, revertOf } from './revert.ts'
+import { offeredFees } from './sender/offered-fees.ts'
 
 export type Call = { readonly to: Address; readonly data: Hex }
 
@@ -32,22 +33,45 @@ export function callOf<
   return { to, data }
 }
 
-/** What would happen if `from` sent the call now: its gas and what it returns, or why it reverts. */
+/** Simulates the call on the terms of a transaction that `from` would send now: its gas and result, or why it reverts. */
 export async function simulate(
   client: ChainClient,
   call: Call,
   from: Address,
 ): Promise<Simulation> {
-  const request = { account: hexAddress(from), to: hexAddress(call.to), data: call.data }
   try {
+    const request = await requestOf(client, call, from)
     const { data: returned = '0x' } = await client.viem.call(request)
     const gas = await client.viem.estimateGas(request)
     return { ok: true, gas, returned }
   } catch (error) {
-    const revert = revertOf(error)
-    if (revert !== undefined) return { ok: false, revert }
-    throw chainFault(error)
+    return { ok: false, revert: revertIn(error) }
   }
+}
+
+/** Returns the gas of the call on the terms of a transaction that `from` would send now, or why it reverts. */
+export async function gasOf(
+  client: ChainClient,
+  call: Call,
+  from: Address,
+): Promise<bigint | Revert> {
+  try {
+    return await client.viem.estimateGas(await requestOf(client, call, from))
+  } catch (error) {
+    return revertIn(error)
+  }
+}
+
+async function requestOf({ viem }: ChainClient, { to, data }: Call, from: Address) {
+  const fees = await offeredFees(viem)
+  return { account: hexAddress(from), to: hexAddress(to), data, ...fees }
+}
+
+/** Returns the revert that a request ended with; throws a fault if it failed otherwise. */
+function revertIn(error: unknown): Revert {
+  const revert = revertOf(error)
+  if (revert !== undefined) return revert
+  throw chainFault(error)
 }
 
 /** Our lower-case addresses, as viem's types want them. */

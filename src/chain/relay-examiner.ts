@@ -26,8 +26,8 @@ import {
 } from '#domain/relay-messages.ts'
 import type { Stablecoin as StablecoinDomain } from '#domain/typed-data.ts'
 import type { OwnAccount } from './accounts.ts'
-import { type Call, hexAddress, simulate } from './call.ts'
-import { asked, type ChainClient, chainFault } from './clients.ts'
+import { type Call, gasOf, simulate } from './call.ts'
+import { asked, type ChainClient } from './clients.ts'
 import { conditionalTokens } from './conditional-tokens.ts'
 import { type BondPermit, marketContract } from './market-contract.ts'
 import { multicall } from './multicall.ts'
@@ -47,7 +47,6 @@ import {
   unknownMarket,
   wouldRevert,
 } from './relay-flaws.ts'
-import { type Revert, revertOf } from './revert.ts'
 import { settlementContract } from './settlement-contract.ts'
 import { stablecoin } from './stablecoin.ts'
 
@@ -394,18 +393,6 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
     }
   }
 
-  /** The gas that it would use, or why it reverts: an estimate is a trial. */
-  async function tryOut(call: Call, lane: Address): Promise<bigint | Revert> {
-    const request = { account: hexAddress(lane), to: hexAddress(call.to), data: call.data }
-    try {
-      return await client.viem.estimateGas(request)
-    } catch (error) {
-      const revert = revertOf(error)
-      if (revert !== undefined) return revert
-      throw chainFault(error)
-    }
-  }
-
   /** Why a batch fails is inside: each call tells for itself when the others may fail. */
   async function batchFlaw(operation: RelayOperation, lane: Address): Promise<string | undefined> {
     if (operation.kind !== 'batch-ctf-redemption') return undefined
@@ -446,7 +433,7 @@ export function makeRelayExaminer(options: RelayExaminerOptions): RelayExaminer 
           refused = call
           continue
         }
-        const tried = await tryOut(call, lane)
+        const tried = await gasOf(client, call, lane)
         if (typeof tried === 'object') {
           return wouldRevert(undefined, (await batchFlaw(operation, lane)) ?? tried.words)
         }

@@ -8,13 +8,15 @@
  *   1 2 3 4   at the head: 2 is refused  →  the newest block: 2 is refused  →  1 3 4: good, to be sent
  */
 
-import type { Hex } from 'viem'
+import { formatEther, type Hex } from 'viem'
 import { Fault } from '#domain/fault.ts'
 import type { Address, OrderHash, TradeId } from '#domain/ids.ts'
 import type { FaultySide, TradeToSettle } from '#domain/trade.ts'
 import { type Call, hexAddress } from './call.ts'
 import { asked, type ChainClient, chainFault } from './clients.ts'
 import { type Revert, revertOf } from './revert.ts'
+import type { Fees } from './sender/fees.ts'
+import { isTooPoor } from './sender/offered-fees.ts'
 import { batchOf } from './settlement-batch.ts'
 import {
   refusalsOf,
@@ -80,12 +82,20 @@ export function makeSettlementTrial(options: {
   readonly from: Address
   /** The most gas that a transaction of this chain may have. */
   readonly gasMax: number
+  /** The fees that a transaction sent now would offer. */
+  readonly fees: () => Promise<Fees>
 }): SettlementTrial {
   const { contract, from, gasMax } = options
 
+  /** Calls `settle` on the terms of its transaction: same sender, gas limit and fees. */
   async function simulated(
     client: ChainClient,
-    { data, gas, blockNumber }: { data: Hex; gas: number; blockNumber: bigint | undefined },
+    {
+      data,
+      gas,
+      fees,
+      blockNumber,
+    }: { data: Hex; gas: number; fees: Fees; blockNumber: bigint | undefined },
   ): Promise<Simulated> {
     try {
       const { data: returned = '0x' } = await client.viem.call({
@@ -93,10 +103,16 @@ export function makeSettlementTrial(options: {
         to: hexAddress(contract.address),
         data,
         gas: BigInt(gas),
+        ...fees,
         ...(blockNumber === undefined ? {} : { blockNumber }),
       })
       return { returned }
     } catch (error) {
+      if (isTooPoor(error)) {
+        const wei = BigInt(gas) * fees.maxFeePerGas
+        const words = `the settlement key ${from} needs ${formatEther(wei)} ether for a batch, and has less`
+        throw new Fault('SENDER_TOO_POOR', words, { retryable: true, cause: error })
+      }
       const revert = revertOf(error)
       if (revert !== undefined) return { revert }
       const fault = chainFault(error)
@@ -119,6 +135,7 @@ export function makeSettlementTrial(options: {
   return async (trades, { usedPermits, spare, headNumber, isDoubtful = false }) => {
     const refused: RefusedTrade[] = []
     let rest = trades
+    const fees = await asked(options.fees())
     let where: { client: ChainClient; blockNumber: bigint | undefined } = isDoubtful
       ? await newest(headNumber)
       : { client: options.client, blockNumber: undefined }
@@ -133,12 +150,17 @@ export function makeSettlementTrial(options: {
           GAS_PER_PERMIT * batch.permits.length +
           GAS_PER_BYTE * (data.length / 2 - 1),
       )
-      let result = await simulated(where.client, { data, gas, blockNumber: where.blockNumber })
+      let result = await simulated(where.client, {
+        data,
+        gas,
+        fees,
+        blockNumber: where.blockNumber,
+      })
       // To find the token of an outcome the contract tries points of a curve until one fits. How many
       // that are depends on the market, and there is no bound on it.
       while ('revert' in result && result.revert.name === 'TooLittleGas' && gas < gasMax) {
         gas = Math.min(gasMax, 2 * gas)
-        result = await simulated(where.client, { data, gas, blockNumber: where.blockNumber })
+        result = await simulated(where.client, { data, gas, fees, blockNumber: where.blockNumber })
       }
       if ('revert' in result) return { refused, revert: result.revert }
       const verdicts = refusalsOf(result.returned)

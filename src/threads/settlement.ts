@@ -17,6 +17,7 @@ import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import { makeCallReader, makeFundsRead } from '#chain/funds-read.ts'
 import { WEI_PER_GWEI } from '#chain/sender/fees.ts'
 import { makeLane } from '#chain/sender/lane.ts'
+import { offeredFees } from '#chain/sender/offered-fees.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { makeSettlementLane } from '#chain/settlement-lane.ts'
 import { makeOwnersLook, makeSettlementLook } from '#chain/settlement-look.ts'
@@ -98,6 +99,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
       onError: (trouble) => meters.unanswered(chainId, trouble),
     })
     const contract = settlementContract(client, contracts.settlement)
+    const maxFeeCap = BigInt(rules.maxFeeGwei) * WEI_PER_GWEI
     const readFunds = makeFundsRead(makeCallReader(client, contracts.multicall), contracts)
     const lane = makeSettlementLane({
       client,
@@ -110,6 +112,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
         contract,
         from: own.address,
         gasMax: rules.gasMax,
+        fees: () => offeredFees(client.viem, maxFeeCap),
       }),
       sender: makeLane({
         client: client.viem,
@@ -121,7 +124,7 @@ export function settlementThread(data: ThreadData): ThreadParts {
         policy: {
           confirmations,
           bumpAfterMs: rules.bumpAfterMs,
-          maxFeeCap: BigInt(rules.maxFeeGwei) * WEI_PER_GWEI,
+          maxFeeCap,
           openMax: OPEN_MAX,
         },
       }),

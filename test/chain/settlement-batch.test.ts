@@ -106,6 +106,7 @@ test('a refusal for want of an allowance is nobody’s fault where permits did n
     contract: { address: ZERO_ADDRESS, settleCall: () => ({ data: '0x' }) } as never,
     from: ZERO_ADDRESS,
     gasMax: 1_000_000,
+    fees: async () => ({ maxFeePerGas: 2n, maxPriorityFeePerGas: 1n }),
   })
   const faultWith = async (spare: SparePermits) => {
     const bought = { ...trade(buy('Ann1', 500)), buyer: 'Ann' as Address }
@@ -114,4 +115,52 @@ test('a refusal for want of an allowance is nobody’s fault where permits did n
   }
   assert.deepEqual(await faultWith(spareOf(9)), ['buyer'])
   assert.deepEqual(await faultWith(spareOf(200)), ['none'])
+})
+
+test('a node that finds the settlement key too poor for a simulation is a fault that names the key, not a refusal', async () => {
+  const viem = {
+    call: async () => {
+      throw new Error(
+        'err: insufficient funds for gas * price + value: have 1 want 2000000 (supplied gas 1000000)',
+      )
+    },
+  }
+  const trial = makeSettlementTrial({
+    client: { viem, pinned: () => ({ viem }) } as never,
+    contract: { address: ZERO_ADDRESS, settleCall: () => ({ data: '0x' }) } as never,
+    from: ZERO_ADDRESS,
+    gasMax: 1_000_000,
+    fees: async () => ({ maxFeePerGas: 2_000_000_000n, maxPriorityFeePerGas: 1n }),
+  })
+  const asked = { usedPermits: new Set<OrderHash>(), spare: spareOf(0), headNumber: 0 }
+  await assert.rejects(trial([trade(buy('Ann1', 0))], asked), {
+    name: 'Fault',
+    code: 'SENDER_TOO_POOR',
+    retryable: true,
+    message: `the settlement key ${ZERO_ADDRESS} needs 0.001262 ether for a batch, and has less`,
+  })
+})
+
+test('a simulation offers the gas and the fees that the transaction will offer', async () => {
+  const asked: unknown[] = []
+  const returned = encodeAbiParameters([{ type: 'bytes' }], ['0x00'])
+  const viem = {
+    call: async (request: { gas: bigint; maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }) => {
+      const { gas, maxFeePerGas, maxPriorityFeePerGas } = request
+      asked.push({ gas, maxFeePerGas, maxPriorityFeePerGas })
+      return { data: returned }
+    },
+  }
+  const trial = makeSettlementTrial({
+    client: { viem, pinned: () => ({ viem }) } as never,
+    contract: { address: ZERO_ADDRESS, settleCall: () => ({ data: '0x' }) } as never,
+    from: ZERO_ADDRESS,
+    gasMax: 1_000_000,
+    fees: async () => ({ maxFeePerGas: 7n, maxPriorityFeePerGas: 3n }),
+  })
+  const options = { usedPermits: new Set<OrderHash>(), spare: spareOf(0), headNumber: 0 }
+  const { ready } = await trial([trade(buy('Ann1', 0))], options)
+  assert.deepEqual(asked, [
+    { gas: BigInt(ready?.gas ?? 0), maxFeePerGas: 7n, maxPriorityFeePerGas: 3n },
+  ])
 })

@@ -32,6 +32,7 @@ import { makeChainClient } from '#chain/clients.ts'
 import { conditionalTokens } from '#chain/conditional-tokens.ts'
 import { makeCallReader, makeFundsRead } from '#chain/funds-read.ts'
 import { makeLane } from '#chain/sender/lane.ts'
+import { offeredFees } from '#chain/sender/offered-fees.ts'
 import type { SenderPolicy } from '#chain/sender/sender.ts'
 import { settlementContract } from '#chain/settlement-contract.ts'
 import { makeSettlementLane } from '#chain/settlement-lane.ts'
@@ -214,6 +215,7 @@ export async function startWorld(chain: TestChain, options: WorldOptions = {}) {
         contract: bootContract,
         from: own.address,
         gasMax: GAS_MAX,
+        fees: () => offeredFees(client.viem),
       }),
       sender: makeLane({
         client: client.viem,

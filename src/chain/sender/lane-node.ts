@@ -12,6 +12,7 @@ import { Fault } from '#domain/fault.ts'
 import { toAddress } from '#domain/ids.ts'
 import { everythingSaid, shortly } from './broadcast-error.ts'
 import { type Fees, freshFees } from './fees.ts'
+import { wantedTip } from './offered-fees.ts'
 import type { Receipt, SendRequest } from './sender.ts'
 
 export type Head = {
@@ -33,8 +34,6 @@ type LaneNode = {
   estimate(request: SendRequest): Promise<bigint>
 }
 
-/** One gwei. */
-const TIP_DEFAULT = numberToHex(1_000_000_000)
 /** On top of an estimate: state may have changed by the time it is mined. */
 const ESTIMATE_MARGIN_PERCENT = 20n
 
@@ -109,13 +108,7 @@ export function makeLaneNode({
   }
 
   async function currentFees(baseFee: bigint): Promise<Fees> {
-    const tip = await rpc(() =>
-      client.request({ method: 'eth_maxPriorityFeePerGas' }).catch((error: unknown) => {
-        // Some nodes have no opinion.
-        if (/not (found|supported|available|exist)/i.test(everythingSaid(error))) return TIP_DEFAULT
-        throw error
-      }),
-    )
+    const tip = await rpc(() => wantedTip(client))
     return freshFees(baseFee, hexToBigInt(tip))
   }
 

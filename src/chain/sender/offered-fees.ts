@@ -1,0 +1,39 @@
+/**
+ * The fees that a transaction signed now would offer. A simulation offers the same: code that a trader gave
+ * their account (EIP-7702) reads `tx.gasprice` and `block.basefee`, and both are 0 where nothing is offered.
+ */
+
+import { type Hex, hexToBigInt, numberToHex, type PublicClient } from 'viem'
+import { broadcastAnswer, everythingSaid } from './broadcast-error.ts'
+import { cappedFees, type Fees, freshFees } from './fees.ts'
+import { DEFAULT_POLICY } from './sender.ts'
+
+/** One gwei. */
+const TIP_DEFAULT = numberToHex(1_000_000_000)
+
+export async function offeredFees(
+  client: PublicClient,
+  maxFeeCap = DEFAULT_POLICY.maxFeeCap,
+): Promise<Fees> {
+  const [head, tip] = await Promise.all([
+    client.request({ method: 'eth_getBlockByNumber', params: ['latest', false] }),
+    wantedTip(client),
+  ])
+  const baseFee = head?.baseFeePerGas == null ? 0n : hexToBigInt(head.baseFeePerGas)
+  return cappedFees(freshFees(baseFee, hexToBigInt(tip)), maxFeeCap)
+}
+
+export async function wantedTip(client: PublicClient): Promise<Hex> {
+  try {
+    return await client.request({ method: 'eth_maxPriorityFeePerGas' })
+  } catch (error) {
+    // Some nodes have no opinion.
+    if (/not (found|supported|available|exist)/i.test(everythingSaid(error))) return TIP_DEFAULT
+    throw error
+  }
+}
+
+/** True if a node refuses a call because the sender cannot pay for its gas. */
+export function isTooPoor(error: unknown): boolean {
+  return broadcastAnswer(error) === 'poor'
+}

@@ -1,0 +1,72 @@
+/** A simulation has the terms of the transaction: what pays nothing for its gas tells nothing about one that does. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { numberToHex } from 'viem'
+import { statusOf } from '#actors/settlement/lag.ts'
+import { ours } from '#devnet/artifact.ts'
+import { SELL } from '#domain/order.ts'
+import { openTestChain, type TestChain } from '../support/chain.ts'
+import { startWorld } from './settlement-fixture.ts'
+
+let chain: TestChain
+before(async () => {
+  chain = await openTestChain({ seed: true })
+})
+after(() => chain.close())
+
+/** Gives an account code that accepts outcome tokens only where nothing is paid for gas. */
+async function rideFree(index: number): Promise<void> {
+  const { publicClient } = chain
+  const code = await chain.chain.deploy(chain.relayer, ours('test/FreeRideReceiver'), [])
+  const wallet = chain.chain.wallet(chain.chain.account(index))
+  const authorization = await wallet.signAuthorization({ contractAddress: code })
+  const hash = await chain.chain.wallet(chain.relayer).sendTransaction({
+    authorizationList: [authorization],
+    to: chain.relayer.address,
+    gas: 200_000n,
+  })
+  const { status } = await publicClient.getTransactionReceipt({ hash })
+  assert.equal(status, 'success')
+}
+
+describe('a settlement is simulated on the terms of its transaction', () => {
+  it('an account whose code accepts tokens only at a gas price of 0 costs no gas', async () => {
+    const world = await startWorld(chain)
+    try {
+      await rideFree(12)
+      await world.place({ by: 10, side: SELL, size: 45 })
+      for (let fill = 0; fill < 45; fill++) await world.place({ by: 12, size: 1 })
+      await world.until('every trade is decided', world.allDecided)
+      const gas = world.said.reduce(
+        (sum, each) => sum + (each.type === 'BatchEnded' ? each.gasUsed : 0),
+        0,
+      )
+      assert.equal(gas, 0, `the operator paid ${gas} gas for fills that were refused`)
+      const failed = (await world.trades()).map(({ status, reason }) => `${status} ${reason}`)
+      assert.deepEqual(new Set(failed), new Set(['failed SharesRefused']))
+    } finally {
+      await world.close()
+    }
+  })
+
+  it('while the settlement key has too little ether no trade fails, and the status says why', async () => {
+    const world = await startWorld(chain)
+    const operator = chain.chain.account(0).address
+    const balance = await chain.publicClient.getBalance({ address: operator })
+    try {
+      await chain.chain.request('hardhat_setBalance', [operator, '0x1'])
+      await world.trade()
+      for (let steps = 0; steps < 5; steps++) await world.step()
+      const [status] = await world.statuses()
+      assert(status === 'matched' || status === 'submitted', status)
+      assert.match(statusOf(world.state).why, /enough funds|ether/)
+      await chain.chain.request('hardhat_setBalance', [operator, numberToHex(balance)])
+      await world.until('it is confirmed', world.allDecided)
+      assert.deepEqual(await world.statuses(), ['confirmed'])
+    } finally {
+      await chain.chain.request('hardhat_setBalance', [operator, numberToHex(balance)])
+      await world.close()
+    }
+  })
+})
