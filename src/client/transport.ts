@@ -116,15 +116,17 @@ function readAttempt(
   unsure: boolean,
 ): { readonly answer: unknown } | SibylError {
   const what = `${request.method} ${request.path}`
+  // A read carries nothing out.
+  const isWrite = request.method !== 'GET'
   if ('failure' in result) {
     const { failure, cause } = result
-    const details = { attempts, outcomeUnknown: true, cause }
+    const details = { attempts, outcomeUnknown: isWrite, cause }
     return new SibylError(failure, `${what}: ${WORDS[failure]}`, details)
   }
   const { response, text } = result
   const requestId = response.headers.get('x-request-id') ?? undefined
   const { status } = response
-  const outcomeUnknown = status >= 500 || (unsure && !DECIDING_STATUSES.has(status))
+  const outcomeUnknown = isWrite && (status >= 500 || (unsure && !DECIDING_STATUSES.has(status)))
   const details = { status, requestId, attempts, outcomeUnknown }
   // What is none of Sibyl's decides nothing.
   const unread = { ...details, outcomeUnknown: outcomeUnknown || unsure }

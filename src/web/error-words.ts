@@ -22,6 +22,9 @@ const WALLET_WORDS: Readonly<Record<number, string>> = {
   [-32002]: 'The wallet is already asking: open it and answer there.',
 }
 
+/** What browsers say when a module cannot be fetched. */
+const LOAD_FAILED = /dynamically imported module|[Ii]mporting a module|error loading/
+
 export function wordsOf(error: unknown): string {
   if (error instanceof SibylError) {
     // What the wallet said is more than that it failed.
@@ -33,6 +36,9 @@ export function wordsOf(error: unknown): string {
   }
   const code = codeOf(error)
   if (code !== undefined && WALLET_WORDS[code] !== undefined) return WALLET_WORDS[code]
+  if (error instanceof TypeError && LOAD_FAILED.test(error.message)) {
+    return 'A part of the page could not be loaded. Check your connection, then reload the page.'
+  }
   if (error instanceof Error || isMessage(error)) return sentence(error.message)
   return 'Something went wrong.'
 }

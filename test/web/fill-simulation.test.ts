@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { costCeil, type Price, type Shares } from '#domain/money.ts'
-import { costAtMost, sharesFor, simulateFill } from '#web/market/fill-simulation.ts'
+import { costAtMost, sharesFor, sharesFromBook, simulateFill } from '#web/market/fill-simulation.ts'
 
 const levels = (...pairs: readonly (readonly [number, number])[]) =>
   pairs.map(([price, size]) => ({ price, size: BigInt(size) }))
@@ -31,6 +31,40 @@ test('a seller meets the dearest first, and the average is rounded down', () => 
   assert.equal(fill.cost, 5_300_000n)
   assert.equal(fill.average, 407_692)
   assert.equal(fill.slippage, 2_308)
+})
+
+test('an amount buys what the book sells for it, up to the limit', () => {
+  const buy = (amount: bigint, price = 430_000) =>
+    sharesFromBook({ side: 'buy', price, amount }, ASKS)
+  assert.equal(buy(4_200_000n), 10_000_000)
+  assert.equal(buy(5_060_000n), 12_000_000)
+  assert.equal(buy(1_000_000_000n), 15_000_000, 'no more than is offered up to the limit')
+  assert.equal(buy(0n), 0)
+  assert.equal(
+    sharesFromBook({ side: 'sell', price: 400_000, amount: 4_100_000n }, BIDS),
+    10_000_000,
+  )
+})
+
+test('what an amount buys never costs more than the amount and a rounding unit per level', () => {
+  fc.assert(
+    fc.property(
+      fc.array(
+        fc.tuple(fc.integer({ min: 1, max: 999_999 }), fc.integer({ min: 1, max: 10 ** 12 })),
+        {
+          maxLength: 8,
+        },
+      ),
+      fc.bigInt({ min: 0n, max: 10n ** 13n }),
+      (pairs, amount) => {
+        const asks = levels(...pairs.toSorted(([a], [b]) => a - b))
+        const size = sharesFromBook({ side: 'buy', price: 999_999, amount }, asks)
+        const { cost, rest } = simulateFill({ side: 'buy', price: 999_999, size }, asks)
+        assert.equal(rest, 0)
+        assert.ok(cost <= amount + BigInt(2 * pairs.length))
+      },
+    ),
+  )
 })
 
 test('what meets nothing has no average', () => {

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Market } from '#client/answers.ts'
 import type { StreamTicker } from '#client/stream-messages.ts'
+import { chanceOf } from '#web/chance.ts'
 import {
   categoriesOf,
-  chanceOf,
   type Filter,
   isOver,
   listedMarkets,
@@ -39,6 +39,20 @@ test('the chance is between bid and ask, else the last price, else unknown', () 
   assert.equal(spreadOf(oneSide), undefined)
   assert.equal(chanceOf(market('c')), undefined)
   assert.equal(chanceOf(market('d', { lastPrices: null })), undefined)
+})
+
+test('the chance of a market crosses both books: the tighter price on each side counts', () => {
+  // NO is bid at 0.42 and asked at 0.46, so YES is worth at most 0.58 and at least 0.54.
+  const crossed = market('a', {
+    bestBidPrices: [500_000, 420_000],
+    bestAskPrices: [600_000, 460_000],
+  })
+  assert.equal(chanceOf(crossed), 560_000)
+  const onlyNo = market('b', { bestBidPrices: [0, 300_000], bestAskPrices: [0, 310_000] })
+  assert.equal(chanceOf(onlyNo), 695_000)
+  assert.equal(chanceOf(market('c', { lastPrices: [0, 400_000] })), 600_000)
+  const halves = market('d', { bestBidPrices: [450_000, 0], bestAskPrices: [0, 530_000] })
+  assert.equal(chanceOf(halves), undefined, 'two bids of YES have no ask')
 })
 
 test('a market is over when its time is, before anything else says so', () => {

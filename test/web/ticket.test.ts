@@ -5,9 +5,11 @@ import { test } from 'node:test'
 import { SibylError } from '#client/sibyl-error.ts'
 import { orderWords } from '#web/market/order-words.ts'
 import { worthOf } from '#web/market/position-value.ts'
-import { firstPrice, midOf, stepped } from '#web/market/ticket-price.ts'
+import { firstPrice, midOf, stepped, worstPrice } from '#web/market/ticket-price.ts'
 import {
   centsText,
+  hasGroups,
+  meantCents,
   plainText,
   readCents,
   readDollars,
@@ -36,7 +38,6 @@ test('a step leads to the next tenth of a cent and stays in range', () => {
 
 test('what is typed is read exactly or refused in words', () => {
   assert.deepEqual(readCents('42.3'), { value: 423_000 })
-  assert.deepEqual(readCents(' 42,35 '), { value: 423_500 })
   assert.deepEqual(readCents('.5'), { value: 5_000 })
   assert.deepEqual(readShares('2.5'), { value: 2_500_000 })
   assert.deepEqual(readShares('10.'), { value: 10_000_000 })
@@ -44,10 +45,52 @@ test('what is typed is read exactly or refused in words', () => {
   for (const text of ['', '0', '100', '-1', 'x', '1.23456', '1e3']) {
     assert.ok('error' in readCents(text), text)
   }
-  for (const text of ['', '0', '0.0000001', '99999999999', '1 000', '−1']) {
+  for (const text of ['', '0', '0.0000001', '99999999999', '−1']) {
     assert.ok('error' in readShares(text), text)
   }
   assert.ok('error' in readDollars('0'))
+})
+
+test('grouped digits are groups, as the page writes them, and an ambiguous comma is refused', () => {
+  assert.deepEqual(readShares('1,000'), { value: 1_000_000_000 })
+  assert.deepEqual(readShares('1,234,567.5'), { value: 1_234_567_500_000 })
+  assert.deepEqual(readShares('1 000'), { value: 1_000_000_000 })
+  assert.deepEqual(readShares("10'000"), { value: 10_000_000_000 })
+  assert.deepEqual(readDollars('100,000.00'), { value: 100_000_000_000 })
+  assert.equal(hasGroups('1,000'), true)
+  assert.equal(hasGroups('1000.5'), false)
+  for (const text of [
+    '1,5',
+    '42,35',
+    '0,500',
+    '1,00',
+    '1,0000',
+    ',5',
+    '1,000,5',
+    '1.000,5',
+    '1,,000',
+  ]) {
+    const read = readShares(text)
+    assert.ok('error' in read, text)
+    assert.match(read.error, /^A comma separates thousands/, text)
+  }
+})
+
+test('a price below a cent that looks like dollars is asked about', () => {
+  assert.equal(meantCents('0.42'), '42')
+  assert.equal(meantCents(' .5 '), '50')
+  assert.equal(meantCents('0.425'), '42.5')
+  for (const text of ['42', '0', '0.0', '1.5', 'x', ''])
+    assert.equal(meantCents(text), undefined, text)
+})
+
+test('a market order accepts prices up to its slippage limit and no others', () => {
+  const best = { bid: 470_000, ask: 480_000 }
+  assert.equal(worstPrice('buy', best, 20_000), 500_000)
+  assert.equal(worstPrice('sell', best, 20_000), 450_000)
+  assert.equal(worstPrice('buy', { bid: 0, ask: 999_000 }, 20_000), 999_999)
+  assert.equal(worstPrice('sell', { bid: 5_000, ask: 0 }, 20_000), 1)
+  assert.equal(worstPrice('buy', { bid: 470_000, ask: 0 }, 20_000), undefined)
 })
 
 test('numbers are written as they are typed', () => {
@@ -76,5 +119,17 @@ test('a refusal speaks of cents and shares', () => {
   const none = refused('ORDER_NOT_FILLED', 'nothing of it could be filled at once')
   assert.equal(none, 'Nothing of the order could be filled at once.')
   assert.equal(refused('MARKET_CLOSED', 'the market is closed'), 'The market is closed.')
+  const buyer =
+    'the order needs 500000000000 of the stablecoin: 100000000000 are held, 0 are reserved for open orders and 0 for pending trades, so 400000000000 are missing'
+  assert.equal(
+    refused('INSUFFICIENT_FUNDS', buyer),
+    'The order needs $500,000.00, $400,000.00 missing. Open orders and unsettled trades count.',
+  )
+  const seller =
+    'the order needs 5000000 of YES of this market: 1000000 are held, so 4000000 are missing'
+  assert.equal(
+    refused('INSUFFICIENT_FUNDS', seller),
+    'The order needs 5.00 YES, 4.00 YES missing. Open orders and unsettled trades count.',
+  )
   assert.equal(orderWords({ code: 4001, message: 'x' }), 'You declined in the wallet.')
 })

@@ -4,6 +4,7 @@ import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Market } from '#client/answers.ts'
+import { chanceOf } from '../chance.ts'
 import { cents, NOTHING, percent, shortMoney, signedCents, timeLeft } from '../format.ts'
 import { nowSec, secondsUntil } from '../state/clock.ts'
 import { chain } from '../state/exchange.ts'
@@ -11,7 +12,6 @@ import { markets } from '../state/markets.ts'
 import { marketLink } from '../state/router.ts'
 import {
   categoriesOf,
-  chanceOf,
   type Filter,
   isOver,
   listedMarkets,

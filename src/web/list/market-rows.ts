@@ -1,6 +1,7 @@
-/** Which markets are listed, in which order, and what their books say of the chance. */
+/** Which markets are listed, and in which order. */
 
 import type { Market } from '#client/answers.ts'
+import { chanceOf } from '../chance.ts'
 
 export type Sort = 'volume' | 'chance' | 'ends' | 'newest'
 
@@ -13,15 +14,6 @@ export type Filter = {
 }
 
 const YES = 0
-
-/** The middle between bid and ask of YES; the last price where one of them is missing. */
-export function chanceOf({ bestBidPrices, bestAskPrices, lastPrices }: Market): number | undefined {
-  const bid = bestBidPrices[YES]
-  const ask = bestAskPrices[YES]
-  if (bid !== 0 && ask !== 0) return Math.floor((bid + ask) / 2)
-  const last = lastPrices?.[YES] ?? 0
-  return last === 0 ? undefined : last
-}
 
 /** What it costs to buy YES and sell it at once; undefined where a side is missing. */
 export function spreadOf({ bestBidPrices, bestAskPrices }: Market): number | undefined {

@@ -58,6 +58,29 @@ export function costAtMost({ price, size }: Pick<Meeting, 'price' | 'size'>, fil
   return fill.cost + (isShares(rest) && rest <= size ? BigInt(costCeil(price as Price, rest)) : 0n)
 }
 
+/**
+ * How many shares a market order needs to spend an amount, or to bring it in: the levels are met best first, up to the
+ * limit price. Never more than the book has there.
+ */
+export function sharesFromBook(
+  { side, price, amount }: Pick<Meeting, 'side' | 'price'> & { readonly amount: bigint },
+  levels: Iterable<Level>,
+): number {
+  let left = amount
+  let shares = 0n
+  for (const level of levels) {
+    if (left <= 0n || (side === 'buy' ? level.price > price : level.price < price)) break
+    const wanted = (left * BigInt(ONE)) / BigInt(level.price)
+    if (wanted < level.size) {
+      shares += wanted
+      break
+    }
+    shares += level.size
+    left -= (level.size * BigInt(level.price)) / BigInt(ONE)
+  }
+  return shares > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(shares)
+}
+
 /** How many shares an amount buys at a price, such that it is never more than the amount. */
 export function sharesFor(amount: bigint, price: number): number {
   const found = (amount * BigInt(ONE)) / BigInt(price)

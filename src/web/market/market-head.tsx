@@ -2,6 +2,7 @@
 
 import type { Market } from '#client/answers.ts'
 import { ONE } from '#domain/money.ts'
+import { chanceOf } from '../chance.ts'
 import {
   assetPrice,
   cents,
@@ -15,7 +16,6 @@ import { secondsUntil } from '../state/clock.ts'
 import { MARKETS_LINK } from '../state/router.ts'
 import type { MarketModel } from './market-model.ts'
 import type { QuickModel } from './quick-model.ts'
-import { midOf } from './ticket-price.ts'
 
 const STATUS_WORDS = {
   open: 'Open',
@@ -70,7 +70,7 @@ export function MarketHead(props: {
   )
 }
 
-/** What the market gives an outcome: the mid of its book, or the last price where there is no mid. */
+/** One chance per market, and NO as what YES leaves; the last price is each outcome's own. */
 function Chance(props: {
   readonly model: MarketModel
   readonly market: Market
@@ -79,14 +79,9 @@ function Chance(props: {
   const { model, market, which } = props
   const traded = model.tape.value.find(({ outcome }) => outcome === which)?.price
   const last = traded ?? market.lastPrices?.[which] ?? 0
-  // Of the chosen outcome there is the book itself.
-  const live = model.outcome.value === (which === 0 ? 'YES' : 'NO') ? model.book.value : undefined
-  const bid = live === undefined ? market.bestBidPrices[which] : (live.bids[0]?.price ?? 0)
-  const ask = live === undefined ? market.bestAskPrices[which] : (live.asks[0]?.price ?? 0)
-  const mid = bid > 0 && ask > 0 ? midOf({ bid, ask }) : undefined
   const winner = model.resolution.value?.winningOutcome
-  const decided = winner === undefined ? undefined : winner === which ? ONE : 0
-  const shown = decided ?? mid ?? (last > 0 ? last : undefined)
+  const yes = winner === undefined ? chanceOf(liveOf(model, market)) : winner === 0 ? ONE : 0
+  const shown = yes === undefined || which === 0 ? yes : ONE - yes
   const change = market.priceChanges24h?.[which] ?? null
   return (
     <div>
@@ -102,4 +97,19 @@ function Chance(props: {
       </dd>
     </div>
   )
+}
+
+/** The market's prices, those of the chosen outcome from its live book. */
+function liveOf({ book, outcome }: MarketModel, market: Market) {
+  const frame = book.value
+  if (frame === undefined) return market
+  const at = outcome.value === 'YES' ? 0 : 1
+  const [bid, ask] = [frame.bids[0]?.price ?? 0, frame.asks[0]?.price ?? 0]
+  const put = ([yes, no]: readonly [number, number], live: number): [number, number] =>
+    at === 0 ? [live, no] : [yes, live]
+  return {
+    bestBidPrices: put(market.bestBidPrices, bid),
+    bestAskPrices: put(market.bestAskPrices, ask),
+    lastPrices: market.lastPrices,
+  }
 }

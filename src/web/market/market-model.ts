@@ -240,3 +240,9 @@ export function bestOf(model: MarketModel): Signal<{ readonly bid: number; reado
   const ask = computed(() => model.book.value?.asks[0]?.price ?? 0)
   return computed(() => ({ bid: bid.value, ask: ask.value }))
 }
+
+/** The account's shares of the chosen outcome; undefined until they are known. */
+export function heldShares({ position, outcome }: MarketModel): number | undefined {
+  const held = position.value
+  return outcome.value === 'YES' ? held?.yesShares : held?.noShares
+}

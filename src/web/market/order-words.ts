@@ -2,7 +2,7 @@
 
 import { SibylError } from '#client/sibyl-error.ts'
 import { wordsOf } from '../error-words.ts'
-import { cents, shares } from '../format.ts'
+import { cents, money, shares } from '../format.ts'
 
 export function orderWords(error: unknown): string {
   if (!(error instanceof SibylError)) return wordsOf(error)
@@ -15,5 +15,18 @@ export function orderWords(error: unknown): string {
     return `Only ${shares(first)} of ${shares(second)} shares could be filled at once.`
   }
   if (error.code === 'ORDER_NOT_FILLED') return 'Nothing of the order could be filled at once.'
-  return wordsOf(error)
+  return shortageWords(error.message) ?? wordsOf(error)
+}
+
+/** As the exchange writes what an order lacks: amounts are millionths, of dollars or of an outcome's shares. */
+const SHORTAGE = /needs (\d+) of (the stablecoin|YES|NO)/
+const MISSING = /(\d+) (?:is|are) missing/
+
+function shortageWords(message: string): string | undefined {
+  const [, need, token] = SHORTAGE.exec(message) ?? []
+  const [, missing] = MISSING.exec(message) ?? []
+  if (need === undefined || token === undefined || missing === undefined) return undefined
+  const write = (amount: string) =>
+    token === 'the stablecoin' ? money(BigInt(amount)) : `${shares(BigInt(amount))} ${token}`
+  return `The order needs ${write(need)}, ${write(missing)} missing. Open orders and unsettled trades count.`
 }

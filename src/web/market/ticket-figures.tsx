@@ -1,6 +1,6 @@
 /** What the order in the ticket would come to. */
 
-import { decimal, money, NOTHING, roundCents, shares } from '../format.ts'
+import { cents, decimal, money, NOTHING, roundCents, shares } from '../format.ts'
 import type { MarketModel } from './market-model.ts'
 import type { TicketModel } from './ticket-model.ts'
 
@@ -9,10 +9,14 @@ export function TicketFigures(props: {
   readonly ticket: TicketModel
 }) {
   const { ticket } = props
+  const isMarket = ticket.kind.value === 'market'
   const isBuy = ticket.side.value === 'buy'
   const found = ticket.estimate.value
   const fill = found?.fill
-  const profit = found === undefined ? 0n : found.payout - found.cost
+  // A market order pays what it fills at, a limit order at most its own price.
+  const cost = isMarket ? (fill?.cost ?? 0n) : (found?.cost ?? 0n)
+  const payout = found === undefined ? 0n : isMarket ? BigInt(found.fill.filled) : found.payout
+  const profit = payout - cost
   const isWhole = fill !== undefined && fill.rest === 0
   return (
     <dl class="figures num">
@@ -29,18 +33,31 @@ export function TicketFigures(props: {
       <Figure name="Slippage" isWarning={fill !== undefined && fill.slippage >= MUCH}>
         {fill?.average === undefined ? NOTHING : roundCents(fill.slippage)}
       </Figure>
+      {isMarket ? (
+        <>
+          <Figure name="Worst price">{found === undefined ? NOTHING : cents(found.price)}</Figure>
+          {fill === undefined || isWhole ? null : (
+            <Figure name="Cancelled, not filled" isWarning={true}>
+              {`${shares(fill.rest)} shares`}
+            </Figure>
+          )}
+        </>
+      ) : null}
       {isBuy ? (
         <>
-          <Figure name={isWhole ? 'Cost' : 'Cost at most'}>
+          {isMarket ? (
+            <Figure name="Cost">{fill === undefined ? NOTHING : money(roundUp(fill.cost))}</Figure>
+          ) : null}
+          <Figure name={isWhole && !isMarket ? 'Cost' : 'Cost at most'}>
             {found === undefined ? NOTHING : money(roundUp(found.cost))}
           </Figure>
           <Figure name={`Payout if ${props.model.outcome.value} wins`}>
-            {found === undefined ? NOTHING : `${money(found.payout)}`}
+            {found === undefined ? NOTHING : money(payout)}
           </Figure>
           <Figure name="Profit then">
-            {found === undefined || found.cost === 0n
+            {cost === 0n
               ? NOTHING
-              : `${money(profit)} (${decimal((profit * 100_000_000n) / found.cost, 0)}%)`}
+              : `${money(profit)} (${decimal((profit * 100_000_000n) / cost, 0)}%)`}
           </Figure>
         </>
       ) : (

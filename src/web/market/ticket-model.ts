@@ -2,12 +2,28 @@
 
 import { computed, effect, type Signal, signal, untracked } from '@preact/signals'
 import { costCeil, ONE, type Price, type Shares } from '#domain/money.ts'
-import { costAtMost, type Fill, sharesFor, simulateFill } from './fill-simulation.ts'
+import {
+  costAtMost,
+  type Fill,
+  sharesFor,
+  sharesFromBook,
+  simulateFill,
+} from './fill-simulation.ts'
 import { bestOf, type MarketModel } from './market-model.ts'
-import { firstPrice, midOf, stepped } from './ticket-price.ts'
-import { centsText, plainText, readCents, readDollars, readShares } from './ticket-text.ts'
+import { firstPrice, midOf, stepped, worstPrice } from './ticket-price.ts'
+import {
+  centsText,
+  meantCents,
+  plainText,
+  type Read,
+  readCents,
+  readDollars,
+  readShares,
+} from './ticket-text.ts'
 
 type TicketSide = 'buy' | 'sell'
+/** A market order takes what is offered now, within a slippage limit; the rest of it is cancelled. */
+export type TicketKind = 'market' | 'limit'
 export type TimeInForce = 'GTC' | 'IOC' | 'FOK'
 
 /** What the ticket comes to; undefined while it says nothing. */
@@ -15,14 +31,19 @@ export type Estimate = {
   readonly price: number
   readonly size: number
   readonly fill: Fill
-  /** The most that a buyer pays; what a seller gets for what fills at once. */
+  /** The most that a buyer can pay; what a seller gets for what fills at once. */
   readonly cost: bigint
   /** What the shares pay if they win. */
   readonly payout: bigint
 }
 
 export type TicketModel = {
+  readonly kind: Signal<TicketKind>
   readonly side: Signal<TicketSide>
+  /** How far a market order may go beyond the best price, in millionths. */
+  readonly slippage: Signal<number>
+  /** The price in cents that was probably meant by one below a cent. */
+  readonly meantPrice: Signal<string | undefined>
   readonly price: Signal<string>
   readonly size: Signal<string>
   readonly amount: Signal<string>
@@ -32,6 +53,8 @@ export type TicketModel = {
   readonly fault: Signal<string | undefined>
   readonly estimate: Signal<Estimate | undefined>
   choose(side: TicketSide): void
+  /** The most shares that an amount can pay for, whatever the book does meanwhile. */
+  affordable(amount: bigint): number | undefined
   typePrice(text: string): void
   typeSize(text: string): void
   typeAmount(text: string): void
@@ -42,11 +65,15 @@ export type TicketModel = {
   start(): () => void
 }
 
+/** Two cents. */
+const SLIPPAGE = 20_000
 /** The estimate follows the book so often. */
 const ESTIMATE_MS = 200
 
 export function createTicket(model: MarketModel): TicketModel {
+  const kind = signal<TicketKind>('market')
   const side = signal<TicketSide>('buy')
+  const slippage = signal(SLIPPAGE)
   const price = signal('')
   const size = signal('')
   const amount = signal('')
@@ -56,10 +83,18 @@ export function createTicket(model: MarketModel): TicketModel {
   /** Rises when the book has changed, a few times a second. */
   const pulse = signal(0)
   /** Which of size and amount was typed: the other one follows it. */
-  let typed: 'size' | 'amount' = 'size'
+  let typed: 'size' | 'amount' = 'amount'
   let isPriceTyped = false
 
-  const priceRead = computed(() => readCents(price.value))
+  const worst = computed(() => worstPrice(side.value, best.value, slippage.value))
+  /** The price of the order: the typed one, or the worst that a market order accepts. */
+  const priceRead = computed<Read>(() => {
+    if (kind.value === 'limit') return readCents(price.value)
+    if (worst.value !== undefined) return { value: worst.value }
+    const doing = side.value === 'buy' ? 'sells' : 'buys'
+    return { error: `Nobody ${doing} ${model.outcome.value} now. Place a limit order instead.` }
+  })
+  const meantPrice = computed(() => (kind.value === 'limit' ? meantCents(price.value) : undefined))
   const sizeRead = computed(() => readShares(size.value))
 
   const fault = computed(() => {
@@ -75,13 +110,14 @@ export function createTicket(model: MarketModel): TicketModel {
     const meeting = { side: side.value, price: one.value, size: other.value }
     const levels = untracked(() => model.levels(side.value === 'buy' ? 'asks' : 'bids'))
     const fill = simulateFill(meeting, levels)
-    const cost = side.value === 'buy' ? costAtMost(meeting, fill) : fill.cost
+    const most = kind.value === 'market' ? costOf(meeting) : costAtMost(meeting, fill)
+    const cost = side.value === 'buy' ? most : fill.cost
     return { price: one.value, size: other.value, fill, cost, payout: BigInt(other.value) }
   })
 
   /** Keeps size and amount in step. */
   function relate(): void {
-    const at = readCents(price.value)
+    const at = priceRead.peek()
     if (!('value' in at)) return
     if (typed === 'amount') {
       const money = readDollars(amount.value)
@@ -90,14 +126,26 @@ export function createTicket(model: MarketModel): TicketModel {
         return
       }
       // Whole hundredths of a share: what is less buys nothing that anybody wants.
-      const found = sharesFor(BigInt(money.value), at.value)
+      const found = sharesOf(BigInt(money.value), at.value)
       const even = found - (found % (ONE / 100))
       size.value = even === 0 ? '' : plainText(even)
       return
     }
     const wanted = readShares(size.value)
-    amount.value =
-      'value' in wanted ? plainText(costCeil(at.value as Price, wanted.value as Shares)) : ''
+    amount.value = 'value' in wanted ? plainText(amountOf(wanted.value, at.value)) : ''
+  }
+
+  const met = () => model.levels(side.peek() === 'buy' ? 'asks' : 'bids')
+
+  function sharesOf(money: bigint, at: number): number {
+    if (kind.peek() === 'limit') return sharesFor(money, at)
+    return sharesFromBook({ side: side.peek(), price: at, amount: money }, met())
+  }
+
+  function amountOf(shares: number, at: number): number {
+    const meeting = { side: side.peek(), price: at, size: shares }
+    if (kind.peek() === 'limit') return Number(costOf(meeting))
+    return Number(simulateFill(meeting, met()).cost)
   }
 
   function setPrice(text: string, byHand: boolean): void {
@@ -113,7 +161,10 @@ export function createTicket(model: MarketModel): TicketModel {
   }
 
   return {
+    kind,
     side,
+    slippage,
+    meantPrice,
     price,
     size,
     amount,
@@ -141,7 +192,12 @@ export function createTicket(model: MarketModel): TicketModel {
       const from = 'value' in at ? at.value : firstPrice(side.value, best.value)
       setPrice(centsText(stepped(from, direction)), true)
     },
+    affordable(money) {
+      const at = priceRead.peek()
+      return 'value' in at ? sharesFor(money, at.value) : undefined
+    },
     take(level) {
+      kind.value = 'limit'
       side.value = level.side
       setPrice(centsText(level.price), true)
       if (size.value !== '') return
@@ -174,7 +230,13 @@ export function createTicket(model: MarketModel): TicketModel {
           timer ??= setTimeout(() => {
             timer = undefined
             pulse.value++
+            // The book decides how much a market order comes to.
+            if (kind.peek() === 'market') relate()
           }, ESTIMATE_MS)
+        }),
+        effect(() => {
+          void [kind.value, side.value, slippage.value]
+          untracked(relate)
         }),
       ]
       return () => {
@@ -183,4 +245,9 @@ export function createTicket(model: MarketModel): TicketModel {
       }
     },
   }
+}
+
+/** What the whole order costs at its own price. */
+function costOf({ price, size }: { readonly price: number; readonly size: number }): bigint {
+  return BigInt(costCeil(price as Price, size as Shares))
 }

@@ -30,6 +30,13 @@ export function stepped(price: number, direction: 1 | -1): number {
   return within((direction === 1 ? Math.floor(steps) + 1 : Math.ceil(steps) - 1) * STEP)
 }
 
+/** The worst price that a market order accepts: the best of the other side, and the slippage limit beyond it. */
+export function worstPrice(side: 'buy' | 'sell', best: Best, slippage: number): number | undefined {
+  const met = side === 'buy' ? best.ask : best.bid
+  if (met === 0) return undefined
+  return within(side === 'buy' ? met + slippage : met - slippage)
+}
+
 function within(price: number): number {
   return Math.min(PRICE_MAX, Math.max(PRICE_MIN, price))
 }

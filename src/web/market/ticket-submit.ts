@@ -1,6 +1,6 @@
 /** Sends what stands in the ticket: asks for permissions where they lack, signs once, and says what became of it. */
 
-import { signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 import type { PlacedOrder } from '#client/answers.ts'
 import type { Client, PlaceIntent } from '#client/client.ts'
 import type { OrderSubmission } from '#client/order-submission.ts'
@@ -11,7 +11,7 @@ import { nowSec } from '../state/clock.ts'
 import { refreshFunds } from '../state/funds.ts'
 import { ensureShares, ensureStablecoin } from '../state/permissions.ts'
 import { showToast } from '../state/toasts.ts'
-import type { MarketModel } from './market-model.ts'
+import { heldShares, type MarketModel } from './market-model.ts'
 import { orderWords } from './order-words.ts'
 import type { Estimate, TicketModel } from './ticket-model.ts'
 
@@ -24,31 +24,58 @@ const LIFE_SEC_MIN = 180
 export type Submitting = {
   readonly stage: { readonly value: Stage }
   readonly faults: { readonly value: readonly string[] }
+  /** What the trader should know before signing; a second `submit` of the same order goes on. */
+  readonly warning: { readonly value: string | undefined }
   submit(): Promise<void>
+  /** Gives the ticket back while a wallet does not answer; a signature that comes later is not sent. */
+  stopWaiting(): void
 }
 
 export function createSubmitting(model: MarketModel, ticket: TicketModel): Submitting {
   const stage = signal<Stage>('idle')
   const faults = signal<readonly string[]>([])
+  /** What was warned of, and for which order. */
+  const warned = signal<{ readonly text: string; readonly order: string } | undefined>(undefined)
+  const warning = computed(() =>
+    warned.value?.order === orderOf(ticket, model) ? warned.value.text : undefined,
+  )
+  /** Rises with each attempt, so that one that was given up does not go on. */
+  let attempt = 0
 
   async function submit(): Promise<void> {
     const wanted = ticket.estimate.peek()
     if (wanted === undefined || stage.peek() !== 'idle') return
     faults.value = []
+    const text = warning.peek() === undefined ? shortSale(model, ticket) : undefined
+    if (text !== undefined) {
+      warned.value = { text, order: orderOf(ticket, model) }
+      return
+    }
+    const own = ++attempt
+    const intent = intentOf(model, ticket, wanted)
     try {
       stage.value = 'permission'
-      if (ticket.side.peek() === 'buy') await ensureStablecoin(wanted.cost)
+      if (intent.side === 'buy') await ensureStablecoin(wanted.cost)
       else await ensureShares()
+      if (own !== attempt) return
       stage.value = 'signature'
       const client = await trading()
-      const submission = await client.orders.sign(intentOf(model, ticket, wanted))
+      const submission = await client.orders.sign(intent)
+      if (own !== attempt) return
       stage.value = 'sending'
       await send(client, submission, wanted)
     } catch (error) {
-      faults.value = [orderWords(error)]
+      if (own === attempt) faults.value = [orderWords(error)]
     } finally {
-      stage.value = 'idle'
+      if (own === attempt) stage.value = 'idle'
     }
+  }
+
+  function stopWaiting(): void {
+    if (stage.peek() !== 'permission' && stage.peek() !== 'signature') return
+    attempt++
+    stage.value = 'idle'
+    faults.value = ['The wallet has not answered. Nothing was sent.']
   }
 
   async function send(
@@ -66,11 +93,27 @@ export function createSubmitting(model: MarketModel, ticket: TicketModel): Submi
     }
   }
 
-  return { stage, faults, submit }
+  return { stage, faults, warning, submit, stopWaiting }
+}
+
+/** Says that the trader sells more than the page knows of; undefined where the shares are there. */
+function shortSale(model: MarketModel, ticket: TicketModel): string | undefined {
+  const wanted = ticket.estimate.peek()
+  const held = heldShares(model)
+  if (ticket.side.peek() === 'buy' || wanted === undefined || held === undefined) return undefined
+  if (wanted.size <= held) return undefined
+  const missing = shares(wanted.size - held)
+  return `You hold ${shares(held)} ${model.outcome.peek()}: ${missing} are missing. The sale fails unless they arrive first.`
+}
+
+/** Names the order in the ticket, so that a warning counts for that one only. */
+function orderOf({ kind, side, price, size }: TicketModel, { outcome }: MarketModel): string {
+  return [kind.value, side.value, price.value, size.value, outcome.value].join(' ')
 }
 
 /** They are not signed, and what is usual is left out. */
-function optionsOf({ postOnly, timeInForce }: TicketModel) {
+function optionsOf({ kind, postOnly, timeInForce }: TicketModel) {
+  if (kind.peek() === 'market') return { timeInForce: 'IOC' as const }
   if (timeInForce.peek() !== 'GTC') return { timeInForce: timeInForce.peek() }
   return postOnly.peek() ? { postOnly: true } : {}
 }

@@ -1,42 +1,63 @@
-/** What is typed into the ticket, as integers: exact, and in words where it is none. */
+/** Reads what is typed into the ticket: exactly, as integers, or with a sentence that says what is wrong. */
 
 import { isPrice, isShares } from '#domain/money.ts'
 
-type Read = { readonly value: number } | { readonly error: string }
+export type Read = { readonly value: number } | { readonly error: string }
 
-const DECIMAL = /^([0-9]{1,12})(?:[.,]([0-9]*))?$/
+/** The point is the decimal point. */
+const PLAIN = /^([0-9]{1,15})(?:\.([0-9]*))?$/
+/** Thousands may be grouped, as the page itself writes them: `100,000.00`. */
+const GROUPED = /^[1-9][0-9]{0,2}(?:[,' \u00a0\u202f][0-9]{3})+(?:\.[0-9]*)?$/
+const SEPARATORS = /[,' \u00a0\u202f]/g
 const DECIMALS = 6
+const COMMA_WORDS =
+  'A comma separates thousands, as in 1,000. Write decimals with a point, as in 1.5.'
 
-/** Digits are joined and never multiplied: `42.3` with four decimals is 42 and 3000. */
-function scaled(text: string, decimals: number): number | undefined {
-  const [, whole, fraction = ''] = DECIMAL.exec(text.trim().replace(/^[.,]/, '0.')) ?? []
-  if (whole === undefined || /[1-9]/.test(fraction.slice(decimals))) return undefined
+/** Joins the digits and never multiplies: `42.3` with four decimals is 42 and 3000. */
+function scaled(text: string, decimals: number, example: string): Read {
+  const typed = text.trim().replace(/^\./, '0.')
+  const digits = GROUPED.test(typed) ? typed.replace(SEPARATORS, '') : typed
+  const [, whole, fraction = ''] = PLAIN.exec(digits) ?? []
+  if (whole === undefined) return { error: typed.includes(',') ? COMMA_WORDS : example }
+  if (/[1-9]/.test(fraction.slice(decimals))) return { error: example }
   const value = Number(whole + fraction.slice(0, decimals).padEnd(decimals, '0'))
-  return Number.isSafeInteger(value) ? value : undefined
+  return Number.isSafeInteger(value) ? { value } : { error: 'The number is too large.' }
 }
 
 /** Cents of one share: `42.3` is 423000. */
 export function readCents(text: string): Read {
   if (text.trim() === '') return { error: 'Enter a price.' }
-  const value = scaled(text, DECIMALS - 2)
-  if (value === undefined) return { error: 'The price is not a number of cents like 42.3.' }
-  if (!isPrice(value)) return { error: 'The price has to be between 0 and 100 cents.' }
-  return { value }
+  const read = scaled(text, DECIMALS - 2, 'The price is not a number of cents like 42.3.')
+  if ('error' in read || isPrice(read.value)) return read
+  return { error: 'The price has to be between 0 and 100 cents.' }
+}
+
+/** Returns the price in cents that was probably meant: `0.42`, the API's way to write 42 cents, is 0.42 cents here. */
+export function meantCents(text: string): string | undefined {
+  const typed = text.trim()
+  if (!/^0?\.[0-9]+$/.test(typed)) return undefined
+  const read = readCents(typed)
+  return 'value' in read && isPrice(read.value * 100) ? centsText(read.value * 100) : undefined
 }
 
 export function readShares(text: string): Read {
   if (text.trim() === '') return { error: 'Enter how many shares.' }
-  const value = scaled(text, DECIMALS)
-  if (value === undefined) return { error: 'The number of shares is not one like 10 or 2.5.' }
-  if (!isShares(value)) return { error: 'The number of shares has to be above zero.' }
-  return { value }
+  const read = scaled(text, DECIMALS, 'The number of shares is not one like 10 or 2.5.')
+  if ('error' in read || isShares(read.value)) return read
+  return { error: 'The number of shares has to be above zero.' }
 }
 
 /** Dollars: `12.50` is 12500000. */
 export function readDollars(text: string): Read {
-  const value = scaled(text, DECIMALS)
-  if (value === undefined || value === 0) return { error: 'The amount is not one like 12.50.' }
-  return { value }
+  if (text.trim() === '') return { error: 'Enter an amount.' }
+  const read = scaled(text, DECIMALS, 'The amount is not one like 12.50.')
+  if ('error' in read || read.value > 0) return read
+  return { error: 'The amount has to be above zero.' }
+}
+
+/** Whether the page should repeat the number as it was understood. */
+export function hasGroups(text: string): boolean {
+  return GROUPED.test(text.trim())
 }
 
 /** As it is typed: no groups, no zeros at the end. */

@@ -1,27 +1,18 @@
 /** The ticket: what to buy or sell, at which price, and what that would come to. */
 
-import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
-import { cents, money, NOTHING, shares } from '../format.ts'
-import { account } from '../state/account.ts'
-import { connection } from '../state/exchange.ts'
-import { funds } from '../state/funds.ts'
+import { cents, NOTHING } from '../format.ts'
 import type { MarketModel } from './market-model.ts'
+import { PriceField, SizeFields, SlippageField } from './ticket-fields.tsx'
 import { TicketFigures } from './ticket-figures.tsx'
-import type { TicketModel, TimeInForce } from './ticket-model.ts'
-import type { Stage, Submitting } from './ticket-submit.ts'
-import { plainText } from './ticket-text.ts'
+import type { TicketKind, TicketModel, TimeInForce } from './ticket-model.ts'
+import { TicketSend } from './ticket-send.tsx'
+import type { Submitting } from './ticket-submit.ts'
 
 type Props = {
   readonly model: MarketModel
   readonly ticket: TicketModel
   readonly submitting: Submitting
-}
-
-const STAGES: Readonly<Record<Exclude<Stage, 'idle'>, string>> = {
-  permission: 'Asking for permission …',
-  signature: 'Sign the order in your wallet …',
-  sending: 'Sending …',
 }
 
 export function Ticket({ model, ticket, submitting }: Props) {
@@ -34,15 +25,44 @@ export function Ticket({ model, ticket, submitting }: Props) {
           void submitting.submit()
         }}
       >
+        <KindSwitch ticket={ticket} />
         <SideSwitch ticket={ticket} />
         <OutcomeChoice model={model} ticket={ticket} />
-        <PriceField ticket={ticket} />
+        {ticket.kind.value === 'limit' ? <PriceField ticket={ticket} /> : null}
         <SizeFields model={model} ticket={ticket} />
-        <Options ticket={ticket} />
+        {ticket.kind.value === 'limit' ? (
+          <Options ticket={ticket} />
+        ) : (
+          <SlippageField ticket={ticket} />
+        )}
         <TicketFigures model={model} ticket={ticket} />
-        <Send model={model} ticket={ticket} submitting={submitting} />
+        <TicketSend model={model} ticket={ticket} submitting={submitting} />
       </form>
     </section>
+  )
+}
+
+const KINDS: Readonly<Record<TicketKind, string>> = { market: 'Market', limit: 'Limit' }
+
+/** A market order trades now at the prices of the book; a limit order waits for its own. */
+function KindSwitch({ ticket }: { readonly ticket: TicketModel }) {
+  return (
+    <fieldset class="ticket-kinds">
+      <legend class="hidden-text">Kind of order</legend>
+      {(['market', 'limit'] as const).map((one) => (
+        <button
+          key={one}
+          type="button"
+          class="plain ticket-kind"
+          aria-pressed={ticket.kind.value === one}
+          onClick={() => {
+            ticket.kind.value = one
+          }}
+        >
+          {KINDS[one]}
+        </button>
+      ))}
+    </fieldset>
   )
 }
 
@@ -65,7 +85,7 @@ function SideSwitch({ ticket }: { readonly ticket: TicketModel }) {
   )
 }
 
-/** With the price at which each could be had at once. */
+/** Each with the price that a trader would get now. */
 function OutcomeChoice({ model, ticket }: Omit<Props, 'submitting'>) {
   const line = model.market.value
   const frame = model.book.value
@@ -94,93 +114,6 @@ function OutcomeChoice({ model, ticket }: Omit<Props, 'submitting'>) {
         </button>
       ))}
     </fieldset>
-  )
-}
-
-function Field(props: {
-  readonly label: string
-  readonly unit: string
-  readonly value: string
-  readonly type: (text: string) => void
-  readonly keys?: (event: KeyboardEvent) => void
-  readonly children?: ComponentChildren
-}) {
-  const id = useId()
-  return (
-    <div class="field">
-      <label for={id}>{props.label}</label>
-      <span class="field-box">
-        <input
-          id={id}
-          class="num"
-          inputMode="decimal"
-          autocomplete="off"
-          value={props.value}
-          onInput={(event) => props.type(event.currentTarget.value)}
-          onKeyDown={props.keys}
-        />
-        <span class="field-unit quiet">{props.unit}</span>
-        {props.children}
-      </span>
-    </div>
-  )
-}
-
-function PriceField({ ticket }: { readonly ticket: TicketModel }) {
-  return (
-    <Field
-      label="Limit price"
-      unit="¢"
-      value={ticket.price.value}
-      type={ticket.typePrice}
-      keys={(event) => {
-        if (event.key !== 'ArrowUp' && event.key !== 'ArrowDown') return
-        event.preventDefault()
-        ticket.step(event.key === 'ArrowUp' ? 1 : -1)
-      }}
-    >
-      <button type="button" class="small" aria-label="Lower price" onClick={() => ticket.step(-1)}>
-        −
-      </button>
-      <button type="button" class="small" aria-label="Higher price" onClick={() => ticket.step(1)}>
-        +
-      </button>
-    </Field>
-  )
-}
-
-function SizeFields({ model, ticket }: Omit<Props, 'submitting'>) {
-  const isBuy = ticket.side.value === 'buy'
-  const held = model.position.value
-  const own = model.outcome.value === 'YES' ? held?.yesShares : held?.noShares
-  const has = isBuy ? funds.value?.stablecoin : own
-  const max = () => {
-    if (has === undefined) return
-    if (isBuy) ticket.typeAmount(plainText(Number(has)))
-    else ticket.typeSize(plainText(Number(has)))
-  }
-  return (
-    <>
-      <div class="field-pair">
-        <Field label="Shares" unit="" value={ticket.size.value} type={ticket.typeSize} />
-        <Field
-          label={isBuy ? 'Amount' : 'Proceeds'}
-          unit="$"
-          value={ticket.amount.value}
-          type={ticket.typeAmount}
-        />
-      </div>
-      {has === undefined ? null : (
-        <div class="ticket-has quiet">
-          <span class="num">
-            {isBuy ? `You have ${money(has)}` : `You have ${shares(has)} shares`}
-          </span>
-          <button type="button" class="plain small" onClick={max} disabled={BigInt(has) === 0n}>
-            Max
-          </button>
-        </div>
-      )}
-    </>
   )
 }
 
@@ -223,48 +156,5 @@ function Options({ ticket }: { readonly ticket: TicketModel }) {
         Post only
       </label>
     </div>
-  )
-}
-
-function Send({ model, ticket, submitting }: Props) {
-  const stage = submitting.stage.value
-  const isBuy = ticket.side.value === 'buy'
-  if (account.value === undefined) {
-    return (
-      <button
-        type="button"
-        class="main ticket-send"
-        onClick={() => document.getElementById('account-button')?.click()}
-      >
-        Connect to trade
-      </button>
-    )
-  }
-  const wanted = ticket.estimate.value
-  const isShort =
-    isBuy && wanted !== undefined && wanted.cost > (funds.value?.stablecoin ?? wanted.cost)
-  const isOpen = model.market.value?.status === 'open'
-  const cannot = !isOpen || wanted === undefined || isShort || connection.value.state === 'lost'
-  const typed = ticket.size.value !== '' || ticket.amount.value !== ''
-  const faults = isShort
-    ? [`This may cost ${money(wanted.cost)}, and you have ${money(funds.value?.stablecoin ?? 0n)}.`]
-    : typed && ticket.fault.value !== undefined
-      ? [ticket.fault.value]
-      : submitting.faults.value
-  return (
-    <>
-      <button
-        type="submit"
-        class={`ticket-send ${isBuy ? 'ticket-send-buy' : 'ticket-send-sell'}`}
-        disabled={cannot || stage !== 'idle'}
-      >
-        {stage === 'idle' ? `${isBuy ? 'Buy' : 'Sell'} ${model.outcome.value}` : STAGES[stage]}
-      </button>
-      <ul class="ticket-faults" role="alert">
-        {faults.map((words) => (
-          <li key={words}>{words}</li>
-        ))}
-      </ul>
-    </>
   )
 }

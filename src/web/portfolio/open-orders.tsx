@@ -1,5 +1,6 @@
 /** The open orders of the account, which can be cancelled one by one or all. */
 
+import { useSignal } from '@preact/signals'
 import type { StreamOrder } from '#client/stream-messages.ts'
 import { ago, cents, shares } from '../format.ts'
 import { nowSec } from '../state/clock.ts'
@@ -17,14 +18,7 @@ export function OpenOrders({ marketId }: { readonly marketId?: string }) {
         <h2 id="open-orders">Open orders</h2>
         <span class="badge num">{orders?.length ?? 0}</span>
         <span class="space" />
-        <button
-          type="button"
-          class="small"
-          disabled={orders === undefined || orders.length === 0 || cancelling.value.size > 0}
-          onClick={() => void cancelAll(orders ?? [])}
-        >
-          Cancel all
-        </button>
+        <CancelAll orders={orders ?? []} />
       </div>
       {orders === undefined ? (
         <p class="empty">Loading …</p>
@@ -63,6 +57,50 @@ export function OpenOrders({ marketId }: { readonly marketId?: string }) {
         </div>
       )}
     </section>
+  )
+}
+
+/** Asks once more: every open order would leave its place in the book. */
+function CancelAll({ orders }: { readonly orders: readonly StreamOrder[] }) {
+  const isAsking = useSignal(false)
+  const cannot = orders.length === 0 || cancelling.value.size > 0
+  if (!isAsking.value || cannot) {
+    return (
+      <button
+        type="button"
+        class="small"
+        disabled={cannot}
+        onClick={() => {
+          isAsking.value = true
+        }}
+      >
+        Cancel all
+      </button>
+    )
+  }
+  const count = orders.length === 1 ? 'one order' : `${orders.length} orders`
+  return (
+    <span class="confirm" role="alertdialog" aria-label="Cancel all">
+      <button
+        type="button"
+        class="small"
+        onClick={() => {
+          isAsking.value = false
+          void cancelAll(orders)
+        }}
+      >
+        Cancel {count}
+      </button>
+      <button
+        type="button"
+        class="plain small"
+        onClick={() => {
+          isAsking.value = false
+        }}
+      >
+        Keep them
+      </button>
+    </span>
   )
 }
 

@@ -11,6 +11,7 @@ import { docsExecute } from './docs-stories.ts'
 import { quickMarketEnds, resolutionAndRedemption } from './ending-stories.ts'
 import { accessible, phone } from './look-stories.ts'
 import { openStage } from './stage.ts'
+import { marketOrder, shortSaleWarns, silentWallet, ticketUnderstands } from './ticket-stories.ts'
 import {
   ladderOfAThousand,
   refusalSaysWhy,
@@ -26,6 +27,11 @@ test('the trading page in a browser', { skip }, async (t) => {
   const stories = {
     'a demo trader buys what another sells': tradeOfTwo,
     'the ladder is the book of the API after a thousand random orders': ladderOfAThousand,
+    'a market order spends its amount within the slippage limit': marketOrder,
+    'the ticket shows what it understood, and asks where a text has two meanings':
+      ticketUnderstands,
+    'a sale of more than is held, and cancelling all, are asked about first': shortSaleWarns,
+    'a wallet that never answers does not lock the ticket': silentWallet,
     'a wallet that refuses is quoted in words': walletThatRefuses,
     'an order that is refused says why': refusalSaysWhy,
     'on a phone all of it can be used': phone,

@@ -87,6 +87,7 @@ export async function sendOrder(
   order: { readonly side: 'Buy' | 'Sell'; readonly cents: string; readonly shares: string },
 ): Promise<void> {
   const ticket = ticketOf(page)
+  await ticket.getByRole('button', { name: 'Limit', exact: true }).click()
   await ticket.getByRole('button', { name: order.side, exact: true }).click()
   await ticket.getByLabel('Limit price').fill(order.cents)
   await ticket.getByLabel('Shares').fill(order.shares)

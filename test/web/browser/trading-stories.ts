@@ -180,6 +180,7 @@ export async function refusalSaysWhy(t: TestContext, stage: Stage): Promise<void
   })
   await connectDemo(page, SIGNER)
   const refusal = ticketOf(page).getByRole('alert')
+  await ticketOf(page).getByRole('button', { name: 'Limit', exact: true }).click()
   await ticketOf(page).getByLabel('Post only').check()
   await sendOrder(page, { side: 'Buy', cents: '99', shares: '10' })
   await says(refusal, /^Post only: the order would have traded at once, at \d+\.\d¢\.$/)

@@ -1,0 +1,33 @@
+/**
+ * One probability per market. A share of YES and a share of NO together pay a dollar, so the book of NO is also a book of
+ * YES at the other price: the tighter one on each side counts. NO is always what YES leaves.
+ */
+
+import { ONE } from '#domain/money.ts'
+
+type Prices = {
+  /** Of YES and NO, 0 where there is none. */
+  readonly bestBidPrices: readonly [number, number]
+  readonly bestAskPrices: readonly [number, number]
+  readonly lastPrices: readonly [number, number] | null
+}
+
+/** Returns the chance of YES in millionths: the mid of both books, else the last price; undefined where there is neither. */
+export function chanceOf({ bestBidPrices, bestAskPrices, lastPrices }: Prices): number | undefined {
+  const bid = Math.max(bestBidPrices[0], complement(bestAskPrices[1]))
+  const ask = lowest(bestAskPrices[0], complement(bestBidPrices[1]))
+  if (bid > 0 && ask > 0) return Math.floor((bid + ask) / 2)
+  const [yes, no] = lastPrices ?? [0, 0]
+  if (yes > 0) return yes
+  return no > 0 ? complement(no) : undefined
+}
+
+/** The other outcome's price; 0 stays 0, where there is none. */
+function complement(price: number): number {
+  return price === 0 ? 0 : ONE - price
+}
+
+function lowest(a: number, b: number): number {
+  if (a === 0 || b === 0) return Math.max(a, b)
+  return Math.min(a, b)
+}

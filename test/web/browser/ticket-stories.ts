@@ -1,0 +1,109 @@
+/** What the ticket understands, what a market order comes to, and what is asked before money is at stake. */
+
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import { devnetAccount } from '#devnet/accounts.ts'
+import { eventually } from '../../support/eventually.ts'
+import { connectDemo, type Stage, says, sendOrder, ticketOf } from './stage.ts'
+
+const MAKER = 12
+const TAKER = 13
+const CENT = 10_000
+
+export async function marketOrder(t: TestContext, stage: Stage): Promise<void> {
+  const { id: marketId } = stage.markets.week
+  const maker = stage.client(MAKER)
+  const terms = { marketId, side: 'sell', outcome: 'YES', ttlSeconds: 3_600 } as const
+  await maker.orders.place({ ...terms, price: 48 * CENT, size: '100' })
+  await maker.orders.place({ ...terms, price: 49 * CENT, size: '100' })
+  await maker.orders.place({ ...terms, price: 60 * CENT, size: '100' })
+  const page = await stage.visit(t, `#/m/${marketId}`)
+  await connectDemo(page, TAKER)
+  const ticket = ticketOf(page)
+  await says(ticket.getByRole('button', { name: /^YES/ }), '48.0¢')
+  await ticket.getByLabel('Amount').fill('72.50')
+  await eventually(async () => {
+    assert.equal(await ticket.getByLabel('Shares').inputValue(), '150')
+    const figures = await ticket.locator('dl').innerText()
+    assert.match(figures, /Average price\s+48\.3¢/)
+    assert.match(figures, /Worst price\s+50\.0¢/)
+    assert.match(figures, /Cost\s+\$72\.50/)
+  })
+  // Nothing beyond the slippage limit is taken.
+  await ticket.getByLabel('Shares').fill('250')
+  await says(ticket, '50.00 shares')
+  await ticket.getByLabel('Shares').fill('150')
+  await ticket.getByRole('button', { name: 'Buy YES', exact: true }).click()
+  await says(page.getByRole('log'), /150\.00 filled/)
+  const open = await stage.client(TAKER).orders.list({ market: marketId })
+  assert.deepEqual(open, [])
+}
+
+export async function ticketUnderstands(t: TestContext, stage: Stage): Promise<void> {
+  const page = await stage.visit(t, `#/m/${stage.markets.week.id}`)
+  await connectDemo(page, TAKER)
+  const ticket = ticketOf(page)
+  await ticket.getByRole('button', { name: 'Limit', exact: true }).click()
+  await ticket.getByLabel('Limit price').fill('0.42')
+  await ticket.getByRole('button', { name: 'Did you mean 42¢?' }).click()
+  assert.equal(await ticket.getByLabel('Limit price').inputValue(), '42')
+  await ticket.getByLabel('Shares').fill('1,000')
+  await says(ticket, '= 1,000.00')
+  await says(ticket, '$420.00')
+  await ticket.getByLabel('Shares').fill('1,5')
+  await says(ticket.getByRole('alert'), /^A comma separates thousands/)
+}
+
+export async function shortSaleWarns(t: TestContext, stage: Stage): Promise<void> {
+  const page = await stage.visit(t, `#/m/${stage.markets.week.id}`)
+  await connectDemo(page, TAKER)
+  const own = page.getByRole('region', { name: 'Open orders' })
+  await sendOrder(page, { side: 'Sell', cents: '97', shares: '500,000' })
+  const ticket = ticketOf(page)
+  await says(ticket.getByRole('alert'), /^You hold [\d,.]+ YES: [\d,.]+ are missing\./)
+  assert.equal(await own.getByRole('row').count(), 0)
+  await ticket.getByRole('button', { name: 'Sell YES anyway' }).click()
+  await says(page.getByRole('log'), 'the order is in the book')
+  await own.getByRole('button', { name: 'Cancel all' }).click()
+  await own.getByRole('button', { name: 'Keep them' }).click()
+  const open = await stage.client(TAKER).orders.list({ market: stage.markets.week.id })
+  assert.equal(open.length, 1)
+  await own.getByRole('button', { name: 'Cancel all' }).click()
+  await own.getByRole('button', { name: 'Cancel one order' }).click()
+  await says(page.getByRole('log'), 'Order cancelled.')
+}
+
+/** A wallet that connects and then never answers. */
+function announceSilentWallet(address: string): void {
+  const provider = {
+    request: ({ method }: { method: string }) => {
+      if (method === 'eth_chainId') return Promise.resolve('0x7a69')
+      if (method === 'eth_requestAccounts' || method === 'eth_accounts') {
+        return Promise.resolve([address])
+      }
+      return new Promise(() => undefined)
+    },
+    on: () => provider,
+  }
+  const info = { uuid: 's', rdns: 'test.silent', name: 'Silent wallet', icon: '' }
+  addEventListener('eip6963:requestProvider', () => {
+    dispatchEvent(
+      new CustomEvent('eip6963:announceProvider', { detail: Object.freeze({ info, provider }) }),
+    )
+  })
+}
+
+export async function silentWallet(t: TestContext, stage: Stage): Promise<void> {
+  const page = await stage.visit(t, `#/m/${stage.markets.week.id}`, {
+    before: `(${announceSilentWallet})('${devnetAccount(TAKER).address}')`,
+  })
+  await page.getByRole('button', { name: 'Connect', exact: true }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Silent wallet' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'hidden' })
+  await sendOrder(page, { side: 'Buy', cents: '1', shares: '200' })
+  const ticket = ticketOf(page)
+  await ticket.getByRole('button', { name: 'Stop waiting for the wallet' }).click()
+  await says(ticket.getByRole('alert'), 'The wallet has not answered. Nothing was sent.')
+  const send = ticket.getByRole('button', { name: 'Buy YES', exact: true })
+  assert.equal(await send.isEnabled(), true)
+}
