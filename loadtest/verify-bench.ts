@@ -51,7 +51,9 @@ const recovery = nativeRecovery()
 if (recovery === undefined) throw new Error('this bench needs the native secp256k1 module')
 const native: Native = createRequire(import.meta.url)('secp256k1/bindings.js')
 const keccak = loadKeccak()
-const domain = { chainId: 31337, verifyingContract: `0x${'5a'.repeat(20)}` as Address }
+const verifyingContract = `0x${'5a'.repeat(20)}` as Address
+const stablecoin = { address: verifyingContract, domainName: 'USD Coin', domainVersion: '1' }
+const domain = { chainId: 31337, verifyingContract, stablecoin }
 const { signed, bare } = signOrders(ORDERS)
 const inspectOrders = makeOrderInspector([domain], recovery, keccak)
 

@@ -1,13 +1,17 @@
 /**
- * What a stablecoin permit that travels with a buy must be good for: what the order needs (`funds.ts`),
- * with a unit for each fill that it can have. A permit that is short by these units would fail the last
- * trade of an order, so it is refused with the order.
+ * What a stablecoin permit must satisfy before it counts for its order, as far as the order and the permit
+ * tell by themselves. The verify pool recovers who signed it; the accounts know which nonce is next.
+ *
+ * - It travels with a buy: a sell pays no stablecoin.
+ * - Its value covers what the order needs (`funds.ts`), with a unit for each fill that it can have. A
+ *   permit that is short by these units would fail the last trade of the order.
+ * - Its deadline is not before the last moment at which a trade of the order can settle: a match in the
+ *   order's last second takes a while to reach the chain.
  */
 
 import { needOf } from './funds.ts'
-import type { Uint256 } from './ids.ts'
 import { isPrice, isShares } from './money.ts'
-import { BUY, type Order } from './order.ts'
+import { BUY, type Order, type PermitSignature } from './order.ts'
 import { type Rejection, reject } from './rejection.ts'
 
 type Exposed = Pick<Order, 'side' | 'price' | 'size'>
@@ -18,13 +22,28 @@ export function permitValueMin({ side, price, size }: Exposed): bigint {
   return BigInt(needOf({ side, price }, size))
 }
 
-export function permitFlaw(order: Exposed, value: Uint256): Rejection | undefined {
+/** Everything that is wrong with the permit; `settleSec` is how long after its match a trade may settle. */
+export function permitFlaws(
+  order: Exposed & Pick<Order, 'expiration'>,
+  { value, deadline }: Pick<PermitSignature, 'value' | 'deadline'>,
+  settleSec: number,
+): Rejection[] {
+  if (order.side !== BUY) {
+    const detail = 'permitSignature must be left out of a sell: it pays no stablecoin'
+    return [reject('INVALID_PERMIT', 'permitSignature', detail)]
+  }
+  const flaws: Rejection[] = []
   const needed = permitValueMin(order)
-  if (BigInt(value) >= needed) return undefined
-  const why = 'the cost of the order, and a unit for each fill that it can have'
-  return reject(
-    'INVALID_FIELD',
-    'permitSignature.value',
-    `permitSignature.value must be at least ${needed}: ${why}, because each is rounded up`,
-  )
+  if (BigInt(value) < needed) {
+    const why = 'the cost of the order, and a unit for each fill that it can have'
+    const detail = `permitSignature.value must be at least ${needed}: ${why}, because each is rounded up`
+    flaws.push(reject('INVALID_FIELD', 'permitSignature.value', detail))
+  }
+  const last = BigInt(order.expiration) + BigInt(settleSec)
+  if (BigInt(deadline) < last) {
+    const why = settleSec === 0 ? '' : `, and ${settleSec} seconds in which its last trade settles`
+    const detail = `permitSignature.deadline must be at least ${last}: the order's expiration${why}`
+    flaws.push(reject('INVALID_PERMIT', 'permitSignature.deadline', detail))
+  }
+  return flaws
 }

@@ -36,6 +36,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   },
   EXPIRATION_TOO_FAR: { status: 400, sentence: 'expiration is too far in the future' },
   INVALID_SIGNATURE: { status: 400, sentence: 'invalid signature' },
+  INVALID_PERMIT: { status: 400, sentence: 'the permit cannot pay for this order' },
   UNAUTHORIZED_MISSING_HEADER: { status: 401, sentence: 'missing authorization header' },
   UNAUTHORIZED_INVALID_FORMAT: { status: 401, sentence: 'invalid authorization format' },
   UNAUTHORIZED_INVALID_TOKEN: { status: 401, sentence: 'invalid token format' },
@@ -74,6 +75,10 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   },
   MARKET_CLOSED: { status: 409, sentence: 'the market takes no more orders' },
   ORDER_CLOSED: { status: 409, sentence: 'the order is not open any more' },
+  ORDER_NONCE_TOO_LOW: {
+    status: 409,
+    sentence: 'the trader has withdrawn all orders up to this nonce on chain',
+  },
   RATE_LIMITED: { status: 429, sentence: 'too many requests', retryAfterSec: 1 },
   TRADER_PAUSED: {
     status: 429,

@@ -11,7 +11,8 @@ export function serviceFacts(
   version: string,
   assets: readonly string[],
 ): ConfigFacts {
-  const { service, auth, front, limits, stream, chains, relayer, quick, risk } = settings
+  const { service, auth, front, limits, stream, chains, relayer, quick, risk, settlement } =
+    settings
   return {
     name: service.name,
     version,
@@ -19,6 +20,7 @@ export function serviceFacts(
     singleUse: auth.singleUseNonce,
     deadlineMs: front.deadlineMs,
     risk,
+    settleSec: settlement.maxLagSeconds,
     rates: limits.enabled
       ? { ...limits, connectionsPerIpMax: front.connectionsPerIpMax }
       : undefined,

@@ -3,7 +3,7 @@
 import type { OrderVerifier } from '#api/orders/order-service.ts'
 import type { Log } from '#config/logging.ts'
 import type { Settings } from '#config/settings-schema.ts'
-import { contractsOf, databaseUrlOf } from '#config/thread-data.ts'
+import { contractsOf, databaseUrlOf, stablecoinOf } from '#config/thread-data.ts'
 import type { ApiKey } from '#domain/api-key.ts'
 import { Fault } from '#domain/fault.ts'
 import type { Address } from '#domain/ids.ts'
@@ -45,6 +45,7 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
   const domains = settings.chains.map((chain) => ({
     chainId: chain.chainId,
     verifyingContract: contractsOf(chain).settlement,
+    stablecoin: stablecoinOf(chain),
   }))
   const memory = makePackedMemory(settings.verify.threads)
   const verifyPool = makePool({
@@ -102,7 +103,7 @@ export function openFrontPools(settings: Settings, log: Log): FrontPools {
     findKey: (id) => queryIn(keyPool)('apiKeyById', { id }),
     verifier: {
       inspect: (signed) => batcher.ask(signed),
-      verified: (signed, inspection, permit) => verifiedOrder(signed, inspection, permit),
+      verified: verifiedOrder,
     },
     async recoverSigner(message, signature) {
       const signer = await refusable(verifyPool.run({ message, signature }, 'recoverMessageSigner'))

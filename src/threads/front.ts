@@ -176,6 +176,7 @@ export function frontThread(data: ThreadData): ThreadParts {
       followed: waiters.untilFollowed,
       minNotional: settings.risk.minNotional,
       expirationDaysMax: settings.orders.expirationDaysMax,
+      settleSec: settings.settlement.maxLagSeconds,
       ...(limiter === undefined ? {} : { unfunded: limiter.unfunded }),
     })
     const opened = openStream(data, {

@@ -1,24 +1,27 @@
 /**
  * The work of the verify pool: hash each order of a batch for its chain's settlement contract and
- * recover who signed it. It says what it found and leaves every other rule of an order to others.
+ * recover who signed it, and who signed its permit. It answers what it found and leaves every other rule
+ * of an order to others.
  */
 
 import { checksumAddress } from '#domain/checksum-address.ts'
 import type { Address, OrderHash } from '#domain/ids.ts'
 import type { Order, PermitSignature, VerifiedOrder } from '#domain/order.ts'
-import { makeOrderHasher, type OrderDomain, type OrderHasher } from '#domain/order-hash.ts'
+import { makeOrderHasher, type OrderHasher } from '#domain/order-hash.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
+import { makePermitInspector, type PermitDomain, type PermitInspector } from './inspect-permit.ts'
 import type { KeccakEngine } from './keccak.ts'
 import { hex, makeRecoverer } from './recover.ts'
 import type { RecoveryEngine } from './recovery-engine.ts'
 import { normaliseSignature, type SignatureFlaw } from './signature.ts'
 
-/** What crosses to the pool. The permit stays with the caller: nothing here looks at it. */
+/** What crosses to the pool. */
 export type SignedOrder = {
   readonly chainId: number
   readonly order: Order
   /** As the client wrote it. */
   readonly signature: string
+  readonly permit?: PermitSignature
 }
 
 /** What comes back: little, because the caller still holds the order. */
@@ -28,30 +31,37 @@ export type OrderInspection = {
   readonly recovered: Address | null
   /** Null when the trader signed the order, else a sentence that says what is wrong. */
   readonly flaw: string | null
+  /** What is wrong with the signature of the permit; left out when nothing is, or when there is none. */
+  readonly permitFlaw?: string
 }
 
 type OrderInspector = (orders: readonly SignedOrder[]) => (OrderInspection | Rejection)[]
 
 export function makeOrderInspector(
-  domains: readonly OrderDomain[],
+  domains: readonly PermitDomain[],
   recovery: RecoveryEngine,
   keccak: KeccakEngine,
 ): OrderInspector {
-  const hashers = new Map<number, OrderHasher>()
+  const chains = new Map<number, { hashOrder: OrderHasher; inspectPermit: PermitInspector }>()
   for (const domain of domains) {
-    hashers.set(domain.chainId, makeOrderHasher(domain, keccak.keccak256))
+    chains.set(domain.chainId, {
+      hashOrder: makeOrderHasher(domain, keccak.keccak256),
+      inspectPermit: makePermitInspector(domain, recovery, keccak),
+    })
   }
   const recover = makeRecoverer(recovery, keccak)
 
-  function inspect({ chainId, order, signature }: SignedOrder): OrderInspection | Rejection {
-    const hashOrder = hashers.get(chainId)
-    if (hashOrder === undefined) {
+  function inspect(signed: SignedOrder): OrderInspection | Rejection {
+    const { chainId, order, signature, permit } = signed
+    const chain = chains.get(chainId)
+    if (chain === undefined) {
       return reject('INVALID_FIELD', 'chainId', `no settlement contract on chain ${chainId}`)
     }
-    const digest = hashOrder(order)
+    const digest = chain.hashOrder(order)
     const orderHash = `0x${hex(digest)}` as OrderHash
-    const signer = recover(digest, signature)
-    return inspectionOf(orderHash, signer, order.trader)
+    const inspection = inspectionOf(orderHash, recover(digest, signature), order.trader)
+    const permitFlaw = permit === undefined ? null : chain.inspectPermit(order.trader, permit)
+    return permitFlaw === null ? inspection : { ...inspection, permitFlaw }
   }
 
   return (orders) => orders.map(inspect)
@@ -77,12 +87,13 @@ export function inspectionOf(
 
 /** The order as the rest of the exchange knows it, or why it is not one. */
 export function verifiedOrder(
-  { order, signature }: SignedOrder,
+  { order, signature, permit }: SignedOrder,
   inspection: OrderInspection | Rejection,
-  permit?: PermitSignature,
 ): VerifiedOrder | Rejection {
   if (isRejection(inspection)) return inspection
-  if (inspection.flaw !== null) return reject('INVALID_SIGNATURE', 'signature', inspection.flaw)
+  const { flaw, permitFlaw } = inspection
+  if (flaw !== null) return reject('INVALID_SIGNATURE', 'signature', flaw)
+  if (permitFlaw !== undefined) return reject('INVALID_PERMIT', 'permitSignature', permitFlaw)
   return {
     marketId: order.marketId,
     trader: order.trader,

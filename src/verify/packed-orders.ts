@@ -6,7 +6,8 @@
  * says only which batch, and its answer only what is wrong, which is nothing as a rule.
  *
  * A batch has its place until its task has settled, whatever became of who asked: no thread writes into the
- * batch of another. What cannot be laid out, such as a signature that is no hex, goes along as an object.
+ * batch of another. What cannot be laid out, such as a signature that is no hex, goes along as an object, and so
+ * does an order with a permit: they are few, and each costs a second recovery anyway.
  */
 
 import assert from 'node:assert/strict'
@@ -27,6 +28,7 @@ import {
   type OrderInspection,
   type SignedOrder,
 } from './inspect-orders.ts'
+import type { PermitDomain } from './inspect-permit.ts'
 import type { KeccakEngine } from './keccak.ts'
 import { ADDRESS_OFFSET, hex, makeHashRecoverer } from './recover.ts'
 import type { RecoveryEngine } from './recovery-engine.ts'
@@ -71,7 +73,8 @@ export function makeOrderPacker(options: {
   const chains = new Map(domains.map(({ chainId }, at) => [chainId, at]))
   const free = Array.from({ length: memory.byteLength / PLACE_BYTES }, (_, place) => place)
 
-  function layOut({ chainId, order, signature }: SignedOrder, from: number): boolean {
+  function layOut({ chainId, order, signature, permit }: SignedOrder, from: number): boolean {
+    if (permit !== undefined) return false
     const chain = chains.get(chainId)
     if (chain === undefined || !decodeSignature(signature, bytes, from + ORDER_WORDS_BYTES)) {
       return false
@@ -125,7 +128,7 @@ export function makeOrderPacker(options: {
 /** The thread's side: hashes what was laid out, and recovers who signed it. */
 export function makePackedInspector(options: {
   readonly memory: SharedArrayBuffer
-  readonly domains: readonly OrderDomain[]
+  readonly domains: readonly PermitDomain[]
   readonly recovery: RecoveryEngine
   readonly keccak: KeccakEngine
 }): (packed: PackedOrders) => PackedFlaws {

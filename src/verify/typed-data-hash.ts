@@ -19,26 +19,39 @@ const DOMAIN_TYPES = {
   ],
 }
 
+type Message = TypedMessage['message']
+type StructHasher = (message: Message) => Uint8Array
+
 export function typedDataDigest(typed: TypedMessage, keccak256: Keccak256): Uint8Array {
-  const { domain, primaryType, types, message } = typed
-  const separator = structHash('EIP712Domain', DOMAIN_TYPES, { ...domain }, keccak256)
-  const struct = structHash(primaryType, types, message, keccak256)
-  return keccak256(Buffer.concat([Buffer.from([0x19, 0x01]), separator, struct]))
+  return makeTypedDataHasher(typed, keccak256)(typed.message)
 }
 
-function structHash(
+/** A hasher for many messages of one type in one domain, whose hashes are made once. */
+export function makeTypedDataHasher(
+  { domain, primaryType, types }: Omit<TypedMessage, 'message'>,
+  keccak256: Keccak256,
+): StructHasher {
+  const separator = structHasher('EIP712Domain', DOMAIN_TYPES, keccak256)({ ...domain })
+  const head = Buffer.concat([Buffer.from([0x19, 0x01]), separator])
+  const hashStruct = structHasher(primaryType, types, keccak256)
+  return (message) => keccak256(Buffer.concat([head, hashStruct(message)]))
+}
+
+function structHasher(
   primaryType: string,
   types: TypedMessage['types'],
-  message: Readonly<Record<string, MessageValue>>,
   keccak256: Keccak256,
-): Uint8Array {
-  const words = [keccak256(Buffer.from(typeString(primaryType, types), 'utf8'))]
-  for (const { name, type } of types[primaryType] ?? []) {
-    const value = message[name]
-    assert(value !== undefined, `${primaryType} has no ${name}`)
-    words.push(word(type, value, keccak256))
+): StructHasher {
+  const typeHash = keccak256(Buffer.from(typeString(primaryType, types), 'utf8'))
+  return (message) => {
+    const words = [typeHash]
+    for (const { name, type } of types[primaryType] ?? []) {
+      const value = message[name]
+      assert(value !== undefined, `${primaryType} has no ${name}`)
+      words.push(word(type, value, keccak256))
+    }
+    return keccak256(Buffer.concat(words))
   }
-  return keccak256(Buffer.concat(words))
 }
 
 function word(type: string, value: MessageValue, keccak256: Keccak256): Uint8Array {

@@ -1,7 +1,7 @@
 /** What a thread of the verify pool can do, with the fastest implementations that there are. */
 
 import type { Address } from '#domain/ids.ts'
-import type { OrderDomain } from '#domain/order-hash.ts'
+import type { PermitDomain } from './inspect-permit.ts'
 import { loadKeccak } from './keccak.ts'
 import { makePackedInspector } from './packed-orders.ts'
 import { personalHash } from './personal-hash.ts'
@@ -9,7 +9,7 @@ import { loadRecovery, makeRecoverer } from './recover.ts'
 
 /** What the pool hands to its threads. */
 export type VerifyWorkerData = {
-  readonly domains: readonly OrderDomain[]
+  readonly domains: readonly PermitDomain[]
   /** Where the asker lays batches of orders out. */
   readonly memory: SharedArrayBuffer
 }

@@ -32,6 +32,7 @@ type Document = {
 const behind = {} as never
 const CONTRACT = `0x${'5f'.repeat(20)}` as Address
 const facts: ConfigFacts = {
+  settleSec: 900,
   name: 'Sibyl',
   version: '1',
   bearer: false,
@@ -155,7 +156,11 @@ test('errors name their fields, and say when to come back', () => {
     code: 'PRICE_OUT_OF_RANGE',
     field: 'order.price',
   })
-  assert.deepEqual(Object.keys(examples('409') ?? {}), ['MARKET_CLOSED', 'ORDER_CLOSED'])
+  assert.deepEqual(Object.keys(examples('409') ?? {}), [
+    'MARKET_CLOSED',
+    'ORDER_CLOSED',
+    'ORDER_NONCE_TOO_LOW',
+  ])
   assert.ok(examples('401')?.UNAUTHORIZED_TOKEN_EXPIRED)
   assert.ok(responses['503']?.headers?.['Retry-After'])
   const missing = document.paths['/api/v1/orders']?.get?.responses['400']

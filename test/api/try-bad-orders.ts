@@ -7,6 +7,7 @@ import type { Address } from '#domain/ids.ts'
 import type { Exchange } from '../support/exchange.ts'
 import { marketNumbered, type SeededMarket } from '../support/seeded-markets.ts'
 import { DEVNET, signedOrder, traderNumbered } from '../support/signed-orders.ts'
+import { signedPermit } from '../support/signed-permits.ts'
 
 const open = marketNumbered(0xa0)
 const { id: MARKET } = open
@@ -38,14 +39,8 @@ function written(path: string, text: string, submission: OrderSubmission = good)
 }
 const MARK = '@@'
 
-const permit = {
-  nonce: 0,
-  value: '1000000',
-  deadline: nowSec + 3_600,
-  v: 27,
-  r: `0x${'1'.repeat(64)}`,
-  s: `0x${'2'.repeat(64)}`,
-}
+const permit = await signedPermit(traderNumbered(11), { value: 1_000_000n })
+const badPermit = (field: string): Expected => ({ status: 400, code: 'INVALID_PERMIT', field })
 const withPermit = { ...good, permitSignature: permit }
 
 const invalid = (field: string): Expected => ({ status: 400, code: 'INVALID_FIELD', field })
@@ -262,6 +257,33 @@ const cases: Record<string, () => Case | Promise<Case>> = {
     ...invalid('permitSignature.v'),
     says: /27 or 28/,
     body: written('permitSignature.v', '26', withPermit),
+  }),
+  'a permit that another account signed': async () => ({
+    ...badPermit('permitSignature'),
+    says: /recovered 0x.* expected 0x/,
+    body: post({ ...good, permitSignature: await signedPermit(traderNumbered(12)) }),
+  }),
+  'a permit for another spender': async () => ({
+    ...badPermit('permitSignature'),
+    body: post({
+      ...good,
+      permitSignature: await signedPermit(traderNumbered(11), { spender: `0x${'5'.repeat(40)}` }),
+    }),
+  }),
+  'a permit that ends before its order': async () => ({
+    ...badPermit('permitSignature.deadline'),
+    says: new RegExp(`must be at least ${good.order.expiration}`),
+    body: post({
+      ...good,
+      permitSignature: await signedPermit(traderNumbered(11), {
+        deadline: Number(good.order.expiration) - 1,
+      }),
+    }),
+  }),
+  'a permit that travels with a sell': async () => ({
+    ...badPermit('permitSignature'),
+    says: /left out of a sell/,
+    body: post({ ...(await signedOrder(MARKET, { side: 1 })), permitSignature: permit }),
   }),
   'a permit with an unknown field': () => ({
     ...invalid('permitSignature.owner'),

@@ -14,6 +14,7 @@ import { eventually } from '../support/eventually.ts'
 import type { Exchange } from '../support/exchange.ts'
 import { demoMarketIds, marketNumbered, type SeededMarket } from '../support/seeded-markets.ts'
 import { DEVNET, signedOrder, traderNumbered } from '../support/signed-orders.ts'
+import { signedPermit } from '../support/signed-permits.ts'
 
 const ann = traderNumbered(21)
 const bob = traderNumbered(22)
@@ -412,6 +413,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
 
   await t.test('a batch of more than a request takes is cut into requests', async () => {
     const market = freshMarket()
+    const permitSignature = await signedPermit(bob, { value: BigInt('1'.repeat(77)) })
     const intents = Array.from({ length: 130 }, (_, at) => ({
       marketId: market,
       side: 'buy' as const,
@@ -419,14 +421,7 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
       price: 1_000 + at,
       size: '1',
       ttlSeconds: 900,
-      permitSignature: {
-        nonce: '18446744073709551615',
-        value: '1'.repeat(77),
-        deadline: 2_000_000_000,
-        v: 28,
-        r: `0x${'1'.repeat(64)}`,
-        s: `0x${'2'.repeat(64)}`,
-      },
+      permitSignature,
     }))
     const signer = createClient({ url: exchange.url, chainId: 31_337, signer: bob.key })
     const results = await signer.orders.placeBatch(intents)
@@ -593,14 +588,9 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
     const market = freshMarket()
     const here = createClient({ url: exchange.url })
     const signed = await signedOrder(market, buy, by(ann))
-    const permitSignature = {
-      nonce: '18446744073709551615',
-      value: String(2n ** 256n - 1n),
-      deadline: 2_000_000_000,
-      v: 1,
-      r: `0x${'aB'.repeat(32)}`,
-      s: `0x${'2'.repeat(64)}`,
-    }
+    const permit = await signedPermit(ann, { nonce: 2n ** 64n - 1n })
+    const capitals = `0x${permit.r.slice(2).toUpperCase()}`
+    const permitSignature = { ...permit, v: permit.v - 27, r: capitals }
     const { orderHash } = await here.orders.submit({ ...signed, permitSignature })
     const database = await openDatabase(`sqlite:${exchange.dataDir}/sibyl.db`)
     try {
@@ -613,9 +603,9 @@ export async function tryOrders(t: TestContext, exchange: Exchange): Promise<() 
         nonce: '18446744073709551615',
         value: String(2n ** 256n - 1n),
         deadline: '2000000000',
-        v: 28,
-        r: `0x${'ab'.repeat(32)}`,
-        s: `0x${'2'.repeat(64)}`,
+        v: permit.v,
+        r: permit.r,
+        s: permit.s,
       })
       assert.equal(row.signature, signed.signature)
     } finally {

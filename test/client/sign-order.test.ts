@@ -21,7 +21,12 @@ const domain = {
   chainId: 31337,
   verifyingContract: '0x5FbDB2315678afecb367f032d93F642f64180aa3' as Address,
 }
-const inspectOrders = makeOrderInspector([domain], await loadRecovery(), loadKeccak())
+const stablecoin = { address: domain.verifyingContract, domainName: 'USD Coin', domainVersion: '1' }
+const inspectOrders = makeOrderInspector(
+  [{ ...domain, stablecoin }],
+  await loadRecovery(),
+  loadKeccak(),
+)
 
 const NOW = 1_800_000_000
 const intent = {

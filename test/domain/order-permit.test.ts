@@ -1,13 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { Uint256 } from '#domain/ids.ts'
+import type { Uint64, Uint256 } from '#domain/ids.ts'
 import { costCeil, PRICE_MAX, PRICE_MIN, type Price, type Shares, SIZE_MAX } from '#domain/money.ts'
 import { BUY, SELL } from '#domain/order.ts'
-import { permitFlaw, permitValueMin } from '#domain/order-permit.ts'
+import { permitFlaws, permitValueMin } from '#domain/order-permit.ts'
 
 const buy = (price: number, size: number) =>
-  ({ side: BUY, price: price as Price, size: size as Shares }) as const
+  ({
+    side: BUY,
+    price: price as Price,
+    size: size as Shares,
+    expiration: '1900000000' as Uint64,
+  }) as const
+const permit = { value: '4210000' as Uint256, deadline: '1900000000' as Uint64 }
 
 test('a permit covers the order and a unit for each fill, and never needs more than the size', () => {
   assert.equal(permitValueMin(buy(420_000, 10_000_000)), 4_210_000n)
@@ -20,11 +26,33 @@ test('a permit covers the order and a unit for each fill, and never needs more t
   assert.equal(permitValueMin({ ...buy(420_000, 10_000_000), side: SELL }), 0n)
 })
 
-test('what is short is refused with the sum that it needs', () => {
-  assert.equal(permitFlaw(buy(420_000, 10_000_000), '4210000' as Uint256), undefined)
-  const flaw = permitFlaw(buy(420_000, 10_000_000), '4209999' as Uint256)
+test('a value that is short is refused with the sum that the order needs', () => {
+  assert.deepEqual(permitFlaws(buy(420_000, 10_000_000), permit, 0), [])
+  const short = { ...permit, value: '4209999' as Uint256 }
+  const [flaw, ...others] = permitFlaws(buy(420_000, 10_000_000), short, 0)
   assert.deepEqual([flaw?.rejected, flaw?.field], ['INVALID_FIELD', 'permitSignature.value'])
   assert.match(flaw?.detail ?? '', /at least 4210000/)
+  assert.deepEqual(others, [])
+})
+
+test('a permit that ends before the last trade of its order can settle is refused', () => {
+  const flawsAt = (deadline: string, settleSec: number) =>
+    permitFlaws(buy(420_000, 10_000_000), { ...permit, deadline: deadline as Uint64 }, settleSec)
+  assert.deepEqual(flawsAt('1900000000', 0), [])
+  assert.deepEqual(flawsAt('1900000900', 900), [])
+  for (const [deadline, settleSec, least] of [
+    ['1899999999', 0, 1_900_000_000],
+    ['1900000899', 900, 1_900_000_900],
+  ] as const) {
+    const [flaw] = flawsAt(deadline, settleSec)
+    assert.deepEqual([flaw?.rejected, flaw?.field], ['INVALID_PERMIT', 'permitSignature.deadline'])
+    assert.ok(flaw?.detail?.includes(`must be at least ${least}`), flaw?.detail)
+  }
+})
+
+test('a sell takes no permit', () => {
+  const [flaw] = permitFlaws({ ...buy(420_000, 10_000_000), side: SELL }, permit, 0)
+  assert.deepEqual([flaw?.rejected, flaw?.field], ['INVALID_PERMIT', 'permitSignature'])
 })
 
 test('no way to fill an order costs more', () => {

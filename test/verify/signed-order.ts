@@ -7,12 +7,18 @@ import type { Price, Shares } from '#domain/money.ts'
 import { BUY, type Order, YES } from '#domain/order.ts'
 import { type OrderDomain, orderHash } from '#domain/order-hash.ts'
 import type { SignedOrder } from '#verify/inspect-orders.ts'
+import type { PermitDomain } from '#verify/inspect-permit.ts'
 
-export const DOMAIN: OrderDomain = {
+export const DOMAIN: PermitDomain = {
   chainId: 31337,
   verifyingContract: '0x5fbdb2315678afecb367f032d93f642f64180aa3' as Address,
+  stablecoin: {
+    address: '0xe7f1725e7734ce288f8367e1bb143e90bb3f0512' as Address,
+    domainName: 'USD Coin',
+    domainVersion: '1',
+  },
 }
-export const OTHER_DOMAIN: OrderDomain = { ...DOMAIN, chainId: 137 }
+export const OTHER_DOMAIN: PermitDomain = { ...DOMAIN, chainId: 137 }
 
 /** The order of the curve. */
 export const CURVE_ORDER = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n

@@ -69,11 +69,21 @@ export const ORDER_REJECTIONS: readonly Rejection[] = [
     `invalid signature: recovered 0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC, expected ${TRADER}; the digest hashed is ${ORDER_HASH}`,
   ),
   reject(
+    'INVALID_PERMIT',
+    'permitSignature.nonce',
+    "permitSignature.nonce must be 7: the token's next nonce of the trader is 5, and 2 open orders hold the nonces from there on",
+  ),
+  reject(
     'NOTIONAL_TOO_SMALL',
     'order.size',
     'price × size must be at least 1000000 millionths of the stablecoin',
   ),
   reject('MARKET_NOT_FOUND', 'order.marketId'),
+  reject(
+    'ORDER_NONCE_TOO_LOW',
+    'order.nonce',
+    'order.nonce must be at least 500: the trader has withdrawn all lower ones on chain',
+  ),
   reject(
     'TRADER_PAUSED',
     'order.trader',

@@ -13,7 +13,7 @@ import {
   type PermitSignature,
   type VerifiedOrder,
 } from '#domain/order.ts'
-import { permitFlaw } from '#domain/order-permit.ts'
+import { permitFlaws } from '#domain/order-permit.ts'
 import { isRejection, type Rejection, type RejectionCode, reject } from '#domain/rejection.ts'
 import type { Asker, UnfundedLimit } from '#http/limits.ts'
 import type { RequestContext } from '#http/request-context.ts'
@@ -40,23 +40,21 @@ type SignedOrder = {
   readonly chainId: number
   readonly order: Order
   readonly signature: string
+  readonly permit?: PermitSignature
 }
 
-/** What the verify pool finds: the digest, who signed it, and what is wrong with that. */
+/** What the verify pool finds: the digest, who signed it, and what is wrong with that and the permit. */
 type Inspection = {
   readonly orderHash: OrderHash
   readonly recovered: Address | null
   readonly flaw: string | null
+  readonly permitFlaw?: string
 }
 
 /** The verify pool, as composition hands it in. */
 export type OrderVerifier = {
   inspect(signed: SignedOrder): Promise<Inspection | Rejection>
-  verified(
-    signed: SignedOrder,
-    inspection: Inspection,
-    permit: PermitSignature | undefined,
-  ): VerifiedOrder | Rejection
+  verified(signed: SignedOrder, inspection: Inspection): VerifiedOrder | Rejection
 }
 
 type OrderCheck = {
@@ -94,13 +92,15 @@ export function makeOrderService(ports: {
   readonly minNotional?: number
   /** How far ahead an order may end. */
   readonly expirationDaysMax: number
+  /** How long after its match a trade may settle: a permit has to be good for so long. */
+  readonly settleSec?: number
   /** Told how long each verification took. */
   readonly meter?: StageMeter
   /** Counts orders that their traders cannot pay for, or that come while they pause because they could not. */
   readonly unfunded?: UnfundedLimit
 }): OrderService {
   const { board, gateway, funds, verifier, clock, meter } = ports
-  const { expirationDaysMax, minNotional = 0 } = ports
+  const { expirationDaysMax, minNotional = 0, settleSec = 0 } = ports
 
   const nowSec = () => Math.floor(clock.nowMs() / 1_000)
 
@@ -109,8 +109,7 @@ export function makeOrderService(ports: {
     const flaws = orderFlaws(orderOf(submission), nowSec(), expirationDaysMax)
     const { permitSignature } = submission
     if (permitSignature !== undefined) {
-      const short = permitFlaw(orderOf(submission), permitSignature.value)
-      if (short !== undefined) flaws.push(short)
+      flaws.push(...permitFlaws(orderOf(submission), permitSignature, settleSec))
       if (permitOf(permitSignature) === undefined) {
         const detail = 'permitSignature.v must be 27 or 28, or 0 or 1'
         flaws.push(reject('INVALID_FIELD', 'permitSignature.v', detail))
@@ -138,7 +137,10 @@ export function makeOrderService(ports: {
   function signedOf(submission: OrderSubmission): SignedOrder | undefined {
     const order = orderOf(submission)
     const chainId = board.markets.get(order.marketId)?.market.chainId
-    return chainId === undefined ? undefined : { chainId, order, signature: submission.signature }
+    if (chainId === undefined) return undefined
+    const { signature, permitSignature } = submission
+    const permit = permitSignature === undefined ? undefined : permitOf(permitSignature)
+    return { chainId, order, signature, ...(permit === undefined ? {} : { permit }) }
   }
 
   function countUnfunded({ ip, principal }: Asker): void {
@@ -203,10 +205,7 @@ export function makeOrderService(ports: {
       const tookMs = performance.now() - begunMs
       meter?.record('verify', tookMs)
       if (stages !== undefined) stages.verify = tookMs
-      if (isRejection(inspection)) return inspection
-      const { permitSignature } = submission
-      const permit = permitSignature === undefined ? undefined : permitOf(permitSignature)
-      return verifier.verified(signed, inspection, permit)
+      return isRejection(inspection) ? inspection : verifier.verified(signed, inspection)
     },
 
     async enter(order, context) {
@@ -255,8 +254,11 @@ export function makeOrderService(ports: {
         // Too busy to tell is no fault of the order's.
         return isPassing(inspection) ? inspection : invalid([...errors, inspection])
       }
-      const { orderHash, recovered, flaw } = inspection
+      const { orderHash, recovered, flaw, permitFlaw } = inspection
       if (flaw !== null) errors.push(reject('INVALID_SIGNATURE', 'signature', flaw))
+      if (permitFlaw !== undefined) {
+        errors.push(reject('INVALID_PERMIT', 'permitSignature', permitFlaw))
+      }
       if (errors.length === 0 && funds !== undefined) {
         const permit = submission.permitSignature !== undefined
         const order = { ...signed.order, orderHash, permit }

@@ -37,11 +37,17 @@ export const OrderInput = Type.Object(
 
 const PermitInput = Type.Object(
   {
-    nonce: uint64({ description: 'The permit nonce on chain' }),
+    nonce: uint64({
+      description:
+        "The token's next nonce of the trader; behind open orders with permits, the one after theirs",
+    }),
     value: uint256({
       description: `The amount, as decimal text: at least price × size, rounded up, and ${MAKERS_PER_ORDER_MAX} units more, because each fill is rounded up; never more than \`size\``,
     }),
-    deadline: uint64({ description: 'Unix seconds' }),
+    deadline: uint64({
+      description:
+        'Unix seconds, at least the `expiration` of the order and `limits.permitBeyondExpirationSecondsMin` of `/api/v1/config`',
+    }),
     v: safeInteger({ max: 28, description: '27 or 28; 0 and 1 are taken too' }),
     r: bytes32({ description: '0x and 64 hex digits' }),
     s: bytes32({ description: '0x and 64 hex digits' }),
@@ -50,7 +56,7 @@ const PermitInput = Type.Object(
     ...closed,
     title: 'PermitSignature',
     description:
-      'An ERC-2612 permit of the stablecoin for the settlement contract, used just before the first trade of the order settles. It replaces the allowance that is there then: a trader with several open orders does better with one allowance for all of them.',
+      'An ERC-2612 permit of the stablecoin, signed by the trader of a buy for the settlement contract, and used just before the first trade of the order settles. A permit that could not pay for the order is refused: 400 `INVALID_PERMIT`. It replaces the allowance that is there then: a trader with several open orders does better with one allowance for all of them.',
   },
 )
 

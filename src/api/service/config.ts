@@ -30,6 +30,8 @@ export type ConfigFacts = {
   readonly bearer: boolean
   /** Whether a token serves once only. */
   readonly singleUse: boolean
+  /** How long a permit has to be good beyond the expiration of its order. */
+  readonly settleSec: number
   readonly deadlineMs: number
   /** What is asked of traders whatever they hold. */
   readonly risk: RiskFacts
@@ -171,6 +173,7 @@ export function config(facts: ConfigFacts, clock: Clock): AnswerRoute {
     openOrdersPerMarketMax: ORDERS_PER_TRADER_MAX,
     tradesListedMax: TRADES_LISTED_MAX,
     makersPerOrderMax: MAKERS_PER_ORDER_MAX,
+    permitBeyondExpirationSecondsMin: facts.settleSec,
     notionalMin: facts.risk.minNotional,
     pendingTradesPerTraderMax: facts.risk.pendingTradesMax,
     cooldownSeconds: facts.risk.cooldownSeconds,

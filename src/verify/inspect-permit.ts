@@ -1,0 +1,50 @@
+/**
+ * Who signed the permit of an order: the token's own digest over the order's trader as the owner and our
+ * settlement contract as the spender. Accepts exactly the signatures that the token accepts: `s` in the
+ * lower half of its range, `v` 27 or 28.
+ */
+
+import { checksumAddress } from '#domain/checksum-address.ts'
+import type { Address } from '#domain/ids.ts'
+import type { PermitSignature } from '#domain/order.ts'
+import { PERMIT_TYPES, type Stablecoin, stablecoinDomain } from '#domain/typed-data.ts'
+import type { KeccakEngine } from './keccak.ts'
+import { hex, makeRecoverer } from './recover.ts'
+import type { RecoveryEngine } from './recovery-engine.ts'
+import { makeTypedDataHasher } from './typed-data-hash.ts'
+
+/** Returns what is wrong with the signature of a permit; null when its owner signed it. */
+export type PermitInspector = (owner: Address, permit: PermitSignature) => string | null
+
+/** A chain's settlement contract, and the token whose permits it uses. */
+export type PermitDomain = {
+  readonly chainId: number
+  readonly verifyingContract: Address
+  readonly stablecoin: Stablecoin
+}
+
+export function makePermitInspector(
+  { chainId, verifyingContract: spender, stablecoin }: PermitDomain,
+  recovery: RecoveryEngine,
+  keccak: KeccakEngine,
+): PermitInspector {
+  const domain = stablecoinDomain(chainId, stablecoin)
+  const typed = { domain, primaryType: 'Permit', types: PERMIT_TYPES }
+  const hashPermit = makeTypedDataHasher(typed, keccak.keccak256)
+  const recover = makeRecoverer(recovery, keccak)
+
+  return (owner, { value, nonce, deadline, v, r, s }) => {
+    const digest = hashPermit({ owner, spender, value, nonce, deadline })
+    const signer = recover(digest, `${r}${s.slice(2)}${v.toString(16)}`)
+    if (signer === owner) return null
+    const found =
+      typeof signer === 'object'
+        ? signer.flaw
+        : `recovered ${checksumAddress(signer)}, expected ${checksumAddress(owner)}`
+    return (
+      `permitSignature is not the trader's: ${found}; the digest hashed is 0x${hex(digest)}, ` +
+      `of ${domain.name} version ${domain.version} at ${checksumAddress(stablecoin.address)} ` +
+      `with the spender ${checksumAddress(spender)}`
+    )
+  }
+}
