@@ -6,7 +6,6 @@
 
 import { App, type us_listen_socket, us_socket_local_port } from 'uWebSockets.js'
 import Type from 'typebox'
-import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { ok, route } from '#http/route.ts'
 import { bytes32, safeInteger } from '#http/schemas.ts'
 import { startFront } from '#http/server.ts'
@@ -32,7 +31,6 @@ async function startTable(): Promise<number> {
       host: '127.0.0.1',
       port: 0,
       corsOrigins: ['*'],
-      bodyBytesMax: BODY_BYTES_MAX,
       deadlineMs: 5_000,
       requestsInFlightMax: 4_096,
     },

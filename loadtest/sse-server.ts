@@ -51,7 +51,6 @@ async function startOurs(): Promise<Server> {
       host: '127.0.0.1',
       port: 0,
       corsOrigins: ['*'],
-      bodyBytesMax: 65_536,
       deadlineMs: 5_000,
       requestsInFlightMax: 100_000,
       connectionsMax: 1_000_000,

@@ -81,7 +81,7 @@ export const SIGN_OPTIONS = {
 /** How many positionals a command takes, as its usage says: `<a> [<b>]` is one or two. */
 export function positionalsOf({ takes }: Pick<Command, 'takes'>): { min: number; max: number } {
   const max = takes.includes('…') ? Number.POSITIVE_INFINITY : takes.split('<').length - 1
-  return { min: takes.replace(/\[[^\]]*\]/g, '').split('<').length - 1, max }
+  return { min: takes.replace(/\[[^[\]]*\]/g, '').split('<').length - 1, max }
 }
 
 /** One of a few words; the case does not matter. */

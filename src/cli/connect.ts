@@ -9,6 +9,7 @@ import { signerAddress } from '#client/sign-order.ts'
 import { withApiKey } from '#client/tokens.ts'
 import { ACCOUNTS, DEVNET_CHAIN_ID, devnetKey } from '#devnet/accounts.ts'
 import { CommandError, OptionError, readInteger } from '#devnet/command.ts'
+import { trimEnd } from '#domain/trim-end.ts'
 import type { CommandIo } from './command.ts'
 import { openKeyFolder } from './key-folder.ts'
 
@@ -37,7 +38,7 @@ const RETRIES = 1
 export function urlOf({ url }: { readonly url: string | undefined }, { env }: CommandIo): string {
   const text = url ?? env.SIBYL_URL ?? URL_DEFAULT
   const parsed = URL.canParse(text) ? new URL(text) : undefined
-  if (parsed?.protocol === 'http:' || parsed?.protocol === 'https:') return text.replace(/\/+$/, '')
+  if (parsed?.protocol === 'http:' || parsed?.protocol === 'https:') return trimEnd(text, '/')
   throw new OptionError(`--url is like ${URL_DEFAULT}, not '${text}'`)
 }
 

@@ -5,6 +5,7 @@
 
 import type { Hex } from 'viem'
 import { registerMessage, revokeMessage } from '#domain/api-key.ts'
+import { trimEnd } from '#domain/trim-end.ts'
 import type { Config } from './answers.ts'
 import { SibylError } from './sibyl-error.ts'
 import { type ApiKeyPair, withApiKey } from './tokens.ts'
@@ -170,7 +171,7 @@ async function readSigner(signer: MessageSigner): Promise<{
 }
 
 function placeOf({ url }: ApiKeyOptions, address: string): string {
-  return `sibyl api key ${url.replace(/\/+$/, '')} ${address.toLowerCase()}`
+  return `sibyl api key ${trimEnd(url, '/')} ${address.toLowerCase()}`
 }
 
 /** What another program put there counts as nothing. */

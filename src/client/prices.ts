@@ -6,6 +6,7 @@
 import { backoff } from '#domain/backoff.ts'
 import { EventStreamReader } from '#domain/event-stream.ts'
 import type { ShownQuickMarket } from '#domain/quick-market.ts'
+import { trimEnd } from '#domain/trim-end.ts'
 import { SibylError } from './sibyl-error.ts'
 import type { StreamPrice } from './stream-messages.ts'
 import type { CallOptions, HeaderLines, Transport } from './transport.ts'
@@ -141,7 +142,7 @@ async function* followPrices(
   asset: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<StreamPrice> {
-  const url = `${ports.url.replace(/\/+$/, '')}${pathOf(asset, '/price-stream')}`
+  const url = `${trimEnd(ports.url, '/')}${pathOf(asset, '/price-stream')}`
   let lastId = ''
   let failures = 0
   while (signal?.aborted !== true) {

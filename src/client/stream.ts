@@ -6,6 +6,7 @@
  */
 
 import { backoff } from '#domain/backoff.ts'
+import { trimEnd } from '#domain/trim-end.ts'
 import type { CancelledOrder, PlacedOrder } from './answers.ts'
 import { parseExactJson } from './exact-json.ts'
 import { LocalBook } from './local-book.ts'
@@ -54,7 +55,7 @@ export function createStream(options: StreamOptions): SibylStream {
   const { backoffMs = BACKOFF_MS, backoffMsMax = BACKOFF_MS_MAX } = options
   const againMs = Math.min(backoffMsMax, AGAIN_MS)
   const Socket: WebSocketClass = options.WebSocket ?? WebSocket
-  const url = `${options.url.replace(/^http/, 'ws').replace(/\/+$/, '')}/api/v1/stream`
+  const url = `${trimEnd(options.url.replace(/^http/, 'ws'), '/')}/api/v1/stream`
   const listeners = new Map<string, Set<(event: never) => void>>()
   const replies = new Map<number, Reply>()
   let socket: StreamSocket | undefined

@@ -5,6 +5,7 @@
  */
 
 import { backoff } from '#domain/backoff.ts'
+import { trimEnd } from '#domain/trim-end.ts'
 import { parseExactJson } from './exact-json.ts'
 import { SibylError } from './sibyl-error.ts'
 
@@ -41,7 +42,7 @@ const PAUSE_MS_MAX = 30_000
 const BACKOFF_MS_MAX = 5_000
 
 export function createTransport(options: TransportOptions): Transport {
-  const base = options.url.replace(/\/+$/, '')
+  const base = trimEnd(options.url, '/')
 
   async function attempt(request: Request, url: string, call: CallOptions): Promise<Attempt> {
     const timeout = AbortSignal.timeout(call.timeoutMs ?? options.timeoutMs)

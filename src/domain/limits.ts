@@ -6,8 +6,11 @@
 /** An order must live at least this long after it is submitted. */
 export const ORDER_EXPIRATION_AHEAD_SEC_MIN = 60
 
-/** The largest request body. */
+/** The largest request body: that of a batch. */
 export const BODY_BYTES_MAX = 64 * 1024
+
+/** The largest body of a request for one thing. */
+export const SMALL_BODY_BYTES_MAX = 4 * 1024
 
 /** Orders in one `POST /api/v1/orders/batch`. */
 export const BATCH_ORDERS_MAX = 100

@@ -56,6 +56,8 @@ export type Call = {
   bytes: Buffer | undefined
   /** When its body began to be parsed, where that is of interest. */
   parseFromMs: number
+  /** How many times the cost of its route it has paid. */
+  timesPaid: number
   phase: 'open' | 'reading' | 'handling' | 'sending' | 'over'
   /** Whether an abort handler is attached and the request counts as in flight. */
   held: boolean

@@ -1,6 +1,7 @@
 /** A route made ready to serve: validators compiled, fixed response lines joined, meter attached. */
 
 import { strict as assert } from 'node:assert'
+import { SMALL_BODY_BYTES_MAX } from '#domain/limits.ts'
 import type { HeaderLine } from './cors.ts'
 import { type Meter, makeMeter } from './meters.ts'
 import type { Route } from './route.ts'
@@ -20,6 +21,7 @@ export type CompiledRoute = {
   readonly queryRequired: boolean
   readonly body: Validator | undefined
   readonly bodyOptional: boolean
+  readonly bodyBytesMax: number
   readonly headerNames: readonly string[]
   readonly meter: Meter
   /** The fixed lines of a response, by content type: the value of one `content-type` header. */
@@ -63,6 +65,7 @@ export function compileRoute(route: Route, corsLines: readonly HeaderLine[]): Co
     queryRequired: query.some(({ required }) => required),
     body: body === undefined ? undefined : compileValidator(body),
     bodyOptional: answers && route.bodyOptional === true,
+    bodyBytesMax: (answers ? route.bodyBytesMax : undefined) ?? SMALL_BODY_BYTES_MAX,
     headerNames: route.headers ?? [],
     meter: makeMeter(route.method, route.path),
     heads: new Map([[JSON_TYPE, jsonHead]]),

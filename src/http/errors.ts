@@ -7,7 +7,6 @@
  * nothing was done, unless its code is `OUTCOME_UNKNOWN`.
  */
 
-import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import type { Rejection, RejectionCode } from '#domain/rejection.ts'
 
 type ErrorRow = {
@@ -65,10 +64,7 @@ export const ERRORS: Readonly<Record<RejectionCode, ErrorRow>> = {
   ASSET_NOT_FOUND: { status: 404, sentence: 'asset not found' },
   METHOD_NOT_ALLOWED: { status: 405, sentence: 'this path does not take that method' },
   REQUEST_TIMEOUT: { status: 408, sentence: 'the body did not arrive in time' },
-  BODY_TOO_LARGE: {
-    status: 413,
-    sentence: `the body must be at most ${BODY_BYTES_MAX} bytes`,
-  },
+  BODY_TOO_LARGE: { status: 413, sentence: 'the body is too large' },
   UNSUPPORTED_MEDIA_TYPE: {
     status: 415,
     sentence: 'send the body as Content-Type: application/json, in UTF-8',

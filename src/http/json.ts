@@ -1,6 +1,7 @@
 /**
  * JSON in and out, exactly. `JSON.parse` alone rounds long integers, takes the last of two equal
  * keys and nests without end; what it read is therefore checked against the text it was read from.
+ * The text is read through first: one with more values than any request of its length is not parsed.
  *
  * Integers beyond 2^53 come out as `bigint`. A numeral with a fraction or an exponent comes out as
  * NaN, also `1.0` and `1e3`: no request of Sibyl carries a number that is not written as an integer,
@@ -30,6 +31,13 @@ const SAFE_NUMERAL_LENGTH = 15
 /** The longest numeral worth keeping: the sign and digits of a 64-bit integer. */
 const NUMERAL_LENGTH_MAX = 21
 
+/** Values that any body may have, and how many bytes each further one takes at least: an order's take 35. */
+const VALUES_FREE = 256
+const BYTES_PER_VALUE = 16
+/** The same of numerals that cost a second parse: long integers, fractions and exponents. */
+const ODD_FREE = 32
+const BYTES_PER_ODD = 128
+
 const INTEGER = /^-?(?:0|[1-9][0-9]*)$/
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
@@ -45,23 +53,21 @@ export function parseJson(bytes: ArrayBuffer | Uint8Array): Parsed {
   } catch {
     return refused(reject('INVALID_JSON', undefined, 'the body is not valid UTF-8'))
   }
+  const shape = readShape(text)
+  const misshapen = shapeFlaw(shape, bytes.byteLength)
+  if (misshapen !== undefined) return refused(reject('INVALID_JSON', undefined, misshapen))
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch (error) {
     return refused(reject('INVALID_JSON', undefined, whereItBroke(error)))
   }
-  const shape = readShape(text)
-  if (shape.depth > JSON_DEPTH_MAX) {
-    return refused(
-      reject('INVALID_JSON', undefined, `the body nests deeper than ${JSON_DEPTH_MAX} levels`),
-    )
-  }
   if (countKeys(value) !== shape.keys) {
     const field = firstDuplicate(text)
     return refused(reject('INVALID_FIELD', field, `${field} is there more than once`))
   }
-  if (shape.odd) value = JSON.parse(text, exactNumber as (key: string, value: unknown) => unknown)
+  if (shape.odd > 0)
+    value = JSON.parse(text, exactNumber as (key: string, value: unknown) => unknown)
   return { value, rejection: undefined }
 }
 
@@ -104,21 +110,41 @@ function exactNumber(_key: string, value: unknown, context: { source?: string })
   return Number.isSafeInteger(value) ? value : BigInt(source)
 }
 
-type Shape = { readonly depth: number; readonly keys: number; readonly odd: boolean }
+type Shape = {
+  readonly depth: number
+  readonly values: number
+  readonly keys: number
+  readonly odd: number
+}
 
-/** Reads text that is known to be valid JSON: its depth, its keys, and whether a numeral is odd. */
+function shapeFlaw({ depth, values, odd }: Shape, bytes: number): string | undefined {
+  if (depth > JSON_DEPTH_MAX) return `the body nests deeper than ${JSON_DEPTH_MAX} levels`
+  const valuesMax = VALUES_FREE + Math.floor(bytes / BYTES_PER_VALUE)
+  if (values > valuesMax) return `a body of ${bytes} bytes may have at most ${valuesMax} values`
+  const oddMax = ODD_FREE + Math.floor(bytes / BYTES_PER_ODD)
+  if (odd <= oddMax) return undefined
+  return `a body of ${bytes} bytes may have at most ${oddMax} numbers that are long or no integers`
+}
+
+/**
+ * Counts the levels, values, keys and odd numerals of JSON. Of text that is not valid JSON the figures mean
+ * nothing, but it is read to its end like any other.
+ */
 function readShape(text: string): Shape {
   let depth = 0
   let depthMax = 0
+  let values = 1
   let keys = 0
-  let odd = false
+  let odd = 0
   const length = text.length
   for (let at = 0; at < length; at++) {
     const code = text.charCodeAt(at)
     if (code === QUOTE) at = closingQuote(text, at)
+    else if (code === COMMA) values++
     else if (code === COLON) keys++
     else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
       depth++
+      values++
       if (depth > depthMax) depthMax = depth
     } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) depth--
     else if (code === MINUS || (code >= ZERO && code <= NINE)) {
@@ -130,13 +156,14 @@ function readShape(text: string): Shape {
         if (next === COMMA || next === CLOSE_BRACE || next === CLOSE_BRACKET || next <= 0x20) break
         plain = false
       }
-      if (!plain || at - start > SAFE_NUMERAL_LENGTH) odd = true
+      if (!plain || at - start > SAFE_NUMERAL_LENGTH) odd++
       at--
     }
   }
-  return { depth: depthMax, keys, odd }
+  return { depth: depthMax, values, keys, odd }
 }
 
+/** The place of the quote that ends a string; the end of the text where there is none. */
 function closingQuote(text: string, opening: number): number {
   let quote = text.indexOf('"', opening + 1)
   while (text.charCodeAt(quote - 1) === BACKSLASH) {
@@ -145,7 +172,7 @@ function closingQuote(text: string, opening: number): number {
     if (slashes % 2 === 0) break
     quote = text.indexOf('"', quote + 1)
   }
-  return quote
+  return quote === -1 ? text.length : quote
 }
 
 /** Equal keys of one object collapse when it is parsed, so a missing key is a repeated one. */

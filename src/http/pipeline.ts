@@ -9,6 +9,7 @@ import type { HttpRequest, HttpResponse, us_socket_context_t } from 'uWebSockets
 import { strict as assert } from 'node:assert'
 import { performance } from 'node:perf_hooks'
 import { Fault } from '#domain/fault.ts'
+import { SMALL_BODY_BYTES_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, reject } from '#domain/rejection.ts'
 import type { Clock } from '#runtime/clock.ts'
 import type { StageMeter } from '#runtime/stage-meter.ts'
@@ -70,7 +71,6 @@ export type Hooks = {
 }
 
 type PipelineSettings = {
-  readonly bodyBytesMax: number
   readonly deadlineMs: number
   readonly requestsInFlightMax: number
   /** Addresses whose `X-Forwarded-For` is believed. */
@@ -100,6 +100,9 @@ type Pipeline = {
 
 type Handler = (res: HttpResponse, req: HttpRequest) => void
 type UpgradeHandler = (res: HttpResponse, req: HttpRequest, context: us_socket_context_t) => void
+
+/** So many bytes of a body are part of the cost of a request. */
+const BYTES_PER_COST = SMALL_BODY_BYTES_MAX
 
 const NOTHING: Readonly<Record<string, never>> = Object.freeze({})
 const NO_PATH: readonly string[] = []
@@ -137,7 +140,7 @@ export function makePipeline(options: {
   const errors = makeRepeatedErrors(log, clock)
   const sender: Sender = makeSender({ cors, hold, release, draining: calls.isDraining, meter })
   const { sendRejection } = sender
-  const bodies = makeBodyReader({ bytesMax: settings.bodyBytesMax, hold, sendRejection })
+  const bodies = makeBodyReader({ hold, sendRejection })
 
   function overdue(call: Call): void {
     if (call.phase === 'reading') {
@@ -220,6 +223,7 @@ export function makePipeline(options: {
       },
       bytes: undefined,
       parseFromMs: 0,
+      timesPaid: 1,
       phase: 'open',
       held: false,
       closeAfter: false,
@@ -232,7 +236,7 @@ export function makePipeline(options: {
     return (res, req) => {
       const call = begin(compiled, isHead, res, req)
       try {
-        if (!admitted(call)) return
+        if (!bodies.isFramed(call, req) || !admitted(call)) return
         if (compiled.body === undefined) proceed(call)
         else if (bodies.isWelcome(call, req)) bodies.read(call, arrived)
       } catch (error) {
@@ -259,9 +263,16 @@ export function makePipeline(options: {
   function restWithinLimit(call: Call): boolean {
     const { route } = call.compiled
     if (limitMore === undefined || !('times' in route || 'weigh' in route)) return true
-    const { body, query, principal } = call.request
-    const more = (route.times?.(body as never) ?? 1) * (route.weigh?.(query as never) ?? 1) - 1
-    return more <= 0 || passes(call, limitMore(arrivalOf(call), principal, more))
+    const { body, query } = call.request
+    return pays(call, (route.times?.(body as never) ?? 1) * (route.weigh?.(query as never) ?? 1))
+  }
+
+  /** Pays until the cost is paid so many times; what was paid for the length of a body counts. */
+  function pays(call: Call, times: number): boolean {
+    const more = times - call.timesPaid
+    if (limitMore === undefined || more <= 0) return true
+    call.timesPaid = times
+    return passes(call, limitMore(arrivalOf(call), call.request.principal, more))
   }
 
   function passes(call: Call, verdict: LimitVerdict | undefined): boolean {
@@ -298,6 +309,8 @@ export function makePipeline(options: {
       sendRejection(call, reject('INVALID_JSON', undefined, 'a JSON body is required'))
       return false
     }
+    // To parse and refuse a body costs by its length, whatever turns out to be in it.
+    if (!pays(call, Math.ceil(bytes.byteLength / BYTES_PER_COST))) return false
     const { value, rejection } = parseJson(bytes)
     if (rejection !== undefined) {
       sendRejection(call, rejection)
@@ -461,7 +474,7 @@ export function makePipeline(options: {
         res.upgrade(answer, key, protocol, extensions, context)
       }
       try {
-        if (!admitted(call)) return
+        if (!bodies.isFramed(call, req) || !admitted(call)) return
         call.phase = 'handling'
         const rejection = flawOf(call)
         if (rejection !== undefined) {
@@ -482,11 +495,12 @@ export function makePipeline(options: {
     serveUpgrade,
     refuse(compiled, res, req, { rejection, headers }) {
       const call = begin(compiled, req.getMethod() === 'head', res, req)
+      if (!bodies.isFramed(call, req)) return
       if (withinLimit(call, 'read')) sendRejection(call, rejection, headers)
     },
     preflight(compiled, res, req, methods) {
       const call = begin(compiled, false, res, req)
-      if (!withinLimit(call, 'read')) return
+      if (!bodies.isFramed(call, req) || !withinLimit(call, 'read')) return
       const headers = Object.fromEntries(cors.preflight(methods))
       sender.sendRaw(call, { status: 204, raw: '', headers: { allow: methods, ...headers } })
     },

@@ -1,10 +1,13 @@
 /** The bytes of a request's body, from what its headers announce to the last chunk. */
 
 import type { HttpRequest } from 'uWebSockets.js'
-import { reject } from '#domain/rejection.ts'
+import { type Rejection, reject } from '#domain/rejection.ts'
 import type { Call, Sender } from './call.ts'
+import { isJsonType } from './header-values.ts'
 
 type BodyReader = {
+  /** Whether the length of the body is beyond doubt; a request without that is refused here. */
+  isFramed(call: Call, req: HttpRequest): boolean
   /** Whether a body as it is announced may come; one that may not is refused here. */
   isWelcome(call: Call, req: HttpRequest): boolean
   /** Hands the whole body over, in the call that brings its last chunk. */
@@ -14,29 +17,71 @@ type BodyReader = {
 /** An announced body beyond this is not read to its end; the connection is closed instead. */
 const DISCARDED_BYTES_MAX = 8 * 1024 * 1024
 
-const JSON_MEDIA = /^application\/json(?:\s*;\s*charset\s*=\s*"?utf-?8"?)?\s*;?\s*$/i
 const LENGTH = /^[0-9]{1,15}$/
 
+/**
+ * Returns why it is in doubt where the body ends. The library takes the first of two lengths, and whatever ends
+ * in `chunked` for that; a proxy before us may take the other, and see another request begin in the body.
+ */
+function framingFlaw(req: HttpRequest): Rejection | undefined {
+  const [length, encoding] = [req.getHeader('content-length'), req.getHeader('transfer-encoding')]
+  // Most reads have neither; to go through all headers would be half of their cost.
+  if (length === '' && encoding === '' && req.getMethod() === 'get') return undefined
+  let [lengths, encodings] = [0, 0]
+  req.forEach((name) => {
+    if (name === 'content-length') lengths++
+    else if (name === 'transfer-encoding') encodings++
+  })
+  if (lengths > 1 || (lengths === 1 && !LENGTH.test(length))) {
+    return reject('INVALID_FIELD', 'content-length', 'content-length must be one whole number')
+  }
+  if (encodings === 0 || (encodings === 1 && lengths === 0 && encoding === 'chunked')) {
+    return undefined
+  }
+  const detail = 'transfer-encoding must be chunked, and stand without content-length'
+  return reject('INVALID_FIELD', 'transfer-encoding', detail)
+}
+
 export function makeBodyReader(options: {
-  readonly bytesMax: number
   readonly hold: (call: Call) => void
   readonly sendRejection: Sender['sendRejection']
 }): BodyReader {
-  const { bytesMax, hold, sendRejection } = options
+  const { hold, sendRejection } = options
+
+  function tooLarge(call: Call): void {
+    const detail = `the body must be at most ${call.compiled.bodyBytesMax} bytes`
+    sendRejection(call, reject('BODY_TOO_LARGE', undefined, detail))
+  }
+
   return {
+    isFramed(call, req) {
+      const flaw = framingFlaw(req)
+      if (flaw === undefined) return true
+      // Where the next request begins is not known. The library would serve the rest of the packet after an answer;
+      // while there is none, it closes the connection instead.
+      call.closeAfter = true
+      hold(call)
+      call.phase = 'handling'
+      setImmediate(() => {
+        if (call.phase === 'handling') call.res.cork(() => sendRejection(call, flaw))
+      })
+      return false
+    },
+
     isWelcome(call, req) {
+      const { bodyBytesMax } = call.compiled
       const length = req.getHeader('content-length')
       const chunked = req.getHeader('transfer-encoding') !== ''
       const announced = LENGTH.test(length) ? Number(length) : 0
-      if (announced > bytesMax) {
+      if (announced > bodyBytesMax) {
         // The rest of a body of reasonable length is read and thrown away, because closing on a
         // client that still writes would cost it the answer.
         call.closeAfter = announced > DISCARDED_BYTES_MAX
-        sendRejection(call, reject('BODY_TOO_LARGE'))
+        tooLarge(call)
         return false
       }
       if (announced > 0 || chunked) {
-        if (!JSON_MEDIA.test(req.getHeader('content-type'))) {
+        if (!isJsonType(req.getHeader('content-type'))) {
           sendRejection(call, reject('UNSUPPORTED_MEDIA_TYPE'))
           return false
         }
@@ -47,16 +92,17 @@ export function makeBodyReader(options: {
     read(call, arrived) {
       let kept: Buffer[] | undefined
       let bytes = 0
+      const { bodyBytesMax } = call.compiled
       hold(call)
       call.phase = 'reading'
       call.res.onData((chunk, isLast) => {
         if (call.phase !== 'reading') return
         bytes += chunk.byteLength
-        if (bytes > bytesMax) {
+        if (bytes > bodyBytesMax) {
           kept = undefined
           if (!isLast && bytes <= DISCARDED_BYTES_MAX) return
           call.closeAfter = !isLast
-          sendRejection(call, reject('BODY_TOO_LARGE'))
+          tooLarge(call)
           return
         }
         if (!isLast) {

@@ -125,6 +125,8 @@ type RouteDefinition<
   readonly body?: Body
   /** What the document says of the body where the handler checks more of it than `body` does. */
   readonly shownBody?: TSchema
+  /** The largest body that it takes; that of a request for one thing if not said. */
+  readonly bodyBytesMax?: number
   /** How often the cost is due where the body asks for several things at once. */
   readonly times?: (body: Static<Body>) => number
   /** How often the cost is due, by what the query asks for: a page deep in history is dearer. */

@@ -46,7 +46,6 @@ export type FrontSettings = Partial<ConnectionSettings> & {
   readonly sharePort?: boolean
   /** Origins of browser pages that may read answers; `*` for all. */
   readonly corsOrigins: readonly string[]
-  readonly bodyBytesMax: number
   /** From the arrival of a request to its answer, where the route has no deadline of its own. */
   readonly deadlineMs: number
   /** Requests that may wait for a body or an answer at once; more are answered OVERLOADED. */

@@ -14,6 +14,11 @@ import { scalarOf } from './schemas.ts'
 // Enough for every field of a body; the library's own limit is too low to tell all of them.
 Settings.Set({ maxErrors: 64 })
 
+/** Flaws that are told at once: more than a request has fields. */
+const FLAWS_MAX = 32
+/** Unknown keys of one object that are looked at; with more, the first alone is told. */
+const UNKNOWN_KEYS_MAX = 8
+
 export type Validator = {
   /** Whether the value fits. */
   readonly fits: (value: unknown) => boolean
@@ -32,6 +37,7 @@ export type SchemaNode = {
   readonly required?: readonly string[]
   readonly additionalProperties?: boolean | TSchema
   readonly items?: TSchema
+  readonly maxItems?: number
   readonly anyOf?: readonly TSchema[]
   readonly allOf?: readonly TSchema[]
   readonly oneOf?: readonly TSchema[]
@@ -40,10 +46,15 @@ export type SchemaNode = {
 export function compileValidator(schema: TSchema): Validator {
   assertClosed(schema, '')
   const compiled = Compile(schema)
+  const errors = (value: unknown) => compiled.Errors(value) as readonly Flaw[]
   return {
+    // An object with too many keys does not fit, and an array is not checked beyond its `maxItems`.
     fits: (value) => compiled.Check(value),
-    flaw: (value) => rejectionOf(schema, compiled.Errors(value) as readonly Flaw[]),
-    flaws: (value) => rejectionsOf(schema, compiled.Errors(value) as readonly Flaw[]),
+    flaw: (value) => excess(schema, value, '') ?? rejectionOf(schema, errors(value)),
+    flaws(value) {
+      const tooMuch = excess(schema, value, '')
+      return tooMuch === undefined ? rejectionsOf(schema, errors(value)) : [tooMuch]
+    },
     normalise: compileNormaliser(schema),
   }
 }
@@ -122,6 +133,47 @@ function compileNormaliser(schema: TSchema): ((value: unknown) => unknown) | und
   return undefined
 }
 
+/**
+ * Returns why the value has far more than the schema has room for. To list every flaw of such a value would
+ * cost a thousand times what a good one does.
+ */
+function excess(schema: TSchema, value: unknown, path: string): Rejection | undefined {
+  const { properties, items, maxItems } = schema as SchemaNode
+  if (typeof value !== 'object' || value === null) return undefined
+  if (Array.isArray(value)) {
+    if (maxItems !== undefined && value.length > maxItems) {
+      const name = path === '' ? 'the body' : path
+      return reject('INVALID_FIELD', path, `${name} must not have more than ${maxItems} items`)
+    }
+    return items === undefined
+      ? undefined
+      : first(value, (item, at) => excess(items, item, joined(path, at)))
+  }
+  if (properties === undefined) return undefined
+  const keys = Object.keys(value)
+  if (keys.length > Object.keys(properties).length + UNKNOWN_KEYS_MAX) {
+    const name = clipped(joined(path, keys.find((key) => !Object.hasOwn(properties, key)) ?? ''))
+    return reject('INVALID_FIELD', name, `${name} is not a field of this request`)
+  }
+  return first(keys, (key) => {
+    const part = Object.hasOwn(properties, key) ? properties[key] : undefined
+    const inner = (value as Record<string, unknown>)[key]
+    return part === undefined ? undefined : excess(part, inner, joined(path, key))
+  })
+}
+
+/** The first rejection that an item has. */
+function first<T>(
+  items: readonly T[],
+  flawOf: (item: T, at: number) => Rejection | undefined,
+): Rejection | undefined {
+  for (const [at, item] of items.entries()) {
+    const flaw = flawOf(item, at)
+    if (flaw !== undefined) return flaw
+  }
+  return undefined
+}
+
 type Flaw = {
   readonly keyword: string
   readonly schemaPath: string
@@ -168,6 +220,7 @@ function rejectionsOf(schema: TSchema, flaws: readonly Flaw[]): Rejection[] {
       ...(additionalProperties ?? []).map((name) => ({ additionalProperties: [name] })),
     ]
     for (const params of each.length === 0 ? [flaw.params] : each) {
+      if (byField.size >= FLAWS_MAX) return [...byField.values()]
       const rejection = rejectionOf(schema, [{ ...flaw, params }, ...flaws.slice(at + 1)])
       if (!byField.has(rejection.field)) byField.set(rejection.field, rejection)
     }

@@ -2,7 +2,6 @@
 
 import { aboutApi } from '#api/service/about-api.ts'
 import type { ThreadData } from '#config/thread-data.ts'
-import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { type Front, startFront } from '#http/server.ts'
 import type { ThreadParts } from '#runtime/thread.ts'
 import { makeKit } from './kit.ts'
@@ -28,7 +27,7 @@ export function adminThread(data: ThreadData): ThreadParts {
         ...{ routes: [], operation: 'alone', log, info: aboutApi(settings.service.name) },
         services: makeOperation(settings, home),
         settings: {
-          ...{ host: adminHost, port: adminPort, bodyBytesMax: BODY_BYTES_MAX },
+          ...{ host: adminHost, port: adminPort },
           ...{ corsOrigins, deadlineMs, requestsInFlightMax, connectionsMax },
         },
       })

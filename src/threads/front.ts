@@ -23,7 +23,6 @@ import { config } from '#api/service/config.ts'
 import { contractsOf, type ThreadData, topologyOf } from '#config/thread-data.ts'
 import { accountsThreadOf, BRIDGE_THREAD, threadOfMarket } from '#config/topology.ts'
 import type { MarketId } from '#domain/ids.ts'
-import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { makeAuthenticator } from '#http/auth.ts'
 import { makeNonceLedger } from '#http/nonce-ledger.ts'
 import type { Route } from '#http/route.ts'
@@ -272,7 +271,6 @@ export function frontThread(data: ThreadData): ThreadParts {
     const plain = {
       sharePort: settings.front.threads > 1,
       corsOrigins: settings.front.corsOrigins,
-      bodyBytesMax: BODY_BYTES_MAX,
       deadlineMs: settings.front.deadlineMs,
       requestsInFlightMax: settings.front.requestsInFlightMax,
       connectionsMax: settings.front.connectionsMax,

@@ -13,7 +13,7 @@ export const NOTHING = '–'
 export function decimal(amount: bigint | number, places: number): string {
   const value = BigInt(amount)
   const size = value < 0n ? -value : value
-  const whole = (size / UNIT).toString().replace(/\B(?=(\d{3})+$)/g, ',')
+  const whole = (size / UNIT).toLocaleString('en-US')
   const part = (size % UNIT).toString().padStart(DECIMALS, '0').slice(0, places)
   // What is cut to nothing has no sign.
   const isZero = size / UNIT === 0n && /^0*$/.test(part)

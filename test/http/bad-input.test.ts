@@ -254,6 +254,7 @@ test('content types other than JSON in UTF-8', async (t) => {
     'application/jsonx',
     'application/json; charset=latin1',
     'multipart/form-data; boundary=x',
+    `application/json${' '.repeat(3_800)}x`,
   ]) {
     const headers = { 'content-type': type }
     const response = await fetch(`${url}/orders`, { method: 'POST', body: order(), headers })
@@ -287,6 +288,49 @@ test('bodies that are too large, announced or not', async (t) => {
   )
   assert.deepEqual([chunked?.status, next?.status], [413, 200])
   assert.equal(front.inFlight(), 0)
+})
+
+test('a route that takes one thing takes a small body, and the answer names the limit', async (t) => {
+  const { url } = await startObserved(t)
+  assert.equal((await postText(`${url}/maybe`, '{}'.padEnd(4_096, ' '))).status, 200)
+  const response = await postText(`${url}/maybe`, '{}'.padEnd(4_097, ' '))
+  const { error } = await assertError(response, 413, 'BODY_TOO_LARGE')
+  assert.equal(error, 'the body must be at most 4096 bytes')
+})
+
+test('a request whose body could end in two places is refused, and its connection closed', async (t) => {
+  const { front } = await startObserved(t)
+  const heads = [
+    'POST /maybe HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n',
+    'GET /who HTTP/1.1\r\nhost: x\r\n',
+    'DELETE /nothing/here HTTP/1.1\r\nhost: x\r\n',
+  ]
+  const chunks = '2\r\n{}\r\n0\r\n\r\n'
+  // Each with the body that the library would read.
+  const twice: [lines: string, body: string][] = [
+    ['content-length: 2\r\ncontent-length: 4\r\n', '{}'],
+    ['content-length: 4\r\ncontent-length: 2\r\n', '{}  '],
+    ['transfer-encoding: xchunked\r\n', chunks],
+    ['transfer-encoding: gzip, chunked\r\n', chunks],
+    ['transfer-encoding: chunked\r\ntransfer-encoding: identity\r\n', chunks],
+  ]
+  for (const head of heads) {
+    for (const [lines, body] of twice) {
+      const text = `${head}${lines}\r\n${body}`
+      // It waits for a second response, and gets the end of the connection.
+      const responses = await sendRaw(front.port, text, 2)
+      const told = responses.map(({ status, body: answer }) => [
+        status,
+        (JSON.parse(answer) as ErrorBody).field,
+      ])
+      assert.deepEqual(told, [[400, lines.slice(0, lines.indexOf(':'))]], text)
+      const next = 'GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n'
+      const more = await sendRaw(front.port, text + next, 2)
+      assert.ok(!more.some(({ status }) => status === 200), `what follows is served: ${text}`)
+    }
+  }
+  const empty = `${heads[0]}content-length: \r\ncontent-length: 2\r\n\r\n`
+  assert.equal((await sendRaw(front.port, empty))[0]?.status, 400)
 })
 
 test('a chunked body without end is cut off', async (t) => {

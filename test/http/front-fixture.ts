@@ -63,6 +63,7 @@ export function testRoutes(gate: { readonly wait: () => Promise<void> }): Route[
       auth: 'write',
       cost: 'write',
       summary: 'Takes something like an order',
+      bodyBytesMax: 65_536,
       body: Type.Object(
         {
           order: Type.Object(
@@ -210,7 +211,6 @@ export async function startTestFront(
       host: '127.0.0.1',
       port: 0,
       corsOrigins: ['*'],
-      bodyBytesMax: 65_536,
       deadlineMs: 120_000,
       requestsInFlightMax: 100,
       ...settings,

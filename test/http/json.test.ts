@@ -86,6 +86,45 @@ test('nesting is bounded', () => {
   assert.equal(parse(nested(32_000)).rejection?.rejected, 'INVALID_JSON')
 })
 
+test('text with more values than any request of its length is refused before it is parsed', () => {
+  const cases = [
+    `{"orders":[${Array.from({ length: 20_000 }, () => '{}').join(',')}]}`,
+    `[${Array.from({ length: 5_000 }, () => '1').join(',')}]`,
+    `[${Array.from({ length: 5_000 }, () => '1.5').join(',')}]`,
+    `{${Array.from({ length: 5_500 }, (_, at) => `"k${at}":1`).join(',')}}`,
+    // It is not even JSON, and is not read for that.
+    `[${','.repeat(5_000)}`,
+  ]
+  for (const text of cases) {
+    const { rejection } = parse(text)
+    assert.equal(rejection?.rejected, 'INVALID_JSON')
+    assert.match(rejection.detail ?? '', /may have at most \d+ values$/, text.slice(0, 40))
+  }
+  const long = parse(`{"a":[${Array.from({ length: 100 }, () => '9007199254740993').join(',')}]}`)
+  assert.match(long.rejection?.detail ?? '', /at most 45 numbers that are long or no integers$/)
+  // The largest request of the API: a hundred orders with permits, every number written as one.
+  const hex = (bytes: number) => `0x${'a'.repeat(bytes * 2)}`
+  const numbers = { nonce: 2 ** 53 - 1, expiration: 1_900_000_000, price: 1, size: 1, side: 0 }
+  const order = { marketId: hex(32), trader: hex(20), makerFeeRecipient: hex(20), ...numbers }
+  const permit = {
+    nonce: 2 ** 53 - 1,
+    value: '1',
+    deadline: 2 ** 53 - 1,
+    v: 27,
+    r: hex(32),
+    s: hex(32),
+  }
+  const one = { order: { ...order, outcome: 0 }, signature: hex(65), permitSignature: permit }
+  const orders = Array.from({ length: 70 }, () => ({ ...one, postOnly: true }))
+  assert.equal(parse(JSON.stringify({ orders })).rejection, undefined)
+})
+
+test('text that ends within a string is refused', () => {
+  for (const text of ['"', '{"a', '{"a\\"', '["\\\\\\"']) {
+    assert.equal(parse(text).rejection?.rejected, 'INVALID_JSON', text)
+  }
+})
+
 test('__proto__ is a key like any other and pollutes nothing', () => {
   const { value } = parse('{"__proto__":{"polluted":12345678901234567890}}')
   assert.ok(Object.hasOwn(value as object, '__proto__'))

@@ -291,6 +291,7 @@ function startLimitedFront(
         auth: 'public',
         cost: 'write',
         summary: 'Takes several at once',
+        bodyBytesMax: 65_536,
         body: Type.Object({ items: Type.Array(Type.Integer()) }, closed),
         times: ({ items }) => items.length,
         responses: { 200: Type.Object({ count: Type.Integer() }) },
@@ -364,6 +365,21 @@ test('each item of a batch costs, and one that cannot be paid for is refused who
   assert.deepEqual([refused.status, remaining(refused)], [429, 70])
   assert.ok(Number(refused.headers.get('retry-after')) >= 4)
   assert.equal((await send(14)).status, 200)
+})
+
+test('a body costs by its length before it is parsed, and that counts for what it asks for', async (t) => {
+  const { url } = await startLimitedFront(t, {}, { ipBurst: 100, ipPerSecond: 0.001 })
+  const send = (text: string) => postText(`${url}/many`, text)
+  const rubbish = await send('['.padEnd(20_000, ' '))
+  assert.deepEqual([rubbish.status, remaining(rubbish)], [400, 75], 'five times the cost')
+  const paid = await send('{"items":[1,2,3,4,5,6]}'.padEnd(20_000, ' '))
+  assert.deepEqual([paid.status, remaining(paid)], [200, 45], 'six items, five of them paid for')
+  for (const left of [25, 5]) {
+    const refused = await send('['.padEnd(16_384, ' '))
+    assert.deepEqual([refused.status, remaining(refused)], [400, left])
+  }
+  const refused = await send('['.padEnd(16_384, ' '))
+  assert.deepEqual([refused.status, remaining(refused)], [429, 0], 'nothing of it is parsed')
 })
 
 test('behind a trusted proxy the client is limited, and every line of the header counts', async (t) => {

@@ -428,7 +428,7 @@ async function exitOf(script: string): Promise<{ code: number | null; output: st
 
 const START = `startFront({
   routes: [],
-  settings: { host: '127.0.0.1', port: 0, corsOrigins: [], bodyBytesMax: 1000, deadlineMs: 120000, requestsInFlightMax: 10 },
+  settings: { host: '127.0.0.1', port: 0, corsOrigins: [], deadlineMs: 120000, requestsInFlightMax: 10 },
   services: { readiness: () => ({}) },
   info: { title: 'T', version: '1' },
   log: console,
@@ -468,7 +468,6 @@ test('a wrong route table is found at the start', async () => {
         host: '127.0.0.1',
         port: 0,
         corsOrigins: [],
-        bodyBytesMax: 1,
         deadlineMs: 1,
         requestsInFlightMax: 1,
       },

@@ -1,6 +1,7 @@
 /** `POST /api/v1/orders/batch`: many orders in one request, each answered on its own. */
 
 import Type from 'typebox'
+import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection } from '#domain/rejection.ts'
 import { errorBody, sentenceOf } from '#http/errors.ts'
 import { type AnswerRoute, route } from '#http/route.ts'
@@ -29,6 +30,7 @@ export function placeOrders(service: OrderService): AnswerRoute {
       'Orders enter as they are listed, and the results are in the same order. ' +
       'One bad order does not stop the others.',
     body: OrderBatch,
+    bodyBytesMax: BODY_BYTES_MAX,
     shownBody: ShownOrderBatch,
     responses: {
       200: Type.Object({

@@ -2,6 +2,7 @@
 
 import type { Static, TSchema } from 'typebox'
 import type { RelayAnswer } from '#actors/relayer/state.ts'
+import { BODY_BYTES_MAX } from '#domain/limits.ts'
 import { isRejection, type Rejection, type RejectionCode } from '#domain/rejection.ts'
 import type { RelayOperation } from '#domain/relay.ts'
 import { relayerErrorBody } from '#http/errors.ts'
@@ -65,6 +66,8 @@ type Operation<Body extends TSchema> = {
   readonly summary: string
   readonly description: string
   readonly examples: Readonly<Record<string, Example>>
+  /** The largest body that it takes; that of a request for one thing if not said. */
+  readonly bodyBytesMax?: number
   /** How often its cost is counted; once if not said. */
   readonly times?: (body: Static<Body>) => number
   readonly read: (body: Static<Body>) => RelayOperation | Rejection
@@ -98,6 +101,7 @@ function single<Body extends TSchema>(
   return route({
     ...rest,
     ...(operation.times === undefined ? {} : { times: operation.times }),
+    ...(operation.bodyBytesMax === undefined ? {} : { bodyBytesMax: operation.bodyBytesMax }),
     responses: { 200: Relayed },
     examples: {
       body: shownBody,
@@ -168,6 +172,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
     route({
       ...rest,
       responses: { 200: RelayedBatch },
+      bodyBytesMax: BODY_BYTES_MAX,
       times: ({ redemptions }) => redemptions.length,
       examples: {
         body: shownBody,
@@ -213,6 +218,7 @@ export function relayerOperations(service: RelayService): AnswerRoute[] {
       description:
         "The settlement contract refuses them once its delay has passed, whatever the exchange does; they leave the book as soon as the chain has it. The owner signs the orders' hashes.",
       examples: { 'one order': CANCELLATION_EXAMPLE },
+      bodyBytesMax: BODY_BYTES_MAX,
       times: ({ orders }) => orders.length,
       read: cancelOrdersOf,
     }),

@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import Type from 'typebox'
 import { reject } from '#domain/rejection.ts'
+import { encodingFor } from '../header-values.ts'
 import { lazily } from '../lazily.ts'
 import { type AnswerRoute, type RawReply, route } from '../route.ts'
 
@@ -112,12 +113,11 @@ async function answer(
 ): Promise<RawReply> {
   const headers = { ...more, vary: 'accept-encoding' }
   const reply = { status: 200, contentType: type }
-  const takes = (encoding: string) =>
-    new RegExp(`\\b${encoding}\\b(?!\\s*;\\s*q=0(?:\\.0*)?\\s*(?:,|$))`).test(accepted)
-  if (takes('br'))
-    return { ...reply, raw: brotli, headers: { ...headers, 'content-encoding': 'br' } }
-  if (takes('gzip'))
-    return { ...reply, raw: gzip, headers: { ...headers, 'content-encoding': 'gzip' } }
+  const encoding = encodingFor(accepted)
+  if (encoding !== undefined) {
+    const raw = encoding === 'br' ? brotli : gzip
+    return { ...reply, raw, headers: { ...headers, 'content-encoding': encoding } }
+  }
   // Hardly any client takes neither, so the plain bytes are not kept.
   return { ...reply, raw: await unzip(gzip), headers }
 }

@@ -1,6 +1,7 @@
 /** Reads what is typed into the ticket: exactly, as integers, or with a sentence that says what is wrong. */
 
 import { isPrice, isShares } from '#domain/money.ts'
+import { trimEnd } from '#domain/trim-end.ts'
 
 export type Read = { readonly value: number } | { readonly error: string }
 
@@ -64,7 +65,7 @@ export function hasGroups(text: string): boolean {
 export function plainText(value: number, decimals = DECIMALS): string {
   const digits = String(value).padStart(decimals + 1, '0')
   const whole = digits.slice(0, -decimals)
-  const fraction = digits.slice(-decimals).replace(/0+$/, '')
+  const fraction = trimEnd(digits.slice(-decimals), '0')
   return fraction === '' ? whole : `${whole}.${fraction}`
 }
 

@@ -1,6 +1,7 @@
 /** A transaction: a link to the block explorer where one is known, else its hash to read and to copy. */
 
 import type { ComponentChildren } from 'preact'
+import { trimEnd } from '#domain/trim-end.ts'
 import { shortAddress } from '../format.ts'
 import { chain } from '../state/exchange.ts'
 import { showToast } from '../state/toasts.ts'
@@ -16,7 +17,7 @@ export function TransactionLink(props: {
   if (txHash === '') return <>{children}</>
   const explorer = chain.value?.blockExplorer
   if (explorer !== undefined) {
-    const href = `${explorer.replace(/\/+$/, '')}/tx/${txHash}`
+    const href = `${trimEnd(explorer, '/')}/tx/${txHash}`
     return (
       <a class="transaction" href={href} target="_blank" rel="noreferrer" title={txHash}>
         {children} {hash}

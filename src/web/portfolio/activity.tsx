@@ -1,5 +1,6 @@
 /** What has happened to the account: trades and payouts, the newest first. */
 
+import { trimEnd } from '#domain/trim-end.ts'
 import { ago, cents, money, shares } from '../format.ts'
 import { nowSec } from '../state/clock.ts'
 import { chain } from '../state/exchange.ts'
@@ -121,7 +122,7 @@ function Status({ status, txHash }: { readonly status: string; readonly txHash: 
   return (
     <a
       class={badge}
-      href={`${explorer.replace(/\/+$/, '')}/tx/${txHash}`}
+      href={`${trimEnd(explorer, '/')}/tx/${txHash}`}
       rel="noreferrer"
       target="_blank"
     >

@@ -1,6 +1,7 @@
 /** Where in the page one is: it follows from the part of the address after `#`. */
 
 import { computed, signal } from '@preact/signals'
+import { trimEnd } from '#domain/trim-end.ts'
 
 type Route =
   | { readonly view: 'markets' }
@@ -13,7 +14,7 @@ const hash = signal('')
 export const route = computed(() => readRoute(hash.value))
 
 export function readRoute(text: string): Route {
-  const path = text.replace(/^#/, '').replace(/\/+$/, '')
+  const path = trimEnd(text.replace(/^#/, ''), '/')
   if (path === '') return { view: 'markets' }
   if (path === '/portfolio') return { view: 'portfolio' }
   const marketId = /^\/m\/(0x[0-9a-fA-F]{64})$/.exec(path)?.[1]

@@ -1,0 +1,43 @@
+/**
+ * Request headers whose values have parts. They are split and compared, never matched by a pattern: a header
+ * is up to 4 KiB of whatever a client likes, and is read before its sender is known.
+ */
+
+/** Longer than any media type that we take. */
+const MEDIA_TYPE_CHARS_MAX = 100
+
+/** Whether the media type is JSON in UTF-8: `application/json`, with no other parameter than its charset. */
+export function isJsonType(contentType: string): boolean {
+  if (contentType.length > MEDIA_TYPE_CHARS_MAX) return false
+  const [type, ...parameters] = partsOf(contentType.toLowerCase(), ';')
+  if (type !== 'application/json') return false
+  // A semicolon at the end is taken as if it were not there.
+  if (parameters.at(-1) === '') parameters.pop()
+  if (parameters.length === 0) return true
+  const [name, value, more] = partsOf(parameters[0] ?? '', '=')
+  if (parameters.length > 1 || name !== 'charset' || more !== undefined) return false
+  return UTF8.has(value ?? '')
+}
+
+const UTF8: ReadonlySet<string> = new Set(['utf-8', 'utf8'].flatMap((name) => [name, `"${name}"`]))
+
+/** The best encoding of an `Accept-Encoding` that we have answers in; undefined for none. */
+export function encodingFor(accepted: string): 'br' | 'gzip' | undefined {
+  const taken = new Set<string>()
+  for (const one of accepted.toLowerCase().split(',')) {
+    const [name = '', weight = ''] = partsOf(one, ';')
+    if (!isZero(weight)) taken.add(name)
+  }
+  if (taken.has('br')) return 'br'
+  return taken.has('gzip') ? 'gzip' : undefined
+}
+
+/** Whether a weight refuses what it stands at: `q=0`, `q=0.0`, … */
+function isZero(weight: string): boolean {
+  const [name, value = ''] = partsOf(weight, '=')
+  return name === 'q' && value !== '' && Number(value) === 0
+}
+
+function partsOf(text: string, separator: string): string[] {
+  return text.split(separator).map((part) => part.trim())
+}

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import Type from 'typebox'
+import { compileValidator } from '#http/validate.ts'
+import { closed } from './front-fixture.ts'
+
+const inner = Type.Object({ c: Type.Integer(), d: Type.Optional(Type.Integer()) }, closed)
+const validator = compileValidator(
+  Type.Object({ a: Type.Array(inner, { maxItems: 3 }), b: Type.Optional(inner) }, closed),
+)
+const keys = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, 1]))
+const told = (value: unknown) =>
+  validator.flaws(value).map(({ rejected, field }) => `${rejected} ${field}`)
+
+test('of an object with far too many keys, the first unknown one alone is told', () => {
+  assert.deepEqual(told({ a: [], ...keys(5_500) }), ['INVALID_FIELD k0'])
+  assert.deepEqual(told({ a: [], b: keys(5_500) }), ['INVALID_FIELD b.k0'])
+  assert.deepEqual(told({ a: [{ c: 1 }, keys(5_500)] }), ['INVALID_FIELD a[1].k0'])
+  assert.equal(validator.flaw({ a: [], b: keys(5_500) }).field, 'b.k0')
+})
+
+test('of an array with too many items, none is looked at', () => {
+  const flaw = validator.flaw({ a: Array.from({ length: 20_000 }, () => ({})) })
+  assert.deepEqual([flaw.rejected, flaw.field], ['INVALID_FIELD', 'a'])
+  assert.equal(flaw.detail, 'a must not have more than 3 items')
+})
+
+test('every flaw of a value of usual size is told', () => {
+  assert.deepEqual(told({ a: [{}, { c: 'x' }], b: keys(3) }).toSorted(), [
+    'INVALID_FIELD a[1].c',
+    'INVALID_FIELD b.k0',
+    'INVALID_FIELD b.k1',
+    'INVALID_FIELD b.k2',
+    'MISSING_FIELD a[0].c',
+    'MISSING_FIELD b.c',
+  ])
+  assert.deepEqual(told({ a: [{ c: 1, d: 2 }] }), [])
+})
+
+test('no more flaws are told at once than a request has fields', () => {
+  const wide = compileValidator(
+    Type.Object(
+      Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`k${at}`, Type.Integer()])),
+      closed,
+    ),
+  )
+  assert.equal(wide.flaws({}).length, 32)
+})
